@@ -1,0 +1,74 @@
+// What the scheduler needs of a model and its cache. llama/ implements it; tests have a fake.
+// Called by one thread only. No call throws.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/request.h"
+#include "core/sampler.h"
+#include "core/types.h"
+
+namespace fermata {
+
+enum class CacheLayout : std::uint8_t {
+    kStreams,  // each slot has its own cells; a copy moves data; adjacent slot ids share a
+               // micro-batch
+    kUnified,  // all slots share one pool of cells; a copy is a reference
+};
+
+struct CacheShape {
+    CacheLayout layout = CacheLayout::kStreams;
+    std::int32_t slot_count = 1;
+    std::int32_t cells_per_sequence = 0;  // longest sequence
+    std::int64_t cells_total = 0;  // streams: slot_count * cells_per_sequence; unified: the pool
+    std::int32_t max_rows = 0;     // rows per decode call
+    std::int32_t micro_batch_rows = 0;  // rows per pass over the weights
+    // false for recurrent, hybrid and sliding-window models: their slots are used whole or not at
+    // all until snapshots exist.
+    bool partial_truncate = true;
+};
+
+struct BatchRow {
+    Token token = 0;
+    std::int32_t position = 0;
+    SlotId slot = 0;
+    bool wants_logits = false;
+};
+
+enum class DecodeStatus : std::uint8_t {
+    kOk,
+    kNoCells,  // unified layout: no free cells; nothing was changed
+    kFailed,   // the slots in the batch must be cleared
+};
+
+class Backend {
+   public:
+    virtual ~Backend() = default;
+
+    virtual CacheShape shape() const = 0;
+
+    // Rows are grouped by slot, slots ascending, positions ascending without gaps from the slot's
+    // length. At most shape().max_rows.
+    virtual DecodeStatus decode(std::span<const BatchRow> rows) = 0;
+    // Logits of rows[row] of the last decode; valid until the next call of decode.
+    virtual std::span<const float> logits(std::size_t row) = 0;
+
+    // Makes the first `length` positions of `from` those of `to`, which must be empty.
+    virtual void copy_prefix(SlotId from, SlotId to, std::int32_t length) = 0;
+    // Keeps positions [0, length). length 0 clears the slot. false: the model cannot, slot cleared.
+    virtual bool truncate(SlotId slot, std::int32_t length) = 0;
+
+    virtual std::unique_ptr<Sampler> make_sampler(const SamplingParams& params) = 0;
+    // Bytes that the token adds to the output: user-defined tokens spelled out, control and
+    // end-of-generation tokens empty. Valid as long as the backend.
+    virtual std::string_view piece(Token token) const = 0;
+    virtual bool is_end(Token token) const = 0;
+    // An end-of-generation token of this vocabulary.
+    virtual Token end_token() const = 0;
+};
+
+}  // namespace fermata

@@ -1,0 +1,88 @@
+// What goes out: one batch of events a step.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/types.h"
+
+namespace fermata {
+
+enum class EventKind : std::uint8_t {
+    kTokens,         // tokens were sampled; `text` is what may be shown now
+    kProgress,       // prefill advanced
+    kToolCallReady,  // the arguments of call number `call_index` are complete
+    kToolCallPause,  // the sequence is held: its round of calls is over, or the caller asked
+    kFinished,
+    kFailed,
+};
+
+enum class FinishReason : std::uint8_t { kEnd, kStopString, kLength, kCancelled, kReleased };
+enum class PauseReason : std::uint8_t { kEndToken, kTextAfterCall, kRequested };
+
+enum class FailCode : std::uint8_t {
+    kContextLength,  // the prompt does not fit
+    kLeaseExpired,   // a held sequence was not resumed in time
+    kDecodeFailed,   // the backend refused the batch
+    kOutOfCells,     // nothing left to evict
+    kClosed,         // the engine closed under it
+    kInternal,
+};
+
+// Counts over the whole life of the sequence, all rounds together.
+struct Usage {
+    std::int32_t prompt_tokens = 0;   // of the submit
+    std::int32_t cached_tokens = 0;   // taken from retained cells at admission
+    std::int32_t resumed_tokens = 0;  // given by resume calls
+    std::int32_t prefilled_tokens =
+        0;  // rows that entered the backend as prompt, resume or recompute
+    std::int32_t recomputed_tokens = 0;  // of those: rows that had been resident before
+    std::int32_t generated_tokens = 0;
+};
+
+struct Event {
+    EventKind kind = EventKind::kTokens;
+    SequenceId id = 0;
+    std::vector<Token> tokens;  // kTokens: sampled tokens, end-of-generation included
+    std::string text;  // kTokens, kToolCallPause, kFinished: bytes released, maybe not whole UTF-8
+    std::int32_t call_index = 0;
+    std::int32_t prefill_done = 0;  // kProgress: of this round's rows
+    std::int32_t prefill_total = 0;
+    FinishReason finish = FinishReason::kEnd;
+    PauseReason pause = PauseReason::kEndToken;
+    FailCode fail = FailCode::kInternal;
+    std::string message;         // kFailed
+    std::string stop_string;     // kFinished by stop string: which
+    bool pending_token = false;  // kToolCallPause: a sampled token waits outside the cache
+    Usage usage;                 // kToolCallPause, kFinished, kFailed
+};
+
+// What one step did. The runtime adds the time it took.
+struct StepReport {
+    std::int32_t prefill_rows = 0;
+    std::int32_t decode_rows = 0;
+    std::int32_t micro_batches = 0;
+    std::int32_t copies = 0;  // slots copied whole (streams layout)
+    double milliseconds = 0.0;
+};
+
+struct EventBatch {
+    std::vector<Event> events;
+    std::vector<StepReport> steps;  // steps since the last batch
+};
+
+// Gauges and counters; the engine's truth for stats() and /metrics.
+struct EngineStats {
+    std::int32_t running = 0, waiting = 0, held = 0;
+    std::int32_t slots = 0, slots_retained = 0;
+    std::int64_t cells_used = 0;      // referenced by running or held sequences
+    std::int64_t cells_retained = 0;  // referenced only by retained prefixes
+    std::int64_t cells_free = 0;
+    std::int64_t prompt_tokens = 0, cached_tokens = 0, prefilled_tokens = 0, generated_tokens = 0;
+    std::int64_t recomputed_tokens = 0, resumed_tokens = 0;
+    std::int64_t steps = 0, micro_batches = 0, copies = 0, evictions = 0;
+    std::int64_t audited_rows = -1;  // rows an AuditBackend saw; -1 = not audited
+};
+
+}  // namespace fermata

@@ -1,0 +1,72 @@
+// What comes in: plain data that the binding has checked and the scheduler re-checks.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/types.h"
+
+namespace fermata {
+
+// Sampling parameters. Defaults are greedy, so that an empty struct is deterministic.
+struct SamplingParams {
+    float temperature = 0.0f;          // 0 = greedy
+    std::int32_t top_k = 0;            // 0 = off
+    float top_p = 1.0f;                // (0, 1], 1 = off
+    float min_p = 0.0f;                // [0, 1), 0 = off
+    float typical_p = 1.0f;            // (0, 1], 1 = off
+    float repeat_penalty = 1.0f;       // > 0, 1 = off
+    float frequency_penalty = 0.0f;    // [-2, 2]
+    float presence_penalty = 0.0f;     // [-2, 2]
+    std::int32_t penalty_last_n = 64;  // tokens the penalties look back on, >= 0
+    std::uint32_t seed = 0;
+    std::vector<std::pair<Token, float>> logit_bias;
+    // Scripted sampler: emits these tokens whatever the logits say, then an end-of-generation
+    // token. For tests that must put chosen tokens through the real engine.
+    std::optional<std::vector<Token>> script;
+};
+
+// When a generation is to be held for its tool calls.
+struct PauseTriggers {
+    std::string call_open;   // e.g. "<tool_call>"; empty = no marker in this format
+    std::string call_close;  // e.g. "</tool_call>"; reaching it emits ToolCallReady
+    // Hold on an end-of-generation token: kNever = finish; kAfterCall = hold if a call was closed,
+    // else finish; kAlways = hold, the caller looks at the text (formats without markers).
+    enum class HoldAtEnd : std::uint8_t { kNever, kAfterCall, kAlways };
+    HoldAtEnd hold_at_end = HoldAtEnd::kNever;
+    // The first non-blank text after a closed call that opens no further call ends the round.
+    bool hold_at_text_after_call = false;
+};
+
+struct Limits {
+    std::int32_t max_tokens =
+        -1;  // generated tokens until finished(length); < 0 = to the end of the context
+    std::int32_t window =
+        4096;  // generated tokens that may wait unacknowledged before decode skips the sequence
+};
+
+struct SubmitRequest {
+    SequenceId id = 0;
+    std::vector<Token> prompt;  // 1 .. cells_per_sequence - 1 tokens
+    SamplingParams sampling;
+    Limits limits;
+    PauseTriggers pause;
+    std::vector<std::string> stop;  // non-empty strings; the text of a hit is not emitted
+    bool retain = true;             // keep the cells for later requests when finished
+    Milliseconds lease_ms = 0;  // > 0: pin softly for the caller's return (external tool rounds)
+};
+
+// Continues a held sequence. Only `tokens` and the pending token enter the backend.
+struct ResumeRequest {
+    SequenceId id = 0;
+    std::vector<Token> tokens;  // at least 1
+    // The last sampled token is not yet in the cache. true = it stays before `tokens`;
+    // false = it is dropped (an end token that the template writes differently).
+    bool keep_pending = true;
+    std::int32_t max_tokens = -1;  // for this round, as Limits::max_tokens
+};
+
+}  // namespace fermata

@@ -1,0 +1,223 @@
+// The step: who runs, which rows, one decode call, one token each.
+#include "core/scheduler.h"
+
+#include <algorithm>
+#include <span>
+
+#include "core/micro_batches.h"
+
+namespace fermata {
+
+namespace {
+
+// Waiting for another sequence's prefill pays from here: less than this is computed sooner than
+// a step of someone else's chunk.
+constexpr std::int32_t kWorthWaitingFor = 64;
+
+}  // namespace
+
+Scheduler::Scheduler(SchedulerConfig config, Backend& backend)
+    : config_(config), backend_(backend), shape_(backend.shape()), retention_(backend) {
+    config_.parallel = std::clamp(config_.parallel, 1, shape_.slot_count);
+    config_.step_token_budget = std::clamp(config_.step_token_budget, 1, shape_.max_rows);
+}
+
+bool Scheduler::step(Milliseconds now) {
+    expire_leases(now);
+    admit(now);
+    plan_batch();
+    if (rows_.empty()) {
+        return false;
+    }
+    decode();
+    sample(now);
+    return true;
+}
+
+void Scheduler::expire_leases(Milliseconds now) {
+    for (const SlotId slot : retention_.expire(now)) {
+        const auto owner =
+            std::find_if(sequences_.begin(), sequences_.end(), [slot](const auto& entry) {
+                return entry.second->state == SequenceState::kHeld && entry.second->slot == slot;
+            });
+        if (owner != sequences_.end()) {
+            fail(*owner->second, FailCode::kLeaseExpired, "the hold was not resumed in time");
+        }
+    }
+}
+
+void Scheduler::admit(Milliseconds now) {
+    std::deque<SequenceId> still_waiting;
+    while (!waiting_.empty()) {
+        const SequenceId id = waiting_.front();
+        waiting_.pop_front();
+        const bool full = static_cast<std::int32_t>(running_.size()) >= config_.parallel;
+        if (full || !try_admit(*sequences_.at(id), now)) {
+            still_waiting.push_back(id);
+        }
+    }
+    waiting_ = std::move(still_waiting);
+}
+
+bool Scheduler::try_admit(Sequence& sequence, Milliseconds now) {
+    if (sequence.slot != kNoSlot) {
+        // A held sequence comes back to its own cells.
+        sequence.slot = retention_.resume(sequence.slot);
+        sequence.resident = retention_.length(sequence.slot);
+    } else {
+        const Promise promise = retention_.lookup(sequence.tokens);
+        if (promise.promised >= promise.resident + kWorthWaitingFor) {
+            return false;  // a running sequence is computing this prefix
+        }
+        const auto placement = retention_.acquire(sequence.tokens, now);
+        if (!placement) {
+            return false;
+        }
+        sequence.slot = placement->slot;
+        sequence.resident = placement->reused;
+        if (!sequence.admitted) {
+            sequence.usage.cached_tokens = placement->reused;
+            totals_.cached_tokens += placement->reused;
+        }
+    }
+    sequence.admitted = true;
+    sequence.resident_ever = std::max(sequence.resident_ever, sequence.resident);
+    sequence.round_begin = sequence.resident;
+    sequence.state = SequenceState::kRunning;
+    retention_.plan(sequence.slot, std::span(sequence.tokens).subspan(
+                                       static_cast<std::size_t>(sequence.resident)));
+    running_.push_back(sequence.id);
+    return true;
+}
+
+std::vector<Sequence*> Scheduler::running_in_order(bool prefilling) const {
+    std::vector<Sequence*> found;
+    for (const SequenceId id : running_) {
+        Sequence* sequence = sequences_.at(id).get();
+        if (sequence->prefilling() == prefilling && !sequence->throttled()) {
+            found.push_back(sequence);
+        }
+    }
+    std::stable_sort(found.begin(), found.end(),
+                     [](const Sequence* a, const Sequence* b) { return a->resumed > b->resumed; });
+    return found;
+}
+
+void Scheduler::plan_batch() {
+    rows_.clear();
+    shares_.clear();
+    std::int32_t budget = config_.step_token_budget;
+    const auto take = [&](Sequence& sequence) {
+        const std::int32_t count = std::min(sequence.rows_left(), budget);
+        if (count > 0) {
+            shares_.push_back({sequence.id, sequence.slot, count, count == sequence.rows_left(), 0});
+            budget -= count;
+        }
+    };
+    // Preemption changes who runs: plan again until what is planned has room.
+    do {
+        shares_.clear();
+        budget = config_.step_token_budget;
+        for (Sequence* sequence : running_in_order(false)) {
+            take(*sequence);
+        }
+        for (Sequence* sequence : running_in_order(true)) {
+            take(*sequence);
+        }
+    } while (!make_room_for(config_.step_token_budget - budget));
+
+    std::sort(shares_.begin(), shares_.end(),
+              [](const Share& a, const Share& b) { return a.slot < b.slot; });
+    for (Share& share : shares_) {
+        const Sequence& sequence = *sequences_.at(share.id);
+        for (std::int32_t i = 0; i < share.count; ++i) {
+            const std::int32_t position = sequence.resident + i;
+            rows_.push_back({sequence.tokens[static_cast<std::size_t>(position)], position,
+                             share.slot, false});
+        }
+        share.last_row = rows_.size() - 1;
+        rows_.back().wants_logits = share.samples;
+    }
+}
+
+// true: the planned rows fit. false: someone was preempted or failed, plan again.
+
+bool Scheduler::make_room_for(std::int32_t rows) {
+    if (retention_.ensure_cells(rows)) {
+        return true;
+    }
+    if (const SlotId victim = retention_.eviction_victim_among_held(); victim != kNoSlot) {
+        for (auto& [id, sequence] : sequences_) {
+            if (sequence->slot == victim) {
+                preempt(*sequence);
+            }
+        }
+        return false;
+    }
+    Sequence& youngest = *sequences_.at(running_.back());
+    if (running_.size() == 1) {
+        fail(youngest, FailCode::kOutOfCells, "the KV cache has no cells left for this sequence");
+    } else {
+        preempt(youngest);
+        waiting_.push_front(youngest.id);
+    }
+    return false;
+}
+
+// Gives up the sequence's cells; its tokens are known and are recomputed when it runs again.
+
+void Scheduler::decode() {
+    StepReport report;
+    report.micro_batches = count_micro_batches(rows_, shape_);
+    const std::int64_t copies_before = totals_.copies;
+    totals_.copies = retention_.copies();
+    report.copies = static_cast<std::int32_t>(totals_.copies - copies_before);
+
+    const DecodeStatus status = backend_.decode(rows_);
+    if (status != DecodeStatus::kOk) {
+        const auto failed = shares_;
+        shares_.clear();
+        for (const Share& share : failed) {
+            fail(*sequences_.at(share.id),
+                 status == DecodeStatus::kNoCells ? FailCode::kOutOfCells : FailCode::kDecodeFailed,
+                 "the backend could not decode the batch");
+        }
+        return;
+    }
+    for (const Share& share : shares_) {
+        Sequence& sequence = *sequences_.at(share.id);
+        const std::int32_t end = sequence.resident + share.count;
+        const std::int32_t prefilled =
+            std::clamp(sequence.prefill_end - sequence.resident, 0, share.count);
+        const std::int32_t recomputed =
+            std::clamp(sequence.resident_ever - sequence.resident, 0, prefilled);
+        retention_.commit(share.slot, share.count);
+        sequence.resident = end;
+        sequence.resident_ever = std::max(sequence.resident_ever, end);
+        sequence.usage.prefilled_tokens += prefilled;
+        sequence.usage.recomputed_tokens += recomputed;
+        totals_.prefilled_tokens += prefilled;
+        totals_.recomputed_tokens += recomputed;
+        report.prefill_rows += prefilled;
+        report.decode_rows += share.count - prefilled;
+        if (prefilled > 0) {
+            Event& event = emit(EventKind::kProgress, sequence);
+            event.prefill_done = end - sequence.round_begin;
+            event.prefill_total = sequence.prefill_end - sequence.round_begin;
+        }
+    }
+    totals_.steps += 1;
+    totals_.micro_batches += report.micro_batches;
+    out_.steps.push_back(report);
+}
+
+void Scheduler::sample(Milliseconds now) {
+    for (const Share& share : shares_) {
+        if (share.samples) {
+            Sequence& sequence = *sequences_.at(share.id);
+            accept(sequence, sequence.sampler->sample(backend_.logits(share.last_row)), now);
+        }
+    }
+}
+
+}  // namespace fermata

@@ -1,0 +1,100 @@
+// Continuous batching: which rows enter the next decode call, and what becomes of the tokens.
+// Pure: no clock, no thread, no llama.h. One thread calls it.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "core/backend.h"
+#include "core/event.h"
+#include "core/kv_retention.h"
+#include "core/request.h"
+#include "core/sequence.h"
+
+namespace fermata {
+
+struct SchedulerConfig {
+    std::int32_t parallel = 1;             // sequences running at once, >= 1
+    std::int32_t step_token_budget = 512;  // rows a step may carry; decode rows come first
+    Milliseconds hold_lease_ms = 600'000;  // a hold that is not resumed for so long fails
+};
+
+class Scheduler {
+   public:
+    // `backend` outlives the scheduler.
+    Scheduler(SchedulerConfig config, Backend& backend);
+
+    // Queues a generation. The caller has checked the request (see request.h); a prompt that cannot
+    // fit fails by event.
+    void submit(SubmitRequest request);
+    // Queues the continuation of a held sequence, before sequences that were never admitted.
+    // Ignored when `id` is not held.
+    void resume(ResumeRequest request);
+    // Ends a held sequence as released. Ignored when `id` is not held.
+    void release(SequenceId id, Milliseconds now);
+    // Ends a sequence in any state as cancelled.
+    void cancel(SequenceId id, Milliseconds now);
+    // Holds a sequence after its next sampled token. Ignored when held or unknown.
+    void pause(SequenceId id);
+    // The consumer took `count` generated tokens; reopens the sequence's window.
+    void acknowledge(SequenceId id, std::int32_t count);
+
+    // One decode call at most. false: there was nothing to decode.
+    bool step(Milliseconds now);
+
+    // Ends every sequence as failed and drops all that is retained.
+    void fail_all(FailCode code, const std::string& message);
+
+    // Events and the report of the last steps; moves them out.
+    EventBatch take_events();
+    EngineStats stats() const;
+    bool idle() const;  // nothing runs or waits; holds may exist
+    // See KvRetention; also checks sequences against slots.
+    std::string check_integrity() const;
+
+   private:
+    using SequencePtr = std::unique_ptr<Sequence>;
+
+    void expire_leases(Milliseconds now);
+    void admit(Milliseconds now);
+    bool try_admit(Sequence& sequence, Milliseconds now);
+    void plan_batch();
+    bool make_room_for(std::int32_t rows);
+    void decode();
+    void sample(Milliseconds now);
+
+    void accept(Sequence& sequence, Token token, Milliseconds now);
+    void hold(Sequence& sequence, PauseReason reason, Milliseconds now);
+    void finish(Sequence& sequence, FinishReason reason, Milliseconds now);
+    void fail(Sequence& sequence, FailCode code, std::string message);
+    void preempt(Sequence& sequence);
+    void erase(SequenceId id);
+    Event& emit(EventKind kind, Sequence& sequence);
+    Sequence* find(SequenceId id);
+    std::vector<Sequence*> running_in_order(bool prefilling) const;
+
+    SchedulerConfig config_;
+    Backend& backend_;
+    CacheShape shape_;
+    KvRetention retention_;
+    std::unordered_map<SequenceId, SequencePtr> sequences_;
+    std::deque<SequenceId> waiting_;   // admission order
+    std::vector<SequenceId> running_;  // admission order
+    std::vector<BatchRow> rows_;
+    struct Share {  // of a sequence in the batch
+        SequenceId id;
+        SlotId slot;
+        std::int32_t count;
+        bool samples;  // its last row is the last of its tokens
+        std::size_t last_row;
+    };
+    std::vector<Share> shares_;
+    EventBatch out_;
+    EngineStats totals_;
+};
+
+}  // namespace fermata

@@ -1,0 +1,103 @@
+// What callers ask for, applied between two steps.
+#include "core/scheduler.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+namespace fermata {
+
+void Scheduler::submit(SubmitRequest request) {
+    auto sequence = std::make_unique<Sequence>(Sequence{
+        .id = request.id,
+        .tokens = std::move(request.prompt),
+        .watcher = TextWatcher(std::move(request.stop), request.pause),
+        .pause = request.pause,
+        .max_tokens = request.limits.max_tokens,
+        .window = request.limits.window,
+        .retain = request.retain,
+        .lease_ms = request.lease_ms,
+    });
+    Sequence& added = *sequence;
+    added.usage.prompt_tokens = added.size();
+    totals_.prompt_tokens += added.size();
+    sequences_[added.id] = std::move(sequence);
+    if (added.size() >= shape_.cells_per_sequence) {
+        fail(added, FailCode::kContextLength,
+             "the prompt has " + std::to_string(added.size()) + " tokens; the context holds " +
+                 std::to_string(shape_.cells_per_sequence) + " with the answer");
+        return;
+    }
+    added.sampler = backend_.make_sampler(request.sampling);
+    added.sampler->observe(added.tokens);
+    added.prefill_end = added.size();
+    waiting_.push_back(added.id);
+}
+
+void Scheduler::resume(ResumeRequest request) {
+    Sequence* sequence = find(request.id);
+    if (sequence == nullptr || sequence->state != SequenceState::kHeld) {
+        return;
+    }
+    // At most one sampled token waits outside the cache: resident_ever tells, as an evicted hold has
+    // resident 0.
+    if (!request.keep_pending && sequence->size() > sequence->resident_ever) {
+        sequence->tokens.pop_back();
+    }
+    const std::int32_t known = std::min(sequence->size(), sequence->resident_ever);
+    if (sequence->size() + static_cast<std::int32_t>(request.tokens.size()) >=
+        shape_.cells_per_sequence) {
+        fail(*sequence, FailCode::kContextLength,
+             "the sequence and its tool results do not fit the context of " +
+                 std::to_string(shape_.cells_per_sequence) + " tokens");
+        return;
+    }
+    sequence->tokens.insert(sequence->tokens.end(), request.tokens.begin(), request.tokens.end());
+    sequence->sampler->observe(request.tokens);
+    sequence->watcher.begin_round();
+    sequence->max_tokens = request.max_tokens;
+    sequence->generated_in_round = 0;
+    sequence->pause_requested = false;
+    sequence->prefill_end = sequence->size();
+    sequence->usage.resumed_tokens += sequence->size() - known;
+    totals_.resumed_tokens += sequence->size() - known;
+    sequence->resumed = true;
+    sequence->state = SequenceState::kWaiting;
+    const auto first_new = std::find_if(waiting_.begin(), waiting_.end(), [this](SequenceId id) {
+        return !sequences_.at(id)->resumed;
+    });
+    waiting_.insert(first_new, sequence->id);
+}
+
+void Scheduler::release(SequenceId id, Milliseconds now) {
+    Sequence* sequence = find(id);
+    if (sequence != nullptr && sequence->state == SequenceState::kHeld) {
+        finish(*sequence, FinishReason::kReleased, now);
+    }
+}
+
+void Scheduler::cancel(SequenceId id, Milliseconds now) {
+    if (Sequence* sequence = find(id)) {
+        finish(*sequence, FinishReason::kCancelled, now);
+    }
+}
+
+void Scheduler::pause(SequenceId id) {
+    Sequence* sequence = find(id);
+    if (sequence != nullptr && sequence->state != SequenceState::kHeld) {
+        sequence->pause_requested = true;
+    }
+}
+
+void Scheduler::acknowledge(SequenceId id, std::int32_t count) {
+    if (Sequence* sequence = find(id)) {
+        sequence->unacknowledged = std::max(0, sequence->unacknowledged - count);
+    }
+}
+
+Sequence* Scheduler::find(SequenceId id) {
+    const auto found = sequences_.find(id);
+    return found == sequences_.end() ? nullptr : found->second.get();
+}
+
+}  // namespace fermata

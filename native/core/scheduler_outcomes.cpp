@@ -1,0 +1,128 @@
+// What a sampled token leads to, and every way a sequence stops running.
+#include "core/scheduler.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+namespace fermata {
+
+void Scheduler::preempt(Sequence& sequence) {
+    retention_.drop(sequence.slot);
+    sequence.slot = kNoSlot;
+    sequence.resident = 0;
+    if (sequence.state == SequenceState::kRunning) {
+        std::erase(running_, sequence.id);
+        sequence.state = SequenceState::kWaiting;
+        sequence.resumed = true;
+        sequence.prefill_end = std::max(sequence.prefill_end, sequence.size() - 1);
+    }
+}
+
+void Scheduler::accept(Sequence& sequence, Token token, Milliseconds now) {
+    const bool end = backend_.is_end(token);
+    const auto signal =
+        end ? TextWatcher::Signal::kNone : sequence.watcher.feed(backend_.piece(token));
+    if (signal == TextWatcher::Signal::kTextAfterCall) {
+        hold(sequence, PauseReason::kTextAfterCall, now);
+        return;
+    }
+    sequence.tokens.push_back(token);
+    sequence.generated_in_round += 1;
+    sequence.usage.generated_tokens += 1;
+    sequence.unacknowledged += 1;
+    totals_.generated_tokens += 1;
+    Event& event = emit(EventKind::kTokens, sequence);
+    event.tokens.push_back(token);
+    event.text = sequence.watcher.take_released();
+    if (signal == TextWatcher::Signal::kCallClosed) {
+        emit(EventKind::kToolCallReady, sequence).call_index = sequence.watcher.calls_closed() - 1;
+    }
+
+    using HoldAtEnd = PauseTriggers::HoldAtEnd;
+    if (end) {
+        const bool holds =
+            sequence.pause.hold_at_end == HoldAtEnd::kAlways ||
+            (sequence.pause.hold_at_end == HoldAtEnd::kAfterCall &&
+             sequence.watcher.calls_closed() > 0);
+        if (holds) {
+            hold(sequence, PauseReason::kEndToken, now);
+        } else {
+            finish(sequence, FinishReason::kEnd, now);
+        }
+    } else if (signal == TextWatcher::Signal::kStop) {
+        finish(sequence, FinishReason::kStopString, now);
+    } else if ((sequence.max_tokens >= 0 && sequence.generated_in_round >= sequence.max_tokens) ||
+               sequence.size() >= shape_.cells_per_sequence) {
+        finish(sequence, FinishReason::kLength, now);
+    } else if (sequence.pause_requested) {
+        hold(sequence, PauseReason::kRequested, now);
+    } else {
+        retention_.plan(sequence.slot, std::span(&token, 1));
+    }
+}
+
+void Scheduler::hold(Sequence& sequence, PauseReason reason, Milliseconds now) {
+    std::erase(running_, sequence.id);
+    sequence.state = SequenceState::kHeld;
+    sequence.pause_requested = false;
+    retention_.forget_planned(sequence.slot);
+    retention_.hold(sequence.slot, now + config_.hold_lease_ms);
+    Event& event = emit(EventKind::kToolCallPause, sequence);
+    event.pause = reason;
+    event.text = sequence.watcher.take_rest();
+    event.pending_token = sequence.rows_left() > 0;
+    event.usage = sequence.usage;
+}
+
+void Scheduler::finish(Sequence& sequence, FinishReason reason, Milliseconds now) {
+    if (sequence.slot != kNoSlot) {
+        retention_.forget_planned(sequence.slot);
+        if (sequence.retain || sequence.lease_ms > 0) {
+            retention_.retain(sequence.slot, now,
+                              sequence.lease_ms > 0 ? now + sequence.lease_ms : 0);
+        } else {
+            retention_.drop(sequence.slot);
+        }
+    }
+    Event& event = emit(EventKind::kFinished, sequence);
+    event.finish = reason;
+    event.text = reason == FinishReason::kStopString ? sequence.watcher.take_released()
+                                                     : sequence.watcher.take_rest();
+    event.stop_string = sequence.watcher.stop_hit();
+    event.usage = sequence.usage;
+    erase(sequence.id);
+}
+
+void Scheduler::fail(Sequence& sequence, FailCode code, std::string message) {
+    if (sequence.slot != kNoSlot) {
+        retention_.drop(sequence.slot);
+    }
+    Event& event = emit(EventKind::kFailed, sequence);
+    event.fail = code;
+    event.message = std::move(message);
+    event.usage = sequence.usage;
+    erase(sequence.id);
+}
+
+void Scheduler::fail_all(FailCode code, const std::string& message) {
+    while (!sequences_.empty()) {
+        fail(*sequences_.begin()->second, code, message);
+    }
+    retention_.clear_retained();
+}
+
+void Scheduler::erase(SequenceId id) {
+    std::erase(waiting_, id);
+    std::erase(running_, id);
+    sequences_.erase(id);
+}
+
+Event& Scheduler::emit(EventKind kind, Sequence& sequence) {
+    Event& event = out_.events.emplace_back();
+    event.kind = kind;
+    event.id = sequence.id;
+    return event;
+}
+
+}  // namespace fermata

@@ -1,0 +1,54 @@
+// What the scheduler tells of itself.
+#include "core/scheduler.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+namespace fermata {
+
+EventBatch Scheduler::take_events() { return std::exchange(out_, {}); }
+
+bool Scheduler::idle() const { return running_.empty() && waiting_.empty(); }
+
+EngineStats Scheduler::stats() const {
+    EngineStats stats = totals_;
+    stats.running = static_cast<std::int32_t>(running_.size());
+    stats.waiting = static_cast<std::int32_t>(waiting_.size());
+    stats.held = static_cast<std::int32_t>(sequences_.size()) - stats.running - stats.waiting;
+    stats.slots = shape_.slot_count;
+    stats.slots_retained = retention_.retained_slots();
+    const CellCounts cells = retention_.cells();
+    stats.cells_used = cells.used;
+    stats.cells_retained = cells.retained;
+    stats.cells_free = cells.free;
+    stats.copies = retention_.copies();
+    stats.evictions = retention_.evictions();
+    return stats;
+}
+
+std::string Scheduler::check_integrity() const {
+    for (const auto& [id, sequence] : sequences_) {
+        const std::string name = "sequence " + std::to_string(id);
+        if (sequence->state == SequenceState::kRunning && sequence->slot == kNoSlot) {
+            return name + " runs without a slot";
+        }
+        if (sequence->slot == kNoSlot) {
+            continue;
+        }
+        const SlotState expected = sequence->state == SequenceState::kRunning
+                                       ? SlotState::kRunning
+                                       : SlotState::kHeld;
+        if (retention_.state(sequence->slot) != expected) {
+            return name + " and its slot disagree on their state";
+        }
+        const auto resident = retention_.tokens(sequence->slot);
+        if (!std::equal(resident.begin(), resident.end(), sequence->tokens.begin(),
+                        sequence->tokens.begin() + sequence->resident)) {
+            return name + " and its slot disagree on their tokens";
+        }
+    }
+    return retention_.check_integrity();
+}
+
+}  // namespace fermata

@@ -1,0 +1,55 @@
+// One generation, from submit to finished: its tokens, its place in the cache, its counters.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "core/event.h"
+#include "core/request.h"
+#include "core/sampler.h"
+#include "core/text_watcher.h"
+#include "core/types.h"
+
+namespace fermata {
+
+// waiting -> running -> finished, with any number of running -> held -> waiting in between.
+// A finished sequence no longer exists.
+enum class SequenceState : std::uint8_t {
+    kWaiting,  // for admission: submitted, resumed or preempted
+    kRunning,  // owns a running slot; has rows to decode
+    kHeld,     // waits for resume under a lease; owns a held slot unless that was evicted
+};
+
+struct Sequence {
+    SequenceId id = 0;
+    SequenceState state = SequenceState::kWaiting;
+    std::vector<Token> tokens;  // prompt, sampled and resumed, in order
+    std::int32_t resident = 0;  // tokens [0, resident) are in the cache
+    std::int32_t resident_ever = 0;
+    SlotId slot = kNoSlot;
+
+    std::unique_ptr<Sampler> sampler = nullptr;
+    TextWatcher watcher;
+    PauseTriggers pause;
+    std::int32_t max_tokens = -1;
+    std::int32_t window = 0;
+    std::int32_t unacknowledged = 0;
+    bool retain = true;
+    Milliseconds lease_ms = 0;
+    bool pause_requested = false;
+    bool admitted = false;  // once; cached tokens are counted then
+    bool resumed = false;   // goes before sequences that were never admitted
+
+    std::int32_t round_begin = 0;  // resident when this round's prefill began
+    std::int32_t prefill_end = 0;  // rows before this index are prefill, after it decode
+    std::int32_t generated_in_round = 0;
+    Usage usage = {};
+
+    std::int32_t size() const { return static_cast<std::int32_t>(tokens.size()); }
+    std::int32_t rows_left() const { return size() - resident; }
+    bool prefilling() const { return resident < prefill_end; }
+    bool throttled() const { return !prefilling() && unacknowledged >= window; }
+};
+
+}  // namespace fermata

@@ -1,0 +1,21 @@
+// Names that every native file shares. Plain data, no behaviour.
+#pragma once
+
+#include <cstdint>
+
+namespace fermata {
+
+using Token = std::int32_t;
+
+// A place in the KV cache that holds the cells of one sequence: llama.cpp's sequence id.
+// Range 0 .. CacheShape::slot_count - 1.
+using SlotId = std::int32_t;
+inline constexpr SlotId kNoSlot = -1;
+
+// One generation, from submit to finished. Given by the caller, never reused within an engine.
+using SequenceId = std::uint64_t;
+
+// Milliseconds of a monotonic clock. Core never reads a clock; callers pass the time in.
+using Milliseconds = std::int64_t;
+
+}  // namespace fermata

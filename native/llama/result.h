@@ -1,0 +1,45 @@
+// A value or an error. No exception leaves this folder.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+
+namespace fermata {
+
+enum class ErrorCode : std::uint8_t { kModelLoadFailed, kOutOfMemory, kInvalidArgument };
+
+// The code as JavaScript sees it, e.g. "model_load_failed".
+constexpr std::string_view error_code_name(ErrorCode code) {
+    switch (code) {
+        case ErrorCode::kModelLoadFailed: return "model_load_failed";
+        case ErrorCode::kOutOfMemory: return "out_of_memory";
+        case ErrorCode::kInvalidArgument: return "invalid_argument";
+    }
+    return "internal";
+}
+
+struct Error {
+    ErrorCode code = ErrorCode::kInvalidArgument;
+    std::string message;
+};
+
+template <class T>
+class Result {
+   public:
+    Result(T value) : outcome_(std::move(value)) {}
+    Result(Error error) : outcome_(std::move(error)) {}
+
+    bool ok() const { return std::holds_alternative<T>(outcome_); }
+    // Only when ok().
+    T& value() { return std::get<T>(outcome_); }
+    // Only when not ok().
+    const Error& error() const { return std::get<Error>(outcome_); }
+
+   private:
+    std::variant<T, Error> outcome_;
+};
+
+}  // namespace fermata

@@ -1,0 +1,228 @@
+#include "runtime/engine_loop.h"
+
+#include <chrono>
+#include <exception>
+#include <iterator>
+#include <utility>
+
+namespace fermata {
+
+namespace {
+
+// Leases are looked at this often when nothing else happens.
+constexpr auto kIdleWait = std::chrono::milliseconds(250);
+
+Milliseconds now_ms() {
+    return std::chrono::duration_cast<std::chrono::milliseconds>(
+               std::chrono::steady_clock::now().time_since_epoch())
+        .count();
+}
+
+template <typename T>
+void append(std::vector<T>& to, std::vector<T>&& from) {
+    to.insert(to.end(), std::make_move_iterator(from.begin()),
+              std::make_move_iterator(from.end()));
+}
+
+}  // namespace
+
+EngineLoop::EngineLoop(std::unique_ptr<Backend> backend, LoopConfig config,
+                       std::function<void()> notify, std::function<void()> abort_decode)
+    : config_(config),
+      backend_(std::move(backend)),
+      notify_(std::move(notify)),
+      abort_decode_(std::move(abort_decode)) {
+    if (config_.audit) {
+        audit_ = std::make_unique<AuditBackend>(*backend_);
+    }
+    stats_.slots = backend_->shape().slot_count;
+    stats_.cells_free = backend_->shape().cells_total;
+    thread_ = std::thread([this] { run(); });
+}
+
+EngineLoop::~EngineLoop() { close(); }
+
+void EngineLoop::run() {
+    Backend& backend = audit_ ? static_cast<Backend&>(*audit_) : *backend_;
+    Scheduler scheduler(config_.scheduler, backend);
+    std::deque<Command> commands;
+    bool idle = true;
+    while (wait_for_commands(commands, idle)) {
+        try {
+            for (Command& command : commands) {
+                command(scheduler, now_ms());
+            }
+            const auto started = std::chrono::steady_clock::now();
+            const bool was_idle = std::exchange(idle, !scheduler.step(now_ms()));
+            if (audit_ && idle && !was_idle) {
+                check_when_idle(scheduler);
+            }
+            EventBatch batch = scheduler.take_events();
+            if (!batch.steps.empty()) {
+                batch.steps.back().milliseconds = std::chrono::duration<double, std::milli>(
+                                                      std::chrono::steady_clock::now() - started)
+                                                      .count();
+            }
+            publish(scheduler, std::move(batch));
+        } catch (const std::exception& error) {
+            // Out of memory in our own bookkeeping: nothing of it can be trusted any more.
+            scheduler.fail_all(FailCode::kInternal, error.what());
+            publish(scheduler, scheduler.take_events());
+            idle = true;
+        }
+        commands.clear();
+    }
+    for (Command& command : commands) {
+        command(scheduler, now_ms());
+    }
+    scheduler.fail_all(FailCode::kClosed, "the engine was closed");
+    publish(scheduler, scheduler.take_events());
+}
+
+// A broken cache gives wrong text: better to fail what is left, loudly.
+void EngineLoop::check_when_idle(Scheduler& scheduler) {
+    if (const std::string wrong = integrity(scheduler); !wrong.empty()) {
+        scheduler.fail_all(FailCode::kInternal, "integrity check failed: " + wrong);
+    }
+}
+
+std::string EngineLoop::integrity(const Scheduler& scheduler) const {
+    std::string wrong = scheduler.check_integrity();
+    return wrong.empty() && audit_ ? audit_->violation() : wrong;
+}
+
+// Moves out what was posted. Blocks while the loop is idle. false: closing.
+bool EngineLoop::wait_for_commands(std::deque<Command>& commands, bool idle) {
+    std::unique_lock lock(mutex_);
+    if (idle) {
+        wake_.wait_for(lock, kIdleWait, [this] { return closing_ || !commands_.empty(); });
+    }
+    commands = std::exchange(commands_, {});
+    submitted_ = 0;
+    return !closing_;
+}
+
+void EngineLoop::publish(Scheduler& scheduler, EventBatch batch) {
+    bool notify = false;
+    {
+        const std::lock_guard lock(mutex_);
+        stats_ = scheduler.stats();
+        stats_.audited_rows = audit_ ? audit_->rows() : -1;
+        for (const Event& event : batch.events) {
+            if (event.kind == EventKind::kToolCallPause) {
+                held_.insert(event.id);
+            } else if (event.kind == EventKind::kFinished || event.kind == EventKind::kFailed) {
+                held_.erase(event.id);
+            }
+        }
+        const bool something = !batch.events.empty() || !batch.steps.empty();
+        append(published_.events, std::move(batch.events));
+        append(published_.steps, std::move(batch.steps));
+        notify = something && !std::exchange(notified_, notified_ || something);
+    }
+    if (notify) {
+        notify_();
+    }
+}
+
+bool EngineLoop::post(Command command) {
+    {
+        const std::lock_guard lock(mutex_);
+        if (closing_) {
+            return false;
+        }
+        commands_.push_back(std::move(command));
+    }
+    wake_.notify_one();
+    return true;
+}
+
+EngineLoop::Accept EngineLoop::submit(SubmitRequest request) {
+    {
+        const std::lock_guard lock(mutex_);
+        if (closing_) {
+            return Accept::kClosed;
+        }
+        if (stats_.waiting + submitted_ >= config_.max_queue) {
+            return Accept::kQueueFull;
+        }
+        submitted_ += 1;
+        commands_.push_back([request = std::move(request)](Scheduler& scheduler,
+                                                           Milliseconds) mutable {
+            scheduler.submit(std::move(request));
+        });
+    }
+    wake_.notify_one();
+    return Accept::kOk;
+}
+
+EngineLoop::Accept EngineLoop::resume(ResumeRequest request) {
+    {
+        const std::lock_guard lock(mutex_);
+        if (closing_) {
+            return Accept::kClosed;
+        }
+        if (held_.erase(request.id) == 0) {
+            return Accept::kNotHeld;
+        }
+        commands_.push_back([request = std::move(request)](Scheduler& scheduler,
+                                                           Milliseconds) mutable {
+            scheduler.resume(std::move(request));
+        });
+    }
+    wake_.notify_one();
+    return Accept::kOk;
+}
+
+void EngineLoop::release(SequenceId id) {
+    post([id](Scheduler& scheduler, Milliseconds now) { scheduler.release(id, now); });
+}
+
+void EngineLoop::cancel(SequenceId id) {
+    post([id](Scheduler& scheduler, Milliseconds now) { scheduler.cancel(id, now); });
+}
+
+void EngineLoop::pause(SequenceId id) {
+    post([id](Scheduler& scheduler, Milliseconds) { scheduler.pause(id); });
+}
+
+void EngineLoop::acknowledge(SequenceId id, std::int32_t count) {
+    post([id, count](Scheduler& scheduler, Milliseconds) { scheduler.acknowledge(id, count); });
+}
+
+EventBatch EngineLoop::take_events() {
+    const std::lock_guard lock(mutex_);
+    notified_ = false;
+    return std::exchange(published_, {});
+}
+
+EngineStats EngineLoop::stats() const {
+    const std::lock_guard lock(mutex_);
+    return stats_;
+}
+
+void EngineLoop::check_integrity(std::function<void(std::string)> done) {
+    const bool posted = post([this, done](Scheduler& scheduler, Milliseconds) {
+        done(integrity(scheduler));
+    });
+    if (!posted) {
+        done({});
+    }
+}
+
+void EngineLoop::close() {
+    const std::lock_guard closing(close_mutex_);
+    {
+        const std::lock_guard lock(mutex_);
+        closing_ = true;
+    }
+    if (thread_.joinable()) {
+        abort_decode_();
+        wake_.notify_one();
+        thread_.join();
+        audit_.reset();
+        backend_.reset();
+    }
+}
+
+}  // namespace fermata

@@ -1,0 +1,93 @@
+// The one inference thread: a bounded queue of commands in, coalesced batches of events out. All
+// public members may be called from any thread but the inference thread, unless they say otherwise.
+#pragma once
+
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <unordered_set>
+
+#include "core/audit_backend.h"
+#include "core/backend.h"
+#include "core/event.h"
+#include "core/request.h"
+#include "core/scheduler.h"
+
+namespace fermata {
+
+struct LoopConfig {
+    SchedulerConfig scheduler;
+    std::int32_t max_queue = 256;  // requests that may wait for admission
+    bool audit = false;            // count rows apart, check integrity when idle
+};
+
+class EngineLoop {
+   public:
+    enum class Accept : std::uint8_t { kOk, kQueueFull, kClosed, kNotHeld };
+
+    // Owns the backend. `notify` runs on the inference thread when there is something to take, at
+    // most once between two calls of take_events(); it must not call back into the loop.
+    // `abort_decode` makes a running decode call return early; used by close() only.
+    EngineLoop(std::unique_ptr<Backend> backend, LoopConfig config, std::function<void()> notify,
+               std::function<void()> abort_decode);
+    ~EngineLoop();
+    EngineLoop(const EngineLoop&) = delete;
+    EngineLoop& operator=(const EngineLoop&) = delete;
+
+    // Values in range is the caller's duty (request.h); whether there is room is checked here.
+    Accept submit(SubmitRequest request);
+    // Only a sequence whose pause event was published can be resumed, once.
+    Accept resume(ResumeRequest request);
+    // Unknown ids are ignored by all of these.
+    void release(SequenceId id);
+    void cancel(SequenceId id);
+    void pause(SequenceId id);
+    void acknowledge(SequenceId id, std::int32_t count);
+
+    EventBatch take_events();
+    EngineStats stats() const;
+    // `done` runs on the inference thread between two steps with "" or what is wrong, or on the
+    // calling thread with "" when the loop is closed.
+    void check_integrity(std::function<void(std::string)> done);
+
+    // Idempotent. What runs, waits or is held fails as closed; the events can still be taken.
+    // Returns when the thread has ended and the backend is destroyed.
+    void close();
+
+   private:
+    using Command = std::function<void(Scheduler&, Milliseconds)>;
+
+    void run();
+    bool wait_for_commands(std::deque<Command>& commands, bool idle);
+    void publish(Scheduler& scheduler, EventBatch batch);
+    void check_when_idle(Scheduler& scheduler);
+    std::string integrity(const Scheduler& scheduler) const;
+    bool post(Command command);
+
+    LoopConfig config_;
+    std::unique_ptr<Backend> backend_;
+    std::unique_ptr<AuditBackend> audit_;
+    std::function<void()> notify_;
+    std::function<void()> abort_decode_;
+
+    mutable std::mutex mutex_;
+    std::condition_variable wake_;
+    std::deque<Command> commands_;
+    bool closing_ = false;
+    std::int32_t submitted_ = 0;  // submit commands that the thread has not drained
+    std::unordered_set<SequenceId> held_;
+    EventBatch published_;
+    bool notified_ = false;
+    EngineStats stats_;
+
+    std::mutex close_mutex_;
+    std::thread thread_;
+};
+
+}  // namespace fermata

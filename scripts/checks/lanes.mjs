@@ -1,0 +1,32 @@
+import { readFileSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import { buildDir, root } from "../setup/paths.mjs";
+import { capture } from "../setup/run.mjs";
+
+/** Runs one vitest lane; resolves with { ok, output, passed, failed, skipped }. */
+export async function runLane(lane) {
+  const report = join(buildDir, `vitest-${lane}.json`);
+  rmSync(report, { force: true });
+  const { code, output } = await capture(
+    process.execPath,
+    [
+      join(root, "node_modules/vitest/vitest.mjs"),
+      "run",
+      "--project",
+      lane,
+      "--reporter=default",
+      "--reporter=json",
+      `--outputFile.json=${report}`,
+    ],
+    { cwd: root },
+  );
+  const ok = code === 0;
+  let counts = { numPassedTests: 0, numFailedTests: ok ? 0 : 1, numPendingTests: 0 };
+  try {
+    counts = JSON.parse(readFileSync(report, "utf8"));
+  } catch {
+    // Vitest ended before it could report; its output says why.
+  }
+  const failed = ok ? counts.numFailedTests : Math.max(1, counts.numFailedTests);
+  return { ok, output, passed: counts.numPassedTests, failed, skipped: counts.numPendingTests };
+}

@@ -1,0 +1,54 @@
+// The folders of src/ and what each may import: a layer imports layers below it, never beside or
+// above. Files of types only (types.ts, *-types.ts) and files in src/ itself may be imported by all.
+
+import { dirname, relative, resolve, sep } from "node:path";
+
+const layers = [
+  ["native"],
+  ["engine"],
+  ["guidance"],
+  ["chat"],
+  ["tools"],
+  ["agents", "mcp", "store"],
+  ["server"],
+  ["cli"],
+];
+
+const rank = new Map(layers.flatMap((names, index) => names.map((name) => [name, index])));
+// It runs in browsers and knows the wire only.
+rank.set("client", -1);
+
+function layerOf(file, source) {
+  const [first, ...rest] = relative(source, file).split(sep);
+  return rest.length > 0 ? first : undefined;
+}
+
+function problem(file, source, specifier) {
+  const from = layerOf(file, source);
+  if (from === undefined) return undefined;
+  if (!rank.has(from)) return `src/${from} has no place in scripts/lint/layers.mjs yet.`;
+  if (!specifier.startsWith(".") || /(^|[/-])types\.[jt]s$/.test(specifier)) return undefined;
+  const target = resolve(dirname(file), specifier);
+  const to = layerOf(target, source);
+  if (to === undefined || to === from || rank.get(to) < rank.get(from)) return undefined;
+  return `src/${from} may not import src/${to}: dependencies point one way (ARCHITECTURE.md).`;
+}
+
+export const layerRule = {
+  create(context) {
+    const file = context.physicalFilename ?? context.filename;
+    const end = file.lastIndexOf(`${sep}src${sep}`);
+    if (end < 0) return {};
+    const source = file.slice(0, end + 4);
+    const check = (node) => {
+      const message = node.source && problem(file, source, node.source.value);
+      if (message) context.report({ node: node.source, message });
+    };
+    return {
+      ImportDeclaration: check,
+      ExportNamedDeclaration: check,
+      ExportAllDeclaration: check,
+      ImportExpression: (node) => node.source.type === "Literal" && check(node),
+    };
+  },
+};

@@ -1,0 +1,133 @@
+"""The network: Qwen2 architecture (RMSNorm, RoPE, SwiGLU, QKV biases, tied embeddings).
+
+Contract: `Model.forward(prefix, rows)` runs one prompt prefix of P tokens once and R rows of
+L tokens that all continue that prefix. Row positions start at P and rows do not see each
+other. It returns the normalised hidden states of the rows, shape (R, L, width).
+Weights map one to one onto llama.cpp's `qwen2` tensors (see export_gguf.py).
+"""
+import math
+from dataclasses import dataclass
+
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+
+
+@dataclass
+class Config:
+    vocab: int = 3072
+    width: int = 256
+    layers: int = 6
+    heads: int = 4
+    head_dim: int = 64
+    hidden: int = 640
+    rope_base: float = 1_000_000.0
+    context: int = 8192
+    eps: float = 1e-6
+
+
+def rope_table(config, length):
+    """cos and sin for positions 0..length-1, each (length, head_dim / 2)."""
+    half = config.head_dim // 2
+    freq = config.rope_base ** (-torch.arange(half).float() / half)
+    angle = torch.arange(length).float()[:, None] * freq[None]
+    return angle.cos(), angle.sin()
+
+
+def rotate(x, cos, sin):
+    """NEOX-style rotation, as llama.cpp does for qwen2: halves, not pairs."""
+    a, b = x.chunk(2, dim=-1)
+    return torch.cat((a * cos - b * sin, b * cos + a * sin), dim=-1)
+
+
+class Layer(nn.Module):
+    def __init__(self, c):
+        super().__init__()
+        inner = c.heads * c.head_dim
+        self.c = c
+        self.attn_norm = nn.RMSNorm(c.width, eps=c.eps)
+        self.qkv = nn.Linear(c.width, 3 * inner, bias=True)
+        self.out = nn.Linear(inner, c.width, bias=False)
+        self.ffn_norm = nn.RMSNorm(c.width, eps=c.eps)
+        self.gate_up = nn.Linear(c.width, 2 * c.hidden, bias=False)
+        self.down = nn.Linear(c.hidden, c.width, bias=False)
+
+    def heads(self, x, cos, sin):
+        b, t, _ = x.shape
+        q, k, v = self.qkv(self.attn_norm(x)).view(b, t, 3, self.c.heads, self.c.head_dim).permute(2, 0, 3, 1, 4)
+        return rotate(q, cos, sin), rotate(k, cos, sin), v
+
+    def finish(self, x, attended):
+        b, h, t, d = attended.shape
+        x = x + self.out(attended.transpose(1, 2).reshape(b, t, h * d))
+        gate, up = self.gate_up(self.ffn_norm(x)).chunk(2, dim=-1)
+        return x + self.down(F.silu(gate) * up)
+
+
+class Model(nn.Module):
+    def __init__(self, config):
+        super().__init__()
+        self.config = config
+        self.embed = nn.Embedding(config.vocab, config.width)
+        self.layers = nn.ModuleList(Layer(config) for _ in range(config.layers))
+        self.norm = nn.RMSNorm(config.width, eps=config.eps)
+        cos, sin = rope_table(config, config.context)
+        self.register_buffer("cos", cos, persistent=False)
+        self.register_buffer("sin", sin, persistent=False)
+        self.initialise()
+
+    def initialise(self):
+        """Small random weights; layer 0 starts with heads that look one, two and three tokens back.
+
+        Those heads are what induction (copying) is built on. They are set through the query and
+        key biases, so that they hold whatever the tokens are.
+        """
+        c = self.config
+        for name, p in self.named_parameters():
+            if p.dim() == 2:
+                std = 0.02 if name.startswith("embed") else 1 / math.sqrt(p.shape[1])
+                if name.endswith(("out.weight", "down.weight")):
+                    std /= math.sqrt(2 * c.layers)
+                nn.init.normal_(p, std=std)
+            elif name.endswith("bias"):
+                nn.init.zeros_(p)
+        half = c.head_dim // 2
+        freq = c.rope_base ** (-torch.arange(half).float() / half)
+        strength = 64 * torch.exp(-torch.arange(half).float() / 3)
+        with torch.no_grad():
+            layer = self.layers[0]
+            bias = layer.qkv.bias.view(3, c.heads, c.head_dim)
+            for head in range(3):
+                back = head + 1
+                layer.qkv.weight.view(3, c.heads, c.head_dim, c.width)[:2, head] *= 0.1
+                amount = strength.sqrt()
+                bias[0, head, :half] = amount * torch.cos(back * freq)
+                bias[0, head, half:] = -amount * torch.sin(back * freq)
+                bias[1, head, :half] = amount
+                bias[1, head, half:] = 0
+
+    def forward(self, prefix, rows):
+        """prefix: (P,) token ids, P may be 0; rows: (R, L) token ids."""
+        p, (r, l) = len(prefix), rows.shape
+        x = self.embed(rows)
+        cos, sin = self.cos[p:p + l].to(x.dtype), self.sin[p:p + l].to(x.dtype)
+        if p:
+            y = self.embed(prefix)[None]
+            cos0, sin0 = self.cos[:p].to(x.dtype), self.sin[:p].to(x.dtype)
+            mask = torch.ones(l, p + l, dtype=torch.bool).tril(p)
+        for i, layer in enumerate(self.layers):
+            q, k, v = layer.heads(x, cos, sin)
+            if p:
+                q0, k0, v0 = layer.heads(y, cos0, sin0)
+                k = torch.cat((k0.expand(r, -1, -1, -1), k), dim=2)
+                v = torch.cat((v0.expand(r, -1, -1, -1), v), dim=2)
+                attended = F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
+                if i + 1 < len(self.layers):
+                    y = layer.finish(y, F.scaled_dot_product_attention(q0, k0, v0, is_causal=True))
+            else:
+                attended = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+            x = layer.finish(x, attended)
+        return self.norm(x)
+
+    def logits(self, hidden):
+        return F.linear(hidden, self.embed.weight)

@@ -1,0 +1,59 @@
+import { spawn } from "node:child_process";
+import { SetupError } from "./report.mjs";
+
+/**
+ * Runs a program and resolves with { code, output }; its output is kept, not shown.
+ * `onLine` sees each line; a line it returns true for is not kept.
+ */
+export function capture(program, args, { cwd, env, onLine } = {}) {
+  return new Promise((resolve, reject) => {
+    const child = spawn(program, args, {
+      cwd,
+      env: { ...process.env, ...env },
+      stdio: ["ignore", "pipe", "pipe"],
+    });
+    const forward = (signal) => {
+      child.kill(signal);
+      process.exit(signal === "SIGINT" ? 130 : 143);
+    };
+    process.once("SIGINT", forward);
+    process.once("SIGTERM", forward);
+
+    const kept = [];
+    for (const stream of [child.stdout, child.stderr]) {
+      let rest = "";
+      const take = (line) => {
+        if (!onLine?.(line)) kept.push(line);
+      };
+      stream.setEncoding("utf8");
+      stream.on("data", (text) => {
+        const lines = (rest + text).split("\n");
+        rest = lines.pop();
+        lines.forEach(take);
+      });
+      stream.on("end", () => rest && take(rest));
+    }
+    child.on("error", reject);
+    child.on("close", (code) => {
+      process.off("SIGINT", forward);
+      process.off("SIGTERM", forward);
+      resolve({ code: code ?? 1, output: kept.join("\n") });
+    });
+  });
+}
+
+/** Like capture, but a failure ends the setup with the last lines of the output. */
+export async function runOrFail(what, program, args, options) {
+  const { code, output } = await capture(program, args, options);
+  if (code !== 0) {
+    const tail = output.trimEnd().split("\n").slice(-80).join("\n");
+    throw new SetupError(`${what} failed:\n${tail}`);
+  }
+  return output;
+}
+
+/** npm as the user runs it: the one that started this script, else the one on PATH. */
+export function npmCommand(args) {
+  const npm = process.env.npm_execpath;
+  return npm?.endsWith(".js") ? [process.execPath, [npm, ...args]] : ["npm", args];
+}

@@ -1,0 +1,87 @@
+#!/usr/bin/env node
+// npm test [-- [--backend B] [step ...]]: sets up what is missing, then runs every check in order
+// and stops at the first that fails. With names, only those steps.
+import { join } from "node:path";
+import { runLane } from "./checks/lanes.mjs";
+import { hasSanitizer, runNativeTests, runSanitizedTests } from "./checks/native.mjs";
+import { setUp } from "./setup.mjs";
+import { takeSetupOptions } from "./setup/options.mjs";
+import { root } from "./setup/paths.mjs";
+import { SetupError, exitOnSetupError } from "./setup/report.mjs";
+import { capture } from "./setup/run.mjs";
+
+const tool =
+  (path, ...args) =>
+  async () => {
+    const { code, output } = await capture(process.execPath, [join(root, path), ...args], {
+      cwd: root,
+    });
+    return { ok: code === 0, output };
+  };
+
+const sanitize = (sanitizers) => async () =>
+  (await hasSanitizer(sanitizers))
+    ? runSanitizedTests(sanitizers)
+    : { ok: true, skipped: 1, note: "this compiler has no such sanitizer" };
+
+const steps = {
+  format: tool("node_modules/oxfmt/bin/oxfmt", "--check"),
+  "format-cpp": tool("scripts/checks/format-cpp.mjs"),
+  lint: tool("node_modules/oxlint/bin/oxlint", "--deny-warnings"),
+  types: tool("node_modules/typescript/bin/tsc", "-p", "tsconfig.json"),
+  unused: tool("node_modules/knip/bin/knip.js"),
+  native: runNativeTests,
+  "sanitize-address": sanitize("address,undefined"),
+  "sanitize-thread": sanitize("thread"),
+  unit: () => runLane("unit"),
+  contract: () => runLane("contract"),
+  integrity: () => runLane("integrity"),
+  model: () => runLane("model"),
+  e2e: () => runLane("e2e"),
+};
+
+const totals = { passed: 0, failed: 0, skipped: 0 };
+
+async function runStep(name) {
+  const start = performance.now();
+  const result = await steps[name]().catch((error) => {
+    if (!(error instanceof SetupError)) throw error;
+    return { ok: false, output: error.message };
+  });
+  const { ok, output = "", passed = 0, failed = ok ? 0 : 1, skipped = 0, note } = result;
+  totals.passed += passed;
+  totals.failed += failed;
+  totals.skipped += skipped;
+  const seconds = ((performance.now() - start) / 1000).toFixed(1);
+  const counts =
+    passed + skipped > 0 ? `${passed} passed${skipped ? `, ${skipped} skipped` : ""}` : "";
+  const details = [counts, note].filter(Boolean).join("; ");
+  if (!ok) process.stdout.write(`\n${output.trimEnd()}\n\n`);
+  process.stdout.write(
+    `${ok ? "ok  " : "FAIL"} ${name.padEnd(17)} ${seconds.padStart(6)} s  ${details}\n`,
+  );
+  return ok;
+}
+
+try {
+  const { options, rest } = takeSetupOptions(process.argv.slice(2));
+  const unknown = rest.find((name) => !(name in steps));
+  if (unknown) {
+    throw new SetupError(
+      `No check is named ${unknown}. There are: ${Object.keys(steps).join(", ")}.`,
+    );
+  }
+  await setUp(options);
+  for (const name of Object.keys(steps)) {
+    if (rest.length > 0 && !rest.includes(name)) continue;
+    if (!(await runStep(name))) break;
+  }
+} catch (error) {
+  exitOnSetupError(error);
+}
+
+const { passed, failed, skipped } = totals;
+process.stdout.write(
+  `\n${passed} passed, ${failed} failed${skipped ? `, ${skipped} skipped` : ""}\n`,
+);
+process.exitCode = failed > 0 ? 1 : 0;

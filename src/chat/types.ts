@@ -1,0 +1,74 @@
+/** Neutral chat types: no wire format knows more, no engine type knows them. Type-only. */
+
+import type { EngineUsage, Sampling } from "../engine/types.ts";
+
+export type JsonSchema = { [key: string]: unknown };
+
+export interface ToolDefinition {
+  name: string;
+  description?: string | undefined;
+  parameters: JsonSchema;
+}
+
+export interface ToolCall {
+  id: string;
+  name: string;
+  /** JSON text as the model wrote it or the client sent it; maybe not valid JSON in a client's history. */
+  arguments: string;
+}
+
+export type ChatMessage =
+  | { role: "system"; content: string }
+  | { role: "user"; content: string }
+  | { role: "assistant"; content: string; reasoning?: string | undefined; toolCalls?: ToolCall[] | undefined }
+  | { role: "tool"; toolCallId: string; name?: string | undefined; content: string };
+
+export interface ChatRequest {
+  messages: ChatMessage[];
+  /** Tools in the prompt. Empty: none are injected. */
+  tools: ToolDefinition[];
+  /**
+   * What a tool call does. `none`: no call is looked for, markers are plain text. `external`: the
+   * round ends and is returned, the lease is kept for its return. `internal`: the sequence is held.
+   */
+  toolMode: "none" | "external" | "internal";
+  sampling: Sampling;
+  stop: string[];
+  /** Over all rounds. Undefined: to the end of the context. */
+  maxTokens?: number | undefined;
+  signal?: AbortSignal | undefined;
+  /** Splicing of generated tokens never crosses this (API key). */
+  owner: string;
+}
+
+export type FinishReason = "stop" | "length" | "tool_calls" | "cancelled";
+
+export type ChatEvent =
+  | { type: "progress"; done: number; total: number }
+  | { type: "reasoning"; text: string }
+  | { type: "content"; text: string }
+  /** First event of a call: its name is known. `index` counts calls of the round. */
+  | { type: "call-start"; index: number; id: string; name: string }
+  | { type: "call-arguments"; index: number; delta: string }
+  /** The arguments are complete JSON. */
+  | { type: "call-end"; index: number; call: ToolCall }
+  /** Internal mode: the sequence is held; give results with `resume`. Never empty. */
+  | { type: "hold"; calls: ToolCall[]; usage: EngineUsage }
+  /** `calls`: complete calls of the last round (external mode). */
+  | { type: "finish"; reason: FinishReason; calls: ToolCall[]; usage: EngineUsage };
+
+export interface ToolOutput {
+  callId: string;
+  name: string;
+  content: string;
+}
+
+/** A chat generation over all its rounds. Iterate once; `resume` answers a `hold` event. */
+export interface ChatGeneration extends AsyncIterable<ChatEvent> {
+  /**
+   * Appends the template's tool-result section for `outputs` (order of the calls) and continues. A
+   * result that does not fit is truncated with a visible marker.
+   */
+  resume(outputs: ToolOutput[]): Promise<void>;
+  cancel(): void;
+}

@@ -1,0 +1,119 @@
+/** What the engine takes and gives: token ids in, text and life-cycle events out. Type-only. */
+
+export interface EngineOptions {
+  modelPath: string;
+  /** Tokens one sequence may hold. Default: the model's trained context, at most 8192. */
+  contextSize?: number | undefined;
+  /** Sequences that run at once. Default 4. */
+  parallel?: number | undefined;
+  /** Slots beyond `parallel` for held and retained sequences. Default: `parallel`. */
+  retainedSlots?: number | undefined;
+  /** Default: number of physical cores. */
+  threads?: number | undefined;
+  gpuLayers?: number | undefined;
+  kvLayout?: "streams" | "unified" | "auto" | undefined;
+  flashAttention?: "on" | "off" | "auto" | undefined;
+  cacheTypeK?: KvCacheType | undefined;
+  cacheTypeV?: KvCacheType | undefined;
+  stepTokenBudget?: number | undefined;
+  maxQueue?: number | undefined;
+  /** How long a hold waits for resume, in milliseconds. Default 10 minutes. */
+  holdLeaseMs?: number | undefined;
+  retainBetweenRequests?: boolean | undefined;
+  audit?: boolean | undefined;
+}
+
+export type KvCacheType = "f32" | "f16" | "bf16" | "q8_0" | "q4_0";
+
+export interface Sampling {
+  temperature: number;
+  topK: number;
+  topP: number;
+  minP: number;
+  typicalP: number;
+  repeatPenalty: number;
+  frequencyPenalty: number;
+  presencePenalty: number;
+  penaltyLastN: number;
+  seed: number;
+  logitBias: [token: number, bias: number][];
+  /** Scripted sampler: these tokens come out whatever the model says. For tests. */
+  script?: Int32Array | undefined;
+}
+
+/** When the sequence is held for its tool calls. Markers come from the tool-call format. */
+export interface PauseTriggers {
+  callOpen: string;
+  callClose: string;
+  holdAtEnd: "never" | "after_call" | "always";
+  holdAtTextAfterCall: boolean;
+}
+
+export interface GenerateRequest {
+  prompt: Int32Array;
+  sampling: Sampling;
+  /** Undefined: to the end of the context. */
+  maxTokens?: number | undefined;
+  stop?: string[] | undefined;
+  pause?: PauseTriggers | undefined;
+  /** Keep the cells for the caller's return, in milliseconds after the end. */
+  leaseMs?: number | undefined;
+  signal?: AbortSignal | undefined;
+}
+
+/** Counts over the whole life of the sequence, all rounds together. */
+export interface EngineUsage {
+  promptTokens: number;
+  cachedTokens: number;
+  resumedTokens: number;
+  prefilledTokens: number;
+  recomputedTokens: number;
+  generatedTokens: number;
+}
+
+export type GenerationEvent =
+  | { type: "progress"; done: number; total: number }
+  /** `tokens` were sampled; `text` is valid UTF-8 that may be shown (maybe empty). */
+  | { type: "text"; text: string; tokens: Int32Array }
+  | { type: "tool-call-ready"; callIndex: number }
+  /** The sequence is held until `resume` or `release`; iteration waits. */
+  | { type: "hold"; reason: "end_token" | "text_after_call" | "requested"; pendingToken: boolean; usage: EngineUsage }
+  | {
+      type: "finish";
+      reason: "end" | "stop_string" | "length" | "cancelled" | "released";
+      stopString: string;
+      usage: EngineUsage;
+    };
+
+export interface ResumeOptions {
+  tokens: Int32Array;
+  /** Keep the sampled token that waits outside the cache before `tokens`. */
+  keepPending: boolean;
+  maxTokens?: number | undefined;
+}
+
+/**
+ * One generation. Iterate it once; it ends after `finish` or throws a FermataError. Leaving the loop
+ * early cancels it. A consumer that does not read stops the decoding of this sequence only.
+ */
+export interface Generation extends AsyncIterable<GenerationEvent> {
+  readonly id: number;
+  /** Prompt, sampled and resumed tokens so far, the pending token included. */
+  readonly tokens: readonly number[];
+  /** Holds after the next token; a `hold` event with reason `requested` follows. */
+  pause(): void;
+  /** @throws FermataError not_held */
+  resume(options: ResumeOptions): void;
+  /** Ends a held generation; a `finish` event with reason `released` follows. */
+  release(): void;
+  cancel(): void;
+}
+
+/** One step of the inference thread, for metrics. */
+export interface EngineStep {
+  prefillRows: number;
+  decodeRows: number;
+  microBatches: number;
+  copies: number;
+  milliseconds: number;
+}

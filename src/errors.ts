@@ -1,0 +1,77 @@
+/**
+ * The one error table. Every error that leaves Fermata has a stable code, an HTTP status and the type
+ * OpenAI's clients expect. Codes are never reused.
+ */
+
+type ErrorType = "invalid_request_error" | "not_found_error" | "rate_limit_error" | "server_error";
+
+interface ErrorEntry {
+  status: number;
+  type: ErrorType;
+}
+
+const table = {
+  // A client's mistake
+  invalid_request: { status: 400, type: "invalid_request_error" },
+  invalid_json: { status: 400, type: "invalid_request_error" },
+  missing_field: { status: 400, type: "invalid_request_error" },
+  invalid_type: { status: 400, type: "invalid_request_error" },
+  invalid_value: { status: 400, type: "invalid_request_error" },
+  unsupported_value: { status: 400, type: "invalid_request_error" },
+  image_not_supported: { status: 400, type: "invalid_request_error" },
+  context_length_exceeded: { status: 400, type: "invalid_request_error" },
+  template_error: { status: 400, type: "invalid_request_error" },
+  unauthorized: { status: 401, type: "invalid_request_error" },
+  not_found: { status: 404, type: "not_found_error" },
+  method_not_allowed: { status: 405, type: "invalid_request_error" },
+  body_too_large: { status: 413, type: "invalid_request_error" },
+  unsupported_media_type: { status: 415, type: "invalid_request_error" },
+  // Load
+  queue_full: { status: 429, type: "rate_limit_error" },
+  // Ours
+  engine_closed: { status: 503, type: "server_error" },
+  lease_expired: { status: 500, type: "server_error" },
+  out_of_cells: { status: 503, type: "server_error" },
+  decode_failed: { status: 500, type: "server_error" },
+  internal_error: { status: 500, type: "server_error" },
+  // At start: exit code 2, one line
+  invalid_option: { status: 500, type: "server_error" },
+  addon_missing: { status: 500, type: "server_error" },
+  model_not_found: { status: 500, type: "server_error" },
+  model_invalid: { status: 500, type: "server_error" },
+  model_without_template: { status: 500, type: "server_error" },
+  out_of_memory: { status: 500, type: "server_error" },
+  mcp_config_invalid: { status: 500, type: "server_error" },
+  mcp_start_failed: { status: 500, type: "server_error" },
+  port_in_use: { status: 500, type: "server_error" },
+  // Used wrongly as a library
+  not_held: { status: 500, type: "server_error" },
+  cancelled: { status: 499, type: "server_error" },
+} as const satisfies Record<string, ErrorEntry>;
+
+export type ErrorCode = keyof typeof table;
+
+export class FermataError extends Error {
+  override readonly name = "FermataError";
+  readonly code: ErrorCode;
+  /** The request field or option at fault, in dotted form (`messages[2].content`), or null. */
+  readonly param: string | null;
+
+  constructor(code: ErrorCode, message: string, options: { param?: string | undefined; cause?: unknown } = {}) {
+    super(message, options.cause === undefined ? undefined : { cause: options.cause });
+    this.code = code;
+    this.param = options.param ?? null;
+  }
+
+  get status(): number {
+    return table[this.code].status;
+  }
+
+  get type(): ErrorType {
+    return table[this.code].type;
+  }
+}
+
+export function isErrorCode(value: unknown): value is ErrorCode {
+  return typeof value === "string" && Object.hasOwn(table, value);
+}

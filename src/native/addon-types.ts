@@ -1,0 +1,217 @@
+/**
+ * The addon's surface, mirrored by hand. Nothing else in the project knows it.
+ * Native code re-checks every value and throws an Error with a `code`.
+ */
+
+/** Options of {@link NativeAddon.load}. All are required: defaults live in `engine/`. */
+export interface NativeLoadOptions {
+  modelPath: string;
+  /** Tokens a sequence may hold; also the cells a slot has in the streams layout. */
+  contextSize: number;
+  /** Sequences that run at once. Held sequences do not count. */
+  parallel: number;
+  /** Slots beyond `parallel`, for held and retained sequences. */
+  retainedSlots: number;
+  /** Unified layout: cells in the pool. Streams layout: ignored. */
+  cellsTotal: number;
+  threads: number;
+  gpuLayers: number;
+  kvLayout: "streams" | "unified";
+  flashAttention: boolean;
+  cacheTypeK: KvCacheType;
+  cacheTypeV: KvCacheType;
+  /** Rows a step may carry; prefill chunks fill what decode rows leave. */
+  stepTokenBudget: number;
+  /** Rows per pass over the weights. */
+  microBatch: number;
+  /** A hold that is neither resumed nor released for so long fails with `lease_expired`. */
+  holdLeaseMs: number;
+  /** Requests that may wait; one more is refused with `queue_full`. */
+  maxQueue: number;
+  /** Keep finished sequences for later requests. Holds do not depend on it. */
+  retainBetweenRequests: boolean;
+  /** Count rows and check cache integrity when idle; for tests and bug reports. */
+  audit: boolean;
+}
+
+export type KvCacheType = "f32" | "f16" | "bf16" | "q8_0" | "q4_0";
+
+export interface NativeAddon {
+  /** llama.cpp's version and the CPU features the build uses, one line. */
+  readonly systemInfo: string;
+  /**
+   * Loads on a worker thread. `onBatch` is called on the JavaScript thread, once per step at most.
+   * @throws code `model_load_failed` | `out_of_memory` | `invalid_argument`
+   */
+  load(options: NativeLoadOptions, onBatch: (batch: NativeBatch) => void, onLoadProgress?: (fraction: number) => void): Promise<NativeEngine>;
+}
+
+export interface NativeModelInfo {
+  description: string;
+  architecture: string;
+  parameterCount: number;
+  sizeBytes: number;
+  vocabularySize: number;
+  trainedContext: number;
+  /** The template of the GGUF, or null. */
+  chatTemplate: string | null;
+  bosToken: string;
+  eosToken: string;
+  addBos: boolean;
+  /** Spellings of all CONTROL and USER_DEFINED tokens. */
+  specialTokens: { id: number; text: string; kind: "control" | "user_defined" }[];
+  isRecurrent: boolean;
+}
+
+export interface NativeEngine {
+  readonly model: NativeModelInfo;
+  /** Cache shape in force. */
+  readonly cache: { layout: "streams" | "unified"; slots: number; cellsPerSequence: number; cellsTotal: number; bytes: number };
+  /**
+   * Tokenizes off the JavaScript thread. A special token is recognized where it is spelled, unless
+   * its spelling contains a guard character; guards are removed. Pass "" when nothing is guarded.
+   * `addBos` adds the vocabulary's beginning token if it has one and the text does not start with it.
+   */
+  tokenize(text: string, guard: string, addBos: boolean): Promise<Int32Array>;
+  /** Bytes of the tokens; control tokens are spelled when `special`. */
+  detokenize(tokens: Int32Array, special: boolean): Uint8Array;
+  /** @throws code `queue_full` | `closed` | `invalid_argument` */
+  submit(request: NativeSubmit): void;
+  /** Holds a decoding sequence after its next token. Unknown, held and finished ids are ignored. */
+  pause(id: number): void;
+  /** @throws code `not_held` | `closed` | `invalid_argument` */
+  resume(request: NativeResume): void;
+  /** Ends a held sequence as `released`; its cells stay retained. Unknown ids are ignored. */
+  release(id: number): void;
+  /** Takes effect at the next chunk boundary. Unknown ids are ignored. */
+  cancel(id: number): void;
+  /** The consumer took `count` generated tokens. */
+  acknowledge(id: number, count: number): void;
+  stats(): NativeStats;
+  /** "" when sound. Runs between steps. */
+  checkIntegrity(): Promise<string>;
+  /** Idempotent. Running sequences fail with `closed`; resolves when the thread has ended and memory is freed. */
+  close(): Promise<void>;
+}
+
+export interface NativeSampling {
+  temperature: number;
+  topK: number;
+  topP: number;
+  minP: number;
+  typicalP: number;
+  repeatPenalty: number;
+  frequencyPenalty: number;
+  presencePenalty: number;
+  penaltyLastN: number;
+  seed: number;
+  logitBias: [token: number, bias: number][];
+  /** Scripted sampler, for tests. */
+  script?: Int32Array;
+}
+
+export interface NativePause {
+  callOpen: string;
+  callClose: string;
+  holdAtEnd: "never" | "after_call" | "always";
+  holdAtTextAfterCall: boolean;
+}
+
+export interface NativeSubmit {
+  /** Unique in this engine. */
+  id: number;
+  prompt: Int32Array;
+  sampling: NativeSampling;
+  /** < 0: to the end of the context. */
+  maxTokens: number;
+  /** Generated tokens that may wait unacknowledged. */
+  window: number;
+  pause: NativePause;
+  stop: string[];
+  retain: boolean;
+  /** > 0: pinned softly for so long after it finished. */
+  leaseMs: number;
+}
+
+export interface NativeResume {
+  id: number;
+  tokens: Int32Array;
+  keepPending: boolean;
+  maxTokens: number;
+}
+
+export interface NativeUsage {
+  promptTokens: number;
+  cachedTokens: number;
+  resumedTokens: number;
+  prefilledTokens: number;
+  recomputedTokens: number;
+  generatedTokens: number;
+}
+
+export type NativeFailCode =
+  | "context_length"
+  | "lease_expired"
+  | "decode_failed"
+  | "out_of_cells"
+  | "closed"
+  | "internal";
+
+export type NativeEvent =
+  | { kind: "tokens"; id: number; tokens: Int32Array; text: Uint8Array }
+  | { kind: "progress"; id: number; done: number; total: number }
+  | { kind: "tool_call_ready"; id: number; callIndex: number }
+  | {
+      kind: "tool_call_pause";
+      id: number;
+      reason: "end_token" | "text_after_call" | "requested";
+      text: Uint8Array;
+      /** A sampled token waits outside the cache; `resume` keeps or drops it. */
+      pendingToken: boolean;
+      usage: NativeUsage;
+    }
+  | {
+      kind: "finished";
+      id: number;
+      reason: "end" | "stop_string" | "length" | "cancelled" | "released";
+      text: Uint8Array;
+      stopString: string;
+      usage: NativeUsage;
+    }
+  | { kind: "failed"; id: number; code: NativeFailCode; message: string; usage: NativeUsage };
+
+export interface NativeStep {
+  prefillRows: number;
+  decodeRows: number;
+  microBatches: number;
+  copies: number;
+  milliseconds: number;
+}
+
+export interface NativeBatch {
+  events: NativeEvent[];
+  steps: NativeStep[];
+}
+
+export interface NativeStats {
+  running: number;
+  waiting: number;
+  held: number;
+  slots: number;
+  slotsRetained: number;
+  cellsUsed: number;
+  cellsRetained: number;
+  cellsFree: number;
+  promptTokens: number;
+  cachedTokens: number;
+  prefilledTokens: number;
+  generatedTokens: number;
+  recomputedTokens: number;
+  resumedTokens: number;
+  steps: number;
+  microBatches: number;
+  copies: number;
+  evictions: number;
+  /** Rows an auditing backend saw; -1 when not audited. */
+  auditedRows: number;
+}

@@ -1,0 +1,23 @@
+/** A tool that Fermata runs itself. Type-only. */
+
+import type { ToolDefinition } from "../chat/types.ts";
+
+export interface ToolResult {
+  /** Text for the model. An error's message when `isError`. */
+  content: string;
+  isError: boolean;
+}
+
+export interface Tool {
+  readonly definition: ToolDefinition;
+  /** Who runs it: an MCP server's name, `agent`, … Labels metrics and logs. */
+  readonly server: string;
+  /** Never throws: failures, time-outs and cancellation come back as `isError` results. */
+  call(args: unknown, signal: AbortSignal): Promise<ToolResult>;
+}
+
+/** Tools offered now. The list may change between requests, never within one. */
+export interface ToolProvider {
+  tools(): Tool[];
+  close(): Promise<void>;
+}
