@@ -9,14 +9,25 @@ import { SetupError, exitOnSetupError } from "./setup/report.mjs";
 import { checkNode, checkToolchain } from "./setup/toolchain.mjs";
 import { setUpTypeScript } from "./setup/typescript-build.mjs";
 
-/** Each step looks at its stamp first, so that nothing is started when nothing changed. */
-export async function setUp(options) {
+/** npm packages only: enough to format, lint and check types. */
+export async function setUpPackages() {
+  checkNode();
+  await setUpDependencies();
+}
+
+/** Everything below TypeScript. */
+export async function setUpEngine(options) {
   checkNode();
   // Before anything is downloaded, since a missing compiler ends it all.
   if (!nativeIsCurrent(options)) await checkToolchain();
   await setUpDependencies();
   await setUpLlamaSource();
   await setUpNative(options);
+}
+
+/** Each step looks at its stamp first, so that nothing is started when nothing changed. */
+export async function setUp(options) {
+  await setUpEngine(options);
   await setUpTypeScript();
 }
 

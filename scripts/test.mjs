@@ -4,11 +4,12 @@
 import { join } from "node:path";
 import { runLane } from "./checks/lanes.mjs";
 import { hasSanitizer, runNativeTests, runSanitizedTests } from "./checks/native.mjs";
-import { setUp } from "./setup.mjs";
+import { setUpEngine, setUpPackages } from "./setup.mjs";
 import { takeSetupOptions } from "./setup/options.mjs";
 import { root } from "./setup/paths.mjs";
 import { SetupError, exitOnSetupError } from "./setup/report.mjs";
 import { capture } from "./setup/run.mjs";
+import { setUpTypeScript } from "./setup/typescript-build.mjs";
 
 const tool =
   (path, ...args) =>
@@ -24,21 +25,43 @@ const sanitize = (sanitizers) => async () =>
     ? runSanitizedTests(sanitizers)
     : { ok: true, skipped: 1, note: "this compiler has no such sanitizer" };
 
-const steps = {
+const textSteps = {
   format: tool("node_modules/oxfmt/bin/oxfmt", "--check"),
   "format-cpp": tool("scripts/checks/format-cpp.mjs"),
   lint: tool("node_modules/oxlint/bin/oxlint", "--deny-warnings"),
   types: tool("node_modules/typescript/bin/tsc", "-p", "tsconfig.json"),
   unused: tool("node_modules/knip/bin/knip.js"),
+};
+
+const nativeSteps = {
   native: runNativeTests,
   "sanitize-address": sanitize("address,undefined"),
   "sanitize-thread": sanitize("thread"),
-  unit: () => runLane("unit"),
-  contract: () => runLane("contract"),
-  integrity: () => runLane("integrity"),
-  model: () => runLane("model"),
-  e2e: () => runLane("e2e"),
 };
+
+const lanes = Object.fromEntries(
+  ["unit", "contract", "integrity", "model", "e2e"].map((name) => [name, () => runLane(name)]),
+);
+
+const build = async () => {
+  await setUpTypeScript();
+  return { ok: true };
+};
+
+const steps = { ...textSteps, ...nativeSteps, build, ...lanes };
+
+function select(names) {
+  if (names.length === 0) return Object.keys(steps);
+  const unknown = names.find((name) => !(name in steps));
+  if (unknown) {
+    throw new SetupError(
+      `No check is named ${unknown}. There are: ${Object.keys(steps).join(", ")}.`,
+    );
+  }
+  const wanted = new Set(names);
+  if (names.some((name) => name in lanes)) wanted.add("build");
+  return Object.keys(steps).filter((name) => wanted.has(name));
+}
 
 const totals = { passed: 0, failed: 0, skipped: 0 };
 
@@ -65,15 +88,10 @@ async function runStep(name) {
 
 try {
   const { options, rest } = takeSetupOptions(process.argv.slice(2));
-  const unknown = rest.find((name) => !(name in steps));
-  if (unknown) {
-    throw new SetupError(
-      `No check is named ${unknown}. There are: ${Object.keys(steps).join(", ")}.`,
-    );
-  }
-  await setUp(options);
-  for (const name of Object.keys(steps)) {
-    if (rest.length > 0 && !rest.includes(name)) continue;
+  const selected = select(rest);
+  const textOnly = selected.every((name) => name in textSteps);
+  await (textOnly ? setUpPackages() : setUpEngine(options));
+  for (const name of selected) {
     if (!(await runStep(name))) break;
   }
 } catch (error) {

@@ -1,13 +1,54 @@
-#include <llama.h>
-#include <napi.h>
+// The addon's entry: the surface that src/native/addon-types.ts mirrors.
+#include "binding/engine_host.h"
+#include "binding/error.h"
+#include "binding/live_engines.h"
+#include "binding/node_api.h"
+#include "binding/requests.h"
 
-static Napi::Value llama_version_string(const Napi::CallbackInfo& info) {
-    return Napi::String::New(info.Env(), llama_version());
+namespace fermata {
+
+namespace {
+
+Napi::Value load(const Napi::CallbackInfo& info) {
+    LoadOptions options = to_load_options(info[0]);
+    if (!info[1].IsFunction() || !(info[2].IsFunction() || info[2].IsUndefined())) {
+        throw invalid_argument("load takes options, a function for batches and one for progress.");
+    }
+    const auto on_progress = info[2].IsFunction() ? info[2].As<Napi::Function>() : Napi::Function();
+    const auto host = EngineHost::start(info.Env(), std::move(options),
+                                        info[1].As<Napi::Function>(), on_progress);
+    Napi::Object load = Napi::Object::New(info.Env());
+    load.Set("engine", host->loaded());
+    const auto cancel = [host](const Napi::CallbackInfo& call) -> Napi::Value {
+        host->cancel_load();
+        return call.Env().Undefined();
+    };
+    load.Set("cancel", Napi::Function::New(info.Env(), cancel, "cancel"));
+    return load;
 }
 
-static Napi::Object init(Napi::Env env, Napi::Object exports) {
-    exports.Set("llamaVersion", Napi::Function::New(env, llama_version_string));
+Napi::Value probe(const Napi::CallbackInfo& info) {
+    if (!info[0].IsString()) throw invalid_argument("probe takes a path.");
+    if (const auto error = probe_model(info[0].As<Napi::String>())) {
+        throw Refusal(std::string(error_code_name(error->code)), error->message);
+    }
+    return info.Env().Undefined();
+}
+
+Napi::Object initialize(Napi::Env env, Napi::Object exports) {
+    watch_exit(env);
+    exports.Set("systemInfo", system_info());
+    exports.Set("load", Napi::Function::New(env, guarded(load), "load"));
+    exports.Set("probe", Napi::Function::New(env, guarded(probe), "probe"));
     return exports;
 }
 
-NODE_API_MODULE(fermata, init)
+}  // namespace
+
+}  // namespace fermata
+
+static Napi::Object initialize_fermata(Napi::Env env, Napi::Object exports) {
+    return fermata::initialize(env, exports);
+}
+
+NODE_API_MODULE(fermata, initialize_fermata)

@@ -1,10 +1,12 @@
-// Which tokens are resident in which slot: a radix tree of token runs over slots, leases that pin
-// slots, eviction of what is not pinned. One interface for both cache layouts.
+// Which tokens are resident in which slot: a radix tree of token paths over slots, a ledger of
+// cells, leases that pin slots, eviction of what is not pinned. One interface for both cache layouts.
 //
 // A slot is free, running (a sequence writes to it), held (pinned by a lease until resume, release
 // or expiry), leased (finished, softly pinned for its caller's return) or retained (evictable).
-// Only running slots grow. No call changes the tokens of a slot it was not given, except by
-// evicting leased and retained slots, oldest first, retained before leased.
+// Only running slots grow. Running and held slots stay where they are and keep their tokens, except
+// as the call that names them says. Leased and retained slots are evicted, least recently used
+// first, retained before leased. In the streams layout retained tokens may move to another slot to
+// make room beside the running ones; leased ones never move.
 #pragma once
 
 #include <cstdint>
@@ -15,6 +17,7 @@
 #include <vector>
 
 #include "core/backend.h"
+#include "core/cell_ledger.h"
 #include "core/types.h"
 
 namespace fermata {
@@ -25,23 +28,19 @@ enum class SlotState : std::uint8_t { kFree, kRunning, kHeld, kLeased, kRetained
 struct Placement {
     SlotId slot = kNoSlot;
     std::int32_t reused = 0;  // positions [0, reused) are resident; the rest is to be prefilled
-    bool copied = false;
+    bool copied = false;      // they came from another slot: by reference or, in streams, by moving data
 };
 
-// The longest prefix of a prompt that a running slot will hold once its planned rows are decoded.
+// The longest reusable prefix of a prompt, now and once what runs is prefilled. Never more than
+// prompt.size() - 1 positions: the last token must be decoded for its logits.
 struct Promise {
-    SlotId provider = kNoSlot;
-    std::int32_t resident = 0;  // of the best slot, now
-    std::int32_t promised = 0;  // of the provider, when its prompt is prefilled; >= resident
+    std::int32_t resident = 0;   // the best that any slot holds now; acquire may decline a small one
+    std::int32_t promised = 0;   // the best once the planned rows of running slots are decoded; >= resident
+    SlotId provider = kNoSlot;   // of `promised`: a running slot if promised > resident
 };
 
-struct CellCounts {
-    std::int64_t used = 0;      // referenced by running or held slots
-    std::int64_t retained = 0;  // referenced by leased or retained slots only
-    std::int64_t free = 0;
-};
-
-class RadixTree;
+// Below this many reused positions a copy between streams costs more than it saves.
+inline constexpr std::int32_t kMinCopiedPositions = 32;
 
 class KvRetention {
    public:
@@ -49,13 +48,19 @@ class KvRetention {
     explicit KvRetention(Backend& backend);
     ~KvRetention();
 
-    // The longest prefix of `prompt` now and soon. Looks only; never evicts.
+    // Looks only: changes nothing, evicts nothing.
     Promise lookup(std::span<const Token> prompt) const;
 
-    // Gives a running slot for `prompt`, reusing at most prompt.size() - 1 resident positions (the
-    // last token must be decoded for its logits), by taking a retained slot over or by copying a
-    // prefix, whichever leaves more retained and, in the streams layout, keeps running slots on
-    // adjacent ids. Evicts if it must. nullopt: every slot is running or held.
+    // Gives a running slot for `prompt` (1 .. cells_per_sequence tokens) with the longest reusable
+    // prefix in it. In this order:
+    //  - a leased or retained slot is taken over when all it holds is a prefix of the prompt, so
+    //    that nothing is lost, and a copy would not gain kMinCopiedPositions (unified: one) more;
+    //  - the best prefix is copied into a free slot, else into the least recently used evictable one
+    //    (streams: not below kMinCopiedPositions; then such a slot is used empty);
+    //  - if the best prefix is in the last evictable slot, that slot is truncated and taken over.
+    // In the streams layout the slot is chosen to keep running slots adjacent (see resume).
+    // With partial_truncate = false only the first kind of reuse exists.
+    // nullopt: every slot is running or held; nothing was changed.
     std::optional<Placement> acquire(std::span<const Token> prompt, Milliseconds now);
 
     // Registers tokens that the running slot will hold next, so that lookup can promise them.
@@ -65,16 +70,18 @@ class KvRetention {
     // Forgets planned tokens that will not be decoded.
     void forget_planned(SlotId slot);
 
-    // Unified layout: frees cells for `count` more rows by eviction. false: not enough to evict.
-    // Streams layout: always true.
+    // Unified layout: frees cells for `count` more rows by evicting what really frees cells. false:
+    // all of it would not be enough; nothing was evicted. Streams layout: always true.
     bool ensure_cells(std::int64_t count);
 
     // running -> held, until `deadline`. Planned tokens must be committed or forgotten.
     void hold(SlotId slot, Milliseconds deadline);
-    // held -> running. In the streams layout the slot may move next to the running ones when a free
-    // or evictable slot allows; returns where it is now.
+    // held -> running; returns where the slot is now. In the streams layout it moves when that
+    // leaves fewer groups of adjacent running slots and a free or retained slot gives the place;
+    // what was retained there moves to a free slot, or in place of the least recently used.
     SlotId resume(SlotId slot);
-    // running or held -> retained (lease_until = 0) or leased until then.
+    // running or held -> retained (lease_until = 0) or leased until then. Planned tokens are
+    // forgotten. A slot without resident tokens becomes free.
     void retain(SlotId slot, Milliseconds now, Milliseconds lease_until);
     // Any state -> free; clears the cells.
     void drop(SlotId slot);
@@ -83,7 +90,7 @@ class KvRetention {
     // The held slot to give up when nothing else is left: the one whose deadline is furthest.
     // kNoSlot: none is held.
     SlotId eviction_victim_among_held() const;
-    // Drops every leased and retained slot.
+    // Drops every leased and retained slot. Not counted as evictions.
     void clear_retained();
 
     SlotState state(SlotId slot) const;

@@ -23,16 +23,16 @@ struct SamplingParams {
     float presence_penalty = 0.0f;     // [-2, 2]
     std::int32_t penalty_last_n = 64;  // tokens the penalties look back on, >= 0
     std::uint32_t seed = 0;
-    std::vector<std::pair<Token, float>> logit_bias;
+    std::vector<std::pair<Token, float>> logit_bias = {};
     // Scripted sampler: emits these tokens whatever the logits say, then an end-of-generation
     // token. For tests that must put chosen tokens through the real engine.
-    std::optional<std::vector<Token>> script;
+    std::optional<std::vector<Token>> script = {};
 };
 
 // When a generation is to be held for its tool calls.
 struct PauseTriggers {
-    std::string call_open;   // e.g. "<tool_call>"; empty = no marker in this format
-    std::string call_close;  // e.g. "</tool_call>"; reaching it emits ToolCallReady
+    std::string call_open = {};   // e.g. "<tool_call>"; empty = no marker in this format
+    std::string call_close = {};  // e.g. "</tool_call>"; reaching it emits ToolCallReady
     // Hold on an end-of-generation token: kNever = finish; kAfterCall = hold if a call was closed,
     // else finish; kAlways = hold, the caller looks at the text (formats without markers).
     enum class HoldAtEnd : std::uint8_t { kNever, kAfterCall, kAlways };
@@ -50,11 +50,11 @@ struct Limits {
 
 struct SubmitRequest {
     SequenceId id = 0;
-    std::vector<Token> prompt;  // 1 .. cells_per_sequence - 1 tokens
-    SamplingParams sampling;
-    Limits limits;
-    PauseTriggers pause;
-    std::vector<std::string> stop;  // non-empty strings; the text of a hit is not emitted
+    std::vector<Token> prompt = {};  // 1 .. cells_per_sequence - 1 tokens
+    SamplingParams sampling = {};
+    Limits limits = {};
+    PauseTriggers pause = {};
+    std::vector<std::string> stop = {};  // non-empty strings; the text of a hit is not emitted
     bool retain = true;             // keep the cells for later requests when finished
     Milliseconds lease_ms = 0;  // > 0: pin softly for the caller's return (external tool rounds)
 };
@@ -62,7 +62,7 @@ struct SubmitRequest {
 // Continues a held sequence. Only `tokens` and the pending token enter the backend.
 struct ResumeRequest {
     SequenceId id = 0;
-    std::vector<Token> tokens;  // at least 1
+    std::vector<Token> tokens = {};  // at least 1
     // The last sampled token is not yet in the cache. true = it stays before `tokens`;
     // false = it is dropped (an end token that the template writes differently).
     bool keep_pending = true;

@@ -10,9 +10,9 @@ namespace fermata {
 
 namespace {
 
-// Waiting for another sequence's prefill pays from here: less than this is computed sooner than
-// a step of someone else's chunk.
-constexpr std::int32_t kWorthWaitingFor = 64;
+// A prompt waits for a running sequence that is about to compute this many more of its tokens. Not for
+// one: that may be a sampled token of a sequence whose reader has stopped.
+constexpr std::int32_t kWorthWaitingFor = 2;
 
 }  // namespace
 
@@ -163,8 +163,6 @@ bool Scheduler::make_room_for(std::int32_t rows) {
     }
     return false;
 }
-
-// Gives up the sequence's cells; its tokens are known and are recomputed when it runs again.
 
 void Scheduler::decode() {
     StepReport report;

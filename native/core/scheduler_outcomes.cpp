@@ -7,6 +7,7 @@
 
 namespace fermata {
 
+// Gives up the sequence's cells; its tokens are known and are recomputed when it runs again.
 void Scheduler::preempt(Sequence& sequence) {
     retention_.drop(sequence.slot);
     sequence.slot = kNoSlot;

@@ -1,5 +1,6 @@
 // Watches the bytes of one generation for stop strings and tool-call markers, and holds back what
 // may still become a stop string. Part of a hold: it lives as long as its sequence.
+// Time is linear in the bytes fed, for each stop string.
 #pragma once
 
 #include <cstdint>
@@ -11,28 +12,53 @@
 
 namespace fermata {
 
+// Finds one pattern in bytes that come one at a time (Knuth, Morris, Pratt). An empty pattern is
+// never found.
+class ByteMatcher {
+   public:
+    explicit ByteMatcher(std::string pattern);
+
+    // true: this byte completed the pattern.
+    bool feed(char byte);
+    // Bytes of the pattern that the input ends with now; the whole length after completion.
+    std::size_t matched() const { return matched_; }
+    void set_matched(std::size_t matched) { matched_ = matched; }
+    const std::string& pattern() const { return pattern_; }
+
+   private:
+    std::string pattern_;
+    std::vector<std::size_t> fallback_;  // [n]: the longest proper border of the first n bytes
+    std::size_t matched_ = 0;
+};
+
 class TextWatcher {
    public:
     TextWatcher(std::vector<std::string> stop, PauseTriggers pause);
 
     enum class Signal : std::uint8_t {
         kNone,
-        kStop,           // a stop string completed; released() ends before it
+        kStop,           // a stop string completed; the text ends before it. Feed no more.
         kCallClosed,     // a close marker completed within this piece (calls_closed() counts)
-        kTextAfterCall,  // non-blank text after a closed call: the round is over, the piece is
-                         // refused
+        kTextAfterCall,  // non-blank text after a closed call: the round is over, the piece is refused
     };
 
-    // Takes the bytes of the next token. On kTextAfterCall the state is as before the call, so the
-    // token can be dropped. A prefix of call_open after a closed call is not yet text: it is
-    // watched until it is one or the other (a token of a marker spelled in pieces is never refused;
-    // if it turns out to be text, kTextAfterCall comes with that later piece, and refused_bytes()
-    // tells nothing more is lost).
+    // Takes the bytes of the next token; an empty piece changes nothing.
+    //
+    // Stop strings count everywhere, inside calls too. The first to complete wins, of several that
+    // complete at one byte the longest. What follows the start of a stop string is not looked at,
+    // so calls_closed() counts only calls that were closed before it.
+    //
+    // With hold_at_text_after_call, whitespace may follow a closed call, then bytes that could begin
+    // call_open. The piece that makes it certain that other text has begun is refused: the watcher
+    // is as before it and its token can be dropped. Earlier pieces that looked like the start of a
+    // marker ("<") then were text; they stay released or held back as such. Text in the piece that
+    // closed the call is kept, and the next piece that is not empty is refused.
     Signal feed(std::string_view piece);
 
     // Bytes that may be shown since the last take; the possible start of a stop string stays back.
     std::string take_released();
-    // Everything held back; for the end of a generation or a round.
+    // All bytes not yet taken, for the end of a generation or a round; a stop string that began in
+    // them is no longer looked for.
     std::string take_rest();
 
     int calls_closed() const { return calls_closed_; }  // in this round
@@ -41,14 +67,29 @@ class TextWatcher {
     void begin_round();
 
    private:
-    std::vector<std::string> stop_;
-    PauseTriggers pause_;
-    std::string held_;  // possible start of a stop string
-    std::string released_;
-    std::string marker_tail_;  // bytes that may grow into a marker
+    enum class Place : std::uint8_t { kText, kInCall, kAfterCall, kTextAfterCall };
+
+    struct StopScan {
+        bool found = false;
+        std::size_t start = 0;  // of the stop string within the piece; 0 if it began earlier
+    };
+
+    StopScan scan_stops(std::string_view piece);
+    bool scan_markers(std::string_view text);
+    Place after_call(char byte);
+
+    std::vector<ByteMatcher> stops_;
+    std::vector<std::size_t> matched_before_;  // of stops_, to undo a refused piece
     std::string stop_hit_;
-    enum class Place : std::uint8_t { kText, kInCall, kAfterCall } place_ = Place::kText;
+
+    ByteMatcher open_;
+    ByteMatcher close_;
+    bool refuses_text_after_call_;
+    Place place_ = Place::kText;
     int calls_closed_ = 0;
+
+    std::string pending_;        // not yet taken
+    std::size_t held_back_ = 0;  // of those, at the end: the possible start of a stop string
 };
 
 }  // namespace fermata

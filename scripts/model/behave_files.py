@@ -115,7 +115,7 @@ def list_only(rng, tool):
     folder, files = w.directory(rng), w.file_names(rng, rng.randint(0, 7)) if rng.random() < 0.95 else []
     entries, text = listing(rng, files)
     where = folder_words(rng, folder)
-    ask = rng.choice((f"What files are in {where}?", f"List the files in {where}", f"List {where}", f"What is in {where}?", f"Show me the files in {where}", f"Which files are there in {where}?", f"What's in {where}?", f"list all files in {where}", f"Which files does {where} contain?"))
+    ask = rng.choice((f"What files are in {where}?", f"List the files in {where}", f"List {where}", f"What is in {where}?", f"Show me the files in {where}", f"Which files are there in {where}?", f"What's in {where}?", f"list all files in {where}", f"Which files does {where} contain?", f"What files are there in {where}?", f"Can you show me what is in {where}?", f"What do we have in {where}?", f"ls {where}"))
     turns = [user(end(rng, ask))] + list_turns(rng, tool, folder, entries, text)
     if rng.random() < 0.06:
         error = rng.choice((f"ENOENT: no such file or directory, scandir '{folder}'", f"Access denied - path outside allowed directories: {folder} not in {w.directory(rng)}"))
@@ -135,7 +135,7 @@ def read_only(rng, tool):
     both = listed([quoted(rng, w.join(folder, f)) for f in files])
     if rng.random() < 0.35 and folder != ".":
         both = listed(files) + " in " + folder_words(rng, folder)
-    ask = rng.choice((f"Read {both}", f"read {both}", f"What does {both} say?", f"Open {both} and tell me what it says", f"Please read {both}", f"Show me the contents of {both}", f"Tell me what is in {both}", f"Can you read {both} for me?", f"Read {both} and repeat it word for word"))
+    ask = rng.choice((f"Read {both}", f"read {both}", f"What does {both} say?", f"Open {both} and tell me what it says", f"Please read {both}", f"Show me the contents of {both}", f"Tell me what is in {both}", f"Can you read {both} for me?", f"Read {both} and repeat it word for word", f"Read the {both} file", f"Read the file {both}", f"Open the file {both}", f"I want to know what {both} says"))
     return [user(end(rng, ask))] + read_turns(rng, tool, folder, files, 20 if rng.random() < 0.15 else 8)
 
 

@@ -13,6 +13,9 @@ import torch.nn as nn
 import torch.nn.functional as F
 
 
+EMBED = 0.2  # standard deviation of the embeddings at the start
+
+
 @dataclass
 class Config:
     vocab: int = 3072
@@ -64,6 +67,36 @@ class Layer(nn.Module):
         return x + self.down(F.silu(gate) * up)
 
 
+def look_back(layer, c, basis):
+    """Heads 0-2 attend one, two and three tokens back and write their code: basis rows 0-63 of what they see."""
+    half, size = c.head_dim // 2, c.head_dim
+    freq = c.rope_base ** (-torch.arange(half).float() / half)
+    amount = 8 * torch.exp(-torch.arange(half).float() / 6)
+    bias = layer.qkv.bias.view(3, c.heads, size)
+    weight = layer.qkv.weight.view(3, c.heads, size, c.width)
+    for head in range(3):
+        back = head + 1
+        weight[:2, head] *= 0.1
+        bias[0, head] = torch.cat((amount * torch.cos(back * freq), -amount * torch.sin(back * freq)))
+        bias[1, head, :half] = amount
+        weight[2, head] = basis[:size]
+        layer.out.weight[:, head * size:(head + 1) * size] = 2 * EMBED * basis[back * size:(back + 1) * size].T
+
+
+def match_and_copy(layer, c, basis):
+    """Every head compares codes in its slowly rotating numbers, and copies a quarter of the embedding."""
+    half, size, part = c.head_dim // 2, c.head_dim, c.head_dim // 4
+    weight = layer.qkv.weight.view(3, c.heads, size, c.width)
+    for head in range(c.heads):
+        code = lambda place: basis[place * size + head * part:place * size + (head + 1) * part]
+        weight[:2, head] *= 0.1
+        for first, query, key, gain in ((half - part, code(0), code(1), 3.5), (size - part, code(1), code(2), 2.5)):
+            weight[0, head, first:first + part] = gain * query
+            weight[1, head, first:first + part] = gain * key
+        weight[2, head] = basis[head * size:(head + 1) * size]
+        layer.out.weight[:, head * size:(head + 1) * size] = 6 * EMBED * basis[head * size:(head + 1) * size].T
+
+
 class Model(nn.Module):
     def __init__(self, config):
         super().__init__()
@@ -77,34 +110,27 @@ class Model(nn.Module):
         self.initialise()
 
     def initialise(self):
-        """Small random weights; layer 0 starts with heads that look one, two and three tokens back.
+        """Random weights, with the circuit that copies (induction) set up by hand in layers 0 and 1.
 
-        Those heads are what induction (copying) is built on. They are set through the query and
-        key biases, so that they hold whatever the tokens are.
+        Layer 0's first three heads look one, two and three tokens back, whatever the tokens are
+        (through their biases), and write a 64-number code of what they see. Layer 1 looks for places
+        whose two previous tokens have the codes of this place's last two tokens, and copies the token
+        there to the output. Training may keep or change all of it.
         """
         c = self.config
         for name, p in self.named_parameters():
             if p.dim() == 2:
-                std = 0.02 if name.startswith("embed") else 1 / math.sqrt(p.shape[1])
+                std = EMBED if name.startswith("embed") else 1 / math.sqrt(p.shape[1])
                 if name.endswith(("out.weight", "down.weight")):
-                    std /= math.sqrt(2 * c.layers)
+                    std *= EMBED / math.sqrt(2 * c.layers)
                 nn.init.normal_(p, std=std)
             elif name.endswith("bias"):
                 nn.init.zeros_(p)
-        half = c.head_dim // 2
-        freq = c.rope_base ** (-torch.arange(half).float() / half)
-        strength = 64 * torch.exp(-torch.arange(half).float() / 3)
+        basis = torch.linalg.qr(torch.randn(c.width, c.width))[0]
         with torch.no_grad():
-            layer = self.layers[0]
-            bias = layer.qkv.bias.view(3, c.heads, c.head_dim)
-            for head in range(3):
-                back = head + 1
-                layer.qkv.weight.view(3, c.heads, c.head_dim, c.width)[:2, head] *= 0.1
-                amount = strength.sqrt()
-                bias[0, head, :half] = amount * torch.cos(back * freq)
-                bias[0, head, half:] = -amount * torch.sin(back * freq)
-                bias[1, head, :half] = amount
-                bias[1, head, half:] = 0
+            self.norm.weight.fill_(0.08 / EMBED)
+            look_back(self.layers[0], c, basis)
+            match_and_copy(self.layers[1], c, basis)
 
     def forward(self, prefix, rows):
         """prefix: (P,) token ids, P may be 0; rows: (R, L) token ids."""

@@ -10,7 +10,13 @@ export async function setUpDependencies() {
   const wanted = hashOf([join(root, "package-lock.json")]);
   if (readStamp(stampPath) === wanted) return;
   await timed("Installing npm packages", async () => {
-    const [program, args] = npmCommand(["ci", "--include=dev", "--no-audit", "--no-fund", "--no-usage"]);
+    const [program, args] = npmCommand([
+      "ci",
+      "--include=dev",
+      "--no-audit",
+      "--no-fund",
+      "--no-usage",
+    ]);
     await runOrFail("npm ci", program, args, { cwd: root });
   });
   writeStamp(stampPath, wanted);

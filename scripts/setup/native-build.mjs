@@ -27,7 +27,6 @@ async function configure(options) {
       "configure",
       `--CDFERMATA_BACKEND=${options.backend}`,
       `--CDFERMATA_PORTABLE=${options.portable ? "ON" : "OFF"}`,
-      `--CDFERMATA_WERROR=${process.env.CI ? "ON" : "OFF"}`,
       `--CDFERMATA_LLAMA_PREBUILT=${prebuilt}`,
       `--CDLLAMA_CPP_DIR=${llamaSource}`,
     ],
@@ -51,10 +50,12 @@ function progressLine() {
 }
 
 /** Builds `target` (all, if none is given) in a build tree that is configured. */
-export function compile(what, directory, target) {
+export async function compile(what, directory, target) {
   const jobs = process.env.CMAKE_BUILD_PARALLEL_LEVEL ?? String(availableParallelism());
   const args = ["--build", directory, "--parallel", jobs, ...(target ? ["--target", target] : [])];
-  return runOrFail(what, "cmake", args, { cwd: root, onLine: progressLine() });
+  const output = await runOrFail(what, "cmake", args, { cwd: root, onLine: progressLine() });
+  const warnings = output.split("\n").filter((line) => /\/native\/\S+ warning:/.test(line));
+  for (const warning of new Set(warnings)) say(`  ${warning}`);
 }
 
 async function build(options) {

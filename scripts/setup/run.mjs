@@ -12,9 +12,11 @@ export function capture(program, args, { cwd, env, onLine } = {}) {
       env: { ...process.env, ...env },
       stdio: ["ignore", "pipe", "pipe"],
     });
+    // By way of a failure, so that whoever waits can remove what is half done.
+    let interrupted = false;
     const forward = (signal) => {
+      interrupted = true;
       child.kill(signal);
-      process.exit(signal === "SIGINT" ? 130 : 143);
     };
     process.once("SIGINT", forward);
     process.once("SIGTERM", forward);
@@ -37,7 +39,8 @@ export function capture(program, args, { cwd, env, onLine } = {}) {
     child.on("close", (code) => {
       process.off("SIGINT", forward);
       process.off("SIGTERM", forward);
-      resolve({ code: code ?? 1, output: kept.join("\n") });
+      if (interrupted) reject(new SetupError("Interrupted."));
+      else resolve({ code: code ?? 1, output: kept.join("\n") });
     });
   });
 }

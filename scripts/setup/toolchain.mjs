@@ -42,7 +42,7 @@ export function findCompiler() {
   return undefined;
 }
 
-export function isOlder(version, minimum) {
+function isOlder(version, minimum) {
   const [major, minor = 0] = version.split(".").map(Number);
   const [wantedMajor, wantedMinor = 0] = minimum.split(".").map(Number);
   return major < wantedMajor || (major === wantedMajor && minor < wantedMinor);

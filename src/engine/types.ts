@@ -109,6 +109,65 @@ export interface Generation extends AsyncIterable<GenerationEvent> {
   cancel(): void;
 }
 
+/** A token that is recognized by its spelling. */
+export interface SpecialToken {
+  id: number;
+  text: string;
+  kind: "control" | "user_defined";
+}
+
+export interface ModelInfo {
+  description: string;
+  architecture: string;
+  parameterCount: number;
+  sizeBytes: number;
+  vocabularySize: number;
+  trainedContext: number;
+  chatTemplate: string | null;
+  /** Spellings; empty when the vocabulary has none. */
+  bosToken: string;
+  eosToken: string;
+  /** The vocabulary wants its beginning token before every prompt. */
+  addBos: boolean;
+  specialTokens: SpecialToken[];
+  isRecurrent: boolean;
+}
+
+/** The cache in force. */
+export interface CacheInfo {
+  layout: "streams" | "unified";
+  slots: number;
+  /** The longest sequence, prompt and answer together. */
+  cellsPerSequence: number;
+  cellsTotal: number;
+  bytes: number;
+}
+
+/** Gauges (first block) and counters since load. */
+export interface EngineStats {
+  running: number;
+  waiting: number;
+  held: number;
+  slots: number;
+  slotsRetained: number;
+  cellsUsed: number;
+  cellsRetained: number;
+  cellsFree: number;
+
+  promptTokens: number;
+  cachedTokens: number;
+  prefilledTokens: number;
+  generatedTokens: number;
+  recomputedTokens: number;
+  resumedTokens: number;
+  steps: number;
+  microBatches: number;
+  copies: number;
+  evictions: number;
+  /** Rows an auditing backend saw; -1 when not audited. */
+  auditedRows: number;
+}
+
 /** One step of the inference thread, for metrics. */
 export interface EngineStep {
   prefillRows: number;

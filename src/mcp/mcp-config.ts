@@ -14,7 +14,7 @@ export interface McpServerConfig {
 }
 
 /** Id of the server that `--mcp-command` starts. */
-export const singleServerId = "mcp";
+const singleServerId = "mcp";
 
 export function mcpServerFromCommand(command: string, args: string[]): McpServerConfig {
   return { id: singleServerId, command, args, env: {} };
@@ -42,7 +42,8 @@ export function parseMcpConfig(json: unknown, path: string): McpServerConfig[] {
   if (!isRecord(json)) throw invalid(path, "", 'must be an object with the key "mcpServers"');
   const servers = json["mcpServers"];
   if (servers === undefined) throw invalid(path, "mcpServers", "is missing");
-  if (!isRecord(servers)) throw invalid(path, "mcpServers", "must be an object: server id to its command");
+  if (!isRecord(servers))
+    throw invalid(path, "mcpServers", "must be an object: server id to its command");
   return Object.entries(servers).flatMap(([id, entry]) => {
     const key = `mcpServers.${id}`;
     if (id === "") throw invalid(path, "mcpServers", "has a server with an empty id");
@@ -51,16 +52,29 @@ export function parseMcpConfig(json: unknown, path: string): McpServerConfig[] {
   });
 }
 
-function parseServer(id: string, entry: Record<string, unknown>, key: string, path: string): McpServerConfig {
+function parseServer(
+  id: string,
+  entry: Record<string, unknown>,
+  key: string,
+  path: string,
+): McpServerConfig {
   const { command, args = [], env = {}, cwd, url, type } = entry;
   if (command === undefined && url !== undefined) {
-    throw invalid(path, `${key}.url`, "names a remote server; only stdio servers (a command) are supported");
+    throw invalid(
+      path,
+      `${key}.url`,
+      "names a remote server; only stdio servers (a command) are supported",
+    );
   }
   if (type !== undefined && type !== "stdio") {
     throw invalid(path, `${key}.type`, 'must be "stdio"; other transports are not supported');
   }
   if (typeof command !== "string" || command === "") {
-    throw invalid(path, `${key}.command`, command === undefined ? "is missing" : "must be a non-empty string");
+    throw invalid(
+      path,
+      `${key}.command`,
+      command === undefined ? "is missing" : "must be a non-empty string",
+    );
   }
   if (!Array.isArray(args)) throw invalid(path, `${key}.args`, "must be an array of strings");
   args.forEach((arg, index) => {
@@ -70,7 +84,8 @@ function parseServer(id: string, entry: Record<string, unknown>, key: string, pa
   for (const [name, value] of Object.entries(env)) {
     if (typeof value !== "string") throw invalid(path, `${key}.env.${name}`, "must be a string");
   }
-  if (cwd !== undefined && typeof cwd !== "string") throw invalid(path, `${key}.cwd`, "must be a string");
+  if (cwd !== undefined && typeof cwd !== "string")
+    throw invalid(path, `${key}.cwd`, "must be a string");
   return { id, command, args: args as string[], env: env as Record<string, string>, cwd };
 }
 

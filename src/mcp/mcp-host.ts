@@ -24,6 +24,7 @@ export class McpHost implements ToolProvider {
   readonly #options: McpHostOptions;
   #tools: Tool[] | null = null;
   #refreshTimer: NodeJS.Timeout | undefined;
+  #closed = false;
 
   constructor(servers: readonly McpServerConfig[], options: McpHostOptions) {
     this.#options = options;
@@ -44,12 +45,15 @@ export class McpHost implements ToolProvider {
 
   /** Connects all servers side by side. @throws FermataError mcp_start_failed, if `mustStart` */
   async start(): Promise<void> {
-    const starts = await Promise.allSettled(this.#connections.map((connection) => this.#startOne(connection)));
+    const starts = await Promise.allSettled(
+      this.#connections.map((connection) => this.#startOne(connection)),
+    );
     const failed = starts.find((start) => start.status === "rejected");
     if (failed !== undefined) {
       await this.close();
       throw failed.reason;
     }
+    if (this.#closed) return;
     this.#refreshTimer = setInterval(() => void this.refresh(), this.#options.refreshMs ?? 30_000);
     this.#refreshTimer.unref();
   }
@@ -68,6 +72,7 @@ export class McpHost implements ToolProvider {
   }
 
   async close(): Promise<void> {
+    this.#closed = true;
     clearInterval(this.#refreshTimer);
     await Promise.all(this.#connections.map((connection) => connection.close()));
   }
@@ -79,12 +84,18 @@ export class McpHost implements ToolProvider {
       await connection.connect();
     } catch (error) {
       if (mustStart) throw error;
-      log.warn({ server: connection.id, error: (error as Error).message }, "MCP server not started, trying again later");
+      log.warn(
+        { server: connection.id, error: (error as Error).message },
+        "MCP server not started, trying again later",
+      );
       connection.keepTrying();
       return;
     }
     const milliseconds = Math.round(performance.now() - start);
-    log.info({ server: connection.id, tools: connection.tools.length, milliseconds }, "MCP server ready");
+    log.info(
+      { server: connection.id, tools: connection.tools.length, milliseconds },
+      "MCP server ready",
+    );
   }
 
   #buildTools(): Tool[] {

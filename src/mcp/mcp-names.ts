@@ -23,7 +23,11 @@ export function nameTools<Tool extends { name: string }>(
   prefixed: boolean,
 ): NamedTool<Tool>[] {
   const wished = servers.flatMap(({ id, tools }) =>
-    tools.map((tool) => ({ wish: prefixed ? `${id}_${tool.name}` : tool.name, serverId: id, tool })),
+    tools.map((tool) => ({
+      wish: prefixed ? `${id}_${tool.name}` : tool.name,
+      serverId: id,
+      tool,
+    })),
   );
   const uses = new Map<string, number>();
   for (const { wish } of wished) {

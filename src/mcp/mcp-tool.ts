@@ -2,7 +2,8 @@
 
 import type { ToolDefinition } from "../chat/types.ts";
 import type { Tool, ToolResult } from "../tools/types.ts";
-import type { McpConnection, McpToolInfo } from "./mcp-connection.ts";
+import type { McpConnection } from "./mcp-connection.ts";
+import type { McpToolInfo } from "./mcp-tool-list.ts";
 
 /** JSON-RPC code of the SDK's McpError for a request that took too long. */
 const requestTimeout = -32001;
@@ -14,8 +15,17 @@ export class McpTool implements Tool {
   readonly #name: string;
   readonly #timeoutMs: number;
 
-  constructor(exposedName: string, info: McpToolInfo, connection: McpConnection, timeoutMs: number) {
-    this.definition = { name: exposedName, description: info.description, parameters: info.inputSchema };
+  constructor(
+    exposedName: string,
+    info: McpToolInfo,
+    connection: McpConnection,
+    timeoutMs: number,
+  ) {
+    this.definition = {
+      name: exposedName,
+      description: info.description,
+      parameters: info.inputSchema,
+    };
     this.server = connection.id;
     this.#connection = connection;
     this.#name = info.name;

@@ -28,8 +28,6 @@ export interface NativeLoadOptions {
   holdLeaseMs: number;
   /** Requests that may wait; one more is refused with `queue_full`. */
   maxQueue: number;
-  /** Keep finished sequences for later requests. Holds do not depend on it. */
-  retainBetweenRequests: boolean;
   /** Count rows and check cache integrity when idle; for tests and bug reports. */
   audit: boolean;
 }
@@ -40,10 +38,30 @@ export interface NativeAddon {
   /** llama.cpp's version and the CPU features the build uses, one line. */
   readonly systemInfo: string;
   /**
-   * Loads on a worker thread. `onBatch` is called on the JavaScript thread, once per step at most.
-   * @throws code `model_load_failed` | `out_of_memory` | `invalid_argument`
+   * Loads on a thread of its own. `onBatch` is called on the JavaScript thread, once per step at most.
+   * Options out of range throw `invalid_argument` at once.
    */
-  load(options: NativeLoadOptions, onBatch: (batch: NativeBatch) => void, onLoadProgress?: (fraction: number) => void): Promise<NativeEngine>;
+  load(
+    options: NativeLoadOptions,
+    onBatch: (batch: NativeBatch) => void,
+    onLoadProgress?: (fraction: number) => void,
+  ): NativeLoad;
+  /**
+   * Loads everything but the weights' data and frees it again, on the calling thread. A damaged file
+   * may end the process here: run it in a child process.
+   * @throws code `model_load_failed` | `out_of_memory`
+   */
+  probe(modelPath: string): void;
+}
+
+export interface NativeLoad {
+  /** Rejects with code `model_load_failed` | `out_of_memory` | `closed` (it was cancelled). */
+  readonly engine: Promise<NativeEngine>;
+  /**
+   * Gives the load up: `engine` rejects with `closed` once everything is freed. Ignored when it is
+   * over.
+   */
+  cancel(): void;
 }
 
 export interface NativeModelInfo {
@@ -118,7 +136,7 @@ export interface NativePause {
 }
 
 export interface NativeSubmit {
-  /** Unique in this engine. */
+  /** Larger than every id before it in this engine. */
   id: number;
   prompt: Int32Array;
   sampling: NativeSampling;

@@ -1,0 +1,35 @@
+// From a file to a model with a cache. Runs on any thread; knows no JavaScript.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "llama/llama_backend.h"
+#include "llama/model.h"
+#include "llama/result.h"
+#include "runtime/engine_loop.h"
+
+namespace fermata {
+
+struct LoadOptions {
+    std::string model_path;
+    std::int32_t gpu_layers = 0;
+    BackendOptions backend;
+    LoopConfig loop;
+};
+
+struct LoadedEngine {
+    std::shared_ptr<const Model> model;
+    std::unique_ptr<LlamaBackend> backend;
+};
+
+// `on_progress` is called with 0 .. 1; false cancels.
+Result<LoadedEngine> load_engine(const LoadOptions& options, std::function<bool(float)> on_progress);
+
+// Loads the model and runs a few tokens through it, so that whatever llama.cpp cannot bear in this
+// file shows now, be it by the end of the process. nullopt: it can be used.
+std::optional<Error> probe_model(const std::string& path);
+
+}  // namespace fermata

@@ -1,0 +1,200 @@
+#include "binding/replies.h"
+
+#include <algorithm>
+
+namespace fermata {
+
+namespace {
+
+const char* name_of(PauseReason reason) {
+    switch (reason) {
+        case PauseReason::kEndToken: return "end_token";
+        case PauseReason::kTextAfterCall: return "text_after_call";
+        case PauseReason::kRequested: return "requested";
+    }
+    return "";
+}
+
+const char* name_of(FinishReason reason) {
+    switch (reason) {
+        case FinishReason::kEnd: return "end";
+        case FinishReason::kStopString: return "stop_string";
+        case FinishReason::kLength: return "length";
+        case FinishReason::kCancelled: return "cancelled";
+        case FinishReason::kReleased: return "released";
+    }
+    return "";
+}
+
+const char* name_of(FailCode code) {
+    switch (code) {
+        case FailCode::kContextLength: return "context_length";
+        case FailCode::kLeaseExpired: return "lease_expired";
+        case FailCode::kDecodeFailed: return "decode_failed";
+        case FailCode::kOutOfCells: return "out_of_cells";
+        case FailCode::kClosed: return "closed";
+        case FailCode::kInternal: return "internal";
+    }
+    return "";
+}
+
+void set_number(Napi::Object& object, const char* name, double value) {
+    object.Set(name, Napi::Number::New(object.Env(), value));
+}
+
+Napi::Object from_usage(Napi::Env env, const Usage& usage) {
+    Napi::Object object = Napi::Object::New(env);
+    set_number(object, "promptTokens", usage.prompt_tokens);
+    set_number(object, "cachedTokens", usage.cached_tokens);
+    set_number(object, "resumedTokens", usage.resumed_tokens);
+    set_number(object, "prefilledTokens", usage.prefilled_tokens);
+    set_number(object, "recomputedTokens", usage.recomputed_tokens);
+    set_number(object, "generatedTokens", usage.generated_tokens);
+    return object;
+}
+
+Napi::Object from_event(Napi::Env env, const Event& event) {
+    Napi::Object object = Napi::Object::New(env);
+    set_number(object, "id", static_cast<double>(event.id));
+    switch (event.kind) {
+        case EventKind::kTokens:
+            object.Set("kind", "tokens");
+            object.Set("tokens", from_tokens(env, event.tokens));
+            object.Set("text", from_bytes(env, event.text));
+            break;
+        case EventKind::kProgress:
+            object.Set("kind", "progress");
+            set_number(object, "done", event.prefill_done);
+            set_number(object, "total", event.prefill_total);
+            break;
+        case EventKind::kToolCallReady:
+            object.Set("kind", "tool_call_ready");
+            set_number(object, "callIndex", event.call_index);
+            break;
+        case EventKind::kToolCallPause:
+            object.Set("kind", "tool_call_pause");
+            object.Set("reason", name_of(event.pause));
+            object.Set("text", from_bytes(env, event.text));
+            object.Set("pendingToken", event.pending_token);
+            object.Set("usage", from_usage(env, event.usage));
+            break;
+        case EventKind::kFinished:
+            object.Set("kind", "finished");
+            object.Set("reason", name_of(event.finish));
+            object.Set("text", from_bytes(env, event.text));
+            object.Set("stopString", event.stop_string);
+            object.Set("usage", from_usage(env, event.usage));
+            break;
+        case EventKind::kFailed:
+            object.Set("kind", "failed");
+            object.Set("code", name_of(event.fail));
+            object.Set("message", event.message);
+            object.Set("usage", from_usage(env, event.usage));
+            break;
+    }
+    return object;
+}
+
+Napi::Object from_step(Napi::Env env, const StepReport& step) {
+    Napi::Object object = Napi::Object::New(env);
+    set_number(object, "prefillRows", step.prefill_rows);
+    set_number(object, "decodeRows", step.decode_rows);
+    set_number(object, "microBatches", step.micro_batches);
+    set_number(object, "copies", step.copies);
+    set_number(object, "milliseconds", step.milliseconds);
+    return object;
+}
+
+template <class Items, class Convert>
+Napi::Array from_list(Napi::Env env, const Items& items, Convert convert) {
+    Napi::Array array = Napi::Array::New(env, items.size());
+    std::uint32_t index = 0;
+    for (const auto& item : items) array.Set(index++, convert(env, item));
+    return array;
+}
+
+Napi::Object from_special_token(Napi::Env env, const SpecialToken& token) {
+    Napi::Object object = Napi::Object::New(env);
+    set_number(object, "id", token.id);
+    object.Set("text", token.text);
+    object.Set("kind", token.kind == SpecialKind::kControl ? "control" : "user_defined");
+    return object;
+}
+
+}  // namespace
+
+Napi::Object from_batch(Napi::Env env, const EventBatch& batch) {
+    Napi::Object object = Napi::Object::New(env);
+    object.Set("events", from_list(env, batch.events, from_event));
+    object.Set("steps", from_list(env, batch.steps, from_step));
+    return object;
+}
+
+Napi::Object from_stats(Napi::Env env, const EngineStats& stats) {
+    Napi::Object object = Napi::Object::New(env);
+    const auto set = [&](const char* name, std::int64_t value) {
+        set_number(object, name, static_cast<double>(value));
+    };
+    set("running", stats.running);
+    set("waiting", stats.waiting);
+    set("held", stats.held);
+    set("slots", stats.slots);
+    set("slotsRetained", stats.slots_retained);
+    set("cellsUsed", stats.cells_used);
+    set("cellsRetained", stats.cells_retained);
+    set("cellsFree", stats.cells_free);
+    set("promptTokens", stats.prompt_tokens);
+    set("cachedTokens", stats.cached_tokens);
+    set("prefilledTokens", stats.prefilled_tokens);
+    set("generatedTokens", stats.generated_tokens);
+    set("recomputedTokens", stats.recomputed_tokens);
+    set("resumedTokens", stats.resumed_tokens);
+    set("steps", stats.steps);
+    set("microBatches", stats.micro_batches);
+    set("copies", stats.copies);
+    set("evictions", stats.evictions);
+    set("auditedRows", stats.audited_rows);
+    return object;
+}
+
+Napi::Object from_model_info(Napi::Env env, const ModelInfo& info) {
+    Napi::Object object = Napi::Object::New(env);
+    object.Set("description", info.description);
+    object.Set("architecture", info.architecture);
+    set_number(object, "parameterCount", static_cast<double>(info.parameter_count));
+    set_number(object, "sizeBytes", static_cast<double>(info.size_bytes));
+    set_number(object, "vocabularySize", info.vocabulary_size);
+    set_number(object, "trainedContext", info.trained_context);
+    object.Set("chatTemplate",
+               info.chat_template ? Napi::Value::From(env, *info.chat_template) : env.Null());
+    object.Set("bosToken", info.bos_token);
+    object.Set("eosToken", info.eos_token);
+    object.Set("addBos", info.add_bos);
+    object.Set("specialTokens", from_list(env, info.special_tokens, from_special_token));
+    object.Set("isRecurrent", info.is_recurrent);
+    return object;
+}
+
+Napi::Object from_cache(Napi::Env env, const CacheShape& shape, std::uint64_t bytes) {
+    Napi::Object object = Napi::Object::New(env);
+    object.Set("layout", shape.layout == CacheLayout::kStreams ? "streams" : "unified");
+    set_number(object, "slots", shape.slot_count);
+    set_number(object, "cellsPerSequence", shape.cells_per_sequence);
+    set_number(object, "cellsTotal", static_cast<double>(shape.cells_total));
+    set_number(object, "bytes", static_cast<double>(bytes));
+    return object;
+}
+
+Napi::Int32Array from_tokens(Napi::Env env, std::span<const Token> tokens) {
+    Napi::Int32Array array = Napi::Int32Array::New(env, tokens.size());
+    std::copy(tokens.begin(), tokens.end(), array.Data());
+    return array;
+}
+
+Napi::Uint8Array from_bytes(Napi::Env env, std::string_view bytes) {
+    Napi::Uint8Array array = Napi::Uint8Array::New(env, bytes.size());
+    std::copy(bytes.begin(), bytes.end(), array.Data());
+    return array;
+}
+
+}  // namespace fermata

@@ -1,0 +1,156 @@
+#include "binding/requests.h"
+
+#include <cmath>
+#include <limits>
+
+#include "binding/fields.h"
+
+namespace fermata {
+
+namespace {
+
+constexpr std::int32_t kMaxInt32 = std::numeric_limits<std::int32_t>::max();
+constexpr std::int64_t kMaxId = (std::int64_t{1} << 53) - 1;
+constexpr std::int32_t kMaxContext = 1 << 24;
+constexpr std::uint32_t kMaxStopStrings = 256;
+
+KvType to_kv_type(const Fields& fields, const char* name) {
+    return fields.choice<KvType>(name, {{"f32", KvType::kF32},
+                                        {"f16", KvType::kF16},
+                                        {"bf16", KvType::kBf16},
+                                        {"q8_0", KvType::kQ8_0},
+                                        {"q4_0", KvType::kQ4_0}});
+}
+
+std::pair<Token, float> to_bias(const Fields& fields, const Napi::Value& value,
+                                std::int32_t vocabulary_size) {
+    if (!value.IsArray()) throw fields.refused("logitBias", "must hold [token, bias] pairs");
+    const auto pair = value.As<Napi::Array>();
+    const Napi::Value token = pair.Get(0u);
+    const Napi::Value bias = pair.Get(1u);
+    if (!token.IsNumber() || !bias.IsNumber()) {
+        throw fields.refused("logitBias", "must hold [token, bias] pairs of numbers");
+    }
+    const double id = token.As<Napi::Number>().DoubleValue();
+    const float amount = bias.As<Napi::Number>().FloatValue();
+    if (!(id >= 0 && id < vocabulary_size) || id != std::floor(id)) {
+        throw fields.refused("logitBias", "names no token of this model");
+    }
+    if (!std::isfinite(amount)) throw fields.refused("logitBias", "must hold finite numbers");
+    return {static_cast<Token>(id), amount};
+}
+
+SamplingParams to_sampling(const Fields& fields, std::int32_t vocabulary_size) {
+    SamplingParams sampling;
+    const auto real = [&](const char* name, double lowest, double highest) {
+        return static_cast<float>(fields.number(name, lowest, highest));
+    };
+    // Zero is excluded where the range is open; the smallest float is as good as none.
+    constexpr double kAboveZero = std::numeric_limits<float>::min();
+    sampling.temperature = real("temperature", 0, 100);
+    sampling.top_k = fields.int32("topK", 0, kMaxInt32);
+    sampling.top_p = real("topP", kAboveZero, 1);
+    sampling.min_p = real("minP", 0, 1);
+    sampling.typical_p = real("typicalP", kAboveZero, 1);
+    sampling.repeat_penalty = real("repeatPenalty", kAboveZero, 100);
+    sampling.frequency_penalty = real("frequencyPenalty", -2, 2);
+    sampling.presence_penalty = real("presencePenalty", -2, 2);
+    sampling.penalty_last_n = fields.int32("penaltyLastN", 0, kMaxContext);
+    sampling.seed = static_cast<std::uint32_t>(
+        fields.integer("seed", 0, std::numeric_limits<std::uint32_t>::max()));
+    const Napi::Array bias = fields.array("logitBias");
+    for (std::uint32_t i = 0; i < bias.Length(); ++i) {
+        sampling.logit_bias.push_back(to_bias(fields, bias.Get(i), vocabulary_size));
+    }
+    if (fields.has("script")) sampling.script = fields.tokens("script", vocabulary_size);
+    return sampling;
+}
+
+PauseTriggers to_pause(const Fields& fields) {
+    using HoldAtEnd = PauseTriggers::HoldAtEnd;
+    PauseTriggers pause;
+    pause.call_open = fields.text("callOpen");
+    pause.call_close = fields.text("callClose");
+    pause.hold_at_end = fields.choice<HoldAtEnd>("holdAtEnd", {{"never", HoldAtEnd::kNever},
+                                                               {"after_call", HoldAtEnd::kAfterCall},
+                                                               {"always", HoldAtEnd::kAlways}});
+    pause.hold_at_text_after_call = fields.boolean("holdAtTextAfterCall");
+    if (pause.call_open.empty() != pause.call_close.empty()) {
+        throw fields.refused("callClose", "and callOpen must be both empty or neither");
+    }
+    return pause;
+}
+
+SequenceId id_of(const Fields& fields) {
+    return static_cast<SequenceId>(fields.integer("id", 1, kMaxId));
+}
+
+}  // namespace
+
+LoadOptions to_load_options(const Napi::Value& value) {
+    const Fields fields(value, "");
+    LoadOptions options;
+    options.model_path = fields.text("modelPath");
+    options.gpu_layers = fields.int32("gpuLayers", -1, kMaxInt32);
+    const std::int32_t parallel = fields.int32("parallel", 1, 256);
+    BackendOptions& backend = options.backend;
+    backend.layout = fields.choice<CacheLayout>(
+        "kvLayout", {{"streams", CacheLayout::kStreams}, {"unified", CacheLayout::kUnified}});
+    backend.slot_count = parallel + fields.int32("retainedSlots", 0, 256 - parallel);
+    backend.cells_per_sequence = fields.int32("contextSize", 2, kMaxContext);
+    backend.cells_total = fields.integer("cellsTotal", 1, kMaxInt32);
+    backend.max_rows = fields.int32("stepTokenBudget", parallel, 1 << 16);
+    backend.micro_batch_rows = fields.int32("microBatch", 1, 1 << 16);
+    backend.threads = fields.int32("threads", 1, 512);
+    backend.flash_attention = fields.boolean("flashAttention");
+    backend.keys = to_kv_type(fields, "cacheTypeK");
+    backend.values = to_kv_type(fields, "cacheTypeV");
+    options.loop.scheduler.parallel = parallel;
+    options.loop.scheduler.step_token_budget = backend.max_rows;
+    options.loop.scheduler.hold_lease_ms = fields.integer("holdLeaseMs", 1, kMaxInt32);
+    options.loop.max_queue = fields.int32("maxQueue", 0, kMaxInt32);
+    options.loop.audit = fields.boolean("audit");
+    return options;
+}
+
+SubmitRequest to_submit(const Napi::Value& value, std::int32_t vocabulary_size,
+                        std::int32_t cells_per_sequence) {
+    const Fields fields(value, "");
+    SubmitRequest request;
+    request.id = id_of(fields);
+    request.prompt = fields.tokens("prompt", vocabulary_size);
+    if (request.prompt.empty() ||
+        request.prompt.size() >= static_cast<std::size_t>(cells_per_sequence)) {
+        throw fields.refused("prompt", "must have 1 to " + std::to_string(cells_per_sequence - 1) +
+                                           " tokens, not " + std::to_string(request.prompt.size()));
+    }
+    request.sampling = to_sampling(fields.object("sampling"), vocabulary_size);
+    request.limits.max_tokens = fields.int32("maxTokens", -1, kMaxInt32);
+    request.limits.window = fields.int32("window", 1, kMaxInt32);
+    request.pause = to_pause(fields.object("pause"));
+    request.stop = fields.texts("stop", kMaxStopStrings);
+    request.retain = fields.boolean("retain");
+    request.lease_ms = fields.integer("leaseMs", 0, kMaxInt32);
+    return request;
+}
+
+ResumeRequest to_resume(const Napi::Value& value, std::int32_t vocabulary_size) {
+    const Fields fields(value, "");
+    ResumeRequest request;
+    request.id = id_of(fields);
+    request.tokens = fields.tokens("tokens", vocabulary_size);
+    if (request.tokens.empty()) throw fields.refused("tokens", "must not be empty");
+    request.keep_pending = fields.boolean("keepPending");
+    request.max_tokens = fields.int32("maxTokens", -1, kMaxInt32);
+    return request;
+}
+
+SequenceId to_sequence_id(const Napi::Value& value) {
+    const double id = value.IsNumber() ? value.As<Napi::Number>().DoubleValue() : -1;
+    if (!(id >= 1 && id <= static_cast<double>(kMaxId)) || id != std::floor(id)) {
+        throw invalid_argument("The id must be a whole number of at least 1.");
+    }
+    return static_cast<SequenceId>(id);
+}
+
+}  // namespace fermata

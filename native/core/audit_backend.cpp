@@ -1,0 +1,91 @@
+#include "core/audit_backend.h"
+
+#include <utility>
+
+namespace fermata {
+
+AuditBackend::AuditBackend(Backend& inner)
+    : inner_(inner),
+      shape_(inner.shape()),
+      slots_(static_cast<std::size_t>(shape_.slot_count)) {}
+
+bool AuditBackend::expect(bool holds, const char* rule, std::int64_t where) {
+    if (!holds && violation_.empty()) violation_ = std::string(rule) + " (" + std::to_string(where) + ")";
+    return holds;
+}
+
+bool AuditBackend::is_slot(SlotId slot) const {
+    return slot >= 0 && slot < shape_.slot_count;
+}
+
+void AuditBackend::check_rows(std::span<const BatchRow> rows) {
+    expect(!rows.empty(), "decode: no rows", 0);
+    expect(rows.size() <= static_cast<std::size_t>(shape_.max_rows), "decode: too many rows",
+           static_cast<std::int64_t>(rows.size()));
+    SlotId last = kNoSlot;
+    std::int32_t next = 0;
+    for (const BatchRow& row : rows) {
+        if (!expect(is_slot(row.slot), "decode: no such slot", row.slot)) return;
+        if (row.slot != last) {
+            expect(row.slot > last, "decode: slots do not ascend", row.slot);
+            expect(!at(row.slot).failed, "decode: slot not cleared after a failure", row.slot);
+            last = row.slot;
+            next = at(row.slot).length;
+        }
+        expect(row.token >= 0, "decode: no such token", row.token);
+        expect(row.position == next, "decode: position does not follow the slot's length", row.slot);
+        expect(row.position < shape_.cells_per_sequence, "decode: sequence too long", row.slot);
+        ++next;
+    }
+}
+
+DecodeStatus AuditBackend::decode(std::span<const BatchRow> rows) {
+    check_rows(rows);
+    has_logits_.clear();
+    const DecodeStatus status = inner_.decode(rows);
+    if (status == DecodeStatus::kNoCells) {
+        expect(shape_.layout == CacheLayout::kUnified, "decode: no cells in the streams layout", 0);
+        return status;
+    }
+    for (const BatchRow& row : rows) {
+        if (!is_slot(row.slot)) continue;
+        at(row.slot).length = row.position + 1;
+        at(row.slot).failed = status == DecodeStatus::kFailed;
+    }
+    if (status == DecodeStatus::kFailed) return status;
+    rows_ += static_cast<std::int64_t>(rows.size());
+    for (const BatchRow& row : rows) has_logits_.push_back(row.wants_logits);
+    return status;
+}
+
+std::span<const float> AuditBackend::logits(std::size_t row) {
+    expect(row < has_logits_.size() && has_logits_[row], "logits: not asked for",
+           static_cast<std::int64_t>(row));
+    return inner_.logits(row);
+}
+
+void AuditBackend::copy_prefix(SlotId from, SlotId to, std::int32_t length) {
+    if (expect(is_slot(from) && is_slot(to) && from != to, "copy: no such slots", from)) {
+        expect(!at(from).failed, "copy: source not cleared after a failure", from);
+        expect(at(to).length == 0 && !at(to).failed, "copy: target is not empty", to);
+        expect(length > 0 && length <= at(from).length, "copy: more than the source holds", from);
+        at(to) = {.length = length};
+    }
+    inner_.copy_prefix(from, to, length);
+}
+
+bool AuditBackend::truncate(SlotId slot, std::int32_t length) {
+    const bool done = inner_.truncate(slot, length);
+    if (expect(is_slot(slot), "truncate: no such slot", slot)) {
+        expect(length >= 0 && length <= at(slot).length, "truncate: more than the slot holds", slot);
+        expect(length == 0 || !at(slot).failed, "truncate: slot not cleared after a failure", slot);
+        at(slot) = {.length = done ? length : 0};
+    }
+    return done;
+}
+
+std::unique_ptr<Sampler> AuditBackend::make_sampler(const SamplingParams& params) {
+    return inner_.make_sampler(params);
+}
+
+}  // namespace fermata

@@ -1,0 +1,33 @@
+// Samplers that need no model library.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "core/sampler.h"
+#include "core/types.h"
+
+namespace fermata {
+
+// The token with the highest logit; the lowest id among equals. NaN is never chosen.
+class GreedySampler final : public Sampler {
+   public:
+    Token sample(std::span<const float> logits) override;
+    void observe(std::span<const Token>) override {}
+};
+
+// Emits the script whatever the logits say, then `end_token` for ever.
+class ScriptedSampler final : public Sampler {
+   public:
+    ScriptedSampler(std::vector<Token> script, Token end_token);
+    Token sample(std::span<const float> logits) override;
+    void observe(std::span<const Token>) override {}
+
+   private:
+    std::vector<Token> script_;
+    Token end_token_;
+    std::size_t next_ = 0;
+};
+
+}  // namespace fermata

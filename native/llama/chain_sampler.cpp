@@ -1,0 +1,136 @@
+#include "llama/chain_sampler.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "llama.h"
+
+namespace fermata {
+
+namespace {
+
+constexpr float kBan = -100.0f;
+// llama.cpp's partial sort scales logits to integers: keep them where that cannot overflow.
+constexpr float kLargestLogit = 1e6f;
+// llama.cpp's typical_p takes the logarithm of every probability: keep those above zero.
+constexpr float kTypicalRange = 60.0f;
+
+llama_sampler* make_chain(const SamplingParams& params) {
+    llama_sampler_chain_params chain_params = llama_sampler_chain_default_params();
+    chain_params.no_perf = true;
+    llama_sampler* chain = llama_sampler_chain_init(chain_params);
+    if (params.temperature <= 0.0f) {
+        llama_sampler_chain_add(chain, llama_sampler_init_greedy());
+        return chain;
+    }
+    if (params.top_k > 0) llama_sampler_chain_add(chain, llama_sampler_init_top_k(params.top_k));
+    if (params.typical_p < 1.0f) llama_sampler_chain_add(chain, llama_sampler_init_typical(params.typical_p, 1));
+    if (params.top_p < 1.0f) llama_sampler_chain_add(chain, llama_sampler_init_top_p(params.top_p, 1));
+    if (params.min_p > 0.0f) llama_sampler_chain_add(chain, llama_sampler_init_min_p(params.min_p, 1));
+    llama_sampler_chain_add(chain, llama_sampler_init_temp(params.temperature));
+    // The largest seed means "random" to llama.cpp.
+    const std::uint32_t seed = params.seed == LLAMA_DEFAULT_SEED ? LLAMA_DEFAULT_SEED - 1 : params.seed;
+    llama_sampler_chain_add(chain, llama_sampler_init_dist(seed));
+    return chain;
+}
+
+}  // namespace
+
+Penalties::Penalties(const SamplingParams& params)
+    : active_(params.penalty_last_n > 0 && (params.repeat_penalty != 1.0f || params.frequency_penalty != 0.0f ||
+                                            params.presence_penalty != 0.0f)),
+      repeat_(params.repeat_penalty),
+      frequency_(params.frequency_penalty),
+      presence_(params.presence_penalty),
+      limit_(active_ ? static_cast<std::size_t>(params.penalty_last_n) : 0) {}
+
+void Penalties::observe(Token token) {
+    if (!active_) return;
+    if (window_.size() < limit_) {
+        window_.push_back(token);
+        return;
+    }
+    window_[oldest_] = token;
+    oldest_ = (oldest_ + 1) % limit_;
+}
+
+void Penalties::apply(std::span<float> logits) {
+    if (!active_) return;
+    sorted_.assign(window_.begin(), window_.end());
+    std::sort(sorted_.begin(), sorted_.end());
+    for (std::size_t from = 0, to = 0; from < sorted_.size(); from = to) {
+        while (to < sorted_.size() && sorted_[to] == sorted_[from]) ++to;
+        const Token token = sorted_[from];
+        if (token < 0 || static_cast<std::size_t>(token) >= logits.size()) continue;
+        float& logit = logits[static_cast<std::size_t>(token)];
+        logit = logit <= 0.0f ? logit * repeat_ : logit / repeat_;
+        logit -= static_cast<float>(to - from) * frequency_ + presence_;
+    }
+}
+
+struct ChainSampler::Candidates {
+    std::vector<llama_token_data> all;
+};
+
+void ChainSampler::FreeChain::operator()(llama_sampler* chain) const { llama_sampler_free(chain); }
+
+ChainSampler::ChainSampler(const SamplingParams& params, std::int32_t vocabulary_size, Token end_token)
+    : end_token_(end_token),
+      penalties_(params),
+      dropped_below_(params.typical_p < 1.0f ? kTypicalRange : std::numeric_limits<float>::infinity()),
+      chain_(make_chain(params)),
+      candidates_(std::make_unique<Candidates>()) {
+    for (const auto& [token, bias] : params.logit_bias) {
+        if (token >= 0 && token < vocabulary_size) bias_.emplace_back(token, bias);
+    }
+    candidates_->all.resize(static_cast<std::size_t>(vocabulary_size));
+}
+
+ChainSampler::~ChainSampler() = default;
+
+Token ChainSampler::sample(std::span<const float> logits) {
+    Token token = end_token_;
+    if (bias_.empty() && !penalties_.active()) {
+        token = choose(logits);
+    } else {
+        adjusted_.assign(logits.begin(), logits.end());
+        for (const auto& [id, bias] : bias_) {
+            if (static_cast<std::size_t>(id) >= adjusted_.size()) continue;
+            float& logit = adjusted_[static_cast<std::size_t>(id)];
+            logit = bias <= kBan ? std::numeric_limits<float>::quiet_NaN() : logit + bias;
+        }
+        penalties_.apply(adjusted_);
+        token = choose(adjusted_);
+    }
+    penalties_.observe(token);
+    return token;
+}
+
+void ChainSampler::observe(std::span<const Token> tokens) {
+    for (const Token token : tokens) penalties_.observe(token);
+}
+
+Token ChainSampler::choose(std::span<const float> logits) {
+    float lowest = -std::numeric_limits<float>::infinity();
+    if (std::isfinite(dropped_below_)) {
+        float best = lowest;
+        for (const float logit : logits) best = logit > best ? logit : best;
+        lowest = std::min(best, kLargestLogit) - dropped_below_;
+    }
+    auto& all = candidates_->all;
+    std::size_t count = 0;
+    for (std::size_t id = 0; id < std::min(logits.size(), all.size()); ++id) {
+        // Not a number, minus infinity (a mask) and too low: all fail this comparison.
+        const bool kept = logits[id] > lowest;
+        all[count] = {static_cast<llama_token>(id), std::clamp(logits[id], -kLargestLogit, kLargestLogit), 0.0f};
+        count += kept ? 1 : 0;
+    }
+    if (count == 0) return end_token_;
+    llama_token_data_array array{all.data(), count, -1, false};
+    llama_sampler_apply(chain_.get(), &array);
+    if (array.selected < 0 || static_cast<std::size_t>(array.selected) >= array.size) return end_token_;
+    return array.data[array.selected].id;
+}
+
+}  // namespace fermata

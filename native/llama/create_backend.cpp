@@ -1,0 +1,172 @@
+// LlamaBackend::create: options are checked, memory is weighed, the context is made.
+#include <algorithm>
+#include <exception>
+#include <new>
+
+#include "ggml-cpu.h"
+#include "llama.h"
+#include "llama/llama_backend.h"
+#include "llama/llama_batch.h"
+#include "llama/log.h"
+
+namespace fermata {
+
+namespace {
+
+constexpr std::int32_t kCellBlock = 256;  // llama.cpp pads sequences to it
+constexpr std::int32_t kMaxThreads = 512;
+constexpr std::int32_t kMinLogitRows = 16;
+constexpr std::int64_t kMaxCells = std::int64_t{1} << 31;
+// How long idle threads spin before they sleep: 1 is about 5 ms, enough to bridge two steps. The
+// default of 50 keeps every core busy for a quarter of a second after the last step.
+constexpr std::uint32_t kThreadPoll = 1;
+
+std::int64_t round_up(std::int64_t cells) { return (cells + kCellBlock - 1) / kCellBlock * kCellBlock; }
+
+bool is_quantized(KvType type) { return type == KvType::kQ8_0 || type == KvType::kQ4_0; }
+
+ggml_type type_of(KvType type) {
+    switch (type) {
+        case KvType::kF32: return GGML_TYPE_F32;
+        case KvType::kF16: return GGML_TYPE_F16;
+        case KvType::kBf16: return GGML_TYPE_BF16;
+        case KvType::kQ8_0: return GGML_TYPE_Q8_0;
+        case KvType::kQ4_0: return GGML_TYPE_Q4_0;
+    }
+    return GGML_TYPE_F16;
+}
+
+std::string options_fault(const Model& model, const BackendOptions& options) {
+    const auto most = static_cast<std::int32_t>(llama_max_parallel_sequences());
+    if (model.vocabulary_only()) return "The model was loaded without its weights.";
+    if (options.slot_count < 1 || options.slot_count > most) {
+        return "The number of slots must be 1 to " + std::to_string(most) + ", not " +
+               std::to_string(options.slot_count) + ".";
+    }
+    if (options.cells_per_sequence < 1 || options.cells_per_sequence > kMaxCells / 2) {
+        return "The context size must be at least 1, not " + std::to_string(options.cells_per_sequence) + ".";
+    }
+    if (options.layout == CacheLayout::kUnified && options.cells_total < 1) return "The pool of cells is empty.";
+    if (options.max_rows < 1 || options.micro_batch_rows < 1) return "A batch must have at least one row.";
+    if (options.threads < 1 || options.threads > kMaxThreads) {
+        return "The number of threads must be 1 to 512, not " + std::to_string(options.threads) + ".";
+    }
+    if (is_quantized(options.values) && !options.flash_attention) {
+        return "A quantized V cache needs flash attention.";
+    }
+    const ModelShape& shape = model.shape();
+    if ((is_quantized(options.keys) && shape.key_length % 32 != 0) ||
+        (is_quantized(options.values) && shape.value_length % 32 != 0)) {
+        return "The model's head size does not allow a quantized cache.";
+    }
+    return {};
+}
+
+CacheShape shape_of(const Model& model, const BackendOptions& options) {
+    CacheShape shape;
+    const bool streams = options.layout == CacheLayout::kStreams;
+    shape.layout = options.layout;
+    shape.slot_count = options.slot_count;
+    const std::int64_t per_sequence = round_up(options.cells_per_sequence);
+    shape.cells_total = streams ? per_sequence * options.slot_count : round_up(options.cells_total);
+    shape.cells_per_sequence = static_cast<std::int32_t>(std::min(per_sequence, shape.cells_total));
+    const std::int64_t rows = std::max(options.max_rows, options.slot_count);
+    shape.max_rows = static_cast<std::int32_t>(std::min(rows, shape.cells_total));
+    shape.micro_batch_rows = std::min(std::max(options.micro_batch_rows, options.slot_count), shape.max_rows);
+    // Unified: another slot's rows may take sliding-window cells that have left the window.
+    const bool loses_window = model.shape().sliding_window > 0 && !streams;
+    shape.partial_truncate = !model.info().is_recurrent && !loses_window;
+    return shape;
+}
+
+llama_context_params params_of(const CacheShape& shape, const BackendOptions& options, std::int32_t max_logit_rows) {
+    llama_context_params params = llama_context_default_params();
+    params.n_ctx = static_cast<std::uint32_t>(shape.cells_total);
+    params.n_batch = static_cast<std::uint32_t>(shape.max_rows);
+    params.n_ubatch = static_cast<std::uint32_t>(shape.micro_batch_rows);
+    params.n_seq_max = static_cast<std::uint32_t>(shape.slot_count);
+    params.n_outputs_max = static_cast<std::uint32_t>(max_logit_rows);
+    params.n_outputs_max_per_seq = 0;
+    params.n_threads = options.threads;
+    params.n_threads_batch = options.threads;
+    params.flash_attn_type =
+        options.flash_attention ? LLAMA_FLASH_ATTN_TYPE_ENABLED : LLAMA_FLASH_ATTN_TYPE_DISABLED;
+    params.type_k = type_of(options.keys);
+    params.type_v = type_of(options.values);
+    params.swa_full = true;
+    params.kv_unified = shape.layout == CacheLayout::kUnified;
+    return params;
+}
+
+std::string gibibytes(std::uint64_t bytes) {
+    const std::uint64_t tenths = bytes * 10 / (std::uint64_t{1} << 30);
+    return std::to_string(bytes) + " bytes (" + std::to_string(tenths / 10) + "." + std::to_string(tenths % 10) +
+           " GiB)";
+}
+
+}  // namespace
+
+Result<std::unique_ptr<LlamaBackend>> LlamaBackend::create(std::shared_ptr<const Model> model,
+                                                           const BackendOptions& options) {
+    initialize_llama();
+    if (model == nullptr) return Error{ErrorCode::kInvalidArgument, "There is no model."};
+    if (std::string fault = options_fault(*model, options); !fault.empty()) {
+        return Error{ErrorCode::kInvalidArgument, std::move(fault)};
+    }
+    const CacheShape shape = shape_of(*model, options);
+    if (shape.cells_total >= kMaxCells) {
+        return Error{ErrorCode::kInvalidArgument, "The cache cannot have 2^31 cells or more."};
+    }
+    const std::int32_t wanted = std::max({options.max_logit_rows, options.slot_count, kMinLogitRows});
+    const std::int32_t max_logit_rows = std::min(wanted, shape.max_rows);
+    const ContextMemory memory =
+        estimate_context_memory(model->shape(), model->vocabulary().size(), shape, max_logit_rows, options.keys,
+                                options.values, options.flash_attention);
+    const auto available = available_memory();
+    if (available && memory.host_bytes > *available) {
+        return Error{ErrorCode::kOutOfMemory, "The cache needs " + gibibytes(memory.host_bytes) + " of memory, " +
+                                                  gibibytes(*available) +
+                                                  " are available. Lower the context size or the number of slots."};
+    }
+
+    const LogCapture log;
+    try {
+        std::unique_ptr<LlamaBackend> backend(new LlamaBackend(std::move(model), shape, max_logit_rows));
+        backend->cache_bytes_ = memory.cache_bytes;
+        llama_context_params params = params_of(shape, options, max_logit_rows);
+        params.abort_callback_data = &backend->aborted_;
+        params.abort_callback = [](void* flag) {
+            return static_cast<const std::atomic<bool>*>(flag)->load(std::memory_order_relaxed);
+        };
+        backend->context_.reset(llama_init_from_model(backend->model_->handle(), params));
+        llama_context* context = backend->context_.get();
+        if (context == nullptr) {
+            const std::string why = log.errors_or("llama.cpp gave no reason");
+            const bool memory_failed = why.find("alloc") != std::string::npos;
+            return Error{memory_failed ? ErrorCode::kOutOfMemory : ErrorCode::kInvalidArgument,
+                         "The cache cannot be created: " + why};
+        }
+        backend->memory_ = llama_get_memory(context);
+        if (backend->memory_ == nullptr) {
+            return Error{ErrorCode::kInvalidArgument, "The model keeps no cache; it cannot generate text."};
+        }
+        // Everything else here rests on these numbers.
+        const bool streams = shape.layout == CacheLayout::kStreams;
+        if (llama_n_ctx(context) != shape.cells_total || llama_n_batch(context) != static_cast<std::uint32_t>(shape.max_rows) ||
+            (streams && llama_n_ctx_seq(context) != static_cast<std::uint32_t>(shape.cells_per_sequence))) {
+            return Error{ErrorCode::kInvalidArgument, "llama.cpp changed the size of the cache."};
+        }
+        ggml_threadpool_params pool = ggml_threadpool_params_default(options.threads);
+        pool.poll = kThreadPoll;
+        backend->threads_.reset(ggml_threadpool_new(&pool));
+        if (backend->threads_ == nullptr) return Error{ErrorCode::kOutOfMemory, "The threads cannot be started."};
+        llama_attach_threadpool(context, backend->threads_.get(), nullptr);
+        return backend;
+    } catch (const std::bad_alloc&) {
+        return Error{ErrorCode::kOutOfMemory, "The cache cannot be created: out of memory."};
+    } catch (const std::exception& failure) {
+        return Error{ErrorCode::kInvalidArgument, std::string("The cache cannot be created: ") + failure.what()};
+    }
+}
+
+}  // namespace fermata

@@ -1,0 +1,168 @@
+#include "llama/llama_backend.h"
+
+#include <algorithm>
+#include <exception>
+
+#include "core/samplers.h"
+#include "ggml-cpu.h"
+#include "llama.h"
+#include "llama/chain_sampler.h"
+#include "llama/llama_batch.h"
+#include "llama/log.h"
+
+namespace fermata {
+
+void LlamaBackend::FreeContext::operator()(llama_context* context) const { llama_free(context); }
+
+void LlamaBackend::FreeThreadpool::operator()(ggml_threadpool* pool) const { ggml_threadpool_free(pool); }
+
+LlamaBackend::LlamaBackend(std::shared_ptr<const Model> model, const CacheShape& shape, std::int32_t max_logit_rows)
+    : model_(std::move(model)),
+      shape_(shape),
+      max_logit_rows_(max_logit_rows),
+      lengths_(static_cast<std::size_t>(shape.slot_count), 0),
+      batch_(std::make_unique<BatchArrays>(shape.max_rows)) {}
+
+LlamaBackend::~LlamaBackend() = default;
+
+DecodeStatus LlamaBackend::decode(std::span<const BatchRow> rows) {
+    has_logits_.clear();
+    last_error_ = find_fault(rows);
+    if (!last_error_.empty()) return DecodeStatus::kFailed;
+
+    const LogCapture log;
+    std::int32_t status = -1;
+    try {
+        status = llama_decode(context_.get(), batch_->fill(rows));
+    } catch (const std::exception& failure) {
+        last_error_ = failure.what();
+    }
+    if (status == 1 && shape_.layout == CacheLayout::kUnified) {
+        last_error_ = "No free cells.";
+        return DecodeStatus::kNoCells;
+    }
+    if (status != 0) {
+        if (last_error_.empty()) last_error_ = log.errors_or("llama.cpp refused the batch");
+        if (aborted_.load(std::memory_order_relaxed)) last_error_ = "Decoding was aborted.";
+        reread_lengths(rows);
+        return DecodeStatus::kFailed;
+    }
+    for (const BatchRow& row : rows) {
+        lengths_[static_cast<std::size_t>(row.slot)] = row.position + 1;
+        has_logits_.push_back(row.wants_logits);
+    }
+    return DecodeStatus::kOk;
+}
+
+std::string LlamaBackend::find_fault(std::span<const BatchRow> rows) const {
+    if (aborted_.load(std::memory_order_relaxed)) return "Decoding was aborted.";
+    if (rows.empty()) return "The batch is empty.";
+    if (rows.size() > static_cast<std::size_t>(shape_.max_rows)) {
+        return "The batch has " + std::to_string(rows.size()) + " rows, " + std::to_string(shape_.max_rows) +
+               " are allowed.";
+    }
+    std::int32_t logit_rows = 0;
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+        const BatchRow& row = rows[i];
+        const auto where = [i] { return "Row " + std::to_string(i) + ": "; };
+        if (!contains(row.slot)) return where() + "no slot " + std::to_string(row.slot) + ".";
+        if (!model_->vocabulary().contains(row.token)) return where() + "no token " + std::to_string(row.token) + ".";
+        const bool first = i == 0 || rows[i - 1].slot != row.slot;
+        if (first && i > 0 && rows[i - 1].slot > row.slot) return where() + "slots are not ascending.";
+        const std::int32_t expected = first ? lengths_[static_cast<std::size_t>(row.slot)] : rows[i - 1].position + 1;
+        if (row.position != expected) {
+            return where() + "position " + std::to_string(row.position) + " of slot " + std::to_string(row.slot) +
+                   ", expected " + std::to_string(expected) + ".";
+        }
+        if (row.position >= shape_.cells_per_sequence) return where() + "the slot is full.";
+        if (row.wants_logits && ++logit_rows > max_logit_rows_) return where() + "too many rows want logits.";
+    }
+    return {};
+}
+
+// After a failure some micro-batches may have stayed.
+void LlamaBackend::reread_lengths(std::span<const BatchRow> rows) {
+    for (const BatchRow& row : rows) {
+        lengths_[static_cast<std::size_t>(row.slot)] = llama_memory_seq_pos_max(memory_, row.slot) + 1;
+    }
+}
+
+std::span<const float> LlamaBackend::logits(std::size_t row) {
+    if (row >= has_logits_.size() || !has_logits_[row]) return {};
+    const float* values = llama_get_logits_ith(context_.get(), static_cast<std::int32_t>(row));
+    if (values == nullptr) return {};
+    return {values, static_cast<std::size_t>(model_->vocabulary().size())};
+}
+
+void LlamaBackend::copy_prefix(SlotId from, SlotId to, std::int32_t length) {
+    if (!contains(from) || !contains(to) || from == to) {
+        last_error_ = "A copy needs two slots that exist.";
+        return;
+    }
+    if (lengths_[static_cast<std::size_t>(to)] != 0) clear(to);
+    const std::int32_t whole = lengths_[static_cast<std::size_t>(from)];
+    length = std::clamp(length, 0, whole);
+    if (length == 0) return;
+    if (length < whole && !shape_.partial_truncate) {
+        last_error_ = "The model cannot copy a part of a slot.";
+        return;
+    }
+    if (shape_.layout == CacheLayout::kStreams) {
+        // A partial range aborts in this layout: all of it, then without its end.
+        llama_memory_seq_cp(memory_, from, to, -1, -1);
+        if (length < whole) llama_memory_seq_rm(memory_, to, length, -1);
+    } else {
+        llama_memory_seq_cp(memory_, from, to, length < whole ? 0 : -1, length < whole ? length : -1);
+    }
+    lengths_[static_cast<std::size_t>(to)] = length;
+    if (!has_prefix(to, length)) {
+        last_error_ = "The copy is incomplete.";
+        clear(to);
+    }
+}
+
+bool LlamaBackend::truncate(SlotId slot, std::int32_t length) {
+    if (!contains(slot)) return false;
+    std::int32_t& resident = lengths_[static_cast<std::size_t>(slot)];
+    if (length >= resident) return true;
+    if (length <= 0) {
+        clear(slot);
+        return true;
+    }
+    if (llama_memory_seq_rm(memory_, slot, length, -1) && has_prefix(slot, length)) {
+        resident = length;
+        return true;
+    }
+    clear(slot);
+    return false;
+}
+
+void LlamaBackend::clear(SlotId slot) {
+    llama_memory_seq_rm(memory_, slot, -1, -1);
+    lengths_[static_cast<std::size_t>(slot)] = 0;
+}
+
+// A sliding-window cache reports success even when the cells it needs have been overwritten.
+bool LlamaBackend::has_prefix(SlotId slot, std::int32_t length) const {
+    if (llama_memory_seq_pos_max(memory_, slot) != length - 1) return false;
+    const std::int32_t window = model_->shape().sliding_window;
+    if (window == 0 || model_->info().is_recurrent) return true;
+    return llama_memory_seq_pos_min(memory_, slot) <= std::max(0, length - window);
+}
+
+std::unique_ptr<Sampler> LlamaBackend::make_sampler(const SamplingParams& params) {
+    if (params.script) return std::make_unique<ScriptedSampler>(*params.script, end_token());
+    const bool penalized = Penalties(params).active();
+    if (params.temperature <= 0.0f && !penalized && params.logit_bias.empty()) {
+        return std::make_unique<GreedySampler>();
+    }
+    return std::make_unique<ChainSampler>(params, model_->vocabulary().size(), end_token());
+}
+
+std::string_view LlamaBackend::piece(Token token) const {
+    return model_->vocabulary().contains(token) ? model_->vocabulary().piece(token) : std::string_view();
+}
+
+bool LlamaBackend::is_end(Token token) const { return model_->vocabulary().is_end(token); }
+
+}  // namespace fermata

@@ -1,0 +1,108 @@
+// core/backend.h on a llama.cpp context.
+//
+// What llama.cpp would answer with abort() is checked here first and refused with kFailed, leaving
+// the cache as it was; last_error() says why. Beyond the contract of Backend:
+// - At most max_logit_rows rows of a decode call may want logits.
+// - Streams: a copy moves its data at the start of the next decode, before anything is computed, in
+//   the order of the copy_prefix calls. So `from` may be cleared, refilled, copied on or be the
+//   target of another copy at once; nothing needs to be forced through.
+// - copy_prefix that the model cannot do (a part of a slot without partial_truncate) leaves `to`
+//   empty, so that the decode that counts on it is refused.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/backend.h"
+#include "llama/context_memory.h"
+#include "llama/model.h"
+#include "llama/result.h"
+
+struct ggml_threadpool;
+struct llama_context;
+struct llama_memory_i;
+
+namespace fermata {
+
+class BatchArrays;
+
+struct BackendOptions {
+    CacheLayout layout = CacheLayout::kStreams;
+    std::int32_t slot_count = 1;             // 1 .. 256
+    std::int32_t cells_per_sequence = 4096;  // rounded up to a multiple of 256
+    std::int64_t cells_total = 0;            // unified: the pool, rounded up; streams: ignored
+    // Both are raised to slot_count, which llama.cpp needs; shape() has what is in force.
+    std::int32_t max_rows = 512;
+    std::int32_t micro_batch_rows = 512;
+    // Rows that may want logits in one decode; 0 = the larger of slot_count and 16. Logits are the
+    // larger part of the compute memory at a big vocabulary.
+    std::int32_t max_logit_rows = 0;
+    std::int32_t threads = 1;
+    bool flash_attention = false;
+    KvType keys = KvType::kF16;
+    KvType values = KvType::kF16;  // quantized: needs flash_attention
+};
+
+class LlamaBackend final : public Backend {
+   public:
+    // Errors: invalid_argument, out_of_memory (names the bytes).
+    static Result<std::unique_ptr<LlamaBackend>> create(std::shared_ptr<const Model> model,
+                                                        const BackendOptions& options);
+    ~LlamaBackend() override;
+    LlamaBackend(const LlamaBackend&) = delete;
+    LlamaBackend& operator=(const LlamaBackend&) = delete;
+
+    CacheShape shape() const override { return shape_; }
+    DecodeStatus decode(std::span<const BatchRow> rows) override;
+    // Empty if the row did not want logits or the last decode failed.
+    std::span<const float> logits(std::size_t row) override;
+    void copy_prefix(SlotId from, SlotId to, std::int32_t length) override;
+    bool truncate(SlotId slot, std::int32_t length) override;
+    std::unique_ptr<Sampler> make_sampler(const SamplingParams& params) override;
+    std::string_view piece(Token token) const override;
+    bool is_end(Token token) const override;
+    Token end_token() const override { return model_->vocabulary().end_token(); }
+
+    std::uint64_t cache_bytes() const { return cache_bytes_; }
+    // Why the last call failed or was refused; empty after a decode that succeeded.
+    const std::string& last_error() const { return last_error_; }
+    // Makes a running decode and all later ones fail soon. For shutdown: it spoils the slots of the
+    // batch. From any thread. CPU only: a device finishes its pass.
+    void set_abort() { aborted_.store(true, std::memory_order_relaxed); }
+
+   private:
+    struct FreeContext {
+        void operator()(llama_context* context) const;
+    };
+    struct FreeThreadpool {
+        void operator()(ggml_threadpool* pool) const;
+    };
+
+    LlamaBackend(std::shared_ptr<const Model> model, const CacheShape& shape, std::int32_t max_logit_rows);
+
+    // Empty, or why the rows must not reach llama.cpp.
+    std::string find_fault(std::span<const BatchRow> rows) const;
+    bool contains(SlotId slot) const { return slot >= 0 && slot < shape_.slot_count; }
+    void clear(SlotId slot);
+    bool has_prefix(SlotId slot, std::int32_t length) const;
+    void reread_lengths(std::span<const BatchRow> rows);
+
+    std::shared_ptr<const Model> model_;
+    CacheShape shape_;
+    std::int32_t max_logit_rows_;
+    std::uint64_t cache_bytes_ = 0;
+    std::vector<std::int32_t> lengths_;  // positions resident, per slot
+    std::string last_error_;
+    std::atomic<bool> aborted_{false};
+    // The context uses the pool: it goes first.
+    std::unique_ptr<ggml_threadpool, FreeThreadpool> threads_;
+    std::unique_ptr<llama_context, FreeContext> context_;
+    llama_memory_i* memory_ = nullptr;
+    std::unique_ptr<BatchArrays> batch_;
+    std::vector<bool> has_logits_;  // rows of the last decode
+};
+
+}  // namespace fermata

@@ -1,0 +1,71 @@
+#!/usr/bin/env node
+// npm run bench -- --help
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { dirname, join, resolve } from "node:path";
+import { setUp } from "../setup.mjs";
+import { root } from "../setup/paths.mjs";
+import { takeSetupOptions } from "../setup/options.mjs";
+import { SetupError, exitOnSetupError, say } from "../setup/report.mjs";
+import { help, takeBenchOptions } from "./options.mjs";
+import { measureAgents } from "./parts/agents.mjs";
+import { measureShared } from "./parts/shared.mjs";
+import { measureSingle } from "./parts/single.mjs";
+import { buildPeers } from "./peers/build-peers.mjs";
+import { writeDocs } from "./report/docs.mjs";
+import { describeMachine } from "./report/machine.mjs";
+import { renderText, tablesOf } from "./report/tables.mjs";
+import { makeShape } from "./shapes/make-shape.mjs";
+import { shapes } from "./shapes/shape.mjs";
+
+const parts = { single: measureSingle, shared: measureShared, agents: measureAgents };
+
+function readResults(file) {
+  return JSON.parse(readFileSync(file, "utf8"));
+}
+
+function writeResults(file, results) {
+  mkdirSync(dirname(resolve(file)), { recursive: true });
+  writeFileSync(file, `${JSON.stringify(results, undefined, 2)}\n`);
+}
+
+/** Results grow part by part, so that a run that is cut short leaves what it has. */
+async function measure(options, onResults) {
+  if (!options["no-build"]) {
+    await setUp(takeSetupOptions([]).options);
+    await buildPeers();
+  }
+  const { json } = options;
+  const results = json && existsSync(json) ? readResults(json) : { shapes: {} };
+  results.machine = await describeMachine(options.threads);
+  for (const name of options.shape) {
+    const { path, sha256 } = await makeShape(shapes[name]);
+    const context = { ...options, model: path, progress: say };
+    for (const part of options.part) {
+      say(`${name} shape, ${part}`);
+      const rows = await parts[part](context);
+      const date = new Date().toISOString().slice(0, 10);
+      const measured = { date, quick: options.quick, runs: options.runs, rows };
+      results.shapes[name] = { ...results.shapes[name], sha256, [part]: measured };
+      onResults(results);
+    }
+  }
+  return results;
+}
+
+try {
+  const options = takeBenchOptions(process.argv.slice(2));
+  if (options.help) {
+    process.stdout.write(help);
+  } else {
+    if (options.from && !existsSync(options.from)) {
+      throw new SetupError(`There is no file ${options.from}.`);
+    }
+    const results = options.from
+      ? readResults(options.from)
+      : await measure(options, (grown) => options.json && writeResults(options.json, grown));
+    process.stdout.write(renderText(results.machine, tablesOf(results)));
+    if (options.docs) writeDocs(join(root, "docs/bench"), results);
+  }
+} catch (error) {
+  exitOnSetupError(error);
+}

@@ -1,0 +1,74 @@
+import { availableParallelism } from "node:os";
+import { parseArgs } from "node:util";
+import { SetupError } from "../setup/report.mjs";
+import { shapes } from "./shapes/shape.mjs";
+
+export const partNames = ["single", "shared", "agents"];
+
+export const help = `npm run bench -- [options]
+
+Measures Fermata beside llama.cpp's own programs, built from the same source with the same flags, on
+models of random weights. The first run builds those programs (7 minutes on two cores).
+
+  --shape S       135M or 0.6B; may be given twice (default: both)
+  --part P        may be given several times (default: all)
+                    single  one sequence at several depths, against llama-bench
+                    shared  8 sequences with a shared prompt, against llama-batched-bench
+                    agents  8 agents in a tool loop over HTTP, against llama-server
+  --runs N        runs of each, interleaved; medians are shown (default: 3)
+  --quick         one small run of each: does it work? Its figures mean nothing
+  --only TEXT     of the servers under load, those whose name contains TEXT
+  --threads N     for all programs (default: ${availableParallelism()}, the cores of this machine)
+  --json FILE     writes all figures to FILE, and keeps those of other parts that are in it
+  --from FILE     shows the figures of FILE instead of measuring
+  --no-build      measures what is built, and sets nothing up
+  --docs          writes docs/bench: the tables as Markdown, and charts
+  --help          this text
+
+Medians of runs on a machine that does nothing else are worth quoting; others are not.
+`;
+
+const flags = {
+  shape: { type: "string", multiple: true },
+  part: { type: "string", multiple: true },
+  runs: { type: "string" },
+  threads: { type: "string" },
+  only: { type: "string" },
+  json: { type: "string" },
+  from: { type: "string" },
+  quick: { type: "boolean", default: false },
+  "no-build": { type: "boolean", default: false },
+  docs: { type: "boolean", default: false },
+  help: { type: "boolean", default: false },
+};
+
+function parse(args) {
+  try {
+    return parseArgs({ args, options: flags }).values;
+  } catch (error) {
+    throw new SetupError(`${error.message}\nTry: npm run bench -- --help`);
+  }
+}
+
+function among(flag, values, known) {
+  const unknown = values.find((value) => !known.includes(value));
+  if (unknown === undefined) return values;
+  throw new SetupError(`--${flag} must be one of ${known.join(", ")}; it is "${unknown}".`);
+}
+
+function positive(flag, text, fallback) {
+  if (text === undefined) return fallback;
+  if (/^[1-9]\d*$/.test(text)) return Number(text);
+  throw new SetupError(`--${flag} must be a whole number of at least 1; it is "${text}".`);
+}
+
+export function takeBenchOptions(args) {
+  const values = parse(args);
+  return {
+    ...values,
+    shape: among("shape", values.shape ?? Object.keys(shapes), Object.keys(shapes)),
+    part: among("part", values.part ?? partNames, partNames),
+    runs: positive("runs", values.runs, values.quick ? 1 : 3),
+    threads: positive("threads", values.threads, availableParallelism()),
+  };
+}

@@ -1,0 +1,46 @@
+import { runAgents } from "../agents/run-agents.mjs";
+import { summarizeAgents } from "../agents/summarize.mjs";
+import { medians } from "../report/statistics.mjs";
+import { contestants } from "../servers/contestants.mjs";
+import { readStepMetrics } from "../servers/step-metrics.mjs";
+
+const fullLoad = { agents: 8, turns: 4, turnTokens: 64, toolMs: 200 };
+const quickLoad = { agents: 2, turns: 2, turnTokens: 8, toolMs: 50 };
+
+/** A fresh server for each run, so that no run finds the prefix in the cache. */
+async function runOnce(contestant, context, load) {
+  const server = await contestant.start(context);
+  try {
+    let turns = 0;
+    const onTurn = () =>
+      context.progress(`  ${++turns} of ${load.agents * load.turns} turns`, true);
+    const summary = summarizeAgents(await runAgents(server.url, load, onTurn));
+    const steps = contestant.isFermata ? await readStepMetrics(server.url) : {};
+    return { ...summary, ...steps };
+  } finally {
+    await server.stop();
+  }
+}
+
+/** The design's agent load over HTTP: Fermata and llama-server, as they come and tuned. */
+export async function measureAgents(context) {
+  const { runs, progress, quick, only } = context;
+  const load = quick ? quickLoad : fullLoad;
+  const chosen = contestants.filter(({ name }) => !only || name.includes(only));
+  const results = new Map(chosen.map(({ name }) => [name, []]));
+  for (let run = 1; run <= runs; run++) {
+    for (const contestant of chosen) {
+      progress(`agent load, run ${run} of ${runs}: ${contestant.name}`);
+      const result = await runOnce(contestant, context, load);
+      progress(`  ${result.turnsPerMinute.toFixed(1)} turns a minute`);
+      results.get(contestant.name).push(result);
+    }
+  }
+  return chosen.map(({ name, isFermata, flags }) => ({
+    name,
+    isFermata,
+    flags,
+    median: medians(results.get(name)),
+    runs: results.get(name),
+  }));
+}

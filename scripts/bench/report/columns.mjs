@@ -1,0 +1,60 @@
+import { bestArrangement, bestServer } from "./best.mjs";
+
+const number = (value, digits = 1) => (Number.isFinite(value) ? value.toFixed(digits) : "-");
+const times = (ours, theirs) =>
+  Number.isFinite(ours / theirs) ? `${number(ours / theirs, 2)}x` : "-";
+const seconds = (milliseconds) => number(milliseconds / 1000, 2);
+
+/** A column is a head and what stands in a row. */
+const column = (head, cell) => ({ head, cell });
+const field = (head, name, digits) => column(head, ({ median }) => number(median[name], digits));
+const secondsField = (head, name) => column(head, ({ median }) => seconds(median[name]));
+/** A figure over that of the peer's best row among those that `bestFor(row, rows)` compares. */
+const ratioToBest = (name, bestFor) =>
+  column("/best", (row, rows) => times(row.median[name], bestFor(row, rows)?.median[name]));
+const nameColumn = (bestFor) =>
+  column("", (row, rows) => (row === bestFor(row, rows) ? `${row.name} (best)` : row.name));
+
+const single = [
+  column("setting", ({ setting }) => setting),
+  column("depth", ({ depth }) => String(depth)),
+  column("prefill t/s", ({ fermata }) => number(fermata.prefill)),
+  column("llama-bench", ({ peer }) => number(peer.prefill)),
+  column("ratio", ({ fermata, peer }) => times(fermata.prefill, peer.prefill)),
+  column("decode t/s", ({ fermata }) => number(fermata.decode)),
+  column("llama-bench", ({ peer }) => number(peer.decode)),
+  column("ratio", ({ fermata, peer }) => times(fermata.decode, peer.decode)),
+];
+
+const arrangementFor = (row, rows) =>
+  bestArrangement(rows.filter(({ generated }) => generated === row.generated));
+
+const shared = [
+  nameColumn(arrangementFor),
+  column("tokens each", ({ generated }) => String(generated)),
+  field("prefill t/s", "prefill"),
+  ratioToBest("prefill", arrangementFor),
+  field("decode t/s", "decode"),
+  ratioToBest("decode", arrangementFor),
+  field("wall s", "seconds", 2),
+  field("micro-batches/step", "microBatchesPerStep", 2),
+];
+
+const serverFor = (_row, rows) => bestServer(rows);
+
+const agents = [
+  nameColumn(serverFor),
+  field("turns/min", "turnsPerMinute"),
+  ratioToBest("turnsPerMinute", serverFor),
+  field("wall s", "seconds"),
+  secondsField("TTFT p50 s", "ttftP50"),
+  secondsField("resume TTFT p50 s", "resumeTtftP50"),
+  ratioToBest("resumeTtftP50", serverFor),
+  secondsField("p99 s", "resumeTtftP99"),
+  field("inter-token p50 ms", "interTokenP50", 0),
+  field("p99 ms", "interTokenP99", 0),
+  field("re-prefill", "rePrefillRatio", 2),
+  field("micro-batches/step", "microBatchesPerStep", 2),
+];
+
+export const columnsOf = { single, shared, agents };

@@ -1,0 +1,47 @@
+import { columnsOf } from "./columns.mjs";
+import { machineLines } from "./machine.mjs";
+
+const titles = {
+  single: "one sequence, against llama-bench at the same settings",
+  shared: "8 sequences sharing a prompt, against llama-batched-bench's arrangements",
+  agents: "agent load over HTTP, 8 agents x 4 turns",
+};
+
+/** One table per shape and part: { title, heads, lines }. */
+export function tablesOf({ shapes }) {
+  return Object.entries(shapes).flatMap(([shape, results]) =>
+    Object.entries(titles)
+      .filter(([part]) => results[part])
+      .map(([part, what]) => {
+        const { date, quick, runs, rows } = results[part];
+        const how = quick ? "smoke run, figures mean nothing" : `median of ${runs}, ${date}`;
+        const columns = columnsOf[part];
+        return {
+          title: `${shape} shape: ${what} (${how})`,
+          heads: columns.map(({ head }) => head),
+          lines: rows.map((row) => columns.map(({ cell }) => cell(row, rows))),
+        };
+      }),
+  );
+}
+
+function padded(cells, widths) {
+  const text = cells.map((cell, index) =>
+    index === 0 ? cell.padEnd(widths[index]) : cell.padStart(widths[index]),
+  );
+  return text.join("  ").trimEnd();
+}
+
+export function renderText(machine, tables) {
+  const sections = tables.map(({ title, heads, lines }) => {
+    const table = [heads, ...lines];
+    const widths = heads.map((_, index) => Math.max(...table.map((cells) => cells[index].length)));
+    return [title, ...table.map((cells) => padded(cells, widths))].join("\n");
+  });
+  return `${[machineLines(machine).join("\n"), ...sections].join("\n\n")}\n`;
+}
+
+export function renderMarkdown({ heads, lines }) {
+  const rule = heads.map((_, index) => (index === 0 ? "---" : "--:"));
+  return [heads, rule, ...lines].map((cells) => `| ${cells.join(" | ")} |`).join("\n");
+}

@@ -1,0 +1,58 @@
+import { createServer } from "node:net";
+import { SetupError } from "../../setup/report.mjs";
+import { startProcess } from "../processes.mjs";
+
+const startLimitMs = 120_000;
+const stopLimitMs = 10_000;
+const pollMs = 100;
+
+const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
+
+function freePort() {
+  return new Promise((resolve, reject) => {
+    const server = createServer();
+    server.on("error", reject);
+    server.listen(0, "127.0.0.1", () => {
+      const { port } = server.address();
+      server.close(() => resolve(port));
+    });
+  });
+}
+
+async function isHealthy(url) {
+  try {
+    return (await fetch(`${url}/health`)).ok;
+  } catch {
+    return false;
+  }
+}
+
+/**
+ * Starts a server, `program` with `args` and a free port, and waits until it is healthy. Returns
+ * { url, stop }. `stop` resolves when the process has ended.
+ */
+export async function startServer(name, program, args) {
+  const port = await freePort();
+  const url = `http://127.0.0.1:${port}`;
+  const { child, closed } = startProcess(program, [...args, "--port", String(port)]);
+  let ended;
+  void closed.then((result) => (ended = result));
+
+  const deadline = performance.now() + startLimitMs;
+  while (!(await isHealthy(url))) {
+    if (ended) throw new SetupError(`${name} ended with ${ended.code}:\n${ended.tail}`);
+    if (performance.now() > deadline) {
+      child.kill("SIGKILL");
+      throw new SetupError(`${name} was not healthy after ${startLimitMs / 1000} s.`);
+    }
+    await sleep(pollMs);
+  }
+
+  const stop = async () => {
+    child.kill("SIGTERM");
+    const timer = setTimeout(() => child.kill("SIGKILL"), stopLimitMs);
+    await closed;
+    clearTimeout(timer);
+  };
+  return { url, stop };
+}

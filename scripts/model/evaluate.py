@@ -1,0 +1,117 @@
+"""Scores a GGUF through llama.cpp on held-out dialogues, greedily, one assistant turn at a time.
+
+A turn's calls are exact if names and arguments are JSON-equal, in order, with no call missing or
+added. An answer is exact if its text is equal. A scenario succeeds if every turn of its dialogue is
+right, call turns and answers both. `--tokens` compares llama.cpp's token ids with the tokenizer that
+training used, on whole prompts.
+"""
+import argparse
+import json
+import os
+import re
+import subprocess
+import sys
+
+from tokenizers import Tokenizer
+
+import heldout
+from render import render_prompt
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+CALL = re.compile(r"<tool_call>\n(.*?)\n</tool_call>", re.S)
+
+
+class Generator:
+    """generate.mjs as a child process; `node_folder` has node-llama-cpp installed."""
+
+    def __init__(self, model, node_folder, threads=1):
+        command = ["node", os.path.join(HERE, "generate.mjs"), os.path.abspath(model), str(threads)]
+        self.child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=node_folder)
+
+    def ask(self, **task):
+        self.child.stdin.write(json.dumps(task) + "\n")
+        self.child.stdin.flush()
+        return json.loads(self.child.stdout.readline())
+
+
+def parse(text):
+    """Generated text as {"content", "tool_calls"}; a call that is not JSON becomes None."""
+    calls = []
+    for body in CALL.findall(text):
+        try:
+            call = json.loads(body)
+            calls.append({"name": call["name"], "arguments": call["arguments"]})
+        except (ValueError, KeyError, TypeError):
+            calls.append(None)
+    content = text.split("<tool_call>")[0].rstrip("\n") if "<tool_call>" in text else text
+    return {"content": content or None, "tool_calls": calls}
+
+
+def right(expect, got):
+    if expect["tool_calls"] or got["tool_calls"]:
+        return expect["tool_calls"] == got["tool_calls"]
+    return expect["content"] == got["content"]
+
+
+def score(generator, seed, count, behaviours, failures):
+    """Per behaviour: [right, all] of call turns, answer turns and whole dialogues."""
+    table = {}
+    for behaviour, messages, tools in heldout.dialogues(seed, count, behaviours):
+        row = table.setdefault(behaviour, {"calls": [0, 0], "answers": [0, 0], "scenarios": [0, 0]})
+        whole = True
+        for before, expect in heldout.cases(messages):
+            text = generator.ask(prompt=render_prompt(before, tools), max=1500)["text"]
+            fine = right(expect, parse(text))
+            part = row["calls" if expect["tool_calls"] else "answers"]
+            part[0] += fine
+            part[1] += 1
+            whole = whole and fine
+            if not fine:
+                failures.append({"behaviour": behaviour, "asked": before[-1]["content"], "expect": expect, "got": text})
+        row["scenarios"][0] += whole
+        row["scenarios"][1] += 1
+    return table
+
+
+def same_tokens(generator, seed, count):
+    """How many rendered prompts llama.cpp splits into the very ids of tokenizer.json."""
+    tokenizer = Tokenizer.from_file(os.path.join(HERE, "tokenizer.json"))
+    equal = total = 0
+    for _, messages, tools in heldout.dialogues(seed, count):
+        text = render_prompt(messages, tools)
+        equal += generator.ask(tokenize=text)["ids"] == tokenizer.encode(text).ids
+        total += 1
+    return equal, total
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("model", help="GGUF file")
+    parser.add_argument("--node-folder", default=".", help="folder whose node_modules has node-llama-cpp")
+    parser.add_argument("--dialogues", type=int, default=50, help="per behaviour")
+    parser.add_argument("--behaviours", default=",".join(heldout.BEHAVIOURS))
+    parser.add_argument("--seed", type=int, default=heldout.SEED)
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--tokens", type=int, metavar="N", help="compare token ids on N dialogues per behaviour instead")
+    parser.add_argument("--failures", help="write what went wrong to this file")
+    parser.add_argument("--output", help="write the scores as JSON")
+    args = parser.parse_args()
+    generator = Generator(args.model, args.node_folder, args.threads)
+    if args.tokens:
+        print("equal token ids: %d of %d prompts" % same_tokens(generator, args.seed, args.tokens))
+        return
+    failures = []
+    table = score(generator, args.seed, args.dialogues, args.behaviours.split(","), failures)
+    for behaviour, row in table.items():
+        shown = [f"{kind} {a}/{b} ({100 * a / b:.1f}%)" for kind, (a, b) in row.items() if b]
+        print(f"{behaviour:22}", "  ".join(shown))
+    if args.failures:
+        with open(args.failures, "w", encoding="utf8") as f:
+            f.writelines(json.dumps(x, ensure_ascii=False) + "\n" for x in failures)
+    if args.output:
+        json.dump(table, open(args.output, "w"), indent=1)
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()

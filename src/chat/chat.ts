@@ -1,0 +1,68 @@
+/** The chat layer's door: messages and tools in, content, reasoning and calls out. */
+
+import type { ChatEngine, Logger } from "./chat-engine.ts";
+import { RunningChat } from "./chat-generation.ts";
+import { PromptBuilder } from "./prompt.ts";
+import type { ChatGeneration, ChatRequest } from "./types.ts";
+
+export interface ChatOptions {
+  logger?: Logger | undefined;
+  /** A Jinja template that replaces the model's own. */
+  template?: string | undefined;
+  /** How long an external round's cells wait for the client's return. Default 5 minutes. */
+  externalLeaseMs?: number | undefined;
+  /** Memory for splicing generated tokens into returning conversations. Default 64 MiB; 0 turns it off. */
+  spliceBytes?: number | undefined;
+}
+
+/** Counts since the start; they only grow. */
+export interface ChatCounters {
+  /** Rounds whose template rewrites history: the held sequence was given up and the prompt re-rendered. */
+  rerenders: number;
+  /** Requests whose prompt reused generated tokens. */
+  splices: number;
+  /** Rounds that were resumed with the result's tokens only. */
+  resumes: number;
+  /** Tool results that were cut to fit the context window. */
+  truncatedResults: number;
+}
+
+export class Chat {
+  readonly counters: Readonly<ChatCounters>;
+  readonly #engine: ChatEngine;
+  readonly #prompts: PromptBuilder;
+  readonly #counters: ChatCounters = { rerenders: 0, splices: 0, resumes: 0, truncatedResults: 0 };
+  readonly #logger: Logger | undefined;
+  readonly #externalLeaseMs: number;
+
+  /** @throws FermataError model_without_template | template_error (it does not parse) */
+  constructor(engine: ChatEngine, options: ChatOptions = {}) {
+    this.#engine = engine;
+    this.#prompts = new PromptBuilder(engine, {
+      template: options.template,
+      spliceBytes: options.spliceBytes ?? 64 * 1024 * 1024,
+    });
+    this.#logger = options.logger;
+    this.#externalLeaseMs = options.externalLeaseMs ?? 5 * 60_000;
+    this.counters = this.#counters;
+  }
+
+  /**
+   * Starts when it is first iterated. A template that refuses the messages and a prompt that is too
+   * long are thrown by the first `next()`.
+   */
+  generate(request: ChatRequest): ChatGeneration {
+    return new RunningChat(request, {
+      engine: this.#engine,
+      prompts: this.#prompts,
+      counters: this.#counters,
+      logger: this.#logger,
+      externalLeaseMs: this.#externalLeaseMs,
+    });
+  }
+
+  /** Tokens of the prompt as `generate` would submit it. @throws as its first `next()` */
+  async countPromptTokens(request: Pick<ChatRequest, "messages" | "tools" | "owner">): Promise<number> {
+    return (await this.#prompts.build(request)).tokens.length;
+  }
+}

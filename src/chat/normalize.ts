@@ -1,0 +1,83 @@
+/** Brings a client's history into the shape the model's own output would have. Pure. */
+
+import type { ChatMessage, ToolCall } from "./types.ts";
+
+export interface ReasoningMarkers {
+  open: string;
+  close: string;
+}
+
+/**
+ * Inline reasoning in an assistant's content moves to `reasoning`: templates look for its markers,
+ * which as untrusted text they would not find. Tool messages learn their call's name.
+ */
+export function normalizeMessages(messages: readonly ChatMessage[], reasoning: ReasoningMarkers | null): ChatMessage[] {
+  const names = new Map<string, string>();
+  return messages.map((message): ChatMessage => {
+    if (message.role === "assistant") {
+      for (const call of message.toolCalls ?? []) names.set(call.id, call.name);
+      return reasoning === null || message.reasoning !== undefined ? message : splitReasoning(message, reasoning);
+    }
+    if (message.role === "tool" && message.name === undefined) {
+      return { ...message, name: names.get(message.toolCallId) };
+    }
+    return message;
+  });
+}
+
+type AssistantMessage = Extract<ChatMessage, { role: "assistant" }>;
+
+function splitReasoning(message: AssistantMessage, { open, close }: ReasoningMarkers): AssistantMessage {
+  const end = message.content.indexOf(close);
+  if (end < 0) return message;
+  const head = message.content.slice(0, end).trimStart();
+  if (!head.startsWith(open)) return message;
+  return {
+    ...message,
+    reasoning: head.slice(open.length).trim(),
+    content: message.content.slice(end + close.length).trimStart(),
+  };
+}
+
+/**
+ * Templates want arguments as an object. Text that is no JSON object (histories replay whatever a
+ * model once wrote) stays text. JSON inside a JSON string is unwrapped once.
+ */
+export function parseArguments(text: string): Record<string, unknown> | string {
+  if (text.trim() === "") return {};
+  const value = parseJson(text);
+  if (isObject(value)) return value;
+  const inner = typeof value === "string" ? parseJson(value) : undefined;
+  return isObject(inner) ? inner : text;
+}
+
+/** Equal for JSON texts that say the same, whatever their spaces and the order of their keys. */
+export function canonicalArguments(text: string): string {
+  return JSON.stringify(sortKeys(parseArguments(text)));
+}
+
+export function canonicalCalls(calls: readonly ToolCall[] | undefined): [id: string, name: string, args: string][] {
+  return (calls ?? []).map((call) => [call.id, call.name, canonicalArguments(call.arguments)]);
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+function sortKeys(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(sortKeys);
+  if (!isObject(value)) return value;
+  return Object.fromEntries(
+    Object.keys(value)
+      .sort()
+      .map((key) => [key, sortKeys(value[key])]),
+  );
+}

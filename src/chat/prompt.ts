@@ -1,0 +1,133 @@
+/** Messages and tools to prompt tokens, with the tokens of generated turns spliced in. */
+
+import { FermataError } from "../errors.ts";
+import type { ChatEngine } from "./chat-engine.ts";
+import { type ToolCallFormat, qwenFormat, reasoningOf } from "./formats/format.ts";
+import { type ReasoningMarkers, normalizeMessages } from "./normalize.ts";
+import { type SpliceRecord, SpliceStore } from "./splice-store.ts";
+import { SuffixDeriver, joinAtEndToken } from "./suffix.ts";
+import { ChatTemplate, type RenderMessage, type Rendering } from "./template.ts";
+import type { ChatMessage, ChatRequest, ToolDefinition } from "./types.ts";
+
+export interface Prompt {
+  tokens: Int32Array;
+  /** What the tokens stand for, to the letter or, where turns were spliced, in the template's words. */
+  rendering: Rendering;
+  /** The messages of `rendering`. */
+  messages: readonly ChatMessage[];
+  spliced: boolean;
+}
+
+export interface PromptBuilderOptions {
+  template?: string | undefined;
+  spliceBytes: number;
+}
+
+export type PromptRequest = Pick<ChatRequest, "messages" | "tools" | "owner">;
+
+export class PromptBuilder {
+  readonly template: ChatTemplate;
+  readonly suffixes: SuffixDeriver;
+  readonly format: ToolCallFormat = qwenFormat;
+  readonly reasoning: ReasoningMarkers | null;
+  readonly #engine: ChatEngine;
+  readonly #store: SpliceStore;
+  readonly #specials: ReadonlyMap<number, string>;
+
+  /** @throws FermataError model_without_template | template_error */
+  constructor(engine: ChatEngine, options: PromptBuilderOptions) {
+    const source = options.template ?? engine.model.chatTemplate;
+    if (source === null) {
+      throw new FermataError("model_without_template", "The model has no chat template; give one with an option.");
+    }
+    this.#engine = engine;
+    this.reasoning = reasoningOf(this.format, engine.model, source);
+    this.template = new ChatTemplate(source, engine.model, this.reasoning);
+    this.suffixes = new SuffixDeriver(this.template, this.reasoning, engine.model.eosToken);
+    this.#store = new SpliceStore(options.spliceBytes);
+    this.#specials = new Map(engine.model.specialTokens.map((token) => [token.id, token.text]));
+  }
+
+  /** @throws FermataError template_error | context_length_exceeded */
+  async build(request: PromptRequest): Promise<Prompt> {
+    const prompt = (await this.#splice(request)) ?? (await this.render(request.messages, request.tools));
+    const contextSize = this.#engine.cache.cellsPerSequence;
+    if (prompt.tokens.length < contextSize) return prompt;
+    throw new FermataError(
+      "context_length_exceeded",
+      `The context holds ${contextSize} tokens; the messages and tools take ${prompt.tokens.length}, and an answer needs at least one more.`,
+      { param: "messages" },
+    );
+  }
+
+  /** The template's text alone, nothing spliced, however long. @throws FermataError template_error */
+  async render(messages: readonly ChatMessage[], tools: readonly ToolDefinition[]): Promise<Prompt> {
+    const rendering = this.template.render(messages, { tools, generationPrompt: true });
+    const tokens = await this.#engine.tokenize(rendering.text, rendering.marks.guard, this.#engine.model.addBos);
+    return { tokens, rendering, messages, spliced: false };
+  }
+
+  /** Call it when a turn ended by itself, and everything it said went out. */
+  remember(request: PromptRequest, record: SpliceRecord): void {
+    this.#store.add(request, record);
+  }
+
+  /** Spelling of the last token if it is a special one, else "". */
+  endTokenOf(tokens: readonly number[]): string {
+    return this.#specials.get(tokens.at(-1) ?? -1) ?? "";
+  }
+
+  /** How the text after `rendering` begins. */
+  reasoningAfter(rendering: Rendering): "no" | "split" | "open" {
+    if (this.reasoning === null) return "no";
+    return rendering.text.trimEnd().endsWith(this.reasoning.open) ? "open" : "split";
+  }
+
+  async #splice(request: PromptRequest): Promise<Prompt | null> {
+    const sent = normalizeMessages(request.messages, this.reasoning);
+    const messages = sent.map((message) => this.#restoreReasoning(request, message));
+    for (let index = messages.length - 1; index >= 0; index--) {
+      const message = messages[index];
+      if (message?.role !== "assistant") continue;
+      for (const record of this.#store.find(request, message)) {
+        const prompt = await this.#spliceAt(request, messages, index, record);
+        if (prompt === null) continue;
+        this.#store.touch(record);
+        return prompt;
+      }
+    }
+    return null;
+  }
+
+  async #spliceAt(
+    { tools }: PromptRequest,
+    messages: readonly ChatMessage[],
+    index: number,
+    record: SpliceRecord,
+  ): Promise<Prompt | null> {
+    const before: readonly RenderMessage[] = messages.slice(0, index);
+    const suffix = this.suffixes.derive({
+      tools,
+      prompt: record.prompt,
+      before,
+      turn: record.turn,
+      after: messages.slice(index + 1),
+    });
+    // The prompt of the next record must be what the messages render to, not a probe.
+    if (suffix === null || suffix.turn.role === "sentinel") return null;
+    const { keepEnd, text } = joinAtEndToken(suffix.text, record.turn.endToken);
+    const known = keepEnd || record.turn.endToken === "" ? record.tokens : record.tokens.subarray(0, -1);
+    const added = await this.#engine.tokenize(text, suffix.guard, false);
+    const tokens = new Int32Array(known.length + added.length);
+    tokens.set(known);
+    tokens.set(added, known.length);
+    return { tokens, rendering: suffix.rendering, messages, spliced: true };
+  }
+
+  /** Clients rarely send reasoning back; the tokens to splice have it, so the rendering must too. */
+  #restoreReasoning(request: PromptRequest, message: ChatMessage): ChatMessage {
+    if (message.role !== "assistant" || message.reasoning) return message;
+    const reasoning = this.#store.find(request, message)[0]?.turn.message.reasoning;
+    return reasoning ? { ...message, reasoning } : message;
+  }
+}

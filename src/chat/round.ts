@@ -1,0 +1,77 @@
+/** One round of a generation: what the model said since the prompt or the last resume. */
+
+import type { OfferedNames } from "./formats/call-reader.ts";
+import type { ToolCallFormat } from "./formats/format.ts";
+import { type OutputEvent, OutputParser } from "./formats/output-parser.ts";
+import type { GeneratedTurn } from "./suffix.ts";
+import type { RenderMessage, Rendering } from "./template.ts";
+import type { ToolCall } from "./types.ts";
+
+export interface RoundStart {
+  /** What the round continues, and the messages it renders. */
+  rendering: Rendering;
+  before: readonly RenderMessage[];
+  format: ToolCallFormat;
+  reasoning: "no" | "split" | "open";
+  offered: OfferedNames | null;
+}
+
+export class Round {
+  readonly rendering: Rendering;
+  readonly before: readonly RenderMessage[];
+  readonly #parser: OutputParser;
+  #raw = "";
+  #content = "";
+  #reasoning = "";
+
+  constructor(start: RoundStart) {
+    this.rendering = start.rendering;
+    this.before = start.before;
+    this.#parser = new OutputParser(start);
+  }
+
+  /** Complete calls so far. */
+  get calls(): readonly ToolCall[] {
+    return this.#parser.calls;
+  }
+
+  get inCall(): boolean {
+    return this.#parser.inCall;
+  }
+
+  /** The text ends where a turn may end. */
+  get isWhole(): boolean {
+    return !this.#parser.inCall && !this.#parser.inReasoning;
+  }
+
+  push(text: string): OutputEvent[] {
+    this.#raw += text;
+    return this.#keep(this.#parser.push(text));
+  }
+
+  finish(natural: boolean): OutputEvent[] {
+    return this.#keep(this.#parser.finish(natural));
+  }
+
+  /** The round as a message of the conversation. */
+  turn(endToken: string): GeneratedTurn {
+    return {
+      raw: this.#raw,
+      endToken,
+      message: {
+        role: "assistant",
+        content: this.#content,
+        ...(this.#reasoning === "" ? {} : { reasoning: this.#reasoning }),
+        ...(this.calls.length === 0 ? {} : { toolCalls: [...this.calls] }),
+      },
+    };
+  }
+
+  #keep(events: OutputEvent[]): OutputEvent[] {
+    for (const event of events) {
+      if (event.type === "content") this.#content += event.text;
+      else if (event.type === "reasoning") this.#reasoning += event.text;
+    }
+    return events;
+  }
+}

@@ -1,0 +1,186 @@
+/** The model's own Jinja template: messages and tools in, guarded prompt text out. */
+
+import { createHash } from "node:crypto";
+
+import { Template } from "@huggingface/jinja";
+
+import { FermataError } from "../errors.ts";
+import type { ChatModel } from "./chat-engine.ts";
+import { type ReasoningMarkers, normalizeMessages, parseArguments } from "./normalize.ts";
+import type { ChatMessage, ToolDefinition } from "./types.ts";
+import { type Marks, Guard, chooseMarks, escapedMark } from "./untrusted.ts";
+
+/** A probe: the template's text around it shows where an assistant's words would stand. */
+export interface SentinelMessage {
+  role: "sentinel";
+  withReasoning: boolean;
+  standsFor: Extract<ChatMessage, { role: "assistant" }>;
+}
+
+export type RenderMessage = ChatMessage | SentinelMessage;
+
+/** Text with guards in it; only to be tokenized together with its guard. */
+export interface Rendering {
+  readonly text: string;
+  readonly marks: Marks;
+}
+
+export interface RenderOptions {
+  tools: readonly ToolDefinition[];
+  /** End with the opening of the assistant's turn. */
+  generationPrompt: boolean;
+}
+
+export class ChatTemplate {
+  readonly #template: Template;
+  readonly #source: string;
+  readonly #model: ChatModel;
+  readonly #guard: Guard;
+  readonly #reasoning: ReasoningMarkers | null;
+  /** Mistral's templates insist on ids of nine letters and digits. */
+  readonly #shortIds: boolean;
+
+  /** @throws FermataError template_error */
+  constructor(source: string, model: ChatModel, reasoning: ReasoningMarkers | null) {
+    try {
+      this.#template = new Template(source);
+    } catch (error) {
+      throw templateError(error);
+    }
+    this.#source = source;
+    this.#model = model;
+    this.#guard = new Guard(model.specialTokens.map((token) => token.text));
+    this.#reasoning = reasoning;
+    this.#shortIds = /length\s*!=\s*9\b/u.test(source);
+  }
+
+  /** @throws FermataError template_error: the template refuses these messages */
+  render(messages: readonly RenderMessage[], options: RenderOptions): Rendering {
+    const marks = this.#chooseMarks(messages, options.tools);
+    const inputs = {
+      messages: this.#toTemplateMessages(messages, marks),
+      tools: options.tools.length === 0 ? null : options.tools.map((tool) => this.#toTemplateTool(tool, marks.guard)),
+      add_generation_prompt: options.generationPrompt,
+      bos_token: this.#model.bosToken,
+      eos_token: this.#model.eosToken,
+    };
+    try {
+      return { text: unescapeMarks(this.#template.render(inputs), marks), marks };
+    } catch (error) {
+      throw templateError(error);
+    }
+  }
+
+  /** A text of its own, as untrusted as any content; for measuring. */
+  guardContent(text: string): { text: string; guard: string } {
+    const marks = requireMarks([text]);
+    return { text: this.#guard.whole(text, marks.guard), guard: marks.guard };
+  }
+
+  #chooseMarks(messages: readonly RenderMessage[], tools: readonly ToolDefinition[]): Marks {
+    const inputs = [this.#source, JSON.stringify(tools)];
+    for (const message of messages) {
+      if (message.role === "sentinel") continue;
+      inputs.push(message.content);
+      if (message.role === "tool") inputs.push(message.name ?? "", message.toolCallId);
+      if (message.role !== "assistant") continue;
+      inputs.push(message.reasoning ?? "");
+      for (const call of message.toolCalls ?? []) inputs.push(call.id, call.name, decodeEscapes(call.arguments));
+    }
+    return requireMarks(inputs);
+  }
+
+  #toTemplateMessages(messages: readonly RenderMessage[], marks: Marks): unknown[] {
+    const real = messages.filter((message) => message.role !== "sentinel");
+    const normalized = normalizeMessages(real, this.#reasoning).values();
+    return messages.map((message) =>
+      message.role === "sentinel"
+        ? toTemplateSentinel(message, marks)
+        : this.#toTemplateMessage(normalized.next().value ?? message, marks.guard),
+    );
+  }
+
+  #toTemplateMessage(message: ChatMessage, guard: string): Record<string, unknown> {
+    const content = this.#guard.whole(message.content, guard);
+    switch (message.role) {
+      case "system":
+      case "user":
+        return { role: message.role, content };
+      case "tool":
+        return {
+          role: "tool",
+          content,
+          tool_call_id: this.#toTemplateId(message.toolCallId, guard),
+          ...(message.name === undefined ? {} : { name: this.#guard.inner(message.name, guard) }),
+        };
+      case "assistant":
+        return {
+          role: "assistant",
+          content,
+          ...(message.reasoning ? { reasoning_content: this.#guard.whole(message.reasoning, guard) } : {}),
+          ...(message.toolCalls?.length
+            ? { tool_calls: message.toolCalls.map((call) => this.#toTemplateCall(call, guard)) }
+            : {}),
+        };
+    }
+  }
+
+  #toTemplateCall(call: { id: string; name: string; arguments: string }, guard: string): Record<string, unknown> {
+    return {
+      id: this.#toTemplateId(call.id, guard),
+      type: "function",
+      function: {
+        name: this.#guard.inner(call.name, guard),
+        arguments: this.#guard.json(parseArguments(call.arguments), guard),
+      },
+    };
+  }
+
+  #toTemplateId(id: string, guard: string): string {
+    if (!this.#shortIds || /^[A-Za-z0-9]{9}$/u.test(id)) return this.#guard.inner(id, guard);
+    return createHash("sha256").update(id).digest("hex").slice(0, 9);
+  }
+
+  #toTemplateTool(tool: ToolDefinition, guard: string): Record<string, unknown> {
+    const { name, description, parameters } = tool;
+    const definition = { name, ...(description === undefined ? {} : { description }), parameters };
+    return { type: "function", function: this.#guard.json(definition, guard) };
+  }
+}
+
+function toTemplateSentinel(message: SentinelMessage, marks: Marks): Record<string, unknown> {
+  return {
+    role: "assistant",
+    content: marks.content,
+    ...(message.withReasoning ? { reasoning_content: marks.reasoning } : {}),
+  };
+}
+
+function requireMarks(inputs: readonly string[]): Marks {
+  const marks = chooseMarks(inputs);
+  if (marks !== null) return marks;
+  throw new FermataError("invalid_value", "The messages use every private-use character; one must stay free.", {
+    param: "messages",
+  });
+}
+
+/** `tojson(ensure_ascii=true)` spells the marks out; no input contains that spelling. */
+function unescapeMarks(text: string, marks: Marks): string {
+  if (!text.includes("\\u")) return text;
+  let result = text;
+  for (const mark of [marks.guard, marks.content, marks.reasoning]) result = result.replaceAll(escapedMark(mark), mark);
+  return result;
+}
+
+/** JSON text whose private-use characters are escaped shows them; parsing would. */
+function decodeEscapes(json: string): string {
+  return json.includes("\\u") ? `${json}${JSON.stringify(parseArguments(json))}` : json;
+}
+
+function templateError(cause: unknown): FermataError {
+  const message = cause instanceof Error ? cause.message : String(cause);
+  return new FermataError("template_error", `The model's chat template refuses the request: ${message}`, {
+    param: "messages",
+    cause,
+  });
+}

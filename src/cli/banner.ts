@@ -1,0 +1,40 @@
+/** What a started server says: the model, the machine, and a line to try. */
+
+import type { CacheInfo, ModelInfo } from "../engine/types.ts";
+
+interface BannerFacts {
+  url: string;
+  modelId: string;
+  model: ModelInfo;
+  cache: CacheInfo;
+  systemInfo: string;
+  needsKey: boolean;
+}
+
+export function bannerText({
+  url,
+  modelId,
+  model,
+  cache,
+  systemInfo,
+  needsKey,
+}: BannerFacts): string {
+  const body = '{"messages": [{"role": "user", "content": "Hello!"}], "stream": true}';
+  const key = needsKey ? ' -H "authorization: Bearer $FERMATA_KEY"' : "";
+  return [
+    "",
+    `Model     ${modelId} (${model.description}, ${megabytes(model.sizeBytes)})`,
+    `Context   ${cache.cellsPerSequence} tokens a sequence, ${cache.slots} slots, ${cache.layout}, ${megabytes(cache.bytes)}`,
+    `Hardware  ${systemInfo}`,
+    `Serving   ${url}/v1`,
+    "",
+    "Try it:",
+    `  curl -N ${url}/v1/chat/completions -H "content-type: application/json"${key} -d '${body}'`,
+    "",
+    "",
+  ].join("\n");
+}
+
+function megabytes(bytes: number): string {
+  return bytes >= 1e9 ? `${(bytes / 1e9).toFixed(1)} GB` : `${(bytes / 1e6).toFixed(1)} MB`;
+}

@@ -1,0 +1,47 @@
+import { createServer } from "node:net";
+import type { FastifyInstance } from "fastify";
+import { FermataError } from "../errors.ts";
+
+/** Before minutes are spent on loading a model. @throws FermataError port_in_use | invalid_option */
+export async function assertPortFree(port: number, host: string): Promise<void> {
+  const probe = createServer();
+  await new Promise<void>((resolve, reject) => {
+    probe.once("error", (cause) => reject(listenError(cause, port, host)));
+    probe.listen(port, host, () => probe.close(() => resolve()));
+  });
+}
+
+/** Resolves to the URL to try. @throws FermataError port_in_use | invalid_option */
+export async function listen(app: FastifyInstance, port: number, host: string): Promise<string> {
+  try {
+    await app.listen({ port, host, listenTextResolver: (address) => `listening at ${address}` });
+  } catch (cause) {
+    throw listenError(cause as NodeJS.ErrnoException, port, host);
+  }
+  const address = app.server.address();
+  const actualPort = typeof address === "object" && address !== null ? address.port : port;
+  const everywhere = host === "0.0.0.0" || host === "::";
+  const name = everywhere ? "127.0.0.1" : host.includes(":") ? `[${host}]` : host;
+  return `http://${name}:${actualPort}`;
+}
+
+function listenError(cause: NodeJS.ErrnoException, port: number, host: string): FermataError {
+  if (cause.code === "EADDRINUSE") {
+    const message = `Port ${port} on ${host} is in use. Stop what listens there, or choose another with --port.`;
+    return new FermataError("port_in_use", message, { param: "port", cause });
+  }
+  if (cause.code === "EACCES") {
+    return new FermataError(
+      "invalid_option",
+      `Port ${port} may not be used by this user. Choose one above 1023 with --port.`,
+      {
+        param: "port",
+        cause,
+      },
+    );
+  }
+  return new FermataError("invalid_option", `Cannot listen on ${host}: ${cause.message}.`, {
+    param: "host",
+    cause,
+  });
+}

@@ -1,0 +1,143 @@
+/** The composition root: configuration in, a listening server out. */
+
+import type { FastifyInstance } from "fastify";
+import { Chat } from "../chat/chat.ts";
+import { Engine } from "../engine/engine.ts";
+import { mcpServerFromCommand, readMcpConfig, type McpServerConfig } from "../mcp/mcp-config.ts";
+import { McpHost } from "../mcp/mcp-host.ts";
+import { loadAddon } from "../native/addon.ts";
+import { buildServer } from "../server/app.ts";
+import { bannerText } from "./banner.ts";
+import { createLogger } from "./logger.ts";
+import { chooseModel, modelCreated } from "./model-choice.ts";
+import type { ServeConfig } from "./options.ts";
+import { modelsDirectory, packageVersion } from "./package-files.ts";
+import { assertPortFree, listen } from "./port.ts";
+import { createProgress } from "./progress.ts";
+
+export interface RunningServer {
+  url: string;
+  /** Stops accepting, cancels what runs, ends MCP servers, frees the model. Idempotent. */
+  close(): Promise<void>;
+}
+
+/**
+ * `signal` gives the start up, wherever it is.
+ * @throws FermataError, after which nothing is left running
+ */
+export async function serve(config: ServeConfig, signal: AbortSignal): Promise<RunningServer> {
+  const log = createLogger(config.logLevel, process.stderr);
+  const servers = mcpServers(config);
+  const choice = chooseModel(config.model, modelsDirectory);
+  await assertPortFree(config.port, config.host);
+
+  let app: FastifyInstance | undefined;
+  const parts: { close(): Promise<void> }[] = [];
+  const closeAll = async (): Promise<void> => {
+    await app?.close();
+    await Promise.all(parts.map((part) => part.close()));
+  };
+  try {
+    const host = servers.length === 0 ? null : createMcpHost(config, servers, log);
+    if (host !== null) {
+      parts.push(host);
+      signal.addEventListener("abort", () => void host.close(), { once: true });
+    }
+    const [engine] = await bothOrNeither(loadEngine(config, choice.path, signal), host?.start());
+    parts.push(engine);
+
+    const model = {
+      id: choice.id,
+      created: modelCreated(choice.path),
+      contextSize: engine.cache.cellsPerSequence,
+      vocabularySize: engine.model.vocabularySize,
+    };
+    app = buildServer(
+      { chat: new Chat(engine, { logger: log }), engine, tools: host, model },
+      {
+        apiKeys: config.apiKey,
+        sampling: choice.sampling,
+        maxToolRounds: config.maxToolRounds,
+        toolTimeoutMs: config.toolTimeout * 1000,
+        logger: log,
+      },
+    );
+    const url = await listen(app, config.port, config.host);
+    const banner = bannerText({
+      url,
+      modelId: choice.id,
+      model: engine.model,
+      cache: engine.cache,
+      systemInfo: loadAddon().systemInfo,
+      needsKey: config.apiKey.length > 0,
+    });
+    process.stdout.write(banner);
+    return { url, close: closeAll };
+  } catch (error) {
+    await closeAll();
+    throw error;
+  }
+}
+
+function mcpServers(config: ServeConfig): McpServerConfig[] {
+  if (config.mcpConfig !== undefined) return readMcpConfig(config.mcpConfig);
+  if (config.mcpCommand !== undefined)
+    return [mcpServerFromCommand(config.mcpCommand, config.mcpArgs)];
+  return [];
+}
+
+function createMcpHost(
+  config: ServeConfig,
+  servers: McpServerConfig[],
+  log: ReturnType<typeof createLogger>,
+): McpHost {
+  return new McpHost(servers, {
+    log,
+    version: packageVersion(),
+    refreshMs: config.mcpToolRefreshSeconds * 1000,
+    // The tool loop's own time-out comes first and says so; this one is the backstop.
+    toolTimeoutMs: config.toolTimeout * 1000 + 1000,
+    // Whoever names one server on the command line wants that one.
+    mustStart: config.mcpCommand !== undefined,
+  });
+}
+
+async function loadEngine(
+  config: ServeConfig,
+  modelPath: string,
+  signal: AbortSignal,
+): Promise<Engine> {
+  const progress = createProgress(process.stderr);
+  try {
+    return await Engine.load(
+      {
+        modelPath,
+        contextSize: config.ctxSize,
+        parallel: config.parallel,
+        retainedSlots: config.retainedSlots,
+        threads: config.threads,
+        gpuLayers: config.nGpuLayers,
+        kvLayout: config.kvLayout,
+        flashAttention: config.flashAttn,
+        cacheTypeK: config.cacheTypeK,
+        cacheTypeV: config.cacheTypeV,
+        retainBetweenRequests: config.contextCache,
+        audit: config.audit,
+      },
+      { onProgress: progress.update, signal },
+    );
+  } finally {
+    progress.end();
+  }
+}
+
+/** Loading and connecting go side by side; if one fails, the engine of the other is closed. */
+async function bothOrNeither(
+  engine: Promise<Engine>,
+  mcp: Promise<void> | undefined,
+): Promise<[Engine]> {
+  const [loaded, connected] = await Promise.allSettled([engine, mcp]);
+  if (loaded.status === "fulfilled" && connected.status === "fulfilled") return [loaded.value];
+  if (loaded.status === "fulfilled") await loaded.value.close();
+  throw loaded.status === "rejected" ? loaded.reason : (connected as PromiseRejectedResult).reason;
+}

@@ -1,0 +1,170 @@
+import { FermataError } from "../errors.ts";
+import type { NativeEngine, NativeSampling } from "../native/addon-types.ts";
+import { BatchRouter, type StepListener } from "./batch-router.ts";
+import { EngineGeneration, acknowledgeWindow, nativeLimit } from "./generation.ts";
+import { type LoadHooks, loadNative } from "./load.ts";
+import { callNative, fromThrown } from "./native-errors.ts";
+import type {
+  CacheInfo,
+  EngineOptions,
+  EngineStats,
+  GenerateRequest,
+  Generation,
+  ModelInfo,
+  PauseTriggers,
+} from "./types.ts";
+
+const neverPause: PauseTriggers = {
+  callOpen: "",
+  callClose: "",
+  holdAtEnd: "never",
+  holdAtTextAfterCall: false,
+};
+
+/**
+ * A loaded model and its KV cache. Generations run side by side on one native thread. An engine that
+ * generates nothing does not keep the process alive; close it to free its memory.
+ */
+export class Engine {
+  readonly model: ModelInfo;
+  readonly cache: CacheInfo;
+  readonly #native: NativeEngine;
+  readonly #retain: boolean;
+  readonly #router: BatchRouter;
+  #nextId = 1;
+  #closing: Promise<void> | undefined;
+
+  /** For an engine of the addon whose batches go to `router`. Use {@link Engine.load}. */
+  constructor(native: NativeEngine, router: BatchRouter, { retain }: { retain: boolean }) {
+    this.#native = native;
+    this.#router = router;
+    this.#retain = retain;
+    this.model = native.model;
+    this.cache = native.cache;
+  }
+
+  /**
+   * Checks the file, then loads it.
+   * @throws FermataError invalid_option | addon_missing | model_not_found | model_invalid |
+   *   model_without_template | out_of_memory | cancelled
+   */
+  static async load(options: EngineOptions, hooks: LoadHooks = {}): Promise<Engine> {
+    const router = new BatchRouter();
+    const native = await loadNative(options, hooks, (batch) => router.accept(batch));
+    return new Engine(native, router, { retain: options.retainBetweenRequests ?? true });
+  }
+
+  /**
+   * Tokenizes off the JavaScript thread. Special tokens are recognized where they are spelled, but
+   * not where `guard`, one character, stands inside the spelling; guards are removed. `addBos`
+   * puts the vocabulary's beginning token first unless the text begins with it.
+   */
+  async tokenize(text: string, guard = "", addBos = false): Promise<Int32Array> {
+    this.#checkOpen();
+    try {
+      return await this.#native.tokenize(text, guard, addBos);
+    } catch (thrown) {
+      throw fromThrown(thrown);
+    }
+  }
+
+  /** Text of the tokens, control tokens spelled out. @throws FermataError invalid_value */
+  detokenize(tokens: Int32Array): string {
+    this.#checkOpen();
+    return new TextDecoder("utf-8", { ignoreBOM: true }).decode(
+      callNative(() => this.#native.detokenize(tokens, true)),
+    );
+  }
+
+  /**
+   * Starts a generation, or queues it when as many run as may.
+   * @throws FermataError engine_closed | queue_full | context_length_exceeded | invalid_value
+   */
+  generate(request: GenerateRequest): Generation {
+    this.#checkOpen();
+    const { prompt, signal } = request;
+    this.#checkPrompt(prompt);
+    const id = this.#nextId++;
+    const generation = new EngineGeneration(id, this.#native, prompt, signal);
+    if (signal?.aborted) {
+      generation.cancelUnsubmitted();
+      return generation;
+    }
+    try {
+      this.#native.submit({
+        id,
+        prompt,
+        sampling: request.sampling as NativeSampling,
+        maxTokens: nativeLimit(request.maxTokens),
+        window: acknowledgeWindow,
+        pause: request.pause ?? neverPause,
+        stop: request.stop ?? [],
+        retain: this.#retain,
+        leaseMs: request.leaseMs ?? 0,
+      });
+    } catch (thrown) {
+      const error = fromThrown(thrown);
+      generation.fail(error);
+      throw error;
+    }
+    this.#router.add(generation);
+    return generation;
+  }
+
+  /** @throws FermataError engine_closed */
+  stats(): EngineStats {
+    this.#checkOpen();
+    return callNative(() => this.#native.stats());
+  }
+
+  /** "" when every cell and lease is accounted for, else what is wrong. Runs between two steps. */
+  async checkIntegrity(): Promise<string> {
+    this.#checkOpen();
+    try {
+      return await this.#native.checkIntegrity();
+    } catch (thrown) {
+      throw fromThrown(thrown);
+    }
+  }
+
+  /** Calls `listener` for each step of the inference thread. Returns what ends that. */
+  onStep(listener: StepListener): () => void {
+    return this.#router.onStep(listener);
+  }
+
+  /**
+   * Ends every generation with `engine_closed` and frees model and cache. Idempotent; resolves when
+   * all is freed.
+   */
+  close(): Promise<void> {
+    this.#closing ??= this.#close();
+    return this.#closing;
+  }
+
+  async #close(): Promise<void> {
+    await this.#native.close();
+    this.#router.failAll(closedError());
+  }
+
+  #checkOpen(): void {
+    if (this.#closing) throw closedError();
+  }
+
+  #checkPrompt(prompt: Int32Array): void {
+    if (prompt.length === 0) {
+      throw new FermataError("invalid_value", "The prompt has no tokens.", { param: "prompt" });
+    }
+    const room = this.cache.cellsPerSequence;
+    if (prompt.length >= room) {
+      throw new FermataError(
+        "context_length_exceeded",
+        `The prompt has ${prompt.length} tokens, but the context holds ${room}, answer included.`,
+        { param: "prompt" },
+      );
+    }
+  }
+}
+
+function closedError(): FermataError {
+  return new FermataError("engine_closed", "The engine is closed.");
+}

@@ -1,0 +1,237 @@
+import { FermataError } from "../errors.ts";
+import type { NativeEngine, NativeEvent } from "../native/addon-types.ts";
+import { Detokenizer } from "./detokenizer.ts";
+import { callNative, fromFailure } from "./native-errors.ts";
+import type { EngineUsage, Generation, GenerationEvent, ResumeOptions } from "./types.ts";
+
+/** Generated tokens that may wait for the consumer before decoding skips the sequence. */
+export const acknowledgeWindow = 1024;
+
+/** What a generation asks of the addon. */
+export type GenerationControls = Pick<
+  NativeEngine,
+  "pause" | "resume" | "release" | "cancel" | "acknowledge"
+>;
+
+type Step = IteratorResult<GenerationEvent, undefined>;
+
+interface Waiter {
+  resolve: (step: Step) => void;
+  reject: (error: FermataError) => void;
+}
+
+const noTokens = new Int32Array(0);
+const over: Step = { done: true, value: undefined };
+
+/** One sequence of the addon: its events become an async iterator, its calls go to the addon. */
+export class EngineGeneration implements Generation, AsyncIterator<GenerationEvent, undefined> {
+  readonly id: number;
+  readonly #native: GenerationControls;
+  readonly #signal: AbortSignal | undefined;
+  readonly #tokens: number[];
+  readonly #detokenizer = new Detokenizer();
+  readonly #queue: GenerationEvent[] = [];
+  readonly #waiters: Waiter[] = [];
+  #state: "running" | "held" | "ended" = "running";
+  #pendingToken = false;
+  #abandoned = false;
+  #failure: FermataError | undefined;
+
+  constructor(
+    id: number,
+    native: GenerationControls,
+    prompt: Int32Array,
+    signal: AbortSignal | undefined,
+  ) {
+    this.id = id;
+    this.#native = native;
+    this.#signal = signal;
+    this.#tokens = Array.from(prompt);
+    signal?.addEventListener("abort", this.#abort);
+  }
+
+  get tokens(): readonly number[] {
+    return this.#tokens;
+  }
+
+  pause(): void {
+    if (this.#state === "running") this.#native.pause(this.id);
+  }
+
+  resume({ tokens, keepPending, maxTokens }: ResumeOptions): void {
+    if (this.#state !== "held") {
+      throw new FermataError("not_held", "Only a held generation can be resumed.");
+    }
+    const limit = nativeLimit(maxTokens);
+    callNative(() =>
+      this.#native.resume({ id: this.id, tokens, keepPending, maxTokens: limit }),
+    );
+    this.#state = "running";
+    if (this.#pendingToken && !keepPending) this.#tokens.pop();
+    for (const token of tokens) this.#tokens.push(token);
+  }
+
+  release(): void {
+    if (this.#state === "held") this.#native.release(this.id);
+  }
+
+  cancel(): void {
+    if (this.#state !== "ended") this.#native.cancel(this.id);
+  }
+
+  [Symbol.asyncIterator](): AsyncIterator<GenerationEvent, undefined> {
+    return this;
+  }
+
+  next(): Promise<Step> {
+    const event = this.#queue.shift();
+    if (event) {
+      this.#acknowledge(event);
+      return Promise.resolve({ done: false, value: event });
+    }
+    const failure = this.#failure;
+    this.#failure = undefined;
+    if (failure) return Promise.reject(failure);
+    if (this.#state === "ended" || this.#abandoned) return Promise.resolve(over);
+    return new Promise((resolve, reject) => this.#waiters.push({ resolve, reject }));
+  }
+
+  /** Leaving the loop early: cancels, and drops what was not read. */
+  return(): Promise<Step> {
+    this.#abandoned = true;
+    this.#failure = undefined;
+    this.#queue.length = 0;
+    this.cancel();
+    for (const waiter of this.#waiters.splice(0)) waiter.resolve(over);
+    return Promise.resolve(over);
+  }
+
+  /** Takes an event of this sequence; after `finished` or `failed` none may follow. */
+  accept(event: NativeEvent): void {
+    switch (event.kind) {
+      case "tokens":
+        for (const token of event.tokens) this.#tokens.push(token);
+        this.#emit({
+          type: "text",
+          text: this.#detokenizer.push(event.text),
+          tokens: event.tokens,
+        });
+        break;
+      case "progress":
+        this.#emit({ type: "progress", done: event.done, total: event.total });
+        break;
+      case "tool_call_ready":
+        this.#emit({ type: "tool-call-ready", callIndex: event.callIndex });
+        break;
+      case "tool_call_pause":
+        this.#hold(event);
+        break;
+      case "finished":
+        this.#emitText(this.#detokenizer.push(event.text) + this.#detokenizer.end());
+        this.#end();
+        this.#emit({
+          type: "finish",
+          reason: event.reason,
+          stopString: event.stopString,
+          usage: event.usage,
+        });
+        this.#settle();
+        break;
+      case "failed":
+        this.fail(fromFailure(event.code, event.message));
+        break;
+    }
+  }
+
+  /** Ends the generation with an error that the consumer's next read throws. */
+  fail(error: FermataError): void {
+    if (this.#state === "ended") return;
+    this.#end();
+    const waiter = this.#waiters.shift();
+    if (waiter) waiter.reject(error);
+    else if (!this.#abandoned) this.#failure = error;
+    this.#settle();
+  }
+
+  /** Ends a generation that was never submitted, as cancelled. */
+  cancelUnsubmitted(): void {
+    this.#end();
+    this.#emit({
+      type: "finish",
+      reason: "cancelled",
+      stopString: "",
+      usage: unusedUsage(this.#tokens.length),
+    });
+  }
+
+  readonly #abort = (): void => this.cancel();
+
+  #hold(event: NativeEvent & { kind: "tool_call_pause" }): void {
+    let text = this.#detokenizer.push(event.text);
+    // Asked for in the middle of a text, the hold may split a character that goes on after it.
+    if (event.reason !== "requested") text += this.#detokenizer.end();
+    this.#emitText(text);
+    this.#state = "held";
+    this.#pendingToken = event.pendingToken;
+    this.#emit({
+      type: "hold",
+      reason: event.reason,
+      pendingToken: event.pendingToken,
+      usage: event.usage,
+    });
+  }
+
+  #emitText(text: string): void {
+    if (text !== "") this.#emit({ type: "text", text, tokens: noTokens });
+  }
+
+  #emit(event: GenerationEvent): void {
+    if (this.#abandoned) return;
+    const waiter = this.#waiters.shift();
+    if (waiter) {
+      this.#acknowledge(event);
+      waiter.resolve({ done: false, value: event });
+      return;
+    }
+    // Of progress nobody has read only the latest matters.
+    if (event.type === "progress" && this.#queue.at(-1)?.type === "progress") this.#queue.pop();
+    this.#queue.push(event);
+  }
+
+  #acknowledge(event: GenerationEvent): void {
+    if (event.type === "text" && event.tokens.length > 0 && this.#state !== "ended") {
+      this.#native.acknowledge(this.id, event.tokens.length);
+    }
+  }
+
+  #end(): void {
+    this.#state = "ended";
+    this.#signal?.removeEventListener("abort", this.#abort);
+  }
+
+  #settle(): void {
+    for (const waiter of this.#waiters.splice(0)) waiter.resolve(over);
+  }
+}
+
+/** The addon's form of a token limit. @throws FermataError invalid_value */
+export function nativeLimit(maxTokens: number | undefined): number {
+  if (maxTokens === undefined) return -1;
+  if (!Number.isInteger(maxTokens) || maxTokens < 1) {
+    throw new FermataError("invalid_value", "maxTokens must be a whole number of at least 1.", {
+      param: "maxTokens",
+    });
+  }
+  return Math.min(maxTokens, 2 ** 31 - 1);
+}
+
+function unusedUsage(promptTokens: number): EngineUsage {
+  return {
+    promptTokens,
+    cachedTokens: 0,
+    resumedTokens: 0,
+    prefilledTokens: 0,
+    recomputedTokens: 0,
+    generatedTokens: 0,
+  };
+}

@@ -1,0 +1,92 @@
+import { closeSync, fstatSync, openSync } from "node:fs";
+import { FermataError } from "../errors.ts";
+import { GgufCursor } from "./gguf-cursor.ts";
+import { type GgufHeader, type GgufValue, readGgufHeader } from "./gguf-header.ts";
+
+/** A model file whose structure is sound, so that llama.cpp may look at it. */
+export interface CheckedModel {
+  path: string;
+  architecture: string;
+  /** Undefined when the file does not say. */
+  trainedContext: number | undefined;
+}
+
+/**
+ * Checks what can be checked without reading weights, all parts of a split model included.
+ * @throws FermataError model_not_found | model_invalid | model_without_template
+ */
+export function checkGguf(path: string): CheckedModel {
+  const { metadata, tensorCount } = readPart(path);
+  const architecture = metadata.get("general.architecture");
+  if (typeof architecture !== "string") throw invalid(path, "names no architecture");
+  if (architecture === "clip") {
+    throw invalid(path, "is an image projector, not a language model");
+  }
+  if (metadata.get("general.type") === "adapter") {
+    throw invalid(path, "is an adapter, not a whole model");
+  }
+  if (tensorCount === 0) throw invalid(path, "holds no weights, only a vocabulary");
+  if (lengthOf(metadata.get("tokenizer.ggml.tokens")) === 0) throw invalid(path, "has no vocabulary");
+  checkOtherParts(path, metadata);
+  if (typeof metadata.get("tokenizer.chat_template") !== "string") {
+    throw new FermataError(
+      "model_without_template",
+      `${path} has no chat template. It is probably a base model: take its instruct variant.`,
+    );
+  }
+  const context = metadata.get(`${architecture}.context_length`);
+  return { path, architecture, trainedContext: typeof context === "number" ? context : undefined };
+}
+
+function readPart(path: string): GgufHeader {
+  const descriptor = open(path);
+  try {
+    const status = fstatSync(descriptor);
+    if (status.isDirectory()) {
+      throw notFound(path, "is a directory; give the path of the .gguf file in it");
+    }
+    if (!status.isFile()) throw notFound(path, "is not a file");
+    if (status.size === 0) throw invalid(path, "is empty");
+    const header = readGgufHeader(new GgufCursor(path, descriptor, status.size));
+    if (header.end > status.size) {
+      throw invalid(path, `is truncated: it has ${status.size} of ${header.end} bytes`);
+    }
+    return header;
+  } finally {
+    closeSync(descriptor);
+  }
+}
+
+function open(path: string): number {
+  try {
+    return openSync(path, "r");
+  } catch (cause) {
+    const missing = (cause as NodeJS.ErrnoException).code === "ENOENT";
+    const reason = missing ? "does not exist" : `cannot be read (${(cause as Error).message})`;
+    throw new FermataError("model_not_found", `The model ${path} ${reason}.`, { cause });
+  }
+}
+
+function checkOtherParts(path: string, metadata: Map<string, GgufValue>): void {
+  const count = metadata.get("split.count") ?? 1;
+  if (typeof count !== "number" || count <= 1) return;
+  const match = /^(.*)-(\d{5})-of-(\d{5})\.gguf$/.exec(path);
+  if (metadata.get("split.no") !== 0 || !match || Number(match[3]) !== count) {
+    throw invalid(path, `is one of ${count} parts; give the first one, under its original name`);
+  }
+  for (let part = 2; part <= count; part++) {
+    readPart(`${match[1]}-${String(part).padStart(5, "0")}-of-${match[3]}.gguf`);
+  }
+}
+
+function lengthOf(value: GgufValue | undefined): number {
+  return typeof value === "object" ? value.length : 0;
+}
+
+function notFound(path: string, what: string): FermataError {
+  return new FermataError("model_not_found", `The model ${path} ${what}.`);
+}
+
+function invalid(path: string, what: string): FermataError {
+  return new FermataError("model_invalid", `${path} ${what}.`);
+}

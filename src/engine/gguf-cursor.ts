@@ -1,0 +1,95 @@
+import { readSync } from "node:fs";
+import { FermataError } from "../errors.ts";
+
+const windowBytes = 4 * 1024 * 1024;
+
+/** Reads a file forward in windows. No read passes its end: that throws `model_invalid`. */
+export class GgufCursor {
+  readonly path: string;
+  readonly #descriptor: number;
+  readonly #size: number;
+  #window = Buffer.alloc(0);
+  #windowStart = 0;
+  #position = 0;
+
+  /** `size` is the file's; `descriptor` stays the caller's to close. */
+  constructor(path: string, descriptor: number, size: number) {
+    this.path = path;
+    this.#descriptor = descriptor;
+    this.#size = size;
+  }
+
+  get position(): number {
+    return this.#position;
+  }
+
+  get remaining(): number {
+    return this.#size - this.#position;
+  }
+
+  damaged(what: string): FermataError {
+    return new FermataError("model_invalid", `${this.path} is damaged: ${what}.`);
+  }
+
+  skip(count: number): void {
+    if (count > this.remaining) throw this.#truncated();
+    this.#position += count;
+  }
+
+  u8(): number {
+    return this.#take(1).readUInt8();
+  }
+
+  u32(): number {
+    return this.#take(4).readUInt32LE();
+  }
+
+  /** Counts, sizes and offsets: none that a file can hold is above 2^53. */
+  u64(): number {
+    const value = this.#take(8).readBigUInt64LE();
+    if (value > BigInt(Number.MAX_SAFE_INTEGER)) throw this.damaged(`it holds a size of ${value}`);
+    return Number(value);
+  }
+
+  /** The next `count` bytes, valid until the next read. */
+  bytes(count: number): Buffer {
+    return this.#take(count);
+  }
+
+  string(): string {
+    return this.#take(this.u64()).toString("utf8");
+  }
+
+  skipString(): void {
+    this.skip(this.u64());
+  }
+
+  #take(count: number): Buffer {
+    if (count > this.remaining) throw this.#truncated();
+    const from = this.#position - this.#windowStart;
+    if (from + count > this.#window.length) return this.#takeBeyondWindow(count);
+    this.#position += count;
+    return this.#window.subarray(from, from + count);
+  }
+
+  #takeBeyondWindow(count: number): Buffer {
+    const length = Math.min(Math.max(windowBytes, count), this.remaining);
+    this.#window = Buffer.allocUnsafe(length);
+    this.#windowStart = this.#position;
+    let read = 0;
+    while (read < length) {
+      const got = readSync(this.#descriptor, this.#window, read, length - read, this.#position + read);
+      if (got === 0) throw this.#truncated();
+      read += got;
+    }
+    this.#position += count;
+    return this.#window.subarray(0, count);
+  }
+
+  #truncated(): FermataError {
+    return new FermataError(
+      "model_invalid",
+      `${this.path} is truncated: its header goes on beyond its end at ${this.#size} bytes.`,
+    );
+  }
+}

@@ -1,0 +1,185 @@
+import { tensorBytes } from "./ggml-types.ts";
+import type { GgufCursor } from "./gguf-cursor.ts";
+
+/** Long arrays (vocabularies) are measured, not read. */
+interface GgufArray {
+  length: number;
+}
+
+export type GgufValue = number | bigint | boolean | string | GgufArray;
+
+export interface GgufHeader {
+  metadata: Map<string, GgufValue>;
+  tensorCount: number;
+  /** Where the file must end at the earliest. */
+  end: number;
+}
+
+const typeUint8 = 0;
+const typeInt8 = 1;
+const typeUint16 = 2;
+const typeInt16 = 3;
+const typeUint32 = 4;
+const typeInt32 = 5;
+const typeFloat32 = 6;
+const typeBool = 7;
+const typeString = 8;
+const typeArray = 9;
+const typeUint64 = 10;
+const typeInt64 = 11;
+const typeFloat64 = 12;
+
+const scalarBytes: Record<number, number> = {
+  [typeUint8]: 1,
+  [typeInt8]: 1,
+  [typeUint16]: 2,
+  [typeInt16]: 2,
+  [typeUint32]: 4,
+  [typeInt32]: 4,
+  [typeFloat32]: 4,
+  [typeBool]: 1,
+  [typeUint64]: 8,
+  [typeInt64]: 8,
+  [typeFloat64]: 8,
+};
+
+// The least bytes that a key with its value, and a tensor's entry, can take.
+const minimumPairBytes = 8 + 1 + 4 + 1;
+const minimumTensorBytes = 8 + 4 + 4 + 8;
+const maximumDimensions = 4;
+const maximumNameBytes = 63;
+const defaultAlignment = 32;
+
+/**
+ * Reads header, metadata and tensor table, by the rules of llama.cpp's reader, which demands that
+ * tensors follow each other without gaps.
+ * @throws FermataError model_invalid
+ */
+export function readGgufHeader(cursor: GgufCursor): GgufHeader {
+  if (cursor.remaining < 4 || cursor.bytes(4).toString("latin1") !== "GGUF") {
+    throw cursor.damaged("it does not begin with GGUF, so it is no GGUF model");
+  }
+  const version = cursor.u32();
+  if ((version & 0xffff) === 0) throw cursor.damaged("its byte order is not this machine's");
+  if (version !== 2 && version !== 3) throw cursor.damaged(`it has GGUF version ${version}`);
+  const tensorCount = cursor.u64();
+  const pairCount = cursor.u64();
+  if (pairCount * minimumPairBytes + tensorCount * minimumTensorBytes > cursor.remaining) {
+    throw cursor.damaged(`it claims ${pairCount} metadata entries and ${tensorCount} tensors`);
+  }
+  const metadata = readMetadata(cursor, pairCount);
+  const end = readTensorTable(cursor, tensorCount, alignmentOf(cursor, metadata));
+  return { metadata, tensorCount, end };
+}
+
+function readMetadata(cursor: GgufCursor, count: number): Map<string, GgufValue> {
+  const metadata = new Map<string, GgufValue>();
+  for (let index = 0; index < count; index++) {
+    const key = cursor.string();
+    if (key === "" || metadata.has(key)) {
+      throw cursor.damaged(`its metadata entry ${index} has no name of its own`);
+    }
+    metadata.set(key, readValue(cursor, key));
+  }
+  return metadata;
+}
+
+function readValue(cursor: GgufCursor, key: string): GgufValue {
+  const type = cursor.u32();
+  switch (type) {
+    case typeString:
+      return cursor.string();
+    case typeArray:
+      return readArray(cursor, key);
+    case typeBool:
+      return cursor.u8() !== 0;
+    default:
+      return readNumber(cursor, type, key);
+  }
+}
+
+function readNumber(cursor: GgufCursor, type: number, key: string): number | bigint {
+  const size = scalarBytes[type];
+  if (size === undefined) throw cursor.damaged(`the metadata entry ${key} has type ${type}`);
+  const bytes = cursor.bytes(size);
+  switch (type) {
+    case typeFloat32:
+      return bytes.readFloatLE();
+    case typeFloat64:
+      return bytes.readDoubleLE();
+    case typeUint64:
+      return bytes.readBigUInt64LE();
+    case typeInt64:
+      return bytes.readBigInt64LE();
+    case typeInt8:
+    case typeInt16:
+    case typeInt32:
+      return bytes.readIntLE(0, size);
+    default:
+      return bytes.readUIntLE(0, size);
+  }
+}
+
+function readArray(cursor: GgufCursor, key: string): GgufArray {
+  const type = cursor.u32();
+  const length = cursor.u64();
+  const size = type === typeString ? 8 : scalarBytes[type];
+  if (size === undefined) throw cursor.damaged(`the metadata list ${key} has type ${type}`);
+  if (length * size > cursor.remaining) {
+    throw cursor.damaged(`the metadata list ${key} claims ${length} entries`);
+  }
+  if (type === typeString) {
+    for (let index = 0; index < length; index++) cursor.skipString();
+  } else {
+    cursor.skip(length * size);
+  }
+  return { length };
+}
+
+function alignmentOf(cursor: GgufCursor, metadata: Map<string, GgufValue>): number {
+  const alignment = metadata.get("general.alignment") ?? defaultAlignment;
+  if (typeof alignment !== "number" || alignment < 1 || (alignment & (alignment - 1)) !== 0) {
+    throw cursor.damaged("its alignment is no power of two");
+  }
+  return alignment;
+}
+
+/** Returns where the last tensor's data ends in the file. */
+function readTensorTable(cursor: GgufCursor, count: number, alignment: number): number {
+  const names = new Set<string>();
+  let expectedOffset = 0;
+  let dataBytes = 0;
+  for (let index = 0; index < count; index++) {
+    const name = cursor.string();
+    if (names.has(name) || Buffer.byteLength(name) > maximumNameBytes) {
+      throw cursor.damaged(`its tensor ${index} has no proper name`);
+    }
+    names.add(name);
+    const bytes = readTensorBytes(cursor, name);
+    const offset = cursor.u64();
+    if (offset !== expectedOffset) {
+      throw cursor.damaged(`the tensor ${name} is at ${offset} instead of ${expectedOffset}`);
+    }
+    dataBytes = offset + bytes;
+    expectedOffset = padded(dataBytes, alignment);
+  }
+  return count === 0 ? cursor.position : padded(cursor.position, alignment) + dataBytes;
+}
+
+function readTensorBytes(cursor: GgufCursor, name: string): number {
+  const dimensionCount = cursor.u32();
+  if (dimensionCount > maximumDimensions) {
+    throw cursor.damaged(`the tensor ${name} has ${dimensionCount} dimensions`);
+  }
+  const shape = Array.from({ length: dimensionCount }, () => cursor.u64());
+  const type = cursor.u32();
+  const bytes = tensorBytes(type, shape);
+  if (bytes === undefined || !Number.isSafeInteger(bytes)) {
+    throw cursor.damaged(`the tensor ${name} of type ${type} cannot have shape ${shape.join(" x ")}`);
+  }
+  return bytes;
+}
+
+function padded(size: number, alignment: number): number {
+  return Math.ceil(size / alignment) * alignment;
+}

@@ -1,0 +1,64 @@
+import { execFile } from "node:child_process";
+import { statSync } from "node:fs";
+import { FermataError } from "../errors.ts";
+import { ProbeCache } from "./probe-cache.ts";
+
+interface ProbeOptions {
+  addonPath: string;
+  signal?: AbortSignal | undefined;
+}
+
+// llama.cpp ends the process at damage that only it can see. This program is all that dies of it.
+const program = `
+try {
+  require(process.argv[1]).probe(process.argv[2]);
+} catch (error) {
+  process.stderr.write(error.message);
+  process.exitCode = error.code === "out_of_memory" ? 3 : 2;
+}`;
+
+/**
+ * Loads the model and runs a few tokens in a child process, once for a file and a build of the addon.
+ * `path` is of a file that {@link checkGguf} found sound.
+ * @throws FermataError model_invalid | out_of_memory | cancelled
+ */
+export async function probeModel(path: string, { addonPath, signal }: ProbeOptions): Promise<void> {
+  const cache = new ProbeCache();
+  const key = `${fileIdentity(path)} ${fileIdentity(addonPath)}`;
+  if (cache.has(key)) return;
+  await runProbe(path, addonPath, signal);
+  cache.add(key);
+}
+
+function runProbe(path: string, addonPath: string, signal: AbortSignal | undefined): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const options = { signal, maxBuffer: 16 * 1024 * 1024 };
+    execFile(process.execPath, ["-e", program, addonPath, path], options, (error, _, stderr) => {
+      if (!error) resolve();
+      else if (error.name === "AbortError") {
+        reject(new FermataError("cancelled", "Loading was cancelled."));
+      } else reject(probeError(path, error.code, error.signal, stderr));
+    });
+  });
+}
+
+function probeError(
+  path: string,
+  exitCode: number | string | null | undefined,
+  signal: NodeJS.Signals | null | undefined,
+  stderr: string,
+): FermataError {
+  if (exitCode === 3) return new FermataError("out_of_memory", stderr);
+  if (exitCode === 2) return new FermataError("model_invalid", stderr);
+  if (signal === "SIGKILL") {
+    return new FermataError("out_of_memory", `The system killed a trial load of ${path}.`);
+  }
+  const assertion = stderr.split("\n").find((line) => line.includes("GGML_ASSERT"));
+  const reason = assertion ?? `signal ${signal}, exit code ${exitCode}`;
+  return new FermataError("model_invalid", `llama.cpp cannot run ${path}: ${reason.trim()}.`);
+}
+
+function fileIdentity(path: string): string {
+  const { size, mtimeMs } = statSync(path);
+  return `${path} ${size} ${mtimeMs}`;
+}

@@ -1,0 +1,74 @@
+/** The HTTP server, built and not yet listening. */
+
+import Fastify, { type FastifyInstance, type RouteOptions } from "fastify";
+import { FermataError } from "../errors.ts";
+import { Metrics } from "./metrics.ts";
+import { OnceWarnings } from "./openai/warnings.ts";
+import { installActiveRequests } from "./plugins/active-requests.ts";
+import { installAuthentication } from "./plugins/authentication.ts";
+import { installErrorHandler } from "./plugins/errors.ts";
+import { createRequestId, installRequestId } from "./plugins/request-id.ts";
+import { chatCompletionsRoute } from "./routes/chat-completions.ts";
+import { healthRoute } from "./routes/health.ts";
+import { metricsRoute } from "./routes/metrics.ts";
+import { modelRoute } from "./routes/model.ts";
+import { modelsRoute } from "./routes/models.ts";
+import type { ServerConfig, ServerServices } from "./services.ts";
+
+/** A long context in JSON, escaped. */
+const bodyLimit = 32 * 1024 * 1024;
+const allMethods = ["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"] as const;
+
+/** Closing it cancels what runs. The services are the caller's to close, afterwards. */
+export function buildServer(services: ServerServices, config: ServerConfig): FastifyInstance {
+  const app = Fastify({
+    ...(config.logger === undefined ? { logger: false } : { loggerInstance: config.logger }),
+    bodyLimit,
+    genReqId: createRequestId,
+  });
+  app.removeContentTypeParser("text/plain");
+
+  const metrics = new Metrics(services);
+  installRequestId(app);
+  installErrorHandler(app);
+  installAuthentication(app, config.apiKeys);
+  const active = installActiveRequests(app);
+  countRequests(app, metrics);
+
+  const warnings = new OnceWarnings((fields, message) => app.log.warn(fields, message));
+  const routes: RouteOptions[] = [
+    chatCompletionsRoute({ services, config, metrics, active, warnings }),
+    modelsRoute(services.model),
+    modelRoute(services.model),
+    healthRoute(services.model),
+    metricsRoute(metrics),
+  ];
+  for (const route of routes) {
+    app.route(route);
+    refuseOtherMethods(app, route);
+  }
+  return app;
+}
+
+function countRequests(app: FastifyInstance, metrics: Metrics): void {
+  app.addHook("onResponse", async (request, reply) => {
+    const endpoint = request.routeOptions.url ?? "unknown";
+    metrics.requests.inc({ endpoint, status: String(reply.raw.statusCode) });
+  });
+}
+
+/** Before the body is read: what it holds does not matter. */
+function refuseOtherMethods(app: FastifyInstance, { method: allowed, url }: RouteOptions): void {
+  app.route({
+    method: allMethods.filter((method) => method !== allowed),
+    url,
+    onRequest: async (request, reply) => {
+      reply.header("allow", String(allowed));
+      throw new FermataError(
+        "method_not_allowed",
+        `${url} takes ${String(allowed)}, not ${request.method}.`,
+      );
+    },
+    handler: async () => {},
+  });
+}

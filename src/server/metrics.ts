@@ -1,0 +1,147 @@
+/**
+ * Prometheus metrics of one server. Tokens are counted by the engine, where rows enter `llama_decode`;
+ * what is here only publishes them. The re-prefill ratio is derived:
+ *
+ *   fermata_prefilled_tokens_total / (fermata_prompt_tokens_total - fermata_cached_tokens_total)
+ *
+ * It is 1.00 when nothing was computed twice; `fermata_recomputed_tokens_total` and
+ * `fermata_template_rerenders_total` say what drove it up.
+ */
+
+import { Counter, Gauge, Histogram, Registry } from "prom-client";
+import type { EngineStep } from "../engine/types.ts";
+import type { ServerServices } from "./services.ts";
+
+const latencyBuckets = [0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60];
+const tokenBuckets = [
+  0.001, 0.002, 0.005, 0.01, 0.02, 0.03, 0.05, 0.075, 0.1, 0.15, 0.25, 0.5, 1, 2.5,
+];
+
+export class Metrics {
+  readonly registry = new Registry();
+
+  readonly requests = this.#counter(
+    "fermata_requests_total",
+    "HTTP requests by endpoint and status.",
+    ["endpoint", "status"],
+  );
+  readonly toolCalls = this.#counter(
+    "fermata_tool_calls_total",
+    "Tool calls that this server ran.",
+    ["server", "tool", "outcome"],
+  );
+  readonly toolDuration = this.#histogram(
+    "fermata_tool_duration_seconds",
+    "Run time of a tool call.",
+    latencyBuckets,
+  );
+  readonly firstToken = this.#histogram(
+    "fermata_ttft_seconds",
+    "From the request to its first token.",
+    latencyBuckets,
+  );
+  readonly resumeFirstToken = this.#histogram(
+    "fermata_resume_ttft_seconds",
+    "From the last tool result of a round to the next token.",
+    latencyBuckets,
+  );
+  readonly interToken = this.#histogram(
+    "fermata_inter_token_seconds",
+    "Between two pieces of one answer, tool runs left out.",
+    tokenBuckets,
+  );
+  readonly #stepTime = this.#histogram(
+    "fermata_step_seconds",
+    "One step of the inference thread.",
+    tokenBuckets,
+  );
+  readonly #microBatches = this.#histogram(
+    "fermata_micro_batches_per_step",
+    "Passes over the weights in one step.",
+    [1, 2, 3, 4, 6, 8, 12, 16, 32],
+  );
+
+  constructor({ engine, chat }: Pick<ServerServices, "engine" | "chat">) {
+    const published: [name: string, help: string, value: () => number][] = [
+      [
+        "fermata_prompt_tokens_total",
+        "Tokens of prompts and tool results.",
+        () => engine.stats().promptTokens + engine.stats().resumedTokens,
+      ],
+      [
+        "fermata_prefilled_tokens_total",
+        "Prompt rows passed to llama_decode.",
+        () => engine.stats().prefilledTokens,
+      ],
+      [
+        "fermata_cached_tokens_total",
+        "Prompt tokens found in the KV cache.",
+        () => engine.stats().cachedTokens,
+      ],
+      [
+        "fermata_generated_tokens_total",
+        "Tokens that were sampled.",
+        () => engine.stats().generatedTokens,
+      ],
+      [
+        "fermata_recomputed_tokens_total",
+        "Rows computed again after an eviction.",
+        () => engine.stats().recomputedTokens,
+      ],
+      [
+        "fermata_template_rerenders_total",
+        "Tool rounds whose template rewrote history, so that the prompt was rendered again.",
+        () => chat.counters.rerenders,
+      ],
+    ];
+    for (const [name, help, value] of published) this.#publish(name, help, value);
+
+    this.#gauge("fermata_sequences", "Sequences by state.", () => {
+      const { running, waiting, held } = engine.stats();
+      return { running, waiting, held };
+    });
+    this.#gauge("fermata_kv_cells", "KV cache cells by state.", () => {
+      const { cellsUsed, cellsRetained, cellsFree } = engine.stats();
+      return { used: cellsUsed, retained: cellsRetained, free: cellsFree };
+    });
+    engine.onStep((step) => this.#observeStep(step));
+  }
+
+  #observeStep({ milliseconds, microBatches }: EngineStep): void {
+    this.#stepTime.observe(milliseconds / 1000);
+    this.#microBatches.observe(microBatches);
+  }
+
+  #counter<Label extends string>(name: string, help: string, labelNames: Label[]): Counter<Label> {
+    return new Counter({ name, help, labelNames, registers: [this.registry] });
+  }
+
+  #histogram(name: string, help: string, buckets: number[]): Histogram {
+    return new Histogram({ name, help, buckets, registers: [this.registry] });
+  }
+
+  /** A counter that is kept elsewhere and read at each scrape. */
+  #publish(name: string, help: string, value: () => number): void {
+    new Counter({
+      name,
+      help,
+      registers: [this.registry],
+      collect() {
+        this.reset();
+        this.inc(value());
+      },
+    });
+  }
+
+  #gauge(name: string, help: string, values: () => Record<string, number>): void {
+    new Gauge({
+      name,
+      help,
+      labelNames: ["state"],
+      registers: [this.registry],
+      collect() {
+        for (const [state, value] of Object.entries(values())) this.set({ state }, value);
+      },
+    });
+  }
+}

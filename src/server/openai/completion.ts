@@ -1,0 +1,83 @@
+/** Chat events to the body of a chat completion that is not streamed. */
+
+import type { ChatEvent, FinishReason, ToolCall } from "../../chat/types.ts";
+import { wireUsage, type WireUsage } from "./usage.ts";
+
+/** What all chunks of one response have in common. */
+export interface ResponseIdentity {
+  id: string;
+  /** Unix seconds. */
+  created: number;
+  model: string;
+}
+
+export type WireFinishReason = "stop" | "length" | "tool_calls";
+
+interface WireToolCall {
+  id: string;
+  type: "function";
+  function: { name: string; arguments: string };
+}
+
+interface ChatCompletion extends ResponseIdentity {
+  object: "chat.completion";
+  choices: [
+    {
+      index: 0;
+      message: {
+        role: "assistant";
+        content: string | null;
+        refusal: null;
+        reasoning_content?: string;
+        tool_calls?: WireToolCall[];
+      };
+      logprobs: null;
+      finish_reason: WireFinishReason;
+    },
+  ];
+  usage: WireUsage;
+}
+
+/** What was said, from the events that a client of this mode may see. */
+export interface Answer {
+  content: string;
+  reasoning: string;
+  calls: readonly ToolCall[];
+  finish: Extract<ChatEvent, { type: "finish" }>;
+}
+
+export function chatCompletion(
+  identity: ResponseIdentity,
+  { content, reasoning, calls, finish }: Answer,
+): ChatCompletion {
+  return {
+    id: identity.id,
+    object: "chat.completion",
+    created: identity.created,
+    model: identity.model,
+    choices: [
+      {
+        index: 0,
+        message: {
+          role: "assistant",
+          content: content === "" && calls.length > 0 ? null : content,
+          refusal: null,
+          ...(reasoning === "" ? {} : { reasoning_content: reasoning }),
+          ...(calls.length === 0 ? {} : { tool_calls: calls.map(wireToolCall) }),
+        },
+        logprobs: null,
+        finish_reason: wireFinishReason(finish.reason),
+      },
+    ],
+    usage: wireUsage(finish.usage),
+  };
+}
+
+/** A cancelled generation never gets so far: its client is gone or gets an error. */
+export function wireFinishReason(reason: FinishReason): WireFinishReason {
+  return reason === "cancelled" ? "stop" : reason;
+}
+
+function wireToolCall({ id, name, arguments: text }: ToolCall): WireToolCall {
+  return { id, type: "function", function: { name, arguments: text === "" ? "{}" : text } };
+}

@@ -1,0 +1,73 @@
+/** Reading a JSON body by hand: every failure names the field, what is wrong and what to do. */
+
+import { FermataError, type ErrorCode } from "../../errors.ts";
+
+export type JsonObject = { [key: string]: unknown };
+
+/** "field": problem. Remedy. */
+export function fieldError(
+  code: ErrorCode,
+  field: string,
+  problem: string,
+  remedy: string,
+): FermataError {
+  return new FermataError(code, `"${field}" ${problem}. ${remedy}.`, { param: field });
+}
+
+export function isObject(value: unknown): value is JsonObject {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+export function isAbsent(value: unknown): value is null | undefined {
+  return value === undefined || value === null;
+}
+
+/** "a string", "an array"…: the kind only, since values may be private. */
+export function kindOf(value: unknown): string {
+  if (value === null) return "null";
+  if (Array.isArray(value)) return "an array";
+  if (typeof value === "object") return "an object";
+  return value === undefined ? "missing" : `a ${typeof value}`;
+}
+
+export interface NumberRange {
+  min: number;
+  max: number;
+  integer?: boolean;
+}
+
+/** `fallback` if absent or null. */
+export function readNumber<Fallback>(
+  body: JsonObject,
+  field: string,
+  range: NumberRange,
+  fallback: Fallback,
+): number | Fallback {
+  const value = body[field];
+  if (isAbsent(value)) return fallback;
+  const { min, max, integer = false } = range;
+  const wanted = integer ? "an integer" : "a number";
+  const remedy = `Send ${wanted} from ${min} to ${max}, or leave the field out`;
+  if (typeof value !== "number")
+    throw fieldError("invalid_type", field, `must be ${wanted}, not ${kindOf(value)}`, remedy);
+  if (integer && !Number.isInteger(value))
+    throw fieldError("invalid_value", field, `must be an integer, not ${value}`, remedy);
+  if (!(value >= min && value <= max)) {
+    throw fieldError("invalid_value", field, `must be from ${min} to ${max}, not ${value}`, remedy);
+  }
+  return value;
+}
+
+export function readBoolean(body: JsonObject, field: string, fallback: boolean): boolean {
+  const value = body[field];
+  if (isAbsent(value)) return fallback;
+  if (typeof value !== "boolean") {
+    throw fieldError(
+      "invalid_type",
+      field,
+      `must be a boolean, not ${kindOf(value)}`,
+      "Send true or false without quotes",
+    );
+  }
+  return value;
+}

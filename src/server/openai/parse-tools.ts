@@ -1,0 +1,128 @@
+/** `tools` and `tool_choice` of a chat completion. */
+
+import type { ToolDefinition } from "../../chat/types.ts";
+import { fieldError, isAbsent, isObject, kindOf } from "./fields.ts";
+import type { Warn } from "./warnings.ts";
+
+const legalName = /^[A-Za-z0-9_-]{1,64}$/;
+
+/** Null if the request gives no tools at all, which is not the same as giving none. */
+export function parseTools(value: unknown, warn: Warn): ToolDefinition[] | null {
+  if (isAbsent(value)) return null;
+  if (!Array.isArray(value))
+    throw fieldError(
+      "invalid_type",
+      "tools",
+      `must be an array, not ${kindOf(value)}`,
+      "Send an array of tools",
+    );
+  const tools: ToolDefinition[] = [];
+  value.forEach((entry: unknown, index) => {
+    const tool = parseTool(entry, `tools[${index}]`, warn);
+    if (tool === null) return;
+    if (tools.some(({ name }) => name === tool.name)) {
+      throw fieldError(
+        "invalid_value",
+        `tools[${index}].function.name`,
+        "is used by an earlier tool",
+        "Give each tool its own name",
+      );
+    }
+    tools.push(tool);
+  });
+  return tools;
+}
+
+/** Null for a tool of a type that is not run here: skipped, for clients send hosted tools unasked. */
+function parseTool(entry: unknown, field: string, warn: Warn): ToolDefinition | null {
+  if (!isObject(entry))
+    throw fieldError(
+      "invalid_type",
+      field,
+      `must be an object, not ${kindOf(entry)}`,
+      "Send a function tool",
+    );
+  const { type } = entry;
+  if (typeof type !== "string") {
+    const code = type === undefined ? "missing_field" : "invalid_type";
+    throw fieldError(
+      code,
+      `${field}.type`,
+      `must be a string, not ${kindOf(type)}`,
+      'Send "function"',
+    );
+  }
+  if (type !== "function") {
+    warn(`tools[].type=${type}`, "is not a function tool and is skipped");
+    return null;
+  }
+  const target = entry["function"];
+  if (!isObject(target)) {
+    const code = target === undefined ? "missing_field" : "invalid_type";
+    throw fieldError(
+      code,
+      `${field}.function`,
+      `must be an object, not ${kindOf(target)}`,
+      'Send {"name": …, "parameters": …}',
+    );
+  }
+  const { name, description, parameters, strict } = target;
+  if (typeof name !== "string" || !legalName.test(name)) {
+    const code =
+      name === undefined
+        ? "missing_field"
+        : typeof name === "string"
+          ? "invalid_value"
+          : "invalid_type";
+    const problem = name === undefined ? "is missing" : "is not a legal name";
+    throw fieldError(
+      code,
+      `${field}.function.name`,
+      problem,
+      "Send 1 to 64 letters, digits, underscores or hyphens",
+    );
+  }
+  if (!isAbsent(description) && typeof description !== "string") {
+    throw fieldError(
+      "invalid_type",
+      `${field}.function.description`,
+      `must be a string, not ${kindOf(description)}`,
+      "Send a string",
+    );
+  }
+  if (!isAbsent(parameters) && !isObject(parameters)) {
+    throw fieldError(
+      "invalid_type",
+      `${field}.function.parameters`,
+      `must be a JSON Schema object, not ${kindOf(parameters)}`,
+      "Leave it out for a tool without arguments",
+    );
+  }
+  if (!isAbsent(strict) && typeof strict !== "boolean") {
+    throw fieldError(
+      "invalid_type",
+      `${field}.function.strict`,
+      `must be a boolean, not ${kindOf(strict)}`,
+      "Send true or false",
+    );
+  }
+  if (strict === true)
+    warn("tools[].function.strict", "is not enforced: guided decoding is not available yet");
+  return {
+    name,
+    ...(isAbsent(description) ? {} : { description }),
+    parameters: isAbsent(parameters) ? { type: "object", properties: {} } : parameters,
+  };
+}
+
+export function parseToolChoice(value: unknown): "auto" | "none" {
+  if (isAbsent(value) || value === "auto") return "auto";
+  if (value === "none") return "none";
+  if (value === "required" || isObject(value)) {
+    const what = value === "required" ? '"required"' : "a named tool";
+    const problem = `is ${what}, which needs guided decoding and is not supported yet`;
+    throw fieldError("unsupported_value", "tool_choice", problem, 'Send "auto" or "none"');
+  }
+  const code = typeof value === "string" ? "invalid_value" : "invalid_type";
+  throw fieldError(code, "tool_choice", "is not a known choice", 'Send "auto" or "none"');
+}

@@ -1,0 +1,91 @@
+/** Every failure leaves in OpenAI's shape. */
+
+import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import { FermataError, type ErrorCode } from "../../errors.ts";
+import { errorBody } from "../openai/error-body.ts";
+
+/** Seconds after which a client that met a full queue may try again. */
+const retryAfterSeconds = 1;
+
+export function installErrorHandler(app: FastifyInstance): void {
+  app.setErrorHandler((error: unknown, request, reply) =>
+    sendError(toFermataError(error), request, reply),
+  );
+  app.setNotFoundHandler((request, reply) => {
+    const path = request.url.split("?", 1)[0]!.slice(0, 200);
+    const message = `There is no ${request.method} ${path}. The API is at /v1/chat/completions and /v1/models.`;
+    return sendError(new FermataError("not_found", message), request, reply);
+  });
+}
+
+function sendError(
+  error: FermataError,
+  request: FastifyRequest,
+  reply: FastifyReply,
+): FastifyReply {
+  logError(error, request);
+  if (error.code === "queue_full") reply.header("retry-after", retryAfterSeconds);
+  if (error.code === "unauthorized") reply.header("www-authenticate", "Bearer");
+  return reply.code(error.status).send(errorBody(error));
+}
+
+/** Faults with their stack, refusals with their reason. */
+export function logError(error: FermataError, request: FastifyRequest): void {
+  const { code, param, cause, message } = error;
+  const isFault = code === "internal_error" || code === "decode_failed";
+  if (isFault) request.log.error({ code, err: cause ?? error }, "request failed");
+  else request.log.info({ code, param, reason: message }, "request refused");
+}
+
+/** What is not ours becomes `internal_error` with the fault as cause: for the log, never for the client. */
+export function toFermataError(error: unknown): FermataError {
+  if (error instanceof FermataError) return error;
+  const { code, statusCode = 500, message } = error as Partial<FastifyError>;
+  if (statusCode >= 400 && statusCode < 500) {
+    const known =
+      frameworkErrors[code ?? ""] ?? (error instanceof SyntaxError ? invalidJson : undefined);
+    if (known !== undefined)
+      return new FermataError(known.code, known.message, { param: known.param, cause: error });
+    return new FermataError("invalid_request", message ?? "The request is not valid.", {
+      cause: error,
+    });
+  }
+  return new FermataError(
+    "internal_error",
+    "Something went wrong inside the server; its log has the details.",
+    {
+      cause: error,
+    },
+  );
+}
+
+interface FrameworkError {
+  code: ErrorCode;
+  message: string;
+  param?: string;
+}
+
+const invalidJson: FrameworkError = {
+  code: "invalid_json",
+  message: "The body is not valid JSON. Send one JSON object.",
+  param: "body",
+};
+
+const frameworkErrors: Record<string, FrameworkError> = {
+  FST_ERR_CTP_INVALID_JSON_BODY: invalidJson,
+  FST_ERR_CTP_EMPTY_JSON_BODY: {
+    ...invalidJson,
+    message: "The body is empty. Send one JSON object.",
+  },
+  FST_ERR_CTP_BODY_TOO_LARGE: {
+    code: "body_too_large",
+    message: "The body is too large.",
+    param: "body",
+  },
+  FST_ERR_CTP_INVALID_MEDIA_TYPE: {
+    code: "unsupported_media_type",
+    message:
+      'The body\'s type is not supported. Send JSON with the header "content-type: application/json".',
+    param: "content-type",
+  },
+};

@@ -1,0 +1,67 @@
+/** Server-sent events with back-pressure. */
+
+import type { ServerResponse } from "node:http";
+import type { FastifyReply } from "fastify";
+
+const keepAliveComment = ": keep-alive\n\n";
+
+export class SseStream {
+  readonly #response: ServerResponse;
+  readonly #keepAlive: NodeJS.Timeout;
+
+  /** Takes the response over from fastify and sends the headers. */
+  constructor(reply: FastifyReply, keepAliveMs: number) {
+    reply.hijack();
+    this.#response = reply.raw;
+    for (const [name, value] of Object.entries(reply.getHeaders())) {
+      if (value !== undefined) this.#response.setHeader(name, value);
+    }
+    this.#response.writeHead(200, {
+      "content-type": "text/event-stream; charset=utf-8",
+      "cache-control": "no-cache, no-transform",
+      connection: "keep-alive",
+      "x-accel-buffering": "no",
+    });
+    this.#response.flushHeaders();
+    this.#keepAlive = setInterval(() => this.#sendKeepAlive(), keepAliveMs);
+    this.#keepAlive.unref();
+  }
+
+  /**
+   * One event, one write: some clients parse each network chunk by itself. Resolves when the client
+   * can take more, or is gone: a slow reader slows its own generation only.
+   */
+  async send(data: string): Promise<void> {
+    if (!this.#isOpen()) return;
+    this.#keepAlive.refresh();
+    if (!this.#response.write(`data: ${data}\n\n`)) await this.#drained();
+  }
+
+  end(): void {
+    clearInterval(this.#keepAlive);
+    if (this.#isOpen()) this.#response.end();
+  }
+
+  #isOpen(): boolean {
+    return !this.#response.destroyed && !this.#response.writableEnded;
+  }
+
+  /** A comment, which every SSE parser skips. Not for a client that has unread bytes already. */
+  #sendKeepAlive(): void {
+    if (this.#isOpen() && !this.#response.writableNeedDrain) this.#response.write(keepAliveComment);
+  }
+
+  #drained(): Promise<void> {
+    const response = this.#response;
+    return new Promise((resolve) => {
+      const done = (): void => {
+        response.off("drain", done);
+        response.off("close", done);
+        resolve();
+      };
+      response.once("drain", done);
+      response.once("close", done);
+      if (response.destroyed) done();
+    });
+  }
+}

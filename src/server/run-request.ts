@@ -1,0 +1,106 @@
+/** From a checked request to the events that its client may see. */
+
+import { randomInt } from "node:crypto";
+import type { FastifyBaseLogger } from "fastify";
+import type { ChatEvent, ChatRequest, FinishReason } from "../chat/types.ts";
+import { runToolLoop } from "../tools/tool-loop.ts";
+import { measuredEvents, type RunEvent } from "./measured-events.ts";
+import type { Metrics } from "./metrics.ts";
+import type { ServerConfig, ServerServices } from "./services.ts";
+import type { ToolMode } from "./tool-mode.ts";
+
+export type Conversation = Omit<ChatRequest, "tools" | "toolMode">;
+
+interface RunContext {
+  services: ServerServices;
+  config: ServerConfig;
+  metrics: Metrics;
+  log: FastifyBaseLogger;
+  /** `performance.now()` when the request came. */
+  startedAt: number;
+}
+
+/**
+ * Runs in `mode`. Internal mode hides calls and their results: a client's SDK would run the calls
+ * again. @throws whatever ended the generation, the reason of an aborted signal among it
+ */
+export async function* runRequest(
+  conversation: Conversation,
+  mode: ToolMode,
+  context: RunContext,
+): AsyncGenerator<ChatEvent, void, void> {
+  const { log, metrics, startedAt } = context;
+  const callEnd = mode.kind === "internal" ? "tool-end" : "call-end";
+  let callCount = 0;
+  for await (const event of measuredEvents(
+    startEvents(conversation, mode, context),
+    metrics,
+    startedAt,
+  )) {
+    if (event.type === callEnd) callCount++;
+    if (event.type === "finish") {
+      throwIfCancelled(event.reason, conversation.signal);
+      log.info(
+        {
+          mode: mode.kind,
+          finish_reason: event.reason,
+          has_tool_calls: callCount > 0,
+          tool_calls: callCount,
+        },
+        "answer finished",
+      );
+    }
+    if (isVisible(event, mode)) yield event;
+  }
+}
+
+export function drawSeed(): number {
+  return randomInt(2 ** 32);
+}
+
+function startEvents(
+  conversation: Conversation,
+  mode: ToolMode,
+  context: RunContext,
+): AsyncIterable<RunEvent> {
+  const { services, config, metrics, log } = context;
+  if (mode.kind !== "internal") {
+    const tools = mode.kind === "external" ? mode.tools : [];
+    return services.chat.generate({ ...conversation, tools, toolMode: mode.kind });
+  }
+  return runToolLoop(services.chat, conversation, mode.tools, {
+    maxRounds: config.maxToolRounds,
+    toolTimeoutMs: config.toolTimeoutMs,
+    logger: log,
+    onToolCall: ({ call, server, outcome, milliseconds }) => {
+      const tool = mode.tools.some(({ definition }) => definition.name === call.name)
+        ? call.name
+        : "unknown";
+      metrics.toolCalls.inc({ server, tool, outcome });
+      metrics.toolDuration.observe(milliseconds / 1000);
+      log.info(
+        { server, tool, outcome, milliseconds: Math.round(milliseconds) },
+        "tool call ended",
+      );
+    },
+  });
+}
+
+function isVisible(event: RunEvent, mode: ToolMode): event is ChatEvent {
+  switch (event.type) {
+    case "tool-start":
+    case "tool-end":
+    case "hold":
+      return false;
+    case "call-start":
+    case "call-arguments":
+    case "call-end":
+      return mode.kind === "external";
+    default:
+      return true;
+  }
+}
+
+function throwIfCancelled(reason: FinishReason, signal: AbortSignal | undefined): void {
+  if (reason === "cancelled") signal?.throwIfAborted();
+}

@@ -1,0 +1,56 @@
+/** What the server is built from. Structural, so that tests can stand in for the engine. Type-only. */
+
+import type { FastifyBaseLogger } from "fastify";
+import type { ChatCounters } from "../chat/chat.ts";
+import type { ChatGeneration, ChatRequest } from "../chat/types.ts";
+import type { EngineStats, EngineStep, Sampling } from "../engine/types.ts";
+import type { ToolProvider } from "../tools/types.ts";
+
+export interface ServedModel {
+  /** File name without `.gguf`. */
+  id: string;
+  /** Unix seconds. */
+  created: number;
+  contextSize: number;
+  vocabularySize: number;
+}
+
+type PublishedStats =
+  | "running"
+  | "waiting"
+  | "held"
+  | "cellsUsed"
+  | "cellsRetained"
+  | "cellsFree"
+  | "promptTokens"
+  | "resumedTokens"
+  | "cachedTokens"
+  | "prefilledTokens"
+  | "generatedTokens"
+  | "recomputedTokens";
+
+export interface ServerServices {
+  chat: {
+    generate(request: ChatRequest): ChatGeneration;
+    readonly counters: Readonly<ChatCounters>;
+  };
+  engine: {
+    stats(): Pick<EngineStats, PublishedStats>;
+    onStep(listener: (step: EngineStep) => void): unknown;
+  };
+  /** Null: no MCP server is configured. */
+  tools: ToolProvider | null;
+  model: ServedModel;
+}
+
+export interface ServerConfig {
+  /** Empty: anyone may call. */
+  apiKeys: readonly string[];
+  /** What the model samples with when a request does not say. A seed is drawn for each request. */
+  sampling: Omit<Sampling, "seed" | "logitBias" | "script">;
+  maxToolRounds?: number | undefined;
+  toolTimeoutMs?: number | undefined;
+  /** Silence after which a stream gets an SSE comment. Default 15 s. */
+  keepAliveMs?: number | undefined;
+  logger?: FastifyBaseLogger | undefined;
+}

@@ -1,0 +1,89 @@
+/** Runs one call: finds its tool, checks its arguments, bounds its time. Never throws. */
+
+import type { ToolCall } from "../chat/types.ts";
+import { nearNames } from "./near-names.ts";
+import type { Tool, ToolResult } from "./types.ts";
+
+export type ToolOutcome = "ok" | "error" | "timeout" | "cancelled";
+
+export interface ToolRun {
+  outcome: ToolOutcome;
+  /** For the model. */
+  content: string;
+  milliseconds: number;
+}
+
+export interface ToolRunOptions {
+  timeoutMs: number;
+  signal: AbortSignal;
+}
+
+const MAX_LISTED = 20;
+
+export function findTool(call: ToolCall, tools: readonly Tool[]): Tool | undefined {
+  return tools.find((tool) => tool.definition.name === call.name);
+}
+
+export async function runTool(call: ToolCall, tools: readonly Tool[], options: ToolRunOptions): Promise<ToolRun> {
+  const tool = findTool(call, tools);
+  if (tool === undefined) return refused(unknownTool(call.name, tools));
+  const args = readArguments(call);
+  return typeof args === "string" ? refused(args) : await runBounded(tool, args.value, options);
+}
+
+async function runBounded(tool: Tool, args: unknown, { timeoutMs, signal }: ToolRunOptions): Promise<ToolRun> {
+  const started = performance.now();
+  const controller = new AbortController();
+  // A tool may ignore its signal; nobody waits for it longer than this.
+  const stopped = new Promise<"timeout" | "cancelled">((resolve) => {
+    controller.signal.addEventListener("abort", () => resolve(signal.aborted ? "cancelled" : "timeout"), { once: true });
+  });
+  const cancel = (): void => controller.abort(signal.reason);
+  const timer = setTimeout(() => controller.abort(), timeoutMs);
+  if (signal.aborted) cancel();
+  signal.addEventListener("abort", cancel, { once: true });
+  try {
+    const result = await Promise.race([stopped, controller.signal.aborted ? stopped : callTool(tool, args, controller.signal)]);
+    const milliseconds = performance.now() - started;
+    if (result === "timeout") {
+      const content = `Error: the tool "${tool.definition.name}" did not answer within ${timeoutMs / 1000} seconds.`;
+      return { outcome: "timeout", content, milliseconds };
+    }
+    if (result === "cancelled") return { outcome: "cancelled", content: "Error: cancelled.", milliseconds };
+    return { outcome: result.isError ? "error" : "ok", content: result.content, milliseconds };
+  } finally {
+    clearTimeout(timer);
+    signal.removeEventListener("abort", cancel);
+  }
+}
+
+async function callTool(tool: Tool, args: unknown, signal: AbortSignal): Promise<ToolResult> {
+  try {
+    return await tool.call(args, signal);
+  } catch (error) {
+    return { content: `Error: ${error instanceof Error ? error.message : String(error)}`, isError: true };
+  }
+}
+
+function refused(content: string): ToolRun {
+  return { outcome: "error", content, milliseconds: 0 };
+}
+
+function unknownTool(name: string, tools: readonly Tool[]): string {
+  const names = tools.map((tool) => tool.definition.name);
+  const near = nearNames(name, names);
+  const hint = near.length > 0 ? `Did you mean ${near.join(", ")}?` : `The tools are: ${names.slice(0, MAX_LISTED).join(", ")}.`;
+  return `Error: there is no tool "${name}". ${hint}`;
+}
+
+/** @returns what is wrong, as text for the model, or the value */
+function readArguments(call: ToolCall): string | { value: unknown } {
+  try {
+    const value: unknown = JSON.parse(call.arguments);
+    if (typeof value === "object" && value !== null && !Array.isArray(value)) return { value };
+    return `Error: the arguments of "${call.name}" must be a JSON object. Call it again with one.`;
+  } catch (error) {
+    const problem = error instanceof Error ? error.message : String(error);
+    return `Error: the arguments of "${call.name}" are not valid JSON (${problem}). Call it again with a JSON object.`;
+  }
+}

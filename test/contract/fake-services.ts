@@ -1,0 +1,163 @@
+/** Services whose model is a script: what the wire makes of chat events, without an engine. */
+
+import type { FastifyInstance } from "fastify";
+import type {
+  ChatEvent,
+  ChatGeneration,
+  ChatRequest,
+  ToolCall,
+  ToolOutput,
+} from "../../src/chat/types.ts";
+import type { EngineStep, EngineUsage } from "../../src/engine/types.ts";
+import { buildServer } from "../../src/server/app.ts";
+import type { ServerConfig, ServerServices } from "../../src/server/services.ts";
+import type { Tool, ToolProvider, ToolResult } from "../../src/tools/types.ts";
+
+export const usage: EngineUsage = {
+  promptTokens: 20,
+  cachedTokens: 12,
+  resumedTokens: 5,
+  prefilledTokens: 13,
+  recomputedTokens: 0,
+  generatedTokens: 7,
+};
+
+/** An event, a failure, or a wait that only cancellation ends. */
+export type ScriptStep = ChatEvent | { fail: unknown } | { hang: true };
+
+export class FakeChat {
+  readonly counters = { rerenders: 2, splices: 0, resumes: 0, truncatedResults: 0 };
+  readonly requests: ChatRequest[] = [];
+  readonly outputs: ToolOutput[][] = [];
+  cancelledCount = 0;
+  script: ScriptStep[] = [{ type: "content", text: "Hello." }, finish("stop")];
+
+  generate(request: ChatRequest): ChatGeneration {
+    this.requests.push(request);
+    const script = this.script;
+    let resumed: () => void = () => {};
+    let onResume = new Promise<void>((resolve) => (resumed = resolve));
+    const countCancel = (): void => {
+      this.cancelledCount++;
+    };
+    async function* events(): AsyncGenerator<ChatEvent, void, void> {
+      for (const step of script) {
+        if (request.signal?.aborted) break;
+        if ("fail" in step) throw step.fail;
+        if ("hang" in step) {
+          await aborted(request.signal);
+          break;
+        }
+        yield step;
+        if (step.type === "hold") {
+          await Promise.race([onResume, aborted(request.signal)]);
+          onResume = new Promise<void>((resolve) => (resumed = resolve));
+        }
+        if (step.type === "finish") return;
+      }
+      countCancel();
+      yield finish("cancelled");
+    }
+    const iterator = events();
+    return {
+      [Symbol.asyncIterator]: () => iterator,
+      resume: async (outputs) => {
+        this.outputs.push(outputs);
+        resumed();
+      },
+      cancel: countCancel,
+    };
+  }
+}
+
+export function finish(
+  reason: "stop" | "length" | "tool_calls" | "cancelled",
+  calls: ToolCall[] = [],
+): ChatEvent {
+  return { type: "finish", reason, calls, usage };
+}
+
+/** Events of a whole call, its arguments in two pieces. */
+export function callEvents(call: ToolCall, index = 0): ChatEvent[] {
+  const middle = Math.ceil(call.arguments.length / 2);
+  return [
+    { type: "call-start", index, id: call.id, name: call.name },
+    { type: "call-arguments", index, delta: call.arguments.slice(0, middle) },
+    { type: "call-arguments", index, delta: call.arguments.slice(middle) },
+    { type: "call-end", index, call },
+  ];
+}
+
+export function fakeTool(name: string, result: ToolResult, server = "files"): Tool {
+  return { definition: { name, parameters: { type: "object" } }, server, call: async () => result };
+}
+
+export function provider(...tools: Tool[]): ToolProvider {
+  return { tools: () => tools, close: async () => {} };
+}
+
+export interface World {
+  app: FastifyInstance;
+  chat: FakeChat;
+  step(step: EngineStep): void;
+}
+
+export function createWorld(
+  parts: { tools?: ToolProvider; config?: Partial<ServerConfig> } = {},
+): World {
+  const chat = new FakeChat();
+  const listeners: ((step: EngineStep) => void)[] = [];
+  const services: ServerServices = {
+    chat,
+    engine: {
+      stats: () => ({
+        running: 1,
+        waiting: 2,
+        held: 3,
+        cellsUsed: 40,
+        cellsRetained: 50,
+        cellsFree: 60,
+        ...usage,
+      }),
+      onStep: (listener) => listeners.push(listener),
+    },
+    tools: parts.tools ?? null,
+    model: { id: "tiny", created: 1_700_000_000, contextSize: 1000, vocabularySize: 500 },
+  };
+  const app = buildServer(services, {
+    apiKeys: [],
+    sampling: {
+      temperature: 0.7,
+      topK: 40,
+      topP: 0.95,
+      minP: 0.05,
+      typicalP: 1,
+      repeatPenalty: 1,
+      frequencyPenalty: 0,
+      presencePenalty: 0,
+      penaltyLastN: 64,
+    },
+    ...parts.config,
+  });
+  return { app, chat, step: (step) => listeners.forEach((listener) => listener(step)) };
+}
+
+export function post(app: FastifyInstance, body: object, headers: Record<string, string> = {}) {
+  return app.inject({ method: "POST", url: "/v1/chat/completions", payload: body, headers });
+}
+
+/** Payloads of the SSE events, JSON parsed; comments left out. */
+export function sseEvents(text: string): unknown[] {
+  return text
+    .split("\n\n")
+    .filter((block) => block.startsWith("data: "))
+    .map((block) => block.slice("data: ".length))
+    .map((data) => (data === "[DONE]" ? data : (JSON.parse(data) as unknown)));
+}
+
+function aborted(signal: AbortSignal | undefined): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal?.aborted) resolve();
+    signal?.addEventListener("abort", () => resolve(), { once: true });
+  });
+}

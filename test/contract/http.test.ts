@@ -1,0 +1,243 @@
+/** What is not the chat itself: keys, ids, other endpoints, and real sockets. */
+
+import { once } from "node:events";
+import { request as httpRequest, type IncomingMessage } from "node:http";
+import { afterEach, describe, expect, test, vi } from "vitest";
+import { createWorld, finish, post, type World } from "./fake-services.ts";
+
+const hello = { messages: [{ role: "user", content: "Hi" }] };
+let open: World | undefined;
+
+afterEach(async () => {
+  await open?.app.close();
+  open = undefined;
+});
+
+async function listen(world: World): Promise<string> {
+  open = world;
+  return world.app.listen({ port: 0, host: "127.0.0.1" });
+}
+
+/** Sends a chat request; resolves with the response once its headers are there. */
+async function send(
+  url: string,
+  body: object,
+): Promise<{ response: IncomingMessage; leave: () => void }> {
+  const request = httpRequest(`${url}/v1/chat/completions`, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+  });
+  request.on("error", () => {});
+  request.end(JSON.stringify(body));
+  const [response] = (await once(request, "response")) as [IncomingMessage];
+  return { response, leave: () => request.destroy() };
+}
+
+describe("API keys", () => {
+  const world = () => createWorld({ config: { apiKeys: ["k1", "k2"] } });
+
+  test.each([
+    [{ authorization: "Bearer k1" }, 200],
+    [{ authorization: "bearer k2" }, 200],
+    [{ "x-api-key": "k2" }, 200],
+    [{ authorization: "Bearer wrong" }, 401],
+    [{ authorization: "Basic k1" }, 401],
+    [{}, 401],
+  ])("%j: %i", async (headers, status) => {
+    const response = await world().app.inject({
+      url: "/v1/models",
+      headers: headers as Record<string, string>,
+    });
+    expect(response.statusCode).toBe(status);
+    if (status !== 401) return;
+    expect(response.json().error).toMatchObject({
+      code: "unauthorized",
+      type: "invalid_request_error",
+    });
+    expect(response.headers["www-authenticate"]).toBe("Bearer");
+  });
+
+  test("health is open, metrics and unknown routes are not", async () => {
+    const { app } = world();
+    expect((await app.inject({ url: "/health" })).statusCode).toBe(200);
+    expect((await app.inject({ url: "/metrics" })).statusCode).toBe(401);
+    expect((await app.inject({ url: "/nowhere" })).statusCode).toBe(401);
+  });
+
+  test("the owner tells callers apart and is not the key", async () => {
+    const { app, chat } = world();
+    await post(app, hello, { authorization: "Bearer k1" });
+    await post(app, hello, { "x-api-key": "k2" });
+    const [first, second] = chat.requests.map(({ owner }) => owner);
+    expect(first).not.toBe(second);
+    expect(`${first}${second}`).not.toMatch(/k1|k2/);
+  });
+});
+
+test("models", async () => {
+  const { app } = createWorld();
+  const model = {
+    id: "tiny",
+    object: "model",
+    created: 1_700_000_000,
+    owned_by: "fermata",
+    context_length: 1000,
+  };
+  expect((await app.inject({ url: "/v1/models" })).json()).toEqual({
+    object: "list",
+    data: [model],
+  });
+  expect((await app.inject({ url: "/v1/models/tiny" })).json()).toEqual(model);
+  const missing = await app.inject({ url: "/v1/models/large" });
+  expect(missing.statusCode).toBe(404);
+  expect(missing.json().error).toMatchObject({ code: "not_found", param: "model" });
+});
+
+test("health", async () => {
+  expect((await createWorld().app.inject({ url: "/health" })).json()).toEqual({
+    status: "ok",
+    model: "tiny",
+  });
+});
+
+test("metrics publish the engine's counters", async () => {
+  const { app, step } = createWorld();
+  await post(app, hello);
+  await app.inject({ url: "/nowhere" });
+  step({ prefillRows: 5, decodeRows: 2, microBatches: 3, copies: 0, milliseconds: 12 });
+  const response = await app.inject({ url: "/metrics" });
+  expect(response.headers["content-type"]).toContain("text/plain");
+  for (const line of [
+    "fermata_prompt_tokens_total 25",
+    "fermata_prefilled_tokens_total 13",
+    "fermata_cached_tokens_total 12",
+    "fermata_generated_tokens_total 7",
+    "fermata_recomputed_tokens_total 0",
+    "fermata_template_rerenders_total 2",
+    'fermata_sequences{state="running"} 1',
+    'fermata_sequences{state="waiting"} 2',
+    'fermata_sequences{state="held"} 3',
+    'fermata_kv_cells{state="used"} 40',
+    'fermata_kv_cells{state="retained"} 50',
+    'fermata_kv_cells{state="free"} 60',
+    "fermata_step_seconds_sum 0.012",
+    "fermata_micro_batches_per_step_sum 3",
+    'fermata_requests_total{endpoint="/v1/chat/completions",status="200"} 1',
+    'fermata_requests_total{endpoint="unknown",status="404"} 1',
+  ]) {
+    expect(response.body.split("\n")).toContain(line);
+  }
+});
+
+test("a harmless request id is kept, another replaced", async () => {
+  const { app } = createWorld();
+  const idFor = async (id: string) =>
+    (await app.inject({ url: "/health", headers: { "x-request-id": id } })).headers["x-request-id"];
+  expect(await idFor("trace-7")).toBe("trace-7");
+  expect(await idFor("a b\tc")).toMatch(/^req_[0-9a-f]{24}$/);
+});
+
+describe("over a socket", () => {
+  test("each event is one write", async () => {
+    const world = createWorld();
+    world.chat.script = [
+      { type: "content", text: "a" },
+      { type: "content", text: "b" },
+      finish("stop"),
+    ];
+    const url = await listen(world);
+    const { response } = await send(url, { ...hello, stream: true });
+    let text = "";
+    for await (const piece of response) text += String(piece);
+    // Chunked encoding keeps writes apart; the parser of Node joins none of them.
+    expect(text.match(/data: /g)).toHaveLength(5);
+    expect(text).toMatch(/\n\ndata: \[DONE\]\n\n$/);
+  });
+
+  test.each([false, true])(
+    "a client that leaves cancels its generation (streamed: %s)",
+    async (stream) => {
+      const world = createWorld();
+      world.chat.script = stream
+        ? [{ type: "content", text: "a" }, { hang: true }]
+        : [{ hang: true }];
+      const url = await listen(world);
+      const sent = send(url, { ...hello, stream }).catch(() => null);
+      await vi.waitFor(() => expect(world.chat.requests).toHaveLength(1));
+      if (stream) (await sent)!.leave();
+      else world.app.server.closeAllConnections();
+      await vi.waitFor(() => expect(world.chat.requests[0]!.signal!.aborted).toBe(true));
+      await vi.waitFor(() => expect(world.chat.cancelledCount).toBe(1));
+    },
+  );
+
+  test("a client that leaves the queue before the first token cancels too", async () => {
+    const world = createWorld();
+    world.chat.script = [{ hang: true }];
+    const url = await listen(world);
+    const controller = new AbortController();
+    const body = JSON.stringify({ ...hello, stream: true });
+    const headers = { "content-type": "application/json" };
+    const response = fetch(`${url}/v1/chat/completions`, {
+      method: "POST",
+      headers,
+      body,
+      signal: controller.signal,
+    });
+    await vi.waitFor(() => expect(world.chat.requests).toHaveLength(1));
+    controller.abort();
+    await expect(response).rejects.toThrow();
+    await vi.waitFor(() => expect(world.chat.cancelledCount).toBe(1));
+  });
+
+  test("a long wait opens the stream and keeps it alive with comments", async () => {
+    const world = createWorld({ config: { keepAliveMs: 20 } });
+    world.chat.script = [{ hang: true }];
+    const url = await listen(world);
+    const { response, leave } = await send(url, { ...hello, stream: true });
+    let text = "";
+    response.on("data", (piece: Buffer) => (text += piece.toString()));
+    response.on("error", () => {});
+    await vi.waitFor(() => expect(text).toContain(": keep-alive\n\n: keep-alive\n\n"), 3000);
+    leave();
+  });
+
+  test("a client that does not read holds its generation back", async () => {
+    const world = createWorld();
+    const piece = { type: "content" as const, text: "x".repeat(64 * 1024) };
+    let taken = 0;
+    world.chat.script = Object.assign(
+      Array.from({ length: 2000 }, () => piece),
+      {
+        [Symbol.iterator]: function* () {
+          for (; taken < 2000; taken++) yield piece;
+          yield finish("stop");
+        },
+      },
+    );
+    const url = await listen(world);
+    const { response, leave } = await send(url, { ...hello, stream: true });
+    response.pause();
+    await new Promise((resolve) => setTimeout(resolve, 300));
+    const before = taken;
+    await new Promise((resolve) => setTimeout(resolve, 200));
+    expect(taken).toBe(before);
+    expect(taken).toBeLessThan(1000);
+    leave();
+  });
+
+  test("closing the server ends a stream with an error and frees the port", async () => {
+    const world = createWorld();
+    world.chat.script = [{ type: "content", text: "a" }, { hang: true }];
+    const url = await listen(world);
+    const { response } = await send(url, { ...hello, stream: true });
+    let text = "";
+    response.on("data", (piece: Buffer) => (text += piece.toString()));
+    await vi.waitFor(() => expect(text).toContain('"content":"a"'));
+    const ended = once(response, "end");
+    await world.app.close();
+    await ended;
+    expect(text).toContain('"code":"engine_closed"');
+    await expect(fetch(`${url}/health`)).rejects.toThrow();
+  });
+});

@@ -1,0 +1,203 @@
+// Every method of Engine and Generation in every state, with what it gives and where it leads.
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import type { Engine } from "../../src/engine/engine.ts";
+import type { Generation } from "../../src/engine/types.ts";
+import { FermataError } from "../../src/errors.ts";
+import {
+  collect,
+  holdAtEnd,
+  loadTestEngine,
+  longRequest,
+  readUntil,
+  scripted,
+} from "../support/engine.ts";
+
+interface Subject {
+  engine: Engine;
+  generation: Generation;
+}
+
+const text = "What is the weather in Paris?";
+const liveStates = ["prefill", "decode", "held", "finished", "cancelled"] as const;
+type State = (typeof liveStates)[number] | "closed";
+
+async function enter(state: State, engine: Engine): Promise<Subject> {
+  const prompt = await engine.tokenize(text);
+  switch (state) {
+    case "prefill": {
+      const long = new Int32Array(1500).map((_, index) => prompt[index % prompt.length] ?? 0);
+      return { engine, generation: engine.generate({ ...longRequest(prompt, 300), prompt: long }) };
+    }
+    case "decode": {
+      const generation = engine.generate(longRequest(prompt, 300));
+      await readUntil(generation, "text");
+      return { engine, generation };
+    }
+    case "held": {
+      const generation = engine.generate({
+        prompt,
+        sampling: scripted(prompt.subarray(0, 2)),
+        pause: holdAtEnd,
+      });
+      await readUntil(generation, "hold");
+      return { engine, generation };
+    }
+    case "finished": {
+      const generation = engine.generate(longRequest(prompt, 2));
+      await collect(generation);
+      return { engine, generation };
+    }
+    case "cancelled": {
+      const generation = engine.generate(longRequest(prompt, 300));
+      generation.cancel();
+      await collect(generation);
+      return { engine, generation };
+    }
+    case "closed": {
+      const generation = engine.generate(longRequest(prompt, 300));
+      await readUntil(generation, "text");
+      await engine.close();
+      return { engine, generation };
+    }
+  }
+}
+
+/** What a call gives: its value, or the code of its error. */
+async function outcome(call: () => unknown): Promise<unknown> {
+  try {
+    return await call();
+  } catch (error) {
+    return error instanceof FermataError ? error.code : error;
+  }
+}
+
+/** How the generation ends when it is cancelled now, unless it ends by itself. */
+async function ending(generation: Generation): Promise<string> {
+  try {
+    for await (const event of generation) {
+      if (event.type === "finish") return event.reason;
+      if (event.type === "hold") return `held: ${event.reason}`;
+    }
+    return "already over";
+  } catch (error) {
+    return (error as FermataError).code;
+  }
+}
+
+const engineCalls: [name: string, call: (engine: Engine) => unknown, live: unknown][] = [
+  ["tokenize", async (engine) => (await engine.tokenize(text)).length > 0, true],
+  ["detokenize", async (engine) => engine.detokenize(await engine.tokenize(text)), text],
+  ["generate", async (engine) => {
+    const prompt = await engine.tokenize(text);
+    return (await collect(engine.generate(longRequest(prompt, 3)))).finish.reason;
+  }, "end"],
+  ["stats", (engine) => engine.stats().slots, 4],
+  ["checkIntegrity", (engine) => engine.checkIntegrity(), ""],
+];
+
+describe.each(liveStates)("while a generation is %s", (state) => {
+  let engine: Engine;
+  beforeAll(async () => {
+    engine = await loadTestEngine();
+  });
+  afterAll(() => engine.close());
+
+  async function settle({ generation }: Subject) {
+    generation.cancel();
+    await ending(generation);
+    await expect.poll(() => engine.stats().running + engine.stats().held).toBe(0);
+    expect(await engine.checkIntegrity()).toBe("");
+  }
+
+  it.each(engineCalls)("engine.%s", async (_, call, expected) => {
+    const subject = await enter(state, engine);
+    expect(await outcome(() => call(engine))).toEqual(expected);
+    await settle(subject);
+  });
+
+  it("engine.onStep", async () => {
+    const subject = await enter(state, engine);
+    let steps = 0;
+    const remove = engine.onStep(() => steps++);
+    await collect(engine.generate(longRequest(await engine.tokenize(text), 3)));
+    expect(steps).toBeGreaterThanOrEqual(3);
+    remove();
+    await settle(subject);
+  });
+
+  const over = "already over";
+  it.each([
+    ["pause", { prefill: "held: requested", decode: "held: requested", finished: over, cancelled: over }],
+    ["release", { held: "released", finished: over, cancelled: over }],
+    ["cancel", { prefill: "cancelled", decode: "cancelled", held: "cancelled", finished: over, cancelled: over }],
+  ] as const)("generation.%s", async (method, endings: { [state: string]: string }) => {
+    const subject = await enter(state, engine);
+    expect(subject.generation[method]()).toBe(undefined);
+    const expected = endings[state];
+    if (expected !== undefined) expect(await ending(subject.generation)).toBe(expected);
+    await settle(subject);
+  });
+
+  it("generation.resume", async () => {
+    const subject = await enter(state, engine);
+    const tokens = await engine.tokenize(" and then?");
+    const resume = () => subject.generation.resume({ tokens, keepPending: true, maxTokens: 4 });
+    if (state === "held") {
+      expect(await outcome(resume)).toBe(undefined);
+      expect(await outcome(resume)).toBe("not_held");
+      // The script is over, so it ends at once, and holds again.
+      expect(await ending(subject.generation)).toBe("held: end_token");
+    } else {
+      expect(await outcome(resume)).toBe("not_held");
+    }
+    await settle(subject);
+  });
+
+  it("engine.close", async () => {
+    const other = await loadTestEngine();
+    const { generation } = await enter(state, other);
+    const closings = await Promise.all([other.close(), other.close()]);
+    expect(closings).toEqual([undefined, undefined]);
+    const isOver = state === "finished" || state === "cancelled";
+    expect(await ending(generation)).toBe(isOver ? over : "engine_closed");
+    expect(engine.stats().slots).toBe(4);
+  });
+});
+
+describe("after close", () => {
+  it.each(engineCalls)("engine.%s", async (_, call) => {
+    const { engine } = await enter("closed", await loadTestEngine());
+    expect(await outcome(() => call(engine))).toBe("engine_closed");
+  });
+
+  it("generation methods and further closes do nothing", async () => {
+    const { engine, generation } = await enter("closed", await loadTestEngine());
+    expect(await ending(generation)).toBe("engine_closed");
+    expect(await ending(generation)).toBe("already over");
+    for (const method of ["pause", "release", "cancel"] as const) generation[method]();
+    const tokens = new Int32Array([1]);
+    expect(await outcome(() => generation.resume({ tokens, keepPending: true }))).toBe("not_held");
+    expect(await engine.close()).toBe(undefined);
+  });
+
+  it("calls that were under way settle", async () => {
+    const engine = await loadTestEngine();
+    const tokenizing = outcome(async () => (await engine.tokenize(text)).length > 0);
+    const checking = outcome(() => engine.checkIntegrity());
+    await engine.close();
+    expect(await tokenizing).toBe(true);
+    expect(["", "engine_closed"]).toContain(await checking);
+  });
+});
+
+describe("while loading", () => {
+  it("two engines load side by side and do not share state", async () => {
+    const [one, two] = await Promise.all([loadTestEngine(), loadTestEngine({ parallel: 1 })]);
+    const prompt = await one.tokenize(text);
+    const results = await Promise.all([one, two].map((engine) => collect(engine.generate(longRequest(prompt, 5)))));
+    expect(results.map(({ finish }) => finish.usage.generatedTokens)).toEqual([6, 6]);
+    await one.close();
+    expect(two.stats().generatedTokens).toBe(6);
+    await two.close();
+  });
+});

@@ -1,0 +1,217 @@
+// A backend without a model, for tests. Its logits depend on every (position, token) pair that the
+// slot holds, so a wrong reuse, a shifted position or a neighbour's cell changes what is sampled.
+// Misuse that the contract forbids throws std::logic_error, which fails the test.
+//
+// Vocabulary: ids 1 .. 127 are the ASCII bytes, kCallOpen and kCallClose spell the markers in one
+// token, kWord.. are words with a blank before them. kEnd and kTurn end a generation.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <memory>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "core/backend.h"
+#include "core/samplers.h"
+
+namespace fermata::testing {
+
+inline constexpr Token kEnd = 0;
+inline constexpr Token kCallOpen = 128;   // "<tool_call>"
+inline constexpr Token kCallClose = 129;  // "</tool_call>"
+inline constexpr Token kTurn = 130;       // a second end-of-generation token
+inline constexpr Token kControl = 131;    // a control token: no text
+inline constexpr Token kWord = 132;       // " alpha" and 27 more
+inline constexpr Token kVocabulary = 160;
+
+// One token a byte.
+inline std::vector<Token> tokens_of(std::string_view ascii) {
+    return {ascii.begin(), ascii.end()};
+}
+
+struct Cell {
+    Token token = 0;
+    std::int32_t position = 0;
+};
+
+inline std::int64_t count_distinct(std::vector<const Cell*> cells) {
+    std::ranges::sort(cells);
+    return std::ranges::unique(cells).begin() - cells.begin();
+}
+
+class FakeBackend : public Backend {
+   public:
+    // Streams: cells_total follows from the rest when it is 0.
+    explicit FakeBackend(CacheShape shape)
+        : shape_(shape), slots_(static_cast<std::size_t>(shape.slot_count)) {
+        if (shape_.layout == CacheLayout::kStreams)
+            shape_.cells_total = std::int64_t{shape.slot_count} * shape.cells_per_sequence;
+        for (Token token = 1; token < 128; ++token)
+            pieces_[static_cast<std::size_t>(token)] = static_cast<char>(token);
+        pieces_[kCallOpen] = "<tool_call>";
+        pieces_[kCallClose] = "</tool_call>";
+        for (Token token = kWord; token < kVocabulary; ++token)
+            pieces_[static_cast<std::size_t>(token)] =
+                std::string(" alpha") + static_cast<char>('a' + (token - kWord) % 26);
+    }
+
+    // What the next decode calls do: call number `call` (the first is 0) returns `status`.
+    void set_status(std::int64_t call, DecodeStatus status) { statuses_[call] = status; }
+    // Lets the model choose kEnd: about once in `period` tokens; 0 = never.
+    void set_end_period(std::uint64_t period) { end_period_ = period; }
+
+    std::int64_t decode_calls() const { return decode_calls_; }
+    std::int64_t rows() const { return rows_; }
+
+    std::vector<Token> content(SlotId slot) const {
+        std::vector<Token> tokens;
+        for (const auto& cell : at(slot)) tokens.push_back(cell->token);
+        return tokens;
+    }
+    // The cells of a slot by identity: shared ones compare equal.
+    std::vector<const Cell*> cells(SlotId slot) const {
+        std::vector<const Cell*> cells;
+        for (const auto& cell : at(slot)) cells.push_back(cell.get());
+        return cells;
+    }
+    std::int64_t cells_in_use() const {
+        std::vector<const Cell*> all;
+        for (const auto& slot : slots_)
+            for (const auto& cell : slot) all.push_back(cell.get());
+        return count_distinct(std::move(all));
+    }
+
+    // What a greedy sampler chooses after exactly this history: the reference for generations.
+    Token next_token(std::span<const Token> history) const {
+        std::uint64_t hash = 0;
+        std::int32_t position = 0;
+        for (const Token token : history) hash = mix(hash, position++, token);
+        return GreedySampler().sample(logits_of(hash));
+    }
+
+    CacheShape shape() const override { return shape_; }
+
+    DecodeStatus decode(std::span<const BatchRow> rows) override {
+        require(!rows.empty() && rows.size() <= static_cast<std::size_t>(shape_.max_rows), "decode: row count");
+        const auto told = statuses_.find(decode_calls_++);
+        const DecodeStatus status = told == statuses_.end() ? DecodeStatus::kOk : told->second;
+        if (status == DecodeStatus::kNoCells) return status;
+        const bool unified = shape_.layout == CacheLayout::kUnified;
+        if (unified && cells_in_use() + static_cast<std::int64_t>(rows.size()) > shape_.cells_total)
+            return DecodeStatus::kNoCells;
+        logits_.assign(rows.size(), {});
+        SlotId last = kNoSlot;
+        for (std::size_t i = 0; i < rows.size(); ++i) {
+            const BatchRow& row = rows[i];
+            auto& slot = checked(row.slot);
+            require(row.slot >= last, "decode: slots do not ascend");
+            last = row.slot;
+            require(row.position == static_cast<std::int32_t>(slot.size()), "decode: position");
+            require(row.position < shape_.cells_per_sequence, "decode: sequence too long");
+            require(row.token >= 0 && row.token < kVocabulary, "decode: token");
+            slot.push_back(std::make_shared<Cell>(Cell{row.token, row.position}));
+            if (row.wants_logits) logits_[i] = logits_of(hash_of(slot));
+        }
+        if (status == DecodeStatus::kFailed) {
+            logits_.clear();
+            for (const BatchRow& row : rows)  // whatever was written is not to be trusted
+                if (!at(row.slot).empty()) at(row.slot).back() = std::make_shared<Cell>();
+            return status;
+        }
+        rows_ += static_cast<std::int64_t>(rows.size());
+        return status;
+    }
+
+    std::span<const float> logits(std::size_t row) override {
+        require(row < logits_.size() && !logits_[row].empty(), "logits: not asked for");
+        return logits_[row];
+    }
+
+    void copy_prefix(SlotId from, SlotId to, std::int32_t length) override {
+        const auto& source = checked(from);
+        auto& target = checked(to);
+        require(from != to && target.empty(), "copy: target is not empty");
+        require(length > 0 && length <= static_cast<std::int32_t>(source.size()), "copy: length");
+        require(shape_.partial_truncate || length == static_cast<std::int32_t>(source.size()), "copy: partial");
+        target.assign(source.begin(), source.begin() + length);
+        if (shape_.layout == CacheLayout::kUnified) return;
+        for (auto& cell : target) cell = std::make_shared<Cell>(*cell);
+    }
+
+    bool truncate(SlotId slot, std::int32_t length) override {
+        auto& cells = checked(slot);
+        require(length >= 0 && length <= static_cast<std::int32_t>(cells.size()), "truncate: length");
+        const bool whole = length == 0 || length == static_cast<std::int32_t>(cells.size());
+        const bool can = shape_.partial_truncate || whole;
+        cells.resize(can ? static_cast<std::size_t>(length) : 0);
+        return can;
+    }
+
+    std::unique_ptr<Sampler> make_sampler(const SamplingParams& params) override {
+        if (params.script) return std::make_unique<ScriptedSampler>(*params.script, kEnd);
+        return std::make_unique<GreedySampler>();
+    }
+
+    std::string_view piece(Token token) const override {
+        require(token >= 0 && token < kVocabulary, "piece: token");
+        return pieces_[static_cast<std::size_t>(token)];
+    }
+    bool is_end(Token token) const override { return token == kEnd || token == kTurn; }
+    Token end_token() const override { return kEnd; }
+
+   private:
+    using SlotCells = std::vector<std::shared_ptr<Cell>>;
+
+    static void require(bool holds, const char* rule) {
+        if (!holds) throw std::logic_error(std::string("FakeBackend: ") + rule);
+    }
+    static std::uint64_t mix(std::uint64_t hash, std::int32_t position, Token token) {
+        hash ^= (static_cast<std::uint64_t>(position) << 32) + static_cast<std::uint64_t>(token) + 1;
+        hash *= 0x9E3779B97F4A7C15u;
+        return hash ^ (hash >> 29);
+    }
+    static std::uint64_t hash_of(const SlotCells& cells) {
+        std::uint64_t hash = 0;
+        for (const auto& cell : cells) hash = mix(hash, cell->position, cell->token);
+        return hash;
+    }
+
+    // Letters and blanks are likely, the rest is not.
+    std::vector<float> logits_of(std::uint64_t hash) const {
+        std::vector<float> logits(static_cast<std::size_t>(kVocabulary), -10.0f);
+        for (Token token = 1; token < kVocabulary; ++token) {
+            const bool letter = (token >= 'a' && token <= 'z') || token == ' ' || token >= kWord;
+            if (!letter) continue;
+            logits[static_cast<std::size_t>(token)] = static_cast<float>(mix(hash, 0, token) >> 40);
+        }
+        if (end_period_ > 0 && mix(hash, 1, kEnd) % end_period_ == 0)
+            logits[static_cast<std::size_t>(kEnd)] = std::numeric_limits<float>::max();
+        return logits;
+    }
+
+    SlotCells& at(SlotId slot) { return slots_[static_cast<std::size_t>(slot)]; }
+    const SlotCells& at(SlotId slot) const { return slots_[static_cast<std::size_t>(slot)]; }
+    SlotCells& checked(SlotId slot) {
+        require(slot >= 0 && slot < shape_.slot_count, "slot");
+        return at(slot);
+    }
+
+    CacheShape shape_;
+    std::vector<SlotCells> slots_;
+    std::vector<std::vector<float>> logits_;
+    std::array<std::string, static_cast<std::size_t>(kVocabulary)> pieces_;
+    std::map<std::int64_t, DecodeStatus> statuses_;
+    std::uint64_t end_period_ = 0;
+    std::int64_t decode_calls_ = 0;
+    std::int64_t rows_ = 0;
+};
+
+}  // namespace fermata::testing

@@ -1,0 +1,314 @@
+// The backend on a real model: FERMATA_TEST_MODEL, or the first argument.
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <limits>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "check.h"
+#include "llama/llama_backend.h"
+
+using namespace fermata;
+
+namespace {
+
+std::shared_ptr<const Model> model;
+std::string model_path;
+std::string program;
+
+constexpr std::int32_t kPrompt = 70;
+
+Token word(std::int32_t seed, std::int32_t at) { return 300 + (seed * 7919 + at * 104729) % 5000; }
+
+struct Setup {
+    BackendOptions options;
+    std::unique_ptr<LlamaBackend> backend;
+
+    explicit Setup(CacheLayout layout, std::int32_t threads = 1) {
+        options.layout = layout;
+        options.slot_count = 4;
+        options.cells_per_sequence = 512;
+        options.cells_total = 2048;
+        options.max_rows = 128;
+        options.micro_batch_rows = 64;
+        // Threads of one graph wait for each other by spinning: on a busy machine two take far longer
+        // than one.
+        options.threads = threads;
+        auto outcome = LlamaBackend::create(model, options);
+        if (!outcome.ok()) check::fail(__FILE__, __LINE__, outcome.error().message);
+        backend = std::move(outcome.value());
+    }
+
+    // Decodes words [from, to) of a seed in one batch; logits of the last one.
+    std::vector<float> decode(SlotId slot, std::int32_t seed, std::int32_t from, std::int32_t to) {
+        std::vector<BatchRow> rows;
+        for (std::int32_t at = from; at < to; ++at) rows.push_back({word(seed, at), at, slot, at + 1 == to});
+        if (backend->decode(rows) != DecodeStatus::kOk) check::fail(__FILE__, __LINE__, backend->last_error());
+        const auto logits = backend->logits(rows.size() - 1);
+        return {logits.begin(), logits.end()};
+    }
+    void refuse(const std::vector<BatchRow>& rows) {
+        if (backend->decode(rows) != DecodeStatus::kFailed) check::fail(__FILE__, __LINE__, "was not refused");
+        CHECK(!backend->last_error().empty());
+    }
+};
+
+void for_both_layouts(void (*body)(CacheLayout)) {
+    body(CacheLayout::kStreams);
+    body(CacheLayout::kUnified);
+}
+
+// What a model gives when nothing was ever shared or taken back.
+std::vector<float> fresh(CacheLayout layout, std::int32_t seed, std::int32_t cut, std::int32_t end) {
+    Setup setup(layout);
+    setup.decode(0, seed, 0, cut);
+    return setup.decode(0, seed, cut, end);
+}
+
+float distance(const std::vector<float>& a, const std::vector<float>& b) {
+    float largest = a.size() == b.size() ? 0.0f : std::numeric_limits<float>::infinity();
+    for (std::size_t i = 0; i < std::min(a.size(), b.size()); ++i) largest = std::max(largest, std::abs(a[i] - b[i]));
+    return largest;
+}
+
+// Streams: to the bit. Unified: other cells lie between, so sums round differently; far less than
+// one other token in the prompt would change.
+bool agrees(CacheLayout layout, const std::vector<float>& actual, const std::vector<float>& expected) {
+    if (layout == CacheLayout::kStreams) return actual == expected;
+    static const float noise = [] {
+        Setup other(CacheLayout::kUnified);
+        other.decode(0, 1, 0, kPrompt - 1);
+        const BatchRow row{word(2, 0), kPrompt - 1, 0, true};
+        CHECK(other.backend->decode({&row, 1}) == DecodeStatus::kOk);
+        const auto changed = other.decode(0, 1, kPrompt, kPrompt + 1);
+        return distance(changed, fresh(CacheLayout::kUnified, 1, kPrompt, kPrompt + 1)) / 3;
+    }();
+    return distance(actual, expected) < noise;
+}
+
+}  // namespace
+
+TEST(the_same_batches_give_the_same_logits) {
+    for_both_layouts([](CacheLayout layout) {
+        CHECK(fresh(layout, 1, kPrompt, kPrompt + 1) == fresh(layout, 1, kPrompt, kPrompt + 1));
+        CHECK(distance(fresh(layout, 1, kPrompt, kPrompt + 1), fresh(layout, 2, kPrompt, kPrompt + 1)) > 0.5f);
+    });
+}
+
+TEST(truncate_and_redo_is_exact) {
+    for_both_layouts([](CacheLayout layout) {
+        const auto expected = fresh(layout, 1, kPrompt, kPrompt + 1);
+        Setup setup(layout);
+        setup.decode(0, 1, 0, kPrompt);
+        setup.decode(0, 2, kPrompt, kPrompt + 20);
+        CHECK(setup.backend->truncate(0, kPrompt));
+        CHECK(setup.decode(0, 1, kPrompt, kPrompt + 1) == expected);
+        CHECK(setup.backend->truncate(0, kPrompt));
+        CHECK(setup.decode(0, 1, kPrompt, kPrompt + 1) == expected);
+    });
+}
+
+TEST(a_copied_prefix_is_exact) {
+    for_both_layouts([](CacheLayout layout) {
+        const auto expected = fresh(layout, 1, kPrompt, kPrompt + 1);
+        Setup setup(layout);
+        setup.decode(0, 1, 0, kPrompt);
+        setup.decode(0, 2, kPrompt, kPrompt + 20);
+        setup.backend->copy_prefix(0, 1, kPrompt);
+        CHECK(setup.decode(1, 1, kPrompt, kPrompt + 1) == expected);
+        // The source goes on undisturbed.
+        setup.backend->copy_prefix(0, 2, kPrompt + 20);
+        CHECK(setup.decode(0, 2, kPrompt + 20, kPrompt + 21) == setup.decode(2, 2, kPrompt + 20, kPrompt + 21));
+    });
+}
+
+// The source of a copy changes before the decode that carries the copy out.
+TEST(a_copy_survives_what_happens_to_its_source) {
+    for_both_layouts([](CacheLayout layout) {
+        const auto first = fresh(layout, 1, kPrompt, kPrompt + 1);
+        const auto second = fresh(layout, 2, kPrompt, kPrompt + 1);
+        Setup setup(layout);
+        setup.decode(0, 1, 0, kPrompt);
+        setup.decode(3, 2, 0, kPrompt);
+        setup.backend->copy_prefix(0, 1, kPrompt);  // 0 to 1
+        setup.backend->copy_prefix(1, 2, kPrompt);  // and on to 2
+        CHECK(setup.backend->truncate(0, 0));
+        setup.backend->copy_prefix(3, 0, kPrompt);  // 0 is the target of another
+        CHECK(setup.backend->truncate(3, 0));       // whose source is dropped and refilled
+        setup.decode(3, 5, 0, kPrompt);
+        CHECK(agrees(layout, setup.decode(1, 1, kPrompt, kPrompt + 1), first));
+        CHECK(agrees(layout, setup.decode(2, 1, kPrompt, kPrompt + 1), first));
+        CHECK(agrees(layout, setup.decode(0, 2, kPrompt, kPrompt + 1), second));
+    });
+}
+
+TEST(a_cleared_slot_is_clean) {
+    for_both_layouts([](CacheLayout layout) {
+        Setup setup(layout);
+        setup.decode(0, 3, 0, kPrompt + 30);
+        CHECK(setup.backend->truncate(0, 0));
+        setup.decode(0, 1, 0, kPrompt);
+        CHECK(setup.decode(0, 1, kPrompt, kPrompt + 1) == fresh(layout, 1, kPrompt, kPrompt + 1));
+    });
+}
+
+TEST(slots_do_not_see_each_other) {
+    for_both_layouts([](CacheLayout layout) {
+        Setup alone(layout);
+        alone.decode(1, 1, 0, kPrompt);
+        Setup together(layout);
+        together.decode(0, 2, 0, kPrompt);
+        together.decode(1, 1, 0, kPrompt);
+        together.decode(2, 3, 0, kPrompt);
+        const auto expected = alone.decode(1, 1, kPrompt, kPrompt + 1);
+        CHECK(agrees(layout, together.decode(1, 1, kPrompt, kPrompt + 1), expected));
+    });
+}
+
+TEST(misuse_is_refused_and_harmless) {
+    for_both_layouts([](CacheLayout layout) {
+        const auto expected = fresh(layout, 1, kPrompt, kPrompt + 1);
+        Setup setup(layout);
+        setup.decode(0, 1, 0, kPrompt);
+        const CacheShape shape = setup.backend->shape();
+        setup.refuse({});
+        setup.refuse(std::vector<BatchRow>(static_cast<std::size_t>(shape.max_rows) + 1, {300, 0, 1, false}));
+        setup.refuse({{300, 0, shape.slot_count, true}});
+        setup.refuse({{300, 0, -1, true}});
+        setup.refuse({{-1, 0, 1, true}});
+        setup.refuse({{model->vocabulary().size(), 0, 1, true}});
+        setup.refuse({{300, kPrompt + 1, 0, true}});                    // a gap
+        setup.refuse({{300, kPrompt - 1, 0, true}});                    // over what is there
+        setup.refuse({{300, 0, 1, false}, {300, 2, 1, true}});          // a gap in the batch
+        setup.refuse({{300, 0, 2, true}, {300, 0, 1, true}});           // slots descending
+        setup.refuse({{300, 0, 1, true}, {300, kPrompt, 0, true}, {300, 1, 1, true}});
+        std::vector<BatchRow> rows;
+        for (std::int32_t at = 0; at < 100; ++at) rows.push_back({300, at, 1, true});
+        setup.refuse(rows);  // too many logits
+        CHECK(setup.backend->logits(0).empty());
+        setup.backend->copy_prefix(0, 0, 5);
+        setup.backend->copy_prefix(0, 9, 5);
+        setup.backend->copy_prefix(-1, 1, 5);
+        CHECK(!setup.backend->truncate(99, 0));
+        CHECK(setup.decode(0, 1, kPrompt, kPrompt + 1) == expected);
+        CHECK(setup.backend->logits(1).empty());
+        CHECK(setup.backend->last_error().empty());
+    });
+}
+
+TEST(a_full_slot_is_refused) {
+    for_both_layouts([](CacheLayout layout) {
+        Setup setup(layout);
+        const std::int32_t cells = setup.backend->shape().cells_per_sequence;
+        for (std::int32_t at = 0; at < cells; at += 128) setup.decode(0, 1, at, at + 128);
+        setup.refuse({{300, cells, 0, true}});
+    });
+}
+
+TEST(a_full_pool_has_no_cells) {
+    Setup setup(CacheLayout::kUnified);
+    BackendOptions options = setup.options;
+    options.cells_total = 512;
+    setup.backend = std::move(LlamaBackend::create(model, options).value());
+    for (std::int32_t at = 0; at < 384; at += 128) setup.decode(0, 1, at, at + 128);
+    setup.backend->copy_prefix(0, 1, 384);  // takes no cells
+    setup.decode(1, 2, 384, 500);
+    std::vector<BatchRow> rows;
+    for (std::int32_t at = 0; at < 20; ++at) rows.push_back({word(1, at), at, 2, at == 19});
+    CHECK(setup.backend->decode(rows) == DecodeStatus::kNoCells);
+    CHECK(setup.backend->truncate(1, 0));
+    CHECK(setup.backend->decode(rows) == DecodeStatus::kOk);
+}
+
+TEST(logits_follow_their_rows) {
+    for_both_layouts([](CacheLayout layout) {
+        Setup setup(layout);
+        // Slot 0 has two rows, slot 1 has one: streams split them into passes.
+        std::vector<BatchRow> rows = {{300, 0, 0, true}, {301, 1, 0, true}, {302, 0, 1, true}};
+        CHECK(setup.backend->decode(rows) == DecodeStatus::kOk);
+        std::vector<std::vector<float>> together;
+        for (std::size_t i = 0; i < 3; ++i) {
+            const auto logits = setup.backend->logits(i);
+            together.emplace_back(logits.begin(), logits.end());
+        }
+        Setup apart(layout);
+        for (std::size_t i = 0; i < 3; ++i) {
+            CHECK(apart.backend->decode(std::span(rows).subspan(i, 1)) == DecodeStatus::kOk);
+            const auto logits = apart.backend->logits(0);
+            CHECK(agrees(CacheLayout::kUnified, together[i], {logits.begin(), logits.end()}));
+        }
+    });
+}
+
+TEST(an_abort_ends_decoding) {
+    Setup setup(CacheLayout::kStreams);
+    setup.decode(0, 1, 0, kPrompt);
+    std::thread closer([&] { setup.backend->set_abort(); });
+    DecodeStatus status = DecodeStatus::kOk;
+    for (std::int32_t at = kPrompt; at < 500 && status == DecodeStatus::kOk; ++at) {
+        const BatchRow row{word(1, at), at, 0, true};
+        status = setup.backend->decode({&row, 1});
+    }
+    closer.join();
+    const BatchRow row{300, 0, 1, true};
+    CHECK(setup.backend->decode({&row, 1}) == DecodeStatus::kFailed);
+}
+
+TEST(a_backend_closes_while_its_threads_idle) {
+    Setup setup(CacheLayout::kStreams, 2);
+    setup.decode(0, 1, 0, 2);
+}
+
+TEST(bad_options_are_named) {
+    BackendOptions options;
+    options.slot_count = 0;
+    CHECK(LlamaBackend::create(model, options).error().code == ErrorCode::kInvalidArgument);
+    options.slot_count = 257;
+    CHECK(LlamaBackend::create(model, options).error().code == ErrorCode::kInvalidArgument);
+    options.slot_count = 1;
+    options.values = KvType::kQ8_0;
+    CHECK(LlamaBackend::create(model, options).error().code == ErrorCode::kInvalidArgument);
+    options.values = KvType::kF16;
+    options.cells_per_sequence = 8'000'000;
+    options.slot_count = 200;
+    const Error error = LlamaBackend::create(model, options).error();
+    CHECK(error.code == ErrorCode::kOutOfMemory || error.message.find("2^31") != std::string::npos);
+    options.cells_per_sequence = 8'000'000;
+    options.slot_count = 64;
+    CHECK(LlamaBackend::create(model, options).error().code == ErrorCode::kOutOfMemory);
+}
+
+TEST(bad_files_are_named) {
+    ModelOptions options;
+    options.path = "no/such/model.gguf";
+    CHECK(Model::load(options).error().code == ErrorCode::kInvalidArgument);
+    options.path = program;
+    CHECK(Model::load(options).error().code == ErrorCode::kModelLoadFailed);
+    CHECK(Model::load(options).error().message.find("magic") != std::string::npos);
+}
+
+TEST(a_load_can_be_cancelled) {
+    ModelOptions options;
+    options.path = model_path;
+    options.on_progress = [](float fraction) { return fraction < 0.3f; };
+    CHECK(Model::load(options).error().code == ErrorCode::kModelLoadFailed);
+}
+
+int main(int count, char** arguments) {
+    const char* named = count > 1 ? arguments[1] : std::getenv("FERMATA_TEST_MODEL");
+    ModelOptions options;
+    options.path = named != nullptr ? named : "models/fermata-small.gguf";
+    auto outcome = Model::load(options);
+    if (!outcome.ok()) {
+        std::printf("skipped: %s Set FERMATA_TEST_MODEL.\n", outcome.error().message.c_str());
+        return named == nullptr ? 77 : 1;
+    }
+    model = outcome.value();
+    model_path = options.path;
+    program = arguments[0];
+    const int result = check::run();
+    model.reset();
+    return result;
+}

@@ -1,0 +1,145 @@
+import { mkdtempSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { describe, expect, test } from "vitest";
+import { loadConfig } from "../../../src/cli/config.ts";
+
+const empty = mkdtempSync(join(tmpdir(), "fermata-"));
+
+function load(args: string[], env: NodeJS.ProcessEnv = {}, cwd = empty) {
+  return loadConfig({ args, env, cwd });
+}
+
+function directoryWith(files: Record<string, string>): string {
+  const directory = mkdtempSync(join(tmpdir(), "fermata-"));
+  for (const [name, text] of Object.entries(files)) writeFileSync(join(directory, name), text);
+  return directory;
+}
+
+test("defaults", () => {
+  expect(load([])).toEqual({
+    model: undefined,
+    host: "127.0.0.1",
+    port: 8000,
+    apiKey: [],
+    ctxSize: undefined,
+    parallel: 4,
+    retainedSlots: undefined,
+    contextCache: true,
+    threads: undefined,
+    nGpuLayers: 0,
+    flashAttn: "auto",
+    cacheTypeK: undefined,
+    cacheTypeV: undefined,
+    kvLayout: "auto",
+    mcpConfig: undefined,
+    mcpCommand: undefined,
+    mcpArgs: [],
+    mcpToolRefreshSeconds: 30,
+    toolTimeout: 60,
+    maxToolRounds: 16,
+    logLevel: "info",
+    audit: false,
+  });
+});
+
+test("flags in every form", () => {
+  const args = [
+    "--w",
+    "m.gguf",
+    "--port=9",
+    "--no-context-cache",
+    "--audit",
+    "--api-key",
+    "a",
+    "--api-key=b",
+    "--n-gpu-layers",
+    "-1",
+  ];
+  expect(load(args)).toMatchObject({
+    model: join(empty, "m.gguf"),
+    port: 9,
+    contextCache: false,
+    audit: true,
+    apiKey: ["a", "b"],
+    nGpuLayers: -1,
+  });
+  expect(load(["--context-cache=false"]).contextCache).toBe(false);
+});
+
+test("arguments of the MCP server may begin with dashes", () => {
+  const { mcpArgs } = load(["--mcp-command", "server", "--mcp-args=--arg1,arg2"]);
+  expect(mcpArgs).toEqual(["--arg1", "arg2"]);
+});
+
+test("flags, then the environment, then the file", () => {
+  const cwd = directoryWith({
+    "fermata.json": '{"port": 1, "parallel": 2, "ctxSize": 3000, "apiKey": ["f"]}',
+  });
+  const env = {
+    FERMATA_PORT: "10",
+    FERMATA_PARALLEL: "20",
+    FERMATA_AUDIT: "true",
+    FERMATA_THREADS: "",
+  };
+  expect(load(["--port", "100"], env, cwd)).toMatchObject({
+    port: 100,
+    parallel: 20,
+    ctxSize: 3000,
+    apiKey: ["f"],
+    audit: true,
+  });
+});
+
+test("LOGLEVEL in capitals, as other servers take it", () => {
+  expect(load([], { LOGLEVEL: "DEBUG" }).logLevel).toBe("debug");
+  expect(load([], { LOGLEVEL: "DEBUG", FERMATA_LOG_LEVEL: "warn" }).logLevel).toBe("warn");
+});
+
+test("keys from a file", () => {
+  const cwd = directoryWith({ "keys.txt": "# team\none\n\n two \n", "empty.txt": "\n" });
+  expect(load(["--api-key", "@keys.txt"], {}, cwd).apiKey).toEqual(["one", "two"]);
+  expect(() => load(["--api-key", "@empty.txt"], {}, cwd)).toThrow("holds no key");
+});
+
+describe("a mistake is one line that names what is valid", () => {
+  test.each([
+    [["--modle", "x"], "Unknown option --modle. Did you mean --model?"],
+    [["--ctx_size=5"], "Did you mean --ctx-size?"],
+    [["model.gguf"], "Unexpected argument model.gguf."],
+    [["--port"], "--port needs a value."],
+    [["--port", "--audit"], "--port needs a value. If --audit is it, write --port=--audit."],
+    [["--port", "http"], '--port needs a whole number, not "http".'],
+    [["--port", "70000"], "--port must be from 0 to 65535, not 70000."],
+    [
+      ["--kv-layout", "stream"],
+      'must be one of streams, unified, auto, not "stream". Did you mean streams?',
+    ],
+    [["--audit=maybe"], '--audit needs true or false, not "maybe".'],
+    [["--host="], "--host needs a value."],
+    [["--mcp-args=a"], "--mcp-args needs --mcp-command."],
+    [["--mcp-config", "a", "--mcp-command", "b"], "exclude each other"],
+    [["--api-key", "@nowhere"], "cannot be read"],
+  ])("%j", (args, message) => {
+    expect(() => load(args)).toThrow(
+      expect.objectContaining({
+        code: "invalid_option",
+        message: expect.stringContaining(message),
+      }),
+    );
+  });
+
+  test.each([
+    ['{"prot": 1}', 'has the unknown key "prot". Did you mean port?'],
+    ['{"port": "1"}', 'fermata.json: "port" needs a whole number.'],
+    ['{"audit": 1}', 'fermata.json: "audit" needs true or false.'],
+    ["[]", "must hold a JSON object"],
+    ["{", "is not valid JSON"],
+  ])("fermata.json %s", (text, message) => {
+    expect(() => load([], {}, directoryWith({ "fermata.json": text }))).toThrow(message);
+  });
+
+  test("a variable is named as it is spelled", () => {
+    expect(() => load([], { FERMATA_PORT: "x" })).toThrow("FERMATA_PORT needs a whole number");
+  });
+});

@@ -1,0 +1,234 @@
+/** Against real child processes that speak MCP over stdio. */
+
+import { fileURLToPath } from "node:url";
+import { afterEach, describe, expect, test, vi } from "vitest";
+import type { McpServerConfig } from "../../../src/mcp/mcp-config.ts";
+import { McpHost, type McpHostOptions } from "../../../src/mcp/mcp-host.ts";
+import type { Tool } from "../../../src/tools/types.ts";
+
+const fixture = fileURLToPath(new URL("../../fixtures/mcp/server.mjs", import.meta.url));
+const never = new AbortController().signal;
+
+type LogLine = { level: string; message: string; [field: string]: unknown };
+
+let hosts: McpHost[] = [];
+let lines: LogLine[] = [];
+
+afterEach(async () => {
+  await Promise.all(hosts.map((host) => host.close()));
+  hosts = [];
+  lines = [];
+});
+
+function server(id: string, ...args: string[]): McpServerConfig {
+  return { id, command: process.execPath, args: [fixture, ...args], env: {} };
+}
+
+async function start(
+  servers: McpServerConfig[],
+  options: Partial<McpHostOptions> = {},
+): Promise<McpHost> {
+  const write = (level: string) => (fields: object, message: string) =>
+    lines.push({ ...fields, level, message });
+  const log = { debug: write("debug"), info: write("info"), warn: write("warn") };
+  const host = new McpHost(servers, { log, version: "0.0.0", reconnectDelayMs: 20, ...options });
+  hosts.push(host);
+  await host.start();
+  return host;
+}
+
+function find(host: McpHost, name: string): Tool {
+  const tool = host.tools().find(({ definition }) => definition.name === name);
+  expect(tool, name).toBeDefined();
+  return tool!;
+}
+
+function names(host: McpHost): string[] {
+  return host.tools().map(({ definition }) => definition.name);
+}
+
+describe("one server", () => {
+  test("bare names in a fixed order, and a line in the log", async () => {
+    const host = await start([server("one", "slow", "echo", "fail")]);
+    expect(names(host)).toEqual(["echo", "fail", "slow"]);
+    expect(find(host, "echo")).toMatchObject({
+      server: "one",
+      definition: {
+        description: "The echo tool",
+        parameters: {
+          type: "object",
+          properties: { message: { type: "string" } },
+          required: ["message"],
+        },
+      },
+    });
+    expect(lines).toContainEqual(
+      expect.objectContaining({
+        level: "info",
+        server: "one",
+        tools: 3,
+        milliseconds: expect.any(Number),
+      }),
+    );
+  });
+
+  test("results: text, an error, a note for a picture, protocol errors", async () => {
+    const host = await start([server("one")]);
+    expect(await find(host, "echo").call({ message: "hi" }, never)).toEqual({
+      content: "hi",
+      isError: false,
+    });
+    expect(await find(host, "fail").call({}, never)).toEqual({
+      content: "no such file",
+      isError: true,
+    });
+    expect((await find(host, "picture").call({}, never)).content).toBe(
+      "[image not shown: image/png, 3 bytes]",
+    );
+    expect(await find(host, "echo").call({ message: 5 }, never)).toMatchObject({ isError: true });
+    expect(await find(host, "echo").call("hi", never)).toMatchObject({ isError: true });
+  });
+
+  test("its environment is path, home, locale and temp, then what is configured", async () => {
+    vi.stubEnv("SECRET_TOKEN", "s");
+    vi.stubEnv("LC_TIME", "C");
+    vi.stubEnv("TMPDIR", "/tmp");
+    const host = await start([
+      { ...server("one", "environment"), env: { TOKEN: "t", HOME: "/elsewhere" } },
+    ]);
+    const { content } = await find(host, "environment").call({}, never);
+    vi.unstubAllEnvs();
+    const environment = JSON.parse(content) as Record<string, string>;
+    expect(environment).toMatchObject({
+      TOKEN: "t",
+      HOME: "/elsewhere",
+      LC_TIME: "C",
+      TMPDIR: "/tmp",
+      PATH: process.env["PATH"],
+    });
+    const allowed = /^(PATH|HOME|LANG|LANGUAGE|LC_\w+|TMPDIR|TEMP|TMP|TOKEN)$/;
+    expect(Object.keys(environment).filter((name) => !allowed.test(name))).toEqual([]);
+  });
+
+  test("a call that takes too long is an error result, and the server is told", async () => {
+    const host = await start([server("one", "slow", "cancelled_count")], { toolTimeoutMs: 50 });
+    const result = await find(host, "slow").call({ milliseconds: 5000 }, never);
+    expect(result).toEqual({
+      content: "Error: the tool did not answer within 0.05 seconds.",
+      isError: true,
+    });
+    await vi.waitFor(async () =>
+      expect((await find(host, "cancelled_count").call({}, never)).content).toBe("1"),
+    );
+  });
+
+  test("a cancelled call ends at once, and the server is told", async () => {
+    const host = await start([server("one", "slow", "cancelled_count")]);
+    const controller = new AbortController();
+    const result = find(host, "slow").call({ milliseconds: 5000 }, controller.signal);
+    setTimeout(() => controller.abort(), 20);
+    expect(await result).toEqual({ content: "Error: the call was cancelled.", isError: true });
+    await vi.waitFor(async () =>
+      expect((await find(host, "cancelled_count").call({}, never)).content).toBe("1"),
+    );
+  });
+
+  test("a new tool is offered at once when announced, and by the refresh", async () => {
+    const host = await start([server("one", "grow")], { refreshMs: 30 });
+    expect(names(host)).toEqual(["grow"]);
+    await find(host, "grow").call({}, never);
+    await vi.waitFor(() => expect(names(host)).toEqual(["grow", "grown"]));
+    expect(await find(host, "grown").call({}, never)).toEqual({ content: "hello", isError: false });
+  });
+
+  test("a crash fails the call; the tools stay offered and the server comes back", async () => {
+    const host = await start([server("one", "crash", "echo", "process_id")]);
+    const before = (await find(host, "process_id").call({}, never)).content;
+    expect(await find(host, "crash").call({}, never)).toMatchObject({ isError: true });
+    expect(names(host)).toEqual(["crash", "echo", "process_id"]);
+    await vi.waitFor(async () => {
+      expect(await find(host, "echo").call({ message: "again" }, never)).toEqual({
+        content: "again",
+        isError: false,
+      });
+    }, 5000);
+    expect((await find(host, "process_id").call({}, never)).content).not.toBe(before);
+    expect(lines.map(({ message }) => message)).toEqual(
+      expect.arrayContaining(["MCP server ended, starting it again", "MCP server is back"]),
+    );
+  });
+
+  test("standard error goes to the debug log", async () => {
+    await start([
+      {
+        id: "one",
+        command: process.execPath,
+        args: ["-e", "console.error('warming up')"],
+        env: {},
+      },
+    ]);
+    expect(lines).toContainEqual(expect.objectContaining({ level: "debug", stderr: "warming up" }));
+  });
+
+  test("close ends the process, a stubborn one too", async () => {
+    const host = await start([server("one", "process_id", "--stubborn")]);
+    const pid = Number((await find(host, "process_id").call({}, never)).content);
+    const startedAt = performance.now();
+    await host.close();
+    expect(performance.now() - startedAt).toBeLessThan(1900);
+    expect(() => process.kill(pid, 0)).toThrow("ESRCH");
+    expect(lines.some(({ message }) => message.includes("starting it again"))).toBe(false);
+  });
+});
+
+describe("several servers", () => {
+  test("prefixed names in the configuration's order, each call to its own", async () => {
+    const host = await start([server("b", "process_id", "echo"), server("a", "process_id")]);
+    expect(names(host)).toEqual(["b_echo", "b_process_id", "a_process_id"]);
+    const first = await find(host, "b_process_id").call({}, never);
+    const second = await find(host, "a_process_id").call({}, never);
+    expect(first.content).not.toBe(second.content);
+  });
+
+  test("one that cannot start is logged and leaves the others alone", async () => {
+    const missing = { id: "gone", command: "no-such-program-anywhere", args: [], env: {} };
+    const host = await start([missing, server("ok", "echo")]);
+    expect(names(host)).toEqual(["ok_echo"]);
+    expect(lines).toContainEqual(
+      expect.objectContaining({
+        level: "warn",
+        server: "gone",
+        error: expect.stringContaining("no-such-program-anywhere"),
+      }),
+    );
+  });
+
+  test("one that never answers is given up after a while", async () => {
+    const host = await start([server("mute", "--silent")], { connectTimeoutMs: 200 });
+    expect(names(host)).toEqual([]);
+    expect(lines).toContainEqual(expect.objectContaining({ level: "warn", server: "mute" }));
+  });
+
+  test("a crash of one does not touch the other", async () => {
+    const host = await start([server("a", "crash"), server("b", "slow")]);
+    const slow = find(host, "b_slow").call({ milliseconds: 200 }, never);
+    await find(host, "a_crash").call({}, never);
+    expect(await slow).toEqual({ content: "done", isError: false });
+  });
+});
+
+test("a server that must start fails the start", async () => {
+  const missing = { id: "mcp", command: "no-such-program-anywhere", args: [], env: {} };
+  await expect(start([missing], { mustStart: true })).rejects.toMatchObject({
+    code: "mcp_start_failed",
+    message: expect.stringContaining("no-such-program-anywhere"),
+  });
+});
+
+test("close during a start that never ends", async () => {
+  const starting = start([server("mute", "--silent")], { connectTimeoutMs: 20_000 });
+  await new Promise((resolve) => setTimeout(resolve, 300));
+  await hosts[0]!.close();
+  await starting;
+  expect(hosts[0]!.tools()).toEqual([]);
+});
