@@ -27,18 +27,21 @@ void call_out(Napi::Env env, const Napi::FunctionReference& function, napi_value
     }
 }
 
-Refusal closed_refusal() { return Refusal("closed", "The engine is closed."); }
+Refusal closed_refusal() {
+    return Refusal("closed", "The engine is closed.");
+}
 
 }  // namespace
 
 EngineHost::EngineHost(Napi::Env env, LoadOptions options)
     : options_(std::move(options)), load_deferred_(env) {}
 
-EngineHost::~EngineHost() { shut_down(); }
+EngineHost::~EngineHost() {
+    shut_down();
+}
 
 std::shared_ptr<EngineHost> EngineHost::start(Napi::Env env, LoadOptions options,
-                                              Napi::Function on_batch,
-                                              Napi::Function on_progress) {
+                                              Napi::Function on_batch, Napi::Function on_progress) {
     std::shared_ptr<EngineHost> host(new EngineHost(env, std::move(options)));
     host->on_batch_ = Napi::Persistent(on_batch);
     if (!on_progress.IsEmpty()) host->on_progress_ = Napi::Persistent(on_progress);
@@ -172,7 +175,8 @@ void EngineHost::deliver_events(Napi::Env env) {
 void EngineHost::follow(EventBatch& batch) {
     for (Event& event : batch.events) {
         // Closing gives up the decode call that runs.
-        if (close_deferred_ && event.fail == FailCode::kDecodeFailed) event.fail = FailCode::kClosed;
+        if (close_deferred_ && event.fail == FailCode::kDecodeFailed)
+            event.fail = FailCode::kClosed;
         if (event.kind == EventKind::kToolCallPause || event.kind == EventKind::kFinished ||
             event.kind == EventKind::kFailed) {
             generating_.erase(event.id);
@@ -186,10 +190,12 @@ void EngineHost::submit(SubmitRequest request) {
         throw invalid_argument("The id must be larger than every id before it.");
     }
     switch (loop().submit(std::move(request))) {
-        case EngineLoop::Accept::kOk: break;
+        case EngineLoop::Accept::kOk:
+            break;
         case EngineLoop::Accept::kQueueFull:
             throw Refusal("queue_full", "Too many requests are waiting.");
-        default: throw closed_refusal();
+        default:
+            throw closed_refusal();
     }
     last_id_ = id;
     generating_.insert(id);
@@ -199,16 +205,20 @@ void EngineHost::submit(SubmitRequest request) {
 void EngineHost::resume(ResumeRequest request) {
     const SequenceId id = request.id;
     switch (loop().resume(std::move(request))) {
-        case EngineLoop::Accept::kOk: break;
+        case EngineLoop::Accept::kOk:
+            break;
         case EngineLoop::Accept::kNotHeld:
             throw Refusal("not_held", "The sequence is not held.");
-        default: throw closed_refusal();
+        default:
+            throw closed_refusal();
     }
     generating_.insert(id);
     update_reference(on_batch_.Env());
 }
 
-EngineStats EngineHost::stats() const { return loop().stats(); }
+EngineStats EngineHost::stats() const {
+    return loop().stats();
+}
 
 Napi::Promise EngineHost::check_integrity() {
     EngineLoop& open = loop();
@@ -275,8 +285,7 @@ void EngineHost::settle_close(Napi::Env env) {
 void EngineHost::update_reference(Napi::Env env) {
     if (wake_function_ == nullptr) return;
     const bool closing = close_deferred_.has_value();
-    const bool wanted =
-        loading_ || closing || !generating_.empty() || !integrity_deferred_.empty();
+    const bool wanted = loading_ || closing || !generating_.empty() || !integrity_deferred_.empty();
     if (wanted == referenced_) return;
     referenced_ = wanted;
     if (wanted) {
@@ -311,6 +320,8 @@ void EngineHost::shut_down() {
     if (loop_) loop_->close();
 }
 
-void EngineHost::shut_down_hook(void* host) { static_cast<EngineHost*>(host)->shut_down(); }
+void EngineHost::shut_down_hook(void* host) {
+    static_cast<EngineHost*>(host)->shut_down();
+}
 
 }  // namespace fermata

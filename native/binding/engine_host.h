@@ -24,8 +24,8 @@ namespace fermata {
 
 class EngineHost : public std::enable_shared_from_this<EngineHost> {
    public:
-    // Starts loading. `on_batch` and, if not empty, `on_progress` are called with what addon-types.ts
-    // says.
+    // Starts loading. `on_batch` and, if not empty, `on_progress` are called with what
+    // addon-types.ts says.
     static std::shared_ptr<EngineHost> start(Napi::Env env, LoadOptions options,
                                              Napi::Function on_batch, Napi::Function on_progress);
     EngineHost(const EngineHost&) = delete;
@@ -56,9 +56,9 @@ class EngineHost : public std::enable_shared_from_this<EngineHost> {
    private:
     EngineHost(Napi::Env env, LoadOptions options);
 
-    void run_load();     // loading thread
-    void run_close();    // closing thread
-    void wake();         // any thread
+    void run_load();   // loading thread
+    void run_close();  // closing thread
+    void wake();       // any thread
     void on_wake(Napi::Env env);
     void report_progress();
     void settle_load(Napi::Env env);

@@ -88,9 +88,8 @@ Napi::Object make_engine_object(Napi::Env env, std::shared_ptr<EngineHost> host,
     method("stats", [](EngineHost& engine, const Info& info) -> Napi::Value {
         return from_stats(info.Env(), engine.stats());
     });
-    method("checkIntegrity", [](EngineHost& engine, const Info&) -> Napi::Value {
-        return engine.check_integrity();
-    });
+    method("checkIntegrity",
+           [](EngineHost& engine, const Info&) -> Napi::Value { return engine.check_integrity(); });
     method("close", [](EngineHost& engine, const Info&) -> Napi::Value { return engine.close(); });
     return object;
 }

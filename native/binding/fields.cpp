@@ -30,7 +30,9 @@ Refusal Fields::refused(const char* name, const std::string& what) const {
     return invalid_argument((path_.empty() ? "" : path_ + ".") + name + " " + what + ".");
 }
 
-bool Fields::has(const char* name) const { return !get(name).IsUndefined(); }
+bool Fields::has(const char* name) const {
+    return !get(name).IsUndefined();
+}
 
 bool Fields::boolean(const char* name) const {
     const Napi::Value value = get(name);
@@ -60,8 +62,7 @@ std::vector<std::string> Fields::texts(const char* name, std::uint32_t most) con
 
 double Fields::number(const char* name, double lowest, double highest) const {
     const Napi::Value value = get(name);
-    const double number =
-        value.IsNumber() ? value.As<Napi::Number>().DoubleValue() : std::nan("");
+    const double number = value.IsNumber() ? value.As<Napi::Number>().DoubleValue() : std::nan("");
     if (!std::isfinite(number) || number < lowest || number > highest) {
         throw refused(name, "must be a number from " + shown(lowest) + " to " + shown(highest));
     }
@@ -104,8 +105,9 @@ std::vector<Token> to_tokens(const Napi::Value& value, const std::string& name,
     std::vector<Token> tokens(array.Data(), array.Data() + array.ElementLength());
     for (std::size_t i = 0; i < tokens.size(); ++i) {
         if (tokens[i] < 0 || tokens[i] >= vocabulary_size) {
-            throw invalid_argument(name + "[" + std::to_string(i) + "] is no token of this model: " +
-                                   std::to_string(tokens[i]) + ".");
+            throw invalid_argument(name + "[" + std::to_string(i) +
+                                   "] is no token of this model: " + std::to_string(tokens[i]) +
+                                   ".");
         }
     }
     return tokens;

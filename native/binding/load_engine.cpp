@@ -5,7 +5,8 @@
 
 namespace fermata {
 
-Result<LoadedEngine> load_engine(const LoadOptions& options, std::function<bool(float)> on_progress) {
+Result<LoadedEngine> load_engine(const LoadOptions& options,
+                                 std::function<bool(float)> on_progress) {
     ModelOptions model_options;
     model_options.path = options.model_path;
     model_options.gpu_layers = options.gpu_layers;
@@ -29,10 +30,12 @@ std::optional<Error> probe_model(const std::string& path) {
     const Token token = backend.end_token();
     if (token < 0) return Error{ErrorCode::kModelLoadFailed, "The vocabulary has no end token."};
     // A prompt of several rows and a single row take different kernels.
-    const std::array<BatchRow, 3> prompt{{{token, 0, 0, false}, {token, 1, 0, false}, {token, 2, 0, true}}};
+    const std::array<BatchRow, 3> prompt{
+        {{token, 0, 0, false}, {token, 1, 0, false}, {token, 2, 0, true}}};
     const std::array<BatchRow, 1> next{{{token, 3, 0, true}}};
     if (backend.decode(prompt) != DecodeStatus::kOk || backend.decode(next) != DecodeStatus::kOk) {
-        return Error{ErrorCode::kModelLoadFailed, "The model does not run: " + backend.last_error()};
+        return Error{ErrorCode::kModelLoadFailed,
+                     "The model does not run: " + backend.last_error()};
     }
     return std::nullopt;
 }

@@ -26,7 +26,8 @@ struct LoadedEngine {
 };
 
 // `on_progress` is called with 0 .. 1; false cancels.
-Result<LoadedEngine> load_engine(const LoadOptions& options, std::function<bool(float)> on_progress);
+Result<LoadedEngine> load_engine(const LoadOptions& options,
+                                 std::function<bool(float)> on_progress);
 
 // Loads the model and runs a few tokens through it, so that whatever llama.cpp cannot bear in this
 // file shows now, be it by the end of the process. nullopt: it can be used.

@@ -8,32 +8,46 @@ namespace {
 
 const char* name_of(PauseReason reason) {
     switch (reason) {
-        case PauseReason::kEndToken: return "end_token";
-        case PauseReason::kTextAfterCall: return "text_after_call";
-        case PauseReason::kRequested: return "requested";
+        case PauseReason::kEndToken:
+            return "end_token";
+        case PauseReason::kTextAfterCall:
+            return "text_after_call";
+        case PauseReason::kRequested:
+            return "requested";
     }
     return "";
 }
 
 const char* name_of(FinishReason reason) {
     switch (reason) {
-        case FinishReason::kEnd: return "end";
-        case FinishReason::kStopString: return "stop_string";
-        case FinishReason::kLength: return "length";
-        case FinishReason::kCancelled: return "cancelled";
-        case FinishReason::kReleased: return "released";
+        case FinishReason::kEnd:
+            return "end";
+        case FinishReason::kStopString:
+            return "stop_string";
+        case FinishReason::kLength:
+            return "length";
+        case FinishReason::kCancelled:
+            return "cancelled";
+        case FinishReason::kReleased:
+            return "released";
     }
     return "";
 }
 
 const char* name_of(FailCode code) {
     switch (code) {
-        case FailCode::kContextLength: return "context_length";
-        case FailCode::kLeaseExpired: return "lease_expired";
-        case FailCode::kDecodeFailed: return "decode_failed";
-        case FailCode::kOutOfCells: return "out_of_cells";
-        case FailCode::kClosed: return "closed";
-        case FailCode::kInternal: return "internal";
+        case FailCode::kContextLength:
+            return "context_length";
+        case FailCode::kLeaseExpired:
+            return "lease_expired";
+        case FailCode::kDecodeFailed:
+            return "decode_failed";
+        case FailCode::kOutOfCells:
+            return "out_of_cells";
+        case FailCode::kClosed:
+            return "closed";
+        case FailCode::kInternal:
+            return "internal";
     }
     return "";
 }
@@ -109,7 +123,8 @@ template <class Items, class Convert>
 Napi::Array from_list(Napi::Env env, const Items& items, Convert convert) {
     Napi::Array array = Napi::Array::New(env, items.size());
     std::uint32_t index = 0;
-    for (const auto& item : items) array.Set(index++, convert(env, item));
+    for (const auto& item : items)
+        array.Set(index++, convert(env, item));
     return array;
 }
 

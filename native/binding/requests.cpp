@@ -71,9 +71,10 @@ PauseTriggers to_pause(const Fields& fields) {
     PauseTriggers pause;
     pause.call_open = fields.text("callOpen");
     pause.call_close = fields.text("callClose");
-    pause.hold_at_end = fields.choice<HoldAtEnd>("holdAtEnd", {{"never", HoldAtEnd::kNever},
-                                                               {"after_call", HoldAtEnd::kAfterCall},
-                                                               {"always", HoldAtEnd::kAlways}});
+    pause.hold_at_end =
+        fields.choice<HoldAtEnd>("holdAtEnd", {{"never", HoldAtEnd::kNever},
+                                               {"after_call", HoldAtEnd::kAfterCall},
+                                               {"always", HoldAtEnd::kAlways}});
     pause.hold_at_text_after_call = fields.boolean("holdAtTextAfterCall");
     if (pause.call_open.empty() != pause.call_close.empty()) {
         throw fields.refused("callClose", "and callOpen must be both empty or neither");

@@ -19,7 +19,8 @@ TokenizeWorker::TokenizeWorker(Napi::Env env, std::shared_ptr<const Model> model
 Napi::Promise TokenizeWorker::start(Napi::Env env, std::shared_ptr<const Model> model,
                                     std::string text, std::string guard, bool add_bos) {
     // Deletes itself when it is done.
-    auto* worker = new TokenizeWorker(env, std::move(model), std::move(text), std::move(guard), add_bos);
+    auto* worker =
+        new TokenizeWorker(env, std::move(model), std::move(text), std::move(guard), add_bos);
     worker->Queue();
     return worker->deferred_.Promise();
 }
@@ -34,7 +35,9 @@ void TokenizeWorker::Execute() {
     model_.reset();
 }
 
-void TokenizeWorker::OnOK() { deferred_.Resolve(from_tokens(Env(), tokens_)); }
+void TokenizeWorker::OnOK() {
+    deferred_.Resolve(from_tokens(Env(), tokens_));
+}
 
 void TokenizeWorker::OnError(const Napi::Error& error) {
     deferred_.Reject(make_error(Env(), "invalid_argument", error.Message()).Value());

@@ -1,32 +1,29 @@
 #include "core/samplers.h"
 
 #include <algorithm>
-#include <array>
 #include <limits>
 #include <utility>
 
 namespace fermata {
-namespace {
 
-// Separate maxima by lane, so that the compiler may use vector instructions.
-float highest(std::span<const float> values) {
-    constexpr std::size_t kLanes = 16;
-    std::array<float, kLanes> lanes;
-    lanes.fill(-std::numeric_limits<float>::infinity());
-    std::size_t at = 0;
-    for (; at + kLanes <= values.size(); at += kLanes)
-        for (std::size_t lane = 0; lane < kLanes; ++lane)
-            lanes[lane] = values[at + lane] > lanes[lane] ? values[at + lane] : lanes[lane];
-    float best = *std::ranges::max_element(lanes);
-    for (; at < values.size(); ++at) best = values[at] > best ? values[at] : best;
-    return best;
-}
-
-}  // namespace
-
+// Most blocks hold nothing higher than what was found before, and that question alone is one the
+// compiler answers with vector instructions.
 Token GreedySampler::sample(std::span<const float> logits) {
-    const auto found = std::ranges::find(logits, highest(logits));
-    return found == logits.end() ? 0 : static_cast<Token>(found - logits.begin());
+    constexpr std::size_t kBlock = 64;
+    float highest = -std::numeric_limits<float>::infinity();
+    std::size_t found = 0;
+    for (std::size_t begin = 0; begin < logits.size(); begin += kBlock) {
+        const auto block = logits.subspan(begin, std::min(kBlock, logits.size() - begin));
+        int any_higher = 0;
+        for (const float logit : block) any_higher |= static_cast<int>(logit > highest);
+        if (any_higher == 0) continue;
+        for (std::size_t i = 0; i < block.size(); ++i) {
+            if (!(block[i] > highest)) continue;
+            highest = block[i];
+            found = begin + i;
+        }
+    }
+    return static_cast<Token>(found);
 }
 
 ScriptedSampler::ScriptedSampler(std::vector<Token> script, Token end_token)

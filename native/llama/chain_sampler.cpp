@@ -25,12 +25,16 @@ llama_sampler* make_chain(const SamplingParams& params) {
         return chain;
     }
     if (params.top_k > 0) llama_sampler_chain_add(chain, llama_sampler_init_top_k(params.top_k));
-    if (params.typical_p < 1.0f) llama_sampler_chain_add(chain, llama_sampler_init_typical(params.typical_p, 1));
-    if (params.top_p < 1.0f) llama_sampler_chain_add(chain, llama_sampler_init_top_p(params.top_p, 1));
-    if (params.min_p > 0.0f) llama_sampler_chain_add(chain, llama_sampler_init_min_p(params.min_p, 1));
+    if (params.typical_p < 1.0f)
+        llama_sampler_chain_add(chain, llama_sampler_init_typical(params.typical_p, 1));
+    if (params.top_p < 1.0f)
+        llama_sampler_chain_add(chain, llama_sampler_init_top_p(params.top_p, 1));
+    if (params.min_p > 0.0f)
+        llama_sampler_chain_add(chain, llama_sampler_init_min_p(params.min_p, 1));
     llama_sampler_chain_add(chain, llama_sampler_init_temp(params.temperature));
     // The largest seed means "random" to llama.cpp.
-    const std::uint32_t seed = params.seed == LLAMA_DEFAULT_SEED ? LLAMA_DEFAULT_SEED - 1 : params.seed;
+    const std::uint32_t seed =
+        params.seed == LLAMA_DEFAULT_SEED ? LLAMA_DEFAULT_SEED - 1 : params.seed;
     llama_sampler_chain_add(chain, llama_sampler_init_dist(seed));
     return chain;
 }
@@ -38,8 +42,9 @@ llama_sampler* make_chain(const SamplingParams& params) {
 }  // namespace
 
 Penalties::Penalties(const SamplingParams& params)
-    : active_(params.penalty_last_n > 0 && (params.repeat_penalty != 1.0f || params.frequency_penalty != 0.0f ||
-                                            params.presence_penalty != 0.0f)),
+    : active_(params.penalty_last_n > 0 &&
+              (params.repeat_penalty != 1.0f || params.frequency_penalty != 0.0f ||
+               params.presence_penalty != 0.0f)),
       repeat_(params.repeat_penalty),
       frequency_(params.frequency_penalty),
       presence_(params.presence_penalty),
@@ -60,7 +65,8 @@ void Penalties::apply(std::span<float> logits) {
     sorted_.assign(window_.begin(), window_.end());
     std::sort(sorted_.begin(), sorted_.end());
     for (std::size_t from = 0, to = 0; from < sorted_.size(); from = to) {
-        while (to < sorted_.size() && sorted_[to] == sorted_[from]) ++to;
+        while (to < sorted_.size() && sorted_[to] == sorted_[from])
+            ++to;
         const Token token = sorted_[from];
         if (token < 0 || static_cast<std::size_t>(token) >= logits.size()) continue;
         float& logit = logits[static_cast<std::size_t>(token)];
@@ -73,12 +79,16 @@ struct ChainSampler::Candidates {
     std::vector<llama_token_data> all;
 };
 
-void ChainSampler::FreeChain::operator()(llama_sampler* chain) const { llama_sampler_free(chain); }
+void ChainSampler::FreeChain::operator()(llama_sampler* chain) const {
+    llama_sampler_free(chain);
+}
 
-ChainSampler::ChainSampler(const SamplingParams& params, std::int32_t vocabulary_size, Token end_token)
+ChainSampler::ChainSampler(const SamplingParams& params, std::int32_t vocabulary_size,
+                           Token end_token)
     : end_token_(end_token),
       penalties_(params),
-      dropped_below_(params.typical_p < 1.0f ? kTypicalRange : std::numeric_limits<float>::infinity()),
+      dropped_below_(params.typical_p < 1.0f ? kTypicalRange
+                                             : std::numeric_limits<float>::infinity()),
       chain_(make_chain(params)),
       candidates_(std::make_unique<Candidates>()) {
     for (const auto& [token, bias] : params.logit_bias) {
@@ -108,14 +118,16 @@ Token ChainSampler::sample(std::span<const float> logits) {
 }
 
 void ChainSampler::observe(std::span<const Token> tokens) {
-    for (const Token token : tokens) penalties_.observe(token);
+    for (const Token token : tokens)
+        penalties_.observe(token);
 }
 
 Token ChainSampler::choose(std::span<const float> logits) {
     float lowest = -std::numeric_limits<float>::infinity();
     if (std::isfinite(dropped_below_)) {
         float best = lowest;
-        for (const float logit : logits) best = logit > best ? logit : best;
+        for (const float logit : logits)
+            best = logit > best ? logit : best;
         lowest = std::min(best, kLargestLogit) - dropped_below_;
     }
     auto& all = candidates_->all;
@@ -123,13 +135,15 @@ Token ChainSampler::choose(std::span<const float> logits) {
     for (std::size_t id = 0; id < std::min(logits.size(), all.size()); ++id) {
         // Not a number, minus infinity (a mask) and too low: all fail this comparison.
         const bool kept = logits[id] > lowest;
-        all[count] = {static_cast<llama_token>(id), std::clamp(logits[id], -kLargestLogit, kLargestLogit), 0.0f};
+        all[count] = {static_cast<llama_token>(id),
+                      std::clamp(logits[id], -kLargestLogit, kLargestLogit), 0.0f};
         count += kept ? 1 : 0;
     }
     if (count == 0) return end_token_;
     llama_token_data_array array{all.data(), count, -1, false};
     llama_sampler_apply(chain_.get(), &array);
-    if (array.selected < 0 || static_cast<std::size_t>(array.selected) >= array.size) return end_token_;
+    if (array.selected < 0 || static_cast<std::size_t>(array.selected) >= array.size)
+        return end_token_;
     return array.data[array.selected].id;
 }
 

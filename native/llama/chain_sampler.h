@@ -55,7 +55,7 @@ class ChainSampler final : public Sampler {
     Token end_token_;
     Penalties penalties_;
     std::vector<std::pair<Token, float>> bias_;  // ids in range only
-    float dropped_below_;                        // candidates so far under the best one are left out
+    float dropped_below_;  // candidates so far under the best one are left out
     std::unique_ptr<llama_sampler, FreeChain> chain_;
     std::vector<float> adjusted_;
     std::unique_ptr<Candidates> candidates_;

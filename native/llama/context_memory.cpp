@@ -16,11 +16,15 @@ namespace {
 // Bytes of `count` values of a row; quantized types hold blocks of 32.
 std::uint64_t row_bytes(KvType type, std::uint64_t count) {
     switch (type) {
-        case KvType::kF32: return count * 4;
+        case KvType::kF32:
+            return count * 4;
         case KvType::kF16:
-        case KvType::kBf16: return count * 2;
-        case KvType::kQ8_0: return count / 32 * 34;
-        case KvType::kQ4_0: return count / 32 * 18;
+        case KvType::kBf16:
+            return count * 2;
+        case KvType::kQ8_0:
+            return count / 32 * 34;
+        case KvType::kQ4_0:
+            return count / 32 * 18;
     }
     return 0;
 }
@@ -59,17 +63,19 @@ std::optional<std::uint64_t> available_in_group() {
 }  // namespace
 
 ContextMemory estimate_context_memory(const ModelShape& model, std::int32_t vocabulary_size,
-                                      const CacheShape& cache, std::int32_t max_logit_rows, KvType keys,
-                                      KvType values, bool flash_attention) {
-    const auto wide = [](std::int64_t value) { return static_cast<std::uint64_t>(std::max<std::int64_t>(value, 0)); };
-    const std::uint64_t cell =
-        row_bytes(keys, wide(model.kv_heads) * wide(model.key_length)) +
-        row_bytes(values, wide(model.kv_heads) * wide(model.value_length));
+                                      const CacheShape& cache, std::int32_t max_logit_rows,
+                                      KvType keys, KvType values, bool flash_attention) {
+    const auto wide = [](std::int64_t value) {
+        return static_cast<std::uint64_t>(std::max<std::int64_t>(value, 0));
+    };
+    const std::uint64_t cell = row_bytes(keys, wide(model.kv_heads) * wide(model.key_length)) +
+                               row_bytes(values, wide(model.kv_heads) * wide(model.value_length));
     const std::uint64_t rows = wide(cache.micro_batch_rows);
     const std::uint64_t logits = wide(max_logit_rows) * wide(vocabulary_size) * 4;
-    const std::uint64_t activations = rows * (8 * wide(model.embedding) + 3 * wide(model.feed_forward)) * 4;
-    const std::uint64_t span = wide(cache.layout == CacheLayout::kStreams ? cache.cells_per_sequence
-                                                                          : cache.cells_total);
+    const std::uint64_t activations =
+        rows * (8 * wide(model.embedding) + 3 * wide(model.feed_forward)) * 4;
+    const std::uint64_t span =
+        wide(cache.layout == CacheLayout::kStreams ? cache.cells_per_sequence : cache.cells_total);
     const std::uint64_t mask = rows * span * 4;
     const std::uint64_t scores = flash_attention ? 0 : rows * span * wide(model.heads) * 4;
 
@@ -95,11 +101,12 @@ std::optional<std::uint64_t> available_memory() {
     std::uint64_t page_size = 0;
     std::size_t size = sizeof(page_size);
     if (sysctlbyname("hw.pagesize", &page_size, &size, nullptr, 0) != 0) return std::nullopt;
-    if (host_statistics64(mach_host_self(), HOST_VM_INFO64, reinterpret_cast<host_info64_t>(&pages), &count) !=
-        KERN_SUCCESS) {
+    if (host_statistics64(mach_host_self(), HOST_VM_INFO64, reinterpret_cast<host_info64_t>(&pages),
+                          &count) != KERN_SUCCESS) {
         return std::nullopt;
     }
-    const std::uint64_t free_pages = std::uint64_t{pages.free_count} + pages.inactive_count + pages.purgeable_count;
+    const std::uint64_t free_pages =
+        std::uint64_t{pages.free_count} + pages.inactive_count + pages.purgeable_count;
     return free_pages * page_size;
 #else
     return std::nullopt;

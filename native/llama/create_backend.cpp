@@ -21,17 +21,26 @@ constexpr std::int64_t kMaxCells = std::int64_t{1} << 31;
 // default of 50 keeps every core busy for a quarter of a second after the last step.
 constexpr std::uint32_t kThreadPoll = 1;
 
-std::int64_t round_up(std::int64_t cells) { return (cells + kCellBlock - 1) / kCellBlock * kCellBlock; }
+std::int64_t round_up(std::int64_t cells) {
+    return (cells + kCellBlock - 1) / kCellBlock * kCellBlock;
+}
 
-bool is_quantized(KvType type) { return type == KvType::kQ8_0 || type == KvType::kQ4_0; }
+bool is_quantized(KvType type) {
+    return type == KvType::kQ8_0 || type == KvType::kQ4_0;
+}
 
 ggml_type type_of(KvType type) {
     switch (type) {
-        case KvType::kF32: return GGML_TYPE_F32;
-        case KvType::kF16: return GGML_TYPE_F16;
-        case KvType::kBf16: return GGML_TYPE_BF16;
-        case KvType::kQ8_0: return GGML_TYPE_Q8_0;
-        case KvType::kQ4_0: return GGML_TYPE_Q4_0;
+        case KvType::kF32:
+            return GGML_TYPE_F32;
+        case KvType::kF16:
+            return GGML_TYPE_F16;
+        case KvType::kBf16:
+            return GGML_TYPE_BF16;
+        case KvType::kQ8_0:
+            return GGML_TYPE_Q8_0;
+        case KvType::kQ4_0:
+            return GGML_TYPE_Q4_0;
     }
     return GGML_TYPE_F16;
 }
@@ -44,12 +53,16 @@ std::string options_fault(const Model& model, const BackendOptions& options) {
                std::to_string(options.slot_count) + ".";
     }
     if (options.cells_per_sequence < 1 || options.cells_per_sequence > kMaxCells / 2) {
-        return "The context size must be at least 1, not " + std::to_string(options.cells_per_sequence) + ".";
+        return "The context size must be at least 1, not " +
+               std::to_string(options.cells_per_sequence) + ".";
     }
-    if (options.layout == CacheLayout::kUnified && options.cells_total < 1) return "The pool of cells is empty.";
-    if (options.max_rows < 1 || options.micro_batch_rows < 1) return "A batch must have at least one row.";
+    if (options.layout == CacheLayout::kUnified && options.cells_total < 1)
+        return "The pool of cells is empty.";
+    if (options.max_rows < 1 || options.micro_batch_rows < 1)
+        return "A batch must have at least one row.";
     if (options.threads < 1 || options.threads > kMaxThreads) {
-        return "The number of threads must be 1 to 512, not " + std::to_string(options.threads) + ".";
+        return "The number of threads must be 1 to 512, not " + std::to_string(options.threads) +
+               ".";
     }
     if (is_quantized(options.values) && !options.flash_attention) {
         return "A quantized V cache needs flash attention.";
@@ -72,14 +85,16 @@ CacheShape shape_of(const Model& model, const BackendOptions& options) {
     shape.cells_per_sequence = static_cast<std::int32_t>(std::min(per_sequence, shape.cells_total));
     const std::int64_t rows = std::max(options.max_rows, options.slot_count);
     shape.max_rows = static_cast<std::int32_t>(std::min(rows, shape.cells_total));
-    shape.micro_batch_rows = std::min(std::max(options.micro_batch_rows, options.slot_count), shape.max_rows);
+    shape.micro_batch_rows =
+        std::min(std::max(options.micro_batch_rows, options.slot_count), shape.max_rows);
     // Unified: another slot's rows may take sliding-window cells that have left the window.
     const bool loses_window = model.shape().sliding_window > 0 && !streams;
     shape.partial_truncate = !model.info().is_recurrent && !loses_window;
     return shape;
 }
 
-llama_context_params params_of(const CacheShape& shape, const BackendOptions& options, std::int32_t max_logit_rows) {
+llama_context_params params_of(const CacheShape& shape, const BackendOptions& options,
+                               std::int32_t max_logit_rows) {
     llama_context_params params = llama_context_default_params();
     params.n_ctx = static_cast<std::uint32_t>(shape.cells_total);
     params.n_batch = static_cast<std::uint32_t>(shape.max_rows);
@@ -100,8 +115,8 @@ llama_context_params params_of(const CacheShape& shape, const BackendOptions& op
 
 std::string gibibytes(std::uint64_t bytes) {
     const std::uint64_t tenths = bytes * 10 / (std::uint64_t{1} << 30);
-    return std::to_string(bytes) + " bytes (" + std::to_string(tenths / 10) + "." + std::to_string(tenths % 10) +
-           " GiB)";
+    return std::to_string(bytes) + " bytes (" + std::to_string(tenths / 10) + "." +
+           std::to_string(tenths % 10) + " GiB)";
 }
 
 }  // namespace
@@ -117,21 +132,24 @@ Result<std::unique_ptr<LlamaBackend>> LlamaBackend::create(std::shared_ptr<const
     if (shape.cells_total >= kMaxCells) {
         return Error{ErrorCode::kInvalidArgument, "The cache cannot have 2^31 cells or more."};
     }
-    const std::int32_t wanted = std::max({options.max_logit_rows, options.slot_count, kMinLogitRows});
+    const std::int32_t wanted =
+        std::max({options.max_logit_rows, options.slot_count, kMinLogitRows});
     const std::int32_t max_logit_rows = std::min(wanted, shape.max_rows);
     const ContextMemory memory =
-        estimate_context_memory(model->shape(), model->vocabulary().size(), shape, max_logit_rows, options.keys,
-                                options.values, options.flash_attention);
+        estimate_context_memory(model->shape(), model->vocabulary().size(), shape, max_logit_rows,
+                                options.keys, options.values, options.flash_attention);
     const auto available = available_memory();
     if (available && memory.host_bytes > *available) {
-        return Error{ErrorCode::kOutOfMemory, "The cache needs " + gibibytes(memory.host_bytes) + " of memory, " +
-                                                  gibibytes(*available) +
-                                                  " are available. Lower the context size or the number of slots."};
+        return Error{ErrorCode::kOutOfMemory,
+                     "The cache needs " + gibibytes(memory.host_bytes) + " of memory, " +
+                         gibibytes(*available) +
+                         " are available. Lower the context size or the number of slots."};
     }
 
     const LogCapture log;
     try {
-        std::unique_ptr<LlamaBackend> backend(new LlamaBackend(std::move(model), shape, max_logit_rows));
+        std::unique_ptr<LlamaBackend> backend(
+            new LlamaBackend(std::move(model), shape, max_logit_rows));
         backend->cache_bytes_ = memory.cache_bytes;
         llama_context_params params = params_of(shape, options, max_logit_rows);
         params.abort_callback_data = &backend->aborted_;
@@ -148,24 +166,29 @@ Result<std::unique_ptr<LlamaBackend>> LlamaBackend::create(std::shared_ptr<const
         }
         backend->memory_ = llama_get_memory(context);
         if (backend->memory_ == nullptr) {
-            return Error{ErrorCode::kInvalidArgument, "The model keeps no cache; it cannot generate text."};
+            return Error{ErrorCode::kInvalidArgument,
+                         "The model keeps no cache; it cannot generate text."};
         }
         // Everything else here rests on these numbers.
         const bool streams = shape.layout == CacheLayout::kStreams;
-        if (llama_n_ctx(context) != shape.cells_total || llama_n_batch(context) != static_cast<std::uint32_t>(shape.max_rows) ||
-            (streams && llama_n_ctx_seq(context) != static_cast<std::uint32_t>(shape.cells_per_sequence))) {
+        if (llama_n_ctx(context) != shape.cells_total ||
+            llama_n_batch(context) != static_cast<std::uint32_t>(shape.max_rows) ||
+            (streams &&
+             llama_n_ctx_seq(context) != static_cast<std::uint32_t>(shape.cells_per_sequence))) {
             return Error{ErrorCode::kInvalidArgument, "llama.cpp changed the size of the cache."};
         }
         ggml_threadpool_params pool = ggml_threadpool_params_default(options.threads);
         pool.poll = kThreadPoll;
         backend->threads_.reset(ggml_threadpool_new(&pool));
-        if (backend->threads_ == nullptr) return Error{ErrorCode::kOutOfMemory, "The threads cannot be started."};
+        if (backend->threads_ == nullptr)
+            return Error{ErrorCode::kOutOfMemory, "The threads cannot be started."};
         llama_attach_threadpool(context, backend->threads_.get(), nullptr);
         return backend;
     } catch (const std::bad_alloc&) {
         return Error{ErrorCode::kOutOfMemory, "The cache cannot be created: out of memory."};
     } catch (const std::exception& failure) {
-        return Error{ErrorCode::kInvalidArgument, std::string("The cache cannot be created: ") + failure.what()};
+        return Error{ErrorCode::kInvalidArgument,
+                     std::string("The cache cannot be created: ") + failure.what()};
     }
 }
 

@@ -12,11 +12,16 @@
 
 namespace fermata {
 
-void LlamaBackend::FreeContext::operator()(llama_context* context) const { llama_free(context); }
+void LlamaBackend::FreeContext::operator()(llama_context* context) const {
+    llama_free(context);
+}
 
-void LlamaBackend::FreeThreadpool::operator()(ggml_threadpool* pool) const { ggml_threadpool_free(pool); }
+void LlamaBackend::FreeThreadpool::operator()(ggml_threadpool* pool) const {
+    ggml_threadpool_free(pool);
+}
 
-LlamaBackend::LlamaBackend(std::shared_ptr<const Model> model, const CacheShape& shape, std::int32_t max_logit_rows)
+LlamaBackend::LlamaBackend(std::shared_ptr<const Model> model, const CacheShape& shape,
+                           std::int32_t max_logit_rows)
     : model_(std::move(model)),
       shape_(shape),
       max_logit_rows_(max_logit_rows),
@@ -58,24 +63,28 @@ std::string LlamaBackend::find_fault(std::span<const BatchRow> rows) const {
     if (aborted_.load(std::memory_order_relaxed)) return "Decoding was aborted.";
     if (rows.empty()) return "The batch is empty.";
     if (rows.size() > static_cast<std::size_t>(shape_.max_rows)) {
-        return "The batch has " + std::to_string(rows.size()) + " rows, " + std::to_string(shape_.max_rows) +
-               " are allowed.";
+        return "The batch has " + std::to_string(rows.size()) + " rows, " +
+               std::to_string(shape_.max_rows) + " are allowed.";
     }
     std::int32_t logit_rows = 0;
     for (std::size_t i = 0; i < rows.size(); ++i) {
         const BatchRow& row = rows[i];
         const auto where = [i] { return "Row " + std::to_string(i) + ": "; };
         if (!contains(row.slot)) return where() + "no slot " + std::to_string(row.slot) + ".";
-        if (!model_->vocabulary().contains(row.token)) return where() + "no token " + std::to_string(row.token) + ".";
+        if (!model_->vocabulary().contains(row.token))
+            return where() + "no token " + std::to_string(row.token) + ".";
         const bool first = i == 0 || rows[i - 1].slot != row.slot;
-        if (first && i > 0 && rows[i - 1].slot > row.slot) return where() + "slots are not ascending.";
-        const std::int32_t expected = first ? lengths_[static_cast<std::size_t>(row.slot)] : rows[i - 1].position + 1;
+        if (first && i > 0 && rows[i - 1].slot > row.slot)
+            return where() + "slots are not ascending.";
+        const std::int32_t expected =
+            first ? lengths_[static_cast<std::size_t>(row.slot)] : rows[i - 1].position + 1;
         if (row.position != expected) {
-            return where() + "position " + std::to_string(row.position) + " of slot " + std::to_string(row.slot) +
-                   ", expected " + std::to_string(expected) + ".";
+            return where() + "position " + std::to_string(row.position) + " of slot " +
+                   std::to_string(row.slot) + ", expected " + std::to_string(expected) + ".";
         }
         if (row.position >= shape_.cells_per_sequence) return where() + "the slot is full.";
-        if (row.wants_logits && ++logit_rows > max_logit_rows_) return where() + "too many rows want logits.";
+        if (row.wants_logits && ++logit_rows > max_logit_rows_)
+            return where() + "too many rows want logits.";
     }
     return {};
 }
@@ -83,7 +92,8 @@ std::string LlamaBackend::find_fault(std::span<const BatchRow> rows) const {
 // After a failure some micro-batches may have stayed.
 void LlamaBackend::reread_lengths(std::span<const BatchRow> rows) {
     for (const BatchRow& row : rows) {
-        lengths_[static_cast<std::size_t>(row.slot)] = llama_memory_seq_pos_max(memory_, row.slot) + 1;
+        lengths_[static_cast<std::size_t>(row.slot)] =
+            llama_memory_seq_pos_max(memory_, row.slot) + 1;
     }
 }
 
@@ -112,7 +122,8 @@ void LlamaBackend::copy_prefix(SlotId from, SlotId to, std::int32_t length) {
         llama_memory_seq_cp(memory_, from, to, -1, -1);
         if (length < whole) llama_memory_seq_rm(memory_, to, length, -1);
     } else {
-        llama_memory_seq_cp(memory_, from, to, length < whole ? 0 : -1, length < whole ? length : -1);
+        llama_memory_seq_cp(memory_, from, to, length < whole ? 0 : -1,
+                            length < whole ? length : -1);
     }
     lengths_[static_cast<std::size_t>(to)] = length;
     if (!has_prefix(to, length)) {
@@ -160,9 +171,12 @@ std::unique_ptr<Sampler> LlamaBackend::make_sampler(const SamplingParams& params
 }
 
 std::string_view LlamaBackend::piece(Token token) const {
-    return model_->vocabulary().contains(token) ? model_->vocabulary().piece(token) : std::string_view();
+    return model_->vocabulary().contains(token) ? model_->vocabulary().piece(token)
+                                                : std::string_view();
 }
 
-bool LlamaBackend::is_end(Token token) const { return model_->vocabulary().is_end(token); }
+bool LlamaBackend::is_end(Token token) const {
+    return model_->vocabulary().is_end(token);
+}
 
 }  // namespace fermata

@@ -81,7 +81,8 @@ class LlamaBackend final : public Backend {
         void operator()(ggml_threadpool* pool) const;
     };
 
-    LlamaBackend(std::shared_ptr<const Model> model, const CacheShape& shape, std::int32_t max_logit_rows);
+    LlamaBackend(std::shared_ptr<const Model> model, const CacheShape& shape,
+                 std::int32_t max_logit_rows);
 
     // Empty, or why the rows must not reach llama.cpp.
     std::string find_fault(std::span<const BatchRow> rows) const;

@@ -18,7 +18,8 @@ class BatchArrays {
           slot_counts_(size(max_rows), 1),
           slot_pointers_(size(max_rows)),
           outputs_(size(max_rows)) {
-        for (std::size_t i = 0; i < slots_.size(); ++i) slot_pointers_[i] = &slots_[i];
+        for (std::size_t i = 0; i < slots_.size(); ++i)
+            slot_pointers_[i] = &slots_[i];
     }
 
     // At most max_rows rows. Valid until the next call.

@@ -18,20 +18,27 @@ thread_local LogLevel last_level = LogLevel::kInfo;
 
 LogLevel level_of(ggml_log_level level) {
     switch (level) {
-        case GGML_LOG_LEVEL_ERROR: return LogLevel::kError;
-        case GGML_LOG_LEVEL_WARN: return LogLevel::kWarning;
-        case GGML_LOG_LEVEL_INFO: return LogLevel::kInfo;
-        case GGML_LOG_LEVEL_CONT: return last_level;
-        default: return LogLevel::kDebug;
+        case GGML_LOG_LEVEL_ERROR:
+            return LogLevel::kError;
+        case GGML_LOG_LEVEL_WARN:
+            return LogLevel::kWarning;
+        case GGML_LOG_LEVEL_INFO:
+            return LogLevel::kInfo;
+        case GGML_LOG_LEVEL_CONT:
+            return last_level;
+        default:
+            return LogLevel::kDebug;
     }
 }
 
 }  // namespace
 
 void route_llama_log(LogLevel level, std::string_view line) {
-    while (!line.empty() && (line.back() == '\n' || line.back() == '\r')) line.remove_suffix(1);
+    while (!line.empty() && (line.back() == '\n' || line.back() == '\r'))
+        line.remove_suffix(1);
     if (line.empty()) return;
-    if (level == LogLevel::kError && innermost != nullptr && innermost->errors_.size() < kMaxCaptured) {
+    if (level == LogLevel::kError && innermost != nullptr &&
+        innermost->errors_.size() < kMaxCaptured) {
         if (!innermost->errors_.empty()) innermost->errors_ += "; ";
         innermost->errors_ += line;
     }
@@ -63,9 +70,13 @@ void initialize_llama() {
     });
 }
 
-LogCapture::LogCapture() : outer_(innermost) { innermost = this; }
+LogCapture::LogCapture() : outer_(innermost) {
+    innermost = this;
+}
 
-LogCapture::~LogCapture() { innermost = outer_; }
+LogCapture::~LogCapture() {
+    innermost = outer_;
+}
 
 std::string LogCapture::errors_or(std::string_view fallback) const {
     return errors_.empty() ? std::string(fallback) : errors_;

@@ -15,17 +15,20 @@ namespace {
 
 std::string metadata(const llama_model* model, const std::string& key) {
     std::string value(256, '\0');
-    const std::int32_t length = llama_model_meta_val_str(model, key.c_str(), value.data(), value.size());
+    const std::int32_t length =
+        llama_model_meta_val_str(model, key.c_str(), value.data(), value.size());
     value.resize(length < 0 ? 0 : std::min(static_cast<std::size_t>(length), value.size() - 1));
     return value;
 }
 
-std::int32_t metadata_number(const llama_model* model, const std::string& key, std::int32_t otherwise) {
+std::int32_t metadata_number(const llama_model* model, const std::string& key,
+                             std::int32_t otherwise) {
     const std::string value = metadata(model, key);
     return value.empty() ? otherwise : std::atoi(value.c_str());
 }
 
-ModelShape shape_of(const llama_model* model, const std::string& architecture, std::int32_t gpu_layers) {
+ModelShape shape_of(const llama_model* model, const std::string& architecture,
+                    std::int32_t gpu_layers) {
     ModelShape shape;
     shape.layers = llama_model_n_layer(model);
     shape.embedding = llama_model_n_embd(model);
@@ -34,10 +37,13 @@ ModelShape shape_of(const llama_model* model, const std::string& architecture, s
     const std::int32_t head = shape.heads > 0 ? shape.embedding / shape.heads : 0;
     shape.key_length = metadata_number(model, architecture + ".attention.key_length", head);
     shape.value_length = metadata_number(model, architecture + ".attention.value_length", head);
-    shape.feed_forward = metadata_number(model, architecture + ".feed_forward_length", 4 * shape.embedding);
+    shape.feed_forward =
+        metadata_number(model, architecture + ".feed_forward_length", 4 * shape.embedding);
     shape.sliding_window = llama_model_n_swa(model);
     const bool offloads = llama_supports_gpu_offload();
-    shape.gpu_layers = !offloads ? 0 : gpu_layers < 0 ? shape.layers : std::min(gpu_layers, shape.layers);
+    shape.gpu_layers = !offloads        ? 0
+                       : gpu_layers < 0 ? shape.layers
+                                        : std::min(gpu_layers, shape.layers);
     return shape;
 }
 
@@ -48,7 +54,8 @@ std::string spelling_of(const llama_vocab* vocab, Token token) {
 ModelInfo info_of(const llama_model* model, const Vocabulary& vocabulary, bool vocabulary_only) {
     ModelInfo info;
     info.description.resize(256);
-    const std::int32_t length = llama_model_desc(model, info.description.data(), info.description.size());
+    const std::int32_t length =
+        llama_model_desc(model, info.description.data(), info.description.size());
     info.description.resize(static_cast<std::size_t>(std::clamp(length, 0, 255)));
     info.architecture = metadata(model, "general.architecture");
     if (!vocabulary_only) {
@@ -68,15 +75,18 @@ ModelInfo info_of(const llama_model* model, const Vocabulary& vocabulary, bool v
 
 // Why the model cannot generate text; empty if it can.
 std::string unsupported(const llama_model* model, bool vocabulary_only) {
-    if (llama_vocab_type(llama_model_get_vocab(model)) == LLAMA_VOCAB_TYPE_NONE) return "it has no vocabulary";
+    if (llama_vocab_type(llama_model_get_vocab(model)) == LLAMA_VOCAB_TYPE_NONE)
+        return "it has no vocabulary";
     if (vocabulary_only) return {};
-    if (!llama_model_has_decoder(model) || llama_model_has_encoder(model)) return "it is not a decoder-only model";
+    if (!llama_model_has_decoder(model) || llama_model_has_encoder(model))
+        return "it is not a decoder-only model";
     if (llama_model_is_diffusion(model)) return "it is a diffusion model";
     return {};
 }
 
 bool names_memory(const std::string& message) {
-    return message.find("alloc") != std::string::npos || message.find("out of memory") != std::string::npos;
+    return message.find("alloc") != std::string::npos ||
+           message.find("out of memory") != std::string::npos;
 }
 
 }  // namespace
@@ -90,13 +100,16 @@ Model::Model(llama_model* model, const ModelOptions& options)
     if (!vocabulary_only_) shape_ = shape_of(model, info_.architecture, options.gpu_layers);
 }
 
-Model::~Model() { llama_model_free(model_); }
+Model::~Model() {
+    llama_model_free(model_);
+}
 
 Result<std::shared_ptr<const Model>> Model::load(const ModelOptions& options) {
     initialize_llama();
     std::error_code ignored;
     if (!std::filesystem::is_regular_file(options.path, ignored)) {
-        return Error{ErrorCode::kInvalidArgument, "There is no model file at " + options.path + "."};
+        return Error{ErrorCode::kInvalidArgument,
+                     "There is no model file at " + options.path + "."};
     }
     struct Progress {
         const ModelOptions& options;
@@ -108,7 +121,8 @@ Result<std::shared_ptr<const Model>> Model::load(const ModelOptions& options) {
     params.progress_callback_user_data = &progress;
     params.progress_callback = [](float fraction, void* data) {
         auto& state = *static_cast<Progress*>(data);
-        if (state.options.on_progress && !state.options.on_progress(fraction)) state.cancelled = true;
+        if (state.options.on_progress && !state.options.on_progress(fraction))
+            state.cancelled = true;
         return !state.cancelled;
     };
 
@@ -119,8 +133,10 @@ Result<std::shared_ptr<const Model>> Model::load(const ModelOptions& options) {
         model = llama_model_load_from_file(options.path.c_str(), params);
         if (model == nullptr) {
             const std::string why = log.errors_or("llama.cpp gave no reason");
-            if (progress.cancelled) return Error{ErrorCode::kModelLoadFailed, subject + "loading was cancelled."};
-            return Error{names_memory(why) ? ErrorCode::kOutOfMemory : ErrorCode::kModelLoadFailed, subject + why};
+            if (progress.cancelled)
+                return Error{ErrorCode::kModelLoadFailed, subject + "loading was cancelled."};
+            return Error{names_memory(why) ? ErrorCode::kOutOfMemory : ErrorCode::kModelLoadFailed,
+                         subject + why};
         }
         if (const std::string why = unsupported(model, options.vocabulary_only); !why.empty()) {
             llama_model_free(model);
@@ -136,8 +152,10 @@ Result<std::shared_ptr<const Model>> Model::load(const ModelOptions& options) {
 
 std::string system_info() {
     initialize_llama();
-    std::string line = std::string("llama.cpp ") + llama_version() + " | " + llama_print_system_info();
-    while (!line.empty() && (line.back() == ' ' || line.back() == '|')) line.pop_back();
+    std::string line =
+        std::string("llama.cpp ") + llama_version() + " | " + llama_print_system_info();
+    while (!line.empty() && (line.back() == ' ' || line.back() == '|'))
+        line.pop_back();
     return line;
 }
 

@@ -14,9 +14,12 @@ enum class ErrorCode : std::uint8_t { kModelLoadFailed, kOutOfMemory, kInvalidAr
 // The code as JavaScript sees it, e.g. "model_load_failed".
 constexpr std::string_view error_code_name(ErrorCode code) {
     switch (code) {
-        case ErrorCode::kModelLoadFailed: return "model_load_failed";
-        case ErrorCode::kOutOfMemory: return "out_of_memory";
-        case ErrorCode::kInvalidArgument: return "invalid_argument";
+        case ErrorCode::kModelLoadFailed:
+            return "model_load_failed";
+        case ErrorCode::kOutOfMemory:
+            return "out_of_memory";
+        case ErrorCode::kInvalidArgument:
+            return "invalid_argument";
     }
     return "internal";
 }

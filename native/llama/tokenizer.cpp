@@ -13,12 +13,15 @@ namespace fermata {
 
 namespace {
 
-bool is_blank(char letter) { return letter == ' ' || (letter >= '\t' && letter <= '\r'); }
+bool is_blank(char letter) {
+    return letter == ' ' || (letter >= '\t' && letter <= '\r');
+}
 
 // Bytes of the UTF-8 character at the start of `text`, which is not empty.
 std::size_t first_character_length(std::string_view text) {
     std::size_t length = 1;
-    while (length < text.size() && (static_cast<unsigned char>(text[length]) & 0xC0) == 0x80) ++length;
+    while (length < text.size() && (static_cast<unsigned char>(text[length]) & 0xC0) == 0x80)
+        ++length;
     return length;
 }
 
@@ -34,7 +37,8 @@ struct Tokenizer::Plain {
     }
     // Inside the spelling or right after its first character.
     bool is_guarded(const Occurrence& occurrence) const {
-        const auto spelling = std::string_view(text).substr(occurrence.begin, occurrence.end - occurrence.begin);
+        const auto spelling =
+            std::string_view(text).substr(occurrence.begin, occurrence.end - occurrence.begin);
         const std::size_t first_end = occurrence.begin + first_character_length(spelling);
         return has_guard(occurrence.begin, std::max(occurrence.end - 1, first_end));
     }
@@ -48,14 +52,17 @@ struct Tokenizer::Segment {
 
 Tokenizer::Tokenizer(const Vocabulary& vocabulary) : vocabulary_(vocabulary) {
     const auto& special = vocabulary.special_tokens();
-    for (std::size_t i = 0; i < special.size(); ++i) spellings_.add(special[i].text, i);
+    for (std::size_t i = 0; i < special.size(); ++i)
+        spellings_.add(special[i].text, i);
     separator_ = find_separator();
     if (!separator_.empty()) separator_tokens_ = tokenize_plain(separator_).size();
 }
 
-Result<std::vector<Token>> Tokenizer::tokenize(std::string_view text, std::string_view guard, bool add_bos) const {
+Result<std::vector<Token>> Tokenizer::tokenize(std::string_view text, std::string_view guard,
+                                               bool add_bos) const {
     if (text.size() > static_cast<std::size_t>(std::numeric_limits<std::int32_t>::max())) {
-        return Error{ErrorCode::kInvalidArgument, "The text is too long to tokenize (2 GB at most)."};
+        return Error{ErrorCode::kInvalidArgument,
+                     "The text is too long to tokenize (2 GB at most)."};
     }
     try {
         const Plain plain = remove_guards(text, guard);
@@ -69,10 +76,12 @@ Result<std::vector<Token>> Tokenizer::tokenize(std::string_view text, std::strin
             }
         }
         const Token bos = vocabulary_.bos_token();
-        if (add_bos && bos >= 0 && (tokens.empty() || tokens.front() != bos)) tokens.insert(tokens.begin(), bos);
+        if (add_bos && bos >= 0 && (tokens.empty() || tokens.front() != bos))
+            tokens.insert(tokens.begin(), bos);
         return tokens;
     } catch (const std::exception& failure) {
-        return Error{ErrorCode::kInvalidArgument, std::string("The text cannot be tokenized: ") + failure.what()};
+        return Error{ErrorCode::kInvalidArgument,
+                     std::string("The text cannot be tokenized: ") + failure.what()};
     }
 }
 
@@ -97,7 +106,8 @@ Tokenizer::Plain Tokenizer::remove_guards(std::string_view text, std::string_vie
     }
     plain.text.reserve(text.size());
     std::size_t from = 0;
-    for (std::size_t at; (at = text.find(guard, from)) != std::string_view::npos; from = at + guard.size()) {
+    for (std::size_t at; (at = text.find(guard, from)) != std::string_view::npos;
+         from = at + guard.size()) {
         plain.text += text.substr(from, at - from);
         plain.guards.push_back(plain.text.size());
     }
@@ -107,13 +117,14 @@ Tokenizer::Plain Tokenizer::remove_guards(std::string_view text, std::string_vie
 
 // As llama.cpp does it: token by token in the order of special_tokens(), each from left to right,
 // in the text that the tokens before it have left.
-std::vector<Tokenizer::Segment> Tokenizer::segment(const Plain& plain,
-                                                   const std::vector<Occurrence>& occurrences) const {
+std::vector<Tokenizer::Segment> Tokenizer::segment(
+    const Plain& plain, const std::vector<Occurrence>& occurrences) const {
     std::vector<Occurrence> candidates;
     std::copy_if(occurrences.begin(), occurrences.end(), std::back_inserter(candidates),
                  [&](const Occurrence& each) { return !plain.is_guarded(each); });
-    std::stable_sort(candidates.begin(), candidates.end(),
-                     [](const Occurrence& a, const Occurrence& b) { return a.spelling < b.spelling; });
+    std::stable_sort(
+        candidates.begin(), candidates.end(),
+        [](const Occurrence& a, const Occurrence& b) { return a.spelling < b.spelling; });
 
     std::map<std::size_t, std::size_t> texts;  // begin to end of what is still text
     if (!plain.text.empty()) texts.emplace(0, plain.text.size());
@@ -127,20 +138,24 @@ std::vector<Tokenizer::Segment> Tokenizer::segment(const Plain& plain,
         const SpecialToken& token = vocabulary_.special_tokens()[candidate.spelling];
         std::size_t left_end = candidate.begin;
         std::size_t right_begin = candidate.end;
-        while (token.strip_left && left_end > begin && is_blank(plain.text[left_end - 1])) --left_end;
-        while (token.strip_right && right_begin < end && is_blank(plain.text[right_begin])) ++right_begin;
+        while (token.strip_left && left_end > begin && is_blank(plain.text[left_end - 1]))
+            --left_end;
+        while (token.strip_right && right_begin < end && is_blank(plain.text[right_begin]))
+            ++right_begin;
         texts.erase(around);
         if (left_end > begin) texts.emplace(begin, left_end);
         if (right_begin < end) texts.emplace(right_begin, end);
         segments.push_back({candidate.begin, candidate.end, token.id});
     }
-    for (const auto& [begin, end] : texts) segments.push_back({begin, end, -1});
+    for (const auto& [begin, end] : texts)
+        segments.push_back({begin, end, -1});
     std::sort(segments.begin(), segments.end(),
               [](const Segment& a, const Segment& b) { return a.begin < b.begin; });
     return segments;
 }
 
-void Tokenizer::append_text(const Plain& plain, const Segment& segment, const std::vector<Occurrence>& occurrences,
+void Tokenizer::append_text(const Plain& plain, const Segment& segment,
+                            const std::vector<Occurrence>& occurrences,
                             std::vector<Token>& tokens) const {
     const auto text = std::string_view(plain.text);
     if (!plain.has_guard(segment.begin, segment.end)) {
@@ -149,8 +164,9 @@ void Tokenizer::append_text(const Plain& plain, const Segment& segment, const st
         return;
     }
     // Every spelling that lies wholly in this text is a guarded one.
-    auto next = std::lower_bound(occurrences.begin(), occurrences.end(), segment.begin,
-                                 [](const Occurrence& each, std::size_t begin) { return each.begin < begin; });
+    auto next = std::lower_bound(
+        occurrences.begin(), occurrences.end(), segment.begin,
+        [](const Occurrence& each, std::size_t begin) { return each.begin < begin; });
     std::size_t from = segment.begin;
     auto cut_at = [&](std::size_t cut) {
         if (cut == from) return;
@@ -158,22 +174,26 @@ void Tokenizer::append_text(const Plain& plain, const Segment& segment, const st
         from = cut;
     };
     for (; next != occurrences.end() && next->begin < segment.end; ++next) {
-        if (next->end <= segment.end) cut_at(next->begin + first_character_length(text.substr(next->begin)));
+        if (next->end <= segment.end)
+            cut_at(next->begin + first_character_length(text.substr(next->begin)));
     }
     cut_at(segment.end);
 }
 
-void Tokenizer::append_part(std::string_view part, bool continues, std::vector<Token>& tokens) const {
+void Tokenizer::append_part(std::string_view part, bool continues,
+                            std::vector<Token>& tokens) const {
     if (!continues || separator_.empty()) {
         append_unreserved(tokenize_plain(part), tokens);
         return;
     }
     auto separated = tokenize_plain(separator_ + std::string(part));
-    separated.erase(separated.begin(), separated.begin() + static_cast<std::ptrdiff_t>(separator_tokens_));
+    separated.erase(separated.begin(),
+                    separated.begin() + static_cast<std::ptrdiff_t>(separator_tokens_));
     append_unreserved(separated, tokens);
 }
 
-void Tokenizer::append_unreserved(const std::vector<Token>& part, std::vector<Token>& tokens) const {
+void Tokenizer::append_unreserved(const std::vector<Token>& part,
+                                  std::vector<Token>& tokens) const {
     for (const Token token : part) {
         if (!vocabulary_.is_reserved(token)) {
             tokens.push_back(token);
@@ -189,11 +209,13 @@ void Tokenizer::append_unreserved(const std::vector<Token>& part, std::vector<To
 std::vector<Token> Tokenizer::tokenize_plain(std::string_view text) const {
     std::vector<Token> tokens(text.size() / 2 + 16);
     auto run = [&] {
-        return llama_tokenize(vocabulary_.handle(), text.data(), static_cast<std::int32_t>(text.size()),
-                              tokens.data(), static_cast<std::int32_t>(tokens.size()), false, false);
+        return llama_tokenize(vocabulary_.handle(), text.data(),
+                              static_cast<std::int32_t>(text.size()), tokens.data(),
+                              static_cast<std::int32_t>(tokens.size()), false, false);
     };
     std::int32_t count = run();
-    if (count == std::numeric_limits<std::int32_t>::min()) throw std::runtime_error("too many tokens");
+    if (count == std::numeric_limits<std::int32_t>::min())
+        throw std::runtime_error("too many tokens");
     if (count < 0) {
         tokens.resize(static_cast<std::size_t>(-count));
         count = run();
@@ -209,7 +231,8 @@ std::string Tokenizer::find_separator() const {
         const std::string separator(1, candidate);
         auto expected = tokenize_plain(separator);
         const auto word = tokenize_plain(separator + "a");
-        if (word.size() == expected.size() + 1 && std::equal(expected.begin(), expected.end(), word.begin()) &&
+        if (word.size() == expected.size() + 1 &&
+            std::equal(expected.begin(), expected.end(), word.begin()) &&
             vocabulary_.piece(word.back()) == "a") {
             return separator;
         }

@@ -31,7 +31,8 @@ class Tokenizer {
     // `guard` is one UTF-8 character, removed wherever it stands, or empty. `add_bos` puts the
     // beginning token first if the vocabulary has one and the text does not begin with it.
     // Error: invalid_argument, for text beyond 2 GB or that llama.cpp cannot tokenize.
-    Result<std::vector<Token>> tokenize(std::string_view text, std::string_view guard, bool add_bos) const;
+    Result<std::vector<Token>> tokenize(std::string_view text, std::string_view guard,
+                                        bool add_bos) const;
 
     // The bytes of the tokens, control tokens spelled when `special`. Ids out of range add nothing.
     std::string detokenize(std::span<const Token> tokens, bool special) const;
@@ -41,9 +42,10 @@ class Tokenizer {
     struct Segment;  // a special token, or text between such
 
     static Plain remove_guards(std::string_view text, std::string_view guard);
-    std::vector<Segment> segment(const Plain& plain, const std::vector<Occurrence>& occurrences) const;
-    void append_text(const Plain& plain, const Segment& segment, const std::vector<Occurrence>& occurrences,
-                     std::vector<Token>& tokens) const;
+    std::vector<Segment> segment(const Plain& plain,
+                                 const std::vector<Occurrence>& occurrences) const;
+    void append_text(const Plain& plain, const Segment& segment,
+                     const std::vector<Occurrence>& occurrences, std::vector<Token>& tokens) const;
     void append_part(std::string_view part, bool continues, std::vector<Token>& tokens) const;
     void append_unreserved(const std::vector<Token>& part, std::vector<Token>& tokens) const;
     // llama_tokenize without special tokens; of the kind USER_DEFINED it still finds all.

@@ -124,12 +124,12 @@ def cases(messages):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("output")
-    parser.add_argument("--dialogues", type=int, default=6, help="per behaviour; a third of that with the file system tools")
+    parser.add_argument("--dialogues", type=int, default=10, help="per behaviour; a tenth of that with the file system tools")
     args = parser.parse_args()
     seen, lines = {}, []
     for behaviour, messages, tools in dialogues(SEED + 1, args.dialogues):
         seen[behaviour] = seen.get(behaviour, 0) + 1
-        if behaviour.startswith("files") and seen[behaviour] > max(1, args.dialogues // 6):
+        if behaviour.startswith("files") and seen[behaviour] > max(1, args.dialogues // 10):
             continue
         lines += [dumps({"behaviour": behaviour, "messages": before, "tools": tools, "expect": expect}) for before, expect in cases(messages)]
     open(args.output, "w", encoding="utf8").write("\n".join(lines) + "\n")

@@ -62,7 +62,9 @@ export class Chat {
   }
 
   /** Tokens of the prompt as `generate` would submit it. @throws as its first `next()` */
-  async countPromptTokens(request: Pick<ChatRequest, "messages" | "tools" | "owner">): Promise<number> {
+  async countPromptTokens(
+    request: Pick<ChatRequest, "messages" | "tools" | "owner">,
+  ): Promise<number> {
     return (await this.#prompts.build(request)).tokens.length;
   }
 }

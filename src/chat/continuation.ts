@@ -48,7 +48,11 @@ export class Continuer {
   /** Results that do not fit are cut. @returns null when nothing fits @throws FermataError template_error */
   async continue(request: ContinueRequest): Promise<Continuation | null> {
     const contextSize = this.#engine.cache.cellsPerSequence;
-    const reserve = Math.min(ANSWER_RESERVE, Math.floor(contextSize / 4), request.maxTokens ?? Infinity);
+    const reserve = Math.min(
+      ANSWER_RESERVE,
+      Math.floor(contextSize / 4),
+      request.maxTokens ?? Infinity,
+    );
     const fitted = await fitOutputs(request.outputs, {
       measure: (outputs) => this.#draft(request, outputs),
       countTokens: async (text) => {
@@ -62,13 +66,19 @@ export class Continuer {
   }
 
   async #draft(request: ContinueRequest, outputs: ToolOutput[]): Promise<Draft> {
-    const results = outputs.map(
-      ({ callId, name, content }): ChatMessage => ({ role: "tool", toolCallId: callId, name, content }),
-    );
+    const results = outputs.map(({ callId, name, content }): ChatMessage => ({
+      role: "tool",
+      toolCallId: callId,
+      name,
+      content,
+    }));
     return (await this.#resume(request, results)) ?? (await this.#rerender(request, results));
   }
 
-  async #resume({ tools, round, turn, heldTokens }: ContinueRequest, results: ChatMessage[]): Promise<Draft | null> {
+  async #resume(
+    { tools, round, turn, heldTokens }: ContinueRequest,
+    results: ChatMessage[],
+  ): Promise<Draft | null> {
     const suffix = this.#prompts.suffixes.derive({
       tools,
       prompt: round.rendering,
@@ -90,9 +100,18 @@ export class Continuer {
   }
 
   async #rerender({ tools, round, turn }: ContinueRequest, results: ChatMessage[]): Promise<Draft> {
-    const before = round.before.map((message) => (message.role === "sentinel" ? message.standsFor : message));
+    const before = round.before.map((message) =>
+      message.role === "sentinel" ? message.standsFor : message,
+    );
     const messages = [...before, turn.message, ...results];
     const { tokens, rendering } = await this.#prompts.render(messages, tools);
-    return { kind: "rerender", tokens, keepPending: false, rendering, messages, tokenCount: tokens.length };
+    return {
+      kind: "rerender",
+      tokens,
+      keepPending: false,
+      rendering,
+      messages,
+      tokenCount: tokens.length,
+    };
   }
 }

@@ -11,12 +11,17 @@ export interface ReasoningMarkers {
  * Inline reasoning in an assistant's content moves to `reasoning`: templates look for its markers,
  * which as untrusted text they would not find. Tool messages learn their call's name.
  */
-export function normalizeMessages(messages: readonly ChatMessage[], reasoning: ReasoningMarkers | null): ChatMessage[] {
+export function normalizeMessages(
+  messages: readonly ChatMessage[],
+  reasoning: ReasoningMarkers | null,
+): ChatMessage[] {
   const names = new Map<string, string>();
   return messages.map((message): ChatMessage => {
     if (message.role === "assistant") {
       for (const call of message.toolCalls ?? []) names.set(call.id, call.name);
-      return reasoning === null || message.reasoning !== undefined ? message : splitReasoning(message, reasoning);
+      return reasoning === null || message.reasoning !== undefined
+        ? message
+        : splitReasoning(message, reasoning);
     }
     if (message.role === "tool" && message.name === undefined) {
       return { ...message, name: names.get(message.toolCallId) };
@@ -27,7 +32,10 @@ export function normalizeMessages(messages: readonly ChatMessage[], reasoning: R
 
 type AssistantMessage = Extract<ChatMessage, { role: "assistant" }>;
 
-function splitReasoning(message: AssistantMessage, { open, close }: ReasoningMarkers): AssistantMessage {
+function splitReasoning(
+  message: AssistantMessage,
+  { open, close }: ReasoningMarkers,
+): AssistantMessage {
   const end = message.content.indexOf(close);
   if (end < 0) return message;
   const head = message.content.slice(0, end).trimStart();
@@ -56,7 +64,9 @@ export function canonicalArguments(text: string): string {
   return JSON.stringify(sortKeys(parseArguments(text)));
 }
 
-export function canonicalCalls(calls: readonly ToolCall[] | undefined): [id: string, name: string, args: string][] {
+export function canonicalCalls(
+  calls: readonly ToolCall[] | undefined,
+): [id: string, name: string, args: string][] {
   return (calls ?? []).map((call) => [call.id, call.name, canonicalArguments(call.arguments)]);
 }
 

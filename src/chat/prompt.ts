@@ -4,7 +4,7 @@ import { FermataError } from "../errors.ts";
 import type { ChatEngine } from "./chat-engine.ts";
 import { type ToolCallFormat, qwenFormat, reasoningOf } from "./formats/format.ts";
 import { type ReasoningMarkers, normalizeMessages } from "./normalize.ts";
-import { type SpliceRecord, SpliceStore } from "./splice-store.ts";
+import { type SpliceRecord, type SpliceScope, SpliceStore } from "./splice-store.ts";
 import { SuffixDeriver, joinAtEndToken } from "./suffix.ts";
 import { ChatTemplate, type RenderMessage, type Rendering } from "./template.ts";
 import type { ChatMessage, ChatRequest, ToolDefinition } from "./types.ts";
@@ -38,7 +38,10 @@ export class PromptBuilder {
   constructor(engine: ChatEngine, options: PromptBuilderOptions) {
     const source = options.template ?? engine.model.chatTemplate;
     if (source === null) {
-      throw new FermataError("model_without_template", "The model has no chat template; give one with an option.");
+      throw new FermataError(
+        "model_without_template",
+        "The model has no chat template; give one with an option.",
+      );
     }
     this.#engine = engine;
     this.reasoning = reasoningOf(this.format, engine.model, source);
@@ -50,7 +53,8 @@ export class PromptBuilder {
 
   /** @throws FermataError template_error | context_length_exceeded */
   async build(request: PromptRequest): Promise<Prompt> {
-    const prompt = (await this.#splice(request)) ?? (await this.render(request.messages, request.tools));
+    const prompt =
+      (await this.#splice(request)) ?? (await this.render(request.messages, request.tools));
     const contextSize = this.#engine.cache.cellsPerSequence;
     if (prompt.tokens.length < contextSize) return prompt;
     throw new FermataError(
@@ -61,15 +65,22 @@ export class PromptBuilder {
   }
 
   /** The template's text alone, nothing spliced, however long. @throws FermataError template_error */
-  async render(messages: readonly ChatMessage[], tools: readonly ToolDefinition[]): Promise<Prompt> {
+  async render(
+    messages: readonly ChatMessage[],
+    tools: readonly ToolDefinition[],
+  ): Promise<Prompt> {
     const rendering = this.template.render(messages, { tools, generationPrompt: true });
-    const tokens = await this.#engine.tokenize(rendering.text, rendering.marks.guard, this.#engine.model.addBos);
+    const tokens = await this.#engine.tokenize(
+      rendering.text,
+      rendering.marks.guard,
+      this.#engine.model.addBos,
+    );
     return { tokens, rendering, messages, spliced: false };
   }
 
   /** Call it when a turn ended by itself, and everything it said went out. */
-  remember(request: PromptRequest, record: SpliceRecord): void {
-    this.#store.add(request, record);
+  remember(scope: SpliceScope, record: SpliceRecord): void {
+    this.#store.add(scope, record);
   }
 
   /** Spelling of the last token if it is a special one, else "". */
@@ -116,7 +127,8 @@ export class PromptBuilder {
     // The prompt of the next record must be what the messages render to, not a probe.
     if (suffix === null || suffix.turn.role === "sentinel") return null;
     const { keepEnd, text } = joinAtEndToken(suffix.text, record.turn.endToken);
-    const known = keepEnd || record.turn.endToken === "" ? record.tokens : record.tokens.subarray(0, -1);
+    const known =
+      keepEnd || record.turn.endToken === "" ? record.tokens : record.tokens.subarray(0, -1);
     const added = await this.#engine.tokenize(text, suffix.guard, false);
     const tokens = new Int32Array(known.length + added.length);
     tokens.set(known);
@@ -125,7 +137,7 @@ export class PromptBuilder {
   }
 
   /** Clients rarely send reasoning back; the tokens to splice have it, so the rendering must too. */
-  #restoreReasoning(request: PromptRequest, message: ChatMessage): ChatMessage {
+  #restoreReasoning(request: SpliceScope, message: ChatMessage): ChatMessage {
     if (message.role !== "assistant" || message.reasoning) return message;
     const reasoning = this.#store.find(request, message)[0]?.turn.message.reasoning;
     return reasoning ? { ...message, reasoning } : message;

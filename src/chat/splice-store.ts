@@ -45,10 +45,13 @@ export class SpliceStore {
   }
 
   add(scope: SpliceScope, record: SpliceRecord): void {
-    const bytes = 4 * record.tokens.length + 2 * (record.prompt.text.length + 2 * record.turn.raw.length) + 512;
+    const bytes =
+      4 * record.tokens.length + 2 * (record.prompt.text.length + 2 * record.turn.raw.length) + 512;
     if (bytes > this.#maxBytes) return;
     const key = keyOf(scope, record.turn.message);
-    const twin = this.#byKey.get(key)?.find((entry) => entry.record.prompt.text === record.prompt.text);
+    const twin = this.#byKey
+      .get(key)
+      ?.find((entry) => entry.record.prompt.text === record.prompt.text);
     if (twin !== undefined) this.#remove(twin);
     const entry = { key, record, bytes };
     this.#entries.add(entry);
@@ -66,7 +69,9 @@ export class SpliceStore {
     const reasoning = message.reasoning?.trim() ?? "";
     return entries
       .map((entry) => entry.record)
-      .filter((record) => reasoning === "" || reasoning === (record.turn.message.reasoning?.trim() ?? ""))
+      .filter(
+        (record) => reasoning === "" || reasoning === (record.turn.message.reasoning?.trim() ?? ""),
+      )
       .reverse();
   }
 
@@ -90,5 +95,10 @@ export class SpliceStore {
 }
 
 function keyOf(scope: SpliceScope, message: AssistantMessage): string {
-  return JSON.stringify([scope.owner, scope.tools, message.content, canonicalCalls(message.toolCalls)]);
+  return JSON.stringify([
+    scope.owner,
+    scope.tools,
+    message.content,
+    canonicalCalls(message.toolCalls),
+  ]);
 }

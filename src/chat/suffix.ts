@@ -74,7 +74,9 @@ export class SuffixDeriver {
     const prompt = whole === null ? null : withGuard(request.prompt, whole.marks.guard);
     if (whole === null || prompt === null || !whole.text.startsWith(prompt)) return null;
     const cut =
-      strategy === "exact" ? cutAfterRaw(request.turn, whole, prompt.length) : this.#cutAtAnchor(request, whole, prompt);
+      strategy === "exact"
+        ? cutAfterRaw(request.turn, whole, prompt.length)
+        : this.#cutAtAnchor(request, whole, prompt);
     if (cut === null) return null;
     return {
       text: whole.text.slice(cut),
@@ -88,7 +90,11 @@ export class SuffixDeriver {
   #bySentinel(request: SuffixRequest, whole: Rendering | null): Suffix | null {
     const reasoning = request.turn.message.reasoning?.trim() ?? "";
     const standsFor = request.turn.message;
-    const sentinel: SentinelMessage = { role: "sentinel", withReasoning: reasoning !== "", standsFor };
+    const sentinel: SentinelMessage = {
+      role: "sentinel",
+      withReasoning: reasoning !== "",
+      standsFor,
+    };
     const probe = this.#tryRender(request, sentinel);
     const prompt = probe === null ? null : withGuard(request.prompt, probe.marks.guard);
     if (probe === null || prompt === null) return null;
@@ -100,9 +106,11 @@ export class SuffixDeriver {
     const text = probe.text.slice(at + probe.marks.content.length);
     const guard = probe.marks.guard;
     // A template that refuses the real turn (arguments it cannot read) still takes the stand-in.
-    if (whole === null) return { text, guard, strategy: "sentinel", rendering: probe, turn: sentinel };
+    if (whole === null)
+      return { text, guard, strategy: "sentinel", rendering: probe, turn: sentinel };
     const realPrompt = withGuard(request.prompt, whole.marks.guard);
-    const agrees = realPrompt !== null && whole.text.startsWith(realPrompt) && whole.text.endsWith(text);
+    const agrees =
+      realPrompt !== null && whole.text.startsWith(realPrompt) && whole.text.endsWith(text);
     if (!agrees || whole.marks.guard !== guard) return null;
     return { text, guard, strategy: "sentinel", rendering: whole, turn: request.turn.message };
   }
@@ -126,11 +134,17 @@ export class SuffixDeriver {
     const cut = end === "" ? -1 : turnOnly.text.lastIndexOf(end);
     if (cut < prompt.length) return null;
     const written = turnOnly.text.slice(prompt.length, cut).replaceAll(whole.marks.guard, "");
-    const isComplete = [turn.message.content, turn.message.reasoning ?? ""].every((text) => written.includes(text.trim()));
+    const isComplete = [turn.message.content, turn.message.reasoning ?? ""].every((text) =>
+      written.includes(text.trim()),
+    );
     return isComplete ? cut : null;
   }
 
-  #tryRender(request: SuffixRequest, turn: RenderMessage, generationPrompt = true): Rendering | null {
+  #tryRender(
+    request: SuffixRequest,
+    turn: RenderMessage,
+    generationPrompt = true,
+  ): Rendering | null {
     try {
       return this.#template.render([...request.before, turn, ...request.after], {
         tools: request.tools,
@@ -164,7 +178,10 @@ function cutAfterRaw(turn: GeneratedTurn, whole: Rendering, start: number): numb
  * A turn's end token is kept where the template writes the same; only the rest of the suffix is new.
  * Else it is dropped and the template's own takes its place.
  */
-export function joinAtEndToken(suffix: string, endToken: string): { keepEnd: boolean; text: string } {
+export function joinAtEndToken(
+  suffix: string,
+  endToken: string,
+): { keepEnd: boolean; text: string } {
   const keepEnd = endToken !== "" && suffix.startsWith(endToken);
   return { keepEnd, text: keepEnd ? suffix.slice(endToken.length) : suffix };
 }

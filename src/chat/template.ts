@@ -59,7 +59,10 @@ export class ChatTemplate {
     const marks = this.#chooseMarks(messages, options.tools);
     const inputs = {
       messages: this.#toTemplateMessages(messages, marks),
-      tools: options.tools.length === 0 ? null : options.tools.map((tool) => this.#toTemplateTool(tool, marks.guard)),
+      tools:
+        options.tools.length === 0
+          ? null
+          : options.tools.map((tool) => this.#toTemplateTool(tool, marks.guard)),
       add_generation_prompt: options.generationPrompt,
       bos_token: this.#model.bosToken,
       eos_token: this.#model.eosToken,
@@ -85,7 +88,8 @@ export class ChatTemplate {
       if (message.role === "tool") inputs.push(message.name ?? "", message.toolCallId);
       if (message.role !== "assistant") continue;
       inputs.push(message.reasoning ?? "");
-      for (const call of message.toolCalls ?? []) inputs.push(call.id, call.name, decodeEscapes(call.arguments));
+      for (const call of message.toolCalls ?? [])
+        inputs.push(call.id, call.name, decodeEscapes(call.arguments));
     }
     return requireMarks(inputs);
   }
@@ -117,7 +121,9 @@ export class ChatTemplate {
         return {
           role: "assistant",
           content,
-          ...(message.reasoning ? { reasoning_content: this.#guard.whole(message.reasoning, guard) } : {}),
+          ...(message.reasoning
+            ? { reasoning_content: this.#guard.whole(message.reasoning, guard) }
+            : {}),
           ...(message.toolCalls?.length
             ? { tool_calls: message.toolCalls.map((call) => this.#toTemplateCall(call, guard)) }
             : {}),
@@ -125,7 +131,10 @@ export class ChatTemplate {
     }
   }
 
-  #toTemplateCall(call: { id: string; name: string; arguments: string }, guard: string): Record<string, unknown> {
+  #toTemplateCall(
+    call: { id: string; name: string; arguments: string },
+    guard: string,
+  ): Record<string, unknown> {
     return {
       id: this.#toTemplateId(call.id, guard),
       type: "function",
@@ -159,16 +168,21 @@ function toTemplateSentinel(message: SentinelMessage, marks: Marks): Record<stri
 function requireMarks(inputs: readonly string[]): Marks {
   const marks = chooseMarks(inputs);
   if (marks !== null) return marks;
-  throw new FermataError("invalid_value", "The messages use every private-use character; one must stay free.", {
-    param: "messages",
-  });
+  throw new FermataError(
+    "invalid_value",
+    "The messages use every private-use character; one must stay free.",
+    {
+      param: "messages",
+    },
+  );
 }
 
 /** `tojson(ensure_ascii=true)` spells the marks out; no input contains that spelling. */
 function unescapeMarks(text: string, marks: Marks): string {
   if (!text.includes("\\u")) return text;
   let result = text;
-  for (const mark of [marks.guard, marks.content, marks.reasoning]) result = result.replaceAll(escapedMark(mark), mark);
+  for (const mark of [marks.guard, marks.content, marks.reasoning])
+    result = result.replaceAll(escapedMark(mark), mark);
   return result;
 }
 
@@ -179,8 +193,12 @@ function decodeEscapes(json: string): string {
 
 function templateError(cause: unknown): FermataError {
   const message = cause instanceof Error ? cause.message : String(cause);
-  return new FermataError("template_error", `The model's chat template refuses the request: ${message}`, {
-    param: "messages",
-    cause,
-  });
+  return new FermataError(
+    "template_error",
+    `The model's chat template refuses the request: ${message}`,
+    {
+      param: "messages",
+      cause,
+    },
+  );
 }

@@ -42,7 +42,12 @@ export async function fitOutputs<T extends { tokenCount: number }>(
     cut = await Promise.all(
       outputs.map(async (output, index) => ({
         ...output,
-        content: await cutToTokens(output.content, counts[index] ?? 0, shares[index] ?? 0, options.countTokens),
+        content: await cutToTokens(
+          output.content,
+          counts[index] ?? 0,
+          shares[index] ?? 0,
+          options.countTokens,
+        ),
       })),
     );
     built = await options.measure(cut);
@@ -51,7 +56,9 @@ export async function fitOutputs<T extends { tokenCount: number }>(
     room -= Math.max(built.tokenCount - options.comfortable, Math.ceil(room / 8));
   }
   if (built.tokenCount > options.most) return null;
-  const truncatedCount = cut.filter((output, index) => output.content !== outputs[index]?.content).length;
+  const truncatedCount = cut.filter(
+    (output, index) => output.content !== outputs[index]?.content,
+  ).length;
   return { outputs: cut, built, truncatedCount };
 }
 

@@ -20,7 +20,12 @@ export interface ToolCall {
 export type ChatMessage =
   | { role: "system"; content: string }
   | { role: "user"; content: string }
-  | { role: "assistant"; content: string; reasoning?: string | undefined; toolCalls?: ToolCall[] | undefined }
+  | {
+      role: "assistant";
+      content: string;
+      reasoning?: string | undefined;
+      toolCalls?: ToolCall[] | undefined;
+    }
   | { role: "tool"; toolCallId: string; name?: string | undefined; content: string };
 
 export interface ChatRequest {

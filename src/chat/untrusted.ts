@@ -28,7 +28,10 @@ export function chooseMarks(inputs: readonly string[]): Marks | null {
     const mark = String.fromCharCode(code);
     const escaped = escapedMark(mark);
     const upper = escaped.toUpperCase().replace("U", "u");
-    if (!inputs.some((text) => text.includes(mark) || text.includes(escaped) || text.includes(upper))) free.push(mark);
+    if (
+      !inputs.some((text) => text.includes(mark) || text.includes(escaped) || text.includes(upper))
+    )
+      free.push(mark);
   }
   const [guard, content, reasoning] = free;
   if (guard === undefined || content === undefined || reasoning === undefined) return null;
@@ -88,5 +91,8 @@ export class Guard {
 
 function oneOf(characters: ReadonlySet<string>): RegExp | null {
   if (characters.size === 0) return null;
-  return new RegExp([...characters].map((character) => character.replace(/[\\^$.*+?()[\]{}|/]/u, "\\$&")).join("|"), "gu");
+  return new RegExp(
+    [...characters].map((character) => character.replace(/[\\^$.*+?()[\]{}|/]/u, "\\$&")).join("|"),
+    "gu",
+  );
 }

@@ -17,7 +17,9 @@ export class UsageSum {
   #hidesPrompt = false;
 
   get total(): EngineUsage {
-    const current = this.#hidesPrompt ? { ...this.#current, promptTokens: 0, cachedTokens: 0 } : this.#current;
+    const current = this.#hidesPrompt
+      ? { ...this.#current, promptTokens: 0, cachedTokens: 0 }
+      : this.#current;
     return {
       promptTokens: this.#ended.promptTokens + current.promptTokens,
       cachedTokens: this.#ended.cachedTokens + current.cachedTokens,

@@ -4,7 +4,7 @@ import type { FastifyInstance } from "fastify";
 import { Chat } from "../chat/chat.ts";
 import { Engine } from "../engine/engine.ts";
 import { mcpServerFromCommand, readMcpConfig, type McpServerConfig } from "../mcp/mcp-config.ts";
-import { McpHost } from "../mcp/mcp-host.ts";
+import type { McpHost } from "../mcp/mcp-host.ts";
 import { loadAddon } from "../native/addon.ts";
 import { buildServer } from "../server/app.ts";
 import { bannerText } from "./banner.ts";
@@ -38,7 +38,7 @@ export async function serve(config: ServeConfig, signal: AbortSignal): Promise<R
     await Promise.all(parts.map((part) => part.close()));
   };
   try {
-    const host = servers.length === 0 ? null : createMcpHost(config, servers, log);
+    const host = servers.length === 0 ? null : await createMcpHost(config, servers, log);
     if (host !== null) {
       parts.push(host);
       signal.addEventListener("abort", () => void host.close(), { once: true });
@@ -86,11 +86,13 @@ function mcpServers(config: ServeConfig): McpServerConfig[] {
   return [];
 }
 
-function createMcpHost(
+/** The MCP SDK takes as long to import as all the rest: only who needs it waits for it. */
+async function createMcpHost(
   config: ServeConfig,
   servers: McpServerConfig[],
   log: ReturnType<typeof createLogger>,
-): McpHost {
+): Promise<McpHost> {
+  const { McpHost } = await import("../mcp/mcp-host.ts");
   return new McpHost(servers, {
     log,
     version: packageVersion(),

@@ -63,9 +63,7 @@ export class EngineGeneration implements Generation, AsyncIterator<GenerationEve
       throw new FermataError("not_held", "Only a held generation can be resumed.");
     }
     const limit = nativeLimit(maxTokens);
-    callNative(() =>
-      this.#native.resume({ id: this.id, tokens, keepPending, maxTokens: limit }),
-    );
+    callNative(() => this.#native.resume({ id: this.id, tokens, keepPending, maxTokens: limit }));
     this.#state = "running";
     if (this.#pendingToken && !keepPending) this.#tokens.pop();
     for (const token of tokens) this.#tokens.push(token);

@@ -26,7 +26,7 @@ export function checkGguf(path: string): CheckedModel {
     throw invalid(path, "is an adapter, not a whole model");
   }
   if (tensorCount === 0) throw invalid(path, "holds no weights, only a vocabulary");
-  if (lengthOf(metadata.get("tokenizer.ggml.tokens")) === 0) throw invalid(path, "has no vocabulary");
+  checkVocabulary(path, metadata);
   checkOtherParts(path, metadata);
   if (typeof metadata.get("tokenizer.chat_template") !== "string") {
     throw new FermataError(
@@ -76,6 +76,17 @@ function checkOtherParts(path: string, metadata: Map<string, GgufValue>): void {
   }
   for (let part = 2; part <= count; part++) {
     readPart(`${match[1]}-${String(part).padStart(5, "0")}-of-${match[3]}.gguf`);
+  }
+}
+
+function checkVocabulary(path: string, metadata: Map<string, GgufValue>): void {
+  const size = lengthOf(metadata.get("tokenizer.ggml.tokens"));
+  if (size === 0) throw invalid(path, "has no vocabulary");
+  for (const [key, value] of metadata) {
+    // llama.cpp would replace it by a default without a word to the user.
+    if (/^tokenizer\.ggml\.\w+_token_id$/.test(key) && Number(value) >= size) {
+      throw invalid(path, `is damaged: ${key} is ${value}, but its vocabulary has ${size} tokens`);
+    }
   }
 }
 

@@ -78,7 +78,13 @@ export class GgufCursor {
     this.#windowStart = this.#position;
     let read = 0;
     while (read < length) {
-      const got = readSync(this.#descriptor, this.#window, read, length - read, this.#position + read);
+      const got = readSync(
+        this.#descriptor,
+        this.#window,
+        read,
+        length - read,
+        this.#position + read,
+      );
       if (got === 0) throw this.#truncated();
       read += got;
     }

@@ -175,7 +175,9 @@ function readTensorBytes(cursor: GgufCursor, name: string): number {
   const type = cursor.u32();
   const bytes = tensorBytes(type, shape);
   if (bytes === undefined || !Number.isSafeInteger(bytes)) {
-    throw cursor.damaged(`the tensor ${name} of type ${type} cannot have shape ${shape.join(" x ")}`);
+    throw cursor.damaged(
+      `the tensor ${name} of type ${type} cannot have shape ${shape.join(" x ")}`,
+    );
   }
   return bytes;
 }

@@ -21,28 +21,46 @@ const maximumInt32 = 2 ** 31 - 1;
 export function resolveOptions(options: EngineOptions, facts: LoadFacts): NativeLoadOptions {
   const contextSize = integer(
     "contextSize",
-    options.contextSize ?? Math.min(facts.trainedContext ?? largestDefaultContext, largestDefaultContext),
+    options.contextSize ??
+      Math.min(facts.trainedContext ?? largestDefaultContext, largestDefaultContext),
     32,
     2 ** 24,
   );
   const parallel = integer("parallel", options.parallel ?? 4, 1, maximumSlots);
-  const retainedSlots = integer("retainedSlots", options.retainedSlots ?? parallel, 0, maximumSlots);
+  const retainedSlots = integer(
+    "retainedSlots",
+    options.retainedSlots ?? parallel,
+    0,
+    maximumSlots,
+  );
   if (parallel + retainedSlots > maximumSlots) {
-    throw invalidOption("parallel", `parallel and retainedSlots may not exceed ${maximumSlots} together.`);
+    throw invalidOption(
+      "parallel",
+      `parallel and retainedSlots may not exceed ${maximumSlots} together.`,
+    );
   }
   // -1: all layers.
   const gpuLayers = integer("gpuLayers", options.gpuLayers ?? 0, -1, 10_000);
   const onGpu = gpuLayers !== 0;
   const kvLayout = resolveLayout(options.kvLayout ?? "auto", onGpu);
+  // Streams have the cells of their slots; a pool is as large as what may run at once needs.
+  const cellsTotal = contextSize * (kvLayout === "streams" ? parallel + retainedSlots : parallel);
+  if (cellsTotal > maximumInt32) {
+    throw invalidOption("contextSize", `The cache would have ${cellsTotal} cells, 2^31 or more.`);
+  }
   const cacheTypeV = options.cacheTypeV ?? "f16";
-  const stepTokenBudget = integer("stepTokenBudget", options.stepTokenBudget ?? 512, parallel, 16_384);
+  const stepTokenBudget = integer(
+    "stepTokenBudget",
+    options.stepTokenBudget ?? 512,
+    parallel,
+    16_384,
+  );
   return {
     modelPath: options.modelPath,
     contextSize,
     parallel,
     retainedSlots,
-    // Streams have the cells of their slots; a pool is as large as what may run at once needs.
-    cellsTotal: contextSize * (kvLayout === "streams" ? parallel + retainedSlots : parallel),
+    cellsTotal,
     threads: integer("threads", options.threads ?? facts.physicalCores, 1, 512),
     gpuLayers,
     kvLayout,
@@ -58,7 +76,10 @@ export function resolveOptions(options: EngineOptions, facts: LoadFacts): Native
 }
 
 /** A CPU reads each sequence's own cells only in streams; a GPU shares cells for nothing in a pool. */
-function resolveLayout(layout: "streams" | "unified" | "auto", onGpu: boolean): "streams" | "unified" {
+function resolveLayout(
+  layout: "streams" | "unified" | "auto",
+  onGpu: boolean,
+): "streams" | "unified" {
   if (layout !== "auto") return layout;
   return onGpu ? "unified" : "streams";
 }
@@ -80,7 +101,12 @@ function resolveFlashAttention(
   return choice === "on";
 }
 
-function integer(name: keyof EngineOptions, value: number, lowest: number, highest: number): number {
+function integer(
+  name: keyof EngineOptions,
+  value: number,
+  lowest: number,
+  highest: number,
+): number {
   if (!Number.isInteger(value) || value < lowest || value > highest) {
     throw invalidOption(
       name,

@@ -77,7 +77,12 @@ export type GenerationEvent =
   | { type: "text"; text: string; tokens: Int32Array }
   | { type: "tool-call-ready"; callIndex: number }
   /** The sequence is held until `resume` or `release`; iteration waits. */
-  | { type: "hold"; reason: "end_token" | "text_after_call" | "requested"; pendingToken: boolean; usage: EngineUsage }
+  | {
+      type: "hold";
+      reason: "end_token" | "text_after_call" | "requested";
+      pendingToken: boolean;
+      usage: EngineUsage;
+    }
   | {
       type: "finish";
       reason: "end" | "stop_string" | "length" | "cancelled" | "released";

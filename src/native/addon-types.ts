@@ -84,7 +84,13 @@ export interface NativeModelInfo {
 export interface NativeEngine {
   readonly model: NativeModelInfo;
   /** Cache shape in force. */
-  readonly cache: { layout: "streams" | "unified"; slots: number; cellsPerSequence: number; cellsTotal: number; bytes: number };
+  readonly cache: {
+    layout: "streams" | "unified";
+    slots: number;
+    cellsPerSequence: number;
+    cellsTotal: number;
+    bytes: number;
+  };
   /**
    * Tokenizes off the JavaScript thread. A special token is recognized where it is spelled, unless
    * its spelling contains a guard character; guards are removed. Pass "" when nothing is guarded.

@@ -20,7 +20,12 @@ export class ToolBuilder {
   }
 
   /** `type`: a JSON type, or a whole schema. */
-  param(name: string, type: ParameterType | JsonSchema, description: string, required: boolean): this {
+  param(
+    name: string,
+    type: ParameterType | JsonSchema,
+    description: string,
+    required: boolean,
+  ): this {
     this.#properties[name] = { ...(typeof type === "string" ? { type } : type), description };
     if (required) this.#required.push(name);
     return this;
@@ -30,7 +35,11 @@ export class ToolBuilder {
     return {
       name: this.#name,
       description: this.#description,
-      parameters: { type: "object", properties: { ...this.#properties }, required: [...this.#required] },
+      parameters: {
+        type: "object",
+        properties: { ...this.#properties },
+        required: [...this.#required],
+      },
     };
   }
 

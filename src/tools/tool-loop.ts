@@ -1,13 +1,25 @@
 /** Internal mode: hold, run the calls, resume, until the model answers. */
 
 import type { Logger } from "../chat/chat-engine.ts";
-import type { ChatEvent, ChatGeneration, ChatRequest, ToolCall, ToolOutput } from "../chat/types.ts";
+import type {
+  ChatEvent,
+  ChatGeneration,
+  ChatRequest,
+  ToolCall,
+  ToolOutput,
+} from "../chat/types.ts";
 import { type ToolOutcome, findTool, runTool } from "./tool-run.ts";
 import type { Tool } from "./types.ts";
 
 export type ToolEvent =
   | { type: "tool-start"; call: ToolCall; server: string }
-  | { type: "tool-end"; call: ToolCall; server: string; outcome: ToolOutcome; milliseconds: number };
+  | {
+      type: "tool-end";
+      call: ToolCall;
+      server: string;
+      outcome: ToolOutcome;
+      milliseconds: number;
+    };
 
 type ToolEnd = Extract<ToolEvent, { type: "tool-end" }>;
 
@@ -42,14 +54,15 @@ export async function* runToolLoop(
 ): AsyncGenerator<ChatEvent | ToolEvent, void, void> {
   const maxRounds = options.maxRounds ?? 16;
   const abort = new AbortController();
-  const signal = request.signal === undefined ? abort.signal : AbortSignal.any([request.signal, abort.signal]);
+  const signal =
+    request.signal === undefined ? abort.signal : AbortSignal.any([request.signal, abort.signal]);
   const definitions = tools.map((tool) => tool.definition);
   const generation = chat.generate({ ...request, tools: definitions, toolMode: "internal" });
   let rounds = 0;
   try {
     for await (const event of generation) {
       if (rounds > maxRounds) {
-        // Nothing of a round beyond the last is shown; its calls are not run.
+        // Of a round beyond the last nothing follows its calls, which are not run.
         if (event.type === "finish") yield { ...event, reason: "stop", calls: [] };
         continue;
       }
@@ -60,13 +73,17 @@ export async function* runToolLoop(
       rounds += 1;
       if (rounds > maxRounds) {
         const calls = event.calls.map((call) => call.name);
-        options.logger?.warn({ maxRounds, calls }, "the model calls tools beyond the last round: not run");
+        options.logger?.warn(
+          { maxRounds, calls },
+          "the model calls tools beyond the last round: not run",
+        );
         generation.cancel();
         continue;
       }
       yield event;
       const outputs = yield* runRound(event.calls, tools, signal, options);
-      if (!signal.aborted) await generation.resume(rounds < maxRounds ? outputs : sayLastRound(outputs, maxRounds));
+      if (!signal.aborted)
+        await generation.resume(rounds < maxRounds ? outputs : sayLastRound(outputs, maxRounds));
     }
   } finally {
     abort.abort();
@@ -85,7 +102,13 @@ async function* runRound(
   const outputs = calls.map(async (call): Promise<ToolOutput> => {
     const run = await runTool(call, tools, { timeoutMs: options.toolTimeoutMs ?? 60_000, signal });
     const { outcome, milliseconds } = run;
-    const end: ToolEnd = { type: "tool-end", call, server: serverOf(call, tools), outcome, milliseconds };
+    const end: ToolEnd = {
+      type: "tool-end",
+      call,
+      server: serverOf(call, tools),
+      outcome,
+      milliseconds,
+    };
     options.onToolCall?.(end);
     ends.push(end);
     wake();

@@ -24,32 +24,48 @@ export function findTool(call: ToolCall, tools: readonly Tool[]): Tool | undefin
   return tools.find((tool) => tool.definition.name === call.name);
 }
 
-export async function runTool(call: ToolCall, tools: readonly Tool[], options: ToolRunOptions): Promise<ToolRun> {
+export async function runTool(
+  call: ToolCall,
+  tools: readonly Tool[],
+  options: ToolRunOptions,
+): Promise<ToolRun> {
   const tool = findTool(call, tools);
   if (tool === undefined) return refused(unknownTool(call.name, tools));
   const args = readArguments(call);
   return typeof args === "string" ? refused(args) : await runBounded(tool, args.value, options);
 }
 
-async function runBounded(tool: Tool, args: unknown, { timeoutMs, signal }: ToolRunOptions): Promise<ToolRun> {
+async function runBounded(
+  tool: Tool,
+  args: unknown,
+  { timeoutMs, signal }: ToolRunOptions,
+): Promise<ToolRun> {
   const started = performance.now();
   const controller = new AbortController();
   // A tool may ignore its signal; nobody waits for it longer than this.
   const stopped = new Promise<"timeout" | "cancelled">((resolve) => {
-    controller.signal.addEventListener("abort", () => resolve(signal.aborted ? "cancelled" : "timeout"), { once: true });
+    controller.signal.addEventListener(
+      "abort",
+      () => resolve(signal.aborted ? "cancelled" : "timeout"),
+      { once: true },
+    );
   });
   const cancel = (): void => controller.abort(signal.reason);
   const timer = setTimeout(() => controller.abort(), timeoutMs);
   if (signal.aborted) cancel();
   signal.addEventListener("abort", cancel, { once: true });
   try {
-    const result = await Promise.race([stopped, controller.signal.aborted ? stopped : callTool(tool, args, controller.signal)]);
+    const result = await Promise.race([
+      stopped,
+      controller.signal.aborted ? stopped : callTool(tool, args, controller.signal),
+    ]);
     const milliseconds = performance.now() - started;
     if (result === "timeout") {
       const content = `Error: the tool "${tool.definition.name}" did not answer within ${timeoutMs / 1000} seconds.`;
       return { outcome: "timeout", content, milliseconds };
     }
-    if (result === "cancelled") return { outcome: "cancelled", content: "Error: cancelled.", milliseconds };
+    if (result === "cancelled")
+      return { outcome: "cancelled", content: "Error: cancelled.", milliseconds };
     return { outcome: result.isError ? "error" : "ok", content: result.content, milliseconds };
   } finally {
     clearTimeout(timer);
@@ -61,7 +77,10 @@ async function callTool(tool: Tool, args: unknown, signal: AbortSignal): Promise
   try {
     return await tool.call(args, signal);
   } catch (error) {
-    return { content: `Error: ${error instanceof Error ? error.message : String(error)}`, isError: true };
+    return {
+      content: `Error: ${error instanceof Error ? error.message : String(error)}`,
+      isError: true,
+    };
   }
 }
 
@@ -72,7 +91,10 @@ function refused(content: string): ToolRun {
 function unknownTool(name: string, tools: readonly Tool[]): string {
   const names = tools.map((tool) => tool.definition.name);
   const near = nearNames(name, names);
-  const hint = near.length > 0 ? `Did you mean ${near.join(", ")}?` : `The tools are: ${names.slice(0, MAX_LISTED).join(", ")}.`;
+  const hint =
+    near.length > 0
+      ? `Did you mean ${near.join(", ")}?`
+      : `The tools are: ${names.slice(0, MAX_LISTED).join(", ")}.`;
   return `Error: there is no tool "${name}". ${hint}`;
 }
 

@@ -120,7 +120,10 @@ const endings = {
 async function proveAddonWorks() {
   let finish;
   const finished = new Promise((resolve) => (finish = resolve));
-  const engine = await start((event) => event.kind === "finished", () => finish()).engine;
+  const engine = await start(
+    (event) => event.kind === "finished",
+    () => finish(),
+  ).engine;
   const sampling = { ...request(1, 10).sampling, script: new Int32Array([66, 66]) };
   engine.submit(request(1, 10, { sampling }));
   await finished;

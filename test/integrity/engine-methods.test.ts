@@ -87,10 +87,14 @@ async function ending(generation: Generation): Promise<string> {
 const engineCalls: [name: string, call: (engine: Engine) => unknown, live: unknown][] = [
   ["tokenize", async (engine) => (await engine.tokenize(text)).length > 0, true],
   ["detokenize", async (engine) => engine.detokenize(await engine.tokenize(text)), text],
-  ["generate", async (engine) => {
-    const prompt = await engine.tokenize(text);
-    return (await collect(engine.generate(longRequest(prompt, 3)))).finish.reason;
-  }, "end"],
+  [
+    "generate",
+    async (engine) => {
+      const prompt = await engine.tokenize(text);
+      return (await collect(engine.generate(longRequest(prompt, 3)))).finish.reason;
+    },
+    "end",
+  ],
   ["stats", (engine) => engine.stats().slots, 4],
   ["checkIntegrity", (engine) => engine.checkIntegrity(), ""],
 ];
@@ -127,9 +131,21 @@ describe.each(liveStates)("while a generation is %s", (state) => {
 
   const over = "already over";
   it.each([
-    ["pause", { prefill: "held: requested", decode: "held: requested", finished: over, cancelled: over }],
+    [
+      "pause",
+      { prefill: "held: requested", decode: "held: requested", finished: over, cancelled: over },
+    ],
     ["release", { held: "released", finished: over, cancelled: over }],
-    ["cancel", { prefill: "cancelled", decode: "cancelled", held: "cancelled", finished: over, cancelled: over }],
+    [
+      "cancel",
+      {
+        prefill: "cancelled",
+        decode: "cancelled",
+        held: "cancelled",
+        finished: over,
+        cancelled: over,
+      },
+    ],
   ] as const)("generation.%s", async (method, endings: { [state: string]: string }) => {
     const subject = await enter(state, engine);
     expect(subject.generation[method]()).toBe(undefined);
@@ -194,7 +210,9 @@ describe("while loading", () => {
   it("two engines load side by side and do not share state", async () => {
     const [one, two] = await Promise.all([loadTestEngine(), loadTestEngine({ parallel: 1 })]);
     const prompt = await one.tokenize(text);
-    const results = await Promise.all([one, two].map((engine) => collect(engine.generate(longRequest(prompt, 5)))));
+    const results = await Promise.all(
+      [one, two].map((engine) => collect(engine.generate(longRequest(prompt, 5)))),
+    );
     expect(results.map(({ finish }) => finish.usage.generatedTokens)).toEqual([6, 6]);
     await one.close();
     expect(two.stats().generatedTokens).toBe(6);

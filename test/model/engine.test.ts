@@ -3,16 +3,21 @@ import type { Engine } from "../../src/engine/engine.ts";
 import type { GenerateRequest, Generation } from "../../src/engine/types.ts";
 import {
   collect,
-  greedy,
   holdAtEnd,
   loadTestEngine,
   longRequest,
   readUntil,
   scripted,
 } from "../support/engine.ts";
+import { greedy } from "../support/sampling.ts";
 
-const question =
-  "<|im_start|>user\nWhat is the weather in Paris?<|im_end|>\n<|im_start|>assistant\n";
+// Long enough that a copy of its cells is worth more than computing them.
+const question = [
+  "<|im_start|>system\nYou are a helpful assistant. You answer in one short sentence, and you say",
+  " so when you do not know. You never guess, and you name your sources.<|im_end|>\n",
+  "<|im_start|>user\nWhat is the weather in Paris today, and will it rain tomorrow?<|im_end|>\n",
+  "<|im_start|>assistant\n",
+].join("");
 
 let engine: Engine;
 let prompt: Int32Array;
@@ -119,10 +124,10 @@ describe("holding", () => {
     generation.resume({ tokens: result, keepPending: true, maxTokens: 4 });
     expect(generation.tokens.length).toBe(before + result.length);
     const { usage } = await readUntil(generation, "hold");
-    // The end token that waited outside the cache is the one row that was not in the request.
     expect(usage).toMatchObject({
       promptTokens: prompt.length,
-      resumedTokens: result.length,
+      // The end token that waited outside the cache is new to it, too.
+      resumedTokens: result.length + 1,
       prefilledTokens: prompt.length - usage.cachedTokens + result.length + 1,
       recomputedTokens: 0,
     });
@@ -202,7 +207,10 @@ describe("running side by side", () => {
     const other = await loadTestEngine({ parallel: 1, maxQueue: 2 });
     const generations = [other.generate(longRequest(prompt, 100))];
     await readUntil(generations[0]!, "text");
-    generations.push(other.generate(longRequest(prompt, 3)), other.generate(longRequest(prompt, 3)));
+    generations.push(
+      other.generate(longRequest(prompt, 3)),
+      other.generate(longRequest(prompt, 3)),
+    );
     expect(() => other.generate(longRequest(prompt, 3))).toThrow(
       expect.objectContaining({ code: "queue_full", status: 429 }),
     );

@@ -40,14 +40,78 @@ describe("a file that cannot be loaded", () => {
     ["a directory", () => folder, "model_not_found", /is a directory/],
     ["empty", () => save("empty.gguf", ""), "model_invalid", /is empty/],
     ["no GGUF", () => save("text.gguf", "hello world, no model"), "model_invalid", /no GGUF/],
-    ["cut in its header", () => save("header.gguf", whole.subarray(0, 5000)), "model_invalid", /claims|truncated/],
-    ["cut in its weights", () => save("cut.gguf", whole.subarray(0, whole.length - 5000)), "model_invalid", /is truncated/],
-    ["without a template", () => save("base.gguf", altered("tokenizer.chat_", (b) => b.write("x"))), "model_without_template", /no chat template/],
-    ["of an unknown architecture", () => save("arch.gguf", altered("general.architecture", (b) => b.write("zzzz", 12))), "model_invalid", /unknown model architecture/],
-    ["with heads that do not fit", () => save("heads.gguf", altered("attention.head_count", (b) => b.writeUInt32LE(3, 4))), "model_invalid", /./],
-    ["with no heads", () => save("zero.gguf", altered("attention.head_count", (b) => b.writeUInt32LE(0, 4))), "model_invalid", /./],
-    ["with a rope wider than a head", () => save("rope.gguf", altered("rope.dimension_count", (b) => b.writeUInt32LE(6400, 4))), "model_invalid", /./],
-    ["with an end token out of range", () => save("eos.gguf", altered("eos_token_id", (b) => b.writeUInt32LE(99_999_999, 4))), "model_invalid", /./],
+    [
+      "cut in its header",
+      () => save("header.gguf", whole.subarray(0, 5000)),
+      "model_invalid",
+      /claims|truncated/,
+    ],
+    [
+      "cut in its weights",
+      () => save("cut.gguf", whole.subarray(0, whole.length - 5000)),
+      "model_invalid",
+      /is truncated/,
+    ],
+    [
+      "without a template",
+      () =>
+        save(
+          "base.gguf",
+          altered("tokenizer.chat_", (b) => b.write("x")),
+        ),
+      "model_without_template",
+      /no chat template/,
+    ],
+    [
+      "of an unknown architecture",
+      () =>
+        save(
+          "arch.gguf",
+          altered("general.architecture", (b) => b.write("zzzz", 12)),
+        ),
+      "model_invalid",
+      /unknown model architecture/,
+    ],
+    [
+      "with heads that do not fit",
+      () =>
+        save(
+          "heads.gguf",
+          altered("attention.head_count", (b) => b.writeUInt32LE(3, 4)),
+        ),
+      "model_invalid",
+      /./,
+    ],
+    [
+      "with no heads",
+      () =>
+        save(
+          "zero.gguf",
+          altered("attention.head_count", (b) => b.writeUInt32LE(0, 4)),
+        ),
+      "model_invalid",
+      /./,
+    ],
+    [
+      "with a rope wider than a head",
+      () =>
+        save(
+          "rope.gguf",
+          altered("rope.dimension_count", (b) => b.writeUInt32LE(6400, 4)),
+        ),
+      "model_invalid",
+      /./,
+    ],
+    [
+      "with an end token out of range",
+      () =>
+        save(
+          "eos.gguf",
+          altered("eos_token_id", (b) => b.writeUInt32LE(99_999_999, 4)),
+        ),
+      "model_invalid",
+      /./,
+    ],
   ];
 
   it.each(cases)("%s", async (_, path, code, message) => {
@@ -63,8 +127,13 @@ describe("a file that cannot be loaded", () => {
 
 describe("options", () => {
   it("that need more memory than there is", async () => {
-    const load = loadTestEngine({ contextSize: 2 ** 24, parallel: 64, cacheTypeK: "f32" });
+    const load = loadTestEngine({ contextSize: 2 ** 23, parallel: 64 });
     await expect(load).rejects.toMatchObject({ code: "out_of_memory" });
+  });
+
+  it("that make more cells than can be numbered", async () => {
+    const load = loadTestEngine({ contextSize: 2 ** 24, parallel: 64 });
+    await expect(load).rejects.toMatchObject({ code: "invalid_option", param: "contextSize" });
   });
 
   it("that do not fit together", async () => {

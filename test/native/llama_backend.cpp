@@ -20,7 +20,9 @@ std::string program;
 
 constexpr std::int32_t kPrompt = 70;
 
-Token word(std::int32_t seed, std::int32_t at) { return 300 + (seed * 7919 + at * 104729) % 5000; }
+Token word(std::int32_t seed, std::int32_t at) {
+    return 300 + (seed * 7919 + at * 104729) % 5000;
+}
 
 struct Setup {
     BackendOptions options;
@@ -33,8 +35,8 @@ struct Setup {
         options.cells_total = 2048;
         options.max_rows = 128;
         options.micro_batch_rows = 64;
-        // Threads of one graph wait for each other by spinning: on a busy machine two take far longer
-        // than one.
+        // Threads of one graph wait for each other by spinning: on a busy machine two take far
+        // longer than one.
         options.threads = threads;
         auto outcome = LlamaBackend::create(model, options);
         if (!outcome.ok()) check::fail(__FILE__, __LINE__, outcome.error().message);
@@ -44,13 +46,16 @@ struct Setup {
     // Decodes words [from, to) of a seed in one batch; logits of the last one.
     std::vector<float> decode(SlotId slot, std::int32_t seed, std::int32_t from, std::int32_t to) {
         std::vector<BatchRow> rows;
-        for (std::int32_t at = from; at < to; ++at) rows.push_back({word(seed, at), at, slot, at + 1 == to});
-        if (backend->decode(rows) != DecodeStatus::kOk) check::fail(__FILE__, __LINE__, backend->last_error());
+        for (std::int32_t at = from; at < to; ++at)
+            rows.push_back({word(seed, at), at, slot, at + 1 == to});
+        if (backend->decode(rows) != DecodeStatus::kOk)
+            check::fail(__FILE__, __LINE__, backend->last_error());
         const auto logits = backend->logits(rows.size() - 1);
         return {logits.begin(), logits.end()};
     }
     void refuse(const std::vector<BatchRow>& rows) {
-        if (backend->decode(rows) != DecodeStatus::kFailed) check::fail(__FILE__, __LINE__, "was not refused");
+        if (backend->decode(rows) != DecodeStatus::kFailed)
+            check::fail(__FILE__, __LINE__, "was not refused");
         CHECK(!backend->last_error().empty());
     }
 };
@@ -61,7 +66,8 @@ void for_both_layouts(void (*body)(CacheLayout)) {
 }
 
 // What a model gives when nothing was ever shared or taken back.
-std::vector<float> fresh(CacheLayout layout, std::int32_t seed, std::int32_t cut, std::int32_t end) {
+std::vector<float> fresh(CacheLayout layout, std::int32_t seed, std::int32_t cut,
+                         std::int32_t end) {
     Setup setup(layout);
     setup.decode(0, seed, 0, cut);
     return setup.decode(0, seed, cut, end);
@@ -69,13 +75,15 @@ std::vector<float> fresh(CacheLayout layout, std::int32_t seed, std::int32_t cut
 
 float distance(const std::vector<float>& a, const std::vector<float>& b) {
     float largest = a.size() == b.size() ? 0.0f : std::numeric_limits<float>::infinity();
-    for (std::size_t i = 0; i < std::min(a.size(), b.size()); ++i) largest = std::max(largest, std::abs(a[i] - b[i]));
+    for (std::size_t i = 0; i < std::min(a.size(), b.size()); ++i)
+        largest = std::max(largest, std::abs(a[i] - b[i]));
     return largest;
 }
 
 // Streams: to the bit. Unified: other cells lie between, so sums round differently; far less than
 // one other token in the prompt would change.
-bool agrees(CacheLayout layout, const std::vector<float>& actual, const std::vector<float>& expected) {
+bool agrees(CacheLayout layout, const std::vector<float>& actual,
+            const std::vector<float>& expected) {
     if (layout == CacheLayout::kStreams) return actual == expected;
     static const float noise = [] {
         Setup other(CacheLayout::kUnified);
@@ -93,7 +101,8 @@ bool agrees(CacheLayout layout, const std::vector<float>& actual, const std::vec
 TEST(the_same_batches_give_the_same_logits) {
     for_both_layouts([](CacheLayout layout) {
         CHECK(fresh(layout, 1, kPrompt, kPrompt + 1) == fresh(layout, 1, kPrompt, kPrompt + 1));
-        CHECK(distance(fresh(layout, 1, kPrompt, kPrompt + 1), fresh(layout, 2, kPrompt, kPrompt + 1)) > 0.5f);
+        CHECK(distance(fresh(layout, 1, kPrompt, kPrompt + 1),
+                       fresh(layout, 2, kPrompt, kPrompt + 1)) > 0.5f);
     });
 }
 
@@ -120,7 +129,8 @@ TEST(a_copied_prefix_is_exact) {
         CHECK(setup.decode(1, 1, kPrompt, kPrompt + 1) == expected);
         // The source goes on undisturbed.
         setup.backend->copy_prefix(0, 2, kPrompt + 20);
-        CHECK(setup.decode(0, 2, kPrompt + 20, kPrompt + 21) == setup.decode(2, 2, kPrompt + 20, kPrompt + 21));
+        CHECK(setup.decode(0, 2, kPrompt + 20, kPrompt + 21) ==
+              setup.decode(2, 2, kPrompt + 20, kPrompt + 21));
     });
 }
 
@@ -174,18 +184,20 @@ TEST(misuse_is_refused_and_harmless) {
         setup.decode(0, 1, 0, kPrompt);
         const CacheShape shape = setup.backend->shape();
         setup.refuse({});
-        setup.refuse(std::vector<BatchRow>(static_cast<std::size_t>(shape.max_rows) + 1, {300, 0, 1, false}));
+        setup.refuse(std::vector<BatchRow>(static_cast<std::size_t>(shape.max_rows) + 1,
+                                           {300, 0, 1, false}));
         setup.refuse({{300, 0, shape.slot_count, true}});
         setup.refuse({{300, 0, -1, true}});
         setup.refuse({{-1, 0, 1, true}});
         setup.refuse({{model->vocabulary().size(), 0, 1, true}});
-        setup.refuse({{300, kPrompt + 1, 0, true}});                    // a gap
-        setup.refuse({{300, kPrompt - 1, 0, true}});                    // over what is there
-        setup.refuse({{300, 0, 1, false}, {300, 2, 1, true}});          // a gap in the batch
-        setup.refuse({{300, 0, 2, true}, {300, 0, 1, true}});           // slots descending
+        setup.refuse({{300, kPrompt + 1, 0, true}});            // a gap
+        setup.refuse({{300, kPrompt - 1, 0, true}});            // over what is there
+        setup.refuse({{300, 0, 1, false}, {300, 2, 1, true}});  // a gap in the batch
+        setup.refuse({{300, 0, 2, true}, {300, 0, 1, true}});   // slots descending
         setup.refuse({{300, 0, 1, true}, {300, kPrompt, 0, true}, {300, 1, 1, true}});
         std::vector<BatchRow> rows;
-        for (std::int32_t at = 0; at < 100; ++at) rows.push_back({300, at, 1, true});
+        for (std::int32_t at = 0; at < 100; ++at)
+            rows.push_back({300, at, 1, true});
         setup.refuse(rows);  // too many logits
         CHECK(setup.backend->logits(0).empty());
         setup.backend->copy_prefix(0, 0, 5);
@@ -202,7 +214,8 @@ TEST(a_full_slot_is_refused) {
     for_both_layouts([](CacheLayout layout) {
         Setup setup(layout);
         const std::int32_t cells = setup.backend->shape().cells_per_sequence;
-        for (std::int32_t at = 0; at < cells; at += 128) setup.decode(0, 1, at, at + 128);
+        for (std::int32_t at = 0; at < cells; at += 128)
+            setup.decode(0, 1, at, at + 128);
         setup.refuse({{300, cells, 0, true}});
     });
 }
@@ -212,11 +225,13 @@ TEST(a_full_pool_has_no_cells) {
     BackendOptions options = setup.options;
     options.cells_total = 512;
     setup.backend = std::move(LlamaBackend::create(model, options).value());
-    for (std::int32_t at = 0; at < 384; at += 128) setup.decode(0, 1, at, at + 128);
+    for (std::int32_t at = 0; at < 384; at += 128)
+        setup.decode(0, 1, at, at + 128);
     setup.backend->copy_prefix(0, 1, 384);  // takes no cells
     setup.decode(1, 2, 384, 500);
     std::vector<BatchRow> rows;
-    for (std::int32_t at = 0; at < 20; ++at) rows.push_back({word(1, at), at, 2, at == 19});
+    for (std::int32_t at = 0; at < 20; ++at)
+        rows.push_back({word(1, at), at, 2, at == 19});
     CHECK(setup.backend->decode(rows) == DecodeStatus::kNoCells);
     CHECK(setup.backend->truncate(1, 0));
     CHECK(setup.backend->decode(rows) == DecodeStatus::kOk);

@@ -16,14 +16,17 @@ constexpr Token kEnd = 7;
 
 std::vector<float> slope() {
     std::vector<float> logits(kVocabulary);
-    for (std::size_t i = 0; i < logits.size(); ++i) logits[i] = static_cast<float>((i * 7919) % 1000) / 100.0f;
+    for (std::size_t i = 0; i < logits.size(); ++i)
+        logits[i] = static_cast<float>((i * 7919) % 1000) / 100.0f;
     return logits;
 }
 
-std::vector<Token> draw(const SamplingParams& params, int count, const std::vector<float>& logits = slope()) {
+std::vector<Token> draw(const SamplingParams& params, int count,
+                        const std::vector<float>& logits = slope()) {
     ChainSampler sampler(params, kVocabulary, kEnd);
     std::vector<Token> tokens;
-    for (int i = 0; i < count; ++i) tokens.push_back(sampler.sample(logits));
+    for (int i = 0; i < count; ++i)
+        tokens.push_back(sampler.sample(logits));
     return tokens;
 }
 
@@ -37,7 +40,8 @@ SamplingParams warm(std::uint32_t seed) {
 }  // namespace
 
 TEST(a_seed_decides) {
-    for (const std::uint32_t seed : {0u, 1u, 0xFFFFFFFFu}) CHECK(draw(warm(seed), 50) == draw(warm(seed), 50));
+    for (const std::uint32_t seed : {0u, 1u, 0xFFFFFFFFu})
+        CHECK(draw(warm(seed), 50) == draw(warm(seed), 50));
     CHECK(draw(warm(1), 50) != draw(warm(2), 50));
 }
 
@@ -45,8 +49,10 @@ TEST(top_k_one_is_the_best_token) {
     SamplingParams params = warm(3);
     params.top_k = 1;
     const auto logits = slope();
-    const Token best = static_cast<Token>(std::max_element(logits.begin(), logits.end()) - logits.begin());
-    for (const Token token : draw(params, 20)) CHECK_EQ(token, best);
+    const Token best =
+        static_cast<Token>(std::max_element(logits.begin(), logits.end()) - logits.begin());
+    for (const Token token : draw(params, 20))
+        CHECK_EQ(token, best);
 }
 
 TEST(every_filter_keeps_likely_tokens) {
@@ -57,14 +63,16 @@ TEST(every_filter_keeps_likely_tokens) {
         if (which == 2 || which == 4) params.min_p = 0.8f;
         if (which == 3 || which == 4) params.typical_p = 0.2f;
         const auto logits = slope();
-        for (const Token token : draw(params, 30)) CHECK(logits[static_cast<std::size_t>(token)] > 5.0f);
+        for (const Token token : draw(params, 30))
+            CHECK(logits[static_cast<std::size_t>(token)] > 5.0f);
     }
 }
 
 TEST(a_bias_of_minus_100_bans) {
     SamplingParams params;  // greedy with a bias
     const auto logits = slope();
-    const Token best = static_cast<Token>(std::max_element(logits.begin(), logits.end()) - logits.begin());
+    const Token best =
+        static_cast<Token>(std::max_element(logits.begin(), logits.end()) - logits.begin());
     params.logit_bias = {{best, -100.0f}, {-5, 1.0f}, {kVocabulary, 1.0f}};
     CHECK(draw(params, 1).front() != best);
     params.logit_bias = {{42, 100.0f}};

@@ -20,9 +20,9 @@ const std::string kGuard = "\xEE\x80\x80";  // U+E000
 
 // With user-defined tokens: command-r, deepseek-coder, deepseek-llm, gemma-4, gpt-neox, phi-3,
 // qwen2, refact. SentencePiece: llama-spm, phi-3.
-const std::vector<std::string> kVocabularies = {"command-r", "deepseek-coder", "deepseek-llm", "gemma-4",
-                                                "gpt-2",     "gpt-neox",       "llama-bpe",    "llama-spm",
-                                                "phi-3",     "qwen2",          "refact",       "starcoder"};
+const std::vector<std::string> kVocabularies = {
+    "command-r", "deepseek-coder", "deepseek-llm", "gemma-4", "gpt-2",  "gpt-neox",
+    "llama-bpe", "llama-spm",      "phi-3",        "qwen2",   "refact", "starcoder"};
 
 std::string folder() {
     for (const std::string base : {"", "../", "../../"}) {
@@ -52,7 +52,9 @@ struct Subject {
     // character that is not blank, and after each character that begins a special spelling.
     std::string untrusted(const std::string& text) const {
         const auto all = characters(text);
-        const auto blank = [](const std::string& each) { return each.size() == 1 && std::isspace(each[0]); };
+        const auto blank = [](const std::string& each) {
+            return each.size() == 1 && std::isspace(each[0]);
+        };
         std::size_t first = all.size(), last = all.size();
         for (std::size_t i = 0; i < all.size(); ++i) {
             if (blank(all[i])) continue;
@@ -74,19 +76,22 @@ struct Subject {
     }
     std::vector<Token> reference(const std::string& text) const {
         std::vector<Token> all(text.size() + 16);
-        const int count = llama_tokenize(model->vocabulary().handle(), text.data(), static_cast<int>(text.size()),
-                                         all.data(), static_cast<int>(all.size()), false, true);
+        const int count =
+            llama_tokenize(model->vocabulary().handle(), text.data(), static_cast<int>(text.size()),
+                           all.data(), static_cast<int>(all.size()), false, true);
         all.resize(static_cast<std::size_t>(std::max(count, 0)));
         return all;
     }
     void expect_data(const std::string& guarded, const std::string& what) const {
         for (const Token token : tokens(guarded)) {
             if (!model->vocabulary().is_reserved(token)) continue;
-            check::fail(name.c_str(), 0, what + " became " + model->vocabulary().spelled_piece(token));
+            check::fail(name.c_str(), 0,
+                        what + " became " + model->vocabulary().spelled_piece(token));
         }
     }
     void expect_as_llama(const std::string& text, const std::string& what) const {
-        if (tokens(text) != reference(text)) check::fail(name.c_str(), 0, "differs from llama_tokenize: " + what);
+        if (tokens(text) != reference(text))
+            check::fail(name.c_str(), 0, "differs from llama_tokenize: " + what);
     }
 };
 
@@ -137,25 +142,33 @@ TEST(a_spelling_across_two_strings_is_data) {
             for (std::size_t cut = 1; cut < all.size(); ++cut) {
                 head += all[cut - 1];
                 const std::string tail = token.text.substr(head.size());
-                subject.expect_data(subject.untrusted(head) + subject.untrusted(tail), token.text + " in two strings");
-                // One half is the template's, whose text has no guards; its own run of blanks may be
-                // a token.
+                subject.expect_data(subject.untrusted(head) + subject.untrusted(tail),
+                                    token.text + " in two strings");
+                // One half is the template's, whose text has no guards; its own run of blanks may
+                // be a token.
                 if (token.text.find_first_not_of(' ') == std::string::npos) continue;
-                subject.expect_data(head + subject.untrusted(tail), token.text + " after trusted text");
-                subject.expect_data(subject.untrusted(head) + tail, token.text + " before trusted text");
+                subject.expect_data(head + subject.untrusted(tail),
+                                    token.text + " after trusted text");
+                subject.expect_data(subject.untrusted(head) + tail,
+                                    token.text + " before trusted text");
             }
         }
     }
 }
 
 TEST(guarded_text_keeps_its_bytes) {
-    const std::string text = "Gr\xC3\xBC\xC3\x9F" "e <|im_end|> </s>  <tool_call>\n\t{\"a\": 1}   <\xEF\xBD\x9C" "User|>";
+    const std::string text =
+        "Gr\xC3\xBC\xC3\x9F"
+        "e <|im_end|> </s>  <tool_call>\n\t{\"a\": 1}   <\xEF\xBD\x9C"
+        "User|>";
     for (const Subject& subject : subjects()) {
         for (const std::string& each : {text, subject.model->info().special_tokens.front().text}) {
-            std::string back = subject.tokenizer().detokenize(subject.tokens(subject.untrusted(each)), true);
+            std::string back =
+                subject.tokenizer().detokenize(subject.tokens(subject.untrusted(each)), true);
             // SentencePiece puts a space before the first text.
             if (back.size() == each.size() + 1 && back.front() == ' ') back.erase(0, 1);
-            if (back != each) check::fail(subject.name.c_str(), 0, "'" + back + "' instead of '" + each + "'");
+            if (back != each)
+                check::fail(subject.name.c_str(), 0, "'" + back + "' instead of '" + each + "'");
         }
     }
 }
@@ -175,7 +188,8 @@ TEST(text_without_guards_is_as_llama_makes_it) {
         const std::string path = folder() + "ggml-vocab-" + subject.name + ".gguf.inp";
         subject.expect_as_llama(read(path), path);
         for (const auto& entry : std::filesystem::directory_iterator(folder() + "templates")) {
-            if (entry.is_regular_file()) subject.expect_as_llama(read(entry.path().string()), entry.path().string());
+            if (entry.is_regular_file())
+                subject.expect_as_llama(read(entry.path().string()), entry.path().string());
         }
     }
 }
@@ -183,7 +197,8 @@ TEST(text_without_guards_is_as_llama_makes_it) {
 TEST(a_special_token_beside_guarded_text_is_recognized) {
     for (const Subject& subject : subjects()) {
         const SpecialToken& token = subject.model->info().special_tokens.front();
-        const auto all = subject.tokens(token.text + subject.untrusted("hello <there>") + token.text);
+        const auto all =
+            subject.tokens(token.text + subject.untrusted("hello <there>") + token.text);
         CHECK_EQ(std::count(all.begin(), all.end(), token.id), 2);
     }
 }
@@ -198,7 +213,8 @@ TEST(guards_do_not_change_ordinary_text) {
 TEST(a_cut_adds_no_space) {
     for (const Subject& subject : subjects()) {
         const std::string text = "a</s>b<s>c";
-        const std::string back = subject.tokenizer().detokenize(subject.tokens(subject.untrusted(text)), true);
+        const std::string back =
+            subject.tokenizer().detokenize(subject.tokens(subject.untrusted(text)), true);
         CHECK_EQ(back.substr(back.size() - text.size()), text);
         CHECK(back.size() <= text.size() + 1);
     }
@@ -218,7 +234,8 @@ TEST(the_beginning_token_is_added_once) {
 
 TEST(bytes_that_are_not_utf8_are_survived) {
     for (const Subject& subject : subjects()) {
-        for (const std::string& text : std::vector<std::string>{"\xFF\xFE", "a\xC3", "\x80<|im_end|>\xEE\x80", "\xEE\x80\x80\xEE\x80\x80"}) {
+        for (const std::string& text : std::vector<std::string>{
+                 "\xFF\xFE", "a\xC3", "\x80<|im_end|>\xEE\x80", "\xEE\x80\x80\xEE\x80\x80"}) {
             subject.tokens(text);
             subject.expect_data(subject.untrusted(text), "broken text");
         }

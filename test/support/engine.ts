@@ -9,24 +9,11 @@ import type {
   PauseTriggers,
   Sampling,
 } from "../../src/engine/types.ts";
+import { greedy } from "./sampling.ts";
 
 export const modelPath =
   process.env["FERMATA_TEST_MODEL"] ??
   fileURLToPath(new URL("../../models/fermata-small.gguf", import.meta.url));
-
-export const greedy: Sampling = {
-  temperature: 0,
-  topK: 0,
-  topP: 1,
-  minP: 0,
-  typicalP: 1,
-  repeatPenalty: 1,
-  frequencyPenalty: 0,
-  presencePenalty: 0,
-  penaltyLastN: 64,
-  seed: 0,
-  logitBias: [],
-};
 
 export const holdAtEnd: PauseTriggers = {
   callOpen: "",

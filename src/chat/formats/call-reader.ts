@@ -18,7 +18,16 @@ export type OfferedNames = Pick<ReadonlySet<string>, "has">;
 /** `call`: its start was told. `done`: the object ended. `refused`: no call, nothing was told. */
 export type CallReaderState = "undecided" | "call" | "done" | "refused";
 
-type Place = "open" | "key-or-end" | "key" | "in-key" | "colon" | "value" | "in-value" | "comma-or-end" | "malformed";
+type Place =
+  | "open"
+  | "key-or-end"
+  | "key"
+  | "in-key"
+  | "colon"
+  | "value"
+  | "in-value"
+  | "comma-or-end"
+  | "malformed";
 
 const argumentKeys: ReadonlySet<string> = new Set(["arguments", "parameters"]);
 const bareKeys: ReadonlySet<string> = new Set([...argumentKeys, "name", "id", "type"]);
@@ -61,7 +70,8 @@ export class CallReader {
   feed(character: string): boolean {
     this.#taken = true;
     // Models write line breaks into strings; JSON wants them escaped.
-    const feedable = this.inString && character < " " ? JSON.stringify(character).slice(1, -1) : character;
+    const feedable =
+      this.inString && character < " " ? JSON.stringify(character).slice(1, -1) : character;
     for (const piece of feedable) this.#step(piece);
     return this.#taken && this.#state !== "refused";
   }
@@ -121,7 +131,8 @@ export class CallReader {
   #beginValue(character: string): undefined {
     this.#beginScan();
     const isArguments = this.#takesArguments();
-    if (isArguments && this.#offered !== null && character !== "{" && character !== '"') this.#state = "refused";
+    if (isArguments && this.#offered !== null && character !== "{" && character !== '"')
+      this.#state = "refused";
     this.#streaming = isArguments && character === "{" && this.#name !== null;
     if (this.#streaming) this.#start();
     this.#place = "in-value";
@@ -166,7 +177,11 @@ export class CallReader {
 
   /** An object, or: JSON in a string, null for none, or what the tool will refuse. */
   #giveArguments(value: string): void {
-    const text = value.startsWith('"') ? (parseString(value) ?? "") : value === "null" ? "{}" : value;
+    const text = value.startsWith('"')
+      ? (parseString(value) ?? "")
+      : value === "null"
+        ? "{}"
+        : value;
     this.#arguments = text;
     if (this.#offered !== null && !isJsonObject(text)) this.#state = "refused";
     else if (this.#name !== null) this.#tell();

@@ -1,12 +1,10 @@
 /** Collects the events of a push; joins neighbours of one kind. */
 
 import type { ToolCall } from "../types.ts";
-import type { CallSink } from "./call-reader.ts";
+import type { FinderSink } from "./call-finder.ts";
 import type { OutputEvent } from "./output-parser.ts";
 
-export class EventBuffer implements CallSink {
-  /** Reasoning was told. */
-  reasoned = false;
+export class EventBuffer implements FinderSink {
   readonly #calls: ToolCall[];
   readonly #newCallId: () => string;
   #events: OutputEvent[] = [];
@@ -35,7 +33,6 @@ export class EventBuffer implements CallSink {
   }
 
   reasoning(text: string): void {
-    this.reasoned = true;
     this.#append("reasoning", text);
   }
 
@@ -69,7 +66,8 @@ export class EventBuffer implements CallSink {
 
   #flush(): void {
     const text = this.#text.join("");
-    if (this.#kind === "arguments") this.#events.push({ type: "call-arguments", index: this.#index, delta: text });
+    if (this.#kind === "arguments")
+      this.#events.push({ type: "call-arguments", index: this.#index, delta: text });
     else if (this.#kind !== "") this.#events.push({ type: this.#kind, text });
     this.#kind = "";
     this.#text = [];

@@ -24,7 +24,11 @@ export const qwenFormat: ToolCallFormat = {
 };
 
 /** The format's reasoning markers if this model knows them. */
-export function reasoningOf(format: ToolCallFormat, model: ChatModel, template: string): ReasoningMarkers | null {
+export function reasoningOf(
+  format: ToolCallFormat,
+  model: ChatModel,
+  template: string,
+): ReasoningMarkers | null {
   const { open } = format.reasoning;
   const known = template.includes(open) || model.specialTokens.some((token) => token.text === open);
   return known ? format.reasoning : null;
@@ -32,5 +36,10 @@ export function reasoningOf(format: ToolCallFormat, model: ChatModel, template: 
 
 /** A bare JSON call has no marker: the end of a turn is held, and the parse decides. */
 export function pauseTriggersOf(format: ToolCallFormat): PauseTriggers {
-  return { callOpen: format.callOpen, callClose: format.callClose, holdAtEnd: "always", holdAtTextAfterCall: true };
+  return {
+    callOpen: format.callOpen,
+    callClose: format.callClose,
+    holdAtEnd: "always",
+    holdAtTextAfterCall: true,
+  };
 }

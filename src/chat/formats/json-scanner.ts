@@ -43,7 +43,8 @@ export class JsonScanner {
     const before = this.#state;
     this.#state = this.#next(character);
     if (this.#state === "error") return "error";
-    if (this.#brackets.length > 0 || this.#state !== "comma-or-end") return this.#state === "done" ? "end" : "more";
+    if (this.#brackets.length > 0 || this.#state !== "comma-or-end")
+      return this.#state === "done" ? "end" : "more";
     return before === "number" ? "end-before" : "end";
   }
 

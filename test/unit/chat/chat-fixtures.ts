@@ -3,13 +3,25 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 
+import type { Logger } from "../../../src/chat/chat-engine.ts";
 import { Chat } from "../../../src/chat/chat.ts";
-import type { ChatEvent, ChatMessage, ChatRequest, ToolDefinition } from "../../../src/chat/types.ts";
+import type {
+  ChatEvent,
+  ChatMessage,
+  ChatRequest,
+  ToolDefinition,
+} from "../../../src/chat/types.ts";
 import { FakeEngine, type FakeEngineOptions } from "./fake-engine.ts";
 
-export const chatml = readFileSync(join(import.meta.dirname, "../../fixtures/chat/chatml.jinja"), "utf8");
+export const chatml = readFileSync(
+  join(import.meta.dirname, "../../fixtures/chat/chatml.jinja"),
+  "utf8",
+);
 
-export const weather: ToolDefinition = { name: "get_weather", parameters: { type: "object", properties: {} } };
+export const weather: ToolDefinition = {
+  name: "get_weather",
+  parameters: { type: "object", properties: {} },
+};
 export const user: ChatMessage = { role: "user", content: "Weather?" };
 
 export function callText(city: string, name = "get_weather"): string {
@@ -17,20 +29,45 @@ export function callText(city: string, name = "get_weather"): string {
 }
 
 export function resultText(...contents: string[]): string {
-  const responses = contents.map((content) => `\n<tool_response>\n${content}\n</tool_response>`).join("");
+  const responses = contents
+    .map((content) => `\n<tool_response>\n${content}\n</tool_response>`)
+    .join("");
   return `\n⟪<|im_start|>⟫user${responses}⟪<|im_end|>⟫\n⟪<|im_start|>⟫assistant\n`;
 }
 
-export function setUp(rounds: FakeEngineOptions["rounds"], options: Partial<FakeEngineOptions> = {}): { engine: FakeEngine; chat: Chat; warnings: string[] } {
+export function setUp(
+  rounds: FakeEngineOptions["rounds"],
+  options: Partial<FakeEngineOptions> = {},
+) {
   const engine = new FakeEngine({ template: chatml, ...options, rounds: rounds ?? [] });
   const warnings: string[] = [];
-  const chat = new Chat(engine, { logger: { warn: (_details, message) => warnings.push(message) } });
-  return { engine, chat, warnings };
+  const logger: Logger = { warn: (_details, message) => warnings.push(message) };
+  return { engine, chat: new Chat(engine, { logger }), logger, warnings };
 }
 
 export function request(partial: Partial<ChatRequest> = {}): ChatRequest {
-  const sampling = { temperature: 0, topK: 0, topP: 1, minP: 0, typicalP: 1, repeatPenalty: 1, frequencyPenalty: 0, presencePenalty: 0, penaltyLastN: 0, seed: 0, logitBias: [] };
-  return { messages: [user], tools: [weather], toolMode: "internal", sampling, stop: [], owner: "me", ...partial };
+  const sampling = {
+    temperature: 0,
+    topK: 0,
+    topP: 1,
+    minP: 0,
+    typicalP: 1,
+    repeatPenalty: 1,
+    frequencyPenalty: 0,
+    presencePenalty: 0,
+    penaltyLastN: 0,
+    seed: 0,
+    logitBias: [],
+  };
+  return {
+    messages: [user],
+    tools: [weather],
+    toolMode: "internal",
+    sampling,
+    stop: [],
+    owner: "me",
+    ...partial,
+  };
 }
 
 export interface Run {
@@ -40,7 +77,11 @@ export interface Run {
 }
 
 /** Runs to the end; holds are answered with `answers`, one list of results a round. */
-export async function run(chat: Chat, chatRequest: ChatRequest, answers: string[][] = []): Promise<Run> {
+export async function run(
+  chat: Chat,
+  chatRequest: ChatRequest,
+  answers: string[][] = [],
+): Promise<Run> {
   const generation = chat.generate(chatRequest);
   const events: ChatEvent[] = [];
   for await (const event of generation) {
@@ -48,7 +89,11 @@ export async function run(chat: Chat, chatRequest: ChatRequest, answers: string[
     if (event.type !== "hold") continue;
     const contents = answers.shift() ?? [];
     await generation.resume(
-      event.calls.map((call, index) => ({ callId: call.id, name: call.name, content: contents[index] ?? "" })),
+      event.calls.map((call, index) => ({
+        callId: call.id,
+        name: call.name,
+        content: contents[index] ?? "",
+      })),
     );
   }
   const finish = events.at(-1);

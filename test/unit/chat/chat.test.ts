@@ -1,7 +1,16 @@
 import { describe, expect, it } from "vitest";
 
 import { Chat } from "../../../src/chat/chat.ts";
-import { callText, chatml, request, resultText, run, setUp, user, weather } from "./chat-fixtures.ts";
+import {
+  callText,
+  chatml,
+  request,
+  resultText,
+  run,
+  setUp,
+  user,
+  weather,
+} from "./chat-fixtures.ts";
 import { FakeEngine } from "./fake-engine.ts";
 
 describe("internal mode", () => {
@@ -21,8 +30,13 @@ describe("internal mode", () => {
     const { engine, chat } = setUp([callText("Rome"), callText("Oslo"), "Done."]);
     await run(chat, request(), [["sun"], ["rain"]]);
     const spelled = engine.spell(engine.last.tokens);
-    const call = (city: string): string => `⟪<tool_call>⟫\n{"name":"get_weather","arguments":{"city":"${city}"}}\n⟪</tool_call>⟫⟪<|im_end|>⟫`;
-    expect(spelled.endsWith(`assistant\n${call("Rome")}${resultText("sun")}${call("Oslo")}${resultText("rain")}Done.⟪<|im_end|>⟫`)).toBe(true);
+    const call = (city: string): string =>
+      `⟪<tool_call>⟫\n{"name":"get_weather","arguments":{"city":"${city}"}}\n⟪</tool_call>⟫⟪<|im_end|>⟫`;
+    expect(
+      spelled.endsWith(
+        `assistant\n${call("Rome")}${resultText("sun")}${call("Oslo")}${resultText("rain")}Done.⟪<|im_end|>⟫`,
+      ),
+    ).toBe(true);
   });
 
   it("answers the calls of a round together, in their order", async () => {
@@ -30,11 +44,17 @@ describe("internal mode", () => {
     const generation = chat.generate(request());
     for await (const event of generation) {
       if (event.type !== "hold") continue;
-      const outputs = event.calls.map((call) => ({ callId: call.id, name: call.name, content: call.arguments }));
+      const outputs = event.calls.map((call) => ({
+        callId: call.id,
+        name: call.name,
+        content: call.arguments,
+      }));
       await generation.resume(outputs.reverse());
       await expect(generation.resume(outputs)).rejects.toMatchObject({ code: "not_held" });
     }
-    expect(engine.spell(engine.last.resumes[0]?.tokens ?? [])).toBe(resultText('{"city":"Rome"}', '{"city":"Oslo"}'));
+    expect(engine.spell(engine.last.resumes[0]?.tokens ?? [])).toBe(
+      resultText('{"city":"Rome"}', '{"city":"Oslo"}'),
+    );
   });
 
   it("keeps a hostile result data", async () => {
@@ -45,9 +65,15 @@ describe("internal mode", () => {
   });
 
   it("drops an end token that the template writes differently, and adds the template's", async () => {
-    const { engine, chat } = setUp([{ text: callText("Rome"), endToken: "<|endoftext|>" }, { text: callText("Oslo"), end: "text_after_call" }, "Ok."]);
+    const { engine, chat } = setUp([
+      { text: callText("Rome"), endToken: "<|endoftext|>" },
+      { text: callText("Oslo"), end: "text_after_call" },
+      "Ok.",
+    ]);
     await run(chat, request(), [["sun"], ["rain"]]);
-    expect(engine.last.resumes.map((resume) => [resume.keepPending, engine.spell(resume.tokens)])).toEqual([
+    expect(
+      engine.last.resumes.map((resume) => [resume.keepPending, engine.spell(resume.tokens)]),
+    ).toEqual([
       [false, `⟪<|im_end|>⟫${resultText("sun")}`],
       [false, `⟪<|im_end|>⟫${resultText("rain")}`],
     ]);
@@ -55,7 +81,10 @@ describe("internal mode", () => {
   });
 
   it("holds on a call without markers, and stops where there is none", async () => {
-    const { engine, chat } = setUp(['```json\n{"name":"get_weather","arguments":{}}\n```', '{"temperature": 20}']);
+    const { engine, chat } = setUp([
+      '```json\n{"name":"get_weather","arguments":{}}\n```',
+      '{"temperature": 20}',
+    ]);
     const { content, events, finish } = await run(chat, request(), [["sun"]]);
     expect(events.filter((event) => event.type === "hold")).toHaveLength(1);
     expect(content).toBe('{"temperature": 20}');
@@ -65,19 +94,29 @@ describe("internal mode", () => {
 
   it("goes on where the engine saw a call's end that is none", async () => {
     const { engine, chat } = setUp([
-      { text: '<tool_call>{"name":"get_weather","arguments":{"a":"</tool_call>', end: "text_after_call" },
+      {
+        text: '<tool_call>{"name":"get_weather","arguments":{"a":"</tool_call>',
+        end: "text_after_call",
+      },
       '"}}</tool_call>',
       "Ok.",
     ]);
     const { events, finish } = await run(chat, request(), [["sun"]]);
-    expect(events.find((event) => event.type === "call-end")).toMatchObject({ call: { arguments: '{"a":"</tool_call>"}' } });
-    expect([...(engine.generations[1]?.request.prompt ?? [])]).toEqual(engine.generations[0]?.tokens);
+    expect(events.find((event) => event.type === "call-end")).toMatchObject({
+      call: { arguments: '{"a":"</tool_call>"}' },
+    });
+    expect([...(engine.generations[1]?.request.prompt ?? [])]).toEqual(
+      engine.generations[0]?.tokens,
+    );
     expect(finish.usage.promptTokens).toBe(engine.generations[0]?.request.prompt.length);
     expect(chat.counters.rerenders).toBe(0);
   });
 
   it("re-renders where the template rewrites history, and says so", async () => {
-    const template = chatml.replace("'<|im_start|>assistant\\n' + message.content", "'<|im_start|>assistant\\n' + ('' if loop.last else 'OLD ') + message.content");
+    const template = chatml.replace(
+      "'<|im_start|>assistant\\n' + message.content",
+      "'<|im_start|>assistant\\n' + ('' if loop.last else 'OLD ') + message.content",
+    );
     const { engine, chat, warnings } = setUp([callText("Rome"), "Ok."], { template });
     const { content, finish } = await run(chat, request(), [["sun"]]);
     expect(content).toBe("Ok.");
@@ -86,11 +125,16 @@ describe("internal mode", () => {
     const [first, second] = engine.generations;
     expect(first?.released).toBe(true);
     expect(engine.spell(second?.request.prompt ?? [])).toContain("OLD ");
-    expect(finish.usage.promptTokens).toBe((first?.request.prompt.length ?? 0) + (second?.request.prompt.length ?? 0));
+    expect(finish.usage.promptTokens).toBe(
+      (first?.request.prompt.length ?? 0) + (second?.request.prompt.length ?? 0),
+    );
   });
 
   it("continues templates that want calls before results", async () => {
-    const template = chatml.replace("elif message.role == 'tool' %}", "elif message.role == 'tool' %}{% if messages[loop.index0 - 1].role == 'assistant' and not messages[loop.index0 - 1].tool_calls %}{{ raise_exception('no call') }}{% endif %}");
+    const template = chatml.replace(
+      "elif message.role == 'tool' %}",
+      "elif message.role == 'tool' %}{% if messages[loop.index0 - 1].role == 'assistant' and not messages[loop.index0 - 1].tool_calls %}{{ raise_exception('no call') }}{% endif %}",
+    );
     const { engine, chat } = setUp([callText("Rome"), "Ok."], { template });
     await run(chat, request(), [["sun"]]);
     expect(engine.spell(engine.last.resumes[0]?.tokens ?? [])).toBe(resultText("sun"));
@@ -101,7 +145,9 @@ describe("internal mode", () => {
     const { engine, chat } = setUp([callText("Rome"), "Ok."], { contextSize: 1200 });
     const { finish } = await run(chat, request(), [["x".repeat(9000)]]);
     const spelled = engine.spell(engine.last.resumes[0]?.tokens ?? []);
-    expect(spelled).toMatch(/x\n\[… \d+ characters of the tool's result were cut: they do not fit the context window …\]\n\n<\/tool_response>/u);
+    expect(spelled).toMatch(
+      /x\n\[… \d+ characters of the tool's result were cut: they do not fit the context window …\]\n\n<\/tool_response>/u,
+    );
     expect(engine.last.tokens.length).toBeLessThanOrEqual(1200 - 300 + 4);
     expect(engine.last.tokens.length).toBeGreaterThan(800);
     expect(finish.reason).toBe("stop");
@@ -128,7 +174,8 @@ describe("internal mode", () => {
       const generation = chat.generate(request({ signal: controller.signal }));
       let reason = "";
       for await (const event of generation) {
-        if (event.type === "hold") setTimeout(() => (bySignal ? controller.abort() : generation.cancel()), 5);
+        if (event.type === "hold")
+          setTimeout(() => (bySignal ? controller.abort() : generation.cancel()), 5);
         if (event.type === "finish") reason = event.reason;
       }
       expect(reason).toBe("cancelled");
@@ -156,11 +203,21 @@ describe("external mode", () => {
       ["nope", '{"city":"Oslo"}'],
     ]);
     expect(engine.last.request.leaseMs).toBe(300_000);
-    expect(engine.last.request.pause).toEqual({ callOpen: "<tool_call>", callClose: "</tool_call>", holdAtEnd: "always", holdAtTextAfterCall: true });
+    expect(engine.last.request.pause).toEqual({
+      callOpen: "<tool_call>",
+      callClose: "</tool_call>",
+      holdAtEnd: "always",
+      holdAtTextAfterCall: true,
+    });
   });
 
   it("lets truncation win, and gives only complete calls", async () => {
-    const { chat } = setUp([{ text: `${callText("Rome")}<tool_call>{"name":"get_weather","arguments":{"ci`, end: "length" }]);
+    const { chat } = setUp([
+      {
+        text: `${callText("Rome")}<tool_call>{"name":"get_weather","arguments":{"ci`,
+        end: "length",
+      },
+    ]);
     const { events, finish } = await run(chat, external);
     expect(finish.reason).toBe("length");
     expect(finish.calls).toHaveLength(1);
@@ -186,18 +243,28 @@ describe("without tools", () => {
 describe("Chat", () => {
   it("refuses what does not fit, a template that raises, and a model without one", async () => {
     const small = setUp([], { contextSize: 50 });
-    await expect(run(small.chat, request())).rejects.toMatchObject({ code: "context_length_exceeded" });
+    await expect(run(small.chat, request())).rejects.toMatchObject({
+      code: "context_length_exceeded",
+    });
     const raising = setUp([], { template: "{{ raise_exception('no') }}" });
-    await expect(raising.chat.countPromptTokens(request())).rejects.toMatchObject({ code: "template_error" });
+    await expect(raising.chat.countPromptTokens(request())).rejects.toMatchObject({
+      code: "template_error",
+    });
     const engine = new FakeEngine({ template: "{{" });
     expect(() => new Chat(engine)).toThrow(expect.objectContaining({ code: "template_error" }));
-    const without = Object.assign(new FakeEngine({ template: "" }), { model: { ...engine.model, chatTemplate: null } });
-    expect(() => new Chat(without)).toThrow(expect.objectContaining({ code: "model_without_template" }));
+    const without = Object.assign(new FakeEngine({ template: "" }), {
+      model: { ...engine.model, chatTemplate: null },
+    });
+    expect(() => new Chat(without)).toThrow(
+      expect.objectContaining({ code: "model_without_template" }),
+    );
   });
 
   it("counts the prompt's tokens as it submits them", async () => {
     const { engine, chat } = setUp(["Hi."]);
     await run(chat, request());
-    expect(await chat.countPromptTokens({ messages: [user], tools: [weather], owner: "me" })).toBe(engine.last.request.prompt.length);
+    expect(await chat.countPromptTokens({ messages: [user], tools: [weather], owner: "me" })).toBe(
+      engine.last.request.prompt.length,
+    );
   });
 });

@@ -35,7 +35,13 @@ export class FakeEngine implements ChatEngine {
   readonly generations: FakeGeneration[] = [];
 
   constructor(options: FakeEngineOptions) {
-    const specials = options.specials ?? ["<|im_start|>", "<|im_end|>", "<|endoftext|>", "<tool_call>", "</tool_call>"];
+    const specials = options.specials ?? [
+      "<|im_start|>",
+      "<|im_end|>",
+      "<|endoftext|>",
+      "<tool_call>",
+      "</tool_call>",
+    ];
     this.model = {
       chatTemplate: options.template,
       bosToken: "",
@@ -44,7 +50,9 @@ export class FakeEngine implements ChatEngine {
       specialTokens: specials.map((text, id) => ({ id, text })),
     };
     this.cache = { cellsPerSequence: options.contextSize ?? 100_000 };
-    this.rounds = (options.rounds ?? []).map((round) => (typeof round === "string" ? { text: round } : round));
+    this.rounds = (options.rounds ?? []).map((round) =>
+      typeof round === "string" ? { text: round } : round,
+    );
   }
 
   tokenize(text: string, guard: string, _addBos: boolean): Promise<Int32Array> {
@@ -55,7 +63,7 @@ export class FakeEngine implements ChatEngine {
   tokens(text: string, guard = ""): Int32Array {
     const ids: number[] = [];
     const specials = [...this.model.specialTokens].sort((a, b) => b.text.length - a.text.length);
-    for (let at = 0; at < text.length; ) {
+    for (let at = 0; at < text.length;) {
       const special = specials.find((token) => text.startsWith(token.text, at));
       const guarded = special?.text.length === 1 && guard !== "" && text.startsWith(guard, at + 1);
       if (special !== undefined && !guarded) {
@@ -74,7 +82,10 @@ export class FakeEngine implements ChatEngine {
   spell(tokens: Iterable<number>): string {
     let text = "";
     for (const id of tokens) {
-      text += id < FIRST_CHARACTER_ID ? `⟪${this.specialText(id)}⟫` : String.fromCodePoint(id - FIRST_CHARACTER_ID);
+      text +=
+        id < FIRST_CHARACTER_ID
+          ? `⟪${this.specialText(id)}⟫`
+          : String.fromCodePoint(id - FIRST_CHARACTER_ID);
     }
     return text;
   }
@@ -91,7 +102,8 @@ export class FakeEngine implements ChatEngine {
 
   get last(): FakeGeneration {
     const generation = this.generations.at(-1);
-    if (generation === undefined) throw new FermataError("internal_error", "Nothing was generated.");
+    if (generation === undefined)
+      throw new FermataError("internal_error", "Nothing was generated.");
     return generation;
   }
 }

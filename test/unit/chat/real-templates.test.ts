@@ -10,16 +10,25 @@ import { type GeneratedTurn, SuffixDeriver, withGuard } from "../../../src/chat/
 import { ChatTemplate, type RenderMessage, type Rendering } from "../../../src/chat/template.ts";
 import type { ChatMessage, ToolCall, ToolDefinition } from "../../../src/chat/types.ts";
 
-const cache = resolve(process.env.FERMATA_CACHE_DIR ?? join(import.meta.dirname, "../../../.cache"));
+const cache = resolve(
+  process.env.FERMATA_CACHE_DIR ?? join(import.meta.dirname, "../../../.cache"),
+);
 const directory = join(cache, "llama.cpp/models/templates");
-const names = existsSync(directory) ? readdirSync(directory).filter((name) => name.endsWith(".jinja")) : [];
-if (names.length === 0) console.log("skipped: llama.cpp's templates are not in the cache; npm start fetches its source");
+const names = existsSync(directory)
+  ? readdirSync(directory).filter((name) => name.endsWith(".jinja"))
+  : [];
+if (names.length === 0)
+  console.log("skipped: llama.cpp's templates are not in the cache; npm start fetches its source");
 
 const tools: ToolDefinition[] = [
   {
     name: "get_weather",
     description: "Get the weather",
-    parameters: { type: "object", properties: { city: { type: "string", description: "City" } }, required: ["city"] },
+    parameters: {
+      type: "object",
+      properties: { city: { type: "string", description: "City" } },
+      required: ["city"],
+    },
   },
 ];
 const opening: ChatMessage[] = [
@@ -27,7 +36,8 @@ const opening: ChatMessage[] = [
   { role: "user", content: "Weather in Rome and Oslo?" },
 ];
 const rounds = [["Rome"], ["Oslo", "Bonn"]];
-const endToken = /(?:<[|｜][^<>\n]*[|｜]>|<\/s>|<[A-Z_0-9]+>|\[e~\[|<sep>|<turn\|>|<end_of_turn>)(?=\s*$)/u;
+const endToken =
+  /(?:<[|｜][^<>\n]*[|｜]>|<\/s>|<[A-Z_0-9]+>|\[e~\[|<sep>|<turn\|>|<end_of_turn>)(?=\s*$)/u;
 
 type Outcome = "extends" | "rewrites" | "ignores results" | "refuses";
 
@@ -40,19 +50,33 @@ interface Result {
 }
 
 /** What a model trained on this template would say: its own form, with JSON of its own spacing. */
-function generate(template: ChatTemplate, before: readonly RenderMessage[], prompt: Rendering, calls: ToolCall[]): GeneratedTurn {
+function generate(
+  template: ChatTemplate,
+  before: readonly RenderMessage[],
+  prompt: Rendering,
+  calls: ToolCall[],
+): GeneratedTurn {
   const reasoning = prompt.text.trimEnd().endsWith("<think>") ? { reasoning: "I look it up." } : {};
   const message = { role: "assistant" as const, content: "", toolCalls: calls, ...reasoning };
-  const { text, marks } = renderOrNull(template, [...before, message]) ?? { text: "", marks: prompt.marks };
+  const { text, marks } = renderOrNull(template, [...before, message]) ?? {
+    text: "",
+    marks: prompt.marks,
+  };
   const start = withGuard(prompt, marks.guard) ?? "";
   const end = endToken.exec(text)?.[0] ?? "";
   if (!text.startsWith(start)) return { message, raw: "", endToken: end };
   const written = text.slice(start.length).replaceAll(marks.guard, "");
-  const raw = (end === "" ? written : written.slice(0, written.lastIndexOf(end))).replaceAll('": ', '":');
+  const raw = (end === "" ? written : written.slice(0, written.lastIndexOf(end))).replaceAll(
+    '": ',
+    '":',
+  );
   return { message, raw, endToken: end };
 }
 
-function renderOrNull(template: ChatTemplate, messages: readonly RenderMessage[]): Rendering | null {
+function renderOrNull(
+  template: ChatTemplate,
+  messages: readonly RenderMessage[],
+): Rendering | null {
   try {
     return template.render(messages, { tools, generationPrompt: false });
   } catch {
@@ -62,8 +86,17 @@ function renderOrNull(template: ChatTemplate, messages: readonly RenderMessage[]
 
 function tryTemplate(name: string): Result {
   const source = readFileSync(join(directory, name), "utf8");
-  const specialTokens = ["<|im_start|>", "<|im_end|>", "<tool_call>", "</s>"].map((text, id) => ({ id, text }));
-  const model = { chatTemplate: source, bosToken: "<s>", eosToken: "</s>", addBos: false, specialTokens };
+  const specialTokens = ["<|im_start|>", "<|im_end|>", "<tool_call>", "</s>"].map((text, id) => ({
+    id,
+    text,
+  }));
+  const model = {
+    chatTemplate: source,
+    bosToken: "<s>",
+    eosToken: "</s>",
+    addBos: false,
+    specialTokens,
+  };
   let roundCount = 0;
   try {
     const reasoning = reasoningOf(qwenFormat, model, source);
@@ -73,17 +106,28 @@ function tryTemplate(name: string): Result {
     let prompt = template.render(before, { tools, generationPrompt: true });
     const strategies: string[] = [];
     for (const cities of rounds) {
-      const calls = cities.map((city) => ({ id: `call_${city}`, name: "get_weather", arguments: JSON.stringify({ city }) }));
+      const calls = cities.map((city) => ({
+        id: `call_${city}`,
+        name: "get_weather",
+        arguments: JSON.stringify({ city }),
+      }));
       const turn = generate(template, before, prompt, calls);
-      const after = calls.map((call): ChatMessage => ({ role: "tool", toolCallId: call.id, name: call.name, content: `Sunny: ${call.id}` }));
+      const after = calls.map((call): ChatMessage => ({
+        role: "tool",
+        toolCallId: call.id,
+        name: call.name,
+        content: `Sunny: ${call.id}`,
+      }));
       const whole = renderOrNull(template, [...before, turn.message, ...after]);
-      if (whole !== null && !whole.text.includes("Sunny: ")) return { name, outcome: "ignores results", roundCount, note: "" };
+      if (whole !== null && !whole.text.includes("Sunny: "))
+        return { name, outcome: "ignores results", roundCount, note: "" };
       const suffix = deriver.derive({ tools, prompt, before, turn, after });
       if (suffix === null) {
         template.render([...before, turn.message, ...after], { tools, generationPrompt: true });
         return { name, outcome: "rewrites", roundCount, note: "" };
       }
-      for (const message of after) expect(suffix.text.replaceAll(suffix.guard, "")).toContain(message.content);
+      for (const message of after)
+        expect(suffix.text.replaceAll(suffix.guard, "")).toContain(message.content);
       expect(suffix.text).not.toContain('"Rome"');
       expect(suffix.rendering.text.endsWith(suffix.text)).toBe(true);
       expect(suffix.rendering.text.startsWith(withGuard(prompt, suffix.guard) ?? "?")).toBe(true);
@@ -94,14 +138,20 @@ function tryTemplate(name: string): Result {
     }
     return { name, outcome: "extends", roundCount, note: strategies.join(", ") };
   } catch (error) {
-    return { name, outcome: "refuses", roundCount, note: error instanceof Error ? error.message : String(error) };
+    return {
+      name,
+      outcome: "refuses",
+      roundCount,
+      note: error instanceof Error ? error.message : String(error),
+    };
   }
 }
 
 describe.skipIf(names.length === 0)("templates of llama.cpp", () => {
   it("are mostly continued without rendering history again", { timeout: 60_000 }, () => {
     const results = names.map(tryTemplate);
-    const count = (outcome: Outcome): number => results.filter((result) => result.outcome === outcome).length;
+    const count = (outcome: Outcome): number =>
+      results.filter((result) => result.outcome === outcome).length;
     const figures = {
       templates: names.length,
       firstRound: results.filter((result) => result.roundCount >= 1).length,
@@ -112,7 +162,8 @@ describe.skipIf(names.length === 0)("templates of llama.cpp", () => {
     };
     console.log(JSON.stringify(figures));
     if (process.env.FERMATA_TEST_VERBOSE) {
-      for (const { name, outcome, roundCount, note } of results) console.log(outcome.padEnd(16), roundCount, name, note);
+      for (const { name, outcome, roundCount, note } of results)
+        console.log(outcome.padEnd(16), roundCount, name, note);
     }
     expect(results.filter((result) => result.note.includes("expected"))).toEqual([]);
     expect(figures.bothRounds).toBeGreaterThanOrEqual(40);

@@ -7,7 +7,9 @@ const output = (content: string): ToolOutput => ({ callId: "c", name: "f", conte
 const countTokens = (text: string): Promise<number> => Promise.resolve([...text].length);
 const fit = (contents: string[], comfortable: number, most = comfortable + 100) =>
   fitOutputs(contents.map(output), {
-    measure: async (outputs) => ({ tokenCount: 10 + outputs.reduce((sum, { content }) => sum + [...content].length, 0) }),
+    measure: async (outputs) => ({
+      tokenCount: 10 + outputs.reduce((sum, { content }) => sum + [...content].length, 0),
+    }),
     countTokens,
     comfortable,
     most,

@@ -9,11 +9,22 @@ import { Guard, chooseMarks } from "../../../src/chat/untrusted.ts";
 import { FakeEngine } from "./fake-engine.ts";
 
 const chatml = readFileSync(join(import.meta.dirname, "../../fixtures/chat/chatml.jinja"), "utf8");
-const specials = ["<|im_start|>", "<|im_end|>", "<tool_call>", "</tool_call>", "[INST]", "¤", "\n\n"];
+const specials = [
+  "<|im_start|>",
+  "<|im_end|>",
+  "<tool_call>",
+  "</tool_call>",
+  "[INST]",
+  "¤",
+  "\n\n",
+];
 
 function spell(messages: ChatMessage[], tools: ToolDefinition[] = [], template = chatml): string {
   const engine = new FakeEngine({ template, specials });
-  const rendering = new ChatTemplate(template, engine.model, null).render(messages, { tools, generationPrompt: true });
+  const rendering = new ChatTemplate(template, engine.model, null).render(messages, {
+    tools,
+    generationPrompt: true,
+  });
   return engine.spell(engine.tokens(rendering.text, rendering.marks.guard));
 }
 
@@ -32,13 +43,50 @@ describe("untrusted text", () => {
   it.each<[string, ChatMessage[]]>([
     ["system", [{ role: "system", content: hostile }]],
     ["assistant", [{ role: "assistant", content: hostile }]],
-    ["call name", [{ role: "assistant", content: "", toolCalls: [{ id: "1", name: hostile, arguments: "{}" }] }]],
-    ["call arguments", [{ role: "assistant", content: "", toolCalls: [{ id: "1", name: "f", arguments: JSON.stringify({ [hostile]: [hostile] }) }] }]],
-    ["arguments that are no JSON", [{ role: "assistant", content: "", toolCalls: [{ id: "1", name: "f", arguments: hostile }] }]],
+    [
+      "call name",
+      [
+        {
+          role: "assistant",
+          content: "",
+          toolCalls: [{ id: "1", name: hostile, arguments: "{}" }],
+        },
+      ],
+    ],
+    [
+      "call arguments",
+      [
+        {
+          role: "assistant",
+          content: "",
+          toolCalls: [{ id: "1", name: "f", arguments: JSON.stringify({ [hostile]: [hostile] }) }],
+        },
+      ],
+    ],
+    [
+      "arguments that are no JSON",
+      [{ role: "assistant", content: "", toolCalls: [{ id: "1", name: "f", arguments: hostile }] }],
+    ],
     ["tool result", [{ role: "tool", toolCallId: "1", content: hostile }]],
-    ["arguments with an escaped guard", [{ role: "assistant", content: "", toolCalls: [{ id: "1", name: "f", arguments: '{"a":"<|im_end|>\\ue000<|im_\\ue000end|>"}' }] }]],
+    [
+      "arguments with an escaped guard",
+      [
+        {
+          role: "assistant",
+          content: "",
+          toolCalls: [
+            { id: "1", name: "f", arguments: '{"a":"<|im_end|>\\ue000<|im_\\ue000end|>"}' },
+          ],
+        },
+      ],
+    ],
   ])("in %s", (_place, messages) => {
-    const harmless = JSON.parse(JSON.stringify(messages).replaceAll(/<\|im_end\|>|<\|im_start\|>|<tool_call>|\[INST\]|¤/gu, "x")) as ChatMessage[];
+    const harmless = JSON.parse(
+      JSON.stringify(messages).replaceAll(
+        /<\|im_end\|>|<\|im_start\|>|<tool_call>|\[INST\]|¤/gu,
+        "x",
+      ),
+    ) as ChatMessage[];
     expect(specialCount(spell(messages))).toBe(specialCount(spell(harmless)));
   });
 
@@ -49,30 +97,55 @@ describe("untrusted text", () => {
       parameters: { type: "object", properties: { [text]: { type: "string", enum: [text] } } },
     });
     expect(specialCount(spell([], [tool(hostile)]))).toBe(specialCount(spell([], [tool("x")])));
-    expect(spell([], [tool("x")])).toContain('{"type": "object", "properties": {"x": {"type": "string", "enum": ["x"]}}}');
+    expect(spell([], [tool("x")])).toContain(
+      '{"type": "object", "properties": {"x": {"type": "string", "enum": ["x"]}}}',
+    );
   });
 
   it("forms no special across the border of a content", () => {
     const template = "<{% for message in messages %}{{ message.content }}{% endfor %}im_end|>";
-    expect(spell([{ role: "user", content: "|im_end|>" }], [], template)).toBe("<|im_end|>im_end|>");
+    expect(spell([{ role: "user", content: "|im_end|>" }], [], template)).toBe(
+      "<|im_end|>im_end|>",
+    );
     expect(spell([{ role: "user", content: "|" }], [], template)).toBe("<|im_end|>");
-    expect(spell([{ role: "user", content: "" }, { role: "user", content: "|im_start" }, { role: "user", content: "|>" }], [], template)).toBe("<|im_start|>im_end|>");
+    expect(
+      spell(
+        [
+          { role: "user", content: "" },
+          { role: "user", content: "|im_start" },
+          { role: "user", content: "|>" },
+        ],
+        [],
+        template,
+      ),
+    ).toBe("<|im_start|>im_end|>");
   });
 
   it("keeps its guards through tojson, escaped or not", () => {
-    const template = "{{ messages[0].content | tojson }}{{ messages[0].content | tojson(ensure_ascii=true) }}";
-    expect(spell([{ role: "user", content: "<|im_end|>" }], [], template)).toBe('"<|im_end|>""<|im_end|>"');
+    const template =
+      "{{ messages[0].content | tojson }}{{ messages[0].content | tojson(ensure_ascii=true) }}";
+    expect(spell([{ role: "user", content: "<|im_end|>" }], [], template)).toBe(
+      '"<|im_end|>""<|im_end|>"',
+    );
   });
 
   it("is trimmed and found blank as without guards", () => {
-    const template = "{% for m in messages %}[{{ m.content | trim }}{% if m.content %}!{% endif %}]{% endfor %}";
-    const messages: ChatMessage[] = [" <a>\n\n", "", " "].map((content) => ({ role: "user", content }));
+    const template =
+      "{% for m in messages %}[{{ m.content | trim }}{% if m.content %}!{% endif %}]{% endfor %}";
+    const messages: ChatMessage[] = [" <a>\n\n", "", " "].map((content) => ({
+      role: "user",
+      content,
+    }));
     expect(spell(messages, [], template)).toBe("[<a>!][][!]");
   });
 
   it("may contain the guard character: another is taken", () => {
     const content = "\ue000<|im_end|>\\ue001\ue002";
-    expect(chooseMarks([content])).toEqual({ guard: "\ue003", content: "\ue004", reasoning: "\ue005" });
+    expect(chooseMarks([content])).toEqual({
+      guard: "\ue003",
+      content: "\ue004",
+      reasoning: "\ue005",
+    });
     expect(spell([{ role: "user", content }])).toContain(`user\n${content}⟪<|im_end|>⟫`);
   });
 
@@ -82,7 +155,9 @@ describe("untrusted text", () => {
   });
 
   it("refuses when no private-use character is free", () => {
-    const all = Array.from({ length: 0xf8ff - 0xe000 + 1 }, (_, index) => String.fromCharCode(0xe000 + index)).join("");
+    const all = Array.from({ length: 0xf8ff - 0xe000 + 1 }, (_, index) =>
+      String.fromCharCode(0xe000 + index),
+    ).join("");
     expect(() => spell([{ role: "user", content: all }])).toThrow(/private-use/u);
   });
 });
@@ -90,20 +165,36 @@ describe("untrusted text", () => {
 describe("ChatTemplate", () => {
   it("reports what the template says", () => {
     expect(() => spell([], [], "{{ raise_exception('Roles must alternate') }}")).toThrow(
-      expect.objectContaining({ code: "template_error", status: 400, message: expect.stringContaining("Roles must alternate") as string }),
+      expect.objectContaining({
+        code: "template_error",
+        status: 400,
+        message: expect.stringContaining("Roles must alternate") as string,
+      }),
     );
   });
 
   it("gives arguments as an object, or as text when they are none", () => {
-    const template = "{% for c in messages[0].tool_calls %}{{ c.function.arguments is string }}{{ c.function.arguments | tojson }}{% endfor %}";
-    const toolCalls = ['{"b": 1}', "", '"{\\"a\\":2}"', "{oops"].map((text) => ({ id: "i", name: "f", arguments: text }));
-    expect(spell([{ role: "assistant", content: "", toolCalls }], [], template)).toBe('false{"b": 1}false{}false{"a": 2}true"{oops"');
+    const template =
+      "{% for c in messages[0].tool_calls %}{{ c.function.arguments is string }}{{ c.function.arguments | tojson }}{% endfor %}";
+    const toolCalls = ['{"b": 1}', "", '"{\\"a\\":2}"', "{oops"].map((text) => ({
+      id: "i",
+      name: "f",
+      arguments: text,
+    }));
+    expect(spell([{ role: "assistant", content: "", toolCalls }], [], template)).toBe(
+      'false{"b": 1}false{}false{"a": 2}true"{oops"',
+    );
   });
 
   it("gives tool messages their call's name, and nine-character ids to templates that insist", () => {
-    const template = "{% for m in messages %}{% if m.tool_call_id is defined %}{{ m.name }} {{ m.tool_call_id|length != 9 }}{% endif %}{% endfor %}";
+    const template =
+      "{% for m in messages %}{% if m.tool_call_id is defined %}{{ m.name }} {{ m.tool_call_id|length != 9 }}{% endif %}{% endfor %}";
     const messages: ChatMessage[] = [
-      { role: "assistant", content: "", toolCalls: [{ id: "call_123", name: "f", arguments: "{}" }] },
+      {
+        role: "assistant",
+        content: "",
+        toolCalls: [{ id: "call_123", name: "f", arguments: "{}" }],
+      },
       { role: "tool", toolCallId: "call_123", content: "x" },
     ];
     expect(spell(messages, [], template)).toBe("f false");

@@ -1,0 +1,102 @@
+/** The engine's generations behind one answer, one after the other, and their counts together. */
+
+import type {
+  EngineUsage,
+  GenerateRequest,
+  Generation,
+  GenerationEvent,
+  ResumeOptions,
+} from "../engine/types.ts";
+import { FermataError } from "../errors.ts";
+import type { ChatEngine } from "./chat-engine.ts";
+import { UsageSum } from "./usage.ts";
+
+export type RunRequest = Omit<GenerateRequest, "prompt">;
+
+export class EngineRun {
+  readonly #engine: ChatEngine;
+  readonly #request: RunRequest;
+  readonly #usage = new UsageSum();
+  #generation: Generation | null = null;
+  #events: AsyncIterator<GenerationEvent> | null = null;
+  #cancelled = false;
+
+  constructor(engine: ChatEngine, request: RunRequest) {
+    this.#engine = engine;
+    this.#request = request;
+  }
+
+  get tokens(): readonly number[] {
+    return this.#generation?.tokens ?? [];
+  }
+
+  /** As far as the last hold or finish told. */
+  get usage(): EngineUsage {
+    return this.#usage.total;
+  }
+
+  /** Of `maxTokens`, which covers all rounds. */
+  get remainingTokens(): number | undefined {
+    const { maxTokens } = this.#request;
+    return maxTokens === undefined
+      ? undefined
+      : Math.max(0, maxTokens - this.usage.generatedTokens);
+  }
+
+  start(prompt: Int32Array): void {
+    this.#generation = this.#engine.generate({
+      ...this.#request,
+      prompt,
+      maxTokens: this.remainingTokens,
+    });
+    this.#events = this.#generation[Symbol.asyncIterator]();
+    if (this.#cancelled) this.#generation.cancel();
+  }
+
+  /** @throws what ends the generation */
+  async next(): Promise<GenerationEvent> {
+    const result = await this.#events?.next();
+    if (result === undefined || result.done) {
+      throw new FermataError("internal_error", "The generation ended without a finish event.");
+    }
+    const event = result.value;
+    if (event.type === "hold" || event.type === "finish") this.#usage.update(event.usage);
+    return event;
+  }
+
+  resume(options: Omit<ResumeOptions, "maxTokens">): void {
+    this.#generation?.resume({ ...options, maxTokens: this.remainingTokens });
+  }
+
+  /** Ends a held generation. */
+  async release(): Promise<void> {
+    this.#generation?.release();
+    let event = await this.next();
+    while (event.type !== "finish") event = await this.next();
+  }
+
+  /** Gives up a held generation for a new one. */
+  async restart(prompt: Int32Array): Promise<void> {
+    await this.release();
+    this.#usage.next(false);
+    this.start(prompt);
+  }
+
+  /** Gives up a held generation for a new one with the same tokens, which watches for calls afresh. */
+  async goOn(): Promise<void> {
+    const tokens = Int32Array.from(this.tokens);
+    await this.release();
+    this.#usage.next(true);
+    this.start(tokens);
+  }
+
+  cancel(): void {
+    this.#cancelled = true;
+    this.#generation?.cancel();
+  }
+
+  async close(): Promise<void> {
+    this.#generation?.cancel();
+    await this.#events?.return?.();
+  }
+}

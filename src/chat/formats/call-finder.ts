@@ -1,0 +1,233 @@
+/** Finds calls in text: in the format's tags, bare at the start of a line, in a ```json block. */
+
+import { CallReader, type CallSink, type OfferedNames } from "./call-reader.ts";
+import type { ToolCallFormat } from "./format.ts";
+import { isBlank } from "./json-scanner.ts";
+
+export interface FinderSink extends CallSink {
+  content(text: string): void;
+}
+
+type CallPlace = "tagged-call" | "bare-call" | "fenced-call";
+type Place = "text" | CallPlace | "tagged-tail" | "fenced-tail" | "fence-info" | "code";
+
+const FENCE = "```";
+/** A longer line after a fence's ticks is not told apart any more. */
+const MAX_INFO = 64;
+/** Brackets too many at a call's end; models write them. */
+const IGNORED_AFTER_CALL = "}]";
+const placeAfter = {
+  "tagged-call": "tagged-tail",
+  "fenced-call": "fenced-tail",
+  "bare-call": "text",
+} as const;
+
+export class CallFinder {
+  readonly #format: ToolCallFormat;
+  readonly #offered: OfferedNames | null;
+  readonly #sink: FinderSink;
+  #place: Place = "text";
+  #reader: CallReader;
+  /** Blanks that are dropped if a call follows. */
+  #blanks = "";
+  /** What may become a marker. */
+  #held = "";
+  /** What may become a call; content if it does not. */
+  #verbatim = "";
+  /** Nothing but blanks on this line so far. */
+  #lineIsBlank = true;
+  #fenceLength = 0;
+  /** The fence's content is on lines of its own. */
+  #fenceIsBlock = false;
+  #ticks = 0;
+  #afterCall = false;
+
+  /** @param offered null: no call is looked for, all is content */
+  constructor(format: ToolCallFormat, offered: OfferedNames | null, sink: FinderSink) {
+    this.#format = format;
+    this.#offered = offered;
+    this.#sink = sink;
+    this.#reader = new CallReader(sink, null);
+  }
+
+  get inCall(): boolean {
+    return this.#place in placeAfter;
+  }
+
+  feed(character: string): void {
+    switch (this.#place) {
+      case "text":
+        return this.#feedText(character);
+      case "tagged-call":
+        return this.#feedTagged(character);
+      case "bare-call":
+        return this.#feedReader("bare-call", character);
+      case "fenced-call":
+        if (character === "\n") this.#fenceIsBlock = true;
+        return this.#feedReader("fenced-call", character);
+      case "tagged-tail":
+        return this.#feedTail(character, this.#format.callClose, IGNORED_AFTER_CALL);
+      case "fenced-tail":
+        if (character === "{" && this.#held === "")
+          return this.#beginCall("fenced-call", character);
+        return this.#feedTail(character, FENCE, "");
+      case "fence-info":
+        return this.#feedFenceInfo(character);
+      case "code":
+        return this.#feedCode(character);
+    }
+  }
+
+  finish(natural: boolean): void {
+    if (this.#place === "tagged-call") this.#feedHeldToReader();
+    if (this.inCall && this.#reader.state === "undecided") this.#release(this.#verbatim);
+    else if (this.inCall && natural) this.#reader.close();
+    else if (!this.inCall) {
+      if (this.#place === "fence-info") this.#release(this.#verbatim);
+      this.#write(this.#held);
+    }
+    if (!this.#afterCall) this.#writeBlanks();
+  }
+
+  #feedText(character: string): void {
+    if (this.#offered === null) return this.#sink.content(character);
+    if (this.#held === "" && isBlank(character)) {
+      this.#blanks += character;
+      if (character === "\n") this.#lineIsBlank = true;
+      return;
+    }
+    const held = this.#held + character;
+    this.#held = "";
+    const { callOpen, bareCalls } = this.#format;
+    const mayBeBare = bareCalls && this.#lineIsBlank;
+    if (held === callOpen) this.#beginCall("tagged-call", held);
+    else if (mayBeBare && held === FENCE) this.#beginFence();
+    else if (mayBeBare && held === "{") this.#beginCall("bare-call", held);
+    else if (callOpen.startsWith(held) || (mayBeBare && FENCE.startsWith(held))) this.#held = held;
+    else {
+      this.#write(held.charAt(0));
+      this.#refeed(held.slice(1));
+    }
+  }
+
+  #beginCall(place: CallPlace, opening: string): void {
+    this.#place = place;
+    this.#verbatim += opening;
+    this.#reader = new CallReader(this.#sink, place === "tagged-call" ? null : this.#offered);
+    if (place !== "tagged-call" && opening === "{") this.#reader.feed(opening);
+  }
+
+  #feedTagged(character: string): void {
+    const { callClose } = this.#format;
+    const held = this.#held + character;
+    this.#held = "";
+    if (this.#reader.inString || !callClose.startsWith(held)) {
+      this.#feedReader("tagged-call", held.charAt(0));
+      this.#refeed(held.slice(1));
+    } else if (held !== callClose) this.#held = held;
+    else {
+      this.#reader.close();
+      if (this.#reader.state === "refused") this.#release(this.#verbatim + callClose);
+      else this.#endCall("text");
+    }
+  }
+
+  /** What was held as a possible closing tag belongs to the call. */
+  #feedHeldToReader(): void {
+    const held = this.#held;
+    this.#held = "";
+    for (const character of held) {
+      if (this.#place === "tagged-call") this.#feedReader("tagged-call", character);
+      else this.feed(character);
+    }
+  }
+
+  #feedReader(place: CallPlace, character: string): void {
+    const isTaken = this.#reader.feed(character);
+    const { state } = this.#reader;
+    if (state === "undecided") this.#verbatim += character;
+    else if (state === "refused")
+      this.#release(
+        this.#verbatim,
+        place === "fenced-call" && this.#fenceIsBlock ? "code" : "text",
+      );
+    else if (state === "done") this.#endCall(placeAfter[place]);
+    else this.#verbatim = this.#blanks = "";
+    if (!isTaken) this.feed(character);
+  }
+
+  #endCall(next: "text" | "tagged-tail" | "fenced-tail"): void {
+    this.#place = next;
+    this.#verbatim = this.#blanks = "";
+    this.#afterCall = true;
+  }
+
+  /** Between a call's end and its closing marker; without one, text goes on. */
+  #feedTail(character: string, marker: string, ignored: string): void {
+    const held = this.#held + character;
+    this.#held = "";
+    if (held === marker) this.#endCall("text");
+    else if (marker.startsWith(held)) this.#held = held;
+    else if (isBlank(held)) this.#blanks += held;
+    else if (!ignored.includes(held)) {
+      this.#place = "text";
+      this.#refeed(held);
+    }
+  }
+
+  #beginFence(): void {
+    this.#place = "fence-info";
+    this.#verbatim = FENCE;
+  }
+
+  #feedFenceInfo(character: string): void {
+    const info = this.#verbatim.replace(/^`+/u, "");
+    this.#fenceLength = this.#verbatim.length - info.length;
+    if (info.trim().toLowerCase() === "json" && (isBlank(character) || character === "{")) {
+      this.#fenceIsBlock = character === "\n";
+      this.#beginCall("fenced-call", character);
+    } else if (character === "`" && info !== "") {
+      this.#release(this.#verbatim);
+      this.feed(character);
+    } else {
+      this.#verbatim += character;
+      if (character === "\n" || info.length > MAX_INFO) this.#release(this.#verbatim, "code");
+    }
+  }
+
+  /** Ordinary code: nothing in it is a call. */
+  #feedCode(character: string): void {
+    this.#ticks = character === "`" && (this.#lineIsBlank || this.#ticks > 0) ? this.#ticks + 1 : 0;
+    this.#write(character);
+    if (this.#ticks < this.#fenceLength) return;
+    this.#ticks = 0;
+    this.#place = "text";
+  }
+
+  /** What was held back as a possible call is content. */
+  #release(text: string, next: "text" | "code" = "text"): void {
+    this.#place = next;
+    this.#verbatim = "";
+    const visible = text.trimEnd();
+    this.#write(visible);
+    this.#blanks = text.slice(visible.length);
+    this.#lineIsBlank = this.#blanks.includes("\n");
+  }
+
+  #refeed(text: string): void {
+    for (let i = 0; i < text.length; i++) this.feed(text.charAt(i));
+  }
+
+  #write(text: string): void {
+    if (text === "") return;
+    this.#writeBlanks();
+    this.#sink.content(text);
+    this.#afterCall = false;
+    this.#lineIsBlank = text === "\n" || (this.#lineIsBlank && isBlank(text));
+  }
+
+  #writeBlanks(): void {
+    if (this.#blanks !== "") this.#sink.content(this.#blanks);
+    this.#blanks = "";
+  }
+}

@@ -1,0 +1,197 @@
+// The inference thread from outside: many callers, holds, bounds, close at any moment. Also run
+// under ThreadSanitizer.
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <map>
+#include <mutex>
+#include <thread>
+
+#include "check.h"
+#include "fake_backend.h"
+#include "runtime/engine_loop.h"
+#include "scheduler_world.h"
+
+using namespace fermata;
+using namespace fermata::testing;
+
+namespace {
+
+// Collects events on its own thread, as the JavaScript side does.
+class Listener {
+   public:
+    explicit Listener(LoopConfig config = {.scheduler = {.parallel = 4, .step_token_budget = 64}},
+                      CacheShape shape = streams(8))
+        : reference(shape),
+          loop(
+              std::make_unique<FakeBackend>(shape), config, [this] { wake(); },
+              [this] { aborted = true; }) {}
+
+    // Waits until the sequence is held, finished or failed (again).
+    EventKind wait_for_end(SequenceId id) {
+        std::unique_lock lock(mutex_);
+        while (true) {
+            const auto found = ends_.find(id);
+            if (found != ends_.end()) {
+                const EventKind kind = found->second;
+                ends_.erase(found);
+                return kind;
+            }
+            const bool woken = condition_.wait_for(lock, std::chrono::seconds(20), [this] { return woken_; });
+            if (!woken) check::fail(__FILE__, __LINE__, "no event for 20 seconds");
+            woken_ = false;
+            lock.unlock();
+            take();
+            lock.lock();
+        }
+    }
+
+    void take() {
+        EventBatch batch = loop.take_events();
+        const std::lock_guard lock(mutex_);
+        for (Event& event : batch.events) {
+            auto& sampled = tokens[event.id];
+            sampled.insert(sampled.end(), event.tokens.begin(), event.tokens.end());
+            if (event.kind == EventKind::kToolCallPause || event.kind == EventKind::kFinished ||
+                event.kind == EventKind::kFailed) {
+                ends_[event.id] = event.kind;
+            }
+        }
+        condition_.notify_all();
+    }
+
+    FakeBackend reference;
+    std::map<SequenceId, std::vector<Token>> tokens;
+    std::atomic<bool> aborted = false;
+
+   private:
+    void wake() {
+        const std::lock_guard lock(mutex_);
+        woken_ = true;
+        condition_.notify_all();
+    }
+
+    std::mutex mutex_;
+    std::condition_variable condition_;
+    bool woken_ = false;
+    std::map<SequenceId, EventKind> ends_;
+
+   public:
+    EngineLoop loop;  // last: its thread uses the rest
+};
+
+SubmitRequest request(SequenceId id, std::uint32_t seed, std::int32_t max_tokens) {
+    return {.id = id, .prompt = words(seed, 50), .limits = {.max_tokens = max_tokens}};
+}
+
+}  // namespace
+
+TEST(a_generation_runs_to_its_end) {
+    Listener listener;
+    CHECK(listener.loop.submit(request(1, 5, 20)) == EngineLoop::Accept::kOk);
+    CHECK(listener.wait_for_end(1) == EventKind::kFinished);
+    auto history = words(5, 50);
+    for (const Token token : listener.tokens[1]) {
+        CHECK_EQ(token, listener.reference.next_token(history));
+        history.push_back(token);
+    }
+    CHECK_EQ(listener.tokens[1].size(), 20u);
+}
+
+TEST(only_a_held_sequence_resumes_and_only_once) {
+    Listener listener;
+    SubmitRequest scripted = request(1, 5, -1);
+    scripted.sampling.script = std::vector<Token>{kCallOpen, 'a', kCallClose, kTurn};
+    scripted.pause = {.call_open = "<tool_call>", .call_close = "</tool_call>",
+                      .hold_at_end = PauseTriggers::HoldAtEnd::kAfterCall};
+    CHECK(listener.loop.resume({.id = 1, .tokens = {'x'}}) == EngineLoop::Accept::kNotHeld);
+    listener.loop.submit(scripted);
+    CHECK(listener.wait_for_end(1) == EventKind::kToolCallPause);
+    CHECK(listener.loop.resume({.id = 1, .tokens = {'x'}, .max_tokens = 3}) == EngineLoop::Accept::kOk);
+    CHECK(listener.loop.resume({.id = 1, .tokens = {'x'}}) == EngineLoop::Accept::kNotHeld);
+    CHECK(listener.wait_for_end(1) == EventKind::kFinished);
+}
+
+TEST(the_queue_is_bounded) {
+    Listener listener({.scheduler = {.parallel = 1, .step_token_budget = 64}, .max_queue = 3});
+    int accepted = 0;
+    int refused = 0;
+    for (SequenceId id = 1; id <= 50; ++id) {
+        const auto accept = listener.loop.submit(request(id, static_cast<std::uint32_t>(id), 400));
+        accepted += accept == EngineLoop::Accept::kOk;
+        refused += accept == EngineLoop::Accept::kQueueFull;
+    }
+    CHECK_EQ(accepted + refused, 50);
+    CHECK(accepted >= 3);
+    CHECK(refused > 0);
+}
+
+TEST(close_fails_what_is_left_and_is_idempotent) {
+    Listener listener;
+    for (SequenceId id = 1; id <= 6; ++id) listener.loop.submit(request(id, static_cast<std::uint32_t>(id), 400));
+    listener.loop.close();
+    listener.loop.close();
+    CHECK(listener.aborted);
+    for (SequenceId id = 1; id <= 6; ++id) {
+        const EventKind kind = listener.wait_for_end(id);
+        CHECK(kind == EventKind::kFailed || kind == EventKind::kFinished);
+    }
+    CHECK(listener.loop.submit(request(9, 1, 1)) == EngineLoop::Accept::kClosed);
+    bool told = false;
+    listener.loop.check_integrity([&told](const std::string& wrong) { told = wrong.empty(); });
+    CHECK(told);
+}
+
+TEST(many_threads_may_ask_at_once) {
+    Listener listener({.scheduler = {.parallel = 4, .step_token_budget = 64}, .max_queue = 1000, .audit = true});
+    std::vector<std::thread> threads;
+    for (std::uint32_t t = 0; t < 4; ++t) {
+        threads.emplace_back([&listener, t] {
+            for (std::uint32_t i = 0; i < 25; ++i) {
+                const SequenceId id = t * 100 + i + 1;
+                listener.loop.submit(request(id, t * 7 + i % 5, 12));
+                if (i % 4 == 0) listener.loop.cancel(id);
+                if (i % 4 == 1) listener.loop.pause(id);
+                if (i % 4 == 1) listener.loop.release(id);
+                listener.loop.acknowledge(id, 1);
+                static_cast<void>(listener.loop.stats());
+            }
+        });
+    }
+    for (std::thread& thread : threads) thread.join();
+    for (SequenceId t = 0; t < 4; ++t) {
+        for (SequenceId i = 0; i < 25; ++i) {
+            const SequenceId id = t * 100 + i + 1;
+            if (listener.wait_for_end(id) == EventKind::kToolCallPause) {
+                listener.loop.release(id);
+                CHECK(listener.wait_for_end(id) == EventKind::kFinished);
+            }
+        }
+    }
+    std::atomic<bool> sound = false;
+    std::atomic<bool> done = false;
+    listener.loop.check_integrity([&](const std::string& wrong) {
+        sound = wrong.empty();
+        done = true;
+    });
+    while (!done) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    CHECK(sound);
+    const EngineStats stats = listener.loop.stats();
+    CHECK_EQ(stats.cells_used, 0);
+    CHECK_EQ(stats.running + stats.waiting + stats.held, 0);
+    CHECK(stats.audited_rows >= stats.prefilled_tokens);
+}
+
+TEST(close_from_the_middle_of_anything) {
+    for (int delay = 0; delay < 20; ++delay) {
+        Listener listener;
+        for (SequenceId id = 1; id <= 8; ++id) {
+            listener.loop.submit(request(id, static_cast<std::uint32_t>(id), 300));
+            if (id % 2) listener.loop.pause(id);
+        }
+        std::this_thread::sleep_for(std::chrono::microseconds(delay * 200));
+        listener.loop.close();
+    }
+}
+
+TEST_MAIN()

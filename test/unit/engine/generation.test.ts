@@ -1,0 +1,173 @@
+import { describe, expect, it } from "vitest";
+import { BatchRouter } from "../../../src/engine/batch-router.ts";
+import { Engine } from "../../../src/engine/engine.ts";
+import type { GenerationEvent } from "../../../src/engine/types.ts";
+import type { NativeEvent } from "../../../src/native/addon-types.ts";
+import { greedy } from "../../support/sampling.ts";
+import {
+  FakeNativeEngine,
+  fakeUsage,
+  finishedEvent,
+  pauseEvent,
+  tokensEvent,
+} from "./fake-native-engine.ts";
+
+const prompt = new Int32Array([1, 2]);
+
+function setUp() {
+  const native = new FakeNativeEngine();
+  const router = new BatchRouter();
+  const engine = new Engine(native, router, { retain: true });
+  const publish = (...events: NativeEvent[]) => router.accept({ events, steps: [] });
+  const generate = (signal?: AbortSignal) => engine.generate({ prompt, sampling: greedy, signal });
+  return { native, router, engine, publish, generate };
+}
+
+async function readAll(generation: AsyncIterable<GenerationEvent>): Promise<GenerationEvent[]> {
+  const events: GenerationEvent[] = [];
+  for await (const event of generation) events.push(event);
+  return events;
+}
+
+describe("a generation", () => {
+  it("acknowledges tokens when they are read, not when they arrive", async () => {
+    const { native, publish, generate } = setUp();
+    const generation = generate();
+    const iterator = generation[Symbol.asyncIterator]();
+    publish(tokensEvent(1, "ab", 5, 6), tokensEvent(1, "c", 7));
+    expect(native.calls).toEqual([]);
+    expect(generation.tokens).toEqual([1, 2, 5, 6, 7]);
+    await iterator.next();
+    expect(native.calls).toEqual([["acknowledge", 1, 2]]);
+    await iterator.next();
+    const waiting = iterator.next();
+    publish(tokensEvent(1, "d", 8));
+    expect(await waiting).toMatchObject({ value: { type: "text", text: "d" } });
+    expect(native.calls).toEqual([
+      ["acknowledge", 1, 2],
+      ["acknowledge", 1, 1],
+      ["acknowledge", 1, 1],
+    ]);
+  });
+
+  it("keeps only the latest progress that nobody read", async () => {
+    const { publish, generate } = setUp();
+    const generation = generate();
+    for (const done of [1, 2, 3]) publish({ kind: "progress", id: 1, done, total: 3 });
+    publish(finishedEvent(1, "end"));
+    const usage = fakeUsage;
+    expect(await readAll(generation)).toEqual([
+      { type: "progress", done: 3, total: 3 },
+      { type: "text", text: "end", tokens: new Int32Array(0) },
+      { type: "finish", reason: "end", stopString: "", usage },
+    ]);
+  });
+
+  it("joins a character whose bytes are spread over events", async () => {
+    const { publish, generate } = setUp();
+    const generation = generate();
+    const [first, ...rest] = new TextEncoder().encode("é");
+    publish(tokensEvent(1, Uint8Array.of(first!), 5), tokensEvent(1, Uint8Array.from(rest), 6));
+    publish(finishedEvent(1));
+    const texts = (await readAll(generation)).filter((event) => event.type === "text");
+    expect(texts.map(({ text }) => text)).toEqual(["", "é"]);
+  });
+
+  it("resumes only what is held, and counts the pending token", async () => {
+    const { native, publish, generate } = setUp();
+    const generation = generate();
+    const tokens = new Int32Array([9]);
+    const notHeld = expect.objectContaining({ code: "not_held" });
+    expect(() => generation.resume({ tokens, keepPending: true })).toThrow(notHeld);
+    publish(tokensEvent(1, "", 5), pauseEvent(1, true));
+    generation.resume({ tokens, keepPending: false, maxTokens: 3 });
+    expect(native.calls).toEqual([["resume", { id: 1, tokens, keepPending: false, maxTokens: 3 }]]);
+    expect(generation.tokens).toEqual([1, 2, 9]);
+    expect(() => generation.resume({ tokens, keepPending: true })).toThrow(notHeld);
+  });
+
+  it("stays held when the addon refuses to resume", () => {
+    const { native, publish, generate } = setUp();
+    const generation = generate();
+    publish(tokensEvent(1, "", 5), pauseEvent(1, true));
+    native.refusal = { code: "invalid_argument" };
+    const resume = () => generation.resume({ tokens: new Int32Array([9]), keepPending: false });
+    expect(resume).toThrow(expect.objectContaining({ code: "invalid_value" }));
+    expect(generation.tokens).toEqual([1, 2, 5]);
+    expect(resume).not.toThrow();
+  });
+
+  it("throws its failure after what arrived before it, once", async () => {
+    const { publish, generate } = setUp();
+    const generation = generate();
+    const iterator = generation[Symbol.asyncIterator]();
+    publish(tokensEvent(1, "a", 5));
+    publish({ kind: "failed", id: 1, code: "out_of_cells", message: "full", usage: fakeUsage });
+    expect((await iterator.next()).done).toBe(false);
+    await expect(iterator.next()).rejects.toMatchObject({ code: "out_of_cells", message: "full" });
+    expect((await iterator.next()).done).toBe(true);
+  });
+
+  it("is cancelled by its signal, and by leaving the loop", async () => {
+    const { native, publish, generate } = setUp();
+    const controller = new AbortController();
+    generate(controller.signal);
+    controller.abort();
+    expect(native.calls).toEqual([["cancel", 1]]);
+
+    const generation = generate();
+    publish(tokensEvent(2, "a", 5), tokensEvent(2, "b", 6));
+    for await (const event of generation) {
+      expect(event.type).toBe("text");
+      break;
+    }
+    expect(native.calls.at(-1)).toEqual(["cancel", 2]);
+    publish(tokensEvent(2, "c", 7), finishedEvent(2));
+    expect(await readAll(generation)).toEqual([]);
+  });
+
+  it("is not submitted when its signal was aborted before", async () => {
+    const { native, generate } = setUp();
+    const events = await readAll(generate(AbortSignal.abort()));
+    expect(native.submits).toEqual([]);
+    expect(events).toMatchObject([
+      { type: "finish", reason: "cancelled", usage: { promptTokens: 2, prefilledTokens: 0 } },
+    ]);
+  });
+});
+
+describe("an engine", () => {
+  it("turns refusals of the addon into errors of the table", () => {
+    const { native, generate } = setUp();
+    for (const [native_code, code] of [
+      ["queue_full", "queue_full"],
+      ["closed", "engine_closed"],
+      ["invalid_argument", "invalid_value"],
+      ["something new", "internal_error"],
+    ] as const) {
+      native.refusal = { code: native_code };
+      expect(() => generate()).toThrow(expect.objectContaining({ name: "FermataError", code }));
+    }
+  });
+
+  it("ends what is left when it closes", async () => {
+    const { engine, generate } = setUp();
+    const reading = readAll(generate());
+    await Promise.all([
+      expect(reading).rejects.toMatchObject({ code: "engine_closed" }),
+      engine.close(),
+    ]);
+    expect(() => generate()).toThrow(expect.objectContaining({ code: "engine_closed" }));
+  });
+
+  it("tells step listeners until they are removed", () => {
+    const { engine, router } = setUp();
+    const step = { prefillRows: 1, decodeRows: 2, microBatches: 1, copies: 0, milliseconds: 3 };
+    const seen: unknown[] = [];
+    const remove = engine.onStep((value) => seen.push(value));
+    router.accept({ events: [], steps: [step, step] });
+    remove();
+    router.accept({ events: [], steps: [step] });
+    expect(seen).toEqual([step, step]);
+  });
+});

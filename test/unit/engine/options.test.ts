@@ -1,0 +1,69 @@
+import { describe, expect, it } from "vitest";
+import { resolveOptions } from "../../../src/engine/options.ts";
+import type { EngineOptions } from "../../../src/engine/types.ts";
+
+const facts = { trainedContext: 32_768, physicalCores: 6 };
+const resolve = (options: Partial<EngineOptions> = {}) =>
+  resolveOptions({ modelPath: "m.gguf", ...options }, facts);
+
+describe("resolveOptions", () => {
+  it("has defaults for a CPU", () => {
+    expect(resolve()).toEqual({
+      modelPath: "m.gguf",
+      contextSize: 8192,
+      parallel: 4,
+      retainedSlots: 4,
+      cellsTotal: 65_536,
+      threads: 6,
+      gpuLayers: 0,
+      kvLayout: "streams",
+      flashAttention: false,
+      cacheTypeK: "f16",
+      cacheTypeV: "f16",
+      stepTokenBudget: 512,
+      microBatch: 512,
+      holdLeaseMs: 600_000,
+      maxQueue: 256,
+      audit: false,
+    });
+  });
+
+  it("has others for a GPU", () => {
+    const gpu = { kvLayout: "unified", flashAttention: true, cellsTotal: 32_768 };
+    expect(resolve({ gpuLayers: -1 })).toMatchObject(gpu);
+    expect(resolve({ gpuLayers: 10 })).toMatchObject(gpu);
+  });
+
+  it("takes no more context than the model was trained for, unless told to", () => {
+    const small = { trainedContext: 1024, physicalCores: 1 };
+    const options = { modelPath: "m.gguf" };
+    expect(resolveOptions(options, small).contextSize).toBe(1024);
+    expect(resolveOptions({ ...options, contextSize: 4096 }, small).contextSize).toBe(4096);
+  });
+
+  it("turns flash attention on where quantized values need it", () => {
+    expect(resolve({ cacheTypeV: "q8_0" }).flashAttention).toBe(true);
+    expect(resolve({ cacheTypeK: "q8_0" }).flashAttention).toBe(false);
+    expect(() => resolve({ cacheTypeV: "q4_0", flashAttention: "off" })).toThrow(
+      expect.objectContaining({ code: "invalid_option", param: "cacheTypeV" }),
+    );
+  });
+
+  it.each<[keyof EngineOptions, number]>([
+    ["contextSize", 1.5],
+    ["contextSize", 0],
+    ["parallel", 0],
+    ["parallel", 257],
+    ["parallel", 200],
+    ["retainedSlots", -1],
+    ["threads", 0],
+    ["gpuLayers", -2],
+    ["stepTokenBudget", 1],
+    ["holdLeaseMs", Number.NaN],
+    ["maxQueue", Number.POSITIVE_INFINITY],
+  ])("refuses %s = %d", (param, value) => {
+    expect(() => resolve({ [param]: value })).toThrow(
+      expect.objectContaining({ code: "invalid_option", param }),
+    );
+  });
+});

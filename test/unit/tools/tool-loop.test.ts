@@ -1,0 +1,192 @@
+import { describe, expect, it } from "vitest";
+
+import type { ChatEvent } from "../../../src/chat/types.ts";
+import { defineTool } from "../../../src/tools/tool-builder.ts";
+import { type ToolEvent, type ToolLoopOptions, runToolLoop } from "../../../src/tools/tool-loop.ts";
+import type { Tool } from "../../../src/tools/types.ts";
+import { callText, request, resultText, setUp } from "../chat/chat-fixtures.ts";
+
+const sleep = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
+
+const weather = defineTool("get_weather", "Weather")
+  .param("city", "string", "City", true)
+  .run(({ city }) => `sun in ${String(city)}`);
+
+async function loop(
+  rounds: Parameters<typeof setUp>[0],
+  tools: Tool[],
+  options: ToolLoopOptions = {},
+  signal?: AbortSignal,
+) {
+  const world = setUp(rounds);
+  const events: (ChatEvent | ToolEvent)[] = [];
+  for await (const event of runToolLoop(world.chat, request({ signal }), tools, {
+    logger: world.logger,
+    ...options,
+  }))
+    events.push(event);
+  const results = world.engine.generations.flatMap((generation) =>
+    generation.resumes.map((resume) => world.engine.spell(resume.tokens)),
+  );
+  const ends = events
+    .filter((event) => event.type === "tool-end")
+    .map((event) => `${event.server}:${event.call.name}:${event.outcome}`);
+  const finish = events.at(-1);
+  return {
+    ...world,
+    events,
+    results,
+    ends,
+    reason: finish?.type === "finish" ? finish.reason : undefined,
+  };
+}
+
+describe("runToolLoop", () => {
+  it("runs the calls of a round side by side and resumes with their results in order", async () => {
+    let running = 0;
+    let most = 0;
+    const slow = defineTool("get_weather", "").run(async ({ city }) => {
+      most = Math.max(most, ++running);
+      await sleep(city === "Rome" ? 30 : 5);
+      running -= 1;
+      return `sun in ${String(city)}`;
+    }, "sky");
+    const ended: string[] = [];
+    const { events, results, reason } = await loop(
+      [`${callText("Rome")}${callText("Oslo")}`, "Done."],
+      [slow],
+      {
+        onToolCall: ({ call }) => ended.push(call.arguments),
+      },
+    );
+    expect(most).toBe(2);
+    expect(results).toEqual([resultText("sun in Rome", "sun in Oslo")]);
+    expect(ended).toEqual(['{"city":"Oslo"}', '{"city":"Rome"}']);
+    const kinds = events
+      .map((event) => event.type)
+      .filter((type) => type.startsWith("tool-") || type === "hold");
+    expect(kinds).toEqual(["hold", "tool-start", "tool-start", "tool-end", "tool-end"]);
+    expect(reason).toBe("stop");
+  });
+
+  it.each<[string, string, string, string]>([
+    [
+      "an unknown tool",
+      callText("Rome", "get_wether"),
+      'Error: there is no tool "get_wether". Did you mean get_weather?',
+      "unknown:get_wether:error",
+    ],
+    [
+      "a tool unlike any",
+      callText("Rome", "zzzzzzzz"),
+      'Error: there is no tool "zzzzzzzz". The tools are: get_weather.',
+      "unknown:zzzzzzzz:error",
+    ],
+    [
+      "arguments that are no object",
+      '<tool_call>{"name":"get_weather","arguments":[1]}</tool_call>',
+      'Error: the arguments of "get_weather" must be a JSON object. Call it again with one.',
+      "function:get_weather:error",
+    ],
+  ])("tells the model about %s", async (_title, text, problem, end) => {
+    const { results, ends, reason } = await loop([text, "Sorry."], [weather]);
+    expect(results).toEqual([resultText(problem)]);
+    expect(ends).toEqual([end]);
+    expect(reason).toBe("stop");
+  });
+
+  it("tells the model about malformed arguments, failures and errors", async () => {
+    const failing: Tool = {
+      definition: { name: "bad", parameters: {} },
+      server: "s",
+      call: () => Promise.reject(new TypeError("broken")),
+    };
+    const refusing: Tool = {
+      definition: { name: "no", parameters: {} },
+      server: "s",
+      call: () => Promise.resolve({ content: "denied", isError: true }),
+    };
+    const text = `<tool_call>{"name":"bad","arguments":{x}}</tool_call>${callText("a", "bad")}${callText("a", "no")}`;
+    const { results, ends } = await loop([text, "Sorry."], [failing, refusing]);
+    expect(results[0]).toMatch(
+      /Error: the arguments of "bad" are not valid JSON \(.+\)\. Call it again/u,
+    );
+    expect(results[0]).toContain("\nError: broken\n");
+    expect(results[0]).toContain("\ndenied\n");
+    expect(ends.toSorted()).toEqual(["s:bad:error", "s:bad:error", "s:no:error"]);
+  });
+
+  it("does not wait for a tool longer than its time, and aborts it", async () => {
+    let aborted = false;
+    const stuck = defineTool("get_weather", "").run(async (_args, signal) => {
+      signal.addEventListener("abort", () => (aborted = true));
+      await new Promise(() => {});
+    });
+    const { results, ends, reason } = await loop([callText("Rome"), "Later."], [stuck], {
+      toolTimeoutMs: 20,
+    });
+    expect(results).toEqual([
+      resultText('Error: the tool "get_weather" did not answer within 0.02 seconds.'),
+    ]);
+    expect(ends).toEqual(["function:get_weather:timeout"]);
+    expect(aborted).toBe(true);
+    expect(reason).toBe("stop");
+  });
+
+  it("ends as cancelled when the client leaves while a tool runs", async () => {
+    const controller = new AbortController();
+    const stuck = defineTool("get_weather", "").run(async () => {
+      setTimeout(() => controller.abort(), 5);
+      await new Promise(() => {});
+    });
+    const { results, ends, reason } = await loop(
+      [callText("Rome"), "Never."],
+      [stuck],
+      {},
+      controller.signal,
+    );
+    expect({ results, ends, reason }).toEqual({
+      results: [],
+      ends: ["function:get_weather:cancelled"],
+      reason: "cancelled",
+    });
+  });
+
+  it("aborts the tools when the loop is left", async () => {
+    let aborted = false;
+    const stuck = defineTool("get_weather", "").run(async (_args, signal) => {
+      signal.addEventListener("abort", () => (aborted = true));
+      await new Promise(() => {});
+    });
+    const { chat, engine } = setUp([callText("Rome")]);
+    for await (const event of runToolLoop(chat, request(), [stuck]))
+      if (event.type === "tool-start") break;
+    expect(aborted).toBe(true);
+    expect(engine.last.cancelled).toBe(true);
+  });
+
+  it("stops after the last round: the model is told, and further calls are not run", async () => {
+    let calls = 0;
+    const counting = defineTool("get_weather", "").run(() => `call ${++calls}`);
+    const rounds = [callText("1"), callText("2"), `Again. ${callText("3")}`, "Never."];
+    const { results, reason, warnings, events } = await loop(rounds, [counting], { maxRounds: 2 });
+    expect(calls).toBe(2);
+    expect(results[0]).toBe(resultText("call 1"));
+    expect(results[1]).toBe(
+      resultText(
+        "call 2\n\n[The limit of 2 rounds of tool calls is reached. No more tools can be called: answer now with what you have.]",
+      ),
+    );
+    expect(reason).toBe("stop");
+    expect(warnings).toEqual(["the model calls tools beyond the last round: not run"]);
+    expect(events.filter((event) => event.type === "finish")).toHaveLength(1);
+  });
+
+  it("ends with length when a call was cut, and does not run it", async () => {
+    let calls = 0;
+    const counting = defineTool("get_weather", "").run(() => `call ${++calls}`);
+    const text = `${callText("1")}<tool_call>{"name":"get_weather","arguments":{"ci`;
+    const { reason } = await loop([{ text, end: "length" }], [counting]);
+    expect({ reason, calls }).toEqual({ reason: "length", calls: 0 });
+  });
+});
