@@ -55,7 +55,7 @@ class Optimizer:
                 update = (m / (1 - 0.9 ** self.steps)) / ((v / (1 - 0.98 ** self.steps)).sqrt() + 1e-8)
             if p.dim() == 2:
                 self.master[n].mul_(1 - rate * self.decay)
-            self.master[n].sub_(update, alpha=rate)
+            self.master[n].sub_(update, alpha=rate / 2 if "embed" in n else rate)
             p.data.copy_(self.master[n])
             p.grad = None
 

@@ -1,6 +1,6 @@
 """Random material: words, names, paths, sentences, file contents. All functions take the rng.
 
-words.txt is the BIP-39 English list (MIT). Half of the names are pseudowords, so contents cannot
+words.txt is the BIP-39 English list (MIT). Many names are pseudowords, so contents cannot
 be memorised. Held-out sets use another seed and `set_split("heldout")`, which switches to a
 disjoint tenth of the words and another suffix alphabet for random strings.
 """
@@ -51,7 +51,7 @@ def code(rng, low=2, high=6):
 
 
 def word(rng):
-    return rng.choice(WORDS) if rng.random() < 0.65 else pseudoword(rng)
+    return rng.choice(WORDS) if rng.random() < 0.8 else pseudoword(rng)
 
 
 def name(rng):

@@ -20,8 +20,9 @@ std::string program;
 
 constexpr std::int32_t kPrompt = 70;
 
+// Words of an endless text; the first tokens of a vocabulary are special ones or bytes.
 Token word(std::int32_t seed, std::int32_t at) {
-    return 300 + (seed * 7919 + at * 104729) % 5000;
+    return 300 + (seed * 7919 + at * 104729) % (model->vocabulary().size() - 300);
 }
 
 struct Setup {
