@@ -66,7 +66,7 @@ class EngineHost : public std::enable_shared_from_this<EngineHost> {
     void settle_integrity(Napi::Env env);
     void settle_close(Napi::Env env);
     // Keeps count of what generates.
-    void follow(EventBatch& batch);
+    void follow(const EventBatch& batch);
     // Keeps the process alive while something is awaited or generates.
     void update_reference(Napi::Env env);
     // The end of the way back to JavaScript.

@@ -84,11 +84,8 @@ void EngineHost::deliver_events(Napi::Env env) {
     call_out(env, on_batch_, from_batch(env, batch));
 }
 
-void EngineHost::follow(EventBatch& batch) {
-    for (Event& event : batch.events) {
-        // Closing gives up the decode call that runs.
-        if (close_deferred_ && event.fail == FailCode::kDecodeFailed)
-            event.fail = FailCode::kClosed;
+void EngineHost::follow(const EventBatch& batch) {
+    for (const Event& event : batch.events) {
         if (event.kind == EventKind::kToolCallPause || event.kind == EventKind::kFinished ||
             event.kind == EventKind::kFailed) {
             generating_.erase(event.id);

@@ -29,18 +29,8 @@ void CellLedger::copy(SlotId from, SlotId to, std::int32_t length) {
         append(to, length);
         return;
     }
-    const Slot& source = at(from);
-    Slot& target = at(to);
-    target.cells.assign(source.cells.begin(), source.cells.begin() + length);
-    for (const CellId id : target.cells) {
-        Cell& cell = cells_[id];
-        ++cell.owners;
-        if (!target.pinned) continue;
-        if (cell.pinned_owners++ == 0) {
-            --cells_retained_;
-            ++cells_used_;
-        }
-    }
+    at(to).cells.assign(at(from).cells.begin(), at(from).cells.begin() + length);
+    for (const CellId id : at(to).cells) ++cells_[id].owners;
 }
 
 void CellLedger::truncate(SlotId slot, std::int32_t length) {

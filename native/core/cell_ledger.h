@@ -22,8 +22,8 @@ class CellLedger {
 
     // The slot's next `count` positions are resident, in new cells.
     void append(SlotId slot, std::int32_t count);
-    // Gives the empty slot `to` the first `length` positions of `from`: in the unified layout the
-    // same cells, in streams new ones.
+    // Gives `to`, which is empty and not pinned, the first `length` positions of `from`: in the
+    // unified layout the same cells, in streams new ones.
     void copy(SlotId from, SlotId to, std::int32_t length);
     void truncate(SlotId slot, std::int32_t length);
     // A pinned slot's cells count as used.

@@ -34,7 +34,7 @@ enum class FailCode : std::uint8_t {
 struct Usage {
     std::int32_t prompt_tokens = 0;   // of the submit
     std::int32_t cached_tokens = 0;   // taken from retained cells at admission
-    std::int32_t resumed_tokens = 0;  // given by resume calls
+    std::int32_t resumed_tokens = 0;  // given by resume calls, the kept pending token included
     std::int32_t prefilled_tokens =
         0;  // rows that entered the backend as prompt, resume or recompute
     std::int32_t recomputed_tokens = 0;  // of those: rows that had been resident before

@@ -95,7 +95,9 @@ std::string EngineLoop::integrity(const Scheduler& scheduler) const {
 bool EngineLoop::wait_for_commands(std::deque<Command>& commands, bool idle) {
     std::unique_lock lock(mutex_);
     if (idle) {
+        asleep_ = true;
         wake_.wait_for(lock, kIdleWait, [this] { return closing_ || !commands_.empty(); });
+        asleep_ = false;
     }
     commands = std::exchange(commands_, {});
     submitted_ = 0;
@@ -108,7 +110,10 @@ void EngineLoop::publish(Scheduler& scheduler, EventBatch batch) {
         const std::lock_guard lock(mutex_);
         stats_ = scheduler.stats();
         stats_.audited_rows = audit_ ? audit_->rows() : -1;
-        for (const Event& event : batch.events) {
+        for (Event& event : batch.events) {
+            if (event.kind == EventKind::kFailed && closing_) {
+                event.fail = FailCode::kClosed;  // close() aborted its decode
+            }
             if (event.kind == EventKind::kToolCallPause) {
                 held_.insert(event.id);
             } else if (event.kind == EventKind::kFinished || event.kind == EventKind::kFailed) {
@@ -126,51 +131,47 @@ void EngineLoop::publish(Scheduler& scheduler, EventBatch batch) {
 }
 
 bool EngineLoop::post(Command command) {
-    {
-        const std::lock_guard lock(mutex_);
-        if (closing_) {
-            return false;
-        }
-        commands_.push_back(std::move(command));
+    const std::lock_guard lock(mutex_);
+    if (!closing_) {
+        enqueue(std::move(command));
     }
-    wake_.notify_one();
-    return true;
+    return !closing_;
+}
+
+// Under the mutex. A thread in the middle of a step looks at the queue by itself.
+void EngineLoop::enqueue(Command command) {
+    commands_.push_back(std::move(command));
+    if (asleep_) {
+        wake_.notify_one();
+    }
 }
 
 EngineLoop::Accept EngineLoop::submit(SubmitRequest request) {
-    {
-        const std::lock_guard lock(mutex_);
-        if (closing_) {
-            return Accept::kClosed;
-        }
-        if (stats_.waiting + submitted_ >= config_.max_queue) {
-            return Accept::kQueueFull;
-        }
-        submitted_ += 1;
-        commands_.push_back([request = std::move(request)](Scheduler& scheduler,
-                                                           Milliseconds) mutable {
-            scheduler.submit(std::move(request));
-        });
+    const std::lock_guard lock(mutex_);
+    if (closing_) {
+        return Accept::kClosed;
     }
-    wake_.notify_one();
+    if (stats_.waiting + submitted_ >= config_.max_queue) {
+        return Accept::kQueueFull;
+    }
+    submitted_ += 1;
+    enqueue([request = std::move(request)](Scheduler& scheduler, Milliseconds) mutable {
+        scheduler.submit(std::move(request));
+    });
     return Accept::kOk;
 }
 
 EngineLoop::Accept EngineLoop::resume(ResumeRequest request) {
-    {
-        const std::lock_guard lock(mutex_);
-        if (closing_) {
-            return Accept::kClosed;
-        }
-        if (held_.erase(request.id) == 0) {
-            return Accept::kNotHeld;
-        }
-        commands_.push_back([request = std::move(request)](Scheduler& scheduler,
-                                                           Milliseconds) mutable {
-            scheduler.resume(std::move(request));
-        });
+    const std::lock_guard lock(mutex_);
+    if (closing_) {
+        return Accept::kClosed;
     }
-    wake_.notify_one();
+    if (held_.erase(request.id) == 0) {
+        return Accept::kNotHeld;
+    }
+    enqueue([request = std::move(request)](Scheduler& scheduler, Milliseconds) mutable {
+        scheduler.resume(std::move(request));
+    });
     return Accept::kOk;
 }
 

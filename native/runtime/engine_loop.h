@@ -69,6 +69,7 @@ class EngineLoop {
     void check_when_idle(Scheduler& scheduler);
     std::string integrity(const Scheduler& scheduler) const;
     bool post(Command command);
+    void enqueue(Command command);
 
     LoopConfig config_;
     std::unique_ptr<Backend> backend_;
@@ -80,6 +81,7 @@ class EngineLoop {
     std::condition_variable wake_;
     std::deque<Command> commands_;
     bool closing_ = false;
+    bool asleep_ = false;
     std::int32_t submitted_ = 0;  // submit commands that the thread has not drained
     std::unordered_set<SequenceId> held_;
     EventBatch published_;

@@ -1,4 +1,4 @@
-// Renders dialogues with @huggingface/jinja and prints the texts, for evaluate.py --template.
+// Renders dialogues with @huggingface/jinja and prints the texts, for evaluate.py --tokens.
 // Usage: node check_template.mjs TEMPLATE < dialogues.jsonl; each line {"messages", "tools", "prompt": bool}.
 import { createRequire } from "node:module";
 import { pathToFileURL } from "node:url";

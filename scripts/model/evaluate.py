@@ -2,8 +2,8 @@
 
 A turn's calls are exact if names and arguments are JSON-equal, in order, with no call missing or
 added. An answer is exact if its text is equal. A scenario succeeds if every turn of its dialogue is
-right, call turns and answers both. `--tokens` compares llama.cpp's token ids with the tokenizer that
-training used, on whole prompts.
+right, call turns and answers both. `--tokens` compares llama.cpp's token ids with those that training
+used, and the rendered text with what @huggingface/jinja makes of chat_template.jinja.
 """
 import argparse
 import json
@@ -15,7 +15,8 @@ import sys
 from tokenizers import Tokenizer
 
 import heldout
-from render import render_prompt
+import stream
+from render import render, render_prompt
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 CALL = re.compile(r"<tool_call>\n(.*?)\n</tool_call>", re.S)
@@ -73,32 +74,36 @@ def score(generator, seed, count, behaviours, failures):
     return table
 
 
-def same_tokens(generator, seed, count):
-    """How many rendered prompts llama.cpp splits into the very ids of tokenizer.json."""
+def same_prompts(generator, node_folder, seed, count):
+    """(dialogues, equal texts, equal token ids): render.py against @huggingface/jinja, stream.encode against llama.cpp."""
     tokenizer = Tokenizer.from_file(os.path.join(HERE, "tokenizer.json"))
-    equal = total = 0
-    for _, messages, tools in heldout.dialogues(seed, count):
-        text = render_prompt(messages, tools)
-        equal += generator.ask(tokenize=text)["ids"] == tokenizer.encode(text).ids
-        total += 1
-    return equal, total
+    found = [(m, t) for _, m, t in heldout.dialogues(seed, count)]
+    tasks = "\n".join(json.dumps({"messages": m, "tools": t, "prompt": False}) for m, t in found)
+    command = ["node", os.path.join(HERE, "check_template.mjs"), os.path.join(HERE, "chat_template.jinja")]
+    rendered = subprocess.run(command, input=tasks, text=True, capture_output=True, check=True, cwd=node_folder).stdout.splitlines()
+    texts = ids = 0
+    for (messages, tools), line in zip(found, rendered, strict=True):
+        pieces = render(messages, tools)
+        texts += "".join(text for text, _ in pieces) == json.loads(line)
+        ids += generator.ask(tokenize=json.loads(line))["ids"] == stream.encode(tokenizer, pieces)[0]
+    return len(found), texts, ids
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("model", help="GGUF file")
-    parser.add_argument("--node-folder", default=".", help="folder whose node_modules has node-llama-cpp")
+    parser.add_argument("--node-folder", default=".", help="folder whose node_modules has node-llama-cpp and @huggingface/jinja")
     parser.add_argument("--dialogues", type=int, default=50, help="per behaviour")
     parser.add_argument("--behaviours", default=",".join(heldout.BEHAVIOURS))
     parser.add_argument("--seed", type=int, default=heldout.SEED)
     parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--tokens", type=int, metavar="N", help="compare token ids on N dialogues per behaviour instead")
+    parser.add_argument("--tokens", type=int, metavar="N", help="compare texts and token ids of N dialogues per behaviour instead")
     parser.add_argument("--failures", help="write what went wrong to this file")
     parser.add_argument("--output", help="write the scores as JSON")
     args = parser.parse_args()
     generator = Generator(args.model, args.node_folder, args.threads)
     if args.tokens:
-        print("equal token ids: %d of %d prompts" % same_tokens(generator, args.seed, args.tokens))
+        print("dialogues %d, equal texts %d, equal token ids %d" % same_prompts(generator, args.node_folder, args.seed, args.tokens))
         return
     failures = []
     table = score(generator, args.seed, args.dialogues, args.behaviours.split(","), failures)

@@ -78,7 +78,7 @@ def encode(tokenizer, pieces):
     """Token ids of the whole text and the 0/1 weight of each token.
 
     Pieces border on special tokens or newlines, where the tokenizer splits anyway, so encoding
-    them apart gives the same ids as encoding the whole; evaluate.py checks that.
+    them apart gives the same ids as encoding the whole; evaluate.py --tokens checks that.
     """
     ids, weights = [], []
     for (text, written), encoding in zip(pieces, tokenizer.encode_batch([t for t, _ in pieces])):

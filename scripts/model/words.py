@@ -4,11 +4,14 @@ words.txt is the BIP-39 English list (MIT). Many names are pseudowords, so conte
 be memorised. Held-out sets use another seed and `set_split("heldout")`, which switches to a
 disjoint tenth of the words and another suffix alphabet for random strings.
 """
+import json
 import os
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ALL_WORDS = open(os.path.join(HERE, "words.txt"), encoding="utf8").read().split()
 WORDS = [w for i, w in enumerate(ALL_WORDS) if i % 10]
+TOKENIZER = os.path.join(HERE, "tokenizer.json")
+PIECES = sorted(p for p in json.load(open(TOKENIZER, encoding="utf8"))["model"]["vocab"] if p.isascii() and p.isalpha() and len(p) > 1) if os.path.exists(TOKENIZER) else []
 NAMES = (
     "Ada Ben Cleo Dara Eli Femi Gus Hana Ivo Jo Kira Lars Mina Noor Otto Pia Quinn Rosa Sami Tess Uma Vera Wim Xenia "
     "Yara Zoe Anna Boris Clara David Elena Frank Grace Henry Iris Jack Karen Leo Maria Nina Oscar Paula Ravi Sara Tom "
@@ -50,8 +53,14 @@ def code(rng, low=2, high=6):
     return "".join(rng.choice("abcdefghijklmnopqrstuvwxyzABCDEFGHXYZ0123456789") for _ in range(rng.randint(low, high)))
 
 
+def compound(rng):
+    """Two pieces of the tokenizer's vocabulary; so every piece occurs, also those of held-out words."""
+    return rng.choice(PIECES) + rng.choice(PIECES)
+
+
 def word(rng):
-    return rng.choice(WORDS) if rng.random() < 0.8 else pseudoword(rng)
+    roll = rng.random()
+    return rng.choice(WORDS) if roll < 0.66 else compound(rng) if roll < 0.86 else pseudoword(rng)
 
 
 def name(rng):

@@ -192,13 +192,24 @@ TEST(retained_slots_go_before_leased_ones) {
     }
 }
 
-TEST(a_provider_counts_as_used_and_is_not_evicted_for_its_own_copy) {
+TEST(a_provider_is_not_evicted_for_its_own_copy) {
     Cache cache(unified(2));
     cache.run_and_retain(text('s', 50) + text('a', 10));
     cache.run_and_retain(text('b', 50));
     const Placement placement = cache.run(text('s', 50) + text('c', 10));
     CHECK_EQ(placement.reused, 50);
     CHECK_EQ(cache.retention.length(0), 60);
+    CHECK_EQ(cache.retention.lookup(text('b', 51)).resident, 0);
+}
+
+TEST(a_provider_counts_as_recently_used) {
+    Cache cache(unified(3));
+    cache.run_and_retain(text('s', 50) + text('a', 10));
+    cache.run_and_retain(text('b', 50));
+    cache.retention.drop(cache.run(text('s', 50) + text('c', 10)).slot);
+    cache.run(text('d', 50));
+    cache.run(text('e', 50));
+    CHECK_EQ(cache.retention.lookup(text('s', 51)).resident, 50);
     CHECK_EQ(cache.retention.lookup(text('b', 51)).resident, 0);
 }
 
@@ -258,6 +269,14 @@ TEST(running_slots_are_placed_side_by_side) {
     cache.retention.drop(1);
     CHECK_EQ(cache.run(text('e', 50)).slot, 1);
     CHECK_EQ(cache.run(text('f', 50)).slot, 0);
+}
+
+TEST(among_equal_places_the_one_beside_held_slots_is_taken) {
+    Cache cache(streams(6));
+    for (const Token kind : {'a', 'b', 'c', 'd'}) cache.run(text(kind, 50));
+    cache.retention.hold(3, 1000);
+    for (const SlotId slot : {0, 1, 2}) cache.retention.drop(slot);
+    CHECK_EQ(cache.run(text('e', 50)).slot, 2);
 }
 
 TEST(retained_tokens_make_room_beside_the_running_slots) {

@@ -30,6 +30,19 @@ using Lengths = std::vector<std::int32_t>;
 
 }  // namespace
 
+TEST(groups_of_adjacent_slots_are_counted) {
+    SlotSet set;
+    CHECK_EQ(set.runs(), 0);
+    for (const SlotId slot : {0, 1, 4}) set.add(slot);
+    CHECK_EQ(set.runs(), 2);
+    for (const SlotId slot : {63, 64, 127, 129, 255}) set.add(slot);
+    CHECK_EQ(set.runs(), 6);
+    CHECK_EQ(set.with(128).runs(), 5);
+    CHECK_EQ(set.first(), 0);
+    CHECK_EQ(SlotSet{}.with(200).first(), 200);
+    CHECK_EQ(SlotSet{}.first(), kNoSlot);
+}
+
 TEST(prefixes_are_kept_together_and_matched_by_slot) {
     RadixTree tree(3);
     const auto shared = sequence(100, 50);

@@ -190,13 +190,31 @@ TEST(a_stop_string_ends_what_the_markers_see) {
     CHECK_EQ(late.stop_hit(), "");
 }
 
-TEST(a_refused_piece_leaves_the_stop_strings_as_they_were) {
-    TextWatcher watcher({"< stop"}, markers());
-    feed(watcher, {"<call></call>", "<"});
-    CHECK_EQ(watcher.take_released(), "<call></call>");
-    CHECK(watcher.feed(" st") == Signal::kTextAfterCall);
-    CHECK_EQ(watcher.take_released(), "");
-    CHECK_EQ(watcher.take_rest(), "<");
+TEST(a_refused_piece_leaves_the_matchers_as_they_were) {
+    TextWatcher stop({"<call>{"}, markers());
+    feed(stop, {"<call></call>", "<"});
+    CHECK_EQ(stop.take_released(), "<call></call>");
+    CHECK(stop.feed("x") == Signal::kTextAfterCall);
+    CHECK(stop.feed("call>{") == Signal::kStop);
+
+    TextWatcher held({"<z", "xt"}, markers());
+    feed(held, {"<call></call>", "<"});
+    CHECK_EQ(held.take_released(), "<call></call>");
+    CHECK(held.feed(" text") == Signal::kTextAfterCall);
+    CHECK_EQ(held.take_released(), "");
+    CHECK_EQ(held.take_rest(), "<");
+
+    TextWatcher marker = calls();
+    feed(marker, {"<call></call>", "<c"});
+    CHECK(marker.feed("ax") == Signal::kTextAfterCall);
+    CHECK(feed(marker, {"all>", "</call>"}) == Signal::kCallClosed);
+}
+
+TEST(a_pattern_may_overlap_itself) {
+    ByteMatcher matcher("aa");
+    CHECK(!matcher.feed('a') && matcher.feed('a') && matcher.feed('a') && !matcher.feed('b'));
+    CHECK_EQ(matcher.matched(), std::size_t{0});
+    CHECK(!ByteMatcher("").feed('a'));
 }
 
 TEST(a_new_round_starts_afresh) {
@@ -218,8 +236,12 @@ TEST(random_texts_stop_where_a_search_of_the_whole_text_says) {
     std::mt19937 random(11);
     for (int round = 0; round < 20000; ++round) {
         std::vector<std::string> stop;
-        for (auto count = random() % 4; count > 0; --count) stop.push_back("a" + random_text(random, "ab", 5));
-        const std::string text = random_text(random, "aab", 30);
+        for (auto count = random() % 4; count > 0; --count) stop.push_back("a" + random_text(random, "ab", 9));
+        std::string text = random_text(random, "aab", 10);
+        for (auto count = random() % 5; count > 0 && !stop.empty(); --count) {  // false starts
+            const std::string& one = stop[random() % stop.size()];
+            text += one.substr(0, random() % (one.size() + 1));
+        }
 
         std::size_t cut_at = text.size(), end = std::string::npos;
         for (const std::string& one : stop) {

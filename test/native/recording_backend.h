@@ -1,0 +1,59 @@
+// Passes every call on and keeps the logits by what they followed: the tokens of the slot up to and
+// with the row. Two runs are compared history by history, whatever their batches were.
+#pragma once
+
+#include <map>
+#include <vector>
+
+#include "core/backend.h"
+
+namespace fermata::testing {
+
+class RecordingBackend final : public Backend {
+   public:
+    using Records = std::map<std::vector<Token>, std::vector<float>>;
+
+    explicit RecordingBackend(Backend& inner)
+        : inner_(inner), slots_(static_cast<std::size_t>(inner.shape().slot_count)) {}
+
+    const Records& records() const { return records_; }
+
+    CacheShape shape() const override { return inner_.shape(); }
+    DecodeStatus decode(std::span<const BatchRow> rows) override {
+        const DecodeStatus status = inner_.decode(rows);
+        if (status != DecodeStatus::kOk) return status;
+        for (std::size_t i = 0; i < rows.size(); ++i) {
+            auto& history = at(rows[i].slot);
+            history.push_back(rows[i].token);
+            if (!rows[i].wants_logits) continue;
+            const auto logits = inner_.logits(i);
+            records_[history].assign(logits.begin(), logits.end());
+        }
+        return status;
+    }
+    std::span<const float> logits(std::size_t row) override { return inner_.logits(row); }
+    void copy_prefix(SlotId from, SlotId to, std::int32_t length) override {
+        inner_.copy_prefix(from, to, length);
+        at(to).assign(at(from).begin(), at(from).begin() + length);
+    }
+    bool truncate(SlotId slot, std::int32_t length) override {
+        const bool could = inner_.truncate(slot, length);
+        at(slot).resize(could ? static_cast<std::size_t>(length) : 0);
+        return could;
+    }
+    std::unique_ptr<Sampler> make_sampler(const SamplingParams& params) override {
+        return inner_.make_sampler(params);
+    }
+    std::string_view piece(Token token) const override { return inner_.piece(token); }
+    bool is_end(Token token) const override { return inner_.is_end(token); }
+    Token end_token() const override { return inner_.end_token(); }
+
+   private:
+    std::vector<Token>& at(SlotId slot) { return slots_[static_cast<std::size_t>(slot)]; }
+
+    Backend& inner_;
+    std::vector<std::vector<Token>> slots_;
+    Records records_;
+};
+
+}  // namespace fermata::testing

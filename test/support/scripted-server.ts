@@ -1,0 +1,155 @@
+// A real server on a real socket with the shipped model and a real MCP server; only the choice of
+// tokens is scripted, so that a test decides which tools are called. Named as what it is.
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { createRequire } from "node:module";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { AddressInfo } from "node:net";
+import OpenAI from "openai";
+import { Chat } from "../../src/chat/chat.ts";
+import type { ChatGeneration, ChatRequest } from "../../src/chat/types.ts";
+import { Engine } from "../../src/engine/engine.ts";
+import type { EngineOptions, EngineStats } from "../../src/engine/types.ts";
+import { McpHost } from "../../src/mcp/mcp-host.ts";
+import { mcpServerFromCommand } from "../../src/mcp/mcp-config.ts";
+import { buildServer } from "../../src/server/app.ts";
+import { modelPath } from "./engine.ts";
+import { greedy } from "./sampling.ts";
+
+const require = createRequire(import.meta.url);
+const filesystemServer = require.resolve("@modelcontextprotocol/server-filesystem/dist/index.js");
+
+const silent = { debug() {}, info() {}, warn() {}, error() {} };
+
+/** Puts the script of a user message through the real engine; other requests sample greedily. */
+class ScriptedChat {
+  readonly #chat: Chat;
+  readonly #scripts: Map<string, Int32Array>;
+
+  constructor(chat: Chat, scripts: Map<string, Int32Array>) {
+    this.#chat = chat;
+    this.#scripts = scripts;
+  }
+
+  get counters(): Chat["counters"] {
+    return this.#chat.counters;
+  }
+
+  generate(request: ChatRequest): ChatGeneration {
+    const key = [...this.#scripts.keys()].find((text) =>
+      request.messages.some((message) => message.role === "user" && message.content === text),
+    );
+    const script = key === undefined ? undefined : this.#scripts.get(key);
+    if (script === undefined) return this.#chat.generate(request);
+    // A returning conversation goes on behind the turns that it already has.
+    const turns = request.messages.filter((message) => message.role === "assistant").length;
+    return this.#chat.generate({
+      ...request,
+      sampling: { ...request.sampling, script: afterTurns(script, turns) },
+    });
+  }
+}
+
+const endOfTurn = "<|im_end|>";
+let endToken = -1;
+
+function afterTurns(script: Int32Array, turns: number): Int32Array {
+  let rest = script;
+  for (let i = 0; i < turns; i++) rest = rest.subarray(rest.indexOf(endToken) + 1);
+  return rest;
+}
+
+export interface ScriptedServer {
+  engine: Engine;
+  chat: Pick<Chat, "counters">;
+  client: OpenAI;
+  url: string;
+  folder: string;
+  /** What the model says to this user message, turn by turn. */
+  script(userMessage: string, turns: string[]): Promise<void>;
+  /** Counters when nothing runs; the rows that the audit saw among them. */
+  settledStats(): Promise<EngineStats>;
+  close(): Promise<void>;
+}
+
+export interface ScriptedServerOptions {
+  engine?: Partial<EngineOptions>;
+  /** Files of the folder that the MCP filesystem server may read. Undefined: no MCP server. */
+  files?: Record<string, string>;
+}
+
+export async function startScriptedServer(
+  options: ScriptedServerOptions = {},
+): Promise<ScriptedServer> {
+  const folder = await mkdtemp(join(tmpdir(), "fermata-e2e-"));
+  for (const [name, text] of Object.entries(options.files ?? {})) {
+    await writeFile(join(folder, name), text);
+  }
+  const host =
+    options.files === undefined
+      ? null
+      : new McpHost([mcpServerFromCommand(process.execPath, [filesystemServer, folder])], {
+          log: silent,
+          version: "0.0.0-test",
+          mustStart: true,
+        });
+  await host?.start();
+  const engine = await Engine.load({
+    modelPath,
+    contextSize: 6144,
+    parallel: 8,
+    audit: true,
+    ...options.engine,
+  });
+  const [end] = await engine.tokenize(endOfTurn);
+  endToken = end ?? -1;
+  const scripts = new Map<string, Int32Array>();
+  const chat = new ScriptedChat(new Chat(engine), scripts);
+  const { seed: _seed, logitBias: _logitBias, ...sampling } = greedy;
+  const app = buildServer(
+    {
+      chat,
+      engine,
+      tools: host,
+      model: {
+        id: "fermata-small",
+        created: 0,
+        contextSize: engine.cache.cellsPerSequence,
+        vocabularySize: engine.model.vocabularySize,
+      },
+    },
+    { apiKeys: [], sampling },
+  );
+  await app.listen({ port: 0, host: "127.0.0.1" });
+  const url = `http://127.0.0.1:${(app.server.address() as AddressInfo).port}`;
+
+  return {
+    engine,
+    chat,
+    url,
+    folder,
+    client: new OpenAI({ baseURL: `${url}/v1`, apiKey: "none", maxRetries: 0 }),
+    async script(userMessage, turns) {
+      const text = turns.map((turn) => turn + endOfTurn).join("");
+      scripts.set(userMessage, await engine.tokenize(text));
+    },
+    async settledStats() {
+      for (;;) {
+        const stats = engine.stats();
+        if (stats.running + stats.waiting + stats.held === 0) return stats;
+        await new Promise((resolve) => setTimeout(resolve, 10));
+      }
+    },
+    async close() {
+      await app.close();
+      await host?.close();
+      await engine.close();
+      await rm(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+/** A call as the model writes it. */
+export function callText(name: string, args: Record<string, unknown>): string {
+  return `<tool_call>\n${JSON.stringify({ name, arguments: args })}\n</tool_call>`;
+}
