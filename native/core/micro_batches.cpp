@@ -32,7 +32,7 @@ void take_pass(std::vector<Group>& groups, std::int64_t micro_batch_rows) {
 
 int count_micro_batches(std::span<const BatchRow> rows, const CacheShape& shape) {
     const std::int64_t micro_batch_rows = std::max(shape.micro_batch_rows, 1);
-    if (shape.layout == CacheLayout::kUnified || shape.slot_count == 1) {
+    if (shape.layout == CacheLayout::kUnified) {
         const auto count = static_cast<std::int64_t>(rows.size());
         return static_cast<int>((count + micro_batch_rows - 1) / micro_batch_rows);
     }

@@ -77,19 +77,17 @@ bool TextWatcher::scan_markers(std::string_view text) {
     for (const char byte : text) {
         switch (place_) {
             case Place::kText:
-                if (!open_.feed(byte)) break;
-                place_ = Place::kInCall;
-                close_.set_matched(0);
+                if (open_.feed(byte)) place_ = Place::kInCall;
                 break;
             case Place::kInCall:
                 if (!close_.feed(byte)) break;
                 ++calls_closed_;
                 place_ = refuses_text_after_call_ ? Place::kAfterCall : Place::kText;
                 open_.set_matched(0);
+                close_.set_matched(0);
                 break;
             case Place::kAfterCall:
                 place_ = after_call(byte);
-                if (place_ == Place::kInCall) close_.set_matched(0);
                 break;
             case Place::kTextAfterCall:
                 break;

@@ -31,8 +31,7 @@ class Known:
         ask = rng.choice(self.asks).format(**slots)
         if self.keys is None:
             text = w.content(rng, 5)
-            file = arguments["path"].split("/")[-1]
-            return ask, arguments, text, f"The file {file} says:\n{text.rstrip()}"
+            return ask, arguments, text, f"The file {arguments['path']} says:\n{text.rstrip()}"
         out = {k: arguments[kind[1:]] if isinstance(kind, str) and kind[0] == "=" else value(rng, kind) for k, kind in self.keys.items()}
         shown = {**{p: said(v) for p, v in arguments.items()}, **{k: said(v) for k, v in out.items()}}
         return ask, arguments, out, self.answer.format(**shown)

@@ -39,9 +39,9 @@ def listing(rng, files):
     return entries, "\n".join(f"[{kind}] {name}" for kind, name in entries)
 
 
-def says(file, text):
+def says(path, text):
     text = text.rstrip("\n")
-    return f"The file {file} says:\n{text}" if text else f"The file {file} is empty."
+    return f"The file {path} says:\n{text}" if text else f"The file {path} is empty."
 
 
 def contains(folder, entries):
@@ -58,15 +58,15 @@ def read_turns(rng, tool, folder, files, high=8):
     """Read some files in one round and repeat what they say; sometimes a read fails."""
     paths = [w.join(folder, f) for f in files]
     turns, answers = [calls(*((tool("read_text_file"), {"path": p}) for p in paths))], []
-    for file, path in zip(files, paths):
+    for path in paths:
         if rng.random() < 0.04:
             error = read_error(rng, path)
             turns.append(result(error))
-            answers.append(f"Sorry, I could not read {file}: {error}")
+            answers.append(f"Sorry, I could not read {path}: {error}")
         else:
             text = "" if rng.random() < 0.02 else w.content(rng, high)
             turns.append(result(text))
-            answers.append(says(file, text))
+            answers.append(says(path, text))
     return turns + [say("\n\n".join(answers))]
 
 

@@ -46,7 +46,7 @@ def llama_names(state, layers, heads_width):
 
 def export(checkpoint, output, kind="f16"):
     saved = torch.load(checkpoint, weights_only=False, map_location="cpu")
-    c, state = saved["config"], saved["optimizer"]["master"]
+    c, state = saved["config"], saved["optimizer"]["average"]
     writer = gguf.GGUFWriter(output, "qwen2")
     writer.add_name("Fermata small")
     writer.add_description("A small model trained from scratch to call tools; ships with Fermata.")

@@ -20,7 +20,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 def load(checkpoint):
     saved = torch.load(checkpoint, weights_only=False, map_location="cpu")
     model = net.Model(net.Config(**saved["config"]))
-    model.load_state_dict(saved["optimizer"]["master"])
+    model.load_state_dict(saved["optimizer"]["average"])
     return model.eval(), saved
 
 

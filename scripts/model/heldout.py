@@ -124,7 +124,7 @@ def cases(messages):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("output")
-    parser.add_argument("--dialogues", type=int, default=10, help="per behaviour; a tenth of that with the file system tools")
+    parser.add_argument("--dialogues", type=int, default=4, help="per behaviour; a tenth of that with the file system tools")
     args = parser.parse_args()
     seen, lines = {}, []
     for behaviour, messages, tools in dialogues(SEED + 1, args.dialogues):

@@ -18,7 +18,7 @@ from render import render_prefix, render_turns
 
 SYSTEMS = ("You are a helpful assistant.", "You are Fermata's small model.", "Use the tools when they help.", "You are a careful assistant. Answer briefly.", "You can read files with your tools.")
 # name, share of the groups, rows, row length
-RECIPES = [("copy", 4, 8, 256), ("talk", 9, 8, 288), ("calls", 40, 8, 448), ("files", 30, 6, 480), ("files_full", 8, 7, 512), ("paging", 9, 3, 1152), ("paging_long", 0.5, 1, 4000)]
+RECIPES = [("copy", 2, 8, 256), ("talk", 10, 8, 256), ("calls", 33, 10, 352), ("files", 36, 8, 400), ("files_full", 9, 8, 400), ("paging", 9, 4, 800), ("paging_long", 0.5, 1, 4000)]
 
 
 def system_text(rng):

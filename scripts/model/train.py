@@ -1,6 +1,7 @@
 """Trains the model until a wall-clock time, data-parallel over single-threaded processes.
 
-Weights are bfloat16 with float32 masters; matrices learn with Muon, the rest with Adam. The
+Weights are bfloat16 with float32 masters and a running average of the last 50 steps, which is what
+is exported; matrices learn with Muon, the rest with Adam. The
 learning rate is constant and then falls linearly to zero at --until. A checkpoint is written every
 --save-seconds and training resumes from it, also with a changed data stream.
 """
@@ -34,6 +35,7 @@ class Optimizer:
         self.master = {n: p.detach().float().clone() for n, p in self.live.items()}
         self.first = {n: torch.zeros_like(p) for n, p in self.master.items()}
         self.second = {n: torch.zeros_like(p) for n, p in self.master.items() if not self.is_matrix(n)}
+        self.average = {n: p.clone() for n, p in self.master.items()}
         self.decay, self.steps = decay, 0
 
     def is_matrix(self, name):
@@ -55,12 +57,13 @@ class Optimizer:
                 update = (m / (1 - 0.9 ** self.steps)) / ((v / (1 - 0.98 ** self.steps)).sqrt() + 1e-8)
             if p.dim() == 2:
                 self.master[n].mul_(1 - rate * self.decay)
-            self.master[n].sub_(update, alpha=rate / 2 if "embed" in n else rate)
+            self.master[n].sub_(update, alpha=rate)
+            self.average[n].lerp_(self.master[n], 0.02)
             p.data.copy_(self.master[n])
             p.grad = None
 
     def state(self):
-        return {"master": self.master, "first": self.first, "second": self.second, "steps": self.steps}
+        return {"master": self.master, "average": self.average, "first": self.first, "second": self.second, "steps": self.steps}
 
     def load(self, state):
         self.__dict__.update(state)
@@ -83,8 +86,11 @@ def work(rank, args):
     torch.set_num_threads(1)
     torch.manual_seed(args.seed)
     dist.init_process_group("gloo", init_method=f"tcp://127.0.0.1:{args.port}", rank=rank, world_size=args.workers)
-    config = net.Config(vocab=Tokenizer.from_file(os.path.join(HERE, "tokenizer.json")).get_vocab_size(), layers=args.layers, hidden=args.hidden)
-    model = net.Model(config).bfloat16()
+    tokenizer = Tokenizer.from_file(os.path.join(HERE, "tokenizer.json"))
+    config = net.Config(vocab=tokenizer.get_vocab_size(), layers=args.layers, hidden=args.hidden)
+    model = net.Model(config)
+    net.relate(model.embed.weight.data, tokenizer.get_vocab())
+    model = model.bfloat16()
     if not args.no_compile:
         net.Layer.heads = torch.compile(net.Layer.heads, dynamic=True)
         net.Layer.finish = torch.compile(net.Layer.finish, dynamic=True)

@@ -60,7 +60,7 @@ def compound(rng):
 
 def word(rng):
     roll = rng.random()
-    return rng.choice(WORDS) if roll < 0.66 else compound(rng) if roll < 0.86 else pseudoword(rng)
+    return rng.choice(WORDS) if roll < 0.76 else compound(rng) if roll < 0.88 else pseudoword(rng)
 
 
 def name(rng):
@@ -89,9 +89,9 @@ def clock(rng):
 
 def identifier(rng):
     """A snake, kebab or plain identifier."""
-    parts = [word(rng) for _ in range(rng.choice((1, 1, 2, 2, 3)))]
+    parts = [word(rng) for _ in range(rng.choice((1, 1, 1, 1, 2, 2, 3)))]
     text = rng.choice("_-").join(parts)
-    return text + (rng.choice(("", "-", "_")) + code(rng, 1, 3) if rng.random() < 0.15 else "")
+    return text + (rng.choice(("", "-", "_")) + code(rng, 1, 3) if rng.random() < 0.1 else "")
 
 
 def file_name(rng):
@@ -119,7 +119,7 @@ def file_names(rng, count):
 def directory(rng):
     part = lambda: identifier(rng) if rng.random() < 0.6 else rng.choice(("docs", "src", "notes", "data", "project", "files", "work", "test"))
     roll = rng.random()
-    tail = "/".join(part() for _ in range(rng.choice((1, 1, 2, 2, 3))))
+    tail = "/".join(part() for _ in range(rng.choice((1, 1, 1, 2, 2, 3))))
     if roll < 0.35:
         return f"/tmp/{identifier(rng) + '-' if rng.random() < 0.5 else ''}{code(rng)}" + ("/" + tail if rng.random() < 0.75 else "")
     if roll < 0.55:
@@ -192,4 +192,4 @@ def lines(rng, low=1, high=8):
 
 def content(rng, high=8):
     """A file's text, usually ending in a newline."""
-    return lines(rng, 1, high if rng.random() < 0.3 else 4) + ("\n" if rng.random() < 0.7 else "")
+    return lines(rng, 1, high if rng.random() < 0.2 else 2) + ("\n" if rng.random() < 0.7 else "")

@@ -115,6 +115,13 @@ TEST(a_closed_call_is_signalled_and_counted) {
     CHECK_EQ(watcher.take_released(), "let me see <call>{}</call>\n<call>{}</call>");
 }
 
+TEST(the_end_of_one_call_is_not_the_start_of_the_next_end) {
+    TextWatcher watcher({}, {.call_open = "(", .call_close = "##", .hold_at_text_after_call = true});
+    CHECK(watcher.feed("(1##") == Signal::kCallClosed);
+    CHECK(watcher.feed("(#") == Signal::kNone);
+    CHECK(watcher.feed("#") == Signal::kCallClosed);
+}
+
 TEST(two_calls_may_close_within_one_piece) {
     TextWatcher watcher = calls();
     CHECK(watcher.feed("<call>1</call> <call>2</call>") == Signal::kCallClosed);

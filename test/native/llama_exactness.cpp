@@ -67,7 +67,11 @@ std::unique_ptr<LlamaBackend> make_backend(CacheLayout layout, std::int32_t slot
 
 float distance(const Logits& a, const Logits& b) {
     float largest = 0.0f;
-    for (std::size_t i = 0; i < a.size(); ++i) largest = std::max(largest, std::abs(a[i] - b[i]));
+    for (std::size_t i = 0; i < a.size(); ++i) {
+        const float apart = std::abs(a[i] - b[i]);
+        CHECK(std::isfinite(apart));
+        largest = std::max(largest, apart);
+    }
     return largest;
 }
 
@@ -114,6 +118,9 @@ class Plain {
         CHECK_EQ(status, 0);
         const float* logits = llama_get_logits_ith(context_, wanted);
         return {logits, logits + model->vocabulary().size()};
+    }
+    void move_cells(std::int32_t begin, std::int32_t end, std::int32_t by) {
+        llama_memory_seq_add(llama_get_memory(context_), 0, begin, end, by);
     }
     void copy_cell(std::int32_t from, std::int32_t to, std::int32_t position) {
         llama_memory_seq_cp(llama_get_memory(context_), from, to, position, position + 1);
@@ -163,7 +170,7 @@ struct Run {
     bool evict = false;     // and what it held is given up and recomputed
 };
 
-// Forces the same tokens on sequence 1 whatever surrounds it; gives the logits before each.
+// Forces the same tokens on sequence 1 whatever surrounds it; gives the logits that chose each.
 std::vector<Logits> forced_run(const Run& run) {
     const auto inner = make_backend(run.layout, run.evict ? 9 : 12);
     RecordingBackend backend(*inner);
@@ -191,21 +198,21 @@ std::vector<Logits> forced_run(const Run& run) {
                 scheduler.submit({.id = id, .prompt = text(static_cast<std::int32_t>(id) * 5, 300), .limits = {.max_tokens = 4}});
             work();
         }
-        std::vector<Token> history = prompt_of(0);
-        // The scripted sampler is where it stopped; resumed tokens are the script's next.
+        const std::vector<Token> prompt = prompt_of(0);
+        std::vector<Token> history = prompt;
         for (const auto& [seen, logits] : backend.records())
-            if (seen.size() > history.size() && std::equal(prompt_of(0).begin(), prompt_of(0).end(), seen.begin()))
+            if (seen.size() > history.size() && std::equal(prompt.begin(), prompt.end(), seen.begin()))
                 history = seen;
-        const auto done = static_cast<std::int32_t>(history.size()) - kPrompt;
-        std::vector<Token> rest(forced.begin() + done + 1, forced.end());
+        // Sampled, and not decoded when the hold came.
+        const auto pending = static_cast<std::ptrdiff_t>(history.size()) - kPrompt;
+        const std::vector<Token> rest(forced.begin() + pending + 1, forced.end());
+        const Limits limits = {.max_tokens = static_cast<std::int32_t>(rest.size())};
+        history.push_back(forced[static_cast<std::size_t>(pending)]);
         if (run.evict) {
-            history.push_back(forced[static_cast<std::size_t>(done)]);
-            scheduler.submit({.id = 99, .prompt = history, .sampling = {.script = rest}, .limits = {.max_tokens = kForced - done - 1}});
-            work();
+            scheduler.submit({.id = 99, .prompt = history, .sampling = {.script = rest}, .limits = limits});
             CHECK(scheduler.stats().evictions > 0);
         } else {
-            scheduler.resume({.id = 1, .tokens = {rest.front()}, .keep_pending = true, .max_tokens = kForced - done - 2});
-            work();
+            scheduler.resume({.id = 1, .tokens = {history.back()}, .keep_pending = false, .max_tokens = limits.max_tokens});
         }
     }
     work();
@@ -213,8 +220,8 @@ std::vector<Logits> forced_run(const Run& run) {
     auto history = prompt_of(0);
     for (const Token token : forced) {
         const auto found = backend.records().find(history);
-        // Rows of a resumed or recomputed part are prefill: their logits are not asked for.
-        logits.push_back(found == backend.records().end() ? Logits{} : found->second);
+        CHECK(found != backend.records().end());
+        logits.push_back(found->second);
         history.push_back(token);
     }
     return logits;
@@ -223,10 +230,7 @@ std::vector<Logits> forced_run(const Run& run) {
 void compare(const char* name, const std::vector<Logits>& actual, const std::vector<Logits>& expected,
              float delta) {
     float largest = 0.0f;
-    int compared = 0;
     for (std::size_t i = 0; i < expected.size(); ++i) {
-        if (actual[i].empty() || expected[i].empty()) continue;
-        compared += 1;
         largest = std::max(largest, distance(actual[i], expected[i]));
         auto sorted = expected[i];
         std::partial_sort(sorted.begin(), sorted.begin() + 2, sorted.end(), std::greater<>());
@@ -236,8 +240,7 @@ void compare(const char* name, const std::vector<Logits>& actual, const std::vec
         };
         CHECK_EQ(argmax(actual[i]), argmax(expected[i]));
     }
-    std::printf("    %-28s %d positions, largest difference %.5f\n", name, compared, static_cast<double>(largest));
-    CHECK(compared >= kForced / 2);
+    std::printf("    %-28s largest difference %.5f\n", name, static_cast<double>(largest));
     CHECK(largest <= delta);
 }
 
@@ -247,7 +250,7 @@ void for_each_model(const std::function<void()>& body) {
             std::printf("  skipped: %s is not there\n", path.c_str());
             continue;
         }
-        auto loaded = Model::load({.path = path});
+        auto loaded = Model::load({.path = path, .on_progress = {}});
         if (!loaded.ok()) check::fail(__FILE__, __LINE__, loaded.error().message);
         model = loaded.value();
         std::printf("  %s\n", path.c_str());
@@ -265,9 +268,9 @@ TEST(reuse_is_exact) {
         for (const CacheLayout layout : {CacheLayout::kStreams, CacheLayout::kUnified}) {
             std::printf("   %s\n", layout == CacheLayout::kStreams ? "streams" : "unified");
             const auto alone = forced_run({.layout = layout});
-            CHECK(alone == forced_run({.layout = layout}));
+            compare("alone again", forced_run({.layout = layout}), alone, 0.0f);
             const auto eight = forced_run({.layout = layout, .sequences = 8});
-            CHECK(eight == forced_run({.layout = layout, .sequences = 8}));
+            compare("among 8 again", forced_run({.layout = layout, .sequences = 8}), eight, 0.0f);
             compare("among 8", eight, alone, delta);
             compare("after a hold", forced_run({.layout = layout, .hold = true}), alone, delta);
             compare("after a hold, among 8",
@@ -278,15 +281,13 @@ TEST(reuse_is_exact) {
 
         const auto prompt = prompt_of(0);
         const Token next = text(500, 1)[0];
-        const std::vector<Token> head(prompt.begin(), prompt.begin() + kShared);
-        const std::vector<Token> tail(prompt.begin() + kShared, prompt.end());
         Plain right(true);
         right.decode(rows_of(prompt));
         const Logits expected = right.decode({{next, kPrompt, 0}});
 
         Plain shifted(true);
-        shifted.decode(rows_of(head));
-        shifted.decode(rows_of(tail, kShared + 1));
+        shifted.decode(rows_of(prompt));
+        shifted.move_cells(kShared, kPrompt, 1);
         const float by_shift = distance(expected, shifted.decode({{next, kPrompt + 1, 0}}));
 
         Plain dropped(true);
