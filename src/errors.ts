@@ -57,7 +57,11 @@ export class FermataError extends Error {
   /** The request field or option at fault, in dotted form (`messages[2].content`), or null. */
   readonly param: string | null;
 
-  constructor(code: ErrorCode, message: string, options: { param?: string | undefined; cause?: unknown } = {}) {
+  constructor(
+    code: ErrorCode,
+    message: string,
+    options: { param?: string | undefined; cause?: unknown } = {},
+  ) {
     super(message, options.cause === undefined ? undefined : { cause: options.cause });
     this.code = code;
     this.param = options.param ?? null;
@@ -70,8 +74,4 @@ export class FermataError extends Error {
   get type(): ErrorType {
     return table[this.code].type;
   }
-}
-
-export function isErrorCode(value: unknown): value is ErrorCode {
-  return typeof value === "string" && Object.hasOwn(table, value);
 }

@@ -1,5 +1,16 @@
 /** What programs that embed Fermata import. */
 
+export { Chat, type ChatCounters, type ChatOptions } from "./chat/chat.ts";
+export type {
+  ChatEvent,
+  ChatGeneration,
+  ChatMessage,
+  ChatRequest,
+  FinishReason,
+  ToolCall,
+  ToolDefinition,
+  ToolOutput,
+} from "./chat/types.ts";
 export { Engine } from "./engine/engine.ts";
 export type { LoadHooks } from "./engine/load.ts";
 export type {
@@ -19,3 +30,7 @@ export type {
   SpecialToken,
 } from "./engine/types.ts";
 export { type ErrorCode, FermataError } from "./errors.ts";
+export { defineTool, type ToolBuilder } from "./tools/tool-builder.ts";
+export { runToolLoop, type ToolEvent, type ToolLoopOptions } from "./tools/tool-loop.ts";
+export { ToolParser } from "./tools/tool-parser.ts";
+export type { Tool, ToolProvider, ToolResult } from "./tools/types.ts";

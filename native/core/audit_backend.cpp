@@ -5,12 +5,11 @@
 namespace fermata {
 
 AuditBackend::AuditBackend(Backend& inner)
-    : inner_(inner),
-      shape_(inner.shape()),
-      slots_(static_cast<std::size_t>(shape_.slot_count)) {}
+    : inner_(inner), shape_(inner.shape()), slots_(static_cast<std::size_t>(shape_.slot_count)) {}
 
 bool AuditBackend::expect(bool holds, const char* rule, std::int64_t where) {
-    if (!holds && violation_.empty()) violation_ = std::string(rule) + " (" + std::to_string(where) + ")";
+    if (!holds && violation_.empty())
+        violation_ = std::string(rule) + " (" + std::to_string(where) + ")";
     return holds;
 }
 
@@ -33,7 +32,8 @@ void AuditBackend::check_rows(std::span<const BatchRow> rows) {
             next = at(row.slot).length;
         }
         expect(row.token >= 0, "decode: no such token", row.token);
-        expect(row.position == next, "decode: position does not follow the slot's length", row.slot);
+        expect(row.position == next, "decode: position does not follow the slot's length",
+               row.slot);
         expect(row.position < shape_.cells_per_sequence, "decode: sequence too long", row.slot);
         ++next;
     }
@@ -54,7 +54,8 @@ DecodeStatus AuditBackend::decode(std::span<const BatchRow> rows) {
     }
     if (status == DecodeStatus::kFailed) return status;
     rows_ += static_cast<std::int64_t>(rows.size());
-    for (const BatchRow& row : rows) has_logits_.push_back(row.wants_logits);
+    for (const BatchRow& row : rows)
+        has_logits_.push_back(row.wants_logits);
     return status;
 }
 
@@ -75,12 +76,14 @@ void AuditBackend::copy_prefix(SlotId from, SlotId to, std::int32_t length) {
 }
 
 bool AuditBackend::truncate(SlotId slot, std::int32_t length) {
-    const bool done = inner_.truncate(slot, length);
-    if (expect(is_slot(slot), "truncate: no such slot", slot)) {
-        expect(length >= 0 && length <= at(slot).length, "truncate: more than the slot holds", slot);
+    const bool known = expect(is_slot(slot), "truncate: no such slot", slot);
+    if (known) {
+        expect(length >= 0 && length <= at(slot).length, "truncate: more than the slot holds",
+               slot);
         expect(length == 0 || !at(slot).failed, "truncate: slot not cleared after a failure", slot);
-        at(slot) = {.length = done ? length : 0};
     }
+    const bool done = inner_.truncate(slot, length);
+    if (known) at(slot) = {.length = done ? length : 0};
     return done;
 }
 

@@ -30,7 +30,8 @@ void CellLedger::copy(SlotId from, SlotId to, std::int32_t length) {
         return;
     }
     at(to).cells.assign(at(from).cells.begin(), at(from).cells.begin() + length);
-    for (const CellId id : at(to).cells) ++cells_[id].owners;
+    for (const CellId id : at(to).cells)
+        ++cells_[id].owners;
 }
 
 void CellLedger::truncate(SlotId slot, std::int32_t length) {

@@ -131,8 +131,8 @@ struct KvRetention::State {
         SlotId best = kNoSlot;
         for (SlotId slot = 0; slot < shape.slot_count; ++slot) {
             const SlotState state = at(slot).state;
-            const bool offers = state == SlotState::kFree ||
-                                (state == SlotState::kRetained && places_matter());
+            const bool offers =
+                state == SlotState::kFree || (state == SlotState::kRetained && places_matter());
             if (slot == except || !offers) continue;
             if (best == kNoSlot || cost(slot) < cost(best)) best = slot;
         }
@@ -194,8 +194,7 @@ Promise KvRetention::lookup(std::span<const Token> prompt) const {
     const auto most = std::max(0, static_cast<std::int32_t>(prompt.size()) - 1);
     Promise promise;
     for (SlotId slot = 0; slot < s.shape.slot_count; ++slot) {
-        const std::int32_t count =
-            s.reusable(slot, shared[static_cast<std::size_t>(slot)], most);
+        const std::int32_t count = s.reusable(slot, shared[static_cast<std::size_t>(slot)], most);
         if (count <= promise.resident) continue;
         promise = {.resident = count, .promised = count, .provider = slot};
     }
@@ -340,20 +339,30 @@ void KvRetention::clear_retained() {
         if (is_evictable(state(slot))) state_->clear(slot);
 }
 
-SlotState KvRetention::state(SlotId slot) const { return state_->at(slot).state; }
-std::int32_t KvRetention::length(SlotId slot) const { return state_->cells.length(slot); }
+SlotState KvRetention::state(SlotId slot) const {
+    return state_->at(slot).state;
+}
+std::int32_t KvRetention::length(SlotId slot) const {
+    return state_->cells.length(slot);
+}
 
 std::span<const Token> KvRetention::tokens(SlotId slot) const {
     return state_->tree.path(slot).first(static_cast<std::size_t>(length(slot)));
 }
 
-CellCounts KvRetention::cells() const { return state_->cells.counts(); }
-std::int64_t KvRetention::evictions() const { return state_->evictions; }
-std::int64_t KvRetention::copies() const { return state_->copies; }
+CellCounts KvRetention::cells() const {
+    return state_->cells.counts();
+}
+std::int64_t KvRetention::evictions() const {
+    return state_->evictions;
+}
+std::int64_t KvRetention::copies() const {
+    return state_->copies;
+}
 
 std::int32_t KvRetention::retained_slots() const {
-    return static_cast<std::int32_t>(
-        std::ranges::count_if(state_->slots, [](const Slot& slot) { return is_evictable(slot.state); }));
+    return static_cast<std::int32_t>(std::ranges::count_if(
+        state_->slots, [](const Slot& slot) { return is_evictable(slot.state); }));
 }
 
 std::string KvRetention::check_integrity() const {
@@ -368,11 +377,13 @@ std::string KvRetention::check_integrity() const {
         const std::int64_t resident = length(slot);
         if (is_pinned(state)) pinned_positions += resident;
         if (resident > planned) return name + " holds more than its path";
-        if (planned > resident && state != SlotState::kRunning) return name + " has a plan but does not run";
+        if (planned > resident && state != SlotState::kRunning)
+            return name + " has a plan but does not run";
         if (planned > s.shape.cells_per_sequence) return name + " is longer than a sequence may be";
         if (state == SlotState::kFree && resident > 0) return name + " is free but not empty";
         if (is_evictable(state) && resident == 0) return name + " is retained but empty";
-        if (state == SlotState::kLeased && s.at(slot).until <= 0) return name + " is leased without an end";
+        if (state == SlotState::kLeased && s.at(slot).until <= 0)
+            return name + " is leased without an end";
     }
     if (s.is_streams() && s.cells.counts().used != pinned_positions)
         return "retention: cells in use differ from pinned positions";

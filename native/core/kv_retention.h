@@ -1,5 +1,6 @@
 // Which tokens are resident in which slot: a radix tree of token paths over slots, a ledger of
-// cells, leases that pin slots, eviction of what is not pinned. One interface for both cache layouts.
+// cells, leases that pin slots, eviction of what is not pinned. One interface for both cache
+// layouts.
 //
 // A slot is free, running (a sequence writes to it), held (pinned by a lease until resume, release
 // or expiry), leased (finished, softly pinned for its caller's return) or retained (evictable).
@@ -28,15 +29,17 @@ enum class SlotState : std::uint8_t { kFree, kRunning, kHeld, kLeased, kRetained
 struct Placement {
     SlotId slot = kNoSlot;
     std::int32_t reused = 0;  // positions [0, reused) are resident; the rest is to be prefilled
-    bool copied = false;      // they came from another slot: by reference or, in streams, by moving data
+    bool copied =
+        false;  // they came from another slot: by reference or, in streams, by moving data
 };
 
 // The longest reusable prefix of a prompt, now and once what runs is prefilled. Never more than
 // prompt.size() - 1 positions: the last token must be decoded for its logits.
 struct Promise {
-    std::int32_t resident = 0;   // the best that any slot holds now; acquire may decline a small one
-    std::int32_t promised = 0;   // the best once the planned rows of running slots are decoded; >= resident
-    SlotId provider = kNoSlot;   // of `promised`: a running slot if promised > resident
+    std::int32_t resident = 0;  // the best that any slot holds now; acquire may decline a small one
+    std::int32_t promised =
+        0;  // the best once the planned rows of running slots are decoded; >= resident
+    SlotId provider = kNoSlot;  // of `promised`: a running slot if promised > resident
 };
 
 // Below this many reused positions a copy between streams costs more than it saves.
@@ -55,7 +58,8 @@ class KvRetention {
     // prefix in it. In this order:
     //  - a leased or retained slot is taken over when all it holds is a prefix of the prompt, so
     //    that nothing is lost, and a copy would not gain kMinCopiedPositions (unified: one) more;
-    //  - the best prefix is copied into a free slot, else into the least recently used evictable one
+    //  - the best prefix is copied into a free slot, else into the least recently used evictable
+    //  one
     //    (streams: not below kMinCopiedPositions; then such a slot is used empty);
     //  - if the best prefix is in the last evictable slot, that slot is truncated and taken over.
     // In the streams layout the slot is chosen to keep running slots adjacent (see resume).

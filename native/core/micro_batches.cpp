@@ -24,7 +24,8 @@ void take_pass(std::vector<Group>& groups, std::int64_t micro_batch_rows) {
     }
     const auto limit = micro_batch_rows / static_cast<std::int64_t>(count);
     const std::int64_t taken = std::min(fewest, std::max<std::int64_t>(limit, 1));
-    for (std::size_t i = 0; i < count; ++i) groups[i].rows -= taken;
+    for (std::size_t i = 0; i < count; ++i)
+        groups[i].rows -= taken;
     std::erase_if(groups, [](const Group& group) { return group.rows == 0; });
 }
 

@@ -21,7 +21,8 @@ RadixTree::Node* RadixTree::Node::child(Token first) const {
 
 RadixTree::RadixTree(std::int32_t slot_count)
     : paths_(static_cast<std::size_t>(slot_count)), tails_(paths_.size(), &root_) {
-    for (SlotId slot = 0; slot < slot_count; ++slot) root_.slots.add(slot);
+    for (SlotId slot = 0; slot < slot_count; ++slot)
+        root_.slots.add(slot);
 }
 
 std::span<const Token> RadixTree::path(SlotId slot) const {
@@ -54,7 +55,8 @@ void RadixTree::split(Node* node, std::size_t at) {
     Node* lower = add_child(node, first, at, node->end);
     lower->slots = node->slots;
     lower->children = std::move(children);
-    for (Child& entry : lower->children) entry.node->parent = lower;
+    for (Child& entry : lower->children)
+        entry.node->parent = lower;
     node->end = at;
     lower->slots.for_each([&](SlotId slot) {
         if (tail_of(slot) == node) tail_of(slot) = lower;
@@ -68,7 +70,8 @@ void RadixTree::join_only_child(Node* node) {
     const std::unique_ptr<Node> child = std::move(node->children.front().node);
     node->end = child->end;
     node->children = std::move(child->children);
-    for (Child& entry : node->children) entry.node->parent = node;
+    for (Child& entry : node->children)
+        entry.node->parent = node;
     node->slots.for_each([&](SlotId slot) {
         if (tail_of(slot) == child.get()) tail_of(slot) = node;
     });
@@ -154,7 +157,8 @@ std::int32_t RadixTree::node_count() const {
         const Node* node = open.back();
         open.pop_back();
         ++count;
-        for (const Child& entry : node->children) open.push_back(entry.node.get());
+        for (const Child& entry : node->children)
+            open.push_back(entry.node.get());
     }
     return count - 1;  // the root holds no run
 }
@@ -170,10 +174,14 @@ std::string RadixTree::check_node(const Node& node) const {
         if (child.slots.empty()) return "tree: node without slots" + at;
         child.slots.for_each([&](SlotId slot) {
             const std::span<const Token> path = this->path(slot);
-            if (!node.slots.contains(slot) || below.contains(slot)) wrong = "tree: slot misplaced" + at;
-            else if (path.size() < child.end) wrong = "tree: node beyond a path" + at;
-            else if (path[child.begin] != entry.first) wrong = "tree: wrong first token" + at;
-            else if (!std::ranges::equal(path.subspan(child.begin, child.end - child.begin), run(child)))
+            if (!node.slots.contains(slot) || below.contains(slot))
+                wrong = "tree: slot misplaced" + at;
+            else if (path.size() < child.end)
+                wrong = "tree: node beyond a path" + at;
+            else if (path[child.begin] != entry.first)
+                wrong = "tree: wrong first token" + at;
+            else if (!std::ranges::equal(path.subspan(child.begin, child.end - child.begin),
+                                         run(child)))
                 wrong = "tree: run differs from a path" + at;
             below.add(slot);
         });

@@ -55,7 +55,7 @@ struct SubmitRequest {
     Limits limits = {};
     PauseTriggers pause = {};
     std::vector<std::string> stop = {};  // non-empty strings; the text of a hit is not emitted
-    bool retain = true;             // keep the cells for later requests when finished
+    bool retain = true;                  // keep the cells for later requests when finished
     Milliseconds lease_ms = 0;  // > 0: pin softly for the caller's return (external tool rounds)
 };
 

@@ -15,7 +15,8 @@ Token GreedySampler::sample(std::span<const float> logits) {
     for (std::size_t begin = 0; begin < logits.size(); begin += kBlock) {
         const auto block = logits.subspan(begin, std::min(kBlock, logits.size() - begin));
         int any_higher = 0;
-        for (const float logit : block) any_higher |= static_cast<int>(logit > highest);
+        for (const float logit : block)
+            any_higher |= static_cast<int>(logit > highest);
         if (any_higher == 0) continue;
         for (std::size_t i = 0; i < block.size(); ++i) {
             if (!(block[i] > highest)) continue;

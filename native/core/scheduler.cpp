@@ -10,8 +10,8 @@ namespace fermata {
 
 namespace {
 
-// A prompt waits for a running sequence that is about to compute this many more of its tokens. Not for
-// one: that may be a sampled token of a sequence whose reader has stopped.
+// A prompt waits for a running sequence that is about to compute this many more of its tokens. Not
+// for one: that may be a sampled token of a sequence whose reader has stopped.
 constexpr std::int32_t kWorthWaitingFor = 2;
 
 }  // namespace
@@ -84,8 +84,9 @@ bool Scheduler::try_admit(Sequence& sequence, Milliseconds now) {
     sequence.resident_ever = std::max(sequence.resident_ever, sequence.resident);
     sequence.round_begin = sequence.resident;
     sequence.state = SequenceState::kRunning;
-    retention_.plan(sequence.slot, std::span(sequence.tokens).subspan(
-                                       static_cast<std::size_t>(sequence.resident)));
+    retention_.plan(
+        sequence.slot,
+        std::span(sequence.tokens).subspan(static_cast<std::size_t>(sequence.resident)));
     running_.push_back(sequence.id);
     return true;
 }
@@ -110,7 +111,8 @@ void Scheduler::plan_batch() {
     const auto take = [&](Sequence& sequence) {
         const std::int32_t count = std::min(sequence.rows_left(), budget);
         if (count > 0) {
-            shares_.push_back({sequence.id, sequence.slot, count, count == sequence.rows_left(), 0});
+            shares_.push_back(
+                {sequence.id, sequence.slot, count, count == sequence.rows_left(), 0});
             budget -= count;
         }
     };
@@ -132,8 +134,8 @@ void Scheduler::plan_batch() {
         const Sequence& sequence = *sequences_.at(share.id);
         for (std::int32_t i = 0; i < share.count; ++i) {
             const std::int32_t position = sequence.resident + i;
-            rows_.push_back({sequence.tokens[static_cast<std::size_t>(position)], position,
-                             share.slot, false});
+            rows_.push_back(
+                {sequence.tokens[static_cast<std::size_t>(position)], position, share.slot, false});
         }
         share.last_row = rows_.size() - 1;
         rows_.back().wants_logits = share.samples;

@@ -39,8 +39,8 @@ void Scheduler::resume(ResumeRequest request) {
     if (sequence == nullptr || sequence->state != SequenceState::kHeld) {
         return;
     }
-    // At most one sampled token waits outside the cache: resident_ever tells, as an evicted hold has
-    // resident 0.
+    // At most one sampled token waits outside the cache: resident_ever tells, as an evicted hold
+    // has resident 0.
     if (!request.keep_pending && sequence->size() > sequence->resident_ever) {
         sequence->tokens.pop_back();
     }

@@ -42,10 +42,9 @@ void Scheduler::accept(Sequence& sequence, Token token, Milliseconds now) {
 
     using HoldAtEnd = PauseTriggers::HoldAtEnd;
     if (end) {
-        const bool holds =
-            sequence.pause.hold_at_end == HoldAtEnd::kAlways ||
-            (sequence.pause.hold_at_end == HoldAtEnd::kAfterCall &&
-             sequence.watcher.calls_closed() > 0);
+        const bool holds = sequence.pause.hold_at_end == HoldAtEnd::kAlways ||
+                           (sequence.pause.hold_at_end == HoldAtEnd::kAfterCall &&
+                            sequence.watcher.calls_closed() > 0);
         if (holds) {
             hold(sequence, PauseReason::kEndToken, now);
         } else {

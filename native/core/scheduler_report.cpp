@@ -7,9 +7,13 @@
 
 namespace fermata {
 
-EventBatch Scheduler::take_events() { return std::exchange(out_, {}); }
+EventBatch Scheduler::take_events() {
+    return std::exchange(out_, {});
+}
 
-bool Scheduler::idle() const { return running_.empty() && waiting_.empty(); }
+bool Scheduler::idle() const {
+    return running_.empty() && waiting_.empty();
+}
 
 EngineStats Scheduler::stats() const {
     EngineStats stats = totals_;
@@ -36,9 +40,8 @@ std::string Scheduler::check_integrity() const {
         if (sequence->slot == kNoSlot) {
             continue;
         }
-        const SlotState expected = sequence->state == SequenceState::kRunning
-                                       ? SlotState::kRunning
-                                       : SlotState::kHeld;
+        const SlotState expected =
+            sequence->state == SequenceState::kRunning ? SlotState::kRunning : SlotState::kHeld;
         if (retention_.state(sequence->slot) != expected) {
             return name + " and its slot disagree on their state";
         }

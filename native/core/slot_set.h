@@ -37,7 +37,8 @@ class SlotSet {
 
     SlotSet without(const SlotSet& other) const {
         SlotSet set = *this;
-        for (std::size_t i = 0; i < words_.size(); ++i) set.words_[i] &= ~other.words_[i];
+        for (std::size_t i = 0; i < words_.size(); ++i)
+            set.words_[i] &= ~other.words_[i];
         return set;
     }
 

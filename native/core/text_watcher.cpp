@@ -7,7 +7,8 @@ namespace fermata {
 namespace {
 
 bool is_blank(char byte) {
-    return byte == ' ' || byte == '\n' || byte == '\t' || byte == '\r' || byte == '\f' || byte == '\v';
+    return byte == ' ' || byte == '\n' || byte == '\t' || byte == '\r' || byte == '\f' ||
+           byte == '\v';
 }
 
 // A call may follow any blanks, so those that a marker begins with say nothing.
@@ -21,7 +22,8 @@ ByteMatcher::ByteMatcher(std::string pattern)
     : pattern_(std::move(pattern)), fallback_(pattern_.size() + 1) {
     for (std::size_t end = 1; end < pattern_.size(); ++end) {
         std::size_t border = fallback_[end];
-        while (border > 0 && pattern_[border] != pattern_[end]) border = fallback_[border];
+        while (border > 0 && pattern_[border] != pattern_[end])
+            border = fallback_[border];
         fallback_[end + 1] = pattern_[border] == pattern_[end] ? border + 1 : 0;
     }
 }
@@ -29,7 +31,8 @@ ByteMatcher::ByteMatcher(std::string pattern)
 bool ByteMatcher::feed(char byte) {
     if (pattern_.empty()) return false;
     if (matched_ == pattern_.size()) matched_ = fallback_[matched_];
-    while (matched_ > 0 && pattern_[matched_] != byte) matched_ = fallback_[matched_];
+    while (matched_ > 0 && pattern_[matched_] != byte)
+        matched_ = fallback_[matched_];
     if (pattern_[matched_] == byte) ++matched_;
     return matched_ == pattern_.size();
 }
@@ -38,7 +41,8 @@ TextWatcher::TextWatcher(std::vector<std::string> stop, PauseTriggers pause)
     : open_(without_leading_blanks(pause.call_open)),
       close_(std::move(pause.call_close)),
       refuses_text_after_call_(pause.hold_at_text_after_call) {
-    for (std::string& text : stop) stops_.emplace_back(std::move(text));
+    for (std::string& text : stop)
+        stops_.emplace_back(std::move(text));
     matched_before_.resize(stops_.size());
 }
 
@@ -102,12 +106,14 @@ bool TextWatcher::scan_markers(std::string_view text) {
 }
 
 TextWatcher::Signal TextWatcher::feed(std::string_view piece) {
-    for (std::size_t i = 0; i < stops_.size(); ++i) matched_before_[i] = stops_[i].matched();
+    for (std::size_t i = 0; i < stops_.size(); ++i)
+        matched_before_[i] = stops_[i].matched();
     const std::size_t held_before = held_back_;
     const StopScan stop = scan_stops(piece);
     const int closed_before = calls_closed_;
     if (!scan_markers(stop.found ? piece.substr(0, stop.start) : piece)) {
-        for (std::size_t i = 0; i < stops_.size(); ++i) stops_[i].set_matched(matched_before_[i]);
+        for (std::size_t i = 0; i < stops_.size(); ++i)
+            stops_[i].set_matched(matched_before_[i]);
         held_back_ = held_before;
         stop_hit_.clear();
         return Signal::kTextAfterCall;
@@ -120,7 +126,8 @@ TextWatcher::Signal TextWatcher::feed(std::string_view piece) {
     }
     pending_.append(piece);
     held_back_ = 0;
-    for (const ByteMatcher& matcher : stops_) held_back_ = std::max(held_back_, matcher.matched());
+    for (const ByteMatcher& matcher : stops_)
+        held_back_ = std::max(held_back_, matcher.matched());
     return calls_closed_ > closed_before ? Signal::kCallClosed : Signal::kNone;
 }
 
@@ -132,14 +139,16 @@ std::string TextWatcher::take_released() {
 
 std::string TextWatcher::take_rest() {
     held_back_ = 0;
-    for (ByteMatcher& stop : stops_) stop.set_matched(0);
+    for (ByteMatcher& stop : stops_)
+        stop.set_matched(0);
     return std::exchange(pending_, {});
 }
 
 void TextWatcher::begin_round() {
     pending_.resize(pending_.size() - held_back_);
     held_back_ = 0;
-    for (ByteMatcher& stop : stops_) stop.set_matched(0);
+    for (ByteMatcher& stop : stops_)
+        stop.set_matched(0);
     open_.set_matched(0);
     close_.set_matched(0);
     place_ = Place::kText;

@@ -39,7 +39,8 @@ class TextWatcher {
         kNone,
         kStop,           // a stop string completed; the text ends before it. Feed no more.
         kCallClosed,     // a close marker completed within this piece (calls_closed() counts)
-        kTextAfterCall,  // non-blank text after a closed call: the round is over, the piece is refused
+        kTextAfterCall,  // non-blank text after a closed call: the round is over, the piece is
+                         // refused
     };
 
     // Takes the bytes of the next token; an empty piece changes nothing.
@@ -48,11 +49,11 @@ class TextWatcher {
     // complete at one byte the longest. What follows the start of a stop string is not looked at,
     // so calls_closed() counts only calls that were closed before it.
     //
-    // With hold_at_text_after_call, whitespace may follow a closed call, then bytes that could begin
-    // call_open. The piece that makes it certain that other text has begun is refused: the watcher
-    // is as before it and its token can be dropped. Earlier pieces that looked like the start of a
-    // marker ("<") then were text; they stay released or held back as such. Text in the piece that
-    // closed the call is kept, and the next piece that is not empty is refused.
+    // With hold_at_text_after_call, whitespace may follow a closed call, then bytes that could
+    // begin call_open. The piece that makes it certain that other text has begun is refused: the
+    // watcher is as before it and its token can be dropped. Earlier pieces that looked like the
+    // start of a marker ("<") then were text; they stay released or held back as such. Text in the
+    // piece that closed the call is kept, and the next piece that is not empty is refused.
     Signal feed(std::string_view piece);
 
     // Bytes that may be shown since the last take; the possible start of a stop string stays back.

@@ -20,8 +20,7 @@ Milliseconds now_ms() {
 
 template <typename T>
 void append(std::vector<T>& to, std::vector<T>&& from) {
-    to.insert(to.end(), std::make_move_iterator(from.begin()),
-              std::make_move_iterator(from.end()));
+    to.insert(to.end(), std::make_move_iterator(from.begin()), std::make_move_iterator(from.end()));
 }
 
 }  // namespace
@@ -34,13 +33,16 @@ EngineLoop::EngineLoop(std::unique_ptr<Backend> backend, LoopConfig config,
       abort_decode_(std::move(abort_decode)) {
     if (config_.audit) {
         audit_ = std::make_unique<AuditBackend>(*backend_);
+        stats_.audited_rows = 0;
     }
     stats_.slots = backend_->shape().slot_count;
     stats_.cells_free = backend_->shape().cells_total;
     thread_ = std::thread([this] { run(); });
 }
 
-EngineLoop::~EngineLoop() { close(); }
+EngineLoop::~EngineLoop() {
+    close();
+}
 
 void EngineLoop::run() {
     Backend& backend = audit_ ? static_cast<Backend&>(*audit_) : *backend_;
@@ -203,9 +205,8 @@ EngineStats EngineLoop::stats() const {
 }
 
 void EngineLoop::check_integrity(std::function<void(std::string)> done) {
-    const bool posted = post([this, done](Scheduler& scheduler, Milliseconds) {
-        done(integrity(scheduler));
-    });
+    const bool posted =
+        post([this, done](Scheduler& scheduler, Milliseconds) { done(integrity(scheduler)); });
     if (!posted) {
         done({});
     }

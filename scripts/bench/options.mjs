@@ -10,7 +10,7 @@ export const help = `npm run bench -- [options]
 Measures Fermata beside llama.cpp's own programs, built from the same source with the same flags, on
 models of random weights. The first run builds those programs (7 minutes on two cores).
 
-  --shape S       135M or 0.6B; may be given twice (default: both)
+  --shape S       135M or 0.6B; may be given twice (default: both). tiny tries the bench itself
   --part P        may be given several times (default: all)
                     single  one sequence at several depths, against llama-bench
                     shared  8 sequences with a shared prompt, against llama-batched-bench
@@ -66,7 +66,7 @@ export function takeBenchOptions(args) {
   const values = parse(args);
   return {
     ...values,
-    shape: among("shape", values.shape ?? Object.keys(shapes), Object.keys(shapes)),
+    shape: among("shape", values.shape ?? ["135M", "0.6B"], Object.keys(shapes)),
     part: among("part", values.part ?? partNames, partNames),
     runs: positive("runs", values.runs, values.quick ? 1 : 3),
     threads: positive("threads", values.threads, availableParallelism()),

@@ -23,7 +23,8 @@ function layerOf(file, source) {
   return rest.length > 0 ? first : undefined;
 }
 
-function problem(file, source, specifier) {
+/** What is wrong with this import, or undefined. `source` is the path of src/. */
+export function importProblem(file, source, specifier) {
   const from = layerOf(file, source);
   if (from === undefined) return undefined;
   if (!rank.has(from)) return `src/${from} has no place in scripts/lint/layers.mjs yet.`;
@@ -41,7 +42,7 @@ export const layerRule = {
     if (end < 0) return {};
     const source = file.slice(0, end + 4);
     const check = (node) => {
-      const message = node.source && problem(file, source, node.source.value);
+      const message = node.source && importProblem(file, source, node.source.value);
       if (message) context.report({ node: node.source, message });
     };
     return {

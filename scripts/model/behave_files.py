@@ -25,8 +25,7 @@ def folder_words(rng, folder):
     """How the user writes a folder."""
     if folder == ".":
         return rng.choice(("the current directory", "this folder", "the current folder", "."))
-    shown = quoted(rng, folder + ("/" if rng.random() < 0.1 else ""))
-    return rng.choice(("", "", "", "the folder ", "the directory ", "folder ")) + shown
+    return rng.choice(("", "", "", "the folder ", "the directory ", "folder ")) + quoted(rng, folder)
 
 
 def listing(rng, files):

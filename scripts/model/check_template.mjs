@@ -12,6 +12,10 @@ const template = new Template(readFileSync(process.argv[2], "utf8"));
 
 for await (const line of createInterface({ input: process.stdin })) {
   const { messages, tools, prompt } = JSON.parse(line);
-  const text = template.render({ messages, tools: tools?.length ? tools : undefined, add_generation_prompt: prompt });
+  const text = template.render({
+    messages,
+    tools: tools?.length ? tools : undefined,
+    add_generation_prompt: prompt,
+  });
   process.stdout.write(JSON.stringify(text) + "\n");
 }

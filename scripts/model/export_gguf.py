@@ -90,10 +90,11 @@ def export(checkpoint, output, kind="f16"):
 
 
 def manifest(output, kind):
+    """What the server reads of the models in this folder: which it serves by default, and how a
+    model samples unless a request says otherwise. The rest is for people."""
     data = open(output, "rb").read()
-    return {
-        "name": "fermata-small",
-        "file": os.path.basename(output),
+    name = os.path.basename(output)
+    entry = {
         "size": len(data),
         "sha256": hashlib.sha256(data).hexdigest(),
         "license": "MIT",
@@ -101,7 +102,9 @@ def manifest(output, kind):
         "type": kind,
         "contextLength": 8192,
         "templateFormat": "qwen (ChatML, <tool_call> JSON)",
+        "sampling": {"temperature": 0},
     }
+    return {"default": name, "models": {name: entry}}
 
 
 def main():

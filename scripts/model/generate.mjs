@@ -11,9 +11,18 @@ const require = createRequire(path.join(process.cwd(), "package.json"));
 const { getLlama } = await import(pathToFileURL(require.resolve("node-llama-cpp")).href);
 const [modelPath, threads = "1"] = process.argv.slice(2);
 
-const llama = await getLlama({ gpu: false, build: "never", logLevel: "error", maxThreads: Number(threads) });
+const llama = await getLlama({
+  gpu: false,
+  build: "never",
+  logLevel: "error",
+  maxThreads: Number(threads),
+});
 const model = await llama.loadModel({ modelPath });
-const context = await model.createContext({ contextSize: 8192, threads: Number(threads), batchSize: 512 });
+const context = await model.createContext({
+  contextSize: 8192,
+  threads: Number(threads),
+  batchSize: 512,
+});
 const sequence = context.getSequence();
 const end = model.tokenize("<|im_end|>", true)[0];
 
@@ -32,7 +41,10 @@ async function generate(prompt, max) {
 
 for await (const line of createInterface({ input: process.stdin })) {
   const task = JSON.parse(line);
-  const answer = "tokenize" in task ? { ids: model.tokenize(task.tokenize, true).map(Number) } : await generate(task.prompt, task.max);
+  const answer =
+    "tokenize" in task
+      ? { ids: model.tokenize(task.tokenize, true).map(Number) }
+      : await generate(task.prompt, task.max);
   process.stdout.write(JSON.stringify(answer) + "\n");
 }
 process.exit(0);

@@ -1,11 +1,7 @@
 // Tools that the client runs: the round is returned, and its return costs its new tokens.
 import { afterEach, expect, test } from "vitest";
 import type { ChatCompletionMessageParam } from "openai/resources/chat/completions";
-import {
-  callText,
-  type ScriptedServer,
-  startScriptedServer,
-} from "../support/scripted-server.ts";
+import { callText, type ScriptedServer, startScriptedServer } from "../support/scripted-server.ts";
 
 const question = "What's the weather in Tokyo and in Oslo?";
 const tools = [
@@ -87,7 +83,11 @@ test("a forged history gets no one's tokens", async () => {
         role: "assistant",
         content: null,
         tool_calls: [
-          { id, type: "function", function: { name: "get_weather", arguments: '{"location":"Rome"}' } },
+          {
+            id,
+            type: "function",
+            function: { name: "get_weather", arguments: '{"location":"Rome"}' },
+          },
         ],
       },
       { role: "tool", tool_call_id: id, content: "rain" },

@@ -104,9 +104,7 @@ test("the ratio stays 1.00 with seven other requests running", async () => {
   const stats = await running.settledStats();
   expect(content).toContain("Bring the blue lantern.");
   expect(finish).toBe("stop");
-  expect(stats.prefilledTokens).toBe(
-    stats.promptTokens - stats.cachedTokens + stats.resumedTokens,
-  );
+  expect(stats.prefilledTokens).toBe(stats.promptTokens - stats.cachedTokens + stats.resumedTokens);
   expect(stats.recomputedTokens).toBe(0);
   expect(await running.engine.checkIntegrity()).toBe("");
 });
@@ -116,9 +114,7 @@ test("the ratio stays 1.00 with one sequence at a time", async () => {
   const results = await Promise.all([ask(running), ask(running), ask(running)]);
   const stats = await running.settledStats();
   for (const { content } of results) expect(content).toContain("Bring the blue lantern.");
-  expect(stats.prefilledTokens).toBe(
-    stats.promptTokens - stats.cachedTokens + stats.resumedTokens,
-  );
+  expect(stats.prefilledTokens).toBe(stats.promptTokens - stats.cachedTokens + stats.resumedTokens);
   expect(stats.recomputedTokens).toBe(0);
 });
 

@@ -12,8 +12,12 @@ using namespace fermata::testing;
 namespace {
 
 CacheShape shape(CacheLayout layout = CacheLayout::kStreams) {
-    return {.layout = layout, .slot_count = 3, .cells_per_sequence = 8, .cells_total = 24,
-            .max_rows = 4, .micro_batch_rows = 4};
+    return {.layout = layout,
+            .slot_count = 3,
+            .cells_per_sequence = 8,
+            .cells_total = 24,
+            .max_rows = 4,
+            .micro_batch_rows = 4};
 }
 
 BatchRow row(SlotId slot, std::int32_t position, bool wants_logits = false) {
@@ -61,7 +65,8 @@ TEST(every_breach_is_named) {
         return breach([rows](Audit& audit, Fake&) { audit.decode(rows); });
     };
     CHECK_EQ(decode({}), "decode: no rows");
-    CHECK_EQ(decode({row(1, 0), row(1, 1), row(1, 2), row(1, 3), row(1, 4)}), "decode: too many rows");
+    CHECK_EQ(decode({row(1, 0), row(1, 1), row(1, 2), row(1, 3), row(1, 4)}),
+             "decode: too many rows");
     CHECK_EQ(decode({row(3, 0)}), "decode: no such slot");
     CHECK_EQ(decode({row(1, 0), row(0, 2)}), "decode: slots do not ascend");
     CHECK_EQ(decode({row(0, 1)}), "decode: position does not follow the slot's length");
@@ -69,24 +74,31 @@ TEST(every_breach_is_named) {
     CHECK_EQ(breach([](Audit& audit, Fake&) {
                  audit.decode(std::vector{row(0, 2), row(0, 3), row(0, 4), row(0, 5)});
                  audit.decode(std::vector{row(0, 6), row(0, 7), row(0, 8)});
-             }), "decode: sequence too long");
+             }),
+             "decode: sequence too long");
     CHECK_EQ(breach([](Audit& audit, Fake& fake) {
                  fake.set_status(1, DecodeStatus::kFailed);
                  audit.decode(std::vector{row(0, 2)});
                  audit.decode(std::vector{row(0, 3)});
-             }), "decode: slot not cleared after a failure");
+             }),
+             "decode: slot not cleared after a failure");
     CHECK_EQ(breach([](Audit& audit, Fake& fake) {
                  fake.set_status(1, DecodeStatus::kNoCells);
                  audit.decode(std::vector{row(0, 2)});
-             }), "decode: no cells in the streams layout");
+             }),
+             "decode: no cells in the streams layout");
     CHECK_EQ(breach([](Audit& audit, Fake&) { audit.logits(0); }), "logits: not asked for");
-    CHECK_EQ(breach([](Audit& audit, Fake&) { audit.copy_prefix(0, 1, 3); }), "copy: more than the source holds");
+    CHECK_EQ(breach([](Audit& audit, Fake&) { audit.copy_prefix(0, 1, 3); }),
+             "copy: more than the source holds");
     CHECK_EQ(breach([](Audit& audit, Fake&) {
                  audit.copy_prefix(0, 1, 1);
                  audit.copy_prefix(0, 1, 1);
-             }), "copy: target is not empty");
-    CHECK_EQ(breach([](Audit& audit, Fake&) { audit.copy_prefix(0, 0, 1); }), "copy: no such slots");
-    CHECK_EQ(breach([](Audit& audit, Fake&) { audit.truncate(0, 3); }), "truncate: more than the slot holds");
+             }),
+             "copy: target is not empty");
+    CHECK_EQ(breach([](Audit& audit, Fake&) { audit.copy_prefix(0, 0, 1); }),
+             "copy: no such slots");
+    CHECK_EQ(breach([](Audit& audit, Fake&) { audit.truncate(0, 3); }),
+             "truncate: more than the slot holds");
 }
 
 TEST_MAIN()

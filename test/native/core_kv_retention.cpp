@@ -11,13 +11,20 @@ namespace {
 constexpr Milliseconds kNoLease = 0;
 
 CacheShape streams(std::int32_t slots) {
-    return {.layout = CacheLayout::kStreams, .slot_count = slots, .cells_per_sequence = 1000,
-            .max_rows = 1000, .micro_batch_rows = 128};
+    return {.layout = CacheLayout::kStreams,
+            .slot_count = slots,
+            .cells_per_sequence = 1000,
+            .max_rows = 1000,
+            .micro_batch_rows = 128};
 }
 
 CacheShape unified(std::int32_t slots, std::int64_t cells = 10000) {
-    return {.layout = CacheLayout::kUnified, .slot_count = slots, .cells_per_sequence = 1000,
-            .cells_total = cells, .max_rows = 1000, .micro_batch_rows = 128};
+    return {.layout = CacheLayout::kUnified,
+            .slot_count = slots,
+            .cells_per_sequence = 1000,
+            .cells_total = cells,
+            .max_rows = 1000,
+            .micro_batch_rows = 128};
 }
 
 // Texts of different kinds share nothing.
@@ -42,7 +49,8 @@ struct Cache {
         if (tokens.empty()) return;
         std::vector<BatchRow> rows;
         std::int32_t position = retention.length(slot);
-        for (const Token token : tokens) rows.push_back({.token = token, .position = position++, .slot = slot});
+        for (const Token token : tokens)
+            rows.push_back({.token = token, .position = position++, .slot = slot});
         CHECK(backend.decode(rows) == DecodeStatus::kOk);
         retention.commit(slot, static_cast<std::int32_t>(rows.size()));
     }
@@ -58,7 +66,8 @@ struct Cache {
         check();
         return *placement;
     }
-    Placement run_and_retain(const std::vector<Token>& prompt, Milliseconds lease_until = kNoLease) {
+    Placement run_and_retain(const std::vector<Token>& prompt,
+                             Milliseconds lease_until = kNoLease) {
         const Placement placement = run(prompt);
         retention.retain(placement.slot, ++now, lease_until);
         check();
@@ -166,7 +175,8 @@ TEST(a_copy_that_gains_little_over_taking_over_is_not_made) {
 TEST(free_slots_come_before_eviction_and_the_oldest_goes_first) {
     for (const CacheShape& shape : {streams(3), unified(3)}) {
         Cache cache(shape);
-        for (const Token kind : {'a', 'b', 'c'}) cache.run_and_retain(text(kind, 50));
+        for (const Token kind : {'a', 'b', 'c'})
+            cache.run_and_retain(text(kind, 50));
         CHECK_EQ(cache.retention.evictions(), 0);
         cache.run(text('a', 50) + text('x', 1));
         cache.retention.retain(0, ++cache.now, kNoLease);
@@ -264,7 +274,8 @@ TEST(models_that_cannot_truncate_reuse_whole_slots_only) {
 
 TEST(running_slots_are_placed_side_by_side) {
     Cache cache(streams(6));
-    for (const Token kind : {'a', 'b', 'c', 'd'}) cache.run(text(kind, 50));
+    for (const Token kind : {'a', 'b', 'c', 'd'})
+        cache.run(text(kind, 50));
     cache.retention.drop(0);
     cache.retention.drop(1);
     CHECK_EQ(cache.run(text('e', 50)).slot, 1);
@@ -273,9 +284,11 @@ TEST(running_slots_are_placed_side_by_side) {
 
 TEST(among_equal_places_the_one_beside_held_slots_is_taken) {
     Cache cache(streams(6));
-    for (const Token kind : {'a', 'b', 'c', 'd'}) cache.run(text(kind, 50));
+    for (const Token kind : {'a', 'b', 'c', 'd'})
+        cache.run(text(kind, 50));
     cache.retention.hold(3, 1000);
-    for (const SlotId slot : {0, 1, 2}) cache.retention.drop(slot);
+    for (const SlotId slot : {0, 1, 2})
+        cache.retention.drop(slot);
     CHECK_EQ(cache.run(text('e', 50)).slot, 2);
 }
 
@@ -294,7 +307,8 @@ TEST(retained_tokens_make_room_beside_the_running_slots) {
 TEST(what_makes_room_replaces_the_oldest_when_no_slot_is_free) {
     Cache cache(streams(4));
     const SlotId first = cache.run(text('a', 50)).slot;
-    for (const Token kind : {'b', 'c', 'd'}) cache.run_and_retain(text(kind, 50));
+    for (const Token kind : {'b', 'c', 'd'})
+        cache.run_and_retain(text(kind, 50));
     const SlotId beside = cache.retention.lookup(text('d', 51)).provider;
     CHECK_EQ(beside, first + 1);  // the latest
     CHECK_EQ(cache.run(text('e', 50)).slot, beside);
@@ -334,7 +348,8 @@ TEST(a_resumed_slot_moves_beside_the_running_ones) {
 
 TEST(a_resumed_slot_stays_when_no_free_or_retained_place_is_better) {
     Cache cache(streams(4));
-    for (const Token kind : {'a', 'b', 'c', 'd'}) cache.run(text(kind, 50));
+    for (const Token kind : {'a', 'b', 'c', 'd'})
+        cache.run(text(kind, 50));
     cache.retention.hold(3, 1000);
     cache.retention.retain(1, ++cache.now, 1000);  // leased
     cache.retention.hold(2, 1000);
@@ -342,7 +357,8 @@ TEST(a_resumed_slot_stays_when_no_free_or_retained_place_is_better) {
     CHECK_EQ(cache.retention.resume(2), 2);
     cache.check();
     Cache shared(unified(4));
-    for (const Token kind : {'a', 'b', 'c'}) shared.run(text(kind, 50));
+    for (const Token kind : {'a', 'b', 'c'})
+        shared.run(text(kind, 50));
     shared.retention.drop(1);
     shared.retention.hold(2, 1000);
     CHECK_EQ(shared.retention.resume(2), 2);
@@ -373,8 +389,8 @@ TEST(ensure_cells_evicts_only_what_frees_cells) {
     cache.run_and_retain(text('s', 50));
     cache.run(text('s', 50) + text('a', 10));
     cache.retention.hold(0, 1000);
-    cache.run_and_retain(text('s', 50) + text('b', 1));   // oldest; frees its last cell
-    cache.run_and_retain(text('c', 60), 1000);            // leased: goes last
+    cache.run_and_retain(text('s', 50) + text('b', 1));  // oldest; frees its last cell
+    cache.run_and_retain(text('c', 60), 1000);           // leased: goes last
     cache.run_and_retain(text('d', 60));
     CHECK_EQ(cache.retention.cells().free, 19);
     CHECK(!cache.retention.ensure_cells(141));
@@ -400,7 +416,8 @@ TEST(ensure_cells_evicts_only_what_frees_cells) {
 
 TEST(leases_end_and_the_furthest_hold_is_given_up_first) {
     Cache cache(streams(4));
-    for (const Token kind : {'a', 'b', 'c'}) cache.run(text(kind, 50));
+    for (const Token kind : {'a', 'b', 'c'})
+        cache.run(text(kind, 50));
     CHECK_EQ(cache.retention.eviction_victim_among_held(), kNoSlot);
     cache.retention.hold(0, 100);
     cache.retention.hold(1, 300);

@@ -1,6 +1,6 @@
-// Thousands of random operations on KvRetention against a plain record of what every slot must hold.
-// The record knows no trees and no ledgers: prefixes are found by comparing vectors, cells are
-// counted by identity in the fake backend.
+// Thousands of random operations on KvRetention against a plain record of what every slot must
+// hold. The record knows no trees and no ledgers: prefixes are found by comparing vectors, cells
+// are counted by identity in the fake backend.
 #include <algorithm>
 #include <random>
 #include <set>
@@ -34,8 +34,12 @@ std::int32_t common(const std::vector<Token>& a, const std::vector<Token>& b) {
 class Trial {
    public:
     Trial(CacheShape shape, std::uint32_t seed)
-        : shape_(shape), backend_(shape), audit_(backend_), retention_(audit_),
-          records_(static_cast<std::size_t>(shape.slot_count)), random_(seed) {}
+        : shape_(shape),
+          backend_(shape),
+          audit_(backend_),
+          retention_(audit_),
+          records_(static_cast<std::size_t>(shape.slot_count)),
+          random_(seed) {}
 
     void run(int steps) {
         for (int step = 0; step < steps; ++step) {
@@ -57,14 +61,16 @@ class Trial {
     Record& at(SlotId slot) { return records_[static_cast<std::size_t>(slot)]; }
     bool is_streams() const { return shape_.layout == CacheLayout::kStreams; }
 
-    // Prompts branch off a small family tree in steps of 20 tokens, so that prefixes of all kinds occur.
+    // Prompts branch off a small family tree in steps of 20 tokens, so that prefixes of all kinds
+    // occur.
     std::vector<Token> prompt() {
         std::vector<Token> tokens;
         for (auto parts = below(5) + 1; parts > 0; --parts) {
             const auto kind = static_cast<Token>('a' + below(2));
             tokens.insert(tokens.end(), 20, kind);
         }
-        for (auto tail = below(4); tail > 0; --tail) tokens.push_back(static_cast<Token>('a' + below(3)));
+        for (auto tail = below(4); tail > 0; --tail)
+            tokens.push_back(static_cast<Token>('a' + below(3)));
         return tokens;
     }
 
@@ -77,15 +83,29 @@ class Trial {
 
     void operate() {
         switch (below(14)) {
-            case 0: case 1: case 2: return acquire();
-            case 3: case 4: return plan();
-            case 5: case 6: return decode();
-            case 7: return forget();
-            case 8: return hold();
-            case 9: return resume();
-            case 10: case 11: return retain();
-            case 12: return below(3) == 0 ? drop() : expire();
-            case 13: return below(8) == 0 ? clear_retained() : ensure_cells();
+            case 0:
+            case 1:
+            case 2:
+                return acquire();
+            case 3:
+            case 4:
+                return plan();
+            case 5:
+            case 6:
+                return decode();
+            case 7:
+                return forget();
+            case 8:
+                return hold();
+            case 9:
+                return resume();
+            case 10:
+            case 11:
+                return retain();
+            case 12:
+                return below(3) == 0 ? drop() : expire();
+            case 13:
+                return below(8) == 0 ? clear_retained() : ensure_cells();
         }
     }
 
@@ -98,7 +118,8 @@ class Trial {
             room = room || record.state == SlotState::kFree || is_evictable(record);
             const std::int32_t resident = std::min(common(record.tokens, tokens), most);
             const bool whole = resident == static_cast<std::int32_t>(record.tokens.size());
-            if (shape_.partial_truncate || (whole && is_evictable(record))) best = std::max(best, resident);
+            if (shape_.partial_truncate || (whole && is_evictable(record)))
+                best = std::max(best, resident);
             if (record.state != SlotState::kRunning || !shape_.partial_truncate) continue;
             std::vector<Token> path = record.tokens;
             path.insert(path.end(), record.planned.begin(), record.planned.end());
@@ -114,14 +135,18 @@ class Trial {
             ++declined_;
             return;
         }
-        const std::int32_t least = is_streams() && shape_.partial_truncate ? best - kMinCopiedPositions + 1 : best;
+        const std::int32_t least =
+            is_streams() && shape_.partial_truncate ? best - kMinCopiedPositions + 1 : best;
         CHECK(placement->reused <= best && placement->reused >= least);
         if (placement->reused > 0) ++reused_;
         subject_ = placement->slot;
         adopt();
         const auto rest = tokens.begin() + placement->reused;
-        at(subject_) = {.state = SlotState::kRunning, .tokens = {tokens.begin(), rest},
-                        .planned = {rest, tokens.end()}, .last_used = now_, .until = 0};
+        at(subject_) = {.state = SlotState::kRunning,
+                        .tokens = {tokens.begin(), rest},
+                        .planned = {rest, tokens.end()},
+                        .last_used = now_,
+                        .until = 0};
         retention_.plan(subject_, at(subject_).planned);
         check_placing();
     }
@@ -134,11 +159,13 @@ class Trial {
             Record& record = at(slot);
             if (slot == subject_) continue;
             if (record.state == SlotState::kRunning || record.state == SlotState::kHeld) continue;
-            if (record.state == SlotState::kLeased && retention_.state(slot) == SlotState::kLeased) continue;
+            if (record.state == SlotState::kLeased && retention_.state(slot) == SlotState::kLeased)
+                continue;
             const auto tokens = retention_.tokens(slot);
             const std::vector<Token> now(tokens.begin(), tokens.end());
             if (now == record.tokens && retention_.state(slot) == record.state) continue;
-            CHECK(retention_.state(slot) == SlotState::kFree || retention_.state(slot) == SlotState::kRetained);
+            CHECK(retention_.state(slot) == SlotState::kFree ||
+                  retention_.state(slot) == SlotState::kRetained);
             record = {};
             if (now.empty()) continue;
             // It moved here from where it was retained before.
@@ -157,7 +184,8 @@ class Trial {
     // slots held the same tokens or the subject was taken over from one, only the count is known.
     void check_losses() {
         std::int64_t held_before = 0, held_now = 0;
-        for (const Record& record : before_) held_before += is_evictable(record) ? 1 : 0;
+        for (const Record& record : before_)
+            held_before += is_evictable(record) ? 1 : 0;
         for (SlotId slot = 0; slot < shape_.slot_count; ++slot)
             held_now += slot != subject_ && is_evictable(at(slot)) ? 1 : 0;
         const std::int64_t evicted = retention_.evictions() - evictions_before_;
@@ -165,18 +193,21 @@ class Trial {
         const std::int64_t gone = held_before - held_now - evicted;
         CHECK(gone == 0 || gone == 1);  // 1: taken over
         if (evicted == 0) return;
-        for (const Record& record : before_) CHECK(record.state != SlotState::kFree);
+        for (const Record& record : before_)
+            CHECK(record.state != SlotState::kFree);
         bool lost_leased = false, kept_retained = false;
         for (SlotId slot = 0; slot < shape_.slot_count; ++slot) {
             const Record& old = before_[static_cast<std::size_t>(slot)];
             lost_leased = lost_leased || (old.state == SlotState::kLeased && gone == 0 &&
                                           at(slot).state != SlotState::kLeased);
-            kept_retained = kept_retained || (slot != subject_ && at(slot).state == SlotState::kRetained);
+            kept_retained =
+                kept_retained || (slot != subject_ && at(slot).state == SlotState::kRetained);
         }
         // A retained provider may stay while a leased slot makes room for its copy, but only one.
         if (lost_leased && kept_retained) {
             std::int64_t retained = 0;
-            for (const Record& old : before_) retained += old.state == SlotState::kRetained ? 1 : 0;
+            for (const Record& old : before_)
+                retained += old.state == SlotState::kRetained ? 1 : 0;
             CHECK_EQ(retained, 1);
         }
     }
@@ -185,7 +216,8 @@ class Trial {
         int runs = 0;
         bool last = false;
         for (SlotId slot = 0; slot < shape_.slot_count; ++slot) {
-            const bool running = slot == instead || (slot != subject_ && at(slot).state == SlotState::kRunning);
+            const bool running =
+                slot == instead || (slot != subject_ && at(slot).state == SlotState::kRunning);
             runs += running && !last ? 1 : 0;
             last = running;
         }
@@ -205,7 +237,8 @@ class Trial {
         const SlotId slot = any({SlotState::kRunning});
         if (slot == kNoSlot || at(slot).tokens.size() + at(slot).planned.size() > 150) return;
         std::vector<Token> tokens;
-        for (auto count = below(3) + 1; count > 0; --count) tokens.push_back(static_cast<Token>('a' + below(2)));
+        for (auto count = below(3) + 1; count > 0; --count)
+            tokens.push_back(static_cast<Token>('a' + below(2)));
         retention_.plan(slot, tokens);
         at(slot).planned.insert(at(slot).planned.end(), tokens.begin(), tokens.end());
     }
@@ -218,11 +251,13 @@ class Trial {
         if (retention_.cells().free < static_cast<std::int64_t>(count)) return;
         std::vector<BatchRow> rows;
         for (std::size_t i = 0; i < count; ++i) {
-            rows.push_back({.token = record.planned[i], .position = static_cast<std::int32_t>(record.tokens.size()),
+            rows.push_back({.token = record.planned[i],
+                            .position = static_cast<std::int32_t>(record.tokens.size()),
                             .slot = slot});
             record.tokens.push_back(record.planned[i]);
         }
-        record.planned.erase(record.planned.begin(), record.planned.begin() + static_cast<std::ptrdiff_t>(count));
+        record.planned.erase(record.planned.begin(),
+                             record.planned.begin() + static_cast<std::ptrdiff_t>(count));
         CHECK(audit_.decode(rows) == DecodeStatus::kOk);
         retention_.commit(slot, static_cast<std::int32_t>(count));
     }
@@ -253,7 +288,8 @@ class Trial {
         subject_ = retention_.resume(slot);
         if (subject_ != stayed) {
             CHECK(is_streams());
-            CHECK(at(subject_).state == SlotState::kFree || at(subject_).state == SlotState::kRetained);
+            CHECK(at(subject_).state == SlotState::kFree ||
+                  at(subject_).state == SlotState::kRetained);
             CHECK(runs(subject_) < runs(stayed));
             at(stayed) = {};
             ++moved_;
@@ -268,7 +304,8 @@ class Trial {
         const SlotId slot = any({SlotState::kRunning, SlotState::kHeld});
         if (slot == kNoSlot) return;
         Record& record = at(slot);
-        const Milliseconds lease = below(3) == 0 ? now_ + static_cast<Milliseconds>(below(40)) + 1 : 0;
+        const Milliseconds lease =
+            below(3) == 0 ? now_ + static_cast<Milliseconds>(below(40)) + 1 : 0;
         retention_.retain(slot, now_, lease);
         record.planned.clear();
         record.state = lease > 0 ? SlotState::kLeased : SlotState::kRetained;
@@ -330,8 +367,10 @@ class Trial {
             CHECK(backend_.content(slot) == record.tokens);
             const auto cells = backend_.cells(slot);
             all.insert(all.end(), cells.begin(), cells.end());
-            if (is_evictable(record)) ++retained;
-            else used.insert(used.end(), cells.begin(), cells.end());
+            if (is_evictable(record))
+                ++retained;
+            else
+                used.insert(used.end(), cells.begin(), cells.end());
         }
         CHECK_EQ(retention_.retained_slots(), retained);
         const CellCounts counts = retention_.cells();
@@ -349,14 +388,18 @@ class Trial {
     std::int64_t evictions_before_ = 0;
     std::mt19937 random_;
     Milliseconds now_ = 0;
-    SlotId subject_ = kNoSlot;   // the slot that the step gave
+    SlotId subject_ = kNoSlot;  // the slot that the step gave
     int reused_ = 0, declined_ = 0, moved_ = 0;
 };
 
 CacheShape shape(CacheLayout layout, bool partial_truncate) {
-    return {.layout = layout, .slot_count = 7, .cells_per_sequence = 200,
-            .cells_total = layout == CacheLayout::kUnified ? 500 : 0, .max_rows = 200,
-            .micro_batch_rows = 64, .partial_truncate = partial_truncate};
+    return {.layout = layout,
+            .slot_count = 7,
+            .cells_per_sequence = 200,
+            .cells_total = layout == CacheLayout::kUnified ? 500 : 0,
+            .max_rows = 200,
+            .micro_batch_rows = 64,
+            .partial_truncate = partial_truncate};
 }
 
 constexpr int kSteps = 2000;
@@ -364,19 +407,23 @@ constexpr int kSteps = 2000;
 }  // namespace
 
 TEST(streams) {
-    for (const std::uint32_t seed : {1u, 2u, 3u, 4u}) Trial(shape(CacheLayout::kStreams, true), seed).run(kSteps);
+    for (const std::uint32_t seed : {1u, 2u, 3u, 4u})
+        Trial(shape(CacheLayout::kStreams, true), seed).run(kSteps);
 }
 
 TEST(unified) {
-    for (const std::uint32_t seed : {1u, 2u, 3u, 4u}) Trial(shape(CacheLayout::kUnified, true), seed).run(kSteps);
+    for (const std::uint32_t seed : {1u, 2u, 3u, 4u})
+        Trial(shape(CacheLayout::kUnified, true), seed).run(kSteps);
 }
 
 TEST(streams_of_models_that_cannot_truncate) {
-    for (const std::uint32_t seed : {1u, 2u}) Trial(shape(CacheLayout::kStreams, false), seed).run(kSteps);
+    for (const std::uint32_t seed : {1u, 2u})
+        Trial(shape(CacheLayout::kStreams, false), seed).run(kSteps);
 }
 
 TEST(unified_models_that_cannot_truncate) {
-    for (const std::uint32_t seed : {1u, 2u}) Trial(shape(CacheLayout::kUnified, false), seed).run(kSteps);
+    for (const std::uint32_t seed : {1u, 2u})
+        Trial(shape(CacheLayout::kUnified, false), seed).run(kSteps);
 }
 
 TEST_MAIN()

@@ -11,7 +11,8 @@ namespace {
 
 std::vector<Token> sequence(Token first, int count) {
     std::vector<Token> tokens;
-    for (int i = 0; i < count; ++i) tokens.push_back(first + i);
+    for (int i = 0; i < count; ++i)
+        tokens.push_back(first + i);
     return tokens;
 }
 
@@ -33,9 +34,11 @@ using Lengths = std::vector<std::int32_t>;
 TEST(groups_of_adjacent_slots_are_counted) {
     SlotSet set;
     CHECK_EQ(set.runs(), 0);
-    for (const SlotId slot : {0, 1, 4}) set.add(slot);
+    for (const SlotId slot : {0, 1, 4})
+        set.add(slot);
     CHECK_EQ(set.runs(), 2);
-    for (const SlotId slot : {63, 64, 127, 129, 255}) set.add(slot);
+    for (const SlotId slot : {63, 64, 127, 129, 255})
+        set.add(slot);
     CHECK_EQ(set.runs(), 6);
     CHECK_EQ(set.with(128).runs(), 5);
     CHECK_EQ(set.first(), 0);
@@ -70,7 +73,8 @@ TEST(a_path_that_ends_within_another_is_found) {
 TEST(slots_that_grow_alike_stay_on_one_run) {
     RadixTree tree(2);
     for (Token token = 0; token < 500; ++token)
-        for (SlotId slot = 0; slot < 2; ++slot) tree.extend(slot, std::span(&token, 1));
+        for (SlotId slot = 0; slot < 2; ++slot)
+            tree.extend(slot, std::span(&token, 1));
     CHECK_EQ(tree.node_count(), 1);
     tree.truncate(0, 300);
     tree.truncate(1, 100);
@@ -112,7 +116,8 @@ TEST(random_operations_agree_with_plain_vectors) {
             switch (below(4)) {
                 case 0: {
                     std::vector<Token> tokens;
-                    for (auto count = below(6); count > 0; --count) tokens.push_back(static_cast<Token>(below(2)));
+                    for (auto count = below(6); count > 0; --count)
+                        tokens.push_back(static_cast<Token>(below(2)));
                     tree.extend(slot, tokens);
                     path = joined(path, tokens);
                     break;

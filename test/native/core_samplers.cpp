@@ -33,7 +33,8 @@ TEST(greedy_agrees_with_a_plain_search_at_every_size) {
     std::mt19937 random(3);
     for (std::size_t size = 1; size < 300; ++size) {
         std::vector<float> logits(size);
-        for (float& logit : logits) logit = static_cast<float>(random() % 40) - 20.0f;
+        for (float& logit : logits)
+            logit = static_cast<float>(random() % 40) - 20.0f;
         const auto expected = std::ranges::max_element(logits) - logits.begin();
         CHECK_EQ(GreedySampler().sample(logits), static_cast<Token>(expected));
     }
@@ -41,7 +42,8 @@ TEST(greedy_agrees_with_a_plain_search_at_every_size) {
 
 TEST(a_script_is_followed_by_the_end_token) {
     ScriptedSampler scripted({5, 7}, 2);
-    for (const Token expected : {5, 7, 2, 2}) CHECK_EQ(scripted.sample({}), expected);
+    for (const Token expected : {5, 7, 2, 2})
+        CHECK_EQ(scripted.sample({}), expected);
 }
 
 TEST_MAIN()

@@ -31,7 +31,8 @@ TEST(a_shared_prefix_is_computed_once) {
         World world(shape);
         const auto prefix = words(7, 300);
         std::vector<SequenceId> ids;
-        for (std::uint32_t i = 0; i < 8; ++i) ids.push_back(world.submit(joined(prefix, words(100 + i, 20)), 10));
+        for (std::uint32_t i = 0; i < 8; ++i)
+            ids.push_back(world.submit(joined(prefix, words(100 + i, 20)), 10));
         world.run();
         for (std::uint32_t i = 0; i < 8; ++i) {
             const Outcome& outcome = world.outcomes.at(ids[i]);
@@ -73,7 +74,8 @@ TEST(decode_rows_come_before_prefill) {
 
 TEST(running_sequences_share_one_pass_over_the_weights) {
     World world(streams(12));
-    for (std::uint32_t i = 0; i < 6; ++i) world.submit(words(i, 10), 20);
+    for (std::uint32_t i = 0; i < 6; ++i)
+        world.submit(words(i, 10), 20);
     world.step();
     world.step();
     CHECK_EQ(world.steps.back().decode_rows, 6);
@@ -82,18 +84,21 @@ TEST(running_sequences_share_one_pass_over_the_weights) {
 
 TEST(parallel_bounds_who_runs_and_the_rest_waits_its_turn) {
     World world(streams(4), {.parallel = 2, .step_token_budget = 64});
-    for (std::uint32_t i = 0; i < 5; ++i) world.submit(words(i, 10), 5);
+    for (std::uint32_t i = 0; i < 5; ++i)
+        world.submit(words(i, 10), 5);
     world.step();
     CHECK_EQ(world.scheduler.stats().running, 2);
     CHECK_EQ(world.scheduler.stats().waiting, 3);
     world.run();
-    for (SequenceId id = 1; id <= 5; ++id) CHECK_EQ(world.outcomes.at(id).sampled.size(), 5u);
+    for (SequenceId id = 1; id <= 5; ++id)
+        CHECK_EQ(world.outcomes.at(id).sampled.size(), 5u);
     CHECK_EQ(world.scheduler.stats().cells_used, 0);
 }
 
 TEST(a_full_window_stops_its_own_sequence_only) {
     World world(streams(4));
-    const SequenceId slow = world.submit({.prompt = words(1, 5), .limits = {.max_tokens = 50, .window = 3}});
+    const SequenceId slow =
+        world.submit({.prompt = words(1, 5), .limits = {.max_tokens = 50, .window = 3}});
     const SequenceId fast = world.submit(words(2, 5), 20);
     world.run();
     CHECK_EQ(world.outcomes.at(slow).sampled.size(), 3u);
@@ -123,7 +128,8 @@ TEST(a_prompt_longer_than_the_context_fails_by_event) {
 TEST(stop_strings_end_before_themselves) {
     World world(streams(2));
     const auto script = tokens_of("hello STOP more");
-    const SequenceId id = world.submit({.prompt = words(1, 5), .sampling = {.script = script}, .stop = {"STOP"}});
+    const SequenceId id =
+        world.submit({.prompt = words(1, 5), .sampling = {.script = script}, .stop = {"STOP"}});
     world.run();
     CHECK_EQ(world.outcomes.at(id).text, std::string("hello "));
     CHECK(world.outcomes.at(id).finish == FinishReason::kStopString);
@@ -165,7 +171,8 @@ TEST(a_failed_decode_fails_its_batch_and_nothing_later) {
 TEST(without_cells_the_youngest_is_recomputed_and_loses_nothing) {
     World world(unified(8, 120, 100), {.parallel = 4, .step_token_budget = 64});
     std::vector<SequenceId> ids;
-    for (std::uint32_t i = 0; i < 4; ++i) ids.push_back(world.submit(words(i, 20), 40));
+    for (std::uint32_t i = 0; i < 4; ++i)
+        ids.push_back(world.submit(words(i, 20), 40));
     world.run();
     for (std::uint32_t i = 0; i < 4; ++i) {
         CHECK(world.outcomes.at(ids[i]).finished);

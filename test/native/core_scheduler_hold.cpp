@@ -11,12 +11,16 @@ using HoldAtEnd = PauseTriggers::HoldAtEnd;
 const std::vector<CacheShape> kLayouts = {streams(12), unified(12, 12 * 512)};
 
 PauseTriggers tool_triggers(HoldAtEnd at_end = HoldAtEnd::kAfterCall) {
-    return {.call_open = "<tool_call>", .call_close = "</tool_call>", .hold_at_end = at_end,
+    return {.call_open = "<tool_call>",
+            .call_close = "</tool_call>",
+            .hold_at_end = at_end,
             .hold_at_text_after_call = true};
 }
 
 SubmitRequest scripted(std::vector<Token> script, HoldAtEnd at_end = HoldAtEnd::kAfterCall) {
-    return {.prompt = words(1, 40), .sampling = {.script = std::move(script)}, .pause = tool_triggers(at_end)};
+    return {.prompt = words(1, 40),
+            .sampling = {.script = std::move(script)},
+            .pause = tool_triggers(at_end)};
 }
 
 std::vector<Token> call(const std::string& body) {
@@ -27,8 +31,8 @@ std::vector<Token> call(const std::string& body) {
 
 TEST(a_round_of_calls_ends_at_the_end_token) {
     World world(streams(4));
-    const SequenceId id =
-        world.submit(scripted(joined(tokens_of("ok "), joined(call("a"), joined(call("b"), {kTurn})))));
+    const SequenceId id = world.submit(
+        scripted(joined(tokens_of("ok "), joined(call("a"), joined(call("b"), {kTurn})))));
     world.run();
     const Outcome& outcome = world.outcomes.at(id);
     CHECK(outcome.held);
@@ -68,7 +72,8 @@ TEST(resume_computes_the_pending_token_and_the_result_only) {
         World world(shape);
         const auto prompt = words(5, 200);
         const SequenceId id = world.submit(prompt, 50);
-        for (int i = 0; i < 8; ++i) world.step();
+        for (int i = 0; i < 8; ++i)
+            world.step();
         world.scheduler.pause(id);
         world.run();
         CHECK(world.outcomes.at(id).held);
@@ -76,12 +81,14 @@ TEST(resume_computes_the_pending_token_and_the_result_only) {
         const auto before = world.outcomes.at(id).sampled;
         const auto rows = world.backend.rows();
         const auto result = words(9, 30);
-        world.scheduler.resume({.id = id, .tokens = result, .keep_pending = true, .max_tokens = 12});
+        world.scheduler.resume(
+            {.id = id, .tokens = result, .keep_pending = true, .max_tokens = 12});
         world.run();
         const Outcome& outcome = world.outcomes.at(id);
         const auto history = joined(joined(prompt, before), result);
-        const std::vector<Token> after(outcome.sampled.begin() + static_cast<std::ptrdiff_t>(before.size()),
-                                       outcome.sampled.end());
+        const std::vector<Token> after(
+            outcome.sampled.begin() + static_cast<std::ptrdiff_t>(before.size()),
+            outcome.sampled.end());
         CHECK_EQ(after, world.reference(history, 12));
         CHECK_EQ(world.backend.rows() - rows, 1 + 30 + 11);
         CHECK_EQ(outcome.usage.resumed_tokens, 31);
@@ -94,16 +101,19 @@ TEST(a_dropped_pending_token_never_enters_the_cache) {
     World world(streams(4));
     const auto prompt = words(5, 20);
     const SequenceId id = world.submit(prompt, 50);
-    for (int i = 0; i < 4; ++i) world.step();
+    for (int i = 0; i < 4; ++i)
+        world.step();
     world.scheduler.pause(id);
     world.run();
     auto before = world.outcomes.at(id).sampled;
     const std::size_t seen = before.size();
     before.pop_back();
-    world.scheduler.resume({.id = id, .tokens = words(9, 3), .keep_pending = false, .max_tokens = 6});
+    world.scheduler.resume(
+        {.id = id, .tokens = words(9, 3), .keep_pending = false, .max_tokens = 6});
     world.run();
     const auto& sampled = world.outcomes.at(id).sampled;
-    const std::vector<Token> after(sampled.begin() + static_cast<std::ptrdiff_t>(seen), sampled.end());
+    const std::vector<Token> after(sampled.begin() + static_cast<std::ptrdiff_t>(seen),
+                                   sampled.end());
     CHECK_EQ(after, world.reference(joined(joined(prompt, before), words(9, 3)), 6));
     CHECK_EQ(world.outcomes.at(id).usage.resumed_tokens, 3);
 }
@@ -118,10 +128,12 @@ TEST(a_hold_survives_any_number_of_other_requests) {
         world.scheduler.pause(id);
         world.run();
         const auto before = world.outcomes.at(id).sampled;
-        for (std::uint32_t i = 0; i < 20; ++i) world.submit(words(50 + i, 300), 5);
+        for (std::uint32_t i = 0; i < 20; ++i)
+            world.submit(words(50 + i, 300), 5);
         world.run();
         const auto rows = world.backend.rows();
-        world.scheduler.resume({.id = id, .tokens = words(9, 10), .keep_pending = true, .max_tokens = 4});
+        world.scheduler.resume(
+            {.id = id, .tokens = words(9, 10), .keep_pending = true, .max_tokens = 4});
         world.run();
         CHECK_EQ(world.backend.rows() - rows, 11 + 3);
         CHECK_EQ(world.outcomes.at(id).usage.recomputed_tokens, 0);
@@ -137,8 +149,10 @@ TEST(a_resumed_sequence_goes_before_new_ones) {
     const SequenceId running = world.submit(words(2, 10), 3);
     world.step();
     const SequenceId queued = world.submit(words(3, 10), 3);
-    world.scheduler.resume({.id = id, .tokens = words(9, 10), .keep_pending = true, .max_tokens = 4});
-    while (!world.outcomes.at(running).finished) world.step();
+    world.scheduler.resume(
+        {.id = id, .tokens = words(9, 10), .keep_pending = true, .max_tokens = 4});
+    while (!world.outcomes.at(running).finished)
+        world.step();
     while (!world.outcomes.at(id).finished) {
         CHECK(world.outcomes[queued].sampled.empty());
         CHECK(world.step());
@@ -163,7 +177,8 @@ TEST(a_resume_that_does_not_fit_fails_by_name) {
     World world(streams(4, 128));
     const SequenceId id = world.submit(scripted(joined(call("a"), {kTurn})));
     world.run();
-    world.scheduler.resume({.id = id, .tokens = words(9, 100), .keep_pending = true, .max_tokens = 4});
+    world.scheduler.resume(
+        {.id = id, .tokens = words(9, 100), .keep_pending = true, .max_tokens = 4});
     world.step();
     CHECK(world.outcomes.at(id).fail == FailCode::kContextLength);
 }
@@ -181,11 +196,13 @@ TEST(a_held_sequence_evicted_for_cells_is_recomputed_exactly) {
     world.run();
     CHECK(world.outcomes.at(large).finished);
     CHECK_EQ(world.outcomes.at(large).sampled, world.reference(words(6, 100), 30));
-    world.scheduler.resume({.id = held, .tokens = words(9, 10), .keep_pending = true, .max_tokens = 5});
+    world.scheduler.resume(
+        {.id = held, .tokens = words(9, 10), .keep_pending = true, .max_tokens = 5});
     world.run();
     const Outcome& outcome = world.outcomes.at(held);
     CHECK(outcome.finished);
-    CHECK_EQ(outcome.sampled, joined(before, world.reference(joined(joined(prompt, before), words(9, 10)), 5)));
+    CHECK_EQ(outcome.sampled,
+             joined(before, world.reference(joined(joined(prompt, before), words(9, 10)), 5)));
     CHECK(outcome.usage.recomputed_tokens >= 60);
 }
 
@@ -198,7 +215,8 @@ TEST(a_leased_round_is_there_when_its_caller_returns) {
     const SequenceId id = world.submit(std::move(request));
     world.run();
     world.scheduler.release(id, 0);
-    for (std::uint32_t i = 0; i < 10; ++i) world.submit(words(50 + i, 300), 5);
+    for (std::uint32_t i = 0; i < 10; ++i)
+        world.submit(words(50 + i, 300), 5);
     world.run();
     const auto rows = world.backend.rows();
     const auto returned = joined(joined(prompt, world.outcomes.at(id).sampled), words(9, 10));

@@ -12,7 +12,9 @@ namespace {
 void soak(CacheShape shape, SchedulerConfig config, std::uint32_t seed, int operations) {
     World world(shape, config);
     std::mt19937 random(seed);
-    const auto below = [&random](std::uint32_t n) { return static_cast<std::uint32_t>(random() % n); };
+    const auto below = [&random](std::uint32_t n) {
+        return static_cast<std::uint32_t>(random() % n);
+    };
     // What each sequence must have sampled: its history so far with every resumed token.
     std::map<SequenceId, std::vector<std::pair<std::size_t, std::vector<Token>>>> resumes;
     std::vector<SequenceId> alive;
@@ -28,7 +30,9 @@ void soak(CacheShape shape, SchedulerConfig config, std::uint32_t seed, int oper
                 const auto result = words(2000 + below(9), 1 + below(20));
                 resumes[id].push_back({world.outcomes[id].sampled.size(), result});
                 world.outcomes[id].held = false;
-                world.scheduler.resume({.id = id, .tokens = result, .max_tokens = static_cast<std::int32_t>(1 + below(10))});
+                world.scheduler.resume({.id = id,
+                                        .tokens = result,
+                                        .max_tokens = static_cast<std::int32_t>(1 + below(10))});
             } else if (dice == 3) {
                 world.scheduler.pause(id);
             } else if (below(4) == 0) {
@@ -42,12 +46,14 @@ void soak(CacheShape shape, SchedulerConfig config, std::uint32_t seed, int oper
             return world.outcomes[id].finished || world.outcomes[id].failed;
         });
     }
-    for (const SequenceId id : alive) world.scheduler.cancel(id, world.now);
+    for (const SequenceId id : alive)
+        world.scheduler.cancel(id, world.now);
     world.run();
     const EngineStats stats = world.scheduler.stats();
     CHECK_EQ(stats.cells_used, 0);
     CHECK_EQ(stats.running + stats.waiting + stats.held, 0);
-    CHECK_EQ(stats.cells_used + stats.cells_retained + stats.cells_free, world.backend.shape().cells_total);
+    CHECK_EQ(stats.cells_used + stats.cells_retained + stats.cells_free,
+             world.backend.shape().cells_total);
     CHECK_EQ(world.backend.cells_in_use(), stats.cells_retained);
 
     int compared = 0;
@@ -55,7 +61,8 @@ void soak(CacheShape shape, SchedulerConfig config, std::uint32_t seed, int oper
         auto history = world.prompts.at(id);
         auto next = resumes[id].begin();
         for (std::size_t i = 0; i < outcome.sampled.size(); ++i) {
-            for (; next != resumes[id].end() && next->first == i; ++next) history = joined(history, next->second);
+            for (; next != resumes[id].end() && next->first == i; ++next)
+                history = joined(history, next->second);
             CHECK_EQ(outcome.sampled[i], world.backend.next_token(history));
             history.push_back(outcome.sampled[i]);
             compared += 1;
@@ -66,10 +73,20 @@ void soak(CacheShape shape, SchedulerConfig config, std::uint32_t seed, int oper
 
 }  // namespace
 
-TEST(streams_with_room) { soak(streams(12, 256), {.parallel = 6, .step_token_budget = 48}, 1, 20'000); }
-TEST(streams_without_room) { soak(streams(3, 256), {.parallel = 3, .step_token_budget = 16}, 2, 20'000); }
-TEST(unified_with_room) { soak(unified(16, 4096, 256), {.parallel = 6, .step_token_budget = 48}, 3, 20'000); }
-TEST(unified_without_room) { soak(unified(16, 400, 256), {.parallel = 6, .step_token_budget = 48}, 4, 20'000); }
-TEST(one_at_a_time) { soak(streams(4, 256), {.parallel = 1, .step_token_budget = 64}, 5, 20'000); }
+TEST(streams_with_room) {
+    soak(streams(12, 256), {.parallel = 6, .step_token_budget = 48}, 1, 20'000);
+}
+TEST(streams_without_room) {
+    soak(streams(3, 256), {.parallel = 3, .step_token_budget = 16}, 2, 20'000);
+}
+TEST(unified_with_room) {
+    soak(unified(16, 4096, 256), {.parallel = 6, .step_token_budget = 48}, 3, 20'000);
+}
+TEST(unified_without_room) {
+    soak(unified(16, 400, 256), {.parallel = 6, .step_token_budget = 48}, 4, 20'000);
+}
+TEST(one_at_a_time) {
+    soak(streams(4, 256), {.parallel = 1, .step_token_budget = 64}, 5, 20'000);
+}
 
 TEST_MAIN()

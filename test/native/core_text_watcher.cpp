@@ -11,11 +11,16 @@ using Signal = TextWatcher::Signal;
 namespace {
 
 PauseTriggers markers(bool hold_at_text = true) {
-    return {.call_open = "<call>", .call_close = "</call>", .hold_at_text_after_call = hold_at_text};
+    return {
+        .call_open = "<call>", .call_close = "</call>", .hold_at_text_after_call = hold_at_text};
 }
 
-TextWatcher stops(std::vector<std::string> stop) { return TextWatcher(std::move(stop), {}); }
-TextWatcher calls(bool hold_at_text = true) { return TextWatcher({}, markers(hold_at_text)); }
+TextWatcher stops(std::vector<std::string> stop) {
+    return TextWatcher(std::move(stop), {});
+}
+TextWatcher calls(bool hold_at_text = true) {
+    return TextWatcher({}, markers(hold_at_text));
+}
 
 // Feeds the pieces until one gives a signal that ends the text; returns the last signal.
 Signal feed(TextWatcher& watcher, const std::vector<std::string>& pieces) {
@@ -116,7 +121,8 @@ TEST(a_closed_call_is_signalled_and_counted) {
 }
 
 TEST(the_end_of_one_call_is_not_the_start_of_the_next_end) {
-    TextWatcher watcher({}, {.call_open = "(", .call_close = "##", .hold_at_text_after_call = true});
+    TextWatcher watcher({},
+                        {.call_open = "(", .call_close = "##", .hold_at_text_after_call = true});
     CHECK(watcher.feed("(1##") == Signal::kCallClosed);
     CHECK(watcher.feed("(#") == Signal::kNone);
     CHECK(watcher.feed("#") == Signal::kCallClosed);
@@ -132,7 +138,8 @@ TEST(text_after_a_call_is_refused_and_leaves_no_trace) {
     TextWatcher watcher = calls();
     feed(watcher, {"<call>{}</call>", "\n "});
     CHECK_EQ(watcher.take_released(), "<call>{}</call>\n ");
-    for (int again = 0; again < 2; ++again) CHECK(watcher.feed(" So") == Signal::kTextAfterCall);
+    for (int again = 0; again < 2; ++again)
+        CHECK(watcher.feed(" So") == Signal::kTextAfterCall);
     CHECK_EQ(watcher.take_rest(), "");
     CHECK(feed(watcher, {"<call>", "{}", "</call>"}) == Signal::kCallClosed);
     CHECK_EQ(watcher.calls_closed(), 2);
@@ -165,13 +172,16 @@ TEST(text_after_a_call_is_allowed_unless_told_otherwise) {
 }
 
 TEST(a_marker_may_begin_with_blanks) {
-    TextWatcher watcher({}, {.call_open = "\n<call>", .call_close = "</call>", .hold_at_text_after_call = true});
-    CHECK(feed(watcher, {"\n<call>", "</call>", "\n", "\n", "\n<call>", "</call>"}) == Signal::kCallClosed);
+    TextWatcher watcher(
+        {}, {.call_open = "\n<call>", .call_close = "</call>", .hold_at_text_after_call = true});
+    CHECK(feed(watcher, {"\n<call>", "</call>", "\n", "\n", "\n<call>", "</call>"}) ==
+          Signal::kCallClosed);
     CHECK_EQ(watcher.calls_closed(), 2);
 }
 
 TEST(a_call_without_a_close_marker_never_closes) {
-    TextWatcher watcher({}, {.call_open = "[TOOL]", .call_close = "", .hold_at_text_after_call = true});
+    TextWatcher watcher({},
+                        {.call_open = "[TOOL]", .call_close = "", .hold_at_text_after_call = true});
     CHECK(feed(watcher, {"[TOOL]", "{}", " text"}) == Signal::kNone);
     CHECK_EQ(watcher.calls_closed(), 0);
 }
@@ -243,7 +253,8 @@ TEST(random_texts_stop_where_a_search_of_the_whole_text_says) {
     std::mt19937 random(11);
     for (int round = 0; round < 20000; ++round) {
         std::vector<std::string> stop;
-        for (auto count = random() % 4; count > 0; --count) stop.push_back("a" + random_text(random, "ab", 9));
+        for (auto count = random() % 4; count > 0; --count)
+            stop.push_back("a" + random_text(random, "ab", 9));
         std::string text = random_text(random, "aab", 10);
         for (auto count = random() % 5; count > 0 && !stop.empty(); --count) {  // false starts
             const std::string& one = stop[random() % stop.size()];
@@ -295,9 +306,12 @@ TEST(random_calls_are_found_where_a_search_of_the_whole_text_says) {
             const std::size_t opened = text.find(open, at);
             if (hold && closed > 0) {
                 std::size_t blank = at;
-                while (blank < text.size() && text[blank] == ' ') ++blank;
+                while (blank < text.size() && text[blank] == ' ')
+                    ++blank;
                 std::size_t same = 0;
-                while (blank + same < text.size() && same < open.size() && text[blank + same] == open[same]) ++same;
+                while (blank + same < text.size() && same < open.size() &&
+                       text[blank + same] == open[same])
+                    ++same;
                 if (same < open.size() && blank + same < text.size()) certain = blank + same;
             }
             if (opened == std::string::npos || certain != std::string::npos) break;
@@ -307,7 +321,8 @@ TEST(random_calls_are_found_where_a_search_of_the_whole_text_says) {
             at = ended + close.size();
         }
 
-        TextWatcher watcher({}, {.call_open = open, .call_close = close, .hold_at_text_after_call = hold});
+        TextWatcher watcher(
+            {}, {.call_open = open, .call_close = close, .hold_at_text_after_call = hold});
         std::string fed;
         Signal signal = Signal::kNone;
         for (const std::string& piece : cut(random, text)) {

@@ -73,19 +73,22 @@ class FakeBackend : public Backend {
 
     std::vector<Token> content(SlotId slot) const {
         std::vector<Token> tokens;
-        for (const auto& cell : at(slot)) tokens.push_back(cell->token);
+        for (const auto& cell : at(slot))
+            tokens.push_back(cell->token);
         return tokens;
     }
     // The cells of a slot by identity: shared ones compare equal.
     std::vector<const Cell*> cells(SlotId slot) const {
         std::vector<const Cell*> cells;
-        for (const auto& cell : at(slot)) cells.push_back(cell.get());
+        for (const auto& cell : at(slot))
+            cells.push_back(cell.get());
         return cells;
     }
     std::int64_t cells_in_use() const {
         std::vector<const Cell*> all;
         for (const auto& slot : slots_)
-            for (const auto& cell : slot) all.push_back(cell.get());
+            for (const auto& cell : slot)
+                all.push_back(cell.get());
         return count_distinct(std::move(all));
     }
 
@@ -93,14 +96,16 @@ class FakeBackend : public Backend {
     Token next_token(std::span<const Token> history) const {
         std::uint64_t hash = 0;
         std::int32_t position = 0;
-        for (const Token token : history) hash = mix(hash, position++, token);
+        for (const Token token : history)
+            hash = mix(hash, position++, token);
         return GreedySampler().sample(logits_of(hash));
     }
 
     CacheShape shape() const override { return shape_; }
 
     DecodeStatus decode(std::span<const BatchRow> rows) override {
-        require(!rows.empty() && rows.size() <= static_cast<std::size_t>(shape_.max_rows), "decode: row count");
+        require(!rows.empty() && rows.size() <= static_cast<std::size_t>(shape_.max_rows),
+                "decode: row count");
         const auto told = statuses_.find(decode_calls_++);
         const DecodeStatus status = told == statuses_.end() ? DecodeStatus::kOk : told->second;
         if (status == DecodeStatus::kNoCells) return status;
@@ -140,15 +145,18 @@ class FakeBackend : public Backend {
         auto& target = checked(to);
         require(from != to && target.empty(), "copy: target is not empty");
         require(length > 0 && length <= static_cast<std::int32_t>(source.size()), "copy: length");
-        require(shape_.partial_truncate || length == static_cast<std::int32_t>(source.size()), "copy: partial");
+        require(shape_.partial_truncate || length == static_cast<std::int32_t>(source.size()),
+                "copy: partial");
         target.assign(source.begin(), source.begin() + length);
         if (shape_.layout == CacheLayout::kUnified) return;
-        for (auto& cell : target) cell = std::make_shared<Cell>(*cell);
+        for (auto& cell : target)
+            cell = std::make_shared<Cell>(*cell);
     }
 
     bool truncate(SlotId slot, std::int32_t length) override {
         auto& cells = checked(slot);
-        require(length >= 0 && length <= static_cast<std::int32_t>(cells.size()), "truncate: length");
+        require(length >= 0 && length <= static_cast<std::int32_t>(cells.size()),
+                "truncate: length");
         const bool whole = length == 0 || length == static_cast<std::int32_t>(cells.size());
         const bool can = shape_.partial_truncate || whole;
         cells.resize(can ? static_cast<std::size_t>(length) : 0);
@@ -174,13 +182,15 @@ class FakeBackend : public Backend {
         if (!holds) throw std::logic_error(std::string("FakeBackend: ") + rule);
     }
     static std::uint64_t mix(std::uint64_t hash, std::int32_t position, Token token) {
-        hash ^= (static_cast<std::uint64_t>(position) << 32) + static_cast<std::uint64_t>(token) + 1;
+        hash ^=
+            (static_cast<std::uint64_t>(position) << 32) + static_cast<std::uint64_t>(token) + 1;
         hash *= 0x9E3779B97F4A7C15u;
         return hash ^ (hash >> 29);
     }
     static std::uint64_t hash_of(const SlotCells& cells) {
         std::uint64_t hash = 0;
-        for (const auto& cell : cells) hash = mix(hash, cell->position, cell->token);
+        for (const auto& cell : cells)
+            hash = mix(hash, cell->position, cell->token);
         return hash;
     }
 

@@ -4,7 +4,8 @@
 //     recompute, no logit moves by more than delta = 2 x the largest difference between one-row and
 //     eight-row batches of plain llama.cpp on this model, and the argmax is the same wherever the
 //     margin exceeds 2 delta;
-// (c) errors that reuse could make (a shifted position, a dropped token, a neighbour's cell visible)
+// (c) errors that reuse could make (a shifted position, a dropped token, a neighbour's cell
+// visible)
 //     move a logit by more than 5 delta, so (b) would see them.
 //
 // Models: the arguments, else those of kModels that are there.
@@ -45,7 +46,9 @@ std::vector<Token> text(std::int32_t seed, std::int32_t count) {
     std::vector<Token> tokens;
     const std::int32_t usable = model->vocabulary().size() - 300;
     for (std::int32_t i = 0; i < count; ++i)
-        tokens.push_back(300 + static_cast<Token>((std::int64_t{seed} * 7919 + i * 104729LL + i * i * 31LL) % usable));
+        tokens.push_back(
+            300 +
+            static_cast<Token>((std::int64_t{seed} * 7919 + i * 104729LL + i * i * 31LL) % usable));
     return tokens;
 }
 
@@ -57,10 +60,12 @@ std::vector<Token> prompt_of(std::int32_t sequence) {
 }
 
 std::unique_ptr<LlamaBackend> make_backend(CacheLayout layout, std::int32_t slots) {
-    auto outcome = LlamaBackend::create(model, {.layout = layout, .slot_count = slots,
+    auto outcome = LlamaBackend::create(model, {.layout = layout,
+                                                .slot_count = slots,
                                                 .cells_per_sequence = kCells,
                                                 .cells_total = std::int64_t{slots} * kCells,
-                                                .max_rows = 256, .micro_batch_rows = 256});
+                                                .max_rows = 256,
+                                                .micro_batch_rows = 256});
     if (!outcome.ok()) check::fail(__FILE__, __LINE__, outcome.error().message);
     return std::move(outcome.value());
 }
@@ -130,7 +135,8 @@ class Plain {
     llama_context* context_;
 };
 
-std::vector<PlainRow> rows_of(const std::vector<Token>& tokens, std::int32_t first = 0, SlotId sequence = 0) {
+std::vector<PlainRow> rows_of(const std::vector<Token>& tokens, std::int32_t first = 0,
+                              SlotId sequence = 0) {
     std::vector<PlainRow> rows;
     for (std::size_t i = 0; i < tokens.size(); ++i)
         rows.push_back({tokens[i], first + static_cast<std::int32_t>(i), sequence});
@@ -154,7 +160,8 @@ float measure_delta() {
             const Token token = forced[static_cast<std::size_t>(i)];
             const Logits alone = one.decode({{token, kPrompt + i, 0}});
             std::vector<PlainRow> rows;
-            for (SlotId sequence = 0; sequence < 8; ++sequence) rows.push_back({token, kPrompt + i, sequence});
+            for (SlotId sequence = 0; sequence < 8; ++sequence)
+                rows.push_back({token, kPrompt + i, sequence});
             largest = std::max(largest, distance(alone, eight.decode(rows)));
         }
     }
@@ -166,8 +173,8 @@ float measure_delta() {
 struct Run {
     CacheLayout layout = CacheLayout::kStreams;
     std::int32_t sequences = 1;
-    bool hold = false;      // the measured sequence is held while others run
-    bool evict = false;     // and what it held is given up and recomputed
+    bool hold = false;   // the measured sequence is held while others run
+    bool evict = false;  // and what it held is given up and recomputed
 };
 
 // Forces the same tokens on sequence 1 whatever surrounds it; gives the logits that chose each.
@@ -178,30 +185,39 @@ std::vector<Logits> forced_run(const Run& run) {
     const auto forced = text(500, kForced);
     Milliseconds now = 0;
     const auto work = [&] {
-        while (scheduler.step(now++)) CHECK_EQ(scheduler.check_integrity(), std::string());
+        while (scheduler.step(now++))
+            CHECK_EQ(scheduler.check_integrity(), std::string());
     };
     for (SequenceId id = 1; id <= static_cast<SequenceId>(run.sequences); ++id)
-        scheduler.submit({.id = id, .prompt = prompt_of(static_cast<std::int32_t>(id) - 1),
-                          .sampling = {.script = forced}, .limits = {.max_tokens = kForced}});
+        scheduler.submit({.id = id,
+                          .prompt = prompt_of(static_cast<std::int32_t>(id) - 1),
+                          .sampling = {.script = forced},
+                          .limits = {.max_tokens = kForced}});
     if (run.hold || run.evict) {
-        while (scheduler.stats().generated_tokens < kHeldAfter * run.sequences) scheduler.step(now++);
+        while (scheduler.stats().generated_tokens < kHeldAfter * run.sequences)
+            scheduler.step(now++);
         scheduler.pause(1);
         work();
         CHECK_EQ(scheduler.stats().held, 1);
         // Others come and go in the meantime.
         for (SequenceId id = 50; id < 60; ++id)
-            scheduler.submit({.id = id, .prompt = text(static_cast<std::int32_t>(id) * 3, 200), .limits = {.max_tokens = 4}});
+            scheduler.submit({.id = id,
+                              .prompt = text(static_cast<std::int32_t>(id) * 3, 200),
+                              .limits = {.max_tokens = 4}});
         work();
         if (run.evict) {
             scheduler.release(1, now);
             for (SequenceId id = 60; id < 80; ++id)
-                scheduler.submit({.id = id, .prompt = text(static_cast<std::int32_t>(id) * 5, 300), .limits = {.max_tokens = 4}});
+                scheduler.submit({.id = id,
+                                  .prompt = text(static_cast<std::int32_t>(id) * 5, 300),
+                                  .limits = {.max_tokens = 4}});
             work();
         }
         const std::vector<Token> prompt = prompt_of(0);
         std::vector<Token> history = prompt;
         for (const auto& [seen, logits] : backend.records())
-            if (seen.size() > history.size() && std::equal(prompt.begin(), prompt.end(), seen.begin()))
+            if (seen.size() > history.size() &&
+                std::equal(prompt.begin(), prompt.end(), seen.begin()))
                 history = seen;
         // Sampled, and not decoded when the hold came.
         const auto pending = static_cast<std::ptrdiff_t>(history.size()) - kPrompt;
@@ -209,10 +225,14 @@ std::vector<Logits> forced_run(const Run& run) {
         const Limits limits = {.max_tokens = static_cast<std::int32_t>(rest.size())};
         history.push_back(forced[static_cast<std::size_t>(pending)]);
         if (run.evict) {
-            scheduler.submit({.id = 99, .prompt = history, .sampling = {.script = rest}, .limits = limits});
+            scheduler.submit(
+                {.id = 99, .prompt = history, .sampling = {.script = rest}, .limits = limits});
             CHECK(scheduler.stats().evictions > 0);
         } else {
-            scheduler.resume({.id = 1, .tokens = {history.back()}, .keep_pending = false, .max_tokens = limits.max_tokens});
+            scheduler.resume({.id = 1,
+                              .tokens = {history.back()},
+                              .keep_pending = false,
+                              .max_tokens = limits.max_tokens});
         }
     }
     work();
@@ -227,8 +247,8 @@ std::vector<Logits> forced_run(const Run& run) {
     return logits;
 }
 
-void compare(const char* name, const std::vector<Logits>& actual, const std::vector<Logits>& expected,
-             float delta) {
+void compare(const char* name, const std::vector<Logits>& actual,
+             const std::vector<Logits>& expected, float delta) {
     float largest = 0.0f;
     for (std::size_t i = 0; i < expected.size(); ++i) {
         largest = std::max(largest, distance(actual[i], expected[i]));
@@ -302,7 +322,8 @@ TEST(reuse_is_exact) {
         neighbour.copy_cell(1, 0, kPrompt - 2);
         const float by_neighbour = distance(expected, neighbour.decode({{next, kPrompt, 0}}));
         std::printf("    controls: shift %.3f, dropped token %.3f, neighbour's cell %.3f\n",
-                    static_cast<double>(by_shift), static_cast<double>(by_drop), static_cast<double>(by_neighbour));
+                    static_cast<double>(by_shift), static_cast<double>(by_drop),
+                    static_cast<double>(by_neighbour));
         CHECK(by_shift > 5 * delta);
         CHECK(by_drop > 5 * delta);
         CHECK(by_neighbour > 5 * delta);

@@ -37,7 +37,8 @@ class Listener {
                 ends_.erase(found);
                 return kind;
             }
-            const bool woken = condition_.wait_for(lock, std::chrono::seconds(20), [this] { return woken_; });
+            const bool woken =
+                condition_.wait_for(lock, std::chrono::seconds(20), [this] { return woken_; });
             if (!woken) check::fail(__FILE__, __LINE__, "no event for 20 seconds");
             woken_ = false;
             lock.unlock();
@@ -102,12 +103,14 @@ TEST(only_a_held_sequence_resumes_and_only_once) {
     Listener listener;
     SubmitRequest scripted = request(1, 5, -1);
     scripted.sampling.script = std::vector<Token>{kCallOpen, 'a', kCallClose, kTurn};
-    scripted.pause = {.call_open = "<tool_call>", .call_close = "</tool_call>",
+    scripted.pause = {.call_open = "<tool_call>",
+                      .call_close = "</tool_call>",
                       .hold_at_end = PauseTriggers::HoldAtEnd::kAfterCall};
     CHECK(listener.loop.resume({.id = 1, .tokens = {'x'}}) == EngineLoop::Accept::kNotHeld);
     listener.loop.submit(scripted);
     CHECK(listener.wait_for_end(1) == EventKind::kToolCallPause);
-    CHECK(listener.loop.resume({.id = 1, .tokens = {'x'}, .max_tokens = 3}) == EngineLoop::Accept::kOk);
+    CHECK(listener.loop.resume({.id = 1, .tokens = {'x'}, .max_tokens = 3}) ==
+          EngineLoop::Accept::kOk);
     CHECK(listener.loop.resume({.id = 1, .tokens = {'x'}}) == EngineLoop::Accept::kNotHeld);
     CHECK(listener.wait_for_end(1) == EventKind::kFinished);
 }
@@ -128,7 +131,8 @@ TEST(the_queue_is_bounded) {
 
 TEST(close_fails_what_is_left_and_is_idempotent) {
     Listener listener;
-    for (SequenceId id = 1; id <= 6; ++id) listener.loop.submit(request(id, static_cast<std::uint32_t>(id), 400));
+    for (SequenceId id = 1; id <= 6; ++id)
+        listener.loop.submit(request(id, static_cast<std::uint32_t>(id), 400));
     listener.loop.close();
     listener.loop.close();
     CHECK(listener.aborted);
@@ -143,7 +147,8 @@ TEST(close_fails_what_is_left_and_is_idempotent) {
 }
 
 TEST(many_threads_may_ask_at_once) {
-    Listener listener({.scheduler = {.parallel = 4, .step_token_budget = 64}, .max_queue = 1000, .audit = true});
+    Listener listener(
+        {.scheduler = {.parallel = 4, .step_token_budget = 64}, .max_queue = 1000, .audit = true});
     std::vector<std::thread> threads;
     for (std::uint32_t t = 0; t < 4; ++t) {
         threads.emplace_back([&listener, t] {
@@ -158,7 +163,8 @@ TEST(many_threads_may_ask_at_once) {
             }
         });
     }
-    for (std::thread& thread : threads) thread.join();
+    for (std::thread& thread : threads)
+        thread.join();
     for (SequenceId t = 0; t < 4; ++t) {
         for (SequenceId i = 0; i < 25; ++i) {
             const SequenceId id = t * 100 + i + 1;
@@ -174,7 +180,8 @@ TEST(many_threads_may_ask_at_once) {
         sound = wrong.empty();
         done = true;
     });
-    while (!done) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    while (!done)
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
     CHECK(sound);
     const EngineStats stats = listener.loop.stats();
     CHECK_EQ(stats.cells_used, 0);

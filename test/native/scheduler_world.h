@@ -27,14 +27,24 @@ struct Outcome {
 };
 
 inline CacheShape streams(std::int32_t slots, std::int32_t cells = 512, std::int32_t rows = 64) {
-    return {.layout = CacheLayout::kStreams, .slot_count = slots, .cells_per_sequence = cells,
-            .cells_total = 0, .max_rows = rows, .micro_batch_rows = rows, .partial_truncate = true};
+    return {.layout = CacheLayout::kStreams,
+            .slot_count = slots,
+            .cells_per_sequence = cells,
+            .cells_total = 0,
+            .max_rows = rows,
+            .micro_batch_rows = rows,
+            .partial_truncate = true};
 }
 
 inline CacheShape unified(std::int32_t slots, std::int64_t total, std::int32_t cells = 512,
                           std::int32_t rows = 64) {
-    return {.layout = CacheLayout::kUnified, .slot_count = slots, .cells_per_sequence = cells,
-            .cells_total = total, .max_rows = rows, .micro_batch_rows = rows, .partial_truncate = true};
+    return {.layout = CacheLayout::kUnified,
+            .slot_count = slots,
+            .cells_per_sequence = cells,
+            .cells_total = total,
+            .max_rows = rows,
+            .micro_batch_rows = rows,
+            .partial_truncate = true};
 }
 
 // Tokens that look like text, another sequence of them for each seed.
@@ -54,7 +64,8 @@ inline std::vector<Token> joined(std::vector<Token> first, const std::vector<Tok
 
 class World {
    public:
-    explicit World(CacheShape shape, SchedulerConfig config = {.parallel = 8, .step_token_budget = 64})
+    explicit World(CacheShape shape,
+                   SchedulerConfig config = {.parallel = 8, .step_token_budget = 64})
         : backend(shape), scheduler(config, backend) {}
 
     SequenceId submit(std::vector<Token> prompt, std::int32_t max_tokens = 16) {
@@ -111,7 +122,8 @@ class World {
             outcome.kinds.push_back(event.kind);
             outcome.sampled.insert(outcome.sampled.end(), event.tokens.begin(), event.tokens.end());
             outcome.ready += event.kind == EventKind::kToolCallReady;
-            if (event.kind == EventKind::kTokens || event.kind == EventKind::kToolCallReady) continue;
+            if (event.kind == EventKind::kTokens || event.kind == EventKind::kToolCallReady)
+                continue;
             outcome.held = event.kind == EventKind::kToolCallPause;
             outcome.finished = event.kind == EventKind::kFinished;
             outcome.failed = event.kind == EventKind::kFailed;

@@ -2,7 +2,7 @@ import { createServer } from "node:net";
 import { SetupError } from "../../setup/report.mjs";
 import { startProcess } from "../processes.mjs";
 
-const startLimitMs = 120_000;
+const startLimitMs = 300_000;
 const stopLimitMs = 10_000;
 const pollMs = 100;
 

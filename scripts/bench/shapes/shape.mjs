@@ -26,6 +26,19 @@ export const shapes = {
     ropeBase: 1_000_000,
     headNorms: true,
   },
+  tiny: {
+    name: "tiny",
+    architecture: "llama",
+    layers: 2,
+    width: 128,
+    heads: 2,
+    kvHeads: 1,
+    headSize: 64,
+    feedForward: 256,
+    context: 40960,
+    ropeBase: 100_000,
+    headNorms: false,
+  },
 };
 
 /** Names, rows and columns of one shape's tensors; a norm is a tensor without columns. */

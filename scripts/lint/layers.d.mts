@@ -1,0 +1,1 @@
+export function importProblem(file: string, source: string, specifier: string): string | undefined;

@@ -1,0 +1,57 @@
+// Dependencies point one way. For TypeScript the lint rule holds the layers (scripts/lint/layers.mjs);
+// here are the borders of C++ and the folders that a newcomer counts on.
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { expect, test } from "vitest";
+import { importProblem } from "../../scripts/lint/layers.mjs";
+
+const root = fileURLToPath(new URL("../..", import.meta.url));
+
+function includes(folder: string): { file: string; path: string }[] {
+  const directory = join(root, "native", folder);
+  return readdirSync(directory)
+    .filter((name) => /\.(h|cpp)$/.test(name))
+    .flatMap((file) =>
+      [...readFileSync(join(directory, file), "utf8").matchAll(/^#include [<"]([^>"]+)[>"]/gm)].map(
+        (match) => ({ file: `${folder}/${file}`, path: match[1] ?? "" }),
+      ),
+    );
+}
+
+const foreign = (path: string, ...allowed: string[]): boolean =>
+  /^(core|llama|runtime|binding)\//.test(path) && !allowed.includes(path.split("/")[0] ?? "");
+const isLlama = (path: string): boolean => /^(llama|ggml|gguf)[\w-]*\.h$/.test(path);
+const isNode = (path: string): boolean => /^(napi|node_api|js_native_api)\.h$/.test(path);
+
+test("native/core is pure: no llama.cpp, no Node, no clock, no thread", () => {
+  const forbidden = /^(chrono|thread|mutex|condition_variable|atomic|ctime|time\.h)$/;
+  const found = includes("core").filter(
+    ({ path }) => isLlama(path) || isNode(path) || forbidden.test(path) || foreign(path, "core"),
+  );
+  expect(found).toEqual([]);
+});
+
+test("binding -> runtime -> core <- llama", () => {
+  const found = [
+    ...includes("llama").filter(({ path }) => isNode(path) || foreign(path, "core", "llama")),
+    ...includes("runtime").filter(
+      ({ path }) => isLlama(path) || isNode(path) || foreign(path, "core", "runtime"),
+    ),
+    ...includes("binding").filter(({ path }) => isLlama(path)),
+  ];
+  expect(found).toEqual([]);
+});
+
+test("a layer of src may import the layers below it and no other", () => {
+  const problem = (file: string, specifier: string): unknown =>
+    importProblem(join(root, "src", file), join(root, "src"), specifier);
+  expect(problem("server/app.ts", "../engine/engine.ts")).toBeUndefined();
+  expect(problem("chat/chat.ts", "../errors.ts")).toBeUndefined();
+  expect(problem("tools/tool-loop.ts", "../chat/types.ts")).toBeUndefined();
+  expect(problem("engine/engine.ts", "../chat/chat.ts")).toContain("src/engine may not import");
+  expect(problem("tools/tool-loop.ts", "../mcp/mcp-host.ts")).toContain(
+    "dependencies point one way",
+  );
+  expect(problem("novel/thing.ts", "../errors.ts")).toContain("no place");
+});
