@@ -69,7 +69,12 @@ bool Scheduler::try_admit(Sequence& sequence, Milliseconds now) {
         if (promise.promised >= promise.resident + kWorthWaitingFor) {
             return false;  // a running sequence is computing this prefix
         }
-        const auto placement = retention_.acquire(sequence.tokens, now);
+        auto placement = retention_.acquire(sequence.tokens, now);
+        // Nothing runs and every slot is held: what is held may wait for this very sequence (a tool
+        // that is an agent), so a hold gives up its cells.
+        if (!placement && running_.empty() && preempt_held()) {
+            placement = retention_.acquire(sequence.tokens, now);
+        }
         if (!placement) {
             return false;
         }
@@ -148,12 +153,7 @@ bool Scheduler::make_room_for(std::int32_t rows) {
     if (retention_.ensure_cells(rows)) {
         return true;
     }
-    if (const SlotId victim = retention_.eviction_victim_among_held(); victim != kNoSlot) {
-        for (auto& [id, sequence] : sequences_) {
-            if (sequence->slot == victim) {
-                preempt(*sequence);
-            }
-        }
+    if (preempt_held()) {
         return false;
     }
     Sequence& youngest = *sequences_.at(running_.back());

@@ -72,6 +72,7 @@ class Scheduler {
     void finish(Sequence& sequence, FinishReason reason, Milliseconds now);
     void fail(Sequence& sequence, FailCode code, std::string message);
     void preempt(Sequence& sequence);
+    bool preempt_held();
     void erase(SequenceId id);
     Event& emit(EventKind kind, Sequence& sequence);
     Sequence* find(SequenceId id);

@@ -20,8 +20,21 @@ void Scheduler::preempt(Sequence& sequence) {
     }
 }
 
+// Gives up the cells of the hold that has the longest time left. false: nothing is held.
+bool Scheduler::preempt_held() {
+    const SlotId victim = retention_.eviction_victim_among_held();
+    for (auto& [id, sequence] : sequences_) {
+        if (victim != kNoSlot && sequence->slot == victim) {
+            preempt(*sequence);
+            return true;
+        }
+    }
+    return false;
+}
+
 void Scheduler::accept(Sequence& sequence, Token token, Milliseconds now) {
     const bool end = backend_.is_end(token);
+    const int closed_before = sequence.watcher.calls_closed();
     const auto signal =
         end ? TextWatcher::Signal::kNone : sequence.watcher.feed(backend_.piece(token));
     if (signal == TextWatcher::Signal::kTextAfterCall) {
@@ -36,8 +49,8 @@ void Scheduler::accept(Sequence& sequence, Token token, Milliseconds now) {
     Event& event = emit(EventKind::kTokens, sequence);
     event.tokens.push_back(token);
     event.text = sequence.watcher.take_released();
-    if (signal == TextWatcher::Signal::kCallClosed) {
-        emit(EventKind::kToolCallReady, sequence).call_index = sequence.watcher.calls_closed() - 1;
+    for (int call = closed_before; call < sequence.watcher.calls_closed(); ++call) {
+        emit(EventKind::kToolCallReady, sequence).call_index = call;
     }
 
     using HoldAtEnd = PauseTriggers::HoldAtEnd;

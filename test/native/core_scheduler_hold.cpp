@@ -173,6 +173,32 @@ TEST(a_hold_that_expires_fails_and_frees) {
     CHECK_EQ(world.scheduler.stats().cells_used, 0);
 }
 
+TEST(when_every_slot_is_held_a_hold_gives_way_and_is_recomputed) {
+    World world(streams(3), {.parallel = 3, .step_token_budget = 64});
+    std::vector<SequenceId> held;
+    for (std::uint32_t i = 0; i < 3; ++i) {
+        held.push_back(world.submit(words(i, 40), 50));
+        world.step();
+        world.scheduler.pause(held.back());
+        world.run();
+        world.now += 10;
+    }
+    CHECK_EQ(world.scheduler.stats().held, 3);
+    const SequenceId fresh = world.submit(words(9, 40), 5);
+    world.run();
+    CHECK_EQ(world.outcomes.at(fresh).sampled, world.reference(words(9, 40), 5));
+    for (std::uint32_t i = 0; i < 3; ++i) {
+        const auto before = world.outcomes.at(held[i]).sampled;
+        world.scheduler.resume({.id = held[i], .tokens = words(77, 5), .max_tokens = 5});
+        world.run();
+        CHECK_EQ(
+            world.outcomes.at(held[i]).sampled,
+            joined(before, world.reference(joined(joined(words(i, 40), before), words(77, 5)), 5)));
+    }
+    CHECK(world.outcomes.at(held[2]).usage.recomputed_tokens >= 40);
+    CHECK_EQ(world.outcomes.at(held[0]).usage.recomputed_tokens, 0);
+}
+
 TEST(a_resume_that_does_not_fit_fails_by_name) {
     World world(streams(4, 128));
     const SequenceId id = world.submit(scripted(joined(call("a"), {kTurn})));

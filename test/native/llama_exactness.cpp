@@ -8,7 +8,8 @@
 // visible)
 //     move a logit by more than 5 delta, so (b) would see them.
 //
-// Models: the arguments, else those of kModels that are there.
+// Models: the arguments, else the one that ships. A model whose own noise between batch shapes is
+// large (coarse quantization, random weights) fails (c): its delta hides a real error.
 #include <llama.h>
 
 #include <algorithm>
@@ -27,11 +28,6 @@ using namespace fermata::testing;
 
 namespace {
 
-const std::vector<std::string> kModels = {
-    "models/fermata-small.gguf",
-    ".cache/models/SmolLM2-135M-Instruct.Q4_1.gguf",
-    ".cache/bench/135M-q8_0.gguf",
-};
 constexpr std::int32_t kCells = 512;
 constexpr std::int32_t kShared = 96;  // tokens that all eight sequences begin with
 constexpr std::int32_t kPrompt = 128;
@@ -41,15 +37,26 @@ constexpr std::int32_t kHeldAfter = 8;
 std::shared_ptr<const Model> model;
 using Logits = std::vector<float>;
 
-// An endless text of ordinary tokens; the first of a vocabulary are special ones or bytes.
+// Plain sentences without end, others for each seed.
 std::vector<Token> text(std::int32_t seed, std::int32_t count) {
-    std::vector<Token> tokens;
-    const std::int32_t usable = model->vocabulary().size() - 300;
+    static const std::vector<std::string> things = {"harbour", "lantern", "engineer", "river",
+                                                    "letter",  "garden",  "captain",  "bridge",
+                                                    "market",  "clock",   "teacher",  "train"};
+    static const std::vector<std::string> deeds = {"opens",   "follows", "repairs",
+                                                   "carries", "finds",   "remembers"};
+    auto state = static_cast<std::uint32_t>(seed) * 2654435761u + 12345;
+    const auto pick = [&state](const std::vector<std::string>& from) {
+        state = state * 1664525u + 1013904223u;
+        return from[(state >> 16) % from.size()];
+    };
+    std::string prose;
     for (std::int32_t i = 0; i < count; ++i)
-        tokens.push_back(
-            300 +
-            static_cast<Token>((std::int64_t{seed} * 7919 + i * 104729LL + i * i * 31LL) % usable));
-    return tokens;
+        prose += " The " + pick(things) + " " + pick(deeds) + " the " + pick(things) + " of the " +
+                 pick(things) + ".";
+    auto tokens = model->tokenizer().tokenize(prose, "", false);
+    CHECK(tokens.ok());
+    tokens.value().resize(static_cast<std::size_t>(count));
+    return tokens.value();
 }
 
 std::vector<Token> prompt_of(std::int32_t sequence) {
@@ -264,8 +271,10 @@ void compare(const char* name, const std::vector<Logits>& actual,
     CHECK(largest <= delta);
 }
 
+std::vector<std::string> paths = {"models/fermata-small.gguf"};
+
 void for_each_model(const std::function<void()>& body) {
-    for (const std::string& path : kModels) {
+    for (const std::string& path : paths) {
         if (!std::filesystem::exists(path)) {
             std::printf("  skipped: %s is not there\n", path.c_str());
             continue;
@@ -305,15 +314,15 @@ TEST(reuse_is_exact) {
         right.decode(rows_of(prompt));
         const Logits expected = right.decode({{next, kPrompt, 0}});
 
+        // All cells but the first and the last stand one position too far away.
         Plain shifted(true);
         shifted.decode(rows_of(prompt));
-        shifted.move_cells(kShared, kPrompt, 1);
-        const float by_shift = distance(expected, shifted.decode({{next, kPrompt + 1, 0}}));
+        shifted.move_cells(1, kPrompt - 1, -1);
+        const float by_shift = distance(expected, shifted.decode({{next, kPrompt, 0}}));
 
+        // The token before was lost.
         Plain dropped(true);
-        auto without = prompt;
-        without.erase(without.begin() + kPrompt - 8);
-        dropped.decode(rows_of(without));
+        dropped.decode(rows_of({prompt.begin(), prompt.end() - 1}));
         const float by_drop = distance(expected, dropped.decode({{next, kPrompt - 1, 0}}));
 
         Plain neighbour(true);
@@ -330,4 +339,7 @@ TEST(reuse_is_exact) {
     });
 }
 
-TEST_MAIN()
+int main(int count, char** arguments) {
+    if (count > 1) paths.assign(arguments + 1, arguments + count);
+    return check::run();
+}
