@@ -19,7 +19,6 @@ function lane(name: string, { serial = false, seconds = 10, include = [] as stri
 
 export default defineConfig({
   test: {
-    passWithNoTests: true,
     projects: [
       lane("unit", { include: ["test/*.test.ts"] }),
       lane("contract"),

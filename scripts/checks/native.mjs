@@ -6,7 +6,7 @@ import { capture, runOrFail } from "../setup/run.mjs";
 async function ctest(directory) {
   const { code, output } = await capture(
     "ctest",
-    ["--test-dir", directory, "--output-on-failure", "--no-tests=ignore"],
+    ["--test-dir", directory, "--output-on-failure", "--no-tests=error"],
     { cwd: root },
   );
   const summary = /tests passed, (\d+) tests? failed out of (\d+)/.exec(output);

@@ -23,7 +23,7 @@ export function bannerText({
   const key = needsKey ? ' -H "authorization: Bearer $FERMATA_KEY"' : "";
   return [
     "",
-    `Model     ${modelId} (${model.description}, ${megabytes(model.sizeBytes)})`,
+    `Model     ${modelId} (${describe(model)}, ${megabytes(model.sizeBytes)})`,
     `Context   ${cache.cellsPerSequence} tokens a sequence, ${cache.slots} slots, ${cache.layout}, ${megabytes(cache.bytes)}`,
     `Hardware  ${systemInfo}`,
     `Serving   ${url}/v1`,
@@ -33,6 +33,11 @@ export function bannerText({
     "",
     "",
   ].join("\n");
+}
+
+/** llama.cpp names only sizes that it knows; the rest it calls `?B`. */
+function describe(model: ModelInfo): string {
+  return model.description.replace("?B", `${(model.parameterCount / 1e6).toFixed(1)}M`);
 }
 
 function megabytes(bytes: number): string {
