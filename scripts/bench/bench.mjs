@@ -12,6 +12,7 @@ import { measureShared } from "./parts/shared.mjs";
 import { measureSingle } from "./parts/single.mjs";
 import { buildPeers } from "./peers/build-peers.mjs";
 import { writeDocs } from "./report/docs.mjs";
+import { watchingIdle } from "./report/idle.mjs";
 import { describeMachine } from "./report/machine.mjs";
 import { renderText, tablesOf } from "./report/tables.mjs";
 import { makeShape } from "./shapes/make-shape.mjs";
@@ -42,9 +43,10 @@ async function measure(options, onResults) {
     const context = { ...options, model: path, progress: say };
     for (const part of options.part) {
       say(`${name} shape, ${part}`);
-      const rows = await parts[part](context);
+      const { rows, busy } = await watchingIdle(() => parts[part](context));
+      if (busy) say("other programs used this machine: do not quote these figures");
       const date = new Date().toISOString().slice(0, 10);
-      const measured = { date, quick: options.quick, runs: options.runs, rows };
+      const measured = { date, busy, quick: options.quick, runs: options.runs, rows };
       results.shapes[name] = { ...results.shapes[name], sha256, [part]: measured };
       onResults(results);
     }

@@ -12,8 +12,10 @@ async function runOnce(contestant, context, load) {
   const server = await contestant.start(context);
   try {
     let turns = 0;
-    const onTurn = () =>
-      context.progress(`  ${++turns} of ${load.agents * load.turns} turns`, true);
+    const onTurn = () => {
+      turns += 1;
+      if (turns % load.agents === 0) context.progress(`  ${turns} turns`);
+    };
     const summary = summarizeAgents(await runAgents(server.url, load, onTurn));
     const steps = contestant.isFermata ? await readStepMetrics(server.url) : {};
     return { ...summary, ...steps };
@@ -32,7 +34,8 @@ export async function measureAgents(context) {
     for (const contestant of chosen) {
       progress(`agent load, run ${run} of ${runs}: ${contestant.name}`);
       const result = await runOnce(contestant, context, load);
-      progress(`  ${result.turnsPerMinute.toFixed(1)} turns a minute`);
+      const resume = (result.resumeTtftP50 / 1000).toFixed(2);
+      progress(`  ${result.turnsPerMinute.toFixed(1)} turns a minute, resume TTFT ${resume} s`);
       results.get(contestant.name).push(result);
     }
   }

@@ -13,8 +13,9 @@ export function tablesOf({ shapes }) {
     Object.entries(titles)
       .filter(([part]) => results[part])
       .map(([part, what]) => {
-        const { date, quick, runs, rows } = results[part];
-        const how = quick ? "smoke run, figures mean nothing" : `median of ${runs}, ${date}`;
+        const { date, busy, quick, runs, rows } = results[part];
+        const when = `median of ${runs}, ${date}${busy ? ", on a BUSY machine" : ""}`;
+        const how = quick ? "smoke run, figures mean nothing" : when;
         const columns = columnsOf[part];
         return {
           title: `${shape} shape: ${what} (${how})`,
