@@ -8,7 +8,6 @@ import { takeSetupOptions } from "../setup/options.mjs";
 import { SetupError, exitOnSetupError, say } from "../setup/report.mjs";
 import { help, takeBenchOptions } from "./options.mjs";
 import { measureAgents } from "./parts/agents.mjs";
-import { measureHeld } from "./parts/held.mjs";
 import { measureShared } from "./parts/shared.mjs";
 import { measureSingle } from "./parts/single.mjs";
 import { buildPeers } from "./peers/build-peers.mjs";
@@ -19,12 +18,7 @@ import { renderText, tablesOf } from "./report/tables.mjs";
 import { makeShape } from "./shapes/make-shape.mjs";
 import { shapes } from "./shapes/shape.mjs";
 
-const parts = {
-  single: measureSingle,
-  shared: measureShared,
-  agents: measureAgents,
-  held: measureHeld,
-};
+const parts = { single: measureSingle, shared: measureShared, agents: measureAgents };
 
 function readResults(file) {
   return JSON.parse(readFileSync(file, "utf8"));
@@ -42,25 +36,21 @@ async function measure(options, onResults) {
     await buildPeers();
   }
   const { json } = options;
-  const results = json && existsSync(json) ? readResults(json) : { models: {} };
+  const results = json && existsSync(json) ? readResults(json) : { shapes: {} };
   results.machine = await describeMachine(options.threads);
-  const run = async (subject, part, context) => {
-    say(`${subject}, ${part}`);
-    const { rows, busy } = await watchingIdle(() => parts[part]({ ...options, ...context }));
-    if (busy) say("other programs used this machine: do not quote these figures");
-    const date = new Date().toISOString().slice(0, 10);
-    const measured = { date, busy, quick: options.quick, runs: options.runs, rows };
-    results.models[subject] = { ...results.models[subject], [part]: measured };
-    onResults(results);
-  };
-  const shapeParts = options.part.filter((part) => part !== "held");
-  for (const name of shapeParts.length > 0 ? options.shape : []) {
+  for (const name of options.shape) {
     const { path, sha256 } = await makeShape(shapes[name]);
-    const subject = `${name} shape`;
-    results.models[subject] = { ...results.models[subject], sha256 };
-    for (const part of shapeParts) await run(subject, part, { model: path, progress: say });
+    const context = { ...options, model: path, progress: say };
+    for (const part of options.part) {
+      say(`${name} shape, ${part}`);
+      const { rows, busy } = await watchingIdle(() => parts[part](context));
+      if (busy) say("other programs used this machine: do not quote these figures");
+      const date = new Date().toISOString().slice(0, 10);
+      const measured = { date, busy, quick: options.quick, runs: options.runs, rows };
+      results.shapes[name] = { ...results.shapes[name], sha256, [part]: measured };
+      onResults(results);
+    }
   }
-  if (options.part.includes("held")) await run("Shipped model", "held", { progress: say });
   return results;
 }
 

@@ -3,7 +3,7 @@ import { parseArgs } from "node:util";
 import { SetupError } from "../setup/report.mjs";
 import { shapes } from "./shapes/shape.mjs";
 
-export const partNames = ["single", "shared", "agents", "held"];
+export const partNames = ["single", "shared", "agents"];
 
 export const help = `npm run bench -- [options]
 
@@ -15,7 +15,6 @@ models of random weights. The first run builds those programs (7 minutes on two 
                     single  one sequence at several depths, against llama-bench
                     shared  8 sequences with a shared prompt, against llama-batched-bench
                     agents  8 agents in a tool loop over HTTP, against llama-server
-                    held    8 agents of the shipped model in Fermata's own tool loop; no peer
   --runs N        runs of each, interleaved; medians are shown (default: 3)
   --quick         one small run of each: does it work? Its figures mean nothing
   --only TEXT     of the servers under load, those whose name contains TEXT

@@ -57,15 +57,4 @@ const agents = [
   field("micro-batches/step", "microBatchesPerStep", 2),
 ];
 
-const held = [
-  column("", ({ name }) => name),
-  field("wall s", "seconds", 2),
-  field("right answers of 8", "right", 0),
-  field("tool calls", "toolCalls", 0),
-  field("tool ms, mean", "toolMean"),
-  field("resume TTFT ms, mean", "resumeTtftMean"),
-  field("re-prefill", "rePrefillRatio", 2),
-  field("micro-batches/step", "microBatchesPerStep", 2),
-];
-
-export const columnsOf = { single, shared, agents, held };
+export const columnsOf = { single, shared, agents };

@@ -7,7 +7,7 @@ import { renderMarkdown, tablesOf } from "./tables.mjs";
 
 const bar = (row, label, value) => ({ label, value, isFermata: Boolean(row.isFermata) });
 
-function singleCharts(subject, rows) {
+function singleCharts(shape, rows) {
   const setting = rows[0].setting;
   const bars = rows
     .filter((row) => row.setting === setting)
@@ -16,26 +16,26 @@ function singleCharts(subject, rows) {
       { label: `llama-bench, depth ${depth}`, value: peer.decode, isFermata: false },
     ]);
   return {
-    decode: { title: `${subject}: one sequence, decode (more is better)`, unit: "t/s", bars },
+    decode: { title: `${shape}: one sequence, decode (more is better)`, unit: "t/s", bars },
   };
 }
 
-function sharedCharts(subject, rows) {
+function sharedCharts(shape, rows) {
   const generated = Math.max(...rows.map((row) => row.generated));
   const group = rows.filter((row) => row.generated === generated);
   const shown = [group.find((row) => row.isFermata), bestArrangement(group)].filter(Boolean);
   const bars = shown.map((row) => bar(row, row.name, row.median.decode));
-  const title = `${subject}: 8 sequences sharing 1,500 tokens, decode in all (more is better)`;
+  const title = `${shape}: 8 sequences sharing 1,500 tokens, decode in all (more is better)`;
   return { shared: { title, unit: "t/s", bars } };
 }
 
-function agentCharts(subject, rows) {
+function agentCharts(shape, rows) {
   const ours = rows.find((row) => row.isFermata);
   const asItComes = rows.find((row) => !row.isFermata && row.name.includes("as it comes"));
   const best = bestServer(rows);
   const shown = [ours, best, asItComes].filter((row, at, all) => row && all.indexOf(row) === at);
   const chart = (title, unit, value) => ({
-    title: `${subject}, 8 agents x 4 turns: ${title}`,
+    title: `${shape}, 8 agents x 4 turns: ${title}`,
     unit,
     bars: shown.map((row) => bar(row, row.name, value(row.median))),
   });
@@ -51,11 +51,11 @@ const chartsOf = { single: singleCharts, shared: sharedCharts, agents: agentChar
 export function writeDocs(directory, results) {
   mkdirSync(directory, { recursive: true });
   const images = [];
-  for (const [subject, measured] of Object.entries(results.models)) {
+  for (const [shape, measured] of Object.entries(results.shapes)) {
     for (const [part, build] of Object.entries(chartsOf)) {
       if (!measured[part]) continue;
-      for (const [name, chart] of Object.entries(build(subject, measured[part].rows))) {
-        const file = `${subject.split(" ")[0].toLowerCase()}-${name}.svg`;
+      for (const [name, chart] of Object.entries(build(shape, measured[part].rows))) {
+        const file = `${shape.toLowerCase()}-${name}.svg`;
         writeFileSync(join(directory, file), barChart(chart));
         images.push(`![${chart.title}](${file})`);
       }

@@ -5,12 +5,11 @@ const titles = {
   single: "one sequence, against llama-bench at the same settings",
   shared: "8 sequences sharing a prompt, against llama-batched-bench's arrangements",
   agents: "agent load over HTTP, 8 agents x 4 turns",
-  held: "8 agents in Fermata's own tool loop, tools of a real MCP server",
 };
 
-/** One table per model and part: { title, heads, lines }. */
-export function tablesOf({ models }) {
-  return Object.entries(models).flatMap(([subject, results]) =>
+/** One table per shape and part: { title, heads, lines }. */
+export function tablesOf({ shapes }) {
+  return Object.entries(shapes).flatMap(([shape, results]) =>
     Object.entries(titles)
       .filter(([part]) => results[part])
       .map(([part, what]) => {
@@ -19,7 +18,7 @@ export function tablesOf({ models }) {
         const how = quick ? "smoke run, figures mean nothing" : when;
         const columns = columnsOf[part];
         return {
-          title: `${subject}: ${what} (${how})`,
+          title: `${shape} shape: ${what} (${how})`,
           heads: columns.map(({ head }) => head),
           lines: rows.map((row) => columns.map(({ cell }) => cell(row, rows))),
         };

@@ -4,7 +4,7 @@ import { flagList } from "../flags.mjs";
 import { peers } from "../peers/build-peers.mjs";
 import { startServer } from "./start-server.mjs";
 
-export const fermataMain = join(distDir, "cli", "main.js");
+const fermataMain = join(distDir, "cli", "main.js");
 
 const fermata = (label, flags) => ({
   name: `Fermata, ${label}`,
