@@ -1,6 +1,7 @@
 /** Chat events to the body of a chat completion that is not streamed. */
 
-import type { ChatEvent, FinishReason, ToolCall } from "../../chat/types.ts";
+import type { FinishReason, ToolCall } from "../../chat/types.ts";
+import type { Answer } from "../collect-answer.ts";
 import { wireUsage, type WireUsage } from "./usage.ts";
 
 /** What all chunks of one response have in common. */
@@ -36,14 +37,6 @@ interface ChatCompletion extends ResponseIdentity {
     },
   ];
   usage: WireUsage;
-}
-
-/** What was said, from the events that a client of this mode may see. */
-export interface Answer {
-  content: string;
-  reasoning: string;
-  calls: readonly ToolCall[];
-  finish: Extract<ChatEvent, { type: "finish" }>;
 }
 
 export function chatCompletion(

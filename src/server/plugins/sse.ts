@@ -3,6 +3,12 @@
 import type { ServerResponse } from "node:http";
 import type { FastifyReply } from "fastify";
 
+export interface SseMessage {
+  /** Name of the event; clients of OpenAI's chat format want none. */
+  event?: string;
+  data: string;
+}
+
 const keepAliveComment = ": keep-alive\n\n";
 
 export class SseStream {
@@ -31,10 +37,10 @@ export class SseStream {
    * One event, one write: some clients parse each network chunk by itself. Resolves when the client
    * can take more, or is gone: a slow reader slows its own generation only.
    */
-  async send(data: string): Promise<void> {
+  async send(message: SseMessage): Promise<void> {
     if (!this.#isOpen()) return;
     this.#keepAlive.refresh();
-    if (!this.#response.write(`data: ${data}\n\n`)) await this.#drained();
+    if (!this.#response.write(sseText(message))) await this.#drained();
   }
 
   end(): void {
@@ -64,4 +70,8 @@ export class SseStream {
       if (response.destroyed) done();
     });
   }
+}
+
+function sseText({ event, data }: SseMessage): string {
+  return event === undefined ? `data: ${data}\n\n` : `event: ${event}\ndata: ${data}\n\n`;
 }

@@ -1,0 +1,64 @@
+/** Writes an answer as server-sent events while it is generated, whatever its wire format. */
+
+import type { FastifyReply, FastifyRequest } from "fastify";
+import type { FermataError } from "../errors.ts";
+import { logError, toFermataError } from "./plugins/errors.ts";
+import { SseStream, type SseMessage } from "./plugins/sse.ts";
+import type { ServerConfig } from "./services.ts";
+
+/** One stream's messages, in order: `opening`, those of each event, then `closing` or `failure`. */
+export interface AnswerStream<Event> {
+  opening(): SseMessage[];
+  messages(event: Event): SseMessage[];
+  closing(): SseMessage[];
+  failure(error: FermataError): SseMessage[];
+}
+
+interface StreamTarget {
+  request: FastifyRequest;
+  reply: FastifyReply;
+  config: ServerConfig;
+}
+
+/** A failure within this time still gets its HTTP status; then the stream opens, so that a queued client hears of it. */
+const openStreamAfterMs = 500;
+const defaultKeepAliveMs = 15_000;
+
+/** @throws the failure of `events`, if it comes before the stream opens */
+export async function streamAnswer<Event>(
+  events: AsyncGenerator<Event, void, void>,
+  stream: AnswerStream<Event>,
+  { request, reply, config }: StreamTarget,
+): Promise<void> {
+  let pending = events.next();
+  await settledWithin(pending, openStreamAfterMs);
+
+  const sse = new SseStream(reply, config.keepAliveMs ?? defaultKeepAliveMs);
+  const send = async (messages: SseMessage[]): Promise<void> => {
+    for (const message of messages) await sse.send(message);
+  };
+  try {
+    await send(stream.opening());
+    for (let next = await pending; next.done !== true; next = await pending) {
+      await send(stream.messages(next.value));
+      pending = events.next();
+    }
+    await send(stream.closing());
+  } catch (error) {
+    const failure = toFermataError(error);
+    logError(failure, request);
+    await send(stream.failure(failure));
+  } finally {
+    sse.end();
+  }
+}
+
+/** Waits for `promise`, but not for long. @throws its error, if it fails in that time */
+async function settledWithin(promise: Promise<unknown>, milliseconds: number): Promise<void> {
+  promise.catch(() => {});
+  let timer: NodeJS.Timeout | undefined;
+  const timeout = new Promise<void>((resolve) => {
+    timer = setTimeout(resolve, milliseconds);
+  });
+  await Promise.race([promise, timeout]).finally(() => clearTimeout(timer));
+}
