@@ -1,0 +1,70 @@
+/**
+ * How a format writes tool calls, for the grammar of a round. Data only: a format gives one value, and
+ * `round-grammar.ts` turns it into a grammar in which a call cannot be malformed.
+ *
+ * A marker that is spelled by a CONTROL token of the vocabulary becomes that token in the grammar,
+ * inside of a longer text too. Text of USER_DEFINED tokens matches however it is tokenized.
+ */
+export interface CallSyntax {
+  /** Around all calls of a turn; "" when calls stand alone. */
+  readonly sectionOpen: string;
+  readonly sectionClose: string;
+  /** Around each call. `callOpen` (or `sectionOpen`) is what free text may not contain. */
+  readonly callOpen: string;
+  readonly callClose: string;
+  /** Between two calls. */
+  readonly separator: string;
+  /** Between `callOpen` and `callClose`. */
+  readonly body: readonly CallPart[];
+  readonly argumentStyle: ArgumentStyle;
+}
+
+export type CallPart =
+  | string
+  | { readonly part: "name" }
+  | { readonly part: "arguments" }
+  /** Text that the model makes up, an id or an index: a regular expression without anchors. */
+  | { readonly part: "id"; readonly pattern: string };
+
+export type ArgumentStyle = JsonArguments | ParameterArguments | PythonArguments;
+
+/** One JSON object. Separators are the template's own, such as `", "` and `": "`. */
+export interface JsonArguments {
+  readonly style: "json";
+  readonly itemSeparator: string;
+  readonly keySeparator: string;
+}
+
+/**
+ * Each top-level argument between markers:
+ * `open` + key + `middle` + value + `close`, with `separator` between two of them.
+ * Strings are written as they are, everything else as JSON.
+ */
+export interface ParameterArguments {
+  readonly style: "parameters";
+  readonly open: string;
+  readonly middle: string;
+  readonly close: string;
+  readonly separator: string;
+  /** Of JSON inside of a value. */
+  readonly itemSeparator: string;
+  readonly keySeparator: string;
+}
+
+/** `key=value` pairs, values as Python literals: `True`, `None`, quoted strings, lists, dicts. */
+export interface PythonArguments {
+  readonly style: "python";
+}
+
+/**
+ * Hermes tags, as Qwen's templates render them.
+ */
+export const hermesCalls: CallSyntax = {
+  sectionOpen: "",
+  sectionClose: "",
+  callOpen: "<tool_call>",
+  callClose: "</tool_call>",
+  separator: "\n",
+  body: ['\n{"name": "', { part: "name" }, '", "arguments": ', { part: "arguments" }, "}\n"],
+  argumentStyle: { style: "json", itemSeparator: ", ", keySeparator: ": " },
+};
