@@ -11,7 +11,8 @@ import {
   readNumber,
   type JsonObject,
 } from "./fields.ts";
-import { checkParameters } from "./parameters.ts";
+import { chatCompletionParameters } from "./parameters/chat-completions.ts";
+import { checkParameters } from "./parameters/parameter.ts";
 import { parseMessages } from "./parse-messages.ts";
 import { parseToolChoice, parseTools } from "./parse-tools.ts";
 import type { Warn } from "./warnings.ts";
@@ -53,7 +54,7 @@ export function parseChatCompletionRequest(
       'Send {"messages": […]}',
     );
   }
-  checkParameters(body, warn);
+  checkParameters(chatCompletionParameters, body, warn);
   const stream = readBoolean(body, "stream", false);
   return {
     model: readModel(body),

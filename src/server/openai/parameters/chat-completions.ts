@@ -1,0 +1,66 @@
+/** Fields of POST /v1/chat/completions. */
+
+import { isObject } from "../fields.ts";
+import { honoured, ignored, refused, type ParameterTable } from "./parameter.ts";
+
+export const chatCompletionParameters: ParameterTable = {
+  model: honoured("one model is loaded and answers to every name; an unknown one is logged"),
+  messages: honoured("text only; `developer` is `system`"),
+  max_tokens: honoured("at most the context; `max_completion_tokens` wins"),
+  max_completion_tokens: honoured("over all rounds of an answer; at most the context"),
+  temperature: honoured(),
+  top_p: honoured(),
+  seed: honoured("the same seed and request give the same tokens"),
+  stop: honoured("up to 16 strings"),
+  frequency_penalty: honoured(),
+  presence_penalty: honoured(),
+  logit_bias: honoured("token ids of the loaded model"),
+  stream: honoured(),
+  stream_options: honoured("`include_usage`"),
+  tools: honoured("of type `function`; others are skipped with a warning"),
+  tool_choice: honoured("`auto` and `none`"),
+  top_k: honoured("-1 and 0 turn it off"),
+  min_p: honoured(),
+
+  user: ignored("is not used"),
+  safety_identifier: ignored("is not used"),
+  metadata: ignored("is not stored"),
+  store: ignored("has no effect: chat completions are not stored", (value) => value === false),
+  service_tier: ignored(
+    "has no effect: there is one tier",
+    (value) => value === "auto" || value === "default",
+  ),
+  prompt_cache_key: ignored("is not needed: prefixes are found by their tokens"),
+  prompt_cache_options: ignored("has no effect: every prefix is cached"),
+  prompt_cache_retention: ignored("has no effect: every prefix is cached"),
+  prediction: ignored("has no effect: nothing is decoded ahead"),
+  reasoning_effort: ignored("has no effect: the model's template decides"),
+  verbosity: ignored("has no effect: the model was not trained on it"),
+
+  n: refused("must be 1", "Send one request per answer", (value) => value === 1),
+  logprobs: refused("is not supported yet", "Leave it out", (value) => value === false),
+  top_logprobs: refused("is not supported yet", "Leave it out", (value) => value === 0),
+  response_format: refused(
+    "needs guided decoding, which is not supported yet",
+    'Send {"type": "text"} or leave it out',
+    (value) => isObject(value) && value["type"] === "text",
+  ),
+  parallel_tool_calls: refused(
+    "must be true: a limit of one call needs guided decoding, which is not supported yet",
+    "Leave it out",
+    (value) => value === true,
+  ),
+  modalities: refused(
+    "asks for more than text",
+    'Send ["text"] or leave it out',
+    (value) => Array.isArray(value) && value.length === 1 && value[0] === "text",
+  ),
+  audio: refused("asks for audio, and the model writes text only", "Leave it out"),
+  web_search_options: refused(
+    "asks for a web search, which is not built in",
+    "Offer a search tool in tools",
+  ),
+  moderation: refused("is not supported", "Leave it out"),
+  functions: refused("was replaced", "Send tools"),
+  function_call: refused("was replaced", "Send tool_choice"),
+};

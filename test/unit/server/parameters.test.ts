@@ -1,0 +1,26 @@
+import { describe, expect, test } from "vitest";
+import { chatCompletionParameters } from "../../../src/server/openai/parameters/chat-completions.ts";
+import { type DocumentedTable, parameterDocs } from "../../support/parameter-docs.ts";
+import { sdkFields } from "../../support/sdk-fields.ts";
+
+const tables: DocumentedTable[] = [
+  {
+    endpoint: "POST /v1/chat/completions",
+    table: chatCompletionParameters,
+    sdkFields: sdkFields(
+      "resources/chat/completions/completions",
+      "ChatCompletionCreateParamsBase",
+    ),
+  },
+];
+
+describe.each(tables)("$endpoint", ({ table, sdkFields: fields }) => {
+  test("every field of the SDK's request type is in the table", () => {
+    expect(fields).toContain("model");
+    expect(fields.filter((field) => !Object.hasOwn(table, field))).toEqual([]);
+  });
+});
+
+test("the docs show the tables", async () => {
+  await expect(parameterDocs(tables)).toMatchFileSnapshot("../../../docs/parameters.md");
+});
