@@ -164,11 +164,12 @@ export class RunningChat implements ChatGeneration {
     return null;
   }
 
-  *#onFinish({ reason }: EngineFinish): Generator<ChatEvent, void, void> {
+  *#onFinish({ reason, stopString }: EngineFinish): Generator<ChatEvent, void, void> {
     const wasCut = reason === "cancelled" || reason === "length";
     yield* this.#currentRound.finish(!wasCut);
     if (reason === "end") this.#remember(true);
-    yield this.#finish(wasCut ? reason : "tool_calls");
+    const finish = this.#finish(wasCut ? reason : "tool_calls");
+    yield reason === "stop_string" ? { ...finish, stopString } : finish;
   }
 
   #waitForAnswer(calls: readonly ToolCall[], pendingToken: boolean): Promise<Answer> {

@@ -59,8 +59,17 @@ export type ChatEvent =
   | { type: "call-end"; index: number; call: ToolCall }
   /** Internal mode: the sequence is held; give results with `resume`. Never empty. */
   | { type: "hold"; calls: ToolCall[]; usage: EngineUsage }
-  /** `calls`: complete calls of the last round (external mode). */
-  | { type: "finish"; reason: FinishReason; calls: ToolCall[]; usage: EngineUsage };
+  /**
+   * `calls`: complete calls of the last round (external mode). `stopString`: the one of `stop` that
+   * ended it, if one did.
+   */
+  | {
+      type: "finish";
+      reason: FinishReason;
+      calls: ToolCall[];
+      usage: EngineUsage;
+      stopString?: string;
+    };
 
 export interface ToolOutput {
   callId: string;

@@ -10,6 +10,8 @@ import { installErrorHandler } from "./plugins/errors.ts";
 import { createRequestId, installRequestId } from "./plugins/request-id.ts";
 import { chatCompletionsRoute } from "./routes/chat-completions.ts";
 import { healthRoute } from "./routes/health.ts";
+import { messagesCountTokensRoute } from "./routes/messages-count-tokens.ts";
+import { messagesRoute } from "./routes/messages.ts";
 import { metricsRoute } from "./routes/metrics.ts";
 import { modelRoute } from "./routes/model.ts";
 import { modelsRoute } from "./routes/models.ts";
@@ -36,8 +38,11 @@ export function buildServer(services: ServerServices, config: ServerConfig): Fas
   countRequests(app, metrics);
 
   const warnings = new OnceWarnings((fields, message) => app.log.warn(fields, message));
+  const context = { services, config, metrics, active, warnings };
   const routes: RouteOptions[] = [
-    chatCompletionsRoute({ services, config, metrics, active, warnings }),
+    chatCompletionsRoute(context),
+    messagesRoute(context),
+    messagesCountTokensRoute(context),
     modelsRoute(services.model),
     modelRoute(services.model),
     healthRoute(services.model),
@@ -58,8 +63,12 @@ function countRequests(app: FastifyInstance, metrics: Metrics): void {
 }
 
 /** Before the body is read: what it holds does not matter. */
-function refuseOtherMethods(app: FastifyInstance, { method: allowed, url }: RouteOptions): void {
+function refuseOtherMethods(
+  app: FastifyInstance,
+  { method: allowed, url, config = {} }: RouteOptions,
+): void {
   app.route({
+    config,
     method: allMethods.filter((method) => method !== allowed),
     url,
     onRequest: async (request, reply) => {

@@ -32,6 +32,8 @@ type PublishedStats =
 export interface ServerServices {
   chat: {
     generate(request: ChatRequest): ChatGeneration;
+    /** Tokens of the prompt as `generate` would submit it. */
+    countPromptTokens(request: Pick<ChatRequest, "messages" | "tools" | "owner">): Promise<number>;
     readonly counters: Readonly<ChatCounters>;
   };
   engine: {

@@ -30,7 +30,14 @@ export class FakeChat {
   readonly requests: ChatRequest[] = [];
   readonly outputs: ToolOutput[][] = [];
   cancelledCount = 0;
+  promptTokens = 20;
+  readonly counted: Pick<ChatRequest, "messages" | "tools" | "owner">[] = [];
   script: ScriptStep[] = [{ type: "content", text: "Hello." }, finish("stop")];
+
+  async countPromptTokens(request: Pick<ChatRequest, "messages" | "tools" | "owner">) {
+    this.counted.push(request);
+    return this.promptTokens;
+  }
 
   generate(request: ChatRequest): ChatGeneration {
     this.requests.push(request);

@@ -35,6 +35,10 @@ class ScriptedChat {
     return this.#chat.counters;
   }
 
+  countPromptTokens(request: Parameters<Chat["countPromptTokens"]>[0]): Promise<number> {
+    return this.#chat.countPromptTokens(request);
+  }
+
   generate(request: ChatRequest): ChatGeneration {
     const key = [...this.#scripts.keys()].find((text) =>
       request.messages.some((message) => message.role === "user" && message.content === text),

@@ -1,8 +1,16 @@
-/** Every failure leaves in OpenAI's shape. */
+/** Every failure leaves in OpenAI's shape, or in Anthropic's on its routes. */
 
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { FermataError, type ErrorCode } from "../../errors.ts";
+import { anthropicErrorBody } from "../anthropic/error-body.ts";
 import { errorBody } from "../openai/error-body.ts";
+
+declare module "fastify" {
+  interface FastifyContextConfig {
+    /** Whose error shape the route has. Default: OpenAI's. */
+    wire?: "anthropic";
+  }
+}
 
 /** Seconds after which a client that met a full queue may try again. */
 const retryAfterSeconds = 1;
@@ -13,7 +21,7 @@ export function installErrorHandler(app: FastifyInstance): void {
   );
   app.setNotFoundHandler((request, reply) => {
     const path = request.url.split("?", 1)[0]!.slice(0, 200);
-    const message = `There is no ${request.method} ${path}. The API is at /v1/chat/completions and /v1/models.`;
+    const message = `There is no ${request.method} ${path}. The API is at /v1/chat/completions, /v1/messages and /v1/models.`;
     return sendError(new FermataError("not_found", message), request, reply);
   });
 }
@@ -26,7 +34,11 @@ function sendError(
   logError(error, request);
   if (error.code === "queue_full") reply.header("retry-after", retryAfterSeconds);
   if (error.code === "unauthorized") reply.header("www-authenticate", "Bearer");
-  return reply.code(error.status).send(errorBody(error));
+  const body =
+    request.routeOptions.config?.wire === "anthropic"
+      ? anthropicErrorBody(error, request.id)
+      : errorBody(error);
+  return reply.code(error.status).send(body);
 }
 
 /** Faults with their stack, refusals with their reason. */

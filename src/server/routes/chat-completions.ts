@@ -68,7 +68,7 @@ function createIdentity(model: string): ResponseIdentity {
 }
 
 /** One model is loaded, and answers to every name. */
-function warnOfModel(wanted: string | null, { services, warnings }: RouteContext): void {
+export function warnOfModel(wanted: string | null, { services, warnings }: RouteContext): void {
   const { id } = services.model;
   if (wanted === null || wanted === "default" || wanted === id) return;
   warnings.warn(`model=${wanted}`, `names a model that is not loaded; ${id} answers`);

@@ -1,0 +1,28 @@
+import type { FermataError } from "../../errors.ts";
+
+export interface AnthropicErrorBody {
+  type: "error";
+  error: {
+    type: string;
+    message: string;
+    /** Not Anthropic's: Fermata's stable code and the field at fault. */
+    code: string;
+    param: string | null;
+  };
+  request_id: string;
+}
+
+const typeByStatus: Readonly<Record<number, string>> = {
+  401: "authentication_error",
+  403: "permission_error",
+  404: "not_found_error",
+  413: "request_too_large",
+  429: "rate_limit_error",
+  503: "overloaded_error",
+};
+
+export function anthropicErrorBody(error: FermataError, requestId: string): AnthropicErrorBody {
+  const { message, code, param, status } = error;
+  const type = typeByStatus[status] ?? (status < 500 ? "invalid_request_error" : "api_error");
+  return { type: "error", error: { type, message, code, param }, request_id: requestId };
+}
