@@ -26,3 +26,11 @@ foreach(source ${sources})
   set_tests_properties(${name} PROPERTIES TIMEOUT 300 SKIP_RETURN_CODE 77)
   add_dependencies(native_tests ${name})
 endforeach()
+
+# What tests need made.
+if(NOT FERMATA_SANITIZE)
+  add_executable(as_f16 EXCLUDE_FROM_ALL ${PROJECT_SOURCE_DIR}/test/native/tools/as_f16.cpp)
+  fermata_own_code(as_f16)
+  target_link_libraries(as_f16 PRIVATE fermata_llama)
+  set_target_properties(as_f16 PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/test)
+endif()

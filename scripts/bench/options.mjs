@@ -17,7 +17,7 @@ models of random weights. The first run builds those programs (7 minutes on two 
                     agents  8 agents in a tool loop over HTTP, against llama-server
   --runs N        runs of each, interleaved; medians are shown (default: 3)
   --quick         one small run of each: does it work? Its figures mean nothing
-  --only TEXT     of the servers under load, those whose name contains TEXT
+  --only TEXT     in shared and agents, the one of this name, or those whose name contains it
   --threads N     for all programs (default: ${availableParallelism()}, the cores of this machine)
   --json FILE     writes all figures to FILE, and keeps those of other parts that are in it
   --from FILE     shows the figures of FILE instead of measuring

@@ -1,5 +1,6 @@
 import { runAgents } from "../agents/run-agents.mjs";
 import { summarizeAgents } from "../agents/summarize.mjs";
+import { chosen } from "./chosen.mjs";
 import { medians } from "../report/statistics.mjs";
 import { contestants } from "../servers/contestants.mjs";
 import { readStepMetrics } from "../servers/step-metrics.mjs";
@@ -16,9 +17,10 @@ async function runOnce(contestant, context, load) {
       turns += 1;
       if (turns % load.agents === 0) context.progress(`  ${turns} turns`);
     };
-    const summary = summarizeAgents(await runAgents(server.url, load, onTurn));
-    const steps = contestant.isFermata ? await readStepMetrics(server.url) : {};
-    return { ...summary, ...steps };
+    return await server.during(async (url) => {
+      const summary = summarizeAgents(await runAgents(url, load, onTurn));
+      return contestant.isFermata ? { ...summary, ...(await readStepMetrics(url)) } : summary;
+    });
   } finally {
     await server.stop();
   }
@@ -28,10 +30,10 @@ async function runOnce(contestant, context, load) {
 export async function measureAgents(context) {
   const { runs, progress, quick, only } = context;
   const load = quick ? quickLoad : fullLoad;
-  const chosen = contestants.filter(({ name }) => !only || name.includes(only));
-  const results = new Map(chosen.map(({ name }) => [name, []]));
+  const measured = chosen(contestants, only);
+  const results = new Map(measured.map(({ name }) => [name, []]));
   for (let run = 1; run <= runs; run++) {
-    for (const contestant of chosen) {
+    for (const contestant of measured) {
       progress(`agent load, run ${run} of ${runs}: ${contestant.name}`);
       const result = await runOnce(contestant, context, load);
       const resume = (result.resumeTtftP50 / 1000).toFixed(2);
@@ -39,7 +41,7 @@ export async function measureAgents(context) {
       results.get(contestant.name).push(result);
     }
   }
-  return chosen.map(({ name, isFermata, flags }) => ({
+  return measured.map(({ name, isFermata, flags }) => ({
     name,
     isFermata,
     flags,

@@ -1,15 +1,24 @@
 import { runEngine } from "../engine/run-engine.mjs";
 import { arrangements, runBatchedBench } from "../peers/batched-bench.mjs";
+import { chosen } from "./chosen.mjs";
 import { medians } from "../report/statistics.mjs";
 
-/** Fermata as it comes, and with half the key cache. */
+/** Fermata as it comes, and in the arrangements that suit a shared prefix. */
 const ours = [
   { name: "Fermata", setting: {} },
   { name: "Fermata, K q8_0", setting: { cacheTypeK: "q8_0" } },
+  {
+    name: "Fermata, unified, K q8_0",
+    setting: { kvLayout: "unified", flashAttention: "off", cacheTypeK: "q8_0" },
+  },
+  {
+    name: "Fermata, unified, flash-attn",
+    setting: { kvLayout: "unified", flashAttention: "on" },
+  },
 ];
 
-async function measure(load, { runs, progress, quick }) {
-  const contestants = [
+async function measure(load, { runs, progress, quick, only }) {
+  const all = [
     ...ours.map(({ name, setting }) => ({
       name,
       isFermata: true,
@@ -21,6 +30,7 @@ async function measure(load, { runs, progress, quick }) {
       run: () => runBatchedBench(arrangement, load),
     })),
   ];
+  const contestants = chosen(all, only);
   const results = new Map(contestants.map(({ name }) => [name, []]));
   for (let run = 1; run <= runs; run++) {
     for (const contestant of contestants) {
@@ -44,7 +54,7 @@ export async function measureShared(context) {
   const { model, threads, quick } = context;
   const load = { model, threads, sequences: 8, promptTokens: quick ? 300 : 1500 };
   const rows = [];
-  for (const generated of quick ? [8] : [24, 64]) {
+  for (const generated of quick ? [8] : [64]) {
     rows.push(...(await measure({ ...load, generated }, context)));
   }
   return rows;

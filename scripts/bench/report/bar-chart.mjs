@@ -1,5 +1,5 @@
 const width = 720;
-const labelWidth = 250;
+const labelWidth = 310;
 const barHeight = 22;
 const gap = 8;
 const top = 44;

@@ -30,6 +30,8 @@ const llamaServer = (label, flags) => ({
     ]),
 });
 
+const eightAgents = ["--parallel", "8", "--ctx-size", "4096"];
+
 /** Eight slots of 4,096 tokens, in one pool or in streams of their own; idle ones keep their cells. */
 const slots = ["-np", "8", "-c", "32768", "--no-cache-idle-slots"];
 const streams = [...slots, "--no-kv-unified"];
@@ -37,7 +39,15 @@ const pool = [...slots, "--kv-unified"];
 
 /** What the agent load runs on. The tuned ones are the settings that may suit llama-server best. */
 export const contestants = [
-  fermata("8 agents", ["--parallel", "8", "--ctx-size", "4096"]),
+  fermata("8 agents", eightAgents),
+  fermata("8 agents in a pool, K q8_0", [
+    ...eightAgents,
+    "--cache-type-k",
+    "q8_0",
+    "--kv-layout",
+    "unified",
+  ]),
+  fermata("8 agents, K q8_0", [...eightAgents, "--cache-type-k", "q8_0"]),
   fermata("as it comes", []),
   llamaServer("as it comes", []),
   llamaServer("8 streams", streams),

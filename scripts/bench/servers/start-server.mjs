@@ -19,6 +19,10 @@ function freePort() {
   });
 }
 
+function endedEarly(name, { code, signal, tail }) {
+  return new SetupError(`${name} ended with ${signal ?? code}:\n${tail}`);
+}
+
 async function isHealthy(url) {
   try {
     return (await fetch(`${url}/health`)).ok;
@@ -29,7 +33,7 @@ async function isHealthy(url) {
 
 /**
  * Starts a server, `program` with `args` and a free port, and waits until it is healthy. Returns
- * { url, stop }. `stop` resolves when the process has ended.
+ * { during, stop }. `stop` resolves when the process has ended.
  */
 export async function startServer(name, program, args) {
   const port = await freePort();
@@ -40,7 +44,7 @@ export async function startServer(name, program, args) {
 
   const deadline = performance.now() + startLimitMs;
   while (!(await isHealthy(url))) {
-    if (ended) throw new SetupError(`${name} ended with ${ended.code}:\n${ended.tail}`);
+    if (ended) throw endedEarly(name, ended);
     if (performance.now() > deadline) {
       child.kill("SIGKILL");
       throw new SetupError(`${name} was not healthy after ${startLimitMs / 1000} s.`);
@@ -48,11 +52,21 @@ export async function startServer(name, program, args) {
     await sleep(pollMs);
   }
 
+  /** Runs `action` against the server; if the server dies, that is the error. */
+  const during = async (action) => {
+    try {
+      return await action(url);
+    } catch (error) {
+      // A connection breaks a moment before the process is known to have ended.
+      await sleep(pollMs);
+      throw ended ? endedEarly(name, ended) : error;
+    }
+  };
   const stop = async () => {
     child.kill("SIGTERM");
     const timer = setTimeout(() => child.kill("SIGKILL"), stopLimitMs);
     await closed;
     clearTimeout(timer);
   };
-  return { url, stop };
+  return { during, stop };
 }
