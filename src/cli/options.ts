@@ -55,6 +55,22 @@ const options = {
     value: "KEY",
     help: "Key that clients must send. Repeatable; @FILE reads one key a line. Default: no key.",
   },
+  corsOrigin: {
+    group: "Server",
+    kind: "list",
+    split: true,
+    value: "ORIGIN",
+    help: "Web page that may call, as https://app.example; * for all. Repeatable. Default: none.",
+  },
+  drainSeconds: {
+    group: "Server",
+    kind: "integer",
+    min: 0,
+    max: 3600,
+    default: 5,
+    value: "N",
+    help: "How long running answers may go on after SIGINT or SIGTERM.",
+  },
 
   ctxSize: {
     group: "Engine",

@@ -56,6 +56,8 @@ export async function serve(config: ServeConfig, signal: AbortSignal): Promise<R
       { chat: new Chat(engine, { logger: log }), engine, tools: host, model },
       {
         apiKeys: config.apiKey,
+        corsOrigins: config.corsOrigin,
+        drainMs: config.drainSeconds * 1000,
         sampling: choice.sampling,
         maxToolRounds: config.maxToolRounds,
         toolTimeoutMs: config.toolTimeout * 1000,

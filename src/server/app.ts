@@ -1,12 +1,15 @@
 /** The HTTP server, built and not yet listening. */
 
-import Fastify, { type FastifyInstance, type RouteOptions } from "fastify";
+import Fastify, { LogController, type FastifyInstance, type RouteOptions } from "fastify";
 import { FermataError } from "../errors.ts";
 import { Metrics } from "./metrics.ts";
 import { OnceWarnings } from "./openai/warnings.ts";
+import { installAccessLog } from "./plugins/access-log.ts";
 import { installActiveRequests } from "./plugins/active-requests.ts";
 import { installAuthentication } from "./plugins/authentication.ts";
-import { installErrorHandler } from "./plugins/errors.ts";
+import { answerBrokenRequest, maxHeaderSize } from "./plugins/broken-requests.ts";
+import { installCors } from "./plugins/cors.ts";
+import { bodyLimit, installErrorHandler, sendError, toFermataError } from "./plugins/errors.ts";
 import { createRequestId, installRequestId } from "./plugins/request-id.ts";
 import { chatCompletionsRoute } from "./routes/chat-completions.ts";
 import { healthRoute } from "./routes/health.ts";
@@ -17,8 +20,10 @@ import { modelRoute } from "./routes/model.ts";
 import { modelsRoute } from "./routes/models.ts";
 import type { ServerConfig, ServerServices } from "./services.ts";
 
-/** A long context in JSON, escaped. */
-const bodyLimit = 32 * 1024 * 1024;
+/** Longer than any id that a path may hold. */
+const maxParamLength = 256;
+/** For a request to arrive as a whole; its answer may take as long as it takes. */
+const receiveTimeoutMs = 5 * 60_000;
 const allMethods = ["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"] as const;
 
 /** Closing it cancels what runs. The services are the caller's to close, afterwards. */
@@ -27,14 +32,25 @@ export function buildServer(services: ServerServices, config: ServerConfig): Fas
     ...(config.logger === undefined ? { logger: false } : { loggerInstance: config.logger }),
     bodyLimit,
     genReqId: createRequestId,
+    // The access log tells of them.
+    logController: new LogController({ disableRequestLogging: true }),
+    routerOptions: { maxParamLength },
+    // Requests that come while it closes are refused by a hook, in the API's own error shape.
+    return503OnClosing: false,
+    http: { maxHeaderSize },
+    requestTimeout: receiveTimeoutMs,
+    clientErrorHandler: answerBrokenRequest,
+    frameworkErrors: (error, request, reply) => sendError(toFermataError(error), request, reply),
   });
   app.removeContentTypeParser("text/plain");
 
   const metrics = new Metrics(services);
   installRequestId(app);
   installErrorHandler(app);
+  installAccessLog(app);
+  installCors(app, config.corsOrigins ?? []);
+  const active = installActiveRequests(app, config.drainMs ?? 0);
   installAuthentication(app, config.apiKeys);
-  const active = installActiveRequests(app);
   countRequests(app, metrics);
 
   const warnings = new OnceWarnings((fields, message) => app.log.warn(fields, message));

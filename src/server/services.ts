@@ -48,6 +48,10 @@ export interface ServerServices {
 export interface ServerConfig {
   /** Empty: anyone may call. */
   apiKeys: readonly string[];
+  /** Web pages that may call, by origin; `*` for all. Default: none. */
+  corsOrigins?: readonly string[];
+  /** How long running requests may go on once the server closes. Default 0. */
+  drainMs?: number;
   /** What the model samples with when a request does not say. A seed is drawn for each request. */
   sampling: Omit<Sampling, "seed" | "logitBias" | "script">;
   maxToolRounds?: number | undefined;

@@ -192,7 +192,9 @@ describe("what the engine refuses", () => {
     const response = await post(app, { messages: [user], stream });
     expect(response.statusCode).toBe(status);
     expect(response.json().error).toMatchObject({ code, message: "Because." });
-    expect(response.headers["retry-after"]).toBe(code === "queue_full" ? "1" : undefined);
+    expect(response.headers["retry-after"]).toBe(
+      code === "queue_full" || code === "engine_closed" ? "1" : undefined,
+    );
   });
 
   test("an unknown fault tells nothing of itself", async () => {

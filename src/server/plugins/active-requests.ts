@@ -1,7 +1,10 @@
 /** Ties generations to their clients: one leaves, or the server closes, and the work stops. */
 
+import { setTimeout } from "node:timers/promises";
 import type { FastifyInstance, FastifyReply } from "fastify";
 import { FermataError } from "../../errors.ts";
+
+const pollMs = 20;
 
 export class ActiveRequests {
   readonly #controllers = new Set<AbortController>();
@@ -22,17 +25,37 @@ export class ActiveRequests {
     return controller.signal;
   }
 
-  abortAll(): void {
-    for (const controller of this.#controllers) {
-      controller.abort(
-        new FermataError("engine_closed", "The server is shutting down. Try again later."),
-      );
+  /** Resolves when nothing runs, or after `milliseconds`. */
+  async idle(milliseconds: number): Promise<void> {
+    const deadline = performance.now() + milliseconds;
+    while (this.#controllers.size > 0 && performance.now() < deadline) {
+      await setTimeout(Math.min(pollMs, milliseconds));
     }
+  }
+
+  abortAll(): void {
+    for (const controller of this.#controllers) controller.abort(closingError());
   }
 }
 
-export function installActiveRequests(app: FastifyInstance): ActiveRequests {
+/**
+ * From the moment the server closes new requests are refused; those that run have `drainMs` to end,
+ * then they are aborted.
+ */
+export function installActiveRequests(app: FastifyInstance, drainMs: number): ActiveRequests {
   const requests = new ActiveRequests();
-  app.addHook("preClose", async () => requests.abortAll());
+  let closing = false;
+  app.addHook("onRequest", async () => {
+    if (closing) throw closingError();
+  });
+  app.addHook("preClose", async () => {
+    closing = true;
+    await requests.idle(drainMs);
+    requests.abortAll();
+  });
   return requests;
+}
+
+function closingError(): FermataError {
+  return new FermataError("engine_closed", "The server is shutting down. Try again later.");
 }

@@ -12,7 +12,10 @@ declare module "fastify" {
   }
 }
 
-/** Seconds after which a client that met a full queue may try again. */
+/** In bytes: a long context in JSON, escaped. */
+export const bodyLimit = 32 * 2 ** 20;
+
+/** Seconds after which a client that met a full queue, or a server that restarts, may try again. */
 const retryAfterSeconds = 1;
 
 export function installErrorHandler(app: FastifyInstance): void {
@@ -26,13 +29,14 @@ export function installErrorHandler(app: FastifyInstance): void {
   });
 }
 
-function sendError(
+export function sendError(
   error: FermataError,
   request: FastifyRequest,
   reply: FastifyReply,
 ): FastifyReply {
   logError(error, request);
-  if (error.code === "queue_full") reply.header("retry-after", retryAfterSeconds);
+  if (error.code === "queue_full" || error.code === "engine_closed")
+    reply.header("retry-after", retryAfterSeconds);
   if (error.code === "unauthorized") reply.header("www-authenticate", "Bearer");
   const body =
     request.routeOptions.config?.wire === "anthropic"
@@ -91,8 +95,23 @@ const frameworkErrors: Record<string, FrameworkError> = {
   },
   FST_ERR_CTP_BODY_TOO_LARGE: {
     code: "body_too_large",
-    message: "The body is too large.",
+    message: `The body is larger than ${bodyLimit / 2 ** 20} MiB. Send less, or shorter messages.`,
     param: "body",
+  },
+  FST_ERR_BAD_URL: {
+    code: "invalid_request",
+    message: "The path is not a valid URL path. Encode what is not a letter or digit.",
+    param: "path",
+  },
+  FST_ERR_MAX_PARAM_LENGTH: {
+    code: "not_found",
+    message: "There is nothing of that name: it is longer than any id.",
+    param: "path",
+  },
+  FST_ERR_CTP_INVALID_CONTENT_LENGTH: {
+    code: "invalid_request",
+    message: "The body is not as long as its content-length says.",
+    param: "content-length",
   },
   FST_ERR_CTP_INVALID_MEDIA_TYPE: {
     code: "unsupported_media_type",

@@ -1,0 +1,219 @@
+/** How the server behaves towards browsers, broken clients and operators. */
+
+import { once } from "node:events";
+import { request as httpRequest } from "node:http";
+import { connect } from "node:net";
+import { pino } from "pino";
+import { afterEach, describe, expect, test, vi } from "vitest";
+import { createWorld, finish, post, type World } from "./fake-services.ts";
+
+const hello = { messages: [{ role: "user", content: "Hi" }] };
+let open: World | undefined;
+
+afterEach(async () => {
+  await open?.app.close();
+  open = undefined;
+});
+
+async function listen(world: World): Promise<{ url: string; port: number }> {
+  open = world;
+  const url = await world.app.listen({ port: 0, host: "127.0.0.1" });
+  return { url, port: Number(new URL(url).port) };
+}
+
+/** Sends bytes as they are; resolves with all that came back. */
+async function raw(port: number, bytes: string): Promise<string> {
+  const socket = connect(port, "127.0.0.1");
+  let text = "";
+  socket.on("data", (piece) => (text += String(piece)));
+  socket.on("error", () => {});
+  socket.write(bytes);
+  await once(socket, "close");
+  return text;
+}
+
+describe("cross-origin requests", () => {
+  const ask = (world: World, origin: string, method: "GET" | "OPTIONS" = "GET") =>
+    world.app.inject({
+      method,
+      url: "/v1/models",
+      headers: {
+        origin,
+        ...(method === "OPTIONS"
+          ? {
+              "access-control-request-method": "POST",
+              "access-control-request-headers": "authorization, content-type",
+            }
+          : {}),
+      },
+    });
+
+  test("none by default", async () => {
+    const world = createWorld();
+    const response = await ask(world, "https://app.example");
+    expect(response.headers).not.toHaveProperty("access-control-allow-origin");
+    expect((await ask(world, "https://app.example", "OPTIONS")).statusCode).toBe(405);
+  });
+
+  test("named origins only, without a key for the preflight", async () => {
+    const config = { corsOrigins: ["https://app.example"], apiKeys: ["k1"] };
+    const world = createWorld({ config });
+    const preflight = await ask(world, "https://app.example", "OPTIONS");
+    expect(preflight.statusCode).toBe(204);
+    expect(preflight.headers).toMatchObject({
+      "access-control-allow-origin": "https://app.example",
+      "access-control-allow-headers": "authorization, content-type",
+      "access-control-allow-methods": expect.stringContaining("POST"),
+      vary: "origin",
+    });
+    // An error is readable too.
+    const refused = await ask(world, "https://app.example");
+    expect(refused.statusCode).toBe(401);
+    expect(refused.headers["access-control-allow-origin"]).toBe("https://app.example");
+    const other = await ask(world, "https://evil.example");
+    expect(other.headers).not.toHaveProperty("access-control-allow-origin");
+  });
+
+  test("a stream carries the headers; * is all", async () => {
+    const world = createWorld({ config: { corsOrigins: ["*"] } });
+    const response = await post(world.app, { ...hello, stream: true }, { origin: "null" });
+    expect(response.headers["access-control-allow-origin"]).toBe("*");
+    expect(response.headers["access-control-expose-headers"]).toContain("x-request-id");
+  });
+});
+
+describe("what is too large or no request", () => {
+  test("headers", async () => {
+    const { port } = await listen(createWorld());
+    const reply = await raw(
+      port,
+      `GET /health HTTP/1.1\r\nhost: x\r\nx-long: ${"a".repeat(40_000)}\r\n\r\n`,
+    );
+    expect(reply).toMatch(/^HTTP\/1\.1 431 /);
+    expect(JSON.parse(reply.split("\r\n\r\n")[1]!).error).toMatchObject({
+      code: "headers_too_large",
+      param: "headers",
+      message: expect.stringContaining("32 KiB"),
+    });
+  });
+
+  test("a body", async () => {
+    const { url } = await listen(createWorld());
+    const request = httpRequest(`${url}/v1/messages`, {
+      method: "POST",
+      headers: { "content-type": "application/json", "content-length": 33 * 2 ** 20 },
+    });
+    request.on("error", () => {});
+    request.write("{");
+    const [response] = await once(request, "response");
+    expect(response.statusCode).toBe(413);
+    let text = "";
+    for await (const piece of response) text += String(piece);
+    expect(JSON.parse(text).error).toMatchObject({
+      type: "request_too_large",
+      message: expect.stringContaining("32 MiB"),
+    });
+    request.destroy();
+  });
+
+  test.each([
+    ["nonsense\r\n\r\n", "invalid_request"],
+    ["GET /%zz HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n", "invalid_request"],
+    [
+      `GET /v1/models/${"a".repeat(300)} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n`,
+      "not_found",
+    ],
+  ])("%#", async (bytes, code) => {
+    const { port } = await listen(createWorld());
+    const reply = await raw(port, bytes);
+    expect(reply).toMatch(/^HTTP\/1\.1 40[04] /);
+    expect(JSON.parse(reply.split("\r\n\r\n")[1]!).error).toMatchObject({
+      code,
+      message: expect.any(String),
+    });
+  });
+});
+
+test("one line a request, without query and contents", async () => {
+  const lines: Record<string, unknown>[] = [];
+  const logger = pino({ level: "info" }, { write: (line) => void lines.push(JSON.parse(line)) });
+  const world = createWorld({ config: { logger } });
+  await world.app.inject({
+    method: "POST",
+    url: "/v1/chat/completions?key=hunter2",
+    payload: { messages: [{ role: "user", content: "hunter2" }] },
+    headers: { "x-request-id": "trace-7", authorization: "Bearer hunter2" },
+  });
+  await world.app.inject({ url: "/health" });
+  const access = lines.filter(({ msg }) => msg === "request");
+  expect(access).toEqual([
+    expect.objectContaining({
+      reqId: "trace-7",
+      method: "POST",
+      path: "/v1/chat/completions",
+      status: 200,
+      milliseconds: expect.any(Number),
+    }),
+  ]);
+  expect(JSON.stringify(lines)).not.toContain("hunter2");
+});
+
+describe("closing", () => {
+  async function streaming(drainMs: number) {
+    const world = createWorld({ config: { drainMs } });
+    let end = (): void => {};
+    const ended = new Promise<void>((resolve) => (end = resolve));
+    world.chat.generate = ({ signal }) => {
+      async function* events() {
+        yield { type: "content" as const, text: "a" };
+        await Promise.race([ended, once(signal!, "abort")]);
+        yield { type: "content" as const, text: "b" };
+        yield finish(signal!.aborted ? "cancelled" : "stop");
+      }
+      const iterator = events();
+      return {
+        [Symbol.asyncIterator]: () => iterator,
+        resume: async () => {},
+        cancel: () => {},
+      };
+    };
+    const { url } = await listen(world);
+    const response = await fetch(`${url}/v1/chat/completions`, {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify({ ...hello, stream: true }),
+    });
+    let text = "";
+    const read = (async () => {
+      for await (const piece of response.body!) text += new TextDecoder().decode(piece);
+    })();
+    await vi.waitFor(() => expect(text).toContain('"content":"a"'));
+    return { world, url, end, read, text: () => text };
+  }
+
+  test("running answers end, new requests get 503 in the API's shape", async () => {
+    const { world, url, end, read, text } = await streaming(10_000);
+    const closed = world.app.close();
+    await vi.waitFor(async () => {
+      for (const [path, type] of [
+        ["/v1/chat/completions", "server_error"],
+        ["/v1/messages", "overloaded_error"],
+      ] as const) {
+        const response = await fetch(url + path, { method: "POST" });
+        expect(response.status).toBe(503);
+        expect(response.headers.get("retry-after")).toBe("1");
+        expect(await response.json()).toMatchObject({ error: { code: "engine_closed", type } });
+      }
+    });
+    end();
+    await Promise.all([closed, read]);
+    expect(text()).toMatch(/"content":"b"[^]*"finish_reason":"stop"[^]*data: \[DONE\]\n\n$/);
+  });
+
+  test("one that does not end in time gets an error event", async () => {
+    const { world, read, text } = await streaming(50);
+    await Promise.all([world.app.close(), read]);
+    expect(text()).toContain('"code":"engine_closed"');
+    expect(text()).not.toContain("[DONE]");
+  });
+});
