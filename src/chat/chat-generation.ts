@@ -26,8 +26,8 @@ export interface GenerationContext {
   externalLeaseMs: number;
 }
 
-/** `full`: no result fits, not even cut. */
-type Answer = Continuation | "full" | "cancelled";
+/** `full`: no result fits, not even cut. `released`: the caller ends here. */
+type Answer = Continuation | "full" | "cancelled" | "released";
 
 /** A hold that waits for `resume`. */
 interface Hold {
@@ -103,6 +103,14 @@ export class RunningChat implements ChatGeneration {
     hold.answer(continuation ?? "full");
   }
 
+  /** @throws FermataError not_held */
+  release(): void {
+    const hold = this.#hold;
+    if (hold === null || hold.isAnswering)
+      throw new FermataError("not_held", "There is no hold to release.");
+    hold.answer("released");
+  }
+
   async *#events(): AsyncGenerator<ChatEvent, void, void> {
     const onAbort = (): void => this.cancel();
     this.#request.signal?.addEventListener("abort", onAbort, { once: true });
@@ -159,6 +167,10 @@ export class RunningChat implements ChatGeneration {
     if (this.#cancelled) this.#hold?.answer("cancelled");
     yield { type: "hold", calls: [...round.calls], usage: this.#run.usage };
     const answer = await answered;
+    if (answer === "released") {
+      this.#remember(event.pendingToken);
+      return await this.#release("tool_calls", [...round.calls]);
+    }
     if (answer === "full") return await this.#release("length");
     if (answer !== "cancelled") await this.#take(answer);
     return null;
@@ -231,14 +243,16 @@ export class RunningChat implements ChatGeneration {
     });
   }
 
-  async #release(reason: FinishReason): Promise<FinishEvent> {
+  async #release(reason: FinishReason, calls?: ToolCall[]): Promise<FinishEvent> {
     await this.#run.release();
-    return this.#finish(reason);
+    return this.#finish(reason, calls);
   }
 
   /** `tool_calls` needs calls, and a client that is to run them; else the answer just stops. */
-  #finish(reason: FinishReason): FinishEvent {
-    const calls = this.#request.toolMode === "external" ? [...this.#currentRound.calls] : [];
+  #finish(
+    reason: FinishReason,
+    calls = this.#request.toolMode === "external" ? [...this.#currentRound.calls] : [],
+  ): FinishEvent {
     const isStop = reason === "tool_calls" && calls.length === 0;
     return { type: "finish", reason: isStop ? "stop" : reason, calls, usage: this.#run.usage };
   }

@@ -84,5 +84,7 @@ export interface ChatGeneration extends AsyncIterable<ChatEvent> {
    * result that does not fit is truncated with a visible marker.
    */
   resume(outputs: ToolOutput[]): Promise<void>;
+  /** Ends at a `hold`: its calls are the caller's. `finish` with reason `tool_calls` follows. */
+  release(): void;
   cancel(): void;
 }

@@ -12,7 +12,7 @@ export class McpTool implements Tool {
   readonly definition: ToolDefinition;
   readonly server: string;
   readonly #connection: McpConnection;
-  readonly #name: string;
+  readonly originalName: string;
   readonly #timeoutMs: number;
 
   constructor(
@@ -28,7 +28,7 @@ export class McpTool implements Tool {
     };
     this.server = connection.id;
     this.#connection = connection;
-    this.#name = info.name;
+    this.originalName = info.name;
     this.#timeoutMs = timeoutMs;
   }
 
@@ -37,7 +37,7 @@ export class McpTool implements Tool {
       return { content: "Error: the arguments must be a JSON object.", isError: true };
     }
     try {
-      return await this.#connection.callTool(this.#name, args as Record<string, unknown>, {
+      return await this.#connection.callTool(this.originalName, args as Record<string, unknown>, {
         signal,
         timeoutMs: this.#timeoutMs,
       });

@@ -18,6 +18,7 @@ import { messagesRoute } from "./routes/messages.ts";
 import { metricsRoute } from "./routes/metrics.ts";
 import { modelRoute } from "./routes/model.ts";
 import { modelsRoute } from "./routes/models.ts";
+import { createResponseRoute } from "./routes/responses/create.ts";
 import type { ServerConfig, ServerServices } from "./services.ts";
 
 /** Longer than any id that a path may hold. */
@@ -59,6 +60,8 @@ export function buildServer(services: ServerServices, config: ServerConfig): Fas
     chatCompletionsRoute(context),
     messagesRoute(context),
     messagesCountTokensRoute(context),
+    createResponseRoute(context, "/v1/responses"),
+    createResponseRoute(context, "/codex/responses"),
     modelsRoute(services.model),
     modelRoute(services.model),
     healthRoute(services.model),

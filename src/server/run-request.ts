@@ -11,7 +11,7 @@ import type { ToolMode } from "./tool-mode.ts";
 
 export type Conversation = Omit<ChatRequest, "tools" | "toolMode">;
 
-interface RunContext {
+export interface RunContext {
   services: ServerServices;
   config: ServerConfig;
   metrics: Metrics;
@@ -22,13 +22,23 @@ interface RunContext {
 
 /**
  * Runs in `mode`. Internal mode hides calls and their results: a client's SDK would run the calls
- * again. @throws whatever ended the generation, the reason of an aborted signal among it
+ * again. @throws as `runEvents`
  */
 export async function* runRequest(
   conversation: Conversation,
   mode: ToolMode,
   context: RunContext,
 ): AsyncGenerator<ChatEvent, void, void> {
+  for await (const event of runEvents(conversation, mode, context))
+    if (isVisible(event, mode)) yield event;
+}
+
+/** Everything that happens. @throws whatever ended the generation, the reason of an aborted signal among it */
+export async function* runEvents(
+  conversation: Conversation,
+  mode: ToolMode,
+  context: RunContext,
+): AsyncGenerator<RunEvent, void, void> {
   const { log, metrics, startedAt } = context;
   const callEnd = mode.kind === "internal" ? "tool-end" : "call-end";
   let callCount = 0;
@@ -50,7 +60,7 @@ export async function* runRequest(
         "answer finished",
       );
     }
-    if (isVisible(event, mode)) yield event;
+    yield event;
   }
 }
 
@@ -69,6 +79,7 @@ function startEvents(
     return services.chat.generate({ ...conversation, tools, toolMode: mode.kind });
   }
   return runToolLoop(services.chat, conversation, mode.tools, {
+    ...mode.limits,
     maxRounds: config.maxToolRounds,
     toolTimeoutMs: config.toolTimeoutMs,
     logger: log,

@@ -5,6 +5,7 @@ import type { FermataError } from "../errors.ts";
 import { logError, toFermataError } from "./plugins/errors.ts";
 import { SseStream, type SseMessage } from "./plugins/sse.ts";
 import type { ServerConfig } from "./services.ts";
+import { settledWithin } from "./settled-within.ts";
 
 /** One stream's messages, in order: `opening`, those of each event, then `closing` or `failure`. */
 export interface AnswerStream<Event> {
@@ -21,7 +22,7 @@ interface StreamTarget {
 }
 
 /** A failure within this time still gets its HTTP status; then the stream opens, so that a queued client hears of it. */
-const openStreamAfterMs = 500;
+export const openStreamAfterMs = 500;
 const defaultKeepAliveMs = 15_000;
 
 /** @throws the failure of `events`, if it comes before the stream opens */
@@ -51,14 +52,4 @@ export async function streamAnswer<Event>(
   } finally {
     sse.end();
   }
-}
-
-/** Waits for `promise`, but not for long. @throws its error, if it fails in that time */
-async function settledWithin(promise: Promise<unknown>, milliseconds: number): Promise<void> {
-  promise.catch(() => {});
-  let timer: NodeJS.Timeout | undefined;
-  const timeout = new Promise<void>((resolve) => {
-    timer = setTimeout(resolve, milliseconds);
-  });
-  await Promise.race([promise, timeout]).finally(() => clearTimeout(timer));
 }

@@ -1,12 +1,18 @@
 /** Who runs the tools of a request: nobody, the client, or this server. */
 
 import type { ToolDefinition } from "../chat/types.ts";
+import type { ToolLoopOptions } from "../tools/tool-loop.ts";
 import type { Tool, ToolProvider } from "../tools/types.ts";
 
 export type ToolMode =
   | { kind: "none" }
   | { kind: "external"; tools: ToolDefinition[] }
-  | { kind: "internal"; tools: Tool[] };
+  | {
+      kind: "internal";
+      tools: Tool[];
+      /** Where a request mixes these tools with its own. */
+      limits?: Pick<ToolLoopOptions, "offered" | "handsOver" | "maxCalls"> | undefined;
+    };
 
 /**
  * | request has `tools` | MCP configured | mode     |

@@ -6,9 +6,10 @@ import type {
   ChatGeneration,
   ChatRequest,
   ToolCall,
+  ToolDefinition,
   ToolOutput,
 } from "../chat/types.ts";
-import { type ToolOutcome, findTool, runTool } from "./tool-run.ts";
+import { type ToolOutcome, type ToolRun, findTool, runTool } from "./tool-run.ts";
 import type { Tool } from "./types.ts";
 
 export type ToolEvent =
@@ -18,6 +19,8 @@ export type ToolEvent =
       call: ToolCall;
       server: string;
       outcome: ToolOutcome;
+      /** What the model reads of it. */
+      content: string;
       milliseconds: number;
     };
 
@@ -26,6 +29,12 @@ type ToolEnd = Extract<ToolEvent, { type: "tool-end" }>;
 export interface ToolLoopOptions {
   /** Rounds of calls that are run. Default 16. */
   maxRounds?: number | undefined;
+  /** Tools in the prompt. Default: those that are run. */
+  offered?: readonly ToolDefinition[] | undefined;
+  /** A call that is not run here: after its round's other calls the generation ends with it. */
+  handsOver?: ((call: ToolCall) => boolean) | undefined;
+  /** Calls that are run; the model is told that the rest are not. Default: as many as it likes. */
+  maxCalls?: number | undefined;
   /** For each call. Default 60 s. */
   toolTimeoutMs?: number | undefined;
   logger?: Logger | undefined;
@@ -43,8 +52,8 @@ const UNKNOWN_SERVER = "unknown";
 
 /**
  * Runs `request` with `tools` in the prompt. Yields the chat's events (a `hold` marks the end of a
- * round that is run) and the tools' own. Ends with `finish`, never for `tool_calls`. Leaving the loop
- * early cancels the generation and the tools.
+ * round that is run) and the tools' own. Ends with `finish`, for `tool_calls` only if calls are handed
+ * over. Leaving the loop early cancels the generation and the tools.
  */
 export async function* runToolLoop(
   chat: ToolLoopChat,
@@ -56,9 +65,11 @@ export async function* runToolLoop(
   const abort = new AbortController();
   const signal =
     request.signal === undefined ? abort.signal : AbortSignal.any([request.signal, abort.signal]);
-  const definitions = tools.map((tool) => tool.definition);
-  const generation = chat.generate({ ...request, tools: definitions, toolMode: "internal" });
+  const offered = [...(options.offered ?? tools.map((tool) => tool.definition))];
+  const generation = chat.generate({ ...request, tools: offered, toolMode: "internal" });
+  const handsOver = options.handsOver ?? (() => false);
   let rounds = 0;
+  let callCount = 0;
   try {
     for await (const event of generation) {
       if (rounds > maxRounds) {
@@ -81,38 +92,51 @@ export async function* runToolLoop(
         continue;
       }
       yield event;
-      const outputs = yield* runRound(event.calls, tools, signal, options);
-      if (!signal.aborted)
-        await generation.resume(rounds < maxRounds ? outputs : sayLastRound(outputs, maxRounds));
+      const own = event.calls.filter((call) => !handsOver(call));
+      const room = Math.max(0, (options.maxCalls ?? Infinity) - callCount);
+      callCount += own.length;
+      const outputs = yield* runRound(own, { tools, room, signal, options });
+      if (signal.aborted) continue;
+      if (own.length < event.calls.length) generation.release();
+      else await generation.resume(rounds < maxRounds ? outputs : sayLastRound(outputs, maxRounds));
     }
   } finally {
     abort.abort();
   }
 }
 
+interface RoundContext {
+  tools: readonly Tool[];
+  /** Calls that may be run. */
+  room: number;
+  signal: AbortSignal;
+  options: ToolLoopOptions;
+}
+
 /** Side by side. Ends are told in the order they come; outputs are in the order of the calls. */
 async function* runRound(
   calls: readonly ToolCall[],
-  tools: readonly Tool[],
-  signal: AbortSignal,
-  options: ToolLoopOptions,
+  { tools, room, signal, options }: RoundContext,
 ): AsyncGenerator<ToolEvent, ToolOutput[], void> {
   const ends: ToolEnd[] = [];
   let wake = (): void => {};
-  const outputs = calls.map(async (call): Promise<ToolOutput> => {
-    const run = await runTool(call, tools, { timeoutMs: options.toolTimeoutMs ?? 60_000, signal });
-    const { outcome, milliseconds } = run;
+  const outputs = calls.map(async (call, index): Promise<ToolOutput> => {
+    const timeoutMs = options.toolTimeoutMs ?? 60_000;
+    const run =
+      index < room ? await runTool(call, tools, { timeoutMs, signal }) : notRun(options.maxCalls);
+    const { outcome, content, milliseconds } = run;
     const end: ToolEnd = {
       type: "tool-end",
       call,
       server: serverOf(call, tools),
       outcome,
+      content,
       milliseconds,
     };
     options.onToolCall?.(end);
     ends.push(end);
     wake();
-    return { callId: call.id, name: call.name, content: run.content };
+    return { callId: call.id, name: call.name, content };
   });
   for (const call of calls) yield { type: "tool-start", call, server: serverOf(call, tools) };
   for (let told = 0; told < calls.length; told++) {
@@ -125,6 +149,11 @@ async function* runRound(
 
 function serverOf(call: ToolCall, tools: readonly Tool[]): string {
   return findTool(call, tools)?.server ?? UNKNOWN_SERVER;
+}
+
+function notRun(maxCalls: number | undefined): ToolRun {
+  const content = `Error: not run: the limit of ${maxCalls} tool calls is reached. Answer now with what you have.`;
+  return { outcome: "error", content, milliseconds: 0 };
 }
 
 function sayLastRound(outputs: ToolOutput[], maxRounds: number): ToolOutput[] {

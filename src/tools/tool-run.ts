@@ -32,12 +32,16 @@ export async function runTool(
   const tool = findTool(call, tools);
   if (tool === undefined) return refused(unknownTool(call.name, tools));
   const args = readArguments(call);
-  return typeof args === "string" ? refused(args) : await runBounded(tool, args.value, options);
+  if (typeof args === "string") return refused(args);
+  const timeoutMs = tool.timeoutMs ?? options.timeoutMs;
+  const start = (signal: AbortSignal): Promise<ToolResult> =>
+    callTool(tool, args.value, signal, call.id);
+  return await runBounded(tool, start, { ...options, timeoutMs });
 }
 
 async function runBounded(
   tool: Tool,
-  args: unknown,
+  start: (signal: AbortSignal) => Promise<ToolResult>,
   { timeoutMs, signal }: ToolRunOptions,
 ): Promise<ToolRun> {
   const started = performance.now();
@@ -57,7 +61,7 @@ async function runBounded(
   try {
     const result = await Promise.race([
       stopped,
-      controller.signal.aborted ? stopped : callTool(tool, args, controller.signal),
+      controller.signal.aborted ? stopped : start(controller.signal),
     ]);
     const milliseconds = performance.now() - started;
     if (result === "timeout") {
@@ -73,9 +77,14 @@ async function runBounded(
   }
 }
 
-async function callTool(tool: Tool, args: unknown, signal: AbortSignal): Promise<ToolResult> {
+async function callTool(
+  tool: Tool,
+  args: unknown,
+  signal: AbortSignal,
+  callId: string,
+): Promise<ToolResult> {
   try {
-    return await tool.call(args, signal);
+    return await tool.call(args, signal, callId);
   } catch (error) {
     return {
       content: `Error: ${error instanceof Error ? error.message : String(error)}`,

@@ -42,6 +42,7 @@ export class FakeChat {
   generate(request: ChatRequest): ChatGeneration {
     this.requests.push(request);
     const script = this.script;
+    let isReleased = false;
     let resumed: () => void = () => {};
     let onResume = new Promise<void>((resolve) => (resumed = resolve));
     const countCancel = (): void => {
@@ -58,6 +59,10 @@ export class FakeChat {
         yield step;
         if (step.type === "hold") {
           await Promise.race([onResume, aborted(request.signal)]);
+          if (isReleased) {
+            yield finish("tool_calls", step.calls);
+            return;
+          }
           onResume = new Promise<void>((resolve) => (resumed = resolve));
         }
         if (step.type === "finish") return;
@@ -70,6 +75,10 @@ export class FakeChat {
       [Symbol.asyncIterator]: () => iterator,
       resume: async (outputs) => {
         this.outputs.push(outputs);
+        resumed();
+      },
+      release: () => {
+        isReleased = true;
         resumed();
       },
       cancel: countCancel,

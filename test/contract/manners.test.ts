@@ -174,6 +174,7 @@ describe("closing", () => {
       return {
         [Symbol.asyncIterator]: () => iterator,
         resume: async () => {},
+        release: () => {},
         cancel: () => {},
       };
     };

@@ -69,7 +69,7 @@ export function parseChatCompletionRequest(
   };
 }
 
-function readModel(body: JsonObject): string | null {
+export function readModel(body: JsonObject): string | null {
   const { model } = body;
   if (isAbsent(model)) return null;
   if (typeof model !== "string") {
@@ -83,7 +83,7 @@ function readModel(body: JsonObject): string | null {
   return model;
 }
 
-function readSampling(body: JsonObject, limits: RequestLimits): Sampling {
+export function readSampling(body: JsonObject, limits: RequestLimits): Sampling {
   const defaults = limits.sampling;
   const topK = readNumber(
     body,

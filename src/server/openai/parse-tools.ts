@@ -1,7 +1,7 @@
 /** `tools` and `tool_choice` of a chat completion. */
 
 import type { ToolDefinition } from "../../chat/types.ts";
-import { fieldError, isAbsent, isObject, kindOf } from "./fields.ts";
+import { fieldError, isAbsent, isObject, kindOf, type JsonObject } from "./fields.ts";
 import type { Warn } from "./warnings.ts";
 
 const legalName = /^[A-Za-z0-9_-]{1,64}$/;
@@ -66,6 +66,11 @@ function parseTool(entry: unknown, field: string, warn: Warn): ToolDefinition | 
       'Send {"name": …, "parameters": …}',
     );
   }
+  return parseFunction(target, `${field}.function`, warn);
+}
+
+/** Name, description and parameters of a function, wherever the API puts them. */
+export function parseFunction(target: JsonObject, field: string, warn: Warn): ToolDefinition {
   const { name, description, parameters, strict } = target;
   if (typeof name !== "string" || !legalName.test(name)) {
     const code =
@@ -77,7 +82,7 @@ function parseTool(entry: unknown, field: string, warn: Warn): ToolDefinition | 
     const problem = name === undefined ? "is missing" : "is not a legal name";
     throw fieldError(
       code,
-      `${field}.function.name`,
+      `${field}.name`,
       problem,
       "Send 1 to 64 letters, digits, underscores or hyphens",
     );
@@ -85,7 +90,7 @@ function parseTool(entry: unknown, field: string, warn: Warn): ToolDefinition | 
   if (!isAbsent(description) && typeof description !== "string") {
     throw fieldError(
       "invalid_type",
-      `${field}.function.description`,
+      `${field}.description`,
       `must be a string, not ${kindOf(description)}`,
       "Send a string",
     );
@@ -93,7 +98,7 @@ function parseTool(entry: unknown, field: string, warn: Warn): ToolDefinition | 
   if (!isAbsent(parameters) && !isObject(parameters)) {
     throw fieldError(
       "invalid_type",
-      `${field}.function.parameters`,
+      `${field}.parameters`,
       `must be a JSON Schema object, not ${kindOf(parameters)}`,
       "Leave it out for a tool without arguments",
     );
@@ -101,7 +106,7 @@ function parseTool(entry: unknown, field: string, warn: Warn): ToolDefinition | 
   if (!isAbsent(strict) && typeof strict !== "boolean") {
     throw fieldError(
       "invalid_type",
-      `${field}.function.strict`,
+      `${field}.strict`,
       `must be a boolean, not ${kindOf(strict)}`,
       "Send true or false",
     );

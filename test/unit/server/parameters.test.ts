@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { chatCompletionParameters } from "../../../src/server/openai/parameters/chat-completions.ts";
+import { responseParameters } from "../../../src/server/openai/parameters/responses.ts";
 import { type DocumentedTable, parameterDocs } from "../../support/parameter-docs.ts";
 import { sdkFields } from "../../support/sdk-fields.ts";
 
@@ -11,6 +12,11 @@ const tables: DocumentedTable[] = [
       "resources/chat/completions/completions",
       "ChatCompletionCreateParamsBase",
     ),
+  },
+  {
+    endpoint: "POST /v1/responses",
+    table: responseParameters,
+    sdkFields: sdkFields("resources/responses/responses", "ResponseCreateParamsBase"),
   },
 ];
 

@@ -1,0 +1,67 @@
+/** Fields of POST /v1/responses. */
+
+import { honoured, ignored, refused, type ParameterTable } from "./parameter.ts";
+
+export const responseParameters: ParameterTable = {
+  model: honoured("one model is loaded and answers to every name"),
+  input: honoured("text; items of types that mean nothing here are skipped with a warning"),
+  instructions: honoured("for this response only, as at OpenAI"),
+  previous_response_id: refused("is not supported yet", "Send the whole history as input"),
+  conversation: refused("is not supported yet", "Send the whole history as input"),
+  store: ignored("has no effect yet: responses are not stored", (value) => value === false),
+  background: refused("is not supported yet", "Leave it out", (value) => value === false),
+  stream: honoured(),
+  stream_options: honoured("`include_obfuscation` is accepted; nothing is obfuscated"),
+  metadata: honoured("up to 16 strings"),
+  tools: honoured(
+    "of types `function`, `namespace` and `mcp` (configured servers); others are skipped with a warning",
+  ),
+  tool_choice: honoured("`auto` and `none`"),
+  parallel_tool_calls: refused(
+    "must be true: a limit of one call needs guided decoding, which is not supported yet",
+    "Leave it out",
+    (value) => value === true,
+  ),
+  max_tool_calls: honoured("of tools that this server runs"),
+  max_output_tokens: honoured("over all rounds; at most the context"),
+  temperature: honoured(),
+  top_p: honoured(),
+  truncation: honoured("`auto` drops the oldest turns that do not fit"),
+  text: honoured("`format` of type `text`; `verbosity` has no effect"),
+  reasoning: honoured("accepted; the model's template decides"),
+  include: honoured(
+    "values that ask for hosted tools' results are accepted and have nothing to show",
+  ),
+  prompt_cache_key: honoured("tells which requests belong together when history is missing"),
+  safety_identifier: honoured("repeated in the response"),
+  user: honoured("repeated in the response"),
+  fermata: honoured("`events`: `standard` or `extended`; `tools`: `close` or `held`"),
+  seed: honoured("not OpenAI's"),
+  top_k: honoured("not OpenAI's; -1 and 0 turn it off"),
+  min_p: honoured("not OpenAI's"),
+  frequency_penalty: honoured("not OpenAI's"),
+  presence_penalty: honoured("not OpenAI's"),
+  logit_bias: honoured("not OpenAI's; token ids of the loaded model"),
+
+  service_tier: ignored(
+    "has no effect: there is one tier",
+    (value) => value === "auto" || value === "default",
+  ),
+  prompt_cache_options: ignored("has no effect: every prefix is cached"),
+  prompt_cache_retention: ignored("has no effect: every prefix is cached"),
+  client_metadata: ignored("is not used", () => true),
+
+  context_management: refused(
+    "is not supported: a response does not compact its own context",
+    "Send POST /v1/responses/compact between turns",
+    (value) => Array.isArray(value) && value.length === 0,
+  ),
+  moderation: refused("is not supported", "Leave it out"),
+  prompt: refused(
+    "names a stored prompt, and this server stores none",
+    "Send its text as instructions",
+  ),
+  top_logprobs: refused("is not supported yet", "Leave it out", (value) => value === 0),
+  response_format: refused("belongs to chat completions", "Send text.format"),
+  messages: refused("belongs to chat completions", "Send input"),
+};

@@ -1,0 +1,14 @@
+/** A compaction item carries a summary of what it replaces. It is encoded, not encrypted: no secret is in it. */
+
+const heading = "Summary of the conversation so far:";
+
+/** What the model reads in place of the turns. Content of another server's making cannot be read. */
+export function compactionText(encoded: string): string {
+  try {
+    const { version, summary } = JSON.parse(Buffer.from(encoded, "base64url").toString("utf8"));
+    if (version === 1 && typeof summary === "string") return `${heading}\n\n${summary}`;
+  } catch {
+    // Falls through: not ours.
+  }
+  return "[Earlier turns were compacted by another server and cannot be read.]";
+}

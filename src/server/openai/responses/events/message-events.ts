@@ -1,0 +1,63 @@
+import type { UnnumberedEvent, ItemStatus, MessageItem, OutputText } from "../types.ts";
+import { added, done, type ItemGrammar } from "./grammar.ts";
+
+const partAdded = "response.content_part.added";
+const textDelta = "response.output_text.delta";
+const textDone = "response.output_text.done";
+const partDone = "response.content_part.done";
+
+export const messageGrammar: ItemGrammar = {
+  item: "message",
+  follows: {
+    [added]: [partAdded],
+    [partAdded]: [textDelta, textDone],
+    [textDelta]: [textDelta, textDone],
+    [textDone]: [partDone],
+    [partDone]: [done],
+  },
+};
+
+/** An assistant's message with one text part. */
+export class MessageEvents {
+  readonly item: MessageItem;
+  readonly outputIndex: number;
+  #text = "";
+
+  constructor(id: string, outputIndex: number) {
+    this.item = { id, type: "message", status: "in_progress", role: "assistant", content: [] };
+    this.outputIndex = outputIndex;
+  }
+
+  open(): UnnumberedEvent[] {
+    const events = [this.#event(added, { item: { ...this.item } })];
+    return [...events, this.#partEvent(partAdded, { part: textPart("") })];
+  }
+
+  delta(delta: string): UnnumberedEvent[] {
+    this.#text += delta;
+    return [this.#partEvent(textDelta, { delta, logprobs: [] })];
+  }
+
+  close(status: ItemStatus): UnnumberedEvent[] {
+    const text = this.#text;
+    this.item.status = status;
+    this.item.content = [textPart(text)];
+    return [
+      this.#partEvent(textDone, { text, logprobs: [] }),
+      this.#partEvent(partDone, { part: textPart(text) }),
+      this.#event(done, { item: this.item }),
+    ];
+  }
+
+  #partEvent(type: string, rest: object): UnnumberedEvent {
+    return this.#event(type, { item_id: this.item.id, content_index: 0, ...rest });
+  }
+
+  #event(type: string, rest: object): UnnumberedEvent {
+    return { type, output_index: this.outputIndex, ...rest };
+  }
+}
+
+function textPart(text: string): OutputText {
+  return { type: "output_text", text, annotations: [], logprobs: [] };
+}

@@ -1,0 +1,188 @@
+/** A responses body as plain, checked data. Pure: no clock, no log, no engine, no store. */
+
+import type { Sampling } from "../../../engine/types.ts";
+import {
+  fieldError,
+  isAbsent,
+  isObject,
+  kindOf,
+  readBoolean,
+  readNumber,
+  readText,
+  type JsonObject,
+} from "../fields.ts";
+import { checkParameters } from "../parameters/parameter.ts";
+import { responseParameters } from "../parameters/responses.ts";
+import { readModel, readSampling, type RequestLimits } from "../parse-request.ts";
+import { parseToolChoice } from "../parse-tools.ts";
+import type { Warn } from "../warnings.ts";
+import { parseItems } from "./parse-items.ts";
+import { parseMetadata } from "./parse-metadata.ts";
+import { parseResponseTools, type RequestedTools } from "./parse-tools.ts";
+import type { Item } from "./types.ts";
+
+export type EventDialect = "standard" | "extended";
+export type ToolHandling = "close" | "held";
+
+export interface ResponsesRequest {
+  model: string | null;
+  input: Item[];
+  instructions: string | null;
+  previousResponseId: string | null;
+  conversationId: string | null;
+  /** Null: the server's default. */
+  store: boolean | null;
+  background: boolean;
+  stream: boolean;
+  tools: RequestedTools | null;
+  toolChoice: "auto" | "none";
+  /** As it came; "auto" if it did not. */
+  wireToolChoice: unknown;
+  maxToolCalls: number | null;
+  maxOutputTokens: number | null;
+  sampling: Sampling;
+  truncation: "auto" | "disabled";
+  textFormat: JsonObject;
+  verbosity: string | null;
+  reasoning: { effort: string | null; summary: string | null };
+  metadata: Record<string, string>;
+  promptCacheKey: string | null;
+  safetyIdentifier: string | null;
+  user: string | null;
+  /** Null: the server's default. */
+  events: EventDialect | null;
+  handling: ToolHandling | null;
+}
+
+/** @throws FermataError of status 400 whose `param` is the field at fault */
+export function parseResponsesRequest(
+  body: unknown,
+  limits: RequestLimits,
+  warn: Warn,
+): ResponsesRequest {
+  if (!isObject(body)) {
+    const problem = `must be a JSON object, not ${kindOf(body)}`;
+    throw fieldError("invalid_type", "body", problem, 'Send {"input": "…"}');
+  }
+  checkParameters(responseParameters, body, warn);
+  const previousResponseId = readText(body, "previous_response_id");
+  const conversationId = readConversation(body["conversation"]);
+  if (previousResponseId !== null && conversationId !== null) {
+    const problem = "excludes previous_response_id: both would say what came before";
+    throw fieldError("invalid_value", "conversation", problem, "Send one of the two");
+  }
+  return {
+    model: readModel(body),
+    input: parseItems(body["input"], "input", warn),
+    instructions: readInstructions(body),
+    previousResponseId,
+    conversationId,
+    store: isAbsent(body["store"]) ? null : readBoolean(body, "store", true),
+    background: readBoolean(body, "background", false),
+    stream: readBoolean(body, "stream", false),
+    tools: parseResponseTools(body["tools"], warn),
+    toolChoice: parseToolChoice(body["tool_choice"]),
+    wireToolChoice: body["tool_choice"] ?? "auto",
+    maxToolCalls: readNumber(body, "max_tool_calls", countRange, null),
+    maxOutputTokens: readNumber(body, "max_output_tokens", countRange, null),
+    sampling: readSampling(body, limits),
+    truncation: readChoice(body, "truncation", ["auto", "disabled"], "disabled"),
+    ...readTextOptions(body["text"], warn),
+    reasoning: readReasoning(body["reasoning"]),
+    metadata: parseMetadata(body["metadata"]),
+    promptCacheKey: readText(body, "prompt_cache_key"),
+    safetyIdentifier: readText(body, "safety_identifier"),
+    user: readText(body, "user"),
+    ...readExtension(body["fermata"]),
+  };
+}
+
+const countRange = { min: 1, max: Number.MAX_SAFE_INTEGER, integer: true };
+
+/** The SDK's types allow items here too; their text is what counts. */
+function readInstructions(body: JsonObject): string | null {
+  return readText(body, "instructions");
+}
+
+function readConversation(value: unknown): string | null {
+  if (isAbsent(value)) return null;
+  const id = isObject(value) ? value["id"] : value;
+  if (typeof id === "string" && id !== "") return id;
+  const problem = `must be a conversation's id, not ${kindOf(id)}`;
+  throw fieldError("invalid_type", "conversation", problem, 'Send "conv_…" or {"id": "conv_…"}');
+}
+
+function readChoice<Choice extends string>(
+  body: JsonObject,
+  field: string,
+  choices: readonly Choice[],
+  fallback: Choice,
+  prefix = "",
+): Choice {
+  const value = body[field];
+  if (isAbsent(value)) return fallback;
+  const choice = choices.find((candidate) => candidate === value);
+  if (choice !== undefined) return choice;
+  const remedy = `Send ${choices.map((candidate) => `"${candidate}"`).join(" or ")}`;
+  throw fieldError("invalid_value", `${prefix}${field}`, "is not a known choice", remedy);
+}
+
+function readTextOptions(
+  value: unknown,
+  warn: Warn,
+): { textFormat: JsonObject; verbosity: string | null } {
+  const plain = { type: "text" };
+  if (isAbsent(value)) return { textFormat: plain, verbosity: null };
+  if (!isObject(value)) {
+    const problem = `must be an object, not ${kindOf(value)}`;
+    throw fieldError("invalid_type", "text", problem, 'Send {"format": {"type": "text"}}');
+  }
+  const verbosity = readText(value, "verbosity", "text.");
+  if (verbosity !== null && verbosity !== "medium")
+    warn("text.verbosity", "has no effect: the model was not trained on it");
+  const { format } = value;
+  if (isAbsent(format)) return { textFormat: plain, verbosity };
+  if (!isObject(format)) {
+    const problem = `must be an object, not ${kindOf(format)}`;
+    throw fieldError("invalid_type", "text.format", problem, 'Send {"type": "text"}');
+  }
+  if (format["type"] === "text") return { textFormat: plain, verbosity };
+  throw fieldError(
+    "unsupported_value",
+    "text.format",
+    "needs guided decoding, which is not supported yet",
+    'Send {"type": "text"} or leave it out',
+  );
+}
+
+function readReasoning(value: unknown): { effort: string | null; summary: string | null } {
+  if (isAbsent(value)) return { effort: null, summary: null };
+  if (!isObject(value)) {
+    const problem = `must be an object, not ${kindOf(value)}`;
+    throw fieldError("invalid_type", "reasoning", problem, 'Send {"effort": "medium"}');
+  }
+  return {
+    effort: readText(value, "effort", "reasoning."),
+    summary: readText(value, "summary", "reasoning."),
+  };
+}
+
+/** What OpenAI's wire has no words for, in one place that no client sends by accident. */
+function readExtension(value: unknown): {
+  events: EventDialect | null;
+  handling: ToolHandling | null;
+} {
+  if (isAbsent(value)) return { events: null, handling: null };
+  if (!isObject(value)) {
+    const problem = `must be an object, not ${kindOf(value)}`;
+    throw fieldError("invalid_type", "fermata", problem, 'Send {"events": "extended"}');
+  }
+  return {
+    events: isAbsent(value["events"])
+      ? null
+      : readChoice<EventDialect>(value, "events", ["standard", "extended"], "standard", "fermata."),
+    handling: isAbsent(value["tools"])
+      ? null
+      : readChoice<ToolHandling>(value, "tools", ["close", "held"], "close", "fermata."),
+  };
+}

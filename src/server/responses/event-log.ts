@@ -1,0 +1,99 @@
+/**
+ * The life of tool calls and the order of events, in DEBUG lines: what was sent, and nothing of what
+ * was said. Arguments are logged by their length only, at every level.
+ */
+
+import type { FunctionCallItem, WireEvent } from "../openai/responses/types.ts";
+
+/** What the lines need of a logger. */
+export interface EventLogger {
+  isLevelEnabled?(level: string): boolean;
+  debug(fields: object, message: string): void;
+}
+
+export interface EventLogOptions {
+  response: string;
+  /** The response does not wait for the outputs of its calls. */
+  compat: boolean;
+}
+
+export class EventLog {
+  readonly #log: EventLogger;
+  readonly #response: string;
+  readonly #suffix: string;
+  /** By item id. */
+  readonly #calls = new Map<string, { item: FunctionCallItem; length: number }>();
+
+  constructor(log: EventLogger, { response, compat }: EventLogOptions) {
+    this.#log = log;
+    this.#response = response;
+    this.#suffix = compat ? " (compat)" : "";
+  }
+
+  write(event: WireEvent): void {
+    if (this.#log.isLevelEnabled?.("debug") === false) return;
+    this.#writeEvent(event);
+    switch (event.type) {
+      case "response.output_item.added":
+        return this.#added(event["item"] as FunctionCallItem);
+      case "response.function_call_arguments.delta":
+        return this.#delta(event);
+      case "response.function_call_arguments.done":
+        return this.#completed(event);
+      case "response.output_item.done":
+        return this.#done(event["item"] as FunctionCallItem);
+    }
+  }
+
+  /** A call that an earlier response left open is closed before this one begins. */
+  closedEarlier(previous: string, callId: string): void {
+    const fields = { response: this.#response, prev_response: previous, call_id: callId };
+    this.#log.debug(fields, "TOOL_CALL finalize prev");
+    this.#log.debug(fields, "TOOL_CALL done prev");
+  }
+
+  #writeEvent({ type, sequence_number: number, item_id: itemId, ...event }: WireEvent): void {
+    const item = event["item"] as { id?: string } | undefined;
+    const id = itemId ?? item?.id;
+    this.#log.debug(
+      {
+        event: type,
+        response: this.#response,
+        sequence_number: number,
+        ...(id === undefined ? {} : { item_id: id }),
+        ...(event["output_index"] === undefined ? {} : { output_index: event["output_index"] }),
+      },
+      "response event",
+    );
+  }
+
+  #added(item: FunctionCallItem): void {
+    if (item.type !== "function_call") return;
+    this.#calls.set(item.id, { item, length: 0 });
+    const { id, call_id, name } = item;
+    this.#log.debug({ response: this.#response, item_id: id, call_id, name }, "TOOL_CALL added");
+  }
+
+  #delta(event: WireEvent): void {
+    const call = this.#calls.get(String(event["item_id"]));
+    if (call === undefined) return;
+    call.length += String(event["delta"]).length;
+    const { call_id, name } = call.item;
+    const fields = { response: this.#response, call_id, name, args_len: call.length };
+    this.#log.debug(fields, "TOOL_CALL delta");
+  }
+
+  #completed(event: WireEvent): void {
+    const call = this.#calls.get(String(event["item_id"]));
+    if (call === undefined) return;
+    const fields = { response: this.#response, call_id: call.item.call_id };
+    this.#log.debug(fields, `TOOL_CALL completed${this.#suffix}`);
+  }
+
+  #done({ id, type, call_id, name, arguments: text }: FunctionCallItem): void {
+    if (type !== "function_call") return;
+    this.#calls.delete(id);
+    const fields = { response: this.#response, call_id, name, args_len: text.length };
+    this.#log.debug(fields, `TOOL_CALL done${this.#suffix}`);
+  }
+}

@@ -1,0 +1,147 @@
+/** Which tools a response has, who runs them, and what the client knows them as. */
+
+import type { ToolCall, ToolDefinition } from "../../chat/types.ts";
+import type { Tool, ToolProvider } from "../../tools/types.ts";
+import { fieldError } from "../openai/fields.ts";
+import { newId } from "../openai/responses/ids.ts";
+import type { ToolNames } from "../openai/responses/messages.ts";
+import type { McpToolRequest } from "../openai/responses/parse-mcp-tool.ts";
+import type { ResponsesRequest } from "../openai/responses/parse-request.ts";
+import { flatName } from "../openai/responses/parse-tools.ts";
+import type { CallPresentation } from "../openai/responses/response-writer.ts";
+import type { McpListToolsItem } from "../openai/responses/types.ts";
+import type { ToolMode } from "../tool-mode.ts";
+
+export interface ToolPlan {
+  mode: ToolMode;
+  names: ToolNames;
+  present(toolName: string): CallPresentation;
+  /** What the request's MCP servers offer. */
+  lists: McpListToolsItem[];
+  /** Run by this server, whether a consent is needed or not. */
+  serverTools: readonly Tool[];
+}
+
+/** Runs the client's function in the client: in held mode its output comes by another request. */
+export type ClientTool = (definition: ToolDefinition) => Tool;
+
+interface Entry {
+  definition: ToolDefinition;
+  presentation: CallPresentation;
+  /** Null: the client runs it after the response. */
+  tool: Tool | null;
+}
+
+/** @param clientTool null: calls of the client's functions end the response */
+export function planTools(
+  request: Pick<ResponsesRequest, "tools" | "toolChoice" | "maxToolCalls">,
+  provider: ToolProvider | null,
+  clientTool: ClientTool | null,
+): ToolPlan {
+  const lists: McpListToolsItem[] = [];
+  const entries = request.tools === null ? implicitEntries(provider) : [];
+  for (const tool of request.tools?.tools ?? []) {
+    if (tool.kind === "function") {
+      const { definition, name, namespace } = tool;
+      const presentation: CallPresentation = { kind: "function", name, namespace };
+      entries.push({ definition, presentation, tool: clientTool?.(definition) ?? null });
+    } else {
+      const served = mcpEntries(tool, provider);
+      lists.push(listItem(tool.server, served));
+      entries.push(...served);
+    }
+  }
+  const byName = new Map(entries.map((entry) => [entry.definition.name, entry]));
+  const isOff = request.toolChoice === "none";
+  return {
+    mode: isOff ? { kind: "none" } : modeOf([...byName.values()], request.maxToolCalls),
+    names: namesOf([...byName.values()]),
+    present: (name) => byName.get(name)?.presentation ?? { kind: "function", name },
+    lists: isOff ? [] : lists,
+    serverTools: [...byName.values()].flatMap(({ tool }) => tool ?? []),
+  };
+}
+
+function modeOf(entries: readonly Entry[], maxCalls: number | null): ToolMode {
+  if (entries.length === 0) return { kind: "none" };
+  const offered = entries.map(({ definition }) => definition);
+  if (entries.every(({ tool }) => tool === null)) return { kind: "external", tools: offered };
+  const byName = new Map(entries.map((entry) => [entry.definition.name, entry]));
+  const handsOver = ({ name }: ToolCall): boolean => {
+    const entry = byName.get(name);
+    return entry !== undefined && (entry.tool === null || needsApproval(entry));
+  };
+  const tools = entries.flatMap(({ tool }) => tool ?? []);
+  return {
+    kind: "internal",
+    tools,
+    limits: { offered, handsOver, maxCalls: maxCalls ?? undefined },
+  };
+}
+
+function needsApproval({ presentation }: Entry): boolean {
+  return presentation.kind === "mcp" && presentation.needsApproval;
+}
+
+/** A request without tools has those of all MCP servers: the operator configured them for that. */
+function implicitEntries(provider: ToolProvider | null): Entry[] {
+  return (provider?.tools() ?? []).map((tool) => mcpEntry(tool, () => false));
+}
+
+function mcpEntries(
+  { server, allowed, needsApproval: policy, field }: McpToolRequest,
+  provider: ToolProvider | null,
+): Entry[] {
+  const all = provider?.tools() ?? [];
+  const tools = all.filter((tool) => tool.server === server);
+  if (tools.length === 0) {
+    const known = [...new Set(all.map((tool) => `"${tool.server}"`))];
+    const remedy =
+      known.length === 0 ? "No MCP server is configured" : `Send one of ${known.join(", ")}`;
+    throw fieldError(
+      "invalid_value",
+      `${field}.server_label`,
+      "names no configured server",
+      remedy,
+    );
+  }
+  return tools
+    .filter((tool) => allowed === null || allowed.has(ownName(tool)))
+    .map((tool) => mcpEntry(tool, policy));
+}
+
+function mcpEntry(tool: Tool, policy: (name: string) => boolean): Entry {
+  const name = ownName(tool);
+  return {
+    definition: tool.definition,
+    presentation: { kind: "mcp", server: tool.server, name, needsApproval: policy(name) },
+    tool,
+  };
+}
+
+function ownName(tool: Tool): string {
+  return tool.originalName ?? tool.definition.name;
+}
+
+function listItem(server: string, entries: readonly Entry[]): McpListToolsItem {
+  const tools = entries.map(({ definition, presentation }) => ({
+    name: presentation.name,
+    description: definition.description ?? null,
+    input_schema: definition.parameters,
+    annotations: null,
+  }));
+  return { id: newId("mcpl"), type: "mcp_list_tools", server_label: server, tools, error: null };
+}
+
+/** A history may hold calls of tools that are gone: they keep a name of the same form. */
+function namesOf(entries: readonly Entry[]): ToolNames {
+  const mcp = new Map<string, string>();
+  for (const { definition, presentation } of entries) {
+    if (presentation.kind === "mcp")
+      mcp.set(`${presentation.server}\0${presentation.name}`, definition.name);
+  }
+  return {
+    functionName: (name, namespace) => (namespace === undefined ? name : flatName(namespace, name)),
+    mcpName: (server, name) => mcp.get(`${server}\0${name}`) ?? name,
+  };
+}
