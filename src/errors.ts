@@ -20,6 +20,8 @@ const table = {
   unsupported_value: { status: 400, type: "invalid_request_error" },
   image_not_supported: { status: 400, type: "invalid_request_error" },
   context_length_exceeded: { status: 400, type: "invalid_request_error" },
+  invalid_grammar: { status: 400, type: "invalid_request_error" },
+  grammar_failed: { status: 400, type: "invalid_request_error" },
   template_error: { status: 400, type: "invalid_request_error" },
   unauthorized: { status: 401, type: "invalid_request_error" },
   not_found: { status: 404, type: "not_found_error" },

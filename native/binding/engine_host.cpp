@@ -149,11 +149,27 @@ Napi::Promise EngineHost::check_integrity() {
     return promise;
 }
 
+std::shared_ptr<GrammarHandle> EngineHost::keep(std::shared_ptr<const Grammar> grammar) {
+    std::erase_if(grammars_, [](const auto& handle) { return handle.expired(); });
+    auto handle = std::make_shared<GrammarHandle>(GrammarHandle{std::move(grammar), this});
+    grammars_.push_back(handle);
+    return handle;
+}
+
+void EngineHost::forget_grammars() {
+    for (const auto& each : grammars_) {
+        if (const auto handle = each.lock()) handle->grammar.reset();
+    }
+    grammars_.clear();
+    compiler_.reset();
+}
+
 Napi::Promise EngineHost::close() {
     const Napi::Env env = on_batch_.IsEmpty() ? close_deferred_->Env() : on_batch_.Env();
     if (!close_deferred_) {
         close_deferred_.emplace(env);
         open_ = false;
+        forget_grammars();
         worker_ = std::thread([this] { run_close(); });
         update_reference(env);
     }

@@ -17,6 +17,8 @@
 #include <utility>
 #include <vector>
 
+#include "binding/grammar_compiler.h"
+#include "binding/grammar_object.h"
 #include "binding/load_engine.h"
 #include "binding/node_api.h"
 
@@ -39,6 +41,9 @@ class EngineHost : public std::enable_shared_from_this<EngineHost> {
 
     // Valid once loaded; null when the engine is closing or closed.
     std::shared_ptr<const Model> model() const { return model_; }
+    std::shared_ptr<GrammarCompiler> compiler() const { return compiler_; }
+    // A handle that is emptied when this engine closes.
+    std::shared_ptr<GrammarHandle> keep(std::shared_ptr<const Grammar> grammar);
     std::int32_t cells_per_sequence() const { return shape_.cells_per_sequence; }
     // All throw a Refusal `closed` when the engine is closing or closed.
     void submit(SubmitRequest request);
@@ -72,6 +77,7 @@ class EngineHost : public std::enable_shared_from_this<EngineHost> {
     // The end of the way back to JavaScript.
     void detach(Napi::Env env);
     void forget_callbacks();
+    void forget_grammars();
     EngineLoop& loop() const;
 
     static void wake_javascript(napi_env env, napi_value, void* context, void*);
@@ -92,6 +98,8 @@ class EngineHost : public std::enable_shared_from_this<EngineHost> {
     std::thread worker_;  // loading, later closing
     std::atomic<bool> cancelled_{false};
     std::shared_ptr<const Model> model_;
+    std::shared_ptr<GrammarCompiler> compiler_;
+    std::vector<std::weak_ptr<GrammarHandle>> grammars_;  // may name some that are gone
     CacheShape shape_;
     std::uint64_t cache_bytes_ = 0;
     std::unique_ptr<EngineLoop> loop_;

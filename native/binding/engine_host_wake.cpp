@@ -65,6 +65,7 @@ void EngineHost::settle_load(Napi::Env env) {
     }
     LoadedEngine& loaded = outcome->value();
     model_ = std::move(loaded.model);
+    compiler_ = std::make_shared<GrammarCompiler>(model_);
     shape_ = loaded.backend->shape();
     cache_bytes_ = loaded.backend->cache_bytes();
     LlamaBackend* backend = loaded.backend.get();

@@ -1,5 +1,6 @@
 #include "binding/engine_object.h"
 
+#include "binding/compile_worker.h"
 #include "binding/error.h"
 #include "binding/fields.h"
 #include "binding/replies.h"
@@ -34,15 +35,25 @@ Napi::Value detokenize(EngineHost& host, const Info& info) {
     return from_bytes(info.Env(), model->tokenizer().detokenize(tokens, special));
 }
 
+Napi::Value compile_grammar(EngineHost& host, const Info& info) {
+    const std::string kind = info[0].IsString() ? std::string(info[0].As<Napi::String>()) : "";
+    if ((kind != "lark" && kind != "gbnf") || !info[1].IsString())
+        throw invalid_argument("compileGrammar takes a kind, lark or gbnf, and a text.");
+    open_model(host);
+    return CompileWorker::start(info.Env(), host.shared_from_this(),
+                                kind == "lark" ? GrammarKind::kLark : GrammarKind::kGbnf,
+                                info[1].As<Napi::String>());
+}
+
 Napi::Value submit(EngineHost& host, const Info& info) {
     const auto model = open_model(host);
-    host.submit(to_submit(info[0], model->vocabulary().size(), host.cells_per_sequence()));
+    host.submit(to_submit(info[0], model->vocabulary().size(), host.cells_per_sequence(), &host));
     return info.Env().Undefined();
 }
 
 Napi::Value resume(EngineHost& host, const Info& info) {
     const auto model = open_model(host);
-    host.resume(to_resume(info[0], model->vocabulary().size()));
+    host.resume(to_resume(info[0], model->vocabulary().size(), &host));
     return info.Env().Undefined();
 }
 
@@ -79,6 +90,7 @@ Napi::Object make_engine_object(Napi::Env env, std::shared_ptr<EngineHost> host,
     object.Set("cache", cache);
     method("tokenize", tokenize);
     method("detokenize", detokenize);
+    method("compileGrammar", compile_grammar);
     method("submit", submit);
     method("resume", resume);
     method("acknowledge", acknowledge);

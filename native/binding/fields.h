@@ -21,6 +21,7 @@ class Fields {
     Fields(const Napi::Value& value, std::string path);
 
     bool has(const char* name) const;
+    Napi::Value get(const char* name) const { return object_.Get(name); }
     bool boolean(const char* name) const;
     std::string text(const char* name) const;
     std::vector<std::string> texts(const char* name, std::uint32_t most) const;
@@ -46,8 +47,6 @@ class Fields {
     Refusal refused(const char* name, const std::string& what) const;
 
    private:
-    Napi::Value get(const char* name) const { return object_.Get(name); }
-
     Napi::Object object_;
     std::string path_;
 };

@@ -6,9 +6,9 @@
 #include <optional>
 #include <string>
 
+#include "core/result.h"
 #include "llama/llama_backend.h"
 #include "llama/model.h"
-#include "llama/result.h"
 #include "runtime/engine_loop.h"
 
 namespace fermata {

@@ -44,6 +44,8 @@ const char* name_of(FailCode code) {
             return "decode_failed";
         case FailCode::kOutOfCells:
             return "out_of_cells";
+        case FailCode::kGrammarFailed:
+            return "grammar_failed";
         case FailCode::kClosed:
             return "closed";
         case FailCode::kInternal:

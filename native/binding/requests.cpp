@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "binding/fields.h"
+#include "binding/grammar_object.h"
 
 namespace fermata {
 
@@ -115,7 +116,7 @@ LoadOptions to_load_options(const Napi::Value& value) {
 }
 
 SubmitRequest to_submit(const Napi::Value& value, std::int32_t vocabulary_size,
-                        std::int32_t cells_per_sequence) {
+                        std::int32_t cells_per_sequence, const void* engine) {
     const Fields fields(value, "");
     SubmitRequest request;
     request.id = id_of(fields);
@@ -132,10 +133,15 @@ SubmitRequest to_submit(const Napi::Value& value, std::int32_t vocabulary_size,
     request.stop = fields.texts("stop", kMaxStopStrings);
     request.retain = fields.boolean("retain");
     request.lease_ms = fields.integer("leaseMs", 0, kMaxInt32);
+    if (fields.has("grammar")) request.grammar = to_grammar(fields.get("grammar"), engine);
+    if (fields.has("forcedTokens")) request.forced_tokens = fields.boolean("forcedTokens");
+    if (fields.has("spelledTokens"))
+        request.spelled_tokens = fields.tokens("spelledTokens", vocabulary_size);
     return request;
 }
 
-ResumeRequest to_resume(const Napi::Value& value, std::int32_t vocabulary_size) {
+ResumeRequest to_resume(const Napi::Value& value, std::int32_t vocabulary_size,
+                        const void* engine) {
     const Fields fields(value, "");
     ResumeRequest request;
     request.id = id_of(fields);
@@ -143,6 +149,10 @@ ResumeRequest to_resume(const Napi::Value& value, std::int32_t vocabulary_size) 
     if (request.tokens.empty()) throw fields.refused("tokens", "must not be empty");
     request.keep_pending = fields.boolean("keepPending");
     request.max_tokens = fields.int32("maxTokens", -1, kMaxInt32);
+    if (fields.has("grammar")) {
+        const Napi::Value grammar = fields.get("grammar");
+        request.grammar = grammar.IsNull() ? nullptr : to_grammar(grammar, engine);
+    }
     return request;
 }
 

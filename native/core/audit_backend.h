@@ -27,6 +27,7 @@ class AuditBackend final : public Backend {
     bool truncate(SlotId slot, std::int32_t length) override;
     std::unique_ptr<Sampler> make_sampler(const SamplingParams& params) override;
     std::string_view piece(Token token) const override { return inner_.piece(token); }
+    std::string spelled_piece(Token token) const override { return inner_.spelled_piece(token); }
     bool is_end(Token token) const override { return inner_.is_end(token); }
     Token end_token() const override { return inner_.end_token(); }
 

@@ -66,6 +66,8 @@ class Backend {
     // Bytes that the token adds to the output: user-defined tokens spelled out, control and
     // end-of-generation tokens empty. Valid as long as the backend.
     virtual std::string_view piece(Token token) const = 0;
+    // As piece(), but control and end-of-generation tokens are spelled out.
+    virtual std::string spelled_piece(Token token) const = 0;
     virtual bool is_end(Token token) const = 0;
     // An end-of-generation token of this vocabulary.
     virtual Token end_token() const = 0;

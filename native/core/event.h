@@ -26,6 +26,7 @@ enum class FailCode : std::uint8_t {
     kLeaseExpired,   // a held sequence was not resumed in time
     kDecodeFailed,   // the backend refused the batch
     kOutOfCells,     // nothing left to evict
+    kGrammarFailed,  // the grammar became too complex to go on with
     kClosed,         // the engine closed under it
     kInternal,
 };

@@ -2,11 +2,13 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "core/matcher.h"
 #include "core/types.h"
 
 namespace fermata {
@@ -57,6 +59,12 @@ struct SubmitRequest {
     std::vector<std::string> stop = {};  // non-empty strings; the text of a hit is not emitted
     bool retain = true;                  // keep the cells for later requests when finished
     Milliseconds lease_ms = 0;  // > 0: pin softly for the caller's return (external tool rounds)
+    // What is generated satisfies it from the first token on; nullptr: any text.
+    std::shared_ptr<const Grammar> grammar = {};
+    // Tokens that the grammar leaves no choice about enter the next batch unsampled.
+    bool forced_tokens = true;
+    // Control tokens whose spelling is part of the text, in every round.
+    std::vector<Token> spelled_tokens = {};
 };
 
 // Continues a held sequence. Only `tokens` and the pending token enter the backend.
@@ -67,6 +75,9 @@ struct ResumeRequest {
     // false = it is dropped (an end token that the template writes differently).
     bool keep_pending = true;
     std::int32_t max_tokens = -1;  // for this round, as Limits::max_tokens
+    // Begins afresh in this round; nullptr: any text. Absent: it goes on where the last round
+    // stood, without that round's end token and without a pending token that is dropped.
+    std::optional<std::shared_ptr<const Grammar>> grammar = {};
 };
 
 }  // namespace fermata

@@ -4,6 +4,7 @@
 
 #include <span>
 
+#include "core/token_mask.h"
 #include "core/types.h"
 
 namespace fermata {
@@ -11,11 +12,14 @@ namespace fermata {
 class Sampler {
    public:
     virtual ~Sampler() = default;
-    // `logits` has one value per vocabulary entry, valid only during the call. Counts the token as
-    // chosen: what follows sees it in the penalties.
-    virtual Token sample(std::span<const float> logits) = 0;
+    // `logits` has one value per vocabulary entry, valid only during the call. A token that `mask`
+    // does not allow is never chosen: when bias or broken logits leave none of the allowed ones,
+    // the mask wins over them. Counts the token as chosen: what follows sees it in the penalties.
+    virtual Token sample(std::span<const float> logits, TokenMask mask = {}) = 0;
     // Tells of tokens that entered the context unsampled (prompt, resume).
     virtual void observe(std::span<const Token> tokens) = 0;
+    // Tells of a generated token that the grammar left no choice about.
+    virtual void observe_forced(Token token) { observe(std::span(&token, 1)); }
 };
 
 }  // namespace fermata

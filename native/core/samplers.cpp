@@ -6,11 +6,15 @@
 
 namespace fermata {
 
+namespace {
+
+constexpr float kLowest = -std::numeric_limits<float>::infinity();
+
 // Most blocks hold nothing higher than what was found before, and that question alone is one the
 // compiler answers with vector instructions.
-Token GreedySampler::sample(std::span<const float> logits) {
+Token highest_of_all(std::span<const float> logits) {
     constexpr std::size_t kBlock = 64;
-    float highest = -std::numeric_limits<float>::infinity();
+    float highest = kLowest;
     std::size_t found = 0;
     for (std::size_t begin = 0; begin < logits.size(); begin += kBlock) {
         const auto block = logits.subspan(begin, std::min(kBlock, logits.size() - begin));
@@ -27,11 +31,36 @@ Token GreedySampler::sample(std::span<const float> logits) {
     return static_cast<Token>(found);
 }
 
+// The first allowed one when no logit is a number above minus infinity.
+Token highest_allowed(std::span<const float> logits, TokenMask mask) {
+    float highest = kLowest;
+    bool any = false;
+    std::size_t found = 0;
+    for_each_allowed(mask, logits.size(), [&](std::size_t id) {
+        if (any && !(logits[id] > highest)) return;
+        if (logits[id] > highest) highest = logits[id];
+        found = id;
+        any = true;
+    });
+    return static_cast<Token>(found);
+}
+
+}  // namespace
+
+Token GreedySampler::sample(std::span<const float> logits, TokenMask mask) {
+    return mask.empty() ? highest_of_all(logits) : highest_allowed(logits, mask);
+}
+
 ScriptedSampler::ScriptedSampler(std::vector<Token> script, Token end_token)
     : script_(std::move(script)), end_token_(end_token) {}
 
-Token ScriptedSampler::sample(std::span<const float>) {
-    return next_ < script_.size() ? script_[next_++] : end_token_;
+Token ScriptedSampler::sample(std::span<const float> logits, TokenMask mask) {
+    const Token token = next_ < script_.size() ? script_[next_++] : end_token_;
+    return allows(mask, token) ? token : highest_allowed(logits, mask);
+}
+
+void ScriptedSampler::observe_forced(Token token) {
+    if (next_ < script_.size() && script_[next_] == token) ++next_;
 }
 
 }  // namespace fermata

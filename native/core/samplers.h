@@ -13,16 +13,19 @@ namespace fermata {
 // The token with the highest logit; the lowest id among equals. NaN is never chosen.
 class GreedySampler final : public Sampler {
    public:
-    Token sample(std::span<const float> logits) override;
+    Token sample(std::span<const float> logits, TokenMask mask = {}) override;
     void observe(std::span<const Token>) override {}
 };
 
-// Emits the script whatever the logits say, then `end_token` for ever.
+// Emits the script whatever the logits say, then `end_token` for ever. In place of a token that the
+// mask forbids it emits the likeliest allowed one; the script goes on behind the forbidden one. A
+// forced token that is the script's next one counts as emitted.
 class ScriptedSampler final : public Sampler {
    public:
     ScriptedSampler(std::vector<Token> script, Token end_token);
-    Token sample(std::span<const float> logits) override;
+    Token sample(std::span<const float> logits, TokenMask mask = {}) override;
     void observe(std::span<const Token>) override {}
+    void observe_forced(Token token) override;
 
    private:
     std::vector<Token> script_;

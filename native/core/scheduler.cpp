@@ -16,8 +16,12 @@ constexpr std::int32_t kWorthWaitingFor = 2;
 
 }  // namespace
 
-Scheduler::Scheduler(SchedulerConfig config, Backend& backend)
-    : config_(config), backend_(backend), shape_(backend.shape()), retention_(backend) {
+Scheduler::Scheduler(SchedulerConfig config, Backend& backend, MaskRunner* masks)
+    : config_(config),
+      backend_(backend),
+      masks_(masks),
+      shape_(backend.shape()),
+      retention_(backend) {
     config_.parallel = std::clamp(config_.parallel, 1, shape_.slot_count);
     config_.step_token_budget = std::clamp(config_.step_token_budget, 1, shape_.max_rows);
 }
@@ -100,7 +104,7 @@ std::vector<Sequence*> Scheduler::running_in_order(bool prefilling) const {
     std::vector<Sequence*> found;
     for (const SequenceId id : running_) {
         Sequence* sequence = sequences_.at(id).get();
-        if (sequence->prefilling() == prefilling && !sequence->throttled()) {
+        if (sequence->prefilling() == prefilling && sequence->rows_ready() > 0) {
             found.push_back(sequence);
         }
     }
@@ -114,7 +118,7 @@ void Scheduler::plan_batch() {
     shares_.clear();
     std::int32_t budget = config_.step_token_budget;
     const auto take = [&](Sequence& sequence) {
-        const std::int32_t count = std::min(sequence.rows_left(), budget);
+        const std::int32_t count = std::min(sequence.rows_ready(), budget);
         if (count > 0) {
             shares_.push_back(
                 {sequence.id, sequence.slot, count, count == sequence.rows_left(), 0});
@@ -173,7 +177,7 @@ void Scheduler::decode() {
     totals_.copies = retention_.copies();
     report.copies = static_cast<std::int32_t>(totals_.copies - copies_before);
 
-    const DecodeStatus status = backend_.decode(rows_);
+    const DecodeStatus status = decode_beside_masks();
     if (status != DecodeStatus::kOk) {
         const auto failed = shares_;
         shares_.clear();
@@ -211,12 +215,34 @@ void Scheduler::decode() {
     out_.steps.push_back(report);
 }
 
+// The masks depend on tokens that are known already, so they are made while the backend works.
+DecodeStatus Scheduler::decode_beside_masks() {
+    guides_.clear();
+    for (const Share& share : shares_) {
+        Sequence& sequence = *sequences_.at(share.id);
+        if (share.samples && sequence.guide) guides_.push_back(&*sequence.guide);
+    }
+    if (masks_ == nullptr || guides_.empty()) return backend_.decode(rows_);
+    masks_->start(guides_);
+    const DecodeStatus status = backend_.decode(rows_);
+    masks_->finish();
+    return status;
+}
+
 void Scheduler::sample(Milliseconds now) {
     for (const Share& share : shares_) {
-        if (share.samples) {
-            Sequence& sequence = *sequences_.at(share.id);
-            accept(sequence, sequence.sampler->sample(backend_.logits(share.last_row)), now);
+        if (!share.samples) continue;
+        Sequence& sequence = *sequences_.at(share.id);
+        TokenMask mask;
+        if (sequence.guide) {
+            sequence.guide->prepare();
+            if (!sequence.guide->error().empty()) {
+                fail(sequence, FailCode::kGrammarFailed, sequence.guide->error());
+                continue;
+            }
+            mask = sequence.guide->mask();
         }
+        extend(sequence, sequence.sampler->sample(backend_.logits(share.last_row), mask), now);
     }
 }
 

@@ -6,12 +6,14 @@
 #include <deque>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
 #include "core/backend.h"
 #include "core/event.h"
 #include "core/kv_retention.h"
+#include "core/mask_runner.h"
 #include "core/request.h"
 #include "core/sequence.h"
 
@@ -25,8 +27,8 @@ struct SchedulerConfig {
 
 class Scheduler {
    public:
-    // `backend` outlives the scheduler.
-    Scheduler(SchedulerConfig config, Backend& backend);
+    // `backend` and `masks` outlive the scheduler. Without `masks`, masks are made before sampling.
+    Scheduler(SchedulerConfig config, Backend& backend, MaskRunner* masks = nullptr);
 
     // Queues a generation. The caller has checked the request (see request.h); a prompt that cannot
     // fit fails by event.
@@ -65,9 +67,16 @@ class Scheduler {
     void plan_batch();
     bool make_room_for(std::int32_t rows);
     void decode();
+    DecodeStatus decode_beside_masks();
     void sample(Milliseconds now);
+    void extend(Sequence& sequence, Token sampled, Milliseconds now);
 
-    void accept(Sequence& sequence, Token token, Milliseconds now);
+    bool accept(Sequence& sequence, Token token, Milliseconds now);
+    bool advance(Sequence& sequence, Token token);
+    void complete(Sequence& sequence, Milliseconds now);
+    void end_round(Sequence& sequence, Milliseconds now);
+    bool at_limit(const Sequence& sequence) const;
+    std::string_view text_of(const Sequence& sequence, Token token) const;
     void hold(Sequence& sequence, PauseReason reason, Milliseconds now);
     void finish(Sequence& sequence, FinishReason reason, Milliseconds now);
     void fail(Sequence& sequence, FailCode code, std::string message);
@@ -80,6 +89,7 @@ class Scheduler {
 
     SchedulerConfig config_;
     Backend& backend_;
+    MaskRunner* masks_;
     CacheShape shape_;
     KvRetention retention_;
     std::unordered_map<SequenceId, SequencePtr> sequences_;
@@ -94,6 +104,7 @@ class Scheduler {
         std::size_t last_row;
     };
     std::vector<Share> shares_;
+    std::vector<Guide*> guides_;  // that the coming samples need
     EventBatch out_;
     EngineStats totals_;
 };

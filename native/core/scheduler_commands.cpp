@@ -11,6 +11,7 @@ void Scheduler::submit(SubmitRequest request) {
     auto sequence = std::make_unique<Sequence>(Sequence{
         .id = request.id,
         .tokens = std::move(request.prompt),
+        .forced_tokens = request.forced_tokens,
         .watcher = TextWatcher(std::move(request.stop), request.pause),
         .pause = request.pause,
         .max_tokens = request.limits.max_tokens,
@@ -19,6 +20,10 @@ void Scheduler::submit(SubmitRequest request) {
         .lease_ms = request.lease_ms,
     });
     Sequence& added = *sequence;
+    if (request.grammar) added.guide.emplace(std::move(request.grammar));
+    for (const Token token : request.spelled_tokens) {
+        added.spelled.emplace(token, backend_.spelled_piece(token));
+    }
     added.usage.prompt_tokens = added.size();
     totals_.prompt_tokens += added.size();
     sequences_[added.id] = std::move(sequence);
@@ -39,9 +44,16 @@ void Scheduler::resume(ResumeRequest request) {
     if (sequence == nullptr || sequence->state != SequenceState::kHeld) {
         return;
     }
-    // At most one sampled token waits outside the cache: resident_ever tells, as an evicted hold
-    // has resident 0.
-    if (!request.keep_pending && sequence->size() > sequence->resident_ever) {
+    // Sampled and forced tokens wait outside the cache: resident_ever tells, as an evicted hold has
+    // resident 0.
+    const bool dropped = !request.keep_pending && sequence->size() > sequence->resident_ever;
+    if (request.grammar) {
+        sequence->guide.reset();
+        if (*request.grammar) sequence->guide.emplace(std::move(*request.grammar));
+    } else if (sequence->guide && (dropped || backend_.is_end(sequence->tokens.back()))) {
+        sequence->guide->rollback(1);
+    }
+    if (dropped) {
         sequence->tokens.pop_back();
     }
     const std::int32_t known = std::min(sequence->size(), sequence->resident_ever);

@@ -11,12 +11,12 @@ namespace fermata {
 void Scheduler::preempt(Sequence& sequence) {
     retention_.drop(sequence.slot);
     sequence.slot = kNoSlot;
-    sequence.resident = 0;
+    const std::int32_t computed = std::exchange(sequence.resident, 0);
     if (sequence.state == SequenceState::kRunning) {
         std::erase(running_, sequence.id);
         sequence.state = SequenceState::kWaiting;
         sequence.resumed = true;
-        sequence.prefill_end = std::max(sequence.prefill_end, sequence.size() - 1);
+        sequence.prefill_end = std::max(sequence.prefill_end, computed);
     }
 }
 
@@ -32,15 +32,28 @@ bool Scheduler::preempt_held() {
     return false;
 }
 
-void Scheduler::accept(Sequence& sequence, Token token, Milliseconds now) {
+// The sampled token, and what follows it whatever would be sampled.
+void Scheduler::extend(Sequence& sequence, Token sampled, Milliseconds now) {
+    if (!accept(sequence, sampled, now) || !sequence.guide || !sequence.forced_tokens) return;
+    for (const Token token : sequence.guide->forced()) {
+        // A reader that has stopped gets no more; the mask forces the rest later.
+        if (sequence.throttled()) return;
+        sequence.sampler->observe_forced(token);
+        if (!accept(sequence, token, now)) return;
+    }
+}
+
+// Appends a generated token, or ends the round before it or after it. false: the sequence does not
+// run any longer, and may be gone.
+bool Scheduler::accept(Sequence& sequence, Token token, Milliseconds now) {
     const bool end = backend_.is_end(token);
     const int closed_before = sequence.watcher.calls_closed();
-    const auto signal =
-        end ? TextWatcher::Signal::kNone : sequence.watcher.feed(backend_.piece(token));
-    if (signal == TextWatcher::Signal::kTextAfterCall) {
+    const auto signal = sequence.watcher.feed(text_of(sequence, token));
+    if (signal == TextWatcher::Signal::kTextAfterCall && !end) {
         hold(sequence, PauseReason::kTextAfterCall, now);
-        return;
+        return false;
     }
+    if (!advance(sequence, token)) return false;
     sequence.tokens.push_back(token);
     sequence.generated_in_round += 1;
     sequence.usage.generated_tokens += 1;
@@ -53,26 +66,60 @@ void Scheduler::accept(Sequence& sequence, Token token, Milliseconds now) {
         emit(EventKind::kToolCallReady, sequence).call_index = call;
     }
 
-    using HoldAtEnd = PauseTriggers::HoldAtEnd;
     if (end) {
-        const bool holds = sequence.pause.hold_at_end == HoldAtEnd::kAlways ||
-                           (sequence.pause.hold_at_end == HoldAtEnd::kAfterCall &&
-                            sequence.watcher.calls_closed() > 0);
-        if (holds) {
-            hold(sequence, PauseReason::kEndToken, now);
-        } else {
-            finish(sequence, FinishReason::kEnd, now);
-        }
+        end_round(sequence, now);
     } else if (signal == TextWatcher::Signal::kStop) {
         finish(sequence, FinishReason::kStopString, now);
-    } else if ((sequence.max_tokens >= 0 && sequence.generated_in_round >= sequence.max_tokens) ||
-               sequence.size() >= shape_.cells_per_sequence) {
+    } else if (sequence.guide && sequence.guide->stopped()) {
+        complete(sequence, now);
+    } else if (at_limit(sequence)) {
         finish(sequence, FinishReason::kLength, now);
     } else if (sequence.pause_requested) {
         hold(sequence, PauseReason::kRequested, now);
     } else {
         retention_.plan(sequence.slot, std::span(&token, 1));
+        return true;
     }
+    return false;
+}
+
+// Moves the sequence's grammar on. false: it could not follow, the sequence has failed.
+bool Scheduler::advance(Sequence& sequence, Token token) {
+    if (!sequence.guide || sequence.guide->consume(token)) return true;
+    fail(sequence, FailCode::kGrammarFailed, sequence.guide->error());
+    return false;
+}
+
+// The grammar lets nothing but an end token follow: no decode is spent on it.
+void Scheduler::complete(Sequence& sequence, Milliseconds now) {
+    if (at_limit(sequence) || !backend_.is_end(backend_.end_token())) {
+        end_round(sequence, now);
+    } else {
+        sequence.sampler->observe_forced(backend_.end_token());
+        accept(sequence, backend_.end_token(), now);
+    }
+}
+
+void Scheduler::end_round(Sequence& sequence, Milliseconds now) {
+    using HoldAtEnd = PauseTriggers::HoldAtEnd;
+    const bool holds = sequence.pause.hold_at_end == HoldAtEnd::kAlways ||
+                       (sequence.pause.hold_at_end == HoldAtEnd::kAfterCall &&
+                        sequence.watcher.calls_closed() > 0);
+    if (holds) {
+        hold(sequence, PauseReason::kEndToken, now);
+    } else {
+        finish(sequence, FinishReason::kEnd, now);
+    }
+}
+
+bool Scheduler::at_limit(const Sequence& sequence) const {
+    return (sequence.max_tokens >= 0 && sequence.generated_in_round >= sequence.max_tokens) ||
+           sequence.size() >= shape_.cells_per_sequence;
+}
+
+std::string_view Scheduler::text_of(const Sequence& sequence, Token token) const {
+    const auto spelled = sequence.spelled.find(token);
+    return spelled == sequence.spelled.end() ? backend_.piece(token) : spelled->second;
 }
 
 void Scheduler::hold(Sequence& sequence, PauseReason reason, Milliseconds now) {

@@ -3,9 +3,13 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "core/event.h"
+#include "core/guide.h"
 #include "core/request.h"
 #include "core/sampler.h"
 #include "core/text_watcher.h"
@@ -30,6 +34,9 @@ struct Sequence {
     SlotId slot = kNoSlot;
 
     std::unique_ptr<Sampler> sampler = nullptr;
+    std::optional<Guide> guide = {};
+    bool forced_tokens = true;
+    std::unordered_map<Token, std::string> spelled = {};  // tokens whose text is not piece()
     TextWatcher watcher;
     PauseTriggers pause;
     std::int32_t max_tokens = -1;
@@ -50,6 +57,9 @@ struct Sequence {
     std::int32_t rows_left() const { return size() - resident; }
     bool prefilling() const { return resident < prefill_end; }
     bool throttled() const { return !prefilling() && unacknowledged >= window; }
+    // Rows that may be decoded now. A throttled sequence keeps back the one that would be sampled
+    // after.
+    std::int32_t rows_ready() const { return throttled() ? rows_left() - 1 : rows_left(); }
 };
 
 }  // namespace fermata

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "core/samplers.h"
 #include "llama.h"
 
 namespace fermata {
@@ -99,10 +100,10 @@ ChainSampler::ChainSampler(const SamplingParams& params, std::int32_t vocabulary
 
 ChainSampler::~ChainSampler() = default;
 
-Token ChainSampler::sample(std::span<const float> logits) {
-    Token token = end_token_;
+Token ChainSampler::sample(std::span<const float> logits, TokenMask mask) {
+    Token token = -1;
     if (bias_.empty() && !penalties_.active()) {
-        token = choose(logits);
+        token = choose(logits, mask);
     } else {
         adjusted_.assign(logits.begin(), logits.end());
         for (const auto& [id, bias] : bias_) {
@@ -111,8 +112,9 @@ Token ChainSampler::sample(std::span<const float> logits) {
             logit = bias <= kBan ? std::numeric_limits<float>::quiet_NaN() : logit + bias;
         }
         penalties_.apply(adjusted_);
-        token = choose(adjusted_);
+        token = choose(adjusted_, mask);
     }
+    if (token < 0) token = mask.empty() ? end_token_ : GreedySampler().sample(logits, mask);
     penalties_.observe(token);
     return token;
 }
@@ -122,28 +124,32 @@ void ChainSampler::observe(std::span<const Token> tokens) {
         penalties_.observe(token);
 }
 
-Token ChainSampler::choose(std::span<const float> logits) {
+Token ChainSampler::choose(std::span<const float> logits, TokenMask mask) {
+    auto& all = candidates_->all;
+    const std::size_t vocabulary = std::min(logits.size(), all.size());
+    const auto for_each = [&](auto visit) {
+        if (!mask.empty()) return for_each_allowed(mask, vocabulary, visit);
+        for (std::size_t id = 0; id < vocabulary; ++id)
+            visit(id);
+    };
     float lowest = -std::numeric_limits<float>::infinity();
     if (std::isfinite(dropped_below_)) {
         float best = lowest;
-        for (const float logit : logits)
-            best = logit > best ? logit : best;
+        for_each([&](std::size_t id) { best = logits[id] > best ? logits[id] : best; });
         lowest = std::min(best, kLargestLogit) - dropped_below_;
     }
-    auto& all = candidates_->all;
     std::size_t count = 0;
-    for (std::size_t id = 0; id < std::min(logits.size(), all.size()); ++id) {
-        // Not a number, minus infinity (a mask) and too low: all fail this comparison.
+    for_each([&](std::size_t id) {
+        // Not a number, minus infinity and too low: all fail this comparison.
         const bool kept = logits[id] > lowest;
         all[count] = {static_cast<llama_token>(id),
                       std::clamp(logits[id], -kLargestLogit, kLargestLogit), 0.0f};
         count += kept ? 1 : 0;
-    }
-    if (count == 0) return end_token_;
+    });
+    if (count == 0) return -1;
     llama_token_data_array array{all.data(), count, -1, false};
     llama_sampler_apply(chain_.get(), &array);
-    if (array.selected < 0 || static_cast<std::size_t>(array.selected) >= array.size)
-        return end_token_;
+    if (array.selected < 0 || static_cast<std::size_t>(array.selected) >= array.size) return -1;
     return array.data[array.selected].id;
 }
 

@@ -35,13 +35,14 @@ class Penalties {
 };
 
 // The same seed and logits give the same tokens. A bias of -100 or less bans a token. Logits that
-// are not numbers are never chosen; when nothing can be, the end token is.
+// are not numbers are never chosen; when nothing can be, the end token is, or with a mask the
+// allowed token of the highest logit.
 class ChainSampler final : public Sampler {
    public:
     ChainSampler(const SamplingParams& params, std::int32_t vocabulary_size, Token end_token);
     ~ChainSampler() override;
 
-    Token sample(std::span<const float> logits) override;
+    Token sample(std::span<const float> logits, TokenMask mask = {}) override;
     void observe(std::span<const Token> tokens) override;
 
    private:
@@ -50,7 +51,8 @@ class ChainSampler final : public Sampler {
         void operator()(llama_sampler* chain) const;
     };
 
-    Token choose(std::span<const float> logits);
+    // -1: nothing can be chosen.
+    Token choose(std::span<const float> logits, TokenMask mask);
 
     Token end_token_;
     Penalties penalties_;

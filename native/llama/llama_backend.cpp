@@ -175,6 +175,11 @@ std::string_view LlamaBackend::piece(Token token) const {
                                                 : std::string_view();
 }
 
+std::string LlamaBackend::spelled_piece(Token token) const {
+    return model_->vocabulary().contains(token) ? model_->vocabulary().spelled_piece(token)
+                                                : std::string();
+}
+
 bool LlamaBackend::is_end(Token token) const {
     return model_->vocabulary().is_end(token);
 }

@@ -17,9 +17,9 @@
 #include <vector>
 
 #include "core/backend.h"
+#include "core/result.h"
 #include "llama/context_memory.h"
 #include "llama/model.h"
-#include "llama/result.h"
 
 struct ggml_threadpool;
 struct llama_context;
@@ -63,6 +63,7 @@ class LlamaBackend final : public Backend {
     bool truncate(SlotId slot, std::int32_t length) override;
     std::unique_ptr<Sampler> make_sampler(const SamplingParams& params) override;
     std::string_view piece(Token token) const override;
+    std::string spelled_piece(Token token) const override;
     bool is_end(Token token) const override;
     Token end_token() const override { return model_->vocabulary().end_token(); }
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "llama/result.h"
+#include "core/result.h"
 #include "llama/tokenizer.h"
 #include "llama/vocabulary.h"
 

@@ -182,14 +182,31 @@ void Tokenizer::append_text(const Plain& plain, const Segment& segment,
 
 void Tokenizer::append_part(std::string_view part, bool continues,
                             std::vector<Token>& tokens) const {
-    if (!continues || separator_.empty()) {
-        append_unreserved(tokenize_plain(part), tokens);
-        return;
-    }
-    auto separated = tokenize_plain(separator_ + std::string(part));
+    append_unreserved(continues ? tokenize_behind(part) : tokenize_plain(part), tokens);
+}
+
+std::vector<Token> Tokenizer::tokenize_behind(std::string_view text) const {
+    if (separator_.empty()) return tokenize_plain(text);
+    auto separated = tokenize_plain(separator_ + std::string(text));
     separated.erase(separated.begin(),
                     separated.begin() + static_cast<std::ptrdiff_t>(separator_tokens_));
-    append_unreserved(separated, tokens);
+    return separated;
+}
+
+std::vector<Token> Tokenizer::tokenize_continuation(std::string_view text) const {
+    try {
+        std::vector<Token> tokens = tokenize_behind(text);
+        if (detokenize(tokens, false) == text) return tokens;
+        tokens.clear();
+        for (const char letter : text) {
+            const Token byte = vocabulary_.byte_token(static_cast<unsigned char>(letter));
+            if (byte < 0) return {};
+            tokens.push_back(byte);
+        }
+        return tokens;
+    } catch (const std::exception&) {
+        return {};
+    }
 }
 
 void Tokenizer::append_unreserved(const std::vector<Token>& part,

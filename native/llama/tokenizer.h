@@ -17,7 +17,7 @@
 #include <string_view>
 #include <vector>
 
-#include "llama/result.h"
+#include "core/result.h"
 #include "llama/spelling_trie.h"
 #include "llama/vocabulary.h"
 
@@ -34,6 +34,12 @@ class Tokenizer {
     Result<std::vector<Token>> tokenize(std::string_view text, std::string_view guard,
                                         bool add_bos) const;
 
+    // The tokens of text that follows other text: no beginning token, no blank before it, no
+    // control token out of a spelling, but tokens of kind USER_DEFINED. Their pieces are the text
+    // to the byte; where the vocabulary would change it, tokens of single bytes are. Empty if even
+    // those are missing.
+    std::vector<Token> tokenize_continuation(std::string_view text) const;
+
     // The bytes of the tokens, control tokens spelled when `special`. Ids out of range add nothing.
     std::string detokenize(std::span<const Token> tokens, bool special) const;
 
@@ -47,6 +53,8 @@ class Tokenizer {
     void append_text(const Plain& plain, const Segment& segment,
                      const std::vector<Occurrence>& occurrences, std::vector<Token>& tokens) const;
     void append_part(std::string_view part, bool continues, std::vector<Token>& tokens) const;
+    // Of text behind other text.
+    std::vector<Token> tokenize_behind(std::string_view text) const;
     void append_unreserved(const std::vector<Token>& part, std::vector<Token>& tokens) const;
     // llama_tokenize without special tokens; of the kind USER_DEFINED it still finds all.
     std::vector<Token> tokenize_plain(std::string_view text) const;

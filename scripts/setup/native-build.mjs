@@ -7,7 +7,7 @@ import { say, timed } from "./report.mjs";
 import { runOrFail } from "./run.mjs";
 import { findSharedLlama, shareLlama } from "./shared-llama.mjs";
 import { readStamp, writeStamp } from "./stamp.mjs";
-import { checkToolchain } from "./toolchain.mjs";
+import { checkToolchain, remarkOnCargo } from "./toolchain.mjs";
 
 const nativeStamp = join(buildDir, "fermata-native-stamp");
 const toolchainStamp = join(buildDir, "fermata-toolchain-stamp");
@@ -76,6 +76,7 @@ export function nativeIsCurrent(options) {
 export async function setUpNative(options) {
   if (nativeIsCurrent(options)) return;
   await checkToolchain();
+  await remarkOnCargo();
   const key = nativeKey(options);
   const first = !findSharedLlama(options) && !existsSync(addonPath);
   const title = `Building the native addon (${options.backend}${first ? ", some minutes the first time" : ""})`;

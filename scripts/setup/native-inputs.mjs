@@ -3,7 +3,7 @@ import { cpus } from "node:os";
 import { join } from "node:path";
 import { llamaLock, ownLlamaSource, root } from "./paths.mjs";
 import { filesUnder, hashOf } from "./stamp.mjs";
-import { findCompiler, findProgram } from "./toolchain.mjs";
+import { findCargo, findCompiler, findProgram } from "./toolchain.mjs";
 
 // By path, size and time, because asking the compiler would start a process on every start.
 function fileIdentity(path) {
@@ -42,5 +42,5 @@ export function nativeKey(options) {
     (name) => lock[`node_modules/${name}`].version,
   );
   const llama = ownLlamaSource ?? llamaKey(options);
-  return hashOf(files, [toolchainKey(), llama, options, headers]);
+  return hashOf(files, [toolchainKey(), llama, options, headers, fileIdentity(findCargo())]);
 }

@@ -1,6 +1,8 @@
-import { accessSync, constants } from "node:fs";
+import { accessSync, constants, readFileSync } from "node:fs";
+import { homedir } from "node:os";
 import { delimiter, join } from "node:path";
-import { SetupError } from "./report.mjs";
+import { root } from "./paths.mjs";
+import { SetupError, say } from "./report.mjs";
 import { capture } from "./run.mjs";
 
 const remedies = {
@@ -19,12 +21,12 @@ function fail(problems) {
   );
 }
 
-export function findProgram(name) {
-  for (const directory of (process.env.PATH ?? "").split(delimiter)) {
-    const path = join(directory, name);
+export function findProgram(name, path = process.env.PATH ?? "") {
+  for (const directory of path.split(delimiter)) {
+    const file = join(directory, name);
     try {
-      accessSync(path, constants.X_OK);
-      return path;
+      accessSync(file, constants.X_OK);
+      return file;
     } catch {
       // Not in this directory.
     }
@@ -79,6 +81,26 @@ export async function checkToolchain() {
   const problems = [await compilerProblem(), await cmakeProblem()];
   if (!findProgram("ninja") && !findProgram("make")) problems.push("ninja or make: neither found");
   if (problems.some(Boolean)) fail(problems.filter(Boolean));
+}
+
+/** Where cargo is, as CMake looks for it. */
+export function findCargo() {
+  const home = process.env.CARGO_HOME ?? join(homedir(), ".cargo");
+  return findProgram("cargo") ?? findProgram("cargo", join(home, "bin"));
+}
+
+/** Says what a build without a recent cargo lacks; the build goes on. */
+export async function remarkOnCargo() {
+  const manifest = readFileSync(join(root, "native/guidance/llguidance/Cargo.toml"), "utf8");
+  const wanted = /^rust-version = "([^"]+)"/m.exec(manifest)[1];
+  const cargo = findCargo();
+  const version = cargo && /\d+\.\d+/.exec((await capture(cargo, ["--version"])).output)?.[0];
+  if (version && !isOlder(version, wanted)) return;
+  say(
+    `cargo ${wanted} or newer is not here${version ? ` (${cargo} is ${version})` : ""}: ` +
+      "guided decoding will know GBNF grammars only, no JSON schemas.\n" +
+      "  To have all of it, install Rust (https://rustup.rs) and run this again.",
+  );
 }
 
 export function checkGit() {

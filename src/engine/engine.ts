@@ -2,6 +2,7 @@ import { FermataError } from "../errors.ts";
 import type { NativeEngine, NativeSampling } from "../native/addon-types.ts";
 import { BatchRouter, type StepListener } from "./batch-router.ts";
 import { EngineGeneration, acknowledgeWindow, nativeLimit } from "./generation.ts";
+import { GrammarCache } from "./grammar-cache.ts";
 import { type LoadHooks, loadNative } from "./load.ts";
 import { callNative, fromThrown } from "./native-errors.ts";
 import type {
@@ -10,6 +11,8 @@ import type {
   EngineStats,
   GenerateRequest,
   Generation,
+  Grammar,
+  GrammarSource,
   ModelInfo,
   PauseTriggers,
 } from "./types.ts";
@@ -21,6 +24,9 @@ const neverPause: PauseTriggers = {
   holdAtTextAfterCall: false,
 };
 
+/** Of compiled grammars that no generation uses. */
+const grammarCacheBytes = 64 * 1024 * 1024;
+
 /**
  * A loaded model and its KV cache. Generations run side by side on one native thread. An engine that
  * generates nothing does not keep the process alive; close it to free its memory.
@@ -31,6 +37,7 @@ export class Engine {
   readonly #native: NativeEngine;
   readonly #retain: boolean;
   readonly #router: BatchRouter;
+  readonly #grammars: GrammarCache;
   #nextId = 1;
   #closing: Promise<void> | undefined;
 
@@ -39,6 +46,10 @@ export class Engine {
     this.#native = native;
     this.#router = router;
     this.#retain = retain;
+    this.#grammars = new GrammarCache(
+      ({ kind, text }) => native.compileGrammar(kind, text),
+      grammarCacheBytes,
+    );
     this.model = native.model;
     this.cache = native.cache;
   }
@@ -77,6 +88,19 @@ export class Engine {
   }
 
   /**
+   * Compiles off the JavaScript thread, in bounded time; one that was compiled lately is at hand.
+   * @throws FermataError invalid_grammar (the message says what is wrong) | engine_closed
+   */
+  async compileGrammar(source: GrammarSource): Promise<Grammar> {
+    this.#checkOpen();
+    try {
+      return await this.#grammars.get(source);
+    } catch (thrown) {
+      throw fromThrown(thrown);
+    }
+  }
+
+  /**
    * Starts a generation, or queues it when as many run as may.
    * @throws FermataError engine_closed | queue_full | context_length_exceeded | invalid_value
    */
@@ -101,6 +125,9 @@ export class Engine {
         stop: request.stop ?? [],
         retain: this.#retain,
         leaseMs: request.leaseMs ?? 0,
+        forcedTokens: request.forcedTokens ?? true,
+        ...(request.grammar && { grammar: request.grammar }),
+        ...(request.spelledTokens && { spelledTokens: request.spelledTokens }),
       });
     } catch (thrown) {
       const error = fromThrown(thrown);

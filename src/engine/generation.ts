@@ -58,12 +58,20 @@ export class EngineGeneration implements Generation, AsyncIterator<GenerationEve
     if (this.#state === "running") this.#native.pause(this.id);
   }
 
-  resume({ tokens, keepPending, maxTokens }: ResumeOptions): void {
+  resume({ tokens, keepPending, maxTokens, grammar }: ResumeOptions): void {
     if (this.#state !== "held") {
       throw new FermataError("not_held", "Only a held generation can be resumed.");
     }
     const limit = nativeLimit(maxTokens);
-    callNative(() => this.#native.resume({ id: this.id, tokens, keepPending, maxTokens: limit }));
+    callNative(() =>
+      this.#native.resume({
+        id: this.id,
+        tokens,
+        keepPending,
+        maxTokens: limit,
+        ...(grammar !== undefined && { grammar }),
+      }),
+    );
     this.#state = "running";
     if (this.#pendingToken && !keepPending) this.#tokens.pop();
     for (const token of tokens) this.#tokens.push(token);

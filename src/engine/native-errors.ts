@@ -6,6 +6,8 @@ const thrownCodes: Record<string, ErrorCode> = {
   closed: "engine_closed",
   not_held: "not_held",
   invalid_argument: "invalid_value",
+  grammar_invalid: "invalid_grammar",
+  grammar_too_large: "invalid_grammar",
   model_load_failed: "model_invalid",
   out_of_memory: "out_of_memory",
 };
@@ -15,6 +17,7 @@ const failCodes: Record<NativeFailCode, ErrorCode> = {
   lease_expired: "lease_expired",
   decode_failed: "decode_failed",
   out_of_cells: "out_of_cells",
+  grammar_failed: "grammar_failed",
   closed: "engine_closed",
   internal: "internal_error",
 };

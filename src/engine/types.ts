@@ -41,6 +41,29 @@ export interface Sampling {
   script?: Int32Array | undefined;
 }
 
+/** lark: llguidance's dialect, with `%json`. gbnf: llama.cpp's. */
+export interface GrammarSource {
+  kind: "lark" | "gbnf";
+  text: string;
+}
+
+/** Compiled by the engine that it is used with. */
+export interface Grammar {
+  /** About what it takes in memory. */
+  readonly bytes: number;
+  readonly compileMicroseconds: number;
+  /**
+   * Walks tokens through the masks: how many they allow from the first on, and whether that was all
+   * and the text may end there. Takes about 0.1 ms a token, on the calling thread.
+   */
+  check(tokens: Int32Array): {
+    accepted: number;
+    complete: boolean;
+    error: string;
+    maskMicroseconds: Float64Array;
+  };
+}
+
 /** When the sequence is held for its tool calls. Markers come from the tool-call format. */
 export interface PauseTriggers {
   callOpen: string;
@@ -58,6 +81,12 @@ export interface GenerateRequest {
   pause?: PauseTriggers | undefined;
   /** Keep the cells for the caller's return, in milliseconds after the end. */
   leaseMs?: number | undefined;
+  /** What is generated satisfies it from the first token on; then the generation ends. */
+  grammar?: Grammar | undefined;
+  /** Default true: tokens that the grammar leaves no choice about are not sampled. */
+  forcedTokens?: boolean | undefined;
+  /** Control tokens whose spelling is part of the text, such as the markers of a format. */
+  spelledTokens?: Int32Array | undefined;
   signal?: AbortSignal | undefined;
 }
 
@@ -95,6 +124,8 @@ export interface ResumeOptions {
   /** Keep the sampled token that waits outside the cache before `tokens`. */
   keepPending: boolean;
   maxTokens?: number | undefined;
+  /** Begins afresh in this round; null: none. Absent: the held one goes on. */
+  grammar?: Grammar | null | undefined;
 }
 
 /**

@@ -99,6 +99,12 @@ export interface NativeEngine {
   tokenize(text: string, guard: string, addBos: boolean): Promise<Int32Array>;
   /** Bytes of the tokens; control tokens are spelled when `special`. */
   detokenize(tokens: Int32Array, special: boolean): Uint8Array;
+  /**
+   * Compiles on a worker thread, in bounded time. Lark is llguidance's dialect (with `%json`); GBNF is
+   * llama.cpp's. Rejects with code `grammar_invalid` (the message says where and why) |
+   * `grammar_too_large` | `closed`.
+   */
+  compileGrammar(kind: NativeGrammarKind, text: string): Promise<NativeGrammar>;
   /** @throws code `queue_full` | `closed` | `invalid_argument` */
   submit(request: NativeSubmit): void;
   /** Holds a decoding sequence after its next token. Unknown, held and finished ids are ignored. */
@@ -116,6 +122,27 @@ export interface NativeEngine {
   checkIntegrity(): Promise<string>;
   /** Idempotent. Running sequences fail with `closed`; resolves when the thread has ended and memory is freed. */
   close(): Promise<void>;
+}
+
+export type NativeGrammarKind = "lark" | "gbnf";
+
+/** Opaque and immutable; of the engine that compiled it. Freed with the last reference. */
+export interface NativeGrammar {
+  /** About what it takes in memory. */
+  readonly bytes: number;
+  readonly compileMicroseconds: number;
+  /**
+   * Walks tokens through the masks, on the calling thread: for tests and for judging texts.
+   * `accepted`: tokens that the masks allowed, from the first on. `complete`: all were, and the text
+   * may end there. `error`: of the matcher, or "". One time for each mask computed.
+   * @throws code `closed`
+   */
+  check(tokens: Int32Array): {
+    accepted: number;
+    complete: boolean;
+    error: string;
+    maskMicroseconds: Float64Array;
+  };
 }
 
 export interface NativeSampling {
@@ -155,6 +182,12 @@ export interface NativeSubmit {
   retain: boolean;
   /** > 0: pinned softly for so long after it finished. */
   leaseMs: number;
+  /** What is generated satisfies it, from the first token on. */
+  grammar?: NativeGrammar;
+  /** Default true: tokens that the grammar leaves no choice about are not sampled. */
+  forcedTokens?: boolean;
+  /** CONTROL tokens whose spelling is part of the text, such as the markers of a format. */
+  spelledTokens?: Int32Array;
 }
 
 export interface NativeResume {
@@ -162,6 +195,8 @@ export interface NativeResume {
   tokens: Int32Array;
   keepPending: boolean;
   maxTokens: number;
+  /** Begins afresh in this round; null: none. Absent: the held one goes on. */
+  grammar?: NativeGrammar | null;
 }
 
 export interface NativeUsage {
@@ -178,6 +213,7 @@ export type NativeFailCode =
   | "lease_expired"
   | "decode_failed"
   | "out_of_cells"
+  | "grammar_failed"
   | "closed"
   | "internal";
 

@@ -172,6 +172,10 @@ class FakeBackend : public Backend {
         require(token >= 0 && token < kVocabulary, "piece: token");
         return pieces_[static_cast<std::size_t>(token)];
     }
+    std::string spelled_piece(Token token) const override {
+        const std::string_view text = piece(token);
+        return text.empty() ? "<|" + std::to_string(token) + "|>" : std::string(text);
+    }
     bool is_end(Token token) const override { return token == kEnd || token == kTurn; }
     Token end_token() const override { return kEnd; }
 

@@ -45,6 +45,7 @@ class RecordingBackend final : public Backend {
         return inner_.make_sampler(params);
     }
     std::string_view piece(Token token) const override { return inner_.piece(token); }
+    std::string spelled_piece(Token token) const override { return inner_.spelled_piece(token); }
     bool is_end(Token token) const override { return inner_.is_end(token); }
     Token end_token() const override { return inner_.end_token(); }
 

@@ -1,6 +1,7 @@
 import type {
   NativeEngine,
   NativeEvent,
+  NativeGrammar,
   NativeResume,
   NativeSubmit,
   NativeUsage,
@@ -74,6 +75,22 @@ export class FakeNativeEngine implements NativeEngine {
     cellsTotal: 128,
     bytes: 1,
   };
+
+  compileGrammar(kind: string, text: string): Promise<NativeGrammar> {
+    this.calls.push(["compileGrammar", kind, text]);
+    if (text === "")
+      return Promise.reject(Object.assign(new Error("empty"), { code: "grammar_invalid" }));
+    return Promise.resolve({
+      bytes: text.length,
+      compileMicroseconds: 1,
+      check: () => ({
+        accepted: 0,
+        complete: false,
+        error: "",
+        maskMicroseconds: new Float64Array(0),
+      }),
+    });
+  }
 
   tokenize(text: string): Promise<Int32Array> {
     return Promise.resolve(Int32Array.from(new TextEncoder().encode(text)));

@@ -1,4 +1,4 @@
-// A value or an error. No exception leaves this folder.
+// A value or an error. What returns one throws nothing.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,13 @@
 
 namespace fermata {
 
-enum class ErrorCode : std::uint8_t { kModelLoadFailed, kOutOfMemory, kInvalidArgument };
+enum class ErrorCode : std::uint8_t {
+    kModelLoadFailed,
+    kOutOfMemory,
+    kInvalidArgument,
+    kGrammarInvalid,   // it does not compile; the message is for its author
+    kGrammarTooLarge,  // it passes a limit on size, depth or work
+};
 
 // The code as JavaScript sees it, e.g. "model_load_failed".
 constexpr std::string_view error_code_name(ErrorCode code) {
@@ -20,6 +26,10 @@ constexpr std::string_view error_code_name(ErrorCode code) {
             return "out_of_memory";
         case ErrorCode::kInvalidArgument:
             return "invalid_argument";
+        case ErrorCode::kGrammarInvalid:
+            return "grammar_invalid";
+        case ErrorCode::kGrammarTooLarge:
+            return "grammar_too_large";
     }
     return "internal";
 }

@@ -1,0 +1,34 @@
+// What a grammar may cost. A grammar comes from whoever sends a request, so each limit bounds the
+// time or memory that one of them can take.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+#include "core/result.h"
+
+namespace fermata {
+
+inline constexpr std::size_t kMaxGrammarBytes = 2 << 20;
+// Brackets and braces inside each other: parsers descend a level for each.
+inline constexpr std::size_t kMaxGrammarDepth = 100;
+
+inline constexpr std::size_t kMaxGrammarSymbols = 500'000;
+inline constexpr std::uint64_t kCompileFuel = 1'000'000;  // about 50,000 a millisecond
+inline constexpr std::uint64_t kStepFuel = 200'000;       // of one mask; about 14,000 a millisecond
+inline constexpr std::size_t kStepItems = 50'000;         // of one mask; about 20,000 a millisecond
+inline constexpr std::size_t kMaxItemsInRow = 2'000;
+inline constexpr std::size_t kMaxLexerStates = 50'000;  // of one matcher; 1 to 2 kB each
+
+inline constexpr std::size_t kMostForcedTokens = 128;  // of one call; the rest follows later
+
+// About what a compiled grammar takes: llguidance does not tell.
+inline constexpr std::size_t kGrammarBaseBytes = 64 << 10;
+inline constexpr std::size_t kBytesPerCharacter = 64;
+
+// Why the text must not reach a parser; nothing if it may.
+std::optional<Error> grammar_fault(std::string_view text);
+
+}  // namespace fermata

@@ -1,0 +1,196 @@
+// LarkCompiler on llguidance's C interface.
+#include "llguidance.h"
+
+#include <algorithm>
+#include <array>
+#include <mutex>
+#include <utility>
+
+#include "core/token_mask.h"
+#include "guidance/grammar_limits.h"
+#include "guidance/lark_compiler.h"
+
+namespace fermata {
+
+namespace {
+
+struct FreeTokenizer {
+    void operator()(LlgTokenizer* tokenizer) const { llg_free_tokenizer(tokenizer); }
+};
+struct FreeMatcher {
+    void operator()(LlgMatcher* matcher) const { llg_free_matcher(matcher); }
+};
+using MatcherHandle = std::unique_ptr<LlgMatcher, FreeMatcher>;
+
+// A matcher uses the tokenizer and calls back into the description: both live as long as it.
+struct Tokenizer {
+    VocabularyDescription vocabulary;
+    std::unique_ptr<LlgTokenizer, FreeTokenizer> handle;
+
+    bool is_end(Token token) const {
+        return std::ranges::find(vocabulary.end_tokens, token) != vocabulary.end_tokens.end();
+    }
+};
+
+std::size_t tokenize(const void* vocabulary, const std::uint8_t* bytes, std::size_t length,
+                     std::uint32_t* output, std::size_t room) {
+    const auto& description = *static_cast<const VocabularyDescription*>(vocabulary);
+    const auto tokens = description.tokenize({reinterpret_cast<const char*>(bytes), length});
+    for (std::size_t i = 0; i < std::min(tokens.size(), room); ++i)
+        output[i] = static_cast<std::uint32_t>(tokens[i]);
+    return tokens.size();
+}
+
+std::string plain(const char* message) {
+    std::string text = message == nullptr ? "" : message;
+    // What llguidance puts in place of its state, which is of no use to a caller.
+    if (const auto at = text.find("\n<non-verbose/>"); at != std::string::npos) text.resize(at);
+    return text;
+}
+
+// The limits that llguidance reports, as it words them.
+bool names_a_limit(const std::string& message) {
+    return message.find("too large") != std::string::npos ||
+           message.find("too many") != std::string::npos ||
+           message.find("limit") != std::string::npos || message.find("fuel") != std::string::npos;
+}
+
+class LarkMatcher final : public Matcher {
+   public:
+    LarkMatcher(std::shared_ptr<const Tokenizer> tokenizer, MatcherHandle handle)
+        : tokenizer_(std::move(tokenizer)), handle_(std::move(handle)) {}
+
+    bool compute_mask(std::vector<std::uint32_t>& mask) override {
+        const std::size_t bytes = llg_matcher_get_mask_byte_size(handle_.get());
+        mask.resize(bytes / sizeof(std::uint32_t));
+        return llg_matcher_compute_mask_into(handle_.get(), mask.data(), bytes) == 0;
+    }
+    bool consume(Token token) override {
+        if (llg_matcher_is_stopped(handle_.get()) && !llg_matcher_is_error(handle_.get()) &&
+            tokenizer_->is_end(token)) {
+            ++ends_;
+            return true;
+        }
+        return llg_matcher_consume_token(handle_.get(), static_cast<std::uint32_t>(token)) == 0;
+    }
+    bool rollback(std::size_t count) override {
+        const std::size_t ends =
+            std::min(std::exchange(ends_, ends_ - std::min(ends_, count)), count);
+        return llg_matcher_rollback(handle_.get(), count - ends) == 0;
+    }
+    std::size_t accepted(std::span<const Token> tokens) override {
+        static_assert(sizeof(Token) == sizeof(std::uint32_t));
+        const auto* ids = reinterpret_cast<const std::uint32_t*>(tokens.data());
+        const std::int32_t count = llg_matcher_validate_tokens(handle_.get(), ids, tokens.size());
+        return static_cast<std::size_t>(std::max(count, 0));
+    }
+    std::vector<Token> forced() override {
+        std::array<std::uint32_t, kMostForcedTokens> buffer;
+        const std::int32_t count =
+            llg_matcher_compute_ff_tokens(handle_.get(), buffer.data(), buffer.size());
+        return {buffer.begin(), buffer.begin() + std::max(count, 0)};
+    }
+    bool accepting() override { return llg_matcher_is_accepting(handle_.get()); }
+    bool stopped() override { return llg_matcher_is_stopped(handle_.get()); }
+    std::string error() override { return plain(llg_matcher_get_error(handle_.get())); }
+
+   private:
+    std::shared_ptr<const Tokenizer> tokenizer_;
+    MatcherHandle handle_;
+    std::size_t ends_ =
+        0;  // end tokens that followed a complete text; llguidance knows not of them
+};
+
+class LarkGrammar final : public Grammar {
+   public:
+    LarkGrammar(std::shared_ptr<const Tokenizer> tokenizer, MatcherHandle pristine,
+                std::size_t bytes)
+        : tokenizer_(std::move(tokenizer)), pristine_(std::move(pristine)), bytes_(bytes) {}
+
+    std::unique_ptr<Matcher> make_matcher() const override {
+        const std::lock_guard lock(mutex_);
+        return std::make_unique<LarkMatcher>(tokenizer_,
+                                             MatcherHandle(llg_clone_matcher(pristine_.get())));
+    }
+    std::size_t bytes() const override { return bytes_; }
+
+   private:
+    std::shared_ptr<const Tokenizer> tokenizer_;
+    MatcherHandle pristine_;
+    std::size_t bytes_;
+    mutable std::mutex mutex_;
+};
+
+class LlguidanceCompiler final : public LarkCompiler {
+   public:
+    explicit LlguidanceCompiler(std::shared_ptr<const Tokenizer> tokenizer)
+        : tokenizer_(std::move(tokenizer)) {}
+
+    Result<std::shared_ptr<const Grammar>> compile(const std::string& lark) const override {
+        if (auto fault = grammar_fault(lark)) return *fault;
+        LlgConstraintInit init = {};
+        llg_constraint_init_set_defaults(&init, tokenizer_->handle.get());
+        init.log_buffer_level = 0;
+        init.log_stderr_level = 0;
+        init.limits = {.max_items_in_row = kMaxItemsInRow,
+                       .initial_lexer_fuel = kCompileFuel,
+                       .step_lexer_fuel = kStepFuel,
+                       .step_max_items = kStepItems,
+                       .max_lexer_states = kMaxLexerStates,
+                       .max_grammar_size = kMaxGrammarSymbols,
+                       .precompute_large_lexemes = true,
+                       .verbose_errors = false};
+        MatcherHandle pristine(llg_new_matcher(&init, "lark", lark.c_str()));
+        if (llg_matcher_is_error(pristine.get())) {
+            const std::string message = plain(llg_matcher_get_error(pristine.get()));
+            return Error{
+                names_a_limit(message) ? ErrorCode::kGrammarTooLarge : ErrorCode::kGrammarInvalid,
+                message};
+        }
+        return std::shared_ptr<const Grammar>(std::make_shared<LarkGrammar>(
+            tokenizer_, std::move(pristine), kGrammarBaseBytes + kBytesPerCharacter * lark.size()));
+    }
+
+   private:
+    std::shared_ptr<const Tokenizer> tokenizer_;
+};
+
+}  // namespace
+
+bool LarkCompiler::available() {
+    return true;
+}
+
+Result<std::shared_ptr<const LarkCompiler>> LarkCompiler::create(VocabularyDescription vocabulary) {
+    auto tokenizer = std::make_shared<Tokenizer>();
+    tokenizer->vocabulary = std::move(vocabulary);
+    const VocabularyDescription& description = tokenizer->vocabulary;
+    if (description.end_tokens.empty())
+        return Error{ErrorCode::kInvalidArgument, "The vocabulary has no end token."};
+    std::vector<std::uint32_t> lengths;
+    std::string bytes;
+    for (const std::string& token : description.tokens) {
+        lengths.push_back(static_cast<std::uint32_t>(token.size()));
+        bytes += token;
+    }
+    const std::vector<std::uint32_t> ends(description.end_tokens.begin(),
+                                          description.end_tokens.end());
+    LlgTokenizerInitV2 init = {};
+    init.struct_size = sizeof(init);
+    init.vocab_size = static_cast<std::uint32_t>(lengths.size());
+    init.tok_eos = ends.front();
+    init.tok_eos_extra = ends.data() + 1;
+    init.tok_eos_extra_count = static_cast<std::uint32_t>(ends.size() - 1);
+    init.token_lens = lengths.data();
+    init.token_bytes = reinterpret_cast<const std::uint8_t*>(bytes.data());
+    init.tokenize_fn = tokenize;
+    init.tokenize_user_data = &description;
+    init.tokenize_assumes_string = true;
+    std::array<char, 512> message = {};
+    tokenizer->handle.reset(llg_new_tokenizer_v2(&init, message.data(), message.size()));
+    if (!tokenizer->handle) return Error{ErrorCode::kInvalidArgument, message.data()};
+    return std::shared_ptr<const LarkCompiler>(
+        std::make_shared<LlguidanceCompiler>(std::move(tokenizer)));
+}
+
+}  // namespace fermata

@@ -1,0 +1,2 @@
+// Exports llguidance's C functions from a static library.
+pub use llguidance::ffi::*;

@@ -1,0 +1,304 @@
+// Sequences with a grammar: what is sampled, what is forced, how they end, hold and fail.
+#include "fake_matcher.h"
+#include "scheduler_world.h"
+
+using namespace fermata;
+using namespace fermata::testing;
+
+namespace {
+
+SubmitRequest guided(std::shared_ptr<const Grammar> grammar, std::vector<Token> script = {}) {
+    SubmitRequest request{.prompt = words(1, 20), .limits = {.max_tokens = 64}};
+    request.grammar = std::move(grammar);
+    if (!script.empty()) request.sampling.script = std::move(script);
+    return request;
+}
+
+SubmitRequest without_forcing(SubmitRequest request) {
+    request.forced_tokens = false;
+    return request;
+}
+
+}  // namespace
+
+TEST(only_allowed_tokens_are_sampled_and_a_complete_text_ends) {
+    for (const bool forced : {true, false}) {
+        World world(streams(4));
+        auto request = guided(texts({"{\"a\":1}", "{\"b\":22}"}));
+        request.forced_tokens = forced;
+        const SequenceId id = world.submit(std::move(request));
+        world.run();
+        const Outcome& outcome = world.outcomes.at(id);
+        CHECK(outcome.finished);
+        CHECK(outcome.finish == FinishReason::kEnd);
+        CHECK(outcome.text == "{\"a\":1}" || outcome.text == "{\"b\":22}");
+        CHECK_EQ(outcome.sampled.back(), kEnd);
+        CHECK_EQ(outcome.usage.generated_tokens, static_cast<int>(outcome.sampled.size()));
+    }
+}
+
+TEST(forced_tokens_change_the_steps_and_nothing_else) {
+    Outcome outcomes[2];
+    int steps[2];
+    for (const bool forced : {true, false}) {
+        World world(streams(4));
+        auto request = guided(texts({"{\"alpha\":1}", "{\"beta\":2}"}));
+        request.forced_tokens = forced;
+        const SequenceId id = world.submit(std::move(request));
+        world.run();
+        outcomes[forced] = world.outcomes.at(id);
+        steps[forced] = static_cast<int>(world.steps.size());
+        int rows = 0;
+        for (const StepReport& step : world.steps)
+            rows += step.prefill_rows + step.decode_rows;
+        // The end of the text never enters the cache: forced, all behind the choice.
+        const int generated = static_cast<int>(outcomes[forced].sampled.size());
+        CHECK_EQ(rows, 20 + (forced ? 2 : generated - 2));
+    }
+    CHECK(outcomes[0].sampled == outcomes[1].sampled);
+    CHECK_EQ(outcomes[0].usage.prefilled_tokens, outcomes[1].usage.prefilled_tokens);
+    CHECK_EQ(steps[0], static_cast<int>(outcomes[0].sampled.size()) - 1);
+    CHECK_EQ(steps[1], 2);  // the brace, then one choice
+}
+
+TEST(a_sequence_beside_a_guided_one_is_not_changed) {
+    World world(streams(4));
+    const auto prompt = words(7, 30);
+    const SequenceId free = world.submit(prompt, 12);
+    const SequenceId id = world.submit(guided(texts({"{\"alpha\":1}", "{\"beta\":2}"})));
+    world.run();
+    CHECK(world.outcomes.at(free).sampled == world.reference(prompt, 12));
+    CHECK(world.outcomes.at(id).finish == FinishReason::kEnd);
+}
+
+TEST(an_end_token_is_allowed_only_where_the_text_may_end) {
+    World world(streams(4));
+    // The script wants to end at once, and again after "ab", where it may.
+    const auto script = joined({kEnd, 'b'}, {kTurn});
+    const SequenceId id = world.submit(without_forcing(guided(texts({"ab", "abcd"}), script)));
+    world.run();
+    const Outcome& outcome = world.outcomes.at(id);
+    CHECK_EQ(outcome.text, std::string("ab"));
+    CHECK_EQ(outcome.sampled.back(), kTurn);
+    CHECK(outcome.finish == FinishReason::kEnd);
+}
+
+TEST(a_complete_text_costs_no_step_for_its_end) {
+    World world(streams(4));
+    const SequenceId id = world.submit(guided(texts({"x"})));
+    world.run();
+    CHECK_EQ(world.outcomes.at(id).text, std::string("x"));
+    CHECK_EQ(static_cast<int>(world.steps.size()), 1);
+    CHECK(world.outcomes.at(id).sampled == (std::vector<Token>{'x', kEnd}));
+}
+
+TEST(a_text_complete_at_its_limit_has_ended) {
+    World world(streams(4));
+    auto request = guided(texts({"abc"}));
+    request.limits.max_tokens = 3;
+    const SequenceId id = world.submit(std::move(request));
+    auto cut = guided(texts({"abcd"}));
+    cut.limits.max_tokens = 3;
+    const SequenceId cut_id = world.submit(std::move(cut));
+    world.run();
+    CHECK(world.outcomes.at(id).finish == FinishReason::kEnd);
+    CHECK_EQ(world.outcomes.at(id).text, std::string("abc"));
+    CHECK_EQ(world.outcomes.at(id).usage.generated_tokens, 3);
+    CHECK(world.outcomes.at(cut_id).finish == FinishReason::kLength);
+    CHECK_EQ(world.outcomes.at(cut_id).text, std::string("abc"));
+}
+
+TEST(forced_tokens_close_calls_and_hold) {
+    World world(streams(4));
+    auto request = guided(texts({"<tool_call>{\"a\":1}</tool_call>"}));
+    request.pause = {.call_open = "<tool_call>",
+                     .call_close = "</tool_call>",
+                     .hold_at_end = PauseTriggers::HoldAtEnd::kAfterCall,
+                     .hold_at_text_after_call = true};
+    const SequenceId id = world.submit(std::move(request));
+    world.run();
+    const Outcome& outcome = world.outcomes.at(id);
+    CHECK(outcome.held);
+    CHECK(outcome.pause == PauseReason::kEndToken);
+    CHECK_EQ(outcome.ready, 1);
+    CHECK_EQ(outcome.text, std::string("<tool_call>{\"a\":1}</tool_call>"));
+    CHECK(outcome.pending_token);
+}
+
+TEST(forced_text_after_a_call_is_refused) {
+    World world(streams(4));
+    auto request = guided(texts({"<tool_call>a</tool_call>\nmore"}));
+    request.pause = {.call_open = "<tool_call>",
+                     .call_close = "</tool_call>",
+                     .hold_at_end = PauseTriggers::HoldAtEnd::kAfterCall,
+                     .hold_at_text_after_call = true};
+    const SequenceId id = world.submit(std::move(request));
+    world.run();
+    CHECK(world.outcomes.at(id).pause == PauseReason::kTextAfterCall);
+    CHECK_EQ(world.outcomes.at(id).text, std::string("<tool_call>a</tool_call>\n"));
+    // The grammar stands where the text stands: its next token is the one that was refused.
+    world.scheduler.resume({.id = id, .tokens = words(3, 4)});
+    world.run();
+    CHECK_EQ(world.outcomes.at(id).text, std::string("<tool_call>a</tool_call>\nmore"));
+    CHECK(world.outcomes.at(id).finish == FinishReason::kEnd);
+}
+
+TEST(a_stop_string_in_forced_text_stops_there) {
+    World world(streams(4));
+    auto request = guided(texts({"one two three"}));
+    request.stop = {" two"};
+    const SequenceId id = world.submit(std::move(request));
+    world.run();
+    CHECK(world.outcomes.at(id).finish == FinishReason::kStopString);
+    CHECK_EQ(world.outcomes.at(id).text, std::string("one"));
+}
+
+TEST(a_reader_that_stops_gets_no_forced_tokens_and_blocks_nobody) {
+    World world(streams(4));
+    auto request = guided(texts({"abcdefghijklmnop"}));
+    request.limits.window = 4;
+    const SequenceId id = world.submit(std::move(request));
+    world.run();
+    CHECK_EQ(world.outcomes.at(id).text, std::string("abcd"));
+    // Its forced rows are in the cache: a prompt that continues them need not wait for the reader.
+    const auto prompt = joined(joined(world.prompts.at(id), tokens_of("abcd")), words(5, 3));
+    const SequenceId other = world.submit(prompt, 4);
+    world.run();
+    CHECK(world.outcomes.at(other).finished);
+    for (int i = 0; i < 4; ++i) {
+        world.scheduler.acknowledge(id, 4);
+        world.run();
+    }
+    CHECK_EQ(world.outcomes.at(id).text, std::string("abcdefghijklmnop"));
+    CHECK(world.outcomes.at(id).finish == FinishReason::kEnd);
+}
+
+TEST(a_pause_request_comes_before_forced_tokens) {
+    World world(streams(4));
+    const SequenceId id = world.submit(guided(texts({"abcdef"})));
+    world.scheduler.pause(id);
+    world.run();
+    CHECK(world.outcomes.at(id).held);
+    CHECK_EQ(world.outcomes.at(id).text, std::string("a"));
+    world.scheduler.resume({.id = id, .tokens = words(4, 5)});
+    world.run();
+    CHECK_EQ(world.outcomes.at(id).text, std::string("abcdef"));
+}
+
+TEST(a_dropped_pending_token_is_taken_back) {
+    World world(streams(4));
+    const SequenceId id = world.submit(guided(texts({"abcdef"})));
+    world.scheduler.pause(id);
+    world.run();
+    CHECK(world.outcomes.at(id).pending_token);
+    world.scheduler.resume({.id = id, .tokens = words(4, 5), .keep_pending = false});
+    world.run();
+    CHECK_EQ(world.outcomes.at(id).text, std::string("aabcdef"));
+}
+
+TEST(a_round_begins_with_the_grammar_it_is_given) {
+    for (const bool drop : {true, false}) {
+        World world(streams(4));
+        auto request = guided(texts({"call"}));
+        request.pause.hold_at_end = PauseTriggers::HoldAtEnd::kAlways;
+        const SequenceId id = world.submit(std::move(request));
+        world.run();
+        CHECK(world.outcomes.at(id).held);
+        world.scheduler.resume(
+            {.id = id, .tokens = words(4, 5), .keep_pending = !drop, .grammar = texts({"done"})});
+        world.run();
+        CHECK(world.outcomes.at(id).held);
+        CHECK_EQ(world.outcomes.at(id).text, std::string("calldone"));
+        world.scheduler.resume({.id = id,
+                                .tokens = words(4, 5),
+                                .max_tokens = 9,
+                                .grammar = std::shared_ptr<const Grammar>()});
+        world.run();
+        CHECK(world.outcomes.at(id).finish == FinishReason::kLength);
+        CHECK_EQ(world.outcomes.at(id).usage.generated_tokens, 4 + 1 + 4 + 1 + 9);
+    }
+}
+
+TEST(the_grammar_survives_preemption) {
+    // Three sequences of up to 57 cells in 64: some must give theirs up and recompute.
+    const std::string text = "abcdefghijklmnopqrstuvwxyzabcdefghij";
+    for (const bool forced : {true, false}) {
+        World world(unified(4, 64, 63, 16), {.parallel = 4, .step_token_budget = 16});
+        std::vector<SequenceId> ids;
+        for (std::uint32_t i = 0; i < 3; ++i) {
+            auto request = guided(texts({text + "1", text + "2"}));
+            request.prompt = words(10 + i, 20);
+            request.forced_tokens = forced;
+            ids.push_back(world.submit(std::move(request)));
+        }
+        world.run();
+        std::int32_t recomputed = 0;
+        for (const SequenceId id : ids) {
+            const Outcome& outcome = world.outcomes.at(id);
+            CHECK(outcome.finish == FinishReason::kEnd);
+            CHECK(outcome.text == text + "1" || outcome.text == text + "2");
+            recomputed += outcome.usage.recomputed_tokens;
+            // Every row is prefill, recomputed or decoded, none twice.
+            CHECK_EQ(outcome.usage.prefilled_tokens - outcome.usage.recomputed_tokens, 20);
+        }
+        CHECK(recomputed > 0);
+    }
+}
+
+TEST(a_grammar_in_error_fails_its_own_sequence) {
+    for (const int after : {0, 1, 3}) {
+        for (const bool forced : {true, false}) {
+            World world(streams(4));
+            const auto prompt = words(7, 30);
+            const SequenceId other = world.submit(prompt, 12);
+            auto request = guided(std::make_shared<const FakeGrammar>(
+                FakeGrammarOptions{.texts = {"abcdef", "abcxyz"}, .fails_after = after}));
+            request.forced_tokens = forced;
+            const SequenceId id = world.submit(std::move(request));
+            world.run();
+            CHECK(world.outcomes.at(id).failed);
+            CHECK(world.outcomes.at(id).fail == FailCode::kGrammarFailed);
+            CHECK(world.outcomes.at(other).sampled == world.reference(prompt, 12));
+        }
+    }
+}
+
+TEST(a_grammar_without_memory_fails_its_sequence) {
+    World world(streams(4));
+    const SequenceId id = world.submit(guided(std::make_shared<const FakeGrammar>(
+        FakeGrammarOptions{.texts = {"abc"}, .has_memory = false})));
+    world.run();
+    CHECK(world.outcomes.at(id).fail == FailCode::kGrammarFailed);
+}
+
+TEST(spelled_control_tokens_are_text_and_markers) {
+    World world(streams(4));
+    const std::string marker = world.backend.spelled_piece(kControl);
+    SubmitRequest request{.prompt = words(1, 20),
+                          .sampling = {.script = std::vector<Token>{kControl, 'a', kControl}},
+                          .pause = {.call_open = marker,
+                                    .call_close = "a" + marker,
+                                    .hold_at_end = PauseTriggers::HoldAtEnd::kAfterCall}};
+    request.spelled_tokens = {kControl};
+    const SequenceId id = world.submit(std::move(request));
+    world.run();
+    CHECK_EQ(world.outcomes.at(id).text, marker + "a" + marker);
+    CHECK_EQ(world.outcomes.at(id).ready, 1);
+    CHECK(world.outcomes.at(id).held);
+}
+
+TEST(a_spelled_end_token_can_close_a_call) {
+    World world(streams(4));
+    SubmitRequest request{.prompt = words(1, 20),
+                          .sampling = {.script = std::vector<Token>{'<', 'a', kTurn}},
+                          .pause = {.call_open = "<",
+                                    .call_close = world.backend.spelled_piece(kTurn),
+                                    .hold_at_end = PauseTriggers::HoldAtEnd::kAfterCall}};
+    request.spelled_tokens = {kTurn};
+    const SequenceId id = world.submit(std::move(request));
+    world.run();
+    CHECK_EQ(world.outcomes.at(id).ready, 1);
+    CHECK(world.outcomes.at(id).held);
+}
+
+TEST_MAIN()
