@@ -7,6 +7,7 @@ export type {
   ChatMessage,
   ChatRequest,
   FinishReason,
+  TemplateVariables,
   ToolCall,
   ToolDefinition,
   ToolOutput,

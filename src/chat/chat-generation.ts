@@ -93,7 +93,7 @@ export class RunningChat implements ChatGeneration {
     const round = this.#currentRound;
     const { tokens, remainingTokens } = this.#run;
     const continuation = await new Continuer(this.#context).continue({
-      tools: this.#request.tools,
+      scope: this.#request,
       turn: round.turn(hold.pendingToken ? this.#context.prompts.endTokenOf(tokens) : ""),
       round,
       outputs: ordered,
@@ -226,7 +226,9 @@ export class RunningChat implements ChatGeneration {
       before,
       format: prompts.format,
       reasoning: prompts.reasoningAfter(rendering),
-      offered: this.#looksForCalls ? new Set(this.#request.tools.map((tool) => tool.name)) : null,
+      offered: this.#looksForCalls
+        ? new Map(this.#request.tools.map((tool) => [tool.name, tool.parameters]))
+        : null,
     });
   }
 

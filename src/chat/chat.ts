@@ -2,13 +2,15 @@
 
 import type { ChatEngine, Logger } from "./chat-engine.ts";
 import { RunningChat } from "./chat-generation.ts";
-import { PromptBuilder } from "./prompt.ts";
+import { PromptBuilder, type PromptRequest } from "./prompt.ts";
 import type { ChatGeneration, ChatRequest } from "./types.ts";
 
 export interface ChatOptions {
   logger?: Logger | undefined;
   /** A Jinja template that replaces the model's own. */
   template?: string | undefined;
+  /** The form in which the model writes tool calls, by name. Default: found from the template. */
+  toolFormat?: string | undefined;
   /** How long an external round's cells wait for the client's return. Default 5 minutes. */
   externalLeaseMs?: number | undefined;
   /** Memory for splicing generated tokens into returning conversations. Default 64 MiB; 0 turns it off. */
@@ -35,16 +37,25 @@ export class Chat {
   readonly #logger: Logger | undefined;
   readonly #externalLeaseMs: number;
 
-  /** @throws FermataError model_without_template | template_error (it does not parse) */
+  /**
+   * @throws FermataError model_without_template | template_error (it does not parse) | invalid_option (there is
+   * no such format)
+   */
   constructor(engine: ChatEngine, options: ChatOptions = {}) {
     this.#engine = engine;
     this.#prompts = new PromptBuilder(engine, {
       template: options.template,
+      toolFormat: options.toolFormat,
       spliceBytes: options.spliceBytes ?? 64 * 1024 * 1024,
     });
     this.#logger = options.logger;
     this.#externalLeaseMs = options.externalLeaseMs ?? 5 * 60_000;
     this.counters = this.#counters;
+  }
+
+  /** Name of the tool-call format in use. */
+  get toolFormat(): string {
+    return this.#prompts.format.name;
   }
 
   /**
@@ -62,9 +73,7 @@ export class Chat {
   }
 
   /** Tokens of the prompt as `generate` would submit it. @throws as its first `next()` */
-  async countPromptTokens(
-    request: Pick<ChatRequest, "messages" | "tools" | "owner">,
-  ): Promise<number> {
+  async countPromptTokens(request: PromptRequest): Promise<number> {
     return (await this.#prompts.build(request)).tokens.length;
   }
 }

@@ -1,12 +1,12 @@
 /** From tool outputs to the tokens that continue a held generation. */
 
 import type { ChatEngine } from "./chat-engine.ts";
-import type { PromptBuilder } from "./prompt.ts";
+import type { PromptBuilder, RenderScope } from "./prompt.ts";
 import type { Round } from "./round.ts";
 import { type GeneratedTurn, joinAtEndToken } from "./suffix.ts";
 import type { RenderMessage, Rendering } from "./template.ts";
 import { fitOutputs } from "./tool-results.ts";
-import type { ChatMessage, ToolDefinition, ToolOutput } from "./types.ts";
+import type { ChatMessage, ToolOutput } from "./types.ts";
 
 /** `resume`: only the results are new. `rerender`: the template rewrote what came before; all is given. */
 export interface Continuation {
@@ -19,7 +19,7 @@ export interface Continuation {
 }
 
 export interface ContinueRequest {
-  tools: readonly ToolDefinition[];
+  scope: RenderScope;
   round: Round;
   turn: GeneratedTurn;
   outputs: ToolOutput[];
@@ -76,11 +76,12 @@ export class Continuer {
   }
 
   async #resume(
-    { tools, round, turn, heldTokens }: ContinueRequest,
+    { scope, round, turn, heldTokens }: ContinueRequest,
     results: ChatMessage[],
   ): Promise<Draft | null> {
     const suffix = this.#prompts.suffixes.derive({
-      tools,
+      tools: scope.tools,
+      variables: scope.templateVariables,
       prompt: round.rendering,
       before: round.before,
       turn,
@@ -99,12 +100,12 @@ export class Continuer {
     };
   }
 
-  async #rerender({ tools, round, turn }: ContinueRequest, results: ChatMessage[]): Promise<Draft> {
+  async #rerender({ scope, round, turn }: ContinueRequest, results: ChatMessage[]): Promise<Draft> {
     const before = round.before.map((message) =>
       message.role === "sentinel" ? message.standsFor : message,
     );
     const messages = [...before, turn.message, ...results];
-    const { tokens, rendering } = await this.#prompts.render(messages, tools);
+    const { tokens, rendering } = await this.#prompts.render(messages, scope);
     return {
       kind: "rerender",
       tokens,

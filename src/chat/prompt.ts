@@ -2,12 +2,13 @@
 
 import { FermataError } from "../errors.ts";
 import type { ChatEngine } from "./chat-engine.ts";
-import { type ToolCallFormat, qwenFormat, reasoningOf } from "./formats/format.ts";
+import { type ToolCallFormat, reasoningOf, spelledTokensOf } from "./formats/format.ts";
+import { detectFormat, formatNamed, formats } from "./formats/formats.ts";
 import { type ReasoningMarkers, normalizeMessages } from "./normalize.ts";
 import { type SpliceRecord, type SpliceScope, SpliceStore } from "./splice-store.ts";
 import { SuffixDeriver, joinAtEndToken } from "./suffix.ts";
 import { ChatTemplate, type RenderMessage, type Rendering } from "./template.ts";
-import type { ChatMessage, ChatRequest, ToolDefinition } from "./types.ts";
+import type { ChatMessage, ChatRequest } from "./types.ts";
 
 export interface Prompt {
   tokens: Int32Array;
@@ -20,21 +21,28 @@ export interface Prompt {
 
 export interface PromptBuilderOptions {
   template?: string | undefined;
+  /** A format's name. Default: found from the template. */
+  toolFormat?: string | undefined;
   spliceBytes: number;
 }
 
-export type PromptRequest = Pick<ChatRequest, "messages" | "tools" | "owner">;
+export type PromptRequest = Pick<ChatRequest, "messages" | "tools" | "templateVariables" | "owner">;
+
+/** What of a request goes into every rendering of it. */
+export type RenderScope = Pick<ChatRequest, "tools" | "templateVariables">;
 
 export class PromptBuilder {
   readonly template: ChatTemplate;
   readonly suffixes: SuffixDeriver;
-  readonly format: ToolCallFormat = qwenFormat;
+  readonly format: ToolCallFormat;
+  /** Ids of control tokens that the format's parser must see in the text. */
+  readonly spelledTokens: Int32Array;
   readonly reasoning: ReasoningMarkers | null;
   readonly #engine: ChatEngine;
   readonly #store: SpliceStore;
   readonly #specials: ReadonlyMap<number, string>;
 
-  /** @throws FermataError model_without_template | template_error */
+  /** @throws FermataError model_without_template | template_error | invalid_option (no such format) */
   constructor(engine: ChatEngine, options: PromptBuilderOptions) {
     const source = options.template ?? engine.model.chatTemplate;
     if (source === null) {
@@ -44,6 +52,8 @@ export class PromptBuilder {
       );
     }
     this.#engine = engine;
+    this.format = chooseFormat(source, options.toolFormat);
+    this.spelledTokens = spelledTokensOf(this.format, engine.model);
     this.reasoning = reasoningOf(this.format, engine.model, source);
     this.template = new ChatTemplate(source, engine.model, this.reasoning);
     this.suffixes = new SuffixDeriver(this.template, this.reasoning, engine.model.eosToken);
@@ -53,8 +63,7 @@ export class PromptBuilder {
 
   /** @throws FermataError template_error | context_length_exceeded */
   async build(request: PromptRequest): Promise<Prompt> {
-    const prompt =
-      (await this.#splice(request)) ?? (await this.render(request.messages, request.tools));
+    const prompt = (await this.#splice(request)) ?? (await this.render(request.messages, request));
     const contextSize = this.#engine.cache.cellsPerSequence;
     if (prompt.tokens.length < contextSize) return prompt;
     throw new FermataError(
@@ -67,9 +76,9 @@ export class PromptBuilder {
   /** The template's text alone, nothing spliced, however long. @throws FermataError template_error */
   async render(
     messages: readonly ChatMessage[],
-    tools: readonly ToolDefinition[],
+    { tools, templateVariables: variables }: RenderScope,
   ): Promise<Prompt> {
-    const rendering = this.template.render(messages, { tools, generationPrompt: true });
+    const rendering = this.template.render(messages, { tools, variables, generationPrompt: true });
     const tokens = await this.#engine.tokenize(
       rendering.text,
       rendering.marks.guard,
@@ -111,7 +120,7 @@ export class PromptBuilder {
   }
 
   async #spliceAt(
-    { tools }: PromptRequest,
+    { tools, templateVariables }: PromptRequest,
     messages: readonly ChatMessage[],
     index: number,
     record: SpliceRecord,
@@ -119,6 +128,7 @@ export class PromptBuilder {
     const before: readonly RenderMessage[] = messages.slice(0, index);
     const suffix = this.suffixes.derive({
       tools,
+      variables: templateVariables,
       prompt: record.prompt,
       before,
       turn: record.turn,
@@ -142,4 +152,15 @@ export class PromptBuilder {
     const reasoning = this.#store.find(request, message)[0]?.turn.message.reasoning;
     return reasoning ? { ...message, reasoning } : message;
   }
+}
+
+function chooseFormat(template: string, name: string | undefined): ToolCallFormat {
+  if (name === undefined) return detectFormat(template);
+  const format = formatNamed(name);
+  if (format !== undefined) return format;
+  const names = formats.map((known) => known.name).join(", ");
+  throw new FermataError(
+    "invalid_option",
+    `There is no tool-call format "${name}". Known: ${names}.`,
+  );
 }

@@ -1,8 +1,8 @@
 /** One round of a generation: what the model said since the prompt or the last resume. */
 
-import type { OfferedNames } from "./formats/call-reader.ts";
 import type { ToolCallFormat } from "./formats/format.ts";
 import { type OutputEvent, OutputParser } from "./formats/output-parser.ts";
+import type { OfferedTools } from "./formats/readers/reader.ts";
 import type { GeneratedTurn } from "./suffix.ts";
 import type { RenderMessage, Rendering } from "./template.ts";
 import type { ToolCall } from "./types.ts";
@@ -13,7 +13,7 @@ export interface RoundStart {
   before: readonly RenderMessage[];
   format: ToolCallFormat;
   reasoning: "no" | "split" | "open";
-  offered: OfferedNames | null;
+  offered: OfferedTools | null;
 }
 
 export class Round {

@@ -7,7 +7,7 @@
 import { canonicalCalls } from "./normalize.ts";
 import type { GeneratedTurn } from "./suffix.ts";
 import type { Rendering } from "./template.ts";
-import type { ChatMessage, ToolDefinition } from "./types.ts";
+import type { ChatMessage, TemplateVariables, ToolDefinition } from "./types.ts";
 
 export interface SpliceRecord {
   prompt: Rendering;
@@ -19,6 +19,7 @@ export interface SpliceRecord {
 export interface SpliceScope {
   owner: string;
   tools: readonly ToolDefinition[];
+  templateVariables?: TemplateVariables | undefined;
 }
 
 type AssistantMessage = Extract<ChatMessage, { role: "assistant" }>;
@@ -98,6 +99,7 @@ function keyOf(scope: SpliceScope, message: AssistantMessage): string {
   return JSON.stringify([
     scope.owner,
     scope.tools,
+    scope.templateVariables ?? {},
     message.content,
     canonicalCalls(message.toolCalls),
   ]);

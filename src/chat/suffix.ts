@@ -6,7 +6,7 @@
 import { FermataError } from "../errors.ts";
 import type { ReasoningMarkers } from "./normalize.ts";
 import type { ChatTemplate, RenderMessage, Rendering, SentinelMessage } from "./template.ts";
-import type { ChatMessage, ToolDefinition } from "./types.ts";
+import type { ChatMessage, TemplateVariables, ToolDefinition } from "./types.ts";
 
 /** The turn that was generated, as text. */
 export interface GeneratedTurn {
@@ -19,6 +19,7 @@ export interface GeneratedTurn {
 
 export interface SuffixRequest {
   tools: readonly ToolDefinition[];
+  variables?: TemplateVariables | undefined;
   /** Rendering of `before` with generation prompt: what the turn continued. */
   prompt: Rendering;
   before: readonly RenderMessage[];
@@ -148,6 +149,7 @@ export class SuffixDeriver {
     try {
       return this.#template.render([...request.before, turn, ...request.after], {
         tools: request.tools,
+        variables: request.variables,
         generationPrompt,
       });
     } catch (error) {

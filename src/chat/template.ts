@@ -2,12 +2,13 @@
 
 import { createHash } from "node:crypto";
 
-import { Template } from "@huggingface/jinja";
-
 import { FermataError } from "../errors.ts";
 import type { ChatModel } from "./chat-engine.ts";
+import { JinjaTemplate, TemplateRefusal } from "./jinja/jinja-template.ts";
+import { strftime } from "./jinja/strftime.ts";
 import { type ReasoningMarkers, normalizeMessages, parseArguments } from "./normalize.ts";
-import type { ChatMessage, ToolDefinition } from "./types.ts";
+import { type TemplateShape, probeShape } from "./template-shape.ts";
+import type { ChatMessage, TemplateVariables, ToolDefinition } from "./types.ts";
 import { type Marks, Guard, chooseMarks, escapedMark } from "./untrusted.ts";
 
 /** A probe: the template's text around it shows where an assistant's words would stand. */
@@ -29,21 +30,28 @@ export interface RenderOptions {
   tools: readonly ToolDefinition[];
   /** End with the opening of the assistant's turn. */
   generationPrompt: boolean;
+  /** For the template, by name: `enable_thinking`, `reasoning_effort`, … */
+  variables?: TemplateVariables | undefined;
+}
+
+interface TemplateMessage {
+  role: string;
+  content: unknown;
+  [field: string]: unknown;
 }
 
 export class ChatTemplate {
-  readonly #template: Template;
+  readonly #template: JinjaTemplate;
   readonly #source: string;
   readonly #model: ChatModel;
   readonly #guard: Guard;
   readonly #reasoning: ReasoningMarkers | null;
-  /** Mistral's templates insist on ids of nine letters and digits. */
-  readonly #shortIds: boolean;
+  readonly #shape: TemplateShape;
 
   /** @throws FermataError template_error */
   constructor(source: string, model: ChatModel, reasoning: ReasoningMarkers | null) {
     try {
-      this.#template = new Template(source);
+      this.#template = new JinjaTemplate(source);
     } catch (error) {
       throw templateError(error);
     }
@@ -51,24 +59,23 @@ export class ChatTemplate {
     this.#model = model;
     this.#guard = new Guard(model.specialTokens.map((token) => token.text));
     this.#reasoning = reasoning;
-    this.#shortIds = /length\s*!=\s*9\b/u.test(source);
+    this.#shape = probeShape(source, (inputs) => this.#tryRender(inputs));
   }
 
   /** @throws FermataError template_error: the template refuses these messages */
   render(messages: readonly RenderMessage[], options: RenderOptions): Rendering {
-    const marks = this.#chooseMarks(messages, options.tools);
+    const marks = this.#chooseMarks(messages, options);
     const inputs = {
+      ...(this.#guard.json(options.variables ?? {}, marks.guard) as object),
       messages: this.#toTemplateMessages(messages, marks),
       tools:
         options.tools.length === 0
-          ? null
+          ? undefined
           : options.tools.map((tool) => this.#toTemplateTool(tool, marks.guard)),
       add_generation_prompt: options.generationPrompt,
-      bos_token: this.#model.bosToken,
-      eos_token: this.#model.eosToken,
     };
     try {
-      return { text: unescapeMarks(this.#template.render(inputs), marks), marks };
+      return { text: unescapeMarks(this.#renderInputs(inputs), marks), marks };
     } catch (error) {
       throw templateError(error);
     }
@@ -80,8 +87,27 @@ export class ChatTemplate {
     return { text: this.#guard.whole(text, marks.guard), guard: marks.guard };
   }
 
-  #chooseMarks(messages: readonly RenderMessage[], tools: readonly ToolDefinition[]): Marks {
-    const inputs = [this.#source, JSON.stringify(tools)];
+  #renderInputs(inputs: Record<string, unknown>): string {
+    const now = new Date();
+    return this.#template.render({
+      date_string: strftime("%d %b %Y", now),
+      datetime: strftime("%b %d %Y", now),
+      ...inputs,
+      bos_token: this.#model.bosToken,
+      eos_token: this.#model.eosToken,
+    });
+  }
+
+  #tryRender(inputs: Record<string, unknown>): string | null {
+    try {
+      return this.#renderInputs({ ...inputs, add_generation_prompt: true });
+    } catch {
+      return null;
+    }
+  }
+
+  #chooseMarks(messages: readonly RenderMessage[], { tools, variables }: RenderOptions): Marks {
+    const inputs = [this.#source, JSON.stringify(tools), JSON.stringify(variables ?? {})];
     for (const message of messages) {
       if (message.role === "sentinel") continue;
       inputs.push(message.content);
@@ -94,17 +120,18 @@ export class ChatTemplate {
     return requireMarks(inputs);
   }
 
-  #toTemplateMessages(messages: readonly RenderMessage[], marks: Marks): unknown[] {
+  #toTemplateMessages(messages: readonly RenderMessage[], marks: Marks): TemplateMessage[] {
     const real = messages.filter((message) => message.role !== "sentinel");
     const normalized = normalizeMessages(real, this.#reasoning).values();
-    return messages.map((message) =>
+    const written = messages.map((message) =>
       message.role === "sentinel"
-        ? toTemplateSentinel(message, marks)
+        ? this.#toTemplateSentinel(message, marks)
         : this.#toTemplateMessage(normalized.next().value ?? message, marks.guard),
     );
+    return this.#shape.hasSystemRole ? written : mergeSystem(written);
   }
 
-  #toTemplateMessage(message: ChatMessage, guard: string): Record<string, unknown> {
+  #toTemplateMessage(message: ChatMessage, guard: string): TemplateMessage {
     const content = this.#guard.whole(message.content, guard);
     switch (message.role) {
       case "system":
@@ -118,17 +145,39 @@ export class ChatTemplate {
           ...(message.name === undefined ? {} : { name: this.#guard.inner(message.name, guard) }),
         };
       case "assistant":
-        return {
-          role: "assistant",
+        return this.#toTemplateAssistant(
           content,
-          ...(message.reasoning
-            ? { reasoning_content: this.#guard.whole(message.reasoning, guard) }
-            : {}),
-          ...(message.toolCalls?.length
-            ? { tool_calls: message.toolCalls.map((call) => this.#toTemplateCall(call, guard)) }
-            : {}),
-        };
+          message.reasoning ? this.#guard.whole(message.reasoning, guard) : "",
+          (message.toolCalls ?? []).map((call) => this.#toTemplateCall(call, guard)),
+        );
     }
+  }
+
+  #toTemplateSentinel(message: SentinelMessage, marks: Marks): TemplateMessage {
+    return this.#toTemplateAssistant(
+      marks.content,
+      message.withReasoning ? marks.reasoning : "",
+      [],
+    );
+  }
+
+  #toTemplateAssistant(content: string, reasoning: string, calls: unknown[]): TemplateMessage {
+    const { reasoningField, hasContentOrReasoning } = this.#shape;
+    const message = {
+      role: "assistant",
+      content,
+      ...(calls.length === 0 ? {} : { tool_calls: calls }),
+    };
+    if (reasoning === "") return message;
+    if (reasoningField === "blocks") {
+      const blocks = [
+        { type: "thinking", thinking: reasoning },
+        { type: "text", text: content },
+      ];
+      return { ...message, content: blocks };
+    }
+    const isEither = hasContentOrReasoning && calls.length > 0;
+    return { ...message, content: isEither ? "" : content, [reasoningField]: reasoning };
   }
 
   #toTemplateCall(
@@ -140,13 +189,16 @@ export class ChatTemplate {
       type: "function",
       function: {
         name: this.#guard.inner(call.name, guard),
-        arguments: this.#guard.json(parseArguments(call.arguments), guard),
+        arguments: this.#shape.wantsArgumentsAsText
+          ? this.#guard.inner(call.arguments, guard)
+          : this.#guard.json(parseArguments(call.arguments), guard),
       },
     };
   }
 
   #toTemplateId(id: string, guard: string): string {
-    if (!this.#shortIds || /^[A-Za-z0-9]{9}$/u.test(id)) return this.#guard.inner(id, guard);
+    if (!this.#shape.wantsShortIds || /^[A-Za-z0-9]{9}$/u.test(id))
+      return this.#guard.inner(id, guard);
     return createHash("sha256").update(id).digest("hex").slice(0, 9);
   }
 
@@ -157,12 +209,11 @@ export class ChatTemplate {
   }
 }
 
-function toTemplateSentinel(message: SentinelMessage, marks: Marks): Record<string, unknown> {
-  return {
-    role: "assistant",
-    content: marks.content,
-    ...(message.withReasoning ? { reasoning_content: marks.reasoning } : {}),
-  };
+/** A system message's text begins the message after it. */
+function mergeSystem(messages: TemplateMessage[]): TemplateMessage[] {
+  const [first, second, ...rest] = messages;
+  if (first?.role !== "system" || second === undefined) return messages;
+  return [{ ...second, content: `${String(first.content)}\n${String(second.content)}` }, ...rest];
 }
 
 function requireMarks(inputs: readonly string[]): Marks {
@@ -193,12 +244,12 @@ function decodeEscapes(json: string): string {
 
 function templateError(cause: unknown): FermataError {
   const message = cause instanceof Error ? cause.message : String(cause);
-  return new FermataError(
-    "template_error",
-    `The model's chat template refuses the request: ${message}`,
-    {
-      param: "messages",
-      cause,
-    },
-  );
+  const problem =
+    cause instanceof TemplateRefusal
+      ? "The model's chat template refuses the request"
+      : "The model's chat template cannot be rendered";
+  return new FermataError("template_error", `${problem}: ${message}`, {
+    param: "messages",
+    cause,
+  });
 }

@@ -28,10 +28,17 @@ export type ChatMessage =
     }
   | { role: "tool"; toolCallId: string; name?: string | undefined; content: string };
 
+/**
+ * JSON values for the template, by name: `enable_thinking`, `reasoning_effort`, … Names of its own inputs
+ * (`messages`, `tools`, `bos_token`, …) have no effect.
+ */
+export type TemplateVariables = Readonly<Record<string, unknown>>;
+
 export interface ChatRequest {
   messages: ChatMessage[];
   /** Tools in the prompt. Empty: none are injected. */
   tools: ToolDefinition[];
+  templateVariables?: TemplateVariables | undefined;
   /**
    * What a tool call does. `none`: no call is looked for, markers are plain text. `external`: the
    * round ends and is returned, the lease is kept for its return. `internal`: the sequence is held.

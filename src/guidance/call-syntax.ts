@@ -26,7 +26,7 @@ export type CallPart =
   /** Text that the model makes up, an id or an index: a regular expression without anchors. */
   | { readonly part: "id"; readonly pattern: string };
 
-export type ArgumentStyle = JsonArguments | ParameterArguments | PythonArguments;
+export type ArgumentStyle = JsonArguments | ParameterArguments | PythonArguments | BareKeyArguments;
 
 /** One JSON object. Separators are the template's own, such as `", "` and `": "`. */
 export interface JsonArguments {
@@ -54,6 +54,15 @@ export interface ParameterArguments {
 /** `key=value` pairs, values as Python literals: `True`, `None`, quoted strings, lists, dicts. */
 export interface PythonArguments {
   readonly style: "python";
+}
+
+/**
+ * An object whose keys have no quotes, at every depth, and whose strings stand between marks:
+ * `{city:<escape>Rome<escape>,range:[1,2]}`. Nothing is escaped; no blanks.
+ */
+export interface BareKeyArguments {
+  readonly style: "bare-keys";
+  readonly stringMark: string;
 }
 
 /**

@@ -1,12 +1,21 @@
 /** Finds the calls in a whole text, as the engine does while a model writes it. */
 
-import { qwenFormat } from "../chat/formats/format.ts";
+import type { ToolCallFormat } from "../chat/formats/format.ts";
+import { formatNamed } from "../chat/formats/formats.ts";
+import { qwen } from "../chat/formats/known/qwen.ts";
 import { OutputParser } from "../chat/formats/output-parser.ts";
-import type { ToolCall } from "../chat/types.ts";
+import type { OfferedTools } from "../chat/formats/readers/reader.ts";
+import type { JsonSchema, ToolCall, ToolDefinition } from "../chat/types.ts";
+import { FermataError } from "../errors.ts";
 
 export interface ToolParserOptions {
-  /** JSON without tags is a call only if it names one of these. Default: any name will do. */
-  tools?: readonly string[] | undefined;
+  /**
+   * JSON without tags is a call only if it names one of these. Default: any name will do. Formats that write
+   * arguments without types need the definitions to tell the string `"5"` from the number.
+   */
+  tools?: readonly (string | ToolDefinition)[] | undefined;
+  /** A format's name, as for `--tool-format`. Default: `qwen`. */
+  format?: string | undefined;
 }
 
 export interface ParsedOutput {
@@ -16,17 +25,23 @@ export interface ParsedOutput {
   calls: ToolCall[];
 }
 
-const anyName = { has: () => true };
+const anyName: OfferedTools = { has: () => true, get: () => undefined };
 
 /**
- * Recognizes `<tool_call>{"name": …, "arguments": …}</tool_call>`, a JSON object with these keys at
- * the start of a line, and the same in a ```json block.
+ * By default it recognizes `<tool_call>{"name": …, "arguments": …}</tool_call>`, a JSON object with these
+ * keys at the start of a line, and the same in a ```json block.
  */
 export class ToolParser {
-  readonly #options: ToolParserOptions;
+  readonly #format: ToolCallFormat;
+  readonly #offered: OfferedTools;
 
-  constructor(options: ToolParserOptions = {}) {
-    this.#options = options;
+  /** @throws FermataError invalid_value: there is no such format */
+  constructor({ tools, format = qwen.name }: ToolParserOptions = {}) {
+    const known = formatNamed(format);
+    if (known === undefined)
+      throw new FermataError("invalid_value", `There is no tool-call format "${format}".`);
+    this.#format = known;
+    this.#offered = tools === undefined ? anyName : new Map(tools.map(toEntry));
   }
 
   parse(text: string): ToolCall[] {
@@ -34,13 +49,19 @@ export class ToolParser {
   }
 
   parseOutput(text: string): ParsedOutput {
-    const { tools } = this.#options;
-    const offered = tools === undefined ? anyName : new Set(tools);
-    const parser = new OutputParser({ format: qwenFormat, offered, reasoning: "split" });
+    const parser = new OutputParser({
+      format: this.#format,
+      offered: this.#offered,
+      reasoning: "split",
+    });
     const output: ParsedOutput = { reasoning: "", content: "", calls: parser.calls };
     for (const event of [...parser.push(text), ...parser.finish(true)]) {
       if (event.type === "content" || event.type === "reasoning") output[event.type] += event.text;
     }
     return output;
   }
+}
+
+function toEntry(tool: string | ToolDefinition): [string, JsonSchema | undefined] {
+  return typeof tool === "string" ? [tool, undefined] : [tool.name, tool.parameters];
 }

@@ -1,30 +1,29 @@
-/** Finds calls in text: in the format's tags, bare at the start of a line, in a ```json block. */
+/** Finds calls in text: after the format's markers, bare at the start of a line, in a ```json block. */
 
-import { CallReader, type CallSink, type OfferedNames } from "./call-reader.ts";
 import type { ToolCallFormat } from "./format.ts";
-import { isBlank } from "./json-scanner.ts";
+import { isBlank } from "./readers/json-scanner.ts";
+import { ObjectReader } from "./readers/object-reader.ts";
+import type { CallReader, CallSink, OfferedTools } from "./readers/reader.ts";
 
 export interface FinderSink extends CallSink {
   content(text: string): void;
 }
 
-type CallPlace = "tagged-call" | "bare-call" | "fenced-call";
-type Place = "text" | CallPlace | "tagged-tail" | "fenced-tail" | "fence-info" | "code";
+type CallPlace = "marked-call" | "bare-call" | "fenced-call";
+type Place = "text" | CallPlace | "marked-tail" | "fenced-tail" | "fence-info" | "code";
 
 const FENCE = "```";
 /** A longer line after a fence's ticks is not told apart any more. */
 const MAX_INFO = 64;
-/** Brackets too many at a call's end; models write them. */
-const IGNORED_AFTER_CALL = "}]";
 const placeAfter = {
-  "tagged-call": "tagged-tail",
+  "marked-call": "marked-tail",
   "fenced-call": "fenced-tail",
   "bare-call": "text",
 } as const;
 
 export class CallFinder {
   readonly #format: ToolCallFormat;
-  readonly #offered: OfferedNames | null;
+  readonly #offered: OfferedTools | null;
   readonly #sink: FinderSink;
   #place: Place = "text";
   #reader: CallReader;
@@ -43,11 +42,11 @@ export class CallFinder {
   #afterCall = false;
 
   /** @param offered null: no call is looked for, all is content */
-  constructor(format: ToolCallFormat, offered: OfferedNames | null, sink: FinderSink) {
+  constructor(format: ToolCallFormat, offered: OfferedTools | null, sink: FinderSink) {
     this.#format = format;
     this.#offered = offered;
     this.#sink = sink;
-    this.#reader = new CallReader(sink, null);
+    this.#reader = new ObjectReader(sink, null);
   }
 
   get inCall(): boolean {
@@ -58,15 +57,15 @@ export class CallFinder {
     switch (this.#place) {
       case "text":
         return this.#feedText(character);
-      case "tagged-call":
-        return this.#feedTagged(character);
+      case "marked-call":
+        return this.#feedMarked(character);
       case "bare-call":
         return this.#feedReader("bare-call", character);
       case "fenced-call":
         if (character === "\n") this.#fenceIsBlock = true;
         return this.#feedReader("fenced-call", character);
-      case "tagged-tail":
-        return this.#feedTail(character, this.#format.callClose, IGNORED_AFTER_CALL);
+      case "marked-tail":
+        return this.#feedTail(character, this.#format.callClose, this.#format.ignoredAfterCall);
       case "fenced-tail":
         if (character === "{" && this.#held === "")
           return this.#beginCall("fenced-call", character);
@@ -79,9 +78,9 @@ export class CallFinder {
   }
 
   finish(natural: boolean): void {
-    if (this.#place === "tagged-call") this.#feedHeldToReader();
+    if (this.#place === "marked-call") this.#feedHeldToReader();
     if (this.inCall && this.#reader.state === "undecided") this.#release(this.#verbatim);
-    else if (this.inCall && natural) this.#reader.close();
+    else if (this.inCall && natural && this.#reader.state === "call") this.#reader.close();
     else if (!this.inCall) {
       if (this.#place === "fence-info") this.#release(this.#verbatim);
       this.#write(this.#held);
@@ -98,31 +97,49 @@ export class CallFinder {
     }
     const held = this.#held + character;
     this.#held = "";
-    const { callOpen, bareCalls } = this.#format;
+    const { callOpen, sectionOpen, sectionClose, bareCalls, bareSeparator } = this.#format;
     const mayBeBare = bareCalls && this.#lineIsBlank;
-    if (held === callOpen) this.#beginCall("tagged-call", held);
+    const endsSection = this.#afterCall && held === sectionClose;
+    if (held === callOpen) this.#beginCall("marked-call", held);
+    else if (held === sectionOpen) this.#blanks += held;
+    else if (endsSection) this.#blanks = "";
+    else if (this.#afterCall && held === bareSeparator) this.#blanks += held;
     else if (mayBeBare && held === FENCE) this.#beginFence();
     else if (mayBeBare && held === "{") this.#beginCall("bare-call", held);
-    else if (callOpen.startsWith(held) || (mayBeBare && FENCE.startsWith(held))) this.#held = held;
+    else if (this.#mayBecomeMarker(held, mayBeBare)) this.#held = held;
     else {
       this.#write(held.charAt(0));
       this.#refeed(held.slice(1));
     }
   }
 
+  #mayBecomeMarker(held: string, mayBeBare: boolean): boolean {
+    const { callOpen, sectionOpen, sectionClose } = this.#format;
+    return (
+      callOpen.startsWith(held) ||
+      sectionOpen.startsWith(held) ||
+      (this.#afterCall && sectionClose.startsWith(held)) ||
+      (mayBeBare && FENCE.startsWith(held))
+    );
+  }
+
   #beginCall(place: CallPlace, opening: string): void {
     this.#place = place;
     this.#verbatim += opening;
-    this.#reader = new CallReader(this.#sink, place === "tagged-call" ? null : this.#offered);
-    if (place !== "tagged-call" && opening === "{") this.#reader.feed(opening);
+    if (place === "marked-call") {
+      this.#reader = this.#format.reader(this.#sink, this.#offered);
+      return;
+    }
+    this.#reader = new ObjectReader(this.#sink, this.#offered);
+    if (opening === "{") this.#reader.feed(opening);
   }
 
-  #feedTagged(character: string): void {
+  #feedMarked(character: string): void {
     const { callClose } = this.#format;
     const held = this.#held + character;
     this.#held = "";
     if (this.#reader.inString || !callClose.startsWith(held)) {
-      this.#feedReader("tagged-call", held.charAt(0));
+      this.#feedReader("marked-call", held.charAt(0));
       this.#refeed(held.slice(1));
     } else if (held !== callClose) this.#held = held;
     else {
@@ -137,7 +154,7 @@ export class CallFinder {
     const held = this.#held;
     this.#held = "";
     for (const character of held) {
-      if (this.#place === "tagged-call") this.#feedReader("tagged-call", character);
+      if (this.#place === "marked-call") this.#feedReader("marked-call", character);
       else this.feed(character);
     }
   }
@@ -152,12 +169,16 @@ export class CallFinder {
         place === "fenced-call" && this.#fenceIsBlock ? "code" : "text",
       );
     else if (state === "done") this.#endCall(placeAfter[place]);
-    else this.#verbatim = this.#blanks = "";
+    else {
+      this.#verbatim = this.#blanks = "";
+      this.#afterCall = state === "between";
+    }
     if (!isTaken) this.feed(character);
   }
 
-  #endCall(next: "text" | "tagged-tail" | "fenced-tail"): void {
-    this.#place = next;
+  #endCall(next: "text" | "marked-tail" | "fenced-tail"): void {
+    const hasTail = next !== "marked-tail" || this.#format.callClose !== "";
+    this.#place = hasTail ? next : "text";
     this.#verbatim = this.#blanks = "";
     this.#afterCall = true;
   }

@@ -1,27 +1,57 @@
 /** Tool-call formats as data. */
 
 import type { PauseTriggers } from "../../engine/types.ts";
+import type { CallSyntax } from "../../guidance/call-syntax.ts";
 import type { ChatModel } from "../chat-engine.ts";
 import type { ReasoningMarkers } from "../normalize.ts";
+import type { MakeReader } from "./readers/reader.ts";
 
 export interface ToolCallFormat {
   readonly name: string;
-  /** Around one call: a JSON object with `name` and `arguments`. */
+  /** Does a model of this template write this format? */
+  detect(template: string): boolean;
+  /** How the model writes calls, for the grammar; null where no marker begins one and nothing can be promised. */
+  readonly syntax: CallSyntax | null;
+
+  /** For the parser, which is more lenient than the grammar. "" where there is none. */
+  readonly sectionOpen: string;
+  readonly sectionClose: string;
   readonly callOpen: string;
   readonly callClose: string;
+  /** Characters between a call's end and `callClose` that models write and that say nothing. */
+  readonly ignoredAfterCall: string;
+  /** Reads what follows `callOpen`. */
+  readonly reader: MakeReader;
   /** A JSON object at the start of a line is a call if it names an offered tool; the same in a ```json block. */
   readonly bareCalls: boolean;
+  /** May stand between two bare calls. */
+  readonly bareSeparator: string;
+
   readonly reasoning: ReasoningMarkers;
+  /** Every message has a header that names its channel; markers and readers are not looked at. */
+  readonly usesChannels: boolean;
 }
 
-/** Hermes tags, as Qwen and many others are trained on. */
-export const qwenFormat: ToolCallFormat = {
-  name: "qwen",
-  callOpen: "<tool_call>",
-  callClose: "</tool_call>",
-  bareCalls: true,
-  reasoning: { open: "<think>", close: "</think>" },
-};
+const think: ReasoningMarkers = { open: "<think>", close: "</think>" };
+
+/** Fills in what most formats have in common. */
+export function defineFormat(
+  format: Pick<ToolCallFormat, "name" | "detect" | "syntax" | "reader"> & Partial<ToolCallFormat>,
+): ToolCallFormat {
+  const { syntax } = format;
+  return {
+    sectionOpen: syntax?.sectionOpen.trim() ?? "",
+    sectionClose: syntax?.sectionClose.trim() ?? "",
+    callOpen: syntax?.callOpen.trim() ?? "",
+    callClose: syntax?.callClose.trim() ?? "",
+    ignoredAfterCall: "}]",
+    bareCalls: false,
+    bareSeparator: "",
+    reasoning: think,
+    usesChannels: false,
+    ...format,
+  };
+}
 
 /** The format's reasoning markers if this model knows them. */
 export function reasoningOf(
@@ -34,12 +64,33 @@ export function reasoningOf(
   return known ? format.reasoning : null;
 }
 
-/** A bare JSON call has no marker: the end of a turn is held, and the parse decides. */
+/** A call without a closing marker ends its round, and so does a bare one: the end is held, the parse decides. */
 export function pauseTriggersOf(format: ToolCallFormat): PauseTriggers {
+  const [callOpen, callClose] =
+    format.sectionOpen !== "" && format.sectionClose !== ""
+      ? [format.sectionOpen, format.sectionClose]
+      : [format.callOpen, format.callClose];
+  const hasMarkers = callOpen !== "" && callClose !== "";
   return {
-    callOpen: format.callOpen,
-    callClose: format.callClose,
+    callOpen: hasMarkers ? callOpen : "",
+    callClose: hasMarkers ? callClose : "",
     holdAtEnd: "always",
-    holdAtTextAfterCall: true,
+    holdAtTextAfterCall: hasMarkers,
   };
+}
+
+/** Ids of the tokens whose spelling the parser must see; end tokens are not among them. */
+export function spelledTokensOf(format: ToolCallFormat, model: ChatModel): Int32Array {
+  const { sectionOpen, sectionClose, callOpen, callClose, syntax, reasoning } = format;
+  const markers = [sectionOpen, sectionClose, callOpen, callClose, reasoning.open, reasoning.close];
+  for (const part of syntax?.body ?? []) if (typeof part === "string") markers.push(part);
+  if (syntax?.argumentStyle.style === "parameters") {
+    const { open, middle, close } = syntax.argumentStyle;
+    markers.push(open, middle, close);
+  }
+  const ids = model.specialTokens
+    .filter(({ text }) => text !== "" && text !== model.eosToken)
+    .filter(({ text }) => markers.some((marker) => marker.includes(text)))
+    .map((token) => token.id);
+  return Int32Array.from(ids);
 }

@@ -5,12 +5,12 @@
  */
 
 import type { ChatEvent, ToolCall } from "../types.ts";
-import { CallFinder } from "./call-finder.ts";
 import { newCallId } from "./call-id.ts";
-import type { OfferedNames } from "./call-reader.ts";
 import { EventBuffer } from "./event-buffer.ts";
+import { ChannelParser } from "./channel-parser.ts";
 import type { ToolCallFormat } from "./format.ts";
-import { ReasoningSplitter } from "./reasoning-splitter.ts";
+import { MarkedTextParser } from "./marked-text-parser.ts";
+import type { OfferedTools } from "./readers/reader.ts";
 
 export type OutputEvent = Extract<
   ChatEvent,
@@ -19,48 +19,52 @@ export type OutputEvent = Extract<
 
 export interface OutputParserOptions {
   format: ToolCallFormat;
-  /** Names of the offered tools; null when no call is looked for. */
-  offered: OfferedNames | null;
+  /** The offered tools; null when no call is looked for. */
+  offered: OfferedTools | null;
   /** `split`: the text may begin with reasoning. `open`: the prompt already opened it. */
   reasoning: "no" | "split" | "open";
   newCallId?: (() => string) | undefined;
+}
+
+/** Works a character at a time. */
+export interface TextParser {
+  /** The text ends inside of what is, or may become, a call. */
+  readonly inCall: boolean;
+  /** The text ends inside of reasoning that was not closed. */
+  readonly inReasoning: boolean;
+  feed(character: string): void;
+  /** @param natural the model ended its turn; else the text was cut and an open call stays incomplete. */
+  finish(natural: boolean): void;
 }
 
 export class OutputParser {
   /** Complete calls so far. */
   readonly calls: ToolCall[] = [];
   readonly #events: EventBuffer;
-  readonly #splitter: ReasoningSplitter;
-  readonly #finder: CallFinder;
+  readonly #parser: TextParser;
 
   constructor(options: OutputParserOptions) {
     this.#events = new EventBuffer(this.calls, options.newCallId ?? newCallId);
-    this.#finder = new CallFinder(options.format, options.offered, this.#events);
-    this.#splitter = new ReasoningSplitter(options.format.reasoning, options.reasoning, {
-      reasoning: (text) => this.#events.reasoning(text),
-      rest: (character) => this.#finder.feed(character),
-    });
+    this.#parser = options.format.usesChannels
+      ? new ChannelParser(options, this.#events)
+      : new MarkedTextParser(options, this.#events);
   }
 
-  /** The text ends inside of what is, or may become, a call. */
   get inCall(): boolean {
-    return this.#finder.inCall;
+    return this.#parser.inCall;
   }
 
-  /** The text ends inside of reasoning that was not closed. */
   get inReasoning(): boolean {
-    return this.#splitter.isOpen;
+    return this.#parser.inReasoning;
   }
 
   push(text: string): OutputEvent[] {
-    for (let i = 0; i < text.length; i++) this.#splitter.feed(text.charAt(i));
+    for (let i = 0; i < text.length; i++) this.#parser.feed(text.charAt(i));
     return this.#events.take();
   }
 
-  /** @param natural the model ended its turn; else the text was cut and an open call stays incomplete. */
   finish(natural: boolean): OutputEvent[] {
-    this.#splitter.finish();
-    this.#finder.finish(natural);
+    this.#parser.finish(natural);
     return this.#events.take();
   }
 }

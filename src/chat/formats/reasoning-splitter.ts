@@ -1,7 +1,7 @@
 /** Takes the reasoning off a round's beginning; the rest goes on. Blanks at its borders are its markers'. */
 
 import type { ReasoningMarkers } from "../normalize.ts";
-import { isBlank } from "./json-scanner.ts";
+import { isBlank } from "./readers/json-scanner.ts";
 
 export interface SplitterSink {
   reasoning(text: string): void;

@@ -1,4 +1,4 @@
-import { JsonScanner } from "../../chat/formats/json-scanner.ts";
+import { JsonScanner } from "../../chat/formats/readers/json-scanner.ts";
 
 /**
  * A call's arguments as they may be streamed: the longest beginning that is one JSON object. Clients

@@ -1,15 +1,19 @@
 import { describe, expect, it } from "vitest";
 
-import { qwenFormat } from "../../../src/chat/formats/format.ts";
+import { qwen } from "../../../src/chat/formats/known/qwen.ts";
 import { type OutputEvent, OutputParser } from "../../../src/chat/formats/output-parser.ts";
+import type { OfferedTools } from "../../../src/chat/formats/readers/reader.ts";
 
-const offered = new Set(["get_weather", "ping"]);
+const offered: OfferedTools = new Map([
+  ["get_weather", {}],
+  ["ping", {}],
+]);
 
 interface ParseOptions {
   cuts?: number[];
   natural?: boolean;
   reasoning?: "no" | "split" | "open";
-  offered?: ReadonlySet<string> | null;
+  offered?: OfferedTools | null;
 }
 
 /** Events with neighbours joined, calls as `name(arguments)` and `!` where a call did not end. */
@@ -19,7 +23,7 @@ function parse(
 ): { said: string; events: OutputEvent[]; parser: OutputParser } {
   let id = 0;
   const parser = new OutputParser({
-    format: qwenFormat,
+    format: qwen,
     offered: options.offered === undefined ? offered : options.offered,
     reasoning: options.reasoning ?? "split",
     newCallId: () => `id${id++}`,
@@ -293,7 +297,7 @@ describe("OutputParser", () => {
 
   it("streams arguments as they come, and text once it cannot be a marker", () => {
     const parser = new OutputParser({
-      format: qwenFormat,
+      format: qwen,
       offered,
       reasoning: "split",
       newCallId: () => "id",
@@ -316,7 +320,7 @@ describe("OutputParser", () => {
   });
 
   it("makes ids of 24 letters and digits", () => {
-    const parser = new OutputParser({ format: qwenFormat, offered, reasoning: "no" });
+    const parser = new OutputParser({ format: qwen, offered, reasoning: "no" });
     parser.push(`<tool_call>${call}</tool_call><tool_call>${call}</tool_call>`);
     const ids = parser.calls.map(({ id }) => id);
     expect(ids[0]).toMatch(/^call_[A-Za-z0-9]{24}$/u);

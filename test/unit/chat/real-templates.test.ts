@@ -5,7 +5,8 @@ import { join, resolve } from "node:path";
 
 import { describe, expect, it } from "vitest";
 
-import { qwenFormat, reasoningOf } from "../../../src/chat/formats/format.ts";
+import { reasoningOf } from "../../../src/chat/formats/format.ts";
+import { detectFormat } from "../../../src/chat/formats/formats.ts";
 import { type GeneratedTurn, SuffixDeriver, withGuard } from "../../../src/chat/suffix.ts";
 import { ChatTemplate, type RenderMessage, type Rendering } from "../../../src/chat/template.ts";
 import type { ChatMessage, ToolCall, ToolDefinition } from "../../../src/chat/types.ts";
@@ -99,7 +100,7 @@ function tryTemplate(name: string): Result {
   };
   let roundCount = 0;
   try {
-    const reasoning = reasoningOf(qwenFormat, model, source);
+    const reasoning = reasoningOf(detectFormat(source), model, source);
     const template = new ChatTemplate(source, model, reasoning);
     const deriver = new SuffixDeriver(template, reasoning, model.eosToken);
     let before: readonly RenderMessage[] = opening;

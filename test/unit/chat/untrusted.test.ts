@@ -182,7 +182,7 @@ describe("ChatTemplate", () => {
       arguments: text,
     }));
     expect(spell([{ role: "assistant", content: "", toolCalls }], [], template)).toBe(
-      'false{"b": 1}false{}false{"a": 2}true"{oops"',
+      'False{"b": 1}False{}False{"a": 2}True"{oops"',
     );
   });
 
@@ -197,6 +197,6 @@ describe("ChatTemplate", () => {
       },
       { role: "tool", toolCallId: "call_123", content: "x" },
     ];
-    expect(spell(messages, [], template)).toBe("f false");
+    expect(spell(messages, [], template)).toBe("f False");
   });
 });

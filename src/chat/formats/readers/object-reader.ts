@@ -4,19 +4,7 @@
  */
 
 import { JsonScanner, isBlank } from "./json-scanner.ts";
-
-export interface CallSink {
-  start(name: string): void;
-  arguments(delta: string): void;
-  /** The arguments are complete. */
-  end(): void;
-}
-
-/** Names of the tools a call may be for. */
-export type OfferedNames = Pick<ReadonlySet<string>, "has">;
-
-/** `call`: its start was told. `done`: the object ended. `refused`: no call, nothing was told. */
-export type CallReaderState = "undecided" | "call" | "done" | "refused";
+import type { CallReader, CallSink, OfferedTools, ReaderState } from "./reader.ts";
 
 type Place =
   | "open"
@@ -32,11 +20,11 @@ type Place =
 const argumentKeys: ReadonlySet<string> = new Set(["arguments", "parameters"]);
 const bareKeys: ReadonlySet<string> = new Set([...argumentKeys, "name", "id", "type"]);
 
-export class CallReader {
+export class ObjectReader implements CallReader {
   readonly #sink: CallSink;
   /** Null: tags told that a call is meant; any name will do, and arguments may be missing or malformed. */
-  readonly #offered: OfferedNames | null;
-  #state: CallReaderState = "undecided";
+  readonly #offered: OfferedTools | null;
+  #state: ReaderState = "undecided";
   #place: Place = "open";
   #scanner = new JsonScanner();
   #key = "";
@@ -49,24 +37,19 @@ export class CallReader {
   #ended = false;
   #taken = true;
 
-  constructor(sink: CallSink, offered: OfferedNames | null) {
+  constructor(sink: CallSink, offered: OfferedTools | null) {
     this.#sink = sink;
     this.#offered = offered;
   }
 
-  get state(): CallReaderState {
+  get state(): ReaderState {
     return this.#state;
   }
 
-  /** Inside a string a tag is text. */
   get inString(): boolean {
     return this.#place === "in-key" || (this.#place === "in-value" && this.#scanner.inString);
   }
 
-  /**
-   * Not to be called once `done` or `refused`.
-   * @returns false when `character` is not the object's: it ended, or was refused, before it.
-   */
   feed(character: string): boolean {
     this.#taken = true;
     // Models write line breaks into strings; JSON wants them escaped.
@@ -76,7 +59,6 @@ export class CallReader {
     return this.#taken && this.#state !== "refused";
   }
 
-  /** Nothing of the object follows although it is not whole: a call that was told ends as it is. */
   close(): void {
     if (this.#state === "call") this.#end();
     this.#state = this.#state === "call" ? "done" : "refused";

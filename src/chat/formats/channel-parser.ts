@@ -1,0 +1,133 @@
+/**
+ * Harmony: every message has a header that says where it goes,
+ * `<|channel|>analysis<|message|>…<|end|><|start|>assistant<|channel|>final<|message|>…`. A recipient
+ * (`to=functions.name`) makes it a call. The prompt ends with the first header's `<|start|>assistant`.
+ */
+
+import type { EventBuffer } from "./event-buffer.ts";
+import type { OutputParserOptions, TextParser } from "./output-parser.ts";
+import { isBlank } from "./readers/json-scanner.ts";
+import { NamedReader } from "./readers/named-reader.ts";
+import type { OfferedTools } from "./readers/reader.ts";
+
+type Place = "header" | "content" | "reasoning" | "call" | "after-call";
+
+const START = "<|start|>";
+const MESSAGE = "<|message|>";
+/** End a message's text. */
+const enders = ["<|end|>", "<|call|>", "<|return|>", START, "<|channel|>"];
+const recipient = /\bto=functions\.([\w.-]{1,128})/u;
+const MAX_HEADER = 512;
+
+export class ChannelParser implements TextParser {
+  readonly #events: EventBuffer;
+  readonly #offered: OfferedTools | null;
+  #place: Place = "header";
+  #header = "";
+  /** What may become a marker. */
+  #held = "";
+  #reader: NamedReader;
+  #blanks = "";
+  /** Something of this message was told. */
+  #told = false;
+
+  constructor({ offered }: OutputParserOptions, events: EventBuffer) {
+    this.#events = events;
+    this.#offered = offered;
+    this.#reader = this.#newReader();
+  }
+
+  get inCall(): boolean {
+    return this.#place === "call";
+  }
+
+  get inReasoning(): boolean {
+    return this.#place === "reasoning";
+  }
+
+  feed(character: string): void {
+    if (this.#place === "header") this.#feedHeader(character);
+    else this.#feedText(character);
+  }
+
+  finish(natural: boolean): void {
+    const held = this.#held;
+    this.#held = "";
+    if (this.#place === "header") {
+      // A header alone, as before an end token, says nothing; anything else is text.
+      if (!looksLikeHeader(this.#header)) this.#events.content(this.#header);
+    } else for (const character of held) this.#take(character);
+    if (this.#place === "call" && natural) this.#reader.close();
+  }
+
+  #feedHeader(character: string): void {
+    this.#header += character;
+    const header = this.#header;
+    if (header.endsWith(MESSAGE)) {
+      this.#header = "";
+      this.#begin(header);
+    } else if (!looksLikeHeader(header) || header.length > MAX_HEADER) {
+      this.#header = "";
+      this.#place = "content";
+      this.#told = true;
+      for (const text of header) this.#feedText(text);
+    }
+  }
+
+  #begin(header: string): void {
+    this.#blanks = "";
+    this.#told = false;
+    const name = this.#offered === null ? undefined : recipient.exec(header)?.[1];
+    if (name !== undefined) {
+      this.#place = "call";
+      this.#reader = this.#newReader();
+      for (const character of `${name}${MESSAGE}`) this.#reader.feed(character);
+    } else this.#place = header.includes("<|channel|>analysis") ? "reasoning" : "content";
+  }
+
+  #newReader(): NamedReader {
+    return new NamedReader(this.#events, { nameClose: MESSAGE, nameOf: (header) => header });
+  }
+
+  #feedText(character: string): void {
+    const held = this.#held + character;
+    this.#held = "";
+    const isInString = this.#place === "call" && this.#reader.inString;
+    const ender = isInString ? undefined : enders.find((marker) => marker.startsWith(held));
+    if (ender === held) this.#endMessage(ender);
+    else if (ender !== undefined) this.#held = held;
+    else {
+      this.#take(held.charAt(0));
+      for (let i = 1; i < held.length; i++) this.#feedText(held.charAt(i));
+    }
+  }
+
+  #endMessage(ender: string): void {
+    if (this.#place === "call") this.#reader.close();
+    this.#place = "header";
+    this.#header = ender === START || ender === "<|channel|>" ? ender : "";
+  }
+
+  #take(character: string): void {
+    if (this.#place === "call") {
+      this.#reader.feed(character);
+      if (this.#reader.state === "done") this.#place = "after-call";
+    } else if (this.#place === "after-call") return;
+    else if (isBlank(character)) this.#blanks += character;
+    else {
+      const text = (this.#told ? this.#blanks : "") + character;
+      if (this.#place === "reasoning") this.#events.reasoning(text);
+      else this.#events.content(text);
+      this.#told = true;
+      this.#blanks = "";
+    }
+  }
+}
+
+/** `<|start|>role`, a recipient, a channel, a constraint, in any beginning of them. */
+function looksLikeHeader(text: string): boolean {
+  const visible = text.trimStart();
+  if (visible === "") return true;
+  const openings = [START, "<|channel|>", "to=", "<|constrain|>", MESSAGE];
+  return openings.some((opening) => opening.startsWith(visible) || visible.startsWith(opening));
+}

@@ -1,0 +1,50 @@
+/** All formats, and which one a template is of. */
+
+import type { ToolCallFormat } from "./format.ts";
+import { deepseek, deepseekBlocks } from "./known/deepseek.ts";
+import { functionGemma, gemma4 } from "./known/gemma.ts";
+import { glm, glm47 } from "./known/glm.ts";
+import { gptOss } from "./known/gpt-oss.ts";
+import { granite } from "./known/granite.ts";
+import { json } from "./known/json.ts";
+import { kimi } from "./known/kimi.ts";
+import { lfm2 } from "./known/lfm2.ts";
+import { llama3 } from "./known/llama3.ts";
+import { minimax } from "./known/minimax.ts";
+import { mistral, mistralIds, mistralList } from "./known/mistral.ts";
+import { nemotron } from "./known/nemotron.ts";
+import { qwen } from "./known/qwen.ts";
+import { qwen3Coder, seedOss } from "./known/qwen3-coder.ts";
+
+/** The first whose `detect` says yes is taken: the more special ones stand first. The last takes everything. */
+export const formats: readonly ToolCallFormat[] = [
+  gptOss,
+  kimi,
+  deepseekBlocks,
+  deepseek,
+  mistralIds,
+  mistral,
+  mistralList,
+  minimax,
+  glm,
+  glm47,
+  seedOss,
+  qwen3Coder,
+  functionGemma,
+  gemma4,
+  lfm2,
+  granite,
+  nemotron,
+  qwen,
+  llama3,
+  json,
+];
+
+export function detectFormat(template: string): ToolCallFormat {
+  return formats.find((format) => format.detect(template)) ?? json;
+}
+
+/** @returns undefined when there is none of that name */
+export function formatNamed(name: string): ToolCallFormat | undefined {
+  return formats.find((format) => format.name === name);
+}

@@ -1,0 +1,21 @@
+import { defineFormat } from "../format.ts";
+import { NamedReader } from "../readers/named-reader.ts";
+
+/** Harmony: channels and recipients in each message's header. A call ends the turn. */
+export const gptOss = defineFormat({
+  name: "gpt-oss",
+  detect: (template) => template.includes("<|channel|>") && template.includes("<|message|>"),
+  syntax: {
+    sectionOpen: "",
+    sectionClose: "",
+    callOpen: "<|channel|>commentary to=functions.",
+    callClose: "",
+    separator: "<|call|><|start|>assistant",
+    body: [{ part: "name" }, " <|constrain|>json<|message|>", { part: "arguments" }],
+    argumentStyle: { style: "json", itemSeparator: ", ", keySeparator: ": " },
+  },
+  callClose: "",
+  reader: (sink) => new NamedReader(sink, { nameClose: "<|message|>", nameOf: (name) => name }),
+  reasoning: { open: "<|channel|>analysis<|message|>", close: "<|end|>" },
+  usesChannels: true,
+});

@@ -1,0 +1,62 @@
+import type { ReasoningMarkers } from "../../normalize.ts";
+import { type ToolCallFormat, defineFormat } from "../format.ts";
+import { byFirstCharacter } from "../readers/first-character.ts";
+import { ObjectReader } from "../readers/object-reader.ts";
+import { type ParameterCalls, ParameterReader } from "../readers/parameter-reader.ts";
+
+const calls: ParameterCalls = {
+  nameOpen: "<function=",
+  nameEnd: ">",
+  keyOpen: "<parameter=",
+  keyClose: ">",
+  valueOpen: "",
+  valueClose: "</parameter>",
+  end: "</function>",
+  valueOnLines: true,
+};
+
+function coder(
+  name: string,
+  [callOpen, callClose]: readonly [string, string],
+  reasoning: ReasoningMarkers,
+): ToolCallFormat {
+  return defineFormat({
+    name,
+    detect: (template) =>
+      [callOpen, "<function=", "<parameter="].every((marker) => template.includes(marker)),
+    syntax: {
+      sectionOpen: "",
+      sectionClose: "",
+      callOpen,
+      callClose,
+      separator: "\n",
+      body: ["\n<function=", { part: "name" }, ">\n", { part: "arguments" }, "</function>\n"],
+      argumentStyle: {
+        style: "parameters",
+        open: "<parameter=",
+        middle: ">\n",
+        close: "\n</parameter>\n",
+        separator: "",
+        itemSeparator: ", ",
+        keySeparator: ": ",
+      },
+    },
+    reader: byFirstCharacter(
+      { "{": (sink) => new ObjectReader(sink, null) },
+      (sink, offered) => new ParameterReader(sink, calls, offered),
+    ),
+    reasoning,
+  });
+}
+
+/** Parameters in tags on lines of their own: Qwen3-Coder, Qwen3.5, Nemotron 3 Nano, Step 3.5. */
+export const qwen3Coder = coder("qwen3-coder", ["<tool_call>", "</tool_call>"], {
+  open: "<think>",
+  close: "</think>",
+});
+
+/** The same in tags of its own. */
+export const seedOss = coder("seed-oss", ["<seed:tool_call>", "</seed:tool_call>"], {
+  open: "<seed:think>",
+  close: "</seed:think>",
+});

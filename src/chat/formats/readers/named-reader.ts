@@ -1,0 +1,103 @@
+/** Reads a name, a marker, and the arguments as one JSON value. */
+
+import { JsonScanner, isBlank } from "./json-scanner.ts";
+import type { CallReader, CallSink, ReaderState } from "./reader.ts";
+
+export interface NamedCalls {
+  /** Ends the name. */
+  nameClose: string;
+  /** The name in what stands before that marker; null where there is none. */
+  nameOf(header: string): string | null;
+}
+
+/** A longer name is none. */
+const MAX_HEADER = 256;
+
+export class NamedReader implements CallReader {
+  readonly #sink: CallSink;
+  readonly #calls: NamedCalls;
+  readonly #scanner = new JsonScanner();
+  #state: ReaderState = "undecided";
+  #place: "header" | "before" | "value" | "malformed" = "header";
+  #header = "";
+  /** Blanks that are the arguments' only if something follows. */
+  #blanks = "";
+
+  constructor(sink: CallSink, calls: NamedCalls) {
+    this.#sink = sink;
+    this.#calls = calls;
+  }
+
+  get state(): ReaderState {
+    return this.#state;
+  }
+
+  get inString(): boolean {
+    return this.#place === "value" && this.#scanner.inString;
+  }
+
+  feed(character: string): boolean {
+    if (this.#place === "header") return this.#feedHeader(character);
+    if (this.#place === "before") {
+      if (isBlank(character)) return true;
+      this.#place = "value";
+    }
+    if (this.#place === "value") return this.#feedValue(character);
+    if (isBlank(character)) this.#blanks += character;
+    else {
+      this.#sink.arguments(this.#blanks + character);
+      this.#blanks = "";
+    }
+    return true;
+  }
+
+  close(): void {
+    if (this.#state === "undecided") this.#state = "refused";
+    if (this.#state !== "call") return;
+    if (this.#place === "before") this.#sink.arguments("{}");
+    this.#end();
+  }
+
+  #feedHeader(character: string): boolean {
+    const header = this.#header + character;
+    this.#header = header;
+    if (header.length > MAX_HEADER) this.#state = "refused";
+    if (!header.endsWith(this.#calls.nameClose)) return this.#state !== "refused";
+    const name = this.#calls.nameOf(header.slice(0, -this.#calls.nameClose.length));
+    if (name === null) {
+      this.#state = "refused";
+      return false;
+    }
+    this.#state = "call";
+    this.#place = "before";
+    this.#sink.start(name);
+    return true;
+  }
+
+  #feedValue(character: string): boolean {
+    // Models write line breaks into strings; JSON wants them escaped.
+    const isRaw = this.#scanner.inString && character < " ";
+    for (const piece of isRaw ? JSON.stringify(character).slice(1, -1) : character) {
+      const result = this.#scanner.feed(piece);
+      if (result === "end-before") {
+        this.#end();
+        return false;
+      }
+      if (result === "error") this.#place = "malformed";
+      this.#sink.arguments(piece);
+      if (result === "end") this.#end();
+    }
+    return true;
+  }
+
+  #end(): void {
+    this.#state = "done";
+    this.#sink.end();
+  }
+}
+
+/** Names as OpenAI and MCP allow them. */
+export function asName(text: string): string | null {
+  const name = text.trim();
+  return /^[\w.:/-]{1,128}$/u.test(name) ? name : null;
+}

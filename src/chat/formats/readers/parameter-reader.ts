@@ -1,0 +1,207 @@
+/** Reads a name and parameters between markers; gives the arguments as JSON. */
+
+import { isBlank } from "./json-scanner.ts";
+import { asName } from "./named-reader.ts";
+import { ParameterValue } from "./parameter-value.ts";
+import type { CallReader, CallSink, OfferedTools, ReaderState } from "./reader.ts";
+
+export interface ParameterCalls {
+  /** Before the name, or "". */
+  nameOpen: string;
+  /** Characters that end the name; `<` is also the beginning of what follows. */
+  nameEnd: string;
+  keyOpen: string;
+  keyClose: string;
+  /** Between key and value, or "". */
+  valueOpen: string;
+  valueClose: string;
+  /** After the last parameter, or "" where only the call's own marker follows. */
+  end: string;
+  /** One line break at each end of a value is the format's. */
+  valueOnLines: boolean;
+}
+
+type Place = "open" | "name" | "between" | "key" | "value-open" | "value" | "over";
+
+const MAX_NAME = 256;
+
+export class ParameterReader implements CallReader {
+  readonly #sink: CallSink;
+  readonly #calls: ParameterCalls;
+  /** Schemas, for the types of values. */
+  readonly #tools: OfferedTools | null;
+  #state: ReaderState = "undecided";
+  #place: Place = "open";
+  /** What may become a marker. */
+  #held = "";
+  #text = "";
+  #name = "";
+  #count = 0;
+  #value: ParameterValue | null = null;
+
+  constructor(sink: CallSink, calls: ParameterCalls, tools: OfferedTools | null) {
+    this.#sink = sink;
+    this.#calls = calls;
+    this.#tools = tools;
+    if (calls.nameOpen === "") this.#place = "name";
+  }
+
+  get state(): ReaderState {
+    return this.#state;
+  }
+
+  get inString(): boolean {
+    return this.#place === "value";
+  }
+
+  feed(character: string): boolean {
+    switch (this.#place) {
+      case "open":
+        this.#skipTo(character, this.#calls.nameOpen, "name");
+        break;
+      case "name":
+        this.#feedName(character);
+        break;
+      case "between":
+        this.#feedBetween(character);
+        break;
+      case "key":
+        this.#feedKey(character);
+        break;
+      case "value-open":
+        this.#skipTo(character, this.#calls.valueOpen, "value");
+        break;
+      case "value":
+        this.#feedValue(character);
+        break;
+      case "over":
+        break;
+    }
+    return this.#state !== "refused";
+  }
+
+  close(): void {
+    if (this.#state === "undecided") this.#state = "refused";
+    if (this.#state !== "call") return;
+    this.#value?.push(this.#held);
+    this.#endValue();
+    this.#end();
+  }
+
+  /** Blanks, then the marker, or it is no call. */
+  #skipTo(character: string, marker: string, next: "name" | "value"): void {
+    if (this.#held === "" && isBlank(character)) return;
+    this.#held += character;
+    if (this.#held === marker) {
+      this.#held = "";
+      this.#place = next;
+      if (next === "value") this.#beginValue();
+    } else if (!marker.startsWith(this.#held)) {
+      // What was told stays; a value without its opening marker begins here.
+      if (this.#state === "undecided") this.#state = "refused";
+      else {
+        this.#place = "value";
+        this.#beginValue();
+        this.#refeed();
+      }
+    }
+  }
+
+  #feedName(character: string): void {
+    const isOver = this.#calls.nameEnd.includes(character) && this.#text.trim() !== "";
+    if (!isOver) {
+      this.#text += character;
+      if (this.#text.length > MAX_NAME) this.#state = "refused";
+      return;
+    }
+    const name = asName(this.#text);
+    if (name === null) {
+      this.#state = "refused";
+      return;
+    }
+    this.#name = name;
+    this.#state = "call";
+    this.#sink.start(name);
+    this.#place = "between";
+    if (character === "<") this.#feedBetween(character);
+  }
+
+  /** What is neither a parameter nor the end is left out: the call was told. */
+  #feedBetween(character: string): void {
+    const { keyOpen, end } = this.#calls;
+    const held = this.#held + character;
+    this.#held = "";
+    if (held === keyOpen) {
+      this.#text = "";
+      this.#place = "key";
+    } else if (held === end) this.#end();
+    else if (keyOpen.startsWith(held) || (end !== "" && end.startsWith(held))) this.#held = held;
+    else if (held.length > 1) {
+      for (const rest of held.slice(1)) if (this.#state === "call") this.feed(rest);
+    }
+  }
+
+  #feedKey(character: string): void {
+    this.#text += character;
+    if (!this.#text.endsWith(this.#calls.keyClose)) return;
+    this.#text = this.#text.slice(0, -this.#calls.keyClose.length).trim();
+    if (this.#calls.valueOpen === "") {
+      this.#place = "value";
+      this.#beginValue();
+    } else this.#place = "value-open";
+  }
+
+  #beginValue(): void {
+    const separator = this.#count === 0 ? "{" : ",";
+    this.#sink.arguments(`${separator}${JSON.stringify(this.#text)}:`);
+    this.#count += 1;
+    this.#value = new ParameterValue({
+      schema: schemaOf(this.#tools?.get(this.#name), this.#text),
+      onLines: this.#calls.valueOnLines,
+      emit: (text) => this.#sink.arguments(text),
+    });
+  }
+
+  #feedValue(character: string): void {
+    const { valueClose } = this.#calls;
+    const held = this.#held + character;
+    this.#held = "";
+    if (held === valueClose) {
+      this.#endValue();
+      this.#place = "between";
+    } else if (valueClose.startsWith(held)) this.#held = held;
+    else {
+      this.#value?.push(held.charAt(0));
+      this.#held = held.slice(1);
+      this.#refeed();
+    }
+  }
+
+  #refeed(): void {
+    const held = this.#held;
+    this.#held = "";
+    for (let i = 0; i < held.length; i++) this.#feedValue(held.charAt(i));
+  }
+
+  #endValue(): void {
+    this.#value?.end();
+    this.#value = null;
+  }
+
+  #end(): void {
+    this.#sink.arguments(this.#count === 0 ? "{}" : "}");
+    this.#sink.end();
+    this.#place = "over";
+    this.#state = "done";
+  }
+}
+
+function schemaOf(parameters: unknown, key: string): unknown {
+  if (!isObject(parameters) || !isObject(parameters["properties"])) return undefined;
+  const { properties } = parameters;
+  return Object.hasOwn(properties, key) ? properties[key] : undefined;
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}

@@ -1,0 +1,69 @@
+/** What a template takes: found out by rendering it, and where that tells nothing by its text. */
+
+/** How messages are put before a template. */
+export interface TemplateShape {
+  /** Without it a system message becomes the beginning of the next one. */
+  hasSystemRole: boolean;
+  /** Arguments as JSON text; else as an object. */
+  wantsArgumentsAsText: boolean;
+  /** Where an assistant's reasoning goes. `blocks`: into a content that is a list. */
+  reasoningField: "reasoning_content" | "thinking" | "blocks";
+  /** An assistant message with calls and reasoning has no content. */
+  hasContentOrReasoning: boolean;
+  /** Mistral's templates insist on ids of nine letters and digits. */
+  wantsShortIds: boolean;
+}
+
+/** @returns the text, or null when the template fails */
+type TryRender = (inputs: { messages: unknown[]; tools?: unknown[] }) => string | null;
+
+const MARK = "QZX";
+
+export function probeShape(source: string, render: TryRender): TemplateShape {
+  return {
+    hasSystemRole: takesSystem(render),
+    wantsArgumentsAsText: !takesObjects(render) && takesText(render),
+    reasoningField: /\[['"]type['"]\] == ['"]thinking['"]/u.test(source)
+      ? "blocks"
+      : /\bmessage\.thinking\b/u.test(source) && !source.includes("reasoning_content")
+        ? "thinking"
+        : "reasoning_content",
+    hasContentOrReasoning: source.includes("Cannot pass both content and thinking"),
+    wantsShortIds: /length\s*!=\s*9\b/u.test(source),
+  };
+}
+
+const user = { role: "user", content: "Hi" };
+
+function takesSystem(render: TryRender): boolean {
+  const text = render({ messages: [{ role: "system", content: MARK }, user] });
+  // One that fails without a system message too says nothing about it.
+  if (text === null) return render({ messages: [user] }) === null;
+  return text.includes(MARK);
+}
+
+function takesObjects(render: TryRender): boolean {
+  return render(round({ [MARK]: MARK })) !== null;
+}
+
+function takesText(render: TryRender): boolean {
+  return render(round(JSON.stringify({ [MARK]: MARK }))) !== null;
+}
+
+function round(args: unknown): { messages: unknown[]; tools: unknown[] } {
+  const id = "call00001";
+  const call = { id, type: "function", function: { name: "f", arguments: args } };
+  const parameters = {
+    type: "object",
+    properties: { [MARK]: { type: "string", description: "" } },
+    required: [],
+  };
+  return {
+    messages: [
+      user,
+      { role: "assistant", content: "", tool_calls: [call] },
+      { role: "tool", tool_call_id: id, name: "f", content: "x" },
+    ],
+    tools: [{ type: "function", function: { name: "f", description: "", parameters } }],
+  };
+}

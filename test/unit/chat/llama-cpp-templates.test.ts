@@ -1,0 +1,160 @@
+/**
+ * The templates that come with llama.cpp's source, rendered as llama.cpp renders them. What it made of them
+ * is recorded by scripts/templates/record.mjs, so no build of it is needed here.
+ */
+
+import { createHash } from "node:crypto";
+import { existsSync, readFileSync } from "node:fs";
+import { join, resolve } from "node:path";
+
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
+
+import { reasoningOf } from "../../../src/chat/formats/format.ts";
+import { detectFormat } from "../../../src/chat/formats/formats.ts";
+import { ChatTemplate } from "../../../src/chat/template.ts";
+import type { ToolDefinition } from "../../../src/chat/types.ts";
+import { parseMessages } from "../../../src/server/openai/parse-messages.ts";
+import { type TemplateRow, templateDocs } from "../../support/template-docs.ts";
+
+interface Recorded {
+  source: string;
+  /** Digest of llama.cpp's text; null where it refuses. */
+  renders: Record<string, string | null>;
+}
+
+interface Request {
+  messages: unknown[];
+  tools?: { function: ToolDefinition }[];
+}
+
+/** The recording's clock. */
+const NOW = Date.UTC(2026, 0, 1, 12);
+const roundRequests = new Set(["round", "parallel round", "two rounds"]);
+
+/** Where Fermata's text is not llama.cpp's, and why. */
+const deviations: Record<string, string> = {
+  "CohereForAI-c4ai-command-r-plus-tool_use.jinja": "llama.cpp refuses requests with tools",
+  "google-gemma-4-31B-it-interleaved.jinja":
+    "llama.cpp rewrites tool results for this old template; here they are rendered as it says",
+  "google-gemma-4-31B-it.jinja":
+    "after text and a call in one turn llama.cpp appends a model header that the template does not write",
+  "openbmb-MiniCPM5-1B.jinja":
+    "llama.cpp writes objects in arguments as nothing; here they are written as Python does",
+  "unsloth-mistral-Devstral-Small-2507.jinja":
+    "llama.cpp loses the text of a turn with reasoning; here the reasoning is left out",
+};
+
+const cache = resolve(
+  process.env.FERMATA_CACHE_DIR ?? join(import.meta.dirname, "../../../.cache"),
+);
+const directory = join(cache, "llama.cpp/models/templates");
+const fixtures = join(import.meta.dirname, "../../fixtures/templates");
+const recorded = readJson("llama-cpp.json") as Record<string, Recorded>;
+const requests = readJson("requests.json") as Record<string, Request>;
+const isPresent = existsSync(directory);
+if (!isPresent)
+  console.log("skipped: llama.cpp's templates are not in the cache; npm start fetches its source");
+
+function readJson(name: string): unknown {
+  return JSON.parse(readFileSync(join(fixtures, name), "utf8"));
+}
+
+function digest(text: string): string {
+  return createHash("sha256").update(text).digest("hex").slice(0, 16);
+}
+
+function open(source: string): ChatTemplate {
+  const model = {
+    chatTemplate: source,
+    bosToken: "<s>",
+    eosToken: "</s>",
+    addBos: false,
+    specialTokens: [{ id: 0, text: "<|im_start|>" }],
+  };
+  return new ChatTemplate(source, model, reasoningOf(detectFormat(source), model, source));
+}
+
+function render(template: ChatTemplate, { messages, tools }: Request): string {
+  const { text, marks } = template.render(
+    parseMessages(messages, () => {}),
+    {
+      tools: (tools ?? []).map((tool) => tool.function),
+      // llama.cpp's server says so unless it is told otherwise.
+      variables: { enable_thinking: true },
+      generationPrompt: true,
+    },
+  );
+  return text.replaceAll(marks.guard, "");
+}
+
+function compare(name: string): TemplateRow {
+  const source = readFileSync(join(directory, name), "utf8");
+  expect(digest(source), `${name} is not the one recorded`).toBe(recorded[name]?.source);
+  const template = open(source);
+  const row: TemplateRow = {
+    name,
+    format: detectFormat(source).name,
+    equal: [],
+    different: [],
+    failed: [],
+    remark: deviations[name] ?? "",
+  };
+  for (const [title, request] of Object.entries(requests)) {
+    let text: string | null = null;
+    try {
+      text = render(template, request);
+    } catch (error) {
+      row.failed.push([title, error instanceof Error ? error.message : String(error)]);
+      continue;
+    }
+    if (digest(text) === recorded[name]?.renders[title]) row.equal.push(title);
+    else row.different.push(title);
+  }
+  return row;
+}
+
+describe.skipIf(!isPresent)("templates of llama.cpp", () => {
+  const rows: TemplateRow[] = [];
+  beforeAll(() => {
+    vi.useFakeTimers({ now: NOW, toFake: ["Date"] });
+    rows.push(...Object.keys(recorded).map(compare));
+  }, 120_000);
+  afterAll(() => {
+    vi.useRealTimers();
+  });
+
+  it("are 70", () => {
+    expect(rows).toHaveLength(70);
+  });
+
+  it("render to llama.cpp's text, but for the deviations that are told", () => {
+    const unexpected = rows.filter(
+      ({ different, name }) => different.length > 0 && !(name in deviations),
+    );
+    expect(unexpected.map(({ name, different }) => ({ name, different }))).toEqual([]);
+    for (const name of Object.keys(deviations))
+      expect(rows.find((row) => row.name === name)?.different, name).not.toEqual([]);
+  });
+
+  it("fail only where the template itself refuses, as llama.cpp does", () => {
+    for (const { name, failed } of rows) {
+      for (const [title, message] of failed) {
+        expect(recorded[name]?.renders[title], `${name}, ${title}: ${message}`).toBeNull();
+        expect(message).toMatch(/^The model's chat template refuses the request: ./u);
+      }
+    }
+  });
+
+  it("of formats with a grammar render through a tool round", () => {
+    const without = rows.filter(
+      ({ equal, different }) => ![...equal, ...different].some((title) => roundRequests.has(title)),
+    );
+    expect(without.map(({ name }) => name)).toEqual(["google-gemma-2-2b-it.jinja"]);
+  });
+
+  it("are listed in docs/templates.md", async () => {
+    await expect(templateDocs(rows, Object.keys(requests))).toMatchFileSnapshot(
+      "../../../docs/templates.md",
+    );
+  });
+});
