@@ -69,6 +69,27 @@ Napi::Object from_usage(Napi::Env env, const Usage& usage) {
     return object;
 }
 
+template <class Items, class Convert>
+Napi::Array from_list(Napi::Env env, const Items& items, Convert convert) {
+    Napi::Array array = Napi::Array::New(env, items.size());
+    std::uint32_t index = 0;
+    for (const auto& item : items)
+        array.Set(index++, convert(env, item));
+    return array;
+}
+
+Napi::Object from_logprobs(Napi::Env env, const TokenLogprobs& logprobs) {
+    Napi::Object object = Napi::Object::New(env);
+    set_number(object, "logprob", static_cast<double>(logprobs.logprob));
+    object.Set("top", from_list(env, logprobs.top, [](Napi::Env e, const auto& candidate) {
+                   Napi::Array pair = Napi::Array::New(e, 2);
+                   pair.Set(0u, Napi::Number::New(e, candidate.first));
+                   pair.Set(1u, Napi::Number::New(e, static_cast<double>(candidate.second)));
+                   return pair;
+               }));
+    return object;
+}
+
 Napi::Object from_event(Napi::Env env, const Event& event) {
     Napi::Object object = Napi::Object::New(env);
     set_number(object, "id", static_cast<double>(event.id));
@@ -77,6 +98,8 @@ Napi::Object from_event(Napi::Env env, const Event& event) {
             object.Set("kind", "tokens");
             object.Set("tokens", from_tokens(env, event.tokens));
             object.Set("text", from_bytes(env, event.text));
+            if (!event.logprobs.empty())
+                object.Set("logprobs", from_list(env, event.logprobs, from_logprobs));
             break;
         case EventKind::kProgress:
             object.Set("kind", "progress");
@@ -119,15 +142,6 @@ Napi::Object from_step(Napi::Env env, const StepReport& step) {
     set_number(object, "copies", step.copies);
     set_number(object, "milliseconds", step.milliseconds);
     return object;
-}
-
-template <class Items, class Convert>
-Napi::Array from_list(Napi::Env env, const Items& items, Convert convert) {
-    Napi::Array array = Napi::Array::New(env, items.size());
-    std::uint32_t index = 0;
-    for (const auto& item : items)
-        array.Set(index++, convert(env, item));
-    return array;
 }
 
 Napi::Object from_special_token(Napi::Env env, const SpecialToken& token) {

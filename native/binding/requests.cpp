@@ -14,6 +14,8 @@ constexpr std::int32_t kMaxInt32 = std::numeric_limits<std::int32_t>::max();
 constexpr std::int64_t kMaxId = (std::int64_t{1} << 53) - 1;
 constexpr std::int32_t kMaxContext = 1 << 24;
 constexpr std::uint32_t kMaxStopStrings = 256;
+constexpr std::uint32_t kMaxSequenceBreakers = 16;
+constexpr std::int32_t kMaxTopLogprobs = 20;
 
 KvType to_kv_type(const Fields& fields, const char* name) {
     return fields.choice<KvType>(name, {{"f32", KvType::kF32},
@@ -41,6 +43,16 @@ std::pair<Token, float> to_bias(const Fields& fields, const Napi::Value& value,
     return {static_cast<Token>(id), amount};
 }
 
+DryParams to_dry(const Fields& fields) {
+    DryParams dry;
+    dry.multiplier = static_cast<float>(fields.number("multiplier", 0, 100));
+    dry.base = static_cast<float>(fields.number("base", 1, 100));
+    dry.allowed_length = fields.int32("allowedLength", 0, kMaxContext);
+    dry.penalty_last_n = fields.int32("penaltyLastN", 0, kMaxContext);
+    dry.sequence_breakers = fields.texts("sequenceBreakers", kMaxSequenceBreakers);
+    return dry;
+}
+
 SamplingParams to_sampling(const Fields& fields, std::int32_t vocabulary_size) {
     SamplingParams sampling;
     const auto real = [&](const char* name, double lowest, double highest) {
@@ -57,6 +69,17 @@ SamplingParams to_sampling(const Fields& fields, std::int32_t vocabulary_size) {
     sampling.frequency_penalty = real("frequencyPenalty", -2, 2);
     sampling.presence_penalty = real("presencePenalty", -2, 2);
     sampling.penalty_last_n = fields.int32("penaltyLastN", 0, kMaxContext);
+    if (fields.has("topNSigma")) sampling.top_n_sigma = real("topNSigma", 0, 1000);
+    if (fields.has("xtcProbability")) sampling.xtc_probability = real("xtcProbability", 0, 1);
+    if (fields.has("xtcThreshold")) sampling.xtc_threshold = real("xtcThreshold", 0, 1);
+    if (fields.has("dynatempRange")) sampling.dynatemp_range = real("dynatempRange", 0, 100);
+    if (fields.has("dynatempExponent"))
+        sampling.dynatemp_exponent = real("dynatempExponent", 0, 100);
+    if (fields.has("mirostat")) sampling.mirostat = fields.int32("mirostat", 0, 2);
+    if (fields.has("mirostatTau")) sampling.mirostat_tau = real("mirostatTau", 0, 100);
+    if (fields.has("mirostatEta")) sampling.mirostat_eta = real("mirostatEta", 0, 1);
+    if (fields.has("minKeep")) sampling.min_keep = fields.int32("minKeep", 1, kMaxContext);
+    if (fields.has("dry")) sampling.dry = to_dry(fields.object("dry"));
     sampling.seed = static_cast<std::uint32_t>(
         fields.integer("seed", 0, std::numeric_limits<std::uint32_t>::max()));
     const Napi::Array bias = fields.array("logitBias");
@@ -131,6 +154,8 @@ SubmitRequest to_submit(const Napi::Value& value, std::int32_t vocabulary_size,
     request.limits.window = fields.int32("window", 1, kMaxInt32);
     request.pause = to_pause(fields.object("pause"));
     request.stop = fields.texts("stop", kMaxStopStrings);
+    if (fields.has("topLogprobs"))
+        request.top_logprobs = fields.int32("topLogprobs", -1, kMaxTopLogprobs);
     request.retain = fields.boolean("retain");
     request.lease_ms = fields.integer("leaseMs", 0, kMaxInt32);
     if (fields.has("grammar")) request.grammar = to_grammar(fields.get("grammar"), engine);

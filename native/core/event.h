@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "core/logprobs.h"
 #include "core/types.h"
 
 namespace fermata {
@@ -45,7 +46,8 @@ struct Usage {
 struct Event {
     EventKind kind = EventKind::kTokens;
     SequenceId id = 0;
-    std::vector<Token> tokens;  // kTokens: sampled tokens, end-of-generation included
+    std::vector<Token> tokens;            // kTokens: sampled tokens, end-of-generation included
+    std::vector<TokenLogprobs> logprobs;  // kTokens, if asked for: of those that were sampled
     std::string text;  // kTokens, kToolCallPause, kFinished: bytes released, maybe not whole UTF-8
     std::int32_t call_index = 0;
     std::int32_t prefill_done = 0;  // kProgress: of this round's rows

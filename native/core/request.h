@@ -13,6 +13,19 @@
 
 namespace fermata {
 
+// A penalty of multiplier * base ^ (length - allowed_length) for a token that would lengthen a
+// repetition of `length` tokens.
+struct DryParams {
+    float multiplier = 0.0f;  // 0 = off
+    float base = 1.75f;       // >= 1
+    std::int32_t allowed_length = 2;
+    std::int32_t penalty_last_n = 64;                 // tokens looked back on, >= 0
+    std::vector<std::string> sequence_breakers = {};  // no repetition crosses them
+
+    bool active() const { return multiplier != 0.0f && penalty_last_n > 0; }
+    bool operator==(const DryParams&) const = default;
+};
+
 // Sampling parameters. Defaults are greedy, so that an empty struct is deterministic.
 struct SamplingParams {
     float temperature = 0.0f;          // 0 = greedy
@@ -24,6 +37,16 @@ struct SamplingParams {
     float frequency_penalty = 0.0f;    // [-2, 2]
     float presence_penalty = 0.0f;     // [-2, 2]
     std::int32_t penalty_last_n = 64;  // tokens the penalties look back on, >= 0
+    float top_n_sigma = 0.0f;          // standard deviations below the best logit, 0 = off
+    float xtc_probability = 0.0f;      // [0, 1], 0 = off
+    float xtc_threshold = 0.1f;        // [0, 1], above 0.5 = off
+    float dynatemp_range = 0.0f;       // >= 0, temperature +- range by entropy, 0 = off
+    float dynatemp_exponent = 1.0f;    // >= 0
+    std::int32_t mirostat = 0;         // 0 = off, 1, 2; takes the place of the filters above
+    float mirostat_tau = 5.0f;
+    float mirostat_eta = 0.1f;
+    std::int32_t min_keep = 1;  // candidates that filters leave, >= 1
+    DryParams dry = {};
     std::uint32_t seed = 0;
     std::vector<std::pair<Token, float>> logit_bias = {};
     // Scripted sampler: emits these tokens whatever the logits say, then an end-of-generation
@@ -56,6 +79,8 @@ struct SubmitRequest {
     SamplingParams sampling = {};
     Limits limits = {};
     PauseTriggers pause = {};
+    std::int32_t top_logprobs =
+        -1;  // < 0: no log-probabilities; else of the token and so many more
     std::vector<std::string> stop = {};  // non-empty strings; the text of a hit is not emitted
     bool retain = true;                  // keep the cells for later requests when finished
     Milliseconds lease_ms = 0;  // > 0: pin softly for the caller's return (external tool rounds)

@@ -242,7 +242,11 @@ void Scheduler::sample(Milliseconds now) {
             }
             mask = sequence.guide->mask();
         }
-        extend(sequence, sequence.sampler->sample(backend_.logits(share.last_row), mask), now);
+        const auto logits = backend_.logits(share.last_row);
+        const Token token = sequence.sampler->sample(logits, mask);
+        if (sequence.top_logprobs >= 0)
+            sequence.logprobs = logprobs_of(logits, token, sequence.top_logprobs);
+        extend(sequence, token, now);
     }
 }
 

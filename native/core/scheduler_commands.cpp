@@ -18,6 +18,7 @@ void Scheduler::submit(SubmitRequest request) {
         .window = request.limits.window,
         .retain = request.retain,
         .lease_ms = request.lease_ms,
+        .top_logprobs = request.top_logprobs,
     });
     Sequence& added = *sequence;
     if (request.grammar) added.guide.emplace(std::move(request.grammar));

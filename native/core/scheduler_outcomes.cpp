@@ -35,6 +35,8 @@ bool Scheduler::preempt_held() {
 // The sampled token, and what follows it whatever would be sampled.
 void Scheduler::extend(Sequence& sequence, Token sampled, Milliseconds now) {
     if (!accept(sequence, sampled, now) || !sequence.guide || !sequence.forced_tokens) return;
+    // Only rows that are sampled after have logits to tell of.
+    if (sequence.top_logprobs >= 0) return;
     for (const Token token : sequence.guide->forced()) {
         // A reader that has stopped gets no more; the mask forces the rest later.
         if (sequence.throttled()) return;
@@ -61,6 +63,8 @@ bool Scheduler::accept(Sequence& sequence, Token token, Milliseconds now) {
     totals_.generated_tokens += 1;
     Event& event = emit(EventKind::kTokens, sequence);
     event.tokens.push_back(token);
+    if (sequence.logprobs) event.logprobs.push_back(std::move(*sequence.logprobs));
+    sequence.logprobs.reset();
     event.text = sequence.watcher.take_released();
     for (int call = closed_before; call < sequence.watcher.calls_closed(); ++call) {
         emit(EventKind::kToolCallReady, sequence).call_index = call;

@@ -44,6 +44,8 @@ struct Sequence {
     std::int32_t unacknowledged = 0;
     bool retain = true;
     Milliseconds lease_ms = 0;
+    std::int32_t top_logprobs = -1;
+    std::optional<TokenLogprobs> logprobs = {};  // of the token that was sampled last
     bool pause_requested = false;
     bool admitted = false;  // once; cached tokens are counted then
     bool resumed = false;   // goes before sequences that were never admitted

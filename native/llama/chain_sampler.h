@@ -1,5 +1,6 @@
 // Sampling by temperature, with bias and penalties. The filters are llama.cpp's, in the order of
-// llama-server: penalties, top_k, typical_p, top_p, min_p, temperature, draw.
+// llama-server: penalties, DRY, top_n_sigma, top_k, typical_p, top_p, min_p, XTC, temperature,
+// draw. Mirostat takes the place of the filters from top_k on.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +11,9 @@
 
 #include "core/request.h"
 #include "core/sampler.h"
+#include "llama/dry.h"
 
-struct llama_sampler;
+struct llama_token_data_array;
 
 namespace fermata {
 
@@ -39,7 +41,9 @@ class Penalties {
 // allowed token of the highest logit.
 class ChainSampler final : public Sampler {
    public:
-    ChainSampler(const SamplingParams& params, std::int32_t vocabulary_size, Token end_token);
+    // `dry` belongs to this sequence alone; nullptr: no such penalty.
+    ChainSampler(const SamplingParams& params, std::int32_t vocabulary_size, Token end_token,
+                 SamplerPtr dry = nullptr);
     ~ChainSampler() override;
 
     Token sample(std::span<const float> logits, TokenMask mask = {}) override;
@@ -47,10 +51,9 @@ class ChainSampler final : public Sampler {
 
    private:
     struct Candidates;
-    struct FreeChain {
-        void operator()(llama_sampler* chain) const;
-    };
 
+    // What sees every candidate: DRY, top_n_sigma, and a floor that the other filters need.
+    void refine(llama_token_data_array& candidates);
     // -1: nothing can be chosen.
     Token choose(std::span<const float> logits, TokenMask mask);
 
@@ -58,7 +61,9 @@ class ChainSampler final : public Sampler {
     Penalties penalties_;
     std::vector<std::pair<Token, float>> bias_;  // ids in range only
     float dropped_below_;  // candidates so far under the best one are left out
-    std::unique_ptr<llama_sampler, FreeChain> chain_;
+    float top_n_sigma_;
+    SamplerPtr dry_;
+    SamplerPtr chain_;
     std::vector<float> adjusted_;
     std::unique_ptr<Candidates> candidates_;
 };

@@ -26,7 +26,8 @@ LlamaBackend::LlamaBackend(std::shared_ptr<const Model> model, const CacheShape&
       shape_(shape),
       max_logit_rows_(max_logit_rows),
       lengths_(static_cast<std::size_t>(shape.slot_count), 0),
-      batch_(std::make_unique<BatchArrays>(shape.max_rows)) {}
+      batch_(std::make_unique<BatchArrays>(shape.max_rows)),
+      dry_samplers_(model_->vocabulary().handle()) {}
 
 LlamaBackend::~LlamaBackend() = default;
 
@@ -164,10 +165,12 @@ bool LlamaBackend::has_prefix(SlotId slot, std::int32_t length) const {
 std::unique_ptr<Sampler> LlamaBackend::make_sampler(const SamplingParams& params) {
     if (params.script) return std::make_unique<ScriptedSampler>(*params.script, end_token());
     const bool penalized = Penalties(params).active();
-    if (params.temperature <= 0.0f && !penalized && params.logit_bias.empty()) {
+    if (params.temperature <= 0.0f && !penalized && params.logit_bias.empty() &&
+        !params.dry.active()) {
         return std::make_unique<GreedySampler>();
     }
-    return std::make_unique<ChainSampler>(params, model_->vocabulary().size(), end_token());
+    return std::make_unique<ChainSampler>(params, model_->vocabulary().size(), end_token(),
+                                          dry_samplers_.make(params.dry));
 }
 
 std::string_view LlamaBackend::piece(Token token) const {

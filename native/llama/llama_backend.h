@@ -19,6 +19,7 @@
 #include "core/backend.h"
 #include "core/result.h"
 #include "llama/context_memory.h"
+#include "llama/dry.h"
 #include "llama/model.h"
 
 struct ggml_threadpool;
@@ -105,6 +106,7 @@ class LlamaBackend final : public Backend {
     llama_memory_i* memory_ = nullptr;
     std::unique_ptr<BatchArrays> batch_;
     std::vector<bool> has_logits_;  // rows of the last decode
+    DrySamplers dry_samplers_;
 };
 
 }  // namespace fermata

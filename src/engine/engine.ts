@@ -123,6 +123,7 @@ export class Engine {
         window: acknowledgeWindow,
         pause: request.pause ?? neverPause,
         stop: request.stop ?? [],
+        topLogprobs: request.topLogprobs ?? -1,
         retain: this.#retain,
         leaseMs: request.leaseMs ?? 0,
         forcedTokens: request.forcedTokens ?? true,

@@ -2,7 +2,13 @@ import { FermataError } from "../errors.ts";
 import type { NativeEngine, NativeEvent } from "../native/addon-types.ts";
 import { Detokenizer } from "./detokenizer.ts";
 import { callNative, fromFailure } from "./native-errors.ts";
-import type { EngineUsage, Generation, GenerationEvent, ResumeOptions } from "./types.ts";
+import type {
+  EngineUsage,
+  Generation,
+  GenerationEvent,
+  ResumeOptions,
+  TokenLogprobs,
+} from "./types.ts";
 
 /** Generated tokens that may wait for the consumer before decoding skips the sequence. */
 export const acknowledgeWindow = 1024;
@@ -121,6 +127,7 @@ export class EngineGeneration implements Generation, AsyncIterator<GenerationEve
           type: "text",
           text: this.#detokenizer.push(event.text),
           tokens: event.tokens,
+          ...(event.logprobs === undefined ? {} : { logprobs: withTokens(event) }),
         });
         break;
       case "progress":
@@ -218,6 +225,10 @@ export class EngineGeneration implements Generation, AsyncIterator<GenerationEve
   #settle(): void {
     for (const waiter of this.#waiters.splice(0)) waiter.resolve(over);
   }
+}
+
+function withTokens({ tokens, logprobs }: NativeEvent & { kind: "tokens" }): TokenLogprobs[] {
+  return (logprobs ?? []).map((entry, index) => ({ token: tokens[index] ?? -1, ...entry }));
 }
 
 /** The addon's form of a token limit. @throws FermataError invalid_value */

@@ -37,6 +37,18 @@ export interface Sampling {
   penaltyLastN: number;
   seed: number;
   logitBias: [token: number, bias: number][];
+  /** Standard deviations below the best logit; 0 or undefined: off, here and below. */
+  topNSigma?: number | undefined;
+  xtcProbability?: number | undefined;
+  xtcThreshold?: number | undefined;
+  dynatempRange?: number | undefined;
+  dynatempExponent?: number | undefined;
+  mirostat?: 0 | 1 | 2 | undefined;
+  mirostatTau?: number | undefined;
+  mirostatEta?: number | undefined;
+  /** Candidates that filters leave. */
+  minKeep?: number | undefined;
+  dry?: DrySampling | undefined;
   /** Scripted sampler: these tokens come out whatever the model says. For tests. */
   script?: Int32Array | undefined;
 }
@@ -64,6 +76,15 @@ export interface Grammar {
   };
 }
 
+/** A penalty of multiplier * base ^ (length - allowedLength) for lengthening a repetition. */
+export interface DrySampling {
+  multiplier: number;
+  base: number;
+  allowedLength: number;
+  penaltyLastN: number;
+  sequenceBreakers: string[];
+}
+
 /** When the sequence is held for its tool calls. Markers come from the tool-call format. */
 export interface PauseTriggers {
   callOpen: string;
@@ -78,6 +99,8 @@ export interface GenerateRequest {
   /** Undefined: to the end of the context. */
   maxTokens?: number | undefined;
   stop?: string[] | undefined;
+  /** Tell the log-probability of each sampled token and of so many of the likeliest, 0 to 20. */
+  topLogprobs?: number | undefined;
   pause?: PauseTriggers | undefined;
   /** Keep the cells for the caller's return, in milliseconds after the end. */
   leaseMs?: number | undefined;
@@ -100,10 +123,24 @@ export interface EngineUsage {
   generatedTokens: number;
 }
 
+/** From the logits as the model gave them. Natural logarithms, maybe minus infinity. */
+export interface TokenLogprobs {
+  token: number;
+  logprob: number;
+  /** The likeliest tokens, the likeliest first. */
+  top: [token: number, logprob: number][];
+}
+
 export type GenerationEvent =
   | { type: "progress"; done: number; total: number }
   /** `tokens` were sampled; `text` is valid UTF-8 that may be shown (maybe empty). */
-  | { type: "text"; text: string; tokens: Int32Array }
+  | {
+      type: "text";
+      text: string;
+      tokens: Int32Array;
+      /** If asked for: of `tokens`, but for one that nothing was sampled for. */
+      logprobs?: TokenLogprobs[];
+    }
   | { type: "tool-call-ready"; callIndex: number }
   /** The sequence is held until `resume` or `release`; iteration waits. */
   | {

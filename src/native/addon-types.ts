@@ -157,8 +157,27 @@ export interface NativeSampling {
   penaltyLastN: number;
   seed: number;
   logitBias: [token: number, bias: number][];
+  /** Absent ones are off. */
+  topNSigma?: number;
+  xtcProbability?: number;
+  xtcThreshold?: number;
+  dynatempRange?: number;
+  dynatempExponent?: number;
+  mirostat?: number;
+  mirostatTau?: number;
+  mirostatEta?: number;
+  minKeep?: number;
+  dry?: NativeDry;
   /** Scripted sampler, for tests. */
   script?: Int32Array;
+}
+
+export interface NativeDry {
+  multiplier: number;
+  base: number;
+  allowedLength: number;
+  penaltyLastN: number;
+  sequenceBreakers: string[];
 }
 
 export interface NativePause {
@@ -179,6 +198,8 @@ export interface NativeSubmit {
   window: number;
   pause: NativePause;
   stop: string[];
+  /** -1: none; 0 to 20: of each sampled token, and of so many of the likeliest. */
+  topLogprobs?: number;
   retain: boolean;
   /** > 0: pinned softly for so long after it finished. */
   leaseMs: number;
@@ -217,8 +238,22 @@ export type NativeFailCode =
   | "closed"
   | "internal";
 
+/** From the raw logits; natural logarithms, maybe minus infinity. */
+export interface NativeLogprobs {
+  logprob: number;
+  /** The likeliest tokens, the likeliest first. */
+  top: [token: number, logprob: number][];
+}
+
 export type NativeEvent =
-  | { kind: "tokens"; id: number; tokens: Int32Array; text: Uint8Array }
+  | {
+      kind: "tokens";
+      id: number;
+      tokens: Int32Array;
+      text: Uint8Array;
+      /** If asked for: of the tokens that were sampled. */
+      logprobs?: NativeLogprobs[];
+    }
   | { kind: "progress"; id: number; done: number; total: number }
   | { kind: "tool_call_ready"; id: number; callIndex: number }
   | {

@@ -94,14 +94,90 @@ TEST(penalties_avoid_what_was_seen) {
     CHECK_EQ(sampler.sample(logits), 10);
 }
 
+TEST(top_n_sigma_keeps_what_is_near_the_best) {
+    SamplingParams params = warm(5);
+    params.temperature = 100.0f;  // without the filter all tokens are about as likely
+    params.top_n_sigma = 0.5f;
+    const auto logits = slope();  // 0 .. 9.99 evenly: the deviation is 2.89
+    for (const Token token : draw(params, 200, logits))
+        CHECK(logits[static_cast<std::size_t>(token)] >= 9.99f - 0.5f * 2.89f);
+}
+
+TEST(xtc_drops_the_likeliest_but_one_of_those_above_its_threshold) {
+    SamplingParams params = warm(5);
+    params.xtc_probability = 1.0f;
+    params.xtc_threshold = 0.1f;
+    std::vector<float> logits(kVocabulary, -50.0f);
+    logits[1] = 2.0f;
+    logits[2] = 1.5f;
+    logits[3] = 1.0f;
+    for (const Token token : draw(params, 50, logits))
+        CHECK_EQ(token, 3);
+}
+
+TEST(a_dynamic_temperature_is_low_where_the_model_is_sure) {
+    SamplingParams params = warm(5);
+    params.temperature = 20.0f;
+    const auto count_best = [&](const std::vector<float>& logits) {
+        const auto tokens = draw(params, 200, logits);
+        return std::ranges::count(tokens, 1);
+    };
+    std::vector<float> sure(kVocabulary, 0.0f);
+    sure[1] = 15.0f;
+    CHECK(count_best(sure) < 50);
+    params.dynatemp_range = 20.0f;
+    CHECK(count_best(sure) > 150);
+}
+
+TEST(mirostat_keeps_surprise_near_its_target) {
+    for (const int version : {1, 2}) {
+        SamplingParams low = warm(5);
+        low.mirostat = version;
+        low.mirostat_tau = 0.1f;
+        SamplingParams high = low;
+        high.mirostat_tau = 9.0f;
+        std::vector<float> logits(kVocabulary);  // as of words: version 1 estimates their exponent
+        for (std::size_t i = 0; i < logits.size(); ++i)
+            logits[i] = -1.2f * std::log(static_cast<float>(i + 1));
+        const auto mean = [&](const SamplingParams& params) {
+            double sum = 0.0;
+            for (const Token token : draw(params, 200, logits))
+                sum += static_cast<double>(logits[static_cast<std::size_t>(token)]);
+            return sum / 200;
+        };
+        CHECK(mean(low) > mean(high) + 0.5);
+    }
+}
+
+TEST(dry_breaks_a_repetition) {
+    SamplingParams params;  // greedy
+    params.dry = {.multiplier = 5.0f, .base = 2.0f, .allowed_length = 2, .penalty_last_n = 64};
+    DrySamplers makers(nullptr);
+    ChainSampler sampler(params, kVocabulary, kEnd, makers.make(params.dry));
+    const std::vector<Token> history = {20, 21, 22, 23, 20, 21};
+    sampler.observe(history);
+    std::vector<float> logits(kVocabulary, 0.0f);
+    logits[22] = 4.0f;  // would go on with 20 21 22
+    logits[30] = 1.0f;
+    CHECK_EQ(sampler.sample(logits), 30);
+    CHECK_EQ(sampler.sample(logits), 22);  // after 30 nothing is repeated
+
+    SamplerPtr first = makers.make(params.dry);
+    CHECK(makers.make({}) == nullptr);
+    CHECK(first != makers.make(params.dry));  // each sequence has its own
+}
+
 TEST(logits_that_are_no_numbers_are_survived) {
     const float nan = std::numeric_limits<float>::quiet_NaN();
     const float infinity = std::numeric_limits<float>::infinity();
     for (const float temperature : {0.0f, 0.7f}) {
-        for (const float typical : {1.0f, 0.5f}) {
+        for (int which = 0; which < 6; ++which) {
             SamplingParams params = warm(1);
             params.temperature = temperature;
-            params.typical_p = typical;
+            params.typical_p = which == 1 ? 0.5f : 1.0f;
+            params.mirostat = which == 2 || which == 3 ? which - 1 : 0;
+            params.top_n_sigma = which == 4 ? 1.0f : 0.0f;
+            if (which == 5) params.xtc_probability = params.dynatemp_range = 1.0f;
             params.top_p = 0.9f;
             params.logit_bias = {{1, 0.5f}};
             CHECK_EQ(draw(params, 1, std::vector<float>(kVocabulary, nan)).front(), kEnd);
