@@ -33,6 +33,7 @@ const table = {
   // Load
   queue_full: { status: 429, type: "rate_limit_error" },
   // Ours
+  engine_crashed: { status: 503, type: "server_error" },
   engine_closed: { status: 503, type: "server_error" },
   lease_expired: { status: 500, type: "server_error" },
   out_of_cells: { status: 503, type: "server_error" },

@@ -2,7 +2,7 @@
 
 import type { CacheInfo, ModelInfo } from "../engine/types.ts";
 
-interface BannerFacts {
+export interface BannerFacts {
   url: string;
   modelId: string;
   model: ModelInfo;

@@ -71,6 +71,12 @@ const options = {
     value: "N",
     help: "How long running answers may go on after SIGINT or SIGTERM.",
   },
+  supervise: {
+    group: "Server",
+    kind: "boolean",
+    default: true,
+    help: "Run the engine in a process of its own and start it again if it dies.",
+  },
 
   ctxSize: {
     group: "Engine",

@@ -1,4 +1,4 @@
-import { createServer } from "node:net";
+import { createServer, type Server } from "node:net";
 import type { FastifyInstance } from "fastify";
 import { FermataError } from "../errors.ts";
 
@@ -18,7 +18,20 @@ export async function listen(app: FastifyInstance, port: number, host: string): 
   } catch (cause) {
     throw listenError(cause as NodeJS.ErrnoException, port, host);
   }
-  const address = app.server.address();
+  return urlOf(app.server, port, host);
+}
+
+/** As `listen`, for a bare server. */
+export async function listenBare(server: Server, port: number, host: string): Promise<string> {
+  await new Promise<void>((resolve, reject) => {
+    server.once("error", (cause) => reject(listenError(cause, port, host)));
+    server.listen(port, host, resolve);
+  });
+  return urlOf(server, port, host);
+}
+
+function urlOf(server: Server, port: number, host: string): string {
+  const address = server.address();
   const actualPort = typeof address === "object" && address !== null ? address.port : port;
   const everywhere = host === "0.0.0.0" || host === "::";
   const name = everywhere ? "127.0.0.1" : host.includes(":") ? `[${host}]` : host;

@@ -2,6 +2,7 @@
 
 import { FermataError } from "../errors.ts";
 import { loadConfig } from "./config.ts";
+import { describeFailure } from "./failure.ts";
 import { generalHelp, serveHelp } from "./help.ts";
 import { didYouMean } from "./nearest.ts";
 import { packageVersion } from "./package-files.ts";
@@ -15,10 +16,8 @@ export interface CommandContext {
 }
 
 const commands = ["serve"];
-/** The user can put it right. */
-const usageExitCode = 2;
-/** The fault is ours. */
-const crashExitCode = 1;
+/** Beyond the drain, for what runs to be closed. */
+const closeGraceMs = 5000;
 
 /** Resolves to the exit code, or to null while a server runs. Never rejects. */
 export async function runCommandLine(
@@ -28,14 +27,9 @@ export async function runCommandLine(
   try {
     return await dispatch(args, context);
   } catch (error) {
-    if (error instanceof FermataError && error.code !== "internal_error") {
-      context.err(`fermata: ${error.message.replaceAll(/\s*\n\s*/g, " ")}\n`);
-      return usageExitCode;
-    }
-    context.err(
-      `fermata: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}\n`,
-    );
-    return crashExitCode;
+    const { text, exitCode } = describeFailure(error);
+    context.err(text);
+    return exitCode;
   }
 }
 
@@ -48,15 +42,17 @@ async function dispatch(args: readonly string[], context: CommandContext): Promi
   if (rest.includes("--help") || rest.includes("-h")) return print(context, serveHelp());
 
   const config = loadConfig({ args: rest, env: context.env, cwd: context.cwd });
-  // Help and mistakes need no engine.
-  const { serve } = await import("./serve.ts");
   const stop = new AbortController();
-  const starting = serve(config, stop.signal);
-  closeOnSignal(async () => {
+  // Help and mistakes need no engine.
+  const starting = config.supervise
+    ? import("./supervisor/supervisor.ts").then(({ supervise }) => supervise(config, stop.signal))
+    : import("./serve.ts").then(({ serve }) => serve(config, stop.signal));
+  const close = async (): Promise<void> => {
     stop.abort();
     const server = await starting.catch(() => null);
     await server?.close();
-  }, context.err);
+  };
+  closeOnSignal(close, context.err, config.drainSeconds * 1000 + closeGraceMs);
   await starting.catch((error: unknown) => {
     if (!stop.signal.aborted) throw error;
   });

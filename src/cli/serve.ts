@@ -1,4 +1,4 @@
-/** The composition root: configuration in, a listening server out. */
+/** The composition root: configuration in, a service out, listening or not. */
 
 import type { FastifyInstance } from "fastify";
 import { Chat } from "../chat/chat.ts";
@@ -7,7 +7,8 @@ import { mcpServerFromCommand, readMcpConfig, type McpServerConfig } from "../mc
 import type { McpHost } from "../mcp/mcp-host.ts";
 import { loadAddon } from "../native/addon.ts";
 import { buildServer } from "../server/app.ts";
-import { bannerText } from "./banner.ts";
+import type { ServerConfig } from "../server/services.ts";
+import { type BannerFacts, bannerText } from "./banner.ts";
 import { createLogger } from "./logger.ts";
 import { chooseModel, modelCreated } from "./model-choice.ts";
 import type { ServeConfig } from "./options.ts";
@@ -17,19 +18,43 @@ import { createProgress } from "./progress.ts";
 
 export interface RunningServer {
   url: string;
-  /** Stops accepting, cancels what runs, ends MCP servers, frees the model. Idempotent. */
+  /** Stops accepting, ends what runs, ends MCP servers, frees the model. Idempotent. */
+  close(): Promise<void>;
+}
+
+/** Everything but the port. */
+export interface Service {
+  app: FastifyInstance;
+  facts: Omit<BannerFacts, "url">;
   close(): Promise<void>;
 }
 
 /**
- * `signal` gives the start up, wherever it is.
+ * In this process. `signal` gives the start up, wherever it is.
  * @throws FermataError, after which nothing is left running
  */
 export async function serve(config: ServeConfig, signal: AbortSignal): Promise<RunningServer> {
+  await assertPortFree(config.port, config.host);
+  const { app, facts, close } = await startService(config, signal);
+  try {
+    const url = await listen(app, config.port, config.host);
+    process.stdout.write(bannerText({ ...facts, url }));
+    return { url, close };
+  } catch (error) {
+    await close();
+    throw error;
+  }
+}
+
+/** @throws as `serve` */
+export async function startService(
+  config: ServeConfig,
+  signal: AbortSignal,
+  { connectionReports }: Pick<ServerConfig, "connectionReports"> = {},
+): Promise<Service> {
   const log = createLogger(config.logLevel, process.stderr);
   const servers = mcpServers(config);
   const choice = chooseModel(config.model, modelsDirectory);
-  await assertPortFree(config.port, config.host);
 
   let app: FastifyInstance | undefined;
   const parts: { close(): Promise<void> }[] = [];
@@ -61,20 +86,18 @@ export async function serve(config: ServeConfig, signal: AbortSignal): Promise<R
         sampling: choice.sampling,
         maxToolRounds: config.maxToolRounds,
         toolTimeoutMs: config.toolTimeout * 1000,
+        connectionReports,
         logger: log,
       },
     );
-    const url = await listen(app, config.port, config.host);
-    const banner = bannerText({
-      url,
+    const facts = {
       modelId: choice.id,
       model: engine.model,
       cache: engine.cache,
       systemInfo: loadAddon().systemInfo,
       needsKey: config.apiKey.length > 0,
-    });
-    process.stdout.write(banner);
-    return { url, close: closeAll };
+    };
+    return { app, facts, close: closeAll };
   } catch (error) {
     await closeAll();
     throw error;

@@ -8,6 +8,7 @@ import { installAccessLog } from "./plugins/access-log.ts";
 import { installActiveRequests } from "./plugins/active-requests.ts";
 import { installAuthentication } from "./plugins/authentication.ts";
 import { answerBrokenRequest, maxHeaderSize } from "./plugins/broken-requests.ts";
+import { installConnectionReports } from "./plugins/connection-reports.ts";
 import { installCors } from "./plugins/cors.ts";
 import { bodyLimit, installErrorHandler, sendError, toFermataError } from "./plugins/errors.ts";
 import { createRequestId, installRequestId } from "./plugins/request-id.ts";
@@ -48,6 +49,7 @@ export function buildServer(services: ServerServices, config: ServerConfig): Fas
   const metrics = new Metrics(services);
   installRequestId(app);
   installErrorHandler(app);
+  installConnectionReports(app, config.connectionReports ?? null);
   installAccessLog(app);
   installCors(app, config.corsOrigins ?? []);
   const active = installActiveRequests(app, config.drainMs ?? 0);

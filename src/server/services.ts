@@ -4,6 +4,7 @@ import type { FastifyBaseLogger } from "fastify";
 import type { ChatCounters } from "../chat/chat.ts";
 import type { ChatGeneration, ChatRequest } from "../chat/types.ts";
 import type { EngineStats, EngineStep, Sampling } from "../engine/types.ts";
+import type { ConnectionReports } from "./plugins/connection-reports.ts";
 import type { ToolProvider } from "../tools/types.ts";
 
 export interface ServedModel {
@@ -58,5 +59,7 @@ export interface ServerConfig {
   toolTimeoutMs?: number | undefined;
   /** Silence after which a stream gets an SSE comment. Default 15 s. */
   keepAliveMs?: number | undefined;
+  /** Is told what each connection is in the middle of. */
+  connectionReports?: ConnectionReports | undefined;
   logger?: FastifyBaseLogger | undefined;
 }

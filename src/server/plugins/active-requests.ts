@@ -5,6 +5,8 @@ import type { FastifyInstance, FastifyReply } from "fastify";
 import { FermataError } from "../../errors.ts";
 
 const pollMs = 20;
+/** For a client to take the end of its answer. */
+const farewellMs = 2000;
 
 export class ActiveRequests {
   readonly #controllers = new Set<AbortController>();
@@ -52,6 +54,8 @@ export function installActiveRequests(app: FastifyInstance, drainMs: number): Ac
     closing = true;
     await requests.idle(drainMs);
     requests.abortAll();
+    // Their last words are on the way.
+    await requests.idle(farewellMs);
   });
   return requests;
 }

@@ -18,7 +18,8 @@ export function answerBrokenRequest(
     socket.destroy();
     return;
   }
-  socket.end(rawErrorResponse(errorFor(fault.code)));
+  const error = errorFor(fault.code);
+  socket.end(rawResponse(error.status, errorBody(error)));
 }
 
 function errorFor(code: string | undefined): FermataError {
@@ -34,15 +35,15 @@ function errorFor(code: string | undefined): FermataError {
 }
 
 /** A whole HTTP response, for a connection that no server answers. */
-export function rawErrorResponse(error: FermataError, headers: readonly string[] = []): string {
-  const body = JSON.stringify(errorBody(error));
+export function rawResponse(status: number, body: object, headers: readonly string[] = []): string {
+  const text = JSON.stringify(body);
   return [
-    `HTTP/1.1 ${error.status} ${STATUS_CODES[error.status] ?? ""}`,
+    `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ""}`,
     "content-type: application/json; charset=utf-8",
-    `content-length: ${Buffer.byteLength(body)}`,
+    `content-length: ${Buffer.byteLength(text)}`,
     "connection: close",
     ...headers,
     "",
-    body,
+    text,
   ].join("\r\n");
 }

@@ -2,6 +2,7 @@
 
 import type { ServerResponse } from "node:http";
 import type { FastifyReply } from "fastify";
+import { reportStream } from "./connection-reports.ts";
 
 export interface SseMessage {
   /** Name of the event; clients of OpenAI's chat format want none. */
@@ -28,6 +29,7 @@ export class SseStream {
       connection: "keep-alive",
       "x-accel-buffering": "no",
     });
+    reportStream(reply);
     this.#response.flushHeaders();
     this.#keepAlive = setInterval(() => this.#sendKeepAlive(), keepAliveMs);
     this.#keepAlive.unref();

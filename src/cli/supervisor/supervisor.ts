@@ -1,0 +1,182 @@
+/**
+ * Keeps the service up when the engine's process dies: llama.cpp aborts on faults that no check can
+ * foresee, and an abort takes the process. The supervisor owns the port and accepts connections, the
+ * worker has everything else. A token never passes through here.
+ *
+ *   starting -> serving -> (worker dies) -> pausing -> starting …
+ *       any of them -> closing
+ */
+
+import { type ChildProcess, fork } from "node:child_process";
+import { once } from "node:events";
+import { createServer, type Server, type Socket } from "node:net";
+import { extname } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
+import type { Logger } from "pino";
+import { bannerText, type BannerFacts } from "../banner.ts";
+import { WorkerExit } from "../failure.ts";
+import { createLogger } from "../logger.ts";
+import type { ServeConfig } from "../options.ts";
+import { assertPortFree, listenBare } from "../port.ts";
+import type { RunningServer } from "../serve.ts";
+import { Connections, refuse } from "./connections.ts";
+import type { FromWorker, ToWorker } from "./messages.ts";
+
+const shortestPauseMs = 250;
+const longestPauseMs = 30_000;
+/** A worker that served for so long did not die of its start. */
+const healthyMs = 60_000;
+/** Beyond the drain, for the worker to close what it holds. */
+const closeGraceMs = 4000;
+
+type State = "starting" | "serving" | "pausing" | "closing";
+
+/**
+ * `signal` gives the start up, wherever it is.
+ * @throws FermataError port_in_use | invalid_option, or a WorkerExit: the worker has said why
+ */
+export async function supervise(config: ServeConfig, signal: AbortSignal): Promise<RunningServer> {
+  const supervisor = new Supervisor(config);
+  signal.addEventListener("abort", () => void supervisor.close(), { once: true });
+  await supervisor.start();
+  return supervisor;
+}
+
+class Supervisor implements RunningServer {
+  readonly #config: ServeConfig;
+  readonly #log: Logger;
+  readonly #server: Server;
+  readonly #connections = new Connections();
+  #state: State = "starting";
+  #worker: ChildProcess | null = null;
+  #pauseMs = shortestPauseMs;
+  #closing: Promise<void> | null = null;
+  url = "";
+
+  constructor(config: ServeConfig) {
+    this.#config = config;
+    this.#log = createLogger(config.logLevel, process.stderr);
+    // Not a byte is read here: the worker's copy of the socket is the one that reads.
+    this.#server = createServer({ pauseOnConnect: true, noDelay: true }, (socket) =>
+      this.#take(socket),
+    );
+  }
+
+  /** Resolves once the first worker serves. @throws as `supervise` */
+  async start(): Promise<void> {
+    const { port, host } = this.#config;
+    await assertPortFree(port, host);
+    const facts = await this.#startWorker();
+    try {
+      this.url = await listenBare(this.#server, port, host);
+    } catch (error) {
+      await this.close();
+      throw error;
+    }
+    process.stdout.write(bannerText({ ...facts, url: this.url }));
+  }
+
+  /** Lets running answers end, then the worker. New requests get 503 from it meanwhile. Idempotent. */
+  close(): Promise<void> {
+    this.#closing ??= this.#close();
+    return this.#closing;
+  }
+
+  async #close(): Promise<void> {
+    this.#state = "closing";
+    const worker = this.#worker;
+    if (worker !== null) {
+      const ended = once(worker, "exit");
+      this.#send(worker, { type: "close" });
+      const deadline = this.#config.drainSeconds * 1000 + closeGraceMs;
+      const timer = setTimeout(() => worker.kill("SIGKILL"), deadline);
+      await ended;
+      clearTimeout(timer);
+    }
+    this.#server.close();
+    this.#connections.endAll();
+  }
+
+  /** Resolves when the worker serves. @throws WorkerExit, if it ends before */
+  async #startWorker(): Promise<Omit<BannerFacts, "url">> {
+    this.#state = "starting";
+    const entry = new URL(`../worker${extname(import.meta.url)}`, import.meta.url);
+    const worker = fork(fileURLToPath(entry), { stdio: ["ignore", "inherit", "inherit", "ipc"] });
+    this.#worker = worker;
+    const exited = new Promise<WorkerExit>((resolve) => {
+      worker.once("exit", (code, signal) => resolve(new WorkerExit(code, signal)));
+    });
+    // A message to a worker that is just dying; its end is told by `exit`.
+    worker.on("error", (error) => this.#log.debug({ error: error.message }, "worker unreachable"));
+    const ready = new Promise<Omit<BannerFacts, "url">>((resolve) => {
+      worker.on("message", (message: FromWorker) => {
+        if (message.type === "ready") resolve(message.facts);
+        else if (message.type === "connection") this.#connections.update(message.id, message.state);
+        else this.#connections.remove(message.id);
+      });
+    });
+    this.#send(worker, { type: "start", config: this.#config });
+    const outcome = await Promise.race([ready, exited]);
+    if (outcome instanceof WorkerExit) {
+      this.#worker = null;
+      throw outcome;
+    }
+    this.#state = "serving";
+    const startedAt = performance.now();
+    this.#log.info({ pid: worker.pid }, "worker ready");
+    void exited.then((exit) => this.#onDeath(exit, performance.now() - startedAt));
+    return outcome;
+  }
+
+  #onDeath({ code, signal }: WorkerExit, livedMs: number): void {
+    this.#worker = null;
+    this.#connections.endAll();
+    if (this.#state === "closing") return;
+    if (livedMs >= healthyMs) this.#pauseMs = shortestPauseMs;
+    this.#log.error(
+      { code, signal, pause_ms: this.#pauseMs },
+      "the worker ended abnormally: its streams are closed, it is started again",
+    );
+    void this.#restart();
+  }
+
+  /** Until a worker serves, or the service closes. */
+  async #restart(): Promise<void> {
+    for (;;) {
+      this.#state = "pausing";
+      const pauseMs = this.#pauseMs;
+      this.#pauseMs = Math.min(pauseMs * 2, longestPauseMs);
+      await sleep(pauseMs);
+      // close() came meanwhile.
+      if ((this.#state as State) === "closing") return;
+      try {
+        await this.#startWorker();
+        return;
+      } catch (exit) {
+        if ((this.#state as State) === "closing") return;
+        const { code, signal } = exit as WorkerExit;
+        this.#log.error({ code, signal, pause_ms: this.#pauseMs }, "the worker does not start");
+      }
+    }
+  }
+
+  #take(socket: Socket): void {
+    const worker = this.#worker;
+    if (worker === null || this.#state === "starting") {
+      refuse(socket, Math.ceil(this.#pauseMs / 1000));
+      return;
+    }
+    const id = this.#connections.add(socket);
+    worker.send(
+      { type: "connection", id } satisfies ToWorker,
+      socket,
+      { keepOpen: true },
+      () => {},
+    );
+  }
+
+  #send(worker: ChildProcess, message: ToWorker): void {
+    worker.send(message, () => {});
+  }
+}

@@ -1,0 +1,77 @@
+/** The process that a supervisor starts: the whole service but the port. */
+
+import type { Socket } from "node:net";
+import { setTimeout } from "node:timers/promises";
+import type { ConnectionReports } from "../server/plugins/connection-reports.ts";
+import { describeFailure } from "./failure.ts";
+import { startService, type Service } from "./serve.ts";
+import type { FromWorker, ToWorker } from "./supervisor/messages.ts";
+
+/** For the last bytes of the answers to leave. */
+const lingerMs = 1000;
+
+const ids = new Map<Socket, number>();
+const stop = new AbortController();
+let starting: Promise<Service> | null = null;
+
+// The supervisor passes signals on, in its own time; a terminal sends them to the worker as well.
+for (const signal of ["SIGINT", "SIGTERM"] as const) process.on(signal, () => {});
+// Nobody accepts connections for this process any more.
+process.on("disconnect", () => process.exit(1));
+process.on("message", (message: ToWorker, socket?: Socket) => {
+  if (message.type === "start") starting = start(message.config);
+  else if (message.type === "connection") void accept(message.id, socket);
+  else void close();
+});
+
+const reports: ConnectionReports = {
+  report: (socket, state) => {
+    const id = ids.get(socket);
+    if (id !== undefined) tell({ type: "connection", id, state });
+  },
+};
+
+async function start(config: Parameters<typeof startService>[0]): Promise<Service> {
+  try {
+    const service = await startService(config, stop.signal, { connectionReports: reports });
+    await service.app.ready();
+    // The limits on slow requests are watched for listening servers only.
+    service.app.server.emit("listening");
+    tell({ type: "ready", facts: service.facts });
+    return service;
+  } catch (error) {
+    if (stop.signal.aborted) process.exit(0);
+    const { text, exitCode } = describeFailure(error);
+    process.stderr.write(text);
+    process.exit(exitCode);
+  }
+}
+
+async function accept(id: number, socket: Socket | undefined): Promise<void> {
+  // The client left before the socket came.
+  if (socket === undefined || starting === null) {
+    tell({ type: "connection-closed", id });
+    return;
+  }
+  ids.set(socket, id);
+  socket.once("close", () => {
+    ids.delete(socket);
+    tell({ type: "connection-closed", id });
+  });
+  const { app } = await starting;
+  app.server.emit("connection", socket);
+}
+
+async function close(): Promise<void> {
+  stop.abort();
+  const service = await starting;
+  await service?.app.close();
+  // What was written leaves, and the client hears that nothing follows.
+  const left = [...ids.keys()].map((socket) => new Promise<void>((done) => socket.end(done)));
+  await Promise.race([Promise.all([...left, service?.close()]), setTimeout(lingerMs)]);
+  process.exit(0);
+}
+
+function tell(message: FromWorker): void {
+  process.send?.(message);
+}

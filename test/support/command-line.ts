@@ -1,0 +1,43 @@
+// `fermata serve` as a person has it: in processes of its own, from dist/.
+import { type ChildProcess, spawn } from "node:child_process";
+import { fileURLToPath } from "node:url";
+
+const root = fileURLToPath(new URL("../..", import.meta.url));
+
+export interface ServedCommand {
+  url: string;
+  process: ChildProcess;
+  /** What it logged so far. */
+  log(): string;
+  /** Ends it with a signal; resolves to the exit code. */
+  stop(signal?: NodeJS.Signals): Promise<number | null>;
+}
+
+/** Resolves when it serves, on a free port. */
+export async function serveCommand(...args: string[]): Promise<ServedCommand> {
+  const child = spawn(process.execPath, ["dist/cli/main.js", "serve", "--port=0", ...args], {
+    cwd: root,
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+  const exited = new Promise<number | null>((resolve) => child.once("exit", resolve));
+  let out = "";
+  let err = "";
+  child.stderr.on("data", (text) => (err += String(text)));
+  const url = await new Promise<string>((resolve, reject) => {
+    child.stdout.on("data", (text) => {
+      out += String(text);
+      const serving = /Serving +(\S+)\/v1/.exec(out);
+      if (serving !== null) resolve(serving[1]!);
+    });
+    void exited.then((code) => reject(new Error(`The server ended with ${code}.\n${err}`)));
+  });
+  return {
+    url,
+    process: child,
+    log: () => err,
+    stop(signal = "SIGTERM") {
+      child.kill(signal);
+      return exited;
+    },
+  };
+}
