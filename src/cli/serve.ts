@@ -64,11 +64,12 @@ export async function startService(
   };
   try {
     const host = servers.length === 0 ? null : await createMcpHost(config, servers, log);
-    if (host !== null) {
-      parts.push(host);
-      signal.addEventListener("abort", () => void host.close(), { once: true });
-    }
+    if (host !== null) parts.push(host);
+    const giveUp = (): void => void host?.close();
+    signal.addEventListener("abort", giveUp, { once: true });
     const [engine] = await bothOrNeither(loadEngine(config, choice.path, signal), host?.start());
+    // From here on the tools are needed until the last answer has ended.
+    signal.removeEventListener("abort", giveUp);
     parts.push(engine);
 
     const model = {
