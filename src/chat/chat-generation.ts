@@ -63,6 +63,7 @@ export class RunningChat implements ChatGeneration {
       stop,
       maxTokens,
       signal,
+      spelledTokens: context.prompts.spelledTokens,
       pause: this.#looksForCalls ? pauseTriggersOf(context.prompts.format) : undefined,
       leaseMs: toolMode === "external" ? context.externalLeaseMs : undefined,
     });

@@ -7,6 +7,8 @@ export interface BannerFacts {
   modelId: string;
   model: ModelInfo;
   cache: CacheInfo;
+  /** Its name, and where it was found. */
+  toolFormat: string;
   systemInfo: string;
   needsKey: boolean;
 }
@@ -16,6 +18,7 @@ export function bannerText({
   modelId,
   model,
   cache,
+  toolFormat,
   systemInfo,
   needsKey,
 }: BannerFacts): string {
@@ -25,6 +28,7 @@ export function bannerText({
     "",
     `Model     ${modelId} (${describe(model)}, ${megabytes(model.sizeBytes)})`,
     `Context   ${cache.cellsPerSequence} tokens a sequence, ${cache.slots} slots, ${cache.layout}, ${megabytes(cache.bytes)}`,
+    `Calls     ${toolFormat}`,
     `Hardware  ${systemInfo}`,
     `Serving   ${url}/v1`,
     "",

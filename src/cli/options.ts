@@ -3,6 +3,8 @@
  * read this table: `ctxSize` is `--ctx-size`, FERMATA_CTX_SIZE and "ctxSize".
  */
 
+import { formats } from "../chat/formats/formats.ts";
+
 export type OptionSpec = {
   group: "Model" | "Server" | "Engine" | "Tools" | "Diagnostics";
   help: string;
@@ -30,6 +32,14 @@ const options = {
     alias: ["w"],
     value: "FILE",
     help: "GGUF file to serve. Default: the model that comes with Fermata.",
+  },
+  toolFormat: {
+    group: "Model",
+    kind: "choice",
+    choices: ["auto", ...formats.map((format) => format.name)],
+    default: "auto",
+    value: "NAME",
+    help: "How the model writes tool calls; auto finds it from the chat template.",
   },
 
   host: {

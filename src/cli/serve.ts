@@ -78,8 +78,12 @@ export async function startService(
       contextSize: engine.cache.cellsPerSequence,
       vocabularySize: engine.model.vocabularySize,
     };
+    const toolFormat = config.toolFormat === "auto" ? undefined : config.toolFormat;
+    const chat = new Chat(engine, { logger: log, toolFormat });
+    const foundFrom = toolFormat === undefined ? "template" : "option";
+    log.info({ tool_format: chat.toolFormat, from: foundFrom }, "tool-call format");
     app = buildServer(
-      { chat: new Chat(engine, { logger: log }), engine, tools: host, model },
+      { chat, engine, tools: host, model },
       {
         apiKeys: config.apiKey,
         corsOrigins: config.corsOrigin,
@@ -95,6 +99,7 @@ export async function startService(
       modelId: choice.id,
       model: engine.model,
       cache: engine.cache,
+      toolFormat: `${chat.toolFormat} (from the ${foundFrom})`,
       systemInfo: loadAddon().systemInfo,
       needsKey: config.apiKey.length > 0,
     };

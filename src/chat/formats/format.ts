@@ -30,6 +30,8 @@ export interface ToolCallFormat {
   readonly reasoning: ReasoningMarkers;
   /** Every message has a header that names its channel; markers and readers are not looked at. */
   readonly usesChannels: boolean;
+  /** More markers that the parser must see. */
+  readonly otherMarkers: readonly string[];
 }
 
 const think: ReasoningMarkers = { open: "<think>", close: "</think>" };
@@ -49,6 +51,7 @@ export function defineFormat(
     bareSeparator: "",
     reasoning: think,
     usesChannels: false,
+    otherMarkers: [],
     ...format,
   };
 }
@@ -82,12 +85,14 @@ export function pauseTriggersOf(format: ToolCallFormat): PauseTriggers {
 /** Ids of the tokens whose spelling the parser must see; end tokens are not among them. */
 export function spelledTokensOf(format: ToolCallFormat, model: ChatModel): Int32Array {
   const { sectionOpen, sectionClose, callOpen, callClose, syntax, reasoning } = format;
-  const markers = [sectionOpen, sectionClose, callOpen, callClose, reasoning.open, reasoning.close];
+  const markers = [sectionOpen, sectionClose, callOpen, callClose, ...format.otherMarkers];
+  markers.push(reasoning.open, reasoning.close);
   for (const part of syntax?.body ?? []) if (typeof part === "string") markers.push(part);
   if (syntax?.argumentStyle.style === "parameters") {
     const { open, middle, close } = syntax.argumentStyle;
     markers.push(open, middle, close);
   }
+  if (syntax?.argumentStyle.style === "bare-keys") markers.push(syntax.argumentStyle.stringMark);
   const ids = model.specialTokens
     .filter(({ text }) => text !== "" && text !== model.eosToken)
     .filter(({ text }) => markers.some((marker) => marker.includes(text)))

@@ -260,6 +260,29 @@ describe("Chat", () => {
     );
   });
 
+  it("has the control tokens of the format's markers spelled in the text", async () => {
+    const specials = ["<|im_start|>", "<|im_end|>", "[TOOL_CALLS]", "[ARGS]", "[THINK]", "[INST]"];
+    const template = `${chatml}{# [TOOL_CALLS]name[ARGS] #}`;
+    const { engine, chat } = setUp(["Hi."], { template, specials });
+    await run(chat, request());
+    expect(chat.toolFormat).toBe("mistral");
+    const spelled = [...(engine.last.request.spelledTokens ?? [])];
+    expect(spelled.map((id) => engine.specialText(id))).toEqual([
+      "[TOOL_CALLS]",
+      "[ARGS]",
+      "[THINK]",
+    ]);
+  });
+
+  it("takes the format that is asked for, and no other name", () => {
+    const { engine } = setUp([]);
+    expect(new Chat(engine).toolFormat).toBe("qwen");
+    expect(new Chat(engine, { toolFormat: "kimi-k2" }).toolFormat).toBe("kimi-k2");
+    expect(() => new Chat(engine, { toolFormat: "kimi" })).toThrow(
+      expect.objectContaining({ code: "invalid_option" }),
+    );
+  });
+
   it("counts the prompt's tokens as it submits them", async () => {
     const { engine, chat } = setUp(["Hi."]);
     await run(chat, request());

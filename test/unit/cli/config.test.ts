@@ -19,6 +19,7 @@ function directoryWith(files: Record<string, string>): string {
 test("defaults", () => {
   expect(load([])).toEqual({
     model: undefined,
+    toolFormat: "auto",
     host: "127.0.0.1",
     port: 8000,
     apiKey: [],

@@ -22,6 +22,7 @@ function gemma(
     reader: (sink) =>
       new LiteralReader(sink, {
         nameOpen: "call:",
+        nameClose: "",
         open: "{",
         isList: false,
         stringMarks: [stringMark],

@@ -18,4 +18,6 @@ export const gptOss = defineFormat({
   reader: (sink) => new NamedReader(sink, { nameClose: "<|message|>", nameOf: (name) => name }),
   reasoning: { open: "<|channel|>analysis<|message|>", close: "<|end|>" },
   usesChannels: true,
+  // `<|call|>` and `<|return|>` end the turn: they never become text.
+  otherMarkers: ["<|start|>"],
 });

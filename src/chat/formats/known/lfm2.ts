@@ -7,6 +7,7 @@ import type { MakeReader } from "../readers/reader.ts";
 const pythonCalls: MakeReader = (sink) =>
   new LiteralReader(sink, {
     nameOpen: "",
+    nameClose: "",
     open: "(",
     isList: true,
     stringMarks: ["'", '"'],

@@ -29,6 +29,7 @@ export const llama3 = defineFormat({
     (sink) =>
       new LiteralReader(sink, {
         nameOpen: "",
+        nameClose: ".call",
         open: "(",
         isList: false,
         stringMarks: ["'", '"'],

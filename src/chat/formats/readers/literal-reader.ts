@@ -8,6 +8,8 @@ import type { CallReader, CallSink, ReaderState } from "./reader.ts";
 export interface LiteralCalls extends LiteralSyntax {
   /** Before the name, or "". */
   nameOpen: string;
+  /** After the name, or "". */
+  nameClose: string;
   /** Opens the arguments. */
   open: "(" | "{";
   /** The calls may stand in brackets, separated by commas. */
@@ -74,7 +76,7 @@ export class LiteralReader implements CallReader {
   }
 
   #feedName(character: string): void {
-    const { isList, open, nameOpen } = this.#calls;
+    const { isList, open, nameOpen, nameClose } = this.#calls;
     if (this.#name === "" && isBlank(character)) return;
     if (this.#name === "" && isList && !this.#inList && character === "[") {
       this.#inList = true;
@@ -86,7 +88,9 @@ export class LiteralReader implements CallReader {
       return;
     }
     const hasOpen = this.#name.startsWith(nameOpen);
-    const name = hasOpen ? asName(this.#name.slice(nameOpen.length)) : null;
+    const closeAt = nameClose === "" ? -1 : this.#name.lastIndexOf(nameClose);
+    const end = closeAt < 0 ? this.#name.length : closeAt;
+    const name = hasOpen ? asName(this.#name.slice(nameOpen.length, end)) : null;
     if (name === null) {
       this.#state = "refused";
       return;

@@ -81,11 +81,26 @@ export class ParameterReader implements CallReader {
   }
 
   close(): void {
-    if (this.#state === "undecided") this.#state = "refused";
+    if (this.#state === "undecided") this.#closeAtName();
     if (this.#state !== "call") return;
     this.#value?.push(this.#held);
     this.#endValue();
     this.#end();
+  }
+
+  /** A name and nothing else is a call without arguments, if there is such a tool. */
+  #closeAtName(): void {
+    const name = asName(this.#text);
+    if (this.#place === "name" && name !== null && this.#tools?.has(name) === true)
+      this.#start(name);
+    else this.#state = "refused";
+  }
+
+  #start(name: string): void {
+    this.#name = name;
+    this.#state = "call";
+    this.#sink.start(name);
+    this.#place = "between";
   }
 
   /** Blanks, then the marker, or it is no call. */
@@ -119,10 +134,7 @@ export class ParameterReader implements CallReader {
       this.#state = "refused";
       return;
     }
-    this.#name = name;
-    this.#state = "call";
-    this.#sink.start(name);
-    this.#place = "between";
+    this.#start(name);
     if (character === "<") this.#feedBetween(character);
   }
 

@@ -1,0 +1,144 @@
+/** Each format's outputs, as its models write them, cut at every byte. One file in test/fixtures/outputs a format. */
+
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+
+import { describe, expect, it } from "vitest";
+
+import type { ToolCallFormat } from "../../../src/chat/formats/format.ts";
+import { formats } from "../../../src/chat/formats/formats.ts";
+import { type OutputEvent, OutputParser } from "../../../src/chat/formats/output-parser.ts";
+import type { JsonSchema } from "../../../src/chat/types.ts";
+import { Detokenizer } from "../../../src/engine/detokenizer.ts";
+import { type ChatCompletionChunk, ChunkMapper } from "../../../src/server/openai/chunks.ts";
+
+interface Case {
+  title: string;
+  text: string;
+  content: string;
+  reasoning: string;
+  calls: [name: string, args: string][];
+  /** Calls that were begun and did not end. */
+  open?: [name: string, args: string][];
+  /** The token limit cut the text. */
+  cut?: boolean;
+}
+
+const text = { type: "string" };
+const properties: Record<string, JsonSchema> = {
+  get_weather: { city: text, unit: text, days: { type: "integer" } },
+  book_table: {
+    when: { type: "object" },
+    guests: { type: "array", items: text },
+    confirmed: { type: "boolean" },
+    notes: { type: ["string", "null"] },
+  },
+  write_file: { path: text, content: text },
+  ping: {},
+};
+const offered = new Map(
+  Object.entries(properties).map(([name, own]) => [name, { type: "object", properties: own }]),
+);
+
+function readCases(format: ToolCallFormat): Case[] {
+  const file = join(import.meta.dirname, `../../fixtures/outputs/${format.name}.json`);
+  return JSON.parse(readFileSync(file, "utf8")) as Case[];
+}
+
+function parse(
+  format: ToolCallFormat,
+  pieces: readonly Uint8Array[],
+  isCut: boolean,
+): OutputEvent[] {
+  let id = 0;
+  const parser = new OutputParser({
+    format,
+    offered,
+    reasoning: "split",
+    newCallId: () => `call_${id++}`,
+  });
+  const detokenizer = new Detokenizer();
+  const events = pieces.flatMap((piece) => parser.push(detokenizer.push(piece)));
+  return [...events, ...parser.finish(!isCut)];
+}
+
+interface Message {
+  content: string;
+  reasoning: string;
+  calls: [string, string][];
+  open: [string, string][];
+}
+
+/** What a client makes of the chunks, by OpenAI's rules; anything it could not know is an error. */
+function accumulate(chunks: readonly ChatCompletionChunk[]): Message {
+  const message: Message = { content: "", reasoning: "", calls: [], open: [] };
+  for (const { choices } of chunks) {
+    const delta = choices[0]?.delta ?? {};
+    message.content += delta.content ?? "";
+    message.reasoning += delta.reasoning_content ?? "";
+    for (const call of delta.tool_calls ?? []) {
+      const known = message.calls[call.index];
+      if (known === undefined) {
+        expect(call).toEqual({
+          index: message.calls.length,
+          id: `call_${call.index}`,
+          type: "function",
+          function: { name: call.function.name, arguments: "" },
+        });
+        message.calls.push([call.function.name ?? "", ""]);
+      } else {
+        expect(call).toEqual({ index: message.calls.length - 1, function: call.function });
+        expect(Object.keys(call.function)).toEqual(["arguments"]);
+        expect(call.function.arguments).not.toBe("");
+        known[1] += call.function.arguments;
+      }
+    }
+  }
+  return message;
+}
+
+function stream(format: ToolCallFormat, { text, cut }: Case, cuts: readonly number[]): Message {
+  const bytes = new TextEncoder().encode(text);
+  const pieces = [0, ...cuts].map((start, index) => bytes.subarray(start, cuts[index]));
+  const events = parse(format, pieces, cut === true);
+  const mapper = new ChunkMapper({ id: "x", created: 0, model: "m" }, false);
+  const message = accumulate(events.flatMap((event) => mapper.chunks(event)));
+  const ended = events.filter((event) => event.type === "call-end").length;
+  return { ...message, calls: message.calls.slice(0, ended), open: message.calls.slice(ended) };
+}
+
+describe.each(formats.map((format) => [format.name, format] as const))("%s", (_name, format) => {
+  const cases = readCases(format);
+
+  it.each(cases.map((known) => [known.title, known] as const))("%s", (_title, known) => {
+    const { content, reasoning, calls, open = [] } = known;
+    const expected = { content, reasoning, calls, open };
+    expect(stream(format, known, [])).toEqual(expected);
+    const size = new TextEncoder().encode(known.text).length;
+    const all = Array.from({ length: size - 1 }, (_, index) => index + 1);
+    expect(stream(format, known, all)).toEqual(expected);
+    for (const cut of all) expect(stream(format, known, [cut])).toEqual(expected);
+  });
+
+  it("never says a byte of a marker", () => {
+    const markers = [format.callOpen, format.callClose, format.sectionOpen, format.sectionClose];
+    for (const known of cases.filter(({ calls }) => calls.length > 0)) {
+      const { content, reasoning } = stream(format, known, []);
+      for (const marker of markers.filter((marker) => marker !== ""))
+        expect(content + reasoning, known.title).not.toContain(marker);
+    }
+  });
+
+  it("does its work in linear time", () => {
+    const big = { title: "", content: "", reasoning: "", calls: [] };
+    const [example] = cases;
+    const body = example?.text.replace("Rome", "x<[{`|｜ ".repeat(30_000)) ?? "";
+    const steps = (text: string): number => {
+      const started = process.cpuUsage();
+      stream(format, { ...big, text }, []);
+      return process.cpuUsage(started).user;
+    };
+    // Quadratic work on 300,000 characters would take minutes.
+    expect(steps(body)).toBeLessThan(20_000_000);
+  });
+});
