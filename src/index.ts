@@ -32,6 +32,13 @@ export type {
 } from "./engine/types.ts";
 export { type ErrorCode, FermataError } from "./errors.ts";
 export { defineTool, type ToolBuilder } from "./tools/tool-builder.ts";
-export { runToolLoop, type ToolEvent, type ToolLoopOptions } from "./tools/tool-loop.ts";
+export { ToolCallBuffer } from "./tools/tool-call-buffer.ts";
+export { runToolLoop, type ToolLoopOptions } from "./tools/tool-loop.ts";
 export { ToolParser } from "./tools/tool-parser.ts";
-export type { Tool, ToolProvider, ToolResult } from "./tools/types.ts";
+export {
+  type CallingTurn,
+  runToolRound,
+  type ToolEvent,
+  type ToolRoundOptions,
+} from "./tools/tool-round.ts";
+export type { Tool, ToolLogger, ToolProvider, ToolResult } from "./tools/types.ts";

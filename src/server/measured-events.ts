@@ -1,5 +1,5 @@
 import type { ChatEvent } from "../chat/types.ts";
-import type { ToolEvent } from "../tools/tool-loop.ts";
+import type { ToolEvent } from "../tools/tool-round.ts";
 import type { Metrics } from "./metrics.ts";
 
 export type RunEvent = ChatEvent | ToolEvent;

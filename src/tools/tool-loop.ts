@@ -1,6 +1,5 @@
 /** Internal mode: hold, run the calls, resume, until the model answers. */
 
-import type { Logger } from "../chat/chat-engine.ts";
 import type {
   ChatEvent,
   ChatGeneration,
@@ -9,22 +8,8 @@ import type {
   ToolDefinition,
   ToolOutput,
 } from "../chat/types.ts";
-import { type ToolOutcome, type ToolRun, findTool, runTool } from "./tool-run.ts";
-import type { Tool } from "./types.ts";
-
-export type ToolEvent =
-  | { type: "tool-start"; call: ToolCall; server: string }
-  | {
-      type: "tool-end";
-      call: ToolCall;
-      server: string;
-      outcome: ToolOutcome;
-      /** What the model reads of it. */
-      content: string;
-      milliseconds: number;
-    };
-
-type ToolEnd = Extract<ToolEvent, { type: "tool-end" }>;
+import { type ToolEnd, type ToolEvent, runToolRound } from "./tool-round.ts";
+import type { Tool, ToolLogger } from "./types.ts";
 
 export interface ToolLoopOptions {
   /** Rounds of calls that are run. Default 16. */
@@ -37,7 +22,7 @@ export interface ToolLoopOptions {
   maxCalls?: number | undefined;
   /** For each call. Default 60 s. */
   toolTimeoutMs?: number | undefined;
-  logger?: Logger | undefined;
+  logger?: ToolLogger | undefined;
   /** Called once a call, when it ended. */
   onToolCall?: ((end: ToolEnd) => void) | undefined;
 }
@@ -46,9 +31,6 @@ export interface ToolLoopOptions {
 export interface ToolLoopChat {
   generate(request: ChatRequest): ChatGeneration;
 }
-
-/** Server of a call that names no tool. */
-const UNKNOWN_SERVER = "unknown";
 
 /**
  * Runs `request` with `tools` in the prompt. Yields the chat's events (a `hold` marks the end of a
@@ -95,65 +77,16 @@ export async function* runToolLoop(
       const own = event.calls.filter((call) => !handsOver(call));
       const room = Math.max(0, (options.maxCalls ?? Infinity) - callCount);
       callCount += own.length;
-      const outputs = yield* runRound(own, { tools, room, signal, options });
+      const turn = { calls: own, finishReason: "tool_calls" };
+      const outputs =
+        own.length === 0 ? [] : yield* runToolRound(turn, tools, { ...options, room, signal });
       if (signal.aborted) continue;
-      if (own.length < event.calls.length) generation.release();
+      if (outputs === null || own.length < event.calls.length) generation.release();
       else await generation.resume(rounds < maxRounds ? outputs : sayLastRound(outputs, maxRounds));
     }
   } finally {
     abort.abort();
   }
-}
-
-interface RoundContext {
-  tools: readonly Tool[];
-  /** Calls that may be run. */
-  room: number;
-  signal: AbortSignal;
-  options: ToolLoopOptions;
-}
-
-/** Side by side. Ends are told in the order they come; outputs are in the order of the calls. */
-async function* runRound(
-  calls: readonly ToolCall[],
-  { tools, room, signal, options }: RoundContext,
-): AsyncGenerator<ToolEvent, ToolOutput[], void> {
-  const ends: ToolEnd[] = [];
-  let wake = (): void => {};
-  const outputs = calls.map(async (call, index): Promise<ToolOutput> => {
-    const timeoutMs = options.toolTimeoutMs ?? 60_000;
-    const run =
-      index < room ? await runTool(call, tools, { timeoutMs, signal }) : notRun(options.maxCalls);
-    const { outcome, content, milliseconds } = run;
-    const end: ToolEnd = {
-      type: "tool-end",
-      call,
-      server: serverOf(call, tools),
-      outcome,
-      content,
-      milliseconds,
-    };
-    options.onToolCall?.(end);
-    ends.push(end);
-    wake();
-    return { callId: call.id, name: call.name, content };
-  });
-  for (const call of calls) yield { type: "tool-start", call, server: serverOf(call, tools) };
-  for (let told = 0; told < calls.length; told++) {
-    if (ends.length <= told) await new Promise<void>((resolve) => (wake = resolve));
-    const end = ends[told];
-    if (end !== undefined) yield end;
-  }
-  return await Promise.all(outputs);
-}
-
-function serverOf(call: ToolCall, tools: readonly Tool[]): string {
-  return findTool(call, tools)?.server ?? UNKNOWN_SERVER;
-}
-
-function notRun(maxCalls: number | undefined): ToolRun {
-  const content = `Error: not run: the limit of ${maxCalls} tool calls is reached. Answer now with what you have.`;
-  return { outcome: "error", content, milliseconds: 0 };
 }
 
 function sayLastRound(outputs: ToolOutput[], maxRounds: number): ToolOutput[] {

@@ -1,5 +1,6 @@
 /** A tool that Fermata runs itself. Type-only. */
 
+import type { Logger } from "../chat/chat-engine.ts";
 import type { ToolDefinition } from "../chat/types.ts";
 
 export interface ToolResult {
@@ -24,4 +25,10 @@ export interface Tool {
 export interface ToolProvider {
   tools(): Tool[];
   close(): Promise<void>;
+}
+
+/** pino's loggers fit. */
+export interface ToolLogger extends Logger {
+  info(details: object, message: string): void;
+  error(details: object, message: string): void;
 }

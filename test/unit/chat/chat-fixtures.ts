@@ -3,7 +3,6 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 
-import type { Logger } from "../../../src/chat/chat-engine.ts";
 import { Chat } from "../../../src/chat/chat.ts";
 import type {
   ChatEvent,
@@ -11,6 +10,7 @@ import type {
   ChatRequest,
   ToolDefinition,
 } from "../../../src/chat/types.ts";
+import type { ToolLogger } from "../../../src/tools/types.ts";
 import { FakeEngine, type FakeEngineOptions } from "./fake-engine.ts";
 
 export const chatml = readFileSync(
@@ -41,7 +41,11 @@ export function setUp(
 ) {
   const engine = new FakeEngine({ template: chatml, ...options, rounds: rounds ?? [] });
   const warnings: string[] = [];
-  const logger: Logger = { warn: (_details, message) => warnings.push(message) };
+  const logger: ToolLogger = {
+    info: () => {},
+    warn: (_details, message) => warnings.push(message),
+    error: (_details, message) => warnings.push(message),
+  };
   return { engine, chat: new Chat(engine, { logger }), logger, warnings };
 }
 

@@ -2,7 +2,8 @@ import { describe, expect, it } from "vitest";
 
 import type { ChatEvent } from "../../../src/chat/types.ts";
 import { defineTool } from "../../../src/tools/tool-builder.ts";
-import { type ToolEvent, type ToolLoopOptions, runToolLoop } from "../../../src/tools/tool-loop.ts";
+import { type ToolLoopOptions, runToolLoop } from "../../../src/tools/tool-loop.ts";
+import type { ToolEvent } from "../../../src/tools/tool-round.ts";
 import type { Tool } from "../../../src/tools/types.ts";
 import { callText, request, resultText, setUp } from "../chat/chat-fixtures.ts";
 

@@ -1,0 +1,94 @@
+/**
+ * Decides whether the calls of a turn are run, whoever generated it. Presence of calls decides, and that each
+ * one's arguments are complete; the finish reason is advice, since servers contradict themselves in it.
+ */
+
+import type { ToolCall } from "../chat/types.ts";
+import type { ToolLogger } from "./types.ts";
+
+/** After these a turn that has calls is as it should be. Some servers say `tool_call`, older ones `function_call`. */
+const callReasons: ReadonlySet<string> = new Set(["tool_calls", "tool_call", "function_call"]);
+/** The model ended its turn; after anything else what is incomplete was cut. */
+const naturalReasons: ReadonlySet<string> = new Set([...callReasons, "stop", "end_turn", "eos"]);
+
+export class ToolCallBuffer {
+  readonly #finishReason: string | null;
+  readonly #logger: ToolLogger | undefined;
+  readonly #calls = new Map<string, ToolCall>();
+
+  /** @param finishReason of the response, or null when it has none; any server's, known or not */
+  constructor(finishReason: string | null = null, logger?: ToolLogger) {
+    this.#finishReason = finishReason;
+    this.#logger = logger;
+    if (finishReason === "length") {
+      const details = { finish_reason: finishReason };
+      logger?.warn(details, "the token limit was reached: arguments of calls may be truncated");
+    }
+  }
+
+  get size(): number {
+    return this.#calls.size;
+  }
+
+  /** A call whose id is known goes on, as in a stream: its arguments are appended, unless they are whole. */
+  addToolCall(call: ToolCall): void {
+    const known = this.#calls.get(call.id);
+    const goesOn =
+      known !== undefined && (known.arguments.trim() === "" || !isWhole(known.arguments));
+    this.#calls.set(
+      call.id,
+      goesOn ? { ...known, arguments: known.arguments + call.arguments } : call,
+    );
+  }
+
+  /** Its arguments are whole JSON, or there are none. Unknown ids are not complete. */
+  isComplete(id: string): boolean {
+    const call = this.#calls.get(id);
+    return call !== undefined && isWhole(call.arguments);
+  }
+
+  /** By id, in the order they came. */
+  getIncompleteToolCalls(): Map<string, ToolCall> {
+    return new Map([...this.#calls].filter(([, call]) => !isWhole(call.arguments)));
+  }
+
+  /**
+   * All or nothing: false when the response was cut inside of a call, whatever its siblings are, and
+   * when it announces calls and has none.
+   */
+  validateCompletionState(): boolean {
+    const reason = this.#finishReason;
+    const incomplete = [...this.getIncompleteToolCalls().keys()];
+    const details = { finish_reason: reason, tool_calls: this.size };
+    if (incomplete.length > 0 && reason !== null && !naturalReasons.has(reason)) {
+      this.#logger?.error({ ...details, incomplete }, "the response was cut inside of tool calls");
+      return false;
+    }
+    if (this.size === 0 && reason !== null && callReasons.has(reason)) {
+      this.#logger?.error(details, "the finish reason announces tool calls and there are none");
+      return false;
+    }
+    return true;
+  }
+
+  /** Logs what the response says of itself, and where it contradicts itself. */
+  shouldExecuteToolCalls(): boolean {
+    const reason = this.#finishReason;
+    const hasCalls = this.size > 0;
+    const details = { finish_reason: reason, has_tool_calls: hasCalls, tool_calls: this.size };
+    this.#logger?.info(details, "turn ended");
+    if (hasCalls && reason !== null && !callReasons.has(reason))
+      this.#logger?.warn(details, "tool calls with a finish reason that does not announce them");
+    return this.validateCompletionState() && hasCalls;
+  }
+}
+
+function isWhole(text: string): boolean {
+  if (text.trim() === "") return true;
+  try {
+    JSON.parse(text);
+    return true;
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,93 @@
+/** One turn's calls, run side by side. */
+
+import type { ToolCall, ToolOutput } from "../chat/types.ts";
+import { ToolCallBuffer } from "./tool-call-buffer.ts";
+import { type ToolOutcome, type ToolRun, findTool, runTool } from "./tool-run.ts";
+import type { Tool, ToolLogger } from "./types.ts";
+
+export type ToolEvent =
+  | { type: "tool-start"; call: ToolCall; server: string }
+  | {
+      type: "tool-end";
+      call: ToolCall;
+      server: string;
+      outcome: ToolOutcome;
+      /** What the model reads of it. */
+      content: string;
+      milliseconds: number;
+    };
+
+export type ToolEnd = Extract<ToolEvent, { type: "tool-end" }>;
+
+export interface ToolRoundOptions {
+  signal: AbortSignal;
+  /** For each call. Default 60 s. */
+  toolTimeoutMs?: number | undefined;
+  /** Of `maxCalls` in all, those that may still be run; the model is told that the rest are not. */
+  room?: number | undefined;
+  maxCalls?: number | undefined;
+  logger?: ToolLogger | undefined;
+  /** Called once a call, when it ended. */
+  onToolCall?: ((end: ToolEnd) => void) | undefined;
+}
+
+/** A turn with calls: of Fermata's own generation, or of another server's response. */
+export interface CallingTurn {
+  calls: readonly ToolCall[];
+  /** Any server's; null when there is none. */
+  finishReason: string | null;
+}
+
+/** Server of a call that names no tool. */
+const UNKNOWN_SERVER = "unknown";
+
+/**
+ * Ends are told in the order they come; outputs are in the order of the calls.
+ * @returns null when nothing is run: there are no calls, or the turn was cut inside of one
+ */
+export async function* runToolRound(
+  { calls, finishReason }: CallingTurn,
+  tools: readonly Tool[],
+  options: ToolRoundOptions,
+): AsyncGenerator<ToolEvent, ToolOutput[] | null, void> {
+  const buffer = new ToolCallBuffer(finishReason, options.logger);
+  for (const call of calls) buffer.addToolCall(call);
+  if (!buffer.shouldExecuteToolCalls()) return null;
+
+  const ends: ToolEnd[] = [];
+  let wake = (): void => {};
+  const outputs = calls.map(async (call, index): Promise<ToolOutput> => {
+    const { outcome, content, milliseconds } = await runOne(call, index, tools, options);
+    const server = serverOf(call, tools);
+    const end: ToolEnd = { type: "tool-end", call, server, outcome, content, milliseconds };
+    options.onToolCall?.(end);
+    ends.push(end);
+    wake();
+    return { callId: call.id, name: call.name, content };
+  });
+  for (const call of calls) yield { type: "tool-start", call, server: serverOf(call, tools) };
+  for (let told = 0; told < calls.length; told++) {
+    if (ends.length <= told) await new Promise<void>((resolve) => (wake = resolve));
+    const end = ends[told];
+    if (end !== undefined) yield end;
+  }
+  return await Promise.all(outputs);
+}
+
+async function runOne(
+  call: ToolCall,
+  index: number,
+  tools: readonly Tool[],
+  { room = Infinity, maxCalls, toolTimeoutMs: timeoutMs = 60_000, signal }: ToolRoundOptions,
+): Promise<ToolRun> {
+  return index < room ? await runTool(call, tools, { timeoutMs, signal }) : notRun(maxCalls);
+}
+
+function serverOf(call: ToolCall, tools: readonly Tool[]): string {
+  return findTool(call, tools)?.server ?? UNKNOWN_SERVER;
+}
+
+function notRun(maxCalls: number | undefined): ToolRun {
+  const content = `Error: not run: the limit of ${maxCalls} tool calls is reached. Answer now with what you have.`;
+  return { outcome: "error", content, milliseconds: 0 };
+}
