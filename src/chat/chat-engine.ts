@@ -20,6 +20,8 @@ export interface ChatEngine {
    * spelling or directly after its first character. Guards are removed.
    */
   tokenize(text: string, guard: string, addBos: boolean): Promise<Int32Array>;
+  /** Of a control token, its spelling. */
+  tokenBytes(token: number): Uint8Array;
   generate(request: GenerateRequest): Generation;
 }
 

@@ -2,10 +2,12 @@
 
 import type { GenerationEvent } from "../engine/types.ts";
 import { FermataError } from "../errors.ts";
+import { AnswerTokens } from "./answer-tokens.ts";
 import type { ChatEngine, Logger } from "./chat-engine.ts";
 import { type Continuation, Continuer } from "./continuation.ts";
 import { EngineRun } from "./engine-run.ts";
 import { pauseTriggersOf } from "./formats/format.ts";
+import type { OutputEvent } from "./formats/output-parser.ts";
 import type { Prompt, PromptBuilder } from "./prompt.ts";
 import { Round } from "./round.ts";
 import type { RenderMessage, Rendering } from "./template.ts";
@@ -39,6 +41,7 @@ interface Hold {
 }
 
 type FinishEvent = Extract<ChatEvent, { type: "finish" }>;
+type EngineText = Extract<GenerationEvent, { type: "text" }>;
 type EngineHold = Extract<GenerationEvent, { type: "hold" }>;
 type EngineFinish = Extract<GenerationEvent, { type: "finish" }>;
 
@@ -47,6 +50,7 @@ export class RunningChat implements ChatGeneration {
   readonly #context: GenerationContext;
   readonly #run: EngineRun;
   readonly #looksForCalls: boolean;
+  readonly #tokens: AnswerTokens;
   #prompt: Prompt | null = null;
   #round: Round | null = null;
   #roundCount = 0;
@@ -58,10 +62,12 @@ export class RunningChat implements ChatGeneration {
     this.#request = request;
     this.#context = context;
     this.#looksForCalls = toolMode !== "none" && tools.length > 0;
+    this.#tokens = new AnswerTokens((token) => context.engine.tokenBytes(token));
     this.#run = new EngineRun(context.engine, {
       sampling,
       stop,
       maxTokens,
+      topLogprobs: request.topLogprobs,
       signal,
       spelledTokens: context.prompts.spelledTokens,
       pause: this.#looksForCalls ? pauseTriggersOf(context.prompts.format) : undefined,
@@ -133,7 +139,7 @@ export class RunningChat implements ChatGeneration {
     for (;;) {
       const event = await this.#run.next();
       if (event.type === "progress") yield event;
-      else if (event.type === "text") yield* this.#currentRound.push(event.text);
+      else if (event.type === "text") yield* this.#onText(event);
       else if (event.type === "hold") {
         const finish = yield* this.#onHold(event);
         if (finish === null) continue;
@@ -146,6 +152,19 @@ export class RunningChat implements ChatGeneration {
     }
   }
 
+  #onText({ text, tokens, logprobs }: EngineText): OutputEvent[] {
+    const round = this.#currentRound;
+    const wasReasoning = round.inReasoning;
+    if (this.#request.topLogprobs !== undefined) this.#tokens.add(text, logprobs ?? []);
+    const events = round.push(text);
+    if (wasReasoning || round.inReasoning) this.#tokens.reasoningCount += tokens.length;
+    return this.#attributed(events);
+  }
+
+  #attributed(events: OutputEvent[]): OutputEvent[] {
+    return this.#request.topLogprobs === undefined ? events : this.#tokens.attribute(events);
+  }
+
   /** @returns null when generation goes on */
   async *#onHold(event: EngineHold): AsyncGenerator<ChatEvent, FinishEvent | null, void> {
     const round = this.#currentRound;
@@ -156,7 +175,7 @@ export class RunningChat implements ChatGeneration {
       await this.#run.goOn();
       return null;
     }
-    yield* round.finish(true);
+    yield* this.#attributed(round.finish(true));
     if (round.calls.length === 0 || this.#request.toolMode === "external") {
       this.#remember(event.pendingToken);
       return await this.#release(round.calls.length === 0 ? "stop" : "tool_calls");
@@ -179,7 +198,7 @@ export class RunningChat implements ChatGeneration {
 
   *#onFinish({ reason, stopString }: EngineFinish): Generator<ChatEvent, void, void> {
     const wasCut = reason === "cancelled" || reason === "length";
-    yield* this.#currentRound.finish(!wasCut);
+    yield* this.#attributed(this.#currentRound.finish(!wasCut));
     if (reason === "end") this.#remember(true);
     const finish = this.#finish(wasCut ? reason : "tool_calls");
     yield reason === "stop_string" ? { ...finish, stopString } : finish;
@@ -257,7 +276,12 @@ export class RunningChat implements ChatGeneration {
     calls = this.#request.toolMode === "external" ? [...this.#currentRound.calls] : [],
   ): FinishEvent {
     const isStop = reason === "tool_calls" && calls.length === 0;
-    return { type: "finish", reason: isStop ? "stop" : reason, calls, usage: this.#run.usage };
+    return {
+      type: "finish",
+      reason: isStop ? "stop" : reason,
+      calls,
+      usage: { ...this.#run.usage, reasoningTokens: this.#tokens.reasoningCount },
+    };
   }
 
   get #currentRound(): Round {

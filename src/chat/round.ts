@@ -39,6 +39,10 @@ export class Round {
     return this.#parser.inCall;
   }
 
+  get inReasoning(): boolean {
+    return this.#parser.inReasoning;
+  }
+
   /** The text ends where a turn may end. */
   get isWhole(): boolean {
     return !this.#parser.inCall && !this.#parser.inReasoning;

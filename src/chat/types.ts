@@ -48,9 +48,28 @@ export interface ChatRequest {
   stop: string[];
   /** Over all rounds. Undefined: to the end of the context. */
   maxTokens?: number | undefined;
+  /** Log-probabilities of content, and of so many of the likeliest tokens in its place: 0 to 20. */
+  topLogprobs?: number | undefined;
   signal?: AbortSignal | undefined;
   /** Splicing of generated tokens never crosses this (API key). */
   owner: string;
+}
+
+/** From the logits as the model gave them. Natural logarithms, maybe minus infinity. */
+export interface TokenProbability {
+  /** Maybe not whole UTF-8. */
+  bytes: Uint8Array;
+  logprob: number;
+}
+
+export interface ContentToken extends TokenProbability {
+  /** The likeliest tokens in its place, the likeliest first. */
+  top: TokenProbability[];
+}
+
+export interface ChatUsage extends EngineUsage {
+  /** Of the generated ones. */
+  reasoningTokens?: number;
 }
 
 export type FinishReason = "stop" | "length" | "tool_calls" | "cancelled";
@@ -58,7 +77,8 @@ export type FinishReason = "stop" | "length" | "tool_calls" | "cancelled";
 export type ChatEvent =
   | { type: "progress"; done: number; total: number }
   | { type: "reasoning"; text: string }
-  | { type: "content"; text: string }
+  /** `logprobs`: of the tokens that the text is made of, if asked for. */
+  | { type: "content"; text: string; logprobs?: ContentToken[] }
   /** First event of a call: its name is known. `index` counts calls of the round. */
   | { type: "call-start"; index: number; id: string; name: string }
   | { type: "call-arguments"; index: number; delta: string }
@@ -74,7 +94,7 @@ export type ChatEvent =
       type: "finish";
       reason: FinishReason;
       calls: ToolCall[];
-      usage: EngineUsage;
+      usage: ChatUsage;
       stopString?: string;
     };
 

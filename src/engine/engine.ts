@@ -79,6 +79,12 @@ export class Engine {
     }
   }
 
+  /** Bytes of one token, maybe not whole UTF-8; a control token is spelled out. @throws FermataError invalid_value */
+  tokenBytes(token: number): Uint8Array {
+    this.#checkOpen();
+    return callNative(() => this.#native.detokenize(Int32Array.of(token), true));
+  }
+
   /** Text of the tokens, control tokens spelled out. @throws FermataError invalid_value */
   detokenize(tokens: Int32Array): string {
     this.#checkOpen();

@@ -1,23 +1,49 @@
-import type { ChatEvent, ToolCall } from "../chat/types.ts";
+import type { ChatEvent, ContentToken, ToolCall } from "../chat/types.ts";
 import { FermataError } from "../errors.ts";
 
 /** What was said, from the events that a client of this mode may see. */
 export interface Answer {
   content: string;
   reasoning: string;
+  /** Log-probabilities of the content's tokens; empty if none were asked for. */
+  logprobs: readonly ContentToken[];
   calls: readonly ToolCall[];
   finish: Extract<ChatEvent, { type: "finish" }>;
 }
 
+/** Puts an answer together from its events. */
+export class AnswerCollector {
+  #content = "";
+  #reasoning = "";
+  readonly #logprobs: ContentToken[] = [];
+  #finish: Answer["finish"] | null = null;
+
+  add(event: ChatEvent): void {
+    if (event.type === "content") {
+      this.#content += event.text;
+      this.#logprobs.push(...(event.logprobs ?? []));
+    } else if (event.type === "reasoning") this.#reasoning += event.text;
+    else if (event.type === "finish") this.#finish = event;
+  }
+
+  /** @throws FermataError internal_error: there was no `finish` */
+  answer(): Answer {
+    const finish = this.#finish;
+    if (finish === null)
+      throw new FermataError("internal_error", "The events ended without finish.");
+    return {
+      content: this.#content,
+      reasoning: this.#reasoning,
+      logprobs: this.#logprobs,
+      calls: finish.calls,
+      finish,
+    };
+  }
+}
+
 /** Reads to the end. @throws whatever ended the generation */
 export async function collectAnswer(events: AsyncIterable<ChatEvent>): Promise<Answer> {
-  let content = "";
-  let reasoning = "";
-  for await (const event of events) {
-    if (event.type === "content") content += event.text;
-    else if (event.type === "reasoning") reasoning += event.text;
-    else if (event.type === "finish")
-      return { content, reasoning, calls: event.calls, finish: event };
-  }
-  throw new FermataError("internal_error", "The events ended without finish.");
+  const collector = new AnswerCollector();
+  for await (const event of events) collector.add(event);
+  return collector.answer();
 }

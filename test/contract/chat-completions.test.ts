@@ -17,6 +17,7 @@ const wireUsage = {
   completion_tokens: 7,
   total_tokens: 32,
   prompt_tokens_details: { cached_tokens: 12 },
+  completion_tokens_details: { reasoning_tokens: 0 },
 };
 
 describe("not streamed", () => {

@@ -91,9 +91,9 @@ describe("a malformed body is a 400 that names the field", () => {
       "tool_choice",
       "unsupported_value",
     ],
-    [{ messages: [user], n: 2 }, "n", "unsupported_value"],
-    [{ messages: [user], logprobs: true }, "logprobs", "unsupported_value"],
-    [{ messages: [user], top_logprobs: 3 }, "top_logprobs", "unsupported_value"],
+    [{ messages: [user], n: 0 }, "n", "invalid_value"],
+    [{ messages: [user], logprobs: 5 }, "logprobs", "invalid_type"],
+    [{ messages: [user], top_logprobs: 3 }, "top_logprobs", "invalid_value"],
     [
       { messages: [user], response_format: { type: "json_object" } },
       "response_format",

@@ -32,6 +32,8 @@ export class FakeChat {
   cancelledCount = 0;
   promptTokens = 20;
   readonly counted: Pick<ChatRequest, "messages" | "tools" | "owner">[] = [];
+  /** Of the next request, when they are to differ. */
+  scriptFor: () => ScriptStep[] = () => this.script;
   script: ScriptStep[] = [{ type: "content", text: "Hello." }, finish("stop")];
 
   async countPromptTokens(request: Pick<ChatRequest, "messages" | "tools" | "owner">) {
@@ -41,7 +43,7 @@ export class FakeChat {
 
   generate(request: ChatRequest): ChatGeneration {
     this.requests.push(request);
-    const script = this.script;
+    const script = this.scriptFor();
     let isReleased = false;
     let resumed: () => void = () => {};
     let onResume = new Promise<void>((resolve) => (resumed = resolve));

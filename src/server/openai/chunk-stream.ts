@@ -1,12 +1,12 @@
-import type { ChatEvent } from "../../chat/types.ts";
 import type { FermataError } from "../../errors.ts";
+import type { ChoiceEvent } from "../choices.ts";
 import type { SseMessage } from "../plugins/sse.ts";
 import type { AnswerStream } from "../stream-answer.ts";
 import type { ChunkMapper } from "./chunks.ts";
 import { errorBody } from "./error-body.ts";
 
 /** A streamed chat completion: chunks, then `[DONE]`; a failure is one error object. */
-export class ChunkStream implements AnswerStream<ChatEvent> {
+export class ChunkStream implements AnswerStream<ChoiceEvent> {
   readonly #mapper: ChunkMapper;
 
   constructor(mapper: ChunkMapper) {
@@ -14,10 +14,10 @@ export class ChunkStream implements AnswerStream<ChatEvent> {
   }
 
   opening(): SseMessage[] {
-    return [message(this.#mapper.opening())];
+    return this.#mapper.opening().map(message);
   }
 
-  messages(event: ChatEvent): SseMessage[] {
+  messages(event: ChoiceEvent): SseMessage[] {
     return this.#mapper.chunks(event).map(message);
   }
 

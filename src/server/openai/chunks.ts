@@ -1,8 +1,10 @@
 /** Chat events to the chunks of a streamed chat completion. */
 
-import type { ChatEvent } from "../../chat/types.ts";
+import type { ChatEvent, ChatUsage, ContentToken } from "../../chat/types.ts";
+import type { ChoiceEvent } from "../choices.ts";
 import { wireFinishReason, type ResponseIdentity, type WireFinishReason } from "./completion.ts";
-import { wireUsage, type WireUsage } from "./usage.ts";
+import { chatLogprobs, type ChatLogprobs } from "./logprobs.ts";
+import { usageOfChoices, wireUsage, type WireUsage } from "./usage.ts";
 
 interface ToolCallDelta {
   index: number;
@@ -22,73 +24,62 @@ export interface ChatCompletionChunk extends ResponseIdentity {
   object: "chat.completion.chunk";
   choices:
     | []
-    | [{ index: 0; delta: Delta; logprobs: null; finish_reason: WireFinishReason | null }];
+    | [
+        {
+          index: number;
+          delta: Delta;
+          logprobs: ChatLogprobs | null;
+          finish_reason: WireFinishReason | null;
+        },
+      ];
   usage?: WireUsage | null;
 }
 
+export interface ChunkOptions {
+  /** How many choices there are. */
+  n: number;
+  includeUsage: boolean;
+}
+
 /**
- * One stream's chunks, in order: the role, deltas, an empty delta with the finish reason and, if asked
- * for, one without choices that carries the usage. Of a call, the first delta has id, type, name and
- * empty arguments (some clients lose arguments that come with the name), and a call without arguments
- * still streams "{}".
+ * One stream's chunks. Of each choice, in order: the role, deltas, an empty delta with the finish
+ * reason. After all of them, if asked for, one without choices that carries the usage.
  */
 export class ChunkMapper {
   readonly #identity: ResponseIdentity;
   readonly #includeUsage: boolean;
-  readonly #callsWithArguments = new Set<number>();
+  readonly #choices: ChoiceMapper[];
+  readonly #usages = new Map<number, ChatUsage>();
 
-  constructor(identity: ResponseIdentity, includeUsage: boolean) {
+  constructor(identity: ResponseIdentity, { n, includeUsage }: ChunkOptions) {
     this.#identity = identity;
     this.#includeUsage = includeUsage;
+    this.#choices = Array.from({ length: n }, () => new ChoiceMapper());
   }
 
-  opening(): ChatCompletionChunk {
-    return this.#chunk({ role: "assistant", content: "" });
+  opening(): ChatCompletionChunk[] {
+    return this.#choices.map((_, index) =>
+      this.#chunk(index, { delta: { role: "assistant", content: "" } }),
+    );
   }
 
-  chunks(event: ChatEvent): ChatCompletionChunk[] {
-    switch (event.type) {
-      case "content":
-        return event.text === "" ? [] : [this.#chunk({ content: event.text })];
-      case "reasoning":
-        return event.text === "" ? [] : [this.#chunk({ reasoning_content: event.text })];
-      case "call-start": {
-        const { index, id, name } = event;
-        return [
-          this.#chunk({
-            tool_calls: [{ index, id, type: "function", function: { name, arguments: "" } }],
-          }),
-        ];
-      }
-      case "call-arguments":
-        return event.delta === "" ? [] : [this.#argumentsChunk(event.index, event.delta)];
-      case "call-end":
-        return this.#callsWithArguments.has(event.index)
-          ? []
-          : [this.#argumentsChunk(event.index, event.call.arguments || "{}")];
-      case "finish":
-        return this.#closing(event);
-      case "progress":
-      case "hold":
-        return [];
-    }
+  chunks({ choice, event }: ChoiceEvent): ChatCompletionChunk[] {
+    const pieces = this.#choices[choice]?.pieces(event) ?? [];
+    const chunks = pieces.map((piece) => this.#chunk(choice, piece));
+    if (event.type !== "finish") return chunks;
+    this.#usages.set(choice, event.usage);
+    const [first, ...others] = this.#choices.map((_, index) => this.#usages.get(index));
+    if (!this.#includeUsage || first === undefined || this.#usages.size < this.#choices.length)
+      return chunks;
+    const usage = usageOfChoices([first, ...others.filter((other) => other !== undefined)]);
+    return [...chunks, { ...this.#head(), choices: [], usage: wireUsage(usage) }];
   }
 
-  #closing(finish: Extract<ChatEvent, { type: "finish" }>): ChatCompletionChunk[] {
-    const last = this.#chunk({}, wireFinishReason(finish.reason));
-    if (!this.#includeUsage) return [last];
-    return [last, { ...this.#head(), choices: [], usage: wireUsage(finish.usage) }];
-  }
-
-  #argumentsChunk(index: number, delta: string): ChatCompletionChunk {
-    this.#callsWithArguments.add(index);
-    return this.#chunk({ tool_calls: [{ index, function: { arguments: delta } }] });
-  }
-
-  #chunk(delta: Delta, finishReason: WireFinishReason | null = null): ChatCompletionChunk {
+  #chunk(index: number, { delta, finishReason, tokens }: Piece): ChatCompletionChunk {
+    const logprobs = chatLogprobs(tokens ?? null);
     return {
       ...this.#head(),
-      choices: [{ index: 0, delta, logprobs: null, finish_reason: finishReason }],
+      choices: [{ index, delta, logprobs, finish_reason: finishReason ?? null }],
       ...(this.#includeUsage ? { usage: null } : {}),
     };
   }
@@ -96,5 +87,51 @@ export class ChunkMapper {
   #head(): ResponseIdentity & { object: "chat.completion.chunk" } {
     const { id, created, model } = this.#identity;
     return { id, object: "chat.completion.chunk", created, model };
+  }
+}
+
+interface Piece {
+  delta: Delta;
+  finishReason?: WireFinishReason;
+  tokens?: readonly ContentToken[] | undefined;
+}
+
+/**
+ * One choice's deltas. Of a call, the first has id, type, name and empty arguments (some clients lose
+ * arguments that come with the name), and a call without arguments still streams "{}".
+ */
+class ChoiceMapper {
+  readonly #callsWithArguments = new Set<number>();
+
+  pieces(event: ChatEvent): Piece[] {
+    switch (event.type) {
+      case "content":
+        return event.text === ""
+          ? []
+          : [{ delta: { content: event.text }, tokens: event.logprobs }];
+      case "reasoning":
+        return event.text === "" ? [] : [{ delta: { reasoning_content: event.text } }];
+      case "call-start": {
+        const { index, id, name } = event;
+        const call = { index, id, type: "function" as const, function: { name, arguments: "" } };
+        return [{ delta: { tool_calls: [call] } }];
+      }
+      case "call-arguments":
+        return event.delta === "" ? [] : [this.#arguments(event.index, event.delta)];
+      case "call-end":
+        return this.#callsWithArguments.has(event.index)
+          ? []
+          : [this.#arguments(event.index, event.call.arguments || "{}")];
+      case "finish":
+        return [{ delta: {}, finishReason: wireFinishReason(event.reason) }];
+      case "progress":
+      case "hold":
+        return [];
+    }
+  }
+
+  #arguments(index: number, delta: string): Piece {
+    this.#callsWithArguments.add(index);
+    return { delta: { tool_calls: [{ index, function: { arguments: delta } }] } };
   }
 }

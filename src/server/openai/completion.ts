@@ -2,7 +2,8 @@
 
 import type { FinishReason, ToolCall } from "../../chat/types.ts";
 import type { Answer } from "../collect-answer.ts";
-import { wireUsage, type WireUsage } from "./usage.ts";
+import { chatLogprobs, type ChatLogprobs } from "./logprobs.ts";
+import { usageOfChoices, wireUsage, type WireUsage } from "./usage.ts";
 
 /** What all chunks of one response have in common. */
 export interface ResponseIdentity {
@@ -22,47 +23,55 @@ interface WireToolCall {
 
 interface ChatCompletion extends ResponseIdentity {
   object: "chat.completion";
-  choices: [
-    {
-      index: 0;
-      message: {
-        role: "assistant";
-        content: string | null;
-        refusal: null;
-        reasoning_content?: string;
-        tool_calls?: WireToolCall[];
-      };
-      logprobs: null;
-      finish_reason: WireFinishReason;
-    },
-  ];
+  choices: WireChoice[];
   usage: WireUsage;
 }
 
+interface WireChoice {
+  index: number;
+  message: {
+    role: "assistant";
+    content: string | null;
+    refusal: null;
+    reasoning_content?: string;
+    tool_calls?: WireToolCall[];
+  };
+  logprobs: ChatLogprobs | null;
+  finish_reason: WireFinishReason;
+}
+
+/** @param withLogprobs they were asked for */
 export function chatCompletion(
   identity: ResponseIdentity,
-  { content, reasoning, calls, finish }: Answer,
+  answers: readonly [Answer, ...Answer[]],
+  withLogprobs: boolean,
 ): ChatCompletion {
+  const [first, ...others] = answers;
   return {
     id: identity.id,
     object: "chat.completion",
     created: identity.created,
     model: identity.model,
-    choices: [
-      {
-        index: 0,
-        message: {
-          role: "assistant",
-          content: content === "" && calls.length > 0 ? null : content,
-          refusal: null,
-          ...(reasoning === "" ? {} : { reasoning_content: reasoning }),
-          ...(calls.length === 0 ? {} : { tool_calls: calls.map(wireToolCall) }),
-        },
-        logprobs: null,
-        finish_reason: wireFinishReason(finish.reason),
-      },
-    ],
-    usage: wireUsage(finish.usage),
+    choices: answers.map((answer, index) => wireChoice(index, answer, withLogprobs)),
+    usage: wireUsage(
+      usageOfChoices([first.finish.usage, ...others.map(({ finish }) => finish.usage)]),
+    ),
+  };
+}
+
+function wireChoice(index: number, answer: Answer, withLogprobs: boolean): WireChoice {
+  const { content, reasoning, logprobs, calls, finish } = answer;
+  return {
+    index,
+    message: {
+      role: "assistant",
+      content: content === "" && calls.length > 0 ? null : content,
+      refusal: null,
+      ...(reasoning === "" ? {} : { reasoning_content: reasoning }),
+      ...(calls.length === 0 ? {} : { tool_calls: calls.map(wireToolCall) }),
+    },
+    logprobs: chatLogprobs(withLogprobs ? logprobs : null),
+    finish_reason: wireFinishReason(finish.reason),
   };
 }
 

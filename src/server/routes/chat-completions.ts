@@ -2,11 +2,13 @@
 
 import { randomBytes } from "node:crypto";
 import type { RouteOptions } from "fastify";
-import { collectAnswer } from "../collect-answer.ts";
+import type { Sampling } from "../../engine/types.ts";
+import { collectChoices, runChoices } from "../choices.ts";
 import type { Metrics } from "../metrics.ts";
 import { ChunkStream } from "../openai/chunk-stream.ts";
 import { ChunkMapper } from "../openai/chunks.ts";
 import { chatCompletion, type ResponseIdentity } from "../openai/completion.ts";
+import { fieldError } from "../openai/fields.ts";
 import { parseChatCompletionRequest } from "../openai/parse-request.ts";
 import type { OnceWarnings } from "../openai/warnings.ts";
 import type { ActiveRequests } from "../plugins/active-requests.ts";
@@ -14,7 +16,7 @@ import { requestOwner } from "../plugins/authentication.ts";
 import { drawSeed, runRequest } from "../run-request.ts";
 import type { ServerConfig, ServerServices } from "../services.ts";
 import { streamAnswer } from "../stream-answer.ts";
-import { resolveToolMode } from "../tool-mode.ts";
+import { resolveToolMode, type ToolMode } from "../tool-mode.ts";
 
 export interface RouteContext {
   services: ServerServices;
@@ -38,25 +40,44 @@ export function chatCompletionsRoute(context: RouteContext): RouteOptions {
         warnings.warn,
       );
       warnOfModel(body.model, context);
-      const { messages, sampling, stop, maxTokens, stream, includeUsage } = body;
+      const { messages, templateVariables, stop, maxTokens, topLogprobs, n } = body;
       const signal = active.signalFor(reply);
       const conversation = {
         messages,
-        sampling,
+        templateVariables,
         stop,
         maxTokens,
-        signal,
+        topLogprobs,
         owner: requestOwner(request),
       };
       const mode = resolveToolMode(body, services.tools);
-      const events = runRequest(conversation, mode, { ...context, log: request.log, startedAt });
+      if (n > 1) refuseToolRuns(mode);
+      const run = { ...context, log: request.log, startedAt };
+      const start = (choice: number, ended: AbortSignal) => {
+        const sampling = withSeed(body.sampling, choice);
+        return runRequest({ ...conversation, sampling, signal: ended }, mode, run);
+      };
+      const events = runChoices(n, start, signal);
       const identity = createIdentity(model.id);
-      if (!stream) return chatCompletion(identity, await collectAnswer(events));
-      const chunks = new ChunkStream(new ChunkMapper(identity, includeUsage));
+      if (!body.stream)
+        return chatCompletion(identity, await collectChoices(events, n), topLogprobs !== undefined);
+      const chunks = new ChunkStream(new ChunkMapper(identity, body));
       await streamAnswer(events, chunks, { request, reply, config });
       return reply;
     },
   };
+}
+
+/** Each choice would run them, and do twice what was to be done once. */
+function refuseToolRuns(mode: ToolMode): void {
+  if (mode.kind !== "internal") return;
+  const remedy = 'Send "n": 1, or "tool_choice": "none"';
+  throw fieldError("unsupported_value", "n", "must be 1 while the server runs the tools", remedy);
+}
+
+/** The same for the first choice; another for each other, and the same another each time. */
+function withSeed(sampling: Sampling, choice: number): Sampling {
+  return { ...sampling, seed: (sampling.seed + choice) % 2 ** 32 };
 }
 
 function createIdentity(model: string): ResponseIdentity {

@@ -59,6 +59,10 @@ export class FakeEngine implements ChatEngine {
     return Promise.resolve(this.tokens(text, guard));
   }
 
+  tokenBytes(token: number): Uint8Array {
+    return new TextEncoder().encode(this.spell([token]).replace(/[⟪⟫]/gu, ""));
+  }
+
   /** By the addon's rule: a guard inside a spelling, or after its first character, breaks it. */
   tokens(text: string, guard = ""): Int32Array {
     const ids: number[] = [];

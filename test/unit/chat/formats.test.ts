@@ -101,8 +101,11 @@ function stream(format: ToolCallFormat, { text, cut }: Case, cuts: readonly numb
   const bytes = new TextEncoder().encode(text);
   const pieces = [0, ...cuts].map((start, index) => bytes.subarray(start, cuts[index]));
   const events = parse(format, pieces, cut === true);
-  const mapper = new ChunkMapper({ id: "x", created: 0, model: "m" }, false);
-  const message = accumulate(events.flatMap((event) => mapper.chunks(event)));
+  const mapper = new ChunkMapper(
+    { id: "x", created: 0, model: "m" },
+    { n: 1, includeUsage: false },
+  );
+  const message = accumulate(events.flatMap((event) => mapper.chunks({ choice: 0, event })));
   const ended = events.filter((event) => event.type === "call-end").length;
   return { ...message, calls: message.calls.slice(0, ended), open: message.calls.slice(ended) };
 }

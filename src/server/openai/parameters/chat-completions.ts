@@ -1,6 +1,7 @@
 /** Fields of POST /v1/chat/completions. */
 
 import { isObject } from "../fields.ts";
+import { llamaSamplers } from "./llama-samplers.ts";
 import { honoured, ignored, refused, type ParameterTable } from "./parameter.ts";
 
 export const chatCompletionParameters: ParameterTable = {
@@ -19,8 +20,14 @@ export const chatCompletionParameters: ParameterTable = {
   stream_options: honoured("`include_usage`"),
   tools: honoured("of type `function`; others are skipped with a warning"),
   tool_choice: honoured("`auto` and `none`"),
-  top_k: honoured("-1 and 0 turn it off"),
-  min_p: honoured(),
+  n: honoured("up to 128; choice `i` draws with `seed + i`; 1 while the server runs the tools"),
+  logprobs: honoured("of the content's tokens, before bias, penalties, temperature and filters"),
+  top_logprobs: honoured("0 to 20"),
+  reasoning_effort: honoured(
+    "goes to the model's template; `none` also sets `enable_thinking` to false",
+  ),
+  chat_template_kwargs: honoured("goes to the model's template"),
+  ...llamaSamplers,
 
   user: ignored("is not used"),
   safety_identifier: ignored("is not used"),
@@ -34,12 +41,8 @@ export const chatCompletionParameters: ParameterTable = {
   prompt_cache_options: ignored("has no effect: every prefix is cached"),
   prompt_cache_retention: ignored("has no effect: every prefix is cached"),
   prediction: ignored("has no effect: nothing is decoded ahead"),
-  reasoning_effort: ignored("has no effect: the model's template decides"),
   verbosity: ignored("has no effect: the model was not trained on it"),
 
-  n: refused("must be 1", "Send one request per answer", (value) => value === 1),
-  logprobs: refused("is not supported yet", "Leave it out", (value) => value === false),
-  top_logprobs: refused("is not supported yet", "Leave it out", (value) => value === 0),
   response_format: refused(
     "needs guided decoding, which is not supported yet",
     'Send {"type": "text"} or leave it out',

@@ -13,7 +13,8 @@ import {
 } from "../fields.ts";
 import { checkParameters } from "../parameters/parameter.ts";
 import { responseParameters } from "../parameters/responses.ts";
-import { readModel, readSampling, type RequestLimits } from "../parse-request.ts";
+import { readModel } from "../parse-request.ts";
+import { readSampling, type SamplingLimits } from "../parse-sampling.ts";
 import { parseToolChoice } from "../parse-tools.ts";
 import type { Warn } from "../warnings.ts";
 import { parseItems } from "./parse-items.ts";
@@ -57,7 +58,7 @@ export interface ResponsesRequest {
 /** @throws FermataError of status 400 whose `param` is the field at fault */
 export function parseResponsesRequest(
   body: unknown,
-  limits: RequestLimits,
+  limits: SamplingLimits,
   warn: Warn,
 ): ResponsesRequest {
   if (!isObject(body)) {

@@ -1,14 +1,14 @@
-import type { EngineUsage } from "../../../engine/types.ts";
+import type { ChatUsage } from "../../../chat/types.ts";
 import type { WireResponseUsage } from "./types.ts";
 
 /** Over all rounds, tool results included; see `wireUsage` of chat completions. */
-export function wireResponseUsage(usage: EngineUsage): WireResponseUsage {
+export function wireResponseUsage(usage: ChatUsage): WireResponseUsage {
   const input = usage.promptTokens + usage.resumedTokens;
   return {
     input_tokens: input,
     input_tokens_details: { cached_tokens: usage.cachedTokens },
     output_tokens: usage.generatedTokens,
-    output_tokens_details: { reasoning_tokens: 0 },
+    output_tokens_details: { reasoning_tokens: usage.reasoningTokens ?? 0 },
     total_tokens: input + usage.generatedTokens,
   };
 }

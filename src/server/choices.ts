@@ -1,0 +1,66 @@
+/** Several answers to one request, side by side: OpenAI's `n`. */
+
+import type { ChatEvent } from "../chat/types.ts";
+import { FermataError } from "../errors.ts";
+import { AnswerCollector, type Answer } from "./collect-answer.ts";
+
+export interface ChoiceEvent {
+  /** From 0. */
+  choice: number;
+  event: ChatEvent;
+}
+
+type ChoiceRun = AsyncGenerator<ChatEvent, void, void>;
+
+interface Step {
+  choice: number;
+  result: IteratorResult<ChatEvent, void>;
+}
+
+/**
+ * Starts `count` answers at once, so that the engine computes their prompt for the first of them and the
+ * others take it from the KV cache. Their events come as they are ready, each choice's in its order.
+ * What ends one by a failure, or leaving the loop, ends all.
+ */
+export async function* runChoices(
+  count: number,
+  start: (choice: number, signal: AbortSignal) => ChoiceRun,
+  signal: AbortSignal,
+): AsyncGenerator<ChoiceEvent, void, void> {
+  const abort = new AbortController();
+  const ended = AbortSignal.any([signal, abort.signal]);
+  const answers = Array.from({ length: count }, (_, choice) => start(choice, ended));
+  const pending = new Map<number, Promise<Step>>();
+  const ask = (choice: number, answer: ChoiceRun): void => {
+    const step = answer.next().then((result) => ({ choice, result }));
+    // Of several that fail, one is heard.
+    step.catch(() => {});
+    pending.set(choice, step);
+  };
+  answers.forEach((answer, choice) => ask(choice, answer));
+  try {
+    while (pending.size > 0) {
+      const { choice, result } = await Promise.race(pending.values());
+      // Whoever was heard goes to the end of the queue.
+      pending.delete(choice);
+      if (result.done === true) continue;
+      yield { choice, event: result.value };
+      ask(choice, answers[choice]!);
+    }
+  } finally {
+    abort.abort();
+    await Promise.allSettled(answers.map((answer) => answer.return()));
+  }
+}
+
+/** Reads all to their ends. @throws whatever ended one */
+export async function collectChoices(
+  events: AsyncIterable<ChoiceEvent>,
+  count: number,
+): Promise<[Answer, ...Answer[]]> {
+  const collectors = Array.from({ length: count }, () => new AnswerCollector());
+  for await (const { choice, event } of events) collectors[choice]?.add(event);
+  const [first, ...others] = collectors.map((collector) => collector.answer());
+  if (first === undefined) throw new FermataError("internal_error", "There is no choice.");
+  return [first, ...others];
+}
