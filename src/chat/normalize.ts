@@ -60,7 +60,7 @@ export function parseArguments(text: string): Record<string, unknown> | string {
 }
 
 /** Equal for JSON texts that say the same, whatever their spaces and the order of their keys. */
-function canonicalArguments(text: string): string {
+export function canonicalArguments(text: string): string {
   return JSON.stringify(sortKeys(parseArguments(text)));
 }
 

@@ -8,6 +8,7 @@ import type {
   ToolDefinition,
   ToolOutput,
 } from "../chat/types.ts";
+import { RepeatGuard } from "./repeat-guard.ts";
 import { type ToolEnd, type ToolEvent, runToolRound } from "./tool-round.ts";
 import type { Tool, ToolLogger } from "./types.ts";
 
@@ -50,6 +51,7 @@ export async function* runToolLoop(
   const offered = [...(options.offered ?? tools.map((tool) => tool.definition))];
   const generation = chat.generate({ ...request, tools: offered, toolMode: "internal" });
   const handsOver = options.handsOver ?? (() => false);
+  const repeats = new RepeatGuard();
   let rounds = 0;
   let callCount = 0;
   try {
@@ -78,8 +80,10 @@ export async function* runToolLoop(
       const room = Math.max(0, (options.maxCalls ?? Infinity) - callCount);
       callCount += own.length;
       const turn = { calls: own, finishReason: "tool_calls" };
-      const outputs =
-        own.length === 0 ? [] : yield* runToolRound(turn, tools, { ...options, room, signal });
+      const refusal = repeats.refuse(event.calls);
+      if (refusal !== undefined) options.logger?.warn({ rounds }, "the model repeats itself");
+      const limits = { ...options, room, refusal, signal };
+      const outputs = own.length === 0 ? [] : yield* runToolRound(turn, tools, limits);
       if (signal.aborted) continue;
       if (outputs === null || own.length < event.calls.length) generation.release();
       else await generation.resume(rounds < maxRounds ? outputs : sayLastRound(outputs, maxRounds));

@@ -26,6 +26,8 @@ export interface ToolRoundOptions {
   /** Of `maxCalls` in all, those that may still be run; the model is told that the rest are not. */
   room?: number | undefined;
   maxCalls?: number | undefined;
+  /** No call is run; this is each one's result. */
+  refusal?: string | undefined;
   logger?: ToolLogger | undefined;
   /** Called once a call, when it ended. */
   onToolCall?: ((end: ToolEnd) => void) | undefined;
@@ -78,16 +80,20 @@ async function runOne(
   call: ToolCall,
   index: number,
   tools: readonly Tool[],
-  { room = Infinity, maxCalls, toolTimeoutMs: timeoutMs = 60_000, signal }: ToolRoundOptions,
+  options: ToolRoundOptions,
 ): Promise<ToolRun> {
-  return index < room ? await runTool(call, tools, { timeoutMs, signal }) : notRun(maxCalls);
+  const { room = Infinity, maxCalls, refusal, toolTimeoutMs: timeoutMs = 60_000, signal } = options;
+  if (refusal !== undefined) return notRun(refusal);
+  if (index < room) return await runTool(call, tools, { timeoutMs, signal });
+  return notRun(
+    `Error: not run: the limit of ${maxCalls} tool calls is reached. Answer now with what you have.`,
+  );
 }
 
 function serverOf(call: ToolCall, tools: readonly Tool[]): string {
   return findTool(call, tools)?.server ?? UNKNOWN_SERVER;
 }
 
-function notRun(maxCalls: number | undefined): ToolRun {
-  const content = `Error: not run: the limit of ${maxCalls} tool calls is reached. Answer now with what you have.`;
+function notRun(content: string): ToolRun {
   return { outcome: "error", content, milliseconds: 0 };
 }
