@@ -23,6 +23,7 @@ const table = {
   invalid_grammar: { status: 400, type: "invalid_request_error" },
   grammar_failed: { status: 400, type: "invalid_request_error" },
   template_error: { status: 400, type: "invalid_request_error" },
+  previous_response_not_found: { status: 400, type: "invalid_request_error" },
   unauthorized: { status: 401, type: "invalid_request_error" },
   not_found: { status: 404, type: "not_found_error" },
   method_not_allowed: { status: 405, type: "invalid_request_error" },
@@ -32,6 +33,8 @@ const table = {
   headers_too_large: { status: 431, type: "invalid_request_error" },
   // Load
   queue_full: { status: 429, type: "rate_limit_error" },
+  // A client that was waited for
+  tool_output_timeout: { status: 408, type: "invalid_request_error" },
   // Ours
   engine_crashed: { status: 503, type: "server_error" },
   engine_closed: { status: 503, type: "server_error" },
@@ -46,6 +49,7 @@ const table = {
   model_invalid: { status: 500, type: "server_error" },
   model_without_template: { status: 500, type: "server_error" },
   out_of_memory: { status: 500, type: "server_error" },
+  store_invalid: { status: 500, type: "server_error" },
   mcp_config_invalid: { status: 500, type: "server_error" },
   mcp_start_failed: { status: 500, type: "server_error" },
   port_in_use: { status: 500, type: "server_error" },

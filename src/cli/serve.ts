@@ -11,6 +11,7 @@ import type { ServerConfig } from "../server/services.ts";
 import { type BannerFacts, bannerText } from "./banner.ts";
 import { createLogger } from "./logger.ts";
 import { chooseModel, modelCreated } from "./model-choice.ts";
+import { openStore } from "./open-store.ts";
 import type { ServeConfig } from "./options.ts";
 import { modelsDirectory, packageVersion } from "./package-files.ts";
 import { assertPortFree, listen } from "./port.ts";
@@ -63,6 +64,8 @@ export async function startService(
     await Promise.all(parts.map((part) => part.close()));
   };
   try {
+    const store = await openStore(config);
+    if (store !== null) parts.push(store);
     const host = servers.length === 0 ? null : await createMcpHost(config, servers, log);
     if (host !== null) parts.push(host);
     const giveUp = (): void => void host?.close();
@@ -83,7 +86,7 @@ export async function startService(
     const foundFrom = toolFormat === undefined ? "template" : "option";
     log.info({ tool_format: chat.toolFormat, from: foundFrom }, "tool-call format");
     app = buildServer(
-      { chat, engine, tools: host, model },
+      { chat, engine, tools: host, store, model },
       {
         apiKeys: config.apiKey,
         corsOrigins: config.corsOrigin,
@@ -92,6 +95,10 @@ export async function startService(
         maxToolRounds: config.maxToolRounds,
         toolTimeoutMs: config.toolTimeout * 1000,
         connectionReports,
+        responsesEvents: config.responsesEvents,
+        responsesTools: config.responsesTools,
+        responsesToolTimeoutMs: config.responsesToolTimeout * 1000,
+        maxToolOutputBytes: config.maxToolOutputBytes,
         logger: log,
       },
     );

@@ -19,7 +19,7 @@ import { messagesRoute } from "./routes/messages.ts";
 import { metricsRoute } from "./routes/metrics.ts";
 import { modelRoute } from "./routes/model.ts";
 import { modelsRoute } from "./routes/models.ts";
-import { createResponseRoute } from "./routes/responses/create.ts";
+import { responsesRoutes } from "./routes/responses/routes.ts";
 import type { ServerConfig, ServerServices } from "./services.ts";
 
 /** Longer than any id that a path may hold. */
@@ -62,17 +62,14 @@ export function buildServer(services: ServerServices, config: ServerConfig): Fas
     chatCompletionsRoute(context),
     messagesRoute(context),
     messagesCountTokensRoute(context),
-    createResponseRoute(context, "/v1/responses"),
-    createResponseRoute(context, "/codex/responses"),
+    ...responsesRoutes(app, context),
     modelsRoute(services.model),
     modelRoute(services.model),
     healthRoute(services.model),
     metricsRoute(metrics),
   ];
-  for (const route of routes) {
-    app.route(route);
-    refuseOtherMethods(app, route);
-  }
+  for (const route of routes) app.route(route);
+  refuseOtherMethods(app, routes);
   return app;
 }
 
@@ -84,21 +81,22 @@ function countRequests(app: FastifyInstance, metrics: Metrics): void {
 }
 
 /** Before the body is read: what it holds does not matter. */
-function refuseOtherMethods(
-  app: FastifyInstance,
-  { method: allowed, url, config = {} }: RouteOptions,
-): void {
-  app.route({
-    config,
-    method: allMethods.filter((method) => method !== allowed),
-    url,
-    onRequest: async (request, reply) => {
-      reply.header("allow", String(allowed));
-      throw new FermataError(
-        "method_not_allowed",
-        `${url} takes ${String(allowed)}, not ${request.method}.`,
-      );
-    },
-    handler: async () => {},
-  });
+function refuseOtherMethods(app: FastifyInstance, routes: readonly RouteOptions[]): void {
+  for (const url of new Set(routes.map((route) => route.url))) {
+    const same = routes.filter((route) => route.url === url);
+    const allowed = same.map(({ method }) => String(method));
+    app.route({
+      config: same[0]?.config ?? {},
+      method: allMethods.filter((method) => !allowed.includes(method)),
+      url,
+      onRequest: async (request, reply) => {
+        reply.header("allow", allowed.join(", "));
+        throw new FermataError(
+          "method_not_allowed",
+          `${url} takes ${allowed.join(" and ")}, not ${request.method}.`,
+        );
+      },
+      handler: async () => {},
+    });
+  }
 }

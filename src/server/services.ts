@@ -5,6 +5,7 @@ import type { ChatCounters } from "../chat/chat.ts";
 import type { ChatGeneration, ChatRequest } from "../chat/types.ts";
 import type { EngineStats, EngineStep, Sampling } from "../engine/types.ts";
 import type { ConnectionReports } from "./plugins/connection-reports.ts";
+import type { ResponseStore } from "../store/types.ts";
 import type { ToolProvider } from "../tools/types.ts";
 
 export interface ServedModel {
@@ -43,6 +44,8 @@ export interface ServerServices {
   };
   /** Null: no MCP server is configured. */
   tools: ToolProvider | null;
+  /** Null: responses are not kept. */
+  store: ResponseStore | null;
   model: ServedModel;
 }
 
@@ -57,6 +60,14 @@ export interface ServerConfig {
   sampling: Omit<Sampling, "seed" | "logitBias" | "script">;
   maxToolRounds?: number | undefined;
   toolTimeoutMs?: number | undefined;
+  /** Default: OpenAI's events alone. */
+  responsesEvents?: "standard" | "extended" | undefined;
+  /** Default: a response ends with the calls of the client's functions. */
+  responsesTools?: "close" | "held" | undefined;
+  /** How long a held response waits for an output. Default 300 s. */
+  responsesToolTimeoutMs?: number | undefined;
+  /** Of one posted output. Default 1 MiB. */
+  maxToolOutputBytes?: number | undefined;
   /** Silence after which a stream gets an SSE comment. Default 15 s. */
   keepAliveMs?: number | undefined;
   /** Is told what each connection is in the middle of. */

@@ -11,6 +11,7 @@ import type {
 import type { EngineStep, EngineUsage } from "../../src/engine/types.ts";
 import { buildServer } from "../../src/server/app.ts";
 import type { ServerConfig, ServerServices } from "../../src/server/services.ts";
+import type { ResponseStore } from "../../src/store/types.ts";
 import type { Tool, ToolProvider, ToolResult } from "../../src/tools/types.ts";
 
 export const usage: EngineUsage = {
@@ -121,7 +122,7 @@ export interface World {
 }
 
 export function createWorld(
-  parts: { tools?: ToolProvider; config?: Partial<ServerConfig> } = {},
+  parts: { tools?: ToolProvider; store?: ResponseStore; config?: Partial<ServerConfig> } = {},
 ): World {
   const chat = new FakeChat();
   const listeners: ((step: EngineStep) => void)[] = [];
@@ -140,6 +141,7 @@ export function createWorld(
       onStep: (listener) => listeners.push(listener),
     },
     tools: parts.tools ?? null,
+    store: parts.store ?? null,
     model: { id: "tiny", created: 1_700_000_000, contextSize: 1000, vocabularySize: 500 },
   };
   const app = buildServer(services, {

@@ -41,6 +41,7 @@ beforeAll(async () => {
       `--port=${port}`,
       "--mcp-command=node",
       `--mcp-args=${filesystemServer},${folder}`,
+      "--store=none",
     ],
     { cwd: root, stdio: ["ignore", "pipe", "inherit"] },
   );

@@ -13,6 +13,7 @@ import type { EngineOptions, EngineStats } from "../../src/engine/types.ts";
 import { McpHost } from "../../src/mcp/mcp-host.ts";
 import { mcpServerFromCommand } from "../../src/mcp/mcp-config.ts";
 import { buildServer } from "../../src/server/app.ts";
+import { SqliteStore } from "../../src/store/sqlite/sqlite-store.ts";
 import { modelPath } from "./engine.ts";
 import { greedy } from "./sampling.ts";
 
@@ -80,6 +81,8 @@ export interface ScriptedServerOptions {
   engine?: Partial<EngineOptions>;
   /** Files of the folder that the MCP filesystem server may read. Undefined: no MCP server. */
   files?: Record<string, string>;
+  /** Keep responses in a file of the folder. */
+  store?: boolean;
 }
 
 export async function startScriptedServer(
@@ -110,11 +113,13 @@ export async function startScriptedServer(
   const scripts = new Map<string, Int32Array>();
   const chat = new ScriptedChat(new Chat(engine), scripts);
   const { seed: _seed, logitBias: _logitBias, ...sampling } = greedy;
+  const store = options.store === true ? new SqliteStore(join(folder, "store.sqlite")) : null;
   const app = buildServer(
     {
       chat,
       engine,
       tools: host,
+      store,
       model: {
         id: "fermata-small",
         created: 0,
@@ -148,6 +153,7 @@ export async function startScriptedServer(
       await app.close();
       await host?.close();
       await engine.close();
+      await store?.close();
       await rm(folder, { recursive: true, force: true });
     },
   };

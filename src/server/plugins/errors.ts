@@ -46,7 +46,7 @@ export function sendError(
 }
 
 /** Faults with their stack, refusals with their reason. */
-export function logError(error: FermataError, request: FastifyRequest): void {
+export function logError(error: FermataError, request: Pick<FastifyRequest, "log">): void {
   const { code, param, cause, message } = error;
   const isFault = code === "internal_error" || code === "decode_failed";
   if (isFault) request.log.error({ code, err: cause ?? error }, "request failed");

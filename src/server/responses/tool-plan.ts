@@ -14,6 +14,8 @@ import type { ToolMode } from "../tool-mode.ts";
 
 export interface ToolPlan {
   mode: ToolMode;
+  /** In the prompt. */
+  offered: ToolDefinition[];
   names: ToolNames;
   present(toolName: string): CallPresentation;
   /** What the request's MCP servers offer. */
@@ -55,6 +57,7 @@ export function planTools(
   const isOff = request.toolChoice === "none";
   return {
     mode: isOff ? { kind: "none" } : modeOf([...byName.values()], request.maxToolCalls),
+    offered: isOff ? [] : [...byName.values()].map(({ definition }) => definition),
     names: namesOf([...byName.values()]),
     present: (name) => byName.get(name)?.presentation ?? { kind: "function", name },
     lists: isOff ? [] : lists,

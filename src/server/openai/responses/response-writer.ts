@@ -131,6 +131,7 @@ export class ResponseWriter {
     return [...events, this.#end(isCut ? "incomplete" : "completed")];
   }
 
+  /** A call that waits for its output stays in progress: the next turn closes it. */
   fail(error: FermataError): WireEvent[] {
     const events = this.#closeAll("incomplete");
     this.response.error = { code: wireErrorCode(error), message: error.message };
@@ -146,7 +147,8 @@ export class ResponseWriter {
   #end(status: ResponseStatus): WireEvent {
     this.response.status = status;
     const name = status === "cancelled" ? "incomplete" : status;
-    return this.#sequence.terminal(`response.${name}`, { response: this.#snapshot() });
+    const gaveUp = status === "cancelled" || status === "failed";
+    return this.#sequence.terminal(`response.${name}`, { response: this.#snapshot() }, gaveUp);
   }
 
   #snapshot(): ResponseObject {
@@ -242,10 +244,9 @@ export class ResponseWriter {
     const events = this.#closeText(status);
     for (const { events: open, isWhole } of this.#calls.values()) {
       if (open === null) continue;
-      const closing =
-        open instanceof McpCallEvents
-          ? open.cut()
-          : open.close(isWhole && status === "completed" ? "completed" : "incomplete");
+      const isFunction = open instanceof FunctionCallEvents;
+      if (isFunction && isWhole && status === "incomplete") continue;
+      const closing = isFunction ? open.close(isWhole ? "completed" : "incomplete") : open.cut();
       events.push(...this.#sequence.item(open.outputIndex, closing));
     }
     this.#calls.clear();

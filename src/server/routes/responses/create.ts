@@ -1,41 +1,53 @@
-/** POST /v1/responses and, for clients with a base URL of their own habit, POST /codex/responses. */
+/** POST /v1/responses and, for clients that were made for it, POST /codex/responses. */
 
 import type { RouteOptions } from "fastify";
-import { requestOwner } from "../../plugins/authentication.ts";
-import { drawSeed } from "../../run-request.ts";
 import { parseResponsesRequest } from "../../openai/responses/parse-request.ts";
 import { ResponseEventStream } from "../../openai/responses/response-event-stream.ts";
+import type { WireEvent } from "../../openai/responses/types.ts";
+import { requestOwner } from "../../plugins/authentication.ts";
+import { drawSeed } from "../../run-request.ts";
 import { streamAnswer } from "../../stream-answer.ts";
-import type { RouteContext } from "../chat-completions.ts";
-import { startResponse } from "../../responses/start-response.ts";
+import { warnOfModel } from "../chat-completions.ts";
+import type { ResponsesContext } from "./context.ts";
 
-export function createResponseRoute(context: RouteContext, url: string): RouteOptions {
-  const { services, config, active, warnings } = context;
+export function createResponseRoute(context: ResponsesContext, url: string): RouteOptions {
+  const { services, config, active, warnings, responses } = context;
   return {
     method: "POST",
     url,
     handler: async (request, reply) => {
       const startedAt = performance.now();
       const sampling = { ...config.sampling, seed: drawSeed(), logitBias: [] };
-      const body = parseResponsesRequest(
-        request.body,
-        { ...services.model, sampling },
-        warnings.warn,
-      );
-      const started = startResponse(body, {
+      const limits = { ...services.model, sampling };
+      const body = parseResponsesRequest(request.body, limits, warnings.warn);
+      warnOfModel(body.model, context);
+      const started = await responses.start(body, {
         ...context,
         log: request.log,
         startedAt,
         owner: requestOwner(request),
         signal: active.signalFor(reply),
       });
+      if (started.kind === "resumed") return { id: started.id, status: "in_progress" };
+      const { live, gap } = started;
+      if (gap.length > 0) reply.header("x-fermata-history-gap", gap.join(","));
+      let { events } = started;
+      if (body.background) {
+        responses.runInBackground(live, events, request.log);
+        if (!body.stream) return live.response;
+        events = live.read(-1);
+      }
       if (body.stream) {
-        await streamAnswer(started.events, new ResponseEventStream(), { request, reply, config });
+        await streamAnswer(events, new ResponseEventStream(), { request, reply, config });
         return reply;
       }
-      let last: unknown;
-      for await (const event of started.events) last = event["response"];
-      return last;
+      return await lastResponse(events);
     },
   };
+}
+
+async function lastResponse(events: AsyncIterable<WireEvent>): Promise<unknown> {
+  let last: unknown = null;
+  for await (const event of events) last = event["response"];
+  return last;
 }

@@ -37,9 +37,9 @@ export class EventSequence {
     return this.#number({ type, ...rest });
   }
 
-  /** The one after which nothing comes. */
-  terminal(type: string, rest: object): WireEvent {
-    if (this.#open.size > 0) throw fault(type, "comes while an item is open");
+  /** The one after which nothing comes. Calls that nobody answered may be open if `gaveUp`. */
+  terminal(type: string, rest: object, gaveUp = false): WireEvent {
+    if (this.#open.size > 0 && !gaveUp) throw fault(type, "comes while an item is open");
     const event = this.#number({ type, ...rest });
     this.#ended = true;
     return event;

@@ -1,0 +1,99 @@
+/** Calls of one response whose outputs the client posts while the generation is held. */
+
+import type { ToolDefinition } from "../../chat/types.ts";
+import { FermataError } from "../../errors.ts";
+import { newId } from "../openai/responses/ids.ts";
+import type { Item } from "../openai/responses/types.ts";
+import type { Tool, ToolResult } from "../../tools/types.ts";
+
+interface HeldCall {
+  /** Null until it came. */
+  output: Item | null;
+  answer: ((result: ToolResult) => void) | null;
+}
+
+/** The longest that a timer takes. */
+const foreverMs = 2 ** 31 - 1;
+
+export class HeldCalls {
+  readonly #calls = new Map<string, HeldCall>();
+  readonly #timeoutMs: number;
+  readonly #onTimeout: (error: FermataError) => void;
+
+  constructor(timeoutMs: number, onTimeout: (error: FermataError) => void) {
+    this.#timeoutMs = timeoutMs;
+    this.#onTimeout = onTimeout;
+  }
+
+  /** Outputs that came, as items of the conversation, by call id. */
+  get outputs(): ReadonlyMap<string, Item> {
+    return new Map([...this.#calls].flatMap(([id, { output }]) => (output ? [[id, output]] : [])));
+  }
+
+  /** Ids of calls whose output is still to come. */
+  get pending(): string[] {
+    return [...this.#calls].filter(([, { output }]) => output === null).map(([callId]) => callId);
+  }
+
+  /** The call's arguments are complete: from now on its output may come. */
+  announce(callId: string): void {
+    if (!this.#calls.has(callId)) this.#calls.set(callId, { output: null, answer: null });
+  }
+
+  /** The client's function, which "runs" until the output comes. */
+  tool(definition: ToolDefinition): Tool {
+    return {
+      definition,
+      server: "client",
+      // Its own timer ends the response: a model that is told to go on without would make things up.
+      timeoutMs: foreverMs,
+      call: async (_args, signal, callId = "") => await this.#wait(callId, signal),
+    };
+  }
+
+  /** @throws FermataError not_found (no such call) | invalid_value (it has its output) */
+  deliver(callId: string, output: string): void {
+    const call = this.#calls.get(callId);
+    if (call === undefined) {
+      const message = `"tool_call_id" names no call of this response. Send one of its call ids.`;
+      throw new FermataError("not_found", message, { param: "tool_call_id" });
+    }
+    if (call.output !== null) {
+      const message = `"tool_call_id" names a call that is already completed. Send each output once.`;
+      throw new FermataError("invalid_value", message, { param: "tool_call_id" });
+    }
+    call.output = outputItem(callId, output);
+    call.answer?.({ content: output, isError: false });
+  }
+
+  async #wait(callId: string, signal: AbortSignal): Promise<ToolResult> {
+    this.announce(callId);
+    const call = this.#calls.get(callId)!;
+    if (call.output !== null) return { content: String(call.output["output"]), isError: false };
+    const seconds = this.#timeoutMs / 1000;
+    const timer = setTimeout(() => {
+      const message = `The output of call ${callId} did not come within ${seconds} seconds.`;
+      this.#onTimeout(new FermataError("tool_output_timeout", message));
+    }, this.#timeoutMs);
+    timer.unref();
+    try {
+      return await new Promise<ToolResult>((resolve) => {
+        call.answer = resolve;
+        const stop = (): void => resolve({ content: "Error: cancelled.", isError: true });
+        signal.addEventListener("abort", stop, { once: true });
+      });
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+}
+
+function outputItem(callId: string, output: string): Item {
+  return {
+    id: newId("fco"),
+    type: "function_call_output",
+    status: "completed",
+    call_id: callId,
+    output,
+  };
+}

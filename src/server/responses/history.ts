@@ -1,0 +1,127 @@
+/** What came before a request's input: a chain or a conversation, and the items that it refers to. */
+
+import { FermataError } from "../../errors.ts";
+import type { ResponseStore } from "../../store/types.ts";
+import { fieldError } from "../openai/fields.ts";
+import type { Item } from "../openai/responses/types.ts";
+
+export interface HistoryRequest {
+  input: readonly Item[];
+  previousResponseId: string | null;
+  conversationId: string | null;
+}
+
+export interface History {
+  /** Before the input. */
+  items: Item[];
+  /** The request's own, references resolved. */
+  input: Item[];
+}
+
+/** @throws FermataError of status 4xx: what is referred to is not there */
+export async function loadHistory(
+  request: HistoryRequest,
+  owner: string,
+  store: ResponseStore | null,
+): Promise<History> {
+  const items = await itemsBefore(request, owner, store);
+  const input = await Promise.all(
+    request.input.map((item, index) => resolveReference(item, index, items, { owner, store })),
+  );
+  checkAnswers(items, input);
+  return { items, input };
+}
+
+async function itemsBefore(
+  { previousResponseId, conversationId }: HistoryRequest,
+  owner: string,
+  store: ResponseStore | null,
+): Promise<Item[]> {
+  if (previousResponseId !== null) {
+    const found = await needStore(store, "previous_response_id").responseItems(
+      owner,
+      previousResponseId,
+    );
+    if (found === null) {
+      const message = `Previous response with id "${previousResponseId.slice(0, 100)}" not found. Send the whole history as input.`;
+      throw new FermataError("previous_response_not_found", message, {
+        param: "previous_response_id",
+      });
+    }
+    return [...found.history, ...found.input, ...found.output] as Item[];
+  }
+  if (conversationId !== null) {
+    const found = await needStore(store, "conversation").conversationItems(owner, conversationId);
+    if (found === null)
+      throw new FermataError("not_found", "There is no such conversation.", {
+        param: "conversation",
+      });
+    return found as Item[];
+  }
+  return [];
+}
+
+export function needStore(store: ResponseStore | null, field: string): ResponseStore {
+  if (store !== null) return store;
+  throw fieldError(
+    "unsupported_value",
+    field,
+    "needs a store, and this server was started without one",
+    "Send the whole history as input, or start the server with --store",
+  );
+}
+
+async function resolveReference(
+  item: Item,
+  index: number,
+  before: readonly Item[],
+  { owner, store }: { owner: string; store: ResponseStore | null },
+): Promise<Item> {
+  if (item.type !== "item_reference") return item;
+  const known = before.find(({ id }) => id === item.id) ?? (await store?.item(owner, item.id));
+  if (known) return known as Item;
+  throw fieldError(
+    "invalid_value",
+    `input[${index}].id`,
+    "refers to no stored item",
+    "Send the item itself",
+  );
+}
+
+/**
+ * A result must answer a call that the model can see: else it would call again, and again. An id
+ * that this server never issued is as good as any: the client may come from elsewhere.
+ */
+function checkAnswers(before: readonly Item[], input: readonly Item[]): void {
+  const calls = new Set<unknown>();
+  const requests = new Set<unknown>();
+  const learn = (item: Item): void => {
+    if (item.type === "function_call") calls.add(item["call_id"]);
+    else if (item.type === "mcp_approval_request") requests.add(item.id);
+  };
+  before.forEach(learn);
+  input.forEach((item, index) => {
+    learn(item);
+    const field = `input[${index}]`;
+    if (item.type === "function_call_output" && !calls.has(item["call_id"]))
+      throw strayOutput(item, field);
+    const request = item["approval_request_id"];
+    if (item.type === "mcp_approval_response" && !requests.has(request)) {
+      const problem = "names no mcp_approval_request of the conversation";
+      const remedy = "Send previous_response_id, or the request before its response";
+      throw fieldError("invalid_value", `${field}.approval_request_id`, problem, remedy);
+    }
+  });
+}
+
+function strayOutput(item: Item, field: string): FermataError {
+  const callId = String(item["call_id"]).slice(0, 100);
+  const call = { type: "function_call", call_id: callId, name: "…", arguments: "…" };
+  const output = { type: "function_call_output", call_id: callId, output: "…" };
+  return fieldError(
+    "invalid_value",
+    `${field}.call_id`,
+    `is "${callId}", and no function_call before it has this call_id`,
+    `Send the call before its output, as in ${JSON.stringify([call, output])}, or name the response that made the call as previous_response_id`,
+  );
+}

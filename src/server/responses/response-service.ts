@@ -1,0 +1,356 @@
+/** Responses of one server: begun, read, cancelled, kept. */
+
+import { FermataError } from "../../errors.ts";
+import type { ChatMessage, ToolDefinition } from "../../chat/types.ts";
+import type { ResponseStore, StoredItem } from "../../store/types.ts";
+import type { ToolProvider } from "../../tools/types.ts";
+import { fieldError } from "../openai/fields.ts";
+import { newId } from "../openai/responses/ids.ts";
+import { toMessages } from "../openai/responses/messages.ts";
+import { outputText } from "../openai/responses/parse-output.ts";
+import type { ResponsesRequest } from "../openai/responses/parse-request.ts";
+import { newResponse } from "../openai/responses/response-object.ts";
+import { ResponseWriter } from "../openai/responses/response-writer.ts";
+import type { Item, WireEvent } from "../openai/responses/types.ts";
+import { logError, toFermataError } from "../plugins/errors.ts";
+import { runEvents, type RunContext } from "../run-request.ts";
+import type { ServerConfig } from "../services.ts";
+import { openStreamAfterMs } from "../stream-answer.ts";
+import { approvedCalls } from "./approvals.ts";
+import { closeEarlierCalls } from "./earlier-calls.ts";
+import { EventLog } from "./event-log.ts";
+import { HeldCalls } from "./held-calls.ts";
+import { HistoryGaps } from "./history-gap.ts";
+import { loadHistory, needStore } from "./history.ts";
+import { LiveResponse, LiveResponses } from "./live-response.ts";
+import { runResponse } from "./response-run.ts";
+import { StoredRun } from "./stored-run.ts";
+import { planTools } from "./tool-plan.ts";
+import { fitHistory } from "./truncation.ts";
+
+/** The longest that a timer takes: about 24 days. */
+const maxTimerMs = 2 ** 31 - 1;
+const defaultToolTimeoutMs = 60_000;
+const defaultOutputTimeoutMs = 300_000;
+
+export interface StartContext extends RunContext {
+  owner: string;
+  /** Of the client's connection; a background response outlives it. */
+  signal: AbortSignal;
+}
+
+export type Started =
+  | {
+      kind: "new";
+      live: LiveResponse;
+      events: AsyncGenerator<WireEvent, void, void>;
+      /** Ids of calls that the client left out of its history. */
+      gap: string[];
+    }
+  /** The request brought the outputs that a held response waited for: that one goes on. */
+  | { kind: "resumed"; id: string };
+
+export class ResponseService {
+  readonly live = new LiveResponses();
+  readonly store: ResponseStore | null;
+  readonly #config: ServerConfig;
+  readonly #gaps = new HistoryGaps();
+
+  constructor(store: ResponseStore | null, config: ServerConfig) {
+    this.store = store;
+    this.#config = config;
+  }
+
+  /** @throws FermataError of status 4xx before anything runs */
+  async start(request: ResponsesRequest, context: StartContext): Promise<Started> {
+    const { owner } = context;
+    const stores = this.#stores(request);
+    const resumed = await this.#meetPrevious(request, owner);
+    if (resumed !== null) return { kind: "resumed", id: resumed };
+    const history = await loadHistory(request, owner, this.store);
+    const items = [...history.items, ...history.input];
+    const gap = this.#gaps.find(owner, request.promptCacheKey, items);
+    if (gap.length > 0)
+      context.log.warn({ missing_calls: gap }, "the history lacks calls that were in it before");
+
+    const abort = new AbortController();
+    const signal = request.background
+      ? abort.signal
+      : AbortSignal.any([abort.signal, context.signal]);
+    const isHeld = (request.handling ?? this.#config.responsesTools) === "held";
+    const held = isHeld ? this.#heldCalls(request, abort) : null;
+    const plan = planTools(request, context.services.tools, held && ((tool) => held.tool(tool)));
+    const approved = approvedCalls(history.items, history.input, plan, {
+      timeoutMs: this.#config.toolTimeoutMs ?? defaultToolTimeoutMs,
+      signal,
+    });
+
+    const createdAt = Math.floor(Date.now() / 1000);
+    const model = context.services.model.id;
+    const id = newId("resp");
+    const isExtended = (request.events ?? this.#config.responsesEvents) === "extended";
+    const writer = new ResponseWriter({
+      response: newResponse(request, { id, createdAt, model, stores }),
+      extended: isExtended,
+      waitsForOutputs: isHeld,
+      present: plan.present,
+    });
+    const eventLog = new EventLog(context.log, { response: id, compat: !isHeld });
+    const earlier = await closeEarlierCalls(history.items, {
+      previous: request.previousResponseId,
+      owner,
+      store: this.store,
+      log: eventLog,
+    });
+    const stored = new StoredRun(stores ? this.store : null, {
+      owner,
+      writer,
+      input: history.input,
+      answers: () => held?.outputs ?? new Map<string, Item>(),
+    });
+    const live = new LiveResponse(owner, writer, abort, held);
+    const keepsEvents = request.background;
+    const events = runResponse({
+      writer,
+      lists: plan.lists,
+      foreign: isExtended ? earlier : [],
+      approved,
+      start: () => this.#generate(request, { items, plan, writer, signal, context }),
+      onBegin: async () => {
+        if (request.stream && !request.background) await stored.begin();
+      },
+      onHold: () => stored.update(),
+      onEnd: async (failure) => {
+        if (failure !== null && failure.code !== "cancelled") logError(failure, context);
+        this.#gaps.learn(owner, request.promptCacheKey, [...items, ...stored.transcript()]);
+        await stored.end();
+      },
+      patienceMs: request.background ? 0 : request.stream ? openStreamAfterMs : maxTimerMs,
+    });
+    // The id of a background response goes out at once.
+    if (request.background) await stored.begin();
+    this.live.add(live);
+    return {
+      kind: "new",
+      live,
+      gap,
+      events: follow(events, { live, eventLog, keepsEvents, held }),
+    };
+  }
+
+  /** Runs it to its end, whoever reads. */
+  runInBackground(
+    live: LiveResponse,
+    events: AsyncGenerator<WireEvent, void, void>,
+    log: StartContext["log"],
+  ): void {
+    const run = async (): Promise<void> => {
+      for await (const _event of events) {
+        // Those who want to read, read from `live`.
+      }
+      await this.store?.saveEvents(live.id, live.log);
+    };
+    run().catch((error: unknown) => logError(toFermataError(error), { log }));
+  }
+
+  /** @throws FermataError not_found */
+  async retrieve(owner: string, id: string): Promise<object> {
+    const live = this.live.find(owner, id);
+    if (live !== null) return live.response;
+    const found = await this.store?.response(owner, id);
+    const items = await this.store?.responseItems(owner, id);
+    if (!found || !items) throw noResponse(id);
+    const output = items.output.filter(({ type }) => type !== "function_call_output");
+    return { ...found.body, output };
+  }
+
+  /** The events above `after`. @throws FermataError not_found | invalid_value: they were not kept */
+  async replay(
+    owner: string,
+    id: string,
+    after: number,
+  ): Promise<AsyncGenerator<WireEvent, void, void>> {
+    const live = this.live.find(owner, id);
+    if (live !== null && live.response.background) return live.read(after);
+    const response = await this.retrieve(owner, id);
+    const events = (await this.store?.events(owner, id)) as WireEvent[] | null | undefined;
+    if (events) return replayed(events.filter((event) => event.sequence_number > after));
+    if ((response as { background?: boolean }).background !== true) {
+      const problem = "is only possible for responses that were created with background: true";
+      throw fieldError("invalid_value", "stream", problem, "Retrieve the response without it");
+    }
+    // It ended with the process that had its events.
+    const { status } = response as { status: string };
+    const type = `response.${status === "cancelled" ? "incomplete" : status}`;
+    return replayed([{ type, sequence_number: after + 1, response }]);
+  }
+
+  /** @throws FermataError not_found */
+  async delete(owner: string, id: string): Promise<void> {
+    const live = this.live.find(owner, id);
+    live?.cancel(new FermataError("cancelled", "The response was deleted."));
+    await live?.ended;
+    const isDeleted = await this.store?.deleteResponse(owner, id);
+    if (isDeleted !== true && live === null) throw noResponse(id);
+  }
+
+  /** A response that has ended stays as it is. @throws FermataError not_found | invalid_value */
+  async cancel(owner: string, id: string): Promise<object> {
+    const response = (await this.retrieve(owner, id)) as { background: boolean };
+    if (!response.background) {
+      const problem = "is no background response";
+      throw fieldError("invalid_value", "id", problem, "Close its connection to end it");
+    }
+    const live = this.live.find(owner, id);
+    live?.cancel(new FermataError("cancelled", "The response was cancelled."));
+    await live?.ended;
+    return await this.retrieve(owner, id);
+  }
+
+  /** What the model read, the oldest first. @throws FermataError not_found */
+  async inputItems(owner: string, id: string): Promise<StoredItem[]> {
+    const items = await this.store?.responseItems(owner, id);
+    if (!items) throw noResponse(id);
+    return [...items.history, ...items.input];
+  }
+
+  /** @throws FermataError not_found | invalid_value */
+  deliver(owner: string, id: string, callId: string, output: string): void {
+    const live = this.live.find(owner, id);
+    if (live === null) throw noResponse(id);
+    if (live.held === null) {
+      const problem = "does not wait for outputs";
+      throw fieldError("invalid_value", "id", problem, 'Create it with "tools": "held"');
+    }
+    live.held.deliver(callId, output);
+  }
+
+  /** What `start` would have the model read, nothing left out. */
+  async prompt(
+    request: ResponsesRequest,
+    owner: string,
+    provider: ToolProvider | null,
+  ): Promise<{ messages: ChatMessage[]; tools: ToolDefinition[]; owner: string }> {
+    const history = await loadHistory(request, owner, this.store);
+    const plan = planTools(request, provider, null);
+    const items = [...history.items, ...history.input];
+    const messages = toMessages(items, request.instructions, plan.names);
+    return { messages, tools: plan.offered, owner };
+  }
+
+  async *#generate(
+    request: ResponsesRequest,
+    parts: {
+      items: readonly Item[];
+      plan: ReturnType<typeof planTools>;
+      writer: ResponseWriter;
+      signal: AbortSignal;
+      context: StartContext;
+    },
+  ): ReturnType<typeof runEvents> {
+    const { plan, signal, context } = parts;
+    const { owner, services } = context;
+    const done = parts.writer.output.filter(({ type }) => type === "mcp_call");
+    const items = [...parts.items, ...(done as unknown as Item[])];
+    const all = toMessages(items, request.instructions, plan.names);
+    const tools = plan.offered;
+    const messages =
+      request.truncation === "auto"
+        ? await fitHistory(all, (messages) =>
+            services.chat.countPromptTokens({ messages, tools, owner }),
+          )
+        : all;
+    const conversation = {
+      messages,
+      sampling: request.sampling,
+      stop: [],
+      maxTokens: request.maxOutputTokens ?? undefined,
+      signal,
+      owner,
+    };
+    yield* runEvents(conversation, plan.mode, context);
+  }
+
+  #stores(request: ResponsesRequest): boolean {
+    if (request.background) {
+      needStore(this.store, "background");
+      if (request.store === false) {
+        const problem = "must not be false for a background response: nobody could read it";
+        throw fieldError("invalid_value", "store", problem, "Leave it out");
+      }
+    }
+    return this.store !== null && request.store !== false;
+  }
+
+  #heldCalls(request: ResponsesRequest, abort: AbortController): HeldCalls {
+    if (!request.stream && !request.background) {
+      const problem = "is held, and without stream or background nobody would see the calls";
+      throw fieldError("invalid_value", "fermata.tools", problem, "Send stream: true");
+    }
+    const timeoutMs = this.#config.responsesToolTimeoutMs ?? defaultOutputTimeoutMs;
+    return new HeldCalls(timeoutMs, (error) => abort.abort(error));
+  }
+
+  /** @returns the id of the response that goes on, if this request brings what it waited for */
+  async #meetPrevious(request: ResponsesRequest, owner: string): Promise<string | null> {
+    const { previousResponseId: id, input } = request;
+    const live = id === null ? null : this.live.find(owner, id);
+    if (live === null) return null;
+    if (live.held === null || live.held.pending.length === 0) {
+      const problem = "is still in progress";
+      const remedy = "Wait until it is finished, or cancel it";
+      throw fieldError("invalid_value", "previous_response_id", problem, remedy);
+    }
+    const pending = new Set(live.held.pending);
+    const outputs = input.filter(({ type }) => type === "function_call_output");
+    const isAnswer =
+      input.length === pending.size &&
+      outputs.length === pending.size &&
+      outputs.every((item) => pending.delete(String(item["call_id"])));
+    if (isAnswer) {
+      for (const item of outputs)
+        live.held.deliver(String(item["call_id"]), outputText(item["output"]));
+      return live.id;
+    }
+    live.cancel(new FermataError("cancelled", "A new turn took the place of this one."));
+    await live.ended;
+    return null;
+  }
+}
+
+function noResponse(id: string): FermataError {
+  const message = `Response with id "${id.slice(0, 100)}" not found. It may have been deleted, or was not stored.`;
+  return new FermataError("not_found", message, { param: "id" });
+}
+
+async function* replayed(events: readonly WireEvent[]): AsyncGenerator<WireEvent, void, void> {
+  yield* events;
+}
+
+async function* follow(
+  events: AsyncGenerator<WireEvent, void, void>,
+  parts: {
+    live: LiveResponse;
+    eventLog: EventLog;
+    keepsEvents: boolean;
+    held: HeldCalls | null;
+  },
+): AsyncGenerator<WireEvent, void, void> {
+  const { live, eventLog, keepsEvents, held } = parts;
+  try {
+    for await (const event of events) {
+      eventLog.write(event);
+      if (event.type === "response.function_call_arguments.done")
+        held?.announce(callIdOf(live, event));
+      if (keepsEvents) live.append(event);
+      yield event;
+    }
+  } finally {
+    live.finish();
+  }
+}
+
+function callIdOf(live: LiveResponse, event: WireEvent): string {
+  const item = live.response.output.find(({ id }) => id === event["item_id"]);
+  return item?.type === "function_call" ? item.call_id : "";
+}

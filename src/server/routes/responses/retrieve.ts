@@ -1,0 +1,41 @@
+/** GET /v1/responses/{id}: as it is now, or its events as a stream from `starting_after`. */
+
+import type { RouteOptions } from "fastify";
+import { fieldError } from "../../openai/fields.ts";
+import { ResponseEventStream } from "../../openai/responses/response-event-stream.ts";
+import type { WireEvent } from "../../openai/responses/types.ts";
+import { requestOwner } from "../../plugins/authentication.ts";
+import { streamAnswer } from "../../stream-answer.ts";
+import type { ResponsesContext } from "./context.ts";
+
+export function retrieveResponseRoute({ responses, config }: ResponsesContext): RouteOptions {
+  return {
+    method: "GET",
+    url: "/v1/responses/:id",
+    handler: async (request, reply) => {
+      const owner = requestOwner(request);
+      const { id } = request.params as { id: string };
+      const query = request.query as Record<string, string | undefined>;
+      if (query["stream"] !== "true") return await responses.retrieve(owner, id);
+      const after = readStartingAfter(query["starting_after"]);
+      const events: AsyncGenerator<WireEvent, void, void> = await responses.replay(
+        owner,
+        id,
+        after,
+      );
+      await streamAnswer(events, new ResponseEventStream(), { request, reply, config });
+      return reply;
+    },
+  };
+}
+
+function readStartingAfter(value: string | undefined): number {
+  if (value === undefined) return -1;
+  if (/^\d{1,9}$/.test(value)) return Number(value);
+  throw fieldError(
+    "invalid_value",
+    "starting_after",
+    "is not a sequence number",
+    "Send the number of the last event that was read",
+  );
+}

@@ -1,0 +1,34 @@
+/** Every endpoint of the Responses API, and the service behind them. */
+
+import type { FastifyInstance, RouteOptions } from "fastify";
+import { FermataError } from "../../../errors.ts";
+import { ResponseService } from "../../responses/response-service.ts";
+import type { RouteContext } from "../chat-completions.ts";
+import { cancelResponseRoute } from "./cancel.ts";
+import { createResponseRoute } from "./create.ts";
+import { deleteResponseRoute } from "./delete.ts";
+import { inputItemsRoute } from "./input-items.ts";
+import { inputTokensRoute } from "./input-tokens.ts";
+import { retrieveResponseRoute } from "./retrieve.ts";
+import { toolOutputsRoute } from "./tool-outputs.ts";
+
+/** Responses that still run when the server closes are ended, and kept as far as they came. */
+export function responsesRoutes(app: FastifyInstance, context: RouteContext): RouteOptions[] {
+  const responses = new ResponseService(context.services.store, context.config);
+  app.addHook("preClose", async () => {
+    await responses.live.cancelAll(
+      new FermataError("engine_closed", "The server is shutting down. Try again later."),
+    );
+  });
+  const all = { ...context, responses };
+  return [
+    createResponseRoute(all, "/v1/responses"),
+    createResponseRoute(all, "/codex/responses"),
+    inputTokensRoute(all),
+    retrieveResponseRoute(all),
+    deleteResponseRoute(all),
+    cancelResponseRoute(all),
+    inputItemsRoute(all),
+    toolOutputsRoute(all),
+  ];
+}

@@ -1,0 +1,31 @@
+import { createHash } from "node:crypto";
+import type { StoredItem } from "./types.ts";
+
+/** Equal for items that say the same, whatever their ids and what clients left out of them. */
+export function itemDigest(item: StoredItem): string {
+  return createHash("sha256")
+    .update(JSON.stringify(meaningOf(item)))
+    .digest("base64url");
+}
+
+function meaningOf(item: StoredItem): unknown {
+  switch (item.type) {
+    case "message":
+      return [item.type, item["role"], textsOf(item["content"])];
+    case "reasoning":
+      return [item.type, textsOf(item["content"]), item["encrypted_content"] ?? null];
+    case "function_call":
+      return [item.type, item["call_id"], item["name"], item["namespace"], item["arguments"]];
+    case "function_call_output":
+      return [item.type, item["call_id"], item["output"]];
+    default: {
+      const { id: _id, status: _status, ...rest } = item;
+      return Object.entries(rest).sort(([a], [b]) => (a < b ? -1 : 1));
+    }
+  }
+}
+
+function textsOf(content: unknown): unknown {
+  if (!Array.isArray(content)) return content ?? null;
+  return content.map((part: { type?: unknown; text?: unknown }) => [part.type, part.text]);
+}

@@ -1,0 +1,85 @@
+/** The file's schema, one step a version. A step that was released never changes. */
+
+import type { Database } from "libsql";
+import { FermataError } from "../../errors.ts";
+
+const migrations: readonly string[] = [
+  `
+  CREATE TABLE runs (
+    id TEXT PRIMARY KEY,
+    pid INTEGER NOT NULL,
+    seen_at INTEGER NOT NULL
+  );
+  CREATE TABLE items (
+    key INTEGER PRIMARY KEY,
+    owner TEXT NOT NULL,
+    id TEXT NOT NULL,
+    digest TEXT NOT NULL,
+    body TEXT NOT NULL,
+    UNIQUE (owner, id)
+  );
+  CREATE INDEX items_by_digest ON items (owner, digest);
+  CREATE TABLE responses (
+    id TEXT PRIMARY KEY,
+    owner TEXT NOT NULL,
+    created_at INTEGER NOT NULL,
+    -- Null once it is finished; else who is at work on it.
+    run TEXT,
+    previous_response_id TEXT,
+    conversation_id TEXT,
+    body TEXT NOT NULL,
+    events TEXT
+  );
+  CREATE INDEX responses_by_age ON responses (created_at);
+  CREATE INDEX responses_by_run ON responses (run) WHERE run IS NOT NULL;
+  CREATE TABLE response_items (
+    response_id TEXT NOT NULL REFERENCES responses (id) ON DELETE CASCADE,
+    -- 0: history, 1: input, 2: output
+    part INTEGER NOT NULL,
+    position INTEGER NOT NULL,
+    item INTEGER NOT NULL REFERENCES items (key),
+    PRIMARY KEY (response_id, part, position)
+  ) WITHOUT ROWID;
+  CREATE INDEX response_items_by_item ON response_items (item);
+  CREATE TABLE conversations (
+    id TEXT PRIMARY KEY,
+    owner TEXT NOT NULL,
+    created_at INTEGER NOT NULL,
+    used_at INTEGER NOT NULL,
+    metadata TEXT NOT NULL
+  );
+  CREATE TABLE conversation_items (
+    conversation_id TEXT NOT NULL REFERENCES conversations (id) ON DELETE CASCADE,
+    position INTEGER NOT NULL,
+    item INTEGER NOT NULL REFERENCES items (key),
+    PRIMARY KEY (conversation_id, position)
+  ) WITHOUT ROWID;
+  CREATE INDEX conversation_items_by_item ON conversation_items (item);
+  `,
+];
+
+/** @throws FermataError store_invalid: a later version of Fermata wrote the file */
+export function migrate(database: Database): void {
+  const version = versionOf(database);
+  if (version > migrations.length) {
+    const message = `The store has version ${version}, and this Fermata knows ${migrations.length}. Use a later Fermata or another --store.`;
+    throw new FermataError("store_invalid", message);
+  }
+  database.exec("BEGIN IMMEDIATE");
+  try {
+    // Another process may have been faster.
+    for (let next = versionOf(database); next < migrations.length; next++) {
+      database.exec(migrations[next]!);
+      database.exec(`PRAGMA user_version = ${next + 1}`);
+    }
+    database.exec("COMMIT");
+  } catch (error) {
+    database.exec("ROLLBACK");
+    throw error;
+  }
+}
+
+function versionOf(database: Database): number {
+  const row = database.prepare("PRAGMA user_version").get() as { user_version: number };
+  return row.user_version;
+}

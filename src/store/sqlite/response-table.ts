@@ -1,0 +1,170 @@
+/** Responses and the order of their items. Writing is done within the caller's transaction. */
+
+import type { Database } from "libsql";
+import type { NewResponse, ResponseItems, StoredItem, StoredResponse } from "../types.ts";
+import type { ItemTable } from "./item-table.ts";
+
+const parts = { history: 0, input: 1, output: 2 } as const;
+
+interface ResponseRow {
+  id: string;
+  run: string | null;
+  previous_response_id: string | null;
+  conversation_id: string | null;
+  body: string;
+}
+
+const interrupted = {
+  code: "server_error",
+  message: "The server ended before the response was finished.",
+};
+
+export class ResponseTable {
+  readonly #items: ItemTable;
+  readonly #run: string;
+  readonly #insert;
+  readonly #insertItem;
+  readonly #copyHistory;
+  readonly #copyConversation;
+  readonly #keysOfHistory;
+  readonly #keys;
+  readonly #update;
+  readonly #clearOutput;
+  readonly #find;
+  readonly #itemRows;
+  readonly #delete;
+  readonly #byRun;
+  readonly #saveEvents;
+  readonly #events;
+
+  constructor(database: Database, items: ItemTable, run: string) {
+    this.#items = items;
+    this.#run = run;
+    this.#insert = database.prepare(
+      `INSERT INTO responses (id, owner, created_at, run, previous_response_id, conversation_id, body)
+       VALUES (?, ?, ?, ?, ?, ?, ?)`,
+    );
+    this.#insertItem = database.prepare(
+      "INSERT INTO response_items (response_id, part, position, item) VALUES (?, ?, ?, ?)",
+    );
+    this.#copyHistory = database.prepare(
+      `INSERT INTO response_items (response_id, part, position, item)
+       SELECT ?, 0, row_number() OVER (ORDER BY part, position) - 1, item
+       FROM response_items WHERE response_id = ?`,
+    );
+    this.#copyConversation = database.prepare(
+      `INSERT INTO response_items (response_id, part, position, item)
+       SELECT ?, 0, row_number() OVER (ORDER BY position) - 1, item
+       FROM conversation_items WHERE conversation_id = ?`,
+    );
+    this.#keysOfHistory = database.prepare(
+      "SELECT item FROM response_items WHERE response_id = ? AND part = 0",
+    );
+    this.#keys = database.prepare("SELECT item FROM response_items WHERE response_id = ?");
+    this.#update = database.prepare(
+      "UPDATE responses SET body = ?, run = ? WHERE owner = ? AND id = ?",
+    );
+    this.#clearOutput = database.prepare(
+      "DELETE FROM response_items WHERE response_id = ? AND part = 2",
+    );
+    this.#find = database.prepare(
+      `SELECT id, run, previous_response_id, conversation_id, body
+       FROM responses WHERE owner = ? AND id = ?`,
+    );
+    this.#itemRows = database.prepare(
+      `SELECT part, items.body AS body FROM response_items JOIN items ON items.key = item
+       WHERE response_id = ? ORDER BY part, position`,
+    );
+    this.#delete = database.prepare("DELETE FROM responses WHERE owner = ? AND id = ?");
+    this.#byRun = database.prepare("SELECT owner, id, body FROM responses WHERE run = ?");
+    this.#saveEvents = database.prepare("UPDATE responses SET events = ? WHERE id = ?");
+    this.#events = database.prepare("SELECT events FROM responses WHERE owner = ? AND id = ?");
+  }
+
+  insert(response: NewResponse): void {
+    const { id, owner, createdAt, previousResponseId, conversationId, body, input } = response;
+    const text = JSON.stringify(body);
+    const run = isAtWork(body) ? this.#run : null;
+    this.#insert.run(id, owner, createdAt, run, previousResponseId, conversationId, text);
+    if (previousResponseId !== null) this.#copyHistory.run(id, previousResponseId);
+    if (conversationId !== null) this.#copyConversation.run(id, conversationId);
+    const taken = new Set(
+      (this.#keysOfHistory.all(id) as { item: number }[]).map((row) => row.item),
+    );
+    input.forEach((item, position) => {
+      const key = this.#items.refer(owner, item, taken);
+      taken.add(key);
+      this.#insertItem.run(id, parts.input, position, key);
+    });
+  }
+
+  update(
+    owner: string,
+    id: string,
+    body: Record<string, unknown>,
+    output: readonly StoredItem[],
+  ): void {
+    const run = isAtWork(body) ? this.#run : null;
+    const { changes } = this.#update.run(JSON.stringify(body), run, owner, id);
+    if (changes === 0) return;
+    this.#clearOutput.run(id);
+    output.forEach((item, position) => {
+      this.#insertItem.run(id, parts.output, position, this.#items.put(owner, item));
+    });
+  }
+
+  find(owner: string, id: string): (StoredResponse & { run: string | null }) | null {
+    const row = this.#find.get(owner, id) as ResponseRow | undefined;
+    if (row === undefined) return null;
+    return {
+      id: row.id,
+      run: row.run,
+      previousResponseId: row.previous_response_id,
+      conversationId: row.conversation_id,
+      body: JSON.parse(row.body) as Record<string, unknown>,
+    };
+  }
+
+  items(owner: string, id: string): ResponseItems | null {
+    if (this.#find.get(owner, id) === undefined) return null;
+    const rows = this.#itemRows.all(id) as { part: number; body: string }[];
+    const of = (part: number): StoredItem[] =>
+      rows.filter((row) => row.part === part).map((row) => JSON.parse(row.body) as StoredItem);
+    return { history: of(parts.history), input: of(parts.input), output: of(parts.output) };
+  }
+
+  delete(owner: string, id: string): boolean {
+    const keys = (this.#keys.all(id) as { item: number }[]).map((row) => row.item);
+    const isDeleted = this.#delete.run(owner, id).changes > 0;
+    if (isDeleted) this.#items.deleteOrphans(keys);
+    return isDeleted;
+  }
+
+  /** Everything that a process left unfinished. */
+  failAll(run: string): void {
+    for (const row of this.#byRun.all(run) as { owner: string; id: string; body: string }[]) {
+      const body = { ...JSON.parse(row.body), status: "failed", error: interrupted };
+      const output = this.items(row.owner, row.id)?.output ?? [];
+      this.update(row.owner, row.id, body, output.map(incomplete));
+    }
+  }
+
+  saveEvents(id: string, events: readonly unknown[]): void {
+    this.#saveEvents.run(JSON.stringify(events), id);
+  }
+
+  events(owner: string, id: string): unknown[] | null {
+    const row = this.#events.get(owner, id) as { events: string | null } | undefined;
+    return row?.events ? (JSON.parse(row.events) as unknown[]) : null;
+  }
+}
+
+function isAtWork({ status }: Record<string, unknown>): boolean {
+  return status === "queued" || status === "in_progress";
+}
+
+/** A call that waited for its output keeps its status: the next turn closes it. */
+function incomplete(item: StoredItem): StoredItem {
+  if (item["status"] !== "in_progress" || item.type === "function_call") return item;
+  return { ...item, status: "incomplete" };
+}

@@ -1,0 +1,71 @@
+/** Keeps the file within its limits: the oldest goes first, what is being written stays. */
+
+import type { Database } from "libsql";
+import type { ItemTable } from "./item-table.ts";
+import { nowSeconds } from "./runs.ts";
+
+export interface RetentionLimits {
+  /** Responses. */
+  maxCount: number;
+  maxAgeSeconds: number;
+  /** Of bodies, items and events; the file is a little larger. */
+  maxBytes: number;
+}
+
+/** A share of the oldest goes at once when the file is too large. */
+const share = 20;
+
+export function applyRetention(
+  database: Database,
+  items: ItemTable,
+  { maxCount, maxAgeSeconds, maxBytes }: RetentionLimits,
+): void {
+  const oldest = nowSeconds() - maxAgeSeconds;
+  database.prepare("DELETE FROM responses WHERE run IS NULL AND created_at < ?").run(oldest);
+  database.prepare("DELETE FROM conversations WHERE used_at < ?").run(oldest);
+  deleteOldest(database, countOf(database) - maxCount);
+  items.deleteOrphans();
+  while (bytesOf(database) > maxBytes) {
+    const before = countOf(database);
+    deleteOldest(database, Math.ceil(before / share));
+    if (countOf(database) === before && !deleteOldestConversation(database)) return;
+    items.deleteOrphans();
+  }
+}
+
+function deleteOldest(database: Database, count: number): void {
+  if (count <= 0) return;
+  database
+    .prepare(
+      `DELETE FROM responses WHERE id IN
+       (SELECT id FROM responses WHERE run IS NULL ORDER BY created_at, rowid LIMIT ?)`,
+    )
+    .run(count);
+}
+
+function deleteOldestConversation(database: Database): boolean {
+  const { changes } = database
+    .prepare(
+      "DELETE FROM conversations WHERE id IN (SELECT id FROM conversations ORDER BY used_at LIMIT 1)",
+    )
+    .run();
+  return changes > 0;
+}
+
+function countOf(database: Database): number {
+  return numberOf(database, "SELECT count(*) AS value FROM responses");
+}
+
+function bytesOf(database: Database): number {
+  return (
+    numberOf(database, "SELECT coalesce(sum(length(body)), 0) AS value FROM items") +
+    numberOf(
+      database,
+      "SELECT coalesce(sum(length(body) + coalesce(length(events), 0)), 0) AS value FROM responses",
+    )
+  );
+}
+
+function numberOf(database: Database, query: string): number {
+  return (database.prepare(query).get() as { value: number }).value;
+}

@@ -1,0 +1,172 @@
+/** Responses and conversations in one SQLite file. */
+
+import type { Database } from "libsql";
+import type {
+  NewResponse,
+  ResponseItems,
+  ResponseStore,
+  StoredConversation,
+  StoredItem,
+  StoredResponse,
+} from "../types.ts";
+import { ConversationTable } from "./conversation-table.ts";
+import { ItemTable } from "./item-table.ts";
+import { openDatabase } from "./open.ts";
+import { ResponseTable } from "./response-table.ts";
+import { applyRetention, type RetentionLimits } from "./retention.ts";
+import { Runs } from "./runs.ts";
+
+export interface SqliteStoreOptions {
+  limits?: Partial<RetentionLimits> | undefined;
+}
+
+const defaultLimits: RetentionLimits = {
+  maxCount: 10_000,
+  maxAgeSeconds: 30 * 24 * 3600,
+  maxBytes: 1024 ** 3,
+};
+
+/** The limits are applied when it opens and after so many new responses. */
+const retentionEvery = 200;
+
+export class SqliteStore implements ResponseStore {
+  readonly #database: Database;
+  readonly #limits: RetentionLimits;
+  readonly #runs: Runs;
+  readonly #items: ItemTable;
+  readonly #responses: ResponseTable;
+  readonly #conversations: ConversationTable;
+  #created = 0;
+
+  /** @throws FermataError store_invalid */
+  constructor(path: string, { limits }: SqliteStoreOptions = {}) {
+    this.#database = openDatabase(path);
+    this.#limits = { ...defaultLimits, ...limits };
+    this.#runs = new Runs(this.#database);
+    this.#items = new ItemTable(this.#database);
+    this.#responses = new ResponseTable(this.#database, this.#items, this.#runs.id);
+    this.#conversations = new ConversationTable(this.#database, this.#items);
+    this.#inTransaction(() => {
+      this.#failInterrupted();
+      this.#applyRetention();
+    });
+  }
+
+  async createResponse(response: NewResponse): Promise<void> {
+    this.#inTransaction(() => {
+      this.#responses.insert(response);
+      if (++this.#created % retentionEvery === 0) this.#applyRetention();
+    });
+  }
+
+  async updateResponse(
+    owner: string,
+    id: string,
+    body: Record<string, unknown>,
+    output: readonly StoredItem[],
+  ): Promise<void> {
+    this.#inTransaction(() => this.#responses.update(owner, id, body, output));
+  }
+
+  async appendToConversation(owner: string, responseId: string): Promise<void> {
+    this.#inTransaction(() => this.#conversations.appendResponse(owner, responseId));
+  }
+
+  async response(owner: string, id: string): Promise<StoredResponse | null> {
+    const found = this.#responses.find(owner, id);
+    if (found === null || found.run === null || found.run === this.#runs.id) return found;
+    // Another process was at work on it, and may be gone since this one began.
+    this.#inTransaction(() => this.#failInterrupted());
+    return this.#responses.find(owner, id);
+  }
+
+  async responseItems(owner: string, id: string): Promise<ResponseItems | null> {
+    return this.#responses.items(owner, id);
+  }
+
+  async deleteResponse(owner: string, id: string): Promise<boolean> {
+    return this.#inTransaction(() => this.#responses.delete(owner, id));
+  }
+
+  async item(owner: string, id: string): Promise<StoredItem | null> {
+    return this.#items.find(owner, id);
+  }
+
+  async updateItem(owner: string, item: StoredItem): Promise<void> {
+    this.#inTransaction(() => this.#items.put(owner, item));
+  }
+
+  async saveEvents(id: string, events: readonly unknown[]): Promise<void> {
+    this.#responses.saveEvents(id, events);
+  }
+
+  async events(owner: string, id: string): Promise<unknown[] | null> {
+    return this.#responses.events(owner, id);
+  }
+
+  async createConversation(owner: string, conversation: StoredConversation): Promise<void> {
+    this.#conversations.insert(owner, conversation);
+  }
+
+  async conversation(owner: string, id: string): Promise<StoredConversation | null> {
+    return this.#conversations.find(owner, id);
+  }
+
+  async setConversationMetadata(
+    owner: string,
+    id: string,
+    metadata: Record<string, string>,
+  ): Promise<boolean> {
+    return this.#conversations.setMetadata(owner, id, metadata);
+  }
+
+  async deleteConversation(owner: string, id: string): Promise<boolean> {
+    return this.#inTransaction(() => this.#conversations.delete(owner, id));
+  }
+
+  async conversationItems(owner: string, id: string): Promise<StoredItem[] | null> {
+    return this.#conversations.items(owner, id);
+  }
+
+  async addConversationItems(
+    owner: string,
+    id: string,
+    items: readonly StoredItem[],
+  ): Promise<StoredItem[]> {
+    return this.#inTransaction(() => this.#conversations.append(owner, id, items));
+  }
+
+  async deleteConversationItem(owner: string, id: string, itemId: string): Promise<boolean> {
+    return this.#inTransaction(() => this.#conversations.deleteItem(owner, id, itemId));
+  }
+
+  async close(): Promise<void> {
+    if (!this.#database.open) return;
+    this.#runs.close();
+    this.#database.close();
+  }
+
+  #failInterrupted(): void {
+    for (const run of this.#runs.dead()) {
+      this.#responses.failAll(run);
+      this.#runs.forget(run);
+    }
+  }
+
+  #applyRetention(): void {
+    applyRetention(this.#database, this.#items, this.#limits);
+  }
+
+  /** All of it is written, or nothing; once it returned, the end of the process cannot undo it. */
+  #inTransaction<Result>(work: () => Result): Result {
+    this.#database.exec("BEGIN IMMEDIATE");
+    try {
+      const result = work();
+      this.#database.exec("COMMIT");
+      return result;
+    } catch (error) {
+      this.#database.exec("ROLLBACK");
+      throw error;
+    }
+  }
+}

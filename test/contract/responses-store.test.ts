@@ -1,0 +1,159 @@
+/** What is kept of responses, and what goes on without its client. */
+
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { createWorld, callEvents, finish } from "./fake-services.ts";
+import {
+  createResponsesWorld,
+  eventsOf,
+  type Json,
+  type ResponsesWorld,
+} from "./responses-world.ts";
+
+const call = { id: "call_1", name: "list_files", arguments: "{}" };
+const tools = [{ type: "function", name: "list_files" }];
+let world: ResponsesWorld;
+
+beforeEach(() => {
+  world = createResponsesWorld();
+});
+
+afterEach(() => world.close());
+
+describe("a chain", () => {
+  test("the next turn sees the whole history, the caller's ids and all", async () => {
+    world.chat.script = [...callEvents(call), finish("tool_calls", [call])];
+    const first = await world.create({ input: "Which files?", tools });
+    world.chat.script = [{ type: "content", text: "a.txt" }, finish("stop")];
+    const output = {
+      type: "function_call_output",
+      call_id: "call_1",
+      output: { files: ["a.txt"] },
+    };
+    const second = await world.create({
+      input: [output],
+      previous_response_id: first.body.id,
+      tools,
+    });
+    expect(second.body.previous_response_id).toBe(first.body.id);
+    expect(world.chat.requests[1]!.messages).toEqual([
+      { role: "user", content: "Which files?" },
+      { role: "assistant", content: "", toolCalls: [call] },
+      { role: "tool", toolCallId: "call_1", content: '{"files":["a.txt"]}' },
+    ]);
+    const stored = await world.call("GET", `/v1/responses/${second.body.id}`);
+    expect(stored.body).toEqual(second.body);
+    const items = await world.call("GET", `/v1/responses/${second.body.id}/input_items?order=asc`);
+    expect(items.body.data.map(({ type }: { type: string }) => type)).toEqual([
+      "message",
+      "function_call",
+      "function_call_output",
+    ]);
+    const page = await world.call("GET", `/v1/responses/${second.body.id}/input_items?limit=1`);
+    expect(page.body).toMatchObject({ data: [{ type: "function_call_output" }], has_more: true });
+  });
+
+  test("unknown, deleted and unstored responses are not found", async () => {
+    const { body } = await world.create({ input: "Hi" });
+    expect(await world.call("DELETE", `/v1/responses/${body.id}`)).toMatchObject({
+      status: 200,
+      body: { id: body.id, deleted: true },
+    });
+    const unstored = await world.create({ input: "Hi", store: false });
+    for (const id of [body.id, unstored.body.id, "resp_x"]) {
+      expect((await world.call("GET", `/v1/responses/${id}`)).status).toBe(404);
+      const next = await world.create({ input: "Hi", previous_response_id: id });
+      expect(next).toMatchObject({
+        status: 400,
+        body: { error: { code: "previous_response_not_found", param: "previous_response_id" } },
+      });
+    }
+  });
+
+  test("a reference stands for the stored item", async () => {
+    const { body } = await world.create({ input: "Hi" });
+    const reference = { type: "item_reference", id: body.output[0].id };
+    await world.create({
+      input: [{ role: "user", content: "Hi" }, reference, { role: "user", content: "?" }],
+    });
+    expect(world.chat.requests[1]!.messages[1]).toEqual({ role: "assistant", content: "Hello." });
+    expect(
+      (await world.create({ input: [{ type: "item_reference", id: "msg_x" }] })).body.error,
+    ).toMatchObject({
+      param: "input[0].id",
+    });
+  });
+});
+
+describe("background", () => {
+  test("it is queued at once, read later, and streamed again from any event", async () => {
+    const { body } = await world.create({ input: "Hi", background: true });
+    expect(body).toMatchObject({ status: "queued", background: true, output: [] });
+    await until(async () => (await retrieve(body.id)).status === "completed");
+    expect((await retrieve(body.id)).output[0].content[0].text).toBe("Hello.");
+    const whole = await replay(body.id, "");
+    expect(whole.at(0)).toMatchObject({ type: "response.created", sequence_number: 0 });
+    const rest = await replay(body.id, "&starting_after=3");
+    expect(rest).toEqual(whole.slice(4));
+  });
+
+  test("cancel keeps what was said", async () => {
+    world.chat.script = [{ type: "content", text: "Hel" }, { hang: true }];
+    const { body } = await world.create({ input: "Hi", background: true });
+    await until(async () => (await retrieve(body.id)).output.length === 1);
+    const cancelled = await world.call("POST", `/v1/responses/${body.id}/cancel`);
+    expect(cancelled.body).toMatchObject({
+      status: "cancelled",
+      output: [{ status: "incomplete", content: [{ text: "Hel" }] }],
+    });
+    expect(await retrieve(body.id)).toEqual(cancelled.body);
+    expect((await replay(body.id, "")).at(-1)).toMatchObject({ type: "response.incomplete" });
+  });
+
+  test("only background responses are cancelled and streamed again", async () => {
+    const { body } = await world.create({ input: "Hi" });
+    expect((await world.call("POST", `/v1/responses/${body.id}/cancel`)).status).toBe(400);
+    expect((await world.call("GET", `/v1/responses/${body.id}?stream=true`)).status).toBe(400);
+  });
+
+  test("it needs a store", async () => {
+    const { app } = createWorld();
+    const payload = { input: "Hi", background: true };
+    const reply = await app.inject({ method: "POST", url: "/v1/responses", payload });
+    expect(reply.json().error).toMatchObject({ param: "background" });
+    expect((await world.create({ ...payload, store: false })).body.error.param).toBe("store");
+  });
+});
+
+test("truncation: auto leaves the oldest turns out", async () => {
+  const { FermataError } = await import("../../src/errors.ts");
+  world.chat.countPromptTokens = async ({ messages }) => {
+    if (messages.length > 3) throw new FermataError("context_length_exceeded", "Too long.");
+    return 1;
+  };
+  const input = ["one", "two", "three"].flatMap((text) => [
+    { role: "user", content: text },
+    { role: "assistant", content: text },
+  ]);
+  const last = { role: "user", content: "four" };
+  const body = { instructions: "Count.", input: [...input, last] };
+  await world.create({ ...body, truncation: "auto" });
+  expect(world.chat.requests[0]!.messages.map(({ content }) => content)).toEqual([
+    "Count.",
+    "four",
+  ]);
+  await world.create(body);
+  expect(world.chat.requests[1]!.messages).toHaveLength(8);
+});
+
+async function retrieve(id: string): Promise<Json> {
+  return (await world.call("GET", `/v1/responses/${id}`)).body;
+}
+
+async function replay(id: string, query: string) {
+  const url = `/v1/responses/${id}?stream=true${query}`;
+  return eventsOf((await world.app.inject({ url })).body);
+}
+
+async function until(condition: () => Promise<boolean>): Promise<void> {
+  while (!(await condition())) await new Promise((resolve) => setTimeout(resolve, 5));
+}

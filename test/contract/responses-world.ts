@@ -1,0 +1,90 @@
+/** A server with a store of its own, and its DEBUG lines. */
+
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { pino } from "pino";
+import { expect } from "vitest";
+import type { ServerConfig } from "../../src/server/services.ts";
+import { SqliteStore } from "../../src/store/sqlite/sqlite-store.ts";
+import type { ToolProvider } from "../../src/tools/types.ts";
+import { createWorld, type World } from "./fake-services.ts";
+
+export interface Event {
+  type: string;
+  sequence_number: number;
+  [key: string]: unknown;
+}
+
+/** A body as it came: tests say what they want of it. */
+// oxlint-disable-next-line typescript/no-explicit-any
+export type Json = any;
+
+export interface ResponsesWorld extends World {
+  /** Every line so far, parsed. */
+  lines: Record<string, unknown>[];
+  create(
+    body: object,
+    headers?: Record<string, string>,
+  ): Promise<{ status: number; headers: Record<string, unknown>; body: Json }>;
+  call(
+    method: "GET" | "POST" | "DELETE",
+    url: string,
+    body?: object,
+  ): Promise<{ status: number; body: Json }>;
+  streamed(body: object): Promise<Event[]>;
+  close(): Promise<void>;
+}
+
+export function createResponsesWorld(
+  parts: { tools?: ToolProvider; config?: Partial<ServerConfig> } = {},
+): ResponsesWorld {
+  const folder = mkdtempSync(join(tmpdir(), "fermata-responses-"));
+  const store = new SqliteStore(join(folder, "store.sqlite"));
+  const lines: Record<string, unknown>[] = [];
+  const logger = pino({ level: "debug" }, { write: (line) => lines.push(JSON.parse(line)) });
+  const world = createWorld({ ...parts, store, config: { logger, ...parts.config } });
+  const { app } = world;
+  return {
+    ...world,
+    lines,
+    async create(body, headers = {}) {
+      const payload = body;
+      const reply = await app.inject({ method: "POST", url: "/v1/responses", payload, headers });
+      return { status: reply.statusCode, headers: reply.headers, body: reply.json() };
+    },
+    async call(method, url, body) {
+      const reply = await app.inject({ method, url, ...(body ? { payload: body } : {}) });
+      return { status: reply.statusCode, body: reply.json() };
+    },
+    async streamed(body) {
+      const payload = { ...body, stream: true };
+      const reply = await app.inject({ method: "POST", url: "/v1/responses", payload });
+      expect(reply.statusCode).toBe(200);
+      return eventsOf(reply.body);
+    },
+    async close() {
+      await app.close();
+      await store.close();
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+/** Payloads of named events; `[DONE]` and comments left out. */
+export function eventsOf(text: string): Event[] {
+  return text.split("\n\n").flatMap((block) => {
+    const data = block.split("\n").find((line) => line.startsWith("data: {"));
+    return data === undefined ? [] : [JSON.parse(data.slice("data: ".length)) as Event];
+  });
+}
+
+/** The TOOL_CALL lines: message and fields, without what every line has. */
+export function toolCallLines(lines: readonly Record<string, unknown>[]): object[] {
+  return lines
+    .filter(({ msg }) => String(msg).startsWith("TOOL_CALL"))
+    .map(({ level, time: _time, pid: _pid, hostname: _host, reqId: _id, ...rest }) => {
+      expect(level).toBe(20);
+      return rest;
+    });
+}
