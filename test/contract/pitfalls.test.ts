@@ -58,6 +58,7 @@ function world(rounds: FakeEngineOptions["rounds"] = ["Ok."], tools: Tool[] = []
       chat: new Chat(engine),
       engine: { stats: () => ({ ...stats, ...counts }), onStep: () => {} },
       tools: tools.length === 0 ? null : provider(...tools),
+      store: null,
       model: { id: "tiny", created: 0, contextSize: 100_000, vocabularySize: 2000 },
     },
     {
