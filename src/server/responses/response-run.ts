@@ -96,6 +96,8 @@ function eventsOf(
 ): WireEvent[] {
   if (event.type === "tool-start") return [];
   if (event.type === "tool-end") {
+    // The end of the response says what becomes of it.
+    if (event.outcome === "cancelled") return [];
     const result: McpCallResult =
       event.outcome === "ok" ? { output: event.content } : { error: event.content };
     return writer.answered(event.call.id, result);

@@ -1,0 +1,370 @@
+/** The life of a tool call, in lines and in events: one run of each variant, field by field. */
+
+import { request as httpRequest } from "node:http";
+import type { AddressInfo } from "node:net";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import type { ToolCall } from "../../src/chat/types.ts";
+import { callEvents, finish, usage, type ScriptStep } from "./fake-services.ts";
+import {
+  createResponsesWorld,
+  eventsOf,
+  toolCallLines,
+  type Event,
+  type ResponsesWorld,
+} from "./responses-world.ts";
+
+const secret = "hunter2";
+const call: ToolCall = { id: "call_1", name: "list_files", arguments: `{"path":"${secret}"}` };
+const other: ToolCall = { id: "call_2", name: "list_files", arguments: "{}" };
+const tools = [{ type: "function", name: "list_files" }];
+const held: ScriptStep[] = [
+  ...callEvents(call),
+  ...callEvents(other, 1),
+  { type: "hold", calls: [call, other], usage },
+  { type: "content", text: "Done." },
+  finish("stop"),
+];
+let world: ResponsesWorld;
+
+beforeEach(() => {
+  world = createResponsesWorld({ config: { responsesToolTimeoutMs: 300 } });
+});
+
+afterEach(() => world.close());
+
+function idsOf(events: readonly Event[]): { response: string; items: string[] } {
+  const created = events[0]!["response"] as { id: string };
+  const added = events.filter(({ type }) => type === "response.output_item.added");
+  return { response: created.id, items: added.map(({ item }) => (item as { id: string }).id) };
+}
+
+function noSecrets(): void {
+  expect(JSON.stringify(world.lines)).not.toContain(secret);
+  expect(JSON.stringify(world.lines)).not.toContain('"arguments"');
+}
+
+describe("compatibility, the default", () => {
+  test("standard events: completed and done say (compat), the stream ends after the calls", async () => {
+    world.chat.script = [...callEvents(call), finish("tool_calls", [call])];
+    const events = await world.streamed({ input: "Hi", tools });
+    const { response, items } = idsOf(events);
+    const [item_id] = items;
+    expect(events.map(({ type }) => type)).toEqual([
+      "response.created",
+      "response.in_progress",
+      "response.output_item.added",
+      "response.function_call_arguments.delta",
+      "response.function_call_arguments.delta",
+      "response.function_call_arguments.done",
+      "response.output_item.done",
+      "response.completed",
+    ]);
+    expect(toolCallLines(world.lines)).toEqual([
+      { msg: "TOOL_CALL added", response, item_id, call_id: "call_1", name: "list_files" },
+      { msg: "TOOL_CALL delta", response, call_id: "call_1", name: "list_files", args_len: 9 },
+      { msg: "TOOL_CALL delta", response, call_id: "call_1", name: "list_files", args_len: 18 },
+      { msg: "TOOL_CALL completed (compat)", response, call_id: "call_1" },
+      {
+        msg: "TOOL_CALL done (compat)",
+        response,
+        call_id: "call_1",
+        name: "list_files",
+        args_len: 18,
+      },
+    ]);
+    noSecrets();
+  });
+
+  test("each event has a line with its type and ids, for the guide's grep", async () => {
+    world.chat.script = [...callEvents(call), finish("tool_calls", [call])];
+    const events = await world.streamed({ input: "Hi", tools });
+    const told = world.lines.filter(({ event }) => event !== undefined);
+    expect(told.map(({ event }) => event)).toEqual(events.map(({ type }) => type));
+    const { response, items } = idsOf(events);
+    expect(told[2]).toMatchObject({ response, item_id: items[0], output_index: 0 });
+  });
+
+  test("extended events go with the standard ones, their payloads as the guide's server has them", async () => {
+    world.chat.script = [...callEvents(call), finish("tool_calls", [call])];
+    const events = await world.streamed({ input: "Hi", tools, fermata: { events: "extended" } });
+    const { response } = idsOf(events);
+    expect(events.map(({ type }) => type).slice(2)).toEqual([
+      "response.output_item.added",
+      "response.tool_call.delta",
+      "response.function_call_arguments.delta",
+      "response.tool_call.delta",
+      "response.function_call_arguments.delta",
+      "response.function_call_arguments.done",
+      "response.tool_call.completed",
+      "response.output_item.done",
+      "response.completed",
+    ]);
+    const accumulated = (text: string): string =>
+      JSON.stringify([
+        {
+          type: "tool_call",
+          id: "call_1",
+          call_id: "call_1",
+          name: "list_files",
+          arguments: text,
+          status: "in_progress",
+        },
+      ]);
+    expect(events.filter(({ type }) => type.startsWith("response.tool_call."))).toEqual([
+      {
+        type: "response.tool_call.delta",
+        sequence_number: 3,
+        response: { id: response },
+        delta: accumulated(call.arguments.slice(0, 9)),
+      },
+      {
+        type: "response.tool_call.delta",
+        sequence_number: 5,
+        response: { id: response },
+        delta: accumulated(call.arguments),
+      },
+      {
+        type: "response.tool_call.completed",
+        sequence_number: 8,
+        response: { id: response },
+        call_id: "call_1",
+      },
+    ]);
+    expect(toolCallLines(world.lines).map((line) => (line as { msg: string }).msg)).toEqual([
+      "TOOL_CALL added",
+      "TOOL_CALL delta",
+      "TOOL_CALL delta",
+      "TOOL_CALL completed (compat)",
+      "TOOL_CALL done (compat)",
+    ]);
+    noSecrets();
+  });
+});
+
+describe("held", () => {
+  test("each output closes its call, and the same stream goes on", async () => {
+    world.chat.script = held;
+    const stream = await open({
+      input: "Hi",
+      tools,
+      fermata: { tools: "held", events: "extended" },
+    });
+    await stream.until((events) => completedCount(events) === 2);
+    const { response } = idsOf(stream.events);
+    expect(await post(response, "call_2", "two")).toEqual({
+      status: 200,
+      body: { id: response, status: "in_progress" },
+    });
+    await stream.until((events) => events.at(-1)?.type === "response.output_item.done");
+    expect(stream.events.at(-1)).toMatchObject({
+      output_index: 1,
+      item: { call_id: "call_2", status: "completed" },
+    });
+    const unfinished = await world.call("GET", `/v1/responses/${response}`);
+    expect(unfinished.body).toMatchObject({
+      status: "in_progress",
+      output: [{ status: "in_progress" }, { status: "completed" }],
+    });
+    await post(response, "call_1", "one");
+    const events = await stream.end();
+    expect(events.at(-1)).toMatchObject({ type: "response.completed" });
+    expect(world.chat.outputs).toEqual([
+      [
+        { callId: "call_1", name: "list_files", content: "one" },
+        { callId: "call_2", name: "list_files", content: "two" },
+      ],
+    ]);
+    const lines = toolCallLines(world.lines) as { msg: string; call_id: string }[];
+    expect(lines.slice(-4).map(({ msg, call_id }) => [msg, call_id])).toEqual([
+      ["TOOL_CALL delta", "call_2"],
+      ["TOOL_CALL completed", "call_2"],
+      ["TOOL_CALL done", "call_2"],
+      ["TOOL_CALL done", "call_1"],
+    ]);
+    noSecrets();
+
+    // The next turn has the calls and their outputs as the model read them.
+    world.chat.script = [{ type: "content", text: "Yes." }, finish("stop")];
+    await world.create({ input: "Sure?", previous_response_id: response, tools });
+    expect(world.chat.requests.at(-1)!.messages).toEqual([
+      { role: "user", content: "Hi" },
+      { role: "assistant", content: "", toolCalls: [call, other] },
+      { role: "tool", toolCallId: "call_1", content: "one" },
+      { role: "tool", toolCallId: "call_2", content: "two" },
+      { role: "assistant", content: "Done." },
+      { role: "user", content: "Sure?" },
+    ]);
+  });
+
+  test("what cannot be posted is refused, and says why", async () => {
+    world.chat.script = held;
+    const stream = await open({ input: "Hi", tools, fermata: { tools: "held" } });
+    await stream.until((events) => doneCount(events) === 2);
+    const { response } = idsOf(stream.events);
+    const url = `/v1/responses/${response}/tool_outputs`;
+    const output = [{ type: "output_text", text: "x" }];
+    const cases: [object, number, string][] = [
+      [{ tool_call_id: "call_9", output }, 404, "tool_call_id"],
+      [{ tool_call_id: "call_1", output: [] }, 400, "output"],
+      [{ output }, 400, "tool_call_id"],
+      [{ tool_call_id: "call_1", output: "x".repeat(2 ** 20 + 1) }, 400, "output"],
+    ];
+    for (const [body, status, param] of cases) {
+      const reply = await world.call("POST", url, body);
+      expect(reply).toMatchObject({ status, body: { error: { param } } });
+    }
+    await world.call("POST", url, { tool_call_id: "call_1", output });
+    const again = await world.call("POST", url, { tool_call_id: "call_1", output });
+    expect(again).toMatchObject({ status: 400 });
+    expect(again.body.error.message).toContain("already completed");
+    const unknown = await world.call("POST", "/v1/responses/resp_x/tool_outputs", {
+      tool_call_id: "call_1",
+      output,
+    });
+    expect(unknown.status).toBe(404);
+    await world.call("POST", url, { tool_call_id: "call_2", output });
+    expect((await stream.end()).at(-1)).toMatchObject({ type: "response.completed" });
+  });
+
+  test("a request with the outputs resumes the stream as well", async () => {
+    world.chat.script = held;
+    const stream = await open({ input: "Hi", tools, fermata: { tools: "held" } });
+    await stream.until((events) => doneCount(events) === 2);
+    const { response } = idsOf(stream.events);
+    const input = ["call_1", "call_2"].map((id) => ({
+      type: "function_call_output",
+      call_id: id,
+      output: id,
+    }));
+    const reply = await world.create({ input, previous_response_id: response, tools });
+    expect(reply.body).toEqual({ id: response, status: "in_progress" });
+    expect((await stream.end()).at(-1)).toMatchObject({ type: "response.completed" });
+    expect(world.chat.requests).toHaveLength(1);
+  });
+
+  test("a new turn without them closes it, in the store, the log and the new stream", async () => {
+    world.chat.script = held;
+    const stream = await open({ input: "Hi", tools, fermata: { tools: "held" } });
+    await stream.until((events) => doneCount(events) === 2);
+    const { response: previous } = idsOf(stream.events);
+    world.chat.script = [{ type: "content", text: "Never mind." }, finish("stop")];
+    const events = await world.streamed({
+      input: "Never mind",
+      previous_response_id: previous,
+      tools,
+      fermata: { events: "extended" },
+    });
+    expect((await stream.end()).at(-1)).toMatchObject({
+      type: "response.incomplete",
+      response: { status: "cancelled", output: [{ status: "in_progress" }, {}] },
+    });
+    const { response } = idsOf(events);
+    expect(events.map(({ type }) => type).slice(0, 7)).toEqual([
+      "response.created",
+      "response.in_progress",
+      "response.tool_call.completed",
+      "response.output_item.done",
+      "response.tool_call.completed",
+      "response.output_item.done",
+      "response.output_item.added",
+    ]);
+    expect(events[2]).toMatchObject({ response: { id: previous }, call_id: "call_1" });
+    const lines = toolCallLines(world.lines);
+    expect(lines.slice(-4)).toEqual(
+      ["call_1", "call_2"].flatMap((call_id) => [
+        { msg: "TOOL_CALL finalize prev", response, prev_response: previous, call_id },
+        { msg: "TOOL_CALL done prev", response, prev_response: previous, call_id },
+      ]),
+    );
+    const stored = await world.call("GET", `/v1/responses/${previous}`);
+    expect(stored.body.output).toMatchObject([{ status: "completed" }, { status: "completed" }]);
+    // By default the wire keeps to OpenAI's events.
+    const standard = await world.streamed({ input: "Hm", previous_response_id: response, tools });
+    expect(standard.map(({ type }) => type).join()).not.toContain("tool_call.");
+  });
+
+  test("waiting has an end", async () => {
+    world.chat.script = held;
+    const stream = await open({ input: "Hi", tools, fermata: { tools: "held" } });
+    const events = await stream.end();
+    expect(events.at(-1)).toMatchObject({
+      type: "response.failed",
+      response: { error: { message: expect.stringContaining("did not come within 0.3 seconds") } },
+    });
+    const { response } = idsOf(events);
+    expect(await post(response, "call_1", "late")).toMatchObject({ status: 404 });
+  });
+
+  test("without a stream nobody would see the calls", async () => {
+    const reply = await world.create({ input: "Hi", tools, fermata: { tools: "held" } });
+    expect(reply.body.error).toMatchObject({ param: "fermata.tools" });
+  });
+});
+
+function post(response: string, callId: string, text: string) {
+  const output = [{ type: "output_text", text }];
+  return world.call("POST", `/v1/responses/${response}/tool_outputs`, {
+    tool_call_id: callId,
+    output,
+  });
+}
+
+function doneCount(events: readonly Event[]): number {
+  return events.filter(({ type }) => type === "response.function_call_arguments.done").length;
+}
+
+function completedCount(events: readonly Event[]): number {
+  return events.filter(({ type }) => type === "response.tool_call.completed").length;
+}
+
+interface OpenStream {
+  events: Event[];
+  until(condition: (events: readonly Event[]) => boolean): Promise<void>;
+  end(): Promise<Event[]>;
+}
+
+/** A stream that is read while the test goes on; each network chunk is one whole event. */
+async function open(body: object): Promise<OpenStream> {
+  if (!world.app.server.listening) await world.app.listen({ port: 0, host: "127.0.0.1" });
+  const { port } = world.app.server.address() as AddressInfo;
+  const events: Event[] = [];
+  let wake = (): void => {};
+  let hasEnded = false;
+  const outgoing = httpRequest(
+    {
+      port,
+      host: "127.0.0.1",
+      path: "/v1/responses",
+      method: "POST",
+      headers: { "content-type": "application/json" },
+    },
+    (reply) => {
+      let text = "";
+      reply.setEncoding("utf8");
+      reply.on("data", (chunk: string) => {
+        text += chunk;
+        const end = text.lastIndexOf("\n\n") + 2;
+        events.push(...eventsOf(text.slice(0, end)));
+        text = text.slice(end);
+        wake();
+      });
+      reply.on("end", () => {
+        hasEnded = true;
+        wake();
+      });
+    },
+  );
+  outgoing.end(JSON.stringify({ ...body, stream: true }));
+  const until: OpenStream["until"] = async (condition) => {
+    while (!condition(events) && !hasEnded) await new Promise<void>((resolve) => (wake = resolve));
+    expect(condition(events)).toBe(true);
+  };
+  return {
+    events,
+    until,
+    async end() {
+      while (!hasEnded) await new Promise<void>((resolve) => (wake = resolve));
+      return events;
+    },
+  };
+}
