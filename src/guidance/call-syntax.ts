@@ -17,6 +17,10 @@ export interface CallSyntax {
   /** Between `callOpen` and `callClose`. */
   readonly body: readonly CallPart[];
   readonly argumentStyle: ArgumentStyle;
+  /** Before the answer's text, where the format has channels. */
+  readonly textOpen?: string;
+  /** After the reasoning's closing marker, before what follows it. */
+  readonly afterReasoning?: string;
 }
 
 export type CallPart =

@@ -11,6 +11,7 @@ import { type OutputEvent, OutputParser } from "../../../src/chat/formats/output
 import type { JsonSchema } from "../../../src/chat/types.ts";
 import { Detokenizer } from "../../../src/engine/detokenizer.ts";
 import { type ChatCompletionChunk, ChunkMapper } from "../../../src/server/openai/chunks.ts";
+import { writeCalls } from "../../support/write-calls.ts";
 
 interface Case {
   title: string;
@@ -129,6 +130,44 @@ describe.each(formats.map((format) => [format.name, format] as const))("%s", (_n
       const { content, reasoning } = stream(format, known, []);
       for (const marker of markers.filter((marker) => marker !== ""))
         expect(content + reasoning, known.title).not.toContain(marker);
+    }
+  });
+
+  it("reads what its grammar lets through", () => {
+    const { syntax, reasoning } = format;
+    if (syntax === null) return;
+    const calls = [
+      ["get_weather", { city: 'Zoë\'s "<b>"\n{x}', days: -2 }],
+      ["ping", {}],
+      [
+        "book_table",
+        { when: { date: "x", hours: [1.5, null] }, guests: ["a, b", ""], confirmed: true },
+      ],
+    ] as const;
+    const written = writeCalls(syntax, calls);
+    const after = syntax.afterReasoning ?? "";
+    for (const thought of ["", `${reasoning.open}So.${reasoning.close}${after}`]) {
+      const known = { title: "", text: thought + written, content: "", reasoning: "", calls: [] };
+      const message = stream(format, known, []);
+      expect(message.content).toBe("");
+      expect(message.reasoning).toBe(thought === "" ? "" : "So.");
+      expect(message.calls.map(([name, args]) => [name, JSON.parse(args) as unknown])).toEqual(
+        calls,
+      );
+    }
+  });
+
+  it("goes on with reasoning that the prompt opened", () => {
+    if (format.usesChannels) return;
+    const { open, close } = format.reasoning;
+    for (const known of cases.filter(({ text }) => text.startsWith(open))) {
+      const parser = new OutputParser({ format, offered, reasoning: "open" });
+      const events = [...parser.push(known.text.slice(open.length)), ...parser.finish(true)];
+      const said = (type: "reasoning" | "content"): string =>
+        events.map((event) => (event.type === type ? event.text : "")).join("");
+      expect([said("reasoning"), said("content")]).toEqual([known.reasoning, known.content]);
+      expect(said("content")).not.toContain(close);
+      expect(parser.calls.map((call) => [call.name, call.arguments])).toEqual(known.calls);
     }
   });
 

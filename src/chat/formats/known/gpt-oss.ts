@@ -13,6 +13,8 @@ export const gptOss = defineFormat({
     separator: "<|call|><|start|>assistant",
     body: [{ part: "name" }, " <|constrain|>json<|message|>", { part: "arguments" }],
     argumentStyle: { style: "json", itemSeparator: ", ", keySeparator: ": " },
+    textOpen: "<|channel|>final<|message|>",
+    afterReasoning: "<|start|>assistant",
   },
   callClose: "",
   reader: (sink) => new NamedReader(sink, { nameClose: "<|message|>", nameOf: (name) => name }),
