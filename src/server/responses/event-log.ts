@@ -91,8 +91,8 @@ export class EventLog {
   }
 
   #done({ id, type, call_id, name, arguments: text }: FunctionCallItem): void {
-    if (type !== "function_call") return;
-    this.#calls.delete(id);
+    // One of an earlier response has its line already.
+    if (type !== "function_call" || !this.#calls.delete(id)) return;
     const fields = { response: this.#response, call_id, name, args_len: text.length };
     this.#log.debug(fields, `TOOL_CALL done${this.#suffix}`);
   }
