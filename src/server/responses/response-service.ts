@@ -230,12 +230,17 @@ export class ResponseService {
     request: ResponsesRequest,
     owner: string,
     provider: ToolProvider | null,
-  ): Promise<{ messages: ChatMessage[]; tools: ToolDefinition[]; owner: string }> {
+  ): Promise<{
+    items: Item[];
+    messages: ChatMessage[];
+    tools: ToolDefinition[];
+    owner: string;
+  }> {
     const history = await loadHistory(request, owner, this.store);
     const plan = planTools(request, provider, null);
     const items = [...history.items, ...history.input];
     const messages = toMessages(items, request.instructions, plan.names);
-    return { messages, tools: plan.offered, owner };
+    return { items, messages, tools: plan.offered, owner };
   }
 
   async *#generate(

@@ -2,6 +2,14 @@
 
 const heading = "Summary of the conversation so far:";
 
+export function encodeSummary(summary: string): string {
+  return Buffer.from(JSON.stringify({ version: 1, summary }), "utf8").toString("base64url");
+}
+
+/** What asks the model for a summary of what stands before it. */
+export const summaryRequest =
+  "Summarize the conversation so far for someone who continues it and will not see it: the goal, what was asked, what was done and found out, names, paths and figures that matter, and what is still open. Answer with the summary alone.";
+
 /** What the model reads in place of the turns. Content of another server's making cannot be read. */
 export function compactionText(encoded: string): string {
   try {

@@ -42,6 +42,7 @@ class MessageWriter {
   /** What the calls of an MCP round in `#turn` begin with, and their results, which follow the turn. */
   #mcpRound = "";
   #mcpResults: ChatMessage[] = [];
+  readonly #requests = new Map<string, Item>();
 
   constructor(names: ToolNames) {
     this.#names = names;
@@ -70,13 +71,18 @@ class MessageWriter {
         });
       case "mcp_call":
         return this.#mcpCall(item);
+      case "mcp_approval_request":
+        this.#requests.set(item.id, item);
+        return;
+      case "mcp_approval_response":
+        return this.#approvalResponse(item);
       case "compaction":
         return this.#push({
           role: "user",
           content: compactionText(String(item["encrypted_content"])),
         });
       default:
-      // Lists of tools and approvals are no part of what the model reads.
+      // Lists of tools are no part of what the model reads.
     }
   }
 
@@ -129,6 +135,13 @@ class MessageWriter {
     (turn.toolCalls ??= []).push({ id: item.id, name, arguments: String(item["arguments"]) });
     const content = item["output"] ?? item["error"] ?? "";
     this.#mcpResults.push({ role: "tool", toolCallId: item.id, content: String(content) });
+  }
+
+  /** A call that was allowed stands for itself, once it was run. */
+  #approvalResponse(item: Item): void {
+    const request = this.#requests.get(String(item["approval_request_id"]));
+    if (request === undefined || item["approve"] === true) return;
+    this.#mcpCall({ ...request, output: "Error: the user did not allow this call." });
   }
 
   #openTurn(): AssistantTurn {

@@ -1,10 +1,23 @@
-/** Every endpoint of the Responses API, and the service behind them. */
+/** Every endpoint of the Responses and Conversations APIs, and the service behind them. */
 
 import type { FastifyInstance, RouteOptions } from "fastify";
 import { FermataError } from "../../../errors.ts";
 import { ResponseService } from "../../responses/response-service.ts";
 import type { RouteContext } from "../chat-completions.ts";
+import {
+  createConversationRoute,
+  deleteConversationRoute,
+  retrieveConversationRoute,
+  updateConversationRoute,
+} from "../conversations/conversations.ts";
+import {
+  addItemsRoute,
+  deleteItemRoute,
+  listItemsRoute,
+  retrieveItemRoute,
+} from "../conversations/items.ts";
 import { cancelResponseRoute } from "./cancel.ts";
+import { compactResponseRoute } from "./compact.ts";
 import { createResponseRoute } from "./create.ts";
 import { deleteResponseRoute } from "./delete.ts";
 import { inputItemsRoute } from "./input-items.ts";
@@ -30,5 +43,14 @@ export function responsesRoutes(app: FastifyInstance, context: RouteContext): Ro
     cancelResponseRoute(all),
     inputItemsRoute(all),
     toolOutputsRoute(all),
+    compactResponseRoute(all),
+    createConversationRoute(all),
+    retrieveConversationRoute(all),
+    updateConversationRoute(all),
+    deleteConversationRoute(all),
+    listItemsRoute(all),
+    addItemsRoute(all),
+    retrieveItemRoute(all),
+    deleteItemRoute(all),
   ];
 }

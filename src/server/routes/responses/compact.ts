@@ -1,0 +1,54 @@
+/** POST /v1/responses/compact: a conversation becomes its users' words and one summary, which the model writes. */
+
+import type { RouteOptions } from "fastify";
+import { collectAnswer } from "../../collect-answer.ts";
+import { encodeSummary, summaryRequest } from "../../openai/responses/compaction.ts";
+import { newId } from "../../openai/responses/ids.ts";
+import { parseResponsesRequest } from "../../openai/responses/parse-request.ts";
+import { wireResponseUsage } from "../../openai/responses/usage.ts";
+import { fieldError } from "../../openai/fields.ts";
+import { requestOwner } from "../../plugins/authentication.ts";
+import { drawSeed, runRequest } from "../../run-request.ts";
+import type { ResponsesContext } from "./context.ts";
+
+/** Longer would save too little. */
+const maxSummaryTokens = 1024;
+
+export function compactResponseRoute(context: ResponsesContext): RouteOptions {
+  const { services, config, warnings, responses, active } = context;
+  return {
+    method: "POST",
+    url: "/v1/responses/compact",
+    handler: async (request, reply) => {
+      const startedAt = performance.now();
+      const sampling = { ...config.sampling, seed: drawSeed(), logitBias: [] };
+      const limits = { ...services.model, sampling };
+      const body = parseResponsesRequest(request.body, limits, warnings.warn);
+      if (body.model === null)
+        throw fieldError("missing_field", "model", "is missing", "Send the model's name");
+      const owner = requestOwner(request);
+      const { items, messages } = await responses.prompt(body, owner, null);
+      if (items.length === 0)
+        throw fieldError("missing_field", "input", "is missing", "Send what is to be compacted");
+      const conversation = {
+        messages: [...messages, { role: "user" as const, content: summaryRequest }],
+        sampling: body.sampling,
+        stop: [],
+        maxTokens: Math.min(maxSummaryTokens, services.model.contextSize),
+        signal: active.signalFor(reply),
+        owner,
+      };
+      const run = { ...context, log: request.log, startedAt };
+      const answer = await collectAnswer(runRequest(conversation, { kind: "none" }, run));
+      const users = items.filter((item) => item.type === "message" && item["role"] === "user");
+      const summary = encodeSummary(answer.content);
+      return {
+        id: newId("resp"),
+        object: "response.compaction",
+        created_at: Math.floor(Date.now() / 1000),
+        output: [...users, { id: newId("cmp"), type: "compaction", encrypted_content: summary }],
+        usage: wireResponseUsage(answer.finish.usage),
+      };
+    },
+  };
+}

@@ -1,0 +1,219 @@
+/** Histories that cannot loop, conversations, and compaction. */
+
+import OpenAI from "openai";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { callEvents, fakeTool, finish, provider, usage } from "./fake-services.ts";
+import { createResponsesWorld, type ResponsesWorld } from "./responses-world.ts";
+
+const tools = [{ type: "function", name: "read_file_chunk" }];
+const user = { type: "message", role: "user", content: "please summarize RAG.md" };
+let world: ResponsesWorld;
+
+beforeEach(() => {
+  world = createResponsesWorld();
+});
+
+afterEach(() => world.close());
+
+describe("results that a model would not see", () => {
+  test("without its type: a 400 that shows the corrected item, and no more than that", async () => {
+    const reply = await world.create({ input: [user, { call_id: "call_1", output: "hunter2" }] });
+    expect(reply).toMatchObject({ status: 400, body: { error: { param: "input[1].type" } } });
+    expect(reply.body.error.message).toContain(
+      '{"type":"function_call_output","call_id":"call_1","output":"…"}',
+    );
+    expect(JSON.stringify([reply.body, world.lines])).not.toContain("hunter2");
+  });
+
+  test("without its call: a 400, whether the call is missing, later, or of another chain", async () => {
+    const output = { type: "function_call_output", call_id: "call_1", output: "x" };
+    const call = { type: "function_call", call_id: "call_1", name: "f", arguments: "{}" };
+    const { body } = await world.create({ input: "Hi" });
+    for (const request of [
+      { input: [user, output] },
+      { input: [user, output, call] },
+      { input: [output], previous_response_id: body.id },
+    ]) {
+      const reply = await world.create(request);
+      const param = request.input[0] === output ? "input[0].call_id" : "input[1].call_id";
+      expect(reply).toMatchObject({ status: 400, body: { error: { param } } });
+      expect(reply.body.error.message).toContain('"type":"function_call"');
+    }
+    // A foreign id is as good as any.
+    expect((await world.create({ input: [user, call, output] })).status).toBe(200);
+  });
+
+  test.each([
+    ["text", "text"],
+    [
+      [
+        { type: "input_text", text: "a" },
+        { type: "output_text", text: "b" },
+      ],
+      "a\nb",
+    ],
+    [{ eof: true }, '{"eof":true}'],
+    [[1, 2], "[1,2]"],
+    [[], "[]"],
+    [[{ type: "input_image", image_url: "data:" }], "[an image, which the model cannot see]"],
+  ])("output %j is read as %j", async (output, text) => {
+    const call = { type: "function_call", call_id: "c", name: "f", arguments: "{}" };
+    await world.create({
+      input: [user, call, { type: "function_call_output", call_id: "c", output }],
+    });
+    expect(world.chat.requests[0]!.messages.at(-1)).toMatchObject({ role: "tool", content: text });
+  });
+});
+
+describe("a client that drops turns", () => {
+  test("is told which calls are missing", async () => {
+    const first = await turn([user], "call_1");
+    const second = await turn([user, ...first], "call_2");
+    expect(second.at(-1)).toMatchObject({ call_id: "call_2" });
+    const forgetful = await world.create({ input: [user, ...second.slice(-2)], tools });
+    expect(forgetful.headers["x-fermata-history-gap"]).toBe("call_1");
+    expect(world.lines).toContainEqual(expect.objectContaining({ missing_calls: ["call_1"] }));
+    const whole = await world.create({ input: [user, ...first, ...second], tools });
+    expect(whole.headers).not.toHaveProperty("x-fermata-history-gap");
+  });
+
+  test("by its prompt cache key when it drops them all", async () => {
+    await turn([user], "call_1", { prompt_cache_key: "thread" });
+    const forgetful = await world.create({ input: [user], prompt_cache_key: "thread" });
+    expect(forgetful.headers["x-fermata-history-gap"]).toBe("call_1");
+    const other = await world.create({ input: [user], prompt_cache_key: "other" });
+    expect(other.headers).not.toHaveProperty("x-fermata-history-gap");
+  });
+
+  /** @returns the call of the answer, and its output */
+  async function turn(input: object[], callId: string, rest: object = {}): Promise<object[]> {
+    const call = { id: callId, name: "read_file_chunk", arguments: "{}" };
+    world.chat.script = [...callEvents(call), finish("tool_calls", [call])];
+    const { body } = await world.create({ input, tools, ...rest });
+    const output = { type: "function_call_output", call_id: callId, output: "…" };
+    return [...body.output, output];
+  }
+});
+
+describe("approvals", () => {
+  const call = { id: "call_1", name: "list_files", arguments: "{}" };
+  const mcp = [{ type: "mcp", server_label: "files" }];
+  const hold = { type: "hold" as const, calls: [call], usage };
+
+  beforeEach(async () => {
+    await world.close();
+    const tool = fakeTool("list_files", { content: "a.txt", isError: false });
+    world = createResponsesWorld({ tools: provider(tool) });
+    world.chat.script = [...callEvents(call), hold, finish("stop")];
+  });
+
+  test("asked for, given: the call is run, and the model goes on", async () => {
+    const asked = await world.create({ input: "Which files?", tools: mcp });
+    expect(asked.body.output).toMatchObject([
+      { type: "mcp_list_tools" },
+      { type: "mcp_approval_request", server_label: "files", name: "list_files", arguments: "{}" },
+    ]);
+    world.chat.script = [{ type: "content", text: "a.txt" }, finish("stop")];
+    const answer = {
+      type: "mcp_approval_response",
+      approval_request_id: asked.body.output[1].id,
+      approve: true,
+    };
+    const { body } = await world.create({
+      input: [answer],
+      previous_response_id: asked.body.id,
+      tools: mcp,
+    });
+    expect(body.output).toMatchObject([
+      { type: "mcp_list_tools" },
+      { type: "mcp_call", output: "a.txt", approval_request_id: answer.approval_request_id },
+      { type: "message" },
+    ]);
+    expect(world.chat.requests[1]!.messages).toMatchObject([
+      { role: "user" },
+      { role: "assistant", toolCalls: [{ name: "list_files" }] },
+      { role: "tool", content: "a.txt" },
+    ]);
+  });
+
+  test("refused: the model reads that", async () => {
+    const asked = await world.create({ input: "Which files?", tools: mcp });
+    world.chat.script = [{ type: "content", text: "Well." }, finish("stop")];
+    const approval_request_id = asked.body.output[1].id;
+    const answer = { type: "mcp_approval_response", approval_request_id, approve: false };
+    const previous_response_id = asked.body.id;
+    await world.create({ input: [answer], previous_response_id, tools: mcp });
+    expect(world.chat.requests[1]!.messages).toMatchObject([
+      { role: "user" },
+      { role: "assistant", toolCalls: [{ name: "list_files" }] },
+      { role: "tool", content: expect.stringContaining("did not allow") },
+    ]);
+  });
+});
+
+describe("conversations", () => {
+  test("with the SDK: made, used by two responses, read, changed, deleted", async () => {
+    const url = await world.app.listen({ port: 0, host: "127.0.0.1" });
+    const openai = new OpenAI({ baseURL: `${url}/v1`, apiKey: "EMPTY", maxRetries: 0 });
+    const made = await openai.conversations.create({
+      metadata: { topic: "demo" },
+      items: [{ type: "message", role: "developer", content: "Be brief." }],
+    });
+    for (const input of ["One?", "Two?"])
+      await openai.responses.create({ model: "default", input, conversation: made.id });
+    expect(world.chat.requests[1]!.messages).toEqual([
+      { role: "system", content: "Be brief." },
+      { role: "user", content: "One?" },
+      { role: "assistant", content: "Hello." },
+      { role: "user", content: "Two?" },
+    ]);
+    const items = await openai.conversations.items.list(made.id, { order: "asc" });
+    expect(items.data).toHaveLength(5);
+    const one = items.data[1]!.id!;
+    await openai.conversations.items.delete(one, { conversation_id: made.id });
+    await expect(
+      openai.conversations.items.retrieve(one, { conversation_id: made.id }),
+    ).rejects.toMatchObject({ status: 404 });
+    await openai.conversations.items.create(made.id, {
+      items: [{ type: "message", role: "user", content: "Three?" }],
+    });
+    expect((await openai.conversations.items.list(made.id)).data).toHaveLength(5);
+    const changed = await openai.conversations.update(made.id, { metadata: { topic: "new" } });
+    expect(changed.metadata).toEqual({ topic: "new" });
+    await openai.conversations.delete(made.id);
+    await expect(openai.conversations.retrieve(made.id)).rejects.toMatchObject({ status: 404 });
+  });
+});
+
+test("compaction: the users' words and a summary that the next turn reads", async () => {
+  world.chat.script = [{ type: "content", text: "They greeted." }, finish("stop")];
+  const input = [
+    { role: "user", content: "Hi" },
+    { role: "assistant", content: "Hello." },
+  ];
+  const compacted = await world.call("POST", "/v1/responses/compact", { model: "tiny", input });
+  expect(compacted.body).toMatchObject({
+    object: "response.compaction",
+    output: [{ type: "message", role: "user" }, { type: "compaction" }],
+    usage: { output_tokens: 7 },
+  });
+  const missing = await world.call("POST", "/v1/responses/compact", { input });
+  expect(missing).toMatchObject({ status: 400, body: { error: { param: "model" } } });
+  await world.create({ input: [...compacted.body.output, { role: "user", content: "And?" }] });
+  expect(world.chat.requests.at(-1)!.messages).toEqual([
+    { role: "user", content: "Hi" },
+    { role: "user", content: "Summary of the conversation so far:\n\nThey greeted." },
+    { role: "user", content: "And?" },
+  ]);
+});
+
+test("input_tokens counts what create would read", async () => {
+  world.chat.countPromptTokens = async ({ messages, tools: offered }) =>
+    messages.length * 10 + offered.length;
+  const reply = await world.call("POST", "/v1/responses/input_tokens", {
+    input: "Hi",
+    instructions: "Be brief.",
+    tools,
+  });
+  expect(reply.body).toEqual({ object: "response.input_tokens", input_tokens: 21 });
+});
