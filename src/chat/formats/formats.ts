@@ -2,17 +2,19 @@
 
 import type { ToolCallFormat } from "./format.ts";
 import { deepseek, deepseekBlocks } from "./known/deepseek.ts";
+import { deepseekV32, deepseekV4 } from "./known/deepseek-dsml.ts";
+import { functionary } from "./known/functionary.ts";
 import { functionGemma, gemma4 } from "./known/gemma.ts";
 import { glm, glm47 } from "./known/glm.ts";
 import { gptOss } from "./known/gpt-oss.ts";
-import { granite } from "./known/granite.ts";
+import { hunyuan } from "./known/hunyuan.ts";
+import { apriel, firefunction, granite, nemotron } from "./known/json-lists.ts";
 import { json } from "./known/json.ts";
 import { kimi } from "./known/kimi.ts";
 import { lfm2 } from "./known/lfm2.ts";
 import { llama3 } from "./known/llama3.ts";
 import { minimax } from "./known/minimax.ts";
 import { mistral, mistralIds, mistralList } from "./known/mistral.ts";
-import { nemotron } from "./known/nemotron.ts";
 import { qwen } from "./known/qwen.ts";
 import { qwen3Coder, seedOss } from "./known/qwen3-coder.ts";
 
@@ -22,6 +24,8 @@ export const formats: readonly ToolCallFormat[] = [
   kimi,
   deepseekBlocks,
   deepseek,
+  deepseekV32,
+  deepseekV4,
   mistralIds,
   mistral,
   mistralList,
@@ -35,6 +39,10 @@ export const formats: readonly ToolCallFormat[] = [
   lfm2,
   granite,
   nemotron,
+  apriel,
+  firefunction,
+  hunyuan,
+  functionary,
   qwen,
   llama3,
   json,

@@ -11,6 +11,7 @@ import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 
 import { reasoningOf } from "../../../src/chat/formats/format.ts";
 import { detectFormat } from "../../../src/chat/formats/formats.ts";
+import { OutputParser } from "../../../src/chat/formats/output-parser.ts";
 import { ChatTemplate } from "../../../src/chat/template.ts";
 import type { ToolDefinition } from "../../../src/chat/types.ts";
 import { parseMessages } from "../../../src/server/openai/parse-messages.ts";
@@ -87,6 +88,29 @@ function render(template: ChatTemplate, { messages, tools }: Request): string {
   return text.replaceAll(marks.guard, "");
 }
 
+/** Whether the found format reads the calls of a turn as the template writes it; null where it writes none. */
+function readsCalls(source: string, template: ChatTemplate): boolean | null {
+  const format = detectFormat(source);
+  const { messages, tools = [] } = requests["odd arguments"] ?? { messages: [] };
+  const parsed = parseMessages(messages, () => {});
+  const [user, turn] = parsed;
+  if (user === undefined || turn?.role !== "assistant") return null;
+  const definitions = tools.map((tool) => tool.function);
+  const write = (shown: typeof parsed): string => {
+    const options = { tools: definitions, generationPrompt: false };
+    const { text, marks } = template.render(shown, options);
+    return text.replaceAll(marks.guard, "");
+  };
+  const text = write([user, turn]).slice(write([user]).length);
+  if (!text.includes("Zürich")) return null;
+  const offered = new Map(definitions.map((tool) => [tool.name, tool.parameters]));
+  const parser = new OutputParser({ format, offered, reasoning: "no" });
+  parser.push(text);
+  parser.finish(true);
+  const [call] = parser.calls;
+  return call?.name === "get_weather" && call.arguments.includes("Zürich <b>");
+}
+
 function compare(name: string): TemplateRow {
   const source = readFileSync(join(directory, name), "utf8");
   expect(digest(source), `${name} is not the one recorded`).toBe(recorded[name]?.source);
@@ -98,6 +122,7 @@ function compare(name: string): TemplateRow {
     different: [],
     failed: [],
     remark: deviations[name] ?? "",
+    readsCalls: roundOrNull(() => readsCalls(source, template)),
   };
   for (const [title, request] of Object.entries(requests)) {
     let text: string | null = null;
@@ -111,6 +136,15 @@ function compare(name: string): TemplateRow {
     else row.different.push(title);
   }
   return row;
+}
+
+/** Templates that refuse the turn write none. */
+function roundOrNull(read: () => boolean | null): boolean | null {
+  try {
+    return read();
+  } catch {
+    return null;
+  }
 }
 
 describe.skipIf(!isPresent)("templates of llama.cpp", () => {
@@ -150,6 +184,13 @@ describe.skipIf(!isPresent)("templates of llama.cpp", () => {
       ({ equal, different }) => ![...equal, ...different].some((title) => roundRequests.has(title)),
     );
     expect(without.map(({ name }) => name)).toEqual(["google-gemma-2-2b-it.jinja"]);
+  });
+
+  it("write calls that the found format reads", () => {
+    const unread = rows.filter((row) => row.readsCalls === false);
+    // Those that have no format yet are served as `json`, whose calls they may or may not write.
+    expect(unread.filter(({ format }) => format !== "json").map(({ name }) => name)).toEqual([]);
+    expect(rows.filter((row) => row.readsCalls === true).length).toBeGreaterThanOrEqual(45);
   });
 
   it("are listed in docs/templates.md", async () => {

@@ -149,6 +149,12 @@ export class LiteralTranscoder {
       return "more";
     }
     if (held.length > 1) return "error";
+    // Some templates write null as nothing.
+    if (!isKey && (character === "," || character === this.#containers.at(-1)?.close)) {
+      this.#emit("null");
+      this.#place = "after";
+      return this.#visible(character);
+    }
     if (isKey) {
       this.#word = character;
       this.#place = "bare-key";

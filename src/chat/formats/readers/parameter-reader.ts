@@ -12,6 +12,8 @@ export interface ParameterCalls {
   nameEnd: string;
   keyOpen: string;
   keyClose: string;
+  /** Between the key and `true` or `false`, which says whether the value is a string. Default: none. */
+  keyAttribute?: string;
   /** Between key and value, or "". */
   valueOpen: string;
   valueClose: string;
@@ -38,6 +40,8 @@ export class ParameterReader implements CallReader {
   #name = "";
   #count = 0;
   #value: ParameterValue | null = null;
+  /** Whether the value is a string, where the parameter says so. */
+  #told: boolean | undefined;
 
   constructor(sink: CallSink, calls: ParameterCalls, tools: OfferedTools | null) {
     this.#sink = sink;
@@ -156,11 +160,18 @@ export class ParameterReader implements CallReader {
   #feedKey(character: string): void {
     this.#text += character;
     if (!this.#text.endsWith(this.#calls.keyClose)) return;
-    this.#text = this.#text.slice(0, -this.#calls.keyClose.length).trim();
+    this.#readKey(this.#text.slice(0, -this.#calls.keyClose.length));
     if (this.#calls.valueOpen === "") {
       this.#place = "value";
       this.#beginValue();
     } else this.#place = "value-open";
+  }
+
+  #readKey(text: string): void {
+    const { keyAttribute } = this.#calls;
+    const at = keyAttribute === undefined ? -1 : text.lastIndexOf(keyAttribute);
+    this.#text = (at < 0 ? text : text.slice(0, at)).trim();
+    this.#told = at < 0 ? undefined : text.slice(at + (keyAttribute?.length ?? 0)) === "true";
   }
 
   #beginValue(): void {
@@ -168,7 +179,12 @@ export class ParameterReader implements CallReader {
     this.#sink.arguments(`${separator}${JSON.stringify(this.#text)}:`);
     this.#count += 1;
     this.#value = new ParameterValue({
-      schema: schemaOf(this.#tools?.get(this.#name), this.#text),
+      schema:
+        this.#told === true
+          ? { type: "string" }
+          : this.#told === false
+            ? undefined
+            : schemaOf(this.#tools?.get(this.#name), this.#text),
       onLines: this.#calls.valueOnLines,
       emit: (text) => this.#sink.arguments(text),
     });
