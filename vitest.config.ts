@@ -24,7 +24,7 @@ export default defineConfig({
       lane("contract"),
       lane("integrity", { serial: true, seconds: 60 }),
       lane("model", { serial: true, seconds: 120 }),
-      lane("e2e", { serial: true, seconds: 120 }),
+      lane("e2e", { serial: true, seconds: 120, include: ["test/clients/*.test.ts"] }),
     ],
   },
 });

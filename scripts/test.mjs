@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { runLane } from "./checks/lanes.mjs";
 import { hasSanitizer, runNativeTests, runSanitizedTests } from "./checks/native.mjs";
 import { setUpEngine, setUpPackages } from "./setup.mjs";
+import { setUpClients } from "./setup/clients.mjs";
 import { takeSetupOptions } from "./setup/options.mjs";
 import { root } from "./setup/paths.mjs";
 import { SetupError, exitOnSetupError } from "./setup/report.mjs";
@@ -39,9 +40,20 @@ const nativeSteps = {
   "sanitize-thread": sanitize("thread"),
 };
 
-const lanes = Object.fromEntries(
-  ["unit", "contract", "integrity", "model", "e2e"].map((name) => [name, () => runLane(name)]),
+const ownLanes = Object.fromEntries(
+  ["unit", "contract", "integrity", "model"].map((name) => [name, () => runLane(name)]),
 );
+
+const clientTypes = tool("node_modules/typescript/bin/tsc", "-p", "test/clients/tsconfig.json");
+
+/** With other people's clients; their types are checked where they are installed. */
+const endToEnd = async () => {
+  await setUpClients();
+  const types = await clientTypes();
+  return types.ok ? runLane("e2e") : types;
+};
+
+const lanes = { ...ownLanes, e2e: endToEnd };
 
 const build = async () => {
   await setUpTypeScript();

@@ -258,6 +258,16 @@ test.each([
   expect(response.json().error).toMatchObject({ type, code });
 });
 
+test("a thread is refused so that the SDK sends the whole history instead", async () => {
+  const response = await post(createWorld(), { ...hello, thread: { type: "create" } });
+  expect(response.statusCode).toBe(400);
+  expect(response.json().error).toMatchObject({
+    param: "thread",
+    details: { error_code: "thread_unsupported_request", unsupported: ["thread"] },
+  });
+  expect(response.headers["request-id"]).toBe(response.headers["x-request-id"]);
+});
+
 test("a failure in the stream is an error event", async () => {
   const world = createWorld();
   world.chat.script = [

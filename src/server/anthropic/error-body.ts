@@ -8,9 +8,13 @@ export interface AnthropicErrorBody {
     /** Not Anthropic's: Fermata's stable code and the field at fault. */
     code: string;
     param: string | null;
+    details?: object;
   };
   request_id: string;
 }
+
+/** On this the SDK's tool runner goes on with the whole history in each request. */
+const threadsUnsupported = { error_code: "thread_unsupported_request", unsupported: ["thread"] };
 
 const typeByStatus: Readonly<Record<number, string>> = {
   401: "authentication_error",
@@ -24,5 +28,10 @@ const typeByStatus: Readonly<Record<number, string>> = {
 export function anthropicErrorBody(error: FermataError, requestId: string): AnthropicErrorBody {
   const { message, code, param, status } = error;
   const type = typeByStatus[status] ?? (status < 500 ? "invalid_request_error" : "api_error");
-  return { type: "error", error: { type, message, code, param }, request_id: requestId };
+  const details = param === "thread" ? { details: threadsUnsupported } : {};
+  return {
+    type: "error",
+    error: { type, message, code, param, ...details },
+    request_id: requestId,
+  };
 }

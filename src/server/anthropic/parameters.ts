@@ -39,6 +39,10 @@ const ignored = new Map<string, string | null>([
 export function checkParameters(body: JsonObject, warn: Warn): void {
   for (const [key, value] of Object.entries(body)) {
     if (supported.has(key) || isAbsent(value)) continue;
+    if (key === "thread") {
+      const problem = "asks for a history that is kept here, which is not supported";
+      throw fieldError("unsupported_value", key, problem, "Send the whole history in messages");
+    }
     if (key === "container" || key === "mcp_servers") {
       if (Array.isArray(value) && value.length === 0) continue;
       const problem = "asks for what Anthropic's servers run";

@@ -17,5 +17,6 @@ export function createRequestId(request: Pick<IncomingMessage, "headers">): stri
 export function installRequestId(app: FastifyInstance): void {
   app.addHook("onRequest", async (request, reply) => {
     reply.header(header, request.id);
+    if (request.routeOptions.config?.wire === "anthropic") reply.header("request-id", request.id);
   });
 }

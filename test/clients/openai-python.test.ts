@@ -1,0 +1,36 @@
+// openai for Python, where there is one: of the machine, or of the environment that the setup makes.
+import { execFile, execFileSync } from "node:child_process";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+import { expect, test } from "vitest";
+import { answer, description, parameters, question, serveForTests } from "./weather.ts";
+
+const server = serveForTests();
+const path = (relative: string): string => fileURLToPath(new URL(relative, import.meta.url));
+const candidates = [path(".venv/bin/python"), "python3"];
+
+const python = candidates.find((program) => {
+  try {
+    execFileSync(program, ["-c", "import openai"], { stdio: "ignore" });
+    return true;
+  } catch {
+    return false;
+  }
+});
+
+test.skipIf(python === undefined)(
+  "a tool round over both APIs (skipped without Python and pip)",
+  async () => {
+    const tool = JSON.stringify({ name: "get_weather", description, parameters });
+    const script = path("openai_python.py");
+    const { stdout } = await promisify(execFile)(
+      python!,
+      [script, `${server.url()}/v1`, question, tool],
+      { timeout: 100_000 },
+    );
+    expect(JSON.parse(stdout)).toMatchObject({
+      answers: [answer, answer],
+      asked: [{ city: "Paris" }, { city: "Paris" }],
+    });
+  },
+);
