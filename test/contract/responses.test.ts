@@ -263,3 +263,41 @@ describe("tools", () => {
     ]);
   });
 });
+
+test("log-probabilities are in the deltas, the parts and the item, if they are asked for", async () => {
+  world = createWorld();
+  const token = (text: string) => ({ bytes: Buffer.from(text), logprob: -0.5, top: [] });
+  world.chat.script = [
+    { type: "content", text: "Hi", logprobs: [token("H"), token("i")] },
+    finish("stop"),
+  ];
+  const include = ["message.output_text.logprobs"];
+  const events = await streamed({ input: "Hi", include });
+  const wire = (text: string) => ({
+    token: text,
+    logprob: -0.5,
+    bytes: [...Buffer.from(text)],
+    top_logprobs: [],
+  });
+  const expected = [wire("H"), wire("i")];
+  const of = (type: string) => events.find((event) => event.type === `response.${type}`)!;
+  expect(of("output_text.delta")).toMatchObject({ delta: "Hi", logprobs: expected });
+  expect(of("output_text.done")).toMatchObject({ text: "Hi", logprobs: expected });
+  expect(of("content_part.done")).toMatchObject({ part: { logprobs: expected } });
+  expect(of("completed")).toMatchObject({
+    response: { output: [{ content: [{ logprobs: expected }] }] },
+  });
+  expect(world.chat.requests[0]!.topLogprobs).toBe(0);
+});
+
+test("reasoning.effort goes to the template", async () => {
+  world = createWorld();
+  await create({ input: "Hi", reasoning: { effort: "none" } });
+  expect(world.chat.requests[0]!.templateVariables).toEqual({
+    reasoning_effort: "none",
+    enable_thinking: false,
+  });
+  expect((await create({ input: "Hi", reasoning: { effort: "x" } })).json().error.param).toBe(
+    "reasoning.effort",
+  );
+});

@@ -9,8 +9,12 @@ interface WireTokenProbability {
   bytes: number[];
 }
 
+export interface WireContentToken extends WireTokenProbability {
+  top_logprobs: WireTokenProbability[];
+}
+
 export interface ChatLogprobs {
-  content: (WireTokenProbability & { top_logprobs: WireTokenProbability[] })[] | null;
+  content: WireContentToken[] | null;
   refusal: null;
 }
 
@@ -20,11 +24,13 @@ const impossible = -9999;
 /** Null when none were asked for. An answer without content has none. */
 export function chatLogprobs(tokens: readonly ContentToken[] | null): ChatLogprobs | null {
   if (tokens === null) return null;
-  const content = tokens.map((token) => ({
-    ...wireToken(token),
-    top_logprobs: token.top.map(wireToken),
-  }));
+  const content = tokens.map(wireContentToken);
   return { content: content.length === 0 ? null : content, refusal: null };
+}
+
+/** As the Responses API has them, part by part. */
+export function wireContentToken(token: ContentToken): WireContentToken {
+  return { ...wireToken(token), top_logprobs: token.top.map(wireToken) };
 }
 
 function wireToken({ bytes, logprob }: TokenProbability): WireTokenProbability {

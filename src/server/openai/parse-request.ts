@@ -136,8 +136,12 @@ function readLogprobs(body: JsonObject): number | undefined {
 const reasoningEfforts = ["none", "minimal", "low", "medium", "high", "xhigh", "max"];
 
 /** What templates read: `reasoning_effort` under its own name, and whatever is in `chat_template_kwargs`. */
-export function readTemplateVariables(body: JsonObject): TemplateVariables {
-  const { reasoning_effort: effort, chat_template_kwargs: variables } = body;
+export function readTemplateVariables(
+  body: JsonObject,
+  effort = body["reasoning_effort"],
+  effortField = "reasoning_effort",
+): TemplateVariables {
+  const { chat_template_kwargs: variables } = body;
   if (!isAbsent(variables) && !isObject(variables)) {
     const problem = `must be an object, not ${kindOf(variables)}`;
     const remedy = 'Send {"<name>": <value>}';
@@ -147,7 +151,7 @@ export function readTemplateVariables(body: JsonObject): TemplateVariables {
   if (typeof effort !== "string" || !reasoningEfforts.includes(effort)) {
     const code = typeof effort === "string" ? "invalid_value" : "invalid_type";
     const remedy = `Send one of ${reasoningEfforts.join(", ")}`;
-    throw fieldError(code, "reasoning_effort", "is not a known effort", remedy);
+    throw fieldError(code, effortField, "is not a known effort", remedy);
   }
   // Models that think or do not are told by another name.
   const thinking = effort === "none" ? { enable_thinking: false } : {};

@@ -270,6 +270,8 @@ export class ResponseService {
       sampling: request.sampling,
       stop: [],
       maxTokens: request.maxOutputTokens ?? undefined,
+      topLogprobs: request.topLogprobs,
+      templateVariables: request.templateVariables,
       signal,
       owner,
     };

@@ -1,5 +1,6 @@
 /** Fields of POST /v1/responses. */
 
+import { llamaSamplers } from "./llama-samplers.ts";
 import { honoured, ignored, refused, type ParameterTable } from "./parameter.ts";
 
 export const responseParameters: ParameterTable = {
@@ -26,22 +27,23 @@ export const responseParameters: ParameterTable = {
   max_output_tokens: honoured("over all rounds; at most the context"),
   temperature: honoured(),
   top_p: honoured(),
+  top_logprobs: honoured("up to 20"),
   truncation: honoured("`auto` drops the oldest turns that do not fit"),
   text: honoured("`format` of type `text`; `verbosity` has no effect"),
-  reasoning: honoured("accepted; the model's template decides"),
+  reasoning: honoured("`effort` is given to the model's template; nothing is summed up"),
+  chat_template_kwargs: honoured("given to the model's template"),
   include: honoured(
-    "values that ask for hosted tools' results are accepted and have nothing to show",
+    "`message.output_text.logprobs`; the results of hosted tools have nothing to show",
   ),
   prompt_cache_key: honoured("tells which requests belong together when history is missing"),
   safety_identifier: honoured("repeated in the response"),
   user: honoured("repeated in the response"),
   fermata: honoured("`events`: `standard` or `extended`; `tools`: `close` or `held`"),
-  seed: honoured("not OpenAI's"),
-  top_k: honoured("not OpenAI's; -1 and 0 turn it off"),
-  min_p: honoured("not OpenAI's"),
-  frequency_penalty: honoured("not OpenAI's"),
-  presence_penalty: honoured("not OpenAI's"),
-  logit_bias: honoured("not OpenAI's; token ids of the loaded model"),
+  seed: honoured(),
+  frequency_penalty: honoured(),
+  presence_penalty: honoured(),
+  logit_bias: honoured("token ids of the loaded model"),
+  ...llamaSamplers,
 
   service_tier: ignored(
     "has no effect: there is one tier",
@@ -61,7 +63,6 @@ export const responseParameters: ParameterTable = {
     "names a stored prompt, and this server stores none",
     "Send its text as instructions",
   ),
-  top_logprobs: refused("is not supported yet", "Leave it out", (value) => value === 0),
   response_format: refused("belongs to chat completions", "Send text.format"),
   messages: refused("belongs to chat completions", "Send input"),
 };

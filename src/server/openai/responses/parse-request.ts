@@ -1,5 +1,6 @@
 /** A responses body as plain, checked data. Pure: no clock, no log, no engine, no store. */
 
+import type { TemplateVariables } from "../../../chat/types.ts";
 import type { Sampling } from "../../../engine/types.ts";
 import {
   fieldError,
@@ -13,7 +14,7 @@ import {
 } from "../fields.ts";
 import { checkParameters } from "../parameters/parameter.ts";
 import { responseParameters } from "../parameters/responses.ts";
-import { readModel } from "../parse-request.ts";
+import { readModel, readTemplateVariables } from "../parse-request.ts";
 import { readSampling, type SamplingLimits } from "../parse-sampling.ts";
 import { parseToolChoice } from "../parse-tools.ts";
 import type { Warn } from "../warnings.ts";
@@ -21,6 +22,8 @@ import { parseItems } from "./parse-items.ts";
 import { parseMetadata } from "./parse-metadata.ts";
 import { parseResponseTools, type RequestedTools } from "./parse-tools.ts";
 import type { Item } from "./types.ts";
+
+const maxTopLogprobs = 20;
 
 export type EventDialect = "standard" | "extended";
 export type ToolHandling = "close" | "held";
@@ -42,6 +45,9 @@ export interface ResponsesRequest {
   maxToolCalls: number | null;
   maxOutputTokens: number | null;
   sampling: Sampling;
+  /** Undefined: no log-probabilities. */
+  topLogprobs: number | undefined;
+  templateVariables: TemplateVariables;
   truncation: "auto" | "disabled";
   textFormat: JsonObject;
   verbosity: string | null;
@@ -72,6 +78,7 @@ export function parseResponsesRequest(
     const problem = "excludes previous_response_id: both would say what came before";
     throw fieldError("invalid_value", "conversation", problem, "Send one of the two");
   }
+  const reasoning = readReasoning(body["reasoning"]);
   return {
     model: readModel(body),
     input: parseItems(body["input"], "input", warn),
@@ -87,9 +94,11 @@ export function parseResponsesRequest(
     maxToolCalls: readNumber(body, "max_tool_calls", countRange, null),
     maxOutputTokens: readNumber(body, "max_output_tokens", countRange, null),
     sampling: readSampling(body, limits),
+    topLogprobs: readTopLogprobs(body),
+    templateVariables: readTemplateVariables(body, reasoning.effort, "reasoning.effort"),
     truncation: readChoice(body, "truncation", ["auto", "disabled"], "disabled"),
     ...readTextOptions(body["text"], warn),
-    reasoning: readReasoning(body["reasoning"]),
+    reasoning,
     metadata: parseMetadata(body["metadata"]),
     promptCacheKey: readText(body, "prompt_cache_key"),
     safetyIdentifier: readText(body, "safety_identifier"),
@@ -154,6 +163,19 @@ function readTextOptions(
     "needs guided decoding, which is not supported yet",
     'Send {"type": "text"} or leave it out',
   );
+}
+
+/** Asked for by what is to be included, or by how many alternatives. */
+function readTopLogprobs(body: JsonObject): number | undefined {
+  const { include } = body;
+  if (!isAbsent(include) && !Array.isArray(include)) {
+    const problem = `must be an array, not ${kindOf(include)}`;
+    throw fieldError("invalid_type", "include", problem, "Send an array of names");
+  }
+  const range = { min: 0, max: maxTopLogprobs, integer: true };
+  const top = readNumber(body, "top_logprobs", range, undefined);
+  const isIncluded = include?.includes("message.output_text.logprobs") === true;
+  return isIncluded ? (top ?? 0) : top || undefined;
 }
 
 function readReasoning(value: unknown): { effort: string | null; summary: string | null } {

@@ -39,7 +39,7 @@ export function newResponse(request: ResponsesRequest, identity: ResponseIdentit
     text: { format: request.textFormat, ...(verbosity === null ? {} : { verbosity }) },
     tool_choice: request.wireToolChoice,
     tools: request.tools?.wire ?? [],
-    top_logprobs: 0,
+    top_logprobs: request.topLogprobs ?? 0,
     top_p: sampling.topP,
     presence_penalty: sampling.presencePenalty,
     frequency_penalty: sampling.frequencyPenalty,

@@ -1,7 +1,8 @@
 /** What a generation says, as the events of one response. Pure: no clock, no log, no store. */
 
-import type { ChatEvent, ToolCall } from "../../../chat/types.ts";
+import type { ChatEvent, ContentToken, ToolCall } from "../../../chat/types.ts";
 import type { FermataError } from "../../../errors.ts";
+import { wireContentToken } from "../logprobs.ts";
 import { EventSequence } from "./events/event-sequence.ts";
 import { FunctionCallEvents } from "./events/function-call-events.ts";
 import { mcpApprovalEvents } from "./events/mcp-approval-events.ts";
@@ -87,7 +88,9 @@ export class ResponseWriter {
   write(event: Exclude<ChatEvent, Finish>): WireEvent[] {
     switch (event.type) {
       case "content":
-        return event.text === "" ? [] : this.#writeText("message", event.text);
+        return event.text === "" && event.logprobs === undefined
+          ? []
+          : this.#writeText("message", event.text, event.logprobs);
       case "reasoning":
         return event.text === "" ? [] : this.#writeText("reasoning", event.text);
       case "call-start":
@@ -155,7 +158,11 @@ export class ResponseWriter {
     return { ...this.response, output: [...this.#items] };
   }
 
-  #writeText(type: "message" | "reasoning", text: string): WireEvent[] {
+  #writeText(
+    type: "message" | "reasoning",
+    text: string,
+    logprobs?: readonly ContentToken[],
+  ): WireEvent[] {
     const events = this.#text?.item.type === type ? [] : this.#closeText("completed");
     if (this.#text === null) {
       const next = this.#items.length;
@@ -166,9 +173,10 @@ export class ResponseWriter {
       this.#add(this.#text.item);
       events.push(...this.#sequence.item(next, this.#text.open()));
     }
-    if (text !== "") {
+    if (text !== "" || logprobs !== undefined) {
       const { outputIndex } = this.#text;
-      events.push(...this.#sequence.item(outputIndex, this.#text.delta(text)));
+      const delta = this.#text.delta(text, logprobs?.map(wireContentToken));
+      events.push(...this.#sequence.item(outputIndex, delta));
     }
     return events;
   }

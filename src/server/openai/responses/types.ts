@@ -1,6 +1,7 @@
 /** Items, response objects and requests of the Responses API. Type-only. */
 
 import type { JsonObject } from "../fields.ts";
+import type { WireContentToken } from "../logprobs.ts";
 
 export type ItemStatus = "in_progress" | "completed" | "incomplete";
 
@@ -8,7 +9,7 @@ export interface OutputText {
   type: "output_text";
   text: string;
   annotations: never[];
-  logprobs: unknown[];
+  logprobs: WireContentToken[];
 }
 
 export interface MessageItem {

@@ -1,3 +1,4 @@
+import type { WireContentToken } from "../../logprobs.ts";
 import type { UnnumberedEvent, ItemStatus, MessageItem, OutputText } from "../types.ts";
 import { added, done, type ItemGrammar } from "./grammar.ts";
 
@@ -22,6 +23,7 @@ export class MessageEvents {
   readonly item: MessageItem;
   readonly outputIndex: number;
   #text = "";
+  readonly #logprobs: WireContentToken[] = [];
 
   constructor(id: string, outputIndex: number) {
     this.item = { id, type: "message", status: "in_progress", role: "assistant", content: [] };
@@ -33,18 +35,21 @@ export class MessageEvents {
     return [...events, this.#partEvent(partAdded, { part: textPart("") })];
   }
 
-  delta(delta: string): UnnumberedEvent[] {
+  /** @param logprobs of the tokens that `delta` is made of, if they are asked for */
+  delta(delta: string, logprobs: WireContentToken[] = []): UnnumberedEvent[] {
     this.#text += delta;
-    return [this.#partEvent(textDelta, { delta, logprobs: [] })];
+    this.#logprobs.push(...logprobs);
+    return [this.#partEvent(textDelta, { delta, logprobs })];
   }
 
   close(status: ItemStatus): UnnumberedEvent[] {
     const text = this.#text;
     this.item.status = status;
-    this.item.content = [textPart(text)];
+    const part = { ...textPart(text), logprobs: this.#logprobs };
+    this.item.content = [part];
     return [
-      this.#partEvent(textDone, { text, logprobs: [] }),
-      this.#partEvent(partDone, { part: textPart(text) }),
+      this.#partEvent(textDone, { text, logprobs: this.#logprobs }),
+      this.#partEvent(partDone, { part }),
       this.#event(done, { item: this.item }),
     ];
   }
