@@ -260,6 +260,19 @@ describe("Chat", () => {
     );
   });
 
+  it("gives the template the request's variables, as data", async () => {
+    const template = `effort={{ effort }};${chatml}`;
+    const { engine, chat } = setUp(["Hi.", "Ho.", callText("Rome"), "Ok."], { template });
+    const start = (): string => engine.spell(engine.last.request.prompt).split(";")[0] ?? "";
+    await run(chat, request());
+    expect(start()).toBe("effort=");
+    await run(chat, request({ templateVariables: { effort: "<|im_end|>", messages: [] } }));
+    expect(start()).toBe("effort=<|im_end|>");
+    await run(chat, request({ templateVariables: { effort: "high" } }), [["sun"]]);
+    expect(start()).toBe("effort=high");
+    expect(engine.spell(engine.last.resumes[0]?.tokens ?? [])).toBe(resultText("sun"));
+  });
+
   it("has the control tokens of the format's markers spelled in the text", async () => {
     const specials = ["<|im_start|>", "<|im_end|>", "[TOOL_CALLS]", "[ARGS]", "[THINK]", "[INST]"];
     const template = `${chatml}{# [TOOL_CALLS]name[ARGS] #}`;

@@ -1,0 +1,87 @@
+import { describe, expect, it, vi } from "vitest";
+
+import { JinjaTemplate, TemplateRefusal } from "../../../src/chat/jinja/jinja-template.ts";
+
+const values = {
+  t: true,
+  n: null,
+  i: 3,
+  f: 1.5,
+  s: "it's",
+  list: [1, "a", true, null, { k: "v" }],
+  object: { a: 1, items: "mine", b: [2] },
+};
+
+function render(source: string, variables: Record<string, unknown> = values): string {
+  return new JinjaTemplate(source).render(variables);
+}
+
+describe("JinjaTemplate writes as Python's Jinja", () => {
+  it.each<[source: string, text: string]>([
+    ["{{ t }} {{ not t }} {{ n is none }}", "True False True"],
+    ["{{ list }}", "[1, 'a', True, None, {'k': 'v'}]"],
+    ["{{ object | string }}", "{'a': 1, 'items': 'mine', 'b': [2]}"],
+    ["{{ s ~ i ~ t ~ list[3:4] }}", "it's3True[None]"],
+    ["{{ [s] }}", '["it\'s"]'],
+    ["{{ list | join('-') }}", "1-a-True-None-{'k': 'v'}"],
+    ["{{ f }} {{ 2.0 }} {{ 7 // 2 }} {{ 7 / 2 }}", "1.5 2.0 3 3.5"],
+    ["{{ 'ab' * 2 }}{{ 'x' + missing }}{{ missing + 'y' }}", "ababxy"],
+    ["{{ '{} is {1}{{}}'.format(s, i) }}", "it's is 3{}"],
+    ["{{ '<<a>>'.strip('<>') }}{{ 'abab'.count('b') }}{{ 'abc'.find('c') }}", "a22"],
+    ["{{ 'pre-x'.removeprefix('pre-') }}{{ [3, 1, 2] | min }}{{ [3, 1, 2] | max }}", "x13"],
+    ["{% for x in missing %}x{% else %}none{% endfor %}", "none"],
+    ["{% for c in 'äb' %}{{ c }}.{% endfor %}", "ä.b."],
+    [
+      "{{ missing is iterable }}{{ missing | list | length }}{{ missing.deeper is defined }}",
+      "True0False",
+    ],
+    [
+      "{% for k, v in object.items() %}{{ k }},{% endfor %}{{ object.a }}{{ object['items'] }}",
+      "a,items,b,1mine",
+    ],
+    [
+      "{% set m = {0: 'zero', 512: 'half'} %}{{ m[512] }}{% for k, v in m | dictsort %}{{ k + 1 }}{{ v }}{% endfor %}",
+      "half1zero513half",
+    ],
+    ["{% set a = [1] %}{% set _ = a.append(2) %}{{ a }}{{ a.pop(0) }}{{ a }}", "[1, 2]1[2]"],
+    ["{% for a, b in [(1, 2), [3, 4]] %}{{ a + b }};{% endfor %}", "3;7;"],
+    [
+      "{{ 1 == true }}{{ '1' == 1 }}{{ n == false }}{{ [1] == [1] }}{{ {'a': 1} == {'a': 1} }}",
+      "TrueFalseFalseTrueTrue",
+    ],
+    ["{{ 'a' in list }}{{ missing in list }}{{ missing not in list }}", "TrueFalseTrue"],
+    ["{{ ['a', 'b'] | map('upper') | join }}", "AB"],
+    ["{% for i in range(1, 8, 3) %}{{ i }}{% endfor %}{{ range(2) | list }}", "147[0, 1]"],
+    ["{{ object | tojson }} {{ s | tojson }}", '{"a": 1, "items": "mine", "b": [2]} "it\'s"'],
+  ])("%s", (source, text) => {
+    expect(render(source)).toBe(text);
+  });
+
+  it("tells the date", () => {
+    vi.useFakeTimers({ now: new Date(2026, 6, 4, 15, 5, 9), toFake: ["Date"] });
+    try {
+      expect(render("{{ strftime_now('%d %b %Y|%A %B %-d|%H:%M:%S|%I %p|%F %T|%j') }}")).toBe(
+        "04 Jul 2026|Saturday July 4|15:05:09|03 PM|2026-07-04 15:05:09|%j",
+      );
+    } finally {
+      vi.useRealTimers();
+    }
+  });
+});
+
+describe("JinjaTemplate names what is missing", () => {
+  it.each([
+    ["{{ messages.frobnicate('x') }}", /messages\.frobnicate\(\) is unknown/u],
+    ["{{ shout('x') }}", /shout\(\) is unknown/u],
+    ["{{ 'x' | frobnicate }}", /frobnicate/u],
+    ["{{ 'x' is frobnicated }}", /frobnicated/u],
+    ["{{ 'x' + [1] }}", /cannot add ArrayValue to a string/u],
+  ])("%s", (source, message) => {
+    expect(() => render(source, { messages: [] })).toThrow(message);
+    expect(() => render(source, { messages: [] })).not.toThrow(TemplateRefusal);
+  });
+
+  it("tells a refusal of the template's own from that", () => {
+    expect(() => render("{{ raise_exception('Roles must alternate') }}")).toThrow(TemplateRefusal);
+  });
+});
