@@ -86,6 +86,8 @@ export class TemplateInterpreter extends Interpreter {
     switch (node?.type) {
       case "Known":
         return (node as KnownNode).known;
+      case "Identifier":
+        return lookUp((node as NamedNode).value, environment);
       case "BinaryExpression":
         return this.#binary(node as BinaryNode, environment);
       case "MemberExpression":
@@ -184,6 +186,8 @@ export class TemplateInterpreter extends Interpreter {
     } else if (isObject(object)) {
       return object.value.get(property.value as number) ?? new UndefinedValue(undefined);
     }
+    const own = isObject(object) ? object.value.get(String(property.value)) : undefined;
+    if (own !== undefined) return own;
     const evaluated: MemberNode = {
       ...node,
       computed: true,
@@ -236,6 +240,15 @@ export class TemplateInterpreter extends Interpreter {
     };
     return super.evaluate(evaluated, environment);
   }
+}
+
+/** The library looks for a name by catching an exception, which costs most where names are missing. */
+function lookUp(name: string, environment: Environment): Value {
+  for (let scope: Environment | undefined = environment; scope; scope = scope.parent) {
+    const value = scope.variables.get(name);
+    if (value !== undefined) return value;
+  }
+  return new UndefinedValue(undefined);
 }
 
 function known(value: Value): KnownNode {

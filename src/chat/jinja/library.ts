@@ -17,6 +17,8 @@ export interface Value {
 }
 
 export interface Environment {
+  readonly variables: ReadonlyMap<string, Value>;
+  readonly parent?: Environment;
   /** Declares a variable, its value converted from JavaScript's. */
   set(name: string, value: unknown): Value;
 }
