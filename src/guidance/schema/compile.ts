@@ -1,0 +1,30 @@
+/** JSON Schema to what the mask engine compiles, with every keyword that it cannot hold named. */
+
+import { SchemaDocument } from "./document.ts";
+import { type EmitBounds, emitSchema } from "./emit.ts";
+import { States } from "./states.ts";
+import type { Draft, JsonObject, SchemaIssue } from "./types.ts";
+
+export interface CompiledSchema {
+  /** In the mask engine's keywords. Null: no value satisfies the schema. */
+  schema: JsonObject | null;
+  /** Empty: masks hold all of it. Else `schema` allows more than the original. */
+  issues: SchemaIssue[];
+  draft: Draft;
+}
+
+export interface CompileOptions extends EmitBounds {
+  /** Objects with named properties have no others unless the schema says so. */
+  closed: boolean;
+}
+
+/** @throws FermataError schema_too_large | invalid_schema */
+export function compileSchema(value: unknown, options: CompileOptions): CompiledSchema {
+  const document = new SchemaDocument(value);
+  const states = new States(document, options);
+  return {
+    schema: emitSchema(states, options),
+    issues: [...states.issues.values()],
+    draft: document.draft,
+  };
+}

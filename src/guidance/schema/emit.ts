@@ -1,0 +1,209 @@
+/** States to a schema in the keywords that the mask engine has, every one of them exact. */
+
+import type { Alternative, ArrayAlternative, ObjectAlternative, State } from "./alternatives.ts";
+import type { States } from "./states.ts";
+import type { JsonObject } from "./types.ts";
+
+export interface EmitBounds {
+  /** Characters of a string that has no limit of its own. */
+  stringLength: number;
+  /** Items of an array that has none. */
+  arrayLength: number;
+  /** Nesting of values that nothing is said of. */
+  depth: number;
+}
+
+/** @returns null when no value satisfies the schema */
+export function emitSchema(states: States, bounds: EmitBounds): JsonObject | null {
+  const live = states.inhabited();
+  if (!live.has(states.root)) return null;
+  return new Emitter(live, bounds).emit(states.root);
+}
+
+class Emitter {
+  readonly #live: ReadonlySet<State>;
+  readonly #bounds: EmitBounds;
+  readonly #uses = new Map<State, number>();
+  readonly #recursive = new Set<State>();
+  readonly #definitions: JsonObject = {};
+  readonly #named = new Map<State, string>();
+
+  constructor(live: ReadonlySet<State>, bounds: EmitBounds) {
+    this.#live = live;
+    this.#bounds = bounds;
+  }
+
+  emit(root: State): JsonObject {
+    this.#count(root);
+    const schema = this.#inner(root);
+    return Object.keys(this.#definitions).length === 0
+      ? schema
+      : { ...schema, $defs: this.#definitions };
+  }
+
+  /** Finds what is used twice and what contains itself. Depth-first, without recursion. */
+  #count(root: State): void {
+    const onPath = new Set<State>();
+    const stack: { state: State; left: State[] }[] = [];
+    const enter = (state: State): void => {
+      this.#uses.set(state, (this.#uses.get(state) ?? 0) + 1);
+      if (onPath.has(state)) this.#recursive.add(state);
+      if (this.#uses.get(state) !== 1) return;
+      onPath.add(state);
+      stack.push({ state, left: this.#children(state) });
+    };
+    enter(root);
+    for (let top = stack.at(-1); top !== undefined; top = stack.at(-1)) {
+      const next = top.left.pop();
+      if (next !== undefined) enter(next);
+      else {
+        stack.pop();
+        onPath.delete(top.state);
+      }
+    }
+  }
+
+  #children(state: State): State[] {
+    return (state.alternatives ?? [])
+      .flatMap((each): State[] => {
+        if (each.type === "object")
+          return [...each.properties, ...each.patterns, { state: each.rest }].map(
+            (item) => item.state,
+          );
+        return each.type === "array" ? [...each.prefix, each.rest] : [];
+      })
+      .filter((child) => this.#live.has(child));
+  }
+
+  #schema(state: State): JsonObject | boolean {
+    if (!this.#live.has(state)) return false;
+    const isShared = (this.#uses.get(state) ?? 0) > 1 && !isSmall(state);
+    if (!isShared && !this.#recursive.has(state)) return this.#inner(state);
+    let name = this.#named.get(state);
+    if (name === undefined) {
+      name = `s${this.#named.size}`;
+      this.#named.set(state, name);
+      this.#definitions[name] = this.#inner(state);
+    }
+    return { $ref: `#/$defs/${name}` };
+  }
+
+  #inner(state: State): JsonObject {
+    if (state.literals.length === 0) return this.#anything(this.#bounds.depth);
+    const seen = new Set<string>();
+    const options: JsonObject[] = [];
+    for (const alternative of state.alternatives ?? []) {
+      if (!this.#isLive(alternative)) continue;
+      const option = this.#alternative(alternative);
+      const text = JSON.stringify(option);
+      if (!seen.has(text)) options.push(option);
+      seen.add(text);
+    }
+    return options.length === 1 ? options[0]! : { anyOf: options };
+  }
+
+  #isLive(alternative: Alternative): boolean {
+    if (alternative.type === "object")
+      return alternative.properties.every(
+        ({ required, state }) => !required || this.#live.has(state),
+      );
+    if (alternative.type === "array")
+      return alternative.prefix.slice(0, alternative.min).every((state) => this.#live.has(state));
+    return true;
+  }
+
+  #alternative(alternative: Alternative): JsonObject {
+    switch (alternative.type) {
+      case "object":
+        return this.#object(alternative);
+      case "array":
+        return this.#array(alternative);
+      case "string":
+        return this.#string(alternative.schema);
+      default:
+        return alternative.schema;
+    }
+  }
+
+  #string(schema: JsonObject): JsonObject {
+    const isFree = !["maxLength", "enum", "pattern", "format", "allOf"].some(
+      (key) => key in schema,
+    );
+    if (!isFree) return schema;
+    const minLength = Number(schema["minLength"] ?? 0);
+    return { ...schema, maxLength: Math.max(this.#bounds.stringLength, minLength) };
+  }
+
+  #array({ prefix, rest, min, max }: ArrayAlternative): JsonObject {
+    const dead = prefix.findIndex((state) => !this.#live.has(state));
+    const tuple = dead < 0 ? prefix : prefix.slice(0, dead);
+    const items = dead < 0 ? this.#schema(rest) : false;
+    const length = items === false ? Math.min(max, tuple.length) : max;
+    const limit =
+      length === Infinity ? Math.max(this.#bounds.arrayLength, min, tuple.length) : length;
+    return {
+      type: "array",
+      ...(tuple.length > 0
+        ? { prefixItems: tuple.slice(0, limit).map((state) => this.#schema(state)) }
+        : {}),
+      items,
+      ...(min > 0 ? { minItems: min } : {}),
+      maxItems: limit,
+    };
+  }
+
+  #object({ properties, patterns, rest, min, max }: ObjectAlternative): JsonObject {
+    const others = this.#schema(rest);
+    const isOpen = others !== false || patterns.length > 0;
+    const named = properties.filter(({ state }) => isOpen || this.#live.has(state));
+    const required = properties.filter((property) => property.required).map(({ name }) => name);
+    return {
+      type: "object",
+      properties: Object.fromEntries(named.map(({ name, state }) => [name, this.#schema(state)])),
+      ...(patterns.length > 0
+        ? {
+            patternProperties: Object.fromEntries(
+              patterns.map(({ regex, state }) => [`^(?:${regex})$`, this.#schema(state)]),
+            ),
+          }
+        : {}),
+      ...(required.length > 0 ? { required } : {}),
+      additionalProperties: others,
+      ...(min > 0 ? { minProperties: min } : {}),
+      ...(isOpen && max < Infinity ? { maxProperties: max } : {}),
+    };
+  }
+
+  /** Any JSON, nested `depth` deep at most. */
+  #anything(depth: number): JsonObject {
+    const name = `any${depth}`;
+    if (!(name in this.#definitions)) {
+      const { stringLength, arrayLength } = this.#bounds;
+      const scalars = [
+        { type: "string", maxLength: stringLength },
+        { type: "number" },
+        { type: "boolean" },
+        { type: "null" },
+      ];
+      this.#definitions[name] = {};
+      this.#definitions[name] = {
+        anyOf:
+          depth === 0
+            ? scalars
+            : [
+                { type: "object", additionalProperties: this.#anything(depth - 1) },
+                { type: "array", items: this.#anything(depth - 1), maxItems: arrayLength },
+                ...scalars,
+              ],
+      };
+    }
+    return { $ref: `#/$defs/${name}` };
+  }
+}
+
+function isSmall({ alternatives = [] }: State): boolean {
+  return (
+    alternatives.length <= 2 &&
+    alternatives.every((each) => "schema" in each && (each.values?.length ?? 0) <= 8)
+  );
+}

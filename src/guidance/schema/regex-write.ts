@@ -1,0 +1,119 @@
+/** A regular expression in the mask engine's syntax (Rust's), matching whole strings. */
+
+import { type Regex, RegexError } from "./regex.ts";
+
+const ANYTHING = "[\\s\\S]*";
+
+/**
+ * JSON Schema's patterns search: they match somewhere unless anchored. The result matches the whole
+ * string, without anchors. @throws RegexError for anchors in the middle
+ */
+export function writeWhole(regex: Regex): string {
+  return write(regex, { left: ANYTHING, right: ANYTHING });
+}
+
+/** The expression itself, which must have no anchors but at its borders, where they say nothing. */
+export function writeExact(regex: Regex): string {
+  return write(regex, { left: "", right: "" });
+}
+
+/** What stands on a border where no anchor does; null inside, where an anchor has no place. */
+interface Borders {
+  left: string | null;
+  right: string | null;
+}
+
+function write(regex: Regex, { left, right }: Borders): string {
+  switch (regex.kind) {
+    case "or":
+      return `(?:${regex.options.map((option) => write(option, { left, right })).join("|")})`;
+    case "concat":
+      return writeParts(regex.parts, { left, right });
+    case "start":
+    case "end":
+      return writeParts([regex], { left, right });
+    default:
+      return (left ?? "") + writeInner(regex) + (right ?? "");
+  }
+}
+
+function writeParts(parts: readonly Regex[], borders: Borders): string {
+  let { left, right } = borders;
+  let first = 0;
+  let last = parts.length;
+  while (first < last && parts[first]!.kind === "start") {
+    if (left === null) throw middle();
+    first += 1;
+    left = "";
+  }
+  while (last > first && parts[last - 1]!.kind === "end") {
+    if (right === null) throw middle();
+    last -= 1;
+    right = "";
+  }
+  const inner = parts.slice(first, last);
+  // `^` and `$` inside of a group at a border belong to the border.
+  return inner.length === 0
+    ? emptyBetween(left, right)
+    : inner
+        .map((part, index) =>
+          write(part, {
+            left: index === 0 ? left : null,
+            right: index === inner.length - 1 ? right : null,
+          }),
+        )
+        .join("");
+}
+
+function emptyBetween(left: string | null, right: string | null): string {
+  return left === ANYTHING && right === ANYTHING ? ANYTHING : (left ?? "") + (right ?? "");
+}
+
+function middle(): RegexError {
+  return new RegexError("has an anchor in its middle");
+}
+
+function writeInner(regex: Regex): string {
+  switch (regex.kind) {
+    case "empty":
+      return "";
+    case "set":
+      return writeSet(regex);
+    case "repeat": {
+      const body = write(regex.body, { left: null, right: null });
+      if (regex.max === 0) return "";
+      return `(?:${body})${writeCounts(regex.min, regex.max)}`;
+    }
+    default:
+      return write(regex, { left: null, right: null });
+  }
+}
+
+function writeCounts(min: number, max: number): string {
+  if (max === Infinity) return min === 0 ? "*" : min === 1 ? "+" : `{${min},}`;
+  return min === 0 && max === 1 ? "?" : `{${min},${max}}`;
+}
+
+function writeSet({ ranges, properties, negated }: Extract<Regex, { kind: "set" }>): string {
+  if (ranges.length === 0 && properties.length === 0) return negated ? "[\\s\\S]" : "[^\\s\\S]";
+  const first = ranges[0];
+  if (!negated && properties.length === 0 && ranges.length === 1 && first?.[0] === first?.[1])
+    return writeCharacter(first![0]);
+  const items = ranges.map(([a, b]) =>
+    a === b ? writeCharacter(a) : `${writeCharacter(a)}-${writeCharacter(b)}`,
+  );
+  items.push(...properties.map((name) => `\\p{${name}}`));
+  return `[${negated ? "^" : ""}${items.join("")}]`;
+}
+
+/** Letters and digits as they are, all else by number: nothing to escape, in a class or out of it. */
+export function writeCharacter(code: number): string {
+  const isPlain =
+    (code >= 48 && code <= 57) || (code >= 65 && code <= 90) || (code >= 97 && code <= 122);
+  return isPlain ? String.fromCharCode(code) : `\\x{${code.toString(16)}}`;
+}
+
+/** Matches exactly this text. */
+export function writeLiteral(text: string): string {
+  return Array.from(text, (character) => writeCharacter(character.codePointAt(0) ?? 0)).join("");
+}

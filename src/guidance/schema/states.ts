@@ -1,0 +1,234 @@
+/** All states that a schema's values may be in, worked out from its root. */
+
+import type { Alternative, State } from "./alternatives.ts";
+import { arrayAlternatives } from "./arrays.ts";
+import type { SchemaDocument, SchemaNode } from "./document.ts";
+import { Expander } from "./expand.ts";
+import type { Facts, Literal } from "./facts.ts";
+import { FermataError } from "../../errors.ts";
+import { objectAlternatives } from "./objects.ts";
+import { scalarAlternatives } from "./scalars.ts";
+import type { JsonType, SchemaIssue } from "./types.ts";
+
+export const jsonTypes: readonly JsonType[] = [
+  "object",
+  "array",
+  "string",
+  "number",
+  "boolean",
+  "null",
+];
+
+const maxStates = 5000;
+/** How deep it is looked whether two branches exclude each other. */
+const maxProbeDepth = 4;
+
+export class States {
+  readonly root: State;
+  /** In the order they were met. */
+  readonly all: State[] = [];
+  readonly issues = new Map<string, SchemaIssue>();
+  readonly #document: SchemaDocument;
+  readonly #closed: boolean;
+  readonly #expander: Expander;
+  readonly #reached = new Set<State>();
+  readonly #byKey = new Map<string, State>();
+  readonly #probes = new Map<string, boolean>();
+  #probeDepth = 0;
+
+  /** @param closed objects with named properties have no others unless the schema says so */
+  constructor(document: SchemaDocument, { closed }: { closed: boolean }) {
+    this.#document = document;
+    this.#closed = closed;
+    this.#expander = new Expander(document, {
+      issue: (issue) => this.#report(issue),
+      mayHold: (type, literals) => this.#probe([type], literals),
+    });
+    this.root = this.#stateOf([{ node: document.root, holds: true, scopes: [] }]);
+    for (let next = 0; next < this.all.length; next++) this.#workOut(this.all[next]!);
+  }
+
+  /** Has a value, as far as it can be told. */
+  inhabited(): ReadonlySet<State> {
+    const live = new Set<State>();
+    // A value is finite: what needs itself to be has none.
+    for (let grew = true; grew;) {
+      grew = false;
+      for (const state of this.all) {
+        if (live.has(state) || !state.alternatives?.some((each) => isPossible(each, live)))
+          continue;
+        live.add(state);
+        grew = true;
+      }
+    }
+    return live;
+  }
+
+  #workOut(state: State): readonly Alternative[] {
+    state.alternatives ??= jsonTypes.flatMap((type) => this.#alternatives(type, state.literals));
+    return state.alternatives;
+  }
+
+  #alternatives(type: JsonType, literals: readonly Literal[]): Alternative[] {
+    return this.#expander
+      .expand(type, literals)
+      .flatMap((facts): Alternative[] => this.#finish(facts));
+  }
+
+  #finish(facts: Facts): Alternative[] {
+    const report = (issue: SchemaIssue): void => this.#report(issue);
+    const hooks = {
+      report,
+      state: (literals: readonly Literal[]) => this.#stateOf(literals),
+      mayHold: (literals: readonly Literal[]) => this.#probe(jsonTypes, literals),
+    };
+    switch (facts.type) {
+      case "array":
+        return arrayAlternatives(facts, {
+          ...hooks,
+          valuesOf: (state) => this.#valuesOf(state),
+          constant: (value) => this.#made({ const: value }),
+        });
+      case "object":
+        return objectAlternatives(facts, {
+          ...hooks,
+          nothing: this.#made(false),
+          namesOf: (names) => this.#namesOf(names),
+          isName: (name, names) =>
+            this.#strings([...names, this.#made({ const: name })]).length > 0,
+          closed: this.#closed,
+        });
+      default:
+        return scalarAlternatives(facts, report);
+    }
+  }
+
+  #made(schema: unknown): Literal {
+    return { node: this.#document.make(schema, "#"), holds: true, scopes: [] };
+  }
+
+  #stateOf(literals: readonly Literal[]): State {
+    const kept = new Map<string, Literal>();
+    for (const literal of literals)
+      if (!isTrivial(literal)) kept.set(keyOf(literal), { ...literal, scopes: [] });
+    const key = [...kept.keys()].toSorted().join(" ");
+    let state = this.#byKey.get(key);
+    if (state === undefined) {
+      state = { literals: [...kept.values()] };
+      this.#byKey.set(key, state);
+    }
+    // What only a probe met is not part of the schema.
+    if (this.#probeDepth === 0 && !this.#reached.has(state)) this.#reach(state);
+    return state;
+  }
+
+  #reach(state: State): void {
+    if (this.all.length >= maxStates)
+      throw new FermataError(
+        "schema_too_large",
+        "The schema combines its parts in too many ways. Send a simpler one.",
+      );
+    this.#reached.add(state);
+    this.all.push(state);
+  }
+
+  #probe(types: readonly JsonType[], literals: readonly Literal[]): boolean {
+    if (this.#probeDepth >= maxProbeDepth) return true;
+    const key = `${types.join()} ${literals.map(keyOf).toSorted().join(" ")}`;
+    const known = this.#probes.get(key);
+    if (known !== undefined) return known;
+    this.#probeDepth += 1;
+    try {
+      // Until it is known, itself included, nothing is excluded.
+      this.#probes.set(key, true);
+      const may = types.some((type) =>
+        this.#alternatives(type, withoutScopes(literals)).some((each) => this.#isPlausible(each)),
+      );
+      this.#probes.set(key, may);
+      return may;
+    } finally {
+      this.#probeDepth -= 1;
+    }
+  }
+
+  #isPlausible(alternative: Alternative): boolean {
+    if (alternative.type === "object")
+      return alternative.properties.every(
+        ({ required, state }) => !required || this.#probe(jsonTypes, state.literals),
+      );
+    if (alternative.type === "array")
+      return alternative.prefix
+        .slice(0, alternative.min)
+        .every((state) => this.#probe(jsonTypes, state.literals));
+    return true;
+  }
+
+  #valuesOf(state: State): readonly unknown[] | null {
+    const values: unknown[] = [];
+    for (const type of jsonTypes) {
+      for (const alternative of this.#alternatives(type, state.literals)) {
+        if (!("values" in alternative) || alternative.values === null) return null;
+        values.push(...alternative.values);
+      }
+    }
+    return [...new Set(values)];
+  }
+
+  #strings(literals: readonly Literal[]): Alternative[] {
+    return this.#alternatives("string", literals);
+  }
+
+  #namesOf(literals: readonly Literal[]): { values: string[] } | { regex: string } | null {
+    const found = this.#strings(literals);
+    const lists = found.map((each) => ("values" in each ? each.values : null));
+    if (lists.every((list) => list !== null)) return { values: lists.flat() as string[] };
+    const [only] = found;
+    if (only === undefined || found.length > 1 || !("schema" in only)) return null;
+    const { pattern, minLength, maxLength, format, allOf } = only.schema;
+    if (format !== undefined || allOf !== undefined) return null;
+    const hasLength = minLength !== undefined || maxLength !== undefined;
+    if (typeof pattern === "string") return hasLength ? null : { regex: pattern.slice(1, -1) };
+    return {
+      regex: `[\\s\\S]{${Number(minLength ?? 0)},${maxLength === undefined ? "" : Number(maxLength)}}`,
+    };
+  }
+
+  #report(issue: SchemaIssue): void {
+    if (this.#probeDepth > 0) return;
+    this.issues.set(`${issue.path} ${issue.keyword}`, issue);
+  }
+}
+
+/** Scopes belong to one expansion. */
+function withoutScopes(literals: readonly Literal[]): Literal[] {
+  return literals.map((literal) => ({ ...literal, scopes: [] }));
+}
+
+function keyOf({ node, holds }: Literal): string {
+  return `${holds ? "+" : "-"}${node.id}`;
+}
+
+function isTrivial({ node, holds }: Literal): boolean {
+  const { schema } = node as SchemaNode;
+  return typeof schema === "boolean" ? schema === holds : holds && Object.keys(schema).length === 0;
+}
+
+function isPossible(alternative: Alternative, live: ReadonlySet<State>): boolean {
+  switch (alternative.type) {
+    case "object": {
+      const { properties, patterns, rest, min } = alternative;
+      if (properties.some(({ required, state }) => required && !live.has(state))) return false;
+      const isOpen = live.has(rest) || patterns.some(({ state }) => live.has(state));
+      return isOpen || properties.filter(({ state }) => live.has(state)).length >= min;
+    }
+    case "array": {
+      const { prefix, rest, min } = alternative;
+      return (
+        prefix.slice(0, min).every((state) => live.has(state)) &&
+        (min <= prefix.length || live.has(rest))
+      );
+    }
+    default:
+      return true;
+  }
+}
