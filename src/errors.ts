@@ -19,7 +19,6 @@ const table = {
   invalid_schema: { status: 400, type: "invalid_request_error" },
   schema_too_large: { status: 400, type: "invalid_request_error" },
   unsupported_schema: { status: 400, type: "invalid_request_error" },
-  invalid_grammar: { status: 400, type: "invalid_request_error" },
   invalid_value: { status: 400, type: "invalid_request_error" },
   unsupported_value: { status: 400, type: "invalid_request_error" },
   image_not_supported: { status: 400, type: "invalid_request_error" },

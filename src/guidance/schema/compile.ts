@@ -16,6 +16,8 @@ export interface CompiledSchema {
 export interface CompileOptions extends EmitBounds {
   /** Objects with named properties have no others unless the schema says so. */
   closed: boolean;
+  /** Only objects are values, whatever the schema says: a call's arguments. */
+  objectOnly: boolean;
 }
 
 /** @throws FermataError schema_too_large | invalid_schema */

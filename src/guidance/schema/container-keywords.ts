@@ -199,6 +199,7 @@ export const objectKeywords: Record<string, Keyword> = {
       return [
         {
           change: (facts) => {
+            facts.namesProperties = true;
             for (const [name, literal] of entries) facts.addProperty(name, literal);
             for (const id of scopes)
               for (const [name] of entries) facts.scopes[id]!.names.add(name);

@@ -80,6 +80,8 @@ export class Facts {
   unique: SchemaNode | null = null;
   // Objects
   properties = new Map<string, Literal[]>();
+  /** Some schema lists properties, maybe none. */
+  namesProperties = false;
   patternProperties: { pattern: PatternFact; literal: Literal }[] = [];
   rest: RestFact[] = [];
   names: Literal[] = [];

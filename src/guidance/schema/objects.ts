@@ -34,7 +34,7 @@ export function objectAlternatives(facts: Facts, hooks: ObjectHooks): ObjectAlte
   const names = new Map<string, Literal[]>();
   for (const name of [...facts.properties.keys(), ...facts.required])
     if (!names.has(name)) names.set(name, literalsOf(name, facts, rests));
-  const isClosed = hooks.closed && rests.length === 0 && names.size + patterns.length > 0;
+  const isClosed = hooks.closed && rests.length === 0 && facts.namesProperties;
   let rest = isClosed ? [hooks.nothing] : rests.map(({ literal }) => literal);
   let written = patterns.map(({ regex, literals }) => ({ regex, state: hooks.state(literals) }));
   if (facts.names.length > 0) {

@@ -3,12 +3,10 @@
 import type { ScalarAlternative } from "./alternatives.ts";
 import type { Facts, PatternFact } from "./facts.ts";
 import { formatOf } from "./formats.ts";
-import { matches } from "./regex-match.ts";
+import { matches, maxMatchLength } from "./regex-match.ts";
 import { RegexError, parseRegex } from "./regex.ts";
 import { writeCharacter, writeWhole } from "./regex-write.ts";
 import type { JsonObject, SchemaIssue } from "./types.ts";
-
-const maxMatchLength = 1000;
 
 type Report = (issue: SchemaIssue) => void;
 

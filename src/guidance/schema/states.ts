@@ -37,14 +37,18 @@ export class States {
   #probeDepth = 0;
 
   /** @param closed objects with named properties have no others unless the schema says so */
-  constructor(document: SchemaDocument, { closed }: { closed: boolean }) {
+  constructor(
+    document: SchemaDocument,
+    { closed, objectOnly }: { closed: boolean; objectOnly: boolean },
+  ) {
     this.#document = document;
     this.#closed = closed;
     this.#expander = new Expander(document, {
       issue: (issue) => this.#report(issue),
       mayHold: (type, literals) => this.#probe([type], literals),
     });
-    this.root = this.#stateOf([{ node: document.root, holds: true, scopes: [] }]);
+    const root: Literal = { node: document.root, holds: true, scopes: [] };
+    this.root = this.#stateOf(objectOnly ? [root, this.#made({ type: "object" })] : [root]);
     for (let next = 0; next < this.all.length; next++) this.#workOut(this.all[next]!);
   }
 

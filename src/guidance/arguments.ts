@@ -1,0 +1,150 @@
+/** A call's arguments in the style of a format, as Lark. */
+
+import type { ArgumentStyle, ParameterArguments } from "./call-syntax.ts";
+import { jsonValue } from "./json-value.ts";
+import { type Markup, literal, regexTerminal } from "./lark.ts";
+import { LiteralWriter } from "./literal-values.ts";
+import { writeLiteral } from "./schema/regex-write.ts";
+import { isJsonObject } from "./schema/json.ts";
+import type { JsonObject } from "./schema/types.ts";
+
+export interface Rules {
+  expression: string;
+  rules: string;
+}
+
+/**
+ * @param schema of an object, as `compileSchema` writes it
+ * @param name of the rules, which begin with it
+ */
+export function argumentRules(
+  style: ArgumentStyle,
+  schema: JsonObject,
+  name: string,
+  markup: Markup,
+): Rules {
+  switch (style.style) {
+    case "json":
+      return { expression: jsonValue(schema, escaped(style)), rules: "" };
+    case "parameters":
+      return parameterRules(style, schema, name, markup);
+    case "python":
+      return new LiteralWriter("python", schema, name, markup).keywordArguments();
+    case "bare-keys":
+      return new LiteralWriter(style, schema, name, markup).object();
+  }
+}
+
+/** The mask engine reads separators as regular expressions; a format's are texts. */
+function escaped<T extends { itemSeparator: string; keySeparator: string }>(style: T): T {
+  const itemSeparator = writeLiteral(style.itemSeparator);
+  return { ...style, itemSeparator, keySeparator: writeLiteral(style.keySeparator) };
+}
+
+/** The ways to be an object. */
+export function objectsOf(schema: JsonObject): JsonObject[] {
+  const options = Array.isArray(schema["anyOf"]) ? schema["anyOf"] : [schema];
+  return (options as unknown[]).filter(isJsonObject).filter(({ type }) => type === "object");
+}
+
+function parameterRules(
+  style: ParameterArguments,
+  schema: JsonObject,
+  name: string,
+  markup: Markup,
+): Rules {
+  const definitions = schema["$defs"];
+  const rules: string[] = [];
+  const options = objectsOf(schema).map((object, option) => {
+    const properties = Object.entries((object["properties"] ?? {}) as JsonObject);
+    const required = new Set(object["required"] as string[] | undefined);
+    const items = properties
+      .filter((entry): entry is [string, JsonObject] => isJsonObject(entry[1]))
+      .map(([key, value], index) => {
+        const rule = `${name}_${option}_${index}`;
+        const before = markup.sequence(style.open + key + style.middle);
+        const written = parameterValue(value, definitions, style, rule, markup);
+        rules.push(`${rule}: ${before} ${written.expression}\n${written.rules}`);
+        return { expression: rule, required: required.has(key) };
+      });
+    return sequenceRules(items, markup.sequence(style.separator), `${name}_${option}_s`, rules);
+  });
+  return { expression: `(${options.join(" | ")})`, rules: rules.join("") };
+}
+
+/** Up to the closing marker, and with it. */
+function parameterValue(
+  schema: JsonObject,
+  definitions: unknown,
+  style: ParameterArguments,
+  rule: string,
+  markup: Markup,
+): Rules {
+  const close = markup.sequence(style.close);
+  const options = (Array.isArray(schema["anyOf"]) ? schema["anyOf"] : [schema]) as JsonObject[];
+  const strings = options.filter(({ type }) => type === "string");
+  const others = options.filter(({ type }) => type !== "string");
+  const expressions: string[] = [];
+  let rules = "";
+  strings.forEach((string, index) => {
+    const text = rawText(string);
+    if (Array.isArray(text)) expressions.push(`(${text.map(literal).join(" | ")}) ${close}`);
+    else {
+      const terminal = `${rule}_t${index}`.toUpperCase();
+      const until = markup.until(`${rule}_u${index}`, terminal, style.close);
+      rules += `${terminal}: ${text}\n${until.rule}`;
+      expressions.push(until.expression);
+    }
+  });
+  if (others.length > 0) {
+    const value = others.length === 1 ? others[0]! : { anyOf: others };
+    const defined = definitions === undefined ? value : { ...value, $defs: definitions };
+    expressions.push(`${jsonValue(defined, escaped(style))} ${close}`);
+  }
+  return { expression: `(${expressions.join(" | ")})`, rules };
+}
+
+/** A string without quotes: its texts, or a terminal. */
+function rawText(schema: JsonObject): string[] | string {
+  if (Array.isArray(schema["enum"])) return schema["enum"] as string[];
+  const max = schema["maxLength"] === undefined ? "" : Number(schema["maxLength"]);
+  const { pattern } = schema;
+  if (typeof pattern === "string") return regexTerminal(pattern.slice(1, -1));
+  return `/(?s:.{${Number(schema["minLength"] ?? 0)},${max}})/`;
+}
+
+export interface SequenceItem {
+  expression: string;
+  required: boolean;
+}
+
+/** Items in their order, optional ones left out at will, with separators between those that are there. */
+export function sequenceRules(
+  items: readonly SequenceItem[],
+  separator: string,
+  name: string,
+  rules: string[],
+): string {
+  if (separator === "")
+    return items
+      .map((item) => (item.required ? item.expression : `(${item.expression})?`))
+      .join(" ");
+  // After another item: separator first. From the last to the first, so that each is a rule once.
+  let rest = '""';
+  const after: string[] = [];
+  for (let index = items.length - 1; index >= 0; index--) {
+    const { expression, required } = items[index]!;
+    const item = `${separator} ${expression}`;
+    rules.push(`${name}_a${index}: ${required ? item : `(${item})?`} ${rest}\n`);
+    after[index] = rest;
+    rest = `${name}_a${index}`;
+  }
+  let first = '""';
+  for (let index = items.length - 1; index >= 0; index--) {
+    const { expression, required } = items[index]!;
+    const here = `${expression} ${after[index]}`;
+    rules.push(`${name}_f${index}: ${required ? here : `${here} | ${first}`}\n`);
+    first = `${name}_f${index}`;
+  }
+  return first;
+}

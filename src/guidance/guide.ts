@@ -1,0 +1,152 @@
+/** What the masks are for one request, round by round, and what is checked after them. */
+
+import type { GrammarSource } from "../engine/types.ts";
+import { FermataError } from "../errors.ts";
+import type { CallSyntax } from "./call-syntax.ts";
+import { type GuidedDocument, guidedDocument } from "./documents.ts";
+import { type GuidedSchema, guidedSchema } from "./guided-schemas.ts";
+import { isGbnf, gbnfDocument } from "./gbnf.ts";
+import { Markup } from "./lark.ts";
+import { roundGrammar } from "./round-grammar.ts";
+import type { EmitBounds } from "./schema/emit.ts";
+import type { ControlToken, GuidedTool, Guidance, ReasoningMarkers } from "./types.ts";
+
+/** More tools in one grammar take too long to compile. */
+export const maxGuidedTools = 1024;
+const maxGrammarLength = 4 * 1024 * 1024;
+const charactersPerToken = 4;
+
+export interface GuideOptions {
+  /** Null: the format's calls cannot be described, so they are checked only. */
+  syntax: CallSyntax | null;
+  markers: ReasoningMarkers | null;
+  controls: readonly ControlToken[];
+  /** Empty: no call is looked for. */
+  tools: readonly GuidedTool[];
+  guidance: Guidance;
+  /** Tokens that the answer may take. */
+  budget: number;
+}
+
+const plain: CallSyntax = {
+  sectionOpen: "",
+  sectionClose: "",
+  callOpen: "",
+  callClose: "",
+  separator: "",
+  body: [],
+  argumentStyle: { style: "json", itemSeparator: ", ", keySeparator: ": " },
+};
+
+interface CompiledTool {
+  name: string;
+  schema: GuidedSchema;
+}
+
+export class Guide {
+  readonly #options: GuideOptions;
+  readonly #markup: Markup;
+  readonly #tools: CompiledTool[];
+  readonly #document: GuidedDocument | null;
+
+  /** @throws FermataError of status 400 that names the field, the tool, the keyword and its place */
+  constructor(options: GuideOptions) {
+    const { tools, guidance, budget } = options;
+    this.#options = options;
+    this.#markup = new Markup(options.controls);
+    const bounds = boundsOf(budget);
+    if (tools.length > maxGuidedTools)
+      throw new FermataError(
+        "invalid_value",
+        `There are ${tools.length} tools; send at most ${maxGuidedTools}.`,
+        { param: "tools" },
+      );
+    this.#tools = tools.map((tool) => ({ name: tool.name, schema: toolSchema(tool, bounds) }));
+    const { document } = guidance;
+    this.#document =
+      document === undefined || (document.kind === "grammar" && isGbnf(document.text))
+        ? null
+        : guidedDocument(document, bounds);
+  }
+
+  /** @returns null when anything may be written */
+  round(index: number, reasoning: "no" | "split" | "open"): GrammarSource | null {
+    const { guidance, markers, syntax } = this.#options;
+    const { document } = guidance;
+    const isRequired = guidance.toolChoice === "required" && index === 0;
+    const names = guidance.allowed;
+    const tools = this.#tools.filter(({ name }) => names === undefined || names.includes(name));
+    const canCall = tools.length > 0 && syntax !== null;
+    if (document?.kind === "grammar" && isGbnf(document.text))
+      return gbnfDocument(document, reasoning === "no" ? null : markers, reasoning);
+    if (!canCall && this.#document === null) return null;
+    const text = roundGrammar({
+      markup: this.#markup,
+      syntax: syntax ?? plain,
+      tools: tools.map(({ name, schema }) => ({ name, schema: schema.schema })),
+      calls: !canCall ? "none" : isRequired ? "required" : "optional",
+      parallel: guidance.parallel,
+      document: this.#document?.rules ?? null,
+      reasoning,
+      markers,
+    });
+    if (text.length > maxGrammarLength)
+      throw new FermataError(
+        "schema_too_large",
+        "The tools and schemas together are too large to be enforced. Send fewer.",
+        { param: "tools" },
+      );
+    return { kind: "lark", text };
+  }
+
+  /** What a finished call gets wrong that no mask has held. Null: nothing. */
+  checkCall(call: { name: string; arguments: string }): string | null {
+    const tool = this.#tools.find(({ name }) => name === call.name);
+    if (tool === undefined) return null;
+    const value = parse(call.arguments === "" ? "{}" : call.arguments);
+    if (value === undefined) return "is not valid JSON";
+    return tool.schema.validate()?.(value) ?? null;
+  }
+
+  /** The same of an answer that is to be a document. */
+  checkDocument(text: string): string | null {
+    const schema = this.#document?.schema;
+    if (!schema || schema.issues.length === 0) return null;
+    const value = parse(text);
+    if (value === undefined) return "is not valid JSON";
+    return schema.validate()?.(value) ?? null;
+  }
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text) as unknown;
+  } catch {
+    return undefined;
+  }
+}
+
+function toolSchema(tool: GuidedTool, bounds: EmitBounds): GuidedSchema {
+  return guidedSchema(
+    tool.parameters,
+    { ...bounds, closed: true, objectOnly: true },
+    {
+      subject: `The parameters of the tool "${tool.name}"`,
+      field: "tools",
+      strict: tool.strict === true,
+    },
+  );
+}
+
+/**
+ * Strings and arrays that have no limit take half of the budget at most. In powers of two: requests
+ * that differ a little share their grammars.
+ */
+function boundsOf(budget: number): EmitBounds {
+  const half = 2 ** Math.floor(Math.log2(Math.max(64, budget / 2)));
+  return {
+    stringLength: Math.min(16_384, half * charactersPerToken),
+    arrayLength: Math.min(1024, half),
+    depth: 5,
+  };
+}

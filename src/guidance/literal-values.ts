@@ -1,0 +1,153 @@
+/** Values as Python literals, or as objects with bare keys and marked strings. */
+
+import { type Rules, type SequenceItem, objectsOf, sequenceRules } from "./arguments.ts";
+import type { BareKeyArguments } from "./call-syntax.ts";
+import { jsonValue } from "./json-value.ts";
+import { type Markup, literal, regexTerminal } from "./lark.ts";
+import { isJsonObject } from "./schema/json.ts";
+import type { JsonObject } from "./schema/types.ts";
+
+type Style = "python" | BareKeyArguments;
+
+const separators = { itemSeparator: ", ", keySeparator: ": " };
+
+export class LiteralWriter {
+  readonly #style: Style;
+  readonly #schema: JsonObject;
+  readonly #name: string;
+  readonly #markup: Markup;
+  readonly #rules: string[] = [];
+  readonly #definitions = new Map<string, string>();
+  #count = 0;
+
+  constructor(style: Style, schema: JsonObject, name: string, markup: Markup) {
+    this.#style = style;
+    this.#schema = schema;
+    this.#name = name;
+    this.#markup = markup;
+  }
+
+  /** `key=value, key=value` */
+  keywordArguments(): Rules {
+    const options = objectsOf(this.#schema).map((object) =>
+      this.#properties(object, (key) => literal(`${key}=`), literal(", ")),
+    );
+    return { expression: `(${options.join(" | ")})`, rules: this.#rules.join("") };
+  }
+
+  object(): Rules {
+    const options = objectsOf(this.#schema).map((object) => this.#object(object));
+    return { expression: `(${options.join(" | ")})`, rules: this.#rules.join("") };
+  }
+
+  #next(): string {
+    return `${this.#name}_v${this.#count++}`;
+  }
+
+  #properties(object: JsonObject, key: (name: string) => string, separator: string): string {
+    const required = new Set(object["required"] as string[] | undefined);
+    const items: SequenceItem[] = [];
+    for (const [name, value] of Object.entries((object["properties"] ?? {}) as JsonObject)) {
+      if (!isJsonObject(value)) continue;
+      const rule = this.#next();
+      this.#rules.push(`${rule}: ${key(name)} ${this.#value(value)}\n`);
+      items.push({ expression: rule, required: required.has(name) });
+    }
+    return `(${sequenceRules(items, separator, this.#next(), this.#rules)})`;
+  }
+
+  #object(object: JsonObject): string {
+    const isPython = this.#style === "python";
+    const separator = literal(isPython ? ", " : ",");
+    const key = (name: string): string =>
+      isPython ? literal(`${JSON.stringify(name)}: `) : literal(`${name}:`);
+    const others = object["additionalProperties"];
+    const isFree =
+      isJsonObject(others) && Object.keys((object["properties"] ?? {}) as JsonObject).length === 0;
+    if (!isFree) return `"{" ${this.#properties(object, key, separator)} "}"`;
+    const name = isPython
+      ? `${jsonValue({ type: "string", maxLength: 64 }, separators)} ": "`
+      : `/[A-Za-z_][A-Za-z0-9_]{0,63}/ ":"`;
+    const rule = this.#next();
+    this.#rules.push(`${rule}: ${name} ${this.#value(others)}\n`);
+    return `"{" (${rule} (${separator} ${rule})*)? "}"`;
+  }
+
+  #value(schema: JsonObject): string {
+    if (typeof schema["$ref"] === "string") return this.#reference(schema["$ref"]);
+    if (Array.isArray(schema["anyOf"]))
+      return `(${(schema["anyOf"] as JsonObject[]).map((option) => this.#value(option)).join(" | ")})`;
+    if (Array.isArray(schema["enum"]))
+      return `(${schema["enum"].map((value: unknown) => this.#constant(value)).join(" | ")})`;
+    if ("const" in schema) return this.#constant(schema["const"]);
+    switch (schema["type"]) {
+      case "boolean":
+        return `(${this.#constant(true)} | ${this.#constant(false)})`;
+      case "null":
+        return this.#constant(null);
+      case "string":
+        return this.#string(schema);
+      case "array":
+        return this.#array(schema);
+      case "object":
+        return this.#object(schema);
+      default:
+        return jsonValue(schema, separators);
+    }
+  }
+
+  #reference(reference: string): string {
+    const name = reference.slice("#/$defs/".length);
+    let rule = this.#definitions.get(name);
+    if (rule === undefined) {
+      rule = this.#next();
+      this.#definitions.set(name, rule);
+      const definitions = this.#schema["$defs"] as JsonObject;
+      this.#rules.push(`${rule}: ${this.#value(definitions[name] as JsonObject)}\n`);
+    }
+    return rule;
+  }
+
+  #constant(value: unknown): string {
+    if (typeof value === "string")
+      return this.#style === "python"
+        ? literal(JSON.stringify(value))
+        : this.#markup.sequence(this.#style.stringMark + value + this.#style.stringMark);
+    if (this.#style !== "python" || typeof value === "number")
+      return literal(JSON.stringify(value));
+    return literal(value === null ? "None" : value === true ? "True" : "False");
+  }
+
+  #string(schema: JsonObject): string {
+    if (this.#style === "python") return jsonValue(schema, separators);
+    const { stringMark } = this.#style;
+    const rule = this.#next();
+    const { pattern } = schema;
+    const max = schema["maxLength"] === undefined ? "" : Number(schema["maxLength"]);
+    const text =
+      typeof pattern === "string"
+        ? regexTerminal(pattern.slice(1, -1))
+        : `/(?s:.{${Number(schema["minLength"] ?? 0)},${max}})/`;
+    const terminal = rule.toUpperCase();
+    const until = this.#markup.until(`${rule}_u`, terminal, stringMark);
+    this.#rules.push(`${terminal}: ${text}\n${until.rule}`);
+    return `${this.#markup.sequence(stringMark)} ${until.expression}`;
+  }
+
+  #array(schema: JsonObject): string {
+    const separator = literal(this.#style === "python" ? ", " : ",");
+    const { items } = schema;
+    const min = Number(schema["minItems"] ?? 0);
+    const prefix = ((schema["prefixItems"] ?? []) as JsonObject[]).map(
+      (item, index): SequenceItem => ({ expression: this.#value(item), required: index < min }),
+    );
+    if (prefix.length > 0 || !isJsonObject(items))
+      return `"[" ${sequenceRules(prefix, separator, this.#next(), this.#rules)} "]"`;
+    const rule = this.#next();
+    this.#rules.push(`${rule}: ${this.#value(items)}\n`);
+    const max = Number(schema["maxItems"]);
+    if (max === 0) return `"[" "]"`;
+    const list = `${rule} (${separator} ${rule}){${Math.max(0, min - 1)},${max - 1}}`;
+    return min > 0 ? `"[" ${list} "]"` : `"[" (${list})? "]"`;
+  }
+}

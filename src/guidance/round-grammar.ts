@@ -1,0 +1,123 @@
+/** The grammar of everything that a model may write in one round, as Lark. */
+
+import { argumentRules } from "./arguments.ts";
+import type { CallSyntax } from "./call-syntax.ts";
+import { type Markup, literal, regexTerminal } from "./lark.ts";
+import type { JsonObject } from "./schema/types.ts";
+import type { ReasoningMarkers } from "./types.ts";
+
+export interface RoundShape {
+  markup: Markup;
+  syntax: CallSyntax;
+  /** Arguments as `compileSchema` writes them. */
+  tools: readonly { name: string; schema: JsonObject }[];
+  /** `optional`: free text, a document, or calls. */
+  calls: "none" | "optional" | "required";
+  parallel: boolean;
+  /** Lark for the answer when it calls nothing: `start` is `document`. Null: free text. */
+  document: string | null;
+  /** `split`: the text may begin with reasoning. `open`: the prompt has opened it. */
+  reasoning: "no" | "split" | "open";
+  markers: ReasoningMarkers | null;
+}
+
+/** Calls in one round. */
+const maxCalls = 32;
+const maxThoughts = 8;
+
+export function roundGrammar(shape: RoundShape): string {
+  const { syntax, document, calls, markup } = shape;
+  const thought = reasoningRules(shape);
+  const isFreeText = document === null && calls !== "required";
+  const rules = [thought.rules, "TEXT: /(?s:.*)/\n"];
+  if (thought.excluded !== null)
+    rules.push(`FREE: TEXT & ~/(?s:\\s*${escapeRegex(thought.excluded)}.*)/\n`);
+  const free = thought.excluded === null ? "TEXT" : "FREE";
+  const textOpen = markup.sequence(syntax.textOpen ?? "");
+  const options: string[] = [];
+  if (calls !== "none") {
+    rules.push(callRules(shape));
+    const opening = openingOf(syntax);
+    if (isFreeText && textOpen === "") {
+      const lead = markup.until("before_calls", free, opening);
+      rules.push(lead.rule);
+      options.push(`${lead.expression} first_call`);
+    } else options.push(`BLANKS? ${markup.sequence(opening)} first_call`);
+  }
+  if (isFreeText) options.push(`${textOpen} (${free})?`);
+  else if (calls !== "required") options.push(`BLANKS? ${textOpen} document`);
+  rules.push("BLANKS: /[ \\n]{1,4}/\n", document ?? "");
+  return `start: ${thought.expression} body\nbody: ${options.join(" | ")}\n${rules.join("")}`;
+}
+
+interface Reasoning {
+  /** Before the body. */
+  expression: string;
+  rules: string;
+  /** Text that free text may not begin with, or it would be taken for reasoning. */
+  excluded: string | null;
+}
+
+function reasoningRules({ reasoning, markers, markup, syntax }: RoundShape): Reasoning {
+  if (reasoning === "no" || markers === null) return { expression: "", rules: "", excluded: null };
+  const close = markers.close + (syntax.afterReasoning ?? "");
+  const end = markup.until("thought", "TEXT", close);
+  const more = `${markup.sequence(markers.open)} ${end.expression}`;
+  const repeated = syntax.afterReasoning === undefined ? "?" : `{0,${maxThoughts}}`;
+  return {
+    rules: end.rule,
+    expression: reasoning === "open" ? `${end.expression}` : `(${more})${repeated}`,
+    excluded: reasoning === "open" || markup.startsWithToken(markers.open) ? null : markers.open,
+  };
+}
+
+/** What begins the first call, up to where its own text starts. */
+function openingOf({ sectionOpen, callOpen }: CallSyntax): string {
+  return sectionOpen + callOpen;
+}
+
+function callRules({ syntax, tools, parallel, markup }: RoundShape): string {
+  const close = markup.sequence(syntax.callClose);
+  const next = markup.sequence(syntax.separator + syntax.callOpen);
+  const others = parallel && next !== "" ? `(${next} call ${close}){0,${maxCalls - 1}}` : "";
+  const rules = tools.map((tool, index) => toolRule(syntax, tool, index, markup));
+  return [
+    `first_call: call ${close} ${others} ${markup.sequence(syntax.sectionClose)}\n`,
+    `call: ${tools.map((_, index) => `tool_${index}`).join(" | ")}\n`,
+    ...rules,
+  ].join("");
+}
+
+function toolRule(
+  syntax: CallSyntax,
+  tool: { name: string; schema: JsonObject },
+  index: number,
+  markup: Markup,
+): string {
+  const parts: string[] = [];
+  let text = "";
+  const flush = (): void => {
+    if (text !== "") parts.push(markup.sequence(text));
+    text = "";
+  };
+  const values = argumentRules(syntax.argumentStyle, tool.schema, `args_${index}`, markup);
+  for (const part of syntax.body) {
+    if (typeof part === "string") text += part;
+    else if (part.part === "name") text += tool.name;
+    else {
+      flush();
+      parts.push(part.part === "arguments" ? values.expression : regexTerminal(part.pattern));
+    }
+  }
+  flush();
+  return `tool_${index}: ${parts.join(" ")}\n${values.rules}`;
+}
+
+function escapeRegex(text: string): string {
+  return text.replace(/[\\^$.*+?()[\]{}|/]/gu, "\\$&");
+}
+
+/** The rule `document` for one of some texts. */
+export function choiceDocument(choices: readonly string[]): string {
+  return `document: ${choices.map(literal).join(" | ")}\n`;
+}
