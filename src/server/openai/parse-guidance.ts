@@ -1,0 +1,129 @@
+/** What form the answer shall have: `response_format`, vLLM's `guided_…`, and the choice of tools. */
+
+import type { DocumentFormat, Guidance } from "../../guidance/types.ts";
+import { fieldError, isAbsent, isObject, kindOf, readBoolean, type JsonObject } from "./fields.ts";
+import type { ToolChoice } from "./parse-tool-choice.ts";
+
+const maxChoices = 1000;
+const maxText = 128 * 1024;
+
+/** One name for each form; the first is ours. */
+const readers: readonly [field: string, read: (value: unknown, field: string) => DocumentFormat | null][] = [
+  ["response_format", readResponseFormat],
+  ["guided_json_schema", readGuidedJson],
+  ["guided_json", readGuidedJson],
+  ["guided_regex", readGuidedRegex],
+  ["guided_choice", readGuidedChoice],
+  ["guided_grammar", readGuidedGrammar],
+];
+
+/** @throws FermataError of status 400, also when two fields ask for different forms */
+export function parseGuidance(body: JsonObject, choice: ToolChoice): Guidance {
+  let document: DocumentFormat | undefined;
+  let from = "";
+  for (const [field, read] of readers) {
+    if (isAbsent(body[field])) continue;
+    const format = read(body[field], field);
+    if (format === null) continue;
+    if (document !== undefined)
+      throw fieldError("invalid_value", field, `contradicts "${from}"`, "Send one of the two");
+    document = format;
+    from = field;
+  }
+  return guidanceOf(choice, {
+    document,
+    parallel: readBoolean(body, "parallel_tool_calls", true),
+    closeAtLimit: readBoolean(body, "close_at_limit", false),
+  });
+}
+
+export function guidanceOf(
+  { mode, allowed, named }: ToolChoice,
+  rest: { document?: DocumentFormat | undefined; parallel: boolean; closeAtLimit: boolean },
+): Guidance {
+  return {
+    toolChoice: mode === "required" ? "required" : "auto",
+    ...(allowed === undefined ? {} : { allowed }),
+    ...(rest.document === undefined ? {} : { document: rest.document }),
+    parallel: rest.parallel && named !== true,
+    closeAtLimit: rest.closeAtLimit,
+  };
+}
+
+/** `response_format` of chat completions, and `text.format` of responses, which does not nest the schema. */
+export function readResponseFormat(value: unknown, field: string): DocumentFormat | null {
+  if (!isObject(value))
+    throw fieldError("invalid_type", field, `must be an object, not ${kindOf(value)}`, 'Send {"type": "json_schema", "json_schema": …}');
+  const { type } = value;
+  if (type === "text") return null;
+  if (type === "json_object") return { kind: "json_object" };
+  if (type !== "json_schema") {
+    const code = type === undefined ? "missing_field" : "unsupported_value";
+    throw fieldError(code, `${field}.type`, "is not a known type", 'Send "text", "json_object" or "json_schema"');
+  }
+  const isNested = field === "response_format";
+  const target = isNested ? value["json_schema"] : value;
+  const place = isNested ? `${field}.json_schema` : field;
+  if (!isObject(target))
+    throw fieldError(target === undefined ? "missing_field" : "invalid_type", place, `must be an object, not ${kindOf(target)}`, 'Send {"name": …, "schema": …}');
+  const { schema, strict } = target;
+  if (!isAbsent(strict) && typeof strict !== "boolean")
+    throw fieldError("invalid_type", `${place}.strict`, `must be a boolean, not ${kindOf(strict)}`, "Send true or false");
+  return {
+    kind: "json_schema",
+    schema: readSchema(schema ?? {}, `${place}.schema`),
+    strict: strict === true,
+    field: `${place}.schema`,
+  };
+}
+
+/** An explicit request to guide: what cannot be enforced is refused. */
+function readGuidedJson(value: unknown, field: string): DocumentFormat {
+  return { kind: "json_schema", schema: readSchema(value, field), strict: true, field };
+}
+
+function readSchema(value: unknown, field: string): JsonObject | boolean {
+  const schema = typeof value === "string" ? parseJson(value, field) : value;
+  if (isObject(schema) || typeof schema === "boolean") return schema;
+  throw fieldError("invalid_type", field, `must be a JSON Schema, not ${kindOf(schema)}`, "Send an object");
+}
+
+function parseJson(text: string, field: string): unknown {
+  try {
+    return JSON.parse(text) as unknown;
+  } catch {
+    throw fieldError("invalid_value", field, "is a string that is not JSON", "Send the schema as an object");
+  }
+}
+
+function readGuidedRegex(value: unknown, field: string): DocumentFormat {
+  return { kind: "regex", pattern: readText(value, field, "a regular expression"), field };
+}
+
+function readGuidedGrammar(value: unknown, field: string): DocumentFormat {
+  return { kind: "grammar", text: readText(value, field, "a grammar in Lark or GBNF"), field };
+}
+
+function readGuidedChoice(value: unknown, field: string): DocumentFormat {
+  const remedy = `Send 1 to ${maxChoices} strings`;
+  if (!Array.isArray(value))
+    throw fieldError("invalid_type", field, `must be an array, not ${kindOf(value)}`, remedy);
+  if (value.length === 0 || value.length > maxChoices)
+    throw fieldError("invalid_value", field, `has ${value.length} entries`, remedy);
+  const choices = value.map((choice: unknown, index) => {
+    if (typeof choice !== "string" && typeof choice !== "number" && typeof choice !== "boolean")
+      throw fieldError("invalid_type", `${field}[${index}]`, `must be a string, not ${kindOf(choice)}`, remedy);
+    if (choice === "") throw fieldError("invalid_value", `${field}[${index}]`, "is empty", remedy);
+    return String(choice);
+  });
+  return { kind: "choice", choices: [...new Set(choices)] };
+}
+
+function readText(value: unknown, field: string, what: string): string {
+  if (typeof value !== "string")
+    throw fieldError("invalid_type", field, `must be a string, not ${kindOf(value)}`, `Send ${what}`);
+  if (value.trim() === "") throw fieldError("invalid_value", field, "is empty", `Send ${what}`);
+  if (value.length > maxText)
+    throw fieldError("invalid_value", field, `has more than ${maxText} characters`, "Send a shorter one");
+  return value;
+}
