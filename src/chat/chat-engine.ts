@@ -1,6 +1,6 @@
 /** The part of the engine that chat uses. Type-only. */
 
-import type { GenerateRequest, Generation } from "../engine/types.ts";
+import type { GenerateRequest, Generation, Grammar, GrammarSource } from "../engine/types.ts";
 
 export interface ChatModel {
   readonly chatTemplate: string | null;
@@ -8,7 +8,11 @@ export interface ChatModel {
   readonly eosToken: string;
   readonly addBos: boolean;
   /** Spellings of all CONTROL and USER_DEFINED tokens. */
-  readonly specialTokens: readonly { readonly id: number; readonly text: string }[];
+  readonly specialTokens: readonly {
+    readonly id: number;
+    readonly text: string;
+    readonly kind?: "control" | "user_defined";
+  }[];
 }
 
 export interface ChatEngine {
@@ -22,6 +26,8 @@ export interface ChatEngine {
   tokenize(text: string, guard: string, addBos: boolean): Promise<Int32Array>;
   /** Of a control token, its spelling. */
   tokenBytes(token: number): Uint8Array;
+  /** @throws FermataError invalid_grammar */
+  compileGrammar(source: GrammarSource): Promise<Grammar>;
   generate(request: GenerateRequest): Generation;
 }
 

@@ -1,6 +1,6 @@
 /** One answer over all its rounds: reads what the engine says, parses it, holds and resumes. */
 
-import type { GenerationEvent } from "../engine/types.ts";
+import type { GenerationEvent, Grammar, PauseTriggers } from "../engine/types.ts";
 import { FermataError } from "../errors.ts";
 import { AnswerTokens } from "./answer-tokens.ts";
 import type { ChatEngine, Logger } from "./chat-engine.ts";
@@ -8,6 +8,7 @@ import { type Continuation, Continuer } from "./continuation.ts";
 import { EngineRun } from "./engine-run.ts";
 import { pauseTriggersOf } from "./formats/format.ts";
 import type { OutputEvent } from "./formats/output-parser.ts";
+import { GuidedRounds } from "./guided-rounds.ts";
 import type { Prompt, PromptBuilder } from "./prompt.ts";
 import { Round } from "./round.ts";
 import type { RenderMessage, Rendering } from "./template.ts";
@@ -51,6 +52,7 @@ export class RunningChat implements ChatGeneration {
   readonly #run: EngineRun;
   readonly #looksForCalls: boolean;
   readonly #tokens: AnswerTokens;
+  #guided: GuidedRounds | null = null;
   #prompt: Prompt | null = null;
   #round: Round | null = null;
   #roundCount = 0;
@@ -70,7 +72,7 @@ export class RunningChat implements ChatGeneration {
       topLogprobs: request.topLogprobs,
       signal,
       spelledTokens: context.prompts.spelledTokens,
-      pause: this.#looksForCalls ? pauseTriggersOf(context.prompts.format) : undefined,
+      pause: this.#looksForCalls ? this.#pauseTriggers() : undefined,
       leaseMs: toolMode === "external" ? context.externalLeaseMs : undefined,
     });
   }
@@ -130,11 +132,12 @@ export class RunningChat implements ChatGeneration {
   }
 
   async *#rounds(): AsyncGenerator<ChatEvent, void, void> {
-    const { prompts, counters } = this.#context;
+    const { prompts, counters, engine } = this.#context;
+    this.#guided = new GuidedRounds(this.#request, engine, prompts);
     const prompt = await prompts.build(this.#request);
     if (prompt.spliced) counters.splices += 1;
     this.#prompt = prompt;
-    this.#run.start(prompt.tokens);
+    this.#run.start(prompt.tokens, await this.#nextGrammar(prompt.rendering));
     this.#beginRound(prompt.rendering, prompt.messages);
     for (;;) {
       const event = await this.#run.next();
@@ -224,18 +227,34 @@ export class RunningChat implements ChatGeneration {
   }: Continuation): Promise<void> {
     const { counters, logger } = this.#context;
     counters.truncatedResults += truncatedCount;
+    const grammar = await this.#nextGrammar(rendering);
+    // Its end comes as an event.
+    if (this.#cancelled) return;
     if (kind === "resume") {
       counters.resumes += 1;
-      this.#run.resume({ tokens, keepPending });
+      this.#run.resume({ tokens, keepPending, grammar });
     } else {
       counters.rerenders += 1;
       logger?.warn(
         { tokens: tokens.length, rerenders: counters.rerenders },
         "the template rewrites history: re-rendered",
       );
-      await this.#run.restart(tokens);
+      await this.#run.restart(tokens, grammar);
     }
     this.#beginRound(rendering, messages);
+  }
+
+  /** In a round with a grammar nothing but another call can follow a call. */
+  #pauseTriggers(): PauseTriggers {
+    const { format } = this.#context.prompts;
+    const triggers = pauseTriggersOf(format);
+    const isHeld = format.syntax === null || this.#request.sampling.script !== undefined;
+    return { ...triggers, holdAtTextAfterCall: isHeld && triggers.holdAtTextAfterCall };
+  }
+
+  async #nextGrammar(rendering: Rendering): Promise<Grammar | null> {
+    const reasoning = this.#context.prompts.reasoningAfter(rendering);
+    return (await this.#guided?.next(reasoning)) ?? null;
   }
 
   #beginRound(rendering: Rendering, before: readonly RenderMessage[]): void {
@@ -246,6 +265,7 @@ export class RunningChat implements ChatGeneration {
       before,
       format: prompts.format,
       reasoning: prompts.reasoningAfter(rendering),
+      check: (call) => this.#guided?.checkCall(call) ?? null,
       offered: this.#looksForCalls
         ? new Map(this.#request.tools.map((tool) => [tool.name, tool.parameters]))
         : null,
@@ -276,11 +296,15 @@ export class RunningChat implements ChatGeneration {
     calls = this.#request.toolMode === "external" ? [...this.#currentRound.calls] : [],
   ): FinishEvent {
     const isStop = reason === "tool_calls" && calls.length === 0;
+    const round = this.#currentRound;
+    const isDocument = round.calls.length === 0 && (isStop || reason === "stop");
+    const problem = isDocument ? (this.#guided?.checkDocument(round.content) ?? null) : null;
     return {
       type: "finish",
       reason: isStop ? "stop" : reason,
       calls,
       usage: { ...this.#run.usage, reasoningTokens: this.#tokens.reasoningCount },
+      ...(problem === null ? {} : { problem }),
     };
   }
 

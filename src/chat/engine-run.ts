@@ -5,6 +5,7 @@ import type {
   GenerateRequest,
   Generation,
   GenerationEvent,
+  Grammar,
   ResumeOptions,
 } from "../engine/types.ts";
 import { FermataError } from "../errors.ts";
@@ -43,9 +44,10 @@ export class EngineRun {
       : Math.max(0, maxTokens - this.usage.generatedTokens);
   }
 
-  start(prompt: Int32Array): void {
+  start(prompt: Int32Array, grammar: Grammar | null): void {
     this.#generation = this.#engine.generate({
       ...this.#request,
+      ...(grammar === null ? {} : { grammar }),
       prompt,
       maxTokens: this.remainingTokens,
     });
@@ -76,18 +78,21 @@ export class EngineRun {
   }
 
   /** Gives up a held generation for a new one. */
-  async restart(prompt: Int32Array): Promise<void> {
+  async restart(prompt: Int32Array, grammar: Grammar | null): Promise<void> {
     await this.release();
     this.#usage.next(false);
-    this.start(prompt);
+    this.start(prompt, grammar);
   }
 
-  /** Gives up a held generation for a new one with the same tokens, which watches for calls afresh. */
+  /**
+   * Gives up a held generation for a new one with the same tokens, which watches for calls afresh. Not
+   * for a round with a grammar, which would begin afresh too.
+   */
   async goOn(): Promise<void> {
     const tokens = Int32Array.from(this.tokens);
     await this.release();
     this.#usage.next(true);
-    this.start(tokens);
+    this.start(tokens, null);
   }
 
   cancel(): void {

@@ -14,12 +14,15 @@ export interface RoundStart {
   format: ToolCallFormat;
   reasoning: "no" | "split" | "open";
   offered: OfferedTools | null;
+  /** What a finished call gets wrong; null: nothing. */
+  check(call: ToolCall): string | null;
 }
 
 export class Round {
   readonly rendering: Rendering;
   readonly before: readonly RenderMessage[];
   readonly #parser: OutputParser;
+  readonly #check: RoundStart["check"];
   #raw = "";
   #content = "";
   #reasoning = "";
@@ -28,6 +31,7 @@ export class Round {
     this.rendering = start.rendering;
     this.before = start.before;
     this.#parser = new OutputParser(start);
+    this.#check = start.check;
   }
 
   /** Complete calls so far. */
@@ -46,6 +50,11 @@ export class Round {
   /** The text ends where a turn may end. */
   get isWhole(): boolean {
     return !this.#parser.inCall && !this.#parser.inReasoning;
+  }
+
+  /** What was said beside reasoning and calls. */
+  get content(): string {
+    return this.#content;
   }
 
   push(text: string): OutputEvent[] {
@@ -73,7 +82,10 @@ export class Round {
 
   #keep(events: OutputEvent[]): OutputEvent[] {
     for (const event of events) {
-      if (event.type === "content") this.#content += event.text;
+      if (event.type === "call-end") {
+        const problem = this.#check(event.call);
+        if (problem !== null) event.call.problem = problem;
+      } else if (event.type === "content") this.#content += event.text;
       else if (event.type === "reasoning") this.#reasoning += event.text;
     }
     return events;

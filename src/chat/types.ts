@@ -1,6 +1,7 @@
 /** Neutral chat types: no wire format knows more, no engine type knows them. Type-only. */
 
 import type { EngineUsage, Sampling } from "../engine/types.ts";
+import type { Guidance } from "../guidance/types.ts";
 
 export type JsonSchema = { [key: string]: unknown };
 
@@ -8,6 +9,8 @@ export interface ToolDefinition {
   name: string;
   description?: string | undefined;
   parameters: JsonSchema;
+  /** A schema that no mask can hold is refused; else its arguments are validated afterwards. */
+  strict?: boolean | undefined;
 }
 
 export interface ToolCall {
@@ -15,6 +18,8 @@ export interface ToolCall {
   name: string;
   /** JSON text as the model wrote it or the client sent it; maybe not valid JSON in a client's history. */
   arguments: string;
+  /** What the arguments get wrong by the tool's schema, where no mask held them to it. */
+  problem?: string | undefined;
 }
 
 export type ChatMessage =
@@ -50,6 +55,8 @@ export interface ChatRequest {
   maxTokens?: number | undefined;
   /** Log-probabilities of content, and of so many of the likeliest tokens in its place: 0 to 20. */
   topLogprobs?: number | undefined;
+  /** Default: the model chooses, calls are held to their tools' schemas, text is free. */
+  guidance?: Guidance | undefined;
   signal?: AbortSignal | undefined;
   /** Splicing of generated tokens never crosses this (API key). */
   owner: string;
@@ -96,6 +103,8 @@ export type ChatEvent =
       calls: ToolCall[];
       usage: ChatUsage;
       stopString?: string;
+      /** What the document gets wrong, where no mask held it. */
+      problem?: string;
     };
 
 export interface ToolOutput {

@@ -2,16 +2,12 @@
 
 import type { ArgumentStyle, ParameterArguments } from "./call-syntax.ts";
 import { jsonValue } from "./json-value.ts";
+import { type Rules, objectsOf, sequenceRules } from "./sequences.ts";
 import { type Markup, literal, regexTerminal } from "./lark.ts";
 import { LiteralWriter } from "./literal-values.ts";
 import { writeLiteral } from "./schema/regex-write.ts";
 import { isJsonObject } from "./schema/json.ts";
 import type { JsonObject } from "./schema/types.ts";
-
-export interface Rules {
-  expression: string;
-  rules: string;
-}
 
 /**
  * @param schema of an object, as `compileSchema` writes it
@@ -39,12 +35,6 @@ export function argumentRules(
 function escaped<T extends { itemSeparator: string; keySeparator: string }>(style: T): T {
   const itemSeparator = writeLiteral(style.itemSeparator);
   return { ...style, itemSeparator, keySeparator: writeLiteral(style.keySeparator) };
-}
-
-/** The ways to be an object. */
-export function objectsOf(schema: JsonObject): JsonObject[] {
-  const options = Array.isArray(schema["anyOf"]) ? schema["anyOf"] : [schema];
-  return (options as unknown[]).filter(isJsonObject).filter(({ type }) => type === "object");
 }
 
 function parameterRules(
@@ -111,40 +101,4 @@ function rawText(schema: JsonObject): string[] | string {
   const { pattern } = schema;
   if (typeof pattern === "string") return regexTerminal(pattern.slice(1, -1));
   return `/(?s:.{${Number(schema["minLength"] ?? 0)},${max}})/`;
-}
-
-export interface SequenceItem {
-  expression: string;
-  required: boolean;
-}
-
-/** Items in their order, optional ones left out at will, with separators between those that are there. */
-export function sequenceRules(
-  items: readonly SequenceItem[],
-  separator: string,
-  name: string,
-  rules: string[],
-): string {
-  if (separator === "")
-    return items
-      .map((item) => (item.required ? item.expression : `(${item.expression})?`))
-      .join(" ");
-  // After another item: separator first. From the last to the first, so that each is a rule once.
-  let rest = '""';
-  const after: string[] = [];
-  for (let index = items.length - 1; index >= 0; index--) {
-    const { expression, required } = items[index]!;
-    const item = `${separator} ${expression}`;
-    rules.push(`${name}_a${index}: ${required ? item : `(${item})?`} ${rest}\n`);
-    after[index] = rest;
-    rest = `${name}_a${index}`;
-  }
-  let first = '""';
-  for (let index = items.length - 1; index >= 0; index--) {
-    const { expression, required } = items[index]!;
-    const here = `${expression} ${after[index]}`;
-    rules.push(`${name}_f${index}: ${required ? here : `${here} | ${first}`}\n`);
-    first = `${name}_f${index}`;
-  }
-  return first;
 }

@@ -13,6 +13,11 @@ export interface GuidedDocument {
   rules: string;
   /** Of JSON documents. */
   schema: GuidedSchema | null;
+  /** Of the request. */
+  field: string;
+  /** What the engine refuses is an error. */
+  isStrict: boolean;
+  isRelaxed?: boolean;
 }
 
 /** @throws FermataError of status 400 that names the field */
@@ -23,11 +28,26 @@ export function guidedDocument(format: DocumentFormat, bounds: EmitBounds): Guid
     case "json_schema":
       return json(format.schema, { ...bounds, field: format.field, strict: format.strict });
     case "regex":
-      return { rules: `document: ${regex(format)}\n`, schema: null };
+      return {
+        rules: `document: ${regex(format)}\n`,
+        schema: null,
+        field: format.field,
+        isStrict: true,
+      };
     case "choice":
-      return { rules: `document: ${format.choices.map(literal).join(" | ")}\n`, schema: null };
+      return {
+        rules: `document: ${format.choices.map(literal).join(" | ")}\n`,
+        schema: null,
+        field: "guided_choice",
+        isStrict: true,
+      };
     case "grammar":
-      return { rules: `document: %lark {\n${format.text}\n}\n`, schema: null };
+      return {
+        rules: `document: %lark {\n${format.text}\n}\n`,
+        schema: null,
+        field: format.field,
+        isStrict: true,
+      };
   }
 }
 
@@ -40,7 +60,12 @@ function json(
     { ...bounds, closed: false, objectOnly: false },
     { subject: "The schema of the answer", field, strict },
   );
-  return { rules: `document: ${jsonValue(schema.schema, documentStyle)}\n`, schema };
+  return {
+    rules: `document: ${jsonValue(schema.schema, documentStyle)}\n`,
+    schema,
+    field,
+    isStrict: strict,
+  };
 }
 
 function regex({ pattern, field }: Extract<DocumentFormat, { kind: "regex" }>): string {

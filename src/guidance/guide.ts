@@ -2,13 +2,16 @@
 
 import type { GrammarSource } from "../engine/types.ts";
 import { FermataError } from "../errors.ts";
+import { argumentRules } from "./arguments.ts";
 import type { CallSyntax } from "./call-syntax.ts";
 import { type GuidedDocument, guidedDocument } from "./documents.ts";
 import { type GuidedSchema, guidedSchema } from "./guided-schemas.ts";
 import { isGbnf, gbnfDocument } from "./gbnf.ts";
+import { documentStyle, jsonValue } from "./json-value.ts";
 import { Markup } from "./lark.ts";
 import { roundGrammar } from "./round-grammar.ts";
 import type { EmitBounds } from "./schema/emit.ts";
+import type { JsonObject } from "./schema/types.ts";
 import type { ControlToken, GuidedTool, Guidance, ReasoningMarkers } from "./types.ts";
 
 /** More tools in one grammar take too long to compile. */
@@ -40,14 +43,23 @@ const plain: CallSyntax = {
 
 interface CompiledTool {
   name: string;
+  strict: boolean;
   schema: GuidedSchema;
 }
+
+export interface GuidePart {
+  source: GrammarSource;
+  /** Leaves it to the validation afterwards. @throws FermataError where that was not allowed */
+  giveUp(problem: string): void;
+}
+
+const anyObject: JsonObject = { type: "object", additionalProperties: true };
 
 export class Guide {
   readonly #options: GuideOptions;
   readonly #markup: Markup;
   readonly #tools: CompiledTool[];
-  readonly #document: GuidedDocument | null;
+  #document: GuidedDocument | null;
 
   /** @throws FermataError of status 400 that names the field, the tool, the keyword and its place */
   constructor(options: GuideOptions) {
@@ -61,7 +73,11 @@ export class Guide {
         `There are ${tools.length} tools; send at most ${maxGuidedTools}.`,
         { param: "tools" },
       );
-    this.#tools = tools.map((tool) => ({ name: tool.name, schema: toolSchema(tool, bounds) }));
+    this.#tools = tools.map((tool) => ({
+      name: tool.name,
+      strict: tool.strict === true,
+      schema: toolSchema(tool, bounds),
+    }));
     const { document } = guidance;
     this.#document =
       document === undefined || (document.kind === "grammar" && isGbnf(document.text))
@@ -99,6 +115,40 @@ export class Guide {
     return { kind: "lark", text };
   }
 
+  /** What the engine may refuse one by one, and what to do about it. */
+  *parts(): Generator<GuidePart> {
+    for (const tool of this.#tools) {
+      const { expression, rules } = argumentRules(
+        this.#options.syntax?.argumentStyle ?? plain.argumentStyle,
+        tool.schema.schema,
+        "args",
+        this.#markup,
+      );
+      yield {
+        source: { kind: "lark", text: `start: ${expression}\n${rules}` },
+        giveUp: (problem) => {
+          const field = "tools";
+          const subject = `The parameters of the tool "${tool.name}"`;
+          if (tool.strict) throw refused(subject, field, problem);
+          tool.schema = { ...tool.schema, schema: anyObject };
+        },
+      };
+    }
+    if (this.#document === null) return;
+    const { rules, field, isStrict, schema } = this.#document;
+    yield {
+      source: { kind: "lark", text: `start: document\n${rules}` },
+      giveUp: (problem) => {
+        if (isStrict || schema === null) throw refused(`"${field}"`, field, problem);
+        this.#document = {
+          ...this.#document!,
+          rules: `document: ${jsonValue({}, documentStyle)}\n`,
+          isRelaxed: true,
+        };
+      },
+    };
+  }
+
   /** What a finished call gets wrong that no mask has held. Null: nothing. */
   checkCall(call: { name: string; arguments: string }): string | null {
     const tool = this.#tools.find(({ name }) => name === call.name);
@@ -111,11 +161,22 @@ export class Guide {
   /** The same of an answer that is to be a document. */
   checkDocument(text: string): string | null {
     const schema = this.#document?.schema;
-    if (!schema || schema.issues.length === 0) return null;
+    if (!schema || (schema.issues.length === 0 && !this.#document?.isRelaxed)) return null;
     const value = parse(text);
     if (value === undefined) return "is not valid JSON";
     return schema.validate()?.(value) ?? null;
   }
+}
+
+function refused(subject: string, field: string, problem: string): FermataError {
+  const reason = problem.split("\n", 1)[0]!.slice(0, 300);
+  return new FermataError(
+    "unsupported_schema",
+    `${subject}: the mask engine refuses it: ${reason}`,
+    {
+      param: field,
+    },
+  );
 }
 
 function parse(text: string): unknown {

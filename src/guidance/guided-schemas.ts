@@ -25,11 +25,11 @@ class SchemaCache {
     const text = JSON.stringify(original);
     const key = `${JSON.stringify(options)}${text}`;
     let entry = this.#kept.get(key);
-    if (entry === undefined)
+    if (entry === undefined) {
       entry = guided(original, text.length, compileSchema(original, options));
-    else this.#kept.delete(key);
+      this.#characters += key.length;
+    } else this.#kept.delete(key);
     this.#kept.set(key, entry);
-    this.#characters += key.length;
     for (const oldest of this.#kept.keys()) {
       if (this.#characters <= keptCharacters || oldest === key) break;
       this.#kept.delete(oldest);

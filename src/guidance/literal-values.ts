@@ -1,6 +1,6 @@
 /** Values as Python literals, or as objects with bare keys and marked strings. */
 
-import { type Rules, type SequenceItem, objectsOf, sequenceRules } from "./arguments.ts";
+import { type Rules, type SequenceItem, objectsOf, sequenceRules } from "./sequences.ts";
 import type { BareKeyArguments } from "./call-syntax.ts";
 import { jsonValue } from "./json-value.ts";
 import { type Markup, literal, regexTerminal } from "./lark.ts";

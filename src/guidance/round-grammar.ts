@@ -2,7 +2,7 @@
 
 import { argumentRules } from "./arguments.ts";
 import type { CallSyntax } from "./call-syntax.ts";
-import { type Markup, literal, regexTerminal } from "./lark.ts";
+import { type Markup, regexTerminal } from "./lark.ts";
 import type { JsonObject } from "./schema/types.ts";
 import type { ReasoningMarkers } from "./types.ts";
 
@@ -42,11 +42,12 @@ export function roundGrammar(shape: RoundShape): string {
       const lead = markup.until("before_calls", free, opening);
       rules.push(lead.rule);
       options.push(`${lead.expression} first_call`);
-    } else options.push(`BLANKS? ${markup.sequence(opening)} first_call`);
+    } else options.push(`${markup.sequence(opening)} first_call`);
   }
   if (isFreeText) options.push(`${textOpen} (${free})?`);
-  else if (calls !== "required") options.push(`BLANKS? ${textOpen} document`);
-  rules.push("BLANKS: /[ \\n]{1,4}/\n", document ?? "");
+  else if (calls !== "required") options.push(`${textOpen} document`);
+  if (thought.rules !== "" || thought.expression !== "") rules.push("BLANKS: /[ \\n]{1,4}/\n");
+  rules.push(document ?? "");
   return `start: ${thought.expression} body\nbody: ${options.join(" | ")}\n${rules.join("")}`;
 }
 
@@ -66,7 +67,8 @@ function reasoningRules({ reasoning, markers, markup, syntax }: RoundShape): Rea
   const repeated = syntax.afterReasoning === undefined ? "?" : `{0,${maxThoughts}}`;
   return {
     rules: end.rule,
-    expression: reasoning === "open" ? `${end.expression}` : `(${more})${repeated}`,
+    // Between reasoning and what follows models write a blank line.
+    expression: reasoning === "open" ? `${end.expression} BLANKS?` : `(${more} BLANKS?)${repeated}`,
     excluded: reasoning === "open" || markup.startsWithToken(markers.open) ? null : markers.open,
   };
 }
@@ -115,9 +117,4 @@ function toolRule(
 
 function escapeRegex(text: string): string {
   return text.replace(/[\\^$.*+?()[\]{}|/]/gu, "\\$&");
-}
-
-/** The rule `document` for one of some texts. */
-export function choiceDocument(choices: readonly string[]): string {
-  return `document: ${choices.map(literal).join(" | ")}\n`;
 }

@@ -3,6 +3,7 @@
 import type { ToolDefinition } from "../chat/types.ts";
 import type { ToolLoopOptions } from "../tools/tool-loop.ts";
 import type { Tool, ToolProvider } from "../tools/types.ts";
+import type { ToolChoice } from "./openai/parse-tool-choice.ts";
 
 export type ToolMode =
   | { kind: "none" }
@@ -26,10 +27,10 @@ export type ToolMode =
  * offers a tool.
  */
 export function resolveToolMode(
-  request: { tools: ToolDefinition[] | null; toolChoice: "auto" | "none" },
+  request: { tools: ToolDefinition[] | null; toolChoice: Pick<ToolChoice, "mode"> },
   provider: ToolProvider | null,
 ): ToolMode {
-  if (request.toolChoice === "none") return { kind: "none" };
+  if (request.toolChoice.mode === "none") return { kind: "none" };
   if (request.tools !== null) {
     return request.tools.length === 0
       ? { kind: "none" }
@@ -37,4 +38,11 @@ export function resolveToolMode(
   }
   const tools = provider?.tools() ?? [];
   return tools.length === 0 ? { kind: "none" } : { kind: "internal", tools };
+}
+
+/** What can be called. */
+export function definitionsOf(mode: ToolMode): readonly ToolDefinition[] {
+  if (mode.kind === "external") return mode.tools;
+  if (mode.kind === "none") return [];
+  return mode.limits?.offered ?? mode.tools.map((tool) => tool.definition);
 }

@@ -111,8 +111,11 @@ function unknownTool(name: string, tools: readonly Tool[]): string {
 function readArguments(call: ToolCall): string | { value: unknown } {
   try {
     const value: unknown = JSON.parse(call.arguments);
-    if (typeof value === "object" && value !== null && !Array.isArray(value)) return { value };
-    return `Error: the arguments of "${call.name}" must be a JSON object. Call it again with one.`;
+    if (typeof value !== "object" || value === null || Array.isArray(value))
+      return `Error: the arguments of "${call.name}" must be a JSON object. Call it again with one.`;
+    return call.problem === undefined
+      ? { value }
+      : `Error: the arguments of "${call.name}" do not fit its schema: ${call.problem}. Call it again.`;
   } catch (error) {
     const problem = error instanceof Error ? error.message : String(error);
     return `Error: the arguments of "${call.name}" are not valid JSON (${problem}). Call it again with a JSON object.`;

@@ -198,7 +198,9 @@ function structure(value: unknown, { document, node }: KeywordContext, holds: bo
     const tuple = constants(value);
     const items =
       document.draft === "draft-07"
-        ? { ...(tuple.length > 0 ? { items: tuple } : {}) }
+        ? tuple.length > 0
+          ? { items: tuple }
+          : {}
         : { prefixItems: tuple };
     schema = { ...items, minItems: value.length, maxItems: value.length };
   } else if (isJsonObject(value)) {

@@ -15,14 +15,7 @@ import {
 } from "./container-keywords.ts";
 import type { SchemaDocument, SchemaNode } from "./document.ts";
 import { Facts, type Literal } from "./facts.ts";
-import {
-  type Keyword,
-  type KeywordContext,
-  type Way,
-  Unsupported,
-  always,
-  never,
-} from "./keywords.ts";
+import { type Keyword, type KeywordContext, type Way, Unsupported, never } from "./keywords.ts";
 import { scalarKeywords } from "./scalar-keywords.ts";
 import type { JsonObject, JsonType, SchemaIssue } from "./types.ts";
 

@@ -46,14 +46,32 @@ function numbers(facts: Facts, report: Report): ScalarAlternative[] {
     type: "number",
     values: null,
     schema: {
-      type: facts.integer === true ? "integer" : "number",
-      ...interval,
+      ...(facts.integer === true
+        ? { type: "integer", ...bounded(interval) }
+        : { type: "number", ...interval }),
       ...(facts.multiples.length === 1 ? { multipleOf: facts.multiples[0] } : {}),
       ...(facts.multiples.length > 1
         ? { allOf: facts.multiples.map((multipleOf) => ({ multipleOf })) }
         : {}),
     },
   }));
+}
+
+/** Models that begin to repeat a digit do not stop by themselves. */
+const largestInteger = 999_999_999_999_999;
+
+function bounded(interval: JsonObject): JsonObject {
+  const { minimum, maximum, exclusiveMinimum, exclusiveMaximum } = interval as Record<
+    string,
+    number
+  >;
+  const low = minimum ?? exclusiveMinimum;
+  const high = maximum ?? exclusiveMaximum;
+  return {
+    ...(low === undefined && (high ?? 0) > -largestInteger ? { minimum: -largestInteger } : {}),
+    ...(high === undefined && (low ?? 0) < largestInteger ? { maximum: largestInteger } : {}),
+    ...interval,
+  };
 }
 
 function isNumberOf(facts: Facts, value: number): boolean {

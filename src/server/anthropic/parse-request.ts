@@ -14,14 +14,14 @@ import {
 import type { Warn } from "../openai/warnings.ts";
 import { checkParameters } from "./parameters.ts";
 import { parseConversation } from "./parse-messages.ts";
-import { parseToolChoice, parseTools } from "./parse-tools.ts";
+import { type AnthropicToolChoice, parseToolChoice, parseTools } from "./parse-tools.ts";
 
 export interface MessagesPrompt {
   model: string | null;
   messages: ChatMessage[];
   /** Null: not given. An empty list is given. */
   tools: ToolDefinition[] | null;
-  toolChoice: "auto" | "none";
+  toolChoice: AnthropicToolChoice;
 }
 
 export interface MessagesRequest extends MessagesPrompt {

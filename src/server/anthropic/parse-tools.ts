@@ -2,6 +2,7 @@
 
 import type { ToolDefinition } from "../../chat/types.ts";
 import { fieldError, isAbsent, isObject, kindOf, readBoolean } from "../openai/fields.ts";
+import type { ToolChoice } from "../openai/parse-tool-choice.ts";
 import type { Warn } from "../openai/warnings.ts";
 
 const legalName = /^[A-Za-z0-9_-]{1,128}$/;
@@ -74,23 +75,25 @@ function parseTool(entry: unknown, field: string, warn: Warn): ToolDefinition | 
   };
 }
 
-export function parseToolChoice(value: unknown): "auto" | "none" {
-  if (isAbsent(value)) return "auto";
-  const remedy = 'Send {"type": "auto"} or {"type": "none"}';
+export interface AnthropicToolChoice extends ToolChoice {
+  parallel: boolean;
+}
+
+export function parseToolChoice(value: unknown): AnthropicToolChoice {
+  if (isAbsent(value)) return { mode: "auto", parallel: true };
+  const remedy = 'Send {"type": "auto"}, "any", "none", or {"type": "tool", "name": …}';
   if (!isObject(value)) {
     const problem = `must be an object, not ${kindOf(value)}`;
     throw fieldError("invalid_type", "tool_choice", problem, remedy);
   }
-  const single = "disable_parallel_tool_use";
-  if (readBoolean(value, single, false)) {
-    const problem = "needs guided decoding, which is not supported yet";
-    throw fieldError("unsupported_value", `tool_choice.${single}`, problem, "Leave it out");
-  }
-  const { type } = value;
-  if (type === "auto" || type === "none") return type;
-  if (type === "any" || type === "tool") {
-    const problem = `is "${type}", which needs guided decoding and is not supported yet`;
-    throw fieldError("unsupported_value", "tool_choice.type", problem, remedy);
+  const parallel = !readBoolean(value, "disable_parallel_tool_use", false);
+  const { type, name } = value;
+  if (type === "auto" || type === "none") return { mode: type, parallel };
+  if (type === "any") return { mode: "required", parallel };
+  if (type === "tool") {
+    if (typeof name !== "string")
+      throw fieldError("missing_field", "tool_choice.name", "must name a tool", remedy);
+    return { mode: "required", allowed: [name], parallel };
   }
   const code =
     type === undefined

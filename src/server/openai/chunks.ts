@@ -11,6 +11,7 @@ interface ToolCallDelta {
   id?: string;
   type?: "function";
   function: { name?: string; arguments: string };
+  validation_error?: string;
 }
 
 interface Delta {
@@ -18,6 +19,7 @@ interface Delta {
   content?: string;
   reasoning_content?: string;
   tool_calls?: [ToolCallDelta];
+  validation_error?: string;
 }
 
 export interface ChatCompletionChunk extends ResponseIdentity {
@@ -119,15 +121,25 @@ class ChoiceMapper {
       case "call-arguments":
         return event.delta === "" ? [] : [this.#arguments(event.index, event.delta)];
       case "call-end":
-        return this.#callsWithArguments.has(event.index)
-          ? []
-          : [this.#arguments(event.index, event.call.arguments || "{}")];
-      case "finish":
-        return [{ delta: {}, finishReason: wireFinishReason(event.reason) }];
+        return this.#callEnd(event);
+      case "finish": {
+        const { problem, reason } = event;
+        const delta = problem === undefined ? {} : { validation_error: problem };
+        return [{ delta, finishReason: wireFinishReason(reason) }];
+      }
       case "progress":
       case "hold":
         return [];
     }
+  }
+
+  #callEnd({ index, call }: Extract<ChatEvent, { type: "call-end" }>): Piece[] {
+    const rest = this.#callsWithArguments.has(index)
+      ? []
+      : [this.#arguments(index, call.arguments || "{}")];
+    if (call.problem === undefined) return rest;
+    const flag = { index, function: { arguments: "" }, validation_error: call.problem };
+    return [...rest, { delta: { tool_calls: [flag] } }];
   }
 
   #arguments(index: number, delta: string): Piece {

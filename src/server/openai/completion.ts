@@ -19,6 +19,8 @@ interface WireToolCall {
   id: string;
   type: "function";
   function: { name: string; arguments: string };
+  /** Only where the schema has what no mask can hold, and the arguments break it. */
+  validation_error?: string;
 }
 
 interface ChatCompletion extends ResponseIdentity {
@@ -35,6 +37,8 @@ interface WireChoice {
     refusal: null;
     reasoning_content?: string;
     tool_calls?: WireToolCall[];
+    /** The same of an answer that was to be a document. */
+    validation_error?: string;
   };
   logprobs: ChatLogprobs | null;
   finish_reason: WireFinishReason;
@@ -69,6 +73,7 @@ function wireChoice(index: number, answer: Answer, withLogprobs: boolean): WireC
       refusal: null,
       ...(reasoning === "" ? {} : { reasoning_content: reasoning }),
       ...(calls.length === 0 ? {} : { tool_calls: calls.map(wireToolCall) }),
+      ...(finish.problem === undefined ? {} : { validation_error: finish.problem }),
     },
     logprobs: chatLogprobs(withLogprobs ? logprobs : null),
     finish_reason: wireFinishReason(finish.reason),
@@ -80,6 +85,11 @@ export function wireFinishReason(reason: FinishReason): WireFinishReason {
   return reason === "cancelled" ? "stop" : reason;
 }
 
-function wireToolCall({ id, name, arguments: text }: ToolCall): WireToolCall {
-  return { id, type: "function", function: { name, arguments: text === "" ? "{}" : text } };
+function wireToolCall({ id, name, arguments: text, problem }: ToolCall): WireToolCall {
+  return {
+    id,
+    type: "function",
+    function: { name, arguments: text === "" ? "{}" : text },
+    ...(problem === undefined ? {} : { validation_error: problem }),
+  };
 }

@@ -8,7 +8,10 @@ const maxChoices = 1000;
 const maxText = 128 * 1024;
 
 /** One name for each form; the first is ours. */
-const readers: readonly [field: string, read: (value: unknown, field: string) => DocumentFormat | null][] = [
+const readers: readonly [
+  field: string,
+  read: (value: unknown, field: string) => DocumentFormat | null,
+][] = [
   ["response_format", readResponseFormat],
   ["guided_json_schema", readGuidedJson],
   ["guided_json", readGuidedJson],
@@ -53,22 +56,42 @@ export function guidanceOf(
 /** `response_format` of chat completions, and `text.format` of responses, which does not nest the schema. */
 export function readResponseFormat(value: unknown, field: string): DocumentFormat | null {
   if (!isObject(value))
-    throw fieldError("invalid_type", field, `must be an object, not ${kindOf(value)}`, 'Send {"type": "json_schema", "json_schema": …}');
+    throw fieldError(
+      "invalid_type",
+      field,
+      `must be an object, not ${kindOf(value)}`,
+      'Send {"type": "json_schema", "json_schema": …}',
+    );
   const { type } = value;
   if (type === "text") return null;
   if (type === "json_object") return { kind: "json_object" };
   if (type !== "json_schema") {
     const code = type === undefined ? "missing_field" : "unsupported_value";
-    throw fieldError(code, `${field}.type`, "is not a known type", 'Send "text", "json_object" or "json_schema"');
+    throw fieldError(
+      code,
+      `${field}.type`,
+      "is not a known type",
+      'Send "text", "json_object" or "json_schema"',
+    );
   }
   const isNested = field === "response_format";
   const target = isNested ? value["json_schema"] : value;
   const place = isNested ? `${field}.json_schema` : field;
   if (!isObject(target))
-    throw fieldError(target === undefined ? "missing_field" : "invalid_type", place, `must be an object, not ${kindOf(target)}`, 'Send {"name": …, "schema": …}');
+    throw fieldError(
+      target === undefined ? "missing_field" : "invalid_type",
+      place,
+      `must be an object, not ${kindOf(target)}`,
+      'Send {"name": …, "schema": …}',
+    );
   const { schema, strict } = target;
   if (!isAbsent(strict) && typeof strict !== "boolean")
-    throw fieldError("invalid_type", `${place}.strict`, `must be a boolean, not ${kindOf(strict)}`, "Send true or false");
+    throw fieldError(
+      "invalid_type",
+      `${place}.strict`,
+      `must be a boolean, not ${kindOf(strict)}`,
+      "Send true or false",
+    );
   return {
     kind: "json_schema",
     schema: readSchema(schema ?? {}, `${place}.schema`),
@@ -85,14 +108,24 @@ function readGuidedJson(value: unknown, field: string): DocumentFormat {
 function readSchema(value: unknown, field: string): JsonObject | boolean {
   const schema = typeof value === "string" ? parseJson(value, field) : value;
   if (isObject(schema) || typeof schema === "boolean") return schema;
-  throw fieldError("invalid_type", field, `must be a JSON Schema, not ${kindOf(schema)}`, "Send an object");
+  throw fieldError(
+    "invalid_type",
+    field,
+    `must be a JSON Schema, not ${kindOf(schema)}`,
+    "Send an object",
+  );
 }
 
 function parseJson(text: string, field: string): unknown {
   try {
     return JSON.parse(text) as unknown;
   } catch {
-    throw fieldError("invalid_value", field, "is a string that is not JSON", "Send the schema as an object");
+    throw fieldError(
+      "invalid_value",
+      field,
+      "is a string that is not JSON",
+      "Send the schema as an object",
+    );
   }
 }
 
@@ -112,7 +145,12 @@ function readGuidedChoice(value: unknown, field: string): DocumentFormat {
     throw fieldError("invalid_value", field, `has ${value.length} entries`, remedy);
   const choices = value.map((choice: unknown, index) => {
     if (typeof choice !== "string" && typeof choice !== "number" && typeof choice !== "boolean")
-      throw fieldError("invalid_type", `${field}[${index}]`, `must be a string, not ${kindOf(choice)}`, remedy);
+      throw fieldError(
+        "invalid_type",
+        `${field}[${index}]`,
+        `must be a string, not ${kindOf(choice)}`,
+        remedy,
+      );
     if (choice === "") throw fieldError("invalid_value", `${field}[${index}]`, "is empty", remedy);
     return String(choice);
   });
@@ -121,9 +159,19 @@ function readGuidedChoice(value: unknown, field: string): DocumentFormat {
 
 function readText(value: unknown, field: string, what: string): string {
   if (typeof value !== "string")
-    throw fieldError("invalid_type", field, `must be a string, not ${kindOf(value)}`, `Send ${what}`);
+    throw fieldError(
+      "invalid_type",
+      field,
+      `must be a string, not ${kindOf(value)}`,
+      `Send ${what}`,
+    );
   if (value.trim() === "") throw fieldError("invalid_value", field, "is empty", `Send ${what}`);
   if (value.length > maxText)
-    throw fieldError("invalid_value", field, `has more than ${maxText} characters`, "Send a shorter one");
+    throw fieldError(
+      "invalid_value",
+      field,
+      `has more than ${maxText} characters`,
+      "Send a shorter one",
+    );
   return value;
 }

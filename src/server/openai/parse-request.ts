@@ -2,6 +2,7 @@
 
 import type { ChatMessage, TemplateVariables, ToolDefinition } from "../../chat/types.ts";
 import type { Sampling } from "../../engine/types.ts";
+import type { Guidance } from "../../guidance/types.ts";
 import {
   fieldError,
   isAbsent,
@@ -15,7 +16,9 @@ import { chatCompletionParameters } from "./parameters/chat-completions.ts";
 import { readMaxTokens, readSampling, readStop, type SamplingLimits } from "./parse-sampling.ts";
 import { checkParameters } from "./parameters/parameter.ts";
 import { parseMessages } from "./parse-messages.ts";
-import { parseToolChoice, parseTools } from "./parse-tools.ts";
+import { parseGuidance } from "./parse-guidance.ts";
+import { parseToolChoice, type ToolChoice } from "./parse-tool-choice.ts";
+import { parseTools } from "./parse-tools.ts";
 import type { Warn } from "./warnings.ts";
 
 export interface ChatCompletionRequest {
@@ -23,7 +26,8 @@ export interface ChatCompletionRequest {
   messages: ChatMessage[];
   /** Null: not given. An empty list is given. */
   tools: ToolDefinition[] | null;
-  toolChoice: "auto" | "none";
+  toolChoice: ToolChoice;
+  guidance: Guidance;
   templateVariables: TemplateVariables;
   sampling: Sampling;
   stop: string[];
@@ -55,11 +59,13 @@ export function parseChatCompletionRequest(
   }
   checkParameters(chatCompletionParameters, body, warn);
   const stream = readBoolean(body, "stream", false);
+  const toolChoice = parseToolChoice(body["tool_choice"]);
   return {
     model: readModel(body),
     messages: parseMessages(body["messages"], warn),
     tools: parseTools(body["tools"], warn),
-    toolChoice: parseToolChoice(body["tool_choice"]),
+    toolChoice,
+    guidance: parseGuidance(body, toolChoice),
     templateVariables: readTemplateVariables(body),
     sampling: readSampling(body, limits),
     stop: readStop(body["stop"]),

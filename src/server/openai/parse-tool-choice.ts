@@ -35,13 +35,28 @@ function parseAllowed(value: JsonObject): ToolChoice {
   const field = isObject(nested) ? "tool_choice.allowed_tools" : "tool_choice";
   const { mode, tools } = isObject(nested) ? nested : value;
   if (mode !== "auto" && mode !== "required")
-    throw fieldError("invalid_value", `${field}.mode`, "is not a known mode", 'Send "auto" or "required"');
+    throw fieldError(
+      "invalid_value",
+      `${field}.mode`,
+      "is not a known mode",
+      'Send "auto" or "required"',
+    );
   if (!Array.isArray(tools) || tools.length === 0)
-    throw fieldError("invalid_value", `${field}.tools`, "must be an array of tools", "List at least one");
+    throw fieldError(
+      "invalid_value",
+      `${field}.tools`,
+      "must be an array of tools",
+      "List at least one",
+    );
   const allowed = tools.map((tool: unknown, index) => {
     const place = `${field}.tools[${index}]`;
     if (!isObject(tool))
-      throw fieldError("invalid_type", place, `must be an object, not ${kindOf(tool)}`, "Name a function");
+      throw fieldError(
+        "invalid_type",
+        place,
+        `must be an object, not ${kindOf(tool)}`,
+        "Name a function",
+      );
     return nameOf(tool, place);
   });
   return { mode, allowed };
@@ -62,7 +77,12 @@ export function checkToolChoice(
   tools: readonly Pick<ToolDefinition, "name">[],
 ): void {
   if (mode === "required" && tools.length === 0)
-    throw fieldError("invalid_value", "tool_choice", "asks for a call, and there is no tool", "Offer tools");
+    throw fieldError(
+      "invalid_value",
+      "tool_choice",
+      "asks for a call, and there is no tool",
+      "Offer tools",
+    );
   const unknown = allowed?.find((name) => !tools.some((tool) => tool.name === name));
   if (unknown !== undefined)
     throw fieldError(

@@ -1,4 +1,4 @@
-/** `tools` and `tool_choice` of a chat completion. */
+/** `tools` of a chat completion. */
 
 import type { ToolDefinition } from "../../chat/types.ts";
 import { fieldError, isAbsent, isObject, kindOf, type JsonObject } from "./fields.ts";
@@ -66,11 +66,11 @@ function parseTool(entry: unknown, field: string, warn: Warn): ToolDefinition | 
       'Send {"name": …, "parameters": …}',
     );
   }
-  return parseFunction(target, `${field}.function`, warn);
+  return parseFunction(target, `${field}.function`);
 }
 
 /** Name, description and parameters of a function, wherever the API puts them. */
-export function parseFunction(target: JsonObject, field: string, warn: Warn): ToolDefinition {
+export function parseFunction(target: JsonObject, field: string): ToolDefinition {
   const { name, description, parameters, strict } = target;
   if (typeof name !== "string" || !legalName.test(name)) {
     const code =
@@ -111,23 +111,10 @@ export function parseFunction(target: JsonObject, field: string, warn: Warn): To
       "Send true or false",
     );
   }
-  if (strict === true)
-    warn("tools[].function.strict", "is not enforced: guided decoding is not available yet");
   return {
     name,
     ...(isAbsent(description) ? {} : { description }),
     parameters: isAbsent(parameters) ? { type: "object", properties: {} } : parameters,
+    ...(typeof strict === "boolean" ? { strict } : {}),
   };
-}
-
-export function parseToolChoice(value: unknown): "auto" | "none" {
-  if (isAbsent(value) || value === "auto") return "auto";
-  if (value === "none") return "none";
-  if (value === "required" || isObject(value)) {
-    const what = value === "required" ? '"required"' : "a named tool";
-    const problem = `is ${what}, which needs guided decoding and is not supported yet`;
-    throw fieldError("unsupported_value", "tool_choice", problem, 'Send "auto" or "none"');
-  }
-  const code = typeof value === "string" ? "invalid_value" : "invalid_type";
-  throw fieldError(code, "tool_choice", "is not a known choice", 'Send "auto" or "none"');
 }

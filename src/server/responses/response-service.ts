@@ -10,12 +10,14 @@ import { toMessages } from "../openai/responses/messages.ts";
 import { outputText } from "../openai/responses/parse-output.ts";
 import type { ResponsesRequest } from "../openai/responses/parse-request.ts";
 import { newResponse } from "../openai/responses/response-object.ts";
+import { checkToolChoice } from "../openai/parse-tool-choice.ts";
 import { ResponseWriter } from "../openai/responses/response-writer.ts";
 import type { Item, WireEvent } from "../openai/responses/types.ts";
 import { logError, toFermataError } from "../plugins/errors.ts";
 import { runEvents, type RunContext } from "../run-request.ts";
 import type { ServerConfig } from "../services.ts";
 import { openStreamAfterMs } from "../stream-answer.ts";
+import { definitionsOf } from "../tool-mode.ts";
 import { approvedCalls } from "./approvals.ts";
 import { closeEarlierCalls } from "./earlier-calls.ts";
 import { EventLog } from "./event-log.ts";
@@ -80,6 +82,7 @@ export class ResponseService {
     const isHeld = (request.handling ?? this.#config.responsesTools) === "held";
     const held = isHeld ? this.#heldCalls(request, abort) : null;
     const plan = planTools(request, context.services.tools, held && ((tool) => held.tool(tool)));
+    checkToolChoice(request.toolChoice, definitionsOf(plan.mode));
     const approved = approvedCalls(history.items, history.input, plan, {
       timeoutMs: this.#config.toolTimeoutMs ?? defaultToolTimeoutMs,
       signal,
@@ -272,6 +275,7 @@ export class ResponseService {
       maxTokens: request.maxOutputTokens ?? undefined,
       topLogprobs: request.topLogprobs,
       templateVariables: request.templateVariables,
+      guidance: request.guidance,
       signal,
       owner,
     };

@@ -54,7 +54,7 @@ export function planTools(
     }
   }
   const byName = new Map(entries.map((entry) => [entry.definition.name, entry]));
-  const isOff = request.toolChoice === "none";
+  const isOff = request.toolChoice.mode === "none";
   return {
     mode: isOff ? { kind: "none" } : modeOf([...byName.values()], request.maxToolCalls),
     offered: isOff ? [] : [...byName.values()].map(({ definition }) => definition),

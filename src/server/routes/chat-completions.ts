@@ -10,13 +10,14 @@ import { ChunkMapper } from "../openai/chunks.ts";
 import { chatCompletion, type ResponseIdentity } from "../openai/completion.ts";
 import { fieldError } from "../openai/fields.ts";
 import { parseChatCompletionRequest } from "../openai/parse-request.ts";
+import { checkToolChoice } from "../openai/parse-tool-choice.ts";
 import type { OnceWarnings } from "../openai/warnings.ts";
 import type { ActiveRequests } from "../plugins/active-requests.ts";
 import { requestOwner } from "../plugins/authentication.ts";
 import { drawSeed, runRequest } from "../run-request.ts";
 import type { ServerConfig, ServerServices } from "../services.ts";
 import { streamAnswer } from "../stream-answer.ts";
-import { resolveToolMode, type ToolMode } from "../tool-mode.ts";
+import { definitionsOf, resolveToolMode, type ToolMode } from "../tool-mode.ts";
 
 export interface RouteContext {
   services: ServerServices;
@@ -40,17 +41,19 @@ export function chatCompletionsRoute(context: RouteContext): RouteOptions {
         warnings.warn,
       );
       warnOfModel(body.model, context);
-      const { messages, templateVariables, stop, maxTokens, topLogprobs, n } = body;
+      const { messages, templateVariables, stop, maxTokens, guidance, topLogprobs, n } = body;
       const signal = active.signalFor(reply);
       const conversation = {
         messages,
         templateVariables,
         stop,
         maxTokens,
+        guidance,
         topLogprobs,
         owner: requestOwner(request),
       };
       const mode = resolveToolMode(body, services.tools);
+      checkToolChoice(body.toolChoice, definitionsOf(mode));
       if (n > 1) refuseToolRuns(mode);
       const run = { ...context, log: request.log, startedAt };
       const start = (choice: number, ended: AbortSignal) => {

@@ -6,10 +6,12 @@ import { MessageStream } from "../anthropic/message-stream.ts";
 import { wireMessage } from "../anthropic/message.ts";
 import { parseMessagesRequest } from "../anthropic/parse-request.ts";
 import { collectAnswer } from "../collect-answer.ts";
+import { guidanceOf } from "../openai/parse-guidance.ts";
+import { checkToolChoice } from "../openai/parse-tool-choice.ts";
 import { requestOwner } from "../plugins/authentication.ts";
 import { drawSeed, runRequest } from "../run-request.ts";
 import { streamAnswer } from "../stream-answer.ts";
-import { resolveToolMode } from "../tool-mode.ts";
+import { definitionsOf, resolveToolMode } from "../tool-mode.ts";
 import { warnOfModel, type RouteContext } from "./chat-completions.ts";
 
 export function messagesRoute(context: RouteContext): RouteOptions {
@@ -30,8 +32,14 @@ export function messagesRoute(context: RouteContext): RouteOptions {
       const { messages, sampling, stop, maxTokens, stream } = body;
       const owner = requestOwner(request);
       const signal = active.signalFor(reply);
-      const conversation = { messages, sampling, stop, maxTokens, signal, owner };
+      const { toolChoice } = body;
+      const guidance = guidanceOf(toolChoice, {
+        parallel: toolChoice.parallel,
+        closeAtLimit: false,
+      });
+      const conversation = { messages, sampling, stop, maxTokens, guidance, signal, owner };
       const mode = resolveToolMode(body, services.tools);
+      checkToolChoice(toolChoice, definitionsOf(mode));
       const events = runRequest(conversation, mode, { ...context, log: request.log, startedAt });
       const identity = { id: `msg_${randomBytes(12).toString("hex")}`, model: model.id };
       if (!stream) return wireMessage(identity, await collectAnswer(events));

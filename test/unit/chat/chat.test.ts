@@ -207,7 +207,8 @@ describe("external mode", () => {
       callOpen: "<tool_call>",
       callClose: "</tool_call>",
       holdAtEnd: "always",
-      holdAtTextAfterCall: true,
+      // The grammar lets nothing but another call follow a call.
+      holdAtTextAfterCall: false,
     });
   });
 

@@ -6,6 +6,8 @@ import type {
   GenerateRequest,
   Generation,
   GenerationEvent,
+  Grammar,
+  GrammarSource,
   ResumeOptions,
 } from "../../../src/engine/types.ts";
 import { FermataError } from "../../../src/errors.ts";
@@ -33,6 +35,8 @@ export class FakeEngine implements ChatEngine {
   readonly cache: { cellsPerSequence: number };
   readonly rounds: ScriptedRound[];
   readonly generations: FakeGeneration[] = [];
+  /** What was compiled; the scripts do not follow it. */
+  readonly grammars: GrammarSource[] = [];
 
   constructor(options: FakeEngineOptions) {
     const specials = options.specials ?? [
@@ -53,6 +57,20 @@ export class FakeEngine implements ChatEngine {
     this.rounds = (options.rounds ?? []).map((round) =>
       typeof round === "string" ? { text: round } : round,
     );
+  }
+
+  compileGrammar(source: GrammarSource): Promise<Grammar> {
+    this.grammars.push(source);
+    return Promise.resolve({
+      bytes: 1,
+      compileMicroseconds: 0,
+      check: () => ({
+        accepted: 0,
+        complete: false,
+        error: "",
+        maskMicroseconds: new Float64Array(),
+      }),
+    });
   }
 
   tokenize(text: string, guard: string, _addBos: boolean): Promise<Int32Array> {

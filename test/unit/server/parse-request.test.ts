@@ -122,8 +122,10 @@ describe("tools", () => {
         { type: "web_search" },
       ],
     });
-    expect(request.tools).toEqual([{ name: "f", parameters: { type: "object", properties: {} } }]);
-    expect(warned).toEqual(["tools[].function.strict", "tools[].type=web_search"]);
+    expect(request.tools).toEqual([
+      { name: "f", parameters: { type: "object", properties: {} }, strict: true },
+    ]);
+    expect(warned).toEqual(["tools[].type=web_search"]);
   });
 
   test("not given and empty differ", () => {

@@ -1,6 +1,5 @@
 /** Fields of POST /v1/chat/completions. */
 
-import { isObject } from "../fields.ts";
 import { llamaSamplers } from "./llama-samplers.ts";
 import { honoured, ignored, refused, type ParameterTable } from "./parameter.ts";
 
@@ -19,7 +18,14 @@ export const chatCompletionParameters: ParameterTable = {
   stream: honoured(),
   stream_options: honoured("`include_usage`"),
   tools: honoured("of type `function`; others are skipped with a warning"),
-  tool_choice: honoured("`auto` and `none`"),
+  tool_choice: honoured("`auto`, `none`, `required`, a function, `allowed_tools`"),
+  parallel_tool_calls: honoured("`false`: one call in a round"),
+  response_format: honoured("`text`, `json_object`, `json_schema`"),
+  guided_json_schema: honoured("a JSON Schema that the answer satisfies"),
+  guided_json: honoured("the same under vLLM's name"),
+  guided_regex: honoured("ECMA-262, of the whole answer; what is regular"),
+  guided_choice: honoured("up to 1000 strings, one of which is the answer"),
+  guided_grammar: honoured("Lark as llguidance has it, or GBNF if it contains `::=`"),
   n: honoured("up to 128; choice `i` draws with `seed + i`; 1 while the server runs the tools"),
   logprobs: honoured("of the content's tokens, before bias, penalties, temperature and filters"),
   top_logprobs: honoured("0 to 20"),
@@ -43,16 +49,6 @@ export const chatCompletionParameters: ParameterTable = {
   prediction: ignored("has no effect: nothing is decoded ahead"),
   verbosity: ignored("has no effect: the model was not trained on it"),
 
-  response_format: refused(
-    "needs guided decoding, which is not supported yet",
-    'Send {"type": "text"} or leave it out',
-    (value) => isObject(value) && value["type"] === "text",
-  ),
-  parallel_tool_calls: refused(
-    "must be true: a limit of one call needs guided decoding, which is not supported yet",
-    "Leave it out",
-    (value) => value === true,
-  ),
   modalities: refused(
     "asks for more than text",
     'Send ["text"] or leave it out',

@@ -2,6 +2,7 @@
 
 import type { TemplateVariables } from "../../../chat/types.ts";
 import type { Sampling } from "../../../engine/types.ts";
+import type { DocumentFormat, Guidance } from "../../../guidance/types.ts";
 import {
   fieldError,
   isAbsent,
@@ -14,9 +15,10 @@ import {
 } from "../fields.ts";
 import { checkParameters } from "../parameters/parameter.ts";
 import { responseParameters } from "../parameters/responses.ts";
+import { guidanceOf, readResponseFormat } from "../parse-guidance.ts";
 import { readModel, readTemplateVariables } from "../parse-request.ts";
 import { readSampling, type SamplingLimits } from "../parse-sampling.ts";
-import { parseToolChoice } from "../parse-tools.ts";
+import { parseToolChoice, type ToolChoice } from "../parse-tool-choice.ts";
 import type { Warn } from "../warnings.ts";
 import { parseItems } from "./parse-items.ts";
 import { parseMetadata } from "./parse-metadata.ts";
@@ -39,7 +41,8 @@ export interface ResponsesRequest {
   background: boolean;
   stream: boolean;
   tools: RequestedTools | null;
-  toolChoice: "auto" | "none";
+  toolChoice: ToolChoice;
+  guidance: Guidance;
   /** As it came; "auto" if it did not. */
   wireToolChoice: unknown;
   maxToolCalls: number | null;
@@ -79,6 +82,8 @@ export function parseResponsesRequest(
     throw fieldError("invalid_value", "conversation", problem, "Send one of the two");
   }
   const reasoning = readReasoning(body["reasoning"]);
+  const toolChoice = parseToolChoice(body["tool_choice"]);
+  const { textFormat, document, verbosity } = readTextOptions(body["text"], warn);
   return {
     model: readModel(body),
     input: parseItems(body["input"], "input", warn),
@@ -89,7 +94,12 @@ export function parseResponsesRequest(
     background: readBoolean(body, "background", false),
     stream: readBoolean(body, "stream", false),
     tools: parseResponseTools(body["tools"], warn),
-    toolChoice: parseToolChoice(body["tool_choice"]),
+    toolChoice,
+    guidance: guidanceOf(toolChoice, {
+      document,
+      parallel: readBoolean(body, "parallel_tool_calls", true),
+      closeAtLimit: false,
+    }),
     wireToolChoice: body["tool_choice"] ?? "auto",
     maxToolCalls: readNumber(body, "max_tool_calls", countRange, null),
     maxOutputTokens: readNumber(body, "max_output_tokens", countRange, null),
@@ -97,7 +107,8 @@ export function parseResponsesRequest(
     topLogprobs: readTopLogprobs(body),
     templateVariables: readTemplateVariables(body, reasoning.effort, "reasoning.effort"),
     truncation: readChoice(body, "truncation", ["auto", "disabled"], "disabled"),
-    ...readTextOptions(body["text"], warn),
+    textFormat,
+    verbosity,
     reasoning,
     metadata: parseMetadata(body["metadata"]),
     promptCacheKey: readText(body, "prompt_cache_key"),
@@ -140,9 +151,13 @@ function readChoice<Choice extends string>(
 function readTextOptions(
   value: unknown,
   warn: Warn,
-): { textFormat: JsonObject; verbosity: string | null } {
-  const plain = { type: "text" };
-  if (isAbsent(value)) return { textFormat: plain, verbosity: null };
+): {
+  textFormat: JsonObject;
+  document: DocumentFormat | undefined;
+  verbosity: string | null;
+} {
+  const plain = { textFormat: { type: "text" }, document: undefined };
+  if (isAbsent(value)) return { ...plain, verbosity: null };
   if (!isObject(value)) {
     const problem = `must be an object, not ${kindOf(value)}`;
     throw fieldError("invalid_type", "text", problem, 'Send {"format": {"type": "text"}}');
@@ -151,18 +166,13 @@ function readTextOptions(
   if (verbosity !== null && verbosity !== "medium")
     warn("text.verbosity", "has no effect: the model was not trained on it");
   const { format } = value;
-  if (isAbsent(format)) return { textFormat: plain, verbosity };
+  if (isAbsent(format)) return { ...plain, verbosity };
   if (!isObject(format)) {
     const problem = `must be an object, not ${kindOf(format)}`;
     throw fieldError("invalid_type", "text.format", problem, 'Send {"type": "text"}');
   }
-  if (format["type"] === "text") return { textFormat: plain, verbosity };
-  throw fieldError(
-    "unsupported_value",
-    "text.format",
-    "needs guided decoding, which is not supported yet",
-    'Send {"type": "text"} or leave it out',
-  );
+  const document = readResponseFormat(format, "text.format") ?? undefined;
+  return { textFormat: format, document, verbosity };
 }
 
 /** Asked for by what is to be included, or by how many alternatives. */

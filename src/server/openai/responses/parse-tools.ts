@@ -49,7 +49,7 @@ function addTool(requested: RequestedTools, entry: unknown, field: string, warn:
     throw fieldError(code, `${field}.type`, problem, 'Send "function"');
   }
   if (type === "function") {
-    const tool = parseFunctionTool(entry, field, warn);
+    const tool = parseFunctionTool(entry, field);
     requested.tools.push({ kind: "function", ...tool });
     requested.wire.push(wireFunction(entry, tool.definition));
   } else if (type === "namespace") {
@@ -64,12 +64,12 @@ function addTool(requested: RequestedTools, entry: unknown, field: string, warn:
   }
 }
 
-function parseFunctionTool(entry: JsonObject, field: string, warn: Warn): FunctionTool {
+function parseFunctionTool(entry: JsonObject, field: string): FunctionTool {
   // Some clients send the nested form of chat completions.
   const nested = entry["function"];
   const isNested = isObject(nested) && isAbsent(entry["name"]);
   const target = isNested ? nested : entry;
-  const definition = parseFunction(target, isNested ? `${field}.function` : field, warn);
+  const definition = parseFunction(target, isNested ? `${field}.function` : field);
   return { definition, name: definition.name };
 }
 
@@ -94,7 +94,7 @@ function parseNamespace(entry: JsonObject, field: string, warn: Warn): Requested
       warn(`tools[].tools[].type=${String(tool["type"]).slice(0, 40)}`, "is skipped");
       return [];
     }
-    const { definition, name } = parseFunctionTool(tool, toolField, warn);
+    const { definition, name } = parseFunctionTool(tool, toolField);
     const flat = { ...definition, name: flatName(namespace, name) };
     return [{ kind: "function", definition: flat, name, namespace }];
   });

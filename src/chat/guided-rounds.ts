@@ -1,0 +1,86 @@
+/** The grammar of each round of an answer, compiled, and what is checked where no mask held. */
+
+import type { Grammar, GrammarSource } from "../engine/types.ts";
+import { FermataError } from "../errors.ts";
+import { Guide } from "../guidance/guide.ts";
+import type { Guidance } from "../guidance/types.ts";
+import type { ChatEngine } from "./chat-engine.ts";
+import type { PromptBuilder } from "./prompt.ts";
+import type { ChatRequest } from "./types.ts";
+
+const free: Guidance = { toolChoice: "auto", parallel: true, closeAtLimit: false };
+
+export class GuidedRounds {
+  readonly #engine: ChatEngine;
+  readonly #guide: Guide | null;
+  #count = 0;
+
+  /** @throws FermataError of status 400 that names what cannot be enforced */
+  constructor(request: ChatRequest, engine: ChatEngine, prompts: PromptBuilder) {
+    this.#engine = engine;
+    const { toolMode, sampling, guidance = free, maxTokens } = request;
+    const tools = toolMode === "none" ? [] : request.tools;
+    // A script says its tokens whatever a grammar says.
+    const isFree = tools.length === 0 && guidance.document === undefined;
+    this.#guide =
+      isFree || sampling.script !== undefined
+        ? null
+        : new Guide({
+            syntax: prompts.format.syntax,
+            markers: prompts.reasoning,
+            controls: engine.model.specialTokens.filter(({ kind }) => kind === "control"),
+            tools,
+            guidance,
+            budget: maxTokens ?? engine.cache.cellsPerSequence,
+          });
+  }
+
+  /** For the round that begins now; null: anything may be written. @throws FermataError of status 400 */
+  async next(reasoning: "no" | "split" | "open"): Promise<Grammar | null> {
+    const index = this.#count++;
+    const source = this.#guide?.round(index, reasoning) ?? null;
+    if (source === null || this.#guide === null) return null;
+    try {
+      return await this.#engine.compileGrammar(source);
+    } catch (error) {
+      if (!isRefused(error)) throw error;
+      await this.#giveUpCulprits(this.#guide, error);
+      const relaxed = this.#guide.round(index, reasoning);
+      return relaxed === null ? null : await this.#engine.compileGrammar(relaxed);
+    }
+  }
+
+  checkCall(call: { name: string; arguments: string }): string | null {
+    return this.#guide?.checkCall(call) ?? null;
+  }
+
+  checkDocument(text: string): string | null {
+    return this.#guide?.checkDocument(text) ?? null;
+  }
+
+  /** The engine refused the whole; which parts would it refuse alone? */
+  async #giveUpCulprits(guide: Guide, refusal: FermataError): Promise<void> {
+    let found = false;
+    for (const part of guide.parts()) {
+      const problem = await this.#problemOf(part.source);
+      if (problem === null) continue;
+      found = true;
+      part.giveUp(problem);
+    }
+    if (!found) throw refusal;
+  }
+
+  async #problemOf(source: GrammarSource): Promise<string | null> {
+    try {
+      await this.#engine.compileGrammar(source);
+      return null;
+    } catch (error) {
+      if (isRefused(error)) return error.message;
+      throw error;
+    }
+  }
+}
+
+function isRefused(error: unknown): error is FermataError {
+  return error instanceof FermataError && error.code === "invalid_grammar";
+}
