@@ -160,6 +160,7 @@ SubmitRequest to_submit(const Napi::Value& value, std::int32_t vocabulary_size,
     request.lease_ms = fields.integer("leaseMs", 0, kMaxInt32);
     if (fields.has("grammar")) request.grammar = to_grammar(fields.get("grammar"), engine);
     if (fields.has("forcedTokens")) request.forced_tokens = fields.boolean("forcedTokens");
+    if (fields.has("closeAtLimit")) request.close_at_limit = fields.boolean("closeAtLimit");
     if (fields.has("spelledTokens"))
         request.spelled_tokens = fields.tokens("spelledTokens", vocabulary_size);
     return request;

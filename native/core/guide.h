@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
+#include <limits>
 #include <memory>
 #include <string>
 #include <vector>
@@ -28,6 +30,16 @@ class Guide {
     bool rollback(std::size_t count);
     std::vector<Token> forced();
     bool stopped();
+    bool accepting();
+
+    // The token that comes next when `sampled` was chosen and at most `remaining` tokens may follow
+    // in all, this one included: another one, or `end`, if the text could not be ended in time
+    // after `sampled`. closing() then begins with it.
+    Token keep_closable(Token sampled, Token end, std::int32_t remaining);
+    // What brings the text to its end and is not consumed yet.
+    const std::deque<Token>& closing() const { return closing_; }
+    // All of that was consumed: the text is to end here.
+    bool closed() const { return closed_; }
 
     // Why the grammar cannot guide any longer; "" while it can.
     const std::string& error() const { return error_; }
@@ -41,6 +53,11 @@ class Guide {
     std::vector<std::uint32_t> mask_;
     bool has_mask_ = false;
     std::string error_;
+
+    std::deque<Token> closing_;
+    bool closed_ = false;
+    bool closable_ = true;  // false: no end is in reach, and it is no longer looked for
+    std::int32_t look_at_ = std::numeric_limits<std::int32_t>::max();  // tokens remaining
 };
 
 }  // namespace fermata

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -31,6 +32,9 @@ class Matcher {
     // The tokens that come next whatever is sampled; empty when there is a choice. Does not
     // advance.
     virtual std::vector<Token> forced() = 0;
+    // Tokens behind which the text may end, as few as were found and at most `most`; nullopt: none
+    // were. Does not advance.
+    virtual std::optional<std::vector<Token>> closing(std::size_t most) = 0;
     // The text may end here.
     virtual bool accepting() = 0;
     // The text is complete: nothing but an end token can follow, or one was consumed.

@@ -88,6 +88,8 @@ struct SubmitRequest {
     std::shared_ptr<const Grammar> grammar = {};
     // Tokens that the grammar leaves no choice about enter the next batch unsampled.
     bool forced_tokens = true;
+    // Near its limit the text is brought to an end along a short path that the grammar allows.
+    bool close_at_limit = false;
     // Control tokens whose spelling is part of the text, in every round.
     std::vector<Token> spelled_tokens = {};
 };

@@ -233,21 +233,26 @@ void Scheduler::sample(Milliseconds now) {
     for (const Share& share : shares_) {
         if (!share.samples) continue;
         Sequence& sequence = *sequences_.at(share.id);
-        TokenMask mask;
-        if (sequence.guide) {
-            sequence.guide->prepare();
-            if (!sequence.guide->error().empty()) {
-                fail(sequence, FailCode::kGrammarFailed, sequence.guide->error());
-                continue;
-            }
-            mask = sequence.guide->mask();
-        }
+        if (sequence.guide) sequence.guide->prepare();
         const auto logits = backend_.logits(share.last_row);
-        const Token token = sequence.sampler->sample(logits, mask);
+        const Token token = choose(sequence, logits);
+        if (sequence.guide && !sequence.guide->error().empty()) {
+            fail(sequence, FailCode::kGrammarFailed, sequence.guide->error());
+            continue;
+        }
         if (sequence.top_logprobs >= 0)
             sequence.logprobs = logprobs_of(logits, token, sequence.top_logprobs);
         extend(sequence, token, now);
     }
+}
+
+Token Scheduler::choose(Sequence& sequence, std::span<const float> logits) {
+    if (!sequence.guide) return sequence.sampler->sample(logits);
+    Guide& guide = *sequence.guide;
+    if (!guide.closing().empty()) return guide.closing().front();
+    const Token sampled = sequence.sampler->sample(logits, guide.mask());
+    if (!sequence.close_at_limit) return sampled;
+    return guide.keep_closable(sampled, backend_.end_token(), remaining(sequence));
 }
 
 }  // namespace fermata

@@ -69,13 +69,14 @@ class Scheduler {
     void decode();
     DecodeStatus decode_beside_masks();
     void sample(Milliseconds now);
+    Token choose(Sequence& sequence, std::span<const float> logits);
     void extend(Sequence& sequence, Token sampled, Milliseconds now);
 
     bool accept(Sequence& sequence, Token token, Milliseconds now);
     bool advance(Sequence& sequence, Token token);
     void complete(Sequence& sequence, Milliseconds now);
     void end_round(Sequence& sequence, Milliseconds now);
-    bool at_limit(const Sequence& sequence) const;
+    std::int32_t remaining(const Sequence& sequence) const;
     std::string_view text_of(const Sequence& sequence, Token token) const;
     void hold(Sequence& sequence, PauseReason reason, Milliseconds now);
     void finish(Sequence& sequence, FinishReason reason, Milliseconds now);

@@ -12,6 +12,7 @@ void Scheduler::submit(SubmitRequest request) {
         .id = request.id,
         .tokens = std::move(request.prompt),
         .forced_tokens = request.forced_tokens,
+        .close_at_limit = request.close_at_limit,
         .watcher = TextWatcher(std::move(request.stop), request.pause),
         .pause = request.pause,
         .max_tokens = request.limits.max_tokens,

@@ -37,7 +37,11 @@ void Scheduler::extend(Sequence& sequence, Token sampled, Milliseconds now) {
     if (!accept(sequence, sampled, now) || !sequence.guide || !sequence.forced_tokens) return;
     // Only rows that are sampled after have logits to tell of.
     if (sequence.top_logprobs >= 0) return;
-    for (const Token token : sequence.guide->forced()) {
+    const auto& closing = sequence.guide->closing();
+    const std::vector<Token> known = closing.empty()
+                                         ? sequence.guide->forced()
+                                         : std::vector<Token>(closing.begin(), closing.end());
+    for (const Token token : known) {
         // A reader that has stopped gets no more; the mask forces the rest later.
         if (sequence.throttled()) return;
         sequence.sampler->observe_forced(token);
@@ -74,10 +78,15 @@ bool Scheduler::accept(Sequence& sequence, Token token, Milliseconds now) {
         end_round(sequence, now);
     } else if (signal == TextWatcher::Signal::kStop) {
         finish(sequence, FinishReason::kStopString, now);
-    } else if (sequence.guide && sequence.guide->stopped()) {
+    } else if (sequence.guide && (sequence.guide->stopped() || sequence.guide->closed())) {
         complete(sequence, now);
-    } else if (at_limit(sequence)) {
-        finish(sequence, FinishReason::kLength, now);
+    } else if (remaining(sequence) <= 0) {
+        const bool ended = sequence.close_at_limit && sequence.guide && sequence.guide->accepting();
+        if (ended) {
+            end_round(sequence, now);
+        } else {
+            finish(sequence, FinishReason::kLength, now);
+        }
     } else if (sequence.pause_requested) {
         hold(sequence, PauseReason::kRequested, now);
     } else {
@@ -96,7 +105,7 @@ bool Scheduler::advance(Sequence& sequence, Token token) {
 
 // The grammar lets nothing but an end token follow: no decode is spent on it.
 void Scheduler::complete(Sequence& sequence, Milliseconds now) {
-    if (at_limit(sequence) || !backend_.is_end(backend_.end_token())) {
+    if (remaining(sequence) <= 0 || !backend_.is_end(backend_.end_token())) {
         end_round(sequence, now);
     } else {
         sequence.sampler->observe_forced(backend_.end_token());
@@ -116,9 +125,11 @@ void Scheduler::end_round(Sequence& sequence, Milliseconds now) {
     }
 }
 
-bool Scheduler::at_limit(const Sequence& sequence) const {
-    return (sequence.max_tokens >= 0 && sequence.generated_in_round >= sequence.max_tokens) ||
-           sequence.size() >= shape_.cells_per_sequence;
+// Tokens that may still be generated in this round.
+std::int32_t Scheduler::remaining(const Sequence& sequence) const {
+    const std::int32_t room = shape_.cells_per_sequence - sequence.size();
+    if (sequence.max_tokens < 0) return room;
+    return std::min(room, sequence.max_tokens - sequence.generated_in_round);
 }
 
 std::string_view Scheduler::text_of(const Sequence& sequence, Token token) const {

@@ -36,6 +36,7 @@ struct Sequence {
     std::unique_ptr<Sampler> sampler = nullptr;
     std::optional<Guide> guide = {};
     bool forced_tokens = true;
+    bool close_at_limit = false;
     std::unordered_map<Token, std::string> spelled = {};  // tokens whose text is not piece()
     TextWatcher watcher;
     PauseTriggers pause;

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/token_mask.h"
+#include "guidance/closing.h"
 #include "guidance/grammar_limits.h"
 #include "guidance/lark_compiler.h"
 
@@ -25,6 +26,7 @@ using MatcherHandle = std::unique_ptr<LlgMatcher, FreeMatcher>;
 // A matcher uses the tokenizer and calls back into the description: both live as long as it.
 struct Tokenizer {
     VocabularyDescription vocabulary;
+    std::unique_ptr<ClosingTokens> closing;
     std::unique_ptr<LlgTokenizer, FreeTokenizer> handle;
 
     bool is_end(Token token) const {
@@ -57,8 +59,14 @@ bool names_a_limit(const std::string& message) {
 
 class LarkMatcher final : public Matcher {
    public:
-    LarkMatcher(std::shared_ptr<const Tokenizer> tokenizer, MatcherHandle handle)
-        : tokenizer_(std::move(tokenizer)), handle_(std::move(handle)) {}
+    // What all matchers of a grammar share.
+    struct Shared {
+        std::shared_ptr<const Tokenizer> tokenizer;
+        std::vector<std::string> delimiters;
+    };
+
+    LarkMatcher(std::shared_ptr<const Shared> shared, MatcherHandle handle)
+        : shared_(std::move(shared)), handle_(std::move(handle)) {}
 
     bool compute_mask(std::vector<std::uint32_t>& mask) override {
         const std::size_t bytes = llg_matcher_get_mask_byte_size(handle_.get());
@@ -67,7 +75,7 @@ class LarkMatcher final : public Matcher {
     }
     bool consume(Token token) override {
         if (llg_matcher_is_stopped(handle_.get()) && !llg_matcher_is_error(handle_.get()) &&
-            tokenizer_->is_end(token)) {
+            shared_->tokenizer->is_end(token)) {
             ++ends_;
             return true;
         }
@@ -90,12 +98,15 @@ class LarkMatcher final : public Matcher {
             llg_matcher_compute_ff_tokens(handle_.get(), buffer.data(), buffer.size());
         return {buffer.begin(), buffer.begin() + std::max(count, 0)};
     }
+    std::optional<std::vector<Token>> closing(std::size_t most) override {
+        return shared_->tokenizer->closing->find(*this, most, shared_->delimiters);
+    }
     bool accepting() override { return llg_matcher_is_accepting(handle_.get()); }
     bool stopped() override { return llg_matcher_is_stopped(handle_.get()); }
     std::string error() override { return plain(llg_matcher_get_error(handle_.get())); }
 
    private:
-    std::shared_ptr<const Tokenizer> tokenizer_;
+    std::shared_ptr<const Shared> shared_;
     MatcherHandle handle_;
     std::size_t ends_ =
         0;  // end tokens that followed a complete text; llguidance knows not of them
@@ -103,19 +114,20 @@ class LarkMatcher final : public Matcher {
 
 class LarkGrammar final : public Grammar {
    public:
-    LarkGrammar(std::shared_ptr<const Tokenizer> tokenizer, MatcherHandle pristine,
-                std::size_t bytes)
-        : tokenizer_(std::move(tokenizer)), pristine_(std::move(pristine)), bytes_(bytes) {}
+    LarkGrammar(LarkMatcher::Shared shared, MatcherHandle pristine, std::size_t bytes)
+        : shared_(std::make_shared<const LarkMatcher::Shared>(std::move(shared))),
+          pristine_(std::move(pristine)),
+          bytes_(bytes) {}
 
     std::unique_ptr<Matcher> make_matcher() const override {
         const std::lock_guard lock(mutex_);
-        return std::make_unique<LarkMatcher>(tokenizer_,
+        return std::make_unique<LarkMatcher>(shared_,
                                              MatcherHandle(llg_clone_matcher(pristine_.get())));
     }
     std::size_t bytes() const override { return bytes_; }
 
    private:
-    std::shared_ptr<const Tokenizer> tokenizer_;
+    std::shared_ptr<const LarkMatcher::Shared> shared_;
     MatcherHandle pristine_;
     std::size_t bytes_;
     mutable std::mutex mutex_;
@@ -148,7 +160,7 @@ class LlguidanceCompiler final : public LarkCompiler {
                 message};
         }
         return std::shared_ptr<const Grammar>(std::make_shared<LarkGrammar>(
-            tokenizer_, std::move(pristine), kGrammarBaseBytes + kBytesPerCharacter * lark.size()));
+            LarkMatcher::Shared{tokenizer_, literals_of(lark)}, std::move(pristine), kGrammarBaseBytes + kBytesPerCharacter * lark.size()));
     }
 
    private:
@@ -167,6 +179,7 @@ Result<std::shared_ptr<const LarkCompiler>> LarkCompiler::create(VocabularyDescr
     const VocabularyDescription& description = tokenizer->vocabulary;
     if (description.end_tokens.empty())
         return Error{ErrorCode::kInvalidArgument, "The vocabulary has no end token."};
+    tokenizer->closing = std::make_unique<ClosingTokens>(description);
     std::vector<std::uint32_t> lengths;
     std::string bytes;
     for (const std::string& token : description.tokens) {

@@ -29,6 +29,7 @@ EngineLoop::EngineLoop(std::unique_ptr<Backend> backend, LoopConfig config,
                        std::function<void()> notify, std::function<void()> abort_decode)
     : config_(config),
       backend_(std::move(backend)),
+      masks_(config.mask_threads),
       notify_(std::move(notify)),
       abort_decode_(std::move(abort_decode)) {
     if (config_.audit) {
@@ -46,7 +47,7 @@ EngineLoop::~EngineLoop() {
 
 void EngineLoop::run() {
     Backend& backend = audit_ ? static_cast<Backend&>(*audit_) : *backend_;
-    Scheduler scheduler(config_.scheduler, backend);
+    Scheduler scheduler(config_.scheduler, backend, &masks_);
     std::deque<Command> commands;
     bool idle = true;
     while (wait_for_commands(commands, idle)) {

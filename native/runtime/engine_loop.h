@@ -18,6 +18,7 @@
 #include "core/event.h"
 #include "core/request.h"
 #include "core/scheduler.h"
+#include "runtime/mask_pool.h"
 
 namespace fermata {
 
@@ -25,6 +26,7 @@ struct LoopConfig {
     SchedulerConfig scheduler;
     std::int32_t max_queue = 256;  // requests that may wait for admission
     bool audit = false;            // count rows apart, check integrity when idle
+    int mask_threads = 1;          // that make masks beside a decode call
 };
 
 class EngineLoop {
@@ -74,6 +76,7 @@ class EngineLoop {
     LoopConfig config_;
     std::unique_ptr<Backend> backend_;
     std::unique_ptr<AuditBackend> audit_;
+    MaskPool masks_;
     std::function<void()> notify_;
     std::function<void()> abort_decode_;
 

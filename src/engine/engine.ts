@@ -133,6 +133,7 @@ export class Engine {
         retain: this.#retain,
         leaseMs: request.leaseMs ?? 0,
         forcedTokens: request.forcedTokens ?? true,
+        closeAtLimit: request.closeAtLimit ?? false,
         ...(request.grammar && { grammar: request.grammar }),
         ...(request.spelledTokens && { spelledTokens: request.spelledTokens }),
       });

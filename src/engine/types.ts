@@ -108,6 +108,8 @@ export interface GenerateRequest {
   grammar?: Grammar | undefined;
   /** Default true: tokens that the grammar leaves no choice about are not sampled. */
   forcedTokens?: boolean | undefined;
+  /** Near `maxTokens`, end the text along a short path that the grammar allows. Default false. */
+  closeAtLimit?: boolean | undefined;
   /** Control tokens whose spelling is part of the text, such as the markers of a format. */
   spelledTokens?: Int32Array | undefined;
   signal?: AbortSignal | undefined;

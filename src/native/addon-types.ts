@@ -207,6 +207,8 @@ export interface NativeSubmit {
   grammar?: NativeGrammar;
   /** Default true: tokens that the grammar leaves no choice about are not sampled. */
   forcedTokens?: boolean;
+  /** Default false: near `maxTokens` the text is ended along a short path that the grammar allows. */
+  closeAtLimit?: boolean;
   /** CONTROL tokens whose spelling is part of the text, such as the markers of a format. */
   spelledTokens?: Int32Array;
 }

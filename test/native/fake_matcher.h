@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <atomic>
 #include <memory>
+#include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -76,6 +78,15 @@ class FakeMatcher final : public Matcher {
         }
         consumed_ = before;
         return tokens;
+    }
+    std::optional<std::vector<Token>> closing(std::size_t most) override {
+        if (!usable()) return std::nullopt;
+        if (ended() || accepting()) return std::vector<Token>{};
+        auto next = continuations();
+        if (next.empty()) return std::nullopt;
+        const auto& shortest = *std::ranges::min_element(next, {}, &std::string::size);
+        if (shortest.size() > most) return std::nullopt;
+        return tokens_of(shortest);
     }
     bool accepting() override {
         return std::ranges::find(options_->texts, text()) != options_->texts.end();
