@@ -1,6 +1,7 @@
 # llguidance's C interface as the target `llguidance`, built by cargo from native/guidance/llguidance.
 # Without a recent cargo there is no such target, and FERMATA_LLGUIDANCE is OFF.
 
+set(FERMATA_CARGO_TARGET "${CMAKE_BINARY_DIR}/cargo" CACHE PATH "Folder that cargo builds in")
 set(FERMATA_LLGUIDANCE OFF)
 set(crate ${CMAKE_CURRENT_SOURCE_DIR}/native/guidance/llguidance)
 file(STRINGS ${crate}/Cargo.toml wanted REGEX "^rust-version")
@@ -18,7 +19,7 @@ if(NOT CARGO OR failed OR version VERSION_LESS wanted)
 endif()
 
 set(FERMATA_LLGUIDANCE ON)
-set(target_dir ${CMAKE_BINARY_DIR}/cargo)
+set(target_dir ${FERMATA_CARGO_TARGET})
 set(archive ${target_dir}/release/libfermata_llguidance.a)
 add_custom_command(
   OUTPUT ${archive}

@@ -249,7 +249,10 @@ void Scheduler::sample(Milliseconds now) {
 Token Scheduler::choose(Sequence& sequence, std::span<const float> logits) {
     if (!sequence.guide) return sequence.sampler->sample(logits);
     Guide& guide = *sequence.guide;
-    if (!guide.closing().empty()) return guide.closing().front();
+    if (!guide.closing().empty()) {
+        sequence.sampler->observe_forced(guide.closing().front());
+        return guide.closing().front();
+    }
     const Token sampled = sequence.sampler->sample(logits, guide.mask());
     if (!sequence.close_at_limit) return sampled;
     return guide.keep_closable(sampled, backend_.end_token(), remaining(sequence));

@@ -20,13 +20,13 @@ constexpr std::size_t kMostRepeats = 4;
 constexpr std::size_t kMostFillers = 4000;
 
 constexpr std::array<std::string_view, 24> kClosers = {
-    "}", "]", ")", ">", "\"\"", "\"", ",", ":", "[]", "{}", "null", "0",
-    "false", "true", "1", "2", "3", "4", "5", "6", "7", "8", "9", "["};
+    "}",     "]",    ")", ">", "\"\"", "\"", ",", ":", "[]", "{}", "null", "0",
+    "false", "true", "1", "2", "3",    "4",  "5", "6", "7",  "8",  "9",    "["};
 
 bool is_punctuation(char letter) {
     return (letter >= '!' && letter <= '/') || (letter >= ':' && letter <= '@') ||
-           (letter >= '[' && letter <= '`') || (letter >= '{' && letter <= '~') ||
-           letter == '\n' || letter == ' ';
+           (letter >= '[' && letter <= '`') || (letter >= '{' && letter <= '~') || letter == '\n' ||
+           letter == ' ';
 }
 
 bool is_word(std::string_view text) {
@@ -119,7 +119,8 @@ class ClosingTokens::Search {
         const auto& pieces = tokens_.vocabulary_.tokens;
         for_each_allowed(mask_, pieces.size(), [&](std::size_t id) {
             const bool blank = pieces[id].find_first_not_of(" \t\r\n") == std::string::npos;
-            const std::size_t length = blank || pieces[id][0] == kUnmatchable ? 1 : pieces[id].size() + 1;
+            const std::size_t length =
+                blank || pieces[id][0] == kUnmatchable ? 1 : pieces[id].size() + 1;
             if (length <= longest) return;
             longest = length;
             best = static_cast<Token>(id);

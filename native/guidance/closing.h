@@ -1,8 +1,9 @@
 // Looks for a short way to the end of a guided text.
 //
-// The grammar is seen through its masks only, so the way is found by trying: where little is allowed,
-// what closes (a bracket, a quote) before what goes on; where nearly anything is, the texts that may
-// end such a stretch, each looked at for whether it did. The result is short, not provably shortest.
+// The grammar is seen through its masks only, so the way is found by trying: where little is
+// allowed, what closes (a bracket, a quote) before what goes on; where nearly anything is, the
+// texts that may end such a stretch, each looked at for whether it did. The result is short, not
+// provably shortest.
 #pragma once
 
 #include <cstddef>
@@ -33,8 +34,8 @@ class ClosingTokens {
     class Search;
 
     const VocabularyDescription& vocabulary_;
-    std::vector<Token> closers_;  // in order of preference
-    std::vector<Token> fillers_;  // words, the longest first
+    std::vector<Token> closers_;                    // in order of preference
+    std::vector<Token> fillers_;                    // words, the longest first
     std::unordered_map<std::string, Token> short_;  // of punctuation, a few bytes
 };
 

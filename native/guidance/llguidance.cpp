@@ -160,7 +160,8 @@ class LlguidanceCompiler final : public LarkCompiler {
                 message};
         }
         return std::shared_ptr<const Grammar>(std::make_shared<LarkGrammar>(
-            LarkMatcher::Shared{tokenizer_, literals_of(lark)}, std::move(pristine), kGrammarBaseBytes + kBytesPerCharacter * lark.size()));
+            LarkMatcher::Shared{tokenizer_, literals_of(lark)}, std::move(pristine),
+            kGrammarBaseBytes + kBytesPerCharacter * lark.size()));
     }
 
    private:

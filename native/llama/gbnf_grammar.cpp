@@ -1,10 +1,179 @@
 #include "llama/gbnf_grammar.h"
 
+#include <chrono>
+#include <cmath>
+#include <exception>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "core/token_mask.h"
+#include "llama.h"
+#include "llama/gbnf_check.h"
+#include "llama/log.h"
+
 namespace fermata {
 
-Result<std::shared_ptr<const Grammar>> compile_gbnf(std::shared_ptr<const Model>,
-                                                    const std::string&) {
-    return Error{ErrorCode::kGrammarInvalid, "GBNF grammars are not supported yet."};
+namespace {
+
+// A mask that takes longer: the stacks that llama.cpp follows have become too many.
+constexpr std::chrono::seconds kLongestMask{2};
+
+struct FreeSampler {
+    void operator()(llama_sampler* sampler) const { llama_sampler_free(sampler); }
+};
+using Handle = std::unique_ptr<llama_sampler, FreeSampler>;
+
+// Has no forced tokens, and finds no way to close. stopped() is late: only an end token tells.
+class GbnfMatcher final : public Matcher {
+   public:
+    GbnfMatcher(std::shared_ptr<const Model> model, Handle handle, bool names_tokens)
+        : model_(std::move(model)), handle_(std::move(handle)), names_tokens_(names_tokens) {}
+
+    bool compute_mask(std::vector<std::uint32_t>& mask) override {
+        if (!error_.empty()) return false;
+        const auto started = std::chrono::steady_clock::now();
+        const Vocabulary& vocabulary = model_->vocabulary();
+        candidates_.clear();
+        for (Token token = 0; token < vocabulary.size(); ++token) {
+            if (vocabulary.is_end(token) || may_match(token))
+                candidates_.push_back({token, 0.0f, 0.0f});
+        }
+        if (!apply(candidates_)) return false;
+        mask.assign(mask_words(static_cast<std::size_t>(vocabulary.size())), 0);
+        bool any = false;
+        for (const llama_token_data& each : candidates_) {
+            if (std::isinf(each.logit) || (ended_ && !vocabulary.is_end(each.id))) continue;
+            const auto id = static_cast<std::size_t>(each.id);
+            mask[id / kMaskWordBits] |= 1u << (id % kMaskWordBits);
+            any = true;
+        }
+        if (!any) error_ = "the grammar allows no token of this vocabulary here";
+        if (std::chrono::steady_clock::now() - started > kLongestMask)
+            error_ = "the grammar has become too complex";
+        return error_.empty();
+    }
+    bool consume(Token token) override {
+        if (!error_.empty()) return false;
+        if (!allowed(token)) {
+            error_ = "the grammar does not allow this token";
+            return false;
+        }
+        if (!move(token)) return false;
+        consumed_.push_back(token);
+        return true;
+    }
+    bool rollback(std::size_t count) override {
+        if (!error_.empty() || count > consumed_.size()) return false;
+        consumed_.resize(consumed_.size() - count);
+        llama_sampler_reset(handle_.get());
+        ended_ = false;
+        for (const Token token : consumed_) {
+            if (!move(token)) return false;
+        }
+        return true;
+    }
+    std::size_t accepted(std::span<const Token> tokens) override {
+        const std::size_t before = consumed_.size();
+        std::size_t count = 0;
+        while (count < tokens.size() && allowed(tokens[count]) && consume(tokens[count]))
+            ++count;
+        rollback(consumed_.size() - before);
+        return count;
+    }
+    std::vector<Token> forced() override { return {}; }
+    std::optional<std::vector<Token>> closing(std::size_t) override { return std::nullopt; }
+    bool accepting() override { return allowed(model_->vocabulary().end_token()); }
+    bool stopped() override { return ended_; }
+    std::string error() override { return error_; }
+
+   private:
+    // Control tokens match no text, but a grammar may name them.
+    bool may_match(Token token) const {
+        return names_tokens_ || !model_->vocabulary().piece(token).empty();
+    }
+    bool allowed(Token token) {
+        const bool end = model_->vocabulary().is_end(token);
+        if (!error_.empty() || (!end && (ended_ || !may_match(token)))) return false;
+        std::vector<llama_token_data> one = {{token, 0.0f, 0.0f}};
+        return apply(one) && !std::isinf(one[0].logit);
+    }
+    bool apply(std::vector<llama_token_data>& candidates) {
+        try {
+            llama_token_data_array array{candidates.data(), candidates.size(), -1, false};
+            llama_sampler_apply(handle_.get(), &array);
+        } catch (const std::exception& failure) {
+            error_ = failure.what();
+        }
+        return error_.empty();
+    }
+    // By an allowed token: another one would end the process.
+    bool move(Token token) {
+        if (model_->vocabulary().is_end(token)) {
+            ended_ = true;
+            return true;
+        }
+        try {
+            llama_sampler_accept(handle_.get(), token);
+        } catch (const std::exception& failure) {
+            error_ = failure.what();
+        }
+        return error_.empty();
+    }
+
+    std::shared_ptr<const Model> model_;
+    Handle handle_;
+    const bool names_tokens_;
+    std::vector<Token> consumed_;
+    std::vector<llama_token_data> candidates_;
+    bool ended_ = false;
+    std::string error_;
+};
+
+class GbnfGrammar final : public Grammar {
+   public:
+    GbnfGrammar(std::shared_ptr<const Model> model, Handle pristine, std::size_t size,
+                bool names_tokens)
+        : model_(std::move(model)),
+          pristine_(std::move(pristine)),
+          bytes_(size * 64),
+          names_tokens_(names_tokens) {}
+
+    std::unique_ptr<Matcher> make_matcher() const override {
+        const std::lock_guard lock(mutex_);
+        return std::make_unique<GbnfMatcher>(model_, Handle(llama_sampler_clone(pristine_.get())),
+                                             names_tokens_);
+    }
+    std::size_t bytes() const override { return bytes_; }
+
+   private:
+    std::shared_ptr<const Model> model_;
+    Handle pristine_;
+    std::size_t bytes_;
+    bool names_tokens_;
+    mutable std::mutex mutex_;
+};
+
+}  // namespace
+
+Result<std::shared_ptr<const Grammar>> compile_gbnf(std::shared_ptr<const Model> model,
+                                                    const std::string& text) {
+    if (auto fault = gbnf_fault(text)) return *fault;
+    const LogCapture log;
+    try {
+        Handle handle(
+            llama_sampler_init_grammar(model->vocabulary().handle(), text.c_str(), "root"));
+        if (!handle) {
+            return Error{ErrorCode::kGrammarInvalid,
+                         log.errors_or("llama.cpp cannot parse the grammar")};
+        }
+        const bool names_tokens =
+            text.find("<[") != std::string::npos || text.find("<|") != std::string::npos;
+        return std::shared_ptr<const Grammar>(std::make_shared<GbnfGrammar>(
+            std::move(model), std::move(handle), text.size(), names_tokens));
+    } catch (const std::exception& failure) {
+        return Error{ErrorCode::kGrammarInvalid, failure.what()};
+    }
 }
 
 }  // namespace fermata

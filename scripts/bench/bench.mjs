@@ -8,6 +8,8 @@ import { takeSetupOptions } from "../setup/options.mjs";
 import { SetupError, exitOnSetupError, say } from "../setup/report.mjs";
 import { help, takeBenchOptions } from "./options.mjs";
 import { measureAgents } from "./parts/agents.mjs";
+import { measureGuided } from "./parts/guided.mjs";
+import { measureMasks } from "./parts/masks.mjs";
 import { measureShared } from "./parts/shared.mjs";
 import { measureSingle } from "./parts/single.mjs";
 import { buildPeers } from "./peers/build-peers.mjs";
@@ -18,7 +20,13 @@ import { renderText, tablesOf } from "./report/tables.mjs";
 import { makeShape } from "./shapes/make-shape.mjs";
 import { shapes } from "./shapes/shape.mjs";
 
-const parts = { single: measureSingle, shared: measureShared, agents: measureAgents };
+const parts = {
+  single: measureSingle,
+  shared: measureShared,
+  agents: measureAgents,
+  masks: measureMasks,
+  guided: measureGuided,
+};
 
 function readResults(file) {
   return JSON.parse(readFileSync(file, "utf8"));

@@ -3,7 +3,9 @@ import { parseArgs } from "node:util";
 import { SetupError } from "../setup/report.mjs";
 import { shapes } from "./shapes/shape.mjs";
 
-export const partNames = ["single", "shared", "agents"];
+export const partNames = ["single", "shared", "agents", "masks", "guided"];
+/** Parts that read schemas from the folder of --data. */
+const dataParts = ["masks", "guided"];
 
 export const help = `npm run bench -- [options]
 
@@ -14,10 +16,14 @@ models of random weights. The first run builds those programs (7 minutes on two 
   --part P        may be given several times (default: all)
                     single  one sequence at several depths, against llama-bench
                     shared  8 sequences with a shared prompt, against llama-batched-bench
+                    masks   the time of one mask over many JSON schemas, against llama.cpp's GBNF
+                    guided  tool calls with and without grammar and forced tokens
                     agents  8 agents in a tool loop over HTTP, against llama-server
   --runs N        runs of each, interleaved; medians are shown (default: 3)
   --quick         one small run of each: does it work? Its figures mean nothing
   --only TEXT     in shared and agents, the one of this name, or those whose name contains it
+  --data DIR      what masks and guided read: the functions of BFCL in bfcl/, JSON-Schema-Test-Suite
+                  in json-schema-test-suite/; without it, these parts are left out
   --threads N     for all programs (default: ${availableParallelism()}, the cores of this machine)
   --json FILE     writes all figures to FILE, and keeps those of other parts that are in it
   --from FILE     shows the figures of FILE instead of measuring
@@ -34,6 +40,7 @@ const flags = {
   runs: { type: "string" },
   threads: { type: "string" },
   only: { type: "string" },
+  data: { type: "string" },
   json: { type: "string" },
   from: { type: "string" },
   quick: { type: "boolean", default: false },
@@ -62,12 +69,20 @@ function positive(flag, text, fallback) {
   throw new SetupError(`--${flag} must be a whole number of at least 1; it is "${text}".`);
 }
 
+function partsOf({ part, data }) {
+  const wanted = among("part", part ?? partNames, partNames);
+  if (data !== undefined) return wanted;
+  const lacking = part && wanted.find((name) => dataParts.includes(name));
+  if (lacking) throw new SetupError(`--part ${lacking} needs --data DIR.`);
+  return wanted.filter((name) => !dataParts.includes(name));
+}
+
 export function takeBenchOptions(args) {
   const values = parse(args);
   return {
     ...values,
     shape: among("shape", values.shape ?? ["135M", "0.6B"], Object.keys(shapes)),
-    part: among("part", values.part ?? partNames, partNames),
+    part: partsOf(values),
     runs: positive("runs", values.runs, values.quick ? 1 : 3),
     threads: positive("threads", values.threads, availableParallelism()),
   };

@@ -41,6 +41,8 @@ export async function runSanitizedTests(sanitizers) {
       directory,
       `-DFERMATA_SANITIZE=${sanitizers}`,
       "-DCMAKE_BUILD_TYPE=RelWithDebInfo",
+      // llguidance is the same for all build trees.
+      `-DFERMATA_CARGO_TARGET=${join(buildDir, "cargo")}`,
     ],
     { cwd: root },
   );

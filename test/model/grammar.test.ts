@@ -115,3 +115,51 @@ describe("compiling a grammar", () => {
     expect((await judge('{"age":36}')).all).toBe(false);
   });
 });
+
+describe("near its limit", () => {
+  const list = {
+    type: "array",
+    items: { type: "string" },
+    "x-guidance": { whitespace_flexible: false },
+  };
+
+  it.each([4, 9, 30])("a text is closed within %i tokens", async (maxTokens) => {
+    const sampling = { ...greedy, temperature: 1.5, seed: 3 };
+    const request = { sampling, maxTokens, closeAtLimit: true };
+    const { text, finish } = await generate(`start: %json ${JSON.stringify(list)}`, request);
+    expect(finish.reason).toBe("end");
+    expect(finish.usage.generatedTokens).toBeLessThanOrEqual(maxTokens);
+    expect(Array.isArray(JSON.parse(text))).toBe(true);
+  });
+
+  it("is cut where nobody asked for closing", async () => {
+    const sampling = scripted(await engine.tokenize('["a long text that goes on and on"]'));
+    const { finish } = await generate(`start: %json ${JSON.stringify(list)}`, {
+      sampling,
+      maxTokens: 4,
+    });
+    expect(finish.reason).toBe("length");
+  });
+});
+
+describe("GBNF", () => {
+  it("guides as Lark does", async () => {
+    const grammar = await engine.compileGrammar({
+      kind: "gbnf",
+      text: 'root ::= "yes" | "no" " way"',
+    });
+    const { text, finish } = await collect(
+      engine.generate({ prompt, sampling: greedy, maxTokens: 20, grammar }),
+    );
+    expect(["yes", "no way"]).toContain(text);
+    expect(finish.reason).toBe("end");
+  });
+
+  it("refuses what llama.cpp could not bear", async () => {
+    for (const text of ['root ::= root | "a"', 'root ::= "a"{5,2}', "root ::= (", ""]) {
+      await expect(engine.compileGrammar({ kind: "gbnf", text })).rejects.toMatchObject({
+        code: "invalid_grammar",
+      });
+    }
+  });
+});

@@ -271,6 +271,44 @@ TEST(a_grammar_without_memory_fails_its_sequence) {
     CHECK(world.outcomes.at(id).fail == FailCode::kGrammarFailed);
 }
 
+TEST(a_text_is_closed_where_its_limit_would_cut_it) {
+    // Ten or more tokens of the long text leave no room for its end; the short one needs six.
+    const auto grammar =
+        texts({"[aaaaaaaaaaaaaaaaaaaa]", "[aaaa]", "[aaaaaaaaa]", "[aaaaaaaaaaaaaa]"});
+    const std::vector<std::pair<std::int32_t, std::string>> expected = {
+        {5, "[aaaa"},
+        {6, "[aaaa]"},
+        {7, "[aaaa]"},
+        {11, "[aaaaaaaaa]"},
+        {40, "[aaaaaaaaaaaaaaaaaaaa]"}};
+    for (const auto& [limit, text] : expected) {
+        for (const bool forced : {true, false}) {
+            World world(streams(4));
+            auto request = guided(grammar, std::vector<Token>(30, 'a'));
+            request.limits.max_tokens = limit;
+            request.forced_tokens = forced;
+            request.close_at_limit = true;
+            const SequenceId id = world.submit(std::move(request));
+            world.run();
+            const Outcome& outcome = world.outcomes.at(id);
+            CHECK_EQ(outcome.text, text);
+            CHECK(outcome.finish == (limit < 6 ? FinishReason::kLength : FinishReason::kEnd));
+            CHECK(outcome.usage.generated_tokens <= limit);
+        }
+    }
+}
+
+TEST(a_text_that_may_end_anywhere_ends_at_its_limit) {
+    World world(streams(4));
+    auto request = guided(texts({"a", "aa", "aaa", "aaaa", "aaaaa"}), std::vector<Token>(30, 'a'));
+    request.limits.max_tokens = 3;
+    request.close_at_limit = true;
+    const SequenceId id = world.submit(std::move(request));
+    world.run();
+    CHECK_EQ(world.outcomes.at(id).text, std::string("aaa"));
+    CHECK(world.outcomes.at(id).finish == FinishReason::kEnd);
+}
+
 TEST(spelled_control_tokens_are_text_and_markers) {
     World world(streams(4));
     const std::string marker = world.backend.spelled_piece(kControl);

@@ -4,6 +4,8 @@ import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { distDir } from "../../setup/paths.mjs";
 import { randomTokens } from "./random-tokens.mjs";
+import { measureGuidedSpeed } from "./guided-speed.mjs";
+import { measureMaskTimes } from "./mask-times.mjs";
 import { timedGeneration } from "./timed-generation.mjs";
 
 const [task, loadText] = process.argv.slice(2);
@@ -78,5 +80,11 @@ async function measureShared() {
   };
 }
 
-const result = await { single: measureSingle, shared: measureShared }[task]();
+const tasks = {
+  single: measureSingle,
+  shared: measureShared,
+  masks: () => measureMaskTimes(Engine, engineOptions, load),
+  guided: () => measureGuidedSpeed(Engine, engineOptions, load),
+};
+const result = await tasks[task]();
 process.stdout.write(`${JSON.stringify(result)}\n`);

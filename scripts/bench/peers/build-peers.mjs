@@ -15,6 +15,7 @@ const stampPath = join(directory, "fermata-stamp");
 export const peers = {
   server: join(directory, "bin", "llama-server"),
   bench: join(directory, "bin", "llama-bench"),
+  schemaToGbnf: join(directory, "bin", "schema-to-gbnf"),
   batchedBench: join(directory, "bin", "llama-batched-bench"),
 };
 
@@ -35,7 +36,7 @@ async function build() {
 
 /** Builds the programs that Fermata is measured against; the first time takes minutes. */
 export async function buildPeers() {
-  const recipe = hashOf([join(sources, "CMakeLists.txt")]);
+  const recipe = hashOf([join(sources, "CMakeLists.txt"), join(sources, "schema-to-gbnf.cpp")]);
   const key = `${llamaKey({ backend: "cpu", portable: false })} ${recipe}`;
   // A source of the user's own may change under us; then the build tool decides.
   const current =

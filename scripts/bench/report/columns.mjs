@@ -57,4 +57,24 @@ const agents = [
   field("micro-batches/step", "microBatchesPerStep", 2),
 ];
 
-export const columnsOf = { single, shared, agents };
+const masks = [
+  column("", ({ engine }) => engine),
+  column("schemas", ({ tried }) => String(tried)),
+  column("compiled", ({ compiled }) => String(compiled)),
+  column("masks", (row) => String(row.masks)),
+  column("mask p50 us", ({ p50 }) => number(p50)),
+  column("p99 us", ({ p99 }) => number(p99)),
+  column("max us", ({ max }) => number(max, 0)),
+  column("first mask p50 ms", ({ firstP50 }) => number(firstP50 / 1000, 2)),
+  column("p99 ms", ({ firstP99 }) => number(firstP99 / 1000, 2)),
+];
+
+const guided = [
+  column("", ({ name }) => name),
+  column("tokens/s", ({ rate }) => number(rate)),
+  column("/unguided", (row, rows) => times(row.rate, rows[0].rate)),
+  column("steps a token", ({ stepsPerToken }) => number(stepsPerToken, 2)),
+  column("same text", ({ same }) => same),
+];
+
+export const columnsOf = { single, shared, masks, guided, agents };

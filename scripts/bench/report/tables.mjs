@@ -4,6 +4,8 @@ import { machineLines } from "./machine.mjs";
 const titles = {
   single: "one sequence, against llama-bench at the same settings",
   shared: "8 sequences sharing a prompt, against llama-batched-bench's arrangements",
+  masks: "time of one mask, one core, against llama.cpp's GBNF",
+  guided: "tool calls, greedy, one sequence",
   agents: "agent load over HTTP, 8 agents x 4 turns",
 };
 

@@ -1,0 +1,26 @@
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { bfclCalls } from "../corpora.mjs";
+import { runEngine } from "../engine/run-engine.mjs";
+
+/** Tool calls of BFCL, written with and without grammar and forced tokens by one sequence. */
+export async function measureGuided({ model, threads, data, quick, runs, progress }) {
+  const all = bfclCalls(data);
+  const count = quick ? 3 : 24;
+  const stride = Math.floor(all.length / count);
+  const calls = all.filter((_, index) => index % stride === 0).slice(0, count);
+  progress(`guided, ${calls.length} calls`);
+  const directory = mkdtempSync(join(tmpdir(), "fermata-guided-"));
+  try {
+    const file = join(directory, "calls.json");
+    writeFileSync(file, JSON.stringify(calls));
+    const { rows, stepTimes } = await runEngine("guided", { model, threads, calls: file, runs });
+    for (const { rows: count, milliseconds } of stepTimes) {
+      progress(`  a step of ${count} rows: ${milliseconds.toFixed(2)} ms`);
+    }
+    return rows;
+  } finally {
+    rmSync(directory, { recursive: true });
+  }
+}
