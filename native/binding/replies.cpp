@@ -98,6 +98,7 @@ Napi::Object from_event(Napi::Env env, const Event& event) {
             object.Set("kind", "tokens");
             object.Set("tokens", from_tokens(env, event.tokens));
             object.Set("text", from_bytes(env, event.text));
+            set_number(object, "at", event.at_ms);
             if (!event.logprobs.empty())
                 object.Set("logprobs", from_list(env, event.logprobs, from_logprobs));
             break;

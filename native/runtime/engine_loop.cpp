@@ -18,6 +18,14 @@ Milliseconds now_ms() {
         .count();
 }
 
+void stamp_tokens(EventBatch& batch) {
+    using Ms = std::chrono::duration<double, std::milli>;
+    const double now = Ms(std::chrono::steady_clock::now().time_since_epoch()).count();
+    for (Event& event : batch.events) {
+        if (event.kind == EventKind::kTokens) event.at_ms = now;
+    }
+}
+
 template <typename T>
 void append(std::vector<T>& to, std::vector<T>&& from) {
     to.insert(to.end(), std::make_move_iterator(from.begin()), std::make_move_iterator(from.end()));
@@ -66,6 +74,7 @@ void EngineLoop::run() {
                                                       std::chrono::steady_clock::now() - started)
                                                       .count();
             }
+            stamp_tokens(batch);
             publish(scheduler, std::move(batch));
         } catch (const std::exception& error) {
             // Out of memory in our own bookkeeping: nothing of it can be trusted any more.

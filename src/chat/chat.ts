@@ -72,6 +72,22 @@ export class Chat {
     });
   }
 
+  /** The prompt as `generate` would render it, special tokens spelled. @throws FermataError template_error */
+  promptText(request: Omit<PromptRequest, "owner">): string {
+    const { messages, tools, templateVariables: variables } = request;
+    const { text, marks } = this.#prompts.template.render(messages, {
+      tools,
+      variables,
+      generationPrompt: true,
+    });
+    return text.replaceAll(marks.guard, "");
+  }
+
+  /** A text in which the tokenizer recognizes no special token, and its guard. */
+  guardText(text: string): { text: string; guard: string } {
+    return this.#prompts.template.guardContent(text);
+  }
+
   /** Tokens of the prompt as `generate` would submit it. @throws as its first `next()` */
   async countPromptTokens(request: PromptRequest): Promise<number> {
     return (await this.#prompts.build(request)).tokens.length;

@@ -1,6 +1,6 @@
 import { FermataError } from "../errors.ts";
 import type { NativeEngine, NativeSampling } from "../native/addon-types.ts";
-import { BatchRouter, type StepListener } from "./batch-router.ts";
+import { BatchRouter, type StepListener, type TokenIntervalListener } from "./batch-router.ts";
 import { EngineGeneration, acknowledgeWindow, nativeLimit } from "./generation.ts";
 import { GrammarCache } from "./grammar-cache.ts";
 import { type LoadHooks, loadNative } from "./load.ts";
@@ -165,6 +165,14 @@ export class Engine {
   /** Calls `listener` for each step of the inference thread. Returns what ends that. */
   onStep(listener: StepListener): () => void {
     return this.#router.onStep(listener);
+  }
+
+  /**
+   * Calls `listener` with the milliseconds between each two tokens of a generation, holds left out.
+   * Returns what ends that.
+   */
+  onTokenInterval(listener: TokenIntervalListener): () => void {
+    return this.#router.onTokenInterval(listener);
   }
 
   /**

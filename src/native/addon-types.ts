@@ -253,6 +253,8 @@ export type NativeEvent =
       id: number;
       tokens: Int32Array;
       text: Uint8Array;
+      /** When its step ended, in milliseconds of a clock that only goes forward. */
+      at: number;
       /** If asked for: of the tokens that were sampled. */
       logprobs?: NativeLogprobs[];
     }

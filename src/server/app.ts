@@ -12,7 +12,10 @@ import { installConnectionReports } from "./plugins/connection-reports.ts";
 import { installCors } from "./plugins/cors.ts";
 import { bodyLimit, installErrorHandler, sendError, toFermataError } from "./plugins/errors.ts";
 import { createRequestId, installRequestId } from "./plugins/request-id.ts";
+import { applyTemplateRoute } from "./routes/apply-template.ts";
 import { chatCompletionsRoute } from "./routes/chat-completions.ts";
+import { completionsRoute } from "./routes/completions.ts";
+import { detokenizeRoute } from "./routes/detokenize.ts";
 import { healthRoute } from "./routes/health.ts";
 import { messagesCountTokensRoute } from "./routes/messages-count-tokens.ts";
 import { messagesRoute } from "./routes/messages.ts";
@@ -20,6 +23,8 @@ import { metricsRoute } from "./routes/metrics.ts";
 import { modelRoute } from "./routes/model.ts";
 import { modelsRoute } from "./routes/models.ts";
 import { responsesRoutes } from "./routes/responses/routes.ts";
+import { createResponseRoute } from "./routes/responses/create.ts";
+import { tokenizeRoute } from "./routes/tokenize.ts";
 import type { ServerConfig, ServerServices } from "./services.ts";
 
 /** Longer than any id that a path may hold. */
@@ -63,6 +68,12 @@ export function buildServer(services: ServerServices, config: ServerConfig): Fas
     messagesRoute(context),
     messagesCountTokensRoute(context),
     ...responsesRoutes(app, context),
+    createResponseRoute(context, "/v1/responses"),
+    createResponseRoute(context, "/codex/responses"),
+    completionsRoute(context),
+    tokenizeRoute(services),
+    detokenizeRoute(services),
+    applyTemplateRoute(context),
     modelsRoute(services.model),
     modelRoute(services.model),
     healthRoute(services.model),

@@ -1,16 +1,17 @@
+import type { Histogram } from "prom-client";
 import type { ChatEvent } from "../chat/types.ts";
 import type { ToolEvent } from "../tools/tool-round.ts";
 import type { Metrics } from "./metrics.ts";
 
 export type RunEvent = ChatEvent | ToolEvent;
 
-/** Passes events on and takes their times: first token, tokens apart, first token after tool results. */
-export async function* measuredEvents(
-  events: AsyncIterable<RunEvent>,
+/** Passes events on and takes the times of the first token and of the first one after tool results. */
+export async function* measuredEvents<Event extends RunEvent>(
+  events: AsyncIterable<Event>,
   metrics: Metrics,
   startedAt: number,
-): AsyncGenerator<RunEvent, void, void> {
-  let histogram = metrics.firstToken;
+): AsyncGenerator<Event, void, void> {
+  let histogram: Histogram | null = metrics.firstToken;
   let since = startedAt;
   for await (const event of events) {
     const now = performance.now();
@@ -18,9 +19,8 @@ export async function* measuredEvents(
       histogram = metrics.resumeFirstToken;
       since = now;
     } else if (carriesToken(event)) {
-      histogram.observe((now - since) / 1000);
-      histogram = metrics.interToken;
-      since = now;
+      histogram?.observe((now - since) / 1000);
+      histogram = null;
     }
     yield event;
   }

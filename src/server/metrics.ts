@@ -45,9 +45,9 @@ export class Metrics {
     "From the last tool result of a round to the next token.",
     latencyBuckets,
   );
-  readonly interToken = this.#histogram(
+  readonly #interToken = this.#histogram(
     "fermata_inter_token_seconds",
-    "Between two pieces of one answer, tool runs left out.",
+    "Between two tokens of one generation, holds left out.",
     tokenBuckets,
   );
   readonly #stepTime = this.#histogram(
@@ -105,6 +105,7 @@ export class Metrics {
       return { used: cellsUsed, retained: cellsRetained, free: cellsFree };
     });
     engine.onStep((step) => this.#observeStep(step));
+    engine.onTokenInterval((milliseconds) => this.#interToken.observe(milliseconds / 1000));
   }
 
   #observeStep({ milliseconds, microBatches }: EngineStep): void {

@@ -3,7 +3,8 @@
 import type { FastifyBaseLogger } from "fastify";
 import type { ChatCounters } from "../chat/chat.ts";
 import type { ChatGeneration, ChatRequest } from "../chat/types.ts";
-import type { EngineStats, EngineStep, Sampling } from "../engine/types.ts";
+import type { Engine } from "../engine/engine.ts";
+import type { EngineStats, EngineStep, ModelInfo, Sampling } from "../engine/types.ts";
 import type { ConnectionReports } from "./plugins/connection-reports.ts";
 import type { ResponseStore } from "../store/types.ts";
 import type { ToolProvider } from "../tools/types.ts";
@@ -36,12 +37,18 @@ export interface ServerServices {
     generate(request: ChatRequest): ChatGeneration;
     /** Tokens of the prompt as `generate` would submit it. */
     countPromptTokens(request: Pick<ChatRequest, "messages" | "tools" | "owner">): Promise<number>;
+    /** The prompt as `generate` would render it, special tokens spelled. */
+    promptText(request: Pick<ChatRequest, "messages" | "tools" | "templateVariables">): string;
+    /** The text with guards, so that no special token is recognized in it. */
+    guardText(text: string): { text: string; guard: string };
     readonly counters: Readonly<ChatCounters>;
   };
   engine: {
     stats(): Pick<EngineStats, PublishedStats>;
     onStep(listener: (step: EngineStep) => void): unknown;
-  };
+    onTokenInterval(listener: (milliseconds: number) => void): unknown;
+    readonly model: Pick<ModelInfo, "addBos">;
+  } & Pick<Engine, "tokenize" | "detokenize" | "tokenBytes" | "generate">;
   /** Null: no MCP server is configured. */
   tools: ToolProvider | null;
   /** Null: responses are not kept. */

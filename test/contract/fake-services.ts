@@ -4,11 +4,18 @@ import type { FastifyInstance } from "fastify";
 import type {
   ChatEvent,
   ChatGeneration,
+  ChatMessage,
   ChatRequest,
   ToolCall,
   ToolOutput,
 } from "../../src/chat/types.ts";
-import type { EngineStep, EngineUsage } from "../../src/engine/types.ts";
+import type {
+  EngineStep,
+  EngineUsage,
+  GenerateRequest,
+  Generation,
+  GenerationEvent,
+} from "../../src/engine/types.ts";
 import { buildServer } from "../../src/server/app.ts";
 import type { ServerConfig, ServerServices } from "../../src/server/services.ts";
 import type { ResponseStore } from "../../src/store/types.ts";
@@ -31,6 +38,15 @@ export class FakeChat {
   readonly requests: ChatRequest[] = [];
   readonly outputs: ToolOutput[][] = [];
   cancelledCount = 0;
+
+  promptText({ messages }: { messages: readonly ChatMessage[] }): string {
+    return messages.map(({ role, content }) => `[${role}]${content}`).join("");
+  }
+
+  guardText(text: string): { text: string; guard: string } {
+    return { text, guard: "\u0001" };
+  }
+
   promptTokens = 20;
   readonly counted: Pick<ChatRequest, "messages" | "tools" | "owner">[] = [];
   /** Of the next request, when they are to differ. */
@@ -89,6 +105,55 @@ export class FakeChat {
   }
 }
 
+/** A token is a character's code; generates `says`, a token at a time. */
+export class FakeTextEngine {
+  says = "yes";
+  readonly requests: GenerateRequest[] = [];
+
+  readonly tokenize = async (text: string): Promise<Int32Array> =>
+    Int32Array.from(text, (character) => character.charCodeAt(0));
+
+  readonly detokenize = (tokens: Int32Array): string => String.fromCharCode(...tokens);
+
+  readonly tokenBytes = (token: number): Uint8Array =>
+    new TextEncoder().encode(String.fromCharCode(token));
+
+  readonly generate = (request: GenerateRequest): Generation => {
+    this.requests.push(request);
+    const said = this.says.slice(0, request.maxTokens);
+    const reason = said === this.says ? "end" : "length";
+    const { prompt, topLogprobs } = request;
+    async function* events(): AsyncGenerator<GenerationEvent, void, void> {
+      for (const character of said) {
+        const token = character.charCodeAt(0);
+        const top: [number, number][] = [[token, -0.25]];
+        const logprobs = [{ token, logprob: -0.25, top: top.slice(0, topLogprobs) }];
+        yield {
+          type: "text",
+          text: character,
+          tokens: Int32Array.of(token),
+          ...(topLogprobs === undefined ? {} : { logprobs }),
+        };
+      }
+      const counts = { ...usage, resumedTokens: 0, promptTokens: prompt.length };
+      yield {
+        type: "finish",
+        reason,
+        stopString: "",
+        usage: { ...counts, generatedTokens: said.length },
+      };
+    }
+    return Object.assign(events(), {
+      id: 1,
+      tokens: [],
+      pause() {},
+      resume() {},
+      release() {},
+      cancel() {},
+    });
+  };
+}
+
 export function finish(
   reason: "stop" | "length" | "tool_calls" | "cancelled",
   calls: ToolCall[] = [],
@@ -118,7 +183,9 @@ export function provider(...tools: Tool[]): ToolProvider {
 export interface World {
   app: FastifyInstance;
   chat: FakeChat;
+  text: FakeTextEngine;
   step(step: EngineStep): void;
+  tokenInterval(milliseconds: number): void;
 }
 
 export function createWorld(
@@ -126,6 +193,8 @@ export function createWorld(
 ): World {
   const chat = new FakeChat();
   const listeners: ((step: EngineStep) => void)[] = [];
+  const intervalListeners: ((milliseconds: number) => void)[] = [];
+  const text = new FakeTextEngine();
   const services: ServerServices = {
     chat,
     engine: {
@@ -139,6 +208,9 @@ export function createWorld(
         ...usage,
       }),
       onStep: (listener) => listeners.push(listener),
+      onTokenInterval: (listener) => intervalListeners.push(listener),
+      model: { addBos: false },
+      ...text,
     },
     tools: parts.tools ?? null,
     store: parts.store ?? null,
@@ -159,7 +231,15 @@ export function createWorld(
     },
     ...parts.config,
   });
-  return { app, chat, step: (step) => listeners.forEach((listener) => listener(step)) };
+  const tokenInterval = (milliseconds: number): void =>
+    intervalListeners.forEach((listener) => listener(milliseconds));
+  return {
+    app,
+    chat,
+    text,
+    tokenInterval,
+    step: (step) => listeners.forEach((listener) => listener(step)),
+  };
 }
 
 export function post(app: FastifyInstance, body: object, headers: Record<string, string> = {}) {

@@ -40,6 +40,14 @@ class ScriptedChat {
     return this.#chat.countPromptTokens(request);
   }
 
+  promptText(...request: Parameters<Chat["promptText"]>): string {
+    return this.#chat.promptText(...request);
+  }
+
+  guardText(text: string): ReturnType<Chat["guardText"]> {
+    return this.#chat.guardText(text);
+  }
+
   generate(request: ChatRequest): ChatGeneration {
     const key = [...this.#scripts.keys()].find((text) =>
       request.messages.some((message) => message.role === "user" && message.content === text),

@@ -40,8 +40,8 @@ export interface ChatCompletionRequest {
 }
 
 /** As OpenAI has it. */
-const maxChoices = 128;
-const maxTopLogprobs = 20;
+export const maxChoices = 128;
+export const maxTopLogprobs = 20;
 
 /** @throws FermataError of status 400 whose `param` is the field at fault */
 export function parseChatCompletionRequest(

@@ -2,7 +2,7 @@
 
 import { randomBytes } from "node:crypto";
 import type { RouteOptions } from "fastify";
-import type { Sampling } from "../../engine/types.ts";
+import { withSeed } from "../choice-seed.ts";
 import { collectChoices, runChoices } from "../choices.ts";
 import type { Metrics } from "../metrics.ts";
 import { ChunkStream } from "../openai/chunk-stream.ts";
@@ -76,11 +76,6 @@ function refuseToolRuns(mode: ToolMode): void {
   if (mode.kind !== "internal") return;
   const remedy = 'Send "n": 1, or "tool_choice": "none"';
   throw fieldError("unsupported_value", "n", "must be 1 while the server runs the tools", remedy);
-}
-
-/** The same for the first choice; another for each other, and the same another each time. */
-function withSeed(sampling: Sampling, choice: number): Sampling {
-  return { ...sampling, seed: (sampling.seed + choice) % 2 ** 32 };
 }
 
 function createIdentity(model: string): ResponseIdentity {

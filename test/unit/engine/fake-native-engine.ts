@@ -22,7 +22,7 @@ export function tokensEvent(
   ...tokens: number[]
 ): NativeEvent {
   const bytes = typeof text === "string" ? new TextEncoder().encode(text) : text;
-  return { kind: "tokens", id, tokens: Int32Array.from(tokens), text: bytes };
+  return { kind: "tokens", at: 0, id, tokens: Int32Array.from(tokens), text: bytes };
 }
 
 export function finishedEvent(id: number, text = ""): NativeEvent {

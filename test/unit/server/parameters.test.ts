@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import { completionParameters } from "../../../src/server/openai/parameters/completions.ts";
 import { chatCompletionParameters } from "../../../src/server/openai/parameters/chat-completions.ts";
 import { responseParameters } from "../../../src/server/openai/parameters/responses.ts";
 import { type DocumentedTable, parameterDocs } from "../../support/parameter-docs.ts";
@@ -17,6 +18,11 @@ const tables: DocumentedTable[] = [
     endpoint: "POST /v1/responses",
     table: responseParameters,
     sdkFields: sdkFields("resources/responses/responses", "ResponseCreateParamsBase"),
+  },
+  {
+    endpoint: "POST /v1/completions",
+    table: completionParameters,
+    sdkFields: sdkFields("resources/completions", "CompletionCreateParamsBase"),
   },
 ];
 

@@ -1,0 +1,34 @@
+/** Fields of POST /v1/completions. */
+
+import { llamaSamplers } from "./llama-samplers.ts";
+import { honoured, ignored, refused, type ParameterTable } from "./parameter.ts";
+
+export const completionParameters: ParameterTable = {
+  model: honoured("one model is loaded and answers to every name; an unknown one is logged"),
+  prompt: honoured("a text, tokens, or a list of either; special tokens are recognized"),
+  n: honoured("up to 128 for each prompt; choice `i` draws with `seed + i`"),
+  best_of: refused(
+    "asks for answers that are thrown away",
+    "Send n and choose yourself",
+    (value) => value === 1,
+  ),
+  echo: honoured("not together with `logprobs`: the prompt's own are not computed"),
+  suffix: refused(
+    "needs a model that was trained to fill in the middle",
+    "Leave it out",
+    (value) => value === "",
+  ),
+  logprobs: honoured("0 to 20"),
+  max_tokens: honoured("default 16, as OpenAI has it; at most the context"),
+  temperature: honoured(),
+  top_p: honoured(),
+  seed: honoured("the same seed and request give the same tokens"),
+  stop: honoured("up to 16 strings"),
+  frequency_penalty: honoured(),
+  presence_penalty: honoured(),
+  logit_bias: honoured("token ids of the loaded model"),
+  stream: honoured(),
+  stream_options: honoured("`include_usage`"),
+  ...llamaSamplers,
+  user: ignored("is not used"),
+};

@@ -1,0 +1,83 @@
+/** POST /v1/completions */
+
+import { randomBytes } from "node:crypto";
+import type { RouteOptions } from "fastify";
+import { withSeed } from "../choice-seed.ts";
+import { collectChoices, runChoices } from "../choices.ts";
+import { measuredEvents } from "../measured-events.ts";
+import { TextCompletionStream, textCompletion } from "../openai/completions/completion.ts";
+import { parseCompletionRequest, type PromptInput } from "../openai/completions/parse-request.ts";
+import { runCompletion } from "../run-completion.ts";
+import { drawSeed } from "../run-request.ts";
+import type { ServerServices } from "../services.ts";
+import { streamAnswer } from "../stream-answer.ts";
+import { warnOfModel, type RouteContext } from "./chat-completions.ts";
+
+export function completionsRoute(context: RouteContext): RouteOptions {
+  const { services, config, metrics, active, warnings } = context;
+  const { engine, model } = services;
+  return {
+    method: "POST",
+    url: "/v1/completions",
+    handler: async (request, reply) => {
+      const startedAt = performance.now();
+      const body = parseCompletionRequest(
+        request.body,
+        { ...model, sampling: { ...config.sampling, seed: drawSeed(), logitBias: [] } },
+        warnings.warn,
+      );
+      warnOfModel(body.model, context);
+      const signal = active.signalFor(reply);
+      const { n, echo, maxTokens, stop, topLogprobs, includeUsage } = body;
+      const prompts = await Promise.all(body.prompts.map((prompt) => tokenize(prompt, engine)));
+      const start = (choice: number, ended: AbortSignal) =>
+        measuredEvents(
+          runCompletion(engine, {
+            prompt: prompts[Math.floor(choice / n)]!,
+            sampling: withSeed(body.sampling, choice % n),
+            maxTokens,
+            stop,
+            topLogprobs,
+            signal: ended,
+          }),
+          metrics,
+          startedAt,
+        );
+      const count = prompts.length * n;
+      const events = runChoices(count, start, signal);
+      const identity = {
+        id: `cmpl-${randomBytes(12).toString("hex")}`,
+        created: Math.floor(Date.now() / 1000),
+        model: model.id,
+      };
+      const echoes = echo ? body.prompts.map((prompt) => promptText(prompt, engine)) : [];
+      const shape = {
+        prefixes: Array.from(
+          { length: count },
+          (_, choice) => echoes[Math.floor(choice / n)] ?? "",
+        ),
+        n,
+        withLogprobs: topLogprobs !== undefined,
+        includeUsage,
+      };
+      if (!body.stream) return textCompletion(identity, await collectChoices(events, count), shape);
+      const stream = new TextCompletionStream(identity, shape);
+      await streamAnswer(events, stream, { request, reply, config });
+      return reply;
+    },
+  };
+}
+
+/** Whoever writes a prompt for this endpoint writes its special tokens too. */
+async function tokenize(
+  prompt: PromptInput,
+  engine: ServerServices["engine"],
+): Promise<Int32Array> {
+  return typeof prompt === "string"
+    ? await engine.tokenize(prompt, "", engine.model.addBos)
+    : prompt;
+}
+
+function promptText(prompt: PromptInput, engine: ServerServices["engine"]): string {
+  return typeof prompt === "string" ? prompt : engine.detokenize(prompt);
+}

@@ -1,0 +1,50 @@
+/** POST /tokenize, as llama-server has it. */
+
+import type { RouteOptions } from "fastify";
+import { fieldError, isObject, kindOf, readBoolean } from "../openai/fields.ts";
+import type { ServerServices } from "../services.ts";
+
+/** A piece that is no UTF-8 by itself is an array of bytes. */
+interface TokenPiece {
+  id: number;
+  piece: string | number[];
+}
+
+export function tokenizeRoute({ engine, chat }: ServerServices): RouteOptions {
+  return {
+    method: "POST",
+    url: "/tokenize",
+    handler: async ({ body }): Promise<{ tokens: number[] | TokenPiece[] }> => {
+      const remedy = 'Send {"content": "…"}';
+      if (!isObject(body))
+        throw fieldError(
+          "invalid_type",
+          "body",
+          `must be a JSON object, not ${kindOf(body)}`,
+          remedy,
+        );
+      const content = body["content"];
+      if (typeof content !== "string") {
+        const code = content === undefined ? "missing_field" : "invalid_type";
+        throw fieldError(code, "content", `must be a string, not ${kindOf(content)}`, remedy);
+      }
+      const addSpecial = readBoolean(body, "add_special", false);
+      const parseSpecial = readBoolean(body, "parse_special", true);
+      const withPieces = readBoolean(body, "with_pieces", false);
+      const { text, guard } = parseSpecial ? { text: content, guard: "" } : chat.guardText(content);
+      const tokens = await engine.tokenize(text, guard, addSpecial && engine.model.addBos);
+      if (!withPieces) return { tokens: [...tokens] };
+      return {
+        tokens: Array.from(tokens, (id) => ({ id, piece: pieceOf(engine.tokenBytes(id)) })),
+      };
+    },
+  };
+}
+
+function pieceOf(bytes: Uint8Array): string | number[] {
+  try {
+    return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
+  } catch {
+    return [...bytes];
+  }
+}
