@@ -23,7 +23,6 @@ import { metricsRoute } from "./routes/metrics.ts";
 import { modelRoute } from "./routes/model.ts";
 import { modelsRoute } from "./routes/models.ts";
 import { responsesRoutes } from "./routes/responses/routes.ts";
-import { createResponseRoute } from "./routes/responses/create.ts";
 import { tokenizeRoute } from "./routes/tokenize.ts";
 import type { ServerConfig, ServerServices } from "./services.ts";
 
@@ -68,8 +67,6 @@ export function buildServer(services: ServerServices, config: ServerConfig): Fas
     messagesRoute(context),
     messagesCountTokensRoute(context),
     ...responsesRoutes(app, context),
-    createResponseRoute(context, "/v1/responses"),
-    createResponseRoute(context, "/codex/responses"),
     completionsRoute(context),
     tokenizeRoute(services),
     detokenizeRoute(services),

@@ -12,7 +12,7 @@ import { defineTool } from "../../src/tools/tool-builder.ts";
 import type { Tool } from "../../src/tools/types.ts";
 import { callText, chatml } from "../unit/chat/chat-fixtures.ts";
 import { FakeEngine, type FakeEngineOptions } from "../unit/chat/fake-engine.ts";
-import { post, provider, sseEvents } from "./fake-services.ts";
+import { post, provider, sseEvents, FakeTextEngine } from "./fake-services.ts";
 
 interface Delta {
   role?: string;
@@ -56,7 +56,13 @@ function world(rounds: FakeEngineOptions["rounds"] = ["Ok."], tools: Tool[] = []
   const app = buildServer(
     {
       chat: new Chat(engine),
-      engine: { stats: () => ({ ...stats, ...counts }), onStep: () => {} },
+      engine: {
+        ...new FakeTextEngine(),
+        model: engine.model,
+        stats: () => ({ ...stats, ...counts }),
+        onStep: () => {},
+        onTokenInterval: () => {},
+      },
       tools: tools.length === 0 ? null : provider(...tools),
       store: null,
       model: { id: "tiny", created: 0, contextSize: 100_000, vocabularySize: 2000 },
