@@ -55,9 +55,11 @@ export const scalarKeywords: Record<string, Keyword> = {
   exclusiveMaximum: exclusive(numeric(setBelow, setMinimum), "maximum"),
   multipleOf: {
     types: ["number"],
-    holds: (value) => [
-      { change: (facts) => facts.multiples.push(Math.abs(expectNumber(value))) > 0 },
-    ],
+    holds: (value) => {
+      const multiple = Math.abs(expectNumber(value));
+      if (!isShort(multiple)) throw new Unsupported("has too many digits");
+      return [{ change: (facts) => facts.multiples.push(multiple) > 0 }];
+    },
     fails: () => {
       throw new Unsupported("is negated: numbers that are no multiple cannot be described");
     },
@@ -122,6 +124,13 @@ function length(
       },
     ];
   return { types: ["string"], holds: way(holds), fails: way(fails) };
+}
+
+/** The mask engine takes 32 bits of digits. */
+function isShort(value: number): boolean {
+  let scaled = value;
+  while (scaled % 1 !== 0 && scaled < 2 ** 32) scaled *= 10;
+  return scaled > 0 && scaled < 2 ** 32;
 }
 
 export function expectNumber(value: unknown): number {
