@@ -30,7 +30,11 @@ export class GuidedRounds {
             markers: prompts.reasoning,
             controls: engine.model.specialTokens.filter(({ kind }) => kind === "control"),
             tools,
-            guidance,
+            // A call more than the template takes could never be answered.
+            guidance: {
+              ...guidance,
+              parallel: guidance.parallel && prompts.template.takesSeveralCalls,
+            },
             budget: maxTokens ?? engine.cache.cellsPerSequence,
           });
   }

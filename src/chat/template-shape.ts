@@ -10,6 +10,8 @@ export interface TemplateShape {
   reasoningField: "reasoning_content" | "thinking" | "blocks";
   /** An assistant message with calls and reasoning has no content. */
   hasContentOrReasoning: boolean;
+  /** A turn may have several calls; Llama 3's templates refuse more than one. */
+  takesSeveralCalls: boolean;
   /** Mistral's templates insist on ids of nine letters and digits. */
   wantsShortIds: boolean;
 }
@@ -20,9 +22,13 @@ type TryRender = (inputs: { messages: unknown[]; tools?: unknown[] }) => string 
 const MARK = "QZX";
 
 export function probeShape(source: string, render: TryRender): TemplateShape {
+  const asObject = { [MARK]: MARK };
+  const takesCall = (args: unknown, count = 1): boolean => render(round(args, count)) !== null;
+  const takesObject = takesCall(asObject);
   return {
     hasSystemRole: takesSystem(render),
-    wantsArgumentsAsText: !takesObjects(render) && takesText(render),
+    wantsArgumentsAsText: !takesObject && takesCall(JSON.stringify(asObject)),
+    takesSeveralCalls: !takesObject || takesCall(asObject, 2),
     reasoningField: /\[['"]type['"]\] == ['"]thinking['"]/u.test(source)
       ? "blocks"
       : /\bmessage\.thinking\b/u.test(source) && !source.includes("reasoning_content")
@@ -42,17 +48,14 @@ function takesSystem(render: TryRender): boolean {
   return text.includes(MARK);
 }
 
-function takesObjects(render: TryRender): boolean {
-  return render(round({ [MARK]: MARK })) !== null;
-}
-
-function takesText(render: TryRender): boolean {
-  return render(round(JSON.stringify({ [MARK]: MARK }))) !== null;
-}
-
-function round(args: unknown): { messages: unknown[]; tools: unknown[] } {
-  const id = "call00001";
-  const call = { id, type: "function", function: { name: "f", arguments: args } };
+/** A turn with so many equal calls and their results. */
+function round(args: unknown, count: number): { messages: unknown[]; tools: unknown[] } {
+  const ids = Array.from({ length: count }, (_, index) => `call0000${index}`);
+  const calls = ids.map((id) => ({
+    id,
+    type: "function",
+    function: { name: "f", arguments: args },
+  }));
   const parameters = {
     type: "object",
     properties: { [MARK]: { type: "string", description: "" } },
@@ -61,8 +64,8 @@ function round(args: unknown): { messages: unknown[]; tools: unknown[] } {
   return {
     messages: [
       user,
-      { role: "assistant", content: "", tool_calls: [call] },
-      { role: "tool", tool_call_id: id, name: "f", content: "x" },
+      { role: "assistant", content: "", tool_calls: calls },
+      ...ids.map((id) => ({ role: "tool", tool_call_id: id, name: "f", content: "x" })),
     ],
     tools: [{ type: "function", function: { name: "f", description: "", parameters } }],
   };

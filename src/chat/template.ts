@@ -62,6 +62,11 @@ export class ChatTemplate {
     this.#shape = probeShape(source, (inputs) => this.#tryRender(inputs));
   }
 
+  /** A turn may have several calls. */
+  get takesSeveralCalls(): boolean {
+    return this.#shape.takesSeveralCalls;
+  }
+
   /** @throws FermataError template_error: the template refuses these messages */
   render(messages: readonly RenderMessage[], options: RenderOptions): Rendering {
     const marks = this.#chooseMarks(messages, options);

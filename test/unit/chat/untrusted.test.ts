@@ -186,6 +186,35 @@ describe("ChatTemplate", () => {
     );
   });
 
+  it.each<[template: string, takesSeveralCalls: boolean]>([
+    ["{% for m in messages %}{{ m.tool_calls }}{% endfor %}", true],
+    ["{{ messages[0].content }}", true],
+    [
+      "{% for m in messages %}{% if m.tool_calls and m.tool_calls|length != 1 %}{{ raise_exception('one') }}{% endif %}{% endfor %}",
+      false,
+    ],
+  ])("knows whether a turn may have several calls: %s", (source, takesSeveralCalls) => {
+    const { model } = new FakeEngine({ template: source });
+    expect(new ChatTemplate(source, model, null).takesSeveralCalls).toBe(takesSeveralCalls);
+  });
+
+  it("merges the system message where the template has no such role", () => {
+    const template =
+      "{% for m in messages %}{% if m.role == 'system' %}{{ raise_exception('no') }}{% endif %}{{ m.role }}: {{ m.content }};{% endfor %}";
+    const messages: ChatMessage[] = [
+      { role: "system", content: "Be brief." },
+      { role: "user", content: "Hi" },
+    ];
+    expect(spell(messages, [], template)).toBe("user: Be brief.\nHi;");
+  });
+
+  it("gives arguments as text to a template that puts texts together", () => {
+    const template =
+      "{% for m in messages %}{% for c in m.tool_calls or [] %}{{ c.function.name + c.function.arguments }}{% endfor %}{% endfor %}";
+    const toolCalls = [{ id: "i", name: "f", arguments: '{"a": 1}' }];
+    expect(spell([{ role: "assistant", content: "", toolCalls }], [], template)).toBe('f{"a": 1}');
+  });
+
   it("gives tool messages their call's name, and nine-character ids to templates that insist", () => {
     const template =
       "{% for m in messages %}{% if m.tool_call_id is defined %}{{ m.name }} {{ m.tool_call_id|length != 9 }}{% endif %}{% endfor %}";
