@@ -20,8 +20,10 @@ export class JinjaTemplate {
   render(variables: Record<string, unknown>): string {
     const environment = new Environment();
     const globals = { true: true, True: true, false: false, False: false, none: null, None: null };
-    for (const [name, value] of Object.entries({ ...globals, ...functions, ...variables }))
-      if (value !== undefined) environment.set(name, value);
+    for (const [name, value] of Object.entries({ ...variables, ...globals, ...functions })) {
+      // The language's own names cannot be given away.
+      if (value !== undefined && name !== "namespace") environment.set(name, value);
+    }
     return textOf(new TemplateInterpreter(environment).run(this.#program));
   }
 }

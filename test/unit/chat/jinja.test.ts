@@ -57,6 +57,12 @@ describe("JinjaTemplate writes as Python's Jinja", () => {
     expect(render(source)).toBe(text);
   });
 
+  it("keeps the language's own names", () => {
+    const variables = { true: false, range: "x", namespace: 1, raise_exception: null };
+    const source = "{{ true }}{{ range(2) | length }}{% set ns = namespace(a=1) %}{{ ns.a }}";
+    expect(render(source, variables)).toBe("True21");
+  });
+
   it("tells the date", () => {
     vi.useFakeTimers({ now: new Date(2026, 6, 4, 15, 5, 9), toFake: ["Date"] });
     try {
