@@ -22,6 +22,7 @@ import { messagesRoute } from "./routes/messages.ts";
 import { metricsRoute } from "./routes/metrics.ts";
 import { modelRoute } from "./routes/model.ts";
 import { modelsRoute } from "./routes/models.ts";
+import { openApiRoute } from "./routes/openapi.ts";
 import { responsesRoutes } from "./routes/responses/routes.ts";
 import { tokenizeRoute } from "./routes/tokenize.ts";
 import type { ServerConfig, ServerServices } from "./services.ts";
@@ -76,6 +77,7 @@ export function buildServer(services: ServerServices, config: ServerConfig): Fas
     healthRoute(services.model),
     metricsRoute(metrics),
   ];
+  routes.push(openApiRoute(routes.slice()));
   for (const route of routes) app.route(route);
   refuseOtherMethods(app, routes);
   return app;

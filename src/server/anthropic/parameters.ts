@@ -1,69 +1,47 @@
-/** Every documented parameter of a message that has no effect here, and what is done about it. */
+/** Fields of POST /v1/messages and /v1/messages/count_tokens. */
 
-import { fieldError, isAbsent, isObject, type JsonObject } from "../openai/fields.ts";
-import type { Warn } from "../openai/warnings.ts";
+import { honoured, ignored, refused, type ParameterTable } from "../openai/parameters/parameter.ts";
 
-/** Read by parse-request.ts and the parsers it calls. */
-const supported = new Set([
-  "model",
-  "messages",
-  "system",
-  "max_tokens",
-  "stop_sequences",
-  "stream",
-  "temperature",
-  "top_p",
-  "top_k",
-  "tools",
-  "tool_choice",
-  "thinking",
-]);
+const quietly = (): boolean => true;
+const isEmptyList = (value: unknown): boolean => Array.isArray(value) && value.length === 0;
 
-/** Harmless without effect: accepted with one warning, or none where nothing is lost. */
-const ignored = new Map<string, string | null>([
-  ["metadata", null],
-  ["cache_control", null],
-  ["service_tier", null],
-  ["betas", null],
-  ["anthropic_beta", null],
-  ["anthropic_version", null],
-  ["inference_geo", "has no effect: everything runs here"],
-  ["speed", "has no effect"],
-  ["diagnostics", "has no effect"],
-  ["context_management", "has no effect: history is read as it is sent"],
-  ["user_profile_id", "is not used"],
-  ["workspace_id", "is not used"],
-]);
+export const messageParameters: ParameterTable = {
+  model: honoured("one model is loaded and answers to every name; an unknown one is logged"),
+  messages: honoured("text, documents of plain text, tool calls and results, thinking"),
+  system: honoured("a string or blocks of text"),
+  max_tokens: honoured("may be left out; at most the context"),
+  stop_sequences: honoured("up to 16 strings"),
+  stream: honoured(),
+  temperature: honoured(),
+  top_p: honoured(),
+  top_k: honoured("0 turns it off"),
+  tools: honoured("of the client; those of Anthropic's servers are skipped with a warning"),
+  tool_choice: honoured("`auto`, `any`, `tool`, `none`; `disable_parallel_tool_use`"),
+  thinking: honoured("`enable_thinking` of the model's template, where it has one"),
+  output_config: honoured("`format` of type `json_schema`; `effort` has no effect"),
 
-/** No key passes in silence: known without effect, or unknown, it is warned about or refused. */
-export function checkParameters(body: JsonObject, warn: Warn): void {
-  for (const [key, value] of Object.entries(body)) {
-    if (supported.has(key) || isAbsent(value)) continue;
-    if (key === "thread") {
-      const problem = "asks for a history that is kept here, which is not supported";
-      throw fieldError("unsupported_value", key, problem, "Send the whole history in messages");
-    }
-    if (key === "container" || key === "mcp_servers") {
-      if (Array.isArray(value) && value.length === 0) continue;
-      const problem = "asks for what Anthropic's servers run";
-      throw fieldError("unsupported_value", key, problem, "Offer tools in tools");
-    }
-    if (key === "output_config" || key === "output_format") {
-      checkOutput(key, value, warn);
-      continue;
-    }
-    const why = ignored.get(key);
-    if (why === undefined) warn(key, "is unknown and ignored");
-    else if (why !== null) warn(key, why);
-  }
-}
+  metadata: ignored("is not used", quietly),
+  cache_control: ignored("is not needed: every prefix is cached", quietly),
+  service_tier: ignored("has no effect: there is one tier", quietly),
+  betas: ignored("has no effect", quietly),
+  anthropic_beta: ignored("has no effect", quietly),
+  anthropic_version: ignored("has no effect", quietly),
+  inference_geo: ignored("has no effect: everything runs here"),
+  speed: ignored("has no effect"),
+  diagnostics: ignored("has no effect"),
+  context_management: ignored("has no effect: history is read as it is sent"),
+  user_profile_id: ignored("is not used"),
+  workspace_id: ignored("is not used"),
 
-function checkOutput(key: string, value: unknown, warn: Warn): void {
-  const hasFormat = key === "output_format" || (isObject(value) && !isAbsent(value["format"]));
-  if (hasFormat) {
-    const problem = "needs guided decoding, which is not supported yet";
-    const field = key === "output_format" ? key : `${key}.format`;
-    throw fieldError("unsupported_value", field, problem, "Leave it out");
-  }
-  warn(key, "has no effect");
-}
+  thread: refused(
+    "asks for a history that is kept here, which is not supported",
+    "Send the whole history in messages",
+  ),
+  container: refused("asks for what Anthropic's servers run", "Offer tools in tools"),
+  mcp_servers: refused(
+    "asks for what Anthropic's servers run",
+    "Configure MCP servers where Fermata is started",
+    isEmptyList,
+  ),
+  output_format: refused("was replaced", "Send output_config.format"),
+};

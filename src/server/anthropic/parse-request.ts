@@ -1,7 +1,8 @@
 /** An Anthropic messages body as plain, checked data. Pure: no clock, no log, no engine. */
 
-import type { ChatMessage, ToolDefinition } from "../../chat/types.ts";
+import type { ChatMessage, TemplateVariables, ToolDefinition } from "../../chat/types.ts";
 import type { Sampling } from "../../engine/types.ts";
+import type { DocumentFormat } from "../../guidance/types.ts";
 import {
   fieldError,
   isAbsent,
@@ -11,8 +12,11 @@ import {
   readNumber,
   type JsonObject,
 } from "../openai/fields.ts";
+import { readSampling, type SamplingLimits } from "../openai/parse-sampling.ts";
+import { readResponseFormat } from "../openai/parse-guidance.ts";
+import { checkParameters } from "../openai/parameters/parameter.ts";
 import type { Warn } from "../openai/warnings.ts";
-import { checkParameters } from "./parameters.ts";
+import { messageParameters } from "./parameters.ts";
 import { parseConversation } from "./parse-messages.ts";
 import { type AnthropicToolChoice, parseToolChoice, parseTools } from "./parse-tools.ts";
 
@@ -22,19 +26,16 @@ export interface MessagesPrompt {
   /** Null: not given. An empty list is given. */
   tools: ToolDefinition[] | null;
   toolChoice: AnthropicToolChoice;
+  templateVariables: TemplateVariables;
 }
 
 export interface MessagesRequest extends MessagesPrompt {
   sampling: Sampling;
+  /** What form the answer's text shall have. */
+  document: DocumentFormat | undefined;
   stop: string[];
   maxTokens?: number | undefined;
   stream: boolean;
-}
-
-interface RequestLimits {
-  /** What the served model samples with unless told otherwise. */
-  sampling: Sampling;
-  contextSize: number;
 }
 
 const maxStops = 16;
@@ -42,30 +43,20 @@ const maxStops = 16;
 /** @throws FermataError of status 400 whose `param` is the field at fault */
 export function parseMessagesRequest(
   value: unknown,
-  { sampling, contextSize }: RequestLimits,
+  limits: SamplingLimits,
   warn: Warn,
 ): MessagesRequest {
   const body = readBody(value, warn);
-  const topK = readNumber(
-    body,
-    "top_k",
-    { min: 0, max: 2 ** 31 - 1, integer: true },
-    sampling.topK,
-  );
+  const { temperature, top_p, top_k } = body;
   const range = { min: 1, max: Number.MAX_SAFE_INTEGER, integer: true };
   const maxTokens = readNumber(body, "max_tokens", range, undefined);
-  checkThinking(body["thinking"], warn);
   return {
     ...readPrompt(body, warn),
-    sampling: {
-      ...sampling,
-      temperature: readNumber(body, "temperature", { min: 0, max: 2 }, sampling.temperature),
-      topP: readNumber(body, "top_p", { min: 0, max: 1 }, sampling.topP),
-      topK,
-    },
+    sampling: readSampling({ temperature, top_p, top_k }, limits),
+    document: readDocument(body),
     stop: readStop(body["stop_sequences"]),
     // More than the context holds is no error: agents send one fixed number to every model.
-    maxTokens: maxTokens === undefined ? undefined : Math.min(maxTokens, contextSize),
+    maxTokens: maxTokens === undefined ? undefined : Math.min(maxTokens, limits.contextSize),
     stream: readBoolean(body, "stream", false),
   };
 }
@@ -80,7 +71,7 @@ function readBody(body: unknown, warn: Warn): JsonObject {
     const remedy = 'Send {"messages": […]}';
     throw fieldError("invalid_type", "body", `must be a JSON object, not ${kindOf(body)}`, remedy);
   }
-  checkParameters(body, warn);
+  checkParameters(messageParameters, body, warn);
   return body;
 }
 
@@ -90,6 +81,7 @@ function readPrompt(body: JsonObject, warn: Warn): MessagesPrompt {
     messages: parseConversation(body, warn),
     tools: parseTools(body["tools"], warn),
     toolChoice: parseToolChoice(body["tool_choice"]),
+    templateVariables: readThinking(body["thinking"]),
   };
 }
 
@@ -118,12 +110,32 @@ function readStop(value: unknown): string[] {
   });
 }
 
-function checkThinking(value: unknown, warn: Warn): void {
-  if (isAbsent(value)) return;
+/** Templates of models that think on request have a variable for it. */
+function readThinking(value: unknown): TemplateVariables {
+  if (isAbsent(value)) return {};
+  const remedy = 'Send {"type": "enabled"}, "adaptive" or "disabled"';
   if (!isObject(value)) {
-    const remedy = 'Send {"type": "enabled"} or {"type": "disabled"}';
     const problem = `must be an object, not ${kindOf(value)}`;
     throw fieldError("invalid_type", "thinking", problem, remedy);
   }
-  warn("thinking", "has no effect: the model's template decides");
+  const { type } = value;
+  if (typeof type !== "string") {
+    const code = type === undefined ? "missing_field" : "invalid_type";
+    const problem = `must be a string, not ${kindOf(type)}`;
+    throw fieldError(code, "thinking.type", problem, remedy);
+  }
+  return { enable_thinking: type !== "disabled" };
+}
+
+function readDocument(body: JsonObject): DocumentFormat | undefined {
+  const config = body["output_config"];
+  if (isAbsent(config)) return undefined;
+  if (!isObject(config)) {
+    const problem = `must be an object, not ${kindOf(config)}`;
+    throw fieldError("invalid_type", "output_config", problem, 'Send {"format": …}');
+  }
+  if (isAbsent(config["format"])) return undefined;
+  const format = readResponseFormat(config["format"], "output_config.format");
+  // What Anthropic's API is asked for it keeps to.
+  return format?.kind === "json_schema" ? { ...format, strict: true } : (format ?? undefined);
 }

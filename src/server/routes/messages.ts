@@ -29,15 +29,25 @@ export function messagesRoute(context: RouteContext): RouteOptions {
         warnings.warn,
       );
       warnOfModel(body.model, context);
-      const { messages, sampling, stop, maxTokens, stream } = body;
+      const { messages, templateVariables, sampling, stop, maxTokens, stream } = body;
       const owner = requestOwner(request);
       const signal = active.signalFor(reply);
       const { toolChoice } = body;
       const guidance = guidanceOf(toolChoice, {
+        document: body.document,
         parallel: toolChoice.parallel,
         closeAtLimit: false,
       });
-      const conversation = { messages, sampling, stop, maxTokens, guidance, signal, owner };
+      const conversation = {
+        messages,
+        templateVariables,
+        sampling,
+        stop,
+        maxTokens,
+        guidance,
+        signal,
+        owner,
+      };
       const mode = resolveToolMode(body, services.tools);
       checkToolChoice(toolChoice, definitionsOf(mode));
       const events = runRequest(conversation, mode, { ...context, log: request.log, startedAt });

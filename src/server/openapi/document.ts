@@ -1,0 +1,91 @@
+/** The OpenAPI 3.1 document of the routes that this server has. */
+
+import type { RouteOptions } from "fastify";
+import { operations, type Operation } from "./operations.ts";
+import type { Schema } from "./schemas.ts";
+
+export interface OpenApiDocument {
+  openapi: "3.1.0";
+  info: { title: string; version: string };
+  security: object[];
+  paths: Record<string, Record<string, object>>;
+  components: object;
+}
+
+export function openApiDocument(
+  routes: readonly Pick<RouteOptions, "method" | "url" | "config">[],
+): OpenApiDocument {
+  const paths: OpenApiDocument["paths"] = {};
+  for (const { method, url, config } of routes) {
+    const path = pathOf(url);
+    const operation = operations[`${String(method)} ${path}`] ?? { summary: "" };
+    const wire = config?.wire === "anthropic" ? "AnthropicError" : "Error";
+    (paths[path] ??= {})[String(method).toLowerCase()] = wireOperation(path, operation, wire);
+  }
+  return {
+    openapi: "3.1.0",
+    info: { title: "Fermata", version: "1" },
+    security: [{}, { bearer: [] }, { header: [] }],
+    paths,
+    components: {
+      securitySchemes: {
+        bearer: { type: "http", scheme: "bearer" },
+        header: { type: "apiKey", in: "header", name: "x-api-key" },
+      },
+      schemas: { Error: errorSchema, AnthropicError: anthropicErrorSchema },
+    },
+  };
+}
+
+/** `/v1/models/:model` -> `/v1/models/{model}` */
+function pathOf(url: string): string {
+  return url.replaceAll(/:(\w+)/g, "{$1}");
+}
+
+function wireOperation(path: string, operation: Operation, errorName: string): object {
+  const { summary, request, example, streams, answers } = operation;
+  const parameters = [...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => ({
+    name,
+    in: "path",
+    required: true,
+    schema: { type: "string" },
+  }));
+  const body = { schema: request, ...(example === undefined ? {} : { example }) };
+  return {
+    summary,
+    ...(parameters.length === 0 ? {} : { parameters }),
+    ...(request === undefined
+      ? {}
+      : { requestBody: { required: true, content: { "application/json": body } } }),
+    responses: {
+      "200": {
+        description: "The answer.",
+        content: {
+          [answers ?? "application/json"]: {},
+          ...(streams === undefined ? {} : { "text/event-stream": {} }),
+        },
+      },
+      default: {
+        description: "What is wrong, the field at fault and what to do.",
+        content: {
+          "application/json": { schema: { $ref: `#/components/schemas/${errorName}` } },
+        },
+      },
+    },
+  };
+}
+
+const nullableString: Schema = { type: ["string", "null"] };
+const fields = {
+  message: { type: "string" },
+  type: { type: "string" },
+  param: nullableString,
+  code: { type: "string" },
+};
+const error = { type: "object", properties: fields, required: Object.keys(fields) };
+const errorSchema: Schema = { type: "object", properties: { error }, required: ["error"] };
+const anthropicErrorSchema: Schema = {
+  type: "object",
+  properties: { type: { const: "error" }, error, request_id: { type: "string" } },
+  required: ["type", "error", "request_id"],
+};

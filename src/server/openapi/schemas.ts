@@ -1,0 +1,321 @@
+/** Types of the fields that the parsers read, as JSON Schema. What a field does stands in the parameter tables. */
+
+export type Schema = { [key: string]: unknown };
+
+const string: Schema = { type: "string" };
+const boolean: Schema = { type: "boolean" };
+const count: Schema = { type: "integer", minimum: 1 };
+const object: Schema = { type: "object" };
+const metadata: Schema = { type: "object", additionalProperties: string, maxProperties: 16 };
+
+function number(minimum: number, maximum: number): Schema {
+  return { type: "number", minimum, maximum };
+}
+
+function record(properties: Record<string, Schema>, required: string[] = []): Schema {
+  return { type: "object", properties, required };
+}
+
+function list(items: Schema, more: Schema = {}): Schema {
+  return { type: "array", items, ...more };
+}
+
+function oneOf(...schemas: Schema[]): Schema {
+  return { anyOf: schemas };
+}
+
+function constant(value: string): Schema {
+  return { type: "string", enum: [value] };
+}
+
+function nullable(schema: Schema): Schema {
+  return { anyOf: [schema, { type: "null" }] };
+}
+
+const toolName: Schema = { type: "string", pattern: "^[A-Za-z0-9_-]{1,64}$" };
+const logitBias: Schema = { type: "object", additionalProperties: number(-100, 100) };
+const sampling = {
+  temperature: number(0, 2),
+  top_p: number(0, 1),
+  top_k: { type: "integer", minimum: -1 },
+  min_p: number(0, 1),
+  seed: { type: "integer" },
+  frequency_penalty: number(-2, 2),
+  presence_penalty: number(-2, 2),
+  logit_bias: logitBias,
+  typical_p: number(0, 1),
+  top_n_sigma: number(-1, 1000),
+  repeat_penalty: number(0.01, 100),
+  repeat_last_n: { type: "integer", minimum: -1 },
+  xtc_probability: number(0, 1),
+  xtc_threshold: number(0, 1),
+  dynatemp_range: number(0, 100),
+  dynatemp_exponent: number(0, 100),
+  dry_multiplier: number(0, 100),
+  dry_base: number(1, 100),
+  dry_allowed_length: { type: "integer", minimum: 0 },
+  dry_penalty_last_n: { type: "integer", minimum: -1 },
+  dry_sequence_breakers: list({ type: "string", minLength: 1, maxLength: 40 }, { maxItems: 16 }),
+  mirostat: { type: "integer", minimum: 0, maximum: 2 },
+  mirostat_tau: number(0, 100),
+  mirostat_eta: number(0, 1),
+  min_keep: { type: "integer", minimum: 0 },
+};
+const guided = {
+  guided_json_schema: object,
+  guided_json: object,
+  guided_regex: string,
+  guided_choice: list(string, { minItems: 1, maxItems: 1000 }),
+  guided_grammar: string,
+  close_at_limit: boolean,
+};
+const stop = oneOf(
+  { type: "string", minLength: 1 },
+  list({ type: "string", minLength: 1 }, { maxItems: 16 }),
+);
+
+const textPart = record({ type: constant("text"), text: string }, ["type", "text"]);
+const content = oneOf(string, list(textPart));
+const wireCall = record(
+  {
+    id: { type: "string", minLength: 1 },
+    type: constant("function"),
+    function: record({ name: toolName, arguments: string }, ["name", "arguments"]),
+  },
+  ["id", "function"],
+);
+
+export const chatTypes: Record<string, Schema> = {
+  model: string,
+  messages: list(
+    oneOf(
+      record({ role: { type: "string", enum: ["system", "developer", "user"] }, content }, [
+        "role",
+        "content",
+      ]),
+      record(
+        {
+          role: constant("assistant"),
+          content: nullable(content),
+          reasoning_content: string,
+          tool_calls: list(wireCall),
+        },
+        ["role"],
+      ),
+      record({ role: constant("tool"), tool_call_id: string, content }, ["role", "tool_call_id"]),
+    ),
+    { minItems: 1 },
+  ),
+  max_tokens: count,
+  max_completion_tokens: count,
+  ...sampling,
+  stop,
+  stream: boolean,
+  stream_options: record({ include_usage: boolean }),
+  tools: list(
+    record(
+      {
+        type: constant("function"),
+        function: record(
+          { name: toolName, description: string, parameters: object, strict: boolean },
+          ["name"],
+        ),
+      },
+      ["type", "function"],
+    ),
+  ),
+  tool_choice: oneOf({ type: "string", enum: ["auto", "none", "required"] }, object),
+  parallel_tool_calls: boolean,
+  response_format: record(
+    { type: { type: "string", enum: ["text", "json_object", "json_schema"] }, json_schema: object },
+    ["type"],
+  ),
+  ...guided,
+  n: { type: "integer", minimum: 1, maximum: 128 },
+  logprobs: boolean,
+  top_logprobs: { type: "integer", minimum: 0, maximum: 20 },
+  reasoning_effort: string,
+  chat_template_kwargs: object,
+};
+
+const responseText = record(
+  { type: { type: "string", enum: ["input_text", "output_text"] }, text: string },
+  ["type", "text"],
+);
+const responseItem = oneOf(
+  record(
+    {
+      type: constant("message"),
+      role: { type: "string", enum: ["user", "assistant", "system", "developer"] },
+      content: oneOf(string, list(responseText)),
+    },
+    ["role", "content"],
+  ),
+  record({ type: constant("function_call"), call_id: string, name: toolName, arguments: string }, [
+    "type",
+    "call_id",
+    "name",
+    "arguments",
+  ]),
+  record(
+    {
+      type: constant("function_call_output"),
+      call_id: string,
+      output: oneOf(string, list(responseText)),
+    },
+    ["type", "call_id", "output"],
+  ),
+  record({ type: constant("reasoning"), summary: list(object) }, ["type", "summary"]),
+);
+
+export const responseTypes: Record<string, Schema> = {
+  model: string,
+  input: oneOf(string, list(responseItem)),
+  instructions: string,
+  previous_response_id: string,
+  conversation: oneOf(string, record({ id: string }, ["id"])),
+  store: boolean,
+  background: boolean,
+  stream: boolean,
+  stream_options: record({ include_obfuscation: boolean }),
+  metadata,
+  tools: list(
+    oneOf(
+      record(
+        {
+          type: constant("function"),
+          name: toolName,
+          description: string,
+          parameters: object,
+          strict: boolean,
+        },
+        ["type", "name"],
+      ),
+      record({ type: constant("mcp"), server_label: string, server_url: string }, [
+        "type",
+        "server_label",
+      ]),
+    ),
+  ),
+  tool_choice: oneOf({ type: "string", enum: ["auto", "none", "required"] }, object),
+  parallel_tool_calls: boolean,
+  max_tool_calls: count,
+  max_output_tokens: count,
+  truncation: { type: "string", enum: ["auto", "disabled"] },
+  chat_template_kwargs: object,
+  text: record({
+    format: record({ type: { type: "string", enum: ["text", "json_object", "json_schema"] } }, [
+      "type",
+    ]),
+    verbosity: { type: "string", enum: ["low", "medium", "high"] },
+  }),
+  reasoning: record({ effort: string, summary: string }),
+  include: list(string),
+  top_logprobs: { type: "integer", minimum: 0, maximum: 20 },
+  prompt_cache_key: string,
+  safety_identifier: string,
+  user: string,
+  fermata: record({
+    events: { type: "string", enum: ["standard", "extended"] },
+    tools: { type: "string", enum: ["close", "held"] },
+  }),
+  ...sampling,
+};
+
+const messageBlock = oneOf(
+  record({ type: constant("text"), text: string }, ["type", "text"]),
+  record({ type: constant("tool_use"), id: string, name: toolName, input: object }, [
+    "type",
+    "id",
+    "name",
+    "input",
+  ]),
+  record(
+    {
+      type: constant("tool_result"),
+      tool_use_id: string,
+      content: oneOf(string, list(textPart)),
+      is_error: boolean,
+    },
+    ["type", "tool_use_id"],
+  ),
+  record({ type: constant("thinking"), thinking: string, signature: string }, [
+    "type",
+    "thinking",
+    "signature",
+  ]),
+);
+
+export const messageTypes: Record<string, Schema> = {
+  model: string,
+  messages: list(
+    record(
+      {
+        role: { type: "string", enum: ["user", "assistant"] },
+        content: oneOf(string, list(messageBlock)),
+      },
+      ["role", "content"],
+    ),
+    { minItems: 1 },
+  ),
+  system: oneOf(string, list(textPart)),
+  max_tokens: count,
+  stop_sequences: list({ type: "string", minLength: 1 }, { maxItems: 16 }),
+  stream: boolean,
+  temperature: number(0, 2),
+  top_p: number(0, 1),
+  top_k: { type: "integer", minimum: 0 },
+  tools: list(
+    record({ name: toolName, description: string, input_schema: object }, ["name", "input_schema"]),
+  ),
+  tool_choice: record(
+    { type: { type: "string", enum: ["auto", "any", "none", "tool"] }, name: string },
+    ["type"],
+  ),
+  thinking: record(
+    { type: { type: "string", enum: ["enabled", "disabled", "adaptive"] }, budget_tokens: count },
+    ["type"],
+  ),
+  output_config: record({
+    effort: string,
+    format: record({ type: constant("json_schema"), schema: object }, ["type", "schema"]),
+  }),
+};
+
+export const completionBody = record(
+  {
+    prompt: oneOf(string, list({ type: "integer", minimum: 0 }), list(string)),
+    max_tokens: count,
+    n: { type: "integer", minimum: 1, maximum: 128 },
+    echo: boolean,
+    logprobs: { type: "integer", minimum: 0, maximum: 20 },
+    stop,
+    stream: boolean,
+    ...sampling,
+  },
+  ["prompt"],
+);
+export const tokenizeBody = record(
+  { content: string, add_special: boolean, parse_special: boolean, with_pieces: boolean },
+  ["content"],
+);
+export const detokenizeBody = record({ tokens: list({ type: "integer", minimum: 0 }) }, ["tokens"]);
+export const templateBody = record(
+  { messages: chatTypes["messages"]!, tools: chatTypes["tools"]!, chat_template_kwargs: object },
+  ["messages"],
+);
+
+export const toolOutput = record(
+  {
+    tool_call_id: string,
+    output: list(record({ type: constant("output_text"), text: string }, ["type", "text"]), {
+      minItems: 1,
+    }),
+  },
+  ["tool_call_id", "output"],
+);
+export const newConversation = record({ metadata, items: list(responseItem, { maxItems: 20 }) });
+export const conversationMetadata = record({ metadata }, ["metadata"]);
+export const newItems = record({ items: list(responseItem, { minItems: 1, maxItems: 20 }) }, [
+  "items",
+]);

@@ -1,0 +1,79 @@
+/** /openapi.json tells of every route, and what it tells is true. */
+
+import { Ajv2020 } from "ajv/dist/2020.js";
+import { afterEach, expect, test } from "vitest";
+import { messageParameters } from "../../src/server/anthropic/parameters.ts";
+import { chatCompletionParameters } from "../../src/server/openai/parameters/chat-completions.ts";
+import type { ParameterTable } from "../../src/server/openai/parameters/parameter.ts";
+import { responseParameters } from "../../src/server/openai/parameters/responses.ts";
+import type { OpenApiDocument } from "../../src/server/openapi/document.ts";
+import { chatTypes, messageTypes, responseTypes } from "../../src/server/openapi/schemas.ts";
+import { createResponsesWorld, type ResponsesWorld } from "./responses-world.ts";
+
+let world: ResponsesWorld;
+afterEach(() => world.close());
+
+interface Body {
+  schema: object;
+  example?: object;
+}
+
+async function document(): Promise<OpenApiDocument> {
+  world = createResponsesWorld();
+  return (await world.app.inject({ url: "/openapi.json" })).json();
+}
+
+function bodies({ paths }: OpenApiDocument): [path: string, body: Body][] {
+  return Object.entries(paths).flatMap(([path, methods]) =>
+    Object.values(methods).flatMap((operation) => {
+      const { requestBody } = operation as {
+        requestBody?: { content: { "application/json": Body } };
+      };
+      const body = requestBody?.content["application/json"];
+      return body === undefined ? [] : [[path, body] as [string, Body]];
+    }),
+  );
+}
+
+test("every route is in it and described", async () => {
+  const { paths } = await document();
+  const told = Object.entries(paths).flatMap(([path, methods]) =>
+    Object.entries(methods).map(([method, operation]) => {
+      const { summary } = operation as { summary: string };
+      return `${method.toUpperCase()} ${path}: ${summary}`;
+    }),
+  );
+  expect(told.filter((line) => !/: [A-Z].*\.$/.test(line))).toEqual([]);
+  for (const [path, methods] of Object.entries(paths)) {
+    // Whatever it does not tell of is refused.
+    const other = await world.app.inject({ method: "PUT", url: path });
+    expect(other.headers["allow"]?.toString().toLowerCase().split(", ").toSorted()).toEqual(
+      Object.keys(methods).toSorted(),
+    );
+  }
+  expect(paths).toHaveProperty(["/v1/chat/completions", "post"]);
+  expect(paths).toHaveProperty(["/openapi.json", "get"]);
+});
+
+test("its schemas are schemas, and its examples valid and answered", async () => {
+  const ajv = new Ajv2020({ strict: true, strictTypes: false });
+  const all = bodies(await document());
+  expect(all.length).toBeGreaterThan(8);
+  for (const [path, { schema, example }] of all) {
+    const validate = ajv.compile(schema);
+    if (example === undefined) continue;
+    expect(validate(example), `${path}: ${JSON.stringify(validate.errors)}`).toBe(true);
+    const { status, body } = await world.call("POST", path, example);
+    expect(status, `${path}: ${JSON.stringify(body)}`).toBe(200);
+  }
+});
+
+test.each<[string, ParameterTable, Record<string, object>]>([
+  ["chat completions", chatCompletionParameters, chatTypes],
+  ["responses", responseParameters, responseTypes],
+  ["messages", messageParameters, messageTypes],
+])("%s: each honoured field has a type", async (_name, table, types) => {
+  await document();
+  const honoured = Object.keys(table).filter((name) => table[name]!.effect === "honoured");
+  expect(honoured.filter((name) => !(name in types))).toEqual([]);
+});
