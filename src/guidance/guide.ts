@@ -15,7 +15,7 @@ import type { JsonObject } from "./schema/types.ts";
 import type { ControlToken, GuidedTool, Guidance, ReasoningMarkers } from "./types.ts";
 
 /** More tools in one grammar take too long to compile. */
-export const maxGuidedTools = 1024;
+export const maxGuidedTools = 512;
 const maxGrammarLength = 4 * 1024 * 1024;
 const charactersPerToken = 4;
 

@@ -1,5 +1,6 @@
 /** Keywords that combine subschemas of the same place, and those that list values. */
 
+import { areDisjointObjects, outlineOf } from "./disjoint.ts";
 import { isJsonObject } from "./json.ts";
 import {
   type Keyword,
@@ -87,8 +88,11 @@ function exactlyOne(value: unknown, context: KeywordContext): Way[] {
   const holding = each(value, context, "oneOf", true);
   const failing = each(value, context, "oneOf", false);
   const ways = holding.map((literal): Way => ({ literals: [literal] }));
+  const outlines =
+    context.type === "object" ? holding.map(({ node }) => outlineOf(context.document, node)) : [];
   for (let i = 0; i < holding.length; i++) {
     for (let j = i + 1; j < holding.length; j++) {
+      if (areDisjointObjects(outlines[i] ?? null, outlines[j] ?? null)) continue;
       if (!context.mayHold([holding[i]!, holding[j]!])) continue;
       ways[i]!.literals!.push(failing[j]!);
       ways[j]!.literals!.push(failing[i]!);

@@ -26,7 +26,7 @@ const keywords = new Map<string, Keyword>(
 /** Alternatives of one conjunction and type; more are not told apart. */
 const maxAlternatives = 200;
 /** Literals looked at for one document, probes included. */
-const maxSteps = 100_000;
+const maxSteps = 40_000;
 
 interface Branch {
   facts: Facts;

@@ -125,7 +125,8 @@ export class Facts {
 
   /** @returns false when no value is left */
   restrict(values: readonly Scalar[]): boolean {
-    this.values = (this.values ?? values).filter((value) => values.includes(value));
+    const allowed = new Set(values);
+    this.values = [...new Set(this.values ?? values)].filter((value) => allowed.has(value));
     return this.values.length > 0;
   }
 }

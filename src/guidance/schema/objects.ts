@@ -122,10 +122,11 @@ function patternsOf(
 /** The mask engine counts properties only where every named one is required. */
 function counted(object: ObjectAlternative, facts: Facts, hooks: ObjectHooks): ObjectAlternative[] {
   const required = object.properties.filter((property) => property.required);
+  if (object.min <= required.length) object.min = 0;
+  if (object.min === 0 && object.max === Infinity) return [object];
   const optional = object.properties.filter(
     ({ required: isRequired, state }) => !isRequired && hooks.mayHold(state.literals),
   );
-  if (object.min > 0 && required.length >= object.min) object.min = 0;
   const isOpen = object.patterns.length > 0 || hooks.mayHold(object.rest.literals);
   if (!isOpen && object.max >= required.length + optional.length) object.max = Infinity;
   if ((object.min === 0 && object.max === Infinity) || optional.length === 0)

@@ -34,7 +34,10 @@ function booleans(facts: Facts): ScalarAlternative[] {
 
 function numbers(facts: Facts, report: Report): ScalarAlternative[] {
   if (facts.values !== null) {
-    const values = facts.values.filter((value) => isNumberOf(facts, value as number));
+    const excluded = new Set(facts.excluded);
+    const values = facts.values.filter(
+      (value) => !excluded.has(value) && isNumberOf(facts, value as number),
+    );
     return values.length === 0 ? [] : [{ type: "number", schema: { enum: values }, values }];
   }
   if (facts.integer === false) {
@@ -81,7 +84,6 @@ function isNumberOf(facts: Facts, value: number): boolean {
     value > facts.exclusiveMinimum &&
     value < facts.exclusiveMaximum &&
     (facts.integer === null || Number.isInteger(value) === facts.integer) &&
-    !facts.excluded.includes(value) &&
     facts.multiples.every((multiple) => isMultiple(value, multiple))
   );
 }
@@ -95,7 +97,7 @@ function isMultiple(value: number, of: number): boolean {
 function intervals(facts: Facts): JsonObject[] {
   const whole = rangeOf(facts);
   const holes = (facts.excluded as number[])
-    .filter((value) => isNumberOf({ ...facts, excluded: [] } as unknown as Facts, value))
+    .filter((value) => isNumberOf(facts, value))
     .toSorted((a, b) => a - b);
   const pieces: JsonObject[] = [];
   let low: JsonObject = whole.low;
@@ -140,8 +142,12 @@ function strings(facts: Facts, report: Report): ScalarAlternative[] {
   }
   if (facts.minLength > maxLength) return [];
   if (facts.values !== null) {
+    const excluded = new Set(facts.excluded);
     const values = facts.values.filter(
-      (value) => isStringOf(facts, value as string) && fits(value as string, patterns),
+      (value) =>
+        !excluded.has(value) &&
+        hasLength(facts, value as string) &&
+        fits(value as string, patterns),
     );
     if (values.length === 0) return [];
     const more = formats.length > 0 ? { allOf: formats.map((format) => ({ format })) } : {};
@@ -183,9 +189,9 @@ function wholePattern(source: string): PatternFact {
   return { source: text, regex: parseRegex(text), node: undefined as never };
 }
 
-function isStringOf(facts: Facts, value: string): boolean {
+function hasLength(facts: Facts, value: string): boolean {
   const length = Array.from(value).length;
-  return length >= facts.minLength && length <= facts.maxLength && !facts.excluded.includes(value);
+  return length >= facts.minLength && length <= facts.maxLength;
 }
 
 /** A constant too long to be matched here is kept: what it must match is left to the validator's word. */

@@ -1,0 +1,52 @@
+/** Branches that plainly exclude each other, as those of a discriminated union do: seen without expanding them. */
+
+import type { SchemaDocument, SchemaNode } from "./document.ts";
+import { isJsonObject } from "./json.ts";
+import type { JsonObject } from "./types.ts";
+
+const maxReferences = 8;
+
+/** What a branch says of its own kind. */
+export interface Outline {
+  required: ReadonlySet<unknown>;
+  /** Scalars that a property may be. */
+  values: ReadonlyMap<string, ReadonlySet<unknown>>;
+}
+
+export function outlineOf(document: SchemaDocument, node: SchemaNode): Outline | null {
+  let at = node;
+  for (let count = 0; isJsonObject(at.schema) && typeof at.schema["$ref"] === "string"; count++) {
+    const next = document.resolve(at, at.schema["$ref"]);
+    if (next === null || count === maxReferences) return null;
+    at = next;
+  }
+  if (!isJsonObject(at.schema)) return null;
+  const { required, properties } = at.schema;
+  return {
+    required: new Set(Array.isArray(required) ? required : []),
+    values: new Map(
+      Object.entries(isJsonObject(properties) ? properties : {}).flatMap(([name, property]) => {
+        const values = isJsonObject(property) ? scalarsOf(property) : null;
+        return values === null ? [] : [[name, values] as const];
+      }),
+    ),
+  };
+}
+
+function scalarsOf(schema: JsonObject): ReadonlySet<unknown> | null {
+  const values = "const" in schema ? [schema["const"]] : schema["enum"];
+  if (!Array.isArray(values) || values.some((value) => typeof value === "object" && value !== null))
+    return null;
+  return new Set(values);
+}
+
+/** Only for values of type object. */
+export function areDisjointObjects(a: Outline | null, b: Outline | null): boolean {
+  if (a === null || b === null) return false;
+  for (const [name, values] of a.values) {
+    const others = b.values.get(name);
+    if (others === undefined || (!a.required.has(name) && !b.required.has(name))) continue;
+    if (![...values].some((value) => others.has(value))) return true;
+  }
+  return false;
+}

@@ -1,0 +1,145 @@
+import { describe, expect, test } from "vitest";
+import type { FermataError } from "../../../src/errors.ts";
+import { compileSchema } from "../../../src/guidance/schema/compile.ts";
+
+const options = {
+  closed: false,
+  objectOnly: false,
+  stringLength: 100,
+  arrayLength: 10,
+  depth: 1,
+};
+
+function compile(schema: unknown, more: Partial<typeof options> = {}) {
+  return compileSchema(schema, { ...options, ...more });
+}
+
+describe("rewrites", () => {
+  test("oneOf whose branches exclude each other is anyOf", () => {
+    const kind = (name: string) => ({
+      type: "object",
+      properties: { kind: { const: name } },
+      required: ["kind"],
+      additionalProperties: false,
+    });
+    const { schema, issues } = compile({ oneOf: [kind("a"), kind("b")] });
+    expect(issues).toEqual([]);
+    expect(schema?.["anyOf"]).toHaveLength(2);
+  });
+
+  test("oneOf whose branches overlap excludes the overlap", () => {
+    const { schema } = compile({ type: "integer", oneOf: [{ minimum: 0 }, { maximum: 5 }] });
+    expect(schema).toEqual({
+      anyOf: [
+        { type: "integer", exclusiveMinimum: 5, maximum: 999_999_999_999_999 },
+        { type: "integer", minimum: -999_999_999_999_999, exclusiveMaximum: 0 },
+      ],
+    });
+  });
+
+  test("not, of a constant, is a pattern of all but it", () => {
+    const { schema, issues } = compile({ type: "string", not: { const: "no" } });
+    expect(issues).toEqual([]);
+    const regex = new RegExp(String(schema?.["pattern"]).replaceAll("\\x{", "\\u{"), "u");
+    expect(["", "n", "no", "nothing", "yes"].filter((text) => regex.test(text))).toEqual([
+      "",
+      "n",
+      "nothing",
+      "yes",
+    ]);
+  });
+
+  test("a dependency leaves out the one or demands both", () => {
+    const { schema } = compile({
+      type: "object",
+      properties: { a: { const: 1 }, b: { const: 2 } },
+      additionalProperties: false,
+      dependentRequired: { a: ["b"] },
+    });
+    expect(schema?.["anyOf"]).toEqual([
+      { type: "object", properties: { b: { enum: [2] } }, additionalProperties: false },
+      {
+        type: "object",
+        properties: { a: { enum: [1] }, b: { enum: [2] } },
+        required: ["a", "b"],
+        additionalProperties: false,
+      },
+    ]);
+  });
+
+  test("what has no limit gets one", () => {
+    const { schema } = compile({ type: "array", items: { type: "string" } });
+    expect(schema).toEqual({
+      type: "array",
+      items: { type: "string", maxLength: 100 },
+      maxItems: 10,
+    });
+  });
+
+  test("a tool's object has no other properties unless its schema says so", () => {
+    const schema = { type: "object", properties: { a: { type: "null" } } };
+    const tool = { closed: true, objectOnly: true };
+    expect(compile(schema, tool).schema?.["additionalProperties"]).toBe(false);
+    expect(compile(schema).schema?.["additionalProperties"]).not.toBe(false);
+    const open = { ...schema, additionalProperties: { type: "null" } };
+    expect(compile(open, tool).schema?.["additionalProperties"]).toEqual({ type: "null" });
+  });
+
+  test("recursion stays recursion, and what can never end is nothing", () => {
+    const tree = {
+      type: "object",
+      properties: { left: { $ref: "#" }, right: { $ref: "#" } },
+      additionalProperties: false,
+    };
+    expect(JSON.stringify(compile(tree).schema)).toContain("#/$defs/");
+    expect(compile({ ...tree, required: ["left"] }).schema).toBeNull();
+  });
+});
+
+describe("what no mask holds is named", () => {
+  test.each([
+    [{ properties: { a: { type: "string", pattern: "^(?=x)" } } }, "#/properties/a", "pattern"],
+    [{ items: { not: { pattern: "x" } } }, "#/items/not", "pattern"],
+    [{ uniqueItems: true }, "#", "uniqueItems"],
+    [{ $ref: "https://example.com/a" }, "#", "$ref"],
+    [{ $defs: { "a/b": { format: "regex" } }, $ref: "#/$defs/a~1b" }, "#/$defs/a~1b", "format"],
+  ])("%j", (schema, path, keyword) => {
+    expect(compile(schema).issues).toEqual([
+      { path, keyword, reason: expect.stringMatching(/^[a-z]/u) },
+    ]);
+  });
+});
+
+describe("limits", () => {
+  const deep = (levels: number): unknown =>
+    levels === 0 ? {} : { properties: { a: deep(levels - 1) } };
+  const nested = (levels: number): unknown =>
+    levels === 0
+      ? { type: "string" }
+      : { oneOf: [nested(levels - 1), { properties: { a: nested(levels - 1) } }] };
+  const wide = Object.fromEntries(
+    Array.from({ length: 30_000 }, (_, index) => [`p${index}`, { type: "string" }]),
+  );
+
+  test.each([
+    ["nested too deep", deep(60)],
+    ["too many values", { properties: wide }],
+    ["too much text", { description: "x".repeat(1024 * 1024) }],
+    ["nested oneOf", nested(12)],
+    [
+      "a product of choices",
+      {
+        allOf: Array.from({ length: 40 }, (_, index) => ({
+          anyOf: [{ required: [`a${index}`] }, { required: [`b${index}`] }],
+        })),
+      },
+    ],
+  ])("%s: refused or worked off", (_name, schema) => {
+    // Something exponential would not come back before the test's time is over.
+    try {
+      compile(schema);
+    } catch (error) {
+      expect((error as FermataError).code).toBe("schema_too_large");
+    }
+  });
+});
