@@ -111,6 +111,15 @@ function stream(format: ToolCallFormat, { text, cut }: Case, cuts: readonly numb
   return { ...message, calls: message.calls.slice(0, ended), open: message.calls.slice(ended) };
 }
 
+/** What is said of a text without reasoning. */
+function say(format: ToolCallFormat, pieces: readonly string[]) {
+  const parser = new OutputParser({ format, offered, reasoning: "no", newCallId: () => "id" });
+  const events = [...pieces.flatMap((piece) => parser.push(piece)), ...parser.finish(true)];
+  const content = events.map((event) => (event.type === "content" ? event.text : "")).join("");
+  const starts = events.filter((event) => event.type === "call-start");
+  return { content, calls: starts.map(({ name }) => name), complete: parser.calls };
+}
+
 describe.each(formats.map((format) => [format.name, format] as const))("%s", (_name, format) => {
   const cases = readCases(format);
 
@@ -168,6 +177,45 @@ describe.each(formats.map((format) => [format.name, format] as const))("%s", (_n
       expect([said("reasoning"), said("content")]).toEqual([known.reasoning, known.content]);
       expect(said("content")).not.toContain(close);
       expect(parser.calls.map((call) => [call.name, call.arguments])).toEqual(known.calls);
+    }
+  });
+
+  it("makes text of what is no call, loses nothing, and does not care where it is cut", () => {
+    const { syntax } = format;
+    const markers = [format.callOpen, format.callClose, format.sectionOpen, format.sectionClose];
+    const parts = (syntax?.body ?? []).filter((part) => typeof part === "string");
+    const pieces = [
+      ...markers,
+      ...parts,
+      ...cases.slice(0, 2).flatMap(({ text }) => text.split(/(?=[<[{])/u)),
+      ...[
+        "get_weather",
+        "{",
+        "}",
+        "[",
+        "]",
+        '"',
+        ",",
+        ":",
+        "(",
+        ")",
+        "=",
+        "\n",
+        " ",
+        "a",
+        "`",
+        "```json\n",
+      ],
+    ].filter((piece) => piece !== "");
+    let state = 11;
+    const next = (below: number): number => (state = (state * 48271) % 2147483647) % below;
+    for (let count = 0; count < 400; count++) {
+      const text = Array.from({ length: 1 + next(12) }, () => pieces[next(pieces.length)]).join("");
+      const whole = say(format, [text]);
+      expect(say(format, [...text]), text).toEqual(whole);
+      const cut = next(text.length + 1);
+      expect(say(format, [text.slice(0, cut), text.slice(cut)]), text).toEqual(whole);
+      if (whole.calls.length === 0 && !format.usesChannels) expect(whole.content).toBe(text);
     }
   });
 

@@ -31,11 +31,11 @@ export class ListReader implements CallReader {
       this.#object = new ObjectReader(this.#sink, this.#offered);
       return this.#feedObject(this.#object, character);
     }
-    if (character === "[" && !this.#isList && this.#state === "undecided") this.#isList = true;
-    else if (character === "]" && this.#isList)
-      this.#state = this.#state === "between" ? "done" : "refused";
-    else if (character !== "," || this.#state !== "between") {
-      this.#state = this.#state === "between" ? "done" : "refused";
+    const isBetween = this.#state === "between";
+    if (character === "[" && !this.#isList && !isBetween) this.#isList = true;
+    else if (character === "]" && isBetween) this.#state = "done";
+    else if (character !== "," || !isBetween) {
+      this.#state = isBetween ? "done" : "refused";
       return false;
     }
     return true;
