@@ -78,6 +78,8 @@ export interface ScriptedServer {
   client: OpenAI;
   url: string;
   folder: string;
+  /** What the MCP filesystem server is known as. */
+  mcpServer: string;
   /** What the model says to this user message, turn by turn. */
   script(userMessage: string, turns: string[]): Promise<void>;
   /** Counters when nothing runs; the rows that the audit saw among them. */
@@ -145,6 +147,7 @@ export async function startScriptedServer(
     chat,
     url,
     folder,
+    mcpServer: mcpServerFromCommand("", []).id,
     client: new OpenAI({ baseURL: `${url}/v1`, apiKey: "none", maxRetries: 0 }),
     async script(userMessage, turns) {
       const text = turns.map((turn) => turn + endOfTurn).join("");

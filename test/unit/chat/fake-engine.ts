@@ -15,7 +15,7 @@ import { FermataError } from "../../../src/errors.ts";
 export interface ScriptedRound {
   text: string;
   /** Default: the end token, held if the request asks for it. */
-  end?: "end" | "text_after_call" | "length" | "stop_string" | "never";
+  end?: "end" | "text_after_call" | "length" | "stop_string" | "never" | "fail";
   endToken?: string;
 }
 
@@ -184,6 +184,7 @@ export class FakeGeneration implements Generation {
         yield { type: "text", text: this.#engine.spell(tokens).replace(/[⟪⟫]/gu, ""), tokens };
       }
       const end = round.end ?? "end";
+      if (end === "fail") throw new FermataError("decode_failed", "The engine failed.");
       if (end === "never") await this.#sleep();
       if (this.cancelled) return yield this.#finish("cancelled");
       if (end === "length" || end === "stop_string") return yield this.#finish(end);

@@ -1,0 +1,73 @@
+/**
+ * Thousands of generated turns: server, chat layer, tool loop and store are the real ones; the engine is a
+ * fake whose rounds are written here. test/e2e/responses-grammar.test.ts runs the same over the real one.
+ */
+
+import { mkdtempSync, rmSync } from "node:fs";
+import type { AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { FastifyInstance } from "fastify";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { Chat } from "../../src/chat/chat.ts";
+import { buildServer } from "../../src/server/app.ts";
+import { SqliteStore } from "../../src/store/sqlite/sqlite-store.ts";
+import { everyEnd, runTurns, type TurnWorld } from "../support/responses-turns.ts";
+import { greedy } from "../support/sampling.ts";
+import { chatml } from "../unit/chat/chat-fixtures.ts";
+import { FakeEngine, type ScriptedRound } from "../unit/chat/fake-engine.ts";
+import { fakeTool, provider, usage } from "./fake-services.ts";
+
+const turnCount = 2000;
+let app: FastifyInstance;
+let store: SqliteStore;
+let world: TurnWorld;
+const folder = mkdtempSync(join(tmpdir(), "fermata-grammar-"));
+
+beforeAll(async () => {
+  // A template that knows reasoning.
+  const engine = new FakeEngine({ template: `${chatml}{# <think> #}` });
+  const zero = { running: 0, waiting: 0, held: 0, cellsUsed: 0, cellsRetained: 0, cellsFree: 0 };
+  store = new SqliteStore(join(folder, "store.sqlite"));
+  app = buildServer(
+    {
+      chat: new Chat(engine),
+      engine: { stats: () => ({ ...zero, ...usage }), onStep: () => {} },
+      tools: provider(fakeTool("read_text_file", { content: "At nine.", isError: false })),
+      store,
+      model: { id: "tiny", created: 0, contextSize: 100_000, vocabularySize: 2000 },
+    },
+    { apiKeys: [], sampling: greedy },
+  );
+  await app.listen({ port: 0, host: "127.0.0.1" });
+  world = {
+    url: `http://127.0.0.1:${(app.server.address() as AddressInfo).port}`,
+    folder,
+    mcpServer: "files",
+    canFail: true,
+    async script(userMessage, turns, kind) {
+      const rounds = turns.map((text): ScriptedRound => ({ text }));
+      if (kind === "truncated") {
+        const at = Number(userMessage.split(" ")[1]) % rounds[0]!.text.length;
+        rounds[0] = { text: rounds[0]!.text.slice(0, at), end: "length" };
+      }
+      if (kind === "cancelled") rounds[0] = { ...rounds[0]!, end: "never" };
+      if (kind === "failed") rounds[0] = { ...rounds[0]!, end: "fail" };
+      // What a turn that was cut did not say is no one's.
+      engine.rounds.splice(0, engine.rounds.length, ...rounds);
+    },
+  };
+});
+
+afterAll(async () => {
+  await app.close();
+  await store.close();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+test(`${turnCount} generated turns keep to the grammar`, { timeout: 600_000 }, async () => {
+  // One after the other: the fake engine says what is written to whoever comes.
+  const ends = await runTurns(world, turnCount, 1);
+  const seen = [...ends.keys()].join("\n");
+  for (const end of [...everyEnd, "failed: failed function_call"]) expect(seen).toContain(end);
+});

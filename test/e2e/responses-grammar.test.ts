@@ -1,0 +1,23 @@
+// Generated turns through the real server and engine, the choice of tokens scripted. Thousands more run over
+// a fake engine in test/contract/responses-grammar.test.ts.
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { everyEnd, runTurns } from "../support/responses-turns.ts";
+import { type ScriptedServer, startScriptedServer } from "../support/scripted-server.ts";
+
+const turnCount = Number(process.env["FERMATA_GRAMMAR_TURNS"] ?? 48);
+const together = 8;
+
+let server: ScriptedServer;
+
+beforeAll(async () => {
+  server = await startScriptedServer({ files: { "notes.txt": "At nine." }, store: true });
+});
+
+afterAll(() => server.close());
+
+test(`${turnCount} generated turns keep to the grammar`, { timeout: 1_800_000 }, async () => {
+  const ends = await runTurns({ ...server, canFail: false }, turnCount, together);
+  expect([...ends.keys()].join("\n")).toSatisfy((seen: string) =>
+    everyEnd.every((end) => seen.includes(end)),
+  );
+});
