@@ -72,6 +72,7 @@ export class RunningChat implements ChatGeneration {
       topLogprobs: request.topLogprobs,
       signal,
       spelledTokens: context.prompts.spelledTokens,
+      closeAtLimit: request.guidance?.closeAtLimit,
       pause: this.#looksForCalls ? this.#pauseTriggers() : undefined,
       leaseMs: toolMode === "external" ? context.externalLeaseMs : undefined,
     });

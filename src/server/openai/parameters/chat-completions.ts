@@ -26,6 +26,7 @@ export const chatCompletionParameters: ParameterTable = {
   guided_regex: honoured("ECMA-262, of the whole answer; what is regular"),
   guided_choice: honoured("up to 1000 strings, one of which is the answer"),
   guided_grammar: honoured("Lark as llguidance has it, or GBNF if it contains `::=`"),
+  close_at_limit: honoured("`true`: a guided answer ends on a valid path before the token limit"),
   n: honoured("up to 128; choice `i` draws with `seed + i`; 1 while the server runs the tools"),
   logprobs: honoured("of the content's tokens, before bias, penalties, temperature and filters"),
   top_logprobs: honoured("0 to 20"),
