@@ -1,0 +1,164 @@
+// The server is killed at random moments while clients store responses: what they were told is there
+// afterwards, and the file is whole. Needs `npm run build`. FERMATA_KILLS=200 is the long form.
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
+import Database from "libsql";
+import { expect, test } from "vitest";
+
+const kills = Number(process.env["FERMATA_KILLS"] ?? 8);
+const clients = 6;
+const child = fileURLToPath(new URL("store-kill-child.mjs", import.meta.url));
+
+type Json = Record<string, unknown>;
+
+/** What a client knows of a response: that it exists, and how it ended if it was told. */
+type Acknowledged = Map<string, Json | null>;
+
+test(`${kills} kills`, { timeout: 1_800_000 }, async () => {
+  const folder = mkdtempSync(join(tmpdir(), "fermata-kill-"));
+  const path = join(folder, "store.sqlite");
+  const acknowledged: Acknowledged = new Map();
+  const conversations: string[] = [];
+  let interrupted = 0;
+  try {
+    for (let kill = 0; kill <= kills; kill++) {
+      const { server, url } = await start(path);
+      interrupted += await check(url, acknowledged, conversations);
+      const stop = new AbortController();
+      const work = Array.from({ length: clients }, (_, client) =>
+        useServer(url, client, { acknowledged, conversations, signal: stop.signal }),
+      );
+      await setTimeout(Math.random() * 250);
+      server.kill("SIGKILL");
+      await once(server, "exit");
+      stop.abort();
+      await Promise.all(work);
+      const database = new Database(path);
+      expect(database.prepare("PRAGMA integrity_check").get()).toMatchObject({
+        integrity_check: "ok",
+      });
+      expect(database.prepare("PRAGMA foreign_key_check").all()).toEqual([]);
+      database.close();
+      // Those that were checked are not checked again in each of many rounds.
+      if (acknowledged.size > 400)
+        for (const id of [...acknowledged.keys()].slice(0, -200)) acknowledged.delete(id);
+    }
+    console.log(`${kills} kills, ${interrupted} responses were interrupted, each told as failed`);
+    expect(interrupted).toBeGreaterThan(0);
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+});
+
+async function start(path: string): Promise<{ server: ChildProcess; url: string }> {
+  const server = spawn(process.execPath, [child, path], { stdio: ["ignore", "pipe", "inherit"] });
+  const [port] = (await once(server.stdout!, "data")) as [Buffer];
+  return { server, url: `http://127.0.0.1:${String(port).trim()}` };
+}
+
+const interruptedChecked = new Set<string>();
+
+/** @returns how many were interrupted since the last time */
+async function check(
+  url: string,
+  acknowledged: Acknowledged,
+  conversations: readonly string[],
+): Promise<number> {
+  let interrupted = 0;
+  for (const [id, final] of acknowledged) {
+    const reply = await fetch(`${url}/v1/responses/${id}`);
+    expect(reply.status, id).toBe(200);
+    const stored = (await reply.json()) as Json;
+    if (final !== null) {
+      expect(stored).toEqual(final);
+      continue;
+    }
+    // It may have ended, and the kill came before its client was told.
+    expect(["failed", "completed"]).toContain(stored["status"]);
+    if (stored["status"] === "failed") {
+      expect(stored["error"]).toMatchObject({ code: "server_error" });
+      if (!interruptedChecked.has(id)) interrupted++;
+      interruptedChecked.add(id);
+    }
+  }
+  for (const id of conversations.slice(-20))
+    expect((await fetch(`${url}/v1/conversations/${id}`)).status, id).toBe(200);
+  return interrupted;
+}
+
+interface Use {
+  acknowledged: Acknowledged;
+  conversations: string[];
+  signal: AbortSignal;
+}
+
+/** One request after the other, of every kind, until the server is gone. */
+async function useServer(url: string, client: number, use: Use): Promise<void> {
+  const { acknowledged, conversations, signal } = use;
+  let previous: string | undefined;
+  try {
+    for (let turn = 0; !signal.aborted; turn++) {
+      const kind = (turn + client) % 4;
+      const body = { input: `turn ${turn} of ${client}`, previous_response_id: previous };
+      if (kind === 0) {
+        const response = await post(url, "/v1/responses", body, signal);
+        acknowledged.set(String(response["id"]), response);
+        previous = String(response["id"]);
+      } else if (kind === 1) {
+        const background = { ...body, background: true };
+        const { id } = await post(url, "/v1/responses", background, signal);
+        acknowledged.set(String(id), null);
+      } else if (kind === 2) {
+        await readStream(url, body, use);
+      } else {
+        const { id } = await post(url, "/v1/conversations", { items: [] }, signal);
+        conversations.push(String(id));
+        const turnOf = { input: "Hi", conversation: id };
+        const response = await post(url, "/v1/responses", turnOf, signal);
+        acknowledged.set(String(response["id"]), response);
+      }
+    }
+  } catch (error) {
+    // The server is gone: what fetch throws then is a TypeError, or the test's own abort.
+    if (!(error instanceof TypeError) && !(error instanceof DOMException)) throw error;
+  }
+}
+
+async function readStream(url: string, body: Json, { acknowledged, signal }: Use): Promise<void> {
+  const reply = await fetch(`${url}/v1/responses`, request({ ...body, stream: true }, signal));
+  let text = "";
+  for await (const chunk of reply.body!.pipeThrough(new TextDecoderStream())) {
+    text += chunk;
+    for (let end = text.indexOf("\n\n"); end >= 0; end = text.indexOf("\n\n")) {
+      const data = text.slice(0, end).split("data: ")[1];
+      text = text.slice(end + 2);
+      if (data === undefined || data === "[DONE]") continue;
+      const event = JSON.parse(data) as { type: string; response?: Json };
+      const { type, response } = event;
+      if (response === undefined) continue;
+      const isEnd = type === "response.completed";
+      acknowledged.set(String(response["id"]), isEnd ? response : null);
+    }
+  }
+}
+
+async function post(url: string, path: string, body: Json, signal: AbortSignal): Promise<Json> {
+  const reply = await fetch(`${url}${path}`, request(body, signal));
+  const json = (await reply.json()) as Json;
+  expect(reply.status, JSON.stringify(json)).toBe(200);
+  return json;
+}
+
+function request(body: Json, signal: AbortSignal): RequestInit {
+  return {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify(body),
+    signal,
+  };
+}
