@@ -16,7 +16,7 @@ import { everyEnd, runTurns, type TurnWorld } from "../support/responses-turns.t
 import { greedy } from "../support/sampling.ts";
 import { chatml } from "../unit/chat/chat-fixtures.ts";
 import { FakeEngine, type ScriptedRound } from "../unit/chat/fake-engine.ts";
-import { fakeTool, provider, usage } from "./fake-services.ts";
+import { fakeTool, FakeTextEngine, provider, usage } from "./fake-services.ts";
 
 const turnCount = 2000;
 let app: FastifyInstance;
@@ -32,7 +32,13 @@ beforeAll(async () => {
   app = buildServer(
     {
       chat: new Chat(engine),
-      engine: { stats: () => ({ ...zero, ...usage }), onStep: () => {} },
+      engine: {
+        ...new FakeTextEngine(),
+        model: engine.model,
+        stats: () => ({ ...zero, ...usage }),
+        onStep: () => {},
+        onTokenInterval: () => {},
+      },
       tools: provider(fakeTool("read_text_file", { content: "At nine.", isError: false })),
       store,
       model: { id: "tiny", created: 0, contextSize: 100_000, vocabularySize: 2000 },
