@@ -31,7 +31,8 @@ export type {
   SpecialToken,
 } from "./engine/types.ts";
 export { type ErrorCode, FermataError } from "./errors.ts";
-export { defineTool, type ToolBuilder } from "./tools/tool-builder.ts";
+export type { StandardSchema } from "./tools/standard-schema.ts";
+export { defineTool, Tool, type ToolBuilder } from "./tools/tool-builder.ts";
 export { ToolCallBuffer } from "./tools/tool-call-buffer.ts";
 export { runToolLoop, type ToolLoopOptions } from "./tools/tool-loop.ts";
 export { ToolParser } from "./tools/tool-parser.ts";
@@ -41,4 +42,4 @@ export {
   type ToolEvent,
   type ToolRoundOptions,
 } from "./tools/tool-round.ts";
-export type { Tool, ToolLogger, ToolProvider, ToolResult } from "./tools/types.ts";
+export type { ToolLogger, ToolProvider, ToolResult } from "./tools/types.ts";

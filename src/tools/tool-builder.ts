@@ -1,7 +1,13 @@
 /** Builds a tool from a function. */
 
 import type { JsonSchema, ToolDefinition } from "../chat/types.ts";
-import type { Tool, ToolResult } from "./types.ts";
+import {
+  type StandardSchema,
+  isStandardSchema,
+  jsonSchemaOf,
+  parseWith,
+} from "./standard-schema.ts";
+import type { Tool as RunnableTool, ToolResult } from "./types.ts";
 
 export type ParameterType = "string" | "number" | "integer" | "boolean" | "object" | "array";
 
@@ -13,25 +19,41 @@ export class ToolBuilder {
   readonly #description: string;
   readonly #properties: Record<string, JsonSchema> = {};
   readonly #required: string[] = [];
+  #schema: StandardSchema | null = null;
 
   constructor(name: string, description: string) {
     this.#name = name;
     this.#description = description;
   }
 
-  /** `type`: a JSON type, or a whole schema. */
+  /** `type`: a JSON type, a whole JSON Schema, or a schema of zod, valibot or arktype. */
   param(
     name: string,
-    type: ParameterType | JsonSchema,
+    type: ParameterType | JsonSchema | StandardSchema,
     description: string,
     required: boolean,
   ): this {
-    this.#properties[name] = { ...(typeof type === "string" ? { type } : type), description };
+    this.#properties[name] = { ...schemaOf(type), description };
     if (required) this.#required.push(name);
     return this;
   }
 
+  /**
+   * All parameters at once, as an object schema of zod, valibot or arktype. The function gets what the
+   * schema makes of the arguments. Excludes `param`.
+   * @throws FermataError invalid_value when it does not convert to JSON Schema
+   */
+  parameters(schema: StandardSchema): this {
+    jsonSchemaOf(schema);
+    this.#schema = schema;
+    return this;
+  }
+
   build(): ToolDefinition {
+    if (this.#schema !== null) {
+      const parameters = jsonSchemaOf(this.#schema);
+      return { name: this.#name, description: this.#description, parameters };
+    }
     return {
       name: this.#name,
       description: this.#description,
@@ -44,9 +66,18 @@ export class ToolBuilder {
   }
 
   /** The definition together with the function that runs it. */
-  run(run: ToolFunction, server = "function"): Tool {
-    return toTool(this.build(), run, server);
+  run(run: ToolFunction, server = "function"): RunnableTool {
+    const schema = this.#schema;
+    if (schema === null) return toTool(this.build(), run, server);
+    const parsed: ToolFunction = async (args, signal) =>
+      await run((await parseWith(schema, args)) as Record<string, unknown>, signal);
+    return toTool(this.build(), parsed, server);
   }
+}
+
+function schemaOf(type: ParameterType | JsonSchema | StandardSchema): JsonSchema {
+  if (typeof type === "string") return { type };
+  return isStandardSchema(type) ? jsonSchemaOf(type) : type;
 }
 
 /** `defineTool("get_weather", "Get weather for a location").param("location", "string", "City name", true).build()` */
@@ -54,7 +85,11 @@ export function defineTool(name: string, description: string): ToolBuilder {
   return new ToolBuilder(name, description);
 }
 
-function toTool(definition: ToolDefinition, run: ToolFunction, server: string): Tool {
+/** `Tool.function("get_weather", "Get weather for a location").param("location", "string", "City name", true).build()` */
+export const Tool = { function: defineTool } as const;
+export type Tool = RunnableTool;
+
+function toTool(definition: ToolDefinition, run: ToolFunction, server: string): RunnableTool {
   return {
     definition,
     server,
