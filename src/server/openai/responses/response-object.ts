@@ -27,7 +27,7 @@ export function newResponse(request: ResponsesRequest, identity: ResponseIdentit
     max_tool_calls: request.maxToolCalls,
     model: identity.model,
     output: [],
-    parallel_tool_calls: true,
+    parallel_tool_calls: request.guidance.parallel,
     previous_response_id: request.previousResponseId,
     conversation: request.conversationId === null ? null : { id: request.conversationId },
     prompt_cache_key: request.promptCacheKey,
