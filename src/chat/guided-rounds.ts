@@ -10,9 +10,13 @@ import type { ChatRequest } from "./types.ts";
 
 const free: Guidance = { toolChoice: "auto", parallel: true, closeAtLimit: false };
 
+const anything: GrammarSource = { kind: "lark", text: 'start: "a"\n' };
+
 export class GuidedRounds {
   readonly #engine: ChatEngine;
   readonly #guide: Guide | null;
+  /** The client asks for what only masks can give. */
+  readonly #isDemanded: boolean;
   #count = 0;
 
   /** @throws FermataError of status 400 that names what cannot be enforced */
@@ -21,6 +25,10 @@ export class GuidedRounds {
     const { toolMode, sampling, guidance = free, maxTokens } = request;
     const tools = toolMode === "none" ? [] : request.tools;
     // A script says its tokens whatever a grammar says.
+    this.#isDemanded =
+      guidance.document !== undefined ||
+      guidance.toolChoice === "required" ||
+      tools.some((tool) => tool.strict === true);
     const isFree = tools.length === 0 && guidance.document === undefined;
     this.#guide =
       isFree || sampling.script !== undefined
@@ -48,6 +56,11 @@ export class GuidedRounds {
       return await this.#engine.compileGrammar(source);
     } catch (error) {
       if (!isRefused(error)) throw error;
+      // A build without masks: calls are then validated only, unless more was asked for.
+      if ((await this.#problemOf(anything)) !== null) {
+        if (this.#isDemanded) throw error;
+        return null;
+      }
       await this.#giveUpCulprits(this.#guide, error);
       const relaxed = this.#guide.round(index, reasoning);
       return relaxed === null ? null : await this.#engine.compileGrammar(relaxed);

@@ -119,5 +119,15 @@ test("a named function is called once", async () => {
     parallel: false,
   }));
   expect(finished).toBeGreaterThan(functions.length / 4);
-  expect(calls).toBe(finished);
+  // The limit may come between a call and the end of the turn.
+  expect(calls).toBeGreaterThanOrEqual(finished);
+}, 3_600_000);
+
+test("with closing asked for, nearly all end", async () => {
+  const { finished, cut } = await attackAll(() => ({
+    ...free,
+    toolChoice: "required",
+    closeAtLimit: true,
+  }));
+  expect(finished).toBeGreaterThanOrEqual(0.99 * (finished + cut));
 }, 3_600_000);

@@ -59,8 +59,13 @@ export class FakeEngine implements ChatEngine {
     );
   }
 
+  /** As in a build without llguidance. */
+  refusesGrammars = false;
+
   compileGrammar(source: GrammarSource): Promise<Grammar> {
     this.grammars.push(source);
+    if (this.refusesGrammars)
+      return Promise.reject(new FermataError("invalid_grammar", "no llguidance"));
     return Promise.resolve({
       bytes: 1,
       compileMicroseconds: 0,

@@ -1,0 +1,143 @@
+import { describe, expect, it } from "vitest";
+import type { ChatEvent, ChatRequest, ToolDefinition } from "../../../src/chat/types.ts";
+import type { Guidance } from "../../../src/guidance/types.ts";
+import { request, setUp, weather } from "./chat-fixtures.ts";
+
+const auto: Guidance = { toolChoice: "auto", parallel: true, closeAtLimit: false };
+const search: ToolDefinition = {
+  name: "search",
+  parameters: {
+    type: "object",
+    properties: { q: { type: "string", not: { pattern: "^x" } } },
+    required: ["q"],
+  },
+};
+const call = (text: string): string =>
+  `<tool_call>\n{"name": "search", "arguments": {"q": "${text}"}}\n</tool_call>`;
+
+async function run(rounds: string[], partial: Partial<ChatRequest>, refuses = false) {
+  const { engine, chat } = setUp(rounds);
+  engine.refusesGrammars = refuses;
+  const generation = chat.generate(request(partial));
+  const events: ChatEvent[] = [];
+  for await (const event of generation) {
+    events.push(event);
+    if (event.type === "hold")
+      await generation.resume(
+        event.calls.map(({ id, name }) => ({ callId: id, name, content: "ok" })),
+      );
+  }
+  const finish = events.findLast((event) => event.type === "finish");
+  return { engine, finish: finish as Extract<ChatEvent, { type: "finish" }> };
+}
+
+/** Of the rounds, the engine's trials left out. */
+function bodies(grammars: readonly { text: string }[]): string[] {
+  return grammars.map(({ text }) => /^body: (.*)$/mu.exec(text)?.[1] ?? "");
+}
+
+describe("the grammar of a round", () => {
+  it("is there with tools, and not without", async () => {
+    const guided = await run(["Hi"], { tools: [weather], toolMode: "external" });
+    expect(guided.engine.grammars[0]?.text).toContain("get_weather");
+    expect(guided.engine.last.request.grammar).toBeDefined();
+    const free = await run(["Hi"], { tools: [], toolMode: "none" });
+    expect(free.engine.grammars).toEqual([]);
+    expect(free.engine.last.request.grammar).toBeUndefined();
+  });
+
+  it("demands a call in the first round only", async () => {
+    const { engine } = await run([call("a"), "Done."], {
+      tools: [search],
+      toolMode: "internal",
+      guidance: { ...auto, toolChoice: "required" },
+    });
+    const [first, second] = bodies(engine.grammars);
+    expect(first).toBe('"<tool_call>" first_call');
+    expect(second).toContain("before_calls first_call");
+    expect(second).toMatch(/FREE|TEXT/u);
+  });
+
+  it("knows only the tools that may be called, and one call if there may be one", async () => {
+    const { engine } = await run(["Hi"], {
+      tools: [weather, search],
+      toolMode: "external",
+      guidance: { ...auto, allowed: ["search"], parallel: false },
+    });
+    const { text } = engine.grammars[0]!;
+    expect(text).toContain("search");
+    expect(text).not.toContain("get_weather");
+    expect(/^first_call: (.*)$/mu.exec(text)?.[1]).not.toContain("{0,");
+  });
+
+  it("is a call or a document when both are asked for", async () => {
+    const { engine } = await run(["{}"], {
+      tools: [search],
+      toolMode: "external",
+      guidance: { ...auto, document: { kind: "json_object" } },
+    });
+    expect(bodies(engine.grammars)[0]).toMatch(/first_call \|\s+document$/u);
+  });
+
+  it("is the client's own where it is GBNF", async () => {
+    const text = 'root ::= "a" # root';
+    const document = { kind: "grammar", text, field: "guided_grammar" } as const;
+    const { engine } = await run(["a"], {
+      tools: [],
+      toolMode: "none",
+      guidance: { ...auto, document },
+    });
+    expect(engine.grammars[0]).toEqual({ kind: "gbnf", text });
+  });
+});
+
+describe("what no mask holds", () => {
+  it("is found afterwards and told with the call", async () => {
+    const good = await run([call("y")], { tools: [search], toolMode: "external" });
+    expect(good.finish.calls[0]).not.toHaveProperty("problem");
+    const bad = await run([call("xy")], { tools: [search], toolMode: "external" });
+    expect(bad.finish.calls[0]?.problem).toBe("/q must NOT be valid");
+  });
+
+  it("is an error for a strict tool", async () => {
+    const strict = run([call("y")], { tools: [{ ...search, strict: true }], toolMode: "external" });
+    await expect(strict).rejects.toMatchObject({
+      code: "unsupported_schema",
+      param: "tools",
+      message: expect.stringMatching(/"search": At #\/properties\/q\/not the keyword "pattern"/u),
+    });
+  });
+
+  it("is found in a document too", async () => {
+    const document = {
+      kind: "json_schema",
+      schema: { type: "string", not: { pattern: "^x" } },
+      strict: false,
+      field: "response_format.json_schema.schema",
+    } as const;
+    const { finish } = await run(['"xy"'], {
+      tools: [],
+      toolMode: "none",
+      guidance: { ...auto, document },
+    });
+    expect(finish.problem).toBe("/ must NOT be valid");
+  });
+});
+
+describe("an engine without masks", () => {
+  it("leaves calls to the validation", async () => {
+    const { engine, finish } = await run(
+      [call("xy")],
+      { tools: [search], toolMode: "external" },
+      true,
+    );
+    expect(engine.last.request.grammar).toBeUndefined();
+    expect(finish.calls[0]?.problem).toBe("/q must NOT be valid");
+  });
+
+  it("refuses what needs them", async () => {
+    const guidance: Guidance = { ...auto, toolChoice: "required" };
+    const demanded = run(["Hi"], { tools: [search], toolMode: "external", guidance }, true);
+    await expect(demanded).rejects.toMatchObject({ code: "invalid_grammar" });
+  });
+});
