@@ -85,6 +85,11 @@ const states = {
     const engine = await start((event) => event.kind === "tokens", end).engine;
     engine.submit(request(1, 10));
   },
+  async guided(end) {
+    const engine = await start((event) => event.kind === "tokens", end).engine;
+    const grammar = await engine.compileGrammar("gbnf", "root ::= [a-z A-Z]*");
+    engine.submit(request(1, 10, { grammar }));
+  },
   async held(end) {
     const engine = await start((event) => event.kind === "tool_call_pause", end).engine;
     const sampling = { ...request(1, 10).sampling, script: new Int32Array([66]) };
@@ -104,6 +109,13 @@ const states = {
   async tokenizing(end) {
     const engine = await start(() => false).engine;
     void engine.tokenize("a long text ".repeat(20_000), "", false);
+    end();
+  },
+  async compiling(end) {
+    const engine = await start(() => false).engine;
+    const words = Array.from({ length: 3000 }, (_, index) => `"word ${index}"`);
+    // A build without llguidance refuses it.
+    engine.compileGrammar("lark", `start: ${words.join(" | ")}`).catch(() => {});
     end();
   },
 };

@@ -4,7 +4,17 @@ import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
 
 const child = fileURLToPath(new URL("engine-end-child.mjs", import.meta.url));
-const states = ["loading", "idle", "prefill", "decode", "held", "closing", "tokenizing"];
+const states = [
+  "loading",
+  "idle",
+  "prefill",
+  "decode",
+  "guided",
+  "held",
+  "closing",
+  "tokenizing",
+  "compiling",
+];
 
 function run(...args: string[]) {
   return new Promise<{ code: unknown; signal: unknown; stdout: string }>((resolve) => {

@@ -1,7 +1,7 @@
 // Every method of Engine and Generation in every state, with what it gives and where it leads.
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Engine } from "../../src/engine/engine.ts";
-import type { Generation } from "../../src/engine/types.ts";
+import type { Generation, Grammar } from "../../src/engine/types.ts";
 import { FermataError } from "../../src/errors.ts";
 import {
   collect,
@@ -92,6 +92,15 @@ const engineCalls: [name: string, call: (engine: Engine) => unknown, live: unkno
     async (engine) => {
       const prompt = await engine.tokenize(text);
       return (await collect(engine.generate(longRequest(prompt, 3)))).finish.reason;
+    },
+    "end",
+  ],
+  [
+    "compileGrammar",
+    async (engine) => {
+      const grammar = await engine.compileGrammar({ kind: "gbnf", text: 'root ::= "yes" | "no"' });
+      const request = longRequest(await engine.tokenize(text), 3);
+      return (await collect(engine.generate({ ...request, grammar, maxTokens: 9 }))).finish.reason;
     },
     "end",
   ],
@@ -200,9 +209,51 @@ describe("after close", () => {
     const engine = await loadTestEngine();
     const tokenizing = outcome(async () => (await engine.tokenize(text)).length > 0);
     const checking = outcome(() => engine.checkIntegrity());
+    const compiling = outcome(() => engine.compileGrammar({ kind: "gbnf", text: 'root ::= "a"' }));
     await engine.close();
     expect(await tokenizing).toBe(true);
+    expect(await compiling).toBe("engine_closed");
     expect(["", "engine_closed"]).toContain(await checking);
+  });
+});
+
+describe("a grammar", () => {
+  const source = { kind: "gbnf", text: 'root ::= "yes" | "no" | [0-9]+' } as const;
+
+  it("works on when only generations hold it", async () => {
+    const engine = await loadTestEngine();
+    const prompt = await engine.tokenize(text);
+    const generations = await Promise.all(
+      [1, 2, 3].map(async () =>
+        engine.generate({
+          ...longRequest(prompt, 20),
+          grammar: await engine.compileGrammar(source),
+          maxTokens: 9,
+        }),
+      ),
+    );
+    globalThis.gc?.();
+    for (const generation of generations) {
+      expect((await collect(generation)).text).toMatch(/^(yes|no|[0-9]+)$/);
+    }
+    expect(await engine.checkIntegrity()).toBe("");
+    await engine.close();
+  });
+
+  it("of another engine, or closed, is refused", async () => {
+    const [one, two] = await Promise.all([loadTestEngine(), loadTestEngine()]);
+    const grammar = await one.compileGrammar(source);
+    const prompt = await two.tokenize(text);
+    const generate = (engine: Engine, value: unknown) =>
+      outcome(() => engine.generate({ ...longRequest(prompt, 2), grammar: value as Grammar }));
+    expect(await generate(two, grammar)).toBe("invalid_value");
+    for (const value of [{}, 1, "root", { ...grammar }]) {
+      expect(await generate(one, value)).toBe("invalid_value");
+    }
+    expect(grammar.check(await one.tokenize("yes"))).toMatchObject({ complete: true });
+    await one.close();
+    expect(() => grammar.check(prompt)).toThrow("closed");
+    await two.close();
   });
 });
 

@@ -61,6 +61,10 @@ async function run(engine, prompt, sampling, request) {
   return { milliseconds: performance.now() - first, tokens: tokens - 1, text };
 }
 
+function tokensFor({ model }, count, seed) {
+  return randomTokens(count, seed).map((token) => token % model.vocabularySize);
+}
+
 /** How long a step of so many rows of one sequence takes, in milliseconds. */
 async function stepTimes(engine, base) {
   const times = [];
@@ -70,7 +74,7 @@ async function stepTimes(engine, base) {
       const stop = engine.onStep(({ prefillRows, milliseconds }) => {
         if (prefillRows === rows) taken.push(milliseconds);
       });
-      const tail = randomTokens(rows, 9000 + 100 * rows + attempt);
+      const tail = tokensFor(engine, rows, 9000 + 100 * rows + attempt);
       const prompt = Int32Array.from([...base, ...tail]);
       for await (const _ of engine.generate({ prompt, sampling: scriptedBy(tail), maxTokens: 1 }));
       stop();
@@ -89,7 +93,7 @@ export async function measureGuidedSpeed(Engine, options, { calls: file, runs })
   const engine = await Engine.load({ ...options, contextSize: 2048, parallel: 1 });
   let steps = 0;
   engine.onStep(() => (steps += 1));
-  const prompt = randomTokens(200, 1);
+  const prompt = tokensFor(engine, 200, 1);
   const totals = modes.map(({ name }) => ({ name, tokens: 0, milliseconds: 0, steps: 0, same: 0 }));
   for (const call of calls) {
     const text = callText(call);
@@ -108,9 +112,11 @@ export async function measureGuidedSpeed(Engine, options, { calls: file, runs })
       }
     }
   }
+  const rateOf = ({ tokens, milliseconds }) => (1000 * tokens) / milliseconds;
   const rows = totals.map(({ name, tokens, milliseconds, steps: taken, same }) => ({
     name,
-    rate: (1000 * tokens) / milliseconds,
+    rate: rateOf({ tokens, milliseconds }),
+    unguided: rateOf(totals[0]),
     stepsPerToken: taken / tokens,
     same: `${same} of ${calls.length * runs}`,
   }));

@@ -2,7 +2,10 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { bfclCalls } from "../corpora.mjs";
+import { root } from "../../setup/paths.mjs";
 import { runEngine } from "../engine/run-engine.mjs";
+
+const shippedModel = join(root, "models/fermata-small.gguf");
 
 /** Tool calls of BFCL, written with and without grammar and forced tokens by one sequence. */
 export async function measureGuided({ model, threads, data, quick, runs, progress }) {
@@ -15,11 +18,18 @@ export async function measureGuided({ model, threads, data, quick, runs, progres
   try {
     const file = join(directory, "calls.json");
     writeFileSync(file, JSON.stringify(calls));
-    const { rows, stepTimes } = await runEngine("guided", { model, threads, calls: file, runs });
-    for (const { rows: count, milliseconds } of stepTimes) {
-      progress(`  a step of ${count} rows: ${milliseconds.toFixed(2)} ms`);
+    const table = [];
+    for (const [name, path] of [
+      ["shape", model],
+      ["shipped model", shippedModel],
+    ]) {
+      const measured = await runEngine("guided", { model: path, threads, calls: file, runs });
+      for (const { rows, milliseconds } of measured.stepTimes) {
+        progress(`  ${name}, a step of ${rows} rows: ${milliseconds.toFixed(2)} ms`);
+      }
+      table.push(...measured.rows.map((row) => ({ ...row, name: `${name}, ${row.name}` })));
     }
-    return rows;
+    return table;
   } finally {
     rmSync(directory, { recursive: true });
   }

@@ -72,7 +72,7 @@ const masks = [
 const guided = [
   column("", ({ name }) => name),
   column("tokens/s", ({ rate }) => number(rate)),
-  column("/unguided", (row, rows) => times(row.rate, rows[0].rate)),
+  column("/unguided", ({ rate, unguided }) => times(rate, unguided)),
   column("steps a token", ({ stepsPerToken }) => number(stepsPerToken, 2)),
   column("same text", ({ same }) => same),
 ];
