@@ -59,7 +59,7 @@ struct Event {
     std::string stop_string;     // kFinished by stop string: which
     bool pending_token = false;  // kToolCallPause: a sampled token waits outside the cache
     Usage usage;                 // kToolCallPause, kFinished, kFailed
-    double at_ms = 0.0;          // kTokens: when its step ended; core has no clock, the runtime sets it
+    double at_ms = 0.0;  // kTokens: when its step ended; core has no clock, the runtime sets it
 };
 
 // What one step did. The runtime adds the time it took.

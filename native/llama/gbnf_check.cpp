@@ -3,238 +3,18 @@
 #include <algorithm>
 #include <cstdint>
 #include <string>
-#include <unordered_map>
-#include <utility>
 #include <vector>
 
+#include "llama/gbnf_parse.h"
+
 namespace fermata {
+
+namespace gbnf {
 
 namespace {
 
 constexpr std::size_t kMaxBytes = 256 << 10;
-constexpr std::size_t kMaxDepth = 64;
-constexpr std::size_t kMaxRules = 5000;
-constexpr std::uint64_t kMaxRepeats = 2000;  // llama.cpp's own limit
-constexpr std::uint64_t kMaxElements = 1 << 20;
 constexpr std::uint64_t kMaxWays = 4096;  // stacks that one position may begin
-
-struct Fault {
-    ErrorCode code;
-    std::string message;
-};
-
-[[noreturn]] void refuse(const std::string& message) {
-    throw Fault{ErrorCode::kGrammarInvalid, message};
-}
-[[noreturn]] void refuse_size(const std::string& message) {
-    throw Fault{ErrorCode::kGrammarTooLarge, message};
-}
-
-struct Item {
-    enum class Kind : std::uint8_t { kTerminal, kRule, kGroup } kind = Kind::kTerminal;
-    std::size_t index = 0;    // of a rule or a group
-    std::uint64_t least = 1;  // repetitions
-    std::uint64_t most = 1;
-    std::uint64_t elements = 1;
-};
-using Sequence = std::vector<Item>;
-struct Node {  // a rule or a group: its alternatives
-    std::vector<Sequence> alternatives;
-    std::string name;  // of the rule that it is, or is in
-    bool defined = false;
-};
-
-class Parser {
-   public:
-    explicit Parser(std::string_view text) : text_(text) {}
-
-    std::vector<Node> run() {
-        skip_blanks(true);
-        while (at_ < text_.size())
-            parse_rule();
-        for (const Node& node : nodes_) {
-            if (!node.defined) refuse("Undefined rule: " + node.name);
-        }
-        if (!rules_.contains("root")) refuse("The grammar has no rule named root.");
-        return std::move(nodes_);
-    }
-
-   private:
-    char peek(std::size_t ahead = 0) const {
-        return at_ + ahead < text_.size() ? text_[at_ + ahead] : '\0';
-    }
-    [[noreturn]] void expected(const std::string& what) const {
-        const auto line =
-            1 + std::count(text_.begin(),
-                           text_.begin() + static_cast<std::ptrdiff_t>(std::min(at_, text_.size())),
-                           '\n');
-        refuse("Line " + std::to_string(line) + ": expected " + what + ".");
-    }
-    void skip_blanks(bool newlines) {
-        while (at_ < text_.size()) {
-            const char letter = peek();
-            if (letter == '#') {
-                while (at_ < text_.size() && peek() != '\n' && peek() != '\r')
-                    ++at_;
-            } else if (letter == ' ' || letter == '\t' ||
-                       (newlines && (letter == '\n' || letter == '\r'))) {
-                ++at_;
-            } else {
-                return;
-            }
-        }
-    }
-    static bool is_word(char letter) {
-        return (letter >= 'a' && letter <= 'z') || (letter >= 'A' && letter <= 'Z') ||
-               letter == '-' || (letter >= '0' && letter <= '9');
-    }
-    std::string parse_name() {
-        const std::size_t begin = at_;
-        while (is_word(peek()))
-            ++at_;
-        if (at_ == begin) expected("a name");
-        return std::string(text_.substr(begin, at_ - begin));
-    }
-    std::size_t rule_of(const std::string& name) {
-        const auto [found, added] = rules_.emplace(name, nodes_.size());
-        if (added) add_node(name);
-        return found->second;
-    }
-    std::size_t add_node(const std::string& name) {
-        if (nodes_.size() >= kMaxRules) refuse_size("The grammar has too many rules.");
-        nodes_.push_back({.alternatives = {}, .name = name});
-        return nodes_.size() - 1;
-    }
-    void parse_rule() {
-        const std::string name = parse_name();
-        const std::size_t rule = rule_of(name);
-        if (nodes_[rule].defined) refuse("The rule " + name + " is defined twice.");
-        skip_blanks(false);
-        if (text_.substr(std::min(at_, text_.size()), 3) != "::=") expected("::=");
-        at_ += 3;
-        skip_blanks(true);
-        parse_alternatives(rule, name, 0);
-        if (at_ < text_.size() && peek() != '\n' && peek() != '\r') expected("a new line");
-        skip_blanks(true);
-    }
-    void parse_alternatives(std::size_t node, const std::string& name, std::size_t depth) {
-        if (depth > kMaxDepth) refuse_size("The grammar nests parentheses too deep.");
-        std::vector<Sequence> alternatives;
-        while (true) {
-            alternatives.push_back(parse_sequence(name, depth));
-            if (peek() != '|') break;
-            ++at_;
-            skip_blanks(true);
-        }
-        nodes_[node].alternatives = std::move(alternatives);
-        nodes_[node].defined = true;
-    }
-    Sequence parse_sequence(const std::string& name, std::size_t depth) {
-        Sequence sequence;
-        while (true) {
-            const char letter = peek();
-            if (letter == '"') {
-                sequence.push_back(quoted('"'));
-            } else if (letter == '[') {
-                sequence.push_back(quoted(']'));
-            } else if (letter == '.') {
-                ++at_;
-                sequence.push_back({});
-            } else if (letter == '<' || letter == '!') {
-                sequence.push_back(token());
-            } else if (letter == '(') {
-                ++at_;
-                skip_blanks(true);
-                const std::size_t group = add_node(name);
-                parse_alternatives(group, name, depth + 1);
-                if (peek() != ')') expected(")");
-                ++at_;
-                sequence.push_back({.kind = Item::Kind::kGroup, .index = group});
-            } else if (is_word(letter)) {
-                sequence.push_back({.kind = Item::Kind::kRule, .index = rule_of(parse_name())});
-            } else if (letter == '*' || letter == '+' || letter == '?' || letter == '{') {
-                if (sequence.empty()) expected("something to repeat");
-                repeat(sequence.back());
-            } else {
-                return sequence;
-            }
-            skip_blanks(depth > 0);
-        }
-    }
-    Item quoted(char end) {
-        std::uint64_t letters = 0;
-        for (++at_; peek() != end; ++at_, ++letters) {
-            if (at_ >= text_.size() || peek() == '\0') expected(std::string(1, end));
-            if (peek() == '\\') escape();
-        }
-        ++at_;
-        // An empty literal is no element at all.
-        const bool empty = end == '"' && letters == 0;
-        return {.least = empty ? 0u : 1u, .elements = std::max<std::uint64_t>(letters, 1)};
-    }
-    void escape() {
-        ++at_;
-        const char kind = peek();
-        const int digits = kind == 'x' ? 2 : kind == 'u' ? 4 : kind == 'U' ? 8 : 0;
-        for (int i = 0; i < digits; ++i) {
-            ++at_;
-            const char digit = peek();
-            const bool hex = (digit >= '0' && digit <= '9') || (digit >= 'a' && digit <= 'f') ||
-                             (digit >= 'A' && digit <= 'F');
-            if (!hex) expected("a hexadecimal digit");
-        }
-        const std::string_view simple = "trn\\\"[]-";
-        if (digits == 0 && (kind == '\0' || simple.find(kind) == std::string_view::npos))
-            expected("a known escape after \\");
-    }
-    Item token() {
-        if (peek() == '!') ++at_;
-        const std::size_t close = text_.find('>', at_);
-        if (peek() != '<' || close == std::string_view::npos) expected("<token>");
-        at_ = close + 1;
-        return {};
-    }
-    std::uint64_t number() {
-        std::uint64_t value = 0;
-        if (!(peek() >= '0' && peek() <= '9')) expected("a number");
-        for (; peek() >= '0' && peek() <= '9'; ++at_) {
-            value = value * 10 + static_cast<std::uint64_t>(peek() - '0');
-            if (value > kMaxRepeats) refuse_size("At most 2000 repetitions are allowed.");
-        }
-        skip_blanks(true);
-        return value;
-    }
-    void repeat(Item& item) {
-        const char kind = peek();
-        ++at_;
-        std::uint64_t least = kind == '+' ? 1 : 0;
-        std::uint64_t most = kind == '?' ? 1 : kMaxRepeats;
-        if (kind == '{') {
-            skip_blanks(true);
-            least = most = number();
-            if (peek() == ',') {
-                ++at_;
-                skip_blanks(true);
-                most = peek() == '}' ? kMaxRepeats : number();
-            }
-            if (peek() != '}') expected("}");
-            ++at_;
-            if (most < least) refuse("A repetition has a maximum below its minimum.");
-        }
-        item.elements *= std::max<std::uint64_t>(
-            kind == '{' ? std::max(least, most == kMaxRepeats ? 1 : most) : 1, 1);
-        elements_ += item.elements;
-        if (elements_ > kMaxElements) refuse_size("The grammar's repetitions are too many.");
-        item.most = item.most * most;
-        item.least = item.least * least;
-    }
-
-    std::string_view text_;
-    std::size_t at_ = 0;
-    std::vector<Node> nodes_;
-    std::unordered_map<std::string, std::size_t> rules_;
-    std::uint64_t elements_ = 0;
-};
 
 // How many stacks a position begins, and whether it may be empty.
 class Ways {
@@ -253,11 +33,15 @@ class Ways {
         }
         for (std::size_t i = 0; i < nodes.size(); ++i)
             visit(i);
+        find_first();
+        find_cycles();
+        for (std::size_t i = 0; i < nodes.size(); ++i)
+            check_choices(i);
     }
 
    private:
     bool empty(const Item& item) const {
-        return item.least == 0 || (item.kind != Item::Kind::kTerminal && nullable_[item.index]);
+        return item.least == 0 || (item.is_node() && nullable_[item.index]);
     }
 
     // Depth first without recursion: rules may form long chains.
@@ -278,7 +62,7 @@ class Ways {
             state_[node] = State::kOpen;
             for (const Sequence& sequence : nodes_[node].alternatives) {
                 for (const Item& item : sequence) {
-                    if (item.kind != Item::Kind::kTerminal && item.most > 0) {
+                    if (item.is_node() && item.most > 0) {
                         if (state_[item.index] == State::kOpen) {
                             refuse("The rule " + nodes_[item.index].name +
                                    " can begin with itself (left recursion).");
@@ -298,7 +82,7 @@ class Ways {
             // Any position may be where a stack stands, so each must be within the limit.
             for (auto item = sequence.rbegin(); item != sequence.rend(); ++item) {
                 std::uint64_t own = 1;
-                if (item->kind != Item::Kind::kTerminal) {
+                if (item->is_node()) {
                     const bool skips = nullable_[item->index];
                     // A rule behind this one in the order has no count yet: it is looked at later.
                     own = std::max<std::uint64_t>(ways_[item->index], 1) *
@@ -316,25 +100,132 @@ class Ways {
         refuse_size("The rule " + nodes_[node].name + " can begin in too many ways.");
     }
 
+    void find_first() {
+        first_.resize(nodes_.size());
+        for (bool changed = true; changed;) {
+            changed = false;
+            for (std::size_t i = 0; i < nodes_.size(); ++i) {
+                Letters letters;
+                for (const Sequence& sequence : nodes_[i].alternatives)
+                    letters |= first_of(sequence, 0);
+                changed = changed || letters != first_[i];
+                first_[i] = letters;
+            }
+        }
+    }
+    Letters first_of(const Item& item) const {
+        return item.is_node() ? first_[item.index] : item.first;
+    }
+    Letters first_of(const Sequence& sequence, std::size_t from) const {
+        Letters letters;
+        for (; from < sequence.size(); ++from) {
+            letters |= first_of(sequence[from]);
+            if (!empty(sequence[from])) break;
+        }
+        return letters;
+    }
+
+    // Which nodes lead back to themselves: those of one cycle get one number above zero. Quadratic
+    // at worst, in rules that are few.
+    void find_cycles() {
+        cycle_.resize(nodes_.size());
+        std::vector<std::vector<std::size_t>> backwards(nodes_.size());
+        for (std::size_t i = 0; i < nodes_.size(); ++i) {
+            for_each_node(i, [&](std::size_t to) { backwards[to].push_back(i); });
+        }
+        for (std::size_t i = 0; i < nodes_.size(); ++i) {
+            if (cycle_[i] != 0) continue;
+            const auto ahead =
+                reach(i, [&](std::size_t at, auto visit) { for_each_node(at, visit); });
+            if (!ahead[i]) continue;
+            const auto behind = reach(i, [&](std::size_t at, auto visit) {
+                for (const std::size_t to : backwards[at])
+                    visit(to);
+            });
+            for (std::size_t k = 0; k < nodes_.size(); ++k) {
+                if (ahead[k] && behind[k]) cycle_[k] = i + 1;
+            }
+        }
+    }
+    template <class Visit>
+    void for_each_node(std::size_t node, Visit visit) const {
+        for (const Sequence& sequence : nodes_[node].alternatives) {
+            for (const Item& item : sequence) {
+                if (item.is_node()) visit(item.index);
+            }
+        }
+    }
+    template <class Next>
+    std::vector<bool> reach(std::size_t from, Next next) const {
+        std::vector<bool> reached(nodes_.size());
+        std::vector<std::size_t> todo = {from};
+        while (!todo.empty()) {
+            const std::size_t at = todo.back();
+            todo.pop_back();
+            next(at, [&](std::size_t to) {
+                if (reached[to]) return;
+                reached[to] = true;
+                todo.push_back(to);
+            });
+        }
+        return reached;
+    }
+
+    // Where text of one kind may enter a recursion in two ways, each level doubles the stacks.
+    void check_choices(std::size_t node) const {
+        if (cycle_[node] == 0) return;
+        Letters entered;
+        for (const Sequence& sequence : nodes_[node].alternatives) {
+            if (!recurses(sequence, 0, node)) continue;
+            const Letters first = first_of(sequence, 0);
+            if ((entered & first).any()) too_ambiguous(node);
+            entered |= first;
+            for (std::size_t i = 0; i < sequence.size(); ++i) {
+                const Item& item = sequence[i];
+                const bool skips = empty(item) || item.most > item.least;
+                if (!skips || !in_cycle(item, node) || !recurses(sequence, i + 1, node)) continue;
+                if ((first_of(item) & first_of(sequence, i + 1)).any()) too_ambiguous(node);
+            }
+        }
+    }
+    bool in_cycle(const Item& item, std::size_t node) const {
+        return item.is_node() && cycle_[item.index] == cycle_[node];
+    }
+    bool recurses(const Sequence& sequence, std::size_t from, std::size_t node) const {
+        for (; from < sequence.size(); ++from) {
+            if (in_cycle(sequence[from], node)) return true;
+        }
+        return false;
+    }
+    [[noreturn]] void too_ambiguous(std::size_t node) const {
+        refuse_size("The rule " + nodes_[node].name +
+                    " has alternatives that begin alike and contain it again: the ways to read a "
+                    "text would double with each level.");
+    }
+
     enum class State : std::uint8_t { kNew, kOpen, kDone };
     const std::vector<Node>& nodes_;
     std::vector<bool> nullable_;
     std::vector<std::uint64_t> ways_;
     std::vector<State> state_;
+    std::vector<Letters> first_;
+    std::vector<std::size_t> cycle_;
 };
 
 }  // namespace
 
+}  // namespace gbnf
+
 std::optional<Error> gbnf_fault(std::string_view text) {
-    if (text.size() > kMaxBytes) {
-        return Error{ErrorCode::kGrammarTooLarge, "The grammar has " + std::to_string(text.size()) +
-                                                      " bytes; at most " +
-                                                      std::to_string(kMaxBytes) + " are allowed."};
+    if (text.size() > gbnf::kMaxBytes) {
+        return Error{ErrorCode::kGrammarTooLarge,
+                     "The grammar has " + std::to_string(text.size()) + " bytes; at most " +
+                         std::to_string(gbnf::kMaxBytes) + " are allowed."};
     }
     try {
-        const std::vector<Node> nodes = Parser(text).run();
-        const Ways ways(nodes);
-    } catch (const Fault& fault) {
+        const std::vector<gbnf::Node> nodes = gbnf::parse(text);
+        const gbnf::Ways ways(nodes);
+    } catch (const gbnf::Fault& fault) {
         return Error{fault.code, fault.message};
     }
     return std::nullopt;

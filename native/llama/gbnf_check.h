@@ -11,9 +11,9 @@ namespace fermata {
 // Why llama.cpp must not see this grammar; nothing if it may. Linear in the text.
 //
 // Refused are syntax errors, rules that are missing or defined twice, a rule that can begin with
-// itself (also behind what may be empty), and grammars with so many ways to begin that following
-// them all at once, as llama.cpp does, is too much work.
-// Errors: grammar_invalid, grammar_too_large.
+// itself (also behind what may be empty), and grammars where following all ways to read a text at
+// once, as llama.cpp does, is too much work: so many ways to begin, or alternatives that begin
+// alike and contain their rule again. Errors: grammar_invalid, grammar_too_large.
 std::optional<Error> gbnf_fault(std::string_view text);
 
 }  // namespace fermata

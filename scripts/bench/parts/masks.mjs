@@ -7,7 +7,7 @@ import { peers } from "../peers/build-peers.mjs";
 import { runProcess } from "../processes.mjs";
 import { quantile } from "../report/statistics.mjs";
 
-/** Schemas in GBNF by llama.cpp's own converter; null where it has none. */
+/** Schemas in GBNF by llama.cpp's own converter; "" where it has none. */
 async function toGbnf(schemas, directory) {
   const file = join(directory, "schemas");
   writeFileSync(file, schemas.map((schema) => `${JSON.stringify(schema)}\n`).join(""));

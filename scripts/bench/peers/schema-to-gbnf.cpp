@@ -1,22 +1,38 @@
 // schema-to-gbnf FILE: JSON schemas to GBNF as llama.cpp does it, from a schema a line to a JSON
-// string a line; null where it cannot.
+// string a line; an empty one where it cannot.
 #include <exception>
 #include <fstream>
 #include <iostream>
-#include <nlohmann/json.hpp>
 #include <string>
 
 #include "json-schema-to-grammar.h"
 
+namespace {
+
+std::string quoted(const std::string& text) {
+    std::string out = "\"";
+    for (const char letter : text) {
+        if (letter == '"' || letter == '\\') out += '\\';
+        if (letter == '\n') {
+            out += "\\n";
+        } else {
+            out += letter;
+        }
+    }
+    return out + "\"";
+}
+
+}  // namespace
+
 int main(int count, char** arguments) {
     std::ifstream file(count > 1 ? arguments[1] : "");
     for (std::string line; std::getline(file, line);) {
-        nlohmann::json out;
+        std::string grammar;
         try {
-            out = json_schema_to_grammar(nlohmann::ordered_json::parse(line));
+            grammar = json_schema_to_grammar(common_json::parse(line), true);
         } catch (const std::exception&) {
-            out = nullptr;
+            // Left empty.
         }
-        std::cout << out.dump() << "\n";
+        std::cout << quoted(grammar) << "\n";
     }
 }
