@@ -105,7 +105,7 @@ export class PromptBuilder {
 
   async #splice(request: PromptRequest): Promise<Prompt | null> {
     const sent = normalizeMessages(request.messages, this.reasoning);
-    const messages = sent.map((message) => this.#restoreReasoning(request, message));
+    const messages = sent.map((message) => this.#restoreTurn(request, message));
     for (let index = messages.length - 1; index >= 0; index--) {
       const message = messages[index];
       if (message?.role !== "assistant") continue;
@@ -146,11 +146,16 @@ export class PromptBuilder {
     return { tokens, rendering: suffix.rendering, messages, spliced: true };
   }
 
-  /** Clients rarely send reasoning back; the tokens to splice have it, so the rendering must too. */
-  #restoreReasoning(request: SpliceScope, message: ChatMessage): ChatMessage {
-    if (message.role !== "assistant" || message.reasoning) return message;
-    const reasoning = this.#store.find(request, message)[0]?.turn.message.reasoning;
-    return reasoning ? { ...message, reasoning } : message;
+  /**
+   * As the model said it: clients rarely send reasoning back, and write the calls' JSON in their own way.
+   * The tokens to splice have both, so the rendering must too.
+   */
+  #restoreTurn(request: SpliceScope, message: ChatMessage): ChatMessage {
+    if (message.role !== "assistant") return message;
+    const said = this.#store.find(request, message)[0]?.turn.message;
+    if (said === undefined) return message;
+    const reasoning = message.reasoning || said.reasoning;
+    return { ...said, ...(reasoning ? { reasoning } : {}) };
   }
 }
 
