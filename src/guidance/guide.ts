@@ -12,7 +12,13 @@ import { Markup } from "./lark.ts";
 import { roundGrammar } from "./round-grammar.ts";
 import type { EmitBounds } from "./schema/emit.ts";
 import type { JsonObject } from "./schema/types.ts";
-import type { ControlToken, GuidedTool, Guidance, ReasoningMarkers } from "./types.ts";
+import type {
+  ControlToken,
+  DocumentFormat,
+  GuidedTool,
+  Guidance,
+  ReasoningMarkers,
+} from "./types.ts";
 
 /** More tools in one grammar take too long to compile. */
 export const maxGuidedTools = 512;
@@ -59,6 +65,7 @@ export class Guide {
   readonly #options: GuideOptions;
   readonly #markup: Markup;
   readonly #tools: CompiledTool[];
+  readonly #gbnf: Extract<DocumentFormat, { kind: "grammar" }> | null;
   #document: GuidedDocument | null;
 
   /** @throws FermataError of status 400 that names the field, the tool, the keyword and its place */
@@ -79,22 +86,25 @@ export class Guide {
       schema: toolSchema(tool, bounds),
     }));
     const { document } = guidance;
+    this.#gbnf = document?.kind === "grammar" && isGbnf(document.text) ? document : null;
     this.#document =
-      document === undefined || (document.kind === "grammar" && isGbnf(document.text))
-        ? null
-        : guidedDocument(document, bounds);
+      document === undefined || this.#gbnf !== null ? null : guidedDocument(document, bounds);
+    if (this.#gbnf !== null && tools.length > 0)
+      throw new FermataError(
+        "invalid_value",
+        `"${this.#gbnf.field}" is GBNF, which cannot be joined with tools. Send Lark, or tool_choice "none".`,
+        { param: this.#gbnf.field },
+      );
   }
 
   /** @returns null when anything may be written */
   round(index: number, reasoning: "no" | "split" | "open"): GrammarSource | null {
     const { guidance, markers, syntax } = this.#options;
-    const { document } = guidance;
     const isRequired = guidance.toolChoice === "required" && index === 0;
     const names = guidance.allowed;
     const tools = this.#tools.filter(({ name }) => names === undefined || names.includes(name));
     const canCall = tools.length > 0 && syntax !== null;
-    if (document?.kind === "grammar" && isGbnf(document.text))
-      return gbnfDocument(document, reasoning === "no" ? null : markers, reasoning);
+    if (this.#gbnf !== null) return gbnfDocument(this.#gbnf, markers, reasoning);
     if (!canCall && this.#document === null) return null;
     const text = roundGrammar({
       markup: this.#markup,
@@ -131,6 +141,15 @@ export class Guide {
           const subject = `The parameters of the tool "${tool.name}"`;
           if (tool.strict) throw refused(subject, field, problem);
           tool.schema = { ...tool.schema, schema: anyObject };
+        },
+      };
+    }
+    if (this.#gbnf !== null) {
+      const { field } = this.#gbnf;
+      yield {
+        source: gbnfDocument(this.#gbnf, null, "no"),
+        giveUp: (problem) => {
+          throw refused(`"${field}"`, field, problem);
         },
       };
     }

@@ -88,6 +88,12 @@ describe("the grammar of a round", () => {
       guidance: { ...auto, document },
     });
     expect(engine.grammars[0]).toEqual({ kind: "gbnf", text });
+    const withTools = run(["a"], {
+      tools: [search],
+      toolMode: "external",
+      guidance: { ...auto, document },
+    });
+    await expect(withTools).rejects.toMatchObject({ param: "guided_grammar" });
   });
 });
 
