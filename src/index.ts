@@ -12,6 +12,7 @@ export type {
   ToolDefinition,
   ToolOutput,
 } from "./chat/types.ts";
+export { Embedder, type EmbedderOptions, type Embeddings } from "./engine/embedder.ts";
 export { Engine } from "./engine/engine.ts";
 export type { LoadHooks } from "./engine/load.ts";
 export type {

@@ -1,4 +1,5 @@
 // The addon's entry: the surface that src/native/addon-types.ts mirrors.
+#include "binding/embedder_object.h"
 #include "binding/engine_host.h"
 #include "binding/error.h"
 #include "binding/live_engines.h"
@@ -39,6 +40,7 @@ Napi::Object initialize(Napi::Env env, Napi::Object exports) {
     watch_exit(env);
     exports.Set("systemInfo", system_info());
     exports.Set("load", Napi::Function::New(env, guarded(load), "load"));
+    exports.Set("loadEmbedder", Napi::Function::New(env, guarded(load_embedder), "loadEmbedder"));
     exports.Set("probe", Napi::Function::New(env, guarded(probe), "probe"));
     return exports;
 }

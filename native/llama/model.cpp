@@ -73,11 +73,16 @@ ModelInfo info_of(const llama_model* model, const Vocabulary& vocabulary, bool v
     return info;
 }
 
-// Why the model cannot generate text; empty if it can.
-std::string unsupported(const llama_model* model, bool vocabulary_only) {
+// Why the model cannot do what it is loaded for; empty if it can.
+std::string unsupported(const llama_model* model, const ModelOptions& options) {
     if (llama_vocab_type(llama_model_get_vocab(model)) == LLAMA_VOCAB_TYPE_NONE)
         return "it has no vocabulary";
-    if (vocabulary_only) return {};
+    if (options.vocabulary_only) return {};
+    if (options.embeds) {
+        return llama_model_has_decoder(model) && llama_model_has_encoder(model)
+                   ? "it encodes and decodes; embeddings need one of them"
+                   : std::string();
+    }
     if (!llama_model_has_decoder(model) || llama_model_has_encoder(model))
         return "it is not a decoder-only model";
     if (llama_model_is_diffusion(model)) return "it is a diffusion model";
@@ -138,7 +143,7 @@ Result<std::shared_ptr<const Model>> Model::load(const ModelOptions& options) {
             return Error{names_memory(why) ? ErrorCode::kOutOfMemory : ErrorCode::kModelLoadFailed,
                          subject + why};
         }
-        if (const std::string why = unsupported(model, options.vocabulary_only); !why.empty()) {
+        if (const std::string why = unsupported(model, options); !why.empty()) {
             llama_model_free(model);
             return Error{ErrorCode::kModelLoadFailed, subject + why + "."};
         }

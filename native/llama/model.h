@@ -21,6 +21,8 @@ struct ModelOptions {
     std::int32_t gpu_layers = 0;  // < 0: all
     // Tokenizer and metadata only; no backend can be made of such a model.
     bool vocabulary_only = false;
+    // To embed texts with: it may be an encoder.
+    bool embeds = false;
     // Called on the loading thread with 0 .. 1; false cancels the load.
     std::function<bool(float)> on_progress;
 };

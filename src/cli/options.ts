@@ -33,6 +33,12 @@ const options = {
     value: "FILE",
     help: "GGUF file to serve. Default: the model that comes with Fermata.",
   },
+  embeddingModel: {
+    group: "Model",
+    kind: "path",
+    value: "FILE",
+    help: "GGUF file of a second model, for /v1/embeddings.",
+  },
   toolFormat: {
     group: "Model",
     kind: "choice",

@@ -1,13 +1,15 @@
 /** The composition root: configuration in, a service out, listening or not. */
 
+import { basename } from "node:path";
 import type { FastifyInstance } from "fastify";
 import { Chat } from "../chat/chat.ts";
+import { Embedder } from "../engine/embedder.ts";
 import { Engine } from "../engine/engine.ts";
 import { mcpServerFromCommand, readMcpConfig, type McpServerConfig } from "../mcp/mcp-config.ts";
 import type { McpHost } from "../mcp/mcp-host.ts";
 import { loadAddon } from "../native/addon.ts";
 import { buildServer } from "../server/app.ts";
-import type { ServerConfig } from "../server/services.ts";
+import type { ServedEmbedder, ServerConfig } from "../server/services.ts";
 import { type BannerFacts, bannerText } from "./banner.ts";
 import { createLogger } from "./logger.ts";
 import { chooseModel, modelCreated } from "./model-choice.ts";
@@ -75,6 +77,7 @@ export async function startService(
     signal.removeEventListener("abort", giveUp);
     parts.push(engine);
 
+    const embedder = await loadEmbedder(config);
     const model = {
       id: choice.id,
       created: modelCreated(choice.path),
@@ -86,7 +89,7 @@ export async function startService(
     const foundFrom = toolFormat === undefined ? "template" : "option";
     log.info({ tool_format: chat.toolFormat, from: foundFrom }, "tool-call format");
     app = buildServer(
-      { chat, engine, tools: host, store, model },
+      { chat, engine, embedder, tools: host, store, model },
       {
         apiKeys: config.apiKey,
         corsOrigins: config.corsOrigin,
@@ -115,6 +118,13 @@ export async function startService(
     await closeAll();
     throw error;
   }
+}
+
+async function loadEmbedder(config: ServeConfig): Promise<ServedEmbedder | undefined> {
+  const { embeddingModel: modelPath, threads } = config;
+  if (modelPath === undefined) return undefined;
+  const embedder = await Embedder.load({ modelPath, threads });
+  return Object.assign(embedder, { id: basename(modelPath, ".gguf") });
 }
 
 function mcpServers(config: ServeConfig): McpServerConfig[] {

@@ -15,7 +15,7 @@ export interface CheckedModel {
  * Checks what can be checked without reading weights, all parts of a split model included.
  * @throws FermataError model_not_found | model_invalid | model_without_template
  */
-export function checkGguf(path: string): CheckedModel {
+export function checkGguf(path: string, { needsTemplate = true } = {}): CheckedModel {
   const { metadata, tensorCount } = readPart(path);
   const architecture = metadata.get("general.architecture");
   if (typeof architecture !== "string") throw invalid(path, "names no architecture");
@@ -28,7 +28,7 @@ export function checkGguf(path: string): CheckedModel {
   if (tensorCount === 0) throw invalid(path, "holds no weights, only a vocabulary");
   checkVocabulary(path, metadata);
   checkOtherParts(path, metadata);
-  if (typeof metadata.get("tokenizer.chat_template") !== "string") {
+  if (needsTemplate && typeof metadata.get("tokenizer.chat_template") !== "string") {
     throw new FermataError(
       "model_without_template",
       `${path} has no chat template. It is probably a base model: take its instruct variant.`,

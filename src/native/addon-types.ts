@@ -47,11 +47,35 @@ export interface NativeAddon {
     onLoadProgress?: (fraction: number) => void,
   ): NativeLoad;
   /**
+   * Loads a model that turns texts into vectors. All its work is done on libuv's pool; it is freed when
+   * nothing refers to it. Rejects with code `model_load_failed` | `out_of_memory` | `invalid_argument`
+   * (it gives no embeddings).
+   */
+  loadEmbedder(options: NativeEmbedderOptions): Promise<NativeEmbedder>;
+  /**
    * Loads everything but the weights' data and frees it again, on the calling thread. A damaged file
    * may end the process here: run it in a child process.
    * @throws code `model_load_failed` | `out_of_memory`
    */
   probe(modelPath: string): void;
+}
+
+export interface NativeEmbedderOptions {
+  modelPath: string;
+  /** Of one text. */
+  maxTokens: number;
+  threads: number;
+  gpuLayers: number;
+}
+
+export interface NativeEmbedder {
+  readonly dimensions: number;
+  readonly maxTokens: number;
+  readonly vocabularySize: number;
+  /** With the tokens the model wants around a text; special tokens in it are plain text. */
+  tokenize(texts: string[]): Promise<Int32Array[]>;
+  /** Vectors of length 1. 1 to `maxTokens` tokens each, else code `invalid_argument`. */
+  embed(tokens: Int32Array[]): Promise<Float32Array[]>;
 }
 
 export interface NativeLoad {

@@ -16,6 +16,7 @@ import { applyTemplateRoute } from "./routes/apply-template.ts";
 import { chatCompletionsRoute } from "./routes/chat-completions.ts";
 import { completionsRoute } from "./routes/completions.ts";
 import { detokenizeRoute } from "./routes/detokenize.ts";
+import { embeddingsRoute } from "./routes/embeddings.ts";
 import { healthRoute } from "./routes/health.ts";
 import { messagesCountTokensRoute } from "./routes/messages-count-tokens.ts";
 import { messagesRoute } from "./routes/messages.ts";
@@ -69,6 +70,7 @@ export function buildServer(services: ServerServices, config: ServerConfig): Fas
     messagesCountTokensRoute(context),
     ...responsesRoutes(app, context),
     completionsRoute(context),
+    embeddingsRoute(context),
     tokenizeRoute(services),
     detokenizeRoute(services),
     applyTemplateRoute(context),

@@ -3,6 +3,7 @@
 import type { FastifyBaseLogger } from "fastify";
 import type { ChatCounters } from "../chat/chat.ts";
 import type { ChatGeneration, ChatRequest } from "../chat/types.ts";
+import type { Embedder } from "../engine/embedder.ts";
 import type { Engine } from "../engine/engine.ts";
 import type { EngineStats, EngineStep, ModelInfo, Sampling } from "../engine/types.ts";
 import type { ConnectionReports } from "./plugins/connection-reports.ts";
@@ -16,6 +17,11 @@ export interface ServedModel {
   created: number;
   contextSize: number;
   vocabularySize: number;
+}
+
+export interface ServedEmbedder extends Pick<Embedder, "dimensions" | "vocabularySize" | "embed"> {
+  /** File name without `.gguf`. */
+  id: string;
 }
 
 type PublishedStats =
@@ -49,6 +55,8 @@ export interface ServerServices {
     onTokenInterval(listener: (milliseconds: number) => void): unknown;
     readonly model: Pick<ModelInfo, "addBos">;
   } & Pick<Engine, "tokenize" | "detokenize" | "tokenBytes" | "generate">;
+  /** Undefined: no embedding model is loaded. */
+  embedder?: ServedEmbedder | undefined;
   /** Null: no MCP server is configured. */
   tools: ToolProvider | null;
   /** Null: responses are not kept. */

@@ -17,7 +17,7 @@ import type {
   GenerationEvent,
 } from "../../src/engine/types.ts";
 import { buildServer } from "../../src/server/app.ts";
-import type { ServerConfig, ServerServices } from "../../src/server/services.ts";
+import type { ServedEmbedder, ServerConfig, ServerServices } from "../../src/server/services.ts";
 import type { ResponseStore } from "../../src/store/types.ts";
 import type { Tool, ToolProvider, ToolResult } from "../../src/tools/types.ts";
 
@@ -189,7 +189,12 @@ export interface World {
 }
 
 export function createWorld(
-  parts: { tools?: ToolProvider; store?: ResponseStore; config?: Partial<ServerConfig> } = {},
+  parts: {
+    tools?: ToolProvider;
+    store?: ResponseStore;
+    embedder?: ServedEmbedder;
+    config?: Partial<ServerConfig>;
+  } = {},
 ): World {
   const chat = new FakeChat();
   const listeners: ((step: EngineStep) => void)[] = [];
@@ -212,6 +217,7 @@ export function createWorld(
       model: { addBos: false },
       ...text,
     },
+    embedder: parts.embedder,
     tools: parts.tools ?? null,
     store: parts.store ?? null,
     model: { id: "tiny", created: 1_700_000_000, contextSize: 1000, vocabularySize: 500 },

@@ -8,7 +8,9 @@ import type { FastifyInstance } from "fastify";
 import { afterAll, expect, test } from "vitest";
 import { chatCompletionParameters } from "../../src/server/openai/parameters/chat-completions.ts";
 import { completionParameters } from "../../src/server/openai/parameters/completions.ts";
+import { embeddingParameters } from "../../src/server/openai/parameters/embeddings.ts";
 import type { ParameterTable } from "../../src/server/openai/parameters/parameter.ts";
+import type { ServedEmbedder } from "../../src/server/services.ts";
 import { createWorld, fakeTool, provider } from "./fake-services.ts";
 
 const numRuns = Number(process.env["FERMATA_FUZZ_RUNS"] ?? 200);
@@ -86,17 +88,22 @@ const tool = object({
   ),
 });
 const number = mostly(fc.oneof(fc.double({ noNaN: true, min: -3, max: 3 }), fc.integer()));
+/** A text, tokens, or a list of either. */
+const inputs = mostly(
+  fc.oneof(
+    text,
+    fc.array(mostly(text), { maxLength: 3 }),
+    fc.array(mostly(fc.nat(600)), { maxLength: 4 }),
+    fc.array(fc.array(mostly(fc.nat(600)), { maxLength: 4 }), { maxLength: 3 }),
+  ),
+);
 const known: Record<string, fc.Arbitrary<unknown>> = {
   messages,
-  prompt: mostly(
-    fc.oneof(
-      text,
-      fc.array(mostly(text), { maxLength: 3 }),
-      fc.array(mostly(fc.nat(600)), { maxLength: 4 }),
-      fc.array(fc.array(mostly(fc.nat(600)), { maxLength: 4 }), { maxLength: 3 }),
-    ),
-  ),
+  prompt: inputs,
   model: mostly(text),
+  input: inputs,
+  dimensions: mostly(fc.integer({ min: 0, max: 9 })),
+  encoding_format: mostly(fc.constantFrom("float", "base64")),
   stream: mostly(fc.boolean()),
   logprobs: mostly(fc.oneof(fc.boolean(), fc.integer({ min: -1, max: 22 }))),
   echo: mostly(fc.boolean()),
@@ -132,12 +139,23 @@ const namesOf = (table: ParameterTable): string[] => Object.keys(table);
 const endpoints: [url: string, bodies: fc.Arbitrary<unknown>][] = [
   ["/v1/chat/completions", body(namesOf(chatCompletionParameters), ["messages"])],
   ["/v1/completions", body(namesOf(completionParameters), ["prompt"])],
+  ["/v1/embeddings", body(namesOf(embeddingParameters), ["input"])],
   ["/tokenize", body(["add_special", "parse_special", "with_pieces"], ["content"])],
   ["/detokenize", body(["model"], ["tokens"])],
   ["/apply-template", body(["tools", "chat_template_kwargs", "reasoning_effort"], ["messages"])],
 ];
 
-const world = createWorld();
+/** Stands in for the model: the bodies are what is tried. */
+const embedder: ServedEmbedder = {
+  id: "vectors",
+  dimensions: 8,
+  vocabularySize: 500,
+  embed: async (inputs) => ({
+    vectors: inputs.map(() => new Float32Array(8).fill(0.5)),
+    tokenCount: inputs.length,
+  }),
+};
+const world = createWorld({ embedder });
 const withTools = createWorld({
   tools: provider(fakeTool("read", { content: "", isError: false })),
 });

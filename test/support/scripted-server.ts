@@ -12,6 +12,7 @@ import { Engine } from "../../src/engine/engine.ts";
 import type { EngineOptions, EngineStats } from "../../src/engine/types.ts";
 import { McpHost } from "../../src/mcp/mcp-host.ts";
 import { mcpServerFromCommand } from "../../src/mcp/mcp-config.ts";
+import type { ServedEmbedder } from "../../src/server/services.ts";
 import { buildServer } from "../../src/server/app.ts";
 import { SqliteStore } from "../../src/store/sqlite/sqlite-store.ts";
 import { modelPath } from "./engine.ts";
@@ -88,6 +89,7 @@ export interface ScriptedServer {
 }
 
 export interface ScriptedServerOptions {
+  embedder?: ServedEmbedder;
   engine?: Partial<EngineOptions>;
   /** Files of the folder that the MCP filesystem server may read. Undefined: no MCP server. */
   files?: Record<string, string>;
@@ -128,6 +130,7 @@ export async function startScriptedServer(
     {
       chat,
       engine,
+      embedder: options.embedder,
       tools: host,
       store,
       model: {

@@ -9,6 +9,7 @@ import {
   completionBody,
   conversationMetadata,
   detokenizeBody,
+  embeddingBody,
   messageTypes,
   newConversation,
   newItems,
@@ -56,6 +57,10 @@ export const operations: Readonly<Record<string, Operation>> = {
     summary: "A text continued, in OpenAI's legacy Completions format.",
     request: completionBody,
     streams: true,
+  },
+  "POST /v1/embeddings": {
+    summary: "Vectors of texts, if an embedding model is loaded.",
+    request: embeddingBody,
   },
   "POST /tokenize": { summary: "A text as tokens.", request: tokenizeBody },
   "POST /detokenize": { summary: "Tokens as text.", request: detokenizeBody },

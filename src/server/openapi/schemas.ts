@@ -295,6 +295,15 @@ export const completionBody = record(
   },
   ["prompt"],
 );
+export const embeddingBody = record(
+  {
+    input: oneOf(string, list({ type: "integer", minimum: 0 }), list(string)),
+    model: string,
+    dimensions: count,
+    encoding_format: { type: "string", enum: ["float", "base64"] },
+  },
+  ["input"],
+);
 export const tokenizeBody = record(
   { content: string, add_special: boolean, parse_special: boolean, with_pieces: boolean },
   ["content"],

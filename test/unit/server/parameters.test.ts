@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import { embeddingParameters } from "../../../src/server/openai/parameters/embeddings.ts";
 import { completionParameters } from "../../../src/server/openai/parameters/completions.ts";
 import { chatCompletionParameters } from "../../../src/server/openai/parameters/chat-completions.ts";
 import { responseParameters } from "../../../src/server/openai/parameters/responses.ts";
@@ -23,6 +24,11 @@ const tables: DocumentedTable[] = [
     endpoint: "POST /v1/completions",
     table: completionParameters,
     sdkFields: sdkFields("resources/completions", "CompletionCreateParamsBase"),
+  },
+  {
+    endpoint: "POST /v1/embeddings",
+    table: embeddingParameters,
+    sdkFields: sdkFields("resources/embeddings", "EmbeddingCreateParams"),
   },
 ];
 

@@ -1,0 +1,98 @@
+import { FermataError } from "../errors.ts";
+import { loadAddon } from "../native/addon.ts";
+import type { NativeEmbedder } from "../native/addon-types.ts";
+import { checkGguf } from "./gguf-check.ts";
+import { fromThrown } from "./native-errors.ts";
+import { physicalCores } from "./physical-cores.ts";
+
+export interface EmbedderOptions {
+  modelPath: string;
+  /** Default: number of physical cores. */
+  threads?: number | undefined;
+  gpuLayers?: number | undefined;
+}
+
+export interface Embeddings {
+  /** Of length 1, `dimensions` numbers each, in the order of the inputs. */
+  vectors: Float32Array[];
+  /** Of all inputs. */
+  tokenCount: number;
+}
+
+/** A text is one pass over all its tokens, whose memory grows with their number. */
+const largestInput = 2048;
+const defaultInput = 512;
+
+/** A model of its own, beside the engine's, that turns texts into vectors. */
+export class Embedder {
+  readonly #native: NativeEmbedder;
+
+  private constructor(native: NativeEmbedder) {
+    this.#native = native;
+  }
+
+  /**
+   * The pooling is what the file says.
+   * @throws FermataError model_not_found | model_invalid (it gives no embeddings, too) | out_of_memory | addon_missing
+   */
+  static async load({ modelPath, threads, gpuLayers }: EmbedderOptions): Promise<Embedder> {
+    const { trainedContext } = checkGguf(modelPath, { needsTemplate: false });
+    try {
+      const native = await loadAddon().loadEmbedder({
+        modelPath,
+        maxTokens: Math.min(trainedContext ?? defaultInput, largestInput),
+        threads: threads ?? physicalCores(),
+        gpuLayers: gpuLayers ?? 0,
+      });
+      return new Embedder(native);
+    } catch (thrown) {
+      const error = fromThrown(thrown);
+      if (error.code !== "invalid_value") throw error;
+      throw new FermataError("model_invalid", error.message, { cause: thrown });
+    }
+  }
+
+  /** Numbers of a vector. */
+  get dimensions(): number {
+    return this.#native.dimensions;
+  }
+
+  /** Ids of tokens that inputs may have are below it. */
+  get vocabularySize(): number {
+    return this.#native.vocabularySize;
+  }
+
+  /**
+   * Texts get the tokens that the model wants around them; tokens are taken as they are.
+   * @throws FermataError context_length_exceeded, its `param` being the input's `input[i]`
+   */
+  async embed(inputs: readonly (string | Int32Array)[]): Promise<Embeddings> {
+    try {
+      const texts = inputs.filter((input) => typeof input === "string");
+      const tokenized = (await this.#native.tokenize(texts)).values();
+      const tokens = inputs.map((input) =>
+        typeof input === "string" ? (tokenized.next().value ?? new Int32Array()) : input,
+      );
+      tokens.forEach((list, index) => this.#checkLength(list.length, index));
+      const vectors = await this.#native.embed(tokens);
+      return { vectors, tokenCount: tokens.reduce((sum, list) => sum + list.length, 0) };
+    } catch (thrown) {
+      throw fromThrown(thrown);
+    }
+  }
+
+  #checkLength(length: number, index: number): void {
+    const { maxTokens } = this.#native;
+    const param = `input[${index}]`;
+    if (length > maxTokens) {
+      throw new FermataError(
+        "context_length_exceeded",
+        `"${param}" has ${length} tokens; the embedding model takes ${maxTokens}. Send shorter texts.`,
+        { param },
+      );
+    }
+    if (length === 0) {
+      throw new FermataError("invalid_value", `"${param}" has no tokens. Send a text.`, { param });
+    }
+  }
+}

@@ -1,0 +1,31 @@
+/** POST /v1/embeddings */
+
+import type { RouteOptions } from "fastify";
+import { FermataError } from "../../errors.ts";
+import { embeddingList } from "../openai/embeddings/embedding.ts";
+import { parseEmbeddingRequest } from "../openai/embeddings/parse-request.ts";
+import type { RouteContext } from "./chat-completions.ts";
+
+export function embeddingsRoute({ services, warnings }: RouteContext): RouteOptions {
+  const { embedder } = services;
+  return {
+    method: "POST",
+    url: "/v1/embeddings",
+    handler: async ({ body }) => {
+      if (embedder === undefined) {
+        throw new FermataError(
+          "unsupported_value",
+          `"model" gives no embeddings: ${services.model.id} generates text. Start the server with --embedding-model FILE.`,
+          { param: "model" },
+        );
+      }
+      const request = parseEmbeddingRequest(body, embedder, warnings.warn);
+      if (request.model !== null && request.model !== embedder.id)
+        warnings.warn(
+          `model=${request.model}`,
+          `names an embedding model that is not loaded; ${embedder.id} answers`,
+        );
+      return embeddingList(embedder.id, await embedder.embed(request.inputs), request);
+    },
+  };
+}
