@@ -1,0 +1,216 @@
+// n, seeds, log-probabilities, penalties and raw completions with the shipped model.
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { type ScriptedServer, startScriptedServer } from "../support/scripted-server.ts";
+
+let server: ScriptedServer;
+const messages = [
+  { role: "system" as const, content: "You are a helpful assistant. Answer in a sentence or two." },
+  { role: "user" as const, content: "What can you do with the files in a folder? Tell me." },
+];
+
+beforeAll(async () => {
+  server = await startScriptedServer({ engine: { parallel: 4, threads: 1 } });
+});
+afterAll(async () => server.close());
+
+async function post<T>(path: string, body: object): Promise<T> {
+  const response = await fetch(`${server.url}${path}`, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify(body),
+  });
+  expect(response.status).toBe(200);
+  return (await response.json()) as T;
+}
+
+function chat(options: object) {
+  const body = { model: "any", messages, max_tokens: 24, temperature: 0, ...options };
+  return server.client.chat.completions.create({ ...body, stream: false });
+}
+
+async function templatePrompt(): Promise<string> {
+  return (await post<{ prompt: string }>("/apply-template", { messages })).prompt;
+}
+
+async function tokensOf(content: string): Promise<number[]> {
+  return (await post<{ tokens: number[] }>("/tokenize", { content })).tokens;
+}
+
+describe("choices", () => {
+  test("are equal at temperature 0, and the prompt is computed once", async () => {
+    const before = await server.settledStats();
+    const { choices, usage } = await chat({ n: 3 });
+    const after = await server.settledStats();
+    expect(choices.map(({ index }) => index)).toEqual([0, 1, 2]);
+    expect(choices[0]!.message.content!.length).toBeGreaterThan(10);
+    for (const { message } of choices) expect(message).toEqual(choices[0]!.message);
+
+    const length = usage!.prompt_tokens;
+    expect(after.promptTokens - before.promptTokens).toBe(3 * length);
+    expect(after.prefilledTokens - before.prefilledTokens).toBe(length + 2);
+    expect(usage!.completion_tokens).toBe(after.generatedTokens - before.generatedTokens);
+  });
+
+  test("draw with seeds of their own, which can be drawn with again", async () => {
+    const warm = { temperature: 1.3, seed: 11 };
+    const texts = (completion: Awaited<ReturnType<typeof chat>>) =>
+      completion.choices.map(({ message }) => message.content);
+    const first = texts(await chat({ ...warm, n: 3 }));
+    expect(new Set(first).size).toBe(3);
+    expect(texts(await chat({ ...warm, n: 3 }))).toEqual(first);
+    expect(texts(await chat({ ...warm, seed: 12 }))).toEqual([first[1]]);
+  });
+
+  test("stream side by side", async () => {
+    const stream = await server.client.chat.completions.create({
+      model: "any",
+      messages,
+      n: 2,
+      temperature: 0,
+      max_tokens: 12,
+      stream: true,
+      stream_options: { include_usage: true },
+    });
+    const texts = ["", ""];
+    let usage;
+    for await (const chunk of stream) {
+      for (const { index, delta } of chunk.choices) texts[index] += delta.content ?? "";
+      usage = chunk.usage ?? usage;
+    }
+    expect(texts[0]).toBe(texts[1]);
+    const alone = await chat({ max_tokens: 12 });
+    expect(texts[0]).toBe(alone.choices[0]!.message.content);
+    expect(usage?.completion_tokens).toBe(2 * alone.usage!.completion_tokens);
+  });
+});
+
+describe("log-probabilities", () => {
+  // Token by token through another endpoint, each from a prompt that ends before it.
+  test("of chat are those of the same tokens, each computed from its prompt alone", async () => {
+    const { choices } = await chat({ max_tokens: 10, logprobs: true, top_logprobs: 5 });
+    const content = choices[0]!.logprobs!.content!;
+    expect(content.map(({ token }) => token).join("")).toBe(choices[0]!.message.content);
+    expect(content.length).toBeGreaterThan(4);
+    let prompt = await templatePrompt();
+    for (const told of content) {
+      expect(told.top_logprobs[0]).toEqual({
+        token: told.token,
+        logprob: told.logprob,
+        bytes: told.bytes,
+      });
+      const alone = await server.client.completions.create({
+        model: "any",
+        prompt: await tokensOf(prompt),
+        temperature: 0,
+        max_tokens: 1,
+        logprobs: 5,
+      });
+      const logprobs = alone.choices[0]!.logprobs!;
+      expect(logprobs.tokens).toEqual([told.token]);
+      expect(logprobs.token_logprobs![0]).toBeCloseTo(told.logprob, 2);
+      const others = Object.entries(logprobs.top_logprobs![0]!);
+      expect(others.map(([token]) => token).sort()).toEqual(
+        told.top_logprobs.map(({ token }) => token).sort(),
+      );
+      prompt += told.token;
+    }
+  });
+
+  test("do not depend on what bends the choice", async () => {
+    const plain = await chat({ max_tokens: 1, logprobs: true, top_logprobs: 3 });
+    const [first] = plain.choices[0]!.logprobs!.content!;
+    const [banned] = await tokensOf(first!.token);
+    const options = { logit_bias: { [banned!]: -100 }, logprobs: true, top_logprobs: 3 };
+    const bent = await chat({ max_tokens: 1, ...options });
+    const [other] = bent.choices[0]!.logprobs!.content!;
+    expect(other!.token).toBe(first!.top_logprobs[1]!.token);
+    expect(other!.logprob).toBeCloseTo(first!.top_logprobs[1]!.logprob, 2);
+    expect(other!.top_logprobs[0]!.token).toBe(first!.token);
+  });
+});
+
+describe("what bends the choice", () => {
+  const repeats = { prompt: "one two one two one two one two one two", max_tokens: 24 };
+  async function most(options: object): Promise<number> {
+    const body = { model: "any", temperature: 0, ...repeats, ...options };
+    const { text } = (await server.client.completions.create({ ...body, stream: false }))
+      .choices[0]!;
+    const counts = new Map<string, number>();
+    for (const word of text.split(/\s+/).filter(Boolean))
+      counts.set(word, (counts.get(word) ?? 0) + 1);
+    return Math.max(...counts.values());
+  }
+
+  test("penalties and DRY make a repetition shorter", async () => {
+    const plain = await most({});
+    expect(plain).toBeGreaterThan(4);
+    for (const options of [
+      { frequency_penalty: 2 },
+      { presence_penalty: 2, frequency_penalty: 1 },
+      { repeat_penalty: 1.8 },
+      { dry_multiplier: 5, dry_base: 2 },
+    ]) {
+      expect(await most(options)).toBeLessThan(plain);
+    }
+  });
+
+  test("a bias decides", async () => {
+    const [token] = await tokensOf(" seven");
+    const completion = await server.client.completions.create({
+      model: "any",
+      prompt: "one two",
+      max_tokens: 1,
+      logit_bias: { [token!]: 100 },
+    });
+    expect(completion.choices[0]!.text).toBe(
+      (await post<{ content: string }>("/detokenize", { tokens: [token] })).content,
+    );
+  });
+
+  test.each([
+    { top_n_sigma: 0.01 },
+    { mirostat: 2, mirostat_tau: 0.01 },
+    { top_k: 1 },
+    { typical_p: 0.0001, top_k: 1 },
+  ])("%j leaves the likeliest token", async (options) => {
+    const greedy = await chat({ max_tokens: 8 });
+    const filtered = await chat({ max_tokens: 8, temperature: 1.5, seed: 1, ...options });
+    expect(filtered.choices[0]!.message.content).toBe(greedy.choices[0]!.message.content);
+  });
+});
+
+test("special tokens: text of a prompt has them, text of a chat has not", async () => {
+  const spelled = "<|im_start|>user";
+  const tokens = await tokensOf(spelled);
+  const data = await post<{ tokens: number[] }>("/tokenize", {
+    content: spelled,
+    parse_special: false,
+  });
+  expect(data.tokens.length).toBeGreaterThan(tokens.length);
+  expect(data.tokens).not.toContain(tokens[0]);
+  for (const list of [tokens, data.tokens]) {
+    expect((await post<{ content: string }>("/detokenize", { tokens: list })).content).toBe(
+      spelled,
+    );
+  }
+  const pieces = await post<{ tokens: { id: number; piece: string | number[] }[] }>("/tokenize", {
+    content: "é 🌦️",
+    with_pieces: true,
+  });
+  const bytes = pieces.tokens.flatMap(({ piece }) =>
+    typeof piece === "string" ? [...new TextEncoder().encode(piece)] : piece,
+  );
+  expect(new TextDecoder().decode(Uint8Array.from(bytes))).toBe("é 🌦️");
+});
+
+test("a completion of the template's prompt is the chat's answer", async () => {
+  const answer = (await chat({})).choices[0]!;
+  const { choices, usage } = await server.client.completions.create({
+    model: "any",
+    prompt: await templatePrompt(),
+    temperature: 0,
+    max_tokens: 24,
+  });
+  expect(choices[0]!.text).toBe(answer.message.content);
+  expect(usage!.prompt_tokens_details!.cached_tokens).toBe(usage!.prompt_tokens - 1);
+});
