@@ -1,0 +1,111 @@
+// What each format's models write is what its grammar lets through, on a real vocabulary.
+import { readFileSync } from "node:fs";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { formats } from "../../src/chat/formats/formats.ts";
+import type { Engine } from "../../src/engine/engine.ts";
+import type { Grammar } from "../../src/engine/types.ts";
+import { Guide } from "../../src/guidance/guide.ts";
+import { loadTestEngine } from "../support/engine.ts";
+import { writeCalls } from "../support/write-calls.ts";
+
+interface Case {
+  title: string;
+  text: string;
+  calls: unknown[];
+}
+
+const text = { type: "string" };
+const tools = [
+  {
+    name: "get_weather",
+    parameters: {
+      type: "object",
+      properties: {
+        city: text,
+        unit: { type: "string", enum: ["celsius", "fahrenheit"] },
+        days: { type: "integer" },
+      },
+      required: ["city"],
+      additionalProperties: false,
+    },
+  },
+  {
+    name: "ping",
+    parameters: { type: "object", properties: {}, additionalProperties: false },
+  },
+];
+/** Recorded outputs that only these two tools are called in. */
+const recorded = ["one call", "two calls", "no arguments", "text and a call", "text only"];
+
+/** Models write these too; the grammar lets one form through, and the parser reads both. */
+const otherForms: Record<string, readonly string[]> = {
+  // A call ends the turn.
+  "gpt-oss": ["two calls"],
+  // Strings in single quotes; the grammar's are in double quotes.
+  lfm2: ["one call", "two calls", "text and a call"],
+};
+
+let engine: Engine;
+
+beforeAll(async () => {
+  engine = await loadTestEngine();
+});
+afterAll(async () => {
+  await engine.close();
+});
+
+const guided = formats.flatMap((format) =>
+  format.syntax === null ? [] : [{ name: format.name, format, syntax: format.syntax }],
+);
+
+describe.each(guided)("$name", ({ name, format, syntax }) => {
+  let grammar: Grammar;
+
+  async function check(
+    written: string,
+  ): Promise<{ rest: string; complete: boolean; error: string }> {
+    const tokens = await engine.tokenize(written);
+    const { accepted, complete, error } = grammar.check(tokens);
+    const rest = engine.detokenize(tokens.subarray(accepted));
+    return { rest, complete, error };
+  }
+
+  beforeAll(async () => {
+    const guidance = { toolChoice: "auto", parallel: true, closeAtLimit: false } as const;
+    const markers = format.reasoning;
+    const options = { syntax, markers, controls: [], tools, guidance, budget: 4096 };
+    const source = new Guide(options).round(0, "split");
+    expect(source).not.toBeNull();
+    grammar = await engine.compileGrammar(source ?? { kind: "lark", text: "" });
+  });
+
+  const file = new URL(`../fixtures/outputs/${name}.json`, import.meta.url);
+  const cases = (JSON.parse(readFileSync(file, "utf8")) as Case[]).filter(
+    ({ title }) => recorded.includes(title) && otherForms[name]?.includes(title) !== true,
+  );
+
+  it.each(cases)("lets through: $title", async (known) => {
+    expect(await check(known.text)).toEqual({ rest: "", complete: true, error: "" });
+  });
+
+  it("lets through what its syntax writes, after reasoning too", async () => {
+    const written = writeCalls(syntax, [
+      ["get_weather", { city: 'Zoë "x"', days: -2 }],
+      ["ping", {}],
+    ]);
+    const { open, close } = format.reasoning;
+    for (const thought of ["", `${open}So.${close}${syntax.afterReasoning ?? ""}`])
+      expect(await check(thought + written)).toEqual({ rest: "", complete: true, error: "" });
+  });
+
+  it("stops a call of no tool, and a wrong type", async () => {
+    for (const call of [
+      ["no_such_tool", {}],
+      ["get_weather", { city: "Rome", days: "two" }],
+      ["get_weather", { days: 2 }],
+    ] as const) {
+      const { complete } = await check(writeCalls(syntax, [call]));
+      expect(complete, JSON.stringify(call)).toBe(false);
+    }
+  });
+});
