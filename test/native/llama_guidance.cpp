@@ -58,8 +58,9 @@ const std::vector<Subject>& subjects() {
     static const std::vector<Subject> all = [] {
         std::vector<Subject> found;
         for (const std::string& name : kVocabularies) {
-            auto model = Model::load(
-                {.path = folder() + "ggml-vocab-" + name + ".gguf", .vocabulary_only = true});
+            auto model = Model::load({.path = folder() + "ggml-vocab-" + name + ".gguf",
+                                      .vocabulary_only = true,
+                                      .on_progress = {}});
             if (!model.ok()) check::fail(__FILE__, __LINE__, model.error().message);
             auto compiler = LarkCompiler::create(describe_vocabulary(model.value()));
             if (!compiler.ok()) check::fail(__FILE__, __LINE__, name + compiler.error().message);
