@@ -55,7 +55,7 @@ class Delegate:
         return ask, {self.who: agent, self.what: task}, text, f"The {agent} says: {text}"
 
 
-def toolset(rng, made_up=0.35, delegate=0.25):
+def toolset(rng, made_up=0.12, delegate=0.25):
     """One to eight tools with distinct names and descriptions."""
     count = rng.choice((1, 1, 2, 2, 3, 3, 4, 5, 6, 8))
     found, topics = {}, set()
@@ -91,9 +91,8 @@ def single(rng, tools):
 
 
 def parallel(rng, tools):
-    """Two or three calls in one round, of one tool or of several."""
-    count = 2 if rng.random() < 0.75 else 3
-    chosen = [rng.choice(tools)] * count if rng.random() < 0.5 else [rng.choice(tools) for _ in range(count)]
+    """Two calls in one round, of one tool or of two."""
+    chosen = [rng.choice(tools)] * 2 if rng.random() < 0.5 else [rng.choice(tools) for _ in range(2)]
     parts = [tool.request(rng) for tool in chosen]
     glue = rng.choice((" And: ", " Then: ", "\n", " Also: ", " And also: ", " "))
     ask = parts[0][0] if parts[0][0][-1] in ".?!" else parts[0][0] + "."
@@ -129,4 +128,4 @@ def ask_result(rng, tools):
 
 
 def exchange(rng, tools):
-    return rng.choices((single, parallel, two_cities, ask_result), (6, 2.5, 0.7, 1.8))[0](rng, tools)
+    return rng.choices((single, parallel, two_cities, ask_result), (6, 4.5, 0.7, 1.5))[0](rng, tools)

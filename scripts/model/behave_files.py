@@ -102,7 +102,7 @@ def list_and_read(rng, tool):
 
 def read_all(rng, tool):
     """Read whatever files the listing shows."""
-    folder, files = w.directory(rng), w.file_names(rng, rng.randint(1, 3))
+    folder, files = w.directory(rng), w.file_names(rng, rng.randint(1, 2))
     entries, text = listing(rng, files)
     order = [name for kind, name in entries if kind == "FILE"]
     where = folder_words(rng, folder)
@@ -172,7 +172,7 @@ def other_tools(rng, tool):
     path, folder, n = w.path(rng), w.directory(rng), rng.randint(1, 60)
     pick = rng.randrange(9)
     if pick == 0:
-        text = rng.choice((w.phrase, w.sentence, w.awkward))(rng)
+        text = rng.choice((w.phrase, w.phrase, w.sentence, w.sentence, w.awkward))(rng)
         ask = rng.choice((f"Write '{text}' to {path}", f"Save this text in {path}: {text}", f"Create the file {path} with the content: {text}"))
         return [user(ask), calls((tool("write_file"), {"path": path, "content": text})), result(f"Successfully wrote to {path}"), say(f"I wrote the file {path}.")]
     if pick == 1:
@@ -208,7 +208,7 @@ def other_tools(rng, tool):
     return [user(end(rng, ask)), calls((tool("list_directory_with_sizes"), {"path": folder})), result(sized), say("These are the sizes:\n" + "\n".join(f"- {' '.join(line.split()[1:2])}: {' '.join(line.split()[2:])}" for line in sized.split("\n")))]
 
 
-CHOICES = [(list_and_read, 9), (list_only, 5), (read_only, 5), (find_by_description, 3), (value_in_file, 2), (other_tools, 3), (read_all, 2)]
+CHOICES = [(list_and_read, 7), (list_only, 3), (read_only, 6), (find_by_description, 3), (value_in_file, 2), (other_tools, 7), (read_all, 4)]
 
 
 def exchange(rng, tool):

@@ -107,6 +107,8 @@ def main():
         return
     failures = []
     table = score(generator, args.seed, args.dialogues, args.behaviours.split(","), failures)
+    known = [row for behaviour, row in table.items() if behaviour != "unseen_tools"]
+    table["all but unseen_tools"] = {kind: [sum(row[kind][i] for row in known) for i in (0, 1)] for kind in ("calls", "answers", "scenarios")}
     for behaviour, row in table.items():
         shown = [f"{kind} {a}/{b} ({100 * a / b:.1f}%)" for kind, (a, b) in row.items() if b]
         print(f"{behaviour:22}", "  ".join(shown))

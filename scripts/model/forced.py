@@ -25,7 +25,7 @@ def load(checkpoint):
 
 
 def turns(model, tokenizer, messages, tools):
-    """For each assistant turn: (right, text of the turn, position of the first wrong token)."""
+    """For each assistant turn: (whether it calls, whether it is right, its text with << >> at the first wrong token)."""
     pieces = render(messages, tools)
     ids, written = stream.encode(tokenizer, pieces)
     with torch.no_grad():
@@ -36,7 +36,7 @@ def turns(model, tokenizer, messages, tools):
         if is_written:
             wrong = [i for i in range(at, at + size) if best[i - 1] != ids[i]]
             shown = text if not wrong else tokenizer.decode(ids[at:wrong[0]], skip_special_tokens=False) + f" <<{tokenizer.decode([best[wrong[0] - 1]], skip_special_tokens=False)}>> " + tokenizer.decode(ids[wrong[0]:at + size], skip_special_tokens=False)
-            out.append((not wrong, shown))
+            out.append(("<tool_call>" in text, not wrong, shown))
         at += size
     return out
 
@@ -46,6 +46,7 @@ def main():
     parser.add_argument("checkpoint")
     parser.add_argument("--dialogues", type=int, default=10, help="per behaviour")
     parser.add_argument("--behaviours", default=",".join(heldout.BEHAVIOURS))
+    parser.add_argument("--seed", type=int, default=heldout.SEED)
     parser.add_argument("--show", type=int, default=0, help="print this many wrong turns per behaviour, << >> at the first wrong token")
     args = parser.parse_args()
     torch.set_num_threads(1)
@@ -53,19 +54,20 @@ def main():
     tokenizer = Tokenizer.from_file(os.path.join(HERE, "tokenizer.json"))
     print(saved["optimizer"]["steps"], "steps", saved["tokens"], "tokens")
     table, shown = {}, {}
-    for behaviour, messages, tools in heldout.dialogues(heldout.SEED, args.dialogues, args.behaviours.split(",")):
-        row = table.setdefault(behaviour, [0, 0, 0, 0])
+    for behaviour, messages, tools in heldout.dialogues(args.seed, args.dialogues, args.behaviours.split(",")):
+        row = table.setdefault(behaviour, [0] * 6)
         scored = turns(model, tokenizer, messages, tools)
-        for right, text in scored:
-            row[0] += right
-            row[1] += 1
+        for calls, right, text in scored:
+            row[0 if calls else 2] += right
+            row[1 if calls else 3] += 1
             if not right and shown.get(behaviour, 0) < args.show:
                 shown[behaviour] = shown.get(behaviour, 0) + 1
                 print(f"--- {behaviour}: {messages[0]['content'][:200]!r}\n{text}")
-        row[2] += all(right for right, _ in scored)
-        row[3] += 1
-    for behaviour, (a, b, c, d) in table.items():
-        print(f"{behaviour:22} turns {a}/{b}  dialogues {c}/{d}")
+        row[4] += all(right for _, right, _ in scored)
+        row[5] += 1
+    table["all but unseen_tools"] = [sum(column) for column in zip(*(row for b, row in table.items() if b != "unseen_tools"))]
+    for behaviour, (a, b, c, d, e, f) in table.items():
+        print(f"{behaviour:22} calls {a}/{b}  answers {c}/{d}  dialogues {e}/{f}")
 
 
 if __name__ == "__main__":

@@ -12,6 +12,8 @@ import torch
 import torch.nn as nn
 import torch.nn.functional as F
 
+from attention import attend
+
 
 EMBED = 0.2  # standard deviation of the embeddings at the start
 
@@ -149,24 +151,18 @@ class Model(nn.Module):
     def forward(self, prefix, rows):
         """prefix: (P,) token ids, P may be 0; rows: (R, L) token ids."""
         p, (r, l) = len(prefix), rows.shape
-        x = self.embed(rows)
-        cos, sin = self.cos[p:p + l].to(x.dtype), self.sin[p:p + l].to(x.dtype)
-        if p:
-            y = self.embed(prefix)[None]
-            cos0, sin0 = self.cos[:p].to(x.dtype), self.sin[:p].to(x.dtype)
-            mask = torch.ones(l, p + l, dtype=torch.bool).tril(p)
+        x, y = self.embed(rows), self.embed(prefix)[None]
+        place = lambda table, first, last: table[first:last].to(x.dtype)
+        here, before = ((place(self.cos, *ends), place(self.sin, *ends)) for ends in ((p, p + l), (0, p)))
+        none = x.new_zeros(1, self.config.heads, 0, self.config.head_dim)
         for i, layer in enumerate(self.layers):
-            q, k, v = layer.heads(x, cos, sin)
+            q, k, v = layer.heads(x, *here)
+            k0 = v0 = none
             if p:
-                q0, k0, v0 = layer.heads(y, cos0, sin0)
-                k = torch.cat((k0.expand(r, -1, -1, -1), k), dim=2)
-                v = torch.cat((v0.expand(r, -1, -1, -1), v), dim=2)
-                attended = F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
+                q0, k0, v0 = layer.heads(y, *before)
                 if i + 1 < len(self.layers):
-                    y = layer.finish(y, F.scaled_dot_product_attention(q0, k0, v0, is_causal=True))
-            else:
-                attended = F.scaled_dot_product_attention(q, k, v, is_causal=True)
-            x = layer.finish(x, attended)
+                    y = layer.finish(y, attend(q0, k0, v0, none, none))
+            x = layer.finish(x, attend(q, k, v, k0, v0))
         return self.norm(x)
 
     def logits(self, hidden):

@@ -17,7 +17,7 @@ def value(rng, kind):
         "word": w.word, "phrase": w.phrase, "name": w.name, "city": w.city, "path": w.path, "date": w.date, "clock": w.clock,
         "sentence": w.sentence, "int": w.number, "float": w.decimal, "code": lambda r: w.code(r, 4, 8),
         "digit": lambda r: r.randint(0, 12), "bool": lambda r: r.random() < 0.5,
-        "text": lambda r: r.choice((w.phrase, w.sentence, w.awkward))(r),
+        "text": lambda r: r.choice((w.phrase, w.phrase, w.phrase, w.sentence, w.sentence, w.sentence, w.awkward))(r),
         "email": lambda r: f"{w.word(r)}{r.choice(('', '.' + w.word(r)))}@{w.word(r)}.{r.choice(('com', 'org', 'net', 'io', 'de'))}",
         "url": lambda r: f"https://{w.word(r)}.{r.choice(('com', 'org', 'io'))}/{w.identifier(r)}",
         "symbol": lambda r: "".join(r.choice("ABCDEFGHIJKLMNOPQRSTUVWXYZ") for _ in range(r.randint(2, 4))),

@@ -18,7 +18,8 @@ from render import render_prefix, render_turns
 
 SYSTEMS = ("You are a helpful assistant.", "You are Fermata's small model.", "Use the tools when they help.", "You are a careful assistant. Answer briefly.", "You can read files with your tools.")
 # name, share of the groups, rows, row length
-RECIPES = [("copy", 2, 8, 256), ("talk", 10, 8, 256), ("calls", 33, 10, 352), ("files", 36, 8, 400), ("files_full", 9, 8, 400), ("paging", 9, 4, 800), ("paging_long", 0.5, 1, 4000)]
+RECIPES = [("copy", 1, 16, 256), ("talk", 5, 16, 256), ("calls", 42, 12, 320), ("files", 22, 10, 384), ("files_full", 14, 20, 384), ("paging", 10, 5, 768), ("paging_long", 0.5, 1, 4032)]
+CUT = {"calls": 0.6, "files": 0.5, "files_full": 0.6}  # share of the exchanges that end with their last call
 
 
 def system_text(rng):
@@ -87,6 +88,12 @@ def encode(tokenizer, pieces):
     return ids, weights
 
 
+def cut(turns):
+    """The exchange up to its last call, so that more calls fit into a row."""
+    calling = [i for i, m in enumerate(turns) if m.get("tool_calls")]
+    return turns[: calling[-1] + 1] if calling else turns
+
+
 def groups(tokenizer, seed, order, shares=None):
     rng, kinds = random.Random(seed), random.Random(order)
     odds = [shares.get(r[0], 0) if shares else r[1] for r in RECIPES]
@@ -98,7 +105,10 @@ def groups(tokenizer, seed, order, shares=None):
         for row, weight in zip(rows, weights):
             at = 0
             while at < length:
-                ids, marks = encode(tokenizer, render_turns(make()))
+                turns = make()
+                if rng.random() < CUT.get(kind, 0):
+                    turns = cut(turns)
+                ids, marks = encode(tokenizer, render_turns(turns))
                 ids, marks = ids[: length - at], marks[: length - at]
                 row[at:at + len(ids)], weight[at:at + len(ids)] = ids, marks
                 at += len(ids)

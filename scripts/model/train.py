@@ -30,45 +30,69 @@ def orthogonal(g):
 
 
 class Optimizer:
-    def __init__(self, model, decay=0.05):
-        self.live = dict(model.named_parameters())
-        self.master = {n: p.detach().float().clone() for n, p in self.live.items()}
+    """Float32 masters and moments in shared memory; each worker updates its share of the tensors.
+
+    Contract: every worker calls `step` with its own gradients in place; the sum over the workers is
+    what counts, and after it all workers have the same new weights.
+    """
+
+    def __init__(self, parameters, workers, decay=0.05):
+        """`parameters`: name to float32 tensor. Made once, in the main process, and given to the workers."""
+        self.master = {n: p.detach().clone() for n, p in parameters.items()}
+        self.average = {n: p.clone() for n, p in self.master.items()}
         self.first = {n: torch.zeros_like(p) for n, p in self.master.items()}
         self.second = {n: torch.zeros_like(p) for n, p in self.master.items() if not self.is_matrix(n)}
-        self.average = {n: p.clone() for n, p in self.master.items()}
+        self.grads = [{n: torch.zeros_like(p, dtype=torch.bfloat16) for n, p in self.master.items()} for _ in range(workers)]
         self.decay, self.steps = decay, 0
+        self.owner, load = {}, [0] * workers
+        for n in sorted(self.master, key=lambda n: -self.master[n].numel()):
+            self.owner[n] = load.index(min(load))
+            load[self.owner[n]] += self.master[n].numel()
+
+    def share(self):
+        for tensors in (self.master, self.average, self.first, self.second, *self.grads):
+            for t in tensors.values():
+                t.share_memory_()
 
     def is_matrix(self, name):
-        return self.live[name].dim() == 2 and "embed" not in name
+        return self.master[name].dim() == 2 and "embed" not in name
 
-    def step(self, rate):
+    def step(self, live, rank, rate):
+        """`live`: this worker's weights by name, with gradients."""
         self.steps += 1
-        for n, p in self.live.items():
-            g, m = p.grad.float(), self.first[n]
-            if self.is_matrix(n):
-                m.mul_(0.95).add_(g)
-                parts = 3 if "qkv" in n else 2 if "gate_up" in n else 1
-                update = orthogonal((g + 0.95 * m).view(parts, -1, g.shape[1]))
-                update = update.view_as(g) * 0.2 * max(g.shape[0] // parts, g.shape[1]) ** 0.5
-            else:
-                v = self.second[n]
-                m.lerp_(g, 0.1)
-                v.lerp_(g * g, 0.02)
-                update = (m / (1 - 0.9 ** self.steps)) / ((v / (1 - 0.98 ** self.steps)).sqrt() + 1e-8)
-            if p.dim() == 2:
-                self.master[n].mul_(1 - rate * self.decay)
-            self.master[n].sub_(update, alpha=rate)
-            self.average[n].lerp_(self.master[n], 0.02)
-            p.data.copy_(self.master[n])
+        for n, p in live.items():
+            self.grads[rank][n].copy_(p.grad)
             p.grad = None
+        dist.barrier()
+        for n in live:
+            if self.owner[n] == rank:
+                self.update(n, sum(g[n].float() for g in self.grads), rate)
+        dist.barrier()
+        for n, p in live.items():
+            p.data.copy_(self.master[n])
+
+    def update(self, n, g, rate):
+        m = self.first[n]
+        if self.is_matrix(n):
+            m.mul_(0.95).add_(g)
+            parts = 3 if "qkv" in n else 2 if "gate_up" in n else 1
+            update = orthogonal((g + 0.95 * m).view(parts, -1, g.shape[1]))
+            update = update.view_as(g) * 0.2 * max(g.shape[0] // parts, g.shape[1]) ** 0.5
+        else:
+            v = self.second[n]
+            m.lerp_(g, 0.1)
+            v.lerp_(g * g, 0.02)
+            update = (m / (1 - 0.9 ** self.steps)) / ((v / (1 - 0.98 ** self.steps)).sqrt() + 1e-8)
+        if g.dim() == 2:
+            self.master[n].mul_(1 - rate * self.decay)
+        self.master[n].sub_(update, alpha=rate)
+        self.average[n].lerp_(self.master[n], 0.02)
 
     def state(self):
         return {"master": self.master, "average": self.average, "first": self.first, "second": self.second, "steps": self.steps}
 
     def load(self, state):
         self.__dict__.update(state)
-        for n, p in self.live.items():
-            p.data.copy_(self.master[n])
 
 
 def feed(seed, order, shares, queue):
@@ -80,60 +104,75 @@ def feed(seed, order, shares, queue):
         queue.put(group)
 
 
-def work(rank, args):
+def start(args):
+    """(config, optimizer, tokens seen, tokens written, seconds): a new model's, or the checkpoint's."""
     import model as net
     from tokenizers import Tokenizer
-    torch.set_num_threads(1)
-    torch.manual_seed(args.seed)
-    dist.init_process_group("gloo", init_method=f"tcp://127.0.0.1:{args.port}", rank=rank, world_size=args.workers)
     tokenizer = Tokenizer.from_file(os.path.join(HERE, "tokenizer.json"))
-    config = net.Config(vocab=tokenizer.get_vocab_size(), layers=args.layers, hidden=args.hidden)
+    torch.manual_seed(args.seed)
+    saved = torch.load(args.checkpoint, weights_only=False) if os.path.exists(args.checkpoint) else None
+    config = net.Config(**saved["config"]) if saved else net.Config(vocab=tokenizer.get_vocab_size(), layers=args.layers, hidden=args.hidden)
     model = net.Model(config)
     net.relate(model.embed.weight.data, tokenizer.get_vocab())
-    model = model.bfloat16()
+    optimizer = Optimizer(dict(model.named_parameters()), args.workers)
+    if saved:
+        optimizer.load(saved["optimizer"])
+    optimizer.share()
+    return (config, optimizer, saved["tokens"], saved["written"], saved["seconds"]) if saved else (config, optimizer, 0, 0, 0.0)
+
+
+def work(rank, args, stages, config, optimizer, tokens, written, trained):
+    """One worker. `stages` (shared): per worker, twice the steps it has done, plus 1 after the step's first forward pass.
+
+    A worker that is through while another has not got that far takes one more group, rather than wait
+    for a processor that others use.
+    """
+    import attention
+    import model as net
+    torch.set_num_threads(1)
+    attention.build()
+    dist.init_process_group("gloo", init_method=f"tcp://127.0.0.1:{args.port}", rank=rank, world_size=args.workers)
+    model = net.Model(config).bfloat16()
+    live = dict(model.named_parameters())
+    for n, p in live.items():
+        p.data.copy_(optimizer.master[n])
     if not args.no_compile:
         net.Layer.heads = torch.compile(net.Layer.heads, dynamic=True)
         net.Layer.finish = torch.compile(net.Layer.finish, dynamic=True)
-    optimizer, tokens, written, trained = Optimizer(model), 0, 0, 0.0
-    if os.path.exists(args.checkpoint):
-        saved = torch.load(args.checkpoint, weights_only=False)
-        optimizer.load(saved["optimizer"])
-        tokens, written, trained = saved["tokens"], saved["written"], saved["seconds"]
     queue = mp.get_context("spawn").Queue(6)
     mp.get_context("spawn").Process(target=feed, args=(f"{args.seed} {optimizer.steps} {rank}", f"{args.seed} {optimizer.steps}", args.shares, queue), daemon=True).start()
     last_save = last_time = time.time()
     totals = {}
     while last_time < args.until:
-        kind, prefix, rows, weights = queue.get()
-        rows, weights = torch.from_numpy(rows), torch.from_numpy(weights)
-        hidden = model(torch.from_numpy(prefix), rows[:, :-1])
-        chosen = weights[:, 1:] > 0
-        losses = F.cross_entropy(model.logits(hidden[chosen]).float(), rows[:, 1:][chosen], reduction="none")
-        (losses.sum() / 1000).backward()
-        flat = torch.cat([p.grad.float().view(-1) for p in model.parameters()])
-        counts = torch.tensor([float(len(prefix) + rows.numel()), float(chosen.sum()), time.time() - last_time], dtype=torch.float64)
-        dist.all_reduce(flat)
-        dist.all_reduce(counts)
-        at = 0
-        for p in model.parameters():
-            p.grad = flat[at:at + p.numel()].view_as(p).to(p.dtype)
-            at += p.numel()
-        rate = args.rate * min(1, (optimizer.steps + 1) / 60, max(0.0, (args.until - time.time()) / args.fall_seconds))
-        optimizer.step(rate)
-        now = torch.tensor(time.time(), dtype=torch.float64)
-        dist.broadcast(now, 0)
-        tokens, written, trained = tokens + int(counts[0]), written + int(counts[1]), trained + float(now) - last_time
-        last_time = float(now)
-        seen = totals.setdefault(kind, [0.0, 0])
-        seen[0] += float(losses.detach().sum())
-        seen[1] += len(losses)
+        now, groups = torch.zeros(3, dtype=torch.float64), 0
+        while groups == 0 or (groups < 3 and stages.min() < 2 * optimizer.steps + 1):
+            kind, prefix, rows, weights = queue.get()
+            rows, weights = torch.from_numpy(rows), torch.from_numpy(weights)
+            hidden = model(torch.from_numpy(prefix), rows[:, :-1])
+            chosen = weights[:, 1:] > 0
+            losses = F.cross_entropy(model.logits(hidden[chosen]).float(), rows[:, 1:][chosen], reduction="none")
+            stages[rank] = max(int(stages[rank]), 2 * optimizer.steps + 1)
+            (losses.sum() / 1000).backward()
+            groups += 1
+            now += torch.tensor([float(len(prefix) + rows.numel()), float(chosen.sum()), 0.0])
+            seen = totals.setdefault(kind, [0.0, 0])
+            seen[0] += float(losses.detach().sum())
+            seen[1] += len(losses)
+        now[2] = time.time() if rank == 0 else 0.0
+        dist.all_reduce(now)
+        rate = args.rate * min(1, (optimizer.steps + 1) / 60, max(0.0, (args.until - float(now[2])) / args.fall_seconds))
+        optimizer.step(live, rank, rate)
+        tokens, written, trained = tokens + int(now[0]), written + int(now[1]), trained + float(now[2]) - last_time
+        last_time = float(now[2])
         if rank == 0 and optimizer.steps % 25 == 0:
             shown = " ".join(f"{k} {s / max(1, n):.3f}" for k, (s, n) in sorted(totals.items()))
-            print(f"step {optimizer.steps} {trained:.0f}s {tokens / 1e6:.2f}M tokens, {tokens / trained:.0f}/s, rate {rate:.5f}: {shown}", flush=True)
+            print(f"step {optimizer.steps} {trained:.0f}s {tokens / 1e6:.2f}M tokens, {written / 1e6:.2f}M written, rate {rate:.5f}: {shown}", flush=True)
             totals = {}
-        if rank == 0 and (last_time - last_save > args.save_seconds or last_time >= args.until):
-            torch.save({"config": config.__dict__, "optimizer": optimizer.state(), "tokens": tokens, "written": written, "seconds": trained}, args.checkpoint + ".new")
-            os.replace(args.checkpoint + ".new", args.checkpoint)
+        if last_time - last_save > args.save_seconds or last_time >= args.until:
+            if rank == 0:
+                torch.save({"config": config.__dict__, "optimizer": optimizer.state(), "tokens": tokens, "written": written, "seconds": trained}, args.checkpoint + ".new")
+                os.replace(args.checkpoint + ".new", args.checkpoint)
+            dist.barrier()
             last_save = last_time
     os._exit(0)
 
@@ -165,7 +204,9 @@ def main():
     parser.add_argument("--port", type=int, default=29517)
     parser.add_argument("--no-compile", action="store_true")
     args = parser.parse_args()
-    mp.spawn(work, args=(args,), nprocs=args.workers)
+    import attention
+    attention.build()
+    mp.spawn(work, args=(args, torch.zeros(args.workers, dtype=torch.int64).share_memory_(), *start(args)), nprocs=args.workers)
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
 """Random material: words, names, paths, sentences, file contents. All functions take the rng.
 
-words.txt is the BIP-39 English list (MIT). Many names are pseudowords, so contents cannot
-be memorised. Held-out sets use another seed and `set_split("heldout")`, which switches to a
-disjoint tenth of the words and another suffix alphabet for random strings.
+words.txt is the BIP-39 English list (MIT). Some words are made up, so contents cannot be
+memorised. Held-out sets use another seed and `set_split("heldout")`, which switches to a disjoint
+tenth of the words and to other names and cities.
 """
 import json
 import os
@@ -23,6 +23,9 @@ CITIES = (
     "Bogotá Zürich Geneva Köln München Malmö Helsinki Tallinn Riga Vilnius Kyiv Istanbul Ankara Havana Quito Santiago"
 ).split()
 EXTENSIONS = "txt txt txt txt md md md csv json log py ts js yaml html toml ini rst".split()
+HELDOUT_NAMES = "Nora Felix Hugo Ines Bruno Lena Oskar Selma Viktor Amelia Tariq Yuki Petra Simon Julia Omar Greta Nils Emma Adam".split()
+HELDOUT_CITIES = "Porto Milan Zagreb Dakar Accra Hanoi Manila Dallas Phoenix Bergen Leeds Turin Osaka Perth Lyon Graz Kraków Córdoba".split()
+TRAIN_NAMES, TRAIN_CITIES = list(NAMES), list(CITIES)
 VERBS = (
     "likes needs wants sees keeps moves sends finds makes holds brings takes opens closes watches paints repairs counts "
     "carries follows visits builds reads writes checks stores shares plans cleans"
@@ -37,8 +40,10 @@ VOWELS, CONSONANTS = "aeiou", "bcdfghjklmnprstvwz"
 
 
 def set_split(split):
-    """`train` or `heldout`: which tenth-disjoint part of the word list is in use."""
+    """`train` or `heldout`: which words, names and cities are in use; the two have none in common."""
     WORDS[:] = [w for i, w in enumerate(ALL_WORDS) if bool(i % 10) == (split == "train")]
+    NAMES[:] = TRAIN_NAMES if split == "train" else HELDOUT_NAMES
+    CITIES[:] = TRAIN_CITIES if split == "train" else HELDOUT_CITIES
 
 
 def pseudoword(rng):
@@ -60,15 +65,15 @@ def compound(rng):
 
 def word(rng):
     roll = rng.random()
-    return rng.choice(WORDS) if roll < 0.76 else compound(rng) if roll < 0.88 else pseudoword(rng)
+    return rng.choice(WORDS) if roll < 0.92 else compound(rng) if roll < 0.96 else pseudoword(rng)
 
 
 def name(rng):
-    return rng.choice(NAMES) if rng.random() < 0.6 else pseudoword(rng).capitalize()
+    return rng.choice(NAMES) if rng.random() < 0.85 else pseudoword(rng).capitalize()
 
 
 def city(rng):
-    return rng.choice(CITIES) if rng.random() < 0.6 else pseudoword(rng).capitalize()
+    return rng.choice(CITIES) if rng.random() < 0.85 else pseudoword(rng).capitalize()
 
 
 def number(rng):
@@ -89,7 +94,7 @@ def clock(rng):
 
 def identifier(rng):
     """A snake, kebab or plain identifier."""
-    parts = [word(rng) for _ in range(rng.choice((1, 1, 1, 1, 2, 2, 3)))]
+    parts = [word(rng) for _ in range(rng.choice((1, 1, 1, 1, 1, 2, 2)))]
     text = rng.choice("_-").join(parts)
     return text + (rng.choice(("", "-", "_")) + code(rng, 1, 3) if rng.random() < 0.1 else "")
 
@@ -119,8 +124,8 @@ def file_names(rng, count):
 def directory(rng):
     part = lambda: identifier(rng) if rng.random() < 0.6 else rng.choice(("docs", "src", "notes", "data", "project", "files", "work", "test"))
     roll = rng.random()
-    tail = "/".join(part() for _ in range(rng.choice((1, 1, 1, 2, 2, 3))))
-    if roll < 0.35:
+    tail = "/".join(part() for _ in range(rng.choice((1, 1, 1, 1, 2, 2, 3))))
+    if roll < 0.3:
         return f"/tmp/{identifier(rng) + '-' if rng.random() < 0.5 else ''}{code(rng)}" + ("/" + tail if rng.random() < 0.75 else "")
     if roll < 0.55:
         return f"/home/{name(rng).lower()}/{tail}"
