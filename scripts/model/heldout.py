@@ -17,7 +17,7 @@ import words as w
 from known_tools import T
 from render import dumps
 
-SEED = 20261122
+SEED = 20261123
 
 
 def known(rng, count):
