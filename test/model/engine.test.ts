@@ -205,7 +205,8 @@ describe("running side by side", () => {
 
   it("queues what exceeds the parallel sequences, and refuses what exceeds the queue", async () => {
     const other = await loadTestEngine({ parallel: 1, maxQueue: 2 });
-    const generations = [other.generate(longRequest(prompt, 100))];
+    // Cannot end before it is read: its window is smaller.
+    const generations = [other.generate(longRequest(prompt, 1500))];
     await readUntil(generations[0]!, "text");
     generations.push(
       other.generate(longRequest(prompt, 3)),

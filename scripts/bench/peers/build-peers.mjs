@@ -21,6 +21,8 @@ export const peers = {
 
 async function build() {
   rmSync(stampPath, { force: true });
+  // CMake refuses a cache made by another clone of a shared cache folder; what is compiled stays good.
+  rmSync(join(directory, "CMakeCache.txt"), { force: true });
   const generator = findProgram("ninja") ? ["-G", "Ninja"] : [];
   await runOrFail("Configuring llama.cpp's server and benches", "cmake", [
     "-S",
