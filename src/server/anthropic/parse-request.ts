@@ -4,6 +4,7 @@ import type { ChatMessage, TemplateVariables, ToolDefinition } from "../../chat/
 import type { Sampling } from "../../engine/types.ts";
 import type { DocumentFormat } from "../../guidance/types.ts";
 import {
+  expectBody,
   fieldError,
   isAbsent,
   isObject,
@@ -67,10 +68,7 @@ export function parseCountRequest(value: unknown, warn: Warn): MessagesPrompt {
 }
 
 function readBody(body: unknown, warn: Warn): JsonObject {
-  if (!isObject(body)) {
-    const remedy = 'Send {"messages": […]}';
-    throw fieldError("invalid_type", "body", `must be a JSON object, not ${kindOf(body)}`, remedy);
-  }
+  expectBody(body, 'Send {"messages": […]}');
   checkParameters(messageParameters, body, warn);
   return body;
 }

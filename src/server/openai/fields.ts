@@ -18,6 +18,13 @@ export function isObject(value: unknown): value is JsonObject {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
+/** @throws FermataError invalid_type if a request's body is no JSON object; `remedy` shows one */
+export function expectBody(body: unknown, remedy: string): asserts body is JsonObject {
+  if (isObject(body)) return;
+  const problem = `must be a JSON object, not ${kindOf(body)}`;
+  throw fieldError("invalid_type", "body", problem, remedy);
+}
+
 export function isAbsent(value: unknown): value is null | undefined {
   return value === undefined || value === null;
 }

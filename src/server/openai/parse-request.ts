@@ -4,6 +4,7 @@ import type { ChatMessage, TemplateVariables, ToolDefinition } from "../../chat/
 import type { Sampling } from "../../engine/types.ts";
 import type { Guidance } from "../../guidance/types.ts";
 import {
+  expectBody,
   fieldError,
   isAbsent,
   isObject,
@@ -49,14 +50,7 @@ export function parseChatCompletionRequest(
   limits: SamplingLimits,
   warn: Warn,
 ): ChatCompletionRequest {
-  if (!isObject(body)) {
-    throw fieldError(
-      "invalid_type",
-      "body",
-      `must be a JSON object, not ${kindOf(body)}`,
-      'Send {"messages": […]}',
-    );
-  }
+  expectBody(body, 'Send {"messages": […]}');
   checkParameters(chatCompletionParameters, body, warn);
   const stream = readBoolean(body, "stream", false);
   const toolChoice = parseToolChoice(body["tool_choice"]);

@@ -1,7 +1,7 @@
 /** POST /apply-template, as llama-server has it: the prompt that a chat completion would begin with. */
 
 import type { RouteOptions } from "fastify";
-import { fieldError, isObject, kindOf } from "../openai/fields.ts";
+import { expectBody } from "../openai/fields.ts";
 import { parseMessages } from "../openai/parse-messages.ts";
 import { readTemplateVariables } from "../openai/parse-request.ts";
 import { parseTools } from "../openai/parse-tools.ts";
@@ -13,13 +13,7 @@ export function applyTemplateRoute({ services, warnings }: RouteContext): RouteO
     url: "/apply-template",
     handler: async ({ body }): Promise<{ prompt: string }> => {
       const remedy = 'Send {"messages": […]}';
-      if (!isObject(body))
-        throw fieldError(
-          "invalid_type",
-          "body",
-          `must be a JSON object, not ${kindOf(body)}`,
-          remedy,
-        );
+      expectBody(body, remedy);
       const prompt = services.chat.promptText({
         messages: parseMessages(body["messages"], warnings.warn),
         tools: parseTools(body["tools"], warnings.warn) ?? [],

@@ -1,7 +1,7 @@
 /** POST /detokenize, as llama-server has it. */
 
 import type { RouteOptions } from "fastify";
-import { fieldError, isObject, kindOf } from "../openai/fields.ts";
+import { expectBody, fieldError } from "../openai/fields.ts";
 import { parseTokens } from "../openai/parse-tokens.ts";
 import type { ServerServices } from "../services.ts";
 
@@ -11,13 +11,7 @@ export function detokenizeRoute({ engine, model }: ServerServices): RouteOptions
     url: "/detokenize",
     handler: async ({ body }): Promise<{ content: string }> => {
       const remedy = 'Send {"tokens": […]}';
-      if (!isObject(body))
-        throw fieldError(
-          "invalid_type",
-          "body",
-          `must be a JSON object, not ${kindOf(body)}`,
-          remedy,
-        );
+      expectBody(body, remedy);
       const { tokens } = body;
       if (tokens === undefined) throw fieldError("missing_field", "tokens", "is missing", remedy);
       if (Array.isArray(tokens) && tokens.length === 0) return { content: "" };

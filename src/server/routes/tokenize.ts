@@ -1,7 +1,7 @@
 /** POST /tokenize, as llama-server has it. */
 
 import type { RouteOptions } from "fastify";
-import { fieldError, isObject, kindOf, readBoolean } from "../openai/fields.ts";
+import { expectBody, fieldError, kindOf, readBoolean } from "../openai/fields.ts";
 import type { ServerServices } from "../services.ts";
 
 /** A piece that is no UTF-8 by itself is an array of bytes. */
@@ -16,13 +16,7 @@ export function tokenizeRoute({ engine, chat }: ServerServices): RouteOptions {
     url: "/tokenize",
     handler: async ({ body }): Promise<{ tokens: number[] | TokenPiece[] }> => {
       const remedy = 'Send {"content": "…"}';
-      if (!isObject(body))
-        throw fieldError(
-          "invalid_type",
-          "body",
-          `must be a JSON object, not ${kindOf(body)}`,
-          remedy,
-        );
+      expectBody(body, remedy);
       const content = body["content"];
       if (typeof content !== "string") {
         const code = content === undefined ? "missing_field" : "invalid_type";

@@ -2,9 +2,9 @@
 
 import type { Sampling } from "../../../engine/types.ts";
 import {
+  expectBody,
   fieldError,
   isAbsent,
-  isObject,
   kindOf,
   readBoolean,
   readNumber,
@@ -45,10 +45,7 @@ export function parseCompletionRequest(
   limits: SamplingLimits,
   warn: Warn,
 ): CompletionRequest {
-  if (!isObject(body)) {
-    const remedy = 'Send {"prompt": "…"}';
-    throw fieldError("invalid_type", "body", `must be a JSON object, not ${kindOf(body)}`, remedy);
-  }
+  expectBody(body, 'Send {"prompt": "…"}');
   checkParameters(completionParameters, body, warn);
   const prompts = readInputs(body["prompt"], "prompt", limits.vocabularySize, maxPrompts);
   const n = readNumber(body, "n", { min: 1, max: maxChoices, integer: true }, 1);

@@ -1,7 +1,7 @@
 /** A body of POST /v1/embeddings as plain, checked data. Pure. */
 
 import { readInputs, type PromptInput } from "../completions/parse-request.ts";
-import { fieldError, isAbsent, isObject, kindOf, readNumber } from "../fields.ts";
+import { expectBody, fieldError, isAbsent, readNumber } from "../fields.ts";
 import { embeddingParameters } from "../parameters/embeddings.ts";
 import { checkParameters } from "../parameters/parameter.ts";
 import { readModel } from "../parse-request.ts";
@@ -29,10 +29,7 @@ export function parseEmbeddingRequest(
   limits: EmbeddingLimits,
   warn: Warn,
 ): EmbeddingRequest {
-  if (!isObject(body)) {
-    const remedy = 'Send {"input": "…"}';
-    throw fieldError("invalid_type", "body", `must be a JSON object, not ${kindOf(body)}`, remedy);
-  }
+  expectBody(body, 'Send {"input": "…"}');
   checkParameters(embeddingParameters, body, warn);
   const range = { min: 1, max: limits.dimensions, integer: true };
   return {

@@ -1,6 +1,6 @@
 /** Bodies of the conversations' endpoints. */
 
-import { fieldError, isObject, kindOf, type JsonObject } from "../fields.ts";
+import { expectBody, fieldError, type JsonObject } from "../fields.ts";
 import type { Warn } from "../warnings.ts";
 import { parseItems } from "./parse-items.ts";
 import { parseMetadata } from "./parse-metadata.ts";
@@ -49,7 +49,6 @@ function parseConversationItems({ items }: JsonObject, warn: Warn): Item[] {
 }
 
 function readBody(body: unknown): JsonObject {
-  if (isObject(body)) return body;
-  const problem = `must be a JSON object, not ${kindOf(body)}`;
-  throw fieldError("invalid_type", "body", problem, 'Send {"metadata": …}');
+  expectBody(body, 'Send {"metadata": …}');
+  return body;
 }

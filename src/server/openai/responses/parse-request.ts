@@ -4,6 +4,7 @@ import type { TemplateVariables } from "../../../chat/types.ts";
 import type { Sampling } from "../../../engine/types.ts";
 import type { DocumentFormat, Guidance } from "../../../guidance/types.ts";
 import {
+  expectBody,
   fieldError,
   isAbsent,
   isObject,
@@ -70,10 +71,7 @@ export function parseResponsesRequest(
   limits: SamplingLimits,
   warn: Warn,
 ): ResponsesRequest {
-  if (!isObject(body)) {
-    const problem = `must be a JSON object, not ${kindOf(body)}`;
-    throw fieldError("invalid_type", "body", problem, 'Send {"input": "…"}');
-  }
+  expectBody(body, 'Send {"input": "…"}');
   checkParameters(responseParameters, body, warn);
   const previousResponseId = readText(body, "previous_response_id");
   const conversationId = readConversation(body["conversation"]);

@@ -1,6 +1,6 @@
 /** Body of POST /v1/responses/{id}/tool_outputs. */
 
-import { fieldError, isObject, kindOf } from "../fields.ts";
+import { expectBody, fieldError, isObject, kindOf } from "../fields.ts";
 
 const defaultMaxBytes = 1024 * 1024;
 
@@ -10,10 +10,7 @@ export interface PostedOutput {
 }
 
 export function parseToolOutput(body: unknown, maxBytes = defaultMaxBytes): PostedOutput {
-  if (!isObject(body)) {
-    const problem = `must be a JSON object, not ${kindOf(body)}`;
-    throw fieldError("invalid_type", "body", problem, 'Send {"tool_call_id": …, "output": […]}');
-  }
+  expectBody(body, 'Send {"tool_call_id": …, "output": […]}');
   const { tool_call_id: callId, output } = body;
   if (typeof callId !== "string" || callId === "") {
     const problem = `must be a string, not ${kindOf(callId)}`;

@@ -1,22 +1,11 @@
 import type { WireContentToken } from "../../logprobs.ts";
 import type { UnnumberedEvent, ItemStatus, MessageItem, OutputText } from "../types.ts";
-import { added, done, type ItemGrammar } from "./grammar.ts";
+import { added, done, partAdded, partDone, textGrammar } from "./grammar.ts";
 
-const partAdded = "response.content_part.added";
 const textDelta = "response.output_text.delta";
 const textDone = "response.output_text.done";
-const partDone = "response.content_part.done";
 
-export const messageGrammar: ItemGrammar = {
-  item: "message",
-  follows: {
-    [added]: [partAdded],
-    [partAdded]: [textDelta, textDone],
-    [textDelta]: [textDelta, textDone],
-    [textDone]: [partDone],
-    [partDone]: [done],
-  },
-};
+export const messageGrammar = textGrammar("message", textDelta, textDone);
 
 /** An assistant's message with one text part. */
 export class MessageEvents {

@@ -1,21 +1,10 @@
 import type { UnnumberedEvent, ItemStatus, ReasoningItem } from "../types.ts";
-import { added, done, type ItemGrammar } from "./grammar.ts";
+import { added, done, partAdded, partDone, textGrammar } from "./grammar.ts";
 
-const partAdded = "response.content_part.added";
 const textDelta = "response.reasoning_text.delta";
 const textDone = "response.reasoning_text.done";
-const partDone = "response.content_part.done";
 
-export const reasoningGrammar: ItemGrammar = {
-  item: "reasoning",
-  follows: {
-    [added]: [partAdded],
-    [partAdded]: [textDelta, textDone],
-    [textDelta]: [textDelta, textDone],
-    [textDone]: [partDone],
-    [partDone]: [done],
-  },
-};
+export const reasoningGrammar = textGrammar("reasoning", textDelta, textDone);
 
 /** The model's reasoning, in full: nothing of it is summed up or encrypted. */
 export class ReasoningEvents {
