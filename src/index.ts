@@ -37,10 +37,13 @@ export { defineTool, Tool, type ToolBuilder } from "./tools/tool-builder.ts";
 export { ToolCallBuffer } from "./tools/tool-call-buffer.ts";
 export { runToolLoop, type ToolLoopOptions } from "./tools/tool-loop.ts";
 export { ToolParser } from "./tools/tool-parser.ts";
-export {
-  type CallingTurn,
-  runToolRound,
-  type ToolEvent,
-  type ToolRoundOptions,
-} from "./tools/tool-round.ts";
-export type { ToolLogger, ToolProvider, ToolResult } from "./tools/types.ts";
+export { type CallingTurn, runToolRound, type ToolRoundOptions } from "./tools/tool-round.ts";
+export type {
+  ToolCallContext,
+  ToolEvent,
+  ToolLogger,
+  ToolOutcome,
+  ToolProvider,
+  ToolReport,
+  ToolResult,
+} from "./tools/types.ts";

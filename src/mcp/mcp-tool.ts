@@ -1,7 +1,7 @@
 /** One tool of one MCP server. Every failure becomes a result that the model can read. */
 
 import type { ToolDefinition } from "../chat/types.ts";
-import type { Tool, ToolResult } from "../tools/types.ts";
+import type { Tool, ToolCallContext, ToolResult } from "../tools/types.ts";
 import type { McpConnection } from "./mcp-connection.ts";
 import type { McpToolInfo } from "./mcp-tool-list.ts";
 
@@ -32,7 +32,7 @@ export class McpTool implements Tool {
     this.#timeoutMs = timeoutMs;
   }
 
-  async call(args: unknown, signal: AbortSignal): Promise<ToolResult> {
+  async call(args: unknown, { signal }: ToolCallContext): Promise<ToolResult> {
     if (typeof args !== "object" || args === null || Array.isArray(args)) {
       return { content: "Error: the arguments must be a JSON object.", isError: true };
     }

@@ -1,6 +1,6 @@
 import type { Histogram } from "prom-client";
 import type { ChatEvent } from "../chat/types.ts";
-import type { ToolEvent } from "../tools/tool-round.ts";
+import type { ToolEvent } from "../tools/types.ts";
 import type { Metrics } from "./metrics.ts";
 
 export type RunEvent = ChatEvent | ToolEvent;

@@ -100,6 +100,8 @@ function startEvents(
 function isVisible(event: RunEvent, mode: ToolMode): event is ChatEvent {
   switch (event.type) {
     case "tool-start":
+    case "tool-report":
+    case "tool-approval":
     case "tool-end":
     case "hold":
       return false;

@@ -7,12 +7,12 @@ import {
   jsonSchemaOf,
   parseWith,
 } from "./standard-schema.ts";
-import type { Tool as RunnableTool, ToolResult } from "./types.ts";
+import type { Tool as RunnableTool, ToolCallContext, ToolResult } from "./types.ts";
 
 export type ParameterType = "string" | "number" | "integer" | "boolean" | "object" | "array";
 
 /** What a tool's function may return. Anything but text and a ToolResult is sent to the model as JSON. */
-export type ToolFunction = (args: Record<string, unknown>, signal: AbortSignal) => unknown;
+export type ToolFunction = (args: Record<string, unknown>, context: ToolCallContext) => unknown;
 
 export class ToolBuilder {
   readonly #name: string;
@@ -69,8 +69,8 @@ export class ToolBuilder {
   run(run: ToolFunction, server = "function"): RunnableTool {
     const schema = this.#schema;
     if (schema === null) return toTool(this.build(), run, server);
-    const parsed: ToolFunction = async (args, signal) =>
-      await run((await parseWith(schema, args)) as Record<string, unknown>, signal);
+    const parsed: ToolFunction = async (args, context) =>
+      await run((await parseWith(schema, args)) as Record<string, unknown>, context);
     return toTool(this.build(), parsed, server);
   }
 }
@@ -93,9 +93,9 @@ function toTool(definition: ToolDefinition, run: ToolFunction, server: string): 
   return {
     definition,
     server,
-    async call(args, signal): Promise<ToolResult> {
+    async call(args, context): Promise<ToolResult> {
       try {
-        return toResult(await run(args as Record<string, unknown>, signal));
+        return toResult(await run(args as Record<string, unknown>, context));
       } catch (error) {
         return { content: error instanceof Error ? error.message : String(error), isError: true };
       }

@@ -9,8 +9,8 @@ import type {
   ToolOutput,
 } from "../chat/types.ts";
 import { RepeatGuard } from "./repeat-guard.ts";
-import { type ToolEnd, type ToolEvent, runToolRound } from "./tool-round.ts";
-import type { Tool, ToolLogger } from "./types.ts";
+import { type ToolEnd, runToolRound } from "./tool-round.ts";
+import type { Tool, ToolEvent, ToolLogger } from "./types.ts";
 
 export interface ToolLoopOptions {
   /** Rounds of calls that are run. Default 16. */

@@ -2,20 +2,8 @@
 
 import type { ToolCall, ToolOutput } from "../chat/types.ts";
 import { ToolCallBuffer } from "./tool-call-buffer.ts";
-import { type ToolOutcome, type ToolRun, findTool, runTool } from "./tool-run.ts";
-import type { Tool, ToolLogger } from "./types.ts";
-
-export type ToolEvent =
-  | { type: "tool-start"; call: ToolCall; server: string }
-  | {
-      type: "tool-end";
-      call: ToolCall;
-      server: string;
-      outcome: ToolOutcome;
-      /** What the model reads of it. */
-      content: string;
-      milliseconds: number;
-    };
+import { type ToolRun, findTool, runTool } from "./tool-run.ts";
+import type { Tool, ToolEvent, ToolLogger, ToolReport } from "./types.ts";
 
 export type ToolEnd = Extract<ToolEvent, { type: "tool-end" }>;
 
@@ -44,7 +32,7 @@ export interface CallingTurn {
 const UNKNOWN_SERVER = "unknown";
 
 /**
- * Ends are told in the order they come; outputs are in the order of the calls.
+ * Reports and ends are told in the order they come; outputs are in the order of the calls.
  * @returns null when nothing is run: there are no calls, or the turn was cut inside of one
  */
 export async function* runToolRound(
@@ -56,22 +44,31 @@ export async function* runToolRound(
   for (const call of calls) buffer.addToolCall(call);
   if (!buffer.shouldExecuteToolCalls()) return null;
 
-  const ends: ToolEnd[] = [];
+  const told: ToolEvent[] = [];
   let wake = (): void => {};
-  const outputs = calls.map(async (call, index): Promise<ToolOutput> => {
-    const { outcome, content, milliseconds } = await runOne(call, index, tools, options);
-    const server = serverOf(call, tools);
-    const end: ToolEnd = { type: "tool-end", call, server, outcome, content, milliseconds };
-    options.onToolCall?.(end);
-    ends.push(end);
+  const tell = (event: ToolEvent): void => {
+    told.push(event);
     wake();
-    return { callId: call.id, name: call.name, content };
+  };
+  const outputs = calls.map(async (call, index): Promise<ToolOutput> => {
+    const server = serverOf(call, tools);
+    const report = (it: ToolReport): void =>
+      tell({ type: "tool-report", call, server, report: it });
+    const run = await runOne(call, index, tools, { ...options, report });
+    const end: ToolEnd = { type: "tool-end", call, server, ...run };
+    options.onToolCall?.(end);
+    tell(end);
+    return { callId: call.id, name: call.name, content: run.content };
   });
   for (const call of calls) yield { type: "tool-start", call, server: serverOf(call, tools) };
-  for (let told = 0; told < calls.length; told++) {
-    if (ends.length <= told) await new Promise<void>((resolve) => (wake = resolve));
-    const end = ends[told];
-    if (end !== undefined) yield end;
+  for (let running = calls.length; running > 0;) {
+    const event = told.shift();
+    if (event === undefined) {
+      await new Promise<void>((resolve) => (wake = resolve));
+      continue;
+    }
+    if (event.type === "tool-end") running -= 1;
+    yield event;
   }
   return await Promise.all(outputs);
 }
@@ -80,11 +77,12 @@ async function runOne(
   call: ToolCall,
   index: number,
   tools: readonly Tool[],
-  options: ToolRoundOptions,
+  options: ToolRoundOptions & { report: (report: ToolReport) => void },
 ): Promise<ToolRun> {
-  const { room = Infinity, maxCalls, refusal, toolTimeoutMs: timeoutMs = 60_000, signal } = options;
+  const { room = Infinity, maxCalls, refusal, toolTimeoutMs: timeoutMs = 60_000 } = options;
+  const { signal, report } = options;
   if (refusal !== undefined) return notRun(refusal);
-  if (index < room) return await runTool(call, tools, { timeoutMs, signal });
+  if (index < room) return await runTool(call, tools, { timeoutMs, signal, report });
   return notRun(
     `Error: not run: the limit of ${maxCalls} tool calls is reached. Answer now with what you have.`,
   );
@@ -95,5 +93,5 @@ function serverOf(call: ToolCall, tools: readonly Tool[]): string {
 }
 
 function notRun(content: string): ToolRun {
-  return { outcome: "error", content, milliseconds: 0 };
+  return { outcome: "error", content, citations: [], milliseconds: 0 };
 }

@@ -2,20 +2,21 @@
 
 import type { ToolCall } from "../chat/types.ts";
 import { nearNames } from "./near-names.ts";
-import type { Tool, ToolResult } from "./types.ts";
-
-export type ToolOutcome = "ok" | "error" | "timeout" | "cancelled";
+import type { Tool, ToolCallContext, ToolOutcome, ToolReport, ToolResult } from "./types.ts";
 
 export interface ToolRun {
   outcome: ToolOutcome;
   /** For the model. */
   content: string;
+  citations: readonly string[];
   milliseconds: number;
 }
 
 export interface ToolRunOptions {
   timeoutMs: number;
   signal: AbortSignal;
+  /** Until the run ends. */
+  report: (report: ToolReport) => void;
 }
 
 const MAX_LISTED = 20;
@@ -34,15 +35,23 @@ export async function runTool(
   const args = readArguments(call);
   if (typeof args === "string") return refused(args);
   const timeoutMs = tool.timeoutMs ?? options.timeoutMs;
+  let ended = false;
+  const report = (it: ToolReport): void => {
+    if (!ended) options.report(it);
+  };
   const start = (signal: AbortSignal): Promise<ToolResult> =>
-    callTool(tool, args.value, signal, call.id);
-  return await runBounded(tool, start, { ...options, timeoutMs });
+    callTool(tool, args.value, { callId: call.id, signal, report });
+  try {
+    return await runBounded(tool, start, { timeoutMs, signal: options.signal });
+  } finally {
+    ended = true;
+  }
 }
 
 async function runBounded(
   tool: Tool,
   start: (signal: AbortSignal) => Promise<ToolResult>,
-  { timeoutMs, signal }: ToolRunOptions,
+  { timeoutMs, signal }: Pick<ToolRunOptions, "timeoutMs" | "signal">,
 ): Promise<ToolRun> {
   const started = performance.now();
   const controller = new AbortController();
@@ -66,25 +75,21 @@ async function runBounded(
     const milliseconds = performance.now() - started;
     if (result === "timeout") {
       const content = `Error: the tool "${tool.definition.name}" did not answer within ${timeoutMs / 1000} seconds.`;
-      return { outcome: "timeout", content, milliseconds };
+      return { outcome: "timeout", content, citations: [], milliseconds };
     }
     if (result === "cancelled")
-      return { outcome: "cancelled", content: "Error: cancelled.", milliseconds };
-    return { outcome: result.isError ? "error" : "ok", content: result.content, milliseconds };
+      return { outcome: "cancelled", content: "Error: cancelled.", citations: [], milliseconds };
+    const { content, citations = [] } = result;
+    return { outcome: result.isError ? "error" : "ok", content, citations, milliseconds };
   } finally {
     clearTimeout(timer);
     signal.removeEventListener("abort", cancel);
   }
 }
 
-async function callTool(
-  tool: Tool,
-  args: unknown,
-  signal: AbortSignal,
-  callId: string,
-): Promise<ToolResult> {
+async function callTool(tool: Tool, args: unknown, context: ToolCallContext): Promise<ToolResult> {
   try {
-    return await tool.call(args, signal, callId);
+    return await tool.call(args, context);
   } catch (error) {
     return {
       content: `Error: ${error instanceof Error ? error.message : String(error)}`,
@@ -94,7 +99,7 @@ async function callTool(
 }
 
 function refused(content: string): ToolRun {
-  return { outcome: "error", content, milliseconds: 0 };
+  return { outcome: "error", content, citations: [], milliseconds: 0 };
 }
 
 function unknownTool(name: string, tools: readonly Tool[]): string {

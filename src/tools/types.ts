@@ -1,12 +1,59 @@
 /** A tool that Fermata runs itself. Type-only. */
 
 import type { Logger } from "../chat/chat-engine.ts";
-import type { ToolDefinition } from "../chat/types.ts";
+import type { ChatEvent, ToolCall, ToolDefinition } from "../chat/types.ts";
 
 export interface ToolResult {
   /** Text for the model. An error's message when `isError`. */
   content: string;
   isError: boolean;
+  /** Where it comes from: file paths, URIs. */
+  citations?: readonly string[] | undefined;
+}
+
+export type ToolOutcome = "ok" | "error" | "timeout" | "cancelled";
+
+/** What a tool tells while it runs. */
+export type ToolReport =
+  /** Of its state, for people; never part of the result. */
+  | {
+      type: "progress";
+      message?: string | undefined;
+      progress?: number | undefined;
+      total?: number | undefined;
+    }
+  /** The next part of its result: all parts in order are a prefix of the result's content. */
+  | { type: "output"; text: string }
+  /** What a sub-agent does. */
+  | { type: "agent"; agent: string; event: ChatEvent | ToolEvent };
+
+export type ToolEvent =
+  | { type: "tool-start"; call: ToolCall; server: string }
+  | { type: "tool-report"; call: ToolCall; server: string; report: ToolReport }
+  /** A person decides whether it runs. */
+  | {
+      type: "tool-approval";
+      call: ToolCall;
+      server: string;
+      state: "asked" | "approved" | "denied";
+    }
+  | {
+      type: "tool-end";
+      call: ToolCall;
+      server: string;
+      outcome: ToolOutcome;
+      /** What the model reads of it. */
+      content: string;
+      citations: readonly string[];
+      milliseconds: number;
+    };
+
+export interface ToolCallContext {
+  callId: string;
+  /** Aborted when nobody waits for the result any more. */
+  signal: AbortSignal;
+  /** Never throws; what is told after the end is dropped. */
+  report(report: ToolReport): void;
 }
 
 export interface Tool {
@@ -17,8 +64,12 @@ export interface Tool {
   readonly originalName?: string | undefined;
   /** Of this tool's calls, in place of the caller's limit. */
   readonly timeoutMs?: number | undefined;
+  /** Changes nothing, so that it may run before its round ends. */
+  readonly readOnly?: boolean | undefined;
+  /** The sub-agent that it hands a task to. */
+  readonly agent?: string | undefined;
   /** Never throws: failures, time-outs and cancellation come back as `isError` results. */
-  call(args: unknown, signal: AbortSignal, callId?: string): Promise<ToolResult>;
+  call(args: unknown, context: ToolCallContext): Promise<ToolResult>;
 }
 
 /** Tools offered now. The list may change between requests, never within one. */

@@ -32,7 +32,11 @@ export function approvedCalls(
     }
     const call = { id: newId("mcp"), name, arguments: String(request["arguments"]) };
     const run: ApprovedCall["run"] = async () => {
-      const { outcome, content } = await runTool(call, plan.serverTools, { timeoutMs, signal });
+      const { outcome, content } = await runTool(call, plan.serverTools, {
+        timeoutMs,
+        signal,
+        report: () => {},
+      });
       return outcome === "ok" ? { output: content } : { error: content };
     };
     return [{ call, requestId: request.id, run }];

@@ -47,7 +47,7 @@ export class HeldCalls {
       server: "client",
       // Its own timer ends the response: a model that is told to go on without would make things up.
       timeoutMs: foreverMs,
-      call: async (_args, signal, callId = "") => await this.#wait(callId, signal),
+      call: async (_args, { callId, signal }) => await this.#wait(callId, signal),
     };
   }
 

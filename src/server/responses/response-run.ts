@@ -94,7 +94,12 @@ function eventsOf(
   writer: ResponseWriter,
   event: Exclude<RunEvent, { type: "finish" }>,
 ): WireEvent[] {
-  if (event.type === "tool-start") return [];
+  switch (event.type) {
+    case "tool-start":
+    case "tool-report":
+    case "tool-approval":
+      return [];
+  }
   if (event.type === "tool-end") {
     // The end of the response says what becomes of it.
     if (event.outcome === "cancelled") return [];

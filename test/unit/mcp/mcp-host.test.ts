@@ -5,9 +5,10 @@ import { afterEach, describe, expect, test, vi } from "vitest";
 import type { McpServerConfig } from "../../../src/mcp/mcp-config.ts";
 import { McpHost, type McpHostOptions } from "../../../src/mcp/mcp-host.ts";
 import type { Tool } from "../../../src/tools/types.ts";
+import { toolContext } from "../../support/tool-context.ts";
 
 const fixture = fileURLToPath(new URL("../../fixtures/mcp/server.mjs", import.meta.url));
-const never = new AbortController().signal;
+const never = toolContext();
 
 type LogLine = { level: string; message: string; [field: string]: unknown };
 
@@ -125,7 +126,7 @@ describe("one server", () => {
   test("a cancelled call ends at once, and the server is told", async () => {
     const host = await start([server("one", "slow", "cancelled_count")]);
     const controller = new AbortController();
-    const result = find(host, "slow").call({ milliseconds: 5000 }, controller.signal);
+    const result = find(host, "slow").call({ milliseconds: 5000 }, toolContext(controller.signal));
     setTimeout(() => controller.abort(), 20);
     expect(await result).toEqual({ content: "Error: the call was cancelled.", isError: true });
     await vi.waitFor(async () =>

@@ -2,8 +2,9 @@ import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import { Tool } from "../../../src/tools/tool-builder.ts";
 import type { StandardSchema } from "../../../src/tools/standard-schema.ts";
+import { toolContext } from "../../support/tool-context.ts";
 
-const { signal } = new AbortController();
+const context = toolContext();
 
 test("the seed's example", () => {
   const tool = Tool.function("get_weather", "Get weather for a location")
@@ -41,11 +42,11 @@ describe("Standard Schema", () => {
     const tool = Tool.function("f", "F")
       .parameters(schema)
       .run((args) => args);
-    expect(await tool.call({ city: "Rome" }, signal)).toEqual({
+    expect(await tool.call({ city: "Rome" }, context)).toEqual({
       content: '{"city":"Rome","days":3}',
       isError: false,
     });
-    const refused = await tool.call({ city: "R" }, signal);
+    const refused = await tool.call({ city: "R" }, context);
     expect(refused.isError).toBe(true);
     expect(refused.content).toMatch(/^The arguments do not fit: city: /u);
   });

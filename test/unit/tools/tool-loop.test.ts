@@ -3,8 +3,7 @@ import { describe, expect, it } from "vitest";
 import type { ChatEvent } from "../../../src/chat/types.ts";
 import { defineTool } from "../../../src/tools/tool-builder.ts";
 import { type ToolLoopOptions, runToolLoop } from "../../../src/tools/tool-loop.ts";
-import type { ToolEvent } from "../../../src/tools/tool-round.ts";
-import type { Tool } from "../../../src/tools/types.ts";
+import type { Tool, ToolEvent } from "../../../src/tools/types.ts";
 import { callText, request, resultText, setUp } from "../chat/chat-fixtures.ts";
 
 const sleep = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
@@ -117,9 +116,30 @@ describe("runToolLoop", () => {
     expect(ends.toSorted()).toEqual(["s:bad:error", "s:bad:error", "s:no:error"]);
   });
 
+  it("passes on what a tool reports while it runs, and nothing after its end", async () => {
+    const reporting = defineTool("get_weather", "").run(async (_args, { report }) => {
+      report({ type: "progress", message: "half", progress: 1, total: 2 });
+      await sleep(1);
+      report({ type: "output", text: "sun" });
+      setTimeout(() => report({ type: "output", text: "late" }), 1);
+      return { content: "sun and rain", isError: false, citations: ["file:///sky"] };
+    });
+    const rounds = [`${callText("Rome")}`, "Fine."];
+    const { events } = await loop(rounds, [reporting]);
+    const told = events.flatMap<unknown>((event) => {
+      if (event.type === "tool-report") return [event.report];
+      return event.type === "tool-end" ? [event.citations] : [];
+    });
+    expect(told).toEqual([
+      { type: "progress", message: "half", progress: 1, total: 2 },
+      { type: "output", text: "sun" },
+      ["file:///sky"],
+    ]);
+  });
+
   it("does not wait for a tool longer than its time, and aborts it", async () => {
     let aborted = false;
-    const stuck = defineTool("get_weather", "").run(async (_args, signal) => {
+    const stuck = defineTool("get_weather", "").run(async (_args, { signal }) => {
       signal.addEventListener("abort", () => (aborted = true));
       await new Promise(() => {});
     });
@@ -155,7 +175,7 @@ describe("runToolLoop", () => {
 
   it("aborts the tools when the loop is left", async () => {
     let aborted = false;
-    const stuck = defineTool("get_weather", "").run(async (_args, signal) => {
+    const stuck = defineTool("get_weather", "").run(async (_args, { signal }) => {
       signal.addEventListener("abort", () => (aborted = true));
       await new Promise(() => {});
     });

@@ -3,6 +3,7 @@ import { describe, expect, it } from "vitest";
 import { nearNames } from "../../../src/tools/near-names.ts";
 import { defineTool } from "../../../src/tools/tool-builder.ts";
 import { ToolParser } from "../../../src/tools/tool-parser.ts";
+import { toolContext } from "../../support/tool-context.ts";
 
 describe("ToolParser", () => {
   it("finds the calls of a text in every form", () => {
@@ -67,12 +68,12 @@ describe("defineTool", () => {
   ])("makes a tool of a function that returns %j", async (value, result) => {
     const tool = builder.run(() => value, "here");
     expect(tool.server).toBe("here");
-    expect(await tool.call({}, new AbortController().signal)).toEqual(result);
+    expect(await tool.call({}, toolContext())).toEqual(result);
   });
 
   it("makes a result of what the function throws", async () => {
     const tool = builder.run(() => Promise.reject(new RangeError("too far")));
-    expect(await tool.call({}, new AbortController().signal)).toEqual({
+    expect(await tool.call({}, toolContext())).toEqual({
       content: "too far",
       isError: true,
     });
