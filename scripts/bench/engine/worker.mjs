@@ -56,6 +56,8 @@ async function measureShared() {
     contextSize,
     parallel: sequences,
     retainedSlots: 1,
+    // Like the peer, which clears its cache after the first run: that run's cells would stay in view.
+    retainBetweenRequests: false,
   });
   await timedGeneration(engine, randomTokens(64, 1), 8);
 
