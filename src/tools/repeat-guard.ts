@@ -7,17 +7,30 @@ import type { ToolCall } from "../chat/types.ts";
 const MAX_EQUAL_ROUNDS = 3;
 
 export class RepeatGuard {
-  #last = "";
+  #last: string[] = [];
   #count = 0;
 
   /** To be asked once a round. @returns what the model is told instead of results, or undefined: run them */
   refuse(calls: readonly ToolCall[]): string | undefined {
-    const key = JSON.stringify(
-      calls.map((call) => [call.name, canonicalArguments(call.arguments)]),
-    );
-    this.#count = key === this.#last ? this.#count + 1 : 1;
-    this.#last = key;
+    const keys = calls.map(keyOf);
+    const isEqual = keys.length === this.#last.length && this.#begins(keys);
+    this.#count = isEqual ? this.#count + 1 : 1;
+    this.#last = keys;
     if (this.#count <= MAX_EQUAL_ROUNDS) return undefined;
     return `Error: not run: the same call was made ${this.#count} times in a row, and its results are above. Do something else, or answer with what you have.`;
   }
+
+  /** A round that begins with these calls may be refused when it is whole. */
+  mayRefuse(calls: readonly ToolCall[]): boolean {
+    return this.#count >= MAX_EQUAL_ROUNDS && this.#begins(calls.map(keyOf));
+  }
+
+  /** The last round begins with these. */
+  #begins(keys: readonly string[]): boolean {
+    return keys.every((key, index) => key === this.#last[index]);
+  }
+}
+
+function keyOf({ name, arguments: text }: ToolCall): string {
+  return JSON.stringify([name, canonicalArguments(text)]);
 }

@@ -20,6 +20,7 @@ export class ToolBuilder {
   readonly #properties: Record<string, JsonSchema> = {};
   readonly #required: string[] = [];
   #schema: StandardSchema | null = null;
+  #readOnly = false;
 
   constructor(name: string, description: string) {
     this.#name = name;
@@ -49,6 +50,12 @@ export class ToolBuilder {
     return this;
   }
 
+  /** It changes nothing: a call may run as soon as its arguments are complete, even if its turn is cut then. */
+  readOnly(): this {
+    this.#readOnly = true;
+    return this;
+  }
+
   build(): ToolDefinition {
     if (this.#schema !== null) {
       const parameters = jsonSchemaOf(this.#schema);
@@ -68,10 +75,12 @@ export class ToolBuilder {
   /** The definition together with the function that runs it. */
   run(run: ToolFunction, server = "function"): RunnableTool {
     const schema = this.#schema;
-    if (schema === null) return toTool(this.build(), run, server);
-    const parsed: ToolFunction = async (args, context) =>
-      await run((await parseWith(schema, args)) as Record<string, unknown>, context);
-    return toTool(this.build(), parsed, server);
+    const parsed: ToolFunction =
+      schema === null
+        ? run
+        : async (args, context) =>
+            await run((await parseWith(schema, args)) as Record<string, unknown>, context);
+    return { ...toTool(this.build(), parsed, server), readOnly: this.#readOnly };
   }
 }
 

@@ -9,10 +9,11 @@ import type {
   ToolOutput,
 } from "../chat/types.ts";
 import { RepeatGuard } from "./repeat-guard.ts";
-import { type ToolEnd, runToolRound } from "./tool-round.ts";
-import type { Tool, ToolEvent, ToolLogger } from "./types.ts";
+import { ToolRound, type ToolRunsOptions } from "./tool-round.ts";
+import { findTool } from "./tool-run.ts";
+import type { Tool, ToolEvent } from "./types.ts";
 
-export interface ToolLoopOptions {
+export interface ToolLoopOptions extends Omit<ToolRunsOptions, "signal" | "onOutput"> {
   /** Rounds of calls that are run. Default 16. */
   maxRounds?: number | undefined;
   /** Tools in the prompt. Default: those that are run. */
@@ -21,11 +22,6 @@ export interface ToolLoopOptions {
   handsOver?: ((call: ToolCall) => boolean) | undefined;
   /** Calls that are run; the model is told that the rest are not. Default: as many as it likes. */
   maxCalls?: number | undefined;
-  /** For each call. Default 60 s. */
-  toolTimeoutMs?: number | undefined;
-  logger?: ToolLogger | undefined;
-  /** Called once a call, when it ended. */
-  onToolCall?: ((end: ToolEnd) => void) | undefined;
 }
 
 /** What the loop needs of `Chat`. */
@@ -35,8 +31,10 @@ export interface ToolLoopChat {
 
 /**
  * Runs `request` with `tools` in the prompt. Yields the chat's events (a `hold` marks the end of a
- * round that is run) and the tools' own. Ends with `finish`, for `tool_calls` only if calls are handed
- * over. Leaving the loop early cancels the generation and the tools.
+ * round that is run) and the tools' own. A call of a tool that only reads starts when its arguments are
+ * complete; it ends, as far as is told, after the hold, and comes to nothing if no hold comes. Ends with
+ * `finish`, for `tool_calls` only if calls are handed over. Leaving the loop early cancels the
+ * generation and the tools.
  */
 export async function* runToolLoop(
   chat: ToolLoopChat,
@@ -44,52 +42,92 @@ export async function* runToolLoop(
   tools: readonly Tool[],
   options: ToolLoopOptions = {},
 ): AsyncGenerator<ChatEvent | ToolEvent, void, void> {
-  const maxRounds = options.maxRounds ?? 16;
+  const { maxRounds = 16, maxCalls = Infinity, handsOver = () => false, logger } = options;
   const abort = new AbortController();
   const signal =
     request.signal === undefined ? abort.signal : AbortSignal.any([request.signal, abort.signal]);
   const offered = [...(options.offered ?? tools.map((tool) => tool.definition))];
   const generation = chat.generate({ ...request, tools: offered, toolMode: "internal" });
-  const handsOver = options.handsOver ?? (() => false);
+  const isOwn = (call: ToolCall): boolean => !handsOver(call);
   const repeats = new RepeatGuard();
-  let rounds = 0;
+  /** Of the round that is written or run. */
+  let number = 1;
+  const nextRound = (): ToolRound => new ToolRound(tools, { ...options, signal });
+  let round = nextRound();
+  let closed: ToolCall[] = [];
+  let isSpent = false;
   let callCount = 0;
+  const startsEarly = (call: ToolCall): boolean =>
+    findTool(call, tools)?.readOnly === true &&
+    isOwn(call) &&
+    number <= maxRounds &&
+    callCount + closed.filter(isOwn).length <= maxCalls &&
+    !repeats.mayRefuse(closed);
   try {
-    for await (const event of generation) {
-      if (rounds > maxRounds) {
+    for await (const event of withEarlyEvents(generation, () => round)) {
+      if (isSpent) {
         // Of a round beyond the last nothing follows its calls, which are not run.
         if (event.type === "finish") yield { ...event, reason: "stop", calls: [] };
         continue;
       }
+      if (event.type === "call-end") {
+        closed.push(event.call);
+        if (startsEarly(event.call)) round.startEarly(event.call);
+      }
+      if (event.type === "finish") yield* round.cancel();
       if (event.type !== "hold") {
         yield event;
         continue;
       }
-      rounds += 1;
-      if (rounds > maxRounds) {
+      if (number > maxRounds) {
         const calls = event.calls.map((call) => call.name);
-        options.logger?.warn(
-          { maxRounds, calls },
-          "the model calls tools beyond the last round: not run",
-        );
+        logger?.warn({ maxRounds, calls }, "the model calls tools beyond the last round: not run");
+        isSpent = true;
         generation.cancel();
         continue;
       }
       yield event;
-      const own = event.calls.filter((call) => !handsOver(call));
-      const room = Math.max(0, (options.maxCalls ?? Infinity) - callCount);
+      const own = event.calls.filter(isOwn);
+      const room = Math.max(0, maxCalls - callCount);
       callCount += own.length;
-      const turn = { calls: own, finishReason: "tool_calls" };
       const refusal = repeats.refuse(event.calls);
-      if (refusal !== undefined) options.logger?.warn({ rounds }, "the model repeats itself");
-      const limits = { ...options, room, refusal, signal };
-      const outputs = own.length === 0 ? [] : yield* runToolRound(turn, tools, limits);
+      if (refusal !== undefined) logger?.warn({ rounds: number }, "the model repeats itself");
+      const turn = { calls: own, finishReason: "tool_calls" };
+      const limits = { room, maxCalls: options.maxCalls, refusal };
+      const outputs = own.length === 0 ? [] : yield* round.finish(turn, limits);
       if (signal.aborted) continue;
       if (outputs === null || own.length < event.calls.length) generation.release();
-      else await generation.resume(rounds < maxRounds ? outputs : sayLastRound(outputs, maxRounds));
+      else await generation.resume(number < maxRounds ? outputs : sayLastRound(outputs, maxRounds));
+      number += 1;
+      round = nextRound();
+      closed = [];
     }
   } finally {
     abort.abort();
+  }
+}
+
+/** The chat's events and, between them, what the calls tell that run already. */
+async function* withEarlyEvents(
+  generation: ChatGeneration,
+  current: () => ToolRound,
+): AsyncGenerator<ChatEvent | ToolEvent, void, void> {
+  const events = generation[Symbol.asyncIterator]();
+  let isWaiting = false;
+  try {
+    for (;;) {
+      const next = events.next();
+      isWaiting = true;
+      yield* current().eventsUntil(next);
+      isWaiting = false;
+      const result = await next;
+      if (result.done === true) return;
+      yield result.value;
+    }
+  } finally {
+    // It is left only when it has its next event: the one that a cancel brings about.
+    if (isWaiting) generation.cancel();
+    await events.return?.();
   }
 }
 

@@ -1,25 +1,32 @@
-/** One turn's calls, run side by side. */
+/** One turn's calls, run side by side; those that change nothing may start while the turn goes on. */
 
 import type { ToolCall, ToolOutput } from "../chat/types.ts";
 import { ToolCallBuffer } from "./tool-call-buffer.ts";
-import { type ToolRun, findTool, runTool } from "./tool-run.ts";
+import { findTool, runTool } from "./tool-run.ts";
 import type { Tool, ToolEvent, ToolLogger, ToolReport } from "./types.ts";
 
 export type ToolEnd = Extract<ToolEvent, { type: "tool-end" }>;
 
-export interface ToolRoundOptions {
+export interface ToolRunsOptions {
   signal: AbortSignal;
   /** For each call. Default 60 s. */
   toolTimeoutMs?: number | undefined;
+  logger?: ToolLogger | undefined;
+  /** Called once a call, when it ended. */
+  onToolCall?: ((end: ToolEnd) => void) | undefined;
+  /** Called with what is known of a call's output: its beginning, then all of it. */
+  onOutput?: ((output: ToolOutput, isWhole: boolean) => void) | undefined;
+}
+
+export interface ToolRoundLimits {
   /** Of `maxCalls` in all, those that may still be run; the model is told that the rest are not. */
   room?: number | undefined;
   maxCalls?: number | undefined;
   /** No call is run; this is each one's result. */
   refusal?: string | undefined;
-  logger?: ToolLogger | undefined;
-  /** Called once a call, when it ended. */
-  onToolCall?: ((end: ToolEnd) => void) | undefined;
 }
+
+export type ToolRoundOptions = ToolRunsOptions & ToolRoundLimits;
 
 /** A turn with calls: of Fermata's own generation, or of another server's response. */
 export interface CallingTurn {
@@ -36,62 +43,137 @@ const UNKNOWN_SERVER = "unknown";
  * @returns null when nothing is run: there are no calls, or the turn was cut inside of one
  */
 export async function* runToolRound(
-  { calls, finishReason }: CallingTurn,
+  turn: CallingTurn,
   tools: readonly Tool[],
   options: ToolRoundOptions,
 ): AsyncGenerator<ToolEvent, ToolOutput[] | null, void> {
-  const buffer = new ToolCallBuffer(finishReason, options.logger);
-  for (const call of calls) buffer.addToolCall(call);
-  if (!buffer.shouldExecuteToolCalls()) return null;
+  return yield* new ToolRound(tools, options).finish(turn, options);
+}
 
-  const told: ToolEvent[] = [];
-  let wake = (): void => {};
-  const tell = (event: ToolEvent): void => {
-    told.push(event);
-    wake();
-  };
-  const outputs = calls.map(async (call, index): Promise<ToolOutput> => {
-    const server = serverOf(call, tools);
-    const report = (it: ToolReport): void =>
-      tell({ type: "tool-report", call, server, report: it });
-    const run = await runOne(call, index, tools, { ...options, report });
-    const end: ToolEnd = { type: "tool-end", call, server, ...run };
-    options.onToolCall?.(end);
-    tell(end);
-    return { callId: call.id, name: call.name, content: run.content };
-  });
-  for (const call of calls) yield { type: "tool-start", call, server: serverOf(call, tools) };
-  for (let running = calls.length; running > 0;) {
-    const event = told.shift();
-    if (event === undefined) {
-      await new Promise<void>((resolve) => (wake = resolve));
-      continue;
-    }
-    if (event.type === "tool-end") running -= 1;
-    yield event;
+/** Used once: any number of `startEarly`, then `finish` or `cancel`. */
+export class ToolRound {
+  readonly #tools: readonly Tool[];
+  readonly #options: ToolRunsOptions;
+  readonly #abort = new AbortController();
+  readonly #signal: AbortSignal;
+  /** By call id. */
+  readonly #early = new Map<string, Promise<ToolOutput>>();
+  /** Ends of early calls: of a turn that goes on nothing is over. */
+  readonly #kept: ToolEnd[] = [];
+  readonly #told: ToolEvent[] = [];
+  #isOver = false;
+  /** Calls whose end was not told. */
+  #open = 0;
+  #wake = (): void => {};
+
+  constructor(tools: readonly Tool[], options: ToolRunsOptions) {
+    this.#tools = tools;
+    this.#options = options;
+    this.#signal = AbortSignal.any([options.signal, this.#abort.signal]);
   }
-  return await Promise.all(outputs);
+
+  /** Starts a complete call of a turn that goes on; whether it may is the caller's to judge. */
+  startEarly(call: ToolCall): void {
+    this.#early.set(call.id, this.#start(call));
+  }
+
+  /** What early calls tell, until the promise is settled. */
+  async *eventsUntil(settled: Promise<unknown>): AsyncGenerator<ToolEvent, void, void> {
+    if (this.#early.size === 0) return;
+    let isSettled = false;
+    const settle = (): void => {
+      isSettled = true;
+      this.#wake();
+    };
+    void settled.then(settle, settle);
+    for (;;) {
+      yield* this.#told.splice(0);
+      if (isSettled) return;
+      if (this.#told.length === 0) await this.#sleep();
+    }
+  }
+
+  /** The turn is over: runs what has not been started. @returns as `runToolRound` */
+  async *finish(
+    { calls, finishReason }: CallingTurn,
+    limits: ToolRoundLimits,
+  ): AsyncGenerator<ToolEvent, ToolOutput[] | null, void> {
+    const buffer = new ToolCallBuffer(finishReason, this.#options.logger);
+    for (const call of calls) buffer.addToolCall(call);
+    if (!buffer.shouldExecuteToolCalls()) {
+      yield* this.cancel();
+      return null;
+    }
+    const outputs = calls.map(
+      (call, index) => this.#early.get(call.id) ?? this.#start(call, refusalOf(index, limits)),
+    );
+    yield* this.#remaining();
+    return await Promise.all(outputs);
+  }
+
+  /** The turn did not become a round of calls: what was started early ends, and its results count for nothing. */
+  async *cancel(): AsyncGenerator<ToolEvent, void, void> {
+    this.#abort.abort();
+    yield* this.#remaining();
+  }
+
+  async *#remaining(): AsyncGenerator<ToolEvent, void, void> {
+    this.#isOver = true;
+    this.#told.push(...this.#kept.splice(0));
+    while (this.#open > 0) {
+      const event = this.#told.shift();
+      if (event === undefined) {
+        await this.#sleep();
+        continue;
+      }
+      if (event.type === "tool-end") this.#open -= 1;
+      yield event;
+    }
+  }
+
+  #start(call: ToolCall, refusal?: string): Promise<ToolOutput> {
+    this.#open += 1;
+    const server = findTool(call, this.#tools)?.server ?? UNKNOWN_SERVER;
+    this.#tell({ type: "tool-start", call, server });
+    return this.#run(call, server, refusal);
+  }
+
+  async #run(call: ToolCall, server: string, refusal?: string): Promise<ToolOutput> {
+    const { toolTimeoutMs: timeoutMs = 60_000, onToolCall, onOutput } = this.#options;
+    const output: ToolOutput = { callId: call.id, name: call.name, content: "" };
+    const report = (it: ToolReport): void => {
+      this.#tell({ type: "tool-report", call, server, report: it });
+      if (it.type !== "output") return;
+      output.content += it.text;
+      onOutput?.({ ...output }, false);
+    };
+    const run =
+      refusal === undefined
+        ? await runTool(call, this.#tools, { timeoutMs, signal: this.#signal, report })
+        : { outcome: "error" as const, content: refusal, citations: [], milliseconds: 0 };
+    const end: ToolEnd = { type: "tool-end", call, server, ...run };
+    onToolCall?.(end);
+    if (this.#isOver) this.#tell(end);
+    else this.#kept.push(end);
+    output.content = run.content;
+    if (!this.#signal.aborted) onOutput?.(output, true);
+    return output;
+  }
+
+  #tell(event: ToolEvent): void {
+    this.#told.push(event);
+    this.#wake();
+  }
+
+  #sleep(): Promise<void> {
+    return new Promise((resolve) => (this.#wake = resolve));
+  }
 }
 
-async function runOne(
-  call: ToolCall,
+function refusalOf(
   index: number,
-  tools: readonly Tool[],
-  options: ToolRoundOptions & { report: (report: ToolReport) => void },
-): Promise<ToolRun> {
-  const { room = Infinity, maxCalls, refusal, toolTimeoutMs: timeoutMs = 60_000 } = options;
-  const { signal, report } = options;
-  if (refusal !== undefined) return notRun(refusal);
-  if (index < room) return await runTool(call, tools, { timeoutMs, signal, report });
-  return notRun(
-    `Error: not run: the limit of ${maxCalls} tool calls is reached. Answer now with what you have.`,
-  );
-}
-
-function serverOf(call: ToolCall, tools: readonly Tool[]): string {
-  return findTool(call, tools)?.server ?? UNKNOWN_SERVER;
-}
-
-function notRun(content: string): ToolRun {
-  return { outcome: "error", content, citations: [], milliseconds: 0 };
+  { room = Infinity, maxCalls, refusal }: ToolRoundLimits,
+): string | undefined {
+  if (refusal !== undefined || index < room) return refusal;
+  return `Error: not run: the limit of ${maxCalls} tool calls is reached. Answer now with what you have.`;
 }
