@@ -15,6 +15,7 @@ import type { RenderMessage, Rendering } from "./template.ts";
 import type {
   ChatEvent,
   ChatGeneration,
+  ChatMessage,
   ChatRequest,
   FinishReason,
   ToolCall,
@@ -41,6 +42,7 @@ interface Hold {
   answer: (answer: Answer) => void;
 }
 
+type AssistantMessage = Extract<ChatMessage, { role: "assistant" }>;
 type FinishEvent = Extract<ChatEvent, { type: "finish" }>;
 type EngineText = Extract<GenerationEvent, { type: "text" }>;
 type EngineHold = Extract<GenerationEvent, { type: "hold" }>;
@@ -187,14 +189,12 @@ export class RunningChat implements ChatGeneration {
     // Without room for an answer no tool is run.
     if (isSpent) return await this.#release("length");
 
+    this.#remember(event.pendingToken);
     const answered = this.#waitForAnswer(round.calls, event.pendingToken);
     if (this.#cancelled) this.#hold?.answer("cancelled");
     yield { type: "hold", calls: [...round.calls], usage: this.#run.usage };
     const answer = await answered;
-    if (answer === "released") {
-      this.#remember(event.pendingToken);
-      return await this.#release("tool_calls", [...round.calls]);
-    }
+    if (answer === "released") return await this.#release("tool_calls", [...round.calls]);
     if (answer === "full") return await this.#release("length");
     if (answer !== "cancelled") await this.#take(answer);
     return null;
@@ -254,36 +254,49 @@ export class RunningChat implements ChatGeneration {
   }
 
   async #nextGrammar(rendering: Rendering): Promise<Grammar | null> {
-    const reasoning = this.#context.prompts.reasoningAfter(rendering);
-    return (await this.#guided?.next(reasoning)) ?? null;
+    return (await this.#guided?.next(this.#reasoningAfter(rendering))) ?? null;
+  }
+
+  /** Of the round that begins next. Reasoning stands before an answer: one that was begun has none. */
+  #reasoningAfter(rendering: Rendering): "no" | "split" | "open" {
+    return this.#begun === "" ? this.#context.prompts.reasoningAfter(rendering) : "no";
+  }
+
+  /** What the prompt has of the round that begins next. */
+  get #begun(): string {
+    return this.#roundCount === 0 ? (this.#request.prefill ?? "") : "";
   }
 
   #beginRound(rendering: Rendering, before: readonly RenderMessage[]): void {
     const { prompts } = this.#context;
-    this.#roundCount += 1;
     this.#round = new Round({
       rendering,
       before,
       format: prompts.format,
-      reasoning: prompts.reasoningAfter(rendering),
+      reasoning: this.#reasoningAfter(rendering),
+      begun: this.#begun,
       check: (call) => this.#guided?.checkCall(call) ?? null,
       offered: this.#looksForCalls
         ? new Map(this.#request.tools.map((tool) => [tool.name, tool.parameters]))
         : null,
     });
+    this.#roundCount += 1;
   }
 
-  /** An answer of several rounds is one message to the client and several to the template: not the same text. */
   #remember(endsWithToken: boolean): void {
     const { prompts } = this.#context;
     const round = this.#currentRound;
-    if (this.#prompt === null || this.#roundCount > 1 || !round.isWhole) return;
+    // A probe's rendering is none that messages have.
+    if (!round.isWhole || round.before.some(({ role }) => role === "sentinel")) return;
     const { tokens } = this.#run;
-    prompts.remember(this.#request, {
-      prompt: this.#prompt.rendering,
-      turn: round.turn(endsWithToken ? prompts.endTokenOf(tokens) : ""),
-      tokens: Int32Array.from(tokens),
-    });
+    const turn = round.turn(endsWithToken ? prompts.endTokenOf(tokens) : "");
+    const record = { prompt: round.rendering, turn, tokens: Int32Array.from(tokens) };
+    prompts.remember(this.#request, record);
+    if (this.#prompt === null || this.#roundCount === 1 || round.calls.length > 0) return;
+    const before = round.before.slice(this.#prompt.messages.length) as ChatMessage[];
+    const rounds = [...before, turn.message];
+    const message = oneMessage(rounds);
+    prompts.rememberAnswer(this.#request, { prompt: this.#prompt.rendering, message, rounds });
   }
 
   async #release(reason: FinishReason, calls?: ToolCall[]): Promise<FinishEvent> {
@@ -313,4 +326,15 @@ export class RunningChat implements ChatGeneration {
     if (this.#round === null) throw new FermataError("internal_error", "No round has begun.");
     return this.#round;
   }
+}
+
+/** As a client sees them that is not told of calls. */
+function oneMessage(rounds: readonly ChatMessage[]): AssistantMessage {
+  const turns = rounds.filter((message) => message.role === "assistant");
+  const reasoning = turns.map((turn) => turn.reasoning ?? "").join("");
+  return {
+    role: "assistant",
+    content: turns.map(({ content }) => content).join(""),
+    ...(reasoning === "" ? {} : { reasoning }),
+  };
 }

@@ -2,8 +2,8 @@
 
 import type { ChatEngine, Logger } from "./chat-engine.ts";
 import { RunningChat } from "./chat-generation.ts";
-import { PromptBuilder, type PromptRequest } from "./prompt.ts";
-import type { ChatGeneration, ChatRequest } from "./types.ts";
+import { PromptBuilder } from "./prompt.ts";
+import type { ChatGeneration, ChatRequest, PromptRequest } from "./types.ts";
 
 export interface ChatOptions {
   logger?: Logger | undefined;

@@ -5,10 +5,15 @@ import type { ChatEngine } from "./chat-engine.ts";
 import { type ToolCallFormat, reasoningOf, spelledTokensOf } from "./formats/format.ts";
 import { detectFormat, formatNamed, formats } from "./formats/formats.ts";
 import { type ReasoningMarkers, normalizeMessages } from "./normalize.ts";
-import { type SpliceRecord, type SpliceScope, SpliceStore } from "./splice-store.ts";
-import { SuffixDeriver, joinAtEndToken } from "./suffix.ts";
+import {
+  type AnswerRecord,
+  type SpliceRecord,
+  type SpliceScope,
+  SpliceStore,
+} from "./splice-store.ts";
+import { SuffixDeriver, joinAtEndToken, withGuard } from "./suffix.ts";
 import { ChatTemplate, type RenderMessage, type Rendering } from "./template.ts";
-import type { ChatMessage, ChatRequest } from "./types.ts";
+import type { ChatMessage, ChatRequest, PromptRequest } from "./types.ts";
 
 export interface Prompt {
   tokens: Int32Array;
@@ -25,8 +30,6 @@ export interface PromptBuilderOptions {
   toolFormat?: string | undefined;
   spliceBytes: number;
 }
-
-export type PromptRequest = Pick<ChatRequest, "messages" | "tools" | "templateVariables" | "owner">;
 
 /** What of a request goes into every rendering of it. */
 export type RenderScope = Pick<ChatRequest, "tools" | "templateVariables">;
@@ -61,9 +64,10 @@ export class PromptBuilder {
     this.#specials = new Map(engine.model.specialTokens.map((token) => [token.id, token.text]));
   }
 
-  /** @throws FermataError template_error | context_length_exceeded */
+  /** @throws FermataError template_error | context_length_exceeded | unsupported_value (of a prefill) */
   async build(request: PromptRequest): Promise<Prompt> {
-    const prompt = (await this.#splice(request)) ?? (await this.render(request.messages, request));
+    const bare = (await this.#splice(request)) ?? (await this.render(request.messages, request));
+    const prompt = request.prefill ? await this.#begin(bare, request.prefill) : bare;
     const contextSize = this.#engine.cache.cellsPerSequence;
     if (prompt.tokens.length < contextSize) return prompt;
     throw new FermataError(
@@ -92,6 +96,11 @@ export class PromptBuilder {
     this.#store.add(scope, record);
   }
 
+  /** The same of an answer of several rounds, each of which was remembered by itself. */
+  rememberAnswer(scope: SpliceScope, answer: AnswerRecord): void {
+    this.#store.addAnswer(scope, answer);
+  }
+
   /** Spelling of the last token if it is a special one, else "". */
   endTokenOf(tokens: readonly number[]): string {
     return this.#specials.get(tokens.at(-1) ?? -1) ?? "";
@@ -103,9 +112,26 @@ export class PromptBuilder {
     return rendering.text.trimEnd().endsWith(this.reasoning.open) ? "open" : "split";
   }
 
+  /** The prompt with the first words of its answer, which are text and never special tokens. */
+  async #begin(prompt: Prompt, words: string): Promise<Prompt> {
+    if (this.format.usesChannels || this.reasoningAfter(prompt.rendering) === "open") {
+      throw new FermataError(
+        "unsupported_value",
+        "\"messages\" ends with the assistant's words, and this model reasons before it answers. Turn thinking off, or let the last message be the user's.",
+        { param: "messages" },
+      );
+    }
+    const { text, guard } = this.template.guardContent(words);
+    const begun = await this.#engine.tokenize(text, guard, false);
+    const tokens = new Int32Array(prompt.tokens.length + begun.length);
+    tokens.set(prompt.tokens);
+    tokens.set(begun, prompt.tokens.length);
+    return { ...prompt, tokens };
+  }
+
   async #splice(request: PromptRequest): Promise<Prompt | null> {
     const sent = normalizeMessages(request.messages, this.reasoning);
-    const messages = sent.map((message) => this.#restoreTurn(request, message));
+    const messages = this.#restoreTurns(request, sent);
     for (let index = messages.length - 1; index >= 0; index--) {
       const message = messages[index];
       if (message?.role !== "assistant") continue;
@@ -150,12 +176,48 @@ export class PromptBuilder {
    * As the model said it: clients rarely send reasoning back, and write the calls' JSON in their own way.
    * The tokens to splice have both, so the rendering must too.
    */
-  #restoreTurn(request: SpliceScope, message: ChatMessage): ChatMessage {
-    if (message.role !== "assistant") return message;
+  #restoreTurns(request: PromptRequest, sent: readonly ChatMessage[]): ChatMessage[] {
+    const messages: ChatMessage[] = [];
+    for (const message of sent) {
+      if (message.role !== "assistant") {
+        messages.push(message);
+        continue;
+      }
+      const answer = this.#store
+        .findAnswers(request, message)
+        .find(({ prompt }) => this.#rendersTo(prompt, messages, request));
+      if (answer === undefined) messages.push(this.#restoreTurn(request, message));
+      else {
+        this.#store.touch(answer);
+        messages.push(...answer.rounds);
+      }
+    }
+    return messages;
+  }
+
+  #restoreTurn(
+    request: SpliceScope,
+    message: Extract<ChatMessage, { role: "assistant" }>,
+  ): ChatMessage {
     const said = this.#store.find(request, message)[0]?.turn.message;
     if (said === undefined) return message;
     const reasoning = message.reasoning || said.reasoning;
     return { ...said, ...(reasoning ? { reasoning } : {}) };
+  }
+
+  #rendersTo(
+    prompt: Rendering,
+    messages: readonly ChatMessage[],
+    { tools, templateVariables: variables }: RenderScope,
+  ): boolean {
+    try {
+      const options = { tools, variables, generationPrompt: true };
+      const { text, marks } = this.template.render(messages, options);
+      return withGuard(prompt, marks.guard) === text;
+    } catch (error) {
+      if (error instanceof FermataError && error.code === "template_error") return false;
+      throw error;
+    }
   }
 }
 

@@ -14,6 +14,8 @@ export interface RoundStart {
   format: ToolCallFormat;
   reasoning: "no" | "split" | "open";
   offered: OfferedTools | null;
+  /** The words that the prompt already has of it. */
+  begun: string;
   /** What a finished call gets wrong; null: nothing. */
   check(call: ToolCall): string | null;
 }
@@ -23,13 +25,15 @@ export class Round {
   readonly before: readonly RenderMessage[];
   readonly #parser: OutputParser;
   readonly #check: RoundStart["check"];
-  #raw = "";
-  #content = "";
+  #raw: string;
+  #content: string;
   #reasoning = "";
 
   constructor(start: RoundStart) {
     this.rendering = start.rendering;
     this.before = start.before;
+    this.#raw = start.begun;
+    this.#content = start.begun;
     this.#parser = new OutputParser(start);
     this.#check = start.check;
   }

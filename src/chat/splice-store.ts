@@ -16,6 +16,16 @@ export interface SpliceRecord {
   tokens: Int32Array;
 }
 
+/** An answer of several rounds, whose client saw one message and none of the calls in it. */
+export interface AnswerRecord {
+  /** What its first round continued. */
+  prompt: Rendering;
+  /** As the client saw it: what all rounds said. */
+  message: AssistantMessage;
+  /** As the template knows it: the turns with their calls, and the results. */
+  rounds: readonly ChatMessage[];
+}
+
 export interface SpliceScope {
   owner: string;
   tools: readonly ToolDefinition[];
@@ -24,9 +34,11 @@ export interface SpliceScope {
 
 type AssistantMessage = Extract<ChatMessage, { role: "assistant" }>;
 
+type Remembered = SpliceRecord | AnswerRecord;
+
 interface Entry {
   key: string;
-  record: SpliceRecord;
+  value: Remembered;
   bytes: number;
 }
 
@@ -46,43 +58,62 @@ export class SpliceStore {
   }
 
   add(scope: SpliceScope, record: SpliceRecord): void {
-    const bytes =
-      4 * record.tokens.length + 2 * (record.prompt.text.length + 2 * record.turn.raw.length) + 512;
+    const { tokens, prompt, turn } = record;
+    const bytes = 4 * tokens.length + 2 * (prompt.text.length + 2 * turn.raw.length);
+    this.#put({ key: keyOf(scope, turn.message), value: record, bytes });
+  }
+
+  addAnswer(scope: SpliceScope, answer: AnswerRecord): void {
+    const bytes = 2 * (answer.prompt.text.length + JSON.stringify(answer.rounds).length);
+    this.#put({ key: keyOf(scope, answer.message), value: answer, bytes });
+  }
+
+  /** Turns that say what `message` says, the newest first. */
+  find(scope: SpliceScope, message: AssistantMessage): SpliceRecord[] {
+    return this.#at(scope, message).filter(
+      (value): value is SpliceRecord => "turn" in value && agrees(message, value.turn.message),
+    );
+  }
+
+  /** Answers of several rounds that say what `message` says, the newest first. */
+  findAnswers(scope: SpliceScope, message: AssistantMessage): AnswerRecord[] {
+    return this.#at(scope, message).filter(
+      (value): value is AnswerRecord => "rounds" in value && agrees(message, value.message),
+    );
+  }
+
+  /** Keeps it longer. */
+  touch(value: Remembered): void {
+    for (const entry of this.#entries) {
+      if (entry.value !== value) continue;
+      this.#entries.delete(entry);
+      this.#entries.add(entry);
+      return;
+    }
+  }
+
+  #at(scope: SpliceScope, message: AssistantMessage): Remembered[] {
+    const entries = this.#byKey.get(keyOf(scope, message)) ?? [];
+    return entries.map((entry) => entry.value).reverse();
+  }
+
+  #put({ key, value, bytes: size }: Entry): void {
+    const bytes = size + 512;
     if (bytes > this.#maxBytes) return;
-    const key = keyOf(scope, record.turn.message);
     const twin = this.#byKey
       .get(key)
-      ?.find((entry) => entry.record.prompt.text === record.prompt.text);
+      ?.find(
+        ({ value: other }) =>
+          "turn" in other === "turn" in value && other.prompt.text === value.prompt.text,
+      );
     if (twin !== undefined) this.#remove(twin);
-    const entry = { key, record, bytes };
+    const entry = { key, value, bytes };
     this.#entries.add(entry);
     this.#byKey.set(key, [...(this.#byKey.get(key) ?? []), entry]);
     this.#bytes += bytes;
     for (const oldest of this.#entries) {
       if (this.#bytes <= this.#maxBytes) break;
       this.#remove(oldest);
-    }
-  }
-
-  /** Turns that say what `message` says, the newest first. */
-  find(scope: SpliceScope, message: AssistantMessage): SpliceRecord[] {
-    const entries = this.#byKey.get(keyOf(scope, message)) ?? [];
-    const reasoning = message.reasoning?.trim() ?? "";
-    return entries
-      .map((entry) => entry.record)
-      .filter(
-        (record) => reasoning === "" || reasoning === (record.turn.message.reasoning?.trim() ?? ""),
-      )
-      .reverse();
-  }
-
-  /** Keeps `record` longer. */
-  touch(record: SpliceRecord): void {
-    for (const entry of this.#entries) {
-      if (entry.record !== record) continue;
-      this.#entries.delete(entry);
-      this.#entries.add(entry);
-      return;
     }
   }
 
@@ -93,6 +124,12 @@ export class SpliceStore {
     if (rest.length === 0) this.#byKey.delete(entry.key);
     else this.#byKey.set(entry.key, rest);
   }
+}
+
+/** Clients rarely send reasoning back; one that does must send this one. */
+function agrees(sent: AssistantMessage, said: AssistantMessage): boolean {
+  const reasoning = sent.reasoning?.trim() ?? "";
+  return reasoning === "" || reasoning === (said.reasoning?.trim() ?? "");
 }
 
 function keyOf(scope: SpliceScope, message: AssistantMessage): string {

@@ -60,7 +60,15 @@ export interface ChatRequest {
   signal?: AbortSignal | undefined;
   /** Splicing of generated tokens never crosses this (API key). */
   owner: string;
+  /** How the answer begins: the model continues it, and only what it adds is told. */
+  prefill?: string | undefined;
 }
+
+/** What the model reads before it answers. */
+export type PromptRequest = Pick<
+  ChatRequest,
+  "messages" | "tools" | "templateVariables" | "owner" | "prefill"
+>;
 
 /** From the logits as the model gave them. Natural logarithms, maybe minus infinity. */
 export interface TokenProbability {

@@ -2,13 +2,13 @@
 
 import type { FastifyBaseLogger } from "fastify";
 import type { ChatCounters } from "../chat/chat.ts";
-import type { ChatGeneration, ChatRequest } from "../chat/types.ts";
+import type { ChatGeneration, ChatRequest, PromptRequest } from "../chat/types.ts";
 import type { Embedder } from "../engine/embedder.ts";
 import type { Engine } from "../engine/engine.ts";
 import type { EngineStats, EngineStep, ModelInfo, Sampling } from "../engine/types.ts";
 import type { ConnectionReports } from "./plugins/connection-reports.ts";
 import type { ResponseStore } from "../store/types.ts";
-import type { ToolProvider } from "../tools/types.ts";
+import type { ServerConnector, ToolProvider } from "../tools/types.ts";
 
 export interface ServedModel {
   /** File name without `.gguf`. */
@@ -42,7 +42,7 @@ export interface ServerServices {
   chat: {
     generate(request: ChatRequest): ChatGeneration;
     /** Tokens of the prompt as `generate` would submit it. */
-    countPromptTokens(request: Pick<ChatRequest, "messages" | "tools" | "owner">): Promise<number>;
+    countPromptTokens(request: PromptRequest): Promise<number>;
     /** The prompt as `generate` would render it, special tokens spelled. */
     promptText(request: Pick<ChatRequest, "messages" | "tools" | "templateVariables">): string;
     /** The text with guards, so that no special token is recognized in it. */
@@ -59,6 +59,8 @@ export interface ServerServices {
   embedder?: ServedEmbedder | undefined;
   /** Null: no MCP server is configured. */
   tools: ToolProvider | null;
+  /** Undefined: requests may not name MCP servers of their own. */
+  requestedServers?: ServerConnector | undefined;
   /** Null: responses are not kept. */
   store: ResponseStore | null;
   model: ServedModel;

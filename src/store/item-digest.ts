@@ -16,6 +16,9 @@ function meaningOf(item: StoredItem): unknown {
       return [item.type, textsOf(item["content"]), item["encrypted_content"] ?? null];
     case "function_call":
       return [item.type, item["call_id"], item["name"], item["namespace"], item["arguments"]];
+    case "custom_tool_call":
+      return [item.type, item["call_id"], item["name"], item["namespace"], item["input"]];
+    case "custom_tool_call_output":
     case "function_call_output":
       return [item.type, item["call_id"], item["output"]];
     default: {

@@ -66,9 +66,10 @@ export interface ResponseStore {
   /** A later version of a stored item, for all who refer to it. */
   updateItem(owner: string, item: StoredItem): Promise<void>;
 
-  /** Events of a finished response, for clients that read its stream afterwards. */
-  saveEvents(id: string, events: readonly unknown[]): Promise<void>;
-  events(owner: string, id: string): Promise<unknown[] | null>;
+  /** The next event of a response, for clients that read its stream later; numbers count from 0. */
+  addEvent(id: string, number: number, event: object): Promise<void>;
+  /** As far as they came. */
+  events(owner: string, id: string): Promise<unknown[]>;
 
   createConversation(owner: string, conversation: StoredConversation): Promise<void>;
   conversation(owner: string, id: string): Promise<StoredConversation | null>;

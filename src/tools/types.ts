@@ -78,6 +78,21 @@ export interface ToolProvider {
   close(): Promise<void>;
 }
 
+/** Connects to servers that a request names, where the operator allows it. */
+export interface ServerConnector {
+  /** @throws FermataError of status 4xx: the address is refused, or no MCP server answers there */
+  connect(
+    server: { label: string; url: string; headers: Readonly<Record<string, string>> },
+    signal: AbortSignal,
+  ): Promise<ConnectedServer>;
+}
+
+/** Its tools have the label as their server. */
+export interface ConnectedServer {
+  readonly tools: readonly Tool[];
+  close(): Promise<void>;
+}
+
 /** pino's loggers fit. */
 export interface ToolLogger extends Logger {
   info(details: object, message: string): void;

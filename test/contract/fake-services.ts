@@ -6,6 +6,7 @@ import type {
   ChatGeneration,
   ChatMessage,
   ChatRequest,
+  PromptRequest,
   ToolCall,
   ToolOutput,
 } from "../../src/chat/types.ts";
@@ -48,12 +49,12 @@ export class FakeChat {
   }
 
   promptTokens = 20;
-  readonly counted: Pick<ChatRequest, "messages" | "tools" | "owner">[] = [];
+  readonly counted: PromptRequest[] = [];
   /** Of the next request, when they are to differ. */
   scriptFor: () => ScriptStep[] = () => this.script;
   script: ScriptStep[] = [{ type: "content", text: "Hello." }, finish("stop")];
 
-  async countPromptTokens(request: Pick<ChatRequest, "messages" | "tools" | "owner">) {
+  async countPromptTokens(request: PromptRequest) {
     this.counted.push(request);
     return this.promptTokens;
   }
@@ -171,6 +172,17 @@ export function callEvents(call: ToolCall, index = 0): ChatEvent[] {
     { type: "call-end", index, call },
   ];
 }
+
+/** All vectors are alike. */
+export const fakeEmbedder: ServedEmbedder = {
+  id: "vectors",
+  dimensions: 8,
+  vocabularySize: 500,
+  embed: async (inputs) => ({
+    vectors: inputs.map(() => new Float32Array(8).fill(0.5)),
+    tokenCount: inputs.length,
+  }),
+};
 
 export function fakeTool(name: string, result: ToolResult, server = "files"): Tool {
   return { definition: { name, parameters: { type: "object" } }, server, call: async () => result };

@@ -10,8 +10,7 @@ import { chatCompletionParameters } from "../../src/server/openai/parameters/cha
 import { completionParameters } from "../../src/server/openai/parameters/completions.ts";
 import { embeddingParameters } from "../../src/server/openai/parameters/embeddings.ts";
 import type { ParameterTable } from "../../src/server/openai/parameters/parameter.ts";
-import type { ServedEmbedder } from "../../src/server/services.ts";
-import { createWorld, fakeTool, provider } from "./fake-services.ts";
+import { createWorld, fakeEmbedder, fakeTool, provider } from "./fake-services.ts";
 
 const numRuns = Number(process.env["FERMATA_FUZZ_RUNS"] ?? 200);
 const seed = process.env["FERMATA_FUZZ_SEED"];
@@ -145,17 +144,7 @@ const endpoints: [url: string, bodies: fc.Arbitrary<unknown>][] = [
   ["/apply-template", body(["tools", "chat_template_kwargs", "reasoning_effort"], ["messages"])],
 ];
 
-/** Stands in for the model: the bodies are what is tried. */
-const embedder: ServedEmbedder = {
-  id: "vectors",
-  dimensions: 8,
-  vocabularySize: 500,
-  embed: async (inputs) => ({
-    vectors: inputs.map(() => new Float32Array(8).fill(0.5)),
-    tokenCount: inputs.length,
-  }),
-};
-const world = createWorld({ embedder });
+const world = createWorld({ embedder: fakeEmbedder });
 const withTools = createWorld({
   tools: provider(fakeTool("read", { content: "", isError: false })),
 });

@@ -321,3 +321,27 @@ test("count_tokens counts messages and tools without running them", async () => 
     tools: [{ name: "list_files" }],
   });
 });
+
+test("a last message of the assistant's begins the answer", async () => {
+  const world = createWorld();
+  const prefilled = { role: "assistant", content: [{ type: "text", text: "Well," }] };
+  const messages = [...hello.messages, prefilled];
+  const reply = await post(world, { ...hello, messages });
+  expect(reply.json().content).toEqual([{ type: "text", text: "Hello.", citations: null }]);
+  expect(world.chat.requests[0]).toMatchObject({ messages: hello.messages, prefill: "Well," });
+  const format = { type: "json_schema", schema: { type: "object" } };
+  const refused = await post(world, { ...hello, messages, output_config: { format } });
+  expect(refused.json().error.param).toBe("output_config.format");
+});
+
+test("tokens are counted as the answer would begin", async () => {
+  const { app, chat } = createWorld();
+  const messages = [...hello.messages, { role: "assistant", content: "Well," }];
+  const payload = { messages, thinking: { type: "disabled" } };
+  await app.inject({ method: "POST", url: "/v1/messages/count_tokens", payload });
+  expect(chat.counted[0]).toMatchObject({
+    messages: hello.messages,
+    prefill: "Well,",
+    templateVariables: { enable_thinking: false },
+  });
+});

@@ -7,6 +7,7 @@ import { chatCompletionParameters } from "../../src/server/openai/parameters/cha
 import type { ParameterTable } from "../../src/server/openai/parameters/parameter.ts";
 import { responseParameters } from "../../src/server/openai/parameters/responses.ts";
 import type { OpenApiDocument } from "../../src/server/openapi/document.ts";
+import { operations } from "../../src/server/openapi/operations.ts";
 import { chatTypes, messageTypes, responseTypes } from "../../src/server/openapi/schemas.ts";
 import { createResponsesWorld, type ResponsesWorld } from "./responses-world.ts";
 
@@ -18,32 +19,42 @@ interface Body {
   example?: object;
 }
 
+interface WireOperation {
+  summary: string;
+  requestBody?: { content: { "application/json": Body } };
+  responses: Record<string, { content?: Record<string, { schema?: object }> }>;
+}
+
 async function document(): Promise<OpenApiDocument> {
   world = createResponsesWorld();
   return (await world.app.inject({ url: "/openapi.json" })).json();
 }
 
-function bodies({ paths }: OpenApiDocument): [path: string, body: Body][] {
+function operationsOf({ paths }: OpenApiDocument): [name: string, operation: WireOperation][] {
   return Object.entries(paths).flatMap(([path, methods]) =>
-    Object.values(methods).flatMap((operation) => {
-      const { requestBody } = operation as {
-        requestBody?: { content: { "application/json": Body } };
-      };
-      const body = requestBody?.content["application/json"];
-      return body === undefined ? [] : [[path, body] as [string, Body]];
-    }),
+    Object.entries(methods).map(([method, operation]): [string, WireOperation] => [
+      `${method.toUpperCase()} ${path}`,
+      operation as WireOperation,
+    ]),
   );
 }
 
-test("every route is in it and described", async () => {
-  const { paths } = await document();
-  const told = Object.entries(paths).flatMap(([path, methods]) =>
-    Object.entries(methods).map(([method, operation]) => {
-      const { summary } = operation as { summary: string };
-      return `${method.toUpperCase()} ${path}: ${summary}`;
-    }),
-  );
-  expect(told.filter((line) => !/: [A-Z].*\.$/.test(line))).toEqual([]);
+function bodies(all: OpenApiDocument): [path: string, body: Body][] {
+  return operationsOf(all).flatMap(([name, { requestBody }]) => {
+    const body = requestBody?.content["application/json"];
+    return body === undefined ? [] : [[name.split(" ")[1]!, body] as [string, Body]];
+  });
+}
+
+test("every route is in it and described, and nothing that is no route", async () => {
+  const all = await document();
+  const { paths } = all;
+  const told = operationsOf(all);
+  const routes = told.map(([name]) => name);
+  expect(routes.toSorted()).toEqual(Object.keys(operations).toSorted());
+  expect(
+    told.filter(([, { summary }]) => !/^[A-Z].*\.$/.test(summary)).map(([name]) => name),
+  ).toEqual([]);
   for (const [path, methods] of Object.entries(paths)) {
     // Whatever it does not tell of is refused.
     const other = await world.app.inject({ method: "PUT", url: path });
@@ -53,6 +64,22 @@ test("every route is in it and described", async () => {
   }
   expect(paths).toHaveProperty(["/v1/chat/completions", "post"]);
   expect(paths).toHaveProperty(["/openapi.json", "get"]);
+});
+
+test("every answer has a schema", async () => {
+  const told = operationsOf(await document());
+  const untold = told.filter(([, { responses }]) =>
+    Object.entries(responses).some(
+      ([status, { content = {} }]) =>
+        status !== "204" && content["application/json"]?.schema === undefined,
+    ),
+  );
+  expect(untold.map(([name]) => name)).toEqual(["GET /metrics"]);
+  const ajv = new Ajv2020({ strict: true, strictTypes: false });
+  for (const [, { responses }] of told)
+    for (const { content = {} } of Object.values(responses))
+      for (const { schema = {} } of Object.values(content))
+        if (!("$ref" in schema)) ajv.compile(schema);
 });
 
 test("its schemas are schemas, and its examples valid and answered", async () => {

@@ -12,13 +12,22 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { Chat } from "../../src/chat/chat.ts";
 import { buildServer } from "../../src/server/app.ts";
 import { SqliteStore } from "../../src/store/sqlite/sqlite-store.ts";
+import type { Tool } from "../../src/tools/types.ts";
 import { everyEnd, runTurns, type TurnWorld } from "../support/responses-turns.ts";
 import { greedy } from "../support/sampling.ts";
 import { chatml } from "../unit/chat/chat-fixtures.ts";
 import { FakeEngine, type ScriptedRound } from "../unit/chat/fake-engine.ts";
 import { fakeTool, FakeTextEngine, provider, usage } from "./fake-services.ts";
 
-const turnCount = 2000;
+const turnCount = Number(process.env["FERMATA_GRAMMAR_TURNS"] ?? 1500);
+/** Of the fake folder, which has `notes.txt` alone. */
+const readTextFile: Tool = {
+  ...fakeTool("read_text_file", { content: "At nine.", isError: false }),
+  call: async (args) =>
+    (args as { path: string }).path.endsWith("notes.txt")
+      ? { content: "At nine.", isError: false }
+      : { content: "There is no such file.", isError: true },
+};
 let app: FastifyInstance;
 let store: SqliteStore;
 let world: TurnWorld;
@@ -39,11 +48,11 @@ beforeAll(async () => {
         onStep: () => {},
         onTokenInterval: () => {},
       },
-      tools: provider(fakeTool("read_text_file", { content: "At nine.", isError: false })),
+      tools: provider(readTextFile),
       store,
       model: { id: "tiny", created: 0, contextSize: 100_000, vocabularySize: 2000 },
     },
-    { apiKeys: [], sampling: greedy },
+    { apiKeys: [], sampling: greedy, responsesToolTimeoutMs: 300 },
   );
   await app.listen({ port: 0, host: "127.0.0.1" });
   world = {

@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pino } from "pino";
 import { expect } from "vitest";
-import type { ServerConfig } from "../../src/server/services.ts";
+import type { ServedEmbedder, ServerConfig } from "../../src/server/services.ts";
 import { SqliteStore } from "../../src/store/sqlite/sqlite-store.ts";
 import type { ToolProvider } from "../../src/tools/types.ts";
 import { createWorld, type World } from "./fake-services.ts";
@@ -37,7 +37,11 @@ export interface ResponsesWorld extends World {
 }
 
 export function createResponsesWorld(
-  parts: { tools?: ToolProvider; config?: Partial<ServerConfig> } = {},
+  parts: {
+    tools?: ToolProvider;
+    embedder?: ServedEmbedder;
+    config?: Partial<ServerConfig>;
+  } = {},
 ): ResponsesWorld {
   const folder = mkdtempSync(join(tmpdir(), "fermata-responses-"));
   const store = new SqliteStore(join(folder, "store.sqlite"));

@@ -4,13 +4,18 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { everyEnd, runTurns } from "../support/responses-turns.ts";
 import { type ScriptedServer, startScriptedServer } from "../support/scripted-server.ts";
 
-const turnCount = Number(process.env["FERMATA_GRAMMAR_TURNS"] ?? 48);
+const turnCount = Number(process.env["FERMATA_GRAMMAR_TURNS"] ?? 150);
 const together = 8;
 
 let server: ScriptedServer;
 
 beforeAll(async () => {
-  server = await startScriptedServer({ files: { "notes.txt": "At nine." }, store: true });
+  server = await startScriptedServer({
+    files: { "notes.txt": "At nine." },
+    store: true,
+    // Long enough for those who answer.
+    config: { responsesToolTimeoutMs: 3000 },
+  });
 });
 
 afterAll(() => server.close());

@@ -3,14 +3,14 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { ChatCompletionMessageParam } from "openai/resources/chat/completions";
 import type { Response, ResponseInputItem } from "openai/resources/responses/responses";
-import { type ScriptedServer, startScriptedServer } from "../support/scripted-server.ts";
+import { callText, type ScriptedServer, startScriptedServer } from "../support/scripted-server.ts";
 
 const rounds = 10;
 const parameters = { type: "object", properties: { path: { type: "string" } } };
 let server: ScriptedServer;
 
 beforeAll(async () => {
-  server = await startScriptedServer({ store: true });
+  server = await startScriptedServer({ store: true, files: { "notes.txt": "At nine." } });
 });
 
 afterAll(() => server.close());
@@ -38,8 +38,8 @@ interface RoundCost {
 }
 
 /** Everything that the round before read or wrote is in the cache, but for the end token. */
-function expectExact(costs: readonly RoundCost[]): void {
-  expect(costs).toHaveLength(rounds + 1);
+function expectExact(costs: readonly RoundCost[], count = rounds + 1): void {
+  expect(costs).toHaveLength(count);
   for (const [index, { cached }] of costs.entries()) {
     const before = costs[index - 1];
     if (before !== undefined) expect(cached).toBe(before.input + before.output - 1);
@@ -111,6 +111,59 @@ describe("every round costs its new tokens", () => {
       if (round === rounds) expect(response.output_text).toBe("It is about harbours.");
     }
     expectExact(costs);
+  });
+});
+
+describe("an answer of several rounds, whose tools ran here, costs nothing when it comes back", () => {
+  const read = (): string => callText("read_text_file", { path: `${server.folder}/notes.txt` });
+
+  test("as one message, over Chat Completions", async () => {
+    // Each request says what the script has behind as many turns as its client saw.
+    await server.script("Read it", [`Well.\n${read()}`, read(), "At nine."]);
+    const messages: ChatCompletionMessageParam[] = [];
+    const costs: RoundCost[] = [];
+    for (const content of ["Read it", "Again", "Sure?"]) {
+      messages.push({ role: "user", content });
+      const { choices, usage } = await server.client.chat.completions.create({
+        model: "default",
+        messages,
+      });
+      messages.push(choices[0]!.message);
+      costs.push({
+        input: usage!.prompt_tokens,
+        cached: usage!.prompt_tokens_details!.cached_tokens!,
+        output: usage!.completion_tokens,
+      });
+    }
+    expect(messages.at(-1)!.content).toBe("At nine.");
+    expect(messages[1]!.content).toMatch(/^Well\.\s*At nine\.$/);
+    expectExact(costs, 3);
+  });
+
+  test.each([["replayed"], ["chained"]])("as items, over Responses, %s", async (how) => {
+    const question = `Read it, ${how}`;
+    await server.script(question, [read(), read(), "At nine.", "Sure."]);
+    const tool = {
+      type: "mcp" as const,
+      server_label: server.mcpServer,
+      require_approval: "never" as const,
+    };
+    const request = { model: "default", tools: [tool] };
+    const user: ResponseInputItem = { role: "user", content: question };
+    const first = await server.client.responses.create({ ...request, input: [user] });
+    const sure: ResponseInputItem = { role: "user", content: "Sure?" };
+    const second = await server.client.responses.create(
+      how === "chained"
+        ? { ...request, input: [sure], previous_response_id: first.id }
+        : { ...request, input: [user, ...(first.output as ResponseInputItem[]), sure] },
+    );
+    expect(second.output_text).toBe("Sure.");
+    const costs = [first.usage!, second.usage!].map((usage) => ({
+      input: usage.input_tokens,
+      cached: usage.input_tokens_details.cached_tokens,
+      output: usage.output_tokens,
+    }));
+    expectExact(costs, 2);
   });
 });
 

@@ -19,6 +19,9 @@ type Json = Record<string, unknown>;
 /** What a client knows of a response: that it exists, and how it ended if it was told. */
 type Acknowledged = Map<string, Json | null>;
 
+/** Events of background responses that a client was told. */
+const told = new Map<string, Json[]>();
+
 test(`${kills} kills`, { timeout: 1_800_000 }, async () => {
   const folder = mkdtempSync(join(tmpdir(), "fermata-kill-"));
   const path = join(folder, "store.sqlite");
@@ -86,6 +89,14 @@ async function check(
       interruptedChecked.add(id);
     }
   }
+  for (const [id, events] of told) {
+    told.delete(id);
+    const reply = await fetch(`${url}/v1/responses/${id}?stream=true`);
+    const replayed = eventsOf(await reply.text());
+    expect(replayed.slice(0, events.length), id).toEqual(events);
+    expect(replayed.map((event) => event["sequence_number"])).toEqual([...replayed.keys()]);
+    expect(replayed.at(-1)!["type"]).toMatch(/^response\.(completed|failed)$/);
+  }
   for (const id of conversations.slice(-20))
     expect((await fetch(`${url}/v1/conversations/${id}`)).status, id).toBe(200);
   return interrupted;
@@ -103,7 +114,7 @@ async function useServer(url: string, client: number, use: Use): Promise<void> {
   let previous: string | undefined;
   try {
     for (let turn = 0; !signal.aborted; turn++) {
-      const kind = (turn + client) % 4;
+      const kind = (turn + client) % 5;
       const body = { input: `turn ${turn} of ${client}`, previous_response_id: previous };
       if (kind === 0) {
         const response = await post(url, "/v1/responses", body, signal);
@@ -115,6 +126,8 @@ async function useServer(url: string, client: number, use: Use): Promise<void> {
         acknowledged.set(String(id), null);
       } else if (kind === 2) {
         await readStream(url, body, use);
+      } else if (kind === 3) {
+        await readStream(url, { ...body, background: true }, use);
       } else {
         const { id } = await post(url, "/v1/conversations", { items: [] }, signal);
         conversations.push(String(id));
@@ -131,20 +144,29 @@ async function useServer(url: string, client: number, use: Use): Promise<void> {
 
 async function readStream(url: string, body: Json, { acknowledged, signal }: Use): Promise<void> {
   const reply = await fetch(`${url}/v1/responses`, request({ ...body, stream: true }, signal));
+  const events: Json[] = [];
   let text = "";
   for await (const chunk of reply.body!.pipeThrough(new TextDecoderStream())) {
     text += chunk;
-    for (let end = text.indexOf("\n\n"); end >= 0; end = text.indexOf("\n\n")) {
-      const data = text.slice(0, end).split("data: ")[1];
-      text = text.slice(end + 2);
-      if (data === undefined || data === "[DONE]") continue;
-      const event = JSON.parse(data) as { type: string; response?: Json };
-      const { type, response } = event;
+    const end = text.lastIndexOf("\n\n");
+    const whole = eventsOf(text.slice(0, Math.max(end, 0)));
+    text = text.slice(end + 2);
+    for (const event of whole) {
+      events.push(event);
+      const { type, response } = event as { type: string; response?: Json };
       if (response === undefined) continue;
-      const isEnd = type === "response.completed";
-      acknowledged.set(String(response["id"]), isEnd ? response : null);
+      const id = String(response["id"]);
+      acknowledged.set(id, type === "response.completed" ? response : null);
+      if (body["background"] === true) told.set(id, events);
     }
   }
+}
+
+function eventsOf(text: string): Json[] {
+  return text.split("\n\n").flatMap((block) => {
+    const data = block.split("\n").find((line) => line.startsWith("data: {"));
+    return data === undefined ? [] : [JSON.parse(data.slice("data: ".length)) as Json];
+  });
 }
 
 async function post(url: string, path: string, body: Json, signal: AbortSignal): Promise<Json> {

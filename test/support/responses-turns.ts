@@ -22,6 +22,7 @@ const words = [
 const tools = [
   { type: "function", name: "get_weather", parameters: { type: "object" } },
   { type: "namespace", name: "fs", tools: [{ type: "function", name: "stat", parameters: {} }] },
+  { type: "custom", name: "patch" },
 ];
 
 /** A server that says what it is told to. */
@@ -50,13 +51,16 @@ export type Kind =
   | "call"
   | "calls"
   | "text and call"
+  | "custom"
   | "truncated"
   | "cancelled"
   | "mcp"
+  | "mcp failed"
   | "mcp and call"
   | "approval"
   | "held"
   | "unanswered"
+  | "expired"
   | "failed";
 
 const kinds: Kind[] = [
@@ -65,13 +69,16 @@ const kinds: Kind[] = [
   "call",
   "calls",
   "text and call",
+  "custom",
   "truncated",
   "cancelled",
   "mcp",
+  "mcp failed",
   "mcp and call",
   "approval",
   "held",
   "unanswered",
+  "expired",
   "failed",
 ];
 
@@ -84,11 +91,15 @@ export interface Turn {
 export function turnOf(world: TurnWorld, index: number): Turn {
   const pick = random(index + 1);
   const known = world.canFail ? kinds : kinds.slice(0, -1);
-  const kind = known[index % known.length]!;
+  const turn = known[index % known.length]!;
+  // It takes the time that is waited.
+  const isRare = turn === "expired" && Math.floor(index / known.length) % 5 > 0;
+  const kind = isRare ? "text" : turn;
   const text = (): string =>
     Array.from({ length: 1 + pick(8) }, () => words[pick(words.length)]).join(" ");
   const call = (name = pick(2) === 0 ? "get_weather" : "fs__stat"): string =>
     callText(name, pick(4) === 0 ? {} : { place: text(), deep: { list: [1, null, text()] } });
+  const readNothing = callText("read_text_file", { path: `${world.folder}/nothing.txt` });
   const readNotes = callText("read_text_file", { path: `${world.folder}/notes.txt` });
   const mcp = {
     type: "mcp",
@@ -110,15 +121,20 @@ export function turnOf(world: TurnWorld, index: number): Turn {
       return { kind, body, script: [[call(), call(), call()].join("\n")] };
     case "text and call":
       return { kind, body, script: [`${text()}\n${call()}`] };
+    case "custom":
+      return { kind, body, script: [`${callText("patch", { input: text() })}\n${call()}`] };
     case "truncated":
       body["max_output_tokens"] = 1 + pick(30);
-      return { kind, body, script: [`${text()}\n${call()}`] };
+      return { kind, body, script: [`${text()}\n${callText("patch", { input: text() })}`] };
     case "cancelled":
       body["background"] = true;
       return { kind, body, script: [`${text()} ${text()} ${text()}\n${call()}`] };
     case "mcp":
       body["tools"] = [mcp];
       return { kind, body, script: [[readNotes, readNotes].join("\n"), text()] };
+    case "mcp failed":
+      body["tools"] = [mcp];
+      return { kind, body, script: [[readNothing, readNotes].join("\n"), text()] };
     case "mcp and call":
       body["tools"] = [mcp, ...tools];
       return { kind, body, script: [`${readNotes}\n${call()}`] };
@@ -127,6 +143,7 @@ export function turnOf(world: TurnWorld, index: number): Turn {
       return { kind, body, script: [readNotes] };
     case "held":
     case "unanswered":
+    case "expired":
       body["fermata"] = { ...(body["fermata"] as object), tools: "held" };
       return { kind, body, script: [[call(), call()].join("\n"), text()] };
   }
@@ -176,6 +193,10 @@ export async function runTurn(
   }
   await answering;
   grammar.close();
+  if (kind === "mcp failed") {
+    const calls = (grammar.response["output"] as { status?: string }[]).slice(1, 3);
+    expect(calls.map(({ status }) => status)).toEqual(["failed", "completed"]);
+  }
   if (snapshot !== undefined) expect(snapshot.output).toEqual(grammar.response["output"]);
   const stored = await (await fetch(`${world.url}/v1/responses/${id}`)).json();
   if (kind !== "unanswered") expect(stored).toEqual(grammar.response);
@@ -247,11 +268,14 @@ export const everyEnd = [
   "call: completed function_call",
   "calls: completed function_call",
   "text and call: completed message+function_call",
+  "custom: completed custom_tool_call+function_call",
   "truncated: incomplete",
   "cancelled: cancelled",
   "mcp: completed mcp_list_tools+mcp_call+message",
+  "mcp failed: completed mcp_list_tools+mcp_call+message",
   "mcp and call: completed mcp_list_tools+mcp_call+function_call",
   "approval: completed mcp_list_tools+mcp_approval_request",
   "held: completed function_call+message",
   "unanswered: cancelled function_call",
+  "expired: failed function_call",
 ];

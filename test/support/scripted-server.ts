@@ -12,7 +12,7 @@ import { Engine } from "../../src/engine/engine.ts";
 import type { EngineOptions, EngineStats } from "../../src/engine/types.ts";
 import { McpHost } from "../../src/mcp/mcp-host.ts";
 import { mcpServerFromCommand } from "../../src/mcp/mcp-config.ts";
-import type { ServedEmbedder } from "../../src/server/services.ts";
+import type { ServedEmbedder, ServerConfig } from "../../src/server/services.ts";
 import { buildServer } from "../../src/server/app.ts";
 import { SqliteStore } from "../../src/store/sqlite/sqlite-store.ts";
 import { modelPath } from "./engine.ts";
@@ -95,6 +95,7 @@ export interface ScriptedServerOptions {
   files?: Record<string, string>;
   /** Keep responses in a file of the folder. */
   store?: boolean;
+  config?: Partial<ServerConfig>;
 }
 
 export async function startScriptedServer(
@@ -140,7 +141,7 @@ export async function startScriptedServer(
         vocabularySize: engine.model.vocabularySize,
       },
     },
-    { apiKeys: [], sampling },
+    { apiKeys: [], sampling, ...options.config },
   );
   await app.listen({ port: 0, host: "127.0.0.1" });
   const url = `http://127.0.0.1:${(app.server.address() as AddressInfo).port}`;

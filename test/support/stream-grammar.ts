@@ -35,6 +35,15 @@ const inside: Record<string, Record<string, string[]>> = {
     ],
     "function_call_arguments.done": ["done"],
   },
+  custom_tool_call: {
+    added: ["custom_tool_call_input.delta", "custom_tool_call_input.done", "done"],
+    "custom_tool_call_input.delta": [
+      "custom_tool_call_input.delta",
+      "custom_tool_call_input.done",
+      "done",
+    ],
+    "custom_tool_call_input.done": ["done"],
+  },
   mcp_call: {
     added: ["mcp_call.in_progress"],
     "mcp_call.in_progress": ["mcp_call_arguments.delta", "done"],
@@ -152,6 +161,8 @@ export class StreamGrammar {
       check(event["arguments"] === open!.text, "is not what the deltas say");
       JSON.parse(open!.text);
     }
+    if (name === "custom_tool_call_input.done")
+      check(event["input"] === open!.text, "is not what the deltas say");
     if (name === "content_part.done")
       check((event["part"] as Json)["text"] === open!.text, "is not what the deltas say");
   }
@@ -160,7 +171,8 @@ export class StreamGrammar {
     for (const key of ["id", "type", "call_id", "name", "server_label"])
       check(item[key] === open.item[key], `changes ${key}`);
     check(item["status"] !== "in_progress", "is in progress");
-    const said = item["arguments"] ?? (item["content"] as Json[] | undefined)?.[0]?.["text"];
+    const said =
+      item["arguments"] ?? item["input"] ?? (item["content"] as Json[] | undefined)?.[0]?.["text"];
     if (item["type"] !== "mcp_approval_request")
       check((said ?? "") === open.text, "is not what the deltas say");
     open.done = item;
@@ -176,7 +188,8 @@ export class StreamGrammar {
       if (done === null) {
         // Only calls that nobody answered may be left.
         check(event.type !== "response.completed", `leaves item ${index} open`);
-        check(item["type"] === "function_call", `leaves item ${index} open`);
+        const isCall = ["function_call", "custom_tool_call"].includes(String(item["type"]));
+        check(isCall, `leaves item ${index} open`);
         check(output[index]!["status"] === "in_progress", "closed an item in silence");
       } else {
         check(

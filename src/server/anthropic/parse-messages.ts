@@ -10,12 +10,18 @@ const billingHeader = /^x-anthropic-billing-header:[^\n]*\n?/;
 
 const roles = ["user", "assistant", "system"] as const;
 
+export interface ParsedConversation {
+  messages: ChatMessage[];
+  /** The last message's words if it is the assistant's: the answer begins with them. Else "". */
+  prefill: string;
+}
+
 /**
  * A system message that does not lead becomes a user message, as in chat completions: moved to the
  * front it would change the first tokens of the prompt.
  * @throws FermataError of status 400 whose `param` is the field at fault
  */
-export function parseConversation(body: JsonObject, warn: Warn): ChatMessage[] {
+export function parseConversation(body: JsonObject, warn: Warn): ParsedConversation {
   const messages: ChatMessage[] = [];
   const system = parseSystem(body["system"]);
   if (system !== "") messages.push({ role: "system", content: system });
@@ -31,15 +37,23 @@ export function parseConversation(body: JsonObject, warn: Warn): ChatMessage[] {
   list.forEach((entry: unknown, index) => {
     messages.push(...parseMessage(entry, `messages[${index}]`, callNames, warn));
   });
-  if (messages.at(-1)?.role === "assistant") {
-    throw fieldError(
-      "unsupported_value",
-      `messages[${list.length - 1}]`,
-      "is the assistant's, and an answer that is begun cannot be continued",
-      "Let the last message be the user's",
-    );
+  return takePrefill(messages, `messages[${list.length - 1}]`);
+}
+
+function takePrefill(messages: ChatMessage[], field: string): ParsedConversation {
+  const last = messages.at(-1);
+  if (last?.role !== "assistant") return { messages, prefill: "" };
+  const { content, toolCalls, reasoning } = last;
+  const remedy = "Let the last message be the user's";
+  if (toolCalls !== undefined)
+    throw fieldError("invalid_value", field, "has calls without results", remedy);
+  if (content === "" || reasoning !== undefined) {
+    const problem = "is the assistant's, and only text that it begins with can be continued";
+    throw fieldError("unsupported_value", field, problem, remedy);
   }
-  return messages;
+  if (!messages.some(({ role }) => role === "user" || role === "tool"))
+    throw fieldError("invalid_value", field, "has no question before it", remedy);
+  return { messages: messages.slice(0, -1), prefill: content };
 }
 
 function parseSystem(value: unknown): string {

@@ -1,6 +1,6 @@
 /** An Anthropic messages body as plain, checked data. Pure: no clock, no log, no engine. */
 
-import type { ChatMessage, TemplateVariables, ToolDefinition } from "../../chat/types.ts";
+import type { TemplateVariables, ToolDefinition } from "../../chat/types.ts";
 import type { Sampling } from "../../engine/types.ts";
 import type { DocumentFormat } from "../../guidance/types.ts";
 import {
@@ -18,12 +18,11 @@ import { readResponseFormat } from "../openai/parse-guidance.ts";
 import { checkParameters } from "../openai/parameters/parameter.ts";
 import type { Warn } from "../openai/warnings.ts";
 import { messageParameters } from "./parameters.ts";
-import { parseConversation } from "./parse-messages.ts";
+import { parseConversation, type ParsedConversation } from "./parse-messages.ts";
 import { type AnthropicToolChoice, parseToolChoice, parseTools } from "./parse-tools.ts";
 
-export interface MessagesPrompt {
+export interface MessagesPrompt extends ParsedConversation {
   model: string | null;
-  messages: ChatMessage[];
   /** Null: not given. An empty list is given. */
   tools: ToolDefinition[] | null;
   toolChoice: AnthropicToolChoice;
@@ -51,10 +50,17 @@ export function parseMessagesRequest(
   const { temperature, top_p, top_k } = body;
   const range = { min: 1, max: Number.MAX_SAFE_INTEGER, integer: true };
   const maxTokens = readNumber(body, "max_tokens", range, undefined);
+  const prompt = readPrompt(body, warn);
+  const document = readDocument(body);
+  if (prompt.prefill !== "" && document !== undefined) {
+    const problem = "asks for a whole document, and the last message begins the answer already";
+    const remedy = "Let the last message be the user's";
+    throw fieldError("invalid_value", "output_config.format", problem, remedy);
+  }
   return {
-    ...readPrompt(body, warn),
+    ...prompt,
     sampling: readSampling({ temperature, top_p, top_k }, limits),
-    document: readDocument(body),
+    document,
     stop: readStop(body["stop_sequences"]),
     // More than the context holds is no error: agents send one fixed number to every model.
     maxTokens: maxTokens === undefined ? undefined : Math.min(maxTokens, limits.contextSize),
@@ -76,7 +82,7 @@ function readBody(body: unknown, warn: Warn): JsonObject {
 function readPrompt(body: JsonObject, warn: Warn): MessagesPrompt {
   return {
     model: readModel(body["model"]),
-    messages: parseConversation(body, warn),
+    ...parseConversation(body, warn),
     tools: parseTools(body["tools"], warn),
     toolChoice: parseToolChoice(body["tool_choice"]),
     templateVariables: readThinking(body["thinking"]),

@@ -23,7 +23,7 @@ export function parseToolChoice(value: unknown): ToolChoice {
     throw fieldError(code, "tool_choice", "is not a known choice", remedy);
   }
   const { type } = value;
-  if (type === "function")
+  if (type === "function" || type === "custom")
     return { mode: "required", allowed: [nameOf(value, "tool_choice")], named: true };
   if (type === "allowed_tools") return parseAllowed(value);
   throw fieldError("unsupported_value", "tool_choice.type", "is not a known choice", remedy);

@@ -2,7 +2,7 @@
 
 import type { RouteOptions } from "fastify";
 import { operations, type Operation } from "./operations.ts";
-import type { Schema } from "./schemas.ts";
+import type { Schema } from "./json-schema.ts";
 
 export interface OpenApiDocument {
   openapi: "3.1.0";
@@ -18,7 +18,7 @@ export function openApiDocument(
   const paths: OpenApiDocument["paths"] = {};
   for (const { method, url, config } of routes) {
     const path = pathOf(url);
-    const operation = operations[`${String(method)} ${path}`] ?? { summary: "" };
+    const operation = operations[`${String(method)} ${path}`] ?? { summary: "", answer: null };
     const wire = config?.wire === "anthropic" ? "AnthropicError" : "Error";
     (paths[path] ??= {})[String(method).toLowerCase()] = wireOperation(path, operation, wire);
   }
@@ -43,13 +43,8 @@ function pathOf(url: string): string {
 }
 
 function wireOperation(path: string, operation: Operation, errorName: string): object {
-  const { summary, request, example, streams, answers } = operation;
-  const parameters = [...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => ({
-    name,
-    in: "path",
-    required: true,
-    schema: { type: "string" },
-  }));
+  const { summary, request, example, status = 200 } = operation;
+  const parameters = parametersOf(path, operation);
   const body = { schema: request, ...(example === undefined ? {} : { example }) };
   return {
     summary,
@@ -58,13 +53,7 @@ function wireOperation(path: string, operation: Operation, errorName: string): o
       ? {}
       : { requestBody: { required: true, content: { "application/json": body } } }),
     responses: {
-      "200": {
-        description: "The answer.",
-        content: {
-          [answers ?? "application/json"]: {},
-          ...(streams === undefined ? {} : { "text/event-stream": {} }),
-        },
-      },
+      [status]: success(operation),
       default: {
         description: "What is wrong, the field at fault and what to do.",
         content: {
@@ -73,6 +62,27 @@ function wireOperation(path: string, operation: Operation, errorName: string): o
       },
     },
   };
+}
+
+function parametersOf(path: string, { query = {} }: Operation): object[] {
+  const inPath = [...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => ({
+    name,
+    in: "path",
+    required: true,
+    schema: { type: "string" },
+  }));
+  const inQuery = Object.entries(query).map(([name, schema]) => ({ name, in: "query", schema }));
+  return [...inPath, ...inQuery];
+}
+
+function success({ answer, streams, status }: Operation): object {
+  if (status === 204) return { description: "Done." };
+  const content = {
+    ...(answer === null ? {} : { "application/json": { schema: answer } }),
+    ...(streams === undefined ? {} : { "text/event-stream": { schema: { type: "string" } } }),
+  };
+  const isText = Object.keys(content).length === 0;
+  return { description: "The answer.", content: isText ? { "text/plain": {} } : content };
 }
 
 const nullableString: Schema = { type: ["string", "null"] };

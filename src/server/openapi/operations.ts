@@ -4,6 +4,8 @@ import { messageParameters } from "../anthropic/parameters.ts";
 import { chatCompletionParameters } from "../openai/parameters/chat-completions.ts";
 import type { ParameterTable } from "../openai/parameters/parameter.ts";
 import { responseParameters } from "../openai/parameters/responses.ts";
+import * as answers from "./answers.ts";
+import { boolean, object, string, type Schema } from "./json-schema.ts";
 import {
   chatTypes,
   completionBody,
@@ -14,7 +16,6 @@ import {
   newConversation,
   newItems,
   responseTypes,
-  type Schema,
   templateBody,
   tokenizeBody,
   toolOutput,
@@ -24,12 +25,16 @@ export interface Operation {
   summary: string;
   /** Body of the request. None: no body is read. */
   request?: Schema;
-  /** A request that is answered with 200. */
+  /** A request that succeeds. */
   example?: object;
+  /** Of the path's query, all optional. */
+  query?: Record<string, Schema>;
+  /** Of a success. Default 200. */
+  status?: 200 | 201 | 202 | 204;
+  /** Body of a success that is not streamed; null: not JSON, or none. */
+  answer: Schema | null;
   /** May answer with server-sent events. */
   streams?: true;
-  /** Not JSON. */
-  answers?: "text/plain";
 }
 
 const user = { role: "user", content: "Hello!" };
@@ -38,10 +43,17 @@ const chat = fieldsOf(chatCompletionParameters, chatTypes, ["messages"]);
 const message = fieldsOf(messageParameters, messageTypes, ["messages"]);
 const response = fieldsOf(responseParameters, responseTypes, []);
 
+const page: Record<string, Schema> = {
+  after: string,
+  limit: { type: "integer", minimum: 1, maximum: 100 },
+  order: { type: "string", enum: ["asc", "desc"] },
+};
+
 const createResponse: Operation = {
   summary: "An answer in OpenAI's Responses format.",
   request: response,
   example: { input: "Hello!" },
+  answer: answers.created,
   streams: true,
 };
 
@@ -52,79 +64,116 @@ export const operations: Readonly<Record<string, Operation>> = {
     request: chat,
     example: { messages: [user] },
     streams: true,
+    answer: answers.chatCompletion,
   },
   "POST /v1/completions": {
     summary: "A text continued, in OpenAI's legacy Completions format.",
     request: completionBody,
     streams: true,
+    answer: answers.textCompletion,
   },
   "POST /v1/embeddings": {
     summary: "Vectors of texts, if an embedding model is loaded.",
     request: embeddingBody,
+    answer: answers.embeddingList,
   },
-  "POST /tokenize": { summary: "A text as tokens.", request: tokenizeBody },
-  "POST /detokenize": { summary: "Tokens as text.", request: detokenizeBody },
+  "POST /tokenize": { summary: "A text as tokens.", request: tokenizeBody, answer: answers.tokens },
+  "POST /detokenize": { summary: "Tokens as text.", request: detokenizeBody, answer: answers.text },
   "POST /apply-template": {
     summary: "The prompt that a chat completion would begin with.",
     request: templateBody,
+    answer: answers.prompt,
   },
   "POST /v1/responses": createResponse,
   "POST /codex/responses": createResponse,
   "GET /v1/responses/{id}": {
     summary: "A stored response; as a stream from `starting_after` on.",
     streams: true,
+    answer: answers.response,
+    query: { stream: boolean, starting_after: { type: "integer", minimum: 0 } },
   },
-  "DELETE /v1/responses/{id}": { summary: "Deletes a stored response." },
-  "POST /v1/responses/{id}/cancel": { summary: "Cancels a background response." },
-  "GET /v1/responses/{id}/input_items": { summary: "What a stored response was given." },
+  "DELETE /v1/responses/{id}": {
+    summary: "Deletes a stored response.",
+    answer: answers.deletedResponse,
+  },
+  "POST /v1/responses/{id}/cancel": {
+    summary: "Cancels a background response.",
+    answer: answers.response,
+  },
+  "GET /v1/responses/{id}/input_items": {
+    summary: "What a stored response was given.",
+    answer: answers.itemPage,
+    query: page,
+  },
   "POST /v1/responses/{id}/tool_outputs": {
     summary: "The result of a call that a held response waits for.",
     request: toolOutput,
+    answer: answers.delivered,
   },
   "POST /v1/responses/compact": {
     summary: "A conversation as its users' words and a summary.",
     request: response,
     example: { model: "default", input: "Hello!" },
+    answer: answers.compaction,
   },
   "POST /v1/responses/input_tokens": {
     summary: "What a request would take of the context.",
     request: response,
     example: { input: "Hello!" },
+    answer: answers.inputTokens,
   },
   "POST /v1/conversations": {
     summary: "Creates a conversation.",
     request: newConversation,
     example: { metadata: { topic: "harbour" } },
+    answer: answers.conversation,
   },
-  "GET /v1/conversations/{id}": { summary: "A conversation." },
+  "GET /v1/conversations/{id}": { summary: "A conversation.", answer: answers.conversation },
   "POST /v1/conversations/{id}": {
     summary: "Replaces a conversation's metadata.",
     request: conversationMetadata,
+    answer: answers.conversation,
   },
-  "DELETE /v1/conversations/{id}": { summary: "Deletes a conversation." },
-  "GET /v1/conversations/{id}/items": { summary: "The items of a conversation." },
+  "DELETE /v1/conversations/{id}": {
+    summary: "Deletes a conversation.",
+    answer: answers.deletedConversation,
+  },
+  "GET /v1/conversations/{id}/items": {
+    summary: "The items of a conversation.",
+    answer: answers.itemPage,
+    query: page,
+  },
   "POST /v1/conversations/{id}/items": {
     summary: "Adds items to a conversation.",
     request: newItems,
+    answer: answers.itemPage,
   },
-  "GET /v1/conversations/{id}/items/{item}": { summary: "One item." },
-  "DELETE /v1/conversations/{id}/items/{item}": { summary: "Removes one item." },
+  "GET /v1/conversations/{id}/items/{item}": { summary: "One item.", answer: answers.item },
+  "DELETE /v1/conversations/{id}/items/{item}": {
+    summary: "Removes one item.",
+    answer: answers.conversation,
+  },
   "POST /v1/messages": {
     summary: "An answer in Anthropic's Messages format.",
     request: message,
     example: { max_tokens: 100, messages: [user] },
     streams: true,
+    answer: answers.message,
   },
   "POST /v1/messages/count_tokens": {
     summary: "What a message's prompt would take of the context.",
     request: message,
     example: { messages: [user] },
+    answer: answers.messageTokens,
   },
-  "GET /v1/models": { summary: "The loaded model." },
-  "GET /v1/models/{model}": { summary: "The loaded model, by its name or `default`." },
-  "GET /health": { summary: "Whether requests are taken. Needs no key." },
-  "GET /metrics": { summary: "Prometheus metrics.", answers: "text/plain" },
-  "GET /openapi.json": { summary: "This document." },
+  "GET /v1/models": { summary: "The loaded model.", answer: answers.models },
+  "GET /v1/models/{model}": {
+    summary: "The loaded model, by its name or `default`.",
+    answer: answers.model,
+  },
+  "GET /health": { summary: "Whether requests are taken. Needs no key.", answer: answers.health },
+  "GET /metrics": { summary: "Prometheus metrics.", answer: null },
+  "GET /openapi.json": { summary: "This document.", answer: object },
 };
 
 /** The fields a parser reads, each with what it does. `types` has one entry for each that is honoured. */

@@ -1,36 +1,19 @@
 /** Types of the fields that the parsers read, as JSON Schema. What a field does stands in the parameter tables. */
 
-export type Schema = { [key: string]: unknown };
-
-const string: Schema = { type: "string" };
-const boolean: Schema = { type: "boolean" };
-const count: Schema = { type: "integer", minimum: 1 };
-const object: Schema = { type: "object" };
-const metadata: Schema = { type: "object", additionalProperties: string, maxProperties: 16 };
-
-function number(minimum: number, maximum: number): Schema {
-  return { type: "number", minimum, maximum };
-}
-
-function record(properties: Record<string, Schema>, required: string[] = []): Schema {
-  return { type: "object", properties, required };
-}
-
-function list(items: Schema, more: Schema = {}): Schema {
-  return { type: "array", items, ...more };
-}
-
-function oneOf(...schemas: Schema[]): Schema {
-  return { anyOf: schemas };
-}
-
-function constant(value: string): Schema {
-  return { type: "string", enum: [value] };
-}
-
-function nullable(schema: Schema): Schema {
-  return { anyOf: [schema, { type: "null" }] };
-}
+import {
+  boolean,
+  constant,
+  count,
+  list,
+  metadata,
+  nullable,
+  number,
+  object,
+  oneOf,
+  record,
+  string,
+  type Schema,
+} from "./json-schema.ts";
 
 const toolName: Schema = { type: "string", pattern: "^[A-Za-z0-9_-]{1,64}$" };
 const logitBias: Schema = { type: "object", additionalProperties: number(-100, 100) };
@@ -165,6 +148,20 @@ const responseItem = oneOf(
     },
     ["type", "call_id", "output"],
   ),
+  record({ type: constant("custom_tool_call"), call_id: string, name: toolName, input: string }, [
+    "type",
+    "call_id",
+    "name",
+    "input",
+  ]),
+  record(
+    {
+      type: constant("custom_tool_call_output"),
+      call_id: string,
+      output: oneOf(string, list(responseText)),
+    },
+    ["type", "call_id", "output"],
+  ),
   record({ type: constant("reasoning"), summary: list(object) }, ["type", "summary"]),
 );
 
@@ -188,6 +185,25 @@ export const responseTypes: Record<string, Schema> = {
           description: string,
           parameters: object,
           strict: boolean,
+        },
+        ["type", "name"],
+      ),
+      record(
+        {
+          type: constant("custom"),
+          name: toolName,
+          description: string,
+          format: oneOf(
+            record({ type: constant("text") }, ["type"]),
+            record(
+              {
+                type: constant("grammar"),
+                syntax: { type: "string", enum: ["lark", "regex"] },
+                definition: string,
+              },
+              ["type", "syntax", "definition"],
+            ),
+          ),
         },
         ["type", "name"],
       ),

@@ -1,8 +1,9 @@
 /** Calls that the previous response left open: the new turn closes them. */
 
 import type { ResponseStore } from "../../store/types.ts";
+import { isClientCall } from "../openai/responses/client-calls.ts";
 import { done } from "../openai/responses/events/grammar.ts";
-import { toolCallCompleted } from "../openai/responses/events/function-call-events.ts";
+import { toolCallCompleted } from "../openai/responses/events/extended-call-events.ts";
 import type { Item, UnnumberedEvent } from "../openai/responses/types.ts";
 import type { EventLog } from "./event-log.ts";
 
@@ -21,10 +22,10 @@ export async function closeEarlierCalls(
   if (previous === null) return [];
   const events: UnnumberedEvent[] = [];
   for (const item of items) {
-    if (item.type !== "function_call" || item["status"] !== "in_progress") continue;
-    item["status"] = "completed";
-    await store?.updateItem(owner, item);
-    const callId = String(item["call_id"]);
+    if (!isClientCall(item) || item.status !== "in_progress") continue;
+    item.status = "completed";
+    await store?.updateItem(owner, { ...item });
+    const callId = item.call_id;
     log.closedEarlier(previous, callId);
     const response = { id: previous };
     events.push({ type: toolCallCompleted, response, call_id: callId });

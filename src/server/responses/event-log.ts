@@ -3,7 +3,8 @@
  * was said. Arguments are logged by their length only, at every level.
  */
 
-import type { FunctionCallItem, WireEvent } from "../openai/responses/types.ts";
+import { type ClientCallItem, isClientCall, textOfCall } from "../openai/responses/client-calls.ts";
+import type { OutputItem, WireEvent } from "../openai/responses/types.ts";
 
 /** What the lines need of a logger. */
 export interface EventLogger {
@@ -22,7 +23,7 @@ export class EventLog {
   readonly #response: string;
   readonly #suffix: string;
   /** By item id. */
-  readonly #calls = new Map<string, { item: FunctionCallItem; length: number }>();
+  readonly #calls = new Map<string, { item: ClientCallItem; length: number }>();
 
   constructor(log: EventLogger, { response, compat }: EventLogOptions) {
     this.#log = log;
@@ -35,13 +36,15 @@ export class EventLog {
     this.#writeEvent(event);
     switch (event.type) {
       case "response.output_item.added":
-        return this.#added(event["item"] as FunctionCallItem);
+        return this.#added(event["item"] as OutputItem);
       case "response.function_call_arguments.delta":
+      case "response.custom_tool_call_input.delta":
         return this.#delta(event);
       case "response.function_call_arguments.done":
+      case "response.custom_tool_call_input.done":
         return this.#completed(event);
       case "response.output_item.done":
-        return this.#done(event["item"] as FunctionCallItem);
+        return this.#done(event["item"] as OutputItem);
     }
   }
 
@@ -67,8 +70,8 @@ export class EventLog {
     );
   }
 
-  #added(item: FunctionCallItem): void {
-    if (item.type !== "function_call") return;
+  #added(item: OutputItem): void {
+    if (!isClientCall(item)) return;
     this.#calls.set(item.id, { item, length: 0 });
     const { id, call_id, name } = item;
     this.#log.debug({ response: this.#response, item_id: id, call_id, name }, "TOOL_CALL added");
@@ -90,10 +93,12 @@ export class EventLog {
     this.#log.debug(fields, `TOOL_CALL completed${this.#suffix}`);
   }
 
-  #done({ id, type, call_id, name, arguments: text }: FunctionCallItem): void {
+  #done(item: OutputItem): void {
     // One of an earlier response has its line already.
-    if (type !== "function_call" || !this.#calls.delete(id)) return;
-    const fields = { response: this.#response, call_id, name, args_len: text.length };
+    if (!isClientCall(item) || !this.#calls.delete(item.id)) return;
+    const { call_id, name } = item;
+    const length = textOfCall(item).length;
+    const fields = { response: this.#response, call_id, name, args_len: length };
     this.#log.debug(fields, `TOOL_CALL done${this.#suffix}`);
   }
 }

@@ -3,6 +3,7 @@
  * that was there when it was issued. A model that does not see its earlier calls makes them again.
  */
 
+import { isClientCall } from "../openai/responses/client-calls.ts";
 import type { Item } from "../openai/responses/types.ts";
 
 interface IssuedCall {
@@ -62,7 +63,7 @@ export class HistoryGaps {
 }
 
 function callIds(items: readonly Item[]): string[] {
-  return items.flatMap((item) => (item.type === "function_call" ? [String(item["call_id"])] : []));
+  return items.flatMap((item) => (isClientCall(item) ? [item.call_id] : []));
 }
 
 function keyOf(owner: string, kind: "call" | "key", id: string): string {

@@ -3,6 +3,7 @@
 import { FermataError } from "../../errors.ts";
 import type { ResponseStore } from "../../store/types.ts";
 import { fieldError } from "../openai/fields.ts";
+import { isClientCall, isClientOutput } from "../openai/responses/client-calls.ts";
 import type { Item } from "../openai/responses/types.ts";
 
 export interface HistoryRequest {
@@ -96,15 +97,14 @@ function checkAnswers(before: readonly Item[], input: readonly Item[]): void {
   const calls = new Set<unknown>();
   const requests = new Set<unknown>();
   const learn = (item: Item): void => {
-    if (item.type === "function_call") calls.add(item["call_id"]);
+    if (isClientCall(item)) calls.add(item.call_id);
     else if (item.type === "mcp_approval_request") requests.add(item.id);
   };
   before.forEach(learn);
   input.forEach((item, index) => {
     learn(item);
     const field = `input[${index}]`;
-    if (item.type === "function_call_output" && !calls.has(item["call_id"]))
-      throw strayOutput(item, field);
+    if (isClientOutput(item) && !calls.has(item["call_id"])) throw strayOutput(item, field);
     const request = item["approval_request_id"];
     if (item.type === "mcp_approval_response" && !requests.has(request)) {
       const problem = "names no mcp_approval_request of the conversation";
@@ -116,12 +116,15 @@ function checkAnswers(before: readonly Item[], input: readonly Item[]): void {
 
 function strayOutput(item: Item, field: string): FermataError {
   const callId = String(item["call_id"]).slice(0, 100);
-  const call = { type: "function_call", call_id: callId, name: "…", arguments: "…" };
-  const output = { type: "function_call_output", call_id: callId, output: "…" };
+  const isCustom = item.type === "custom_tool_call_output";
+  const call = isCustom
+    ? { type: "custom_tool_call", call_id: callId, name: "…", input: "…" }
+    : { type: "function_call", call_id: callId, name: "…", arguments: "…" };
+  const output = { type: item.type, call_id: callId, output: "…" };
   return fieldError(
     "invalid_value",
     `${field}.call_id`,
-    `is "${callId}", and no function_call before it has this call_id`,
+    `is "${callId}", and no ${call.type} before it has this call_id`,
     `Send the call before its output, as in ${JSON.stringify([call, output])}, or name the response that made the call as previous_response_id`,
   );
 }

@@ -44,10 +44,6 @@ export class LiveResponse {
     return this.#ended;
   }
 
-  get log(): readonly WireEvent[] {
-    return this.#events;
-  }
-
   cancel(reason: FermataError): void {
     this.#abort.abort(reason);
   }

@@ -1,10 +1,10 @@
 /** Responses of one server: begun, read, cancelled, kept. */
 
 import { FermataError } from "../../errors.ts";
-import type { ChatMessage, ToolDefinition } from "../../chat/types.ts";
+import type { PromptRequest } from "../../chat/types.ts";
 import type { ResponseStore, StoredItem } from "../../store/types.ts";
-import type { ToolProvider } from "../../tools/types.ts";
 import { fieldError } from "../openai/fields.ts";
+import { isClientOutput } from "../openai/responses/client-calls.ts";
 import { newId } from "../openai/responses/ids.ts";
 import { toMessages } from "../openai/responses/messages.ts";
 import { outputText } from "../openai/responses/parse-output.ts";
@@ -12,19 +12,22 @@ import type { ResponsesRequest } from "../openai/responses/parse-request.ts";
 import { newResponse } from "../openai/responses/response-object.ts";
 import { checkToolChoice } from "../openai/parse-tool-choice.ts";
 import { ResponseWriter } from "../openai/responses/response-writer.ts";
-import type { Item, WireEvent } from "../openai/responses/types.ts";
+import type { Item, ResponseObject, WireEvent } from "../openai/responses/types.ts";
 import { logError, toFermataError } from "../plugins/errors.ts";
 import { runEvents, type RunContext } from "../run-request.ts";
-import type { ServerConfig } from "../services.ts";
+import type { ServerConfig, ServerServices } from "../services.ts";
 import { openStreamAfterMs } from "../stream-answer.ts";
 import { definitionsOf } from "../tool-mode.ts";
 import { approvedCalls } from "./approvals.ts";
 import { closeEarlierCalls } from "./earlier-calls.ts";
 import { EventLog } from "./event-log.ts";
+import { follow } from "./follow.ts";
 import { HeldCalls } from "./held-calls.ts";
 import { HistoryGaps } from "./history-gap.ts";
-import { loadHistory, needStore } from "./history.ts";
+import { type History, loadHistory, needStore } from "./history.ts";
 import { LiveResponse, LiveResponses } from "./live-response.ts";
+import { replay } from "./replay.ts";
+import { RequestedServers } from "./requested-servers.ts";
 import { runResponse } from "./response-run.ts";
 import { StoredRun } from "./stored-run.ts";
 import { planTools } from "./tool-plan.ts";
@@ -33,6 +36,8 @@ import { fitHistory } from "./truncation.ts";
 /** The longest that a timer takes: about 24 days. */
 const maxTimerMs = 2 ** 31 - 1;
 const defaultToolTimeoutMs = 60_000;
+/** For servers of a request's own, when only its prompt is asked for. */
+const maxConnectMs = 30_000;
 const defaultOutputTimeoutMs = 300_000;
 
 export interface StartContext extends RunContext {
@@ -66,7 +71,8 @@ export class ResponseService {
   /** @throws FermataError of status 4xx before anything runs */
   async start(request: ResponsesRequest, context: StartContext): Promise<Started> {
     const { owner } = context;
-    const stores = this.#stores(request);
+    // What cannot be stored is refused before anything is done.
+    this.#stores(request);
     const resumed = await this.#meetPrevious(request, owner);
     if (resumed !== null) return { kind: "resumed", id: resumed };
     const history = await loadHistory(request, owner, this.store);
@@ -79,9 +85,35 @@ export class ResponseService {
     const signal = request.background
       ? abort.signal
       : AbortSignal.any([abort.signal, context.signal]);
+    const connector = context.services.requestedServers ?? null;
+    const requested = await RequestedServers.connect(request.tools, connector, signal);
+    try {
+      const parts = { history, requested, abort, signal };
+      return { kind: "new", gap, ...(await this.#begin(request, context, parts)) };
+    } catch (error) {
+      await requested.close();
+      throw error;
+    }
+  }
+
+  async #begin(
+    request: ResponsesRequest,
+    context: StartContext,
+    parts: {
+      history: History;
+      requested: RequestedServers;
+      abort: AbortController;
+      signal: AbortSignal;
+    },
+  ): Promise<Pick<Extract<Started, { kind: "new" }>, "live" | "events">> {
+    const { history, requested, abort, signal } = parts;
+    const { owner, services } = context;
+    const stores = this.#stores(request);
+    const items = [...history.items, ...history.input];
     const isHeld = (request.handling ?? this.#config.responsesTools) === "held";
     const held = isHeld ? this.#heldCalls(request, abort) : null;
-    const plan = planTools(request, context.services.tools, held && ((tool) => held.tool(tool)));
+    const sources = { provider: services.tools, requested };
+    const plan = planTools(request, sources, held && ((tool) => held.tool(tool)));
     checkToolChoice(request.toolChoice, definitionsOf(plan.mode));
     const approved = approvedCalls(history.items, history.input, plan, {
       timeoutMs: this.#config.toolTimeoutMs ?? defaultToolTimeoutMs,
@@ -89,7 +121,7 @@ export class ResponseService {
     });
 
     const createdAt = Math.floor(Date.now() / 1000);
-    const model = context.services.model.id;
+    const model = services.model.id;
     const id = newId("resp");
     const isExtended = (request.events ?? this.#config.responsesEvents) === "extended";
     const writer = new ResponseWriter({
@@ -112,7 +144,6 @@ export class ResponseService {
       answers: () => held?.outputs ?? new Map<string, Item>(),
     });
     const live = new LiveResponse(owner, writer, abort, held);
-    const keepsEvents = request.background;
     const events = runResponse({
       writer,
       lists: plan.lists,
@@ -134,10 +165,14 @@ export class ResponseService {
     if (request.background) await stored.begin();
     this.live.add(live);
     return {
-      kind: "new",
       live,
-      gap,
-      events: follow(events, { live, eventLog, keepsEvents, held }),
+      events: follow(events, {
+        live,
+        eventLog,
+        held,
+        requested,
+        store: request.background ? this.store : null,
+      }),
     };
   }
 
@@ -151,7 +186,6 @@ export class ResponseService {
       for await (const _event of events) {
         // Those who want to read, read from `live`.
       }
-      await this.store?.saveEvents(live.id, live.log);
     };
     run().catch((error: unknown) => logError(toFermataError(error), { log }));
   }
@@ -163,7 +197,7 @@ export class ResponseService {
     const found = await this.store?.response(owner, id);
     const items = await this.store?.responseItems(owner, id);
     if (!found || !items) throw noResponse(id);
-    const output = items.output.filter(({ type }) => type !== "function_call_output");
+    const output = items.output.filter((item) => !isClientOutput(item));
     return { ...found.body, output };
   }
 
@@ -176,16 +210,12 @@ export class ResponseService {
     const live = this.live.find(owner, id);
     if (live !== null && live.response.background) return live.read(after);
     const response = await this.retrieve(owner, id);
-    const events = (await this.store?.events(owner, id)) as WireEvent[] | null | undefined;
-    if (events) return replayed(events.filter((event) => event.sequence_number > after));
     if ((response as { background?: boolean }).background !== true) {
       const problem = "is only possible for responses that were created with background: true";
       throw fieldError("invalid_value", "stream", problem, "Retrieve the response without it");
     }
-    // It ended with the process that had its events.
-    const { status } = response as { status: string };
-    const type = `response.${status === "cancelled" ? "incomplete" : status}`;
-    return replayed([{ type, sequence_number: after + 1, response }]);
+    const events = ((await this.store?.events(owner, id)) ?? []) as WireEvent[];
+    return replay(events, response as ResponseObject, after);
   }
 
   /** @throws FermataError not_found */
@@ -232,18 +262,21 @@ export class ResponseService {
   async prompt(
     request: ResponsesRequest,
     owner: string,
-    provider: ToolProvider | null,
-  ): Promise<{
-    items: Item[];
-    messages: ChatMessage[];
-    tools: ToolDefinition[];
-    owner: string;
-  }> {
+    services: Pick<ServerServices, "tools" | "requestedServers">,
+  ): Promise<PromptRequest & { items: Item[] }> {
     const history = await loadHistory(request, owner, this.store);
-    const plan = planTools(request, provider, null);
-    const items = [...history.items, ...history.input];
-    const messages = toMessages(items, request.instructions, plan.names);
-    return { items, messages, tools: plan.offered, owner };
+    const connector = services.requestedServers ?? null;
+    const patience = AbortSignal.timeout(maxConnectMs);
+    const requested = await RequestedServers.connect(request.tools, connector, patience);
+    try {
+      const plan = planTools(request, { provider: services.tools, requested }, null);
+      const items = [...history.items, ...history.input];
+      const messages = toMessages(items, request.instructions, plan.names);
+      const { templateVariables } = request;
+      return { items, messages, tools: plan.offered, templateVariables, owner };
+    } finally {
+      await requested.close();
+    }
   }
 
   async *#generate(
@@ -261,11 +294,12 @@ export class ResponseService {
     const done = parts.writer.output.filter(({ type }) => type === "mcp_call");
     const items = [...parts.items, ...(done as unknown as Item[])];
     const all = toMessages(items, request.instructions, plan.names);
-    const tools = plan.offered;
+    const { templateVariables } = request;
+    const scope = { tools: plan.offered, templateVariables, owner };
     const messages =
       request.truncation === "auto"
         ? await fitHistory(all, (messages) =>
-            services.chat.countPromptTokens({ messages, tools, owner }),
+            services.chat.countPromptTokens({ messages, ...scope }),
           )
         : all;
     const conversation = {
@@ -274,7 +308,7 @@ export class ResponseService {
       stop: [],
       maxTokens: request.maxOutputTokens ?? undefined,
       topLogprobs: request.topLogprobs,
-      templateVariables: request.templateVariables,
+      templateVariables,
       guidance: request.guidance,
       signal,
       owner,
@@ -313,7 +347,7 @@ export class ResponseService {
       throw fieldError("invalid_value", "previous_response_id", problem, remedy);
     }
     const pending = new Set(live.held.pending);
-    const outputs = input.filter(({ type }) => type === "function_call_output");
+    const outputs = input.filter(isClientOutput);
     const isAnswer =
       input.length === pending.size &&
       outputs.length === pending.size &&
@@ -332,36 +366,4 @@ export class ResponseService {
 function noResponse(id: string): FermataError {
   const message = `Response with id "${id.slice(0, 100)}" not found. It may have been deleted, or was not stored.`;
   return new FermataError("not_found", message, { param: "id" });
-}
-
-async function* replayed(events: readonly WireEvent[]): AsyncGenerator<WireEvent, void, void> {
-  yield* events;
-}
-
-async function* follow(
-  events: AsyncGenerator<WireEvent, void, void>,
-  parts: {
-    live: LiveResponse;
-    eventLog: EventLog;
-    keepsEvents: boolean;
-    held: HeldCalls | null;
-  },
-): AsyncGenerator<WireEvent, void, void> {
-  const { live, eventLog, keepsEvents, held } = parts;
-  try {
-    for await (const event of events) {
-      eventLog.write(event);
-      if (event.type === "response.function_call_arguments.done")
-        held?.announce(callIdOf(live, event));
-      if (keepsEvents) live.append(event);
-      yield event;
-    }
-  } finally {
-    live.finish();
-  }
-}
-
-function callIdOf(live: LiveResponse, event: WireEvent): string {
-  const item = live.response.output.find(({ id }) => id === event["item_id"]);
-  return item?.type === "function_call" ? item.call_id : "";
 }

@@ -11,6 +11,7 @@ import { flatName } from "../openai/responses/parse-tools.ts";
 import type { CallPresentation } from "../openai/responses/response-writer.ts";
 import type { McpListToolsItem } from "../openai/responses/types.ts";
 import type { ToolMode } from "../tool-mode.ts";
+import type { RequestedServers } from "./requested-servers.ts";
 
 export interface ToolPlan {
   mode: ToolMode;
@@ -34,21 +35,29 @@ interface Entry {
   tool: Tool | null;
 }
 
+/** Who has tools beside the client. */
+export interface ToolSources {
+  /** Null: no server is configured. */
+  provider: ToolProvider | null;
+  requested: Pick<RequestedServers, "toolsOf">;
+}
+
 /** @param clientTool null: calls of the client's functions end the response */
 export function planTools(
   request: Pick<ResponsesRequest, "tools" | "toolChoice" | "maxToolCalls">,
-  provider: ToolProvider | null,
+  { provider, requested }: ToolSources,
   clientTool: ClientTool | null,
 ): ToolPlan {
   const lists: McpListToolsItem[] = [];
   const entries = request.tools === null ? implicitEntries(provider) : [];
   for (const tool of request.tools?.tools ?? []) {
-    if (tool.kind === "function") {
-      const { definition, name, namespace } = tool;
-      const presentation: CallPresentation = { kind: "function", name, namespace };
+    if (tool.kind !== "mcp") {
+      const { kind, definition, name, namespace } = tool;
+      const presentation: CallPresentation = { kind, name, namespace };
       entries.push({ definition, presentation, tool: clientTool?.(definition) ?? null });
     } else {
-      const served = mcpEntries(tool, provider);
+      const own = requested.toolsOf(tool.server);
+      const served = own === undefined ? configuredEntries(tool, provider) : entriesOf(tool, own);
       lists.push(listItem(tool.server, served));
       entries.push(...served);
     }
@@ -91,23 +100,21 @@ function implicitEntries(provider: ToolProvider | null): Entry[] {
   return (provider?.tools() ?? []).map((tool) => mcpEntry(tool, () => false));
 }
 
-function mcpEntries(
-  { server, allowed, needsApproval: policy, field }: McpToolRequest,
-  provider: ToolProvider | null,
-): Entry[] {
+function configuredEntries(request: McpToolRequest, provider: ToolProvider | null): Entry[] {
   const all = provider?.tools() ?? [];
-  const tools = all.filter((tool) => tool.server === server);
-  if (tools.length === 0) {
-    const known = [...new Set(all.map((tool) => `"${tool.server}"`))];
-    const remedy =
-      known.length === 0 ? "No MCP server is configured" : `Send one of ${known.join(", ")}`;
-    throw fieldError(
-      "invalid_value",
-      `${field}.server_label`,
-      "names no configured server",
-      remedy,
-    );
-  }
+  const tools = all.filter((tool) => tool.server === request.server);
+  if (tools.length > 0) return entriesOf(request, tools);
+  const known = [...new Set(all.map((tool) => `"${tool.server}"`))];
+  const remedy =
+    known.length === 0 ? "No MCP server is configured" : `Send one of ${known.join(", ")}`;
+  const field = `${request.field}.server_label`;
+  throw fieldError("invalid_value", field, "names no configured server", remedy);
+}
+
+function entriesOf(
+  { allowed, needsApproval: policy }: McpToolRequest,
+  tools: readonly Tool[],
+): Entry[] {
   return tools
     .filter((tool) => allowed === null || allowed.has(ownName(tool)))
     .map((tool) => mcpEntry(tool, policy));

@@ -1,5 +1,6 @@
 /** What a response adds to its conversation. */
 
+import { isClientCall, outputTypeOf } from "../openai/responses/client-calls.ts";
 import { roundOf } from "../openai/responses/ids.ts";
 import type { Item, OutputItem } from "../openai/responses/types.ts";
 
@@ -15,16 +16,16 @@ export function transcriptOf(
   let waiting: Item[] = [];
   let round = "";
   for (const item of output) {
-    const isCall = item.type === "function_call" || item.type === "mcp_call";
+    const isCall = isClientCall(item) || item.type === "mcp_call";
     if (waiting.length > 0 && !(isCall && roundOf(item.id) === round)) {
       transcript.push(...waiting);
       waiting = [];
     }
     transcript.push({ ...item });
-    if (item.type !== "function_call") continue;
+    if (!isClientCall(item)) continue;
     round = roundOf(item.id);
     const answer = answers.get(item.call_id);
-    if (answer !== undefined) waiting.push(answer);
+    if (answer !== undefined) waiting.push({ ...answer, type: outputTypeOf(item) });
   }
   return [...transcript, ...waiting];
 }

@@ -24,6 +24,8 @@ export function messagesCountTokensRoute(context: RouteContext): RouteOptions {
             : [];
       const inputTokens = await services.chat.countPromptTokens({
         messages: body.messages,
+        prefill: body.prefill,
+        templateVariables: body.templateVariables,
         tools,
         owner: requestOwner(request),
       });

@@ -29,7 +29,7 @@ export function messagesRoute(context: RouteContext): RouteOptions {
         warnings.warn,
       );
       warnOfModel(body.model, context);
-      const { messages, templateVariables, sampling, stop, maxTokens, stream } = body;
+      const { messages, prefill, templateVariables, sampling, stop, maxTokens, stream } = body;
       const owner = requestOwner(request);
       const signal = active.signalFor(reply);
       const { toolChoice } = body;
@@ -40,6 +40,7 @@ export function messagesRoute(context: RouteContext): RouteOptions {
       });
       const conversation = {
         messages,
+        prefill,
         templateVariables,
         sampling,
         stop,

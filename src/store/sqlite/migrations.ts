@@ -56,6 +56,18 @@ const migrations: readonly string[] = [
   ) WITHOUT ROWID;
   CREATE INDEX conversation_items_by_item ON conversation_items (item);
   `,
+  `
+  CREATE TABLE response_events (
+    response_id TEXT NOT NULL REFERENCES responses (id) ON DELETE CASCADE,
+    number INTEGER NOT NULL,
+    body TEXT NOT NULL,
+    PRIMARY KEY (response_id, number)
+  ) WITHOUT ROWID;
+  INSERT INTO response_events (response_id, number, body)
+    SELECT responses.id, each.key, each.value
+    FROM responses, json_each(responses.events) AS each WHERE responses.events IS NOT NULL;
+  ALTER TABLE responses DROP COLUMN events;
+  `,
 ];
 
 /** @throws FermataError store_invalid: a later version of Fermata wrote the file */

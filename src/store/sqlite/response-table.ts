@@ -34,7 +34,7 @@ export class ResponseTable {
   readonly #itemRows;
   readonly #delete;
   readonly #byRun;
-  readonly #saveEvents;
+  readonly #addEvent;
   readonly #events;
 
   constructor(database: Database, items: ItemTable, run: string) {
@@ -77,8 +77,15 @@ export class ResponseTable {
     );
     this.#delete = database.prepare("DELETE FROM responses WHERE owner = ? AND id = ?");
     this.#byRun = database.prepare("SELECT owner, id, body FROM responses WHERE run = ?");
-    this.#saveEvents = database.prepare("UPDATE responses SET events = ? WHERE id = ?");
-    this.#events = database.prepare("SELECT events FROM responses WHERE owner = ? AND id = ?");
+    // The response may have been deleted while it was generated.
+    this.#addEvent = database.prepare(
+      `INSERT INTO response_events (response_id, number, body)
+       SELECT id, ?, ? FROM responses WHERE id = ?`,
+    );
+    this.#events = database.prepare(
+      `SELECT response_events.body AS body FROM response_events
+       JOIN responses ON responses.id = response_id WHERE owner = ? AND id = ? ORDER BY number`,
+    );
   }
 
   insert(response: NewResponse): void {
@@ -149,13 +156,13 @@ export class ResponseTable {
     }
   }
 
-  saveEvents(id: string, events: readonly unknown[]): void {
-    this.#saveEvents.run(JSON.stringify(events), id);
+  addEvent(id: string, number: number, event: object): void {
+    this.#addEvent.run(number, JSON.stringify(event), id);
   }
 
-  events(owner: string, id: string): unknown[] | null {
-    const row = this.#events.get(owner, id) as { events: string | null } | undefined;
-    return row?.events ? (JSON.parse(row.events) as unknown[]) : null;
+  events(owner: string, id: string): unknown[] {
+    const rows = this.#events.all(owner, id) as { body: string }[];
+    return rows.map(({ body }) => JSON.parse(body) as unknown);
   }
 }
 
@@ -165,6 +172,7 @@ function isAtWork({ status }: Record<string, unknown>): boolean {
 
 /** A call that waited for its output keeps its status: the next turn closes it. */
 function incomplete(item: StoredItem): StoredItem {
-  if (item["status"] !== "in_progress" || item.type === "function_call") return item;
+  const isCall = item.type === "function_call" || item.type === "custom_tool_call";
+  if (item["status"] !== "in_progress" || isCall) return item;
   return { ...item, status: "incomplete" };
 }

@@ -59,10 +59,8 @@ function countOf(database: Database): number {
 function bytesOf(database: Database): number {
   return (
     numberOf(database, "SELECT coalesce(sum(length(body)), 0) AS value FROM items") +
-    numberOf(
-      database,
-      "SELECT coalesce(sum(length(body) + coalesce(length(events), 0)), 0) AS value FROM responses",
-    )
+    numberOf(database, "SELECT coalesce(sum(length(body)), 0) AS value FROM responses") +
+    numberOf(database, "SELECT coalesce(sum(length(body)), 0) AS value FROM response_events")
   );
 }
 

@@ -96,11 +96,11 @@ export class SqliteStore implements ResponseStore {
     this.#inTransaction(() => this.#items.put(owner, item));
   }
 
-  async saveEvents(id: string, events: readonly unknown[]): Promise<void> {
-    this.#responses.saveEvents(id, events);
+  async addEvent(id: string, number: number, event: object): Promise<void> {
+    this.#responses.addEvent(id, number, event);
   }
 
-  async events(owner: string, id: string): Promise<unknown[] | null> {
+  async events(owner: string, id: string): Promise<unknown[]> {
     return this.#responses.events(owner, id);
   }
 

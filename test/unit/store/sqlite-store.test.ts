@@ -196,12 +196,39 @@ describe("the end of a process", () => {
     ]);
   });
 
+  test("events are there as far as they came", async () => {
+    await store.createResponse(response("r1"));
+    for (const number of [0, 1, 2]) await store.addEvent("r1", number, { type: `e${number}` });
+    await store.addEvent("none", 0, {});
+    expect(await store.events("ann", "r1")).toEqual([
+      { type: "e0" },
+      { type: "e1" },
+      { type: "e2" },
+    ]);
+    expect(await store.events("bob", "r1")).toEqual([]);
+    await store.deleteResponse("ann", "r1");
+    expect(count("response_events")).toBe(0);
+  });
+
   test("another process that lives keeps what it works on", async () => {
     await store.createResponse(response("r1"));
     const other = new SqliteStore(path);
     expect((await other.response("ann", "r1"))!.body).toMatchObject({ status: "in_progress" });
     await other.close();
   });
+});
+
+test("a file of the first version keeps its events", async () => {
+  await store.createResponse(response("r1"));
+  await store.close();
+  const database = new Database(path);
+  database.exec("DROP TABLE response_events");
+  database.exec("ALTER TABLE responses ADD COLUMN events TEXT");
+  database.prepare("UPDATE responses SET events = ?").run('[{"type":"a"},{"type":"b","n":1}]');
+  database.exec("PRAGMA user_version = 1");
+  database.close();
+  store = new SqliteStore(path);
+  expect(await store.events("ann", "r1")).toEqual([{ type: "a" }, { type: "b", n: 1 }]);
 });
 
 test("the file is the user's alone", () => {

@@ -15,9 +15,9 @@ export const responseParameters: ParameterTable = {
   stream_options: honoured("`include_obfuscation` is accepted; nothing is obfuscated"),
   metadata: honoured("up to 16 strings"),
   tools: honoured(
-    "of types `function`, `namespace` and `mcp` (configured servers); others are skipped with a warning",
+    "of types `function`, `custom`, `namespace` and `mcp` (configured servers); others are skipped with a warning",
   ),
-  tool_choice: honoured("`auto` and `none`"),
+  tool_choice: honoured("`auto`, `none`, `required`, a function or custom tool, `allowed_tools`"),
   parallel_tool_calls: honoured("`false`: one call in a round"),
   max_tool_calls: honoured("of tools that this server runs"),
   max_output_tokens: honoured("over all rounds; at most the context"),

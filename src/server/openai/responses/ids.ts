@@ -6,6 +6,8 @@ type IdPrefix =
   | "rs"
   | "fc"
   | "fco"
+  | "ctc"
+  | "ctco"
   | "mcp"
   | "mcpl"
   | "mcpr"
@@ -23,7 +25,7 @@ export class RoundIds {
   #stem = randomBytes(23).toString("hex");
   #count = 0;
 
-  next(prefix: "fc" | "mcp"): string {
+  next(prefix: "fc" | "ctc" | "mcp"): string {
     const index = (this.#count++ % 256).toString(16).padStart(2, "0");
     return `${prefix}_${this.#stem}${index}`;
   }

@@ -1,6 +1,7 @@
 /** Items of a conversation as the messages that the model's template renders. */
 
 import type { ChatMessage, ToolCall } from "../../../chat/types.ts";
+import { customArguments } from "./client-calls.ts";
 import { compactionText } from "./compaction.ts";
 import { roundOf } from "./ids.ts";
 import { outputText } from "./parse-output.ts";
@@ -63,7 +64,17 @@ class MessageWriter {
           ),
           arguments: String(item["arguments"]),
         });
+      case "custom_tool_call":
+        return this.#call(item, {
+          id: String(item["call_id"]),
+          name: this.#names.functionName(
+            String(item["name"]),
+            item["namespace"] as string | undefined,
+          ),
+          arguments: customArguments(String(item["input"])),
+        });
       case "function_call_output":
+      case "custom_tool_call_output":
         return this.#push({
           role: "tool",
           toolCallId: String(item["call_id"]),

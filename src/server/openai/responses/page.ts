@@ -22,10 +22,12 @@ export function readPageQuery(query: Record<string, unknown>): PageQuery {
   const { after, limit = "20", order = "desc" } = query;
   if (order !== "asc" && order !== "desc")
     throw fieldError("invalid_value", "order", "is not a known order", 'Send "asc" or "desc"');
+  if (after !== undefined && typeof after !== "string")
+    throw fieldError("invalid_type", "after", "must be one id", "Send a last_id");
   const count = /^\d{1,3}$/.test(String(limit)) ? Number(limit) : 0;
   if (count < 1 || count > maxLimit)
     throw fieldError("invalid_value", "limit", "is out of range", `Send 1 to ${maxLimit}`);
-  return { after: typeof after === "string" ? after : null, limit: count, order };
+  return { after: after ?? null, limit: count, order };
 }
 
 /** @param items the oldest first */

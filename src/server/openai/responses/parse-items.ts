@@ -12,7 +12,9 @@ type ItemParser = (entry: JsonObject, field: string) => Item;
 const parsers: Record<string, ItemParser> = {
   message: parseMessage,
   function_call: parseFunctionCall,
-  function_call_output: parseFunctionCallOutput,
+  function_call_output: (entry, field) => parseCallOutput(entry, field, "fco"),
+  custom_tool_call: parseCustomToolCall,
+  custom_tool_call_output: (entry, field) => parseCallOutput(entry, field, "ctco"),
   reasoning: parseReasoning,
   mcp_call: parseMcpCall,
   mcp_list_tools: (entry, field) => ({ ...entry, ...identity(entry, "mcp_list_tools", field) }),
@@ -95,7 +97,14 @@ function parseMessage(entry: JsonObject, field: string): Item {
     throw fieldError(code, `${field}.role`, problem, "Send user, assistant, system or developer");
   }
   const content = parseItemContent(entry["content"], role, `${field}.content`);
-  return { ...identity(entry, "msg", field, "message"), status: "completed", role, content };
+  const { phase } = entry;
+  return {
+    ...identity(entry, "msg", field, "message"),
+    status: "completed",
+    role,
+    content,
+    ...(phase === "commentary" || phase === "final_answer" ? { phase } : {}),
+  };
 }
 
 function parseFunctionCall(entry: JsonObject, field: string): Item {
@@ -113,9 +122,26 @@ function parseFunctionCall(entry: JsonObject, field: string): Item {
   };
 }
 
-function parseFunctionCallOutput(entry: JsonObject, field: string): Item {
+function parseCustomToolCall(entry: JsonObject, field: string): Item {
+  const remedy = "Send the call as it was received";
+  const { input, namespace, status } = entry;
+  if (typeof input !== "string") {
+    const code = input === undefined ? "missing_field" : "invalid_type";
+    throw fieldError(code, `${field}.input`, `must be a string, not ${kindOf(input)}`, remedy);
+  }
   return {
-    ...identity(entry, "fco", field, "function_call_output"),
+    ...identity(entry, "ctc", field, "custom_tool_call"),
+    status: status === "incomplete" ? status : "completed",
+    call_id: requireText(entry, "call_id", field, remedy),
+    name: requireText(entry, "name", field, remedy),
+    input,
+    ...(typeof namespace === "string" && namespace !== "" ? { namespace } : {}),
+  };
+}
+
+function parseCallOutput(entry: JsonObject, field: string, prefix: "fco" | "ctco"): Item {
+  return {
+    ...identity(entry, prefix, field, String(entry["type"])),
     status: "completed",
     call_id: requireText(entry, "call_id", field, "Send the id of the call that this answers"),
     output: parseOutput(entry["output"], `${field}.output`),

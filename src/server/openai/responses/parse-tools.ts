@@ -1,9 +1,10 @@
-/** `tools` of a response: functions, namespaces of functions, MCP servers. */
+/** `tools` of a response: functions, custom tools, namespaces of both, MCP servers. */
 
 import type { ToolDefinition } from "../../../chat/types.ts";
 import { fieldError, isAbsent, isObject, kindOf, type JsonObject } from "../fields.ts";
 import { parseFunction } from "../parse-tools.ts";
 import type { Warn } from "../warnings.ts";
+import { parseCustomTool, wireCustomTool } from "./parse-custom-tool.ts";
 import { parseMcpTool, type McpToolRequest } from "./parse-mcp-tool.ts";
 
 export interface FunctionTool {
@@ -14,7 +15,7 @@ export interface FunctionTool {
 }
 
 export type RequestedTool =
-  | ({ kind: "function" } & FunctionTool)
+  | ({ kind: "function" | "custom" } & FunctionTool)
   | ({ kind: "mcp" } & McpToolRequest);
 
 export interface RequestedTools {
@@ -52,6 +53,10 @@ function addTool(requested: RequestedTools, entry: unknown, field: string, warn:
     const tool = parseFunctionTool(entry, field);
     requested.tools.push({ kind: "function", ...tool });
     requested.wire.push(wireFunction(entry, tool.definition));
+  } else if (type === "custom") {
+    const definition = parseCustomTool(entry, field, warn);
+    requested.tools.push({ kind: "custom", definition, name: definition.name });
+    requested.wire.push(wireCustomTool(entry));
   } else if (type === "namespace") {
     requested.tools.push(...parseNamespace(entry, field, warn));
     requested.wire.push(entry);
@@ -90,13 +95,19 @@ function parseNamespace(entry: JsonObject, field: string, warn: Warn): Requested
       const problem = `must be an object, not ${kindOf(tool)}`;
       throw fieldError("invalid_type", toolField, problem, "Send a function tool");
     }
-    if (tool["type"] !== "function") {
-      warn(`tools[].tools[].type=${String(tool["type"]).slice(0, 40)}`, "is skipped");
+    const kind = tool["type"];
+    if (kind !== "function" && kind !== "custom") {
+      warn(`tools[].tools[].type=${String(kind).slice(0, 40)}`, "is skipped");
       return [];
     }
-    const { definition, name } = parseFunctionTool(tool, toolField);
-    const flat = { ...definition, name: flatName(namespace, name) };
-    return [{ kind: "function", definition: flat, name, namespace }];
+    const definition =
+      kind === "custom"
+        ? parseCustomTool(tool, toolField, warn)
+        : parseFunctionTool(tool, toolField).definition;
+    const { name } = definition;
+    return [
+      { kind, definition: { ...definition, name: flatName(namespace, name) }, name, namespace },
+    ];
   });
 }
 
@@ -107,9 +118,9 @@ export function flatName(namespace: string, name: string): string {
 function refuseTwins(tools: readonly RequestedTool[]): void {
   const names = new Set<string>();
   for (const tool of tools) {
-    const name = tool.kind === "function" ? tool.definition.name : `mcp ${tool.server}`;
+    const name = tool.kind === "mcp" ? `mcp ${tool.server}` : tool.definition.name;
     if (names.has(name)) {
-      const problem = `has two tools of the name "${tool.kind === "function" ? tool.name : tool.server}"`;
+      const problem = `has two tools of the name "${tool.kind === "mcp" ? tool.server : tool.name}"`;
       throw fieldError("invalid_value", "tools", problem, "Give each tool its own name");
     }
     names.add(name);

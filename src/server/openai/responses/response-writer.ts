@@ -3,6 +3,7 @@
 import type { ChatEvent, ContentToken, ToolCall } from "../../../chat/types.ts";
 import type { FermataError } from "../../../errors.ts";
 import { wireContentToken } from "../logprobs.ts";
+import { CustomToolCallEvents } from "./events/custom-tool-call-events.ts";
 import { EventSequence } from "./events/event-sequence.ts";
 import { FunctionCallEvents } from "./events/function-call-events.ts";
 import { mcpApprovalEvents } from "./events/mcp-approval-events.ts";
@@ -23,7 +24,7 @@ import { wireResponseUsage } from "./usage.ts";
 
 /** Who runs a call, and what the client knows it as. */
 export type CallPresentation =
-  | { kind: "function"; name: string; namespace?: string | undefined }
+  | { kind: "function" | "custom"; name: string; namespace?: string | undefined }
   | { kind: "mcp"; server: string; name: string; needsApproval: boolean };
 
 export interface WriterOptions {
@@ -40,7 +41,7 @@ type TextEvents = MessageEvents | ReasoningEvents;
 
 /** A call whose arguments come, or whose output is waited for. */
 interface OpenCall {
-  events: FunctionCallEvents | McpCallEvents | null;
+  events: FunctionCallEvents | CustomToolCallEvents | McpCallEvents | null;
   presentation: CallPresentation;
   isWhole: boolean;
 }
@@ -195,26 +196,32 @@ export class ResponseWriter {
     this.#calls.set(id, call);
     if (presentation.kind === "mcp" && presentation.needsApproval && approvalRequestId === null)
       return [];
-    const { name } = presentation;
     const next = this.#items.length;
-    call.events =
-      presentation.kind === "mcp"
-        ? new McpCallEvents(
-            {
-              id: this.#roundIds.next("mcp"),
-              server: presentation.server,
-              name,
-              approvalRequestId,
-            },
-            next,
-          )
-        : new FunctionCallEvents(
-            { id: this.#roundIds.next("fc"), callId: id, name, namespace: presentation.namespace },
-            next,
-            this.#options.extended ? this.response.id : null,
-          );
+    call.events = this.#callEvents(id, presentation, next, approvalRequestId);
     this.#add(call.events.item);
     return this.#sequence.item(next, call.events.open());
+  }
+
+  #callEvents(
+    callId: string,
+    presentation: CallPresentation,
+    outputIndex: number,
+    approvalRequestId: string | null,
+  ): NonNullable<OpenCall["events"]> {
+    const { kind, name } = presentation;
+    if (kind === "mcp") {
+      const id = this.#roundIds.next("mcp");
+      const { server } = presentation;
+      return new McpCallEvents({ id, server, name, approvalRequestId }, outputIndex);
+    }
+    const { namespace } = presentation;
+    const extendedFor = this.#options.extended ? this.response.id : null;
+    if (kind === "custom") {
+      const start = { id: this.#roundIds.next("ctc"), callId, name, namespace };
+      return new CustomToolCallEvents(start, outputIndex, extendedFor);
+    }
+    const start = { id: this.#roundIds.next("fc"), callId, name, namespace };
+    return new FunctionCallEvents(start, outputIndex, extendedFor);
   }
 
   #writeArguments(delta: string): WireEvent[] {
@@ -252,9 +259,9 @@ export class ResponseWriter {
     const events = this.#closeText(status);
     for (const { events: open, isWhole } of this.#calls.values()) {
       if (open === null) continue;
-      const isFunction = open instanceof FunctionCallEvents;
-      if (isFunction && isWhole && status === "incomplete") continue;
-      const closing = isFunction ? open.close(isWhole ? "completed" : "incomplete") : open.cut();
+      const isOurs = open instanceof McpCallEvents;
+      if (!isOurs && isWhole && status === "incomplete") continue;
+      const closing = isOurs ? open.cut() : open.close(isWhole ? "completed" : "incomplete");
       events.push(...this.#sequence.item(open.outputIndex, closing));
     }
     this.#calls.clear();

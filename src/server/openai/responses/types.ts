@@ -39,6 +39,17 @@ export interface FunctionCallItem {
   namespace?: string;
 }
 
+export interface CustomToolCallItem {
+  id: string;
+  type: "custom_tool_call";
+  status: ItemStatus;
+  call_id: string;
+  name: string;
+  /** Text of any form. */
+  input: string;
+  namespace?: string;
+}
+
 export interface McpCallItem {
   id: string;
   type: "mcp_call";
@@ -76,6 +87,7 @@ export type OutputItem =
   | MessageItem
   | ReasoningItem
   | FunctionCallItem
+  | CustomToolCallItem
   | McpCallItem
   | McpListToolsItem
   | McpApprovalRequestItem;

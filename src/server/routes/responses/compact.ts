@@ -11,7 +11,7 @@ import { requestOwner } from "../../plugins/authentication.ts";
 import { drawSeed, runRequest } from "../../run-request.ts";
 import type { ResponsesContext } from "./context.ts";
 
-/** Longer would save too little. */
+/** Of a request that sets no limit: longer would save too little. */
 const maxSummaryTokens = 1024;
 
 export function compactResponseRoute(context: ResponsesContext): RouteOptions {
@@ -27,14 +27,14 @@ export function compactResponseRoute(context: ResponsesContext): RouteOptions {
       if (body.model === null)
         throw fieldError("missing_field", "model", "is missing", "Send the model's name");
       const owner = requestOwner(request);
-      const { items, messages } = await responses.prompt(body, owner, null);
+      const { items, messages } = await responses.prompt(body, owner, services);
       if (items.length === 0)
         throw fieldError("missing_field", "input", "is missing", "Send what is to be compacted");
       const conversation = {
         messages: [...messages, { role: "user" as const, content: summaryRequest }],
         sampling: body.sampling,
         stop: [],
-        maxTokens: Math.min(maxSummaryTokens, services.model.contextSize),
+        maxTokens: Math.min(body.maxOutputTokens ?? maxSummaryTokens, services.model.contextSize),
         signal: active.signalFor(reply),
         owner,
       };

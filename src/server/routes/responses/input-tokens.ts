@@ -14,7 +14,7 @@ export function inputTokensRoute(context: ResponsesContext): RouteOptions {
       const sampling = { ...config.sampling, seed: 0, logitBias: [] };
       const limits = { ...services.model, sampling };
       const body = parseResponsesRequest(request.body, limits, warnings.warn);
-      const prompt = await responses.prompt(body, requestOwner(request), services.tools);
+      const prompt = await responses.prompt(body, requestOwner(request), services);
       const tokens = await services.chat.countPromptTokens(prompt);
       return { object: "response.input_tokens", input_tokens: tokens };
     },

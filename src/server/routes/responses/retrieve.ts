@@ -16,7 +16,7 @@ export function retrieveResponseRoute({ responses, config }: ResponsesContext): 
       const owner = requestOwner(request);
       const { id } = request.params as { id: string };
       const query = request.query as Record<string, string | undefined>;
-      if (query["stream"] !== "true") return await responses.retrieve(owner, id);
+      if (!readStream(query["stream"])) return await responses.retrieve(owner, id);
       const after = readStartingAfter(query["starting_after"]);
       const events: AsyncGenerator<WireEvent, void, void> = await responses.replay(
         owner,
@@ -27,6 +27,12 @@ export function retrieveResponseRoute({ responses, config }: ResponsesContext): 
       return reply;
     },
   };
+}
+
+function readStream(value: string | undefined): boolean {
+  if (value === undefined || value === "false") return false;
+  if (value === "true") return true;
+  throw fieldError("invalid_value", "stream", "is neither true nor false", "Send true or false");
 }
 
 function readStartingAfter(value: string | undefined): number {

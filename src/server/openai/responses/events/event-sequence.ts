@@ -2,6 +2,7 @@
 
 import { FermataError } from "../../../../errors.ts";
 import type { UnnumberedEvent, WireEvent } from "../types.ts";
+import { customToolCallGrammar } from "./custom-tool-call-events.ts";
 import { functionCallGrammar } from "./function-call-events.ts";
 import { added, done, type ItemGrammar } from "./grammar.ts";
 import { mcpApprovalGrammar } from "./mcp-approval-events.ts";
@@ -15,6 +16,7 @@ const grammars = new Map<string, ItemGrammar>(
     messageGrammar,
     reasoningGrammar,
     functionCallGrammar,
+    customToolCallGrammar,
     mcpCallGrammar,
     mcpListToolsGrammar,
     mcpApprovalGrammar,

@@ -1,0 +1,314 @@
+/** What the endpoints answer with, as JSON Schema. The fuzz tests hold every answer to it, key by key. */
+
+import {
+  boolean,
+  constant,
+  list,
+  metadata,
+  nullable,
+  object,
+  oneOf,
+  record,
+  string,
+  type Schema,
+} from "./json-schema.ts";
+
+const whole: Schema = { type: "integer", minimum: 0 };
+const real: Schema = { type: "number" };
+const nothing: Schema = { type: "null" };
+const yes: Schema = { const: true };
+
+/** All properties are always there, but for those of `optional`. */
+function answer(properties: Record<string, Schema>, optional: Record<string, Schema> = {}): Schema {
+  return record({ ...properties, ...optional }, Object.keys(properties));
+}
+
+function choice(...values: string[]): Schema {
+  return { type: "string", enum: values };
+}
+
+const token = answer({
+  token: string,
+  logprob: real,
+  bytes: list({ type: "integer", minimum: 0, maximum: 255 }),
+});
+const contentToken = answer({
+  ...(token["properties"] as Record<string, Schema>),
+  top_logprobs: list(token),
+});
+
+const usage = answer({
+  prompt_tokens: whole,
+  completion_tokens: whole,
+  total_tokens: whole,
+  prompt_tokens_details: answer({ cached_tokens: whole }),
+  completion_tokens_details: answer({ reasoning_tokens: whole }),
+});
+const finishReason = choice("stop", "length", "tool_calls");
+const chatCall = answer(
+  {
+    id: string,
+    type: constant("function"),
+    function: answer({ name: string, arguments: string }),
+  },
+  { validation_error: string },
+);
+const chatMessage = answer(
+  { role: constant("assistant"), content: nullable(string), refusal: nothing },
+  { reasoning_content: string, tool_calls: list(chatCall), validation_error: string },
+);
+
+export const chatCompletion = answer({
+  id: string,
+  object: constant("chat.completion"),
+  created: whole,
+  model: string,
+  choices: list(
+    answer({
+      index: whole,
+      message: chatMessage,
+      logprobs: nullable(answer({ content: nullable(list(contentToken)), refusal: nothing })),
+      finish_reason: finishReason,
+    }),
+  ),
+  usage,
+});
+
+export const textCompletion = answer({
+  id: string,
+  object: constant("text_completion"),
+  created: whole,
+  model: string,
+  choices: list(
+    answer({
+      index: whole,
+      text: string,
+      logprobs: nullable(
+        answer({
+          tokens: list(string),
+          token_logprobs: list(real),
+          top_logprobs: list({ type: "object", additionalProperties: real }),
+          text_offset: list(whole),
+        }),
+      ),
+      finish_reason: finishReason,
+    }),
+  ),
+  usage,
+});
+
+export const embeddingList = answer({
+  object: constant("list"),
+  data: list(
+    answer({
+      object: constant("embedding"),
+      index: whole,
+      // Base64 of little-endian floats if that was asked for.
+      embedding: oneOf(list(real), string),
+    }),
+  ),
+  model: string,
+  usage: answer({ prompt_tokens: whole, total_tokens: whole }),
+});
+
+/** A piece that is no UTF-8 by itself is an array of bytes. */
+const piece = answer({ id: whole, piece: oneOf(string, list(whole)) });
+export const tokens = answer({ tokens: oneOf(list(whole), list(piece)) });
+export const text = answer({ content: string });
+export const prompt = answer({ prompt: string });
+
+const itemStatus = choice("in_progress", "completed", "incomplete");
+const outputItem = oneOf(
+  answer({
+    id: string,
+    type: constant("message"),
+    status: itemStatus,
+    role: constant("assistant"),
+    content: list(
+      answer({
+        type: constant("output_text"),
+        text: string,
+        annotations: list(object),
+        logprobs: list(contentToken),
+      }),
+    ),
+  }),
+  answer({
+    id: string,
+    type: constant("reasoning"),
+    status: itemStatus,
+    summary: list(object),
+    content: list(answer({ type: constant("reasoning_text"), text: string })),
+  }),
+  answer(
+    {
+      id: string,
+      type: constant("function_call"),
+      status: itemStatus,
+      call_id: string,
+      name: string,
+      arguments: string,
+    },
+    { namespace: string },
+  ),
+  answer(
+    {
+      id: string,
+      type: constant("custom_tool_call"),
+      status: itemStatus,
+      call_id: string,
+      name: string,
+      input: string,
+    },
+    { namespace: string },
+  ),
+  answer({
+    id: string,
+    type: constant("mcp_call"),
+    status: choice("in_progress", "completed", "incomplete", "calling", "failed"),
+    approval_request_id: nullable(string),
+    server_label: string,
+    name: string,
+    arguments: string,
+    output: nullable(string),
+    error: nullable(string),
+  }),
+  answer({
+    id: string,
+    type: constant("mcp_list_tools"),
+    server_label: string,
+    tools: list(
+      answer({
+        name: string,
+        description: nullable(string),
+        input_schema: object,
+        annotations: nullable(object),
+      }),
+    ),
+    error: nullable(string),
+  }),
+  answer({
+    id: string,
+    type: constant("mcp_approval_request"),
+    server_label: string,
+    name: string,
+    arguments: string,
+  }),
+);
+
+const responseUsage = answer({
+  input_tokens: whole,
+  input_tokens_details: answer({ cached_tokens: whole }),
+  output_tokens: whole,
+  output_tokens_details: answer({ reasoning_tokens: whole }),
+  total_tokens: whole,
+});
+
+export const response = answer({
+  id: string,
+  object: constant("response"),
+  created_at: whole,
+  completed_at: nullable(whole),
+  status: choice("queued", "in_progress", "completed", "incomplete", "failed", "cancelled"),
+  background: boolean,
+  error: nullable(answer({ code: string, message: string })),
+  incomplete_details: nullable(answer({ reason: constant("max_output_tokens") })),
+  instructions: nullable(string),
+  max_output_tokens: nullable(whole),
+  max_tool_calls: nullable(whole),
+  model: string,
+  output: list(outputItem),
+  parallel_tool_calls: boolean,
+  previous_response_id: nullable(string),
+  conversation: nullable(answer({ id: string })),
+  prompt_cache_key: nullable(string),
+  reasoning: answer({ effort: nullable(string), summary: nullable(string) }),
+  safety_identifier: nullable(string),
+  service_tier: constant("default"),
+  store: boolean,
+  temperature: real,
+  text: answer({ format: object }, { verbosity: string }),
+  tool_choice: oneOf(string, object),
+  tools: list(object),
+  top_logprobs: whole,
+  top_p: real,
+  presence_penalty: real,
+  frequency_penalty: real,
+  truncation: choice("auto", "disabled"),
+  usage: nullable(responseUsage),
+  user: nullable(string),
+  metadata,
+});
+
+/** The outputs that a held response waited for came: that one goes on. */
+const goesOn = answer({ id: string, status: constant("in_progress") });
+export const created = oneOf(response, goesOn);
+export const delivered = goesOn;
+export const deletedResponse = answer({ id: string, object: constant("response"), deleted: yes });
+export const compaction = answer({
+  id: string,
+  object: constant("response.compaction"),
+  created_at: whole,
+  output: list(object),
+  usage: responseUsage,
+});
+export const inputTokens = answer({
+  object: constant("response.input_tokens"),
+  input_tokens: whole,
+});
+
+/** As it was sent or generated. */
+export const item: Schema = {
+  ...answer({ id: string, type: string }),
+  additionalProperties: true,
+};
+export const itemPage = answer({
+  object: constant("list"),
+  data: list(item),
+  first_id: nullable(string),
+  last_id: nullable(string),
+  has_more: boolean,
+});
+export const conversation = answer({
+  id: string,
+  object: constant("conversation"),
+  created_at: whole,
+  metadata,
+});
+export const deletedConversation = answer({
+  id: string,
+  object: constant("conversation.deleted"),
+  deleted: yes,
+});
+
+const block = oneOf(
+  answer({ type: constant("thinking"), thinking: string, signature: string }),
+  answer({ type: constant("text"), text: string, citations: nothing }),
+  answer({ type: constant("tool_use"), id: string, name: string, input: object }),
+);
+export const message = answer({
+  id: string,
+  type: constant("message"),
+  role: constant("assistant"),
+  model: string,
+  content: list(block),
+  stop_reason: choice("end_turn", "max_tokens", "stop_sequence", "tool_use"),
+  stop_sequence: nullable(string),
+  usage: answer({
+    input_tokens: whole,
+    cache_creation_input_tokens: whole,
+    cache_read_input_tokens: whole,
+    output_tokens: whole,
+  }),
+});
+export const messageTokens = answer({ input_tokens: whole });
+
+export const model = answer({
+  id: string,
+  object: constant("model"),
+  created: whole,
+  owned_by: string,
+  context_length: whole,
+});
+export const models = answer({ object: constant("list"), data: list(model) });
+export const health = answer({ status: constant("ok"), model: string });

@@ -1,0 +1,47 @@
+/** A response's events on their way to its client, and who else is told of them. */
+
+import type { ResponseStore } from "../../store/types.ts";
+import { isClientCall } from "../openai/responses/client-calls.ts";
+import { inputDone } from "../openai/responses/events/custom-tool-call-events.ts";
+import { argumentsDone } from "../openai/responses/events/function-call-events.ts";
+import type { WireEvent } from "../openai/responses/types.ts";
+import type { EventLog } from "./event-log.ts";
+import type { HeldCalls } from "./held-calls.ts";
+import type { LiveResponse } from "./live-response.ts";
+import type { RequestedServers } from "./requested-servers.ts";
+
+export interface Followers {
+  live: LiveResponse;
+  eventLog: EventLog;
+  held: HeldCalls | null;
+  /** Closed at the end. */
+  requested: RequestedServers;
+  /** Keeps the events, each before anyone is told of it; null: they are not kept. */
+  store: ResponseStore | null;
+}
+
+export async function* follow(
+  events: AsyncGenerator<WireEvent, void, void>,
+  { live, eventLog, held, requested, store }: Followers,
+): AsyncGenerator<WireEvent, void, void> {
+  try {
+    for await (const event of events) {
+      eventLog.write(event);
+      if (event.type === argumentsDone || event.type === inputDone)
+        held?.announce(callIdOf(live, event));
+      if (store !== null) {
+        await store.addEvent(live.id, event.sequence_number, event);
+        live.append(event);
+      }
+      yield event;
+    }
+  } finally {
+    live.finish();
+    await requested.close();
+  }
+}
+
+function callIdOf(live: LiveResponse, event: WireEvent): string {
+  const item = live.response.output.find(({ id }) => id === event["item_id"]);
+  return item !== undefined && isClientCall(item) ? item.call_id : "";
+}

@@ -1,0 +1,52 @@
+// Embeddings of an encoder, whose attention has no order: what BERT's definition says, both poolings.
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { Embedder } from "../../src/engine/embedder.ts";
+import { BertModel, type Pooling } from "../support/bert-model.ts";
+
+const model = new BertModel(7);
+const texts = ["the cat sat", "sat the cat", "q", "abcdef the quick fox"];
+let folder: string;
+
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), "fermata-bert-"));
+});
+afterAll(() => rm(folder, { recursive: true, force: true }));
+
+function load(modelPath: string): Promise<Embedder> {
+  return Embedder.load({ modelPath, threads: 1 });
+}
+
+test.each<Pooling>(["mean", "cls"])("%s", async (pooling) => {
+  const embedder = await load(await model.write(join(folder, `${pooling}.gguf`), pooling));
+  expect(embedder.dimensions).toBe(model.dimensions);
+  const { vectors, tokenCount } = await embedder.embed(texts);
+  expect(tokenCount).toBe(texts.flatMap((text) => model.tokens(text)).length);
+  for (const [index, text] of texts.entries()) {
+    const expected = model.embed(model.tokens(text), pooling);
+    vectors[index]!.forEach((value, column) => expect(value).toBeCloseTo(expected[column]!, 2));
+  }
+  // Tokens are taken as they are, and the order of words is heard.
+  const { vectors: same } = await embedder.embed([Int32Array.from(model.tokens(texts[0]!))]);
+  expect(same[0]).toEqual(vectors[0]);
+  expect(dot(vectors[0]!, vectors[1]!)).toBeLessThan(0.999);
+});
+
+test("the two poolings differ", () => {
+  const tokens = model.tokens(texts[0]!);
+  expect(dot(model.embed(tokens, "mean"), model.embed(tokens, "cls"))).toBeLessThan(0.99);
+});
+
+test("a text that is longer than the model reads is refused", async () => {
+  const embedder = await load(await model.write(join(folder, "short.gguf"), "mean"));
+  await expect(embedder.embed(["the ".repeat(63).trim()])).rejects.toMatchObject({
+    code: "context_length_exceeded",
+    param: "input[0]",
+  });
+});
+
+function dot(a: ArrayLike<number>, b: ArrayLike<number>): number {
+  return Array.from(a).reduce((sum, value, index) => sum + value * b[index]!, 0);
+}
