@@ -14,6 +14,14 @@ namespace {
 // for one: that may be a sampled token of a sequence whose reader has stopped.
 constexpr std::int32_t kWorthWaitingFor = 2;
 
+// A step with so many prefill rows begins no further prompt: the weights are read for enough rows
+// by then, and the first token of a prompt that is done is not kept waiting for its neighbours'.
+constexpr std::int32_t kEnoughPrefillRows = 128;
+
+// Steps of decode alone after one with so many prefill rows. Sequences whose tools end together are
+// spread by them, so that each later resume finds less in front of it.
+constexpr std::int32_t kDecodeOnlySteps = 2;
+
 }  // namespace
 
 Scheduler::Scheduler(SchedulerConfig config, Backend& backend, MaskRunner* masks)
@@ -117,6 +125,7 @@ void Scheduler::plan_batch() {
     rows_.clear();
     shares_.clear();
     std::int32_t budget = config_.step_token_budget;
+    std::int32_t prefill_rows = 0;
     const auto take = [&](Sequence& sequence) {
         const std::int32_t count = std::min(sequence.rows_ready(), budget);
         if (count > 0) {
@@ -132,10 +141,20 @@ void Scheduler::plan_batch() {
         for (Sequence* sequence : running_in_order(false)) {
             take(*sequence);
         }
-        for (Sequence* sequence : running_in_order(true)) {
-            take(*sequence);
+        const std::int32_t left = budget;
+        if (shares_.empty() || decode_only_steps_ == 0) {
+            for (Sequence* sequence : running_in_order(true)) {
+                if (left - budget >= kEnoughPrefillRows) break;
+                take(*sequence);
+            }
         }
+        prefill_rows = left - budget;
     } while (!make_room_for(config_.step_token_budget - budget));
+    if (prefill_rows >= kEnoughPrefillRows) {
+        decode_only_steps_ = kDecodeOnlySteps;
+    } else if (decode_only_steps_ > 0) {
+        --decode_only_steps_;
+    }
 
     std::sort(shares_.begin(), shares_.end(),
               [](const Share& a, const Share& b) { return a.slot < b.slot; });

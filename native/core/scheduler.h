@@ -94,8 +94,9 @@ class Scheduler {
     CacheShape shape_;
     KvRetention retention_;
     std::unordered_map<SequenceId, SequencePtr> sequences_;
-    std::deque<SequenceId> waiting_;   // admission order
-    std::vector<SequenceId> running_;  // admission order
+    std::deque<SequenceId> waiting_;      // admission order
+    std::vector<SequenceId> running_;     // admission order
+    std::int32_t decode_only_steps_ = 0;  // still to come before the next prefill
     std::vector<BatchRow> rows_;
     struct Share {  // of a sequence in the batch
         SequenceId id;

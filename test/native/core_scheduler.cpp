@@ -72,6 +72,39 @@ TEST(decode_rows_come_before_prefill) {
     }
 }
 
+TEST(prompts_are_prefilled_one_after_the_other_with_decode_between) {
+    World world(streams(4, 512, 512), {.parallel = 4, .step_token_budget = 512});
+    world.submit(words(1, 4), 100);
+    world.step();
+    std::vector<SequenceId> prompts;
+    for (std::uint32_t i = 2; i < 5; ++i)
+        prompts.push_back(world.submit(words(i, 180), 100));
+    std::vector<std::int32_t> prefill_rows;
+    std::vector<std::size_t> begun;
+    for (int i = 0; i < 8; ++i) {
+        world.step();
+        prefill_rows.push_back(world.steps.back().prefill_rows);
+        begun.push_back(static_cast<std::size_t>(
+            std::count_if(prompts.begin(), prompts.end(),
+                          [&](SequenceId id) { return !world.outcomes[id].sampled.empty(); })));
+    }
+    CHECK(prefill_rows == (std::vector<std::int32_t>{180, 0, 0, 180, 0, 0, 180, 0}));
+    CHECK(begun == (std::vector<std::size_t>{1, 1, 1, 2, 2, 2, 3, 3}));
+}
+
+TEST(short_prompts_are_prefilled_together) {
+    World world(streams(8, 512, 512), {.parallel = 8, .step_token_budget = 512});
+    world.submit(words(1, 4), 100);
+    world.step();
+    for (std::uint32_t i = 2; i < 6; ++i)
+        world.submit(words(i, 20), 100);
+    world.step();
+    CHECK_EQ(world.steps.back().prefill_rows, 80);
+    world.submit(words(9, 20), 100);
+    world.step();
+    CHECK_EQ(world.steps.back().prefill_rows, 20);
+}
+
 TEST(running_sequences_share_one_pass_over_the_weights) {
     World world(streams(12));
     for (std::uint32_t i = 0; i < 6; ++i)
