@@ -45,6 +45,8 @@ const table = {
   out_of_cells: { status: 503, type: "server_error" },
   decode_failed: { status: 500, type: "server_error" },
   internal_error: { status: 500, type: "server_error" },
+  // Another server's
+  endpoint_failed: { status: 502, type: "server_error" },
   // At start: exit code 2, one line
   invalid_option: { status: 500, type: "server_error" },
   addon_missing: { status: 500, type: "server_error" },
@@ -53,6 +55,7 @@ const table = {
   model_without_template: { status: 500, type: "server_error" },
   out_of_memory: { status: 500, type: "server_error" },
   store_invalid: { status: 500, type: "server_error" },
+  agents_invalid: { status: 500, type: "server_error" },
   mcp_config_invalid: { status: 500, type: "server_error" },
   mcp_start_failed: { status: 500, type: "server_error" },
   port_in_use: { status: 500, type: "server_error" },

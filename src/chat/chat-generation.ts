@@ -18,6 +18,7 @@ import type {
   ChatMessage,
   ChatRequest,
   FinishReason,
+  ResumeLimits,
   ToolCall,
   ToolOutput,
 } from "./types.ts";
@@ -91,7 +92,7 @@ export class RunningChat implements ChatGeneration {
   }
 
   /** @throws FermataError not_held | invalid_value (a call has no output) | template_error */
-  async resume(outputs: ToolOutput[]): Promise<void> {
+  async resume(outputs: ToolOutput[], { maxTokens }: ResumeLimits = {}): Promise<void> {
     const hold = this.#hold;
     if (hold === null || hold.isAnswering)
       throw new FermataError("not_held", "There is no hold to resume.");
@@ -102,6 +103,7 @@ export class RunningChat implements ChatGeneration {
       return output;
     });
     hold.isAnswering = true;
+    if (maxTokens !== undefined) this.#run.limitTokens(maxTokens);
     const round = this.#currentRound;
     const { tokens, remainingTokens } = this.#run;
     const continuation = await new Continuer(this.#context).continue({

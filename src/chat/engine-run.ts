@@ -20,11 +20,13 @@ export class EngineRun {
   readonly #usage = new UsageSum();
   #generation: Generation | null = null;
   #events: AsyncIterator<GenerationEvent> | null = null;
+  #maxTokens: number | undefined;
   #cancelled = false;
 
   constructor(engine: ChatEngine, request: RunRequest) {
     this.#engine = engine;
     this.#request = request;
+    this.#maxTokens = request.maxTokens;
   }
 
   get tokens(): readonly number[] {
@@ -38,10 +40,15 @@ export class EngineRun {
 
   /** Of `maxTokens`, which covers all rounds. */
   get remainingTokens(): number | undefined {
-    const { maxTokens } = this.#request;
-    return maxTokens === undefined
+    return this.#maxTokens === undefined
       ? undefined
-      : Math.max(0, maxTokens - this.usage.generatedTokens);
+      : Math.max(0, this.#maxTokens - this.usage.generatedTokens);
+  }
+
+  /** From here on at most `count`; a limit is never raised. */
+  limitTokens(count: number): void {
+    const limit = this.usage.generatedTokens + count;
+    this.#maxTokens = Math.min(this.#maxTokens ?? limit, limit);
   }
 
   start(prompt: Int32Array, grammar: Grammar | null): void {

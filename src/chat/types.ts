@@ -121,13 +121,18 @@ export interface ToolOutput {
   content: string;
 }
 
+export interface ResumeLimits {
+  /** Of all rounds that follow, where that is less than what the request leaves. */
+  maxTokens?: number | undefined;
+}
+
 /** A chat generation over all its rounds. Iterate once; `resume` answers a `hold` event. */
 export interface ChatGeneration extends AsyncIterable<ChatEvent> {
   /**
    * Appends the template's tool-result section for `outputs` (order of the calls) and continues. A
    * result that does not fit is truncated with a visible marker.
    */
-  resume(outputs: ToolOutput[]): Promise<void>;
+  resume(outputs: ToolOutput[], limits?: ResumeLimits): Promise<void>;
   /** Ends at a `hold`: its calls are the caller's. `finish` with reason `tool_calls` follows. */
   release(): void;
   cancel(): void;

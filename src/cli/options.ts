@@ -281,6 +281,13 @@ const options = {
     help: "Rounds of tool calls one answer may take.",
   },
 
+  agents: {
+    group: "Tools",
+    kind: "path",
+    value: "FILE",
+    help: "Agents, as docs/agents.md says: each is a model name, with tools, limits and sub-agents.",
+  },
+
   logLevel: {
     group: "Diagnostics",
     kind: "choice",

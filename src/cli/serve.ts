@@ -2,6 +2,7 @@
 
 import { basename } from "node:path";
 import type { FastifyInstance } from "fastify";
+import type { AgentsConfig } from "../agents/agents-config.ts";
 import { Chat } from "../chat/chat.ts";
 import { Embedder } from "../engine/embedder.ts";
 import { Engine } from "../engine/engine.ts";
@@ -11,6 +12,7 @@ import { loadAddon } from "../native/addon.ts";
 import { buildServer } from "../server/app.ts";
 import type { ServedEmbedder, ServerConfig } from "../server/services.ts";
 import { type BannerFacts, bannerText } from "./banner.ts";
+import { loadAgents, longestDelegationSeconds, readAgents } from "./load-agents.ts";
 import { createLogger } from "./logger.ts";
 import { chooseModel, modelCreated } from "./model-choice.ts";
 import { openStore } from "./open-store.ts";
@@ -57,6 +59,10 @@ export async function startService(
 ): Promise<Service> {
   const log = createLogger(config.logLevel, process.stderr);
   const servers = mcpServers(config);
+  const agentsConfig = readAgents(
+    config,
+    servers.map(({ id }) => id),
+  );
   const choice = chooseModel(config.model, modelsDirectory);
 
   let app: FastifyInstance | undefined;
@@ -72,7 +78,9 @@ export async function startService(
     if (host !== null) parts.push(host);
     const giveUp = (): void => void host?.close();
     signal.addEventListener("abort", giveUp, { once: true });
-    const [engine] = await bothOrNeither(loadEngine(config, choice.path, signal), host?.start());
+    const load = (path: string): Promise<Engine> =>
+      loadEngine(config, path, signal, longestHoldMs(config, agentsConfig));
+    const [engine] = await bothOrNeither(load(choice.path), host?.start());
     // From here on the tools are needed until the last answer has ended.
     signal.removeEventListener("abort", giveUp);
     parts.push(engine);
@@ -88,8 +96,21 @@ export async function startService(
     const chat = new Chat(engine, { logger: log, toolFormat });
     const foundFrom = toolFormat === undefined ? "template" : "option";
     log.info({ tool_format: chat.toolFormat, from: foundFrom }, "tool-call format");
+    const agents =
+      agentsConfig === null
+        ? undefined
+        : await loadAgents(agentsConfig, {
+            served: { ...model, path: choice.path, chat, sampling: choice.sampling },
+            tools: host,
+            log,
+            load: async (path) => {
+              const loaded = await load(path);
+              parts.push(loaded);
+              return loaded;
+            },
+          });
     app = buildServer(
-      { chat, engine, embedder, tools: host, store, model },
+      { chat, engine, embedder, tools: host, agents, store, model },
       {
         apiKeys: config.apiKey,
         corsOrigins: config.corsOrigin,
@@ -156,6 +177,7 @@ async function loadEngine(
   config: ServeConfig,
   modelPath: string,
   signal: AbortSignal,
+  holdLeaseMs: number,
 ): Promise<Engine> {
   const progress = createProgress(process.stderr);
   try {
@@ -172,6 +194,7 @@ async function loadEngine(
         cacheTypeK: config.cacheTypeK,
         cacheTypeV: config.cacheTypeV,
         retainBetweenRequests: config.contextCache,
+        holdLeaseMs,
         audit: config.audit,
       },
       { onProgress: progress.update, signal },
@@ -179,6 +202,13 @@ async function loadEngine(
   } finally {
     progress.end();
   }
+}
+
+/** A hold outlives whatever it waits for. */
+function longestHoldMs({ toolTimeout }: ServeConfig, agents: AgentsConfig | null): number {
+  const graceSeconds = 60;
+  const longest = Math.max(600, toolTimeout, longestDelegationSeconds(agents));
+  return (longest + graceSeconds) * 1000;
 }
 
 /** Loading and connecting go side by side; if one fails, the engine of the other is closed. */

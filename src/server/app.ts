@@ -74,8 +74,8 @@ export function buildServer(services: ServerServices, config: ServerConfig): Fas
     tokenizeRoute(services),
     detokenizeRoute(services),
     applyTemplateRoute(context),
-    modelsRoute(services.model),
-    modelRoute(services.model),
+    modelsRoute(services),
+    modelRoute(services),
     healthRoute(services.model),
     metricsRoute(metrics),
   ];

@@ -4,15 +4,18 @@ import { randomInt } from "node:crypto";
 import type { FastifyBaseLogger } from "fastify";
 import type { ChatEvent, ChatRequest, FinishReason } from "../chat/types.ts";
 import { runToolLoop } from "../tools/tool-loop.ts";
+import { unknownServer } from "../tools/tool-round.ts";
 import { measuredEvents, type RunEvent } from "./measured-events.ts";
 import type { Metrics } from "./metrics.ts";
 import type { ServerConfig, ServerServices } from "./services.ts";
+import type { Target } from "./target.ts";
 import type { ToolMode } from "./tool-mode.ts";
 
 export type Conversation = Omit<ChatRequest, "tools" | "toolMode">;
 
 export interface RunContext {
   services: ServerServices;
+  target: Target;
   config: ServerConfig;
   metrics: Metrics;
   log: FastifyBaseLogger;
@@ -48,6 +51,7 @@ export async function* runEvents(
     startedAt,
   )) {
     if (event.type === callEnd) callCount++;
+    observeTool(event, context);
     if (event.type === "finish") {
       throwIfCancelled(event.reason, conversation.signal);
       log.info(
@@ -73,28 +77,38 @@ function startEvents(
   mode: ToolMode,
   context: RunContext,
 ): AsyncIterable<RunEvent> {
-  const { services, config, metrics, log } = context;
+  const { target, config, log } = context;
   if (mode.kind !== "internal") {
     const tools = mode.kind === "external" ? mode.tools : [];
-    return services.chat.generate({ ...conversation, tools, toolMode: mode.kind });
+    return target.chat.generate({ ...conversation, tools, toolMode: mode.kind });
   }
-  return runToolLoop(services.chat, conversation, mode.tools, {
+  const options = {
     ...mode.limits,
     maxRounds: config.maxToolRounds,
     toolTimeoutMs: config.toolTimeoutMs,
     logger: log,
-    onToolCall: ({ call, server, outcome, milliseconds }) => {
-      const tool = mode.tools.some(({ definition }) => definition.name === call.name)
-        ? call.name
-        : "unknown";
-      metrics.toolCalls.inc({ server, tool, outcome });
-      metrics.toolDuration.observe(milliseconds / 1000);
-      log.info(
-        { server, tool, outcome, milliseconds: Math.round(milliseconds) },
-        "tool call ended",
-      );
-    },
-  });
+  };
+  return target.run === null
+    ? runToolLoop(target.chat, conversation, mode.tools, options)
+    : target.run.answer(conversation, mode.tools, options);
+}
+
+/** A call of this run, or of an agent below it. */
+function observeTool(
+  event: RunEvent,
+  { metrics, log }: Pick<RunContext, "metrics" | "log">,
+  agent?: string,
+): void {
+  if (event.type === "tool-report" && event.report.type === "agent")
+    return observeTool(event.report.event, { metrics, log }, event.report.agent);
+  if (event.type !== "tool-end") return;
+  const { call, server, outcome, milliseconds } = event;
+  // Names that a model makes up are not for labels.
+  const tool = server === unknownServer ? "unknown" : call.name;
+  metrics.toolCalls.inc({ server, tool, outcome });
+  metrics.toolDuration.observe(milliseconds / 1000);
+  const details = { server, tool, outcome, milliseconds: Math.round(milliseconds) };
+  log.info(agent === undefined ? details : { ...details, agent }, "tool call ended");
 }
 
 function isVisible(event: RunEvent, mode: ToolMode): event is ChatEvent {

@@ -1,6 +1,7 @@
 /** What the server is built from. Structural, so that tests can stand in for the engine. Type-only. */
 
 import type { FastifyBaseLogger } from "fastify";
+import type { AgentDirectory } from "../agents/agent-directory.ts";
 import type { ChatCounters } from "../chat/chat.ts";
 import type { ChatGeneration, ChatRequest, PromptRequest } from "../chat/types.ts";
 import type { Embedder } from "../engine/embedder.ts";
@@ -61,6 +62,8 @@ export interface ServerServices {
   tools: ToolProvider | null;
   /** Undefined: requests may not name MCP servers of their own. */
   requestedServers?: ServerConnector | undefined;
+  /** Undefined: no agents are configured. */
+  agents?: Pick<AgentDirectory, "supervisor" | "names" | "find"> | undefined;
   /** Null: responses are not kept. */
   store: ResponseStore | null;
   model: ServedModel;

@@ -28,7 +28,7 @@ export type ToolMode =
  */
 export function resolveToolMode(
   request: { tools: ToolDefinition[] | null; toolChoice: Pick<ToolChoice, "mode"> },
-  provider: ToolProvider | null,
+  provider: Pick<ToolProvider, "tools"> | null,
 ): ToolMode {
   if (request.toolChoice.mode === "none") return { kind: "none" };
   if (request.tools !== null) {

@@ -36,7 +36,7 @@ export interface CallingTurn {
 }
 
 /** Server of a call that names no tool. */
-const UNKNOWN_SERVER = "unknown";
+export const unknownServer = "unknown";
 
 /**
  * Reports and ends are told in the order they come; outputs are in the order of the calls.
@@ -133,7 +133,7 @@ export class ToolRound {
 
   #start(call: ToolCall, refusal?: string): Promise<ToolOutput> {
     this.#open += 1;
-    const server = findTool(call, this.#tools)?.server ?? UNKNOWN_SERVER;
+    const server = findTool(call, this.#tools)?.server ?? unknownServer;
     this.#tell({ type: "tool-start", call, server });
     return this.#run(call, server, refusal);
   }

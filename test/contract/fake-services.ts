@@ -202,13 +202,15 @@ export interface World {
 
 export function createWorld(
   parts: {
+    chat?: FakeChat;
+    agents?: ServerServices["agents"];
     tools?: ToolProvider;
     store?: ResponseStore;
     embedder?: ServedEmbedder;
     config?: Partial<ServerConfig>;
   } = {},
 ): World {
-  const chat = new FakeChat();
+  const chat = parts.chat ?? new FakeChat();
   const listeners: ((step: EngineStep) => void)[] = [];
   const intervalListeners: ((milliseconds: number) => void)[] = [];
   const text = new FakeTextEngine();
@@ -231,6 +233,7 @@ export function createWorld(
     },
     embedder: parts.embedder,
     tools: parts.tools ?? null,
+    agents: parts.agents,
     store: parts.store ?? null,
     model: { id: "tiny", created: 1_700_000_000, contextSize: 1000, vocabularySize: 500 },
   };

@@ -75,7 +75,7 @@ test("a field without effect and an unknown model are warned about once", async 
   await post(world.app, body);
   await post(world.app, body);
   const warnings = lines.filter(({ level }) => level === 40).map(({ field }) => field);
-  expect(warnings).toEqual(["user", "model=other"]);
+  expect(warnings).toEqual(["model=other", "user"]);
 });
 
 test("an unknown fault is logged with its stack", async () => {

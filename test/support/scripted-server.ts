@@ -15,6 +15,8 @@ import { mcpServerFromCommand } from "../../src/mcp/mcp-config.ts";
 import type { ServedEmbedder, ServerConfig } from "../../src/server/services.ts";
 import { buildServer } from "../../src/server/app.ts";
 import { SqliteStore } from "../../src/store/sqlite/sqlite-store.ts";
+import type { Tool } from "../../src/tools/types.ts";
+import { type AgentsJson, agentDirectory } from "./agents.ts";
 import { modelPath } from "./engine.ts";
 import { greedy } from "./sampling.ts";
 
@@ -89,6 +91,9 @@ export interface ScriptedServer {
 }
 
 export interface ScriptedServerOptions {
+  agents?: AgentsJson;
+  /** Beside those of the MCP server. */
+  tools?: Tool[];
   embedder?: ServedEmbedder;
   engine?: Partial<EngineOptions>;
   /** Files of the folder that the MCP filesystem server may read. Undefined: no MCP server. */
@@ -126,13 +131,26 @@ export async function startScriptedServer(
   const scripts = new Map<string, Int32Array>();
   const chat = new ScriptedChat(new Chat(engine), scripts);
   const { seed: _seed, logitBias: _logitBias, ...sampling } = greedy;
+  const more = options.tools ?? [];
+  const tools =
+    host === null && options.tools === undefined
+      ? null
+      : { tools: () => [...(host?.tools() ?? []), ...more], close: async () => {} };
+  const agents =
+    options.agents === undefined
+      ? undefined
+      : agentDirectory(options.agents, chat, {
+          tools: () => tools?.tools() ?? [],
+          contextSize: engine.cache.cellsPerSequence,
+        });
   const store = options.store === true ? new SqliteStore(join(folder, "store.sqlite")) : null;
   const app = buildServer(
     {
       chat,
       engine,
       embedder: options.embedder,
-      tools: host,
+      tools,
+      agents,
       store,
       model: {
         id: "fermata-small",

@@ -3,6 +3,7 @@
 import { FermataError } from "../../errors.ts";
 import type { PromptRequest } from "../../chat/types.ts";
 import type { ResponseStore, StoredItem } from "../../store/types.ts";
+import type { ToolProvider } from "../../tools/types.ts";
 import { fieldError } from "../openai/fields.ts";
 import { isClientOutput } from "../openai/responses/client-calls.ts";
 import { newId } from "../openai/responses/ids.ts";
@@ -107,12 +108,12 @@ export class ResponseService {
     },
   ): Promise<Pick<Extract<Started, { kind: "new" }>, "live" | "events">> {
     const { history, requested, abort, signal } = parts;
-    const { owner, services } = context;
+    const { owner } = context;
     const stores = this.#stores(request);
     const items = [...history.items, ...history.input];
     const isHeld = (request.handling ?? this.#config.responsesTools) === "held";
     const held = isHeld ? this.#heldCalls(request, abort) : null;
-    const sources = { provider: services.tools, requested };
+    const sources = { provider: context.target.tools, requested };
     const plan = planTools(request, sources, held && ((tool) => held.tool(tool)));
     checkToolChoice(request.toolChoice, definitionsOf(plan.mode));
     const approved = approvedCalls(history.items, history.input, plan, {
@@ -121,7 +122,7 @@ export class ResponseService {
     });
 
     const createdAt = Math.floor(Date.now() / 1000);
-    const model = services.model.id;
+    const model = context.target.id;
     const id = newId("resp");
     const isExtended = (request.events ?? this.#config.responsesEvents) === "extended";
     const writer = new ResponseWriter({
@@ -262,7 +263,10 @@ export class ResponseService {
   async prompt(
     request: ResponsesRequest,
     owner: string,
-    services: Pick<ServerServices, "tools" | "requestedServers">,
+    services: {
+      tools: Pick<ToolProvider, "tools"> | null;
+      requestedServers?: ServerServices["requestedServers"];
+    },
   ): Promise<PromptRequest & { items: Item[] }> {
     const history = await loadHistory(request, owner, this.store);
     const connector = services.requestedServers ?? null;
@@ -290,17 +294,15 @@ export class ResponseService {
     },
   ): ReturnType<typeof runEvents> {
     const { plan, signal, context } = parts;
-    const { owner, services } = context;
+    const { owner, target } = context;
     const done = parts.writer.output.filter(({ type }) => type === "mcp_call");
     const items = [...parts.items, ...(done as unknown as Item[])];
-    const all = toMessages(items, request.instructions, plan.names);
+    const all = target.instruct(toMessages(items, request.instructions, plan.names));
     const { templateVariables } = request;
     const scope = { tools: plan.offered, templateVariables, owner };
     const messages =
       request.truncation === "auto"
-        ? await fitHistory(all, (messages) =>
-            services.chat.countPromptTokens({ messages, ...scope }),
-          )
+        ? await fitHistory(all, (messages) => target.chat.countPromptTokens({ messages, ...scope }))
         : all;
     const conversation = {
       messages,

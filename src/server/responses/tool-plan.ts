@@ -38,7 +38,7 @@ interface Entry {
 /** Who has tools beside the client. */
 export interface ToolSources {
   /** Null: no server is configured. */
-  provider: ToolProvider | null;
+  provider: Pick<ToolProvider, "tools"> | null;
   requested: Pick<RequestedServers, "toolsOf">;
 }
 
@@ -96,11 +96,14 @@ function needsApproval({ presentation }: Entry): boolean {
 }
 
 /** A request without tools has those of all MCP servers: the operator configured them for that. */
-function implicitEntries(provider: ToolProvider | null): Entry[] {
+function implicitEntries(provider: Pick<ToolProvider, "tools"> | null): Entry[] {
   return (provider?.tools() ?? []).map((tool) => mcpEntry(tool, () => false));
 }
 
-function configuredEntries(request: McpToolRequest, provider: ToolProvider | null): Entry[] {
+function configuredEntries(
+  request: McpToolRequest,
+  provider: Pick<ToolProvider, "tools"> | null,
+): Entry[] {
   const all = provider?.tools() ?? [];
   const tools = all.filter((tool) => tool.server === request.server);
   if (tools.length > 0) return entriesOf(request, tools);

@@ -14,9 +14,10 @@ import { checkToolChoice } from "../openai/parse-tool-choice.ts";
 import type { OnceWarnings } from "../openai/warnings.ts";
 import type { ActiveRequests } from "../plugins/active-requests.ts";
 import { requestOwner } from "../plugins/authentication.ts";
-import { drawSeed, runRequest } from "../run-request.ts";
+import { runRequest } from "../run-request.ts";
 import type { ServerConfig, ServerServices } from "../services.ts";
 import { streamAnswer } from "../stream-answer.ts";
+import { resolveTarget, wantedModel } from "../target.ts";
 import { definitionsOf, resolveToolMode, type ToolMode } from "../tool-mode.ts";
 
 export interface RouteContext {
@@ -28,23 +29,18 @@ export interface RouteContext {
 }
 
 export function chatCompletionsRoute(context: RouteContext): RouteOptions {
-  const { services, config, active, warnings } = context;
+  const { config, active, warnings } = context;
   return {
     method: "POST",
     url: "/v1/chat/completions",
     handler: async (request, reply) => {
       const startedAt = performance.now();
-      const { model } = services;
-      const body = parseChatCompletionRequest(
-        request.body,
-        { ...model, sampling: { ...config.sampling, seed: drawSeed(), logitBias: [] } },
-        warnings.warn,
-      );
-      warnOfModel(body.model, context);
+      const target = resolveTarget(wantedModel(request.body), context);
+      const body = parseChatCompletionRequest(request.body, target, warnings.warn);
       const { messages, templateVariables, stop, maxTokens, guidance, topLogprobs, n } = body;
       const signal = active.signalFor(reply);
       const conversation = {
-        messages,
+        messages: target.instruct(messages),
         templateVariables,
         stop,
         maxTokens,
@@ -52,16 +48,16 @@ export function chatCompletionsRoute(context: RouteContext): RouteOptions {
         topLogprobs,
         owner: requestOwner(request),
       };
-      const mode = resolveToolMode(body, services.tools);
+      const mode = resolveToolMode(body, target.tools);
       checkToolChoice(body.toolChoice, definitionsOf(mode));
       if (n > 1) refuseToolRuns(mode);
-      const run = { ...context, log: request.log, startedAt };
+      const run = { ...context, target, log: request.log, startedAt };
       const start = (choice: number, ended: AbortSignal) => {
         const sampling = withSeed(body.sampling, choice);
         return runRequest({ ...conversation, sampling, signal: ended }, mode, run);
       };
       const events = runChoices(n, start, signal);
-      const identity = createIdentity(model.id);
+      const identity = createIdentity(target.id);
       if (!body.stream)
         return chatCompletion(identity, await collectChoices(events, n), topLogprobs !== undefined);
       const chunks = new ChunkStream(new ChunkMapper(identity, body));
@@ -84,11 +80,4 @@ function createIdentity(model: string): ResponseIdentity {
     created: Math.floor(Date.now() / 1000),
     model,
   };
-}
-
-/** One model is loaded, and answers to every name. */
-export function warnOfModel(wanted: string | null, { services, warnings }: RouteContext): void {
-  const { id } = services.model;
-  if (wanted === null || wanted === "default" || wanted === id) return;
-  warnings.warn(`model=${wanted}`, `names a model that is not loaded; ${id} answers`);
 }

@@ -7,11 +7,13 @@ import { collectChoices, runChoices } from "../choices.ts";
 import { measuredEvents } from "../measured-events.ts";
 import { TextCompletionStream, textCompletion } from "../openai/completions/completion.ts";
 import { parseCompletionRequest, type PromptInput } from "../openai/completions/parse-request.ts";
+import { fieldError } from "../openai/fields.ts";
 import { runCompletion } from "../run-completion.ts";
 import { drawSeed } from "../run-request.ts";
 import type { ServerServices } from "../services.ts";
 import { streamAnswer } from "../stream-answer.ts";
-import { warnOfModel, type RouteContext } from "./chat-completions.ts";
+import { warnOfModel } from "../target.ts";
+import type { RouteContext } from "./chat-completions.ts";
 
 export function completionsRoute(context: RouteContext): RouteOptions {
   const { services, config, metrics, active, warnings } = context;
@@ -26,6 +28,7 @@ export function completionsRoute(context: RouteContext): RouteOptions {
         { ...model, sampling: { ...config.sampling, seed: drawSeed(), logitBias: [] } },
         warnings.warn,
       );
+      refuseAgent(body.model, services);
       warnOfModel(body.model, context);
       const signal = active.signalFor(reply);
       const { n, echo, maxTokens, stop, topLogprobs, includeUsage } = body;
@@ -66,6 +69,13 @@ export function completionsRoute(context: RouteContext): RouteOptions {
       return reply;
     },
   };
+}
+
+/** An agent reads a conversation, and a bare prompt has none. */
+function refuseAgent(model: string | null, { agents }: ServerServices): void {
+  if (model === null || agents?.find(model) === undefined) return;
+  const remedy = "Send messages to /v1/chat/completions";
+  throw fieldError("unsupported_value", "model", "names an agent", remedy);
 }
 
 /** Whoever writes a prompt for this endpoint writes its special tokens too. */

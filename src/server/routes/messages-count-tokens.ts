@@ -3,27 +3,28 @@
 import type { RouteOptions } from "fastify";
 import { parseCountRequest } from "../anthropic/parse-request.ts";
 import { requestOwner } from "../plugins/authentication.ts";
+import { resolveTarget } from "../target.ts";
 import { resolveToolMode } from "../tool-mode.ts";
-import { warnOfModel, type RouteContext } from "./chat-completions.ts";
+import type { RouteContext } from "./chat-completions.ts";
 
 export function messagesCountTokensRoute(context: RouteContext): RouteOptions {
-  const { services, warnings } = context;
+  const { warnings } = context;
   return {
     method: "POST",
     url: "/v1/messages/count_tokens",
     config: { wire: "anthropic" },
     handler: async (request) => {
       const body = parseCountRequest(request.body, warnings.warn);
-      warnOfModel(body.model, context);
-      const mode = resolveToolMode(body, services.tools);
+      const target = resolveTarget(body.model, context);
+      const mode = resolveToolMode(body, target.tools);
       const tools =
         mode.kind === "internal"
           ? mode.tools.map(({ definition }) => definition)
           : mode.kind === "external"
             ? mode.tools
             : [];
-      const inputTokens = await services.chat.countPromptTokens({
-        messages: body.messages,
+      const inputTokens = await target.chat.countPromptTokens({
+        messages: target.instruct(body.messages),
         prefill: body.prefill,
         templateVariables: body.templateVariables,
         tools,

@@ -9,26 +9,22 @@ import { collectAnswer } from "../collect-answer.ts";
 import { guidanceOf } from "../openai/parse-guidance.ts";
 import { checkToolChoice } from "../openai/parse-tool-choice.ts";
 import { requestOwner } from "../plugins/authentication.ts";
-import { drawSeed, runRequest } from "../run-request.ts";
+import { runRequest } from "../run-request.ts";
 import { streamAnswer } from "../stream-answer.ts";
+import { resolveTarget, wantedModel } from "../target.ts";
 import { definitionsOf, resolveToolMode } from "../tool-mode.ts";
-import { warnOfModel, type RouteContext } from "./chat-completions.ts";
+import type { RouteContext } from "./chat-completions.ts";
 
 export function messagesRoute(context: RouteContext): RouteOptions {
-  const { services, config, active, warnings } = context;
+  const { config, active, warnings } = context;
   return {
     method: "POST",
     url: "/v1/messages",
     config: { wire: "anthropic" },
     handler: async (request, reply) => {
       const startedAt = performance.now();
-      const { model } = services;
-      const body = parseMessagesRequest(
-        request.body,
-        { ...model, sampling: { ...config.sampling, seed: drawSeed(), logitBias: [] } },
-        warnings.warn,
-      );
-      warnOfModel(body.model, context);
+      const target = resolveTarget(wantedModel(request.body), context);
+      const body = parseMessagesRequest(request.body, target, warnings.warn);
       const { messages, prefill, templateVariables, sampling, stop, maxTokens, stream } = body;
       const owner = requestOwner(request);
       const signal = active.signalFor(reply);
@@ -39,7 +35,7 @@ export function messagesRoute(context: RouteContext): RouteOptions {
         closeAtLimit: false,
       });
       const conversation = {
-        messages,
+        messages: target.instruct(messages),
         prefill,
         templateVariables,
         sampling,
@@ -49,10 +45,15 @@ export function messagesRoute(context: RouteContext): RouteOptions {
         signal,
         owner,
       };
-      const mode = resolveToolMode(body, services.tools);
+      const mode = resolveToolMode(body, target.tools);
       checkToolChoice(toolChoice, definitionsOf(mode));
-      const events = runRequest(conversation, mode, { ...context, log: request.log, startedAt });
-      const identity = { id: `msg_${randomBytes(12).toString("hex")}`, model: model.id };
+      const events = runRequest(conversation, mode, {
+        ...context,
+        target,
+        log: request.log,
+        startedAt,
+      });
+      const identity = { id: `msg_${randomBytes(12).toString("hex")}`, model: target.id };
       if (!stream) return wireMessage(identity, await collectAnswer(events));
       await streamAnswer(events, new MessageStream(identity, request.id), {
         request,

@@ -2,15 +2,18 @@
 
 import type { RouteOptions } from "fastify";
 import { FermataError } from "../../errors.ts";
-import type { ServedModel } from "../services.ts";
-import { wireModel } from "./models.ts";
+import type { ServerServices } from "../services.ts";
+import { wireAgent, wireModel } from "./models.ts";
 
-export function modelRoute(model: ServedModel): RouteOptions {
+export function modelRoute(services: Pick<ServerServices, "model" | "agents">): RouteOptions {
+  const { model } = services;
   return {
     method: "GET",
     url: "/v1/models/:model",
     handler: async (request) => {
       const { model: wanted } = request.params as { model: string };
+      const agent = wireAgent(wanted, services);
+      if (agent !== null) return agent;
       if (wanted === model.id || wanted === "default") return wireModel(model);
       throw new FermataError("not_found", `The model is not loaded. "${model.id}" is.`, {
         param: "model",

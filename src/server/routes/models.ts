@@ -1,7 +1,7 @@
 /** GET /v1/models */
 
 import type { RouteOptions } from "fastify";
-import type { ServedModel } from "../services.ts";
+import type { ServedModel, ServerServices } from "../services.ts";
 
 export interface WireModel {
   id: string;
@@ -12,12 +12,29 @@ export interface WireModel {
   context_length: number;
 }
 
-export function modelsRoute(model: ServedModel): RouteOptions {
+export function modelsRoute(services: Pick<ServerServices, "model" | "agents">): RouteOptions {
+  const agents = (): string[] => services.agents?.names() ?? [];
   return {
     method: "GET",
     url: "/v1/models",
-    handler: async () => ({ object: "list", data: [wireModel(model)] }),
+    handler: async () => ({
+      object: "list",
+      data: [
+        wireModel(services.model),
+        ...agents().flatMap((name) => wireAgent(name, services) ?? []),
+      ],
+    }),
   };
+}
+
+/** Null: there is no agent of this name. An agent is a model to its callers. */
+export function wireAgent(
+  name: string,
+  { model, agents }: Pick<ServerServices, "model" | "agents">,
+): WireModel | null {
+  const agent = agents?.find(name);
+  if (agent === undefined) return null;
+  return wireModel({ ...model, id: agent.name, contextSize: agent.model.contextSize });
 }
 
 export function wireModel({ id, created, contextSize }: ServedModel): WireModel {

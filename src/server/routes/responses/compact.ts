@@ -8,22 +8,22 @@ import { parseResponsesRequest } from "../../openai/responses/parse-request.ts";
 import { wireResponseUsage } from "../../openai/responses/usage.ts";
 import { fieldError } from "../../openai/fields.ts";
 import { requestOwner } from "../../plugins/authentication.ts";
-import { drawSeed, runRequest } from "../../run-request.ts";
+import { runRequest } from "../../run-request.ts";
+import { resolveTarget, wantedModel } from "../../target.ts";
 import type { ResponsesContext } from "./context.ts";
 
 /** Of a request that sets no limit: longer would save too little. */
 const maxSummaryTokens = 1024;
 
 export function compactResponseRoute(context: ResponsesContext): RouteOptions {
-  const { services, config, warnings, responses, active } = context;
+  const { services, warnings, responses, active } = context;
   return {
     method: "POST",
     url: "/v1/responses/compact",
     handler: async (request, reply) => {
       const startedAt = performance.now();
-      const sampling = { ...config.sampling, seed: drawSeed(), logitBias: [] };
-      const limits = { ...services.model, sampling };
-      const body = parseResponsesRequest(request.body, limits, warnings.warn);
+      const target = resolveTarget(wantedModel(request.body), context);
+      const body = parseResponsesRequest(request.body, target, warnings.warn);
       if (body.model === null)
         throw fieldError("missing_field", "model", "is missing", "Send the model's name");
       const owner = requestOwner(request);
@@ -34,11 +34,11 @@ export function compactResponseRoute(context: ResponsesContext): RouteOptions {
         messages: [...messages, { role: "user" as const, content: summaryRequest }],
         sampling: body.sampling,
         stop: [],
-        maxTokens: Math.min(body.maxOutputTokens ?? maxSummaryTokens, services.model.contextSize),
+        maxTokens: Math.min(body.maxOutputTokens ?? maxSummaryTokens, target.contextSize),
         signal: active.signalFor(reply),
         owner,
       };
-      const run = { ...context, log: request.log, startedAt };
+      const run = { ...context, target, log: request.log, startedAt };
       const answer = await collectAnswer(runRequest(conversation, { kind: "none" }, run));
       const users = items.filter((item) => item.type === "message" && item["role"] === "user");
       const summary = encodeSummary(answer.content);

@@ -5,24 +5,22 @@ import { parseResponsesRequest } from "../../openai/responses/parse-request.ts";
 import { ResponseEventStream } from "../../openai/responses/response-event-stream.ts";
 import type { WireEvent } from "../../openai/responses/types.ts";
 import { requestOwner } from "../../plugins/authentication.ts";
-import { drawSeed } from "../../run-request.ts";
 import { streamAnswer } from "../../stream-answer.ts";
-import { warnOfModel } from "../chat-completions.ts";
+import { resolveTarget, wantedModel } from "../../target.ts";
 import type { ResponsesContext } from "./context.ts";
 
 export function createResponseRoute(context: ResponsesContext, url: string): RouteOptions {
-  const { services, config, active, warnings, responses } = context;
+  const { config, active, warnings, responses } = context;
   return {
     method: "POST",
     url,
     handler: async (request, reply) => {
       const startedAt = performance.now();
-      const sampling = { ...config.sampling, seed: drawSeed(), logitBias: [] };
-      const limits = { ...services.model, sampling };
-      const body = parseResponsesRequest(request.body, limits, warnings.warn);
-      warnOfModel(body.model, context);
+      const target = resolveTarget(wantedModel(request.body), context);
+      const body = parseResponsesRequest(request.body, target, warnings.warn);
       const started = await responses.start(body, {
         ...context,
+        target,
         log: request.log,
         startedAt,
         owner: requestOwner(request),

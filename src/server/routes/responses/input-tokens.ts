@@ -3,19 +3,24 @@
 import type { RouteOptions } from "fastify";
 import { parseResponsesRequest } from "../../openai/responses/parse-request.ts";
 import { requestOwner } from "../../plugins/authentication.ts";
+import { resolveTarget, wantedModel } from "../../target.ts";
 import type { ResponsesContext } from "./context.ts";
 
 export function inputTokensRoute(context: ResponsesContext): RouteOptions {
-  const { services, config, warnings, responses } = context;
+  const { services, warnings, responses } = context;
   return {
     method: "POST",
     url: "/v1/responses/input_tokens",
     handler: async (request) => {
-      const sampling = { ...config.sampling, seed: 0, logitBias: [] };
-      const limits = { ...services.model, sampling };
-      const body = parseResponsesRequest(request.body, limits, warnings.warn);
-      const prompt = await responses.prompt(body, requestOwner(request), services);
-      const tokens = await services.chat.countPromptTokens(prompt);
+      const target = resolveTarget(wantedModel(request.body), context);
+      const body = parseResponsesRequest(request.body, target, warnings.warn);
+      const { requestedServers } = services;
+      const prompt = await responses.prompt(body, requestOwner(request), {
+        tools: target.tools,
+        requestedServers,
+      });
+      const messages = target.instruct(prompt.messages);
+      const tokens = await target.chat.countPromptTokens({ ...prompt, messages });
       return { object: "response.input_tokens", input_tokens: tokens };
     },
   };

@@ -1,0 +1,36 @@
+"""A supervisor that hands tasks to sub-agents; an agent is a model's name. Standard library only.
+
+    npm start -- --mcp-config examples/mcp.json --agents examples/agents.json
+    python3 examples/python/agents.py
+"""
+
+import json
+import os
+import sys
+import urllib.request
+
+BASE_URL = os.environ.get("FERMATA_URL", "http://127.0.0.1:8000/v1")
+API_KEY = os.environ.get("FERMATA_KEY", "none")
+
+
+def request(path, body=None):
+    return urllib.request.Request(
+        BASE_URL + path,
+        data=None if body is None else json.dumps(body).encode(),
+        headers={"content-type": "application/json", "authorization": f"Bearer {API_KEY}"},
+    )
+
+
+with urllib.request.urlopen(request("/models")) as response:
+    print("models:", ", ".join(model["id"] for model in json.load(response)["data"]))
+
+question = sys.argv[1] if len(sys.argv) > 1 else "Ask the researcher to read /tmp/demo/docs/notes.txt"
+body = {"model": "supervisor", "messages": [{"role": "user", "content": question}], "stream": True}
+with urllib.request.urlopen(request("/chat/completions", body)) as stream:
+    for line in stream:
+        data = line.decode().strip().removeprefix("data: ")
+        if not data.startswith("{"):
+            continue
+        for choice in json.loads(data)["choices"]:
+            print(choice["delta"].get("content") or "", end="", flush=True)
+print()

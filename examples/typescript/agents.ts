@@ -1,0 +1,22 @@
+// A supervisor that hands tasks to sub-agents; an agent is a model's name.
+//
+//   npm start -- --mcp-config examples/mcp.json --agents examples/agents.json
+//   npx tsx examples/typescript/agents.ts
+import OpenAI from "openai";
+
+const client = new OpenAI({
+  baseURL: process.env["FERMATA_URL"] ?? "http://127.0.0.1:8000/v1",
+  apiKey: process.env["FERMATA_KEY"] ?? "none",
+});
+
+const models = await client.models.list();
+console.log(`models: ${models.data.map(({ id }) => id).join(", ")}`);
+
+const question = "Ask the researcher to read /tmp/demo/docs/notes.txt";
+const stream = await client.chat.completions.create({
+  model: "supervisor",
+  messages: [{ role: "user", content: process.argv[2] ?? question }],
+  stream: true,
+});
+for await (const chunk of stream) process.stdout.write(chunk.choices[0]?.delta.content ?? "");
+process.stdout.write("\n");

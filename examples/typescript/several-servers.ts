@@ -1,0 +1,23 @@
+// Tools of several MCP servers, named `<server>_<tool>`.
+//
+//   npm start -- --mcp-config examples/mcp.json
+//   npx tsx examples/typescript/several-servers.ts
+import OpenAI from "openai";
+
+const client = new OpenAI({
+  baseURL: process.env["FERMATA_URL"] ?? "http://127.0.0.1:8000/v1",
+  apiKey: process.env["FERMATA_KEY"] ?? "none",
+});
+const given = process.argv.slice(2);
+const questions = ["What is the weather in Paris?", "Read the file /tmp/demo/docs/notes.txt"];
+
+// In /v1/responses the calls that the server ran stand in the output, each with its server.
+for (const input of given.length > 0 ? given : questions) {
+  console.log(`> ${input}`);
+  const response = await client.responses.create({ model: "default", input });
+  for (const item of response.output) {
+    if (item.type === "mcp_call")
+      console.log(`  ${item.server_label}: ${item.name}(${item.arguments})`);
+  }
+  console.log(response.output_text);
+}

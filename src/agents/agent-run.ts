@@ -1,0 +1,114 @@
+/** One run of an agent, for a request or for an agent above it: what it may use and what it has used. */
+
+import type { ChatEvent, ChatRequest } from "../chat/types.ts";
+import { FermataError } from "../errors.ts";
+import { type ToolLoopOptions, runToolLoop } from "../tools/tool-loop.ts";
+import type { Tool, ToolEvent } from "../tools/types.ts";
+import { DelegateTool } from "./delegate-tool.ts";
+import { MeteredChat } from "./metered-chat.ts";
+import { TokenBudget } from "./token-budget.ts";
+import type { Agent } from "./types.ts";
+
+/** What a run passes on to those below it. */
+export interface SharedByRuns {
+  owner: string;
+  seed: number;
+  loop: ToolLoopOptions;
+}
+
+/** Agents on the way from the request to this run, and what is left for those below. */
+interface Place {
+  depth: number;
+  budget: TokenBudget;
+}
+
+export type FindAgent = (name: string) => Agent | undefined;
+
+export type AgentRequest = Omit<ChatRequest, "tools" | "toolMode">;
+
+export class AgentRun {
+  readonly agent: Agent;
+  /** Agents that may still be below it. */
+  readonly depth: number;
+  readonly chat: MeteredChat;
+  readonly tools: readonly Tool[];
+  readonly #find: FindAgent;
+  readonly #budget: TokenBudget;
+  #cut: string | null = null;
+  #shared: SharedByRuns | null = null;
+
+  /** A run that is no other's. */
+  constructor(agent: Agent, find: FindAgent, place: Partial<Place> = {}) {
+    this.agent = agent;
+    this.#find = find;
+    this.depth = Math.min(agent.limits.depth, place.depth ?? Infinity);
+    this.#budget = place.budget ?? new TokenBudget(agent.limits.tokens);
+    this.chat = new MeteredChat(agent.model.chat, this.#budget);
+    this.tools = this.#offered();
+  }
+
+  /** What ended it before its time, for people and models; null: nothing did. */
+  get cut(): string | null {
+    return this.#cut;
+  }
+
+  /** @throws FermataError internal_error: the run has not begun */
+  get shared(): SharedByRuns {
+    if (this.#shared !== null) return this.#shared;
+    throw new FermataError("internal_error", "The run has not begun.");
+  }
+
+  /** Null: too few tokens are left for it. To be closed. */
+  below(agent: Agent): AgentRun | null {
+    const budget = this.#budget.reserve(agent.limits.tokens);
+    return budget && new AgentRun(agent, this.#find, { depth: this.depth - 1, budget });
+  }
+
+  close(): void {
+    this.#budget.close();
+  }
+
+  /** `runToolLoop` within the agent's limits. What time or tokens cut ends with reason `length`. */
+  async *answer(
+    request: AgentRequest,
+    tools: readonly Tool[] = this.tools,
+    options: ToolLoopOptions = {},
+  ): AsyncGenerator<ChatEvent | ToolEvent, void, void> {
+    const { offered: _offered, handsOver: _handsOver, maxCalls, ...shared } = options;
+    this.#shared = { owner: request.owner, seed: request.sampling.seed, loop: shared };
+    const { rounds, calls, seconds } = this.agent.limits;
+    const deadline = AbortSignal.timeout(seconds * 1000);
+    const { signal } = request;
+    const ended = signal === undefined ? deadline : AbortSignal.any([signal, deadline]);
+    const loop = {
+      ...options,
+      maxRounds: rounds ?? options.maxRounds,
+      maxCalls: Math.min(calls, maxCalls ?? Infinity),
+    };
+    for await (const event of runToolLoop(this.chat, { ...request, signal: ended }, tools, loop)) {
+      if (event.type !== "finish") {
+        yield event;
+        continue;
+      }
+      const isLate = event.reason === "cancelled" && deadline.aborted && signal?.aborted !== true;
+      if (isLate) this.#cut = `the limit of ${seconds} seconds is reached`;
+      else if (event.reason === "length") this.#cut = this.#lengthCut();
+      yield isLate ? { ...event, reason: "length" } : event;
+    }
+  }
+
+  #lengthCut(): string {
+    const { limit, left } = this.#budget;
+    if (left === 0) return `the limit of ${limit} tokens is reached`;
+    return "there is no more room for its answer";
+  }
+
+  #offered(): Tool[] {
+    const { agent } = this;
+    const tools = agent.tools();
+    const delegates = agent.delegates.flatMap((name) => this.#find(name) ?? []);
+    // The last one: agents without it have the same tools before it, and so the same prefix.
+    if (delegates.length === 0 || agent.limits.depth === 0) return tools;
+    return [...tools, new DelegateTool(this, delegates, tools)];
+  }
+}

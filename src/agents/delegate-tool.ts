@@ -1,0 +1,94 @@
+/** The tool that hands a task to a sub-agent. */
+
+import type { ToolDefinition } from "../chat/types.ts";
+import type { Tool, ToolCallContext, ToolResult } from "../tools/types.ts";
+import { AgentOutput } from "./agent-output.ts";
+import type { AgentRequest, AgentRun } from "./agent-run.ts";
+import { delegateDefinition, delegationServer, readDelegation } from "./delegation.ts";
+import { systemMessages } from "./instructions.ts";
+import type { Agent } from "./types.ts";
+
+/** The agent's own limit comes first and says so; the tool loop's is the backstop. */
+const graceMs = 5000;
+
+export class DelegateTool implements Tool {
+  readonly definition: ToolDefinition;
+  readonly server = delegationServer;
+  readonly timeoutMs: number;
+  readonly #run: AgentRun;
+  readonly #delegates: ReadonlyMap<string, Agent>;
+
+  /** @param others the tools that it is offered beside */
+  constructor(run: AgentRun, delegates: readonly Agent[], others: readonly Tool[]) {
+    const taken = new Set(others.map((tool) => tool.definition.name));
+    this.definition = delegateDefinition(delegates, taken);
+    this.timeoutMs = Math.max(...delegates.map(({ limits }) => limits.seconds)) * 1000 + graceMs;
+    this.#run = run;
+    this.#delegates = new Map(delegates.map((agent) => [agent.name, agent]));
+  }
+
+  async call(args: unknown, context: ToolCallContext): Promise<ToolResult> {
+    const delegation = readDelegation(args);
+    const agent = delegation === null ? undefined : this.#delegates.get(delegation.agent);
+    if (delegation === null || agent === undefined) {
+      const names = [...this.#delegates.keys()].join(", ");
+      return refused(`name one of the agents ${names} and its task`);
+    }
+    if (this.#run.depth < 1)
+      return refused("agents may not be nested any deeper. Do the task yourself");
+    const run = this.#run.below(agent);
+    if (run === null)
+      return refused("too few tokens are left for another agent. Answer now with what you have");
+    try {
+      const request = this.#request(agent, delegation.task, context);
+      return await answerOf(run.answer(request, run.tools, this.#run.shared.loop), run, context);
+    } finally {
+      run.close();
+    }
+  }
+
+  #request(agent: Agent, task: string, { signal }: ToolCallContext): AgentRequest {
+    const { owner, seed } = this.#run.shared;
+    return {
+      messages: systemMessages(agent.instructions, [{ role: "user", content: task }]),
+      sampling: { ...agent.model.sampling, logitBias: [], seed, ...agent.sampling },
+      stop: [],
+      owner,
+      signal,
+    };
+  }
+}
+
+/** Runs to the end; what fails is told in the result. */
+async function answerOf(
+  events: ReturnType<AgentRun["answer"]>,
+  run: AgentRun,
+  { report }: ToolCallContext,
+): Promise<ToolResult> {
+  const { agent } = run;
+  const output = new AgentOutput((text) => report({ type: "output", text }));
+  try {
+    for await (const event of events) {
+      if (event.type === "content") {
+        output.add(event.text);
+        continue;
+      }
+      if (event.type === "hold") output.endRound();
+      if (event.type === "tool-end") output.cite(event.citations);
+      report({ type: "agent", agent: agent.name, event });
+      if (event.type === "finish" && event.reason === "cancelled")
+        return output.result(true, "cancelled");
+    }
+  } catch (error) {
+    const problem = error instanceof Error ? error.message : String(error);
+    return output.result(true, `the agent ${agent.name} failed: ${problem}`);
+  }
+  if (run.cut !== null) return output.result(false, `the agent ${agent.name} was cut: ${run.cut}`);
+  return output.isEmpty
+    ? output.result(true, `the agent ${agent.name} ended without an answer`)
+    : output.result(false);
+}
+
+function refused(why: string): ToolResult {
+  return { content: `Error: not run: ${why}.`, isError: true };
+}

@@ -1,0 +1,218 @@
+/** Another server as a chat: its answers streamed, its calls judged by `ToolCallBuffer`, its rounds held here. */
+
+import type {
+  ChatEvent,
+  ChatGeneration,
+  ChatMessage,
+  ChatRequest,
+  ChatUsage,
+  FinishReason,
+  ResumeLimits,
+  ToolCall,
+  ToolOutput,
+} from "../../chat/types.ts";
+import { FermataError } from "../../errors.ts";
+import { ToolCallBuffer } from "../../tools/tool-call-buffer.ts";
+import type { ToolLoopChat } from "../../tools/tool-loop.ts";
+import type { ToolLogger } from "../../tools/types.ts";
+import type { EndpointConfig } from "../agents-config.ts";
+import type { AgentModel } from "../types.ts";
+import { Endpoint, type StreamEnd } from "./endpoint.ts";
+import { RemoteTurn } from "./remote-turn.ts";
+import { endpointSampling, wireRequest } from "./wire-request.ts";
+
+/** Another server checks the ids of tokens itself. */
+const anyVocabulary = 2 ** 31 - 1;
+
+export class RemoteChat implements ToolLoopChat {
+  readonly #config: EndpointConfig;
+  readonly #logger: ToolLogger | undefined;
+
+  constructor(config: EndpointConfig, logger: ToolLogger | undefined) {
+    this.#config = config;
+    this.#logger = logger;
+  }
+
+  static model(config: EndpointConfig, logger: ToolLogger | undefined): AgentModel {
+    return {
+      chat: new RemoteChat(config, logger),
+      contextSize: config.contextSize,
+      vocabularySize: anyVocabulary,
+      sampling: endpointSampling,
+    };
+  }
+
+  countPromptTokens(): Promise<number> {
+    const message = "The tokens of an agent with an endpoint of its own cannot be counted here.";
+    return Promise.reject(new FermataError("unsupported_value", message, { param: "model" }));
+  }
+
+  generate(request: ChatRequest): ChatGeneration {
+    return new RemoteGeneration(request, this.#config, this.#logger);
+  }
+}
+
+/** What the caller makes of a hold. */
+type Answer =
+  | { kind: "resumed"; outputs: ToolOutput[] }
+  | { kind: "released" }
+  | { kind: "cancelled" };
+
+class RemoteGeneration implements ChatGeneration {
+  readonly #request: ChatRequest;
+  readonly #config: EndpointConfig;
+  readonly #logger: ToolLogger | undefined;
+  readonly #abort = new AbortController();
+  #usage: ChatUsage & { reasoningTokens: number } = {
+    promptTokens: 0,
+    cachedTokens: 0,
+    resumedTokens: 0,
+    prefilledTokens: 0,
+    recomputedTokens: 0,
+    generatedTokens: 0,
+    reasoningTokens: 0,
+  };
+  #maxTokens: number | undefined;
+  #hold: ((answer: Answer) => void) | null = null;
+
+  constructor(request: ChatRequest, config: EndpointConfig, logger: ToolLogger | undefined) {
+    this.#request = request;
+    this.#config = config;
+    this.#logger = logger;
+    this.#maxTokens = request.maxTokens;
+  }
+
+  [Symbol.asyncIterator](): AsyncIterator<ChatEvent> {
+    return this.#events();
+  }
+
+  cancel(): void {
+    this.#abort.abort();
+    this.#hold?.({ kind: "cancelled" });
+  }
+
+  async resume(outputs: ToolOutput[], { maxTokens }: ResumeLimits = {}): Promise<void> {
+    if (maxTokens !== undefined) {
+      const limit = this.#usage.generatedTokens + maxTokens;
+      this.#maxTokens = Math.min(this.#maxTokens ?? limit, limit);
+    }
+    this.#answer({ kind: "resumed", outputs });
+  }
+
+  release(): void {
+    this.#answer({ kind: "released" });
+  }
+
+  #answer(answer: Answer): void {
+    if (this.#hold === null) throw new FermataError("not_held", "There is no hold to answer.");
+    this.#hold(answer);
+  }
+
+  async *#events(): AsyncGenerator<ChatEvent, void, void> {
+    const onAbort = (): void => this.cancel();
+    this.#request.signal?.addEventListener("abort", onAbort, { once: true });
+    if (this.#request.signal?.aborted === true) this.cancel();
+    try {
+      yield* this.#rounds();
+    } catch (error) {
+      if (!this.#abort.signal.aborted) throw error;
+      yield this.#finish("cancelled");
+    } finally {
+      this.#request.signal?.removeEventListener("abort", onAbort);
+      this.#abort.abort();
+    }
+  }
+
+  async *#rounds(): AsyncGenerator<ChatEvent, void, void> {
+    const messages: ChatMessage[] = [...this.#request.messages];
+    for (let isFirst = true; ; isFirst = false) {
+      const turn = new RemoteTurn();
+      const end = yield* this.#receive(turn, messages, isFirst);
+      this.#count(turn);
+      const finish = this.#judge(turn, end);
+      if (finish !== null) return yield finish;
+
+      const { calls, content } = turn;
+      const answered = new Promise<Answer>((resolve) => (this.#hold = resolve));
+      yield { type: "hold", calls, usage: this.#usage };
+      const answer = await answered;
+      this.#hold = null;
+      if (answer.kind === "cancelled") return yield this.#finish("cancelled");
+      if (answer.kind === "released") return yield this.#finish("tool_calls", calls);
+      messages.push({ role: "assistant", content, toolCalls: calls });
+      for (const { callId, name, content: result } of answer.outputs)
+        messages.push({ role: "tool", toolCallId: callId, name, content: result });
+    }
+  }
+
+  async *#receive(
+    turn: RemoteTurn,
+    messages: readonly ChatMessage[],
+    isFirst: boolean,
+  ): AsyncGenerator<ChatEvent, StreamEnd, void> {
+    const maxTokens = this.#remaining;
+    const body = wireRequest(this.#request, {
+      model: this.#config.model,
+      messages,
+      maxTokens,
+      isFirst,
+    });
+    const chunks = new Endpoint(this.#config).stream(body, this.#abort.signal);
+    try {
+      for (;;) {
+        const next = await chunks.next();
+        if (next.done === true) {
+          yield* turn.end();
+          return next.value;
+        }
+        yield* turn.add(next.value);
+      }
+    } finally {
+      await chunks.return("ended");
+    }
+  }
+
+  /** @returns null: its calls are run here. @throws FermataError endpoint_failed */
+  #judge(turn: RemoteTurn, end: StreamEnd): ChatEvent | null {
+    const { calls, finishReason: reason } = turn;
+    // Without a reason and without its last word a stream was cut, wherever that was.
+    if (reason === null && end === "ended") throw failed("cut its answer off");
+    const buffer = new ToolCallBuffer(reason, this.#logger);
+    for (const call of calls) buffer.addToolCall(call);
+    const { toolMode } = this.#request;
+    if (buffer.shouldExecuteToolCalls() && toolMode !== "none") {
+      if (toolMode === "external") return this.#finish("tool_calls", calls);
+      return this.#remaining === 0 ? this.#finish("length") : null;
+    }
+    if (reason === "error") throw failed("ended its answer with an error");
+    const wasCut = reason === "length" || buffer.getIncompleteToolCalls().size > 0;
+    return this.#finish(wasCut ? "length" : "stop");
+  }
+
+  get #remaining(): number | undefined {
+    return this.#maxTokens === undefined
+      ? undefined
+      : Math.max(0, this.#maxTokens - this.#usage.generatedTokens);
+  }
+
+  #count({ usage, reasoningTokens }: RemoteTurn): void {
+    const sum = this.#usage;
+    this.#usage = {
+      promptTokens: sum.promptTokens + usage.promptTokens,
+      cachedTokens: sum.cachedTokens + usage.cachedTokens,
+      resumedTokens: 0,
+      prefilledTokens: sum.prefilledTokens + usage.prefilledTokens,
+      recomputedTokens: 0,
+      generatedTokens: sum.generatedTokens + usage.generatedTokens,
+      reasoningTokens: sum.reasoningTokens + reasoningTokens,
+    };
+  }
+
+  #finish(reason: FinishReason, calls: ToolCall[] = []): Extract<ChatEvent, { type: "finish" }> {
+    return { type: "finish", reason, calls, usage: this.#usage };
+  }
+}
+
+function failed(problem: string): FermataError {
+  return new FermataError("endpoint_failed", `The endpoint ${problem}.`);
+}

@@ -1,0 +1,162 @@
+/** One answer of another server, from its chunks: what it says, what it calls, how it says it ended. */
+
+import { newCallId } from "../../chat/formats/call-id.ts";
+import type { ChatEvent, ToolCall } from "../../chat/types.ts";
+import type { EngineUsage } from "../../engine/types.ts";
+import type { JsonObject } from "./endpoint.ts";
+
+interface GrowingCall {
+  /** Fermata's: those of other servers need not be unique. */
+  call: ToolCall;
+  /** What the server tells its parts by. */
+  index: number | null;
+  id: string | null;
+}
+
+export class RemoteTurn {
+  content = "";
+  finishReason: string | null = null;
+  reasoningTokens = 0;
+  readonly #calls: GrowingCall[] = [];
+  #usage: { prompt: number; cached: number; completion: number } | null = null;
+  /** Deltas with text: what is counted where the server counts nothing. */
+  #deltas = 0;
+
+  get calls(): ToolCall[] {
+    return this.#calls.map(({ call }) => call);
+  }
+
+  get usage(): EngineUsage {
+    const { prompt, cached, completion } = this.#usage ?? {
+      prompt: 0,
+      cached: 0,
+      completion: this.#deltas,
+    };
+    return {
+      promptTokens: prompt,
+      cachedTokens: cached,
+      resumedTokens: 0,
+      prefilledTokens: Math.max(0, prompt - cached),
+      recomputedTokens: 0,
+      generatedTokens: completion,
+    };
+  }
+
+  /** A chunk of a stream, or a whole completion. */
+  *add(chunk: JsonObject): Generator<ChatEvent, void, void> {
+    this.#count(chunk["usage"]);
+    const choices = chunk["choices"];
+    const choice: unknown = Array.isArray(choices) ? choices[0] : undefined;
+    if (!isObject(choice)) return;
+    const reason = choice["finish_reason"];
+    if (typeof reason === "string" && reason !== "") this.finishReason = reason;
+    const said = choice["delta"] ?? choice["message"];
+    if (isObject(said)) yield* this.#said(said);
+  }
+
+  /** To be called once, when nothing follows. */
+  *end(): Generator<ChatEvent, void, void> {
+    for (const [index, { call }] of this.#calls.entries()) yield { type: "call-end", index, call };
+  }
+
+  *#said(said: JsonObject): Generator<ChatEvent, void, void> {
+    const reasoning = said["reasoning_content"] ?? said["reasoning"];
+    if (typeof reasoning === "string" && reasoning !== "") {
+      this.#deltas += 1;
+      yield { type: "reasoning", text: reasoning };
+    }
+    const content = textOf(said["content"]);
+    if (content !== "") {
+      this.#deltas += 1;
+      this.content += content;
+      yield { type: "content", text: content };
+    }
+    for (const part of callParts(said)) yield* this.#addCall(part);
+  }
+
+  *#addCall(part: JsonObject): Generator<ChatEvent, void, void> {
+    const named = isObject(part["function"]) ? part["function"] : part;
+    const name = typeof named["name"] === "string" ? named["name"] : "";
+    const delta = argumentsOf(named["arguments"]);
+    const index = typeof part["index"] === "number" ? part["index"] : null;
+    const id = typeof part["id"] === "string" && part["id"] !== "" ? part["id"] : null;
+    let at = this.#find(index, id, name);
+    if (at < 0) {
+      if (name === "") return;
+      at = this.#calls.push({ call: { id: newCallId(), name, arguments: "" }, index, id }) - 1;
+      yield { type: "call-start", index: at, id: this.#calls[at]!.call.id, name };
+    }
+    const { call } = this.#calls[at]!;
+    // Some servers say the whole arguments once more at the end.
+    if (delta === "" || isWhole(call.arguments)) return;
+    this.#deltas += 1;
+    call.arguments += delta;
+    yield { type: "call-arguments", index: at, delta };
+  }
+
+  /** By index, by id, or the last one; -1: a new call begins. */
+  #find(index: number | null, id: string | null, name: string): number {
+    if (index !== null) {
+      const at = this.#calls.findLastIndex((known) => known.index === index);
+      const isOther = id !== null && at >= 0 && (this.#calls[at]!.id ?? id) !== id;
+      return isOther ? -1 : at;
+    }
+    if (id !== null) return this.#calls.findIndex((known) => known.id === id);
+    return name === "" ? this.#calls.length - 1 : -1;
+  }
+
+  #count(usage: unknown): void {
+    if (!isObject(usage)) return;
+    const prompt = count(usage["prompt_tokens"]);
+    const cached = detail(usage["prompt_tokens_details"], "cached_tokens");
+    this.reasoningTokens = detail(usage["completion_tokens_details"], "reasoning_tokens");
+    this.#usage = { prompt, cached, completion: count(usage["completion_tokens"]) };
+  }
+}
+
+/** `tool_calls`, and what some servers and older ones have in its place. */
+function callParts(said: JsonObject): JsonObject[] {
+  const { tool_calls: many, tool_call: one, function_call: legacy } = said;
+  if (Array.isArray(many) && many.length > 0) return many.filter(isObject);
+  if (isObject(many)) return [many];
+  if (Array.isArray(one)) return one.filter(isObject);
+  return [one, legacy].filter(isObject).slice(0, 1);
+}
+
+/** Text, or parts of text. */
+function textOf(content: unknown): string {
+  if (typeof content === "string") return content;
+  if (!Array.isArray(content)) return "";
+  return content
+    .filter(isObject)
+    .map(({ text }) => (typeof text === "string" ? text : ""))
+    .join("");
+}
+
+/** JSON text; some servers send the object itself. */
+function argumentsOf(value: unknown): string {
+  if (typeof value === "string") return value;
+  return isObject(value) ? JSON.stringify(value) : "";
+}
+
+function isWhole(text: string): boolean {
+  if (!text.trimEnd().endsWith("}")) return false;
+  try {
+    JSON.parse(text);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+function detail(value: unknown, key: string): number {
+  return isObject(value) ? count(value[key]) : 0;
+}
+
+function count(value: unknown): number {
+  return typeof value === "number" && value > 0 ? Math.floor(value) : 0;
+}
+
+function isObject(value: unknown): value is JsonObject {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}

@@ -1,0 +1,134 @@
+/** A chat request as the body of a chat completion. Pure. */
+
+import type { ChatMessage, ChatRequest } from "../../chat/types.ts";
+import type { Sampling } from "../../engine/types.ts";
+import { FermataError } from "../../errors.ts";
+import type { DocumentFormat } from "../../guidance/types.ts";
+
+/** What OpenAI's models sample with: only what differs is sent, since some refuse fields that they do not know. */
+export const endpointSampling: Omit<Sampling, "seed" | "logitBias" | "script"> = {
+  temperature: 1,
+  topP: 1,
+  topK: 0,
+  minP: 0,
+  typicalP: 1,
+  repeatPenalty: 1,
+  frequencyPenalty: 0,
+  presencePenalty: 0,
+  penaltyLastN: 64,
+};
+
+const wireNames: [key: keyof typeof endpointSampling, field: string][] = [
+  ["temperature", "temperature"],
+  ["topP", "top_p"],
+  ["topK", "top_k"],
+  ["minP", "min_p"],
+  ["typicalP", "typical_p"],
+  ["repeatPenalty", "repeat_penalty"],
+  ["frequencyPenalty", "frequency_penalty"],
+  ["presencePenalty", "presence_penalty"],
+  ["penaltyLastN", "repeat_last_n"],
+];
+
+export interface WireTurn {
+  model: string;
+  messages: readonly ChatMessage[];
+  maxTokens: number | undefined;
+  /** The first round of the request: its `tool_choice` counts. */
+  isFirst: boolean;
+}
+
+/** @throws FermataError unsupported_value: the request asks for what another server cannot be asked for */
+export function wireRequest(request: ChatRequest, turn: WireTurn): object {
+  const { guidance, stop, sampling } = request;
+  if (request.topLogprobs !== undefined)
+    throw unsupported("logprobs", "are not passed on from an agent's endpoint");
+  if (request.prefill)
+    throw unsupported(
+      "messages",
+      "ends with the beginning of an answer, which no endpoint goes on",
+    );
+  const differing = wireNames.flatMap(([key, field]) =>
+    sampling[key] === endpointSampling[key] ? [] : [[field, sampling[key]] as const],
+  );
+  return {
+    model: turn.model,
+    messages: turn.messages.map(wireMessage),
+    stream: true,
+    stream_options: { include_usage: true },
+    seed: sampling.seed,
+    ...Object.fromEntries(differing),
+    ...(sampling.logitBias.length > 0 && { logit_bias: Object.fromEntries(sampling.logitBias) }),
+    ...(stop.length > 0 && { stop }),
+    ...(turn.maxTokens !== undefined && { max_tokens: turn.maxTokens }),
+    ...wireTools(request, turn.isFirst),
+    ...(guidance?.document && { response_format: wireFormat(guidance.document) }),
+    ...wireVariables(request.templateVariables),
+  };
+}
+
+function wireTools({ tools, toolMode, guidance }: ChatRequest, isFirst: boolean): object {
+  const { allowed } = guidance ?? {};
+  const offered = tools.filter(({ name }) => allowed?.includes(name) ?? true);
+  if (toolMode === "none" || offered.length === 0) return {};
+  const isRequired = isFirst && guidance?.toolChoice === "required";
+  return {
+    tools: offered.map(({ name, description, parameters, strict }) => ({
+      type: "function",
+      function: { name, description, parameters, strict },
+    })),
+    ...(isRequired && { tool_choice: "required" }),
+    ...(guidance?.parallel === false && { parallel_tool_calls: false }),
+  };
+}
+
+function wireMessage(message: ChatMessage): object {
+  switch (message.role) {
+    case "assistant": {
+      const calls = message.toolCalls ?? [];
+      if (calls.length === 0) return { role: "assistant", content: message.content };
+      return {
+        role: "assistant",
+        content: message.content === "" ? null : message.content,
+        tool_calls: calls.map(({ id, name, arguments: args }) => ({
+          id,
+          type: "function",
+          function: { name, arguments: args },
+        })),
+      };
+    }
+    case "tool":
+      return { role: "tool", tool_call_id: message.toolCallId, content: message.content };
+    default:
+      return { role: message.role, content: message.content };
+  }
+}
+
+function wireFormat(document: DocumentFormat): object {
+  switch (document.kind) {
+    case "json_object":
+      return { type: "json_object" };
+    case "json_schema": {
+      const { schema, strict } = document;
+      return { type: "json_schema", json_schema: { name: "answer", schema, strict } };
+    }
+    case "choice":
+      throw unsupported("guided_choice", "is not known to an agent's endpoint");
+    default:
+      throw unsupported(document.field, "is not known to an agent's endpoint");
+  }
+}
+
+function wireVariables(variables: ChatRequest["templateVariables"]): object {
+  const { reasoning_effort: effort, ...rest } = variables ?? {};
+  return {
+    ...(effort !== undefined && { reasoning_effort: effort }),
+    ...(Object.keys(rest).length > 0 && { chat_template_kwargs: rest }),
+  };
+}
+
+function unsupported(field: string, problem: string): FermataError {
+  return new FermataError("unsupported_value", `"${field}" ${problem}. Leave it out.`, {
+    param: field,
+  });
+}

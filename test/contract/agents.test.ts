@@ -1,0 +1,272 @@
+/** Agents as model names of every endpoint. */
+
+import { expect, test } from "vitest";
+import {
+  chunk,
+  startFakeEndpoint,
+  status,
+  streamed,
+  usageChunk,
+} from "../support/fake-endpoint.ts";
+import { AgentDirectory } from "../../src/agents/agent-directory.ts";
+import { parseAgentsConfig } from "../../src/agents/agents-config.ts";
+import {
+  callEvents,
+  createWorld,
+  FakeChat,
+  fakeTool,
+  finish,
+  post,
+  provider,
+  sseEvents,
+  usage,
+  type ScriptStep,
+  type World,
+} from "./fake-services.ts";
+
+const config = {
+  supervisor: "boss",
+  agents: {
+    boss: { description: "Plans", instructions: "You plan.", sampling: { temperature: 0.25 } },
+    reader: {
+      description: "Reads",
+      instructions: "You read.",
+      tools: { files: ["list_files"] },
+      limits: { tokens: 50 },
+      sampling: { seed: 11 },
+    },
+  },
+};
+const tools = provider(
+  fakeTool("list_files", { content: "a.txt", isError: false }),
+  fakeTool("delete_file", { content: "gone", isError: false }),
+);
+const question = { messages: [{ role: "user", content: "Which files?" }] };
+const delegation = {
+  id: "call_1",
+  name: "delegate",
+  arguments: '{"agent":"reader","task":"List the files"}',
+};
+
+function agentWorld(entries: Record<string, object> = config.agents): World {
+  const chat = new FakeChat();
+  const sampling = {
+    temperature: 0.7,
+    topK: 40,
+    topP: 0.95,
+    minP: 0.05,
+    typicalP: 1,
+    repeatPenalty: 1,
+    frequencyPenalty: 0,
+    presencePenalty: 0,
+    penaltyLastN: 64,
+  };
+  const agents = new AgentDirectory(
+    parseAgentsConfig({ ...config, agents: entries }, "agents.json", {}),
+    {
+      served: { chat, contextSize: 1000, vocabularySize: 500, sampling },
+      files: new Map(),
+      tools,
+      logger: undefined,
+    },
+  );
+  return createWorld({ chat, agents, tools });
+}
+
+/** The supervisor delegates, the reader answers, the supervisor passes it on. */
+function scriptDelegation({ chat }: World): void {
+  const boss: ScriptStep[] = [
+    ...callEvents(delegation),
+    { type: "hold", calls: [delegation], usage },
+    { type: "content", text: "The reader says: a.txt" },
+    finish("stop"),
+  ];
+  const reader: ScriptStep[] = [{ type: "content", text: "a.txt" }, finish("stop")];
+  chat.scriptFor = () => (chat.requests.length === 1 ? boss : reader);
+}
+
+test("they are listed as models, after the one that is served", async () => {
+  const { app } = agentWorld();
+  const { data } = (await app.inject({ url: "/v1/models" })).json();
+  expect(data.map(({ id }: { id: string }) => id)).toEqual(["tiny", "boss", "reader"]);
+  const one = await app.inject({ url: "/v1/models/reader" });
+  expect(one.json()).toMatchObject({ id: "reader", object: "model", context_length: 1000 });
+  expect((await app.inject({ url: "/v1/models/nobody" })).statusCode).toBe(404);
+});
+
+test.each([
+  ["chat completions", "/v1/chat/completions", question],
+  ["responses", "/v1/responses", { input: "Which files?", store: false }],
+  ["messages", "/v1/messages", { ...question, max_tokens: 900 }],
+])("%s: instructions, tools, sampling and limits are the agent's", async (_name, url, body) => {
+  const world = agentWorld();
+  const response = await world.app.inject({
+    method: "POST",
+    url,
+    payload: { ...body, model: "reader" },
+  });
+  expect(response.statusCode).toBe(200);
+  expect(response.json().model).toBe("reader");
+  const [request] = world.chat.requests;
+  expect(request).toMatchObject({
+    messages: [
+      { role: "system", content: "You read." },
+      { role: "user", content: "Which files?" },
+    ],
+    toolMode: "internal",
+    maxTokens: 50,
+    sampling: { temperature: 0.7, seed: 11 },
+  });
+  expect(request?.tools.map(({ name }) => name)).toEqual(["list_files"]);
+});
+
+test("what a client says goes before the agent's sampling; its system message comes after", async () => {
+  const world = agentWorld();
+  const system = { role: "system", content: "Answer in French." };
+  await post(world.app, {
+    model: "boss",
+    messages: [system, ...question.messages],
+    temperature: 1.5,
+    max_tokens: 20,
+  });
+  const [request] = world.chat.requests;
+  expect(request?.messages[0]).toEqual({
+    role: "system",
+    content: "You plan.\n\nAnswer in French.",
+  });
+  expect(request?.sampling.temperature).toBe(1.5);
+  expect(request?.maxTokens).toBe(20);
+});
+
+test("a client's tools take the place of the agent's", async () => {
+  const world = agentWorld();
+  const given = [{ type: "function", function: { name: "get_weather" } }];
+  await post(world.app, { ...question, model: "boss", tools: given });
+  await post(world.app, { ...question, model: "boss", tools: [] });
+  const [external, none] = world.chat.requests;
+  expect([external?.toolMode, external?.tools.map(({ name }) => name)]).toEqual([
+    "external",
+    ["get_weather"],
+  ]);
+  expect([none?.toolMode, none?.messages[0]?.content]).toEqual(["none", "You plan."]);
+});
+
+test("the supervisor delegates within one stream; the client sees its answer alone", async () => {
+  const world = agentWorld();
+  scriptDelegation(world);
+  const response = await post(world.app, { ...question, model: "boss", stream: true });
+  const deltas = sseEvents(response.body).filter((event) => event !== "[DONE]") as {
+    model: string;
+    choices: { delta: { content?: string; tool_calls?: unknown } }[];
+  }[];
+  expect(deltas.map(({ choices }) => choices[0]?.delta.content ?? "").join("")).toBe(
+    "The reader says: a.txt",
+  );
+  expect(deltas.some(({ choices }) => choices[0]?.delta.tool_calls !== undefined)).toBe(false);
+  expect(new Set(deltas.map(({ model }) => model))).toEqual(new Set(["boss"]));
+  expect(world.chat.requests[1]).toMatchObject({
+    messages: [
+      { role: "system", content: "You read." },
+      { role: "user", content: "List the files" },
+    ],
+    owner: "anonymous",
+  });
+  expect(world.chat.outputs[0]?.map(({ content }) => content)).toEqual(["a.txt"]);
+  const metrics = (await world.app.inject({ url: "/metrics" })).body;
+  expect(metrics).toContain(
+    'fermata_tool_calls_total{server="agent",tool="delegate",outcome="ok"} 1',
+  );
+});
+
+test("in responses a delegation is a call of the server agent", async () => {
+  const world = agentWorld();
+  scriptDelegation(world);
+  const response = await world.app.inject({
+    method: "POST",
+    url: "/v1/responses",
+    payload: { model: "boss", input: "Which files?", store: false },
+  });
+  expect(response.json().output).toMatchObject([
+    { type: "mcp_call", server_label: "agent", name: "delegate", output: "a.txt" },
+    { type: "message" },
+  ]);
+});
+
+test("the client leaves: the sub-agent is cancelled with its supervisor", async () => {
+  const world = agentWorld();
+  const boss: ScriptStep[] = [
+    ...callEvents(delegation),
+    { type: "hold", calls: [delegation], usage },
+    finish("stop"),
+  ];
+  const { chat } = world;
+  chat.scriptFor = () =>
+    chat.requests.length === 1 ? boss : [{ type: "content", text: "a" }, { hang: true }];
+  await world.app.listen({ port: 0, host: "127.0.0.1" });
+  const { port } = world.app.server.address() as { port: number };
+  const abort = new AbortController();
+  const asked = fetch(`http://127.0.0.1:${port}/v1/chat/completions`, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify({ ...question, model: "boss" }),
+    signal: abort.signal,
+  }).catch(() => null);
+  while (chat.requests.length < 2) await new Promise((resolve) => setTimeout(resolve, 5));
+  abort.abort();
+  await asked;
+  while (chat.cancelledCount < 2) await new Promise((resolve) => setTimeout(resolve, 5));
+  await world.app.close();
+});
+
+test("an agent of another server answers by its name; when it fails, that is no fault of the client", async () => {
+  const fake = await startFakeEndpoint(
+    streamed(chunk({ content: "From afar." }, "stop"), usageChunk),
+    status(401, { error: { message: "Bad key." } }),
+  );
+  try {
+    const endpoint = { url: fake.url, model: "large" };
+    const world = agentWorld({ ...config.agents, far: { description: "Far", endpoint } });
+    const answered = await post(world.app, { ...question, model: "far", max_tokens: 30 });
+    expect(answered.json()).toMatchObject({
+      model: "far",
+      choices: [{ message: { content: "From afar." }, finish_reason: "stop" }],
+      usage: { prompt_tokens: 30, completion_tokens: 9 },
+    });
+    expect(fake.requests[0]?.body).toMatchObject({ model: "large", max_tokens: 30 });
+    expect(fake.requests[0]?.body).not.toHaveProperty("tools");
+    const failed = await post(world.app, { ...question, model: "far" });
+    expect(failed.statusCode).toBe(502);
+    expect(failed.json().error).toMatchObject({ code: "endpoint_failed", type: "server_error" });
+    expect(failed.json().error.message).toContain("answered 401: Bad key.");
+    const counted = await world.app.inject({
+      method: "POST",
+      url: "/v1/messages/count_tokens",
+      payload: { ...question, model: "far" },
+    });
+    expect(counted.statusCode).toBe(400);
+  } finally {
+    await fake.close();
+  }
+});
+
+test("a bare prompt is for models", async () => {
+  const { app } = agentWorld();
+  const response = await app.inject({
+    method: "POST",
+    url: "/v1/completions",
+    payload: { model: "boss", prompt: "Once" },
+  });
+  expect(response.statusCode).toBe(400);
+  expect(response.json().error).toMatchObject({ param: "model", code: "unsupported_value" });
+});
+
+test("tokens are counted with the instructions and the tools", async () => {
+  const world = agentWorld();
+  await world.app.inject({
+    method: "POST",
+    url: "/v1/messages/count_tokens",
+    payload: { ...question, model: "boss" },
+  });
+  expect(world.chat.counted[0]?.messages[0]).toEqual({ role: "system", content: "You plan." });
+  expect(world.chat.counted[0]?.tools.map(({ name }) => name)).toEqual(["delegate"]);
+});

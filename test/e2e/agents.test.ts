@@ -1,0 +1,159 @@
+// A supervisor and its sub-agents on one engine: what they share is computed once, they decode together,
+// and whoever waits never blocks whom it waits for. Which tools are called is scripted; tokens, cells and
+// batches are the engine's own, and every row is counted twice (`audit`).
+import { execFile } from "node:child_process";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+import { afterEach, expect, test } from "vitest";
+import type { EngineStep } from "../../src/engine/types.ts";
+import type { AgentsJson } from "../support/agents.ts";
+import { callText, type ScriptedServer, startScriptedServer } from "../support/scripted-server.ts";
+
+const question = "Ask both to look at the harbour.";
+const tasks = [
+  "Look at the harbour from the left.",
+  "Look at the harbour from the right.",
+] as const;
+const sharedTokens = 1500;
+/** Longer than the chunks in which a prompt is computed. */
+const answerOf = (side: string): string =>
+  `From the ${side} I see ${"boats and ".repeat(40)}water.`;
+const final = "Both see boats.";
+
+/** About `sharedTokens` tokens, and some more. */
+const handbook = Array.from(
+  { length: 150 },
+  (_, i) => `Rule ${i}: look and say what you see.`,
+).join("\n");
+
+const team: AgentsJson = {
+  supervisor: "boss",
+  agents: {
+    boss: { description: "Asks others", instructions: "You ask others." },
+    left: { description: "Looks from the left", instructions: handbook },
+    right: { description: "Looks from the right", instructions: handbook },
+  },
+};
+
+let server: ScriptedServer | undefined;
+afterEach(async () => {
+  await server?.close();
+  server = undefined;
+});
+
+async function start(engine: object, agents: AgentsJson = team): Promise<ScriptedServer> {
+  server = await startScriptedServer({ agents, engine });
+  const delegations = ["left", "right"].map((agent, i) =>
+    callText("delegate", { agent, task: tasks[i] }),
+  );
+  await server.script(question, [delegations.join("\n"), final]);
+  await server.script(tasks[0], [answerOf("left")]);
+  await server.script(tasks[1], [answerOf("right")]);
+  return server;
+}
+
+async function ask({ client }: ScriptedServer): Promise<string | null | undefined> {
+  const completion = await client.chat.completions.create({
+    model: "boss",
+    messages: [{ role: "user", content: question }],
+  });
+  expect(completion.choices[0]?.finish_reason).toBe("stop");
+  return completion.choices[0]?.message.content;
+}
+
+async function metric({ url }: ScriptedServer, name: string): Promise<number> {
+  const text = await (await fetch(`${url}/metrics`)).text();
+  return Number(new RegExp(`^${name} (\\d+)`, "m").exec(text)?.[1]);
+}
+
+test("two sub-agents share 1,500 tokens: computed once, and both decode in the same batches", async () => {
+  const running = await start({ contextSize: 4096, parallel: 4 });
+  const steps: EngineStep[] = [];
+  running.engine.onStep((step) => steps.push(step));
+  const before = await running.settledStats();
+  expect(await ask(running)).toBe(final);
+  const after = await running.settledStats();
+
+  const prompt = after.promptTokens - before.promptTokens;
+  const cached = after.cachedTokens - before.cachedTokens;
+  const resumed = after.resumedTokens - before.resumedTokens;
+  const prefilled = after.prefilledTokens - before.prefilledTokens;
+  const generated = after.generatedTokens - before.generatedTokens;
+  const instructions = (await running.engine.tokenize(handbook)).length;
+  expect(instructions).toBeGreaterThan(sharedTokens);
+  // One of the two found the other's instructions; of the rest each token was computed once.
+  expect(cached).toBeGreaterThanOrEqual(instructions);
+  expect(prefilled).toBe(prompt - cached + resumed);
+  expect(prefilled).toBeLessThan(instructions + 1000);
+  expect(after.recomputedTokens).toBe(0);
+  // As the audit around the backend counts. The boss ends two turns, each sub-agent one; the last token of
+  // a turn is computed with what follows it, or never.
+  expect(after.auditedRows - before.auditedRows).toBe(prefilled + generated - 4);
+  expect(await metric(running, "fermata_prefilled_tokens_total")).toBe(after.prefilledTokens);
+  expect(await metric(running, "fermata_cached_tokens_total")).toBe(after.cachedTokens);
+
+  // They decode side by side: the same steps, one row each, and one pass over the weights.
+  const answers = await Promise.all(
+    ["left", "right"].map(async (side) => (await running.engine.tokenize(answerOf(side))).length),
+  );
+  const together = steps.filter(
+    ({ decodeRows, prefillRows }) => decodeRows === 2 && prefillRows === 0,
+  );
+  expect(together.length).toBeGreaterThan(Math.min(...answers) * 0.9);
+  expect(together.every(({ microBatches }) => microBatches === 1)).toBe(true);
+  expect(await running.engine.checkIntegrity()).toBe("");
+});
+
+test("one sequence at a time: the supervisor is held while its agents run one after the other", async () => {
+  const running = await start({ contextSize: 4096, parallel: 1, retainedSlots: 2 });
+  expect(await ask(running)).toBe(final);
+  const stats = await running.settledStats();
+  expect(stats.prefilledTokens).toBe(stats.promptTokens - stats.cachedTokens + stats.resumedTokens);
+  expect(stats.recomputedTokens).toBe(0);
+  expect(await running.engine.checkIntegrity()).toBe("");
+});
+
+test("every slot is held: whoever waits gives its cells up, and nothing is lost", async () => {
+  const deep: AgentsJson = {
+    supervisor: "boss",
+    agents: {
+      boss: { description: "Asks", agents: ["middle"] },
+      middle: { description: "Asks on", agents: ["left"] },
+      left: { description: "Looks", instructions: "You look." },
+    },
+  };
+  const running = await start({ contextSize: 2048, parallel: 1, retainedSlots: 0 }, deep);
+  await running.script(question, [
+    callText("delegate", { agent: "middle", task: "Go on." }),
+    final,
+  ]);
+  await running.script("Go on.", [
+    callText("delegate", { agent: "left", task: tasks[0] }),
+    "Boats.",
+  ]);
+  const [first, second] = await Promise.all([ask(running), ask(running)]);
+  expect([first, second]).toEqual([final, final]);
+  const stats = await running.settledStats();
+  expect(stats.recomputedTokens).toBeGreaterThan(0);
+  expect(await running.engine.checkIntegrity()).toBe("");
+});
+
+test("a file with a mistake ends the start with its place, in one line", async () => {
+  const folder = await mkdtemp(join(tmpdir(), "fermata-agents-"));
+  const file = join(folder, "agents.json");
+  const agents = { boss: { description: "Plans", limits: { round: 3 } } };
+  await writeFile(file, JSON.stringify({ supervisor: "boss", agents }));
+  const failed = promisify(execFile)(
+    process.execPath,
+    ["dist/cli/main.js", "serve", "--port=0", "--store=none", `--agents=${file}`],
+    { cwd: fileURLToPath(new URL("../..", import.meta.url)) },
+  );
+  await expect(failed).rejects.toMatchObject({
+    code: 2,
+    stderr: `fermata: Agents file ${file}: "agents.boss.limits.round" is not known; did you mean "rounds"?\n`,
+  });
+  await rm(folder, { recursive: true });
+});

@@ -1,0 +1,135 @@
+// The examples as a person runs them: programs of their own against `fermata serve` with the model that
+// ships. Nothing is scripted.
+import { execFile, execFileSync } from "node:child_process";
+import { mkdir, rm, writeFile } from "node:fs/promises";
+import { createRequire } from "node:module";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { type ServedCommand, serveCommand } from "../support/command-line.ts";
+
+const run = promisify(execFile);
+const root = fileURLToPath(new URL("../..", import.meta.url));
+const filesystemServer = createRequire(import.meta.url).resolve(
+  "@modelcontextprotocol/server-filesystem/dist/index.js",
+);
+// The path is part of the prompts: a fixed one makes the answers repeatable.
+const folder = "/tmp/demo/docs";
+const notes = "The harbour opens at nine.\nBring the blue lantern.";
+const compiled = join(root, "examples/.out");
+
+/** `openai` for Python is where test/clients could install it, or the machine has it. */
+const python = [join(root, "test/clients/.venv/bin/python"), "python3"].find((program) => {
+  try {
+    execFileSync(program, ["-c", "import openai"], { stdio: "ignore" });
+    return true;
+  } catch {
+    return false;
+  }
+});
+
+let server: ServedCommand;
+
+beforeAll(async () => {
+  await mkdir(folder, { recursive: true });
+  await writeFile(`${folder}/notes.txt`, `${notes}\n`);
+  // As examples/mcp.json has them, without npx.
+  const mcp = {
+    mcpServers: {
+      filesystem: { command: process.execPath, args: [filesystemServer, folder] },
+      city: { command: process.execPath, args: ["examples/city-server.mjs"], cwd: root },
+    },
+  };
+  const mcpFile = join(tmpdir(), `fermata-examples-${process.pid}.json`);
+  await writeFile(mcpFile, JSON.stringify(mcp));
+  await Promise.all([
+    run(process.execPath, ["node_modules/typescript/bin/tsc", "-p", "examples/typescript"], {
+      cwd: root,
+    }).catch((error: { stdout: string }) => Promise.reject(new Error(error.stdout))),
+    serveCommand(
+      `--mcp-config=${mcpFile}`,
+      "--agents=examples/agents.json",
+      "--store=none",
+      "--parallel=2",
+    ).then((it) => (server = it)),
+  ]);
+  await rm(mcpFile);
+}, 120_000);
+
+afterAll(async () => {
+  await server.stop();
+  await rm(folder, { recursive: true, force: true });
+  await rm(compiled, { recursive: true, force: true });
+});
+
+async function output(program: string, file: string): Promise<string> {
+  const env = { ...process.env, FERMATA_URL: `${server.url}/v1` };
+  const { stdout } = await run(program, [file], { cwd: root, env, timeout: 100_000 });
+  return stdout;
+}
+
+const typescript = (name: string): Promise<string> =>
+  output(process.execPath, join(compiled, `${name}.js`));
+const inPython = (name: string, program = "python3"): Promise<string> =>
+  output(program, join(root, `examples/python/${name}.py`));
+
+/** What both languages print, apart from how each writes JSON. */
+const expected = {
+  toolCalling: [
+    /get_weather\(.*Tokyo.*\) -> .*19/,
+    /It is 19 degrees and rainy in Tokyo\./,
+    /calculator\(.*12 \* 7 \+ 3.*\) -> .*87/,
+    /The result is 87\./,
+    /web_search\(.*tool calling.*\) -> .*Tool calling explained/,
+    /I found Tool calling explained at https:\/\/example\.com/,
+  ],
+  external: [
+    /Execute: get_weather\(.*Tokyo.*\)/,
+    /It is 19 degrees and rainy in Tokyo\./,
+    /cached tokens: [1-9]/,
+  ],
+  streaming: [/The harbour opens at nine\.\nBring the blue lantern\./],
+  servers: [
+    /city: get_weather\(.*Paris.*\)/,
+    /It is 21 degrees and sunny in Paris\./,
+    /filesystem: read_text_file\(.*notes\.txt.*\)/,
+    /The harbour opens at nine\./,
+  ],
+  agents: [/models: fermata-small, supervisor, researcher, analyst/, /The harbour opens at nine\./],
+};
+
+function expectAll(text: string, patterns: readonly RegExp[]): void {
+  for (const pattern of patterns) expect(text).toMatch(pattern);
+}
+
+test("TypeScript: weather, calculator, search", async () =>
+  expectAll(await typescript("tool-calling"), expected.toolCalling));
+test("TypeScript: tools handled by the client", async () =>
+  expectAll(await typescript("external-tools"), expected.external));
+test("TypeScript: streaming with MCP", async () =>
+  expectAll(await typescript("streaming-with-mcp"), expected.streaming));
+test("TypeScript: several servers", async () =>
+  expectAll(await typescript("several-servers"), expected.servers));
+test("TypeScript: agents", async () => expectAll(await typescript("agents"), expected.agents));
+test("TypeScript: the engine as a library", async () =>
+  expectAll(await typescript("engine-api"), [
+    /Parsed: get_weather with \{"location": "Tokyo"\}/,
+    /held with 1 call, 1 sequence held/,
+    /get_weather runs for Tokyo/,
+    /It is 19 degrees and rainy in Tokyo\./,
+    /read (\d+) tokens, computed \1 of them/,
+  ]));
+
+test("Python: weather, calculator, search", async () =>
+  expectAll(await inPython("tool_calling"), expected.toolCalling));
+test("Python: several servers", async () =>
+  expectAll(await inPython("several_servers"), expected.servers));
+test("Python: agents", async () => expectAll(await inPython("agents"), expected.agents));
+test.skipIf(python === undefined)("Python: tools handled by the client (needs openai)", async () =>
+  expectAll(await inPython("external_tools", python), expected.external),
+);
+test.skipIf(python === undefined)("Python: streaming with MCP (needs openai)", async () =>
+  expectAll(await inPython("streaming_with_mcp", python), expected.streaming),
+);
