@@ -1,7 +1,10 @@
 # llguidance's C interface as the target `llguidance`, built by cargo from native/guidance/llguidance.
-# Without a recent cargo there is no such target, and FERMATA_LLGUIDANCE is OFF.
+# Without a recent cargo there is no such target, and FERMATA_LLGUIDANCE is OFF from here on.
 
 set(FERMATA_CARGO_TARGET "${CMAKE_BINARY_DIR}/cargo" CACHE PATH "Folder that cargo builds in")
+if(NOT FERMATA_LLGUIDANCE)
+  return()
+endif()
 set(FERMATA_LLGUIDANCE OFF)
 set(crate ${CMAKE_CURRENT_SOURCE_DIR}/native/guidance/llguidance)
 file(STRINGS ${crate}/Cargo.toml wanted REGEX "^rust-version")

@@ -87,6 +87,8 @@ SamplingParams to_sampling(const Fields& fields, std::int32_t vocabulary_size) {
         sampling.logit_bias.push_back(to_bias(fields, bias.Get(i), vocabulary_size));
     }
     if (fields.has("script")) sampling.script = fields.tokens("script", vocabulary_size);
+    if (fields.has("samplesAfterScript"))
+        sampling.samples_after_script = fields.boolean("samplesAfterScript");
     return sampling;
 }
 

@@ -50,8 +50,10 @@ struct SamplingParams {
     std::uint32_t seed = 0;
     std::vector<std::pair<Token, float>> logit_bias = {};
     // Scripted sampler: emits these tokens whatever the logits say, then an end-of-generation
-    // token. For tests that must put chosen tokens through the real engine.
+    // token, or what the parameters above sample. For tests that must put chosen tokens through the
+    // real engine.
     std::optional<std::vector<Token>> script = {};
+    bool samples_after_script = false;
 };
 
 // When a generation is to be held for its tool calls.

@@ -51,16 +51,26 @@ Token GreedySampler::sample(std::span<const float> logits, TokenMask mask) {
     return mask.empty() ? highest_of_all(logits) : highest_allowed(logits, mask);
 }
 
-ScriptedSampler::ScriptedSampler(std::vector<Token> script, Token end_token)
-    : script_(std::move(script)), end_token_(end_token) {}
+ScriptedSampler::ScriptedSampler(std::vector<Token> script, Token end_token,
+                                 std::unique_ptr<Sampler> then)
+    : script_(std::move(script)), end_token_(end_token), then_(std::move(then)) {}
 
 Token ScriptedSampler::sample(std::span<const float> logits, TokenMask mask) {
-    const Token token = next_ < script_.size() ? script_[next_++] : end_token_;
-    return allows(mask, token) ? token : highest_allowed(logits, mask);
+    const bool is_over = next_ == script_.size();
+    if (is_over && then_) return then_->sample(logits, mask);
+    const Token wanted = is_over ? end_token_ : script_[next_++];
+    const Token token = allows(mask, wanted) ? wanted : highest_allowed(logits, mask);
+    if (then_) then_->observe(std::span(&token, 1));
+    return token;
+}
+
+void ScriptedSampler::observe(std::span<const Token> tokens) {
+    if (then_) then_->observe(tokens);
 }
 
 void ScriptedSampler::observe_forced(Token token) {
     if (next_ < script_.size() && script_[next_] == token) ++next_;
+    if (then_) then_->observe_forced(token);
 }
 
 }  // namespace fermata

@@ -163,7 +163,13 @@ bool LlamaBackend::has_prefix(SlotId slot, std::int32_t length) const {
 }
 
 std::unique_ptr<Sampler> LlamaBackend::make_sampler(const SamplingParams& params) {
-    if (params.script) return std::make_unique<ScriptedSampler>(*params.script, end_token());
+    if (params.script) {
+        SamplingParams after = params;
+        after.script.reset();
+        return std::make_unique<ScriptedSampler>(
+            *params.script, end_token(),
+            params.samples_after_script ? make_sampler(after) : nullptr);
+    }
     const bool penalized = Penalties(params).active();
     if (params.temperature <= 0.0f && !penalized && params.logit_bias.empty() &&
         !params.dry.active()) {

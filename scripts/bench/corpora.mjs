@@ -28,12 +28,21 @@ function bfclSchema(value) {
   return schema;
 }
 
-/** The first of each parameter's right values; "" is BFCL's mark of one that may be left out. */
+/**
+ * The first of each parameter's right values, inside of objects too; "" is BFCL's mark of one that may be
+ * left out.
+ */
 function bfclArguments(answer, { properties = {} }) {
   const entries = Object.keys(properties)
     .filter((name) => answer[name]?.length > 0 && answer[name][0] !== "")
-    .map((name) => [name, answer[name][0]]);
+    .map((name) => [name, bfclValue(answer[name][0], properties[name])]);
   return Object.fromEntries(entries);
+}
+
+function bfclValue(value, schema = {}) {
+  if (Array.isArray(value)) return value.map((item) => bfclValue(item, schema.items));
+  const isObject = typeof value === "object" && value !== null;
+  return isObject && schema.properties ? bfclArguments(value, schema) : value;
 }
 
 /** The calls that BFCL expects: { id, name, schema, arguments, tools }; tools are all on offer. */

@@ -43,23 +43,41 @@ function digest(text) {
   return createHash("sha256").update(text).digest("hex").slice(0, 16);
 }
 
+function isReasoned({ messages }) {
+  return messages.some((message) => "reasoning_content" in message);
+}
+
+function withoutReasoning(request) {
+  const { messages, ...rest } = structuredClone(request);
+  for (const message of messages) delete message.reasoning_content;
+  return { ...rest, messages };
+}
+
 compile();
 const requests = JSON.parse(readFileSync(join(fixtures, "requests.json"), "utf8"));
+const titles = Object.keys(requests);
+const reasoned = titles.filter((title) => isReasoned(requests[title]));
 const recorded = {};
 for (const name of readdirSync(join(source, "models/templates")).sort()) {
   if (!name.endsWith(".jinja")) continue;
   const template = readFileSync(join(source, "models/templates", name), "utf8");
-  const input = Object.values(requests).map((request) => JSON.stringify({ template, ...request }));
+  const input = [
+    ...titles.map((title) => requests[title]),
+    ...reasoned.map((title) => withoutReasoning(requests[title])),
+  ].map((request) => JSON.stringify({ template, ...request }));
   const { stdout } = run(renderer, [], { input: input.join("\n"), env: { TZ: "UTC" } });
   const answers = stdout
     .trim()
     .split("\n")
     .map((line) => JSON.parse(line));
-  const renders = Object.keys(requests).map((request, index) => {
-    const { prompt } = answers[index] ?? {};
-    return [request, prompt === undefined ? null : digest(prompt)];
-  });
-  recorded[name] = { source: digest(template), renders: Object.fromEntries(renders) };
+  const digests = answers.map(({ prompt }) => (prompt === undefined ? null : digest(prompt)));
+  recorded[name] = {
+    source: digest(template),
+    renders: Object.fromEntries(titles.map((title, index) => [title, digests[index]])),
+    withoutReasoning: Object.fromEntries(
+      reasoned.map((title, index) => [title, digests[titles.length + index]]),
+    ),
+  };
   if (flag === "--texts") {
     mkdirSync(textDirectory, { recursive: true });
     writeFileSync(join(textDirectory, `${name}.json`), JSON.stringify(answers, null, 1));

@@ -1,6 +1,6 @@
 /** One answer over all its rounds: reads what the engine says, parses it, holds and resumes. */
 
-import type { GenerationEvent, Grammar, PauseTriggers } from "../engine/types.ts";
+import type { GenerationEvent, Grammar } from "../engine/types.ts";
 import { FermataError } from "../errors.ts";
 import { AnswerTokens } from "./answer-tokens.ts";
 import type { ChatEngine, Logger } from "./chat-engine.ts";
@@ -76,7 +76,7 @@ export class RunningChat implements ChatGeneration {
       signal,
       spelledTokens: context.prompts.spelledTokens,
       closeAtLimit: request.guidance?.closeAtLimit,
-      pause: this.#looksForCalls ? this.#pauseTriggers() : undefined,
+      pause: this.#looksForCalls ? pauseTriggersOf(context.prompts.format) : undefined,
       leaseMs: toolMode === "external" ? context.externalLeaseMs : undefined,
     });
   }
@@ -138,7 +138,7 @@ export class RunningChat implements ChatGeneration {
 
   async *#rounds(): AsyncGenerator<ChatEvent, void, void> {
     const { prompts, counters, engine } = this.#context;
-    this.#guided = new GuidedRounds(this.#request, engine, prompts);
+    this.#guided = await GuidedRounds.create(this.#request, engine, prompts);
     const prompt = await prompts.build(this.#request);
     if (prompt.spliced) counters.splices += 1;
     this.#prompt = prompt;
@@ -245,14 +245,6 @@ export class RunningChat implements ChatGeneration {
       await this.#run.restart(tokens, grammar);
     }
     this.#beginRound(rendering, messages);
-  }
-
-  /** In a round with a grammar nothing but another call can follow a call. */
-  #pauseTriggers(): PauseTriggers {
-    const { format } = this.#context.prompts;
-    const triggers = pauseTriggersOf(format);
-    const isHeld = format.syntax === null || this.#request.sampling.script !== undefined;
-    return { ...triggers, holdAtTextAfterCall: isHeld && triggers.holdAtTextAfterCall };
   }
 
   async #nextGrammar(rendering: Rendering): Promise<Grammar | null> {

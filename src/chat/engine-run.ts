@@ -6,6 +6,7 @@ import type {
   Generation,
   GenerationEvent,
   Grammar,
+  PauseTriggers,
   ResumeOptions,
 } from "../engine/types.ts";
 import { FermataError } from "../errors.ts";
@@ -54,7 +55,7 @@ export class EngineRun {
   start(prompt: Int32Array, grammar: Grammar | null): void {
     this.#generation = this.#engine.generate({
       ...this.#request,
-      ...(grammar === null ? {} : { grammar }),
+      ...(grammar === null ? {} : guidedBy(grammar, this.#request.pause)),
       prompt,
       maxTokens: this.remainingTokens,
     });
@@ -111,4 +112,14 @@ export class EngineRun {
     this.#generation?.cancel();
     await this.#events?.return?.();
   }
+}
+
+/** With a grammar nothing but another call can follow a call. */
+function guidedBy(
+  grammar: Grammar,
+  pause: PauseTriggers | undefined,
+): Pick<GenerateRequest, "grammar" | "pause"> {
+  return pause === undefined
+    ? { grammar }
+    : { grammar, pause: { ...pause, holdAtTextAfterCall: false } };
 }

@@ -1,6 +1,6 @@
 /** The grammar of each round of an answer, compiled, and what is checked where no mask held. */
 
-import type { Grammar, GrammarSource } from "../engine/types.ts";
+import type { Grammar, GrammarSource, Sampling } from "../engine/types.ts";
 import { FermataError } from "../errors.ts";
 import { Guide } from "../guidance/guide.ts";
 import type { Guidance } from "../guidance/types.ts";
@@ -10,6 +10,13 @@ import type { ChatRequest } from "./types.ts";
 
 const free: Guidance = { toolChoice: "auto", parallel: true, closeAtLimit: false };
 
+/** A script says its tokens whatever a grammar says. */
+function isScripted({ script, samplesAfterScript }: Sampling): boolean {
+  return script !== undefined && samplesAfterScript !== true;
+}
+
+/** How long is looked for the parts that the engine refuses; what is left is given up unseen. */
+const searchMs = 300;
 const anything: GrammarSource = { kind: "lark", text: 'start: "a"\n' };
 
 export class GuidedRounds {
@@ -19,32 +26,39 @@ export class GuidedRounds {
   readonly #isDemanded: boolean;
   #count = 0;
 
-  /** @throws FermataError of status 400 that names what cannot be enforced */
-  constructor(request: ChatRequest, engine: ChatEngine, prompts: PromptBuilder) {
+  private constructor(engine: ChatEngine, guide: Guide | null, isDemanded: boolean) {
     this.#engine = engine;
+    this.#guide = guide;
+    this.#isDemanded = isDemanded;
+  }
+
+  /** @throws FermataError of status 400 that names what cannot be enforced; queue_full */
+  static async create(
+    request: ChatRequest,
+    engine: ChatEngine,
+    prompts: PromptBuilder,
+  ): Promise<GuidedRounds> {
     const { toolMode, sampling, guidance = free, maxTokens } = request;
     const tools = toolMode === "none" ? [] : request.tools;
-    // A script says its tokens whatever a grammar says.
-    this.#isDemanded =
+    const isDemanded =
       guidance.document !== undefined ||
       guidance.toolChoice === "required" ||
       tools.some((tool) => tool.strict === true);
     const isFree = tools.length === 0 && guidance.document === undefined;
-    this.#guide =
-      isFree || sampling.script !== undefined
-        ? null
-        : new Guide({
-            syntax: prompts.format.syntax,
-            markers: prompts.reasoning,
-            controls: engine.model.specialTokens.filter(({ kind }) => kind === "control"),
-            tools,
-            // A call more than the template takes could never be answered.
-            guidance: {
-              ...guidance,
-              parallel: guidance.parallel && prompts.template.takesSeveralCalls,
-            },
-            budget: maxTokens ?? engine.cache.cellsPerSequence,
-          });
+    if (isFree || isScripted(sampling)) return new GuidedRounds(engine, null, isDemanded);
+    const guide = await Guide.create({
+      syntax: prompts.format.syntax,
+      markers: prompts.reasoning,
+      controls: engine.model.specialTokens.filter(({ kind }) => kind === "control"),
+      tools,
+      // A call more than the template takes could never be answered.
+      guidance: {
+        ...guidance,
+        parallel: guidance.parallel && prompts.template.takesSeveralCalls,
+      },
+      budget: maxTokens ?? engine.cache.cellsPerSequence,
+    });
+    return new GuidedRounds(engine, guide, isDemanded);
   }
 
   /** For the round that begins now; null: anything may be written. @throws FermataError of status 400 */
@@ -78,8 +92,12 @@ export class GuidedRounds {
   /** The engine refused the whole; which parts would it refuse alone? */
   async #giveUpCulprits(guide: Guide, refusal: FermataError): Promise<void> {
     let found = false;
+    const deadline = performance.now() + searchMs;
     for (const part of guide.parts()) {
-      const problem = await this.#problemOf(part.source);
+      const problem =
+        performance.now() < deadline
+          ? await this.#problemOf(part.source)
+          : "the grammar is too large to look at each of its parts";
       if (problem === null) continue;
       found = true;
       part.giveUp(problem);

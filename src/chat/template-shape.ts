@@ -14,6 +14,10 @@ export interface TemplateShape {
   takesSeveralCalls: boolean;
   /** Mistral's templates insist on ids of nine letters and digits. */
   wantsShortIds: boolean;
+  /** Tool results belong to the message with the calls, and tool messages are unknown: Gemma 4 at first. */
+  joinsToolResults: boolean;
+  /** Gemma 4 does not open the model's turn behind a turn with text and calls. */
+  forgottenOpening: { after: string; opening: string } | null;
 }
 
 /** @returns the text, or null when the template fails */
@@ -36,6 +40,10 @@ export function probeShape(source: string, render: TryRender): TemplateShape {
         : "reasoning_content",
     hasContentOrReasoning: source.includes("Cannot pass both content and thinking"),
     wantsShortIds: /length\s*!=\s*9\b/u.test(source),
+    joinsToolResults: source.includes("['tool_responses']") && !source.includes("tool_call_id"),
+    forgottenOpening: source.includes("<|tool_call>call:")
+      ? { after: "<turn|>\n", opening: "<|turn>model\n" }
+      : null,
   };
 }
 

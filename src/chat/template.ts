@@ -8,6 +8,7 @@ import { JinjaTemplate, TemplateRefusal } from "./jinja/jinja-template.ts";
 import { strftime } from "./jinja/strftime.ts";
 import { type ReasoningMarkers, normalizeMessages, parseArguments } from "./normalize.ts";
 import { type TemplateShape, probeShape } from "./template-shape.ts";
+import { type TemplateMessage, joinToolResults } from "./tool-responses.ts";
 import type { ChatMessage, TemplateVariables, ToolDefinition } from "./types.ts";
 import { type Marks, Guard, chooseMarks, escapedMark } from "./untrusted.ts";
 
@@ -32,12 +33,6 @@ export interface RenderOptions {
   generationPrompt: boolean;
   /** For the template, by name: `enable_thinking`, `reasoning_effort`, … */
   variables?: TemplateVariables | undefined;
-}
-
-interface TemplateMessage {
-  role: string;
-  content: unknown;
-  [field: string]: unknown;
 }
 
 export class ChatTemplate {
@@ -80,7 +75,8 @@ export class ChatTemplate {
       add_generation_prompt: options.generationPrompt,
     };
     try {
-      return { text: unescapeMarks(this.#renderInputs(inputs), marks), marks };
+      const text = unescapeMarks(this.#renderInputs(inputs), marks);
+      return { text: options.generationPrompt ? this.#withOpening(text) : text, marks };
     } catch (error) {
       throw templateError(error);
     }
@@ -90,6 +86,13 @@ export class ChatTemplate {
   guardContent(text: string): { text: string; guard: string } {
     const marks = requireMarks([text]);
     return { text: this.#guard.whole(text, marks.guard), guard: marks.guard };
+  }
+
+  #withOpening(text: string): string {
+    const { forgottenOpening } = this.#shape;
+    return forgottenOpening !== null && text.endsWith(forgottenOpening.after)
+      ? text + forgottenOpening.opening
+      : text;
   }
 
   #renderInputs(inputs: Record<string, unknown>): string {
@@ -133,7 +136,8 @@ export class ChatTemplate {
         ? this.#toTemplateSentinel(message, marks)
         : this.#toTemplateMessage(normalized.next().value ?? message, marks.guard),
     );
-    return this.#shape.hasSystemRole ? written : mergeSystem(written);
+    const joined = this.#shape.joinsToolResults ? joinToolResults(written) : written;
+    return this.#shape.hasSystemRole ? joined : mergeSystem(joined);
   }
 
   #toTemplateMessage(message: ChatMessage, guard: string): TemplateMessage {
@@ -145,7 +149,9 @@ export class ChatTemplate {
       case "tool":
         return {
           role: "tool",
-          content,
+          content: this.#shape.joinsToolResults
+            ? this.#toTemplateResult(message.content, guard)
+            : content,
           tool_call_id: this.#toTemplateId(message.toolCallId, guard),
           ...(message.name === undefined ? {} : { name: this.#guard.inner(message.name, guard) }),
         };
@@ -155,6 +161,15 @@ export class ChatTemplate {
           message.reasoning ? this.#guard.whole(message.reasoning, guard) : "",
           (message.toolCalls ?? []).map((call) => this.#toTemplateCall(call, guard)),
         );
+    }
+  }
+
+  /** As a value, if it is JSON. */
+  #toTemplateResult(content: string, guard: string): unknown {
+    try {
+      return this.#guard.json(JSON.parse(content), guard);
+    } catch {
+      return this.#guard.whole(content, guard);
     }
   }
 

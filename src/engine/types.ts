@@ -51,6 +51,8 @@ export interface Sampling {
   dry?: DrySampling | undefined;
   /** Scripted sampler: these tokens come out whatever the model says. For tests. */
   script?: Int32Array | undefined;
+  /** Behind the script: sample as the other fields say. Default false: end there. */
+  samplesAfterScript?: boolean | undefined;
 }
 
 /** lark: llguidance's dialect, with `%json`. gbnf: llama.cpp's. */

@@ -52,9 +52,8 @@ function parameterRules(
       .filter((entry): entry is [string, JsonObject] => isJsonObject(entry[1]))
       .map(([key, value], index) => {
         const rule = `${name}_${option}_${index}`;
-        const before = markup.sequence(style.open + key + style.middle);
-        const written = parameterValue(value, definitions, style, rule, markup);
-        rules.push(`${rule}: ${before} ${written.expression}\n${written.rules}`);
+        const written = parameter(key, value, { definitions, style, rule, markup });
+        rules.push(`${rule}: ${written.expression}\n${written.rules}`);
         return { expression: rule, required: required.has(key) };
       });
     return sequenceRules(items, markup.sequence(style.separator), `${name}_${option}_s`, rules);
@@ -62,36 +61,48 @@ function parameterRules(
   return { expression: `(${options.join(" | ")})`, rules: rules.join("") };
 }
 
-/** Up to the closing marker, and with it. */
-function parameterValue(
+interface ParameterPlace {
+  definitions: unknown;
+  style: ParameterArguments;
+  rule: string;
+  markup: Markup;
+}
+
+/** From the opening marker to the closing one. */
+function parameter(
+  key: string,
   schema: JsonObject,
-  definitions: unknown,
-  style: ParameterArguments,
-  rule: string,
-  markup: Markup,
+  { definitions, style, rule, markup }: ParameterPlace,
 ): Rules {
   const close = markup.sequence(style.close);
   const options = (Array.isArray(schema["anyOf"]) ? schema["anyOf"] : [schema]) as JsonObject[];
   const strings = options.filter(({ type }) => type === "string");
   const others = options.filter(({ type }) => type !== "string");
-  const expressions: string[] = [];
-  let rules = "";
-  strings.forEach((string, index) => {
+  const rules: string[] = [];
+  const texts = strings.map((string, index) => {
     const text = rawText(string);
-    if (Array.isArray(text)) expressions.push(`(${text.map(literal).join(" | ")}) ${close}`);
-    else {
-      const terminal = `${rule}_t${index}`.toUpperCase();
-      const until = markup.until(`${rule}_u${index}`, terminal, style.close);
-      rules += `${terminal}: ${text}\n${until.rule}`;
-      expressions.push(until.expression);
-    }
+    if (Array.isArray(text)) return `(${text.map(literal).join(" | ")}) ${close}`;
+    const terminal = `${rule}_t${index}`.toUpperCase();
+    const until = markup.until(`${rule}_u${index}`, terminal, style.close);
+    rules.push(`${terminal}: ${text}\n${until.rule}`);
+    return until.expression;
   });
+  const values: string[] = [];
   if (others.length > 0) {
     const value = others.length === 1 ? others[0]! : { anyOf: others };
     const defined = definitions === undefined ? value : { ...value, $defs: definitions };
-    expressions.push(`${jsonValue(defined, escaped(style))} ${close}`);
+    values.push(`${jsonValue(defined, escaped(style))} ${close}`);
   }
-  return { expression: `(${expressions.join(" | ")})`, rules };
+  const { open, middle, middleOfOthers = middle } = style;
+  const begun = (between: string, expressions: readonly string[]): string =>
+    expressions.length === 0
+      ? ""
+      : `${markup.sequence(open + key + between)} (${expressions.join(" | ")})`;
+  const ways =
+    middle === middleOfOthers
+      ? [begun(middle, [...texts, ...values])]
+      : [begun(middle, texts), begun(middleOfOthers, values)].filter((way) => way !== "");
+  return { expression: ways.join(" | "), rules: rules.join("") };
 }
 
 /** A string without quotes: its texts, or a terminal. */

@@ -21,6 +21,8 @@ export interface CallSyntax {
   readonly textOpen?: string;
   /** After the reasoning's closing marker, before what follows it. */
   readonly afterReasoning?: string;
+  /** Text for the user before a call or the answer, in a message of its own between or after reasoning. */
+  readonly preamble?: { readonly open: string; readonly close: string };
 }
 
 export type CallPart =
@@ -42,12 +44,13 @@ export interface JsonArguments {
 /**
  * Each top-level argument between markers:
  * `open` + key + `middle` + value + `close`, with `separator` between two of them.
- * Strings are written as they are, everything else as JSON.
+ * Strings are written as they are, everything else as JSON, maybe behind a `middle` of its own.
  */
 export interface ParameterArguments {
   readonly style: "parameters";
   readonly open: string;
   readonly middle: string;
+  readonly middleOfOthers?: string;
   readonly close: string;
   readonly separator: string;
   /** Of JSON inside of a value. */

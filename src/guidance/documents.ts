@@ -1,7 +1,7 @@
 /** The form that a client wants the answer to have, as the Lark rule `document`. */
 
 import { FermataError } from "../errors.ts";
-import { type GuidedSchema, guidedSchema } from "./guided-schemas.ts";
+import type { GuidedSchema, SchemaUse } from "./guided-schemas.ts";
 import { documentStyle, jsonValue } from "./json-value.ts";
 import { literal, regexTerminal } from "./lark.ts";
 import type { EmitBounds } from "./schema/emit.ts";
@@ -20,52 +20,57 @@ export interface GuidedDocument {
   isRelaxed?: boolean;
 }
 
-/** @throws FermataError of status 400 that names the field */
-export function guidedDocument(format: DocumentFormat, bounds: EmitBounds): GuidedDocument {
+/** What a document's schema is compiled from; null where it has none. */
+export function documentSchema(format: DocumentFormat, bounds: EmitBounds): SchemaUse | null {
+  const options = { ...bounds, closed: false, objectOnly: false };
+  const subject = "The schema of the answer";
   switch (format.kind) {
     case "json_object":
-      return json({ type: "object" }, { ...bounds, field: "response_format", strict: true });
-    case "json_schema":
-      return json(format.schema, { ...bounds, field: format.field, strict: format.strict });
-    case "regex":
       return {
-        rules: `document: ${regex(format)}\n`,
-        schema: null,
-        field: format.field,
-        isStrict: true,
+        schema: { type: "object" },
+        options,
+        subject,
+        field: "response_format",
+        strict: true,
       };
-    case "choice":
-      return {
-        rules: `document: ${format.choices.map(literal).join(" | ")}\n`,
-        schema: null,
-        field: "guided_choice",
-        isStrict: true,
-      };
-    case "grammar":
-      return {
-        rules: `document: %lark {\n${format.text}\n}\n`,
-        schema: null,
-        field: format.field,
-        isStrict: true,
-      };
+    case "json_schema": {
+      const { schema, field, strict } = format;
+      return { schema, options, subject, field, strict };
+    }
+    default:
+      return null;
   }
 }
 
-function json(
-  original: unknown,
-  { field, strict, ...bounds }: EmitBounds & { field: string; strict: boolean },
+/**
+ * @param schema of formats that have one
+ * @throws FermataError of status 400 that names the field
+ */
+export function guidedDocument(
+  format: DocumentFormat,
+  schema: GuidedSchema | null,
 ): GuidedDocument {
-  const schema = guidedSchema(
-    original,
-    { ...bounds, closed: false, objectOnly: false },
-    { subject: "The schema of the answer", field, strict },
-  );
-  return {
-    rules: `document: ${jsonValue(schema.schema, documentStyle)}\n`,
-    schema,
-    field,
-    isStrict: strict,
-  };
+  const { rule, field } = ruleOf(format, schema);
+  const isStrict = format.kind !== "json_schema" || format.strict;
+  return { rules: `document: ${rule}\n`, schema, field, isStrict };
+}
+
+function ruleOf(
+  format: DocumentFormat,
+  schema: GuidedSchema | null,
+): { rule: string; field: string } {
+  switch (format.kind) {
+    case "json_object":
+      return { rule: jsonValue(schema?.schema ?? {}, documentStyle), field: "response_format" };
+    case "json_schema":
+      return { rule: jsonValue(schema?.schema ?? {}, documentStyle), field: format.field };
+    case "regex":
+      return { rule: regex(format), field: format.field };
+    case "choice":
+      return { rule: format.choices.map(literal).join(" | "), field: "guided_choice" };
+    case "grammar":
+      return { rule: `%lark {\n${format.text}\n}`, field: format.field };
+  }
 }
 
 function regex({ pattern, field }: Extract<DocumentFormat, { kind: "regex" }>): string {

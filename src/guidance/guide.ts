@@ -4,8 +4,8 @@ import type { GrammarSource } from "../engine/types.ts";
 import { FermataError } from "../errors.ts";
 import { argumentRules } from "./arguments.ts";
 import type { CallSyntax } from "./call-syntax.ts";
-import { type GuidedDocument, guidedDocument } from "./documents.ts";
-import { type GuidedSchema, guidedSchema } from "./guided-schemas.ts";
+import { type GuidedDocument, documentSchema, guidedDocument } from "./documents.ts";
+import { type GuidedSchema, type SchemaUse, guidedSchemas } from "./guided-schemas.ts";
 import { isGbnf, gbnfDocument } from "./gbnf.ts";
 import { documentStyle, jsonValue } from "./json-value.ts";
 import { Markup } from "./lark.ts";
@@ -26,8 +26,7 @@ const maxGrammarLength = 4 * 1024 * 1024;
 const charactersPerToken = 4;
 
 export interface GuideOptions {
-  /** Null: the format's calls cannot be described, so they are checked only. */
-  syntax: CallSyntax | null;
+  syntax: CallSyntax;
   markers: ReasoningMarkers | null;
   controls: readonly ControlToken[];
   /** Empty: no call is looked for. */
@@ -37,21 +36,13 @@ export interface GuideOptions {
   budget: number;
 }
 
-const plain: CallSyntax = {
-  sectionOpen: "",
-  sectionClose: "",
-  callOpen: "",
-  callClose: "",
-  separator: "",
-  body: [],
-  argumentStyle: { style: "json", itemSeparator: ", ", keySeparator: ": " },
-};
-
 interface CompiledTool {
   name: string;
   strict: boolean;
   schema: GuidedSchema;
 }
+
+type Gbnf = Extract<DocumentFormat, { kind: "grammar" }>;
 
 export interface GuidePart {
   source: GrammarSource;
@@ -65,36 +56,46 @@ export class Guide {
   readonly #options: GuideOptions;
   readonly #markup: Markup;
   readonly #tools: CompiledTool[];
-  readonly #gbnf: Extract<DocumentFormat, { kind: "grammar" }> | null;
+  readonly #gbnf: Gbnf | null;
   #document: GuidedDocument | null;
 
-  /** @throws FermataError of status 400 that names the field, the tool, the keyword and its place */
-  constructor(options: GuideOptions) {
+  /**
+   * Compiles the schemas, large ones on a thread of their own.
+   * @throws FermataError of status 400 that names the field, the tool, the keyword and its place; queue_full
+   */
+  static async create(options: GuideOptions): Promise<Guide> {
     const { tools, guidance, budget } = options;
+    const document = guidance.document ?? null;
+    const gbnf = document?.kind === "grammar" && isGbnf(document.text) ? document : null;
+    checkTools(tools, gbnf);
+    const bounds = boundsOf(budget);
+    const ofDocument = document === null ? null : documentSchema(document, bounds);
+    const uses = tools.map((tool) => toolSchema(tool, bounds));
+    if (ofDocument !== null) uses.push(ofDocument);
+    const schemas = await guidedSchemas(uses);
+    return new Guide(options, {
+      tools: tools.map(({ name, strict }, index) => ({
+        name,
+        strict: strict === true,
+        schema: schemas[index]!,
+      })),
+      gbnf,
+      document:
+        document === null || gbnf !== null
+          ? null
+          : guidedDocument(document, schemas[tools.length] ?? null),
+    });
+  }
+
+  private constructor(
+    options: GuideOptions,
+    compiled: { tools: CompiledTool[]; gbnf: Gbnf | null; document: GuidedDocument | null },
+  ) {
     this.#options = options;
     this.#markup = new Markup(options.controls);
-    const bounds = boundsOf(budget);
-    if (tools.length > maxGuidedTools)
-      throw new FermataError(
-        "invalid_value",
-        `There are ${tools.length} tools; send at most ${maxGuidedTools}.`,
-        { param: "tools" },
-      );
-    this.#tools = tools.map((tool) => ({
-      name: tool.name,
-      strict: tool.strict === true,
-      schema: toolSchema(tool, bounds),
-    }));
-    const { document } = guidance;
-    this.#gbnf = document?.kind === "grammar" && isGbnf(document.text) ? document : null;
-    this.#document =
-      document === undefined || this.#gbnf !== null ? null : guidedDocument(document, bounds);
-    if (this.#gbnf !== null && tools.length > 0)
-      throw new FermataError(
-        "invalid_value",
-        `"${this.#gbnf.field}" is GBNF, which cannot be joined with tools. Send Lark, or tool_choice "none".`,
-        { param: this.#gbnf.field },
-      );
+    this.#tools = compiled.tools;
+    this.#gbnf = compiled.gbnf;
+    this.#document = compiled.document;
   }
 
   /** @returns null when anything may be written */
@@ -103,12 +104,12 @@ export class Guide {
     const isRequired = guidance.toolChoice === "required" && index === 0;
     const names = guidance.allowed;
     const tools = this.#tools.filter(({ name }) => names === undefined || names.includes(name));
-    const canCall = tools.length > 0 && syntax !== null;
+    const canCall = tools.length > 0;
     if (this.#gbnf !== null) return gbnfDocument(this.#gbnf, markers, reasoning);
     if (!canCall && this.#document === null) return null;
     const text = roundGrammar({
       markup: this.#markup,
-      syntax: syntax ?? plain,
+      syntax,
       tools: tools.map(({ name, schema }) => ({ name, schema: schema.schema })),
       calls: !canCall ? "none" : isRequired ? "required" : "optional",
       parallel: guidance.parallel,
@@ -129,7 +130,7 @@ export class Guide {
   *parts(): Generator<GuidePart> {
     for (const tool of this.#tools) {
       const { expression, rules } = argumentRules(
-        this.#options.syntax?.argumentStyle ?? plain.argumentStyle,
+        this.#options.syntax.argumentStyle,
         tool.schema.schema,
         "args",
         this.#markup,
@@ -206,16 +207,29 @@ function parse(text: string): unknown {
   }
 }
 
-function toolSchema(tool: GuidedTool, bounds: EmitBounds): GuidedSchema {
-  return guidedSchema(
-    tool.parameters,
-    { ...bounds, closed: true, objectOnly: true },
-    {
-      subject: `The parameters of the tool "${tool.name}"`,
-      field: "tools",
-      strict: tool.strict === true,
-    },
-  );
+function checkTools(tools: readonly GuidedTool[], gbnf: Gbnf | null): void {
+  if (tools.length > maxGuidedTools)
+    throw new FermataError(
+      "invalid_value",
+      `There are ${tools.length} tools; send at most ${maxGuidedTools}.`,
+      { param: "tools" },
+    );
+  if (gbnf !== null && tools.length > 0)
+    throw new FermataError(
+      "invalid_value",
+      `"${gbnf.field}" is GBNF, which cannot be joined with tools. Send Lark, or tool_choice "none".`,
+      { param: gbnf.field },
+    );
+}
+
+function toolSchema({ name, parameters, strict }: GuidedTool, bounds: EmitBounds): SchemaUse {
+  return {
+    schema: parameters,
+    options: { ...bounds, closed: true, objectOnly: true },
+    subject: `The parameters of the tool "${name}"`,
+    field: "tools",
+    strict: strict === true,
+  };
 }
 
 /**

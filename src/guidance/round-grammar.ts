@@ -63,10 +63,17 @@ function reasoningRules({ reasoning, markers, markup, syntax }: RoundShape): Rea
   if (reasoning === "no" || markers === null) return { expression: "", rules: "", excluded: null };
   const close = markers.close + (syntax.afterReasoning ?? "");
   const end = markup.until("thought", "TEXT", close);
-  const more = `${markup.sequence(markers.open)} ${end.expression}`;
+  const messages = [`${markup.sequence(markers.open)} ${end.expression}`];
+  let rules = end.rule;
+  if (syntax.preamble !== undefined) {
+    const text = markup.until("preamble", "TEXT", syntax.preamble.close);
+    messages.push(`${markup.sequence(syntax.preamble.open)} ${text.expression}`);
+    rules += text.rule;
+  }
+  const more = messages.length === 1 ? messages[0]! : `(${messages.join(" | ")})`;
   const repeated = syntax.afterReasoning === undefined ? "?" : `{0,${maxThoughts}}`;
   return {
-    rules: end.rule,
+    rules,
     // Between reasoning and what follows models write a blank line.
     expression: reasoning === "open" ? `${end.expression} BLANKS?` : `(${more} BLANKS?)${repeated}`,
     excluded: reasoning === "open" || markup.startsWithToken(markers.open) ? null : markers.open,

@@ -194,6 +194,7 @@ export interface NativeSampling {
   dry?: NativeDry;
   /** Scripted sampler, for tests. */
   script?: Int32Array;
+  samplesAfterScript?: boolean;
 }
 
 export interface NativeDry {

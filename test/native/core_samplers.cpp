@@ -46,4 +46,11 @@ TEST(a_script_is_followed_by_the_end_token) {
         CHECK_EQ(scripted.sample({}), expected);
 }
 
+TEST(behind_a_script_the_other_sampler_goes_on) {
+    ScriptedSampler scripted({5, 7}, 2, std::make_unique<GreedySampler>());
+    const std::vector logits{0.0f, 3.0f, 1.0f};
+    for (const Token expected : {5, 7, 1, 1})
+        CHECK_EQ(scripted.sample(logits), expected);
+}
+
 TEST_MAIN()

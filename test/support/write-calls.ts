@@ -31,7 +31,9 @@ function writeArguments(style: ArgumentStyle, args: Readonly<Record<string, unkn
             typeof value === "string"
               ? value
               : writeJson(value, style.itemSeparator, style.keySeparator);
-          return style.open + key + style.middle + text + style.close;
+          const middle =
+            typeof value === "string" ? style.middle : (style.middleOfOthers ?? style.middle);
+          return style.open + key + middle + text + style.close;
         })
         .join(style.separator);
     case "python":

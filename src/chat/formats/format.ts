@@ -10,8 +10,8 @@ export interface ToolCallFormat {
   readonly name: string;
   /** Does a model of this template write this format? */
   detect(template: string): boolean;
-  /** How the model writes calls, for the grammar; null where no marker begins one and nothing can be promised. */
-  readonly syntax: CallSyntax | null;
+  /** How the model writes calls, for the grammar. */
+  readonly syntax: CallSyntax;
 
   /** For the parser, which is more lenient than the grammar. "" where there is none. */
   readonly sectionOpen: string;
@@ -42,10 +42,10 @@ export function defineFormat(
 ): ToolCallFormat {
   const { syntax } = format;
   return {
-    sectionOpen: syntax?.sectionOpen.trim() ?? "",
-    sectionClose: syntax?.sectionClose.trim() ?? "",
-    callOpen: syntax?.callOpen.trim() ?? "",
-    callClose: syntax?.callClose.trim() ?? "",
+    sectionOpen: syntax.sectionOpen.trim(),
+    sectionClose: syntax.sectionClose.trim(),
+    callOpen: syntax.callOpen.trim(),
+    callClose: syntax.callClose.trim(),
     ignoredAfterCall: "}]",
     bareCalls: false,
     bareSeparator: "",
@@ -87,12 +87,12 @@ export function spelledTokensOf(format: ToolCallFormat, model: ChatModel): Int32
   const { sectionOpen, sectionClose, callOpen, callClose, syntax, reasoning } = format;
   const markers = [sectionOpen, sectionClose, callOpen, callClose, ...format.otherMarkers];
   markers.push(reasoning.open, reasoning.close);
-  for (const part of syntax?.body ?? []) if (typeof part === "string") markers.push(part);
-  if (syntax?.argumentStyle.style === "parameters") {
-    const { open, middle, close } = syntax.argumentStyle;
-    markers.push(open, middle, close);
+  for (const part of syntax.body) if (typeof part === "string") markers.push(part);
+  if (syntax.argumentStyle.style === "parameters") {
+    const { open, middle, middleOfOthers = "", close } = syntax.argumentStyle;
+    markers.push(open, middle, middleOfOthers, close);
   }
-  if (syntax?.argumentStyle.style === "bare-keys") markers.push(syntax.argumentStyle.stringMark);
+  if (syntax.argumentStyle.style === "bare-keys") markers.push(syntax.argumentStyle.stringMark);
   const ids = model.specialTokens
     .filter(({ text }) => text !== "" && text !== model.eosToken)
     .filter(({ text }) => markers.some((marker) => marker.includes(text)))

@@ -20,10 +20,17 @@ export interface CompileOptions extends EmitBounds {
   objectOnly: boolean;
 }
 
-/** @throws FermataError schema_too_large | invalid_schema */
-export function compileSchema(value: unknown, options: CompileOptions): CompiledSchema {
+/** Subschemas looked at, probes included. */
+const mostSteps = 40_000;
+
+/** @throws FermataError schema_too_large (more than `maxSteps` too) | invalid_schema */
+export function compileSchema(
+  value: unknown,
+  options: CompileOptions,
+  maxSteps: number = mostSteps,
+): CompiledSchema {
   const document = new SchemaDocument(value);
-  const states = new States(document, options);
+  const states = new States(document, { ...options, maxSteps });
   return {
     schema: emitSchema(states, options),
     issues: [...states.issues.values()],

@@ -1,6 +1,6 @@
-/** Keywords of arrays and objects. */
+/** Keywords of arrays and objects, but for limits. */
 
-import type { Facts, Literal, PatternFact, RestFact } from "./facts.ts";
+import type { Literal, PatternFact, RestFact } from "./facts.ts";
 import { isJsonObject } from "./json.ts";
 import {
   type Keyword,
@@ -10,28 +10,11 @@ import {
   always,
   never,
 } from "./keywords.ts";
+import { expectCount } from "./limit-keywords.ts";
 import { matches } from "./regex-match.ts";
-import { expectCount, readPattern } from "./scalar-keywords.ts";
+import { readPattern } from "./scalar-keywords.ts";
 
 export const arrayKeywords: Record<string, Keyword> = {
-  minItems: count(
-    "array",
-    (facts, limit) => {
-      facts.minItems = Math.max(facts.minItems, limit);
-    },
-    (facts, limit) => {
-      facts.maxItems = Math.min(facts.maxItems, limit - 1);
-    },
-  ),
-  maxItems: count(
-    "array",
-    (facts, limit) => {
-      facts.maxItems = Math.min(facts.maxItems, limit);
-    },
-    (facts, limit) => {
-      facts.minItems = Math.max(facts.minItems, limit + 1);
-    },
-  ),
   prefixItems: {
     types: ["array"],
     holds: (value, context) => tuple(value, context, "prefixItems", true),
@@ -170,24 +153,6 @@ function rest(context: KeywordContext, keyword: string, from: number, holds: boo
   ];
 }
 
-function count(
-  type: "array" | "object",
-  holds: (facts: Facts, limit: number) => void,
-  fails: (facts: Facts, limit: number) => void,
-): Keyword {
-  const way =
-    (change: (facts: Facts, limit: number) => void) =>
-    (value: unknown): Way[] => [
-      {
-        change: (facts) => {
-          change(facts, expectCount(value));
-          return facts.minItems <= facts.maxItems && facts.minProperties <= facts.maxProperties;
-        },
-      },
-    ];
-  return { types: [type], holds: way(holds), fails: way(fails) };
-}
-
 export const objectKeywords: Record<string, Keyword> = {
   properties: {
     types: ["object"],
@@ -281,24 +246,6 @@ export const objectKeywords: Record<string, Keyword> = {
       throw new Unsupported("is negated: an object with some such name cannot be described");
     },
   },
-  minProperties: count(
-    "object",
-    (facts, limit) => {
-      facts.minProperties = Math.max(facts.minProperties, limit);
-    },
-    (facts, limit) => {
-      facts.maxProperties = Math.min(facts.maxProperties, limit - 1);
-    },
-  ),
-  maxProperties: count(
-    "object",
-    (facts, limit) => {
-      facts.maxProperties = Math.min(facts.maxProperties, limit);
-    },
-    (facts, limit) => {
-      facts.minProperties = Math.max(facts.minProperties, limit + 1);
-    },
-  ),
   unevaluatedProperties: {
     types: ["object"],
     holds: () => always,

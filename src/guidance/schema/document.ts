@@ -13,16 +13,8 @@ export interface SchemaNode {
   readonly base: string;
 }
 
-export interface SchemaLimits {
-  /** JSON values in the schema. */
-  values: number;
-  /** Nesting of JSON values. */
-  depth: number;
-  /** Characters of all strings together. */
-  characters: number;
-}
-
-export const schemaLimits: SchemaLimits = { values: 20_000, depth: 100, characters: 512 * 1024 };
+/** JSON values in a schema, their nesting, and the characters of all strings together. */
+const limits = { values: 20_000, depth: 100, characters: 512 * 1024 };
 
 const rootBase = "schema:///root";
 const oldKeywords = ["dependencies", "additionalItems", "definitions"];
@@ -45,10 +37,10 @@ export class SchemaDocument {
   #nextId = 0;
 
   /** @throws FermataError schema_too_large | invalid_schema */
-  constructor(value: unknown, limits: SchemaLimits = schemaLimits) {
+  constructor(value: unknown) {
     if (typeof value !== "boolean" && !isJsonObject(value))
       throw new FermataError("invalid_schema", "A JSON Schema is an object or a boolean.");
-    checkSize(value, limits);
+    checkSchemaSize(value);
     this.#value = value;
     this.draft = draftOf(value);
     this.#resources.set(rootBase, "");
@@ -131,7 +123,7 @@ export class SchemaDocument {
     return this.#at(pointer, value, base);
   }
 
-  /** Identifiers and anchors. Depth is bounded by `checkSize`. */
+  /** Identifiers and anchors. Depth is bounded by `checkSchemaSize`. */
   #collect(value: unknown, pointer: string, outer: string): void {
     if (Array.isArray(value)) {
       value.forEach((item, index) => this.#collect(item, `${pointer}/${index}`, outer));
@@ -198,8 +190,11 @@ function mentionsOldForms(value: unknown): boolean {
   );
 }
 
-/** Without recursion: what comes in may be nested a hundred thousand deep. */
-function checkSize(value: unknown, limits: SchemaLimits): void {
+/**
+ * Without recursion: what comes in may be nested a hundred thousand deep.
+ * @throws FermataError schema_too_large
+ */
+export function checkSchemaSize(value: unknown): void {
   let level: unknown[] = [value];
   let values = 0;
   let characters = 0;

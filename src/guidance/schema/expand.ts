@@ -16,17 +16,22 @@ import {
 import type { SchemaDocument, SchemaNode } from "./document.ts";
 import { Facts, type Literal } from "./facts.ts";
 import { type Keyword, type KeywordContext, type Way, Unsupported, never } from "./keywords.ts";
+import { limitKeywords } from "./limit-keywords.ts";
 import { scalarKeywords } from "./scalar-keywords.ts";
 import type { JsonObject, JsonType, SchemaIssue } from "./types.ts";
 
 const keywords = new Map<string, Keyword>(
-  Object.entries({ ...applicators, ...scalarKeywords, ...arrayKeywords, ...objectKeywords }),
+  Object.entries({
+    ...applicators,
+    ...limitKeywords,
+    ...scalarKeywords,
+    ...arrayKeywords,
+    ...objectKeywords,
+  }),
 );
 
 /** Alternatives of one conjunction and type; more are not told apart. */
 const maxAlternatives = 200;
-/** Literals looked at for one document, probes included. */
-const maxSteps = 40_000;
 
 interface Branch {
   facts: Facts;
@@ -44,6 +49,8 @@ interface Choice {
 export interface ExpandHooks {
   issue(issue: SchemaIssue): void;
   mayHold(type: JsonType, literals: readonly Literal[]): boolean;
+  /** Literals that may be looked at for one document, probes included. */
+  maxSteps: number;
 }
 
 export class Expander {
@@ -91,7 +98,7 @@ export class Expander {
   /** Works off what is certain. @returns false when the branch cannot be */
   #settle(branch: Branch): boolean {
     for (let literal = branch.pending.pop(); literal; literal = branch.pending.pop()) {
-      if (++this.#steps > maxSteps)
+      if (++this.#steps > this.#hooks.maxSteps)
         throw new FermataError(
           "schema_too_large",
           "The schema combines its parts in too many ways. Send a simpler one.",

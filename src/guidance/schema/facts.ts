@@ -117,6 +117,15 @@ export class Facts {
     return copy;
   }
 
+  /** A size is left, as far as limits say it. */
+  hasRoom(): boolean {
+    return (
+      this.minLength <= this.maxLength &&
+      this.minItems <= this.maxItems &&
+      this.minProperties <= this.maxProperties
+    );
+  }
+
   addProperty(name: string, literal: Literal): void {
     const list = this.properties.get(name);
     if (list === undefined) this.properties.set(name, [literal]);

@@ -39,13 +39,14 @@ export class States {
   /** @param closed objects with named properties have no others unless the schema says so */
   constructor(
     document: SchemaDocument,
-    { closed, objectOnly }: { closed: boolean; objectOnly: boolean },
+    { closed, objectOnly, maxSteps }: { closed: boolean; objectOnly: boolean; maxSteps: number },
   ) {
     this.#document = document;
     this.#closed = closed;
     this.#expander = new Expander(document, {
       issue: (issue) => this.#report(issue),
       mayHold: (type, literals) => this.#probe([type], literals),
+      maxSteps,
     });
     const root: Literal = { node: document.root, holds: true, scopes: [] };
     this.root = this.#stateOf(objectOnly ? [root, this.#made({ type: "object" })] : [root]);

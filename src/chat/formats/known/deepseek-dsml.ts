@@ -13,16 +13,29 @@ const calls: ParameterCalls = {
   valueOnLines: false,
 };
 
-/** Parameters say whether they are strings, which the grammar's types cannot express. */
+/** Parameters say whether they are strings. */
 function dsml(name: string, section: string): ToolCallFormat {
   return defineFormat({
     name,
     detect: (template) => template.includes("DSML") && template.includes(section),
-    syntax: null,
-    sectionOpen: `<｜DSML｜${section}>`,
-    sectionClose: `</｜DSML｜${section}>`,
-    callOpen: '<｜DSML｜invoke name="',
-    callClose: "</｜DSML｜invoke>",
+    syntax: {
+      sectionOpen: `<｜DSML｜${section}>\n`,
+      sectionClose: `</｜DSML｜${section}>`,
+      callOpen: '<｜DSML｜invoke name="',
+      callClose: "</｜DSML｜invoke>\n",
+      separator: "",
+      body: [{ part: "name" }, '">\n', { part: "arguments" }],
+      argumentStyle: {
+        style: "parameters",
+        open: calls.keyOpen,
+        middle: `${calls.keyAttribute}true${calls.keyClose}`,
+        middleOfOthers: `${calls.keyAttribute}false${calls.keyClose}`,
+        close: `${calls.valueClose}\n`,
+        separator: "",
+        itemSeparator: ", ",
+        keySeparator: ": ",
+      },
+    },
     reader: (sink, offered) => new ParameterReader(sink, calls, offered),
   });
 }

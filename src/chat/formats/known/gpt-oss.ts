@@ -15,6 +15,7 @@ export const gptOss = defineFormat({
     argumentStyle: { style: "json", itemSeparator: ", ", keySeparator: ": " },
     textOpen: "<|channel|>final<|message|>",
     afterReasoning: "<|start|>assistant",
+    preamble: { open: "<|channel|>commentary<|message|>", close: "<|end|><|start|>assistant" },
   },
   callClose: "",
   reader: (sink) => new NamedReader(sink, { nameClose: "<|message|>", nameOf: (name) => name }),

@@ -1,0 +1,121 @@
+/**
+ * Compiles schemas beside the JavaScript thread, which has the tokens of other requests to pass on. A
+ * thread can be ended at any instruction: that is what bounds a schema made to take for ever.
+ */
+
+import { Worker } from "node:worker_threads";
+import { FermataError } from "../errors.ts";
+import { type SchemaJob, type SchemaOutcome, failed } from "./schema-jobs.ts";
+
+/** For one request's schemas together, from when the thread turns to them, in milliseconds. */
+const usualLimit = 500;
+const maxWaiting = 32;
+const maxHeapMegabytes = 512;
+
+interface Batch {
+  jobs: readonly SchemaJob[];
+  outcomes: SchemaOutcome[];
+  resolve: (outcomes: SchemaOutcome[]) => void;
+}
+
+// Node runs no TypeScript in a thread: from source, as under vitest, the build's file is taken.
+const isSource = import.meta.url.endsWith(".ts");
+const entry = new URL(
+  isSource ? "../../dist/guidance/schema-worker.js" : "./schema-worker.js",
+  import.meta.url,
+);
+
+/**
+ *   no worker -> starting -> idle <-> at work on the first batch
+ *       ^___________________________________| too slow, out of memory
+ */
+export class SchemaThread {
+  readonly #batches: Batch[] = [];
+  #worker: Worker | null = null;
+  #isReady = false;
+  #timer: NodeJS.Timeout | undefined;
+  readonly #limitMs: number;
+
+  constructor(limitMs: number = usualLimit) {
+    this.#limitMs = limitMs;
+  }
+
+  /**
+   * @returns an outcome for each job, or fewer: the last one is then the failure that ended it
+   * @throws FermataError queue_full
+   */
+  async compile(jobs: readonly SchemaJob[]): Promise<SchemaOutcome[]> {
+    if (this.#batches.length >= maxWaiting)
+      throw new FermataError(
+        "queue_full",
+        "Too many large schemas wait to be compiled. Try again in some seconds.",
+      );
+    return new Promise((resolve) => {
+      this.#batches.push({ jobs, outcomes: [], resolve });
+      if (this.#batches.length === 1) this.#begin();
+    });
+  }
+
+  #begin(): void {
+    const [batch] = this.#batches;
+    if (batch === undefined) {
+      // An idle thread keeps no process alive.
+      this.#worker?.unref();
+      return;
+    }
+    this.#worker ??= this.#start();
+    this.#worker.ref();
+    if (!this.#isReady) return;
+    this.#timer = setTimeout(() => this.#abandon(tooSlow(this.#limitMs)), this.#limitMs);
+    this.#worker.postMessage(batch.jobs);
+  }
+
+  #start(): Worker {
+    const worker = new Worker(entry, {
+      resourceLimits: { maxOldGenerationSizeMb: maxHeapMegabytes },
+    });
+    worker.on("message", (message: "ready" | SchemaOutcome) => {
+      if (worker !== this.#worker) return;
+      if (message === "ready") {
+        this.#isReady = true;
+        this.#begin();
+      } else this.#take(message);
+    });
+    worker.on("error", (error: NodeJS.ErrnoException) => {
+      if (worker !== this.#worker) return;
+      this.#abandon(
+        error.code === "ERR_WORKER_OUT_OF_MEMORY"
+          ? failed("schema_too_large", "The schema takes too much memory. Send a simpler one.")
+          : failed("internal_error", `The thread that compiles schemas failed: ${error.message}`),
+      );
+    });
+    return worker;
+  }
+
+  #take(outcome: SchemaOutcome): void {
+    const [batch] = this.#batches;
+    if (batch === undefined) return;
+    batch.outcomes.push(outcome);
+    if ("error" in outcome || batch.outcomes.length === batch.jobs.length) this.#finish();
+  }
+
+  #abandon(outcome: SchemaOutcome): void {
+    void this.#worker?.terminate();
+    this.#worker = null;
+    this.#isReady = false;
+    this.#batches[0]?.outcomes.push(outcome);
+    this.#finish();
+  }
+
+  #finish(): void {
+    clearTimeout(this.#timer);
+    const batch = this.#batches.shift();
+    batch?.resolve(batch.outcomes);
+    this.#begin();
+  }
+}
+
+function tooSlow(limitMs: number): SchemaOutcome {
+  const problem = `The schema takes more than ${limitMs / 1000} s to compile.`;
+  return failed("schema_too_large", `${problem} Send a simpler one.`);
+}

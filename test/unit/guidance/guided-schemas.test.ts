@@ -1,0 +1,105 @@
+import { describe, expect, test } from "vitest";
+import { type SchemaUse, guidedSchemas } from "../../../src/guidance/guided-schemas.ts";
+import { compileSchema } from "../../../src/guidance/schema/compile.ts";
+import { SchemaThread } from "../../../src/guidance/schema-thread.ts";
+import { many, slowSchemas } from "../../support/attacks.ts";
+
+const options = {
+  closed: false,
+  objectOnly: false,
+  stringLength: 100,
+  arrayLength: 10,
+  depth: 1,
+};
+
+function use(schema: unknown, more: Partial<SchemaUse> = {}): SchemaUse {
+  return { schema, options, subject: "The schema of x", field: "tools", strict: false, ...more };
+}
+
+/** Too much text to be compiled on the spot. */
+function large(seed: number): Record<string, unknown> {
+  const properties = many(400, (index) => [`p${index}`, { type: "string", maxLength: seed + 1 }]);
+  return {
+    type: "object",
+    description: "d".repeat(20_000),
+    properties: Object.fromEntries(properties),
+  };
+}
+
+describe("a large schema", () => {
+  test("compiles to the same on the thread, once", async () => {
+    const [first] = await guidedSchemas([use(large(1))]);
+    expect(first?.schema).toEqual(compileSchema(large(1), options).schema);
+    const [again] = await guidedSchemas([use(large(1))]);
+    expect(again).toBe(first);
+  });
+
+  test("leaves the JavaScript thread free", async () => {
+    let turns = 0;
+    const timer = setInterval(() => (turns += 1), 0);
+    await guidedSchemas([use(large(2))]);
+    clearInterval(timer);
+    expect(turns).toBeGreaterThan(0);
+  });
+});
+
+test("what is small is compiled in its order, kept, and refused by name", async () => {
+  const wrong = use({ properties: 1 }, { subject: 'The parameters of the tool "b"' });
+  const never = use({ type: "object", allOf: [{ type: "string" }] }, { subject: "Tool c" });
+  const fine = use({ type: "string" });
+  const [one, other] = await guidedSchemas([fine, wrong]);
+  expect(one?.schema).toEqual({ type: "string", maxLength: 100 });
+  expect(other?.issues).toHaveLength(1);
+  await expect(guidedSchemas([fine, { ...wrong, strict: true }, never])).rejects.toMatchObject({
+    code: "unsupported_schema",
+    param: "tools",
+    message: expect.stringMatching(/^The parameters of the tool "b": At #/u),
+  });
+  await expect(guidedSchemas([fine, never])).rejects.toMatchObject({
+    code: "invalid_schema",
+    message: expect.stringMatching(/^Tool c: /u),
+  });
+});
+
+test("what is nested deeper than the stack is refused", async () => {
+  let schema: unknown = {};
+  for (let level = 0; level < 100_000; level++) schema = { not: schema };
+  await expect(guidedSchemas([use(schema)])).rejects.toMatchObject({ code: "schema_too_large" });
+});
+
+describe("the thread", () => {
+  const job = { text: JSON.stringify(large(3)), options };
+
+  test("is ended when a request's schemas take too long, and begins anew", async () => {
+    const hasty = new SchemaThread(0);
+    const outcomes = await hasty.compile([
+      { text: JSON.stringify(slowSchemas.at(-1)![1]), options },
+      job,
+    ]);
+    expect(outcomes).toEqual([
+      { error: { code: "schema_too_large", message: expect.stringMatching(/more than 0 s/u) } },
+    ]);
+    const patient = new SchemaThread();
+    expect(await patient.compile([job, job])).toHaveLength(2);
+  });
+
+  test("ends a request's schemas at the first failure, and no other's", async () => {
+    const thread = new SchemaThread();
+    const [failing, whole] = await Promise.all([
+      thread.compile([{ text: "1", options }, job]),
+      thread.compile([job]),
+    ]);
+    expect(failing).toEqual([{ error: expect.objectContaining({ code: "invalid_schema" }) }]);
+    expect(whole).toEqual([{ compiled: expect.objectContaining({ issues: [] }) }]);
+  });
+
+  test("refuses when too many wait", async () => {
+    const thread = new SchemaThread();
+    const results = await Promise.allSettled(
+      many(34, () => thread.compile([{ text: "1", options }])),
+    );
+    const refused = results.filter(({ status }) => status === "rejected");
+    expect(refused).toHaveLength(2);
+    expect(refused[0]).toMatchObject({ reason: { code: "queue_full" } });
+  });
+});
