@@ -30,6 +30,8 @@ const table = {
   unauthorized: { status: 401, type: "invalid_request_error" },
   not_found: { status: 404, type: "not_found_error" },
   method_not_allowed: { status: 405, type: "invalid_request_error" },
+  already_decided: { status: 409, type: "invalid_request_error" },
+  mcp_server_unreachable: { status: 424, type: "invalid_request_error" },
   request_timeout: { status: 408, type: "invalid_request_error" },
   body_too_large: { status: 413, type: "invalid_request_error" },
   unsupported_media_type: { status: 415, type: "invalid_request_error" },

@@ -32,6 +32,14 @@ export type {
   SpecialToken,
 } from "./engine/types.ts";
 export { type ErrorCode, FermataError } from "./errors.ts";
+export {
+  type ApprovalRequest,
+  Approvals,
+  type Decision,
+  type PendingApproval,
+} from "./tools/approvals.ts";
+export { CallAudit } from "./tools/call-audit.ts";
+export type { ToolOversight } from "./tools/oversight.ts";
 export type { StandardSchema } from "./tools/standard-schema.ts";
 export { defineTool, Tool, type ToolBuilder } from "./tools/tool-builder.ts";
 export { ToolCallBuffer } from "./tools/tool-call-buffer.ts";
@@ -39,6 +47,7 @@ export { runToolLoop, type ToolLoopOptions } from "./tools/tool-loop.ts";
 export { ToolParser } from "./tools/tool-parser.ts";
 export { type CallingTurn, runToolRound, type ToolRoundOptions } from "./tools/tool-round.ts";
 export type {
+  ApprovalPolicy,
   ToolCallContext,
   ToolEvent,
   ToolLogger,
@@ -46,4 +55,5 @@ export type {
   ToolProvider,
   ToolReport,
   ToolResult,
+  ToolServerState,
 } from "./tools/types.ts";

@@ -29,6 +29,11 @@ export function formatLogLine(line: string): string {
   return `${time} ${level} ${String(record["msg"])}${fields.length > 0 ? " " : ""}${fields.join("")}\n`;
 }
 
+/** Nothing that a terminal obeys: values come from models, tools and clients. */
 function formatValue(value: unknown): string {
-  return typeof value === "string" && /^\S+$/.test(value) ? value : JSON.stringify(value);
+  if (typeof value === "string" && /^[^\s\p{C}]+$/u.test(value)) return value;
+  return (JSON.stringify(value) ?? "").replace(
+    /[\u007f-\u009f]/g,
+    (character) => `\\u00${character.charCodeAt(0).toString(16)}`,
+  );
 }

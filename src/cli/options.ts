@@ -156,7 +156,7 @@ const options = {
     max: 2 ** 30,
     default: 1024 * 1024,
     value: "BYTES",
-    help: "Size of one posted output.",
+    help: "Size of one output of a tool, posted or of an MCP server.",
   },
 
   ctxSize: {
@@ -238,7 +238,7 @@ const options = {
     group: "Tools",
     kind: "path",
     value: "FILE",
-    help: 'MCP servers, as {"mcpServers": {"id": {"command", "args", "env"}}}.',
+    help: 'MCP servers, as {"mcpServers": {"id": {"command", "args", "env"} or {"url", "headers"}}}; see docs/mcp.md.',
   },
   mcpCommand: {
     group: "Tools",
@@ -269,7 +269,16 @@ const options = {
     max: 86_400,
     default: 60,
     value: "SECONDS",
-    help: "Time a tool call may take.",
+    help: "Time a tool call may take without an answer or progress.",
+  },
+  toolTotalTimeout: {
+    group: "Tools",
+    kind: "integer",
+    min: 1,
+    max: 86_400,
+    default: 600,
+    value: "SECONDS",
+    help: "Time a tool call may take in all, however much progress it reports.",
   },
   maxToolRounds: {
     group: "Tools",
@@ -279,6 +288,27 @@ const options = {
     default: 16,
     value: "N",
     help: "Rounds of tool calls one answer may take.",
+  },
+  approvalTimeout: {
+    group: "Tools",
+    kind: "integer",
+    min: 1,
+    max: 86_400,
+    default: 300,
+    value: "SECONDS",
+    help: "How long a call waits for a person's approval; it is denied then.",
+  },
+  allowRequestMcp: {
+    group: "Tools",
+    kind: "boolean",
+    default: false,
+    help: "Let requests to /v1/responses name MCP servers on the public internet by server_url.",
+  },
+  auditLog: {
+    group: "Tools",
+    kind: "path",
+    value: "FILE",
+    help: "Appends a line of JSON for each tool call: ids, sizes, hashes, duration, outcome.",
   },
 
   agents: {

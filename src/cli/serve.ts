@@ -6,8 +6,8 @@ import type { AgentsConfig } from "../agents/agents-config.ts";
 import { Chat } from "../chat/chat.ts";
 import { Embedder } from "../engine/embedder.ts";
 import { Engine } from "../engine/engine.ts";
-import { mcpServerFromCommand, readMcpConfig, type McpServerConfig } from "../mcp/mcp-config.ts";
-import type { McpHost } from "../mcp/mcp-host.ts";
+import { Approvals } from "../tools/approvals.ts";
+import { CallAudit } from "../tools/call-audit.ts";
 import { loadAddon } from "../native/addon.ts";
 import { buildServer } from "../server/app.ts";
 import type { ServedEmbedder, ServerConfig } from "../server/services.ts";
@@ -17,7 +17,8 @@ import { createLogger } from "./logger.ts";
 import { chooseModel, modelCreated } from "./model-choice.ts";
 import { openStore } from "./open-store.ts";
 import type { ServeConfig } from "./options.ts";
-import { modelsDirectory, packageVersion } from "./package-files.ts";
+import { createMcpHost, mcpServers, requestedServers } from "./mcp-servers.ts";
+import { modelsDirectory } from "./package-files.ts";
 import { assertPortFree, listen } from "./port.ts";
 import { createProgress } from "./progress.ts";
 
@@ -74,6 +75,8 @@ export async function startService(
   try {
     const store = await openStore(config);
     if (store !== null) parts.push(store);
+    const audit = openAudit(config, log);
+    if (audit !== null) parts.push(audit);
     const host = servers.length === 0 ? null : await createMcpHost(config, servers, log);
     if (host !== null) parts.push(host);
     const giveUp = (): void => void host?.close();
@@ -110,7 +113,18 @@ export async function startService(
             },
           });
     app = buildServer(
-      { chat, engine, embedder, tools: host, agents, store, model },
+      {
+        chat,
+        engine,
+        embedder,
+        tools: host,
+        agents,
+        requestedServers: await requestedServers(config, log),
+        approvals: new Approvals({ timeoutMs: config.approvalTimeout * 1000 }),
+        audit,
+        store,
+        model,
+      },
       {
         apiKeys: config.apiKey,
         corsOrigins: config.corsOrigin,
@@ -118,6 +132,7 @@ export async function startService(
         sampling: choice.sampling,
         maxToolRounds: config.maxToolRounds,
         toolTimeoutMs: config.toolTimeout * 1000,
+        toolTotalTimeoutMs: config.toolTotalTimeout * 1000,
         connectionReports,
         responsesEvents: config.responsesEvents,
         responsesTools: config.responsesTools,
@@ -148,29 +163,12 @@ async function loadEmbedder(config: ServeConfig): Promise<ServedEmbedder | undef
   return Object.assign(embedder, { id: basename(modelPath, ".gguf") });
 }
 
-function mcpServers(config: ServeConfig): McpServerConfig[] {
-  if (config.mcpConfig !== undefined) return readMcpConfig(config.mcpConfig);
-  if (config.mcpCommand !== undefined)
-    return [mcpServerFromCommand(config.mcpCommand, config.mcpArgs)];
-  return [];
-}
-
-/** The MCP SDK takes as long to import as all the rest: only who needs it waits for it. */
-async function createMcpHost(
-  config: ServeConfig,
-  servers: McpServerConfig[],
+function openAudit(
+  { auditLog }: ServeConfig,
   log: ReturnType<typeof createLogger>,
-): Promise<McpHost> {
-  const { McpHost } = await import("../mcp/mcp-host.ts");
-  return new McpHost(servers, {
-    log,
-    version: packageVersion(),
-    refreshMs: config.mcpToolRefreshSeconds * 1000,
-    // The tool loop's own time-out comes first and says so; this one is the backstop.
-    toolTimeoutMs: config.toolTimeout * 1000 + 1000,
-    // Whoever names one server on the command line wants that one.
-    mustStart: config.mcpCommand !== undefined,
-  });
+): CallAudit | null {
+  if (auditLog === undefined) return null;
+  return new CallAudit(auditLog, (error) => log.error({ err: error }, "audit log not written"));
 }
 
 async function loadEngine(

@@ -2,10 +2,13 @@
 
 import { readFileSync } from "node:fs";
 import { FermataError } from "../errors.ts";
+import { parseServer } from "./mcp-config-server.ts";
+import type { McpToolRules } from "./mcp-rules.ts";
 
-export interface McpServerConfig {
-  /** Key in the file; labels logs and metrics and prefixes tool names. */
-  id: string;
+export type McpServerConfig = McpServerSettings & (McpProcess | McpAddress);
+
+/** A program that is started and spoken to over its standard input and output. */
+export interface McpProcess {
   command: string;
   args: string[];
   /** Added to the small environment every server gets. */
@@ -13,15 +16,41 @@ export interface McpServerConfig {
   cwd?: string | undefined;
 }
 
+/** A server that runs elsewhere. */
+export interface McpAddress {
+  url: string;
+  /** `auto`: Streamable HTTP, and the older SSE if the server refuses it. */
+  transport: "http" | "sse" | "auto";
+  headers: Record<string, string>;
+}
+
+export interface McpServerSettings {
+  /** Key in the file; labels logs and metrics and prefixes tool names. */
+  id: string;
+  rules?: McpToolRules | undefined;
+  /** Without a sign of life from a call. Default: as for all tools. */
+  timeoutMs?: number | undefined;
+  /** Of a call, whatever it reports. */
+  totalTimeoutMs?: number | undefined;
+  /** Keys of other programs' configurations that have no effect here. */
+  ignoredKeys?: readonly string[] | undefined;
+}
+
 /** Id of the server that `--mcp-command` starts. */
 const singleServerId = "mcp";
 
-export function mcpServerFromCommand(command: string, args: string[]): McpServerConfig {
+export function mcpServerFromCommand(
+  command: string,
+  args: string[],
+): McpServerConfig & McpProcess {
   return { id: singleServerId, command, args, env: {} };
 }
 
 /** @throws FermataError mcp_config_invalid, naming the file and the key */
-export function readMcpConfig(path: string): McpServerConfig[] {
+export function readMcpConfig(
+  path: string,
+  environment: NodeJS.ProcessEnv = process.env,
+): McpServerConfig[] {
   let text: string;
   try {
     text = readFileSync(path, "utf8");
@@ -34,59 +63,28 @@ export function readMcpConfig(path: string): McpServerConfig[] {
   } catch (cause) {
     throw invalid(path, "", `is not valid JSON (${describe(cause)})`, cause);
   }
-  return parseMcpConfig(json, path);
+  return parseMcpConfig(json, path, environment);
 }
 
 /** Servers in the file's order. Disabled ones (`"disabled": true`) are left out. */
-export function parseMcpConfig(json: unknown, path: string): McpServerConfig[] {
-  if (!isRecord(json)) throw invalid(path, "", 'must be an object with the key "mcpServers"');
-  const servers = json["mcpServers"];
-  if (servers === undefined) throw invalid(path, "mcpServers", "is missing");
-  if (!isRecord(servers))
-    throw invalid(path, "mcpServers", "must be an object: server id to its command");
-  return Object.entries(servers).flatMap(([id, entry]) => {
-    const key = `mcpServers.${id}`;
-    if (id === "") throw invalid(path, "mcpServers", "has a server with an empty id");
-    if (!isRecord(entry)) throw invalid(path, key, "must be an object with a command");
-    return entry["disabled"] === true ? [] : [parseServer(id, entry, key, path)];
-  });
-}
-
-function parseServer(
-  id: string,
-  entry: Record<string, unknown>,
-  key: string,
+export function parseMcpConfig(
+  json: unknown,
   path: string,
-): McpServerConfig {
-  const { command, args = [], env = {}, cwd, url, type } = entry;
-  if (command === undefined && url !== undefined) {
-    throw invalid(
-      path,
-      `${key}.url`,
-      "names a remote server; only stdio servers (a command) are supported",
-    );
-  }
-  if (type !== undefined && type !== "stdio") {
-    throw invalid(path, `${key}.type`, 'must be "stdio"; other transports are not supported');
-  }
-  if (typeof command !== "string" || command === "") {
-    throw invalid(
-      path,
-      `${key}.command`,
-      command === undefined ? "is missing" : "must be a non-empty string",
-    );
-  }
-  if (!Array.isArray(args)) throw invalid(path, `${key}.args`, "must be an array of strings");
-  args.forEach((arg, index) => {
-    if (typeof arg !== "string") throw invalid(path, `${key}.args[${index}]`, "must be a string");
+  environment: NodeJS.ProcessEnv = process.env,
+): McpServerConfig[] {
+  const isRecord = typeof json === "object" && json !== null && !Array.isArray(json);
+  if (!isRecord) throw invalid(path, "", 'must be an object with the key "mcpServers"');
+  const servers = (json as Record<string, unknown>)["mcpServers"];
+  if (servers === undefined) throw invalid(path, "mcpServers", "is missing");
+  if (typeof servers !== "object" || servers === null || Array.isArray(servers))
+    throw invalid(path, "mcpServers", "must be an object: server id to its command or url");
+  return Object.entries(servers).flatMap(([id, entry]) => {
+    if (id === "") throw invalid(path, "mcpServers", "has a server with an empty id");
+    const fail = (key: string, problem: string): FermataError =>
+      invalid(path, key === "" ? `mcpServers.${id}` : `mcpServers.${id}.${key}`, problem);
+    const server = parseServer(id, entry, environment, fail);
+    return server === null ? [] : [server];
   });
-  if (!isRecord(env)) throw invalid(path, `${key}.env`, "must be an object of strings");
-  for (const [name, value] of Object.entries(env)) {
-    if (typeof value !== "string") throw invalid(path, `${key}.env.${name}`, "must be a string");
-  }
-  if (cwd !== undefined && typeof cwd !== "string")
-    throw invalid(path, `${key}.cwd`, "must be a string");
-  return { id, command, args: args as string[], env: env as Record<string, string>, cwd };
 }
 
 function invalid(path: string, key: string, problem: string, cause?: unknown): FermataError {
@@ -95,10 +93,6 @@ function invalid(path: string, key: string, problem: string, cause?: unknown): F
     param: key === "" ? undefined : key,
     cause,
   });
-}
-
-function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 function describe(error: unknown): string {

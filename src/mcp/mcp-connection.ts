@@ -1,14 +1,21 @@
-/** One stdio MCP server: started, listened to, started again when it dies. */
+/**
+ * One MCP server over all its sessions: connected, listened to, connected again when it is lost.
+ *
+ *   starting --> ready <--> restarting --> failed
+ *                  ^----------------------'
+ */
 
-import { Client } from "@modelcontextprotocol/sdk/client/index.js";
+import type { FetchLike } from "@modelcontextprotocol/sdk/shared/transport.js";
 import { FermataError } from "../errors.ts";
-import type { ToolResult } from "../tools/types.ts";
+import type { ToolServerState } from "../tools/types.ts";
 import type { McpServerConfig } from "./mcp-config.ts";
-import { mcpResultToText } from "./mcp-content.ts";
-import { mcpEnvironment } from "./mcp-environment.ts";
 import type { McpLogger } from "./mcp-logger.ts";
-import { type McpToolInfo, listTools } from "./mcp-tool-list.ts";
-import { McpTransport } from "./mcp-transport.ts";
+import { isOffered, noRules, unusedPatterns } from "./mcp-rules.ts";
+import { RestartPolicy } from "./mcp-restart.ts";
+import { type McpCallOptions, McpSession } from "./mcp-session.ts";
+import { describeError, plainText } from "./mcp-text.ts";
+import type { McpToolInfo } from "./mcp-tool-list.ts";
+import { type TransportKind, transportKinds } from "./mcp-transports.ts";
 
 export interface McpConnectionOptions {
   log: McpLogger;
@@ -17,48 +24,72 @@ export interface McpConnectionOptions {
   /** First wait before a reconnect; doubles up to `maxReconnectDelayMs`. */
   reconnectDelayMs: number;
   maxReconnectDelayMs: number;
+  /** Between tries of a server that failed again and again. */
+  brokenDelayMs: number;
+  /** For an answer to a ping, after a call that took too long. */
+  pingTimeoutMs: number;
+  maxMessageBytes: number;
+  fetch?: FetchLike | undefined;
   onToolsChanged: () => void;
 }
 
 /** While a server restarts its tools stay offered (the prompt's prefix stays valid); after so many failures they go. */
-const reconnectsBeforeWithdrawal = 3;
-
-/** The SDK compiles every output schema at every listing; the model reads text, so none is needed. */
-const noOutputValidation = {
-  getValidator<T>() {
-    return (input: unknown) => ({
-      valid: true as const,
-      data: input as T & {},
-      errorMessage: undefined,
-    });
-  },
-};
+const failuresToOpen = 5;
+/** A server that was up for so long did its work, even if nobody asked for a tool. */
+const steadyMs = 60_000;
+/** Between listings that the server asks for. */
+const relistPauseMs = 250;
+const complaintsAMinute = 10;
 
 export class McpConnection {
   readonly id: string;
   readonly #config: McpServerConfig;
   readonly #options: McpConnectionOptions;
-  /** Of the latest start, maybe one under way. */
-  #transport: McpTransport | null = null;
-  /** Set while the server is up and its tools are known. */
-  #client: Client | null = null;
+  readonly #policy: RestartPolicy;
+  readonly #closing = new AbortController();
+  #state: ToolServerState["state"] = "starting";
+  #error: string | null = null;
+  /** Set while the server is ready. */
+  #session: McpSession | null = null;
+  #readySince = 0;
   #tools: McpToolInfo[] = [];
-  #failures = 0;
-  #reconnectTimer: NodeJS.Timeout | undefined;
+  #unused = "";
+  #timer: NodeJS.Timeout | undefined;
   #connecting: Promise<void> | null = null;
-  #closed = false;
+  #listing: Promise<void> | null = null;
+  #relistTimer: NodeJS.Timeout | undefined;
+  #complaints = { since: 0, count: 0 };
 
   constructor(config: McpServerConfig, options: McpConnectionOptions) {
     this.id = config.id;
     this.#config = config;
     this.#options = options;
+    this.#policy = new RestartPolicy({
+      firstDelayMs: options.reconnectDelayMs,
+      maxDelayMs: options.maxReconnectDelayMs,
+      failuresToOpen,
+      openDelayMs: options.brokenDelayMs,
+    });
   }
 
-  get isConnected(): boolean {
-    return this.#client !== null;
+  get config(): McpServerConfig {
+    return this.#config;
   }
 
-  /** Sorted by name, so that the prompt is the same whatever order the server lists. */
+  get state(): ToolServerState["state"] {
+    return this.#state;
+  }
+
+  /** What went wrong last, while it is not ready. */
+  get error(): string | null {
+    return this.#error;
+  }
+
+  get transport(): TransportKind {
+    return this.#session?.kind ?? transportKinds(this.#config)[0]!;
+  }
+
+  /** Those that the operator offers, sorted by name. */
   get tools(): readonly McpToolInfo[] {
     return this.#tools;
   }
@@ -71,114 +102,158 @@ export class McpConnection {
     return this.#connecting;
   }
 
-  /** Tries again later, again and again, with growing pauses. For a server that could not start. */
-  keepTrying(): void {
-    if (this.#closed || this.#client !== null || this.#reconnectTimer !== undefined) return;
-    const delay = Math.min(
-      this.#options.reconnectDelayMs * 2 ** this.#failures,
-      this.#options.maxReconnectDelayMs,
+  /** Tries again later, again and again, with growing pauses. */
+  keepTrying(reason: string, what = "MCP server not started, trying again later"): void {
+    if (this.#closing.signal.aborted || this.#session !== null || this.#timer !== undefined) return;
+    const delay = this.#policy.failed();
+    this.#state = this.#policy.isOpen ? "failed" : "restarting";
+    this.#error = reason;
+    if (this.#policy.isOpen) this.#setTools([]);
+    this.#options.log.warn(
+      { server: this.id, reason, failures: this.#policy.failures, again_in_ms: delay },
+      this.#policy.isOpen ? "MCP server out of order" : what,
     );
-    this.#reconnectTimer = setTimeout(() => void this.#reconnect(), delay);
-    this.#reconnectTimer.unref();
+    this.#timer = setTimeout(() => void this.#reconnect(), delay);
+    this.#timer.unref();
   }
 
   /** Lists the tools anew. A failure keeps the old list. */
-  async refresh(): Promise<void> {
-    const client = this.#client;
-    if (client === null) return;
-    try {
-      const tools = await listTools(client, this.#options.connectTimeoutMs);
-      if (client === this.#client) this.#setTools(tools);
-    } catch (error) {
-      if (!this.#closed)
-        this.#options.log.warn(
-          { server: this.id, error: describe(error) },
-          "MCP tool list not refreshed",
-        );
-    }
+  refresh(): Promise<void> {
+    this.#listing ??= this.#list().finally(() => {
+      this.#listing = null;
+    });
+    return this.#listing;
   }
 
   /**
-   * Runs a tool. Time-out and `signal` send the server a cancellation.
-   * @throws whatever the protocol reports; results with `isError` return.
+   * Runs a tool. A time-out, of its own or as the signal's reason, is followed by a question whether the
+   * server still lives. @throws whatever the protocol reports; results with `isError` return
    */
   async callTool(
-    name: string,
+    tool: McpToolInfo,
     args: Record<string, unknown>,
-    options: { signal: AbortSignal; timeoutMs: number },
-  ): Promise<ToolResult> {
-    const client = this.#client;
-    if (client === null) {
-      throw new FermataError(
-        "mcp_start_failed",
-        `MCP server "${this.id}" is not running; it is being restarted.`,
-      );
-    }
-    // The SDK leaves its listener on the signal, which may live as long as the whole request.
-    const controller = new AbortController();
-    const abort = (): void => controller.abort(options.signal.reason);
-    options.signal.addEventListener("abort", abort, { once: true });
-    if (options.signal.aborted) abort();
+    options: McpCallOptions,
+  ): Promise<Record<string, unknown>> {
+    const session = this.#session;
+    if (session === null) throw this.#notReady();
     try {
-      const result = await client.callTool({ name, arguments: args }, undefined, {
-        signal: controller.signal,
-        timeout: options.timeoutMs,
-      });
-      return mcpResultToText(result);
-    } finally {
-      options.signal.removeEventListener("abort", abort);
+      const result = await session.callTool(tool, args, options);
+      this.#policy.succeeded();
+      return result;
+    } catch (error) {
+      if (isTimeout(error, options.signal)) void this.#checkAlive(session);
+      throw error;
     }
   }
 
-  /** Ends the server: closed input first, killed after a second. Idempotent. */
+  /** Ends the server: closed input first, killed soon after. Idempotent. */
   async close(): Promise<void> {
-    this.#closed = true;
-    clearTimeout(this.#reconnectTimer);
-    await this.#transport?.close().catch(() => {});
-    this.#client = null;
+    this.#closing.abort();
+    clearTimeout(this.#timer);
+    clearTimeout(this.#relistTimer);
+    const session = this.#session;
+    this.#session = null;
+    await session?.close();
+    await this.#connecting?.catch(() => {});
   }
 
   async #connect(): Promise<void> {
-    const { command, args, env, cwd } = this.#config;
-    if (this.#closed)
-      throw new FermataError("mcp_start_failed", `MCP server "${this.id}" is closed.`);
-    const environment = mcpEnvironment(process.env, env);
-    const transport = new McpTransport({
-      command,
-      args,
-      env: environment,
-      stderr: "pipe",
-      ...(cwd === undefined ? {} : { cwd }),
-    });
-    this.#transport = transport;
-    this.#logStandardError(transport);
-    const client = new Client(
-      { name: "fermata", version: this.#options.version },
-      {
-        jsonSchemaValidator: noOutputValidation,
-        listChanged: { tools: { autoRefresh: false, onChanged: () => void this.refresh() } },
-      },
-    );
-    client.onerror = (error) =>
-      this.#options.log.debug({ server: this.id, error: error.message }, "MCP transport error");
+    const { log, onToolsChanged: _changed, ...options } = this.#options;
+    const { signal } = this.#closing;
+    let session: McpSession | null = null;
+    let lost: string | null = null;
     try {
-      await client.connect(transport, { timeout: this.#options.connectTimeoutMs });
-      const tools = await listTools(client, this.#options.connectTimeoutMs);
-      client.onclose = () => this.#onClose(client);
-      // It may have died, or this may have been closed, since its last answer.
-      if (transport.pid === null || this.#closed)
-        throw new FermataError("mcp_start_failed", "it ended at once");
-      this.#client = client;
-      this.#failures = 0;
-      this.#setTools(tools);
+      session = await McpSession.open(this.#config, {
+        ...options,
+        signal,
+        onStandardError: (text) => log.debug({ server: this.id, stderr: text }, "MCP server says"),
+        onComplaint: (text) => this.#complain(text),
+        onToolsChanged: () => this.#relistSoon(),
+        onLost: (reason) => {
+          lost = reason;
+          if (session !== null) this.#onLost(session, reason);
+        },
+      });
+      const list = await session.listTools();
+      if (lost !== null) throw new FermataError("mcp_start_failed", lost);
+      signal.throwIfAborted();
+      this.#session = session;
+      this.#state = "ready";
+      this.#error = null;
+      this.#readySince = performance.now();
+      this.#takeList(list);
     } catch (cause) {
-      await transport.close().catch(() => {});
-      throw new FermataError(
-        "mcp_start_failed",
-        `MCP server "${this.id}" (${command}) did not start: ${describe(cause)}.`,
-        { cause },
-      );
+      await session?.close();
+      const door =
+        "command" in this.#config ? this.#config.command : new URL(this.#config.url).origin;
+      const reason = session === null ? describeError(cause) : (lost ?? describeError(cause));
+      const message = `MCP server "${this.id}" (${door}) did not start: ${reason}.`;
+      throw new FermataError("mcp_start_failed", message, { cause });
     }
+  }
+
+  async #reconnect(): Promise<void> {
+    this.#timer = undefined;
+    try {
+      await this.connect();
+      this.#options.log.info({ server: this.id, tools: this.#tools.length }, "MCP server is back");
+    } catch (error) {
+      this.keepTrying(describeError(error));
+    }
+  }
+
+  #onLost(session: McpSession, reason: string): void {
+    if (session !== this.#session) return;
+    if (performance.now() - this.#readySince > steadyMs) this.#policy.succeeded();
+    this.#session = null;
+    this.keepTrying(reason, "MCP server ended, starting it again");
+  }
+
+  /** A server may be busy with one call and answer others; one that answers nothing is started again. */
+  async #checkAlive(session: McpSession): Promise<void> {
+    if (await session.ping(this.#options.pingTimeoutMs)) return;
+    if (session !== this.#session) return;
+    this.#onLost(session, "it answers nothing any more");
+    await session.close();
+  }
+
+  #relistSoon(): void {
+    if (this.#session === null || this.#relistTimer !== undefined) return;
+    void this.refresh();
+    this.#relistTimer = setTimeout(() => {
+      this.#relistTimer = undefined;
+      // Whatever changed since the listing began.
+      void this.refresh();
+    }, relistPauseMs);
+    this.#relistTimer.unref();
+  }
+
+  async #list(): Promise<void> {
+    const session = this.#session;
+    if (session === null) return;
+    try {
+      const list = await session.listTools();
+      if (session === this.#session) this.#takeList(list);
+    } catch (error) {
+      if (session !== this.#session) return;
+      const fields = { server: this.id, error: describeError(error) };
+      this.#options.log.warn(fields, "MCP tool list not refreshed");
+      if (isTimeout(error, this.#closing.signal)) void this.#checkAlive(session);
+    }
+  }
+
+  #takeList({ tools, problems }: { tools: McpToolInfo[]; problems: string[] }): void {
+    const rules = this.#config.rules ?? noRules;
+    const { log } = this.#options;
+    if (problems.length > 0) this.#complain(`tools left out: ${problems.join("; ")}`);
+    const unused = unusedPatterns(
+      rules,
+      tools.map(({ name }) => name),
+    ).join(", ");
+    if (unused !== "" && unused !== this.#unused)
+      log.warn({ server: this.id, unused }, "MCP configuration names tools that the server lacks");
+    this.#unused = unused;
+    this.#setTools(tools.filter(({ name }) => isOffered(rules, name)));
   }
 
   #setTools(tools: McpToolInfo[]): void {
@@ -187,40 +262,29 @@ export class McpConnection {
     this.#options.onToolsChanged();
   }
 
-  #onClose(client: Client): void {
-    if (client !== this.#client) return;
-    this.#client = null;
-    if (this.#closed) return;
-    this.#options.log.warn({ server: this.id }, "MCP server ended, starting it again");
-    this.keepTrying();
+  /** At most a few a minute: a broken server must not fill the disk. */
+  #complain(problem: string): void {
+    const now = performance.now();
+    if (now - this.#complaints.since > 60_000) this.#complaints = { since: now, count: 0 };
+    this.#complaints.count += 1;
+    if (this.#complaints.count > complaintsAMinute) return;
+    this.#options.log.warn(
+      { server: this.id, problem: plainText(problem, 1000) },
+      "MCP server misbehaves",
+    );
   }
 
-  async #reconnect(): Promise<void> {
-    this.#reconnectTimer = undefined;
-    try {
-      await this.connect();
-      this.#options.log.info({ server: this.id, tools: this.#tools.length }, "MCP server is back");
-    } catch (error) {
-      this.#failures++;
-      this.#options.log.warn(
-        { server: this.id, attempt: this.#failures, error: describe(error) },
-        "MCP server not started",
-      );
-      if (this.#failures === reconnectsBeforeWithdrawal) this.#setTools([]);
-      this.keepTrying();
-    }
-  }
-
-  #logStandardError(transport: McpTransport): void {
-    transport.stderr?.on("data", (chunk: Buffer) => {
-      this.#options.log.debug(
-        { server: this.id, stderr: chunk.toString("utf8").trimEnd() },
-        "MCP server says",
-      );
-    });
+  #notReady(): FermataError {
+    const doing = this.#state === "failed" ? "is out of order" : "is being started again";
+    const reason = this.#error === null ? "" : ` (${this.#error})`;
+    return new FermataError("mcp_start_failed", `MCP server "${this.id}" ${doing}${reason}.`);
   }
 }
 
-function describe(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
+/** JSON-RPC code of the SDK's McpError for a request that took too long. */
+const requestTimeout = -32001;
+
+export function isTimeout(error: unknown, signal: AbortSignal): boolean {
+  if (signal.aborted) return (signal.reason as Error | undefined)?.name === "TimeoutError";
+  return (error as { code?: unknown } | null)?.code === requestTimeout;
 }

@@ -1,47 +1,83 @@
 /** A `tools/call` result as text for the model. */
 
 import type { ToolResult } from "../tools/types.ts";
+import { citationsOf } from "./mcp-citations.ts";
+import { cutText, plainText, visibleControls } from "./mcp-text.ts";
 
-interface Block {
+export interface Block {
   type: string;
   [key: string]: unknown;
 }
 
+const maxUriLength = 2048;
+const maxNameLength = 200;
+
 /**
- * Text blocks joined by newlines; structured content as JSON where no block is text. Media and
+ * Text blocks joined by newlines; structured content as JSON where there is no block. Media and
  * binary resources become a one-line note: the model cannot see them and must not guess.
+ * @param maxBytes of the text; more is cut, and the text says so
  */
-export function mcpResultToText(result: { [key: string]: unknown }): ToolResult {
-  const blocks = Array.isArray(result["content"]) ? (result["content"] as Block[]) : [];
+export function mcpResultToText(
+  result: { [key: string]: unknown },
+  {
+    maxBytes = Infinity,
+    readPaths = [],
+  }: { maxBytes?: number; readPaths?: readonly string[] } = {},
+): ToolResult {
+  const blocks = Array.isArray(result["content"]) ? result["content"].filter(isBlock) : [];
   const structured = result["structuredContent"];
-  const hasText = blocks.some((block) => block.type === "text");
   const parts = blocks.map(blockToText);
-  if (!hasText && structured !== undefined) parts.unshift(JSON.stringify(structured));
-  return { content: parts.join("\n"), isError: result["isError"] === true };
+  if (parts.length === 0 && structured !== undefined) parts.push(JSON.stringify(structured));
+  const isError = result["isError"] === true;
+  const content = cutToBytes(visibleControls(parts.join("\n")), maxBytes);
+  const citations = isError ? [] : citationsOf(blocks, readPaths);
+  return citations.length === 0 ? { content, isError } : { content, isError, citations };
+}
+
+function isBlock(value: unknown): value is Block {
+  return typeof (value as Block | null)?.type === "string";
 }
 
 function blockToText(block: Block): string {
   switch (block.type) {
     case "text":
-      return String(block["text"] ?? "");
+      return typeof block["text"] === "string" ? block["text"] : "";
     case "image":
     case "audio":
-      return `[${block.type} not shown: ${String(block["mimeType"])}, ${base64Bytes(block["data"])} bytes]`;
+      return `[${block.type} not shown: ${short(block["mimeType"])}, ${base64Bytes(block["data"])} bytes]`;
     case "resource_link":
-      return `[resource: ${String(block["uri"])}${block["name"] === undefined ? "" : ` (${String(block["name"])})`}]`;
+      return `[resource: ${uriOf(block)}${block["name"] === undefined ? "" : ` (${short(block["name"])})`}]`;
     case "resource":
       return resourceToText((block["resource"] ?? {}) as Record<string, unknown>);
     default:
-      return `[${block.type} not shown]`;
+      return `[${short(block.type)} not shown]`;
   }
 }
 
 function resourceToText(resource: Record<string, unknown>): string {
-  const uri = String(resource["uri"]);
+  const uri = uriOf(resource);
   if (typeof resource["text"] === "string") return `[resource: ${uri}]\n${resource["text"]}`;
   return `[resource not shown: ${uri}, ${base64Bytes(resource["blob"])} bytes]`;
 }
 
+function uriOf({ uri }: Record<string, unknown>): string {
+  return plainText(String(uri), maxUriLength);
+}
+
+function short(value: unknown): string {
+  return plainText(String(value), maxNameLength);
+}
+
 function base64Bytes(data: unknown): number {
   return typeof data === "string" ? Buffer.byteLength(data, "base64") : 0;
+}
+
+function cutToBytes(text: string, maxBytes: number): string {
+  const bytes = Buffer.byteLength(text);
+  if (bytes <= maxBytes) return text;
+  const kept = Buffer.from(text)
+    .subarray(0, maxBytes)
+    .toString("utf8")
+    .replace(/\ufffd+$/, "");
+  return `${cutText(kept, kept.length)}\n[… the result has ${bytes} bytes: only the first ${maxBytes} are shown …]`;
 }

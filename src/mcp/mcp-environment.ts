@@ -1,7 +1,5 @@
 /** The environment of an MCP server: enough to find programs and write files, nothing of ours. */
 
-import { DEFAULT_INHERITED_ENV_VARS } from "@modelcontextprotocol/sdk/client/stdio.js";
-
 const posixNames = ["PATH", "HOME", "LANG", "LANGUAGE", "TMPDIR", "TEMP", "TMP"];
 const windowsNames = [
   "PATH",
@@ -19,21 +17,18 @@ const windowsNames = [
   "COMSPEC",
 ];
 
-/**
- * Path, home, locale and temp of `own`, then `configured`. The SDK's transport would add more of its
- * own accord; a name set to undefined keeps it out, since a child gets no variable without a value.
- */
+/** Path, home, locale and temp of `own`, then `configured`. */
 export function mcpEnvironment(
   own: NodeJS.ProcessEnv,
   configured: Record<string, string>,
   platform: NodeJS.Platform = process.platform,
 ): Record<string, string> {
   const names = new Set(platform === "win32" ? windowsNames : posixNames);
-  const environment: Record<string, string | undefined> = {};
-  for (const name of DEFAULT_INHERITED_ENV_VARS) environment[name] = undefined;
+  const environment: Record<string, string> = {};
   for (const [name, value] of Object.entries(own)) {
     const canonical = platform === "win32" ? name.toUpperCase() : name;
-    if (names.has(canonical) || canonical.startsWith("LC_")) environment[name] = value;
+    if (value !== undefined && (names.has(canonical) || canonical.startsWith("LC_")))
+      environment[name] = value;
   }
-  return Object.assign(environment, configured) as Record<string, string>;
+  return Object.assign(environment, configured);
 }

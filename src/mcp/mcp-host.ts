@@ -1,10 +1,11 @@
 /** All MCP servers as one source of tools. */
 
-import type { Tool, ToolProvider } from "../tools/types.ts";
+import type { Tool, ToolProvider, ToolServerState } from "../tools/types.ts";
 import type { McpServerConfig } from "./mcp-config.ts";
 import { McpConnection } from "./mcp-connection.ts";
 import type { McpLogger } from "./mcp-logger.ts";
 import { nameTools } from "./mcp-names.ts";
+import { describeError } from "./mcp-text.ts";
 import { McpTool } from "./mcp-tool.ts";
 
 export interface McpHostOptions {
@@ -12,12 +13,21 @@ export interface McpHostOptions {
   version: string;
   refreshMs?: number | undefined;
   toolTimeoutMs?: number | undefined;
+  /** Of a result's text. Default 1 MiB. */
+  maxResultBytes?: number | undefined;
   connectTimeoutMs?: number | undefined;
+  /** How long `start` waits for a server that takes its time; it is ready when it is. */
+  startPatienceMs?: number | undefined;
   reconnectDelayMs?: number | undefined;
   maxReconnectDelayMs?: number | undefined;
+  brokenDelayMs?: number | undefined;
+  pingTimeoutMs?: number | undefined;
   /** A server that cannot start fails `start`. Else it is logged and tried again. */
   mustStart?: boolean | undefined;
 }
+
+/** Of one message: room for a result, its JSON and media beside it. */
+const maxMessageBytes = 16 * 1024 ** 2;
 
 export class McpHost implements ToolProvider {
   readonly #connections: McpConnection[];
@@ -36,6 +46,9 @@ export class McpHost implements ToolProvider {
           connectTimeoutMs: options.connectTimeoutMs ?? 30_000,
           reconnectDelayMs: options.reconnectDelayMs ?? 1000,
           maxReconnectDelayMs: options.maxReconnectDelayMs ?? 30_000,
+          brokenDelayMs: options.brokenDelayMs ?? 60_000,
+          pingTimeoutMs: options.pingTimeoutMs ?? 5000,
+          maxMessageBytes,
           onToolsChanged: () => {
             this.#tools = null;
           },
@@ -43,17 +56,32 @@ export class McpHost implements ToolProvider {
     );
   }
 
-  /** Connects all servers side by side. @throws FermataError mcp_start_failed, if `mustStart` */
+  /**
+   * Connects all servers side by side. One that is slow comes later, unless it must start.
+   * @throws FermataError mcp_start_failed, if `mustStart`
+   */
   async start(): Promise<void> {
-    const starts = await Promise.allSettled(
+    const { log, mustStart = false, startPatienceMs = 5000 } = this.#options;
+    for (const { id, config } of this.#connections) {
+      const { ignoredKeys = [] } = config;
+      if (ignoredKeys.length > 0)
+        log.warn({ server: id, keys: ignoredKeys }, "MCP configuration has keys without effect");
+    }
+    const starts = Promise.allSettled(
       this.#connections.map((connection) => this.#startOne(connection)),
     );
-    const failed = starts.find((start) => start.status === "rejected");
+    const settled = await (mustStart
+      ? starts
+      : Promise.race([starts, elapsed(startPatienceMs, this.#connections)]));
+    const failed = settled.find((start) => start.status === "rejected");
     if (failed !== undefined) {
       await this.close();
       throw failed.reason;
     }
     if (this.#closed) return;
+    for (const { id, state } of this.#connections) {
+      if (state === "starting") log.warn({ server: id }, "MCP server takes its time");
+    }
     this.#refreshTimer = setInterval(() => void this.refresh(), this.#options.refreshMs ?? 30_000);
     this.#refreshTimer.unref();
   }
@@ -65,6 +93,17 @@ export class McpHost implements ToolProvider {
   tools(): Tool[] {
     this.#tools ??= this.#buildTools();
     return this.#tools;
+  }
+
+  servers(): ToolServerState[] {
+    const tools = this.tools();
+    return this.#connections.map(({ id, transport, state, error }) => ({
+      name: id,
+      transport,
+      state,
+      error,
+      tools: tools.filter(({ server }) => server === id),
+    }));
   }
 
   async refresh(): Promise<void> {
@@ -84,11 +123,7 @@ export class McpHost implements ToolProvider {
       await connection.connect();
     } catch (error) {
       if (mustStart) throw error;
-      log.warn(
-        { server: connection.id, error: (error as Error).message },
-        "MCP server not started, trying again later",
-      );
-      connection.keepTrying();
+      connection.keepTrying(describeError(error));
       return;
     }
     const milliseconds = Math.round(performance.now() - start);
@@ -99,11 +134,20 @@ export class McpHost implements ToolProvider {
   }
 
   #buildTools(): Tool[] {
+    const { toolTimeoutMs: timeoutMs = 60_000, maxResultBytes = 1024 ** 2 } = this.#options;
     const byId = new Map(this.#connections.map((connection) => [connection.id, connection]));
     const named = nameTools(this.#connections, this.#connections.length > 1);
     return named.map(
       ({ exposed, serverId, tool }) =>
-        new McpTool(exposed, tool, byId.get(serverId)!, this.#options.toolTimeoutMs ?? 60_000),
+        new McpTool(exposed, tool, byId.get(serverId)!, { timeoutMs, maxResultBytes }),
     );
   }
+}
+
+function elapsed(
+  milliseconds: number,
+  of: readonly unknown[],
+): Promise<PromiseSettledResult<void>[]> {
+  const none = of.map(() => ({ status: "fulfilled" as const, value: undefined }));
+  return new Promise((resolve) => setTimeout(resolve, milliseconds, none).unref());
 }

@@ -1,56 +1,111 @@
 /** One tool of one MCP server. Every failure becomes a result that the model can read. */
 
 import type { ToolDefinition } from "../chat/types.ts";
-import type { Tool, ToolCallContext, ToolResult } from "../tools/types.ts";
-import type { McpConnection } from "./mcp-connection.ts";
+import type { ApprovalPolicy, Tool, ToolCallContext, ToolResult } from "../tools/types.ts";
+import { readPathsOf } from "./mcp-citations.ts";
+import { type McpConnection, isTimeout } from "./mcp-connection.ts";
+import { mcpResultToText } from "./mcp-content.ts";
+import { approvalOf, isReadOnly, noRules } from "./mcp-rules.ts";
+import { describeError, plainText } from "./mcp-text.ts";
 import type { McpToolInfo } from "./mcp-tool-list.ts";
 
-/** JSON-RPC code of the SDK's McpError for a request that took too long. */
-const requestTimeout = -32001;
+export interface McpToolLimits {
+  /** Without a sign of life from a call. */
+  timeoutMs: number;
+  /** Of a call, whatever it reports; undefined: the tool loop's. */
+  maxResultBytes: number;
+}
+
+/** Progress that comes faster is dropped. */
+const progressPauseMs = 50;
+const maxMessageLength = 500;
 
 export class McpTool implements Tool {
   readonly definition: ToolDefinition;
   readonly server: string;
-  readonly #connection: McpConnection;
   readonly originalName: string;
-  readonly #timeoutMs: number;
+  readonly readOnly: boolean;
+  readonly approval: ApprovalPolicy;
+  readonly timeoutMs: number | undefined;
+  readonly totalTimeoutMs: number | undefined;
+  readonly #connection: McpConnection;
+  readonly #info: McpToolInfo;
+  readonly #limits: McpToolLimits;
 
   constructor(
     exposedName: string,
     info: McpToolInfo,
     connection: McpConnection,
-    timeoutMs: number,
+    limits: McpToolLimits,
   ) {
+    const { rules = noRules, timeoutMs, totalTimeoutMs } = connection.config;
     this.definition = {
       name: exposedName,
       description: info.description,
       parameters: info.inputSchema,
     };
     this.server = connection.id;
-    this.#connection = connection;
     this.originalName = info.name;
-    this.#timeoutMs = timeoutMs;
+    this.readOnly = isReadOnly(rules, info.name, info.annotations);
+    this.approval = approvalOf(rules, info.name, info.annotations);
+    this.timeoutMs = timeoutMs;
+    this.totalTimeoutMs = totalTimeoutMs;
+    this.#connection = connection;
+    this.#info = info;
+    this.#limits = limits;
   }
 
-  async call(args: unknown, { signal }: ToolCallContext): Promise<ToolResult> {
+  async call(args: unknown, context: ToolCallContext): Promise<ToolResult> {
     if (typeof args !== "object" || args === null || Array.isArray(args)) {
       return { content: "Error: the arguments must be a JSON object.", isError: true };
     }
+    const { signal } = context;
+    const { maxResultBytes } = this.#limits;
+    // The tool loop's own time-out comes first and says so; this one is the backstop.
+    const timeoutMs = this.timeoutMs === undefined ? this.#limits.timeoutMs : this.timeoutMs + 1000;
     try {
-      return await this.#connection.callTool(this.originalName, args as Record<string, unknown>, {
+      const values = args as Record<string, unknown>;
+      const result = await this.#connection.callTool(this.#info, values, {
         signal,
-        timeoutMs: this.#timeoutMs,
+        timeoutMs,
+        onProgress: throttled(context),
+      });
+      const reader = { name: this.originalName, readOnly: this.readOnly };
+      return mcpResultToText(result, {
+        maxBytes: maxResultBytes,
+        readPaths: readPathsOf(reader, values),
       });
     } catch (error) {
-      return { content: `Error: ${this.#explain(error, signal)}`, isError: true };
+      return { content: `Error: ${this.#explain(error, signal, timeoutMs)}`, isError: true };
     }
   }
 
-  #explain(error: unknown, signal: AbortSignal): string {
+  #explain(error: unknown, signal: AbortSignal, timeoutMs: number): string {
+    if (isTimeout(error, signal))
+      return `the tool did not answer within ${timeoutMs / 1000} seconds.`;
     if (signal.aborted) return "the call was cancelled.";
-    if ((error as { code?: unknown }).code === requestTimeout) {
-      return `the tool did not answer within ${this.#timeoutMs / 1000} seconds.`;
-    }
-    return error instanceof Error ? error.message : String(error);
+    return describeError(error);
   }
+}
+
+/** A server's progress as a report: the first at once, then with pauses, the last in any case. */
+function throttled({
+  report,
+}: ToolCallContext): (it: {
+  progress: number;
+  total?: number | undefined;
+  message?: string | undefined;
+}) => void {
+  let next = 0;
+  return ({ progress, total, message }) => {
+    const now = performance.now();
+    if (now < next && progress !== total) return;
+    next = now + progressPauseMs;
+    report({
+      type: "progress",
+      progress,
+      ...(total === undefined ? {} : { total }),
+      ...(message === undefined ? {} : { message: plainText(message, maxMessageLength) }),
+    });
+  };
 }

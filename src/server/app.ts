@@ -12,6 +12,8 @@ import { installConnectionReports } from "./plugins/connection-reports.ts";
 import { installCors } from "./plugins/cors.ts";
 import { bodyLimit, installErrorHandler, sendError, toFermataError } from "./plugins/errors.ts";
 import { createRequestId, installRequestId } from "./plugins/request-id.ts";
+import { approvalRoutes } from "./routes/api/approvals.ts";
+import { toolsRoute } from "./routes/api/tools.ts";
 import { applyTemplateRoute } from "./routes/apply-template.ts";
 import { chatCompletionsRoute } from "./routes/chat-completions.ts";
 import { completionsRoute } from "./routes/completions.ts";
@@ -76,6 +78,8 @@ export function buildServer(services: ServerServices, config: ServerConfig): Fas
     applyTemplateRoute(context),
     modelsRoute(services),
     modelRoute(services),
+    toolsRoute(services),
+    ...approvalRoutes(services),
     healthRoute(services.model),
     metricsRoute(metrics),
   ];

@@ -61,7 +61,12 @@ export class Metrics {
     [1, 2, 3, 4, 6, 8, 12, 16, 32],
   );
 
-  constructor({ engine, chat }: Pick<ServerServices, "engine" | "chat">) {
+  constructor({
+    engine,
+    chat,
+    tools,
+    approvals,
+  }: Pick<ServerServices, "engine" | "chat" | "tools" | "approvals">) {
     const published: [name: string, help: string, value: () => number][] = [
       [
         "fermata_prompt_tokens_total",
@@ -104,6 +109,16 @@ export class Metrics {
       const { cellsUsed, cellsRetained, cellsFree } = engine.stats();
       return { used: cellsUsed, retained: cellsRetained, free: cellsFree };
     });
+    this.#gauge("fermata_mcp_servers", "MCP servers by state.", () => {
+      const counts = { starting: 0, ready: 0, restarting: 0, failed: 0 };
+      for (const { state } of tools?.servers?.() ?? []) counts[state] += 1;
+      return counts;
+    });
+    this.#gauge("fermata_tool_approvals", "Calls that a person was asked about, by state.", () => ({
+      waiting: approvals.pending().length,
+      approved: approvals.counts.approved,
+      denied: approvals.counts.denied,
+    }));
     engine.onStep((step) => this.#observeStep(step));
     engine.onTokenInterval((milliseconds) => this.#interToken.observe(milliseconds / 1000));
   }

@@ -3,8 +3,9 @@
 import { randomInt } from "node:crypto";
 import type { FastifyBaseLogger } from "fastify";
 import type { ChatEvent, ChatRequest, FinishReason } from "../chat/types.ts";
+import type { ToolOversight } from "../tools/oversight.ts";
 import { runToolLoop } from "../tools/tool-loop.ts";
-import { unknownServer } from "../tools/tool-round.ts";
+import { unknownServer } from "../tools/tool-run.ts";
 import { measuredEvents, type RunEvent } from "./measured-events.ts";
 import type { Metrics } from "./metrics.ts";
 import type { ServerConfig, ServerServices } from "./services.ts";
@@ -86,6 +87,8 @@ function startEvents(
     ...mode.limits,
     maxRounds: config.maxToolRounds,
     toolTimeoutMs: config.toolTimeoutMs,
+    toolTotalTimeoutMs: config.toolTotalTimeoutMs,
+    oversight: oversightOf(context.services, conversation.owner),
     logger: log,
   };
   return target.run === null
@@ -109,6 +112,14 @@ function observeTool(
   metrics.toolDuration.observe(milliseconds / 1000);
   const details = { server, tool, outcome, milliseconds: Math.round(milliseconds) };
   log.info(agent === undefined ? details : { ...details, agent }, "tool call ended");
+}
+
+/** Calls of every request are approved and recorded by the same rules. */
+export function oversightOf(
+  { approvals, audit }: Pick<ServerServices, "approvals" | "audit">,
+  owner: string,
+): ToolOversight {
+  return { owner, approvals, audit };
 }
 
 function isVisible(event: RunEvent, mode: ToolMode): event is ChatEvent {

@@ -10,6 +10,8 @@ import type { EngineStats, EngineStep, ModelInfo, Sampling } from "../engine/typ
 import type { ConnectionReports } from "./plugins/connection-reports.ts";
 import type { ResponseStore } from "../store/types.ts";
 import type { ServerConnector, ToolProvider } from "../tools/types.ts";
+import type { Approvals } from "../tools/approvals.ts";
+import type { CallAudit } from "../tools/call-audit.ts";
 
 export interface ServedModel {
   /** File name without `.gguf`. */
@@ -64,6 +66,10 @@ export interface ServerServices {
   requestedServers?: ServerConnector | undefined;
   /** Undefined: no agents are configured. */
   agents?: Pick<AgentDirectory, "supervisor" | "names" | "find"> | undefined;
+  /** Of calls that a person must consent to. */
+  approvals: Approvals;
+  /** Null: calls are not recorded. */
+  audit: Pick<CallAudit, "record"> | null;
   /** Null: responses are not kept. */
   store: ResponseStore | null;
   model: ServedModel;
@@ -79,7 +85,10 @@ export interface ServerConfig {
   /** What the model samples with when a request does not say. A seed is drawn for each request. */
   sampling: Omit<Sampling, "seed" | "logitBias" | "script">;
   maxToolRounds?: number | undefined;
+  /** Of a call, without a sign of life. */
   toolTimeoutMs?: number | undefined;
+  /** Of a call, whatever it reports. */
+  toolTotalTimeoutMs?: number | undefined;
   /** Default: OpenAI's events alone. */
   responsesEvents?: "standard" | "extended" | undefined;
   /** Default: a response ends with the calls of the client's functions. */

@@ -2,15 +2,20 @@
 
 import type { ToolCall, ToolOutput } from "../chat/types.ts";
 import { ToolCallBuffer } from "./tool-call-buffer.ts";
-import { findTool, runTool } from "./tool-run.ts";
+import type { ApprovalState, ToolOversight } from "./oversight.ts";
+import { findTool, runTool, unknownServer } from "./tool-run.ts";
 import type { Tool, ToolEvent, ToolLogger, ToolReport } from "./types.ts";
 
 export type ToolEnd = Extract<ToolEvent, { type: "tool-end" }>;
 
 export interface ToolRunsOptions {
   signal: AbortSignal;
-  /** For each call. Default 60 s. */
+  /** For each call, without a sign of life. Default 60 s. */
   toolTimeoutMs?: number | undefined;
+  /** For each call, whatever it reports. Default ten minutes. */
+  toolTotalTimeoutMs?: number | undefined;
+  /** Default: what needs an approval is not run, nothing is recorded. */
+  oversight?: ToolOversight | undefined;
   logger?: ToolLogger | undefined;
   /** Called once a call, when it ended. */
   onToolCall?: ((end: ToolEnd) => void) | undefined;
@@ -34,9 +39,6 @@ export interface CallingTurn {
   /** Any server's; null when there is none. */
   finishReason: string | null;
 }
-
-/** Server of a call that names no tool. */
-export const unknownServer = "unknown";
 
 /**
  * Reports and ends are told in the order they come; outputs are in the order of the calls.
@@ -140,6 +142,7 @@ export class ToolRound {
 
   async #run(call: ToolCall, server: string, refusal?: string): Promise<ToolOutput> {
     const { toolTimeoutMs: timeoutMs = 60_000, onToolCall, onOutput } = this.#options;
+    const { toolTotalTimeoutMs: totalTimeoutMs, oversight } = this.#options;
     const output: ToolOutput = { callId: call.id, name: call.name, content: "" };
     const report = (it: ToolReport): void => {
       this.#tell({ type: "tool-report", call, server, report: it });
@@ -149,7 +152,15 @@ export class ToolRound {
     };
     const run =
       refusal === undefined
-        ? await runTool(call, this.#tools, { timeoutMs, signal: this.#signal, report })
+        ? await runTool(call, this.#tools, {
+            timeoutMs,
+            totalTimeoutMs,
+            signal: this.#signal,
+            report,
+            oversight,
+            onApproval: (state: ApprovalState) =>
+              this.#tell({ type: "tool-approval", call, server, state }),
+          })
         : { outcome: "error" as const, content: refusal, citations: [], milliseconds: 0 };
     const end: ToolEnd = { type: "tool-end", call, server, ...run };
     onToolCall?.(end);

@@ -2,6 +2,7 @@
 
 import type { ToolCall } from "../chat/types.ts";
 import { nearNames } from "./near-names.ts";
+import { type ApprovalState, type ToolOversight, seekApproval } from "./oversight.ts";
 import type { Tool, ToolCallContext, ToolOutcome, ToolReport, ToolResult } from "./types.ts";
 
 export interface ToolRun {
@@ -13,13 +14,22 @@ export interface ToolRun {
 }
 
 export interface ToolRunOptions {
+  /** Without a sign of life: each report starts it anew. */
   timeoutMs: number;
+  /** Whatever is reported. Default: ten minutes, or `timeoutMs` if that is more. */
+  totalTimeoutMs?: number | undefined;
   signal: AbortSignal;
   /** Until the run ends. */
   report: (report: ToolReport) => void;
+  oversight?: ToolOversight | undefined;
+  onApproval?: ((state: ApprovalState) => void) | undefined;
 }
 
+const DEFAULT_TOTAL_MS = 600_000;
+
 const MAX_LISTED = 20;
+/** Server of a call that names no tool. */
+export const unknownServer = "unknown";
 
 export function findTool(call: ToolCall, tools: readonly Tool[]): Tool | undefined {
   return tools.find((tool) => tool.definition.name === call.name);
@@ -30,31 +40,46 @@ export async function runTool(
   tools: readonly Tool[],
   options: ToolRunOptions,
 ): Promise<ToolRun> {
+  const run = await approveAndRun(call, tools, options);
+  const { oversight } = options;
+  const server = findTool(call, tools)?.server ?? unknownServer;
+  oversight?.audit?.record({ ...run, call, server, owner: oversight.owner });
+  return run;
+}
+
+async function approveAndRun(
+  call: ToolCall,
+  tools: readonly Tool[],
+  options: ToolRunOptions,
+): Promise<ToolRun> {
   const tool = findTool(call, tools);
-  if (tool === undefined) return refused(unknownTool(call.name, tools));
+  if (tool === undefined) return notRun("error", unknownTool(call.name, tools));
   const args = readArguments(call);
-  if (typeof args === "string") return refused(args);
-  const timeoutMs = tool.timeoutMs ?? options.timeoutMs;
-  let ended = false;
-  const report = (it: ToolReport): void => {
-    if (!ended) options.report(it);
-  };
-  const start = (signal: AbortSignal): Promise<ToolResult> =>
-    callTool(tool, args.value, { callId: call.id, signal, report });
-  try {
-    return await runBounded(tool, start, { timeoutMs, signal: options.signal });
-  } finally {
-    ended = true;
-  }
+  if (typeof args === "string") return notRun("error", args);
+  const { signal, oversight, onApproval: tell = () => {} } = options;
+  const refusal = await seekApproval(call, tool, oversight, { signal, tell });
+  if (refusal !== null) return notRun(refusal.outcome, refusal.content);
+  return await runBounded(call, tool, args.value, options);
 }
 
 async function runBounded(
+  call: ToolCall,
   tool: Tool,
-  start: (signal: AbortSignal) => Promise<ToolResult>,
-  { timeoutMs, signal }: Pick<ToolRunOptions, "timeoutMs" | "signal">,
+  args: unknown,
+  options: ToolRunOptions,
 ): Promise<ToolRun> {
+  const { signal } = options;
+  const silentMs = tool.timeoutMs ?? options.timeoutMs;
+  const totalMs =
+    tool.totalTimeoutMs ?? Math.max(silentMs, options.totalTimeoutMs ?? DEFAULT_TOTAL_MS);
   const started = performance.now();
   const controller = new AbortController();
+  let problem = "";
+  let ended = false;
+  const giveUp = (text: string): void => {
+    problem = text;
+    controller.abort(new DOMException(text, "TimeoutError"));
+  };
   // A tool may ignore its signal; nobody waits for it longer than this.
   const stopped = new Promise<"timeout" | "cancelled">((resolve) => {
     controller.signal.addEventListener(
@@ -63,18 +88,28 @@ async function runBounded(
       { once: true },
     );
   });
+  const silence = setTimeout(
+    () => giveUp(`did not answer within ${silentMs / 1000} seconds`),
+    silentMs,
+  );
+  const total = setTimeout(() => giveUp(`took more than ${totalMs / 1000} seconds`), totalMs);
+  const report = (it: ToolReport): void => {
+    if (ended) return;
+    silence.refresh();
+    options.report(it);
+  };
   const cancel = (): void => controller.abort(signal.reason);
-  const timer = setTimeout(() => controller.abort(), timeoutMs);
   if (signal.aborted) cancel();
   signal.addEventListener("abort", cancel, { once: true });
   try {
+    const context = { callId: call.id, signal: controller.signal, report };
     const result = await Promise.race([
       stopped,
-      controller.signal.aborted ? stopped : start(controller.signal),
+      controller.signal.aborted ? stopped : callTool(tool, args, context),
     ]);
     const milliseconds = performance.now() - started;
     if (result === "timeout") {
-      const content = `Error: the tool "${tool.definition.name}" did not answer within ${timeoutMs / 1000} seconds.`;
+      const content = `Error: the tool "${tool.definition.name}" ${problem}.`;
       return { outcome: "timeout", content, citations: [], milliseconds };
     }
     if (result === "cancelled")
@@ -82,7 +117,9 @@ async function runBounded(
     const { content, citations = [] } = result;
     return { outcome: result.isError ? "error" : "ok", content, citations, milliseconds };
   } finally {
-    clearTimeout(timer);
+    ended = true;
+    clearTimeout(silence);
+    clearTimeout(total);
     signal.removeEventListener("abort", cancel);
   }
 }
@@ -98,8 +135,8 @@ async function callTool(tool: Tool, args: unknown, context: ToolCallContext): Pr
   }
 }
 
-function refused(content: string): ToolRun {
-  return { outcome: "error", content, citations: [], milliseconds: 0 };
+function notRun(outcome: ToolOutcome, content: string): ToolRun {
+  return { outcome, content, citations: [], milliseconds: 0 };
 }
 
 function unknownTool(name: string, tools: readonly Tool[]): string {

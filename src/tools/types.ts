@@ -11,7 +11,10 @@ export interface ToolResult {
   citations?: readonly string[] | undefined;
 }
 
-export type ToolOutcome = "ok" | "error" | "timeout" | "cancelled";
+export type ToolOutcome = "ok" | "error" | "timeout" | "cancelled" | "denied";
+
+/** Whether a person is asked before each call. */
+export type ApprovalPolicy = "never" | "always";
 
 /** What a tool tells while it runs. */
 export type ToolReport =
@@ -62,10 +65,14 @@ export interface Tool {
   readonly server: string;
   /** What its server calls it, if the model knows it by another name. */
   readonly originalName?: string | undefined;
-  /** Of this tool's calls, in place of the caller's limit. */
+  /** Without a sign of life from a call, in place of the caller's limit. */
   readonly timeoutMs?: number | undefined;
+  /** Of a call, whatever it reports, in place of the caller's limit. */
+  readonly totalTimeoutMs?: number | undefined;
   /** Changes nothing, so that it may run before its round ends. */
   readonly readOnly?: boolean | undefined;
+  /** Default: never. Where nobody can be asked, a call that must be approved is not run. */
+  readonly approval?: ApprovalPolicy | undefined;
   /** The sub-agent that it hands a task to. */
   readonly agent?: string | undefined;
   /** Never throws: failures, time-outs and cancellation come back as `isError` results. */
@@ -75,6 +82,8 @@ export interface Tool {
 /** Tools offered now. The list may change between requests, never within one. */
 export interface ToolProvider {
   tools(): Tool[];
+  /** Who runs them, and how they are. */
+  servers?(): ToolServerState[];
   close(): Promise<void>;
 }
 
@@ -91,6 +100,16 @@ export interface ServerConnector {
 export interface ConnectedServer {
   readonly tools: readonly Tool[];
   close(): Promise<void>;
+}
+
+export interface ToolServerState {
+  name: string;
+  transport: "stdio" | "http" | "sse";
+  /** `failed`: it failed again and again; its tools are not offered until it works. */
+  state: "starting" | "ready" | "restarting" | "failed";
+  /** What went wrong last, while it is not ready. */
+  error: string | null;
+  tools: Tool[];
 }
 
 /** pino's loggers fit. */

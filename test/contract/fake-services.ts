@@ -20,6 +20,7 @@ import type {
 import { buildServer } from "../../src/server/app.ts";
 import type { ServedEmbedder, ServerConfig, ServerServices } from "../../src/server/services.ts";
 import type { ResponseStore } from "../../src/store/types.ts";
+import { Approvals } from "../../src/tools/approvals.ts";
 import type { Tool, ToolProvider, ToolResult } from "../../src/tools/types.ts";
 
 export const usage: EngineUsage = {
@@ -206,6 +207,8 @@ export function createWorld(
     agents?: ServerServices["agents"];
     tools?: ToolProvider;
     store?: ResponseStore;
+    approvals?: Approvals;
+    audit?: ServerServices["audit"];
     embedder?: ServedEmbedder;
     config?: Partial<ServerConfig>;
   } = {},
@@ -234,6 +237,8 @@ export function createWorld(
     embedder: parts.embedder,
     tools: parts.tools ?? null,
     agents: parts.agents,
+    approvals: parts.approvals ?? new Approvals(),
+    audit: parts.audit ?? null,
     store: parts.store ?? null,
     model: { id: "tiny", created: 1_700_000_000, contextSize: 1000, vocabularySize: 500 },
   };

@@ -6,20 +6,29 @@
 
 import { afterAll, describe, expect, test } from "vitest";
 import type { OpenApiDocument } from "../../src/server/openapi/document.ts";
+import { Approvals } from "../../src/tools/approvals.ts";
 import { fuzz, fuzzedOperations, type FuzzTarget } from "../support/openapi-fuzz.ts";
 import { fakeEmbedder } from "./fake-services.ts";
 import { createResponsesWorld } from "./responses-world.ts";
 
 const runs = Number(process.env["FERMATA_FUZZ_RUNS"] ?? 200);
 const seed = Number(process.env["FERMATA_FUZZ_SEED"] ?? 4);
-const world = createResponsesWorld({ embedder: fakeEmbedder, config: { logger: undefined } });
+const approvals = new Approvals();
+const config = { logger: undefined };
+const world = createResponsesWorld({ embedder: fakeEmbedder, approvals, config });
 afterAll(() => world.close());
 
 const document = (await world.app.inject({ url: "/openapi.json" })).json<OpenApiDocument>();
 
+let calls = 0;
 const target: FuzzTarget = {
   async existing({ path }) {
     if (path.includes("{model}")) return { model: "default" };
+    if (path.startsWith("/api/approvals")) {
+      const call = { owner: "anonymous", server: "s", toolName: "t", arguments: "{}" };
+      void approvals.ask({ ...call, callId: `call_${++calls}` }, new AbortController().signal);
+      return { call_id: `call_${calls}` };
+    }
     if (path.startsWith("/v1/conversations")) {
       const items = [{ role: "user", content: "Hi" }];
       const { id } = (await world.call("POST", "/v1/conversations", { items })).body;

@@ -8,6 +8,7 @@ import { describe, expect, test } from "vitest";
 
 import { Chat } from "../../src/chat/chat.ts";
 import { buildServer } from "../../src/server/app.ts";
+import { Approvals } from "../../src/tools/approvals.ts";
 import { defineTool } from "../../src/tools/tool-builder.ts";
 import type { Tool } from "../../src/tools/types.ts";
 import { callText, chatml } from "../unit/chat/chat-fixtures.ts";
@@ -64,6 +65,8 @@ function world(rounds: FakeEngineOptions["rounds"] = ["Ok."], tools: Tool[] = []
         onTokenInterval: () => {},
       },
       tools: tools.length === 0 ? null : provider(...tools),
+      approvals: new Approvals(),
+      audit: null,
       store: null,
       model: { id: "tiny", created: 0, contextSize: 100_000, vocabularySize: 2000 },
     },

@@ -11,6 +11,7 @@ import type { FastifyInstance } from "fastify";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { Chat } from "../../src/chat/chat.ts";
 import { buildServer } from "../../src/server/app.ts";
+import { Approvals } from "../../src/tools/approvals.ts";
 import { SqliteStore } from "../../src/store/sqlite/sqlite-store.ts";
 import type { Tool } from "../../src/tools/types.ts";
 import { everyEnd, runTurns, type TurnWorld } from "../support/responses-turns.ts";
@@ -49,6 +50,8 @@ beforeAll(async () => {
         onTokenInterval: () => {},
       },
       tools: provider(readTextFile),
+      approvals: new Approvals(),
+      audit: null,
       store,
       model: { id: "tiny", created: 0, contextSize: 100_000, vocabularySize: 2000 },
     },

@@ -7,6 +7,7 @@ import { pino } from "pino";
 import { expect } from "vitest";
 import type { ServedEmbedder, ServerConfig } from "../../src/server/services.ts";
 import { SqliteStore } from "../../src/store/sqlite/sqlite-store.ts";
+import type { Approvals } from "../../src/tools/approvals.ts";
 import type { ToolProvider } from "../../src/tools/types.ts";
 import { createWorld, type World } from "./fake-services.ts";
 
@@ -40,6 +41,7 @@ export function createResponsesWorld(
   parts: {
     tools?: ToolProvider;
     embedder?: ServedEmbedder;
+    approvals?: Approvals;
     config?: Partial<ServerConfig>;
   } = {},
 ): ResponsesWorld {

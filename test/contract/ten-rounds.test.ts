@@ -11,6 +11,7 @@ import type { FastifyInstance } from "fastify";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { Chat } from "../../src/chat/chat.ts";
 import { buildServer } from "../../src/server/app.ts";
+import { Approvals } from "../../src/tools/approvals.ts";
 import { SqliteStore } from "../../src/store/sqlite/sqlite-store.ts";
 import { greedy } from "../support/sampling.ts";
 import { chatml } from "../unit/chat/chat-fixtures.ts";
@@ -42,6 +43,8 @@ beforeEach(() => {
         onTokenInterval: () => {},
       },
       tools: null,
+      approvals: new Approvals(),
+      audit: null,
       store,
       model: { id: "tiny", created: 0, contextSize: 100_000, vocabularySize: 2000 },
     },

@@ -4,6 +4,7 @@
 import { setTimeout } from "node:timers/promises";
 import { buildServer } from "../../dist/server/app.js";
 import { SqliteStore } from "../../dist/store/sqlite/sqlite-store.js";
+import { Approvals } from "../../dist/tools/approvals.js";
 
 const usage = {
   promptTokens: 20,
@@ -48,6 +49,8 @@ const app = buildServer(
       onTokenInterval() {},
     },
     tools: null,
+    approvals: new Approvals(),
+    audit: null,
     store,
     model: { id: "fake", created: 0, contextSize: 1000, vocabularySize: 500 },
   },

@@ -14,6 +14,7 @@ import { McpHost } from "../../src/mcp/mcp-host.ts";
 import { mcpServerFromCommand } from "../../src/mcp/mcp-config.ts";
 import type { ServedEmbedder, ServerConfig } from "../../src/server/services.ts";
 import { buildServer } from "../../src/server/app.ts";
+import { Approvals } from "../../src/tools/approvals.ts";
 import { SqliteStore } from "../../src/store/sqlite/sqlite-store.ts";
 import type { Tool } from "../../src/tools/types.ts";
 import { type AgentsJson, agentDirectory } from "./agents.ts";
@@ -100,6 +101,8 @@ export interface ScriptedServerOptions {
   files?: Record<string, string>;
   /** Keep responses in a file of the folder. */
   store?: boolean;
+  /** In place of the filesystem server. Started and closed here. */
+  host?: McpHost;
   config?: Partial<ServerConfig>;
 }
 
@@ -112,7 +115,7 @@ export async function startScriptedServer(
   }
   const host =
     options.files === undefined
-      ? null
+      ? (options.host ?? null)
       : new McpHost([mcpServerFromCommand(process.execPath, [filesystemServer, folder])], {
           log: silent,
           version: "0.0.0-test",
@@ -151,6 +154,8 @@ export async function startScriptedServer(
       embedder: options.embedder,
       tools,
       agents,
+      approvals: new Approvals(),
+      audit: null,
       store,
       model: {
         id: "fermata-small",

@@ -312,3 +312,32 @@ export const model = answer({
 });
 export const models = answer({ object: constant("list"), data: list(model) });
 export const health = answer({ status: constant("ok"), model: string });
+
+const approvalPolicy = choice("never", "always");
+const runnableTool = answer({
+  name: string,
+  description: nullable(string),
+  read_only: boolean,
+  approval: approvalPolicy,
+});
+const toolServer = answer({
+  name: string,
+  transport: choice("stdio", "http", "sse"),
+  state: choice("starting", "ready", "restarting", "failed"),
+  error: nullable(string),
+  tools: list(runnableTool),
+});
+export const tools = answer({
+  servers: list(toolServer),
+  agents: list(answer({ name: string, description: string })),
+  models: list(answer({ id: string })),
+});
+const pendingApproval = answer({
+  call_id: string,
+  server: string,
+  tool_name: string,
+  arguments: string,
+  asked_at: whole,
+});
+export const approvals = answer({ approvals: list(pendingApproval) });
+export const approvalDecision = answer({ call_id: string, decision: choice("approve", "deny") });

@@ -7,6 +7,7 @@ import { responseParameters } from "../openai/parameters/responses.ts";
 import * as answers from "./answers.ts";
 import { boolean, object, string, type Schema } from "./json-schema.ts";
 import {
+  approvalDecision,
   chatTypes,
   completionBody,
   conversationMetadata,
@@ -165,6 +166,19 @@ export const operations: Readonly<Record<string, Operation>> = {
     request: message,
     example: { messages: [user] },
     answer: answers.messageTokens,
+  },
+  "GET /api/tools": {
+    summary: "The tools that this server runs, and the state of their servers.",
+    answer: answers.tools,
+  },
+  "GET /api/approvals": {
+    summary: "Calls of your requests that wait for a person's consent.",
+    answer: answers.approvals,
+  },
+  "POST /api/approvals/{call_id}": {
+    summary: "A person's answer to a call that waits for it.",
+    request: approvalDecision,
+    answer: answers.approvalDecision,
   },
   "GET /v1/models": { summary: "The loaded model.", answer: answers.models },
   "GET /v1/models/{model}": {

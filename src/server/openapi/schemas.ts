@@ -339,6 +339,13 @@ export const toolOutput = record(
   },
   ["tool_call_id", "output"],
 );
+export const approvalDecision = record(
+  {
+    decision: { type: "string", enum: ["approve", "deny"] },
+    reason: { type: "string", maxLength: 2000 },
+  },
+  ["decision"],
+);
 export const newConversation = record({ metadata, items: list(responseItem, { maxItems: 20 }) });
 export const conversationMetadata = record({ metadata }, ["metadata"]);
 export const newItems = record({ items: list(responseItem, { minItems: 1, maxItems: 20 }) }, [

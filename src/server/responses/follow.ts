@@ -4,7 +4,7 @@ import type { ResponseStore } from "../../store/types.ts";
 import { isClientCall } from "../openai/responses/client-calls.ts";
 import { inputDone } from "../openai/responses/events/custom-tool-call-events.ts";
 import { argumentsDone } from "../openai/responses/events/function-call-events.ts";
-import type { WireEvent } from "../openai/responses/types.ts";
+import type { Item, WireEvent } from "../openai/responses/types.ts";
 import type { EventLog } from "./event-log.ts";
 import type { HeldCalls } from "./held-calls.ts";
 import type { LiveResponse } from "./live-response.ts";
@@ -18,17 +18,21 @@ export interface Followers {
   requested: RequestedServers;
   /** Keeps the events, each before anyone is told of it; null: they are not kept. */
   store: ResponseStore | null;
+  /** The client is asked for its consent. */
+  onAsked(request: Item): void;
 }
 
 export async function* follow(
   events: AsyncGenerator<WireEvent, void, void>,
-  { live, eventLog, held, requested, store }: Followers,
+  { live, eventLog, held, requested, store, onAsked }: Followers,
 ): AsyncGenerator<WireEvent, void, void> {
   try {
     for await (const event of events) {
       eventLog.write(event);
       if (event.type === argumentsDone || event.type === inputDone)
         held?.announce(callIdOf(live, event));
+      const item = event.type === "response.output_item.done" ? (event["item"] as Item) : null;
+      if (item?.type === "mcp_approval_request") onAsked(item);
       if (store !== null) {
         await store.addEvent(live.id, event.sequence_number, event);
         live.append(event);

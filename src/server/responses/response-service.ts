@@ -15,11 +15,11 @@ import { checkToolChoice } from "../openai/parse-tool-choice.ts";
 import { ResponseWriter } from "../openai/responses/response-writer.ts";
 import type { Item, ResponseObject, WireEvent } from "../openai/responses/types.ts";
 import { logError, toFermataError } from "../plugins/errors.ts";
-import { runEvents, type RunContext } from "../run-request.ts";
+import { oversightOf, runEvents, type RunContext } from "../run-request.ts";
 import type { ServerConfig, ServerServices } from "../services.ts";
 import { openStreamAfterMs } from "../stream-answer.ts";
 import { definitionsOf } from "../tool-mode.ts";
-import { approvedCalls } from "./approvals.ts";
+import { approvedCalls, wordsOf } from "./approvals.ts";
 import { closeEarlierCalls } from "./earlier-calls.ts";
 import { EventLog } from "./event-log.ts";
 import { follow } from "./follow.ts";
@@ -119,6 +119,8 @@ export class ResponseService {
     const approved = approvedCalls(history.items, history.input, plan, {
       timeoutMs: this.#config.toolTimeoutMs ?? defaultToolTimeoutMs,
       signal,
+      oversight: oversightOf(context.services, owner),
+      issued: context.services.approvals,
     });
 
     const createdAt = Math.floor(Date.now() / 1000);
@@ -173,6 +175,7 @@ export class ResponseService {
         held,
         requested,
         store: request.background ? this.store : null,
+        onAsked: (item) => context.services.approvals.issue(owner, item.id, wordsOf(item)),
       }),
     };
   }

@@ -49,7 +49,11 @@ test("defaults", () => {
     mcpArgs: [],
     mcpToolRefreshSeconds: 30,
     toolTimeout: 60,
+    toolTotalTimeout: 600,
     maxToolRounds: 16,
+    approvalTimeout: 300,
+    allowRequestMcp: false,
+    auditLog: undefined,
     logLevel: "info",
     audit: false,
   });

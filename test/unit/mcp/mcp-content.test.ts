@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import { readPathsOf } from "../../../src/mcp/mcp-citations.ts";
 import { mcpResultToText } from "../../../src/mcp/mcp-content.ts";
 
 const text = (value: string) => ({ type: "text", text: value });
@@ -12,22 +13,41 @@ test.each([
     { content: [{ type: "audio", mimeType: "audio/wav", data: "AAAAAAAA" }] },
     "[audio not shown: audio/wav, 6 bytes]",
   ],
-  [
-    { content: [{ type: "resource_link", uri: "file:///a", name: "A" }] },
-    "[resource: file:///a (A)]",
-  ],
-  [
-    { content: [{ type: "resource", resource: { uri: "file:///a", text: "body" } }] },
-    "[resource: file:///a]\nbody",
-  ],
-  [
-    { content: [{ type: "resource", resource: { uri: "file:///a", blob: "AAAA" } }] },
-    "[resource not shown: file:///a, 3 bytes]",
-  ],
   [{ content: [{ type: "hologram" }] }, "[hologram not shown]"],
   [{}, ""],
 ])("%j", (result, content) => {
   expect(mcpResultToText(result)).toEqual({ content, isError: false });
+});
+
+test.each([
+  [{ type: "resource_link", uri: "file:///a", name: "A" }, "[resource: file:///a (A)]"],
+  [
+    { type: "resource", resource: { uri: "file:///a", text: "body" } },
+    "[resource: file:///a]\nbody",
+  ],
+  [
+    { type: "resource", resource: { uri: "file:///a", blob: "AAAA" } },
+    "[resource not shown: file:///a, 3 bytes]",
+  ],
+])("%j is cited, once", (block, content) => {
+  const one = { content, isError: false, citations: ["file:///a"] };
+  expect(mcpResultToText({ content: [block] })).toEqual(one);
+  expect(mcpResultToText({ content: [block, block] }).citations).toEqual(["file:///a"]);
+  expect(mcpResultToText({ content: [block], isError: true }).citations).toBeUndefined();
+});
+
+test("a text that is too long is cut at a character, and says so", () => {
+  const result = { content: [text("zwölf ".repeat(100))] };
+  const { content } = mcpResultToText(result, { maxBytes: 10 });
+  expect(content).toBe("zwölf zw\n[… the result has 700 bytes: only the first 10 are shown …]");
+  expect(mcpResultToText(result, { maxBytes: 700 }).content).toBe("zwölf ".repeat(100));
+});
+
+test("what a tool was asked to read is cited if it reads", () => {
+  const read = { name: "read_files", readOnly: true };
+  expect(readPathsOf(read, { paths: ["a", 5, "b"], path: "c" })).toEqual(["c", "a", "b"]);
+  expect(readPathsOf({ ...read, readOnly: false }, { path: "c" })).toEqual([]);
+  expect(readPathsOf({ ...read, name: "spread_files" }, { path: "c" })).toEqual([]);
 });
 
 test("an error stays an error", () => {

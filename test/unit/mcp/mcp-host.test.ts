@@ -199,7 +199,8 @@ describe("several servers", () => {
       expect.objectContaining({
         level: "warn",
         server: "gone",
-        error: expect.stringContaining("no-such-program-anywhere"),
+        message: "MCP server not started, trying again later",
+        reason: expect.stringContaining("no-such-program-anywhere"),
       }),
     );
   });

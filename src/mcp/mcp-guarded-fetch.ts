@@ -1,0 +1,113 @@
+/**
+ * `fetch` for a URL that a request named: it reaches public addresses only. What the name resolves to is
+ * checked where the socket connects, so that a name that resolves differently the second time gains
+ * nothing, and each connection is a new one. It follows no redirect by itself.
+ */
+
+import { lookup as lookupName, type LookupAddress } from "node:dns";
+import { request as requestHttp, type IncomingMessage } from "node:http";
+import { request as requestHttps } from "node:https";
+import { type LookupFunction, isIP } from "node:net";
+import { Readable } from "node:stream";
+import { callbackify } from "node:util";
+import type { FetchLike } from "@modelcontextprotocol/sdk/shared/transport.js";
+import { FermataError } from "../errors.ts";
+import { isPublicAddress } from "./mcp-addresses.ts";
+
+export interface AddressRules {
+  isAllowed(address: string): boolean;
+  /** Plain http too. */
+  allowHttp: boolean;
+  resolve(name: string): Promise<LookupAddress[]>;
+}
+
+export const publicOnly: AddressRules = {
+  isAllowed: isPublicAddress,
+  allowHttp: false,
+  resolve: (name) =>
+    new Promise((resolve, reject) => {
+      lookupName(name, { all: true }, (error, addresses) =>
+        error === null ? resolve(addresses) : reject(error),
+      );
+    }),
+};
+
+/** @throws FermataError invalid_value, without a word to the network */
+export function checkUrl(text: string, { isAllowed, allowHttp }: AddressRules): URL {
+  let url: URL;
+  try {
+    url = new URL(text);
+  } catch {
+    throw refused("is not a URL");
+  }
+  if (url.protocol !== "https:" && !(allowHttp && url.protocol === "http:"))
+    throw refused("must begin with https://");
+  if (url.username !== "" || url.password !== "")
+    throw refused("must not hold a user name or password");
+  const host = hostOf(url);
+  if (isIP(host) !== 0 && !isAllowed(host)) throw refused("leads to a private address");
+  return url;
+}
+
+export function guardedFetch(rules: AddressRules): FetchLike {
+  return async (target, init = {}) => {
+    const url = checkUrl(String(target), rules);
+    const headers = Object.fromEntries(new Headers(init.headers).entries());
+    const send = url.protocol === "https:" ? requestHttps : requestHttp;
+    const message = await new Promise<IncomingMessage>((resolve, reject) => {
+      const request = send(url, {
+        method: init.method ?? "GET",
+        headers,
+        // A pooled socket would skip the lookup.
+        agent: false,
+        lookup: guardedLookup(rules),
+        ...(init.signal ? { signal: init.signal } : {}),
+      });
+      request.once("response", resolve);
+      request.once("error", reject);
+      request.end(typeof init.body === "string" ? init.body : undefined);
+    });
+    return toResponse(message);
+  };
+}
+
+/** Of what a name resolves to; the socket connects to one of these addresses. */
+function guardedLookup({ isAllowed, resolve }: AddressRules): LookupFunction {
+  const find = callbackify(async (name: string): Promise<LookupAddress[]> => {
+    const addresses = await resolve(name);
+    // One bad address spoils the name: it was put there on purpose.
+    const isBad = addresses.length === 0 || addresses.some(({ address }) => !isAllowed(address));
+    if (isBad) throw refused("leads to a private address");
+    return addresses;
+  });
+  return (name, options, callback) =>
+    find(name, (error, addresses) => {
+      if (error !== null) callback(error, "", 0);
+      else if (options.all === true) callback(null, addresses);
+      else callback(null, addresses[0]!.address, addresses[0]!.family);
+    });
+}
+
+function toResponse(message: IncomingMessage): Response {
+  const headers = new Headers();
+  for (const [name, value] of Object.entries(message.headers)) {
+    for (const one of [value ?? []].flat()) headers.append(name, one);
+  }
+  const status = message.statusCode ?? 500;
+  const hasBody = status !== 204 && status !== 205 && status !== 304;
+  if (!hasBody) message.resume();
+  const body = hasBody ? (Readable.toWeb(message) as ReadableStream<Uint8Array>) : null;
+  return new Response(body, { status, statusText: message.statusMessage ?? "", headers });
+}
+
+function hostOf({ hostname }: URL): string {
+  return hostname.replace(/^\[|\]$/g, "");
+}
+
+function refused(problem: string): FermataError {
+  return new FermataError(
+    "invalid_value",
+    `"server_url" ${problem}. Send the https URL of a server on the public internet.`,
+    { param: "server_url" },
+  );
+}

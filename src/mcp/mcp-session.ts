@@ -1,0 +1,240 @@
+/** One conversation with an MCP server, from its handshake until either side ends it. */
+
+import { Client } from "@modelcontextprotocol/sdk/client/index.js";
+import {
+  StreamableHTTPClientTransport,
+  StreamableHTTPError,
+} from "@modelcontextprotocol/sdk/client/streamableHttp.js";
+import type { FetchLike, Transport } from "@modelcontextprotocol/sdk/shared/transport.js";
+import {
+  CallToolResultSchema,
+  McpError,
+  type Progress,
+  ResultSchema,
+  ToolListChangedNotificationSchema,
+} from "@modelcontextprotocol/sdk/types.js";
+import { FermataError } from "../errors.ts";
+import type { McpServerConfig } from "./mcp-config.ts";
+import { StdioTransport } from "./mcp-stdio-transport.ts";
+import { describeError } from "./mcp-text.ts";
+import { type McpToolInfo, type McpToolList, listTools } from "./mcp-tool-list.ts";
+import {
+  createTransport,
+  speaksOlderSse,
+  type TransportKind,
+  transportKinds,
+} from "./mcp-transports.ts";
+
+export interface McpSessionOptions {
+  version: string;
+  /** For the handshake and each listing. */
+  connectTimeoutMs: number;
+  maxMessageBytes: number;
+  fetch?: FetchLike | undefined;
+  /** Gives the handshake up. */
+  signal: AbortSignal;
+  onStandardError(text: string): void;
+  /** What is wrong with a message, as often as it happens. */
+  onComplaint(text: string): void;
+  onToolsChanged(): void;
+  /** Once, unless it was closed here. */
+  onLost(reason: string): void;
+}
+
+export interface McpCallOptions {
+  /** Aborted: the server is told that the call is cancelled. */
+  signal: AbortSignal;
+  /** Without an answer or progress. */
+  timeoutMs: number;
+  onProgress(progress: Progress): void;
+}
+
+/** For a server to take note that its session ends. */
+const farewellMs = 1000;
+
+export class McpSession {
+  readonly kind: TransportKind;
+  readonly #client: Client;
+  readonly #transport: Transport;
+  readonly #options: McpSessionOptions;
+  #state: "opening" | "open" | "over" = "opening";
+
+  /** @throws what the last kind of transport that was tried failed with */
+  static async open(config: McpServerConfig, options: McpSessionOptions): Promise<McpSession> {
+    const kinds = transportKinds(config);
+    for (;;) {
+      const kind = kinds.shift()!;
+      const session = new McpSession(kind, createTransport(config, kind, options), options);
+      try {
+        await session.#handshake();
+        session.#state = "open";
+        return session;
+      } catch (error) {
+        if (kinds.length === 0 || !speaksOlderSse(error)) throw error;
+      }
+    }
+  }
+
+  private constructor(kind: TransportKind, transport: Transport, options: McpSessionOptions) {
+    this.kind = kind;
+    this.#transport = transport;
+    this.#options = options;
+    this.#client = new Client({ name: "fermata", version: options.version });
+    this.#client.onclose = () => this.#lose(this.#ending);
+    this.#client.onerror = (error) => this.#onError(error);
+    this.#client.setNotificationHandler(ToolListChangedNotificationSchema, () =>
+      options.onToolsChanged(),
+    );
+  }
+
+  listTools(): Promise<McpToolList> {
+    return this.#guard(listTools(this.#client, this.#options.connectTimeoutMs));
+  }
+
+  /** Whether it answers at all. */
+  async ping(timeoutMs: number): Promise<boolean> {
+    try {
+      await this.#client.ping({ timeout: timeoutMs });
+      return true;
+    } catch (error) {
+      // A server that does not know the question has answered it.
+      return error instanceof McpError && error.code === methodNotFound;
+    }
+  }
+
+  /** @throws whatever the protocol or the transport reports; results with `isError` return */
+  async callTool(
+    tool: Pick<McpToolInfo, "name" | "isTask">,
+    args: Record<string, unknown>,
+    { signal, timeoutMs, onProgress }: McpCallOptions,
+  ): Promise<Record<string, unknown>> {
+    // The SDK leaves its listener on the signal, which may live as long as the whole request.
+    const controller = new AbortController();
+    const abort = (): void => controller.abort(signal.reason);
+    signal.addEventListener("abort", abort, { once: true });
+    if (signal.aborted) abort();
+    const params = { name: tool.name, arguments: args };
+    const options = {
+      signal: controller.signal,
+      timeout: timeoutMs,
+      resetTimeoutOnProgress: true,
+      onprogress: onProgress,
+    };
+    try {
+      if (tool.isTask) return await this.#runTask(params, options);
+      // Neither its shape nor its structured content is checked: what the model reads is text.
+      return await this.#guard(
+        this.#client.request({ method: "tools/call", params }, ResultSchema, options),
+        signal,
+      );
+    } finally {
+      signal.removeEventListener("abort", abort);
+    }
+  }
+
+  /** Idempotent. */
+  async close(): Promise<void> {
+    this.#state = "over";
+    if (this.#transport instanceof StreamableHTTPClientTransport) {
+      const farewell = this.#transport.terminateSession().catch(() => {});
+      await Promise.race([farewell, elapsed(farewellMs)]);
+    }
+    await this.#transport.close().catch(() => {});
+  }
+
+  get #ending(): string {
+    const own = this.#transport instanceof StdioTransport ? this.#transport.ending : "";
+    return own === "" ? "it closed the connection" : own;
+  }
+
+  async #handshake(): Promise<void> {
+    const { signal, connectTimeoutMs } = this.#options;
+    const seconds = connectTimeoutMs / 1000;
+    let giveUp = (_error: unknown): void => {};
+    const gaveUp = new Promise<never>((_resolve, reject) => (giveUp = reject));
+    const late = new FermataError(
+      "mcp_start_failed",
+      `it did not answer within ${seconds} seconds`,
+    );
+    const timer = setTimeout(() => giveUp(late), connectTimeoutMs);
+    const onAbort = (): void =>
+      giveUp(new FermataError("mcp_start_failed", "it is no longer needed"));
+    signal.addEventListener("abort", onAbort, { once: true });
+    if (signal.aborted) onAbort();
+    try {
+      const connected = this.#client.connect(this.#transport, { timeout: connectTimeoutMs });
+      await Promise.race([connected, gaveUp]);
+    } catch (error) {
+      const ending = this.#transport instanceof StdioTransport ? this.#transport.ending : "";
+      await this.close();
+      if (ending === "") throw error;
+      throw new FermataError("mcp_start_failed", ending, { cause: error });
+    } finally {
+      clearTimeout(timer);
+      signal.removeEventListener("abort", onAbort);
+      gaveUp.catch(() => {});
+    }
+  }
+
+  /** A task is polled until it ended; what it says of itself meanwhile is progress. */
+  async #runTask(
+    params: { name: string; arguments: Record<string, unknown> },
+    options: { signal: AbortSignal; timeout: number; onprogress: (progress: Progress) => void },
+  ): Promise<Record<string, unknown>> {
+    const { tasks } = this.#client.experimental;
+    let taskId: string | undefined;
+    const cancel = (): void => {
+      if (taskId !== undefined) tasks.cancelTask(taskId).catch(() => {});
+    };
+    options.signal.addEventListener("abort", cancel, { once: true });
+    const stream = tasks.callToolStream(params, CallToolResultSchema, { ...options, task: {} });
+    let step = 0;
+    for await (const message of stream) {
+      if (message.type === "result") return message.result;
+      if (message.type === "error") throw message.error;
+      taskId = message.task.taskId;
+      const text = message.task.statusMessage;
+      options.onprogress({ progress: ++step, ...(text === undefined ? {} : { message: text }) });
+    }
+    throw new FermataError("internal_error", "the task ended without a result");
+  }
+
+  #onError(error: Error): void {
+    // What fails while it opens over HTTP is the reason that it does not.
+    if (this.#state === "over" || (this.#state === "opening" && this.kind !== "stdio")) return;
+    this.#options.onComplaint(describeError(error));
+    // Its stream of events broke: answers to what was asked over it will not come.
+    if (this.kind === "sse" || error.message.startsWith("Maximum reconnection"))
+      this.#lose(describeError(error));
+  }
+
+  async #guard<Value>(request: Promise<Value>, signal?: AbortSignal): Promise<Value> {
+    try {
+      return await request;
+    } catch (error) {
+      if (this.kind !== "stdio" && signal?.aborted !== true && isUnreachable(error))
+        this.#lose(describeError(error));
+      throw error;
+    }
+  }
+
+  #lose(reason: string): void {
+    if (this.#state !== "open") return;
+    this.#state = "over";
+    this.#transport.close().catch(() => {});
+    this.#options.onLost(reason);
+  }
+}
+
+/** JSON-RPC's code. */
+const methodNotFound = -32601;
+
+/** No answer of the server: it is gone, or has forgotten the session, or wants nothing to do with us. */
+function isUnreachable(error: unknown): boolean {
+  if (error instanceof StreamableHTTPError) return [401, 403, 404].includes(error.code ?? 0);
+  return error instanceof TypeError;
+}
+
+function elapsed(milliseconds: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, milliseconds).unref());
+}

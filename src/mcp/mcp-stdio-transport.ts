@@ -1,0 +1,220 @@
+/**
+ * A server as a child process that is spoken to over its standard input and output. It is started
+ * without a shell and is certainly gone two seconds after `close`, with the processes that it started.
+ */
+
+import type { ChildProcess } from "node:child_process";
+import type { Transport } from "@modelcontextprotocol/sdk/shared/transport.js";
+import { JSONRPCMessageSchema, type JSONRPCMessage } from "@modelcontextprotocol/sdk/types.js";
+import spawn from "cross-spawn";
+import { FermataError } from "../errors.ts";
+import { BoundedLines, type Line } from "./mcp-lines.ts";
+import { idOfOversized, mebibytes, tooLarge } from "./mcp-oversized.ts";
+import { plainText } from "./mcp-text.ts";
+
+/** From the end of its input to SIGTERM, and from there to SIGKILL. */
+const patienceMs = 700;
+const termMs = 300;
+/** Its output may be held open by a process that it left behind. */
+const outputAfterExitMs = 250;
+/** Of what answers nothing: noise, notifications. A server that goes beyond floods its output. */
+const unaskedLimitBytes = 32 * 1024 ** 2;
+const unaskedLimitLines = 50_000;
+/** Of lines that are no message, until the next answer. */
+const maxComplaints = 5;
+const lastWordsLength = 300;
+
+/** Process groups that run. A process that exits in haste takes them along. */
+const groups = new Set<number>();
+process.once("exit", () => {
+  for (const pid of groups) signalGroup(pid, "SIGKILL");
+});
+
+export interface StdioTransportOptions {
+  command: string;
+  args: readonly string[];
+  env: Record<string, string>;
+  cwd?: string | undefined;
+  /** Of one message. Longer answers fail their call. */
+  maxMessageBytes: number;
+  onStandardError(text: string): void;
+}
+
+export class StdioTransport implements Transport {
+  onclose?: (() => void) | undefined;
+  onerror?: ((error: Error) => void) | undefined;
+  onmessage?: Transport["onmessage"];
+
+  readonly #options: StdioTransportOptions;
+  readonly #lines: BoundedLines;
+  #child: ChildProcess | null = null;
+  #gone: Promise<void> = Promise.resolve();
+  #isClosed = false;
+  /** Ids of requests under way. */
+  readonly #asked = new Set<unknown>();
+  #unasked = { bytes: 0, lines: 0, complaints: 0 };
+  #ending = "";
+  #lastWords = "";
+
+  constructor(options: StdioTransportOptions) {
+    this.#options = options;
+    this.#lines = new BoundedLines(options.maxMessageBytes);
+  }
+
+  /** How the process ended and its last words on standard error; empty while it runs. */
+  get ending(): string {
+    return this.#ending === "" || this.#lastWords === ""
+      ? this.#ending
+      : `${this.#ending}, its last words: ${this.#lastWords}`;
+  }
+
+  get isAlive(): boolean {
+    return this.#child !== null && !this.#isClosed;
+  }
+
+  start(): Promise<void> {
+    const { command, args, env, cwd } = this.#options;
+    const child = spawn(command, [...args], {
+      // The SDK's own transport would let more through; this is all that the server gets.
+      env,
+      cwd,
+      stdio: ["pipe", "pipe", "pipe"],
+      shell: false,
+      windowsHide: true,
+      // A group of its own: what it starts is ended with it, and Ctrl-C is for Fermata alone.
+      detached: process.platform !== "win32",
+    });
+    this.#child = child;
+    if (child.pid !== undefined) groups.add(child.pid);
+    this.#gone = new Promise((resolve) => {
+      child.once("exit", (code, signal) => {
+        this.#ending ||=
+          signal === null ? `it exited with code ${code}` : `it was ended by ${signal}`;
+        resolve();
+        setTimeout(() => this.#close(), outputAfterExitMs).unref();
+      });
+      child.once("error", resolve);
+    });
+    child.once("close", () => this.#close());
+    child.stdin?.on("error", (error) => this.onerror?.(error));
+    child.stdout?.on("error", (error) => this.onerror?.(error));
+    child.stdout?.on("data", (chunk: Buffer) => this.#read(chunk));
+    child.stderr?.on("data", (chunk: Buffer) => this.#hearError(chunk));
+    return new Promise((resolve, reject) => {
+      child.once("spawn", resolve);
+      child.once("error", (error) => {
+        this.#close();
+        reject(error);
+      });
+    });
+  }
+
+  async send(message: JSONRPCMessage): Promise<void> {
+    const input = this.#child?.stdin;
+    if (this.#isClosed || input === null || input === undefined || !input.writable)
+      throw new FermataError("mcp_start_failed", "the server does not run");
+    this.#note(message);
+    if (input.write(`${JSON.stringify(message)}\n`)) return;
+    await new Promise<void>((resolve) => {
+      input.once("drain", resolve);
+      input.once("close", resolve);
+    });
+  }
+
+  async close(): Promise<void> {
+    const child = this.#child;
+    if (child === null || child.pid === undefined) return this.#close();
+    child.stdin?.end();
+    const steps = [
+      setTimeout(() => this.#signal("SIGTERM"), patienceMs),
+      setTimeout(() => this.#signal("SIGKILL"), patienceMs + termMs),
+    ];
+    if (child.exitCode === null && child.signalCode === null) await this.#gone;
+    for (const step of steps) clearTimeout(step);
+    this.#close();
+  }
+
+  #close(): void {
+    if (this.#isClosed) return;
+    this.#isClosed = true;
+    // Those that it started and left.
+    this.#signal("SIGKILL");
+    if (this.#child?.pid !== undefined) groups.delete(this.#child.pid);
+    this.onclose?.();
+  }
+
+  #signal(signal: NodeJS.Signals): void {
+    if (this.#child?.pid !== undefined) signalGroup(this.#child.pid, signal);
+  }
+
+  #note(message: JSONRPCMessage): void {
+    if (!("method" in message)) return;
+    if ("id" in message) this.#asked.add(message.id);
+    else if (message.method === "notifications/cancelled")
+      this.#asked.delete(message.params?.["requestId"]);
+  }
+
+  #read(chunk: Buffer): void {
+    if (this.#isClosed) return;
+    this.#unasked.bytes += chunk.length;
+    for (const line of this.#lines.push(chunk)) {
+      this.#unasked.lines += 1;
+      this.#readLine(line);
+      if (this.#unasked.lines > unaskedLimitLines) break;
+    }
+    const { bytes, lines } = this.#unasked;
+    if (bytes <= unaskedLimitBytes && lines <= unaskedLimitLines) return;
+    this.#ending = `it wrote ${lines} lines (${mebibytes(bytes)}) that answer nothing and was ended`;
+    this.#child?.stdout?.removeAllListeners("data").resume();
+    this.#signal("SIGKILL");
+  }
+
+  #readLine(line: Line): void {
+    if (line.kind === "oversized") {
+      const id = idOfOversized(line);
+      this.#complain(`a line of ${mebibytes(line.bytes)} was not read`);
+      if (id !== null) this.#hear(tooLarge(id, line.bytes, this.#options.maxMessageBytes));
+      return;
+    }
+    if (line.text.trim() === "") return;
+    const message = parseMessage(line.text);
+    if (message === null) this.#complain(`a line is no message: ${plainText(line.text, 80)}`);
+    else this.#hear(message);
+  }
+
+  #hear(message: JSONRPCMessage): void {
+    if (!("method" in message) && this.#asked.delete(message.id))
+      this.#unasked = { bytes: 0, lines: 0, complaints: 0 };
+    this.onmessage?.(message);
+  }
+
+  #complain(message: string): void {
+    this.#unasked.complaints += 1;
+    if (this.#unasked.complaints <= maxComplaints)
+      this.onerror?.(new FermataError("internal_error", message));
+  }
+
+  #hearError(chunk: Buffer): void {
+    const text = plainText(chunk.toString("utf8").trimEnd(), 4000);
+    if (text === "") return;
+    this.#lastWords = text.slice(-lastWordsLength);
+    this.#options.onStandardError(text);
+  }
+}
+
+function signalGroup(pid: number, signal: NodeJS.Signals): void {
+  try {
+    process.kill(process.platform === "win32" ? pid : -pid, signal);
+  } catch {
+    // Already gone.
+  }
+}
+
+function parseMessage(text: string): JSONRPCMessage | null {
+  if (!text.startsWith("{")) return null;
+  try {
+    return JSONRPCMessageSchema.parse(JSON.parse(text));
+  } catch {
+    return null;
+  }
+}

@@ -1,0 +1,63 @@
+/** The transport that a server's configuration asks for. */
+
+import { SSEClientTransport } from "@modelcontextprotocol/sdk/client/sse.js";
+import {
+  StreamableHTTPClientTransport,
+  StreamableHTTPError,
+} from "@modelcontextprotocol/sdk/client/streamableHttp.js";
+import type { FetchLike, Transport } from "@modelcontextprotocol/sdk/shared/transport.js";
+import { boundedFetch } from "./mcp-bounded-fetch.ts";
+import type { McpAddress, McpServerConfig } from "./mcp-config.ts";
+import { mcpEnvironment } from "./mcp-environment.ts";
+import { StdioTransport } from "./mcp-stdio-transport.ts";
+
+export type TransportKind = "stdio" | "http" | "sse";
+
+export interface TransportOptions {
+  /** Of one message. */
+  maxMessageBytes: number;
+  /** In place of the global one. */
+  fetch?: FetchLike | undefined;
+  onStandardError(text: string): void;
+}
+
+/** The kinds to try, the likeliest first. */
+export function transportKinds(config: McpServerConfig): TransportKind[] {
+  if ("command" in config) return ["stdio"];
+  return config.transport === "auto" ? ["http", "sse"] : [config.transport];
+}
+
+export function createTransport(
+  config: McpServerConfig,
+  kind: TransportKind,
+  options: TransportOptions,
+): Transport {
+  if ("command" in config) {
+    const { command, args, cwd } = config;
+    const env = mcpEnvironment(process.env, config.env);
+    return new StdioTransport({ ...options, command, args, cwd, env });
+  }
+  return createHttpTransport(config, kind, options);
+}
+
+/**
+ * Whether the server does not know Streamable HTTP. What it refuses for other reasons (no key, out of
+ * order) it would refuse again.
+ */
+export function speaksOlderSse(error: unknown): boolean {
+  return error instanceof StreamableHTTPError && [400, 404, 405, 406].includes(error.code ?? 0);
+}
+
+function createHttpTransport(
+  { url, headers }: McpAddress,
+  kind: TransportKind,
+  { maxMessageBytes, fetch: inner = fetch }: TransportOptions,
+): Transport {
+  const options = { requestInit: { headers }, fetch: boundedFetch(inner, maxMessageBytes) };
+  const transport =
+    kind === "sse"
+      ? new SSEClientTransport(new URL(url), options)
+      : new StreamableHTTPClientTransport(new URL(url), options);
+  // The SDK's optional fields are not exact.
+  return transport as Transport;
+}

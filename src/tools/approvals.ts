@@ -1,0 +1,117 @@
+/**
+ * Calls that wait for a person's consent. The sequence stays held meanwhile. Only `decide` answers a
+ * call, by an id that was drawn at random: nothing that a model or a tool writes can.
+ */
+
+import { FermataError } from "../errors.ts";
+
+export interface ApprovalRequest {
+  callId: string;
+  /** Whose request it is: only this owner sees and answers it. */
+  owner: string;
+  server: string;
+  toolName: string;
+  /** JSON text as the model wrote it. */
+  arguments: string;
+}
+
+export interface PendingApproval extends ApprovalRequest {
+  /** Milliseconds since 1970. */
+  askedAt: number;
+}
+
+export type Decision =
+  | { approved: true }
+  /** `reason`: a person's, for the model. */
+  | { approved: false; by: "person" | "timeout" | "cancelled"; reason?: string | undefined };
+
+interface Waiting extends PendingApproval {
+  settle(decision: Decision): void;
+}
+
+/** Decided calls are remembered, so that a second answer can be told from one to nothing. */
+const maxRemembered = 1000;
+
+export class Approvals {
+  /** How long a call waits for its answer; it is denied then. Milliseconds. */
+  readonly timeoutMs: number;
+  readonly counts = { asked: 0, approved: 0, denied: 0 };
+  readonly #waiting = new Map<string, Waiting>();
+  readonly #decided = new Map<string, string>();
+  readonly #issued = new Map<string, string>();
+
+  constructor({ timeoutMs = 300_000 }: { timeoutMs?: number | undefined } = {}) {
+    this.timeoutMs = timeoutMs;
+  }
+
+  /** Never rejects. A call whose signal is aborted counts as denied. */
+  async ask(request: ApprovalRequest, signal: AbortSignal): Promise<Decision> {
+    if (signal.aborted) return { approved: false, by: "cancelled" };
+    if (this.#waiting.has(request.callId)) return { approved: false, by: "cancelled" };
+    this.counts.asked += 1;
+    let settle = (_decision: Decision): void => {};
+    const decided = new Promise<Decision>((resolve) => (settle = resolve));
+    const late = (): void => settle({ approved: false, by: "timeout" });
+    const stop = (): void => settle({ approved: false, by: "cancelled" });
+    const timer = setTimeout(late, this.timeoutMs);
+    timer.unref();
+    signal.addEventListener("abort", stop, { once: true });
+    this.#waiting.set(request.callId, { ...request, askedAt: Date.now(), settle });
+    const decision = await decided;
+    clearTimeout(timer);
+    signal.removeEventListener("abort", stop);
+    this.#waiting.delete(request.callId);
+    this.counts[decision.approved ? "approved" : "denied"] += 1;
+    this.#remember(request);
+    return decision;
+  }
+
+  /** Of one owner, or all; the longest waiting first. */
+  pending(owner?: string): PendingApproval[] {
+    return [...this.#waiting.values()]
+      .filter((waiting) => owner === undefined || waiting.owner === owner)
+      .map(({ settle: _settle, ...pending }) => pending);
+  }
+
+  /** @throws FermataError not_found (no such call of this owner) | already_decided */
+  decide(owner: string, callId: string, decision: "approve" | "deny", reason?: string): void {
+    const waiting = this.#waiting.get(callId);
+    if (waiting === undefined || waiting.owner !== owner) {
+      if (this.#decided.get(callId) === owner) {
+        const message = `The call "${callId}" is decided already.`;
+        throw new FermataError("already_decided", message, { param: "call_id" });
+      }
+      const message = `No call "${callId.slice(0, 100)}" waits for a decision. GET /api/approvals lists those that do.`;
+      throw new FermataError("not_found", message, { param: "call_id" });
+    }
+    // At once: a second decision must not find it.
+    this.#waiting.delete(callId);
+    this.#remember(waiting);
+    waiting.settle(
+      decision === "approve" ? { approved: true } : { approved: false, by: "person", reason },
+    );
+  }
+
+  /**
+   * A client was asked by a request of its own API, under an id of its own. Its consent is good once and
+   * for these words only.
+   */
+  issue(owner: string, id: string, words: string): void {
+    remember(this.#issued, `${owner}\0${id}`, words);
+  }
+
+  redeem(owner: string, id: string, words: string): boolean {
+    const key = `${owner}\0${id}`;
+    return this.#issued.get(key) === words && this.#issued.delete(key);
+  }
+
+  #remember({ callId, owner }: ApprovalRequest): void {
+    remember(this.#decided, callId, owner);
+  }
+}
+
+function remember(memory: Map<string, string>, key: string, value: string): void {
+  memory.set(key, value);
+  const [oldest] = memory.keys();
+  if (memory.size > maxRemembered && oldest !== undefined) memory.delete(oldest);
+}

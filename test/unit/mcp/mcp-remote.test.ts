@@ -1,0 +1,224 @@
+/** Against an MCP server over HTTP that is written by hand, so that it can fail as no library would. */
+
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import type { McpServerConfig } from "../../../src/mcp/mcp-config.ts";
+import { McpHost, type McpHostOptions } from "../../../src/mcp/mcp-host.ts";
+import { connectForRequest } from "../../../src/mcp/mcp-request-server.ts";
+import { isPublicAddress } from "../../../src/mcp/mcp-addresses.ts";
+import type { ToolResult } from "../../../src/tools/types.ts";
+import { toolContext } from "../../support/tool-context.ts";
+
+type Call = (id: number, response: ServerResponse, name: string) => void;
+
+const calls: Record<string, Call> = {
+  echo: (id, response) => json(response, { id, result: textResult("hi") }),
+  /** The stream ends, and nothing was in it. */
+  cut: (_id, response) => {
+    events(response);
+    response.end(": bye\n\n");
+  },
+  /** The socket is gone in the middle of an event. */
+  torn: (_id, response) => {
+    events(response);
+    response.write('data: {"jsonrpc":');
+    setTimeout(() => response.destroy(), 20);
+  },
+  huge: (id, response) => json(response, { id, result: textResult("x".repeat(20 * 2 ** 20)) }),
+  huge_event: (id, response) => {
+    events(response);
+    const message = { jsonrpc: "2.0", id, result: textResult("x".repeat(20 * 2 ** 20)) };
+    response.end(`data: ${JSON.stringify(message)}\n\n`);
+  },
+  broken: (_id, response) => response.writeHead(500).end("x".repeat(100_000)),
+  page: (_id, response) => response.writeHead(200, { "content-type": "text/html" }).end("<html>"),
+  away: (_id, response) => response.writeHead(307, { location: "http://127.0.0.2:9/" }).end(),
+  hang: () => {},
+};
+
+let seen: {
+  method: string;
+  headers: IncomingMessage["headers"];
+  body: { method?: string; params?: unknown };
+}[] = [];
+let isSessionKnown = true;
+let mode: "http" | "not-allowed" = "http";
+const server = createServer((request, response) => {
+  let text = "";
+  request.on("data", (chunk) => (text += chunk));
+  request.on("end", () => {
+    const body = text === "" ? {} : JSON.parse(text);
+    seen.push({ method: request.method!, headers: request.headers, body });
+    if (request.headers["x-key"] !== "k") return void response.writeHead(401).end();
+    if (request.method !== "POST") return void response.writeHead(405).end();
+    if (mode === "not-allowed") return void response.writeHead(404).end();
+    if (!isSessionKnown && body.method !== "initialize") return void response.writeHead(404).end();
+    if (body.method === "initialize") {
+      isSessionKnown = true;
+      response.setHeader("mcp-session-id", "s1");
+      const { protocolVersion } = body.params;
+      const result = {
+        protocolVersion,
+        capabilities: { tools: {} },
+        serverInfo: { name: "x", version: "1" },
+      };
+      return void json(response, { id: body.id, result });
+    }
+    if (body.method === "tools/list") {
+      const tools = Object.keys(calls).map((name) => ({ name, inputSchema: { type: "object" } }));
+      return void json(response, { id: body.id, result: { tools } });
+    }
+    if (body.method === "tools/call") return void calls[body.params.name]!(body.id, response, "");
+    if (body.id === undefined) return void response.writeHead(202).end();
+    json(response, { id: body.id, result: {} });
+  });
+});
+
+function json(response: ServerResponse, message: object): void {
+  response.writeHead(200, { "content-type": "application/json" });
+  response.end(JSON.stringify({ jsonrpc: "2.0", ...message }));
+}
+function events(response: ServerResponse): void {
+  response.writeHead(200, { "content-type": "text/event-stream" });
+}
+function textResult(text: string): object {
+  return { content: [{ type: "text", text }] };
+}
+
+let url = "";
+let hosts: McpHost[] = [];
+let lines: { message: string; [field: string]: unknown }[] = [];
+beforeEach(async () => {
+  [seen, lines, isSessionKnown, mode] = [[], [], true, "http"];
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/mcp`;
+});
+afterEach(async () => {
+  await Promise.all(hosts.map((host) => host.close()));
+  hosts = [];
+  server.closeAllConnections();
+  await new Promise((resolve) => server.close(resolve));
+});
+
+const log = {
+  debug() {},
+  info: (fields: object, message: string) => void lines.push({ ...fields, message }),
+  warn: (fields: object, message: string) => void lines.push({ ...fields, message }),
+};
+
+async function start(
+  headers: Record<string, string> = { "x-key": "k" },
+  options: Partial<McpHostOptions> = {},
+): Promise<McpHost> {
+  const config: McpServerConfig = { id: "far", url, transport: "auto", headers };
+  const host = new McpHost([config], { log, version: "0", reconnectDelayMs: 20, ...options });
+  hosts.push(host);
+  await host.start();
+  return host;
+}
+
+async function call(host: McpHost, name: string, signal?: AbortSignal): Promise<ToolResult> {
+  const tool = host.tools().find(({ originalName }) => originalName === name);
+  expect(tool, name).toBeDefined();
+  return await tool!.call({}, toolContext(signal));
+}
+
+test("headers go with every request", async () => {
+  const host = await start({ "x-key": "k", authorization: "Bearer t" });
+  expect(await call(host, "echo")).toEqual({ content: "hi", isError: false });
+  await host.close();
+  expect(seen.length).toBeGreaterThan(4);
+  for (const { headers } of seen) expect(headers["authorization"]).toBe("Bearer t");
+  // The session is ended.
+  expect(seen.at(-1)).toMatchObject({ method: "DELETE", headers: { "mcp-session-id": "s1" } });
+});
+
+test("a server that wants another key does not start, and the log says why", async () => {
+  const host = await start({});
+  expect(host.servers()).toMatchObject([{ state: "restarting", tools: [] }]);
+  expect(JSON.stringify(lines)).toMatch(
+    /MCP server \\"far\\" \(http:\/\/127.0.0.1:\d+\) did not start: Streamable HTTP error/,
+  );
+});
+
+test.each<[name: string, problem: RegExp]>([
+  ["cut", /the server closed the connection before it answered/],
+  ["torn", /the server closed the connection before it answered/],
+  ["huge", /its answer of \d+ MiB is larger than the 16 MiB that are read/],
+  ["huge_event", /its answer of \d+ MiB is larger than the 16 MiB that are read/],
+  ["broken", /^Error: Streamable HTTP error: Error POSTing to endpoint: x{100,300}/],
+  ["page", /Unexpected content type: text\/html/],
+  ["away", /Redirect to http:\/\/127.0.0.2:9\/ not followed/],
+])("%s: the call fails at once, and others go on", async (name, problem) => {
+  const host = await start();
+  const { content, isError } = await call(host, name);
+  expect(isError).toBe(true);
+  expect(content).toMatch(problem);
+  expect(content.length).toBeLessThan(400);
+  expect(await call(host, "echo")).toEqual({ content: "hi", isError: false });
+});
+
+test("a call that is given up is cancelled at the server", async () => {
+  const host = await start({ "x-key": "k" }, { toolTimeoutMs: 60 });
+  expect((await call(host, "hang")).content).toMatch(/did not answer within/);
+  await vi.waitFor(() =>
+    expect(seen.map(({ body }) => body.method)).toContain("notifications/cancelled"),
+  );
+});
+
+test("a session that the server forgot is begun anew", async () => {
+  const host = await start();
+  isSessionKnown = false;
+  expect(await call(host, "echo")).toMatchObject({ isError: true });
+  await vi.waitFor(() => expect(host.servers()[0]!.state).toBe("ready"), 2000);
+  expect(await call(host, "echo")).toEqual({ content: "hi", isError: false });
+  expect(lines.map(({ message }) => message)).toEqual([
+    "MCP server ready",
+    "MCP server misbehaves",
+    "MCP server ended, starting it again",
+    "MCP server is back",
+  ]);
+});
+
+test("a server that is gone is tried again, its tools stay offered", async () => {
+  const host = await start();
+  const { port } = server.address() as AddressInfo;
+  server.closeAllConnections();
+  await new Promise((resolve) => server.close(resolve));
+  expect(await call(host, "echo")).toMatchObject({ isError: true });
+  expect(host.tools().length).toBe(Object.keys(calls).length);
+  expect((await call(host, "echo")).content).toMatch(/"far" is being started again/);
+  await new Promise<void>((resolve) => server.listen(port, "127.0.0.1", resolve));
+  await vi.waitFor(async () => expect((await call(host, "echo")).content).toBe("hi"), 5000);
+});
+
+test("where Streamable HTTP is refused, the older form is tried", async () => {
+  mode = "not-allowed";
+  const host = await start();
+  expect(host.servers()[0]).toMatchObject({ state: "restarting" });
+  expect(seen.map(({ method }) => method)).toContain("GET");
+});
+
+test("a server that a request names is reached if its address is public, and gets its own key only", async () => {
+  const request = { label: "own", url, headers: { "x-key": "k" } };
+  const options = { log, version: "0" };
+  const { signal } = new AbortController();
+  const isAllowed = (address: string): boolean => address === "127.0.0.1";
+  const rules = { isAllowed, allowHttp: true, resolve: async () => [] };
+  const remote = await connectForRequest(request, options, signal, rules);
+  const echo = remote.tools.find(({ definition }) => definition.name === "own_echo")!;
+  expect(echo.readOnly).toBe(false);
+  expect((await echo.call({}, toolContext())).content).toBe("hi");
+  await remote.close();
+  await expect(connectForRequest(request, options, signal)).rejects.toMatchObject({
+    code: "invalid_value",
+  });
+  const resolve = async () => [{ address: "127.0.0.1", family: 4 }];
+  const named = { ...request, url: "http://rebind.test/mcp" };
+  const strict = { isAllowed: isPublicAddress, allowHttp: true, resolve };
+  await expect(connectForRequest(named, options, signal, strict)).rejects.toMatchObject({
+    code: "invalid_value",
+    message: expect.stringContaining("private address"),
+  });
+});

@@ -1,0 +1,208 @@
+import { mkdtempSync, readFileSync, rmSync, statSync } from "node:fs";
+import { createHash } from "node:crypto";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, describe, expect, test, vi } from "vitest";
+import { Approvals } from "../../../src/tools/approvals.ts";
+import { CallAudit } from "../../../src/tools/call-audit.ts";
+import type { ApprovalState, ToolOversight } from "../../../src/tools/oversight.ts";
+import { runTool } from "../../../src/tools/tool-run.ts";
+import type { Tool, ToolCallContext } from "../../../src/tools/types.ts";
+
+const call = { id: "call_1", name: "delete_file", arguments: '{"path":"a"}' };
+const never = new AbortController().signal;
+const folder = mkdtempSync(join(tmpdir(), "fermata-audit-"));
+afterAll(() => rmSync(folder, { recursive: true }));
+
+/** The machine may be busy. */
+const soon = (check: () => void): Promise<void> => vi.waitFor(check, { timeout: 8000 });
+
+let ran = 0;
+const tool: Tool = {
+  definition: { name: "delete_file", parameters: {} },
+  server: "files",
+  approval: "always",
+  call: async () => ({ content: `deleted ${++ran}`, isError: false }),
+};
+
+async function run(oversight?: Partial<ToolOversight>, signal = never) {
+  const states: ApprovalState[] = [];
+  const before = ran;
+  const { outcome, content } = await runTool(call, [tool], {
+    timeoutMs: 1000,
+    signal,
+    report: () => {},
+    onApproval: (state) => states.push(state),
+    oversight:
+      oversight === undefined
+        ? undefined
+        : { owner: "me", approvals: null, audit: null, ...oversight },
+  });
+  return { outcome, content, states, ran: ran - before };
+}
+
+describe("a call that must be approved", () => {
+  test("waits, is listed, and runs once a person agrees", async () => {
+    const approvals = new Approvals();
+    const running = run({ approvals });
+    await soon(() => expect(approvals.pending("me")).toHaveLength(1));
+    expect(approvals.pending()[0]).toEqual({
+      callId: "call_1",
+      owner: "me",
+      server: "files",
+      toolName: "delete_file",
+      arguments: '{"path":"a"}',
+      askedAt: expect.any(Number),
+    });
+    approvals.decide("me", "call_1", "approve");
+    expect(await running).toMatchObject({ outcome: "ok", states: ["asked", "approved"], ran: 1 });
+    expect(approvals.pending()).toEqual([]);
+    expect(approvals.counts).toEqual({ asked: 1, approved: 1, denied: 0 });
+  });
+
+  test("is not run when it is denied, and the model reads why", async () => {
+    const approvals = new Approvals();
+    const running = run({ approvals });
+    await soon(() => expect(approvals.pending()).toHaveLength(1));
+    approvals.decide("me", "call_1", "deny", "that is my diary");
+    expect(await running).toEqual({
+      outcome: "denied",
+      content:
+        "Error: not run: the user denied it: that is my diary. Do not try it again: answer with what you have, or ask the user.",
+      states: ["asked", "denied"],
+      ran: 0,
+    });
+  });
+
+  test("is denied when nobody answers in time", async () => {
+    const approvals = new Approvals({ timeoutMs: 20 });
+    expect(await run({ approvals })).toMatchObject({ outcome: "denied", ran: 0 });
+    expect(approvals.pending()).toEqual([]);
+    expect(approvals.counts.denied).toBe(1);
+  });
+
+  test("is not run where nobody can be asked", async () => {
+    expect(await run()).toMatchObject({ outcome: "denied", states: [], ran: 0 });
+    expect(await run({})).toMatchObject({ outcome: "denied", states: [], ran: 0 });
+  });
+
+  test("ends with the request that made it", async () => {
+    const approvals = new Approvals();
+    const controller = new AbortController();
+    const running = run({ approvals }, controller.signal);
+    await soon(() => expect(approvals.pending()).toHaveLength(1));
+    controller.abort();
+    expect(await running).toMatchObject({ outcome: "cancelled", ran: 0 });
+    expect(approvals.pending()).toEqual([]);
+  });
+
+  test("is decided by its owner, once", async () => {
+    const approvals = new Approvals();
+    const running = run({ approvals });
+    await soon(() => expect(approvals.pending()).toHaveLength(1));
+    const decide = (owner: string, id: string) => () => approvals.decide(owner, id, "approve");
+    expect(decide("you", "call_1")).toThrow(expect.objectContaining({ code: "not_found" }));
+    expect(decide("me", "call_2")).toThrow(expect.objectContaining({ code: "not_found" }));
+    expect(approvals.pending("you")).toEqual([]);
+    approvals.decide("me", "call_1", "deny");
+    expect(decide("me", "call_1")).toThrow(expect.objectContaining({ code: "already_decided" }));
+    expect(decide("you", "call_1")).toThrow(expect.objectContaining({ code: "not_found" }));
+    expect(await running).toMatchObject({ outcome: "denied", ran: 0 });
+    expect(decide("me", "call_1")).toThrow(expect.objectContaining({ code: "already_decided" }));
+  });
+});
+
+test("a consent given by another API is good once, for its words and its owner", () => {
+  const approvals = new Approvals();
+  approvals.issue("me", "mcpr_1", "delete a");
+  expect(approvals.redeem("you", "mcpr_1", "delete a")).toBe(false);
+  expect(approvals.redeem("me", "mcpr_2", "delete a")).toBe(false);
+  expect(approvals.redeem("me", "mcpr_1", "delete b")).toBe(false);
+  expect(approvals.redeem("me", "mcpr_1", "delete a")).toBe(true);
+  expect(approvals.redeem("me", "mcpr_1", "delete a")).toBe(false);
+});
+
+test("the audit log: sizes and hashes of every call, and none of its words", async () => {
+  const path = join(folder, "audit.jsonl");
+  const audit = new CallAudit(path, () => {});
+  const approvals = new Approvals({ timeoutMs: 1 });
+  await run({ audit, approvals, owner: "0123456789abcdefXYZ" });
+  const unknown = { id: "call_2", name: "no_such", arguments: "{}" };
+  const oversight = { owner: "me", approvals: null, audit };
+  await runTool(unknown, [tool], { timeoutMs: 10, signal: never, report: () => {}, oversight });
+  await audit.close();
+  const text = readFileSync(path, "utf8");
+  const [first, second] = text
+    .trimEnd()
+    .split("\n")
+    .map((line) => JSON.parse(line));
+  expect(first).toEqual({
+    time: expect.stringMatching(/^\d{4}-\d\d-\d\dT/),
+    call_id: "call_1",
+    owner: "0123456789abcdef",
+    server: "files",
+    tool: "delete_file",
+    arguments_bytes: 12,
+    arguments_sha256: createHash("sha256").update(call.arguments).digest("hex"),
+    result_bytes: expect.any(Number),
+    result_sha256: expect.stringMatching(/^[0-9a-f]{64}$/),
+    milliseconds: 0,
+    outcome: "denied",
+  });
+  expect(second).toMatchObject({ server: "unknown", tool: "no_such", outcome: "error" });
+  expect(text).not.toContain("path");
+  if (process.platform !== "win32") expect(statSync(path).mode & 0o777).toBe(0o600);
+});
+
+test("an audit log that cannot be written ends the start", () => {
+  expect(() => new CallAudit(join(folder, "no", "such"), () => {})).toThrow(
+    expect.objectContaining({ code: "invalid_option", param: "audit-log" }),
+  );
+});
+
+describe("a call's time", () => {
+  const bounded = (
+    body: (context: ToolCallContext) => Promise<string>,
+    limits: { timeoutMs: number; totalTimeoutMs?: number },
+  ) =>
+    runTool(
+      call,
+      [
+        {
+          ...tool,
+          approval: "never",
+          call: async (_args, context) => ({ content: await body(context), isError: false }),
+        },
+      ],
+      { ...limits, signal: never, report: () => {} },
+    );
+  /** Reports every 10 ms until it is stopped. */
+  const chatty = (context: ToolCallContext, rounds: number): Promise<string> =>
+    new Promise((resolve) => {
+      let count = 0;
+      const timer = setInterval(() => {
+        context.report({ type: "progress", progress: ++count });
+        if (count < rounds && !context.signal.aborted) return;
+        clearInterval(timer);
+        resolve(context.signal.aborted ? String(context.signal.reason.name) : "done");
+      }, 10);
+    });
+
+  test("starts anew with every sign of life", async () => {
+    const run = await bounded((context) => chatty(context, 30), { timeoutMs: 500 });
+    expect(run).toMatchObject({ outcome: "ok", content: "done" });
+  });
+
+  test("has an end all the same", async () => {
+    let reason = "";
+    const run = await bounded(async (context) => (reason = await chatty(context, 1e9)), {
+      timeoutMs: 500,
+      totalTimeoutMs: 700,
+    });
+    expect(run).toMatchObject({
+      outcome: "timeout",
+      content: 'Error: the tool "delete_file" took more than 0.7 seconds.',
+    });
+    await soon(() => expect(reason).toBe("TimeoutError"));
+  });
+});
