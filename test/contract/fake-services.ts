@@ -21,7 +21,7 @@ import { buildServer } from "../../src/server/app.ts";
 import type { ServedEmbedder, ServerConfig, ServerServices } from "../../src/server/services.ts";
 import type { ResponseStore } from "../../src/store/types.ts";
 import { Approvals } from "../../src/tools/approvals.ts";
-import type { Tool, ToolProvider, ToolResult } from "../../src/tools/types.ts";
+import type { ServerConnector, Tool, ToolProvider, ToolResult } from "../../src/tools/types.ts";
 
 export const usage: EngineUsage = {
   promptTokens: 20,
@@ -210,6 +210,7 @@ export function createWorld(
     approvals?: Approvals;
     audit?: ServerServices["audit"];
     embedder?: ServedEmbedder;
+    requestedServers?: ServerConnector;
     config?: Partial<ServerConfig>;
   } = {},
 ): World {
@@ -236,6 +237,7 @@ export function createWorld(
     },
     embedder: parts.embedder,
     tools: parts.tools ?? null,
+    requestedServers: parts.requestedServers,
     agents: parts.agents,
     approvals: parts.approvals ?? new Approvals(),
     audit: parts.audit ?? null,

@@ -8,7 +8,7 @@ import { expect } from "vitest";
 import type { ServedEmbedder, ServerConfig } from "../../src/server/services.ts";
 import { SqliteStore } from "../../src/store/sqlite/sqlite-store.ts";
 import type { Approvals } from "../../src/tools/approvals.ts";
-import type { ToolProvider } from "../../src/tools/types.ts";
+import type { ServerConnector, ToolProvider } from "../../src/tools/types.ts";
 import { createWorld, type World } from "./fake-services.ts";
 
 export interface Event {
@@ -42,6 +42,7 @@ export function createResponsesWorld(
     tools?: ToolProvider;
     embedder?: ServedEmbedder;
     approvals?: Approvals;
+    requestedServers?: ServerConnector;
     config?: Partial<ServerConfig>;
   } = {},
 ): ResponsesWorld {
