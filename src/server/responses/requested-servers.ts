@@ -70,6 +70,7 @@ export class RequestedServers {
 /** The error with the field's whole path: the connector knows no request. */
 function named(reason: unknown, field: string): unknown {
   if (!(reason instanceof FermataError)) return reason;
-  const message = reason.message.replace('"server_url"', `"${field}"`);
+  const told = reason.message.replace('"server_url"', `"${field}"`);
+  const message = told.includes(field) ? told : `"${field}": ${told}`;
   return new FermataError(reason.code, message, { param: field, cause: reason.cause });
 }
