@@ -147,7 +147,7 @@ export class RunningChat implements ChatGeneration {
     for (;;) {
       const event = await this.#run.next();
       if (event.type === "progress") yield event;
-      else if (event.type === "text") yield* this.#onText(event);
+      else if (event.type === "text") yield* await this.#onText(event);
       else if (event.type === "hold") {
         const finish = yield* this.#onHold(event);
         if (finish === null) continue;
@@ -160,16 +160,22 @@ export class RunningChat implements ChatGeneration {
     }
   }
 
-  #onText({ text, tokens, logprobs }: EngineText): OutputEvent[] {
+  #onText({ text, tokens, logprobs }: EngineText): Promise<OutputEvent[]> {
     const round = this.#currentRound;
     const wasReasoning = round.inReasoning;
     if (this.#request.topLogprobs !== undefined) this.#tokens.add(text, logprobs ?? []);
     const events = round.push(text);
     if (wasReasoning || round.inReasoning) this.#tokens.reasoningCount += tokens.length;
-    return this.#attributed(events);
+    return this.#checked(events);
   }
 
-  #attributed(events: OutputEvent[]): OutputEvent[] {
+  /** A call that ends is validated before anyone sees it. */
+  async #checked(events: OutputEvent[]): Promise<OutputEvent[]> {
+    for (const event of events) {
+      if (event.type !== "call-end") continue;
+      const problem = (await this.#guided?.checkCall(event.call)) ?? null;
+      if (problem !== null) event.call.problem = problem;
+    }
     return this.#request.topLogprobs === undefined ? events : this.#tokens.attribute(events);
   }
 
@@ -183,7 +189,7 @@ export class RunningChat implements ChatGeneration {
       await this.#run.goOn();
       return null;
     }
-    yield* this.#attributed(round.finish(true));
+    yield* await this.#checked(round.finish(true));
     if (round.calls.length === 0 || this.#request.toolMode === "external") {
       this.#remember(event.pendingToken);
       return await this.#release(round.calls.length === 0 ? "stop" : "tool_calls");
@@ -202,11 +208,11 @@ export class RunningChat implements ChatGeneration {
     return null;
   }
 
-  *#onFinish({ reason, stopString }: EngineFinish): Generator<ChatEvent, void, void> {
+  async *#onFinish({ reason, stopString }: EngineFinish): AsyncGenerator<ChatEvent, void, void> {
     const wasCut = reason === "cancelled" || reason === "length";
-    yield* this.#attributed(this.#currentRound.finish(!wasCut));
+    yield* await this.#checked(this.#currentRound.finish(!wasCut));
     if (reason === "end") this.#remember(true);
-    const finish = this.#finish(wasCut ? reason : "tool_calls");
+    const finish = await this.#finish(wasCut ? reason : "tool_calls");
     yield reason === "stop_string" ? { ...finish, stopString } : finish;
   }
 
@@ -269,7 +275,6 @@ export class RunningChat implements ChatGeneration {
       format: prompts.format,
       reasoning: this.#reasoningAfter(rendering),
       begun: this.#begun,
-      check: (call) => this.#guided?.checkCall(call) ?? null,
       offered: this.#looksForCalls
         ? new Map(this.#request.tools.map((tool) => [tool.name, tool.parameters]))
         : null,
@@ -295,24 +300,24 @@ export class RunningChat implements ChatGeneration {
 
   async #release(reason: FinishReason, calls?: ToolCall[]): Promise<FinishEvent> {
     await this.#run.release();
-    return this.#finish(reason, calls);
+    return await this.#finish(reason, calls);
   }
 
   /** `tool_calls` needs calls, and a client that is to run them; else the answer just stops. */
-  #finish(
+  async #finish(
     reason: FinishReason,
     calls = this.#request.toolMode === "external" ? [...this.#currentRound.calls] : [],
-  ): FinishEvent {
+  ): Promise<FinishEvent> {
     const isStop = reason === "tool_calls" && calls.length === 0;
     const round = this.#currentRound;
     const isDocument = round.calls.length === 0 && (isStop || reason === "stop");
-    const problem = isDocument ? (this.#guided?.checkDocument(round.content) ?? null) : null;
+    const problem = isDocument ? await this.#guided?.checkDocument(round.content) : undefined;
     return {
       type: "finish",
       reason: isStop ? "stop" : reason,
       calls,
       usage: { ...this.#run.usage, reasoningTokens: this.#tokens.reasoningCount },
-      ...(problem === null ? {} : { problem }),
+      ...(problem ? { problem } : {}),
     };
   }
 

@@ -25,6 +25,8 @@ export class GuidedRounds {
   /** The client asks for what only masks can give. */
   readonly #isDemanded: boolean;
   #count = 0;
+  /** This round has a grammar. */
+  #isMasked = false;
 
   private constructor(engine: ChatEngine, guide: Guide | null, isDemanded: boolean) {
     this.#engine = engine;
@@ -63,6 +65,12 @@ export class GuidedRounds {
 
   /** For the round that begins now; null: anything may be written. @throws FermataError of status 400 */
   async next(reasoning: "no" | "split" | "open"): Promise<Grammar | null> {
+    const grammar = await this.#compileNext(reasoning);
+    this.#isMasked = grammar !== null;
+    return grammar;
+  }
+
+  async #compileNext(reasoning: "no" | "split" | "open"): Promise<Grammar | null> {
     const index = this.#count++;
     const source = this.#guide?.round(index, reasoning) ?? null;
     if (source === null || this.#guide === null) return null;
@@ -81,12 +89,13 @@ export class GuidedRounds {
     }
   }
 
-  checkCall(call: { name: string; arguments: string }): string | null {
-    return this.#guide?.checkCall(call) ?? null;
+  /** What a finished call of this round gets wrong; null: nothing. */
+  async checkCall(call: { name: string; arguments: string }): Promise<string | null> {
+    return (await this.#guide?.checkCall(call, this.#isMasked)) ?? null;
   }
 
-  checkDocument(text: string): string | null {
-    return this.#guide?.checkDocument(text) ?? null;
+  async checkDocument(text: string): Promise<string | null> {
+    return (await this.#guide?.checkDocument(text)) ?? null;
   }
 
   /** The engine refused the whole; which parts would it refuse alone? */

@@ -16,15 +16,12 @@ export interface RoundStart {
   offered: OfferedTools | null;
   /** The words that the prompt already has of it. */
   begun: string;
-  /** What a finished call gets wrong; null: nothing. */
-  check(call: ToolCall): string | null;
 }
 
 export class Round {
   readonly rendering: Rendering;
   readonly before: readonly RenderMessage[];
   readonly #parser: OutputParser;
-  readonly #check: RoundStart["check"];
   #raw: string;
   #content: string;
   #reasoning = "";
@@ -35,7 +32,6 @@ export class Round {
     this.#raw = start.begun;
     this.#content = start.begun;
     this.#parser = new OutputParser(start);
-    this.#check = start.check;
   }
 
   /** Complete calls so far. */
@@ -86,10 +82,7 @@ export class Round {
 
   #keep(events: OutputEvent[]): OutputEvent[] {
     for (const event of events) {
-      if (event.type === "call-end") {
-        const problem = this.#check(event.call);
-        if (problem !== null) event.call.problem = problem;
-      } else if (event.type === "content") this.#content += event.text;
+      if (event.type === "content") this.#content += event.text;
       else if (event.type === "reasoning") this.#reasoning += event.text;
     }
     return events;

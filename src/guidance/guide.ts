@@ -40,6 +40,8 @@ interface CompiledTool {
   name: string;
   strict: boolean;
   schema: GuidedSchema;
+  /** The engine refused its schema. */
+  isRelaxed?: boolean;
 }
 
 type Gbnf = Extract<DocumentFormat, { kind: "grammar" }>;
@@ -142,6 +144,7 @@ export class Guide {
           const subject = `The parameters of the tool "${tool.name}"`;
           if (tool.strict) throw refused(subject, field, problem);
           tool.schema = { ...tool.schema, schema: anyObject };
+          tool.isRelaxed = true;
         },
       };
     }
@@ -169,22 +172,30 @@ export class Guide {
     };
   }
 
-  /** What a finished call gets wrong that no mask has held. Null: nothing. */
-  checkCall(call: { name: string; arguments: string }): string | null {
+  /**
+   * What a finished call gets wrong that no mask has held. Null: nothing.
+   * @param isMasked its round had the grammar
+   */
+  async checkCall(
+    call: { name: string; arguments: string },
+    isMasked: boolean,
+  ): Promise<string | null> {
     const tool = this.#tools.find(({ name }) => name === call.name);
-    if (tool === undefined) return null;
-    const value = parse(call.arguments === "" ? "{}" : call.arguments);
-    if (value === undefined) return "is not valid JSON";
-    return tool.schema.validate()?.(value) ?? null;
+    if (tool === undefined || (isMasked && this.#isHeld(tool))) return null;
+    return tool.schema.validate(call.arguments === "" ? "{}" : call.arguments);
   }
 
   /** The same of an answer that is to be a document. */
-  checkDocument(text: string): string | null {
+  async checkDocument(text: string): Promise<string | null> {
     const schema = this.#document?.schema;
     if (!schema || (schema.issues.length === 0 && !this.#document?.isRelaxed)) return null;
-    const value = parse(text);
-    if (value === undefined) return "is not valid JSON";
-    return schema.validate()?.(value) ?? null;
+    return schema.validate(text);
+  }
+
+  /** The masks leave nothing open. Styles other than JSON cannot say all that a schema does. */
+  #isHeld({ schema, isRelaxed }: CompiledTool): boolean {
+    const { style } = this.#options.syntax.argumentStyle;
+    return style === "json" && schema.issues.length === 0 && !isRelaxed;
   }
 }
 
@@ -197,14 +208,6 @@ function refused(subject: string, field: string, problem: string): FermataError 
       param: field,
     },
   );
-}
-
-function parse(text: string): unknown {
-  try {
-    return JSON.parse(text) as unknown;
-  } catch {
-    return undefined;
-  }
 }
 
 function checkTools(tools: readonly GuidedTool[], gbnf: Gbnf | null): void {

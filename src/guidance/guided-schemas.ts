@@ -4,14 +4,19 @@ import { FermataError } from "../errors.ts";
 import type { CompileOptions, CompiledSchema } from "./schema/compile.ts";
 import { checkSchemaSize } from "./schema/document.ts";
 import type { JsonObject } from "./schema/types.ts";
-import { type SchemaJob, type SchemaOutcome, compileJob } from "./schema-jobs.ts";
+import {
+  type CompileJob,
+  type SchemaOutcome,
+  type ValidateJob,
+  compileJob,
+  failed,
+} from "./schema-jobs.ts";
 import { SchemaThread } from "./schema-thread.ts";
-import { type Validate, compileValidator } from "./validator.ts";
 
 export interface GuidedSchema extends CompiledSchema {
   schema: JsonObject;
-  /** Of the original: for what the masks leave open. Null where ajv cannot compile it. */
-  validate(): Validate | null;
+  /** JSON by the original, for what the masks leave open. @returns what is wrong; null: nothing */
+  validate(written: string): Promise<string | null>;
 }
 
 export interface SchemaUse {
@@ -24,22 +29,21 @@ export interface SchemaUse {
   strict: boolean;
 }
 
-interface KeyedJob extends SchemaJob {
+interface KeyedJob extends CompileJob {
   key: string;
 }
 
 /** Characters of schemas that are kept. */
 const keptCharacters = 8 * 1024 * 1024;
-/** A larger one would block the thread while ajv compiles it. */
-const maxValidatedCharacters = 64 * 1024;
-/** What of one request is compiled on the spot, because it takes some milliseconds at most. */
-const spotCharacters = 16 * 1024;
-const spotSteps = 1000;
+/** What is compiled on the spot: a schema so small, so easy, and as long as one request has taken so little time. */
+const spot = { characters: 4096, steps: 200, milliseconds: 10 };
 
 class SchemaStore {
   /** By content, the least recently used first. */
   readonly #kept = new Map<string, GuidedSchema>();
   readonly #thread = new SchemaThread();
+  /** Apart: what waits to be compiled shall not keep a running answer waiting. */
+  readonly #validation = new SchemaThread();
   #characters = 0;
 
   /** @throws FermataError as `guidedSchemas` */
@@ -70,19 +74,43 @@ class SchemaStore {
     results: Map<string, GuidedSchema | FermataError>,
   ): Promise<void> {
     const take = (job: KeyedJob, outcome: SchemaOutcome): void => {
-      results.set(job.key, resultOf(job, outcome));
+      results.set(job.key, this.#resultOf(job, outcome));
     };
-    const isSmall = jobs.reduce((sum, { text }) => sum + text.length, 0) <= spotCharacters;
+    const deadline = performance.now() + spot.milliseconds;
     const large = jobs.filter((job) => {
-      const outcome = isSmall ? compileJob(job, spotSteps) : null;
+      if (job.text.length > spot.characters || performance.now() > deadline) return true;
+      const outcome = compileJob(job, spot.steps);
       // With more steps it may be compiled.
-      if (outcome === null || isTooLarge(outcome)) return true;
+      if (isTooLarge(outcome)) return true;
       take(job, outcome);
       return false;
     });
     if (large.length === 0) return;
-    const outcomes = await this.#thread.compile(large);
+    const outcomes = await this.#thread.run(large);
     outcomes.forEach((outcome, index) => take(large[index]!, outcome));
+  }
+
+  #resultOf({ text }: KeyedJob, outcome: SchemaOutcome): GuidedSchema | FermataError {
+    if ("error" in outcome) return new FermataError(outcome.error.code, outcome.error.message);
+    const { schema, issues, draft } = (outcome as { compiled: CompiledSchema }).compiled;
+    if (schema === null)
+      return new FermataError("invalid_schema", "The schema allows no value at all.");
+    return {
+      schema,
+      issues,
+      draft,
+      validate: (written) => this.#validate({ type: "validate", text, draft, written }),
+    };
+  }
+
+  async #validate(job: ValidateJob): Promise<string | null> {
+    const outcome = await this.#validation.run([job]).then(
+      ([only]) => only,
+      (error: Error) => failed("queue_full", error.message),
+    );
+    if (outcome !== undefined && "problem" in outcome) return outcome.problem;
+    const reason = outcome !== undefined && "error" in outcome ? outcome.error.message : "";
+    return `was not validated: ${reason}`;
   }
 
   #keep(key: string, schema: GuidedSchema): void {
@@ -117,36 +145,11 @@ function jobOf(use: SchemaUse): KeyedJob {
   }
   const text = JSON.stringify(use.schema) ?? "null";
   const { options } = use;
-  return { text, options, key: `${JSON.stringify(options)}${text}` };
+  return { type: "compile", text, options, key: `${JSON.stringify(options)}${text}` };
 }
 
 function isTooLarge(outcome: SchemaOutcome): boolean {
   return "error" in outcome && outcome.error.code === "schema_too_large";
-}
-
-function resultOf({ text }: SchemaJob, outcome: SchemaOutcome): GuidedSchema | FermataError {
-  if ("error" in outcome) return new FermataError(outcome.error.code, outcome.error.message);
-  const { schema, issues, draft } = outcome.compiled;
-  if (schema === null)
-    return new FermataError("invalid_schema", "The schema allows no value at all.");
-  let validate: Validate | null | undefined;
-  return {
-    schema,
-    issues,
-    draft,
-    validate() {
-      validate ??= text.length > maxValidatedCharacters ? null : tryValidator(text, draft);
-      return validate;
-    },
-  };
-}
-
-function tryValidator(text: string, draft: CompiledSchema["draft"]): Validate | null {
-  try {
-    return compileValidator(JSON.parse(text) as JsonObject, draft);
-  } catch {
-    return null;
-  }
 }
 
 function refusal({ subject, field }: SchemaUse, cause: FermataError): FermataError {

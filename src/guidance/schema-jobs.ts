@@ -1,23 +1,42 @@
-/** One schema to compile, and what came of it, in a form that crosses threads. */
+/** What is done with schemas beside the JavaScript thread, in a form that crosses threads. */
 
 import { type ErrorCode, FermataError } from "../errors.ts";
 import { type CompileOptions, type CompiledSchema, compileSchema } from "./schema/compile.ts";
+import type { Draft } from "./schema/types.ts";
+import { type Validate, compileValidator } from "./validator.ts";
 
-export interface SchemaJob {
+export interface CompileJob {
+  type: "compile";
   /** The schema as JSON. */
   text: string;
   options: CompileOptions;
 }
 
+export interface ValidateJob {
+  type: "validate";
+  text: string;
+  draft: Draft;
+  /** What a model wrote. */
+  written: string;
+}
+
+export type SchemaJob = CompileJob | ValidateJob;
+
 export type SchemaOutcome =
   | { compiled: CompiledSchema }
+  /** Null: the value is valid, or its schema is not one. */
+  | { problem: string | null }
   | { error: { code: ErrorCode; message: string } };
 
 /** Characters of a compiled schema: more would be no grammar that the engine takes. */
 const maxCompiled = 2 * 1024 * 1024;
 
+export function runJob(job: SchemaJob): SchemaOutcome {
+  return job.type === "compile" ? compileJob(job) : { problem: validate(job) };
+}
+
 /** @param maxSteps see `compileSchema` */
-export function compileJob({ text, options }: SchemaJob, maxSteps?: number): SchemaOutcome {
+export function compileJob({ text, options }: CompileJob, maxSteps?: number): SchemaOutcome {
   try {
     const compiled = compileSchema(JSON.parse(text) as unknown, options, maxSteps);
     const { length } = JSON.stringify(compiled.schema);
@@ -30,6 +49,43 @@ export function compileJob({ text, options }: SchemaJob, maxSteps?: number): Sch
   }
 }
 
-export function failed(code: ErrorCode, message: string): SchemaOutcome {
+export function failed(
+  code: ErrorCode,
+  message: string,
+): Extract<SchemaOutcome, { error: unknown }> {
   return { error: { code, message } };
+}
+
+/** Of the thread, the least recently used first. Null: ajv cannot compile it. */
+const validators = new Map<string, Validate | null>();
+const maxValidators = 100;
+
+function validate({ text, draft, written }: ValidateJob): string | null {
+  const value = parse(written);
+  if (value === undefined) return "is not valid JSON";
+  const key = `${draft} ${text}`;
+  const validator = validators.has(key) ? validators.get(key)! : makeValidator(text, draft);
+  validators.delete(key);
+  validators.set(key, validator);
+  for (const oldest of validators.keys()) {
+    if (validators.size <= maxValidators) break;
+    validators.delete(oldest);
+  }
+  return validator?.(value) ?? null;
+}
+
+function makeValidator(text: string, draft: Draft): Validate | null {
+  try {
+    return compileValidator(JSON.parse(text) as object | boolean, draft);
+  } catch {
+    return null;
+  }
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text) as unknown;
+  } catch {
+    return undefined;
+  }
 }

@@ -1,13 +1,13 @@
 /**
- * Compiles schemas beside the JavaScript thread, which has the tokens of other requests to pass on. A
- * thread can be ended at any instruction: that is what bounds a schema made to take for ever.
+ * Compiles schemas and validates by them beside the JavaScript thread, which has the tokens of other requests to
+ * pass on. A thread can be ended at any instruction: that is what bounds a schema made to take for ever.
  */
 
 import { Worker } from "node:worker_threads";
 import { FermataError } from "../errors.ts";
 import { type SchemaJob, type SchemaOutcome, failed } from "./schema-jobs.ts";
 
-/** For one request's schemas together, from when the thread turns to them, in milliseconds. */
+/** For one request's jobs together, from when the thread turns to them, in milliseconds. */
 const usualLimit = 500;
 const maxWaiting = 32;
 const maxHeapMegabytes = 512;
@@ -44,11 +44,11 @@ export class SchemaThread {
    * @returns an outcome for each job, or fewer: the last one is then the failure that ended it
    * @throws FermataError queue_full
    */
-  async compile(jobs: readonly SchemaJob[]): Promise<SchemaOutcome[]> {
+  async run(jobs: readonly SchemaJob[]): Promise<SchemaOutcome[]> {
     if (this.#batches.length >= maxWaiting)
       throw new FermataError(
         "queue_full",
-        "Too many large schemas wait to be compiled. Try again in some seconds.",
+        "Too many large schemas wait for their turn. Try again in some seconds.",
       );
     return new Promise((resolve) => {
       this.#batches.push({ jobs, outcomes: [], resolve });
@@ -72,7 +72,8 @@ export class SchemaThread {
 
   #start(): Worker {
     const worker = new Worker(entry, {
-      resourceLimits: { maxOldGenerationSizeMb: maxHeapMegabytes },
+      // ajv calls itself for each level and for each keyword in a row.
+      resourceLimits: { maxOldGenerationSizeMb: maxHeapMegabytes, stackSizeMb: 16 },
     });
     worker.on("message", (message: "ready" | SchemaOutcome) => {
       if (worker !== this.#worker) return;
@@ -86,7 +87,7 @@ export class SchemaThread {
       this.#abandon(
         error.code === "ERR_WORKER_OUT_OF_MEMORY"
           ? failed("schema_too_large", "The schema takes too much memory. Send a simpler one.")
-          : failed("internal_error", `The thread that compiles schemas failed: ${error.message}`),
+          : failed("internal_error", `The thread for schemas failed: ${error.message}`),
       );
     });
     return worker;
@@ -116,6 +117,6 @@ export class SchemaThread {
 }
 
 function tooSlow(limitMs: number): SchemaOutcome {
-  const problem = `The schema takes more than ${limitMs / 1000} s to compile.`;
+  const problem = `The schema takes more than ${limitMs / 1000} s.`;
   return failed("schema_too_large", `${problem} Send a simpler one.`);
 }

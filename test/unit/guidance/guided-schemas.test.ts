@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { type SchemaUse, guidedSchemas } from "../../../src/guidance/guided-schemas.ts";
 import { compileSchema } from "../../../src/guidance/schema/compile.ts";
+import type { CompileJob } from "../../../src/guidance/schema-jobs.ts";
 import { SchemaThread } from "../../../src/guidance/schema-thread.ts";
 import { many, slowSchemas } from "../../support/attacks.ts";
 
@@ -14,6 +15,10 @@ const options = {
 
 function use(schema: unknown, more: Partial<SchemaUse> = {}): SchemaUse {
   return { schema, options, subject: "The schema of x", field: "tools", strict: false, ...more };
+}
+
+function compile(schema: unknown): CompileJob {
+  return { type: "compile", text: JSON.stringify(schema), options };
 }
 
 /** Too much text to be compiled on the spot. */
@@ -67,37 +72,37 @@ test("what is nested deeper than the stack is refused", async () => {
   await expect(guidedSchemas([use(schema)])).rejects.toMatchObject({ code: "schema_too_large" });
 });
 
+test("what the masks leave open is validated by the original", async () => {
+  const [schema] = await guidedSchemas([use({ type: "string", not: { pattern: "^x" } })]);
+  expect(await schema?.validate('"yes"')).toBeNull();
+  expect(await schema?.validate('"x"')).toBe("/ must NOT be valid");
+  expect(await schema?.validate('"x')).toBe("is not valid JSON");
+});
+
 describe("the thread", () => {
-  const job = { text: JSON.stringify(large(3)), options };
+  const job = compile(large(3));
+  const nothing = compile(1);
 
   test("is ended when a request's schemas take too long, and begins anew", async () => {
     const hasty = new SchemaThread(0);
-    const outcomes = await hasty.compile([
-      { text: JSON.stringify(slowSchemas.at(-1)![1]), options },
-      job,
-    ]);
+    const outcomes = await hasty.run([compile(slowSchemas.at(-1)![1]), job]);
     expect(outcomes).toEqual([
       { error: { code: "schema_too_large", message: expect.stringMatching(/more than 0 s/u) } },
     ]);
     const patient = new SchemaThread();
-    expect(await patient.compile([job, job])).toHaveLength(2);
+    expect(await patient.run([job, job])).toHaveLength(2);
   });
 
   test("ends a request's schemas at the first failure, and no other's", async () => {
     const thread = new SchemaThread();
-    const [failing, whole] = await Promise.all([
-      thread.compile([{ text: "1", options }, job]),
-      thread.compile([job]),
-    ]);
+    const [failing, whole] = await Promise.all([thread.run([nothing, job]), thread.run([job])]);
     expect(failing).toEqual([{ error: expect.objectContaining({ code: "invalid_schema" }) }]);
     expect(whole).toEqual([{ compiled: expect.objectContaining({ issues: [] }) }]);
   });
 
   test("refuses when too many wait", async () => {
     const thread = new SchemaThread();
-    const results = await Promise.allSettled(
-      many(34, () => thread.compile([{ text: "1", options }])),
-    );
+    const results = await Promise.allSettled(many(34, () => thread.run([nothing])));
     const refused = results.filter(({ status }) => status === "rejected");
     expect(refused).toHaveLength(2);
     expect(refused[0]).toMatchObject({ reason: { code: "queue_full" } });
