@@ -217,3 +217,14 @@ test("input_tokens counts what create would read", async () => {
   });
   expect(reply.body).toEqual({ object: "response.input_tokens", input_tokens: 21 });
 });
+
+test("what does not fit is a 400 that names the input", async () => {
+  const { FermataError } = await import("../../src/errors.ts");
+  const tooLong = new FermataError("context_length_exceeded", "Too long.", { param: "messages" });
+  world.chat.script = [{ fail: tooLong }];
+  for (const stream of [false, true]) {
+    const { status, body } = await world.create({ input: "Hi", stream });
+    expect(status).toBe(400);
+    expect(body.error).toMatchObject({ code: "context_length_exceeded", param: "input" });
+  }
+});

@@ -13,6 +13,7 @@ beforeAll(async () => {
   server = await startScriptedServer({
     files: { "notes.txt": "At nine." },
     store: true,
+    engine: { threads: 1 },
     // Long enough for those who answer.
     config: { responsesToolTimeoutMs: 3000 },
   });

@@ -10,7 +10,11 @@ const parameters = { type: "object", properties: { path: { type: "string" } } };
 let server: ScriptedServer;
 
 beforeAll(async () => {
-  server = await startScriptedServer({ store: true, files: { "notes.txt": "At nine." } });
+  server = await startScriptedServer({
+    store: true,
+    files: { "notes.txt": "At nine." },
+    engine: { threads: 1 },
+  });
 });
 
 afterAll(() => server.close());

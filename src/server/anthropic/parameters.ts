@@ -7,7 +7,9 @@ const isEmptyList = (value: unknown): boolean => Array.isArray(value) && value.l
 
 export const messageParameters: ParameterTable = {
   model: honoured("one model is loaded and answers to every name; an unknown one is logged"),
-  messages: honoured("text, documents of plain text, tool calls and results, thinking"),
+  messages: honoured(
+    "text, documents of plain text, tool calls and results, thinking; a last one of the assistant's begins the answer",
+  ),
   system: honoured("a string or blocks of text"),
   max_tokens: honoured("may be left out; at most the context"),
   stop_sequences: honoured("up to 16 strings"),

@@ -2,6 +2,7 @@
 
 import type { FastifyInstance, RouteOptions } from "fastify";
 import { FermataError } from "../../../errors.ts";
+import { sendError, toFermataError } from "../../plugins/errors.ts";
 import { ResponseService } from "../../responses/response-service.ts";
 import type { RouteContext } from "../chat-completions.ts";
 import {
@@ -34,7 +35,7 @@ export function responsesRoutes(app: FastifyInstance, context: RouteContext): Ro
     );
   });
   const all = { ...context, responses };
-  return [
+  const routes = [
     createResponseRoute(all, "/v1/responses"),
     createResponseRoute(all, "/codex/responses"),
     inputTokensRoute(all),
@@ -53,4 +54,15 @@ export function responsesRoutes(app: FastifyInstance, context: RouteContext): Ro
     retrieveItemRoute(all),
     deleteItemRoute(all),
   ];
+  return routes.map((route) => ({
+    ...route,
+    errorHandler: (error, request, reply) => sendError(ofInput(error), request, reply),
+  }));
+}
+
+/** What the chat layer says of its messages is said of the field that they come from. */
+function ofInput(thrown: unknown): FermataError {
+  const error = toFermataError(thrown);
+  if (error.param !== "messages") return error;
+  return new FermataError(error.code, error.message, { param: "input", cause: error.cause });
 }
