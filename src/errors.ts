@@ -61,6 +61,13 @@ const table = {
   mcp_config_invalid: { status: 500, type: "server_error" },
   mcp_start_failed: { status: 500, type: "server_error" },
   port_in_use: { status: 500, type: "server_error" },
+  // Pulling a model: exit code 2, one line
+  hub_unreachable: { status: 502, type: "server_error" },
+  hub_not_found: { status: 502, type: "server_error" },
+  hub_denied: { status: 502, type: "server_error" },
+  hub_failed: { status: 502, type: "server_error" },
+  checksum_mismatch: { status: 502, type: "server_error" },
+  disk_full: { status: 500, type: "server_error" },
   // Used wrongly as a library
   not_held: { status: 500, type: "server_error" },
   cancelled: { status: 499, type: "server_error" },

@@ -3,9 +3,11 @@
 import { readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { FermataError } from "../errors.ts";
+import { serveCommand } from "./command.ts";
 import { didYouMean } from "./nearest.ts";
-import { valueFromJson, valueFromText } from "./option-values.ts";
-import { defaultOf, optionKeys, variableOf, type OptionKey, type ServeConfig } from "./options.ts";
+import { fromEnvironment, type Layer, mergeLayers } from "./option-layers.ts";
+import { valueFromJson } from "./option-values.ts";
+import { optionKeys, serveOptions, type OptionKey, type ServeConfig } from "./options.ts";
 import { parseArguments } from "./parse-arguments.ts";
 
 export interface ConfigInput {
@@ -18,30 +20,46 @@ const fileName = "fermata.json";
 
 /** @throws FermataError invalid_option */
 export function loadConfig({ args, env, cwd }: ConfigInput): ServeConfig {
-  const layers = [parseArguments(args, cwd), fromEnvironment(env, cwd), fromFile(cwd)];
-  const values = Object.fromEntries(
-    optionKeys.map((key) => [
-      key,
-      layers.find((layer) => layer.has(key))?.get(key) ?? defaultOf(key),
-    ]),
-  );
-  const config = values as ServeConfig;
+  return configOf(parseArguments(args, serveCommand, cwd).values, env, cwd);
+}
+
+/** As `loadConfig`, for flags that are parsed. */
+export function configOf(flags: Layer, env: NodeJS.ProcessEnv, cwd: string): ServeConfig {
+  const layers = configLayers(flags, env, cwd).map(({ values }) => values);
+  const config = mergeLayers(serveOptions, layers);
   config.apiKey = config.apiKey.flatMap((key) => expandKey(key, cwd));
+  dropOutranked(config, layers);
   checkTogether(config);
   return config;
 }
 
-function fromEnvironment(env: NodeJS.ProcessEnv, cwd: string): Map<OptionKey, unknown> {
-  const values = new Map<OptionKey, unknown>();
-  for (const key of optionKeys) {
-    const names = key === "logLevel" ? [variableOf(key), "LOGLEVEL"] : [variableOf(key)];
-    const name = names.find((candidate) => (env[candidate] ?? "") !== "");
-    if (name !== undefined) values.set(key, valueFromText(key, env[name]!, { name, cwd }));
-  }
-  return values;
+/** Where options of `fermata serve` come from, the first that has one counts. */
+export function configLayers(
+  flags: Layer,
+  env: NodeJS.ProcessEnv,
+  cwd: string,
+): { name: string; values: Layer }[] {
+  return [
+    { name: "flag", values: flags },
+    { name: "environment", values: fromEnvironment(serveOptions, env, cwd) },
+    { name: fileName, values: fromFile(cwd) },
+  ];
 }
 
-function fromFile(cwd: string): Map<OptionKey, unknown> {
+/** `--hf` on the command line outranks a model in fermata.json, and the other way round. */
+function dropOutranked(config: ServeConfig, layers: readonly Layer[]): void {
+  const rank = (key: OptionKey): number => layers.findIndex((layer) => layer.has(key));
+  const [model, hf] = [rank("model"), rank("hf")];
+  if (model < 0 || hf < 0 || model === hf) return;
+  if (model < hf) {
+    config.hf = undefined;
+    config.file = undefined;
+  } else {
+    config.model = undefined;
+  }
+}
+
+function fromFile(cwd: string): Map<string, unknown> {
   const path = join(cwd, fileName);
   let text: string;
   try {
@@ -59,12 +77,13 @@ function fromFile(cwd: string): Map<OptionKey, unknown> {
   if (typeof json !== "object" || json === null || Array.isArray(json)) {
     throw invalid(`${fileName} must hold a JSON object.`, fileName);
   }
-  const values = new Map<OptionKey, unknown>();
+  const values = new Map<string, unknown>();
   for (const [key, value] of Object.entries(json)) {
     if (!isOptionKey(key)) {
       throw invalid(`${fileName} has the unknown key "${key}".${didYouMean(key, optionKeys)}`, key);
     }
-    values.set(key, valueFromJson(key, value, { name: `${fileName}: "${key}"`, cwd }));
+    const option = { key, spec: serveOptions[key] };
+    values.set(key, valueFromJson(option, value, { name: `${fileName}: "${key}"`, cwd }));
   }
   return values;
 }
@@ -94,7 +113,12 @@ function expandKey(key: string, cwd: string): string[] {
   throw invalid(`--api-key: ${path} holds no key.`, "api-key");
 }
 
-function checkTogether({ mcpConfig, mcpCommand, mcpArgs }: ServeConfig): void {
+function checkTogether(config: ServeConfig): void {
+  const { mcpConfig, mcpCommand, mcpArgs, model, hf, file } = config;
+  if (model !== undefined && hf !== undefined) {
+    throw invalid("--model and --hf exclude each other. Name one model.", "hf");
+  }
+  if (file !== undefined && hf === undefined) throw invalid("--file needs --hf.", "file");
   if (mcpConfig !== undefined && mcpCommand !== undefined) {
     throw invalid(
       "--mcp-config and --mcp-command exclude each other. Put the command into the file.",

@@ -2,6 +2,8 @@ import { FermataError } from "../errors.ts";
 
 /** The user can put it right. */
 const usageExitCode = 2;
+/** As shells have it for SIGINT. */
+const interruptedExitCode = 130;
 /** The fault is ours. */
 const crashExitCode = 1;
 
@@ -24,6 +26,8 @@ export function describeFailure(error: unknown): { text: string; exitCode: numbe
       exitCode: usageExitCode,
     };
   }
+  if (error instanceof Error && error.name === "AbortError")
+    return { text: "", exitCode: interruptedExitCode };
   if (error instanceof WorkerExit) {
     const { code, signal } = error;
     const text = `fermata: the engine's process was ended by ${signal} while it started.\n`;

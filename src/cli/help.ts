@@ -1,43 +1,38 @@
-/** What `--help` prints, from the table of options. */
+/** What `--help` prints, from the commands' own tables. */
 
-import { flagOf, optionKeys, specOf, type OptionKey, type OptionSpec } from "./options.ts";
-
-export const generalHelp = `fermata: an inference engine that holds the KV cache while tools run.
-
-Usage
-  fermata serve [options]    Serve a GGUF model over the OpenAI API.
-  fermata serve --help       Every option, with examples.
-  fermata --version
-`;
-
-const examples = `Examples
-  The model that comes with Fermata, with tools for one folder:
-    fermata serve --mcp-command npx --mcp-args=-y,@modelcontextprotocol/server-filesystem,.
-  A model of your own, for eight agents at once:
-    fermata serve --model Qwen3-8B-Q4_K_M.gguf --ctx-size 16384 --parallel 8
-  For other machines, with a key and several MCP servers:
-    fermata serve --host 0.0.0.0 --api-key @keys.txt --mcp-config mcp.json
-`;
+import type { Command } from "./command.ts";
+import { flagOf, type OptionSpec } from "./option-table.ts";
 
 const column = 34;
 const width = 100;
 
-export function serveHelp(): string {
-  const groups = [...new Set(optionKeys.map((key) => specOf(key).group))];
+export function generalHelp(commands: readonly Command[]): string {
+  const lines = commands.map(({ usage, summary }) => `  fermata ${usage.padEnd(28)} ${summary}\n`);
+  return `fermata: an inference engine that holds the KV cache while tools run.
+
+Usage
+${lines.join("")}
+"fermata COMMAND --help" has every option of a command, with examples; "fermata --version" the version.
+New here? "fermata doctor" says what this machine can do, "fermata chat" talks to the model that comes along.
+`;
+}
+
+export function commandHelp({ usage, summary, options, examples, notes }: Command): string {
+  const entries = Object.entries(options);
+  const groups = [...new Set(entries.map(([, spec]) => spec.group))];
   const sections = groups.map((group) => {
-    const keys = optionKeys.filter((key) => specOf(key).group === group);
-    return `${group}\n${keys.map(optionHelp).join("")}`;
+    const members = entries.filter(([, spec]) => spec.group === group);
+    return `${group}\n${members.map(([key, spec]) => optionHelp(key, spec)).join("")}`;
   });
   return [
-    "Usage: fermata serve [options]\n",
+    `Usage: fermata ${usage}\n\n${summary}\n`,
     ...sections,
-    examples,
-    `An option may also be an environment variable or a key in ./fermata.json: --ctx-size is\nFERMATA_CTX_SIZE and "ctxSize". Flags come first, then the environment, then the file.\n`,
+    `Examples\n${examples}`,
+    ...(notes === undefined ? [] : [notes]),
   ].join("\n");
 }
 
-function optionHelp(key: OptionKey): string {
-  const spec = specOf(key);
+function optionHelp(key: string, spec: OptionSpec): string {
   const names = [flagOf(key), ...(spec.alias ?? [])].map((name) => `--${name}`);
   if (spec.kind === "boolean" && spec.default) names.splice(0, 1, `--no-${flagOf(key)}`);
   const usage = `  ${names.join(", ")}${placeholder(spec)}`;

@@ -1,15 +1,16 @@
 /** Which file is served and how it samples by default. */
 
-import { readFileSync, statSync } from "node:fs";
+import { readdirSync, readFileSync, statSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import type { Sampling } from "../engine/types.ts";
 import { FermataError } from "../errors.ts";
+import { groupModelFiles, modelName } from "./model-files.ts";
 
 type DefaultSampling = Omit<Sampling, "seed" | "logitBias" | "script">;
 
 export interface ModelChoice {
   path: string;
-  /** File name without `.gguf`; what `model` says in responses. */
+  /** File name without `.gguf` and part; what `model` says in responses. */
   id: string;
   sampling: DefaultSampling;
 }
@@ -37,16 +38,30 @@ const fieldSampling: DefaultSampling = {
   penaltyLastN: 64,
 };
 
-/** @throws FermataError model_not_found, if none is named and none is bundled */
+/** @throws FermataError model_not_found, if none is named and none is bundled, or a folder has not one */
 export function chooseModel(given: string | undefined, bundled: string): ModelChoice {
-  const path = given ?? bundledModel(bundled);
+  const path = given === undefined ? bundledModel(bundled) : resolveModelPath(given);
   const file = basename(path);
   const overrides = readManifest(dirname(path))?.models[file]?.sampling ?? {};
   return {
     path,
-    id: file.replace(/\.gguf$/i, ""),
+    id: modelName(path),
     sampling: { ...fieldSampling, ...knownKeys(overrides) },
   };
+}
+
+/** Of a folder, its one model, or the one that its manifest names. Of anything else, itself. */
+function resolveModelPath(path: string): string {
+  if (statSync(path, { throwIfNoEntry: false })?.isDirectory() !== true) return path;
+  const file = readManifest(path)?.default;
+  if (file !== undefined) return join(path, file);
+  const models = groupModelFiles(readdirSync(path));
+  if (models.length === 1) return join(path, models[0]!.first);
+  const names = models.map(({ first }) => first).join(", ");
+  const what = models.length === 0 ? "has no GGUF file" : `has several models: ${names}`;
+  throw new FermataError("model_not_found", `The folder ${path} ${what}. Name one file.`, {
+    param: "model",
+  });
 }
 
 /** Unix seconds of the file's last change. */

@@ -3,7 +3,7 @@
 import { resolve } from "node:path";
 import { FermataError } from "../errors.ts";
 import { didYouMean } from "./nearest.ts";
-import { flagOf, specOf, type OptionKey } from "./options.ts";
+import { flagOf, type OptionSpec } from "./option-table.ts";
 
 /** Where a value was written; messages name it. */
 export interface Source {
@@ -11,9 +11,14 @@ export interface Source {
   cwd: string;
 }
 
+export interface NamedOption {
+  key: string;
+  spec: OptionSpec;
+}
+
 /** @throws FermataError invalid_option */
-export function valueFromText(key: OptionKey, text: string, source: Source): unknown {
-  const spec = specOf(key);
+export function valueFromText(option: NamedOption, text: string, source: Source): unknown {
+  const { key, spec } = option;
   switch (spec.kind) {
     case "integer":
       if (!/^-?\d+$/.test(text.trim()))
@@ -33,8 +38,8 @@ export function valueFromText(key: OptionKey, text: string, source: Source): unk
 }
 
 /** @throws FermataError invalid_option */
-export function valueFromJson(key: OptionKey, value: unknown, source: Source): unknown {
-  const spec = specOf(key);
+export function valueFromJson(option: NamedOption, value: unknown, source: Source): unknown {
+  const { key, spec } = option;
   if (spec.kind === "integer") {
     if (typeof value !== "number" || !Number.isInteger(value))
       throw bad(key, source, "needs a whole number");
@@ -51,7 +56,7 @@ export function valueFromJson(key: OptionKey, value: unknown, source: Source): u
   }
   if (typeof value !== "string")
     throw bad(key, source, spec.kind === "list" ? "needs an array of strings" : "needs a string");
-  return valueFromText(key, value, source);
+  return valueFromText(option, value, source);
 }
 
 /** A comma separates; nothing between two is an empty argument. */
@@ -59,13 +64,13 @@ function splitList(text: string): string[] {
   return text === "" ? [] : text.split(",");
 }
 
-function checkText(key: OptionKey, text: string, source: Source): string {
+function checkText(key: string, text: string, source: Source): string {
   if (text === "") throw bad(key, source, "needs a value");
   return text;
 }
 
 function checkInteger(
-  key: OptionKey,
+  key: string,
   value: number,
   { min, max }: { min: number; max: number },
   source: Source,
@@ -77,7 +82,7 @@ function checkInteger(
 
 /** Upper case is fine: LOGLEVEL=DEBUG. */
 function checkChoice(
-  key: OptionKey,
+  key: string,
   text: string,
   choices: readonly string[],
   source: Source,
@@ -92,14 +97,14 @@ function checkChoice(
   );
 }
 
-function booleanFromText(key: OptionKey, text: string, source: Source): boolean {
+function booleanFromText(key: string, text: string, source: Source): boolean {
   const choice = text.toLowerCase();
   if (["true", "1", "yes", "on"].includes(choice)) return true;
   if (["false", "0", "no", "off"].includes(choice)) return false;
   throw bad(key, source, `needs true or false, not "${text}"`);
 }
 
-function bad(key: OptionKey, source: Source, problem: string, hint = ""): FermataError {
+function bad(key: string, source: Source, problem: string, hint = ""): FermataError {
   return new FermataError("invalid_option", `${source.name} ${problem}.${hint}`, {
     param: flagOf(key),
   });

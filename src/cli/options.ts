@@ -4,34 +4,37 @@
  */
 
 import { formats } from "../chat/formats/formats.ts";
-
-export type OptionSpec = {
-  group: "Model" | "Server" | "Engine" | "Tools" | "Diagnostics";
-  help: string;
-  /** Further long names. */
-  alias?: readonly string[];
-  /** Placeholder of the value in the help. */
-  value?: string;
-} & (
-  | { kind: "string"; default?: string }
-  /** Relative to the working directory. */
-  | { kind: "path" }
-  | { kind: "boolean"; default: boolean }
-  | { kind: "integer"; min: number; max: number; default?: number }
-  | { kind: "choice"; choices: readonly string[]; default?: string }
-  /** May be given several times; an array in JSON. `split`: one value may hold several. */
-  | { kind: "list"; split: boolean }
-);
+import type { OptionTable, ValuesOf } from "./option-table.ts";
 
 const kvTypes = ["f32", "f16", "bf16", "q8_0", "q4_0"] as const;
 
-const options = {
+export const serveOptions = {
   model: {
     group: "Model",
     kind: "path",
     alias: ["w"],
+    value: "PATH",
+    help: "GGUF file to serve, the first part of a split one, or a folder with one model. Default: the model that comes with Fermata.",
+  },
+  hf: {
+    group: "Model",
+    kind: "string",
+    alias: ["m"],
+    value: "REPO",
+    help: "Model of a Hugging Face repository, as OWNER/NAME or OWNER/NAME:Q4_K_M; pulled if it is not here yet.",
+  },
+  file: {
+    group: "Model",
+    kind: "string",
+    alias: ["f"],
     value: "FILE",
-    help: "GGUF file to serve. Default: the model that comes with Fermata.",
+    help: "Which file of --hf. Default: its Q4_K_M, or what comes nearest.",
+  },
+  modelsDir: {
+    group: "Model",
+    kind: "path",
+    value: "FOLDER",
+    help: "Where pulled models are kept. Default: fermata/models in your cache folder.",
   },
   embeddingModel: {
     group: "Model",
@@ -321,6 +324,7 @@ const options = {
   logLevel: {
     group: "Diagnostics",
     kind: "choice",
+    variables: ["LOGLEVEL"],
     choices: ["trace", "debug", "info", "warn", "error", "fatal", "silent"],
     default: "info",
     help: "Least level that is logged. LOGLEVEL works too.",
@@ -331,40 +335,9 @@ const options = {
     default: false,
     help: "Count every row and check the cache when idle. For tests and bug reports.",
   },
-} as const satisfies Record<string, OptionSpec>;
+} as const satisfies OptionTable;
 
-export type OptionKey = keyof typeof options;
+export type OptionKey = keyof typeof serveOptions;
+export type ServeConfig = ValuesOf<typeof serveOptions>;
 
-type ValueOf<Spec> = Spec extends { kind: "boolean" }
-  ? boolean
-  : Spec extends { kind: "list" }
-    ? string[]
-    : Spec extends { kind: "integer" }
-      ? number | (Spec extends { default: number } ? never : undefined)
-      : Spec extends { kind: "choice"; choices: readonly (infer Choice)[] }
-        ? Choice | (Spec extends { default: string } ? never : undefined)
-        : string | (Spec extends { default: string } ? never : undefined);
-
-export type ServeConfig = { [Key in OptionKey]: ValueOf<(typeof options)[Key]> };
-
-export const optionKeys = Object.keys(options) as OptionKey[];
-
-export function specOf(key: OptionKey): OptionSpec {
-  return options[key];
-}
-
-/** `ctxSize` -> `ctx-size` */
-export function flagOf(key: OptionKey): string {
-  return key.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
-}
-
-/** `ctxSize` -> `FERMATA_CTX_SIZE` */
-export function variableOf(key: OptionKey): string {
-  return `FERMATA_${flagOf(key).replaceAll("-", "_").toUpperCase()}`;
-}
-
-export function defaultOf(key: OptionKey): unknown {
-  const spec = specOf(key);
-  if (spec.kind === "list") return [];
-  return "default" in spec ? spec.default : undefined;
-}
+export const optionKeys = Object.keys(serveOptions) as OptionKey[];

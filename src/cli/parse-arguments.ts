@@ -1,22 +1,23 @@
-/** Arguments of `fermata serve` as option values. */
+/** Arguments of a command as option values and operands. */
 
 import { FermataError } from "../errors.ts";
+import type { Command } from "./command.ts";
 import { didYouMean } from "./nearest.ts";
+import { flagOf, type OptionSpec, type OptionTable } from "./option-table.ts";
 import { valueFromText } from "./option-values.ts";
-import { flagOf, optionKeys, specOf, type OptionKey } from "./options.ts";
 
-interface KnownFlag {
-  key: OptionKey;
-  /** `--no-…` of a boolean. */
-  negated: boolean;
+export interface ParsedArguments {
+  /** By key of the option. */
+  values: Map<string, unknown>;
+  /** Words that are no options. `-` is one; so is everything after `--`. */
+  operands: string[];
 }
 
-const flags = new Map<string, KnownFlag>();
-for (const key of optionKeys) {
-  const spec = specOf(key);
-  for (const name of [flagOf(key), ...(spec.alias ?? [])])
-    flags.set(`--${name}`, { key, negated: false });
-  if (spec.kind === "boolean") flags.set(`--no-${flagOf(key)}`, { key, negated: true });
+interface KnownFlag {
+  key: string;
+  spec: OptionSpec;
+  /** `--no-…` of a boolean. */
+  negated: boolean;
 }
 
 /**
@@ -24,37 +25,77 @@ for (const key of optionKeys) {
  * the form with `=`. The last one counts, but lists grow.
  * @throws FermataError invalid_option, naming the nearest valid option
  */
-export function parseArguments(args: readonly string[], cwd: string): Map<OptionKey, unknown> {
-  const values = new Map<OptionKey, unknown>();
+export function parseArguments(
+  args: readonly string[],
+  command: Command,
+  cwd: string,
+): ParsedArguments {
+  const flags = flagsOf(command.options);
+  const values = new Map<string, unknown>();
+  const operands: string[] = [];
   for (let index = 0; index < args.length; index++) {
     const argument = args[index]!;
+    if (argument === "--") {
+      operands.push(...args.slice(index + 1));
+      break;
+    }
+    if (argument === "-" || !argument.startsWith("-")) {
+      operands.push(argument);
+      continue;
+    }
     const equals = argument.indexOf("=");
     const name = equals < 0 ? argument : argument.slice(0, equals);
     const inline = equals < 0 ? undefined : argument.slice(equals + 1);
-    const { key, negated } = findFlag(name);
-    const spec = specOf(key);
+    const { key, spec, negated } = flags.get(name) ?? unknownOption(name, flags, command);
     const source = { name, cwd };
     if (spec.kind === "boolean") {
-      const value = inline === undefined || (valueFromText(key, inline, source) as boolean);
+      const value =
+        inline === undefined || (valueFromText({ key, spec }, inline, source) as boolean);
       values.set(key, value !== negated);
       continue;
     }
     const text = inline ?? takeValue(name, args[++index]);
-    const value = valueFromText(key, text, source);
+    const value = valueFromText({ key, spec }, text, source);
     const earlier = values.get(key);
     values.set(key, Array.isArray(earlier) ? [...earlier, ...(value as string[])] : value);
   }
-  return values;
+  checkOperands(operands, command);
+  return { values, operands };
 }
 
-function findFlag(name: string): KnownFlag {
-  const flag = flags.get(name);
-  if (flag !== undefined) return flag;
-  const what = name.startsWith("-") ? "Unknown option" : "Unexpected argument";
+function flagsOf(table: OptionTable): Map<string, KnownFlag> {
+  const flags = new Map<string, KnownFlag>();
+  for (const [key, spec] of Object.entries(table)) {
+    for (const name of [flagOf(key), ...(spec.alias ?? [])])
+      flags.set(`--${name}`, { key, spec, negated: false });
+    if (spec.kind === "boolean") flags.set(`--no-${flagOf(key)}`, { key, spec, negated: true });
+  }
+  return flags;
+}
+
+function unknownOption(name: string, flags: Map<string, KnownFlag>, command: Command): never {
   throw invalid(
-    `${what} ${name}.${didYouMean(name, [...flags.keys()])} "fermata serve --help" lists all.`,
+    `Unknown option ${name}.${didYouMean(name, [...flags.keys()])} ${helpHint(command)}`,
     name,
   );
+}
+
+function checkOperands(operands: string[], command: Command): void {
+  const { min, max } = command.operands;
+  if (operands.length > max) {
+    const word = operands[max]!;
+    throw invalid(`Unexpected argument ${word}. ${helpHint(command)}`, word);
+  }
+  if (operands.length < min) {
+    throw invalid(
+      `Something is missing: fermata ${command.usage}. ${helpHint(command)}`,
+      command.name,
+    );
+  }
+}
+
+function helpHint({ name }: Command): string {
+  return `"fermata ${name} --help" lists all.`;
 }
 
 function takeValue(name: string, next: string | undefined): string {

@@ -1,23 +1,13 @@
 /** The command line, apart from the process that it runs in. */
 
 import { FermataError } from "../errors.ts";
-import { loadConfig } from "./config.ts";
+import type { CommandContext } from "./command.ts";
+import { commands } from "./commands.ts";
 import { describeFailure } from "./failure.ts";
-import { generalHelp, serveHelp } from "./help.ts";
+import { commandHelp, generalHelp } from "./help.ts";
 import { didYouMean } from "./nearest.ts";
 import { packageVersion } from "./package-files.ts";
-import { closeOnSignal } from "./signals.ts";
-
-export interface CommandContext {
-  cwd: string;
-  env: NodeJS.ProcessEnv;
-  out: (text: string) => void;
-  err: (text: string) => void;
-}
-
-const commands = ["serve"];
-/** Beyond the drain, for what runs to be closed. */
-const closeGraceMs = 5000;
+import { parseArguments } from "./parse-arguments.ts";
 
 /** Resolves to the exit code, or to null while a server runs. Never rejects. */
 export async function runCommandLine(
@@ -34,29 +24,22 @@ export async function runCommandLine(
 }
 
 async function dispatch(args: readonly string[], context: CommandContext): Promise<number | null> {
-  const [command = "--help", ...rest] = args;
-  if (command === "--help" || command === "-h" || command === "help")
-    return print(context, generalHelp);
-  if (command === "--version" || command === "-v") return print(context, `${packageVersion()}\n`);
-  if (command !== "serve") throw unknownCommand(command);
-  if (rest.includes("--help") || rest.includes("-h")) return print(context, serveHelp());
+  const [name = "--help", ...rest] = args;
+  if (name === "--help" || name === "-h" || (name === "help" && rest.length === 0))
+    return print(context, generalHelp(commands));
+  if (name === "help") return dispatch([rest[0]!, "--help"], context);
+  if (name === "--version" || name === "-v") return print(context, `${packageVersion()}\n`);
+  const command = commands.find((candidate) => candidate.name === name);
+  if (command === undefined) throw unknownCommand(name);
+  if (asksForHelp(rest)) return print(context, commandHelp(command));
+  return command.run(parseArguments(rest, command, context.cwd), context);
+}
 
-  const config = loadConfig({ args: rest, env: context.env, cwd: context.cwd });
-  const stop = new AbortController();
-  // Help and mistakes need no engine.
-  const starting = config.supervise
-    ? import("./supervisor/supervisor.ts").then(({ supervise }) => supervise(config, stop.signal))
-    : import("./serve.ts").then(({ serve }) => serve(config, stop.signal));
-  const close = async (): Promise<void> => {
-    stop.abort();
-    const server = await starting.catch(() => null);
-    await server?.close();
-  };
-  closeOnSignal(close, context.err, config.drainSeconds * 1000 + closeGraceMs);
-  await starting.catch((error: unknown) => {
-    if (!stop.signal.aborted) throw error;
-  });
-  return null;
+/** What stands after `--` is meant for the command. */
+function asksForHelp(args: readonly string[]): boolean {
+  const end = args.indexOf("--");
+  const own = end < 0 ? args : args.slice(0, end);
+  return own.includes("--help") || own.includes("-h");
 }
 
 function print(context: CommandContext, text: string): number {
@@ -64,11 +47,10 @@ function print(context: CommandContext, text: string): number {
   return 0;
 }
 
-function unknownCommand(command: string): FermataError {
-  const hint = command.startsWith("-")
-    ? ` Options come after the command: fermata serve ${command}`
-    : didYouMean(command, commands);
-  return new FermataError("invalid_option", `Unknown command ${command}.${hint}`, {
-    param: command,
-  });
+function unknownCommand(name: string): FermataError {
+  const names = commands.map((command) => command.name);
+  const hint = name.startsWith("-")
+    ? ` Options come after the command: fermata serve ${name}`
+    : didYouMean(name, names);
+  return new FermataError("invalid_option", `Unknown command ${name}.${hint}`, { param: name });
 }

@@ -19,6 +19,9 @@ function directoryWith(files: Record<string, string>): string {
 test("defaults", () => {
   expect(load([])).toEqual({
     model: undefined,
+    hf: undefined,
+    file: undefined,
+    modelsDir: undefined,
     toolFormat: "auto",
     host: "127.0.0.1",
     port: 8000,

@@ -39,3 +39,24 @@ test("no model at all", () => {
     expect.objectContaining({ code: "model_not_found" }),
   );
 });
+
+test("a folder: its one model, split or not, or the one its manifest names", () => {
+  const folder = (...names: string[]): string => {
+    const path = mkdtempSync(join(tmpdir(), "fermata-"));
+    for (const name of names) writeFileSync(join(path, name), "");
+    return path;
+  };
+  const split = folder(
+    "big-00002-of-00002.gguf",
+    "big-00001-of-00002.gguf",
+    "big-mmproj.gguf",
+    "a.txt",
+  );
+  expect(chooseModel(split, "/nowhere")).toMatchObject({
+    path: join(split, "big-00001-of-00002.gguf"),
+    id: "big",
+  });
+  expect(chooseModel(directory, "/nowhere").path).toBe(join(directory, "small.gguf"));
+  expect(() => chooseModel(folder("a.gguf", "b.gguf"), "/nowhere")).toThrow(/a\.gguf, b\.gguf/);
+  expect(() => chooseModel(folder("a.txt"), "/nowhere")).toThrow(/has no GGUF file/);
+});

@@ -4,7 +4,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { runCommandLine } from "../../../src/cli/run.ts";
-import { flagOf, optionKeys } from "../../../src/cli/options.ts";
+import { flagOf } from "../../../src/cli/option-table.ts";
+import { optionKeys } from "../../../src/cli/options.ts";
 import { assertPortFree } from "../../../src/cli/port.ts";
 
 async function run(...args: string[]) {

@@ -1,0 +1,21 @@
+/** The commands. What a command needs is loaded when it runs: help and mistakes need no engine. */
+
+import { type Command, type CommandContext, serveCommand } from "./command.ts";
+import type { ParsedArguments } from "./parse-arguments.ts";
+import { pullCommand } from "./pull/command.ts";
+
+export interface RunnableCommand extends Command {
+  /** Resolves to the exit code, or to null while a server runs. @throws FermataError */
+  run(args: ParsedArguments, context: CommandContext): Promise<number | null>;
+}
+
+export const commands: readonly RunnableCommand[] = [
+  {
+    ...serveCommand,
+    run: async (...input) => (await import("./run-serve.ts")).runServe(...input),
+  },
+  {
+    ...pullCommand,
+    run: async (...input) => (await import("./pull/run-pull.ts")).runPull(...input),
+  },
+];

@@ -1,0 +1,82 @@
+/**
+ * Where pulled files lie:
+ *
+ *   OWNER/NAME/REVISION/path/model.gguf        whole, and its checksum was right
+ *   OWNER/NAME/REVISION/path/model.gguf.json   its size and checksum
+ *   OWNER/NAME/REVISION/path/model.gguf.<checksum>.part   the beginning of one
+ *   OWNER/NAME/REVISION/path/model.gguf.lock   who pulls it now
+ */
+
+import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { homedir } from "node:os";
+import { join, relative, sep } from "node:path";
+import type { Checksum, HubFile } from "./hub.ts";
+
+export function defaultModelsFolder(
+  platform: NodeJS.Platform = process.platform,
+  environment: NodeJS.ProcessEnv = process.env,
+  home: string = homedir(),
+): string {
+  const folder = join("fermata", "models");
+  if (platform === "win32")
+    return join(environment["LOCALAPPDATA"] ?? join(home, "AppData", "Local"), folder);
+  if (platform === "darwin") return join(home, "Library", "Caches", folder);
+  return join(environment["XDG_CACHE_HOME"] || join(home, ".cache"), folder);
+}
+
+/** `revision` may have slashes, as refs/pr/1 has. */
+export function revisionFolder(root: string, repository: string, revision: string): string {
+  return join(root, ...repository.split("/"), revision.replaceAll(/[^\w.-]/g, "+"));
+}
+
+/** The files of one path; `folder` is a revision's. */
+export class CachedFile {
+  /** Stands only when it is whole. */
+  readonly path: string;
+  readonly lockPath: string;
+  readonly #notePath: string;
+
+  constructor(folder: string, path: string) {
+    this.path = join(folder, ...path.split("/"));
+    this.lockPath = `${this.path}.lock`;
+    this.#notePath = `${this.path}.json`;
+  }
+
+  /** Another content has another name: a part is never continued with something else. */
+  partPath({ value }: Checksum): string {
+    return `${this.path}.${value.slice(0, 16)}.part`;
+  }
+
+  /** Whether what lies here is what the hub has. */
+  holds({ size, checksum }: HubFile): boolean {
+    const note = this.#note();
+    const isSame = note?.kind === checksum.kind && note.value === checksum.value;
+    return isSame && existsSync(this.path) && statSync(this.path).size === size;
+  }
+
+  /** After the content is in its place. */
+  remember(checksum: Checksum): void {
+    writeFileSync(this.#notePath, `${JSON.stringify(checksum)}\n`);
+  }
+
+  #note(): Checksum | null {
+    try {
+      return JSON.parse(readFileSync(this.#notePath, "utf8")) as Checksum;
+    } catch {
+      return null;
+    }
+  }
+}
+
+/** Paths of the whole files here, as the repository has them. Empty if there are none. */
+export function cachedPaths(folder: string): string[] {
+  let entries: string[];
+  try {
+    entries = readdirSync(folder, { recursive: true }) as string[];
+  } catch {
+    return [];
+  }
+  return entries
+    .filter((entry) => /\.gguf$/i.test(entry) && existsSync(join(folder, `${entry}.json`)))
+    .map((entry) => relative(folder, join(folder, entry)).split(sep).join("/"));
+}

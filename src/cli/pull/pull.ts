@@ -1,0 +1,143 @@
+/** `fermata pull`, and the pulling before `fermata serve --hf`. */
+
+import { join } from "node:path";
+import { FermataError } from "../../errors.ts";
+import { groupModelFiles } from "../model-files.ts";
+import { bytesText } from "./amounts.ts";
+import { CachedFile, cachedPaths, revisionFolder } from "./cache-folder.ts";
+import { chooseFiles, type WantedModel } from "./choose-files.ts";
+import { download } from "./download.ts";
+import { acquireLock } from "./file-lock.ts";
+import { Hub, type HubFile } from "./hub.ts";
+import { type ProgressOutput, TransferProgress } from "./transfer-progress.ts";
+
+export interface PullRequest {
+  /** `OWNER/NAME` or `OWNER/NAME:QUANT`. */
+  model: string;
+  file: string | undefined;
+  revision: string;
+  token: string | undefined;
+  endpoint: string;
+  modelsFolder: string;
+  /** For tests: of the first wait after a cut. */
+  firstWaitMs?: number;
+}
+
+interface PullContext {
+  signal: AbortSignal;
+  output: ProgressOutput;
+}
+
+/**
+ * Everything that the model consists of is here and whole. Resolves to the first file's path.
+ * A hub that cannot be reached does not matter if the model is here.
+ * @throws FermataError
+ */
+export async function pullModel(request: PullRequest, context: PullContext): Promise<string> {
+  const wanted = readWanted(request);
+  const hub = openHub(request, wanted, context);
+  const folder = revisionFolder(request.modelsFolder, wanted.repository, request.revision);
+  let files: HubFile[];
+  try {
+    files = chooseFiles(await hub.files(), wanted);
+  } catch (error) {
+    const cached = isUnreachable(error) ? chooseCached(folder, wanted) : null;
+    if (cached === null) throw error;
+    context.output.write(`The hub cannot be reached; ${cached} is here already.\n`);
+    return cached;
+  }
+  await pullFiles(hub, files, folder, request, context);
+  return new CachedFile(folder, files[0]!.path).path;
+}
+
+/** A line a model: name, quantization, parts, size. */
+export async function listRepository(
+  request: PullRequest,
+  context: PullContext,
+): Promise<string[]> {
+  const wanted = readWanted(request);
+  const files = await openHub(request, wanted, context).files();
+  const size = new Map(files.map((file) => [file.path, file.size]));
+  return groupModelFiles([...size.keys()]).map(({ first, paths }) => {
+    const bytes = paths.reduce((sum, path) => sum + size.get(path)!, 0);
+    const parts = paths.length > 1 ? `  ${paths.length} parts` : "";
+    return `${first}  ${bytesText(bytes)}${parts}`;
+  });
+}
+
+async function pullFiles(
+  hub: Hub,
+  files: readonly HubFile[],
+  folder: string,
+  { firstWaitMs }: PullRequest,
+  { signal, output }: PullContext,
+): Promise<void> {
+  const total = files.reduce((sum, { size }) => sum + size, 0);
+  const progress = new TransferProgress(output, total);
+  let before = 0;
+  try {
+    for (const [index, file] of files.entries()) {
+      const name = file.path.slice(file.path.lastIndexOf("/") + 1);
+      const label = files.length === 1 ? name : `${name} (${index + 1} of ${files.length})`;
+      const target = new CachedFile(folder, file.path);
+      const release = await acquireLock(target.lockPath, signal, (holder) =>
+        progress.note(`${name} is being pulled by ${holder}. Waiting.`),
+      );
+      try {
+        // Whoever held the lock may have brought it.
+        if (!target.holds(file)) {
+          await download(hub, file, target, {
+            signal,
+            firstWaitMs,
+            onBytes: (bytes) => progress.update(label, before + bytes),
+            onCut: (reason, waitMs) =>
+              progress.note(`${reason}. Going on in ${(waitMs / 1000).toFixed(0)} s.`),
+          });
+        }
+      } finally {
+        release();
+      }
+      before += file.size;
+    }
+  } finally {
+    progress.end();
+  }
+}
+
+function openHub(
+  { revision, token, endpoint }: PullRequest,
+  { repository }: WantedModel,
+  { signal }: PullContext,
+): Hub {
+  return new Hub({ endpoint, token, repository, revision, signal });
+}
+
+function readWanted({ model, file }: PullRequest): WantedModel {
+  const address = model.replace(/^(https?:\/\/[^/]+\/|hf:\/*)/, "").replace(/\/+$/, "");
+  const colon = address.indexOf(":");
+  if (colon < 0) return { repository: address, file, quantization: undefined };
+  const quantization = address.slice(colon + 1);
+  if (file !== undefined) {
+    throw new FermataError(
+      "invalid_option",
+      `--file and :${quantization} exclude each other. Name the model one way.`,
+      { param: "file" },
+    );
+  }
+  return { repository: address.slice(0, colon), file, quantization };
+}
+
+function isUnreachable(error: unknown): boolean {
+  return error instanceof FermataError && error.code === "hub_unreachable";
+}
+
+/** Null: it is not here, not whole, or it is not clear which. */
+function chooseCached(folder: string, wanted: WantedModel): string | null {
+  const checksum = { kind: "sha256", value: "" } as const;
+  const files = cachedPaths(folder).map((path) => ({ path, size: 0, checksum }));
+  try {
+    return join(folder, ...chooseFiles(files, wanted)[0]!.path.split("/"));
+  } catch {
+    return null;
+  }
+}
