@@ -33,6 +33,7 @@ const table = {
   already_decided: { status: 409, type: "invalid_request_error" },
   mcp_server_unreachable: { status: 424, type: "invalid_request_error" },
   request_timeout: { status: 408, type: "invalid_request_error" },
+  run_in_progress: { status: 409, type: "invalid_request_error" },
   body_too_large: { status: 413, type: "invalid_request_error" },
   unsupported_media_type: { status: 415, type: "invalid_request_error" },
   headers_too_large: { status: 431, type: "invalid_request_error" },

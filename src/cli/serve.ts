@@ -123,10 +123,12 @@ export async function startService(
         approvals: new Approvals({ timeoutMs: config.approvalTimeout * 1000 }),
         audit,
         store,
+        branches: store?.branches,
         model,
       },
       {
         apiKeys: config.apiKey,
+        tokenSecret: store?.secret("tokens"),
         corsOrigins: config.corsOrigin,
         drainMs: config.drainSeconds * 1000,
         sampling: choice.sampling,

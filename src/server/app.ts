@@ -1,5 +1,6 @@
 /** The HTTP server, built and not yet listening. */
 
+import { randomBytes } from "node:crypto";
 import Fastify, { LogController, type FastifyInstance, type RouteOptions } from "fastify";
 import { FermataError } from "../errors.ts";
 import { Metrics } from "./metrics.ts";
@@ -12,8 +13,8 @@ import { installConnectionReports } from "./plugins/connection-reports.ts";
 import { installCors } from "./plugins/cors.ts";
 import { bodyLimit, installErrorHandler, sendError, toFermataError } from "./plugins/errors.ts";
 import { createRequestId, installRequestId } from "./plugins/request-id.ts";
-import { approvalRoutes } from "./routes/api/approvals.ts";
-import { toolsRoute } from "./routes/api/tools.ts";
+import { SealedTokens } from "./plugins/sealed-tokens.ts";
+import { apiRoutes } from "./routes/api/routes.ts";
 import { applyTemplateRoute } from "./routes/apply-template.ts";
 import { chatCompletionsRoute } from "./routes/chat-completions.ts";
 import { completionsRoute } from "./routes/completions.ts";
@@ -61,7 +62,8 @@ export function buildServer(services: ServerServices, config: ServerConfig): Fas
   installAccessLog(app);
   installCors(app, config.corsOrigins ?? []);
   const active = installActiveRequests(app, config.drainMs ?? 0);
-  installAuthentication(app, config.apiKeys);
+  const tokens = new SealedTokens(config.tokenSecret ?? randomBytes(32));
+  installAuthentication(app, config.apiKeys, tokens);
   countRequests(app, metrics);
 
   const warnings = new OnceWarnings((fields, message) => app.log.warn(fields, message));
@@ -71,6 +73,7 @@ export function buildServer(services: ServerServices, config: ServerConfig): Fas
     messagesRoute(context),
     messagesCountTokensRoute(context),
     ...responsesRoutes(app, context),
+    ...apiRoutes(app, context, tokens),
     completionsRoute(context),
     embeddingsRoute(context),
     tokenizeRoute(services),
@@ -78,8 +81,6 @@ export function buildServer(services: ServerServices, config: ServerConfig): Fas
     applyTemplateRoute(context),
     modelsRoute(services),
     modelRoute(services),
-    toolsRoute(services),
-    ...approvalRoutes(services),
     healthRoute(services.model),
     metricsRoute(metrics),
   ];

@@ -8,7 +8,7 @@ import type { Embedder } from "../engine/embedder.ts";
 import type { Engine } from "../engine/engine.ts";
 import type { EngineStats, EngineStep, ModelInfo, Sampling } from "../engine/types.ts";
 import type { ConnectionReports } from "./plugins/connection-reports.ts";
-import type { ResponseStore } from "../store/types.ts";
+import type { BranchStore, ResponseStore } from "../store/types.ts";
 import type { ServerConnector, ToolProvider } from "../tools/types.ts";
 import type { Approvals } from "../tools/approvals.ts";
 import type { CallAudit } from "../tools/call-audit.ts";
@@ -72,12 +72,16 @@ export interface ServerServices {
   audit: Pick<CallAudit, "record"> | null;
   /** Null: responses are not kept. */
   store: ResponseStore | null;
+  /** Of /api/conversations. Default: in memory. */
+  branches?: BranchStore | undefined;
   model: ServedModel;
 }
 
 export interface ServerConfig {
   /** Empty: anyone may call. */
   apiKeys: readonly string[];
+  /** 32 bytes that seal sessions and stream tokens. Default: new ones, so that they end with the server. */
+  tokenSecret?: Buffer | undefined;
   /** Web pages that may call, by origin; `*` for all. Default: none. */
   corsOrigins?: readonly string[];
   /** How long running requests may go on once the server closes. Default 0. */

@@ -9,6 +9,8 @@ import { settledWithin } from "./settled-within.ts";
 
 /** One stream's messages, in order: `opening`, those of each event, then `closing` or `failure`. */
 export interface AnswerStream<Event> {
+  /** See `SseOptions`. */
+  readonly isResumable?: boolean;
   opening(): SseMessage[];
   messages(event: Event): SseMessage[];
   closing(): SseMessage[];
@@ -23,7 +25,7 @@ interface StreamTarget {
 
 /** A failure within this time still gets its HTTP status; then the stream opens, so that a queued client hears of it. */
 export const openStreamAfterMs = 500;
-const defaultKeepAliveMs = 15_000;
+export const defaultKeepAliveMs = 15_000;
 
 /** @throws the failure of `events`, if it comes before the stream opens */
 export async function streamAnswer<Event>(
@@ -34,7 +36,8 @@ export async function streamAnswer<Event>(
   let pending = events.next();
   await settledWithin(pending, openStreamAfterMs);
 
-  const sse = new SseStream(reply, config.keepAliveMs ?? defaultKeepAliveMs);
+  const keepAliveMs = config.keepAliveMs ?? defaultKeepAliveMs;
+  const sse = new SseStream(reply, { keepAliveMs, isResumable: stream.isResumable ?? false });
   const send = async (messages: SseMessage[]): Promise<void> => {
     for (const message of messages) await sse.send(message);
   };

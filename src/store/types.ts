@@ -90,3 +90,102 @@ export interface ResponseStore {
 
   close(): Promise<void>;
 }
+
+/**
+ * A conversation of /api/conversations: its messages are a tree, so that one may be edited or answered
+ * anew. (Those of /v1/conversations are lists of items.)
+ */
+export interface BranchedConversation {
+  id: string;
+  /** Empty: none yet. */
+  title: string;
+  /** Milliseconds since 1970, as all times of branched conversations. */
+  createdAt: number;
+  updatedAt: number;
+  /** The last message of the branch that is shown. */
+  leafId: string | null;
+  /** Whatever else there is to it. */
+  settings: Record<string, unknown>;
+}
+
+export interface BranchedMessage {
+  id: string;
+  parentId: string | null;
+  createdAt: number;
+  /** The run that writes it, or wrote it. */
+  runId: string | null;
+  body: Record<string, unknown>;
+}
+
+export interface BranchedRun {
+  id: string;
+  conversationId: string;
+  /** The message that it writes. */
+  messageId: string;
+}
+
+/** An event of a run's stream, as JSON text. */
+export interface NumberedEvent {
+  /** Grows within a run. */
+  number: number;
+  body: string;
+}
+
+/** A run whose process is gone, and how far it came. */
+export interface InterruptedRun extends BranchedRun {
+  owner: string;
+  message: BranchedMessage;
+  events: NumberedEvent[];
+}
+
+/** Changes of a conversation; what is undefined stays. */
+export interface ConversationChange {
+  title?: string | undefined;
+  leafId?: string | null | undefined;
+  settings?: Record<string, unknown> | undefined;
+}
+
+/**
+ * Branched conversations, their messages and their runs. An owner never sees what another one stored.
+ * Events are kept before they go out, so that a viewer never knows more than the store.
+ */
+export interface BranchStore {
+  createConversation(owner: string, conversation: BranchedConversation): Promise<void>;
+  /** The last changed first, those that come after `before`. */
+  conversations(
+    owner: string,
+    page: { limit: number; before: string | null },
+  ): Promise<BranchedConversation[]>;
+  conversation(owner: string, id: string): Promise<BranchedConversation | null>;
+  /** The oldest first. */
+  messages(owner: string, id: string): Promise<BranchedMessage[]>;
+  /** False if there is none. */
+  changeConversation(
+    owner: string,
+    id: string,
+    change: ConversationChange,
+    updatedAt: number,
+  ): Promise<boolean>;
+  /** With its messages and runs. False if there was none. */
+  deleteConversation(owner: string, id: string): Promise<boolean>;
+
+  /** Its messages, the run and the new leaf, all or nothing. */
+  beginRun(
+    owner: string,
+    run: BranchedRun,
+    messages: readonly BranchedMessage[],
+    change: ConversationChange,
+  ): Promise<void>;
+  appendEvents(runId: string, events: readonly NumberedEvent[]): Promise<void>;
+  /** The last events and what became of the message, all or nothing. */
+  endRun(
+    runId: string,
+    message: Pick<BranchedMessage, "id" | "body">,
+    events: readonly NumberedEvent[],
+  ): Promise<void>;
+  run(owner: string, conversationId: string, runId: string): Promise<BranchedRun | null>;
+  /** Those numbered above `after`. */
+  runEvents(runId: string, after: number): Promise<NumberedEvent[]>;
+  /** Runs that nobody goes on with; each is given to one caller. */
+  takeInterrupted(): Promise<InterruptedRun[]>;
+}

@@ -31,7 +31,8 @@ export type ToolReport =
   | { type: "agent"; agent: string; event: ChatEvent | ToolEvent };
 
 export type ToolEvent =
-  | { type: "tool-start"; call: ToolCall; server: string }
+  /** `agent`: the sub-agent that the call hands a task to. */
+  | { type: "tool-start"; call: ToolCall; server: string; agent?: string | undefined }
   | { type: "tool-report"; call: ToolCall; server: string; report: ToolReport }
   /** A person decides whether it runs. */
   | {

@@ -19,7 +19,7 @@ import type {
 } from "../../src/engine/types.ts";
 import { buildServer } from "../../src/server/app.ts";
 import type { ServedEmbedder, ServerConfig, ServerServices } from "../../src/server/services.ts";
-import type { ResponseStore } from "../../src/store/types.ts";
+import type { BranchStore, ResponseStore } from "../../src/store/types.ts";
 import { Approvals } from "../../src/tools/approvals.ts";
 import type { ServerConnector, Tool, ToolProvider, ToolResult } from "../../src/tools/types.ts";
 
@@ -209,6 +209,7 @@ export function createWorld(
     store?: ResponseStore;
     approvals?: Approvals;
     audit?: ServerServices["audit"];
+    branches?: BranchStore;
     embedder?: ServedEmbedder;
     requestedServers?: ServerConnector;
     config?: Partial<ServerConfig>;
@@ -242,6 +243,7 @@ export function createWorld(
     approvals: parts.approvals ?? new Approvals(),
     audit: parts.audit ?? null,
     store: parts.store ?? null,
+    branches: parts.branches,
     model: { id: "tiny", created: 1_700_000_000, contextSize: 1000, vocabularySize: 500 },
   };
   const app = buildServer(services, {

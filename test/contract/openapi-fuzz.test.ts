@@ -29,6 +29,12 @@ const target: FuzzTarget = {
       void approvals.ask({ ...call, callId: `call_${++calls}` }, new AbortController().signal);
       return { call_id: `call_${calls}` };
     }
+    if (path.startsWith("/api/conversations")) {
+      const { id } = (await world.call("POST", "/api/conversations", {})).body;
+      if (path.endsWith("/runs")) return { id };
+      const run = await world.call("POST", `/api/conversations/${id}/runs`, { message: "Hi" });
+      return { id, run_id: run.body.run_id };
+    }
     if (path.startsWith("/v1/conversations")) {
       const items = [{ role: "user", content: "Hi" }];
       const { id } = (await world.call("POST", "/v1/conversations", { items })).body;

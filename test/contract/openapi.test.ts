@@ -74,7 +74,11 @@ test("every answer has a schema", async () => {
         status !== "204" && content["application/json"]?.schema === undefined,
     ),
   );
-  expect(untold.map(([name]) => name)).toEqual(["GET /metrics"]);
+  expect(untold.map(([name]) => name)).toEqual([
+    "GET /api/conversations/{id}/stream",
+    "GET /api/engine/stream",
+    "GET /metrics",
+  ]);
   const ajv = new Ajv2020({ strict: true, strictTypes: false });
   for (const [, { responses }] of told)
     for (const { content = {} } of Object.values(responses))
@@ -91,7 +95,7 @@ test("its schemas are schemas, and its examples valid and answered", async () =>
     if (example === undefined) continue;
     expect(validate(example), `${path}: ${JSON.stringify(validate.errors)}`).toBe(true);
     const { status, body } = await world.call("POST", path, example);
-    expect(status, `${path}: ${JSON.stringify(body)}`).toBe(200);
+    expect([200, 201], `${path}: ${JSON.stringify(body)}`).toContain(status);
   }
 });
 

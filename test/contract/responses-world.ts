@@ -29,7 +29,7 @@ export interface ResponsesWorld extends World {
     headers?: Record<string, string>,
   ): Promise<{ status: number; headers: Record<string, unknown>; body: Json }>;
   call(
-    method: "GET" | "POST" | "DELETE",
+    method: "GET" | "POST" | "PATCH" | "DELETE",
     url: string,
     body?: object,
   ): Promise<{ status: number; body: Json }>;

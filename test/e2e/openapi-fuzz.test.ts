@@ -62,6 +62,13 @@ async function call(method: string, path: string, body?: object): Promise<Record
 const target: FuzzTarget = {
   async existing({ path }) {
     if (path.includes("{model}")) return { model: "default" };
+    if (path.startsWith("/api/conversations")) {
+      const id = String((await call("POST", "/api/conversations", {}))["id"]);
+      if (path.endsWith("/runs")) return { id };
+      const run = { message: "Hi", max_tokens: 2 };
+      const started = await call("POST", `/api/conversations/${id}/runs`, run);
+      return { id, run_id: String(started["run_id"]) };
+    }
     if (path.startsWith("/v1/conversations")) {
       const items = [{ role: "user", content: "Hi" }];
       const { id } = await call("POST", "/v1/conversations", { items });

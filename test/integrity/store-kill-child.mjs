@@ -52,6 +52,7 @@ const app = buildServer(
     approvals: new Approvals(),
     audit: null,
     store,
+    branches: store.branches,
     model: { id: "fake", created: 0, contextSize: 1000, vocabularySize: 500 },
   },
   { apiKeys: [], sampling: { temperature: 0, topP: 1, topK: 0, minP: 0 } },

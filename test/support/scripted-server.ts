@@ -157,6 +157,7 @@ export async function startScriptedServer(
       approvals: new Approvals(),
       audit: null,
       store,
+      branches: store?.branches,
       model: {
         id: "fermata-small",
         created: 0,

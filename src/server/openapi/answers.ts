@@ -13,17 +13,20 @@ import {
   type Schema,
 } from "./json-schema.ts";
 
-const whole: Schema = { type: "integer", minimum: 0 };
-const real: Schema = { type: "number" };
+export const whole: Schema = { type: "integer", minimum: 0 };
+export const real: Schema = { type: "number" };
 const nothing: Schema = { type: "null" };
 const yes: Schema = { const: true };
 
 /** All properties are always there, but for those of `optional`. */
-function answer(properties: Record<string, Schema>, optional: Record<string, Schema> = {}): Schema {
+export function answer(
+  properties: Record<string, Schema>,
+  optional: Record<string, Schema> = {},
+): Schema {
   return record({ ...properties, ...optional }, Object.keys(properties));
 }
 
-function choice(...values: string[]): Schema {
+export function choice(...values: string[]): Schema {
   return { type: "string", enum: values };
 }
 

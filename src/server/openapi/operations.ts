@@ -5,18 +5,22 @@ import { chatCompletionParameters } from "../openai/parameters/chat-completions.
 import type { ParameterTable } from "../openai/parameters/parameter.ts";
 import { responseParameters } from "../openai/parameters/responses.ts";
 import * as answers from "./answers.ts";
+import * as apiAnswers from "./api-answers.ts";
 import { boolean, object, string, type Schema } from "./json-schema.ts";
 import {
   approvalDecision,
   chatTypes,
   completionBody,
   conversationMetadata,
+  conversationPatch,
   detokenizeBody,
   embeddingBody,
   messageTypes,
+  newBranchedConversation,
   newConversation,
   newItems,
   responseTypes,
+  runBody,
   templateBody,
   tokenizeBody,
   toolOutput,
@@ -166,6 +170,68 @@ export const operations: Readonly<Record<string, Operation>> = {
     request: message,
     example: { messages: [user] },
     answer: answers.messageTokens,
+  },
+  "GET /api/conversations": {
+    summary: "Branched conversations, the last changed first.",
+    query: { limit: { type: "integer", minimum: 1, maximum: 100 }, before: string },
+    answer: apiAnswers.conversations,
+  },
+  "POST /api/conversations": {
+    summary: "Creates a branched conversation.",
+    request: newBranchedConversation,
+    example: { title: "Harbour" },
+    status: 201,
+    answer: apiAnswers.conversation,
+  },
+  "GET /api/conversations/{id}": {
+    summary: "A conversation with the messages of all branches.",
+    answer: apiAnswers.conversation,
+  },
+  "PATCH /api/conversations/{id}": {
+    summary: "Renames a conversation, changes its settings or the branch that is shown.",
+    request: conversationPatch,
+    answer: apiAnswers.conversation,
+  },
+  "DELETE /api/conversations/{id}": {
+    summary: "Deletes a conversation and cancels its runs.",
+    status: 204,
+    answer: null,
+  },
+  "POST /api/conversations/{id}/runs": {
+    summary: "Begins the answer to a message; it goes on without a viewer.",
+    request: runBody,
+    status: 202,
+    answer: apiAnswers.runStarted,
+  },
+  "POST /api/conversations/{id}/runs/{run_id}/cancel": {
+    summary: "Cancels a run.",
+    status: 202,
+    answer: apiAnswers.cancelledRun,
+  },
+  "GET /api/conversations/{id}/stream": {
+    summary: "The events of a run, those after Last-Event-ID; 204 after the last.",
+    query: { run_id: string, details: { type: "string", enum: ["0", "1"] }, token: string },
+    streams: true,
+    answer: null,
+  },
+  "GET /api/engine": {
+    summary: "Sequences, cells and rates of the engine.",
+    answer: apiAnswers.engine,
+  },
+  "GET /api/engine/stream": {
+    summary: "The same as a stream, twice a second.",
+    query: { token: string },
+    streams: true,
+    answer: null,
+  },
+  "POST /api/session": {
+    summary: "Sets a cookie that stands for the API key.",
+    answer: apiAnswers.session,
+  },
+  "DELETE /api/session": { summary: "Takes the cookie back.", status: 204, answer: null },
+  "POST /api/stream-tokens": {
+    summary: "A short-lived token for `?token=`, for clients that send no header.",
+    answer: apiAnswers.streamToken,
   },
   "GET /api/tools": {
     summary: "The tools that this server runs, and the state of their servers.",

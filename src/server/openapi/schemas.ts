@@ -351,3 +351,33 @@ export const conversationMetadata = record({ metadata }, ["metadata"]);
 export const newItems = record({ items: list(responseItem, { minItems: 1, maxItems: 20 }) }, [
   "items",
 ]);
+
+const settings = {
+  title: { type: "string", maxLength: 200 },
+  model: nullable(string),
+  tools: nullable(list(string)),
+  instructions: nullable(string),
+  response_format: nullable(chatTypes["response_format"]!),
+};
+export const newBranchedConversation = record(settings);
+export const conversationPatch = record({ ...settings, leaf_id: string });
+export const runBody = record({
+  message: string,
+  files: list(record({ name: string, text: string }, ["name", "text"]), { maxItems: 20 }),
+  parent_id: nullable(string),
+  retry: string,
+  model: settings.model,
+  tools: settings.tools,
+  response_format: settings.response_format,
+  reasoning_effort: string,
+  chat_template_kwargs: object,
+  temperature: sampling.temperature,
+  top_p: sampling.top_p,
+  top_k: sampling.top_k,
+  min_p: sampling.min_p,
+  repeat_penalty: sampling.repeat_penalty,
+  frequency_penalty: sampling.frequency_penalty,
+  presence_penalty: sampling.presence_penalty,
+  seed: sampling.seed,
+  max_tokens: count,
+});

@@ -27,6 +27,13 @@ export class ActiveRequests {
     return controller.signal;
   }
 
+  /** Work that goes on without a client. Aborted when the server closes; `end` it when it is done. */
+  begin(): { controller: AbortController; end(): void } {
+    const controller = new AbortController();
+    this.#controllers.add(controller);
+    return { controller, end: () => this.#controllers.delete(controller) };
+  }
+
   /** Resolves when nothing runs, or after `milliseconds`. */
   async idle(milliseconds: number): Promise<void> {
     const deadline = performance.now() + milliseconds;

@@ -58,15 +58,16 @@ export function installConnectionReports(
 
 /**
  * To be called once the headers are set and before they are sent. The last words are an error in all
- * of the API's wire formats at once.
+ * of the API's wire formats at once; none where the client reads on elsewhere.
  */
-export function reportStream(reply: FastifyReply): void {
+export function reportStream(reply: FastifyReply, isResumable: boolean): void {
   const { raw: response, server, request } = reply;
   if (server.connectionReports === null) return;
   const { error } = errorBody(crashError());
   const { code, message, param } = error;
-  const text = `event: error\ndata: ${JSON.stringify({ type: "error", error, code, message, param })}\n\n`;
-  const size = Buffer.byteLength(text).toString(16);
-  const lastWords = response.chunkedEncoding ? `${size}\r\n${text}\r\n0\r\n\r\n` : text;
+  const errorEvent = `event: error\ndata: ${JSON.stringify({ type: "error", error, code, message, param })}\n\n`;
+  const text = isResumable ? "" : errorEvent;
+  const chunk = text === "" ? "" : `${Buffer.byteLength(text).toString(16)}\r\n${text}\r\n`;
+  const lastWords = response.chunkedEncoding ? `${chunk}0\r\n\r\n` : text;
   server.connectionReports.report(request.raw.socket, { kind: "streaming", lastWords });
 }

@@ -26,7 +26,7 @@ export function installCors(app: FastifyInstance, origins: readonly string[]): v
 function answerPreflight(reply: FastifyReply, headers: string | undefined): FastifyReply {
   if (headers !== undefined) reply.header("access-control-allow-headers", headers);
   return reply
-    .header("access-control-allow-methods", "GET, POST, DELETE")
+    .header("access-control-allow-methods", "GET, POST, PATCH, DELETE")
     .header("access-control-max-age", preflightSeconds)
     .code(204)
     .send();

@@ -5,9 +5,18 @@ import type { FastifyReply } from "fastify";
 import { reportStream } from "./connection-reports.ts";
 
 export interface SseMessage {
+  /** What a client that reconnects sends as Last-Event-ID. */
+  id?: string;
   /** Name of the event; clients of OpenAI's chat format want none. */
   event?: string;
   data: string;
+}
+
+export interface SseOptions {
+  /** Silence after which a comment is sent. */
+  keepAliveMs: number;
+  /** Its client reads on over another connection, so that its end alone says nothing. */
+  isResumable?: boolean;
 }
 
 const keepAliveComment = ": keep-alive\n\n";
@@ -17,7 +26,7 @@ export class SseStream {
   readonly #keepAlive: NodeJS.Timeout;
 
   /** Takes the response over from fastify and sends the headers. */
-  constructor(reply: FastifyReply, keepAliveMs: number) {
+  constructor(reply: FastifyReply, { keepAliveMs, isResumable = false }: SseOptions) {
     reply.hijack();
     this.#response = reply.raw;
     for (const [name, value] of Object.entries(reply.getHeaders())) {
@@ -29,7 +38,7 @@ export class SseStream {
       connection: "keep-alive",
       "x-accel-buffering": "no",
     });
-    reportStream(reply);
+    reportStream(reply, isResumable);
     this.#response.flushHeaders();
     this.#keepAlive = setInterval(() => this.#sendKeepAlive(), keepAliveMs);
     this.#keepAlive.unref();
@@ -74,6 +83,8 @@ export class SseStream {
   }
 }
 
-function sseText({ event, data }: SseMessage): string {
-  return event === undefined ? `data: ${data}\n\n` : `event: ${event}\ndata: ${data}\n\n`;
+function sseText({ id, event, data }: SseMessage): string {
+  const idLine = id === undefined ? "" : `id: ${id}\n`;
+  const eventLine = event === undefined ? "" : `event: ${event}\n`;
+  return `${idLine}${eventLine}data: ${data}\n\n`;
 }

@@ -1,6 +1,7 @@
 /** A response while it is generated: several may read it, it may be cancelled, calls may be answered. */
 
 import type { FermataError } from "../../errors.ts";
+import { LiveLog } from "../live-log.ts";
 import type { ResponseWriter } from "../openai/responses/response-writer.ts";
 import type { ResponseObject, WireEvent } from "../openai/responses/types.ts";
 import type { HeldCalls } from "./held-calls.ts";
@@ -11,10 +12,7 @@ export class LiveResponse {
   readonly held: HeldCalls | null;
   readonly #writer: ResponseWriter;
   readonly #abort: AbortController;
-  readonly #events: WireEvent[] = [];
-  #wake: () => void = () => {};
-  #change = this.#nextChange();
-  #hasEnded = false;
+  readonly #events = new LiveLog<WireEvent>((event) => event.sequence_number);
   readonly #ended: Promise<void>;
   #end: () => void = () => {};
 
@@ -50,39 +48,17 @@ export class LiveResponse {
 
   /** Keeps an event for those who read later. */
   append(event: WireEvent): void {
-    this.#events.push(event);
-    this.#notify();
+    this.#events.append(event);
   }
 
   finish(): void {
-    this.#hasEnded = true;
     this.#end();
-    this.#notify();
+    this.#events.end();
   }
 
   /** Events numbered above `after`, as they come, to the last. */
-  async *read(after: number): AsyncGenerator<WireEvent, void, void> {
-    let index = this.#events.findIndex((event) => event.sequence_number > after);
-    if (index < 0) index = this.#events.length;
-    for (;;) {
-      const change = this.#change;
-      for (; index < this.#events.length; index++) {
-        const event = this.#events[index]!;
-        if (event.sequence_number > after) yield event;
-      }
-      if (this.#hasEnded && index >= this.#events.length) return;
-      await change;
-    }
-  }
-
-  #notify(): void {
-    const wake = this.#wake;
-    this.#change = this.#nextChange();
-    wake();
-  }
-
-  #nextChange(): Promise<void> {
-    return new Promise((resolve) => (this.#wake = resolve));
+  read(after: number): AsyncGenerator<WireEvent, void, void> {
+    return this.#events.read(after);
   }
 }
 

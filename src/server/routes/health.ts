@@ -7,6 +7,8 @@ export function healthRoute(model: ServedModel): RouteOptions {
   return {
     method: "GET",
     url: "/health",
+    // A load balancer asks it.
+    config: { public: true },
     logLevel: "warn",
     handler: async () => ({ status: "ok", model: model.id }),
   };

@@ -68,6 +68,47 @@ const migrations: readonly string[] = [
     FROM responses, json_each(responses.events) AS each WHERE responses.events IS NOT NULL;
   ALTER TABLE responses DROP COLUMN events;
   `,
+  `
+  CREATE TABLE branched_conversations (
+    id TEXT PRIMARY KEY,
+    owner TEXT NOT NULL,
+    title TEXT NOT NULL,
+    created_at INTEGER NOT NULL,
+    updated_at INTEGER NOT NULL,
+    leaf_id TEXT,
+    settings TEXT NOT NULL
+  );
+  CREATE INDEX branched_conversations_by_use ON branched_conversations (owner, updated_at);
+  CREATE TABLE branched_messages (
+    position INTEGER PRIMARY KEY,
+    id TEXT NOT NULL UNIQUE,
+    conversation_id TEXT NOT NULL REFERENCES branched_conversations (id) ON DELETE CASCADE,
+    parent_id TEXT,
+    created_at INTEGER NOT NULL,
+    run_id TEXT,
+    body TEXT NOT NULL
+  );
+  CREATE INDEX branched_messages_by_conversation ON branched_messages (conversation_id);
+  CREATE TABLE branched_runs (
+    id TEXT PRIMARY KEY,
+    conversation_id TEXT NOT NULL REFERENCES branched_conversations (id) ON DELETE CASCADE,
+    message_id TEXT NOT NULL,
+    -- Null once it has ended; else who is at work on it.
+    process TEXT
+  );
+  CREATE INDEX branched_runs_by_conversation ON branched_runs (conversation_id);
+  CREATE INDEX branched_runs_by_process ON branched_runs (process) WHERE process IS NOT NULL;
+  CREATE TABLE branched_events (
+    run_id TEXT NOT NULL REFERENCES branched_runs (id) ON DELETE CASCADE,
+    number INTEGER NOT NULL,
+    body TEXT NOT NULL,
+    PRIMARY KEY (run_id, number)
+  ) WITHOUT ROWID;
+  CREATE TABLE secrets (
+    name TEXT PRIMARY KEY,
+    value BLOB NOT NULL
+  ) WITHOUT ROWID;
+  `,
 ];
 
 /** @throws FermataError store_invalid: a later version of Fermata wrote the file */

@@ -12,6 +12,9 @@ export interface RetentionLimits {
   maxBytes: number;
 }
 
+/** Of a branched conversation: nothing is being written. */
+const isIdle = "id NOT IN (SELECT conversation_id FROM branched_runs WHERE process IS NOT NULL)";
+
 /** A share of the oldest goes at once when the file is too large. */
 const share = 20;
 
@@ -23,6 +26,9 @@ export function applyRetention(
   const oldest = nowSeconds() - maxAgeSeconds;
   database.prepare("DELETE FROM responses WHERE run IS NULL AND created_at < ?").run(oldest);
   database.prepare("DELETE FROM conversations WHERE used_at < ?").run(oldest);
+  database
+    .prepare(`DELETE FROM branched_conversations WHERE updated_at < ? AND ${isIdle}`)
+    .run(oldest * 1000);
   deleteOldest(database, countOf(database) - maxCount);
   items.deleteOrphans();
   while (bytesOf(database) > maxBytes) {
@@ -43,13 +49,14 @@ function deleteOldest(database: Database, count: number): void {
     .run(count);
 }
 
+/** Of either kind. */
 function deleteOldestConversation(database: Database): boolean {
-  const { changes } = database
-    .prepare(
-      "DELETE FROM conversations WHERE id IN (SELECT id FROM conversations ORDER BY used_at LIMIT 1)",
-    )
-    .run();
-  return changes > 0;
+  const deletions = [
+    "DELETE FROM conversations WHERE id IN (SELECT id FROM conversations ORDER BY used_at LIMIT 1)",
+    `DELETE FROM branched_conversations WHERE id IN
+     (SELECT id FROM branched_conversations WHERE ${isIdle} ORDER BY updated_at LIMIT 1)`,
+  ];
+  return deletions.some((deletion) => database.prepare(deletion).run().changes > 0);
 }
 
 function countOf(database: Database): number {
@@ -60,7 +67,9 @@ function bytesOf(database: Database): number {
   return (
     numberOf(database, "SELECT coalesce(sum(length(body)), 0) AS value FROM items") +
     numberOf(database, "SELECT coalesce(sum(length(body)), 0) AS value FROM responses") +
-    numberOf(database, "SELECT coalesce(sum(length(body)), 0) AS value FROM response_events")
+    numberOf(database, "SELECT coalesce(sum(length(body)), 0) AS value FROM response_events") +
+    numberOf(database, "SELECT coalesce(sum(length(body)), 0) AS value FROM branched_messages") +
+    numberOf(database, "SELECT coalesce(sum(length(body)), 0) AS value FROM branched_events")
   );
 }
 

@@ -1,5 +1,6 @@
 /** Responses and conversations in one SQLite file. */
 
+import { randomBytes } from "node:crypto";
 import type { Database } from "libsql";
 import type {
   NewResponse,
@@ -15,6 +16,7 @@ import { openDatabase } from "./open.ts";
 import { ResponseTable } from "./response-table.ts";
 import { applyRetention, type RetentionLimits } from "./retention.ts";
 import { Runs } from "./runs.ts";
+import { SqliteBranches } from "./sqlite-branches.ts";
 
 export interface SqliteStoreOptions {
   limits?: Partial<RetentionLimits> | undefined;
@@ -26,10 +28,11 @@ const defaultLimits: RetentionLimits = {
   maxBytes: 1024 ** 3,
 };
 
-/** The limits are applied when it opens and after so many new responses. */
+/** The limits are applied when it opens and after so many new responses and runs. */
 const retentionEvery = 200;
 
 export class SqliteStore implements ResponseStore {
+  readonly branches: SqliteBranches;
   readonly #database: Database;
   readonly #limits: RetentionLimits;
   readonly #runs: Runs;
@@ -46,16 +49,33 @@ export class SqliteStore implements ResponseStore {
     this.#items = new ItemTable(this.#database);
     this.#responses = new ResponseTable(this.#database, this.#items, this.#runs.id);
     this.#conversations = new ConversationTable(this.#database, this.#items);
+    this.branches = new SqliteBranches(this.#database, {
+      processId: this.#runs.id,
+      forgetDead: () => this.#failInterrupted(),
+      keepLimits: () => this.#keepLimits(),
+      inTransaction: (work) => this.#inTransaction(work),
+    });
     this.#inTransaction(() => {
       this.#failInterrupted();
       this.#applyRetention();
     });
   }
 
+  /** 32 random bytes, the same for all who open the file. */
+  secret(name: string): Buffer {
+    return this.#inTransaction(() => {
+      this.#database
+        .prepare("INSERT OR IGNORE INTO secrets (name, value) VALUES (?, ?)")
+        .run(name, randomBytes(32));
+      const row = this.#database.prepare("SELECT value FROM secrets WHERE name = ?").get(name);
+      return Buffer.from((row as { value: Uint8Array }).value);
+    });
+  }
+
   async createResponse(response: NewResponse): Promise<void> {
     this.#inTransaction(() => {
       this.#responses.insert(response);
-      if (++this.#created % retentionEvery === 0) this.#applyRetention();
+      this.#keepLimits();
     });
   }
 
@@ -151,6 +171,10 @@ export class SqliteStore implements ResponseStore {
       this.#responses.failAll(run);
       this.#runs.forget(run);
     }
+  }
+
+  #keepLimits(): void {
+    if (++this.#created % retentionEvery === 0) this.#applyRetention();
   }
 
   #applyRetention(): void {

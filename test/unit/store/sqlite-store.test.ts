@@ -224,6 +224,8 @@ test("a file of the first version keeps its events", async () => {
   const database = new Database(path);
   database.exec("DROP TABLE response_events");
   database.exec("ALTER TABLE responses ADD COLUMN events TEXT");
+  const later = ["events", "runs", "messages", "conversations"].map((name) => `branched_${name}`);
+  for (const table of [...later, "secrets"]) database.exec(`DROP TABLE ${table}`);
   database.prepare("UPDATE responses SET events = ?").run('[{"type":"a"},{"type":"b","n":1}]');
   database.exec("PRAGMA user_version = 1");
   database.close();

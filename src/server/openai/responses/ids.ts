@@ -13,7 +13,8 @@ type IdPrefix =
   | "mcpr"
   | "conv"
   | "item"
-  | "cmp";
+  | "cmp"
+  | "run";
 
 /** `resp_` and 48 hexadecimal digits. */
 export function newId(prefix: IdPrefix): string {

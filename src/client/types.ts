@@ -1,0 +1,167 @@
+/** The wire of /api/conversations, as JSON. Type-only: the server writes it, clients read it. */
+
+/** One event of a run's stream. */
+export interface ChatMessageResponse {
+  /** The next text of the answer; maybe empty. */
+  message: string;
+  /** Files and addresses that were not named before. */
+  citations: string[];
+  tool_calls: ToolCallResponse[];
+}
+
+export type ToolCallEventType = "call" | "result" | "delegation_call" | "delegation_result";
+
+export interface ToolCallResponse {
+  call_id: string;
+  event_type: ToolCallEventType;
+  tool_name: string;
+  /** The whole result, in the last event of a call; empty before. */
+  tool_response: string;
+  tool_call_details: ToolCallDetails;
+  /** The next part of the result. Parts are disjoint; the last event of a streamed result has the rest. */
+  stream_part?: string;
+  is_complete: boolean;
+}
+
+export interface ToolCallDetails {
+  /** A delegation's task; the call in short. */
+  summary?: string;
+  /** JSON text, as the model wrote it. */
+  arguments?: string;
+  server?: string;
+  /** The sub-agent that makes this call. Absent: the run itself. */
+  agent?: string;
+  /** The delegation within which this call is made. */
+  parent_call_id?: string;
+  /** The sub-agent that a delegation goes to. */
+  delegate?: string;
+  /** What a person decided, if one was asked. */
+  approval?: "approved" | "denied";
+  /** Why there is no whole result. */
+  error?: string;
+  milliseconds?: number;
+  // oxlint-disable-next-line typescript/no-explicit-any
+  [key: string]: any;
+}
+
+/** What `?details=1` adds. */
+export interface ConversationEvent extends ChatMessageResponse {
+  details?: Detail[];
+}
+
+export type Phase = "queued" | "prefill" | "decode" | "hold" | "tool" | "resume";
+export type ToolCallProgress = "writing" | "approval" | "running" | "done" | "failed" | "denied";
+
+export interface PhaseDetail {
+  type: "phase";
+  phase: Phase;
+  /** Since the run began. */
+  at_ms: number;
+  call_id?: string;
+  tokens?: number;
+}
+
+export interface EndDetail {
+  type: "end";
+  status: Exclude<RunStatus, "running">;
+  error?: WireError;
+  usage?: RunUsage;
+}
+
+export type Detail =
+  | { type: "reasoning"; text: string; agent?: string; parent_call_id?: string }
+  /** The first one of a call has an empty delta. */
+  | {
+      type: "arguments";
+      call_id: string;
+      tool_name: string;
+      delta: string;
+      agent?: string;
+      parent_call_id?: string;
+    }
+  | {
+      type: "state";
+      call_id: string;
+      state: Exclude<ToolCallProgress, "writing">;
+      milliseconds?: number;
+    }
+  | { type: "progress"; call_id: string; message?: string; progress?: number; total?: number }
+  | {
+      type: "approval";
+      call_id: string;
+      tool_name: string;
+      server: string;
+      arguments: string;
+      state: "asked" | "approved" | "denied";
+    }
+  | PhaseDetail
+  | EndDetail;
+
+/** `length`: the answer was cut by a limit. */
+export type RunStatus = "running" | "complete" | "length" | "cancelled" | "failed";
+
+export interface WireError {
+  message: string;
+  code: string;
+}
+
+export interface RunUsage {
+  prompt_tokens: number;
+  completion_tokens: number;
+  cached_tokens: number;
+  prefilled_tokens: number;
+}
+
+export interface ConversationSummary {
+  id: string;
+  /** Empty until the first message gives it one. */
+  title: string;
+  /** Unix seconds, as all times. */
+  created_at: number;
+  updated_at: number;
+  model: string;
+  /** Of a run that goes on now. */
+  run_id: string | null;
+}
+
+export interface ConversationList {
+  conversations: ConversationSummary[];
+  has_more: boolean;
+}
+
+export interface Conversation extends ConversationSummary {
+  /** Names of the tools that are offered; null: all. */
+  tools: string[] | null;
+  instructions: string | null;
+  response_format: unknown;
+  /** The last message of the branch that is shown. */
+  leaf_id: string | null;
+  /** Of every branch, the oldest first. */
+  messages: ConversationMessage[];
+}
+
+export interface ConversationMessage {
+  id: string;
+  parent_id: string | null;
+  role: "user" | "assistant";
+  message: string;
+  /** What a user's message came with. */
+  files: { name: string; characters: number }[];
+  reasoning: string;
+  citations: string[];
+  /** One entry a call, as its last event had it. */
+  tool_calls: ToolCallResponse[];
+  status: RunStatus;
+  error: WireError | null;
+  run_id: string | null;
+  created_at: number;
+  usage: RunUsage | null;
+  timeline: PhaseDetail[];
+}
+
+export interface RunStarted {
+  run_id: string;
+  user_message_id: string;
+  message_id: string;
+  stream_url: string;
+}

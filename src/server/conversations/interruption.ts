@@ -1,0 +1,75 @@
+/** How what was open ends when nothing more comes. */
+
+import type { ConversationState, ToolCallState } from "../../client/conversation-state.ts";
+import type {
+  ConversationEvent,
+  EndDetail,
+  ToolCallDetails,
+  ToolCallResponse,
+} from "../../client/types.ts";
+
+/** A call that was told of and has no result yet. */
+export interface CallProgress {
+  id: string;
+  toolName: string;
+  isDelegation: boolean;
+  details: ToolCallDetails;
+  /** The parts of the result that went out, joined; null: none did. */
+  streamed: string | null;
+}
+
+export function interruption(status: EndDetail["status"]): string {
+  if (status === "cancelled") return "The run was cancelled.";
+  return "The run ended before the call did.";
+}
+
+/** What came of the result stays; the error says that it is not all. */
+export function interruptedCall(call: CallProgress, reason: string): ToolCallResponse {
+  const { id, toolName, isDelegation, streamed, details } = call;
+  return {
+    call_id: id,
+    event_type: isDelegation ? "delegation_result" : "result",
+    tool_name: toolName,
+    tool_response: streamed ?? "",
+    tool_call_details: { ...details, error: reason },
+    ...(isDelegation || streamed !== null ? { stream_part: "" } : {}),
+    is_complete: true,
+  };
+}
+
+/** The last event of a run of which nothing is left but what its events told. */
+export function interruptedEnd(
+  state: ConversationState,
+  end: Omit<EndDetail, "type">,
+): ConversationEvent {
+  const open = state.toolCalls.filter(({ progress }) => openStates.has(progress));
+  const reason = end.error?.message ?? interruption(end.status);
+  return {
+    message: "",
+    citations: [],
+    tool_calls: open
+      .filter(({ progress }) => progress !== "writing")
+      .map((call) => interruptedCall(progressOf(call), reason))
+      .reverse(),
+    details: [
+      ...open.map(({ call_id: id }) => ({
+        type: "state" as const,
+        call_id: id,
+        state: "failed" as const,
+      })),
+      { type: "end", ...end },
+    ],
+  };
+}
+
+const openStates = new Set<ToolCallState["progress"]>(["writing", "approval", "running"]);
+
+function progressOf(call: ToolCallState): CallProgress {
+  return {
+    id: call.call_id,
+    toolName: call.tool_name,
+    isDelegation: call.event_type.startsWith("delegation"),
+    details: call.tool_call_details,
+    streamed: call.is_streaming ? call.content : null,
+  };
+}

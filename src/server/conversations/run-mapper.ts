@@ -1,0 +1,367 @@
+/**
+ * A run's events as its stream tells them. A state machine without clock, store or socket: the same
+ * events give the same stream.
+ */
+
+import type { ChatEvent } from "../../chat/types.ts";
+import type {
+  ConversationEvent,
+  Detail,
+  EndDetail,
+  Phase,
+  ToolCallDetails,
+  ToolCallResponse,
+} from "../../client/types.ts";
+import type { ToolEvent, ToolReport } from "../../tools/types.ts";
+import type { RunEvent } from "../measured-events.ts";
+import { callSummary, readTask } from "./call-summary.ts";
+import { type CallProgress, interruptedCall, interruption } from "./interruption.ts";
+
+/** What calls of sub-agents are labelled as by the tool that delegates. */
+const agentServer = "agent";
+
+/** Who speaks: the run itself, or the sub-agent that works on the delegation `parent`. */
+interface Speaker {
+  agent?: string;
+  parent?: string;
+  /** Calls that the model writes now, by their index in the round. */
+  writing: Map<number, { id: string; toolName: string }>;
+  /** Ids on the wire of its calls by the ids that it gave them. */
+  ids: Map<string, string>;
+}
+
+/** A call that was told of and has no result yet. */
+interface OpenCall extends CallProgress {
+  speaker: Speaker;
+}
+
+type ToolStart = Extract<ToolEvent, { type: "tool-start" }>;
+type ToolEnd = Extract<ToolEvent, { type: "tool-end" }>;
+type Approval = Extract<ToolEvent, { type: "tool-approval" }>;
+
+export class RunMapper {
+  readonly #root: Speaker = { writing: new Map(), ids: new Map() };
+  /** By the delegation they work on. */
+  readonly #agents = new Map<string, Speaker>();
+  readonly #open = new Map<string, OpenCall>();
+  /** Calls that were written and not told of yet. */
+  readonly #unstarted = new Set<string>();
+  readonly #usedIds = new Set<string>();
+  readonly #citations = new Set<string>();
+  #phase: Phase | null = null;
+  #isHeld = false;
+  #lastText = "";
+  #hasRound = false;
+  #out: Required<ConversationEvent> = emptyEvent();
+
+  /** The first event. */
+  begin(): ConversationEvent {
+    this.#enter("queued", 0);
+    return this.#take()!;
+  }
+
+  /** @param atMs since the run began @returns null: there is nothing to tell */
+  map(event: RunEvent, atMs: number): ConversationEvent | null {
+    this.#trackPhase(event, atMs);
+    this.#read(this.#root, event);
+    return this.#take();
+  }
+
+  /** The last event: whatever is open is told as interrupted. */
+  end(end: Omit<EndDetail, "type">): ConversationEvent {
+    const reason = end.error?.message ?? interruption(end.status);
+    for (const call of [...this.#open.values()].reverse()) this.#interrupt(call, reason);
+    for (const id of this.#unstarted)
+      this.#out.details.push({ type: "state", call_id: id, state: "failed" });
+    this.#out.details.push({ type: "end", ...end });
+    return this.#take()!;
+  }
+
+  #read(speaker: Speaker, event: RunEvent): void {
+    switch (event.type) {
+      case "content":
+        // What a sub-agent answers is the output of its delegation.
+        if (speaker === this.#root) this.#text(event.text);
+        return;
+      case "reasoning":
+        this.#out.details.push({ type: "reasoning", text: event.text, ...nesting(speaker) });
+        return;
+      case "call-start":
+      case "call-arguments":
+        return this.#writeCall(speaker, event);
+      case "tool-start":
+        return this.#start(speaker, event);
+      case "tool-approval":
+        return this.#approval(speaker, event);
+      case "tool-report":
+        return this.#report(speaker, event);
+      case "tool-end":
+        return this.#finish(speaker, event);
+      default:
+    }
+  }
+
+  #text(text: string): void {
+    // Rounds are turns of the model; one after the other they are paragraphs.
+    const isNext = this.#hasRound && this.#lastText !== "" && !/\n\s*$/.test(this.#lastText);
+    this.#hasRound = false;
+    this.#out.message += isNext ? `\n\n${text}` : text;
+    this.#lastText = text;
+  }
+
+  #writeCall(
+    speaker: Speaker,
+    event: Extract<ChatEvent, { type: "call-start" | "call-arguments" }>,
+  ): void {
+    if (event.type === "call-start") {
+      const id = this.#newId(speaker, event.id);
+      speaker.writing.set(event.index, { id, toolName: event.name });
+      this.#unstarted.add(id);
+    }
+    const call = speaker.writing.get(event.index);
+    if (call === undefined) return;
+    this.#out.details.push({
+      type: "arguments",
+      call_id: call.id,
+      tool_name: call.toolName,
+      delta: event.type === "call-start" ? "" : event.delta,
+      ...nesting(speaker),
+    });
+  }
+
+  /** Told once, whether it is asked about first or runs at once. */
+  #announce(speaker: Speaker, { call, server, ...event }: ToolStart | Approval): OpenCall {
+    const known = this.#open.get(speaker.ids.get(call.id) ?? "");
+    if (known !== undefined) return known;
+    const id = speaker.ids.get(call.id) ?? this.#newId(speaker, call.id);
+    this.#unstarted.delete(id);
+    const isDelegation = server === agentServer;
+    const details: ToolCallDetails = {
+      summary: isDelegation ? readTask(call.arguments) : callSummary(call.name, call.arguments),
+      arguments: call.arguments,
+      server,
+      ...nesting(speaker),
+      ...("agent" in event && event.agent !== undefined ? { delegate: event.agent } : {}),
+    };
+    const open = { id, speaker, toolName: call.name, isDelegation, details, streamed: null };
+    this.#open.set(id, open);
+    this.#out.tool_calls.push({
+      call_id: id,
+      event_type: isDelegation ? "delegation_call" : "call",
+      tool_name: call.name,
+      tool_response: "",
+      tool_call_details: { ...details },
+      is_complete: true,
+    });
+    return open;
+  }
+
+  #start(speaker: Speaker, event: ToolStart): void {
+    const { id } = this.#announce(speaker, event);
+    this.#out.details.push({ type: "state", call_id: id, state: "running" });
+  }
+
+  #approval(speaker: Speaker, event: Approval): void {
+    const call = this.#announce(speaker, event);
+    const { id, toolName } = call;
+    const { state, server } = event;
+    if (state !== "asked") call.details.approval = state;
+    const { arguments: text } = event.call;
+    this.#out.details.push(
+      {
+        type: "approval",
+        call_id: id,
+        tool_name: toolName,
+        server,
+        arguments: text,
+        state,
+      },
+      { type: "state", call_id: id, state: stateOfApproval[state] },
+    );
+  }
+
+  #report(
+    speaker: Speaker,
+    { call: { id: givenId }, report }: Extract<ToolEvent, { type: "tool-report" }>,
+  ): void {
+    const call = this.#open.get(speaker.ids.get(givenId) ?? "");
+    if (call === undefined) return;
+    if (report.type === "output") this.#part(call, report.text);
+    else if (report.type === "progress") this.#progress(call.id, report);
+    else {
+      call.details.delegate ??= report.agent;
+      this.#read(this.#agentOf(call, report.agent), report.event);
+    }
+  }
+
+  #part(call: OpenCall, text: string): void {
+    if (text === "") return;
+    call.streamed = (call.streamed ?? "") + text;
+    this.#result(call, { stream_part: text, is_complete: false });
+  }
+
+  #progress(callId: string, report: Extract<ToolReport, { type: "progress" }>): void {
+    const { message, progress, total } = report;
+    this.#out.details.push({
+      type: "progress",
+      call_id: callId,
+      ...(message === undefined ? {} : { message }),
+      ...(progress === undefined ? {} : { progress }),
+      ...(total === undefined ? {} : { total }),
+    });
+  }
+
+  #finish(speaker: Speaker, { call: { id: givenId }, ...end }: ToolEnd): void {
+    const call = this.#open.get(speaker.ids.get(givenId) ?? "");
+    if (call === undefined) return;
+    const { outcome, content } = end;
+    for (const inner of this.#within(call.id)) this.#interrupt(inner, interruption("failed"));
+    const streamed = call.streamed ?? "";
+    const goesOn = content.startsWith(streamed);
+    const rest = goesOn ? content.slice(streamed.length) : "";
+    const milliseconds = Math.round(end.milliseconds);
+    call.details.milliseconds = milliseconds;
+    if (outcome === "denied") call.details.approval = "denied";
+    if (outcome !== "ok") call.details.error = goesOn && rest !== "" ? rest : content;
+    this.#result(call, {
+      // Where a failure takes the place of a result that had begun, what came of it is the result.
+      tool_response: goesOn || outcome === "ok" ? content : streamed,
+      ...(call.isDelegation || call.streamed !== null ? { stream_part: rest } : {}),
+      is_complete: true,
+    });
+    const state = stateOfOutcome[outcome];
+    this.#out.details.push({ type: "state", call_id: call.id, state, milliseconds });
+    for (const citation of end.citations) {
+      if (this.#citations.has(citation)) continue;
+      this.#citations.add(citation);
+      this.#out.citations.push(citation);
+    }
+    this.#close(call);
+  }
+
+  #interrupt(call: OpenCall, reason: string): void {
+    this.#out.tool_calls.push(interruptedCall(call, reason));
+    this.#out.details.push({ type: "state", call_id: call.id, state: "failed" });
+    this.#close(call);
+  }
+
+  #result(
+    call: OpenCall,
+    parts: Pick<ToolCallResponse, "stream_part" | "is_complete"> & { tool_response?: string },
+  ): void {
+    const { delegate } = call.details;
+    // Its place is in every event, what it was asked only in the first and the last.
+    const place = { ...nesting(call.speaker), ...(delegate === undefined ? {} : { delegate }) };
+    this.#out.tool_calls.push({
+      call_id: call.id,
+      event_type: call.isDelegation ? "delegation_result" : "result",
+      tool_name: call.toolName,
+      tool_response: "",
+      tool_call_details: parts.is_complete ? { ...call.details } : place,
+      ...parts,
+    });
+  }
+
+  #close(call: OpenCall): void {
+    this.#open.delete(call.id);
+    this.#agents.delete(call.id);
+    // Remote models number their calls anew in each round.
+    for (const [given, id] of call.speaker.ids) if (id === call.id) call.speaker.ids.delete(given);
+  }
+
+  /** Open calls below a delegation, the deepest first. */
+  #within(parent: string): OpenCall[] {
+    const own = [...this.#open.values()].filter(({ speaker }) => speaker.parent === parent);
+    return own.flatMap((call) => [...this.#within(call.id), call]);
+  }
+
+  #agentOf(call: OpenCall, agent: string): Speaker {
+    const known = this.#agents.get(call.id);
+    if (known !== undefined) return known;
+    const speaker = { agent, parent: call.id, writing: new Map(), ids: new Map() };
+    this.#agents.set(call.id, speaker);
+    return speaker;
+  }
+
+  /** Two speakers, or two rounds of one, may give the same id. */
+  #newId(speaker: Speaker, given: string): string {
+    let id = given;
+    for (let count = 2; this.#usedIds.has(id); count++) id = `${given}_${count}`;
+    this.#usedIds.add(id);
+    speaker.ids.set(given, id);
+    return id;
+  }
+
+  #trackPhase(event: RunEvent, atMs: number): void {
+    switch (event.type) {
+      case "progress":
+        return this.#enter("prefill", atMs, { tokens: event.total });
+      case "content":
+      case "reasoning":
+      case "call-start":
+      case "call-arguments":
+        this.#isHeld = false;
+        return this.#enter("decode", atMs);
+      case "hold":
+        this.#hasRound = true;
+        this.#isHeld = true;
+        return this.#enter("hold", atMs, { tokens: event.usage.generatedTokens });
+      case "tool-start": {
+        const id = this.#root.ids.get(event.call.id) ?? event.call.id;
+        this.#phase = "tool";
+        this.#out.details.push({
+          type: "phase",
+          phase: "tool",
+          at_ms: Math.round(atMs),
+          call_id: id,
+        });
+        return;
+      }
+      case "tool-end":
+        if (this.#isHeld && this.#isLastOfRound()) this.#enter("resume", atMs);
+        return;
+      default:
+    }
+  }
+
+  /** The others are closed, and this one is about to be. */
+  #isLastOfRound(): boolean {
+    return [...this.#open.values()].filter(({ speaker }) => speaker === this.#root).length <= 1;
+  }
+
+  #enter(phase: Phase, atMs: number, { tokens }: { tokens?: number } = {}): void {
+    if (phase === this.#phase) return;
+    this.#phase = phase;
+    this.#out.details.push({
+      type: "phase",
+      phase,
+      at_ms: Math.round(atMs),
+      ...(tokens === undefined ? {} : { tokens }),
+    });
+  }
+
+  #take(): ConversationEvent | null {
+    const { message, citations, tool_calls: calls, details } = this.#out;
+    this.#out = emptyEvent();
+    if (details.length > 0) return { message, citations, tool_calls: calls, details };
+    const isEmpty = message === "" && citations.length === 0 && calls.length === 0;
+    return isEmpty ? null : { message, citations, tool_calls: calls };
+  }
+}
+
+const stateOfOutcome = {
+  ok: "done",
+  error: "failed",
+  timeout: "failed",
+  cancelled: "failed",
+  denied: "denied",
+} as const;
+const stateOfApproval = { asked: "approval", approved: "running", denied: "denied" } as const;
+
+function nesting({ agent, parent }: Speaker): { agent?: string; parent_call_id?: string } {
+  return parent === undefined ? {} : { agent: agent!, parent_call_id: parent };
+}
+
+function emptyEvent(): Required<ConversationEvent> {
+  return { message: "", citations: [], tool_calls: [], details: [] as Detail[] };
+}

@@ -1,0 +1,108 @@
+/** What a run reads, what it may call, and where in the tree its answer stands. */
+
+import type { ChatRequest } from "../../chat/types.ts";
+import { FermataError } from "../../errors.ts";
+import type { BranchedConversation } from "../../store/types.ts";
+import { nearNames } from "../../tools/near-names.ts";
+import type { Tool } from "../../tools/types.ts";
+import { fieldError } from "../openai/fields.ts";
+import { newId } from "../openai/responses/ids.ts";
+import { parseGuidance } from "../openai/parse-guidance.ts";
+import type { Target } from "../target.ts";
+import type { ToolMode } from "../tool-mode.ts";
+import { pathTo } from "./branches.ts";
+import type { Message, UserBody } from "./message-body.ts";
+import type { ConversationSettings } from "./parse-conversation.ts";
+import type { RunInput, RunRequest } from "./parse-run.ts";
+import { promptOf } from "./prompt.ts";
+
+export interface RunStart {
+  owner: string;
+  conversation: BranchedConversation;
+  messages: readonly Message[];
+  settings: ConversationSettings;
+  request: RunRequest;
+}
+
+export interface RunPlan {
+  chat: Omit<ChatRequest, "tools" | "toolMode" | "owner" | "signal">;
+  mode: ToolMode;
+  /** The user's message that is answered. */
+  question: { message: Message; body: UserBody; isNew: boolean };
+}
+
+/** @throws FermataError of status 4xx */
+export function planRun(
+  { conversation, messages, settings, request }: RunStart,
+  target: Target,
+): RunPlan {
+  const question = questionOf(request.input, messages, conversation.leafId);
+  const before = pathTo(messages, question.message.parentId);
+  const branch = [...before, question.message];
+  return {
+    chat: {
+      messages: target.instruct(promptOf(branch, settings.instructions)),
+      ...request.sampling(target),
+      stop: [],
+      templateVariables: request.templateVariables,
+      guidance: parseGuidance({ response_format: settings.responseFormat }, { mode: "auto" }),
+    },
+    mode: modeOf(settings.tools, target.tools),
+    question,
+  };
+}
+
+function questionOf(
+  input: RunInput,
+  messages: readonly Message[],
+  leafId: string | null,
+): RunPlan["question"] {
+  if (input.kind === "retry") {
+    const target = messages.find(({ id }) => id === input.messageId);
+    const message =
+      target?.body.role === "assistant"
+        ? messages.find(({ id }) => id === target.parentId)
+        : target;
+    if (message === undefined || message.body.role !== "user")
+      throw fieldError("invalid_value", "retry", "names no message", "Send a message's id");
+    return { message, body: message.body, isNew: false };
+  }
+  const parentId = input.parentId === undefined ? leafId : input.parentId;
+  checkParent(parentId, messages);
+  const { text, files } = input;
+  const body: UserBody = { role: "user", message: text, files };
+  const message = { id: newId("msg"), parentId, createdAt: 0, runId: null, body };
+  return { message, body, isNew: true };
+}
+
+function checkParent(parentId: string | null, messages: readonly Message[]): void {
+  if (parentId === null) return;
+  const parent = messages.find(({ id }) => id === parentId);
+  const remedy = "Send an answer's id, or null for a first message";
+  if (parent === undefined)
+    throw fieldError("invalid_value", "parent_id", "names no message", remedy);
+  if (parent.body.role === "user")
+    throw fieldError("invalid_value", "parent_id", "is a user's message", remedy);
+  if (parent.body.status !== "running") return;
+  const message = `The answer before this message is still being written (run ${parent.runId}). Wait for its end, or cancel it.`;
+  throw new FermataError("run_in_progress", message, { param: "parent_id" });
+}
+
+/** @param names null: all */
+function modeOf(names: readonly string[] | null, source: Target["tools"]): ToolMode {
+  const offered = source?.tools() ?? [];
+  const tools = names === null ? offered : names.map((name, index) => find(name, index, offered));
+  return tools.length === 0 ? { kind: "none" } : { kind: "internal", tools };
+}
+
+function find(name: string, index: number, offered: readonly Tool[]): Tool {
+  const tool = offered.find(({ definition }) => definition.name === name);
+  if (tool !== undefined) return tool;
+  const names = offered.map(({ definition }) => definition.name);
+  const near = nearNames(name, names);
+  const remedy =
+    near.length > 0
+      ? `Did you mean ${near.join(", ")}`
+      : "GET /api/tools lists those that there are";
+  throw fieldError("invalid_value", `tools[${index}]`, "names no tool that is offered now", remedy);
+}

@@ -1,0 +1,69 @@
+/** What a run adds to the prompt of the next one: the model's own turns, and the results that it read. */
+
+import type { ChatMessage, ToolCall } from "../../chat/types.ts";
+import type { RunEvent } from "../measured-events.ts";
+
+type Turn = Extract<ChatMessage, { role: "assistant" }>;
+
+export class Transcript {
+  readonly #messages: ChatMessage[] = [];
+  #turn: Turn = newTurn();
+  /** Of the round that is held, in the order they came. */
+  #results = new Map<string, string>();
+  #held: readonly ToolCall[] = [];
+
+  add(event: RunEvent): void {
+    switch (event.type) {
+      case "content":
+        this.#closeRound();
+        this.#turn.content += event.text;
+        return;
+      case "reasoning":
+        this.#closeRound();
+        this.#turn.reasoning = (this.#turn.reasoning ?? "") + event.text;
+        return;
+      case "call-start":
+        return this.#closeRound();
+      case "hold":
+        this.#turn.toolCalls = event.calls;
+        this.#messages.push(this.#turn);
+        this.#turn = newTurn();
+        this.#held = event.calls;
+        return;
+      case "tool-end":
+        this.#results.set(event.call.id, event.content);
+        return;
+      default:
+    }
+  }
+
+  /** As far as it came. A call that has no result yet is told as interrupted: each call needs one. */
+  messages(): ChatMessage[] {
+    const messages = [...this.#messages, ...this.#resultsOf(this.#held)];
+    const { content, reasoning = "" } = this.#turn;
+    if (content.trim() !== "" || (reasoning !== "" && messages.length === 0))
+      messages.push(this.#turn);
+    return messages;
+  }
+
+  /** What the model says next is the next turn. */
+  #closeRound(): void {
+    if (this.#held.length === 0) return;
+    this.#messages.push(...this.#resultsOf(this.#held));
+    this.#held = [];
+    this.#results = new Map();
+  }
+
+  #resultsOf(calls: readonly ToolCall[]): ChatMessage[] {
+    return calls.map(({ id, name }) => ({
+      role: "tool",
+      toolCallId: id,
+      name,
+      content: this.#results.get(id) ?? "Error: interrupted before it had a result.",
+    }));
+  }
+}
+
+function newTurn(): Turn {
+  return { role: "assistant", content: "" };
+}

@@ -1,0 +1,85 @@
+/** What the endpoints of /api answer with, beside those of `answers.ts`. */
+
+import { choice, answer, real, whole } from "./answers.ts";
+import { boolean, list, nullable, object, string, type Schema } from "./json-schema.ts";
+
+const summary: Record<string, Schema> = {
+  id: string,
+  title: string,
+  created_at: whole,
+  updated_at: whole,
+  model: string,
+  run_id: nullable(string),
+};
+const toolCall = answer(
+  {
+    call_id: string,
+    event_type: choice("call", "result", "delegation_call", "delegation_result"),
+    tool_name: string,
+    tool_response: string,
+    tool_call_details: object,
+    is_complete: boolean,
+  },
+  { stream_part: string },
+);
+const message = answer({
+  id: string,
+  parent_id: nullable(string),
+  role: choice("user", "assistant"),
+  message: string,
+  files: list(answer({ name: string, characters: whole })),
+  reasoning: string,
+  citations: list(string),
+  tool_calls: list(toolCall),
+  status: choice("running", "complete", "length", "cancelled", "failed"),
+  error: nullable(answer({ message: string, code: string })),
+  run_id: nullable(string),
+  created_at: whole,
+  usage: nullable(
+    answer({
+      prompt_tokens: whole,
+      completion_tokens: whole,
+      cached_tokens: whole,
+      prefilled_tokens: whole,
+    }),
+  ),
+  timeline: list(
+    answer(
+      {
+        type: choice("phase"),
+        phase: choice("queued", "prefill", "decode", "hold", "tool", "resume"),
+        at_ms: whole,
+      },
+      { call_id: string, tokens: whole },
+    ),
+  ),
+});
+
+export const conversation = answer({
+  ...summary,
+  tools: nullable(list(string)),
+  instructions: nullable(string),
+  // As it was sent.
+  response_format: {},
+  leaf_id: nullable(string),
+  messages: list(message),
+});
+export const conversations = answer({ conversations: list(answer(summary)), has_more: boolean });
+export const runStarted = answer({
+  run_id: string,
+  user_message_id: string,
+  message_id: string,
+  stream_url: string,
+});
+export const cancelledRun = answer({ run_id: string });
+export const engine = answer({
+  model: answer({ id: string, context_size: whole }),
+  sequences: answer({ running: whole, waiting: whole, held: whole }),
+  kv_cells: answer({ used: whole, retained: whole, free: whole }),
+  tokens_per_second: real,
+  prefilled_tokens: whole,
+  new_tokens: whole,
+  re_prefill_ratio: real,
+});
+export const session = answer({ expires_at: whole });
+export const streamToken = answer({ token: string, expires_at: whole });

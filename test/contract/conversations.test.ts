@@ -1,0 +1,367 @@
+/** /api/conversations: kept, listed, branched, continued. */
+
+import { afterEach, describe, expect, test } from "vitest";
+import type { ConversationList, RunStarted } from "../../src/client/types.ts";
+import {
+  type ConversationsWorld,
+  createConversationsWorld,
+  scriptedTool,
+} from "./conversations-world.ts";
+import { callEvents, finish, provider, type ScriptStep, usage } from "./fake-services.ts";
+
+let world: ConversationsWorld;
+afterEach(() => world.close());
+
+const says = (text: string): ScriptStep[] => [{ type: "content", text }, finish("stop")];
+
+async function answer(id: string, text: string, body: object): Promise<RunStarted> {
+  world.chat.script = says(text);
+  const started = await world.call<RunStarted>("POST", `/api/conversations/${id}/runs`, body);
+  expect(started.status, JSON.stringify(started.body)).toBe(202);
+  await world.read(started.body.stream_url);
+  return started.body;
+}
+
+describe.each(["memory", "file"] as const)("kept in %s", (kept) => {
+  test("a conversation from its first message to its end", async () => {
+    world = await createConversationsWorld({ kept });
+    const settings = { instructions: "Be brief.", tools: [] };
+    const created = await world.call("POST", "/api/conversations", settings);
+    expect(created.status).toBe(201);
+    const { id } = created.body;
+    expect(created.body).toMatchObject({
+      title: "",
+      model: "tiny",
+      run_id: null,
+      tools: [],
+      instructions: "Be brief.",
+      response_format: null,
+      leaf_id: null,
+      messages: [],
+    });
+    const first = await answer(id, "Hello.", { message: "Hi there\nfriend" });
+    const second = await answer(id, "Fine.", { message: "How are you?" });
+    const { body } = await world.call("GET", `/api/conversations/${id}`);
+    expect(body).toMatchObject({ title: "Hi there", leaf_id: second.message_id, run_id: null });
+    expect(
+      body.messages.map((it) => [it.id, it.parent_id, it.role, it.message, it.status]),
+    ).toEqual([
+      [first.user_message_id, null, "user", "Hi there\nfriend", "complete"],
+      [first.message_id, first.user_message_id, "assistant", "Hello.", "complete"],
+      [second.user_message_id, first.message_id, "user", "How are you?", "complete"],
+      [second.message_id, second.user_message_id, "assistant", "Fine.", "complete"],
+    ]);
+    expect(body.messages[1]).toMatchObject({
+      run_id: first.run_id,
+      error: null,
+      usage: {
+        prompt_tokens: 25,
+        completion_tokens: 7,
+        cached_tokens: 12,
+        prefilled_tokens: 13,
+      },
+    });
+    expect(world.chat.requests.at(-1)!.messages).toEqual([
+      { role: "system", content: "Be brief." },
+      { role: "user", content: "Hi there\nfriend" },
+      { role: "assistant", content: "Hello." },
+      { role: "user", content: "How are you?" },
+    ]);
+  });
+
+  test("a list in pages, the last changed first; renaming and deleting", async () => {
+    world = await createConversationsWorld({ kept });
+    const ids: string[] = [];
+    for (const title of ["a", "b", "c"])
+      ids.push((await world.call("POST", "/api/conversations", { title })).body.id);
+    const [a, b, c] = ids as [string, string, string];
+    const page = async (query: string) => {
+      const { body } = await world.call<ConversationList>("GET", `/api/conversations${query}`);
+      return [body.conversations?.map(({ id }) => id), body.has_more];
+    };
+    expect(await page("")).toEqual([[c, b, a], false]);
+    expect(await page("?limit=2")).toEqual([[c, b], true]);
+    expect(await page(`?limit=2&before=${b}`)).toEqual([[a], false]);
+    await new Promise((resolve) => setTimeout(resolve, 2));
+    const renamed = await world.call("PATCH", `/api/conversations/${a}`, { title: "A" });
+    expect(renamed.body.title).toBe("A");
+    expect(await page("")).toEqual([[a, c, b], false]);
+    expect((await world.call("DELETE", `/api/conversations/${c}`)).status).toBe(204);
+    expect((await world.call("GET", `/api/conversations/${c}`)).status).toBe(404);
+    expect(await page("")).toEqual([[a, b], false]);
+  });
+
+  test("branches: an edited message, an answer anew, the branch that is shown", async () => {
+    world = await createConversationsWorld({ kept });
+    const { id } = (await world.call("POST", "/api/conversations", {})).body;
+    const first = await answer(id, "One.", { message: "1" });
+    const second = await answer(id, "Two.", { message: "2" });
+    const edited = await answer(id, "Two, again.", { message: "2b", parent_id: first.message_id });
+    expect(world.chat.requests.at(-1)!.messages.map(({ content }) => content)).toEqual([
+      "1",
+      "One.",
+      "2b",
+    ]);
+    const anew = await answer(id, "Zwei.", { retry: second.message_id });
+    expect(anew.user_message_id).toBe(second.user_message_id);
+    expect(world.chat.requests.at(-1)!.messages.map(({ content }) => content)).toEqual([
+      "1",
+      "One.",
+      "2",
+    ]);
+    const start = await answer(id, "Other.", { message: "0", parent_id: null });
+    const { body } = await world.call("GET", `/api/conversations/${id}`);
+    const parents = Object.fromEntries(body.messages.map((it) => [it.message, it.parent_id]));
+    expect(parents).toEqual({
+      "1": null,
+      "One.": first.user_message_id,
+      "2": first.message_id,
+      "Two.": second.user_message_id,
+      "2b": first.message_id,
+      "Two, again.": edited.user_message_id,
+      "Zwei.": second.user_message_id,
+      "0": null,
+      "Other.": start.user_message_id,
+    });
+    expect(body.leaf_id).toBe(start.message_id);
+    const leaf = { leaf_id: second.message_id };
+    await world.call("PATCH", `/api/conversations/${id}`, leaf);
+    await answer(id, "Three.", { message: "3" });
+    expect(world.chat.requests.at(-1)!.messages.map(({ content }) => content)).toEqual([
+      "1",
+      "One.",
+      "2",
+      "Two.",
+      "3",
+    ]);
+  });
+
+  test("a tool's round is part of the next prompt, and of the stored message", async () => {
+    const tools = provider(scriptedTool("read_file", async ({ path }) => `content of ${path}`));
+    world = await createConversationsWorld({ kept, tools });
+    const call = { id: "c1", name: "read_file", arguments: '{"path":"a"}' };
+    const started = await world.begin("Read a.", [
+      { type: "reasoning", text: "Hm." },
+      { type: "content", text: "Reading." },
+      ...callEvents(call),
+      { type: "hold", calls: [call], usage },
+      ...says("It says so."),
+    ]);
+    const { events } = await world.read(started.stream_url);
+    expect(events.map(({ event }) => event.message).join("")).toBe("Reading.\n\nIt says so.");
+    const { body } = await world.call("GET", `/api/conversations/${started.id}`);
+    expect(body.messages[1]).toMatchObject({
+      message: "Reading.\n\nIt says so.",
+      reasoning: "Hm.",
+      tool_calls: [
+        {
+          call_id: "c1",
+          event_type: "result",
+          tool_name: "read_file",
+          tool_response: "content of a",
+          tool_call_details: { arguments: '{"path":"a"}', server: "files" },
+          is_complete: true,
+        },
+      ],
+      status: "complete",
+    });
+    expect(body.messages[1]!.timeline.map(({ phase }) => phase)).toEqual([
+      "queued",
+      "decode",
+      "hold",
+      "tool",
+      "resume",
+      "decode",
+    ]);
+    await answer(started.id, "Yes.", { message: "Sure?" });
+    expect(world.chat.requests.at(-1)!.messages).toEqual([
+      { role: "user", content: "Read a." },
+      { role: "assistant", content: "Reading.", reasoning: "Hm.", toolCalls: [call] },
+      { role: "tool", toolCallId: "c1", name: "read_file", content: "content of a" },
+      { role: "assistant", content: "It says so." },
+      { role: "user", content: "Sure?" },
+    ]);
+  });
+
+  test("cancelling keeps what was said; the next message goes on from there", async () => {
+    world = await createConversationsWorld({ kept });
+    const started = await world.begin("Tell me.", [
+      { type: "content", text: "Once" },
+      { hang: true },
+    ]);
+    const { id, run_id: runId } = started;
+    const during = await world.call("GET", `/api/conversations/${id}`);
+    expect(during.body.run_id).toBe(runId);
+    expect(during.body.messages[1]).toMatchObject({ message: "Once", status: "running" });
+    const again = await world.call("POST", `/api/conversations/${id}/runs`, { message: "And?" });
+    expect(again.status).toBe(409);
+    expect(again.body.error).toMatchObject({ code: "run_in_progress", param: "parent_id" });
+    const cancelled = await world.call("POST", `/api/conversations/${id}/runs/${runId}/cancel`);
+    expect(cancelled.status).toBe(202);
+    const { events } = await world.read(`${started.stream_url}&details=1`);
+    expect(events.at(-1)!.event.details).toEqual([{ type: "end", status: "cancelled" }]);
+    const after = await world.call("GET", `/api/conversations/${id}`);
+    expect(after.body).toMatchObject({ run_id: null });
+    expect(after.body.messages[1]).toMatchObject({ message: "Once", status: "cancelled" });
+    await answer(id, "Well.", { message: "Go on." });
+    expect(world.chat.requests.at(-1)!.messages[1]).toEqual({ role: "assistant", content: "Once" });
+  });
+
+  test("deleting a conversation ends what runs in it", async () => {
+    world = await createConversationsWorld({ kept });
+    const started = await world.begin("Tell me.", [
+      { type: "content", text: "Once" },
+      { hang: true },
+    ]);
+    const reading = world.read(started.stream_url);
+    expect((await world.call("DELETE", `/api/conversations/${started.id}`)).status).toBe(204);
+    expect((await reading).events.map(({ event }) => event.message)).toEqual(["Once"]);
+    expect((await world.read(started.stream_url)).status).toBe(404);
+    expect(world.chat.cancelledCount).toBeGreaterThan(0);
+  });
+
+  test("a run that fails is told as failed", async () => {
+    world = await createConversationsWorld({ kept });
+    const started = await world.begin("Hi", [
+      { type: "content", text: "Half" },
+      { fail: new TypeError("secret") },
+    ]);
+    const { events } = await world.read(`${started.stream_url}&details=1`);
+    const end = events.at(-1)!.event.details!.at(-1);
+    expect(end).toMatchObject({ type: "end", status: "failed", error: { code: "internal_error" } });
+    expect(JSON.stringify(end)).not.toContain("secret");
+    const { body } = await world.call("GET", `/api/conversations/${started.id}`);
+    expect(body.messages[1]).toMatchObject({
+      message: "Half",
+      status: "failed",
+      error: { code: "internal_error" },
+    });
+  });
+});
+
+describe("what is asked wrongly", () => {
+  test("names the field", async () => {
+    world = await createConversationsWorld({
+      tools: provider(scriptedTool("read_file", async () => "x")),
+    });
+    const { id } = (await world.call("POST", "/api/conversations", {})).body;
+    const first = await answer(id, "One.", { message: "1" });
+    const runs = `/api/conversations/${id}/runs`;
+    const wrong: [string, "POST" | "PATCH" | "GET", string, object | undefined, number, string][] =
+      [
+        ["no text", "POST", runs, {}, 400, "message"],
+        ["blank text", "POST", runs, { message: " " }, 400, "message"],
+        ["text's type", "POST", runs, { message: 1 }, 400, "message"],
+        ["both", "POST", runs, { message: "a", retry: first.message_id }, 400, "message"],
+        ["stray parent", "POST", runs, { message: "a", parent_id: "x" }, 400, "parent_id"],
+        [
+          "a question as parent",
+          "POST",
+          runs,
+          { message: "a", parent_id: first.user_message_id },
+          400,
+          "parent_id",
+        ],
+        ["stray retry", "POST", runs, { retry: "x" }, 400, "retry"],
+        ["tool", "POST", runs, { message: "a", tools: ["read_fil"] }, 400, "tools[0]"],
+        ["file", "POST", runs, { message: "a", files: [{ name: "x" }] }, 400, "files[0].text"],
+        [
+          "format",
+          "POST",
+          runs,
+          { message: "a", response_format: {} },
+          400,
+          "response_format.type",
+        ],
+        ["temperature", "POST", runs, { message: "a", temperature: 9 }, 400, "temperature"],
+        ["title", "PATCH", `/api/conversations/${id}`, { title: "x".repeat(300) }, 400, "title"],
+        ["leaf", "PATCH", `/api/conversations/${id}`, { leaf_id: "x" }, 400, "leaf_id"],
+        ["limit", "GET", "/api/conversations?limit=0", undefined, 400, "limit"],
+        ["before", "GET", "/api/conversations?before=x", undefined, 400, "before"],
+        ["conversation", "GET", "/api/conversations/conv_x", undefined, 404, "id"],
+        ["run", "GET", `/api/conversations/${id}/stream?run_id=run_x`, undefined, 404, "run_id"],
+      ];
+    for (const [what, method, path, body, status, param] of wrong) {
+      const reply = await world.call(method, path, body);
+      expect(reply.status, what).toBe(status);
+      expect(reply.body.error.param, what).toBe(param);
+      expect(reply.body.error.message, what).toMatch(/\.$/);
+    }
+    const stray = await fetch(`${world.url}/api/conversations/${id}/stream`, {
+      headers: { "last-event-id": "abc" },
+    });
+    expect(stray.status).toBe(400);
+    // Nothing of all that is kept.
+    const { body } = await world.call("GET", `/api/conversations/${id}`);
+    expect(body.messages).toHaveLength(2);
+  });
+
+  test("what the engine refuses has its status, and leaves nothing behind", async () => {
+    world = await createConversationsWorld();
+    const { FermataError } = await import("../../src/errors.ts");
+    const { id } = (await world.call("POST", "/api/conversations", {})).body;
+    world.chat.script = [{ fail: new FermataError("queue_full", "Too many.") }];
+    const reply = await world.call("POST", `/api/conversations/${id}/runs`, { message: "Hi" });
+    expect(reply.status).toBe(429);
+    expect(reply.headers.get("retry-after")).toBe("1");
+    const { body } = await world.call("GET", `/api/conversations/${id}`);
+    expect(body).toMatchObject({ messages: [], leaf_id: null, run_id: null });
+  });
+
+  test("of two messages at once one waits for its turn, and is refused", async () => {
+    world = await createConversationsWorld();
+    const { id } = (await world.call("POST", "/api/conversations", {})).body;
+    world.chat.script = [{ type: "content", text: "a" }, { hang: true }];
+    const send = () => world.call("POST", `/api/conversations/${id}/runs`, { message: "Hi" });
+    const replies = await Promise.all([send(), send(), send()]);
+    expect(replies.map(({ status }) => status).toSorted()).toEqual([202, 409, 409]);
+  });
+});
+
+test("a conversation is its owner's", async () => {
+  world = await createConversationsWorld({ config: { apiKeys: ["k1", "k2"] } });
+  const k1 = { authorization: "Bearer k1" };
+  const k2 = { authorization: "Bearer k2" };
+  const { id } = (await world.call("POST", "/api/conversations", {}, k1)).body;
+  expect((await world.call("GET", `/api/conversations/${id}`, undefined, k1)).status).toBe(200);
+  expect((await world.call("GET", `/api/conversations/${id}`, undefined, k2)).status).toBe(404);
+  expect((await world.call("DELETE", `/api/conversations/${id}`, undefined, k2)).status).toBe(404);
+  const message = { message: "Hi" };
+  const run = await world.call("POST", `/api/conversations/${id}/runs`, message, k2);
+  expect(run.status).toBe(404);
+  const { body } = await world.call<ConversationList>("GET", "/api/conversations", undefined, k2);
+  expect(body.conversations).toEqual([]);
+});
+
+test("files, a format, tools and limits reach the model", async () => {
+  world = await createConversationsWorld({
+    tools: provider(
+      scriptedTool("read_file", async () => "x"),
+      scriptedTool("write_file", async () => "x"),
+    ),
+  });
+  const schema = { type: "object", properties: { a: { type: "integer" } } };
+  const format = { type: "json_schema", json_schema: { name: "x", schema } };
+  const { id } = (await world.call("POST", "/api/conversations", { response_format: format })).body;
+  await answer(id, "{}", {
+    message: "Compare.",
+    files: [{ name: "a.txt", text: "alpha" }],
+    tools: ["write_file"],
+    max_tokens: 9,
+    seed: 5,
+    reasoning_effort: "low",
+  });
+  expect(world.chat.requests.at(-1)).toMatchObject({
+    messages: [{ role: "user", content: 'File "a.txt":\nalpha\n\nCompare.' }],
+    tools: [{ name: "write_file" }],
+    maxTokens: 9,
+    sampling: { seed: 5 },
+    guidance: { document: { kind: "json_schema" } },
+    templateVariables: { reasoning_effort: "low" },
+  });
+  const { body } = await world.call("GET", `/api/conversations/${id}`);
+  expect(body.messages[0]).toMatchObject({
+    message: "Compare.",
+    files: [{ name: "a.txt", characters: 5 }],
+  });
+});

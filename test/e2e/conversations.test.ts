@@ -1,0 +1,117 @@
+// /api/conversations with the shipped model, a real MCP server and real sockets; only the choice of tokens is
+// scripted. Read by the frontend guide's own code, over an EventSource.
+import { EventSource } from "eventsource";
+import { afterEach, expect, test, vi } from "vitest";
+import { applyEvent, emptyState } from "../../src/client/conversation-state.ts";
+import { readConversation } from "../../src/client/read-conversation.ts";
+import type { Conversation, ConversationEvent, RunStarted } from "../../src/client/types.ts";
+import * as guide from "../fixtures/frontend-guide/accumulation.ts";
+import { callText, type ScriptedServer, startScriptedServer } from "../support/scripted-server.ts";
+import { checkStream } from "../support/stream-check.ts";
+
+let server: ScriptedServer | undefined;
+afterEach(async () => {
+  vi.unstubAllGlobals();
+  vi.restoreAllMocks();
+  await server?.close();
+  server = undefined;
+});
+
+async function post<Body>(path: string, body: object): Promise<Body> {
+  const reply = await fetch(server!.url + path, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify(body),
+  });
+  expect(reply.ok, await reply.clone().text()).toBe(true);
+  return (await reply.json()) as Body;
+}
+
+async function ask(
+  id: string,
+  message: string,
+): Promise<RunStarted & { events: ConversationEvent[] }> {
+  const path = `/api/conversations/${id}/runs`;
+  const run = await post<RunStarted>(path, { message, temperature: 0 });
+  const events: ConversationEvent[] = [];
+  const url = `${server!.url}${run.stream_url}&details=1`;
+  for await (const { event } of readConversation(url)) events.push(event);
+  checkStream(events).close();
+  return { ...run, events };
+}
+
+test("a tool call on the wire, and a second message that computes only what is new", async () => {
+  server = await startScriptedServer({ files: { "notes.txt": "Remember the milk." }, store: true });
+  const question = "What do my notes say?";
+  await server.script(question, [
+    callText("read_text_file", { path: `${server.folder}/notes.txt` }),
+    "They say: remember the milk.",
+    "Yes.",
+  ]);
+  const { id } = await post<Conversation>("/api/conversations", {});
+  const first = await ask(id, question);
+
+  guide.reset();
+  let finished = (): void => {};
+  const ended = new Promise<void>((resolve) => (finished = resolve));
+  vi.spyOn(console, "error").mockImplementation(() => finished());
+  const { url } = server;
+  vi.stubGlobal(
+    "EventSource",
+    class extends EventSource {
+      constructor(path: string) {
+        super(url + path);
+      }
+    },
+  );
+  await guide.consumeStream(id, first.run_id);
+  await ended;
+  expect(guide.said().message).toBe("They say: remember the milk.");
+  expect([...guide.toolCallsMap.values()]).toMatchObject([
+    {
+      event_type: "result",
+      tool_name: "read_text_file",
+      tool_response: "Remember the milk.",
+      is_complete: true,
+    },
+  ]);
+
+  const state = first.events.reduce(applyEvent, emptyState);
+  expect(state.toolCalls[0]!.arguments).toContain("notes.txt");
+  expect(state.end).toMatchObject({ status: "complete" });
+  expect(state.timeline.map(({ phase }) => phase)).toEqual(
+    expect.arrayContaining(["queued", "prefill", "decode", "hold", "tool", "resume"]),
+  );
+
+  const second = await ask(id, "Really?");
+  const usage = second.events.reduce(applyEvent, emptyState).end!.usage!;
+  const before = state.end!.usage!;
+  // All that the first answer read and said is in the cache, but for what the template writes between turns.
+  const known = before.prompt_tokens + before.completion_tokens;
+  expect(usage.cached_tokens).toBeGreaterThan(known - 40);
+  expect(usage.prefilled_tokens).toBe(usage.prompt_tokens - usage.cached_tokens);
+});
+
+test("cancelled while the model speaks: nothing stays held, and a new answer begins", async () => {
+  server = await startScriptedServer({ store: true });
+  const question = "Tell me a long story.";
+  await server.script(question, ["word ".repeat(400)]);
+  const { id } = await post<Conversation>("/api/conversations", {});
+  const run = await post<RunStarted>(`/api/conversations/${id}/runs`, { message: question });
+  const url = `${server.url}${run.stream_url}&details=1`;
+  let state = emptyState;
+  let cancelled = false;
+  for await (const { event } of readConversation(url)) {
+    state = applyEvent(state, event);
+    if (cancelled || state.message.length < 20) continue;
+    cancelled = true;
+    await post(`/api/conversations/${id}/runs/${run.run_id}/cancel`, {});
+  }
+  expect(state.end).toEqual({ type: "end", status: "cancelled" });
+  expect(state.message.length).toBeLessThan(1900);
+  const stats = await server.settledStats();
+  expect([stats.running, stats.waiting, stats.held]).toEqual([0, 0, 0]);
+  const reply = await fetch(`${server.url}/api/conversations/${id}`);
+  const { messages } = (await reply.json()) as Conversation;
+  expect(messages[1]).toMatchObject({ status: "cancelled", message: state.message });
+});

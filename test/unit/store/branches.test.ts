@@ -1,0 +1,161 @@
+import { spawnSync } from "node:child_process";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import Database from "libsql";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { MemoryBranches } from "../../../src/store/memory/memory-branches.ts";
+import { SqliteStore } from "../../../src/store/sqlite/sqlite-store.ts";
+import type {
+  BranchedConversation,
+  BranchedMessage,
+  BranchStore,
+} from "../../../src/store/types.ts";
+
+let folder: string;
+let path: string;
+let file: SqliteStore;
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), "fermata-branches-"));
+  path = join(folder, "store.sqlite");
+  file = new SqliteStore(path);
+});
+afterEach(async () => {
+  await file.close();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+function conversation(id: string, at = Date.now()): BranchedConversation {
+  return { id, title: "", createdAt: at, updatedAt: at, leafId: null, settings: { model: null } };
+}
+
+function message(id: string, parentId: string | null, runId: string | null): BranchedMessage {
+  return { id, parentId, createdAt: Date.now(), runId, body: { text: id } };
+}
+
+async function beginRun(store: BranchStore, id: string, run: string): Promise<void> {
+  const messages = [message(`q${run}`, null, null), message(`a${run}`, `q${run}`, run)];
+  const start = { id: run, conversationId: id, messageId: `a${run}` };
+  await store.beginRun("ann", start, messages, { leafId: `a${run}`, title: "T" });
+}
+
+describe.each(["sqlite", "memory"])("%s", (kind) => {
+  const open = (): BranchStore => (kind === "memory" ? new MemoryBranches() : file.branches);
+
+  test("a run: its messages, its events, its end", async () => {
+    const store = open();
+    await store.createConversation("ann", conversation("c"));
+    await beginRun(store, "c", "r");
+    expect(await store.conversation("ann", "c")).toMatchObject({ leafId: "ar", title: "T" });
+    expect((await store.messages("ann", "c")).map(({ id }) => id)).toEqual(["qr", "ar"]);
+    await store.appendEvents("r", [{ number: 1, body: "one" }]);
+    await store.appendEvents("r", [{ number: 2, body: "two" }]);
+    await store.endRun("r", { id: "ar", body: { text: "said" } }, [{ number: 3, body: "end" }]);
+    expect(await store.runEvents("r", 1)).toEqual([
+      { number: 2, body: "two" },
+      { number: 3, body: "end" },
+    ]);
+    expect((await store.messages("ann", "c"))[1]!.body).toEqual({ text: "said" });
+    expect(await store.run("ann", "c", "r")).toEqual({
+      id: "r",
+      conversationId: "c",
+      messageId: "ar",
+    });
+    expect(await store.takeInterrupted()).toEqual([]);
+  });
+
+  test("another owner sees, changes and deletes nothing", async () => {
+    const store = open();
+    await store.createConversation("ann", conversation("c"));
+    await beginRun(store, "c", "r");
+    expect(await store.conversation("bob", "c")).toBeNull();
+    expect(await store.messages("bob", "c")).toEqual([]);
+    expect(await store.run("bob", "c", "r")).toBeNull();
+    expect(await store.conversations("bob", { limit: 9, before: null })).toEqual([]);
+    expect(await store.changeConversation("bob", "c", { title: "x" }, 1)).toBe(false);
+    expect(await store.deleteConversation("bob", "c")).toBe(false);
+    expect(await store.conversation("ann", "c")).toMatchObject({ title: "T" });
+  });
+
+  test("what goes with a conversation, and what comes after its end", async () => {
+    const store = open();
+    await store.createConversation("ann", conversation("c"));
+    await beginRun(store, "c", "r");
+    await store.appendEvents("r", [{ number: 1, body: "one" }]);
+    expect(await store.deleteConversation("ann", "c")).toBe(true);
+    expect(await store.deleteConversation("ann", "c")).toBe(false);
+    expect(await store.runEvents("r", 0)).toEqual([]);
+    await store.endRun("r", { id: "ar", body: {} }, [{ number: 2, body: "end" }]);
+    expect(await store.runEvents("r", 0)).toEqual([]);
+  });
+
+  test("pages do not lose those that changed in the same millisecond", async () => {
+    const store = open();
+    const ids = Array.from({ length: 7 }, (_, index) => `c${index}`);
+    for (const id of ids) await store.createConversation("ann", conversation(id, 1000));
+    const seen: string[] = [];
+    for (let before: string | null = null; ;) {
+      const page = await store.conversations("ann", { limit: 3, before });
+      if (page.length === 0) break;
+      seen.push(...page.map(({ id }) => id));
+      before = page.at(-1)!.id;
+    }
+    expect(seen).toEqual(ids.toReversed());
+  });
+});
+
+test("a run whose process is gone is given to one caller, with how far it came", async () => {
+  const other = new SqliteStore(path);
+  await other.branches.createConversation("ann", conversation("c"));
+  await beginRun(other.branches, "c", "r");
+  await other.branches.appendEvents("r", [{ number: 1, body: "one" }]);
+  // Another process that lives keeps what it works on.
+  expect(await file.branches.takeInterrupted()).toEqual([]);
+  const { pid } = spawnSync(process.execPath, ["--version"]);
+  const database = new Database(path);
+  const sql =
+    "UPDATE runs SET pid = ?, id = 'gone' WHERE id IN (SELECT process FROM branched_runs)";
+  database.prepare(sql).run(pid);
+  database.prepare("UPDATE branched_runs SET process = 'gone'").run();
+  database.close();
+  expect(await file.branches.takeInterrupted()).toMatchObject([
+    {
+      id: "r",
+      conversationId: "c",
+      messageId: "ar",
+      owner: "ann",
+      message: { id: "ar", body: { text: "ar" } },
+      events: [{ number: 1, body: "one" }],
+    },
+  ]);
+  expect(await file.branches.takeInterrupted()).toEqual([]);
+  await other.close();
+});
+
+test("limits: what is old goes, what is being written stays", async () => {
+  const day = 24 * 3600 * 1000;
+  const { branches } = file;
+  await branches.createConversation("ann", conversation("old", Date.now() - 40 * day));
+  await branches.createConversation("ann", conversation("written", Date.now() - 40 * day));
+  await branches.createConversation("ann", conversation("new"));
+  await beginRun(branches, "written", "r");
+  const database = new Database(path);
+  database.prepare("UPDATE branched_conversations SET updated_at = 1 WHERE id = 'written'").run();
+  database.close();
+  const second = new SqliteStore(path);
+  const left = await second.branches.conversations("ann", { limit: 9, before: null });
+  expect(left.map(({ id }) => id)).toEqual(["new", "written"]);
+  await second.close();
+  const third = new SqliteStore(path, { limits: { maxBytes: 1 } });
+  const least = await third.branches.conversations("ann", { limit: 9, before: null });
+  expect(least.map(({ id }) => id)).toEqual(["written"]);
+  await third.close();
+});
+
+test("a secret is made once", async () => {
+  const second = new SqliteStore(path);
+  expect(file.secret("tokens")).toHaveLength(32);
+  expect(second.secret("tokens")).toEqual(file.secret("tokens"));
+  expect(second.secret("other")).not.toEqual(file.secret("tokens"));
+  await second.close();
+});
