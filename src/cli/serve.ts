@@ -133,6 +133,8 @@ export async function startService(
         drainMs: config.drainSeconds * 1000,
         sampling: choice.sampling,
         maxToolRounds: config.maxToolRounds,
+        maxToolCalls: config.maxToolCalls,
+        maxToolSeconds: config.maxToolSeconds,
         toolTimeoutMs: config.toolTimeout * 1000,
         toolTotalTimeoutMs: config.toolTotalTimeout * 1000,
         connectionReports,

@@ -86,6 +86,11 @@ function startEvents(
   const options = {
     ...mode.limits,
     maxRounds: config.maxToolRounds,
+    maxCalls: Math.min(mode.limits?.maxCalls ?? Infinity, config.maxToolCalls ?? Infinity),
+    // A client takes its own time, which has a limit of its own.
+    maxSeconds: mode.tools.some(({ server }) => server === "client")
+      ? undefined
+      : config.maxToolSeconds,
     toolTimeoutMs: config.toolTimeoutMs,
     toolTotalTimeoutMs: config.toolTotalTimeoutMs,
     oversight: oversightOf(context.services, conversation.owner),

@@ -89,6 +89,9 @@ export interface ServerConfig {
   /** What the model samples with when a request does not say. A seed is drawn for each request. */
   sampling: Omit<Sampling, "seed" | "logitBias" | "script">;
   maxToolRounds?: number | undefined;
+  /** Of one answer. */
+  maxToolCalls?: number | undefined;
+  maxToolSeconds?: number | undefined;
   /** Of a call, without a sign of life. */
   toolTimeoutMs?: number | undefined;
   /** Of a call, whatever it reports. */

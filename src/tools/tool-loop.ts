@@ -6,9 +6,8 @@ import type {
   ChatRequest,
   ToolCall,
   ToolDefinition,
-  ToolOutput,
 } from "../chat/types.ts";
-import { RepeatGuard } from "./repeat-guard.ts";
+import { LoopBudget } from "./loop-budget.ts";
 import { ToolRound, type ToolRunsOptions } from "./tool-round.ts";
 import { findTool } from "./tool-run.ts";
 import type { Tool, ToolEvent } from "./types.ts";
@@ -22,6 +21,8 @@ export interface ToolLoopOptions extends Omit<ToolRunsOptions, "signal" | "onOut
   handsOver?: ((call: ToolCall) => boolean) | undefined;
   /** Calls that are run; the model is told that the rest are not. Default: as many as it likes. */
   maxCalls?: number | undefined;
+  /** Of the whole answer. Calls that run then are stopped, and the model is told. Default: no limit. */
+  maxSeconds?: number | undefined;
 }
 
 /** What the loop needs of `Chat`. */
@@ -42,34 +43,36 @@ export async function* runToolLoop(
   tools: readonly Tool[],
   options: ToolLoopOptions = {},
 ): AsyncGenerator<ChatEvent | ToolEvent, void, void> {
-  const { maxRounds = 16, maxCalls = Infinity, handsOver = () => false, logger } = options;
+  const { maxRounds = 16, maxCalls = Infinity, maxSeconds = Infinity } = options;
+  const { handsOver = () => false, logger } = options;
   const abort = new AbortController();
   const signal =
     request.signal === undefined ? abort.signal : AbortSignal.any([request.signal, abort.signal]);
   const offered = [...(options.offered ?? tools.map((tool) => tool.definition))];
   const generation = chat.generate({ ...request, tools: offered, toolMode: "internal" });
   const isOwn = (call: ToolCall): boolean => !handsOver(call);
-  const repeats = new RepeatGuard();
-  /** Of the round that is written or run. */
-  let number = 1;
-  const nextRound = (): ToolRound => new ToolRound(tools, { ...options, signal });
+  const budget = new LoopBudget({ maxRounds, maxCalls, maxSeconds });
+  const { deadline } = budget;
+  const nextRound = (): ToolRound => new ToolRound(tools, { ...options, signal, deadline });
   let round = nextRound();
   let closed: ToolCall[] = [];
-  let isSpent = false;
-  let callCount = 0;
+  /** Set when the model calls tools beyond its limits: what its client reads of it. */
+  let farewell: string | null = null;
+  let hasText = false;
   const startsEarly = (call: ToolCall): boolean =>
     findTool(call, tools)?.readOnly === true &&
     isOwn(call) &&
-    number <= maxRounds &&
-    callCount + closed.filter(isOwn).length <= maxCalls &&
-    !repeats.mayRefuse(closed);
+    budget.mayStart(closed, closed.filter(isOwn).length);
   try {
     for await (const event of withEarlyEvents(generation, () => round)) {
-      if (isSpent) {
+      if (farewell !== null) {
         // Of a round beyond the last nothing follows its calls, which are not run.
-        if (event.type === "finish") yield { ...event, reason: "stop", calls: [] };
+        if (event.type !== "finish") continue;
+        yield { type: "content", text: hasText ? `\n\n${farewell}` : farewell };
+        yield { ...event, reason: "stop", calls: [] };
         continue;
       }
+      if (event.type === "content") hasText ||= event.text.trim() !== "";
       if (event.type === "call-end") {
         closed.push(event.call);
         if (startsEarly(event.call)) round.startEarly(event.call);
@@ -79,26 +82,24 @@ export async function* runToolLoop(
         yield event;
         continue;
       }
-      if (number > maxRounds) {
+      const own = event.calls.filter(isOwn);
+      const verdict = budget.judge(event.calls, own.length);
+      if (verdict.kind === "stop") {
         const calls = event.calls.map((call) => call.name);
-        logger?.warn({ maxRounds, calls }, "the model calls tools beyond the last round: not run");
-        isSpent = true;
+        farewell = verdict.message;
+        logger?.warn({ calls, why: farewell }, "the model calls tools beyond its limits: not run");
         generation.cancel();
         continue;
       }
       yield event;
-      const own = event.calls.filter(isOwn);
-      const room = Math.max(0, maxCalls - callCount);
-      callCount += own.length;
-      const refusal = repeats.refuse(event.calls);
-      if (refusal !== undefined) logger?.warn({ rounds: number }, "the model repeats itself");
+      const { room, refusal } = verdict;
+      if (refusal !== undefined) logger?.warn({ why: refusal }, "calls are not run");
       const turn = { calls: own, finishReason: "tool_calls" };
       const limits = { room, maxCalls: options.maxCalls, refusal };
       const outputs = own.length === 0 ? [] : yield* round.finish(turn, limits);
       if (signal.aborted) continue;
       if (outputs === null || own.length < event.calls.length) generation.release();
-      else await generation.resume(number < maxRounds ? outputs : sayLastRound(outputs, maxRounds));
-      number += 1;
+      else await generation.resume(budget.close(outputs));
       round = nextRound();
       closed = [];
     }
@@ -129,11 +130,4 @@ async function* withEarlyEvents(
     if (isWaiting) generation.cancel();
     await events.return?.();
   }
-}
-
-function sayLastRound(outputs: ToolOutput[], maxRounds: number): ToolOutput[] {
-  const notice = `[The limit of ${maxRounds} rounds of tool calls is reached. No more tools can be called: answer now with what you have.]`;
-  return outputs.map((output, index) =>
-    index < outputs.length - 1 ? output : { ...output, content: `${output.content}\n\n${notice}` },
-  );
 }

@@ -2,6 +2,7 @@
 
 import type { ToolCall, ToolOutput } from "../chat/types.ts";
 import { ToolCallBuffer } from "./tool-call-buffer.ts";
+import type { Deadline } from "./loop-budget.ts";
 import type { ApprovalState, ToolOversight } from "./oversight.ts";
 import { findTool, runTool, unknownServer } from "./tool-run.ts";
 import type { Tool, ToolEvent, ToolLogger, ToolReport } from "./types.ts";
@@ -14,6 +15,8 @@ export interface ToolRunsOptions {
   toolTimeoutMs?: number | undefined;
   /** For each call, whatever it reports. Default ten minutes. */
   toolTotalTimeoutMs?: number | undefined;
+  /** When all calls are to end. Default: never. */
+  deadline?: Deadline | undefined;
   /** Default: what needs an approval is not run, nothing is recorded. */
   oversight?: ToolOversight | undefined;
   logger?: ToolLogger | undefined;
@@ -142,7 +145,7 @@ export class ToolRound {
 
   async #run(call: ToolCall, server: string, refusal?: string): Promise<ToolOutput> {
     const { toolTimeoutMs: timeoutMs = 60_000, onToolCall, onOutput } = this.#options;
-    const { toolTotalTimeoutMs: totalTimeoutMs, oversight } = this.#options;
+    const { toolTotalTimeoutMs: totalTimeoutMs, deadline, oversight } = this.#options;
     const output: ToolOutput = { callId: call.id, name: call.name, content: "" };
     const report = (it: ToolReport): void => {
       this.#tell({ type: "tool-report", call, server, report: it });
@@ -155,6 +158,7 @@ export class ToolRound {
         ? await runTool(call, this.#tools, {
             timeoutMs,
             totalTimeoutMs,
+            deadline,
             signal: this.#signal,
             report,
             oversight,

@@ -2,6 +2,7 @@
 
 import type { ToolCall } from "../chat/types.ts";
 import { nearNames } from "./near-names.ts";
+import type { Deadline } from "./loop-budget.ts";
 import { type ApprovalState, type ToolOversight, seekApproval } from "./oversight.ts";
 import type { Tool, ToolCallContext, ToolOutcome, ToolReport, ToolResult } from "./types.ts";
 
@@ -18,6 +19,8 @@ export interface ToolRunOptions {
   timeoutMs: number;
   /** Whatever is reported. Default: ten minutes, or `timeoutMs` if that is more. */
   totalTimeoutMs?: number | undefined;
+  /** Default: none. */
+  deadline?: Deadline | undefined;
   signal: AbortSignal;
   /** Until the run ends. */
   report: (report: ToolReport) => void;
@@ -26,6 +29,8 @@ export interface ToolRunOptions {
 }
 
 const DEFAULT_TOTAL_MS = 600_000;
+/** The longest that a timer takes. */
+const foreverMs = 2 ** 31 - 1;
 
 const MAX_LISTED = 20;
 /** Server of a call that names no tool. */
@@ -93,6 +98,13 @@ async function runBounded(
     silentMs,
   );
   const total = setTimeout(() => giveUp(`took more than ${totalMs / 1000} seconds`), totalMs);
+  const { at = Infinity, seconds = 0 } = options.deadline ?? {};
+  const leftMs = Math.min(Math.max(0, at - started), foreverMs);
+  const last = setTimeout(
+    () =>
+      giveUp(`was stopped: the limit of ${seconds} seconds for the tools of one answer is reached`),
+    leftMs,
+  );
   const report = (it: ToolReport): void => {
     if (ended) return;
     silence.refresh();
@@ -120,6 +132,7 @@ async function runBounded(
     ended = true;
     clearTimeout(silence);
     clearTimeout(total);
+    clearTimeout(last);
     signal.removeEventListener("abort", cancel);
   }
 }

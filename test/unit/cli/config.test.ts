@@ -54,6 +54,8 @@ test("defaults", () => {
     toolTimeout: 60,
     toolTotalTimeout: 600,
     maxToolRounds: 16,
+    maxToolCalls: 128,
+    maxToolSeconds: 1800,
     approvalTimeout: 300,
     allowRequestMcp: false,
     auditLog: undefined,

@@ -199,8 +199,74 @@ describe("runToolLoop", () => {
       ),
     );
     expect(reason).toBe("stop");
-    expect(warnings).toEqual(["the model calls tools beyond the last round: not run"]);
+    expect(warnings).toEqual(["the model calls tools beyond its limits: not run"]);
     expect(events.filter((event) => event.type === "finish")).toHaveLength(1);
+  });
+
+  it("tells the client too, when the model does not stop", async () => {
+    const counting = defineTool("get_weather", "").run(() => "sun");
+    const rounds = [callText("1"), `Again. ${callText("2")}`, "Never."];
+    const { events } = await loop(rounds, [counting], { maxRounds: 1 });
+    const text = events.map((event) => (event.type === "content" ? event.text : "")).join("");
+    expect(text).toBe("Again.\n\n[Stopped: the limit of 1 rounds of tool calls is reached.]");
+  });
+
+  it("runs so many calls and no more, over all rounds", async () => {
+    let calls = 0;
+    const counting = defineTool("get_weather", "").run(() => `call ${++calls}`);
+    const rounds = [callText("1"), callText("2") + callText("3"), callText("4"), "Never."];
+    const { results, reason, events } = await loop(rounds, [counting], { maxCalls: 2 });
+    const refusal =
+      "Error: not run: the limit of 2 tool calls is reached. Answer now with what you have.";
+    expect(results).toEqual([resultText("call 1"), resultText("call 2", refusal)]);
+    expect(events.at(-2)).toEqual({
+      type: "content",
+      text: "[Stopped: the limit of 2 tool calls is reached.]",
+    });
+    expect({ calls, reason }).toEqual({ calls: 2, reason: "stop" });
+  });
+
+  it("stops what runs when its time is over, and runs nothing then", async () => {
+    let calls = 0;
+    const stuck = defineTool("get_weather", "").run(async () => {
+      calls += 1;
+      await new Promise(() => {});
+    });
+    const rounds = [callText("1"), callText("2"), callText("3"), "Never."];
+    const { results, ends, reason, events } = await loop(rounds, [stuck], { maxSeconds: 0.05 });
+    expect(results).toEqual([
+      resultText(
+        'Error: the tool "get_weather" was stopped: the limit of 0.05 seconds for the tools of one answer is reached.',
+      ),
+      resultText(
+        "Error: not run: the limit of 0.05 seconds is reached. Answer now with what you have.",
+      ),
+    ]);
+    expect(ends).toEqual(["function:get_weather:timeout", "function:get_weather:error"]);
+    expect(events.at(-2)).toEqual({
+      type: "content",
+      text: "[Stopped: the limit of 0.05 seconds is reached.]",
+    });
+    expect({ calls, reason }).toEqual({ calls: 1, reason: "stop" });
+  });
+
+  it("refuses equal calls, and ends an answer that goes on with them", async () => {
+    let calls = 0;
+    const counting = defineTool("get_weather", "").run(() => `call ${++calls}`);
+    const { results, reason, events } = await loop(
+      Array.from({ length: 10 }, () => callText("Rome")),
+      [counting],
+    );
+    expect({ calls, rounds: results.length, reason }).toEqual({
+      calls: 3,
+      rounds: 6,
+      reason: "stop",
+    });
+    expect(results[3]).toContain("Error: not run: the same call was made 4 times in a row");
+    expect(events.at(-2)).toEqual({
+      type: "content",
+      text: "[Stopped: the limit of equal calls in a row is reached.]",
+    });
   });
 
   it("ends with length when a call was cut, and does not run it", async () => {
