@@ -176,9 +176,16 @@ function updateCall(
 ): ConversationState {
   const index = state.toolCalls.findIndex((call) => call.call_id === id);
   const toolCalls = [...state.toolCalls];
-  if (index < 0) toolCalls.push(update(newCall(id, toolName)));
+  if (index < 0) toolCalls.push(placed(state, update(newCall(id, toolName))));
   else toolCalls[index] = update(toolCalls[index]!);
   return { ...state, toolCalls };
+}
+
+/** A new call stands behind what its speaker said before it, unless the server says where. */
+function placed({ message, toolCalls }: ConversationState, call: ToolCallState): ToolCallState {
+  const { parent_call_id: parent } = call.tool_call_details;
+  const text = toolCalls.find((each) => each.call_id === parent)?.content ?? message;
+  return { ...call, tool_call_details: { text_offset: text.length, ...call.tool_call_details } };
 }
 
 function newCall(id: string, toolName: string): ToolCallState {

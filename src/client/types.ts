@@ -33,6 +33,8 @@ export interface ToolCallDetails {
   agent?: string;
   /** The delegation within which this call is made. */
   parent_call_id?: string;
+  /** Where in its speaker's text the call was made, in UTF-16 units. */
+  text_offset?: number;
   /** The sub-agent that a delegation goes to. */
   delegate?: string;
   /** What a person decided, if one was asked. */

@@ -48,6 +48,9 @@ export class RunMapper {
   readonly #unstarted = new Set<string>();
   readonly #usedIds = new Set<string>();
   readonly #citations = new Set<string>();
+  /** Where in its speaker's text a call that was not told of yet began. */
+  readonly #offsets = new Map<string, number>();
+  #textLength = 0;
   #phase: Phase | null = null;
   #isHeld = false;
   #lastText = "";
@@ -105,7 +108,9 @@ export class RunMapper {
     // Rounds are turns of the model; one after the other they are paragraphs.
     const isNext = this.#hasRound && this.#lastText !== "" && !/\n\s*$/.test(this.#lastText);
     this.#hasRound = false;
-    this.#out.message += isNext ? `\n\n${text}` : text;
+    const told = isNext ? `\n\n${text}` : text;
+    this.#out.message += told;
+    this.#textLength += told.length;
     this.#lastText = text;
   }
 
@@ -140,6 +145,7 @@ export class RunMapper {
       summary: isDelegation ? readTask(call.arguments) : callSummary(call.name, call.arguments),
       arguments: call.arguments,
       server,
+      text_offset: this.#offsets.get(id) ?? 0,
       ...nesting(speaker),
       ...("agent" in event && event.agent !== undefined ? { delegate: event.agent } : {}),
     };
@@ -289,7 +295,14 @@ export class RunMapper {
     for (let count = 2; this.#usedIds.has(id); count++) id = `${given}_${count}`;
     this.#usedIds.add(id);
     speaker.ids.set(given, id);
+    this.#offsets.set(id, this.#lengthSaid(speaker));
     return id;
+  }
+
+  /** What a sub-agent says is the result of its delegation. */
+  #lengthSaid({ parent }: Speaker): number {
+    if (parent === undefined) return this.#textLength;
+    return this.#open.get(parent)?.streamed?.length ?? 0;
   }
 
   #trackPhase(event: RunEvent, atMs: number): void {

@@ -65,7 +65,7 @@ test("an interruption keeps what came, and its error", () => {
   });
   const [call] = [streamed[0]!, streamed[1]!, cut].reduce(applyEvent, emptyState).toolCalls;
   expect(call).toMatchObject({ content: "ab", progress: "failed", is_complete: true });
-  expect(call!.tool_call_details).toEqual({ summary: "task", error: "cancelled" });
+  expect(call!.tool_call_details).toEqual({ summary: "task", error: "cancelled", text_offset: 0 });
 });
 
 test("a state never changes under its holder", () => {
@@ -113,7 +113,7 @@ test("a stored message has the state that its events had", () => {
         event_type: "delegation_result",
         tool_name: "delegate",
         tool_response: "abcde",
-        tool_call_details: { summary: "task" },
+        tool_call_details: { summary: "task", text_offset: 0 },
         is_complete: true,
       },
     ],

@@ -47,6 +47,7 @@ test("a plain tool call: before and after, field for field", () => {
     summary: 'get_weather(location: "Tokyo")',
     arguments: '{"location":"Tokyo"}',
     server: "files",
+    text_offset: "Let me look.".length,
   };
   expect(callsOf(events)).toEqual([
     {
