@@ -13,6 +13,7 @@ function lane(name: string, { serial = false, seconds = 10, include = [] as stri
       fileParallelism: !serial,
       testTimeout: seconds * 1000,
       hookTimeout: Math.max(seconds, 60) * 1000,
+      expect: { poll: { timeout: (seconds * 1000) / 2 } },
     },
   };
 }
@@ -24,6 +25,7 @@ export default defineConfig({
       lane("contract"),
       lane("integrity", { serial: true, seconds: 60 }),
       lane("model", { serial: true, seconds: 120 }),
+      lane("browser", { serial: true, seconds: 90 }),
       lane("e2e", { serial: true, seconds: 120, include: ["test/clients/*.test.ts"] }),
     ],
   },

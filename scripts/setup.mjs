@@ -6,6 +6,7 @@ import { setUpLlamaSource } from "./setup/llama-source.mjs";
 import { nativeIsCurrent, setUpNative } from "./setup/native-build.mjs";
 import { takeSetupOptions } from "./setup/options.mjs";
 import { SetupError, exitOnSetupError } from "./setup/report.mjs";
+import { setUpPage } from "./setup/page-build.mjs";
 import { checkNode, checkToolchain } from "./setup/toolchain.mjs";
 import { setUpTypeScript } from "./setup/typescript-build.mjs";
 
@@ -29,6 +30,7 @@ export async function setUpEngine(options) {
 export async function setUp(options) {
   await setUpEngine(options);
   await setUpTypeScript();
+  await setUpPage();
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {

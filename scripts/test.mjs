@@ -5,8 +5,10 @@ import { join } from "node:path";
 import { runLane } from "./checks/lanes.mjs";
 import { hasSanitizer, runNativeTests, runSanitizedTests } from "./checks/native.mjs";
 import { setUpEngine, setUpPackages } from "./setup.mjs";
+import { setUpBrowser } from "./setup/browser.mjs";
 import { setUpClients } from "./setup/clients.mjs";
 import { takeSetupOptions } from "./setup/options.mjs";
+import { setUpPage } from "./setup/page-build.mjs";
 import { root } from "./setup/paths.mjs";
 import { SetupError, exitOnSetupError } from "./setup/report.mjs";
 import { capture } from "./setup/run.mjs";
@@ -21,6 +23,17 @@ const tool =
     return { ok: code === 0, output };
   };
 
+/** One after the other, up to the first that fails. */
+const allOf =
+  (...checks) =>
+  async () => {
+    for (const check of checks) {
+      const result = await check();
+      if (!result.ok) return result;
+    }
+    return { ok: true };
+  };
+
 const sanitize = (sanitizers) => async () =>
   (await hasSanitizer(sanitizers))
     ? runSanitizedTests(sanitizers)
@@ -30,7 +43,10 @@ const textSteps = {
   format: tool("node_modules/oxfmt/bin/oxfmt", "--check"),
   "format-cpp": tool("scripts/checks/format-cpp.mjs"),
   lint: tool("node_modules/oxlint/bin/oxlint", "--deny-warnings"),
-  types: tool("node_modules/typescript/bin/tsc", "-p", "tsconfig.json"),
+  types: allOf(
+    tool("node_modules/typescript/bin/tsc", "-p", "tsconfig.json"),
+    tool("node_modules/typescript/bin/tsc", "-p", "ui/tsconfig.json"),
+  ),
   unused: tool("node_modules/knip/bin/knip.js"),
 };
 
@@ -53,10 +69,20 @@ const endToEnd = async () => {
   return types.ok ? runLane("e2e") : types;
 };
 
-const lanes = { ...ownLanes, e2e: endToEnd };
+const browserTypes = tool("node_modules/typescript/bin/tsc", "-p", "test/browser/tsconfig.json");
+
+/** The web page in a browser, whose packages are checked where they are installed. */
+const inBrowser = async () => {
+  await setUpBrowser();
+  const types = await browserTypes();
+  return types.ok ? runLane("browser") : types;
+};
+
+const lanes = { ...ownLanes, e2e: endToEnd, browser: inBrowser };
 
 const build = async () => {
   await setUpTypeScript();
+  await setUpPage();
   return { ok: true };
 };
 

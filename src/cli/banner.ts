@@ -11,6 +11,7 @@ export interface BannerFacts {
   toolFormat: string;
   systemInfo: string;
   needsKey: boolean;
+  hasPage: boolean;
 }
 
 export function bannerText({
@@ -21,6 +22,7 @@ export function bannerText({
   toolFormat,
   systemInfo,
   needsKey,
+  hasPage,
 }: BannerFacts): string {
   const body = '{"messages": [{"role": "user", "content": "Hello!"}], "stream": true}';
   const key = needsKey ? ' -H "authorization: Bearer $FERMATA_KEY"' : "";
@@ -31,6 +33,7 @@ export function bannerText({
     `Calls     ${toolFormat}`,
     `Hardware  ${systemInfo}`,
     `Serving   ${url}/v1`,
+    ...(hasPage ? [`Page      ${url}`] : []),
     "",
     "Try it:",
     `  curl -N ${url}/v1/chat/completions -H "content-type: application/json"${key} -d '${body}'`,

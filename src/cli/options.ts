@@ -96,6 +96,12 @@ export const serveOptions = {
     default: true,
     help: "Run the engine in a process of its own and start it again if it dies.",
   },
+  uiServer: {
+    group: "Server",
+    kind: "boolean",
+    default: true,
+    help: "Serve the web page at /.",
+  },
   store: {
     group: "Server",
     kind: "string",

@@ -10,6 +10,7 @@ import { Approvals } from "../tools/approvals.ts";
 import { CallAudit } from "../tools/call-audit.ts";
 import { loadAddon } from "../native/addon.ts";
 import { buildServer } from "../server/app.ts";
+import { type PageFiles, readPageFiles } from "../server/page/page-files.ts";
 import type { ServedEmbedder, ServerConfig } from "../server/services.ts";
 import { type BannerFacts, bannerText } from "./banner.ts";
 import { loadAgents, longestDelegationSeconds, readAgents } from "./load-agents.ts";
@@ -18,7 +19,7 @@ import { chooseModel, modelCreated } from "./model-choice.ts";
 import { openStore } from "./open-store.ts";
 import type { ServeConfig } from "./options.ts";
 import { createMcpHost, mcpServers, requestedServers } from "./mcp-servers.ts";
-import { modelsDirectory } from "./package-files.ts";
+import { modelsDirectory, pageDirectory } from "./package-files.ts";
 import { assertPortFree, listen } from "./port.ts";
 import { createProgress } from "./progress.ts";
 
@@ -112,6 +113,7 @@ export async function startService(
               return loaded;
             },
           });
+    const page = config.uiServer ? readPage(log) : null;
     app = buildServer(
       {
         chat,
@@ -137,6 +139,7 @@ export async function startService(
         maxToolSeconds: config.maxToolSeconds,
         toolTimeoutMs: config.toolTimeout * 1000,
         toolTotalTimeoutMs: config.toolTotalTimeout * 1000,
+        page,
         connectionReports,
         responsesEvents: config.responsesEvents,
         responsesTools: config.responsesTools,
@@ -152,6 +155,7 @@ export async function startService(
       toolFormat: `${chat.toolFormat} (from the ${foundFrom})`,
       systemInfo: loadAddon().systemInfo,
       needsKey: config.apiKey.length > 0,
+      hasPage: page !== null,
     };
     return { app, facts, close: closeAll };
   } catch (error) {
@@ -165,6 +169,12 @@ async function loadEmbedder(config: ServeConfig): Promise<ServedEmbedder | undef
   if (modelPath === undefined) return undefined;
   const embedder = await Embedder.load({ modelPath, threads });
   return Object.assign(embedder, { id: basename(modelPath, ".gguf") });
+}
+
+function readPage(log: ReturnType<typeof createLogger>): PageFiles | null {
+  const page = readPageFiles(pageDirectory);
+  if (page === null) log.warn("the web page is not built; npm run setup builds it");
+  return page;
 }
 
 function openAudit(

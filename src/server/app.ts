@@ -27,6 +27,7 @@ import { metricsRoute } from "./routes/metrics.ts";
 import { modelRoute } from "./routes/model.ts";
 import { modelsRoute } from "./routes/models.ts";
 import { openApiRoute } from "./routes/openapi.ts";
+import { pageRoutes } from "./routes/page.ts";
 import { responsesRoutes } from "./routes/responses/routes.ts";
 import { tokenizeRoute } from "./routes/tokenize.ts";
 import type { ServerConfig, ServerServices } from "./services.ts";
@@ -85,6 +86,7 @@ export function buildServer(services: ServerServices, config: ServerConfig): Fas
     metricsRoute(metrics),
   ];
   routes.push(openApiRoute(routes.slice()));
+  if (config.page) routes.push(...pageRoutes(config.page));
   for (const route of routes) app.route(route);
   refuseOtherMethods(app, routes);
   return app;

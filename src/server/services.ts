@@ -7,6 +7,7 @@ import type { ChatGeneration, ChatRequest, PromptRequest } from "../chat/types.t
 import type { Embedder } from "../engine/embedder.ts";
 import type { Engine } from "../engine/engine.ts";
 import type { EngineStats, EngineStep, ModelInfo, Sampling } from "../engine/types.ts";
+import type { PageFiles } from "./page/page-files.ts";
 import type { ConnectionReports } from "./plugins/connection-reports.ts";
 import type { BranchStore, ResponseStore } from "../store/types.ts";
 import type { ServerConnector, ToolProvider } from "../tools/types.ts";
@@ -106,6 +107,8 @@ export interface ServerConfig {
   maxToolOutputBytes?: number | undefined;
   /** Silence after which a stream gets an SSE comment. Default 15 s. */
   keepAliveMs?: number | undefined;
+  /** The web page, served at `/`. Default: none. */
+  page?: PageFiles | null | undefined;
   /** Is told what each connection is in the middle of. */
   connectionReports?: ConnectionReports | undefined;
   logger?: FastifyBaseLogger | undefined;

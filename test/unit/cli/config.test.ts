@@ -29,6 +29,7 @@ test("defaults", () => {
     corsOrigin: [],
     drainSeconds: 5,
     supervise: true,
+    uiServer: true,
     store: undefined,
     storeDays: 30,
     storeResponses: 10_000,

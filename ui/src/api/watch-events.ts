@@ -1,0 +1,46 @@
+/** Server-sent events that never end: the newest is what counts, so nothing is asked for twice. */
+
+import { SseParser } from "../../../src/client/sse-parser.ts";
+import { ApiError, send } from "./request.ts";
+
+const firstDelayMs = 500;
+const longestDelayMs = 5000;
+
+interface Watcher {
+  signal: AbortSignal;
+  onEvent(data: string): void;
+  /** False once the connection is lost, true once it is there again. */
+  onConnection(connected: boolean): void;
+}
+
+/** Until `signal`. @throws ApiError for an answer that trying again does not change */
+export async function watchEvents(path: string, watcher: Watcher): Promise<void> {
+  const { signal } = watcher;
+  let delayMs = firstDelayMs;
+  while (!signal.aborted) {
+    try {
+      const response = await send(path, { signal });
+      watcher.onConnection(true);
+      delayMs = firstDelayMs;
+      await readAll(response, watcher);
+      watcher.onConnection(false);
+    } catch (error) {
+      if (signal.aborted) return;
+      if (error instanceof ApiError && error.status >= 400 && error.status < 500) throw error;
+      watcher.onConnection(false);
+    }
+    await new Promise((resolve) => setTimeout(resolve, delayMs));
+    delayMs = Math.min(delayMs * 2, longestDelayMs);
+  }
+}
+
+async function readAll({ body }: Response, { onEvent }: Watcher): Promise<void> {
+  const parser = new SseParser();
+  const decoder = new TextDecoder();
+  const reader = body!.getReader();
+  for (;;) {
+    const { done, value } = await reader.read();
+    if (done) return;
+    for (const { data } of parser.push(decoder.decode(value, { stream: true }))) onEvent(data);
+  }
+}

@@ -1,0 +1,58 @@
+/** What the server says under /api beside conversations. Type-only. */
+
+import type { Conversation as WireConversation } from "../../../src/client/types.ts";
+
+export type {
+  ConversationEvent,
+  ConversationList,
+  ConversationMessage as Message,
+  ConversationSummary,
+  PhaseDetail,
+  RunStarted,
+  RunUsage,
+} from "../../../src/client/types.ts";
+
+export type ResponseFormat = {
+  type: "json_schema";
+  json_schema: { name: string; schema: unknown; strict: true };
+};
+
+export type Conversation = Omit<WireConversation, "response_format"> & {
+  response_format: ResponseFormat | null;
+};
+
+export interface EngineState {
+  model: { id: string; context_size: number };
+  sequences: { running: number; waiting: number; held: number };
+  kv_cells: { used: number; retained: number; free: number };
+  tokens_per_second: number;
+  prefilled_tokens: number;
+  new_tokens: number;
+  re_prefill_ratio: number;
+}
+
+export interface ToolInfo {
+  name: string;
+  description: string;
+  read_only: boolean;
+  approval: "never" | "always";
+}
+
+export interface ToolServer {
+  name: string;
+  transport: string;
+  state: "starting" | "ready" | "restarting" | "failed";
+  error: string | null;
+  tools: ToolInfo[];
+}
+
+export interface Toolbox {
+  servers: ToolServer[];
+  agents: { name: string; description: string }[];
+  models: { id: string }[];
+}
+
+export interface TextFile {
+  name: string;
+  text: string;
+}

@@ -1,0 +1,178 @@
+/** Where messages are written, with their files and the shape of the answer. */
+
+import { useRef, useState } from "react";
+import { messageOf } from "../api/request.ts";
+import type { Message } from "../api/wire.ts";
+import { showControls } from "../markdown/safe-text.ts";
+import { Icon } from "../shell/icon.tsx";
+import { sendMessage } from "../state/actions.ts";
+import { announce } from "../state/announcer.ts";
+import { stop } from "../state/conversation.ts";
+import { changeDraft, draft } from "../state/draft.ts";
+import { useStore } from "../state/store.ts";
+import { addFiles, fileError } from "./add-files.ts";
+import { editingId } from "./editing.ts";
+import { SchemaDialog } from "./schema-dialog.tsx";
+
+interface ComposerProps {
+  /** Of the answer that is being written. */
+  runId: string | null;
+  path: readonly Message[];
+}
+
+export function Composer({ runId, path }: ComposerProps) {
+  const [text, setText] = useState("");
+  const [error, setError] = useState<string | null>(null);
+  const [isSending, setSending] = useState(false);
+  const [showsSchema, setShowsSchema] = useState(false);
+  const fileInput = useRef<HTMLInputElement>(null);
+  const { files, responseFormat } = useStore(draft);
+  const problem = useStore(fileError);
+  const canSend = !isSending && runId === null && (text.trim() !== "" || files.length > 0);
+
+  const send = async (): Promise<void> => {
+    if (!canSend) return;
+    setSending(true);
+    setError(null);
+    setText("");
+    try {
+      await sendMessage(text);
+    } catch (cause) {
+      setText((typed) => (typed === "" ? text : typed));
+      setError(messageOf(cause));
+    } finally {
+      setSending(false);
+    }
+  };
+  const stopRun = async (): Promise<void> => {
+    if (runId === null) return;
+    announce("Stopping.");
+    await stop(runId).catch((cause: unknown) => setError(messageOf(cause)));
+  };
+
+  return (
+    <form
+      className="composer"
+      aria-label="Message"
+      onSubmit={(event) => {
+        event.preventDefault();
+        void send();
+      }}
+    >
+      {(error ?? problem) !== null && (
+        <p className="composer-error" role="alert">
+          {error ?? problem}
+        </p>
+      )}
+      <Attachments />
+      <textarea
+        id="message"
+        aria-label="Message"
+        placeholder="Write a message"
+        rows={1}
+        dir="auto"
+        value={text}
+        onChange={(event) => setText(event.target.value)}
+        onPaste={(event) => {
+          if (event.clipboardData.files.length === 0) return;
+          event.preventDefault();
+          void addFiles([...event.clipboardData.files]);
+        }}
+        onKeyDown={(event) => {
+          if (event.key === "Enter" && !event.shiftKey && !event.nativeEvent.isComposing) {
+            event.preventDefault();
+            void send();
+          } else if (event.key === "Escape") {
+            void stopRun();
+          } else if (event.key === "ArrowUp" && text === "") {
+            const mine = path.findLast(({ role }) => role === "user");
+            if (mine === undefined) return;
+            event.preventDefault();
+            editingId.set(mine.id);
+          }
+        }}
+      />
+      <div className="composer-bar">
+        <button
+          type="button"
+          className="icon-button"
+          aria-label="Add text files"
+          title="Add text files"
+          onClick={() => fileInput.current?.click()}
+        >
+          <Icon name="file" />
+        </button>
+        <input
+          ref={fileInput}
+          type="file"
+          multiple
+          hidden
+          aria-label="Text files"
+          onChange={(event) => {
+            void addFiles([...(event.target.files ?? [])]);
+            event.target.value = "";
+          }}
+        />
+        <button
+          type="button"
+          className="icon-button labelled"
+          aria-pressed={responseFormat !== null}
+          title="Answer as JSON by a schema"
+          onClick={() => setShowsSchema(true)}
+        >
+          <Icon name="braces" />
+          {responseFormat === null ? "JSON" : responseFormat.json_schema.name}
+        </button>
+        <span className="spacer" />
+        {runId === null ? (
+          <button type="submit" className="send" aria-label="Send" title="Send" disabled={!canSend}>
+            <Icon name="send" />
+          </button>
+        ) : (
+          <button
+            type="button"
+            className="send stop"
+            aria-label="Stop"
+            title="Stop"
+            onClick={() => void stopRun()}
+          >
+            <Icon name="stop" />
+          </button>
+        )}
+      </div>
+      {showsSchema && (
+        <SchemaDialog
+          value={responseFormat}
+          onChoose={(value) => changeDraft({ responseFormat: value })}
+          onClose={() => setShowsSchema(false)}
+        />
+      )}
+    </form>
+  );
+}
+
+function Attachments() {
+  const { files } = useStore(draft);
+  if (files.length === 0) return null;
+  const remove = (index: number): void =>
+    changeDraft({ files: files.filter((_, each) => each !== index) });
+  return (
+    <ul className="attachments" aria-label="Files of this message">
+      {files.map(({ name, text }, index) => (
+        <li key={index}>
+          <Icon name="file" />
+          <bdi>{showControls(name)}</bdi>
+          <small>{text.length.toLocaleString("en")} characters</small>
+          <button
+            type="button"
+            className="icon-button"
+            aria-label={`Remove ${showControls(name)}`}
+            onClick={() => remove(index)}
+          >
+            <Icon name="cross" />
+          </button>
+        </li>
+      ))}
+    </ul>
+  );
+}

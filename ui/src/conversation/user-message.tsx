@@ -1,0 +1,125 @@
+/** What a person wrote, as plain text; it can be edited into a branch. */
+
+import { memo, useEffect, useRef, useState } from "react";
+import { messageOf } from "../api/request.ts";
+import type { Message } from "../api/wire.ts";
+import { showControls } from "../markdown/safe-text.ts";
+import { ClippedText } from "../shell/clipped-text.tsx";
+import { CopyButton } from "../shell/copy-button.tsx";
+import { Icon } from "../shell/icon.tsx";
+import { edit } from "../state/actions.ts";
+import { useStore } from "../state/store.ts";
+import { BranchSwitch } from "./branch-switch.tsx";
+import type { Siblings } from "./branches.ts";
+import { editingId } from "./editing.ts";
+
+interface UserMessageProps {
+  message: Message;
+  siblings: Siblings;
+}
+
+export const UserMessage = memo(
+  function UserMessage({ message, siblings }: UserMessageProps) {
+    const isEditing = useStore(editingId) === message.id;
+    return (
+      <article className="message user" aria-label="You" data-message={message.id}>
+        {isEditing ? (
+          <EditForm message={message} />
+        ) : (
+          <>
+            {message.message !== "" && (
+              <div className="bubble" dir="auto">
+                <ClippedText text={message.message} lines={60} length={6000} />
+              </div>
+            )}
+            <SentFiles files={message.files} />
+            <footer className="message-actions">
+              <BranchSwitch siblings={siblings} />
+              <button
+                type="button"
+                className="icon-button"
+                aria-label="Edit message"
+                title="Edit message"
+                onClick={() => editingId.set(message.id)}
+              >
+                <Icon name="edit" />
+              </button>
+              <CopyButton text={message.message} label="Copy message" />
+            </footer>
+          </>
+        )}
+      </article>
+    );
+  },
+  (a, b) => a.message.id === b.message.id && a.siblings.ids.length === b.siblings.ids.length,
+);
+
+function SentFiles({ files }: Pick<Message, "files">) {
+  if (files.length === 0) return null;
+  return (
+    <ul className="attachments" aria-label="Files">
+      {files.map(({ name, characters }, index) => (
+        <li key={index}>
+          <Icon name="file" />
+          <bdi>{showControls(name)}</bdi>
+          <small>{characters.toLocaleString("en")} characters</small>
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+function EditForm({ message }: { message: Message }) {
+  const [text, setText] = useState(message.message);
+  const [error, setError] = useState<string | null>(null);
+  const field = useRef<HTMLTextAreaElement>(null);
+  useEffect(() => {
+    field.current?.focus();
+    field.current?.setSelectionRange(-1, -1);
+  }, []);
+  const send = async (): Promise<void> => {
+    if (text.trim() === "") return;
+    try {
+      await edit(message.parent_id, text);
+      editingId.set(null);
+    } catch (cause) {
+      setError(messageOf(cause));
+    }
+  };
+  return (
+    <form
+      className="edit-form"
+      onSubmit={(event) => {
+        event.preventDefault();
+        void send();
+      }}
+    >
+      <textarea
+        ref={field}
+        aria-label="Edited message"
+        value={text}
+        dir="auto"
+        onChange={(event) => setText(event.target.value)}
+        onKeyDown={(event) => {
+          if (event.key === "Escape") {
+            event.stopPropagation();
+            editingId.set(null);
+          }
+          if (event.key === "Enter" && !event.shiftKey && !event.nativeEvent.isComposing) {
+            event.preventDefault();
+            void send();
+          }
+        }}
+      />
+      {error !== null && <p role="alert">{error}</p>}
+      <div className="buttons">
+        <button type="submit" className="primary" disabled={text.trim() === ""}>
+          Send as a branch
+        </button>
+        <button type="button" onClick={() => editingId.set(null)}>
+          Cancel
+        </button>
+      </div>
+    </form>
+  );
+}

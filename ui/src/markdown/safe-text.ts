@@ -1,0 +1,48 @@
+/** What may be shown of text that nobody vouches for. Pure. */
+
+const linkSchemes = new Set(["http:", "https:", "mailto:"]);
+
+/** The address, normalised, if following it can only open a page or a mail. */
+export function safeLink(address: string): string | null {
+  try {
+    const url = new URL(address);
+    return linkSchemes.has(url.protocol) ? url.href : null;
+  } catch {
+    return null;
+  }
+}
+
+/** Those that hide, turn or join others; not the joiner within an emoji. */
+const controls = /(?![\t\n])(?!(?<=\p{Extended_Pictographic}\uFE0F?)\u200D)[\p{Cc}\p{Cf}]/gu;
+
+/** Characters that change how other text looks, spelled: for what a person decides by. */
+export function showControls(text: string): string {
+  return text.replace(controls, (character) => {
+    const code = character.codePointAt(0)!.toString(16).toUpperCase().padStart(4, "0");
+    return `‹U+${code}›`;
+  });
+}
+
+export interface Clip {
+  text: string;
+  isClipped: boolean;
+}
+
+/** The beginning of a text, by characters and lines; never half of a surrogate pair. */
+export function clip(text: string, maxLength: number, maxLines: number): Clip {
+  let end = Math.min(text.length, maxLength);
+  let lines = 0;
+  for (let at = text.indexOf("\n"); at !== -1 && at < end; at = text.indexOf("\n", at + 1)) {
+    lines += 1;
+    if (lines === maxLines) end = at;
+  }
+  const isClipped = end < text.length;
+  if (isClipped && /[\uD800-\uDBFF]/.test(text[end - 1] ?? "")) end -= 1;
+  return { text: text.slice(0, end), isClipped };
+}
+
+export function formatSize(length: number): string {
+  if (length < 1000) return `${length} characters`;
+  if (length < 1_000_000) return `${(length / 1000).toFixed(length < 10_000 ? 1 : 0)} k characters`;
+  return `${(length / 1_000_000).toFixed(1)} M characters`;
+}

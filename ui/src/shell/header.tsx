@@ -1,0 +1,138 @@
+/** Title, model or agent, tools, theme and help. */
+
+import { useEffect } from "react";
+import { messageOf } from "../api/request.ts";
+import { showControls } from "../markdown/safe-text.ts";
+import { changeSettings } from "../state/actions.ts";
+import { announce } from "../state/announcer.ts";
+import { openState } from "../state/conversation.ts";
+import { draft } from "../state/draft.ts";
+import { useStore } from "../state/store.ts";
+import { setTheme, type Theme, theme } from "../state/theme.ts";
+import { toolboxState } from "../state/toolbox.ts";
+import { Icon } from "./icon.tsx";
+
+interface HeaderProps {
+  isSidebarOpen: boolean;
+  onSidebar(): void;
+  onTools(): void;
+  onHelp(): void;
+}
+
+const nextTheme: Record<Theme, Theme> = { system: "light", light: "dark", dark: "system" };
+const themeWords: Record<Theme, string> = {
+  system: "as the system",
+  light: "light",
+  dark: "dark",
+};
+
+export function Header({ isSidebarOpen, onSidebar, onTools, onHelp }: HeaderProps) {
+  const title = useStore(openState)?.conversation?.title;
+  const current = useStore(theme);
+  useEffect(() => {
+    document.title = title ? `${showControls(title)} · Fermata` : "Fermata";
+  }, [title]);
+  const themeLabel = `Colours: ${themeWords[current]}`;
+  return (
+    <header className="page-header">
+      <button
+        type="button"
+        className="icon-button sidebar-toggle"
+        aria-label="Conversations"
+        aria-expanded={isSidebarOpen}
+        aria-controls="sidebar"
+        onClick={onSidebar}
+      >
+        <Icon name="menu" />
+      </button>
+      <h1 dir="auto">{title ? showControls(title) : "New conversation"}</h1>
+      <ModelChoice />
+      <ToolsButton onTools={onTools} />
+      <button
+        type="button"
+        className="icon-button"
+        aria-label={themeLabel}
+        title={themeLabel}
+        onClick={() => setTheme(nextTheme[current])}
+      >
+        <Icon name="theme" />
+      </button>
+      <button
+        type="button"
+        className="icon-button help-button"
+        aria-label="Keyboard help"
+        title="Keyboard help"
+        onClick={onHelp}
+      >
+        <Icon name="help" />
+      </button>
+    </header>
+  );
+}
+
+function ModelChoice() {
+  const { toolbox } = useStore(toolboxState);
+  const conversation = useStore(openState)?.conversation;
+  const { model: drafted } = useStore(draft);
+  const { models, agents } = toolbox;
+  const chosen = conversation?.model ?? drafted ?? models[0]?.id ?? "";
+  if (models.length === 0) return null;
+  const isKnown = [...models.map(({ id }) => id), ...agents.map(({ name }) => name)].includes(
+    chosen,
+  );
+  const change = (model: string): void => {
+    void changeSettings({ model }).catch((error: unknown) => announce(messageOf(error)));
+  };
+  return (
+    <span className="select">
+      <select
+        aria-label="Model or agent"
+        value={chosen}
+        onChange={(event) => change(event.target.value)}
+      >
+        {!isKnown && <option value={chosen}>{chosen}</option>}
+        <optgroup label="Models">
+          {models.map(({ id }) => (
+            <option key={id} value={id}>
+              {id}
+            </option>
+          ))}
+        </optgroup>
+        {agents.length > 0 && (
+          <optgroup label="Agents">
+            {agents.map(({ name }) => (
+              <option key={name} value={name}>
+                {name}
+              </option>
+            ))}
+          </optgroup>
+        )}
+      </select>
+      <Icon name="down" />
+    </span>
+  );
+}
+
+function ToolsButton({ onTools }: { onTools(): void }) {
+  const { toolbox } = useStore(toolboxState);
+  const conversation = useStore(openState)?.conversation;
+  const { tools: drafted } = useStore(draft);
+  const chosen = conversation === undefined || conversation === null ? drafted : conversation.tools;
+  const all = toolbox.servers.reduce((sum, { tools }) => sum + tools.length, 0);
+  const hasTrouble = toolbox.servers.some(
+    ({ state }) => state === "failed" || state === "restarting",
+  );
+  const count = chosen === null ? `${all}` : `${chosen.length} of ${all}`;
+  return (
+    <button
+      type="button"
+      className="icon-button labelled tools-button"
+      aria-label={`Tools: ${count}${hasTrouble ? ", a server has failed" : ""}`}
+      title="Tools and servers"
+      onClick={onTools}
+    >
+      <Icon name={hasTrouble ? "warning" : "tool"} />
+      <span>{count}</span>
+    </button>
+  );
+}

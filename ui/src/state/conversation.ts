@@ -1,0 +1,190 @@
+/**
+ * The conversation that is open: its messages, and the answers that stream into it. Events are kept
+ * until the next frame, so that however many streams run, the page is drawn once a frame.
+ */
+
+import { readConversation } from "../../../src/client/read-conversation.ts";
+import { cancelRun, getConversation, streamPath } from "../api/endpoints.ts";
+import { ApiError, messageOf } from "../api/request.ts";
+import type { Conversation, ConversationEvent, Message } from "../api/wire.ts";
+import { applyEvent, emptyTurn, stateOfMessage, statusOf, type Turn } from "../turn/turn.ts";
+import { refreshList } from "./conversation-list.ts";
+import { noteAnswer, noteFailure } from "./session.ts";
+import { Store } from "./store.ts";
+import { tellTabs } from "./tabs.ts";
+
+export interface OpenConversation {
+  id: string;
+  status: "loading" | "ready" | "missing" | "failed";
+  error: string | null;
+  conversation: Conversation | null;
+  /** By message. */
+  turns: Readonly<Record<string, Turn>>;
+  /** A run's stream is lost and being looked for again. */
+  isReconnecting: boolean;
+}
+
+export const openState = new Store<OpenConversation | null>(null);
+
+interface LiveRun {
+  messageId: string;
+  stop: AbortController;
+  waiting: ConversationEvent[];
+  turn: Turn;
+  /** When its events began to arrive here, by `performance.now()`. */
+  since: number;
+}
+
+const runs = new Map<string, LiveRun>();
+let frame = 0;
+
+/** Shows this conversation; null shows none. */
+export async function show(id: string | null): Promise<void> {
+  if (openState.get()?.id === id) return;
+  stopReading();
+  openState.set(id === null ? null : loading(id));
+  if (id !== null) await refresh();
+}
+
+/** After the first message of a new conversation: it is shown as it was made. */
+export function adopt(conversation: Conversation): void {
+  stopReading();
+  openState.set({ ...loading(conversation.id), status: "ready", conversation });
+}
+
+/** Reads the conversation again and joins the runs that go on. */
+export async function refresh(): Promise<void> {
+  const id = openState.get()?.id;
+  if (id === undefined) return;
+  try {
+    const conversation = await getConversation(id);
+    noteAnswer();
+    change(id, (state) => ({
+      ...state,
+      status: "ready",
+      error: null,
+      conversation,
+      turns: turnsOf(conversation, state.turns),
+    }));
+    for (const { id: messageId, status, run_id: runId } of conversation.messages) {
+      if (status === "running" && runId !== null) follow(id, runId, messageId);
+    }
+  } catch (error) {
+    const isMissing = error instanceof ApiError && error.status === 404;
+    const known = noteFailure(error);
+    change(id, (state) => ({
+      ...state,
+      status: isMissing ? "missing" : state.conversation === null ? "failed" : state.status,
+      error: known ? null : messageOf(error),
+    }));
+  }
+}
+
+/** Milliseconds that a running answer has gone on for, as far as this page has seen. */
+export function runningMs(messageId: string): number | null {
+  for (const run of runs.values()) {
+    if (run.messageId === messageId) return performance.now() - run.since;
+  }
+  return null;
+}
+
+export async function stop(runId: string): Promise<void> {
+  const id = openState.get()?.id;
+  if (id !== undefined) await cancelRun(id, runId);
+}
+
+function follow(id: string, runId: string, messageId: string): void {
+  if (runs.has(runId)) return;
+  const stop = new AbortController();
+  // The stream tells the answer from its beginning.
+  const run: LiveRun = {
+    messageId,
+    stop,
+    waiting: [],
+    turn: emptyTurn,
+    since: performance.now(),
+  };
+  runs.set(runId, run);
+  const end = async (): Promise<void> => {
+    if (stop.signal.aborted) return;
+    drawFrame();
+    runs.delete(runId);
+    await Promise.all([refresh(), refreshList()]);
+  };
+  void read(id, runId, run).catch(noteFailure).then(end);
+}
+
+/** To the end of the run, over as many connections as it takes. */
+async function read(id: string, runId: string, run: LiveRun): Promise<void> {
+  const events = readConversation(streamPath(id, runId), {
+    signal: run.stop.signal,
+    maxAttempts: Number.POSITIVE_INFINITY,
+    onConnection: ({ type }) => {
+      const isReconnecting = type === "lost";
+      change(id, (state) => ({ ...state, isReconnecting }));
+    },
+  });
+  for await (const { event } of events) {
+    run.waiting.push(event);
+    frame ||= requestAnimationFrame(drawFrame);
+  }
+}
+
+function drawFrame(): void {
+  cancelAnimationFrame(frame);
+  frame = 0;
+  const state = openState.get();
+  if (state === null) return;
+  const turns = { ...state.turns };
+  for (const run of runs.values()) {
+    if (run.waiting.length === 0) continue;
+    run.turn = run.waiting.reduce(applyEvent, run.turn);
+    run.waiting = [];
+    turns[run.messageId] = run.turn;
+  }
+  openState.set({ ...state, turns });
+}
+
+/** Answers that stream are newer here than in what was read. */
+function turnsOf(conversation: Conversation, before: OpenConversation["turns"]) {
+  const live = new Set([...runs.values()].map(({ messageId }) => messageId));
+  const turns: Record<string, Turn> = {};
+  for (const message of conversation.messages) {
+    if (message.role !== "assistant") continue;
+    const known = before[message.id];
+    const keepsKnown = known !== undefined && (live.has(message.id) || isSame(known, message));
+    turns[message.id] = keepsKnown ? known : stateOfMessage(message);
+  }
+  return turns;
+}
+
+/** An answer that was followed to its end needs no reading. */
+function isSame(turn: Turn, { status }: Pick<Message, "status">): boolean {
+  return statusOf(turn) === status && status !== "running";
+}
+
+function loading(id: string): OpenConversation {
+  return {
+    id,
+    status: "loading",
+    error: null,
+    conversation: null,
+    turns: {},
+    isReconnecting: false,
+  };
+}
+
+function change(id: string, update: (state: OpenConversation) => OpenConversation): void {
+  openState.update((state) => (state?.id === id ? update(state) : state));
+}
+
+function stopReading(): void {
+  for (const { stop } of runs.values()) stop.abort();
+  runs.clear();
+}
+
+/** For every change that is made here. */
+export async function changed(): Promise<void> {
+  tellTabs(openState.get()?.id ?? null);
+  await Promise.all([refresh(), refreshList()]);
+}

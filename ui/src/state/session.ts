@@ -1,0 +1,40 @@
+/** Whether the server answers, and whether it lets this page in. */
+
+import { openSession } from "../api/endpoints.ts";
+import { ApiError, unreachable } from "../api/request.ts";
+import { Store } from "./store.ts";
+
+/** `locked`: a key is needed. `offline`: the server does not answer. */
+export type SessionState = "open" | "locked" | "offline";
+
+export const session = new Store<SessionState>("open");
+
+/** Counts how often the page came back, so that what was missed can be read again. */
+export const returns = new Store(0);
+
+/** Every failed call is shown to this first; what it takes is dealt with. */
+export function noteFailure(error: unknown): boolean {
+  if (!(error instanceof ApiError)) return false;
+  if (error.status === 401) {
+    session.set("locked");
+    return true;
+  }
+  if (error.code === unreachable) {
+    session.set("offline");
+    return true;
+  }
+  return false;
+}
+
+export function noteAnswer(): void {
+  if (session.get() !== "offline") return;
+  session.set("open");
+  returns.update((count) => count + 1);
+}
+
+/** @throws ApiError if the key is not known */
+export async function unlock(key: string): Promise<void> {
+  await openSession(key);
+  session.set("open");
+  returns.update((count) => count + 1);
+}
