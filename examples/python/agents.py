@@ -24,7 +24,7 @@ def request(path, body=None):
 with urllib.request.urlopen(request("/models")) as response:
     print("models:", ", ".join(model["id"] for model in json.load(response)["data"]))
 
-question = sys.argv[1] if len(sys.argv) > 1 else "Ask the researcher to read /tmp/demo/docs/notes.txt"
+question = sys.argv[1] if len(sys.argv) > 1 else "Ask the analyst to find the weather in Paris"
 body = {"model": "supervisor", "messages": [{"role": "user", "content": question}], "stream": True}
 with urllib.request.urlopen(request("/chat/completions", body)) as stream:
     for line in stream:

@@ -24,7 +24,7 @@ def post(path, body):
 
 
 # In /v1/responses the calls that the server ran stand in the output, each with its server.
-for question in sys.argv[1:] or ["What is the weather in Paris?", "Read the file /tmp/demo/docs/notes.txt"]:
+for question in sys.argv[1:] or ["What is the weather in Paris?", "Read the file notes.txt"]:
     print(f"> {question}")
     for item in post("/responses", {"model": "default", "input": question})["output"]:
         if item["type"] == "mcp_call":

@@ -136,7 +136,7 @@ def ask(question):
 
 for question in sys.argv[1:] or [
     "What is the weather in Tokyo?",
-    "Calculate 12 * 7 + 3",
+    "Calculate 12 * 7",
     "Search the web for tool calling",
 ]:
     ask(question)

@@ -12,7 +12,7 @@ const client = new OpenAI({
 const models = await client.models.list();
 console.log(`models: ${models.data.map(({ id }) => id).join(", ")}`);
 
-const question = "Ask the researcher to read /tmp/demo/docs/notes.txt";
+const question = "Ask the analyst to find the weather in Paris";
 const stream = await client.chat.completions.create({
   model: "supervisor",
   messages: [{ role: "user", content: process.argv[2] ?? question }],

@@ -9,7 +9,7 @@ const client = new OpenAI({
   apiKey: process.env["FERMATA_KEY"] ?? "none",
 });
 const given = process.argv.slice(2);
-const questions = ["What is the weather in Paris?", "Read the file /tmp/demo/docs/notes.txt"];
+const questions = ["What is the weather in Paris?", "Read the file notes.txt"];
 
 // In /v1/responses the calls that the server ran stand in the output, each with its server.
 for (const input of given.length > 0 ? given : questions) {

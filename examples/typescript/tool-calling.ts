@@ -113,7 +113,7 @@ async function ask(question: string): Promise<void> {
 const given = process.argv.slice(2);
 const questions = [
   "What is the weather in Tokyo?",
-  "Calculate 12 * 7 + 3",
+  "Calculate 12 * 7",
   "Search the web for tool calling",
 ];
 for (const question of given.length > 0 ? given : questions) await ask(question);

@@ -124,7 +124,28 @@ void EngineHost::resume(ResumeRequest request) {
         default:
             throw closed_refusal();
     }
+    held_.erase(id);
     generating_.insert(id);
+    update_reference(on_batch_.Env());
+}
+
+void EngineHost::release(SequenceId id) {
+    if (EngineLoop* loop = open_loop()) {
+        await_end(id);
+        loop->release(id);
+    }
+}
+
+void EngineHost::cancel(SequenceId id) {
+    if (EngineLoop* loop = open_loop()) {
+        await_end(id);
+        loop->cancel(id);
+    }
+}
+
+void EngineHost::await_end(SequenceId id) {
+    if (!generating_.contains(id) && !held_.contains(id)) return;
+    ending_.insert(id);
     update_reference(on_batch_.Env());
 }
 
@@ -179,7 +200,8 @@ Napi::Promise EngineHost::close() {
 void EngineHost::update_reference(Napi::Env env) {
     if (wake_function_ == nullptr) return;
     const bool closing = close_deferred_.has_value();
-    const bool wanted = loading_ || closing || !generating_.empty() || !integrity_deferred_.empty();
+    const bool wanted = loading_ || closing || !generating_.empty() || !ending_.empty() ||
+                        !integrity_deferred_.empty();
     if (wanted == referenced_) return;
     referenced_ = wanted;
     if (wanted) {

@@ -48,6 +48,9 @@ class EngineHost : public std::enable_shared_from_this<EngineHost> {
     // All throw a Refusal `closed` when the engine is closing or closed.
     void submit(SubmitRequest request);
     void resume(ResumeRequest request);
+    // Ignore ids that they do not know, and do nothing when closing or closed.
+    void release(SequenceId id);
+    void cancel(SequenceId id);
     EngineStats stats() const;
     Napi::Promise check_integrity();
     // The loop, for calls that ignore unknown ids; null when closing or closed.
@@ -70,8 +73,10 @@ class EngineHost : public std::enable_shared_from_this<EngineHost> {
     void deliver_events(Napi::Env env);
     void settle_integrity(Napi::Env env);
     void settle_close(Napi::Env env);
-    // Keeps count of what generates.
+    // Keeps count of what generates, what is held and what is to end.
     void follow(const EventBatch& batch);
+    // The end of this sequence is awaited, held or not.
+    void await_end(SequenceId id);
     // Keeps the process alive while something is awaited or generates.
     void update_reference(Napi::Env env);
     // The end of the way back to JavaScript.
@@ -107,6 +112,8 @@ class EngineHost : public std::enable_shared_from_this<EngineHost> {
     bool open_ = false;
     SequenceId last_id_ = 0;
     std::unordered_set<SequenceId> generating_;  // neither held nor ended
+    std::unordered_set<SequenceId> held_;
+    std::unordered_set<SequenceId> ending_;  // released or cancelled, and not ended
 
     std::mutex mutex_;  // of what other threads leave:
     float progress_ = -1;

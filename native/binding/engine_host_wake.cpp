@@ -87,9 +87,15 @@ void EngineHost::deliver_events(Napi::Env env) {
 
 void EngineHost::follow(const EventBatch& batch) {
     for (const Event& event : batch.events) {
-        if (event.kind == EventKind::kToolCallPause || event.kind == EventKind::kFinished ||
-            event.kind == EventKind::kFailed) {
-            generating_.erase(event.id);
+        const bool pauses = event.kind == EventKind::kToolCallPause;
+        const bool ends = event.kind == EventKind::kFinished || event.kind == EventKind::kFailed;
+        if (!pauses && !ends) continue;
+        generating_.erase(event.id);
+        if (pauses) {
+            held_.insert(event.id);
+        } else {
+            held_.erase(event.id);
+            ending_.erase(event.id);
         }
     }
 }

@@ -79,10 +79,9 @@ Napi::Object make_engine_object(Napi::Env env, std::shared_ptr<EngineHost> host,
         object.Set(name, Napi::Function::New(env, guarded(bound), name));
     };
     // Calls that ignore ids they do not know.
-    const auto by_id = [&](const char* name, void (EngineLoop::*call)(SequenceId)) {
+    const auto by_id = [&](const char* name, auto call) {
         method(name, [call](EngineHost& engine, const Info& info) -> Napi::Value {
-            const SequenceId id = to_sequence_id(info[0]);
-            if (EngineLoop* loop = engine.open_loop()) (loop->*call)(id);
+            call(engine, to_sequence_id(info[0]));
             return info.Env().Undefined();
         });
     };
@@ -94,9 +93,11 @@ Napi::Object make_engine_object(Napi::Env env, std::shared_ptr<EngineHost> host,
     method("submit", submit);
     method("resume", resume);
     method("acknowledge", acknowledge);
-    by_id("pause", &EngineLoop::pause);
-    by_id("release", &EngineLoop::release);
-    by_id("cancel", &EngineLoop::cancel);
+    by_id("pause", [](EngineHost& engine, SequenceId id) {
+        if (EngineLoop* loop = engine.open_loop()) loop->pause(id);
+    });
+    by_id("release", [](EngineHost& engine, SequenceId id) { engine.release(id); });
+    by_id("cancel", [](EngineHost& engine, SequenceId id) { engine.cancel(id); });
     method("stats", [](EngineHost& engine, const Info& info) -> Napi::Value {
         return from_stats(info.Env(), engine.stats());
     });
