@@ -56,6 +56,12 @@ const request = (id, promptLength, changes = {}) => ({
   ...changes,
 });
 
+function requestThatHolds() {
+  const sampling = { ...request(1, 10).sampling, script: new Int32Array([66]) };
+  const pause = { callOpen: "", callClose: "", holdAtEnd: "always", holdAtTextAfterCall: false };
+  return request(1, 10, { sampling, pause });
+}
+
 /** Runs until `isReached` an event, and calls `end` from within the addon's call. */
 function start(isReached, end) {
   let reached = false;
@@ -92,9 +98,16 @@ const states = {
   },
   async held(end) {
     const engine = await start((event) => event.kind === "tool_call_pause", end).engine;
-    const sampling = { ...request(1, 10).sampling, script: new Int32Array([66]) };
-    const pause = { callOpen: "", callClose: "", holdAtEnd: "always", holdAtTextAfterCall: false };
-    engine.submit(request(1, 10, { sampling, pause }));
+    engine.submit(requestThatHolds());
+  },
+  /** Only the engine keeps the process alive until the end of what was released is told. */
+  async released(end) {
+    const isReached = (event) => {
+      if (event.kind === "tool_call_pause") engine.release(event.id);
+      return event.kind === "finished";
+    };
+    const engine = await start(isReached, end).engine;
+    engine.submit(requestThatHolds());
   },
   async closing(end) {
     const { engine: loading } = start(

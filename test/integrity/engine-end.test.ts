@@ -11,6 +11,7 @@ const states = [
   "decode",
   "guided",
   "held",
+  "released",
   "closing",
   "tokenizing",
   "compiling",
