@@ -20,7 +20,13 @@ export interface SharedByRuns {
 interface Place {
   depth: number;
   budget: TokenBudget;
+  seconds: number;
 }
+
+/** Of a run's time: then its tools are stopped, so that it can answer yet. */
+const toolShare = 0.9;
+/** Of what is left of that: a sub-agent ends before it is stopped, and with what it has said. */
+const agentShare = 0.95;
 
 export type FindAgent = (name: string) => Agent | undefined;
 
@@ -33,6 +39,9 @@ export class AgentRun {
   readonly chat: MeteredChat;
   readonly tools: readonly Tool[];
   readonly #find: FindAgent;
+  readonly #seconds: number;
+  /** On `performance.now()`'s clock. */
+  #toolsEndAt = Infinity;
   readonly #budget: TokenBudget;
   #cut: string | null = null;
   #shared: SharedByRuns | null = null;
@@ -42,6 +51,7 @@ export class AgentRun {
     this.agent = agent;
     this.#find = find;
     this.depth = Math.min(agent.limits.depth, place.depth ?? Infinity);
+    this.#seconds = Math.min(agent.limits.seconds, place.seconds ?? Infinity);
     this.#budget = place.budget ?? new TokenBudget(agent.limits.tokens);
     this.chat = new MeteredChat(agent.model.chat, this.#budget);
     this.tools = this.#offered();
@@ -58,10 +68,16 @@ export class AgentRun {
     throw new FermataError("internal_error", "The run has not begun.");
   }
 
-  /** Null: too few tokens are left for it. To be closed. */
-  below(agent: Agent): AgentRun | null {
+  /** To be closed, if it is a run. @returns what hinders it, for the model */
+  below(agent: Agent): AgentRun | string {
+    if (this.depth < 1) return "agents may not be nested any deeper. Do the task yourself";
+    const seconds = ((this.#toolsEndAt - performance.now()) / 1000) * agentShare;
+    if (seconds <= 0)
+      return "too little time is left for another agent. Answer now with what you have";
     const budget = this.#budget.reserve(agent.limits.tokens);
-    return budget && new AgentRun(agent, this.#find, { depth: this.depth - 1, budget });
+    if (budget === null)
+      return "too few tokens are left for another agent. Answer now with what you have";
+    return new AgentRun(agent, this.#find, { depth: this.depth - 1, budget, seconds });
   }
 
   close(): void {
@@ -76,14 +92,18 @@ export class AgentRun {
   ): AsyncGenerator<ChatEvent | ToolEvent, void, void> {
     const { offered: _offered, handsOver: _handsOver, maxCalls, ...shared } = options;
     this.#shared = { owner: request.owner, seed: request.sampling.seed, loop: shared };
-    const { rounds, calls, seconds } = this.agent.limits;
-    const deadline = AbortSignal.timeout(seconds * 1000);
+    const { rounds, calls } = this.agent.limits;
+    const seconds = this.#seconds;
+    const maxSeconds = Math.min(options.maxSeconds ?? Infinity, seconds * toolShare);
+    this.#toolsEndAt = performance.now() + maxSeconds * 1000;
+    const deadline = AbortSignal.timeout(Math.ceil(seconds * 1000));
     const { signal } = request;
     const ended = signal === undefined ? deadline : AbortSignal.any([signal, deadline]);
     const loop = {
       ...options,
       maxRounds: rounds ?? options.maxRounds,
       maxCalls: Math.min(calls, maxCalls ?? Infinity),
+      maxSeconds,
     };
     for await (const event of runToolLoop(this.chat, { ...request, signal: ended }, tools, loop)) {
       if (event.type !== "finish") {
@@ -91,7 +111,7 @@ export class AgentRun {
         continue;
       }
       const isLate = event.reason === "cancelled" && deadline.aborted && signal?.aborted !== true;
-      if (isLate) this.#cut = `the limit of ${seconds} seconds is reached`;
+      if (isLate) this.#cut = `the limit of ${Math.round(seconds * 10) / 10} seconds is reached`;
       else if (event.reason === "length") this.#cut = this.#lengthCut();
       yield isLate ? { ...event, reason: "length" } : event;
     }

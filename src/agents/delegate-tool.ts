@@ -34,11 +34,8 @@ export class DelegateTool implements Tool {
       const names = [...this.#delegates.keys()].join(", ");
       return refused(`name one of the agents ${names} and its task`);
     }
-    if (this.#run.depth < 1)
-      return refused("agents may not be nested any deeper. Do the task yourself");
     const run = this.#run.below(agent);
-    if (run === null)
-      return refused("too few tokens are left for another agent. Answer now with what you have");
+    if (typeof run === "string") return refused(run);
     try {
       const request = this.#request(agent, delegation.task, context);
       return await answerOf(run.answer(request, run.tools, this.#run.shared.loop), run, context);

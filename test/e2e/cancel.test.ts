@@ -1,6 +1,7 @@
 // The client leaves, wherever the run is: everything below it stops, and nothing stays held.
 import { afterEach, describe, expect, test } from "vitest";
 import { defineTool } from "../../src/tools/tool-builder.ts";
+import type { Tool } from "../../src/tools/types.ts";
 import type { AgentsJson } from "../support/agents.ts";
 import { callText, type ScriptedServer, startScriptedServer } from "../support/scripted-server.ts";
 
@@ -22,8 +23,8 @@ afterEach(async () => {
   server = undefined;
 });
 
-/** A tool that only its signal ends. */
-function slowTool() {
+/** One that only its signal ends, and one that a person must allow. */
+function slowTools() {
   const state = { started: 0, aborted: 0 };
   const tool = defineTool("wait", "Waits").run(async (_args, { signal }) => {
     state.started += 1;
@@ -33,7 +34,11 @@ function slowTool() {
     state.aborted += 1;
     return "stopped";
   }, "slow");
-  return { tool, state };
+  const guarded: Tool = {
+    ...defineTool("guarded", "Needs consent").run(() => "done", "slow"),
+    approval: "always",
+  };
+  return { tools: [tool, guarded], state };
 }
 
 interface Point {
@@ -42,7 +47,7 @@ interface Point {
   scripts: Record<string, string[]>;
   question?: string;
   /** The run is there. */
-  isReached(server: ScriptedServer, tool: ReturnType<typeof slowTool>["state"]): boolean;
+  isReached(server: ScriptedServer, tool: ReturnType<typeof slowTools>["state"]): boolean;
 }
 
 let rows = { prefill: 0, decode: 0 };
@@ -99,6 +104,19 @@ const points: Point[] = [
     isReached: (running, tool) => tool.started === 1 && held(running) === 2 && rows.decode > 150,
   },
   {
+    name: "approval",
+    scripts: { [question]: [callText("guarded", {}), "Done."] },
+    isReached: ({ approvals }) => approvals.pending().length === 1,
+  },
+  {
+    name: "a sub-agent's approval",
+    scripts: {
+      [question]: [delegate("middle", "Go."), "Done."],
+      "Go.": [callText("guarded", {}), "Done."],
+    },
+    isReached: ({ approvals }) => approvals.pending().length === 1,
+  },
+  {
     name: "the tool of a sub-agent's sub-agent",
     scripts: {
       [question]: [delegate("middle", "Go."), "Done."],
@@ -111,8 +129,8 @@ const points: Point[] = [
 
 describe("cancel", () => {
   test.each(points)("in $name", async (point) => {
-    const { tool, state } = slowTool();
-    server = await startScriptedServer({ agents: team, tools: [tool] });
+    const { tools, state } = slowTools();
+    server = await startScriptedServer({ agents: team, tools });
     const running = server;
     for (const [message, turns] of Object.entries(point.scripts))
       await running.script(message, turns);
@@ -147,6 +165,7 @@ describe("cancel", () => {
     // What is left is retained for whoever asks the same again, and pinned by nobody.
     expect(stats.cellsUsed).toBe(0);
     await until(() => state.aborted === state.started);
+    expect(running.approvals.pending()).toEqual([]);
     expect(await running.engine.checkIntegrity()).toBe("");
     // The server goes on as if nothing had been.
     await running.script("Hello.", ["Hello to you."]);

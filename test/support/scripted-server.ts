@@ -78,6 +78,7 @@ function afterTurns(script: Int32Array, turns: number): Int32Array {
 
 export interface ScriptedServer {
   engine: Engine;
+  approvals: Approvals;
   chat: Pick<Chat, "counters">;
   client: OpenAI;
   url: string;
@@ -139,6 +140,7 @@ export async function startScriptedServer(
     host === null && options.tools === undefined
       ? null
       : { tools: () => [...(host?.tools() ?? []), ...more], close: async () => {} };
+  const approvals = new Approvals();
   const agents =
     options.agents === undefined
       ? undefined
@@ -154,7 +156,7 @@ export async function startScriptedServer(
       embedder: options.embedder,
       tools,
       agents,
-      approvals: new Approvals(),
+      approvals,
       audit: null,
       store,
       branches: store?.branches,
@@ -173,6 +175,7 @@ export async function startScriptedServer(
   return {
     engine,
     chat,
+    approvals,
     url,
     folder,
     mcpServer: mcpServerFromCommand("", []).id,

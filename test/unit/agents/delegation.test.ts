@@ -234,6 +234,21 @@ describe("limits, each with what the model is told of it", () => {
     });
   });
 
+  test("seconds: a sub-agent ends before its caller's time is over, who answers yet", async () => {
+    const json = structuredClone(team);
+    Object.assign(json.agents["boss"]!, { limits: { seconds: 1 } });
+    const { content, end, finish } = await run(json, [
+      delegate("reader", "Read"),
+      { text: "Slow", end: "never" },
+      "Done.",
+    ]);
+    expect([content, finish?.type === "finish" && finish.reason]).toEqual(["Done.", "stop"]);
+    expect(end).toMatchObject({ outcome: "ok" });
+    expect(end?.type === "tool-end" && end.content).toMatch(
+      /^Slow\n\n\[the agent reader was cut: the limit of 0\.\d seconds is reached\]$/,
+    );
+  });
+
   test("seconds: at the top the answer ends with length, not as cancelled", async () => {
     const json = structuredClone(team);
     Object.assign(json.agents["boss"]!, { limits: { seconds: 1 } });
@@ -266,7 +281,9 @@ test("one without an answer is an error too", async () => {
 
 test("arguments that name nobody", async () => {
   const { end } = await run(team, [delegate("writer", "Write"), "I am sorry."]);
-  expect(end?.type === "tool-end" && end.content).toContain("/agent must be equal to one of");
+  expect(end?.type === "tool-end" && end.content).toBe(
+    "Error: not run: name one of the agents reader and its task.",
+  );
 });
 
 test("cancelling the supervisor cancels what runs below it", async () => {
