@@ -5,6 +5,7 @@ import { formats } from "../../src/chat/formats/formats.ts";
 import type { Engine } from "../../src/engine/engine.ts";
 import type { Grammar } from "../../src/engine/types.ts";
 import { Guide } from "../../src/guidance/guide.ts";
+import type { DocumentFormat } from "../../src/guidance/types.ts";
 import { loadTestEngine } from "../support/engine.ts";
 import { writeCalls } from "../support/write-calls.ts";
 
@@ -36,6 +37,11 @@ const tools = [
 ];
 /** Recorded outputs that only these two tools are called in. */
 const recorded = ["one call", "two calls", "no arguments", "text and a call", "text only"];
+
+/** Of formats whose text and reasoning have markers of their own. */
+const moreRecorded: Record<string, readonly string[]> = {
+  "gpt-oss": ["reasoning and a call", "reasoning and an answer", "text before a call"],
+};
 
 /** Models write these too; the grammar lets one form through, and the parser reads both. */
 const otherForms: Record<string, readonly string[]> = {
@@ -78,7 +84,9 @@ describe.each(formats)("$name", (format) => {
 
   const file = new URL(`../fixtures/outputs/${name}.json`, import.meta.url);
   const cases = (JSON.parse(readFileSync(file, "utf8")) as Case[]).filter(
-    ({ title }) => recorded.includes(title) && otherForms[name]?.includes(title) !== true,
+    ({ title }) =>
+      [...recorded, ...(moreRecorded[name] ?? [])].includes(title) &&
+      otherForms[name]?.includes(title) !== true,
   );
 
   it.each(cases)("lets through: $title", async (known) => {
@@ -104,5 +112,54 @@ describe.each(formats)("$name", (format) => {
       const { complete } = await check(writeCalls(syntax, [call]));
       expect(complete, JSON.stringify(call)).toBe(false);
     }
+  });
+});
+
+describe("harmony, a marker being a token", () => {
+  // The vocabulary's only control token that ends nothing takes the part.
+  const token = "<|im_start|>";
+  const gptOss = formats.find(({ name }) => name === "gpt-oss")!;
+
+  async function walk(document: DocumentFormat | undefined, text: string): Promise<boolean> {
+    const { id } = engine.model.specialTokens.find((special) => special.text === token)!;
+    const guide = await Guide.create({
+      syntax: gptOss.syntax,
+      markers: gptOss.reasoning,
+      controls: [{ id, text: "<|channel|>" }],
+      tools,
+      guidance: { toolChoice: "auto", parallel: true, closeAtLimit: false, document },
+      budget: 4096,
+    });
+    const grammar = await engine.compileGrammar(guide.round(0, "split")!);
+    return grammar.check(await engine.tokenize(text.replaceAll("<|channel|>", token))).complete;
+  }
+
+  const thought = "<|channel|>analysis<|message|>Hm.<|end|><|start|>assistant";
+  const preamble = "<|channel|>commentary<|message|>I look.<|end|><|start|>assistant";
+  const answer = "<|channel|>final<|message|>";
+  const call =
+    '<|channel|>commentary to=functions.get_weather <|constrain|>json<|message|>{"city": "Rome"}';
+
+  it.each([
+    [`${answer}It is sunny.`, true],
+    [`${thought}${answer}It is sunny.`, true],
+    [call, true],
+    [`${thought}${preamble}${thought}${call}`, true],
+    [`${preamble}${answer}Sunny.`, true],
+    // Text has its own channel, reasoning must end, and a call needs a tool.
+    ["It is sunny.", false],
+    ["<|channel|>analysis<|message|>Hm.", false],
+    [`${answer}Sunny.${call}`, false],
+    [call.replace("get_weather", "get_news"), false],
+  ])("%s: %s", async (text, isAllowed) => {
+    expect(await walk(undefined, text)).toBe(isAllowed);
+  });
+
+  it("a document stands in the answer's channel", async () => {
+    const document = { kind: "choice", choices: ["yes", "no"] } as const;
+    expect(await walk(document, `${thought}${answer}yes`)).toBe(true);
+    expect(await walk(document, call)).toBe(true);
+    expect(await walk(document, `${answer}maybe`)).toBe(false);
+    expect(await walk(document, "yes")).toBe(false);
   });
 });
