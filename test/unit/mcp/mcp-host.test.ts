@@ -111,6 +111,13 @@ describe("one server", () => {
     expect(Object.keys(environment).filter((name) => !allowed.test(name))).toEqual([]);
   });
 
+  test("no shell reads its arguments", async () => {
+    const tricks = ["$(exit 1)", "; exit 1", "`id`", "a b", "*", '"', "| cat", "> out"];
+    const host = await start([server("one", "arguments", ...tricks)]);
+    const { content } = await find(host, "arguments").call({}, toolContext());
+    expect(JSON.parse(content)).toEqual(["arguments", ...tricks]);
+  });
+
   test("a call that takes too long is an error result, and the server is told", async () => {
     const host = await start([server("one", "slow", "cancelled_count")], { toolTimeoutMs: 50 });
     const result = await find(host, "slow").call({ milliseconds: 5000 }, never);

@@ -22,6 +22,7 @@ const require = createRequire(import.meta.url);
 const everything = require.resolve("@modelcontextprotocol/server-everything/dist/index.js");
 const filesystem = require.resolve("@modelcontextprotocol/server-filesystem/dist/index.js");
 const bridge = fileURLToPath(new URL("../../fixtures/mcp/bridge.mjs", import.meta.url));
+const fixture = fileURLToPath(new URL("../../fixtures/mcp/server.mjs", import.meta.url));
 const docs = new URL("../../../docs/mcp.md", import.meta.url);
 
 const transports = ["stdio", "http", "sse"] as const;
@@ -78,22 +79,26 @@ async function everythingAt(transport: Transport): Promise<McpServerConfig> {
   return { id: "everything", url: `http://127.0.0.1:${port}/${path}`, transport, headers: {} };
 }
 
-let bridgePort = 0;
+const ports = { filesystem: 0, growing: 0 };
 beforeAll(async () => {
-  const child = spawn(process.execPath, [bridge, process.execPath, filesystem, folder], {
+  ports.filesystem = await startBridge([filesystem, folder]);
+  ports.growing = await startBridge([fixture, "grow"]);
+});
+
+async function startBridge(args: string[]): Promise<number> {
+  const child = spawn(process.execPath, [bridge, process.execPath, ...args], {
     stdio: ["ignore", "pipe", "inherit"],
   });
   children.push(child);
   const [line] = (await once(createInterface({ input: child.stdout! }), "line")) as [string];
-  bridgePort = Number(line);
-});
+  return Number(line);
+}
 
-function filesystemAt(transport: Transport): McpServerConfig {
-  if (transport === "stdio")
-    return { id: "filesystem", command: process.execPath, args: [filesystem, folder], env: {} };
-  const url = `http://127.0.0.1:${bridgePort}/${transport === "http" ? "mcp" : "sse"}`;
+function bridged(id: keyof typeof ports, args: string[], transport: Transport): McpServerConfig {
+  if (transport === "stdio") return { id, command: process.execPath, args, env: {} };
+  const url = `http://127.0.0.1:${ports[id]}/${transport === "http" ? "mcp" : "sse"}`;
   // Without a type: the bridge's /sse refuses a POST, and the older form is tried.
-  return { id: "filesystem", url, transport: "auto", headers: { Authorization: "Bearer door" } };
+  return { id, url, transport: "auto", headers: { Authorization: "Bearer door" } };
 }
 
 interface Sample {
@@ -199,7 +204,7 @@ describe.concurrent.each(transports)("over %s", (transport) => {
   });
 
   test("server-filesystem", { timeout: 30_000 }, async () => {
-    const host = await startHost(filesystemAt(transport));
+    const host = await startHost(bridged("filesystem", [filesystem, folder], transport));
     const name = `notes-${transport}.txt`;
     const notes = file(name);
     mkdirSync(file(transport));
@@ -259,6 +264,15 @@ describe.concurrent.each(transports)("over %s", (transport) => {
     });
     expect(result.citations).toBeUndefined();
   });
+});
+
+test.each(transports)("a change of the list is heard over %s", async (transport) => {
+  const host = await startHost(bridged("growing", [fixture, "grow"], transport));
+  const names = (): string[] => host.tools().map(({ definition }) => definition.name);
+  expect(names()).toEqual(["grow"]);
+  await call(host.tools(), "grow", {});
+  // Long before the next refresh.
+  await vi.waitFor(() => expect(names()).toEqual(["grow", "grown"]), 8000);
 });
 
 test("the docs show what was called", async () => {
