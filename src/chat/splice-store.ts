@@ -4,6 +4,7 @@
  * what stood before it is equal too is the caller's to check against `prompt`.
  */
 
+import { createHash } from "node:crypto";
 import { canonicalCalls } from "./normalize.ts";
 import type { GeneratedTurn } from "./suffix.ts";
 import type { Rendering } from "./template.ts";
@@ -48,6 +49,8 @@ export class SpliceStore {
   /** The least recently used is first. */
   readonly #entries = new Set<Entry>();
   readonly #byKey = new Map<string, Entry[]>();
+  /** A request asks for each of its messages, and its tools may be long. */
+  readonly #scopeKeys = new WeakMap<SpliceScope, string>();
 
   constructor(maxBytes: number) {
     this.#maxBytes = maxBytes;
@@ -60,12 +63,12 @@ export class SpliceStore {
   add(scope: SpliceScope, record: SpliceRecord): void {
     const { tokens, prompt, turn } = record;
     const bytes = 4 * tokens.length + 2 * (prompt.text.length + 2 * turn.raw.length);
-    this.#put({ key: keyOf(scope, turn.message), value: record, bytes });
+    this.#put({ key: this.#keyOf(scope, turn.message), value: record, bytes });
   }
 
   addAnswer(scope: SpliceScope, answer: AnswerRecord): void {
     const bytes = 2 * (answer.prompt.text.length + JSON.stringify(answer.rounds).length);
-    this.#put({ key: keyOf(scope, answer.message), value: answer, bytes });
+    this.#put({ key: this.#keyOf(scope, answer.message), value: answer, bytes });
   }
 
   /** Turns that say what `message` says, the newest first. */
@@ -93,8 +96,18 @@ export class SpliceStore {
   }
 
   #at(scope: SpliceScope, message: AssistantMessage): Remembered[] {
-    const entries = this.#byKey.get(keyOf(scope, message)) ?? [];
+    const entries = this.#byKey.get(this.#keyOf(scope, message)) ?? [];
     return entries.map((entry) => entry.value).reverse();
+  }
+
+  #keyOf(scope: SpliceScope, { content, toolCalls }: AssistantMessage): string {
+    let scopeKey = this.#scopeKeys.get(scope);
+    if (scopeKey === undefined) {
+      const parts = [scope.owner, scope.tools, scope.templateVariables ?? {}];
+      scopeKey = createHash("sha256").update(JSON.stringify(parts)).digest("base64url");
+      this.#scopeKeys.set(scope, scopeKey);
+    }
+    return JSON.stringify([scopeKey, content, canonicalCalls(toolCalls)]);
   }
 
   #put({ key, value, bytes: size }: Entry): void {
@@ -130,14 +143,4 @@ export class SpliceStore {
 function agrees(sent: AssistantMessage, said: AssistantMessage): boolean {
   const reasoning = sent.reasoning?.trim() ?? "";
   return reasoning === "" || reasoning === (said.reasoning?.trim() ?? "");
-}
-
-function keyOf(scope: SpliceScope, message: AssistantMessage): string {
-  return JSON.stringify([
-    scope.owner,
-    scope.tools,
-    scope.templateVariables ?? {},
-    message.content,
-    canonicalCalls(message.toolCalls),
-  ]);
 }
