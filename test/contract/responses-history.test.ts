@@ -85,6 +85,13 @@ describe("a client that drops turns", () => {
     expect(other.headers).not.toHaveProperty("x-fermata-history-gap");
   });
 
+  test("whatever their ids are made of", async () => {
+    const call = { type: "function_call", call_id: "é\r\nx: 1,🌊", name: "f", arguments: "{}" };
+    await world.create({ input: [user, call], prompt_cache_key: "foreign" });
+    const forgetful = await world.create({ input: [user], prompt_cache_key: "foreign" });
+    expect(forgetful.headers["x-fermata-history-gap"]).toBe("???x:?1???");
+  });
+
   /** @returns the call of the answer, and its output */
   async function turn(input: object[], callId: string, rest: object = {}): Promise<object[]> {
     const call = { id: callId, name: "read_file_chunk", arguments: "{}" };

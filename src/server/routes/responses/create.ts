@@ -28,7 +28,7 @@ export function createResponseRoute(context: ResponsesContext, url: string): Rou
       });
       if (started.kind === "resumed") return { id: started.id, status: "in_progress" };
       const { live, gap } = started;
-      if (gap.length > 0) reply.header("x-fermata-history-gap", gap.join(","));
+      if (gap.length > 0) reply.header("x-fermata-history-gap", gap.map(inHeader).join(","));
       let { events } = started;
       if (body.background) {
         responses.runInBackground(live, events, request.log);
@@ -42,6 +42,11 @@ export function createResponseRoute(context: ResponsesContext, url: string): Rou
       return await lastResponse(events);
     },
   };
+}
+
+/** A call id may be the client's own, and hold what a header cannot. */
+function inHeader(callId: string): string {
+  return callId.slice(0, 100).replaceAll(/[^\w.:~-]/g, "?");
 }
 
 async function lastResponse(events: AsyncIterable<WireEvent>): Promise<unknown> {
