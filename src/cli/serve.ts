@@ -18,6 +18,7 @@ import { createLogger } from "./logger.ts";
 import { chooseModel, modelCreated } from "./model-choice.ts";
 import { openStore } from "./open-store.ts";
 import type { ServeConfig } from "./options.ts";
+import type { McpServerConfig } from "../mcp/mcp-config.ts";
 import { createMcpHost, mcpServers, requestedServers } from "./mcp-servers.ts";
 import { modelsDirectory, pageDirectory } from "./package-files.ts";
 import { assertPortFree, listen } from "./port.ts";
@@ -83,7 +84,7 @@ export async function startService(
     const giveUp = (): void => void host?.close();
     signal.addEventListener("abort", giveUp, { once: true });
     const load = (path: string): Promise<Engine> =>
-      loadEngine(config, path, signal, longestHoldMs(config, agentsConfig));
+      loadEngine(config, path, signal, longestHoldMs(config, servers, agentsConfig));
     const [engine] = await bothOrNeither(load(choice.path), host?.start());
     // From here on the tools are needed until the last answer has ended.
     signal.removeEventListener("abort", giveUp);
@@ -217,9 +218,17 @@ async function loadEngine(
 }
 
 /** A hold outlives whatever it waits for. */
-function longestHoldMs({ toolTimeout }: ServeConfig, agents: AgentsConfig | null): number {
+function longestHoldMs(
+  { toolTimeout, toolTotalTimeout, approvalTimeout, responsesToolTimeout }: ServeConfig,
+  servers: readonly McpServerConfig[],
+  agents: AgentsConfig | null,
+): number {
   const graceSeconds = 60;
-  const longest = Math.max(600, toolTimeout, longestDelegationSeconds(agents));
+  const calls = servers.map(
+    ({ timeoutMs = 0, totalTimeoutMs = 0 }) => Math.max(timeoutMs, totalTimeoutMs) / 1000,
+  );
+  const run = Math.max(toolTimeout, toolTotalTimeout, longestDelegationSeconds(agents), ...calls);
+  const longest = Math.max(600, responsesToolTimeout, approvalTimeout + run);
   return (longest + graceSeconds) * 1000;
 }
 

@@ -47,7 +47,7 @@ export class Approvals {
   /** Never rejects. A call whose signal is aborted counts as denied. */
   async ask(request: ApprovalRequest, signal: AbortSignal): Promise<Decision> {
     if (signal.aborted) return { approved: false, by: "cancelled" };
-    if (this.#waiting.has(request.callId)) return { approved: false, by: "cancelled" };
+    const callId = this.#uniqueId(request.callId);
     this.counts.asked += 1;
     let settle = (_decision: Decision): void => {};
     const decided = new Promise<Decision>((resolve) => (settle = resolve));
@@ -56,13 +56,13 @@ export class Approvals {
     const timer = setTimeout(late, this.timeoutMs);
     timer.unref();
     signal.addEventListener("abort", stop, { once: true });
-    this.#waiting.set(request.callId, { ...request, askedAt: Date.now(), settle });
+    this.#waiting.set(callId, { ...request, callId, askedAt: Date.now(), settle });
     const decision = await decided;
     clearTimeout(timer);
     signal.removeEventListener("abort", stop);
-    this.#waiting.delete(request.callId);
+    this.#waiting.delete(callId);
     this.counts[decision.approved ? "approved" : "denied"] += 1;
-    this.#remember(request);
+    this.#remember({ ...request, callId });
     return decision;
   }
 
@@ -103,6 +103,14 @@ export class Approvals {
   redeem(owner: string, id: string, words: string): boolean {
     const key = `${owner}\0${id}`;
     return this.#issued.get(key) === words && this.#issued.delete(key);
+  }
+
+  /** Ids of a remote agent's calls are its server's: two of them may be the same. */
+  #uniqueId(callId: string): string {
+    for (let count = 1; ; count++) {
+      const id = count === 1 ? callId : `${callId}.${count}`;
+      if (!this.#waiting.has(id)) return id;
+    }
   }
 
   #remember({ callId, owner }: ApprovalRequest): void {

@@ -96,6 +96,17 @@ describe("a call that must be approved", () => {
     expect(approvals.pending()).toEqual([]);
   });
 
+  test("has an id of its own, even if another call has the same", async () => {
+    const approvals = new Approvals();
+    const both = [run({ approvals }), run({ approvals })];
+    await soon(() =>
+      expect(approvals.pending().map(({ callId }) => callId)).toEqual(["call_1", "call_1.2"]),
+    );
+    approvals.decide("me", "call_1.2", "approve");
+    approvals.decide("me", "call_1", "deny");
+    expect((await Promise.all(both)).map(({ outcome }) => outcome)).toEqual(["denied", "ok"]);
+  });
+
   test("is decided by its owner, once", async () => {
     const approvals = new Approvals();
     const running = run({ approvals });
