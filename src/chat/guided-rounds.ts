@@ -6,7 +6,7 @@ import { Guide } from "../guidance/guide.ts";
 import type { Guidance } from "../guidance/types.ts";
 import type { ChatEngine } from "./chat-engine.ts";
 import type { PromptBuilder } from "./prompt.ts";
-import type { ChatRequest } from "./types.ts";
+import type { ChatRequest, ToolDefinition } from "./types.ts";
 
 const free: Guidance = { toolChoice: "auto", parallel: true, closeAtLimit: false };
 
@@ -22,16 +22,16 @@ const anything: GrammarSource = { kind: "lark", text: 'start: "a"\n' };
 export class GuidedRounds {
   readonly #engine: ChatEngine;
   readonly #guide: Guide | null;
-  /** The client asks for what only masks can give. */
-  readonly #isDemanded: boolean;
+  /** The request's field that asks for what only masks can give. */
+  readonly #demand: string | null;
   #count = 0;
   /** This round has a grammar. */
   #isMasked = false;
 
-  private constructor(engine: ChatEngine, guide: Guide | null, isDemanded: boolean) {
+  private constructor(engine: ChatEngine, guide: Guide | null, demand: string | null) {
     this.#engine = engine;
     this.#guide = guide;
-    this.#isDemanded = isDemanded;
+    this.#demand = demand;
   }
 
   /** @throws FermataError of status 400 that names what cannot be enforced; queue_full */
@@ -42,12 +42,8 @@ export class GuidedRounds {
   ): Promise<GuidedRounds> {
     const { toolMode, sampling, guidance = free, maxTokens } = request;
     const tools = toolMode === "none" ? [] : request.tools;
-    const isDemanded =
-      guidance.document !== undefined ||
-      guidance.toolChoice === "required" ||
-      tools.some((tool) => tool.strict === true);
     const isFree = tools.length === 0 && guidance.document === undefined;
-    if (isFree || isScripted(sampling)) return new GuidedRounds(engine, null, isDemanded);
+    if (isFree || isScripted(sampling)) return new GuidedRounds(engine, null, null);
     const guide = await Guide.create({
       syntax: prompts.format.syntax,
       markers: prompts.reasoning,
@@ -60,7 +56,7 @@ export class GuidedRounds {
       },
       budget: maxTokens ?? engine.cache.cellsPerSequence,
     });
-    return new GuidedRounds(engine, guide, isDemanded);
+    return new GuidedRounds(engine, guide, demandOf(guidance, tools));
   }
 
   /** For the round that begins now; null: anything may be written. @throws FermataError of status 400 */
@@ -80,8 +76,8 @@ export class GuidedRounds {
       if (!isRefused(error)) throw error;
       // A build without masks: calls are then validated only, unless more was asked for.
       if ((await this.#problemOf(anything)) !== null) {
-        if (this.#isDemanded) throw error;
-        return null;
+        if (this.#demand === null) return null;
+        throw new FermataError(error.code, error.message, { param: this.#demand, cause: error });
       }
       await this.#giveUpCulprits(this.#guide, error);
       const relaxed = this.#guide.round(index, reasoning);
@@ -123,6 +119,18 @@ export class GuidedRounds {
       throw error;
     }
   }
+}
+
+function demandOf(
+  { document, toolChoice }: Guidance,
+  tools: readonly ToolDefinition[],
+): string | null {
+  if (document !== undefined) {
+    if ("field" in document) return document.field;
+    return document.kind === "choice" ? "guided_choice" : "response_format";
+  }
+  if (toolChoice === "required") return "tool_choice";
+  return tools.some((tool) => tool.strict === true) ? "tools" : null;
 }
 
 function isRefused(error: unknown): error is FermataError {

@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Engine } from "../../src/engine/engine.ts";
 import type { GenerateRequest } from "../../src/engine/types.ts";
 import { collect, loadTestEngine, readUntil, holdAtEnd, scripted } from "../support/engine.ts";
+import { hasMasks } from "../support/masks.ts";
 import { greedy } from "../support/sampling.ts";
 
 const person = {
@@ -36,7 +37,7 @@ async function generate(text: string, request: Partial<GenerateRequest> = {}) {
   );
 }
 
-describe("a generation with a grammar", () => {
+describe.skipIf(!hasMasks)("a generation with a grammar", () => {
   it.each([0, 1, 2, 3])("satisfies the schema at temperature 1.5 (seed %i)", async (seed) => {
     const sampling = { ...greedy, temperature: 1.5, seed };
     const { text, finish } = await generate(lark, { sampling });
@@ -82,7 +83,7 @@ describe("a generation with a grammar", () => {
   });
 });
 
-describe("compiling a grammar", () => {
+describe.skipIf(!hasMasks)("compiling a grammar", () => {
   it("refuses what is no grammar, with the engine's reason", async () => {
     await expect(
       engine.compileGrammar({ kind: "lark", text: "start: missing" }),
@@ -116,7 +117,7 @@ describe("compiling a grammar", () => {
   });
 });
 
-describe("near its limit", () => {
+describe.skipIf(!hasMasks)("near its limit", () => {
   const list = {
     type: "array",
     items: { type: "string" },

@@ -144,6 +144,9 @@ describe("an engine without masks", () => {
   it("refuses what needs them", async () => {
     const guidance: Guidance = { ...auto, toolChoice: "required" };
     const demanded = run(["Hi"], { tools: [search], toolMode: "external", guidance }, true);
-    await expect(demanded).rejects.toMatchObject({ code: "invalid_grammar" });
+    await expect(demanded).rejects.toMatchObject({
+      code: "invalid_grammar",
+      param: "tool_choice",
+    });
   });
 });
