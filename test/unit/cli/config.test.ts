@@ -49,6 +49,7 @@ test("defaults", () => {
     cacheTypeV: undefined,
     kvLayout: "auto",
     mcpConfig: undefined,
+    agents: undefined,
     mcpCommand: undefined,
     mcpArgs: [],
     mcpToolRefreshSeconds: 30,
@@ -164,4 +165,12 @@ describe("a mistake is one line that names what is valid", () => {
   test("a variable is named as it is spelled", () => {
     expect(() => load([], { FERMATA_PORT: "x" })).toThrow("FERMATA_PORT needs a whole number");
   });
+});
+
+test("an agents file, by flag, variable and key", () => {
+  const path = join(empty, "agents.json");
+  expect(load(["--agents", "agents.json"]).agents).toBe(path);
+  expect(load([], { FERMATA_AGENTS: "agents.json" }).agents).toBe(path);
+  const cwd = directoryWith({ "fermata.json": '{"agents": "team.json"}' });
+  expect(load([], {}, cwd).agents).toBe(join(cwd, "team.json"));
 });
