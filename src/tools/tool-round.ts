@@ -138,8 +138,8 @@ export class ToolRound {
 
   #start(call: ToolCall, refusal?: string): Promise<ToolOutput> {
     this.#open += 1;
-    const { server = unknownServer, agent } = findTool(call, this.#tools) ?? {};
-    this.#tell({ type: "tool-start", call, server, agent });
+    const server = findTool(call, this.#tools)?.server ?? unknownServer;
+    this.#tell({ type: "tool-start", call, server });
     return this.#run(call, server, refusal);
   }
 

@@ -31,8 +31,7 @@ export type ToolReport =
   | { type: "agent"; agent: string; event: ChatEvent | ToolEvent };
 
 export type ToolEvent =
-  /** `agent`: the sub-agent that the call hands a task to. */
-  | { type: "tool-start"; call: ToolCall; server: string; agent?: string | undefined }
+  | { type: "tool-start"; call: ToolCall; server: string }
   | { type: "tool-report"; call: ToolCall; server: string; report: ToolReport }
   /** A person decides whether it runs. */
   | {
@@ -74,8 +73,6 @@ export interface Tool {
   readonly readOnly?: boolean | undefined;
   /** Default: never. Where nobody can be asked, a call that must be approved is not run. */
   readonly approval?: ApprovalPolicy | undefined;
-  /** The sub-agent that it hands a task to. */
-  readonly agent?: string | undefined;
   /** Never throws: failures, time-outs and cancellation come back as `isError` results. */
   call(args: unknown, context: ToolCallContext): Promise<ToolResult>;
 }

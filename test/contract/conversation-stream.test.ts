@@ -23,8 +23,8 @@ import { callEvents, finish, provider, type ScriptStep, usage } from "./fake-ser
 let world: ConversationsWorld;
 afterEach(() => world.close());
 
-const research: ToolCall = call("d1", "research", { task: "Read the notes." });
-const writing: ToolCall = call("d2", "writing", { task: "Write a line." });
+const research: ToolCall = call("d1", "research", { agent: "researcher", task: "Read the notes." });
+const writing: ToolCall = call("d2", "writing", { agent: "writer", task: "Write a line." });
 const read: ToolCall = call("c1", "read_file", { path: "a" });
 
 /** Two sub-agents at once, the one with a call of its own, and a plain call after them. */
@@ -58,7 +58,7 @@ function tools() {
         turns[2].open();
         return { content: "The notes say hello.", isError: false, citations: ["notes.txt"] };
       },
-      { ...agent, agent: "researcher" },
+      agent,
     ),
     scriptedTool(
       "writing",
@@ -69,7 +69,7 @@ function tools() {
         await turns[2].opened;
         return "A line.";
       },
-      { ...agent, agent: "writer" },
+      agent,
     ),
     scriptedTool("read_file", async () => "content of a"),
   );

@@ -115,12 +115,11 @@ async function readEvents(
 export function scriptedTool(
   name: string,
   work: (args: Record<string, string>, context: ToolCallContext) => Promise<ToolResult | string>,
-  { server = "files", agent }: { server?: string; agent?: string } = {},
+  { server = "files" }: { server?: string } = {},
 ): Tool {
   return {
     definition: { name, parameters: { type: "object" } },
     server,
-    ...(agent && { agent }),
     async call(args, context) {
       const result = await work(args as Record<string, string>, context);
       return typeof result === "string" ? { content: result, isError: false } : result;

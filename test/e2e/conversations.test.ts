@@ -5,6 +5,7 @@ import { afterEach, expect, test, vi } from "vitest";
 import { applyEvent, emptyState } from "../../src/client/conversation-state.ts";
 import { readConversation } from "../../src/client/read-conversation.ts";
 import type { Conversation, ConversationEvent, RunStarted } from "../../src/client/types.ts";
+import { mcpServerFromCommand } from "../../src/mcp/mcp-config.ts";
 import * as guide from "../fixtures/frontend-guide/accumulation.ts";
 import { callText, type ScriptedServer, startScriptedServer } from "../support/scripted-server.ts";
 import { checkStream } from "../support/stream-check.ts";
@@ -51,21 +52,7 @@ test("a tool call on the wire, and a second message that computes only what is n
   const { id } = await post<Conversation>("/api/conversations", {});
   const first = await ask(id, question);
 
-  guide.reset();
-  let finished = (): void => {};
-  const ended = new Promise<void>((resolve) => (finished = resolve));
-  vi.spyOn(console, "error").mockImplementation(() => finished());
-  const { url } = server;
-  vi.stubGlobal(
-    "EventSource",
-    class extends EventSource {
-      constructor(path: string) {
-        super(url + path);
-      }
-    },
-  );
-  await guide.consumeStream(id, first.run_id);
-  await ended;
+  await readAsTheGuideDoes(id, first.run_id);
   expect(guide.said().message).toBe("They say: remember the milk.");
   expect([...guide.toolCallsMap.values()]).toMatchObject([
     {
@@ -90,6 +77,114 @@ test("a tool call on the wire, and a second message that computes only what is n
   const known = before.prompt_tokens + before.completion_tokens;
   expect(usage.cached_tokens).toBeGreaterThan(known - 40);
   expect(usage.prefilled_tokens).toBe(usage.prompt_tokens - usage.cached_tokens);
+});
+
+/** Reads a run as the guide does it: with its EventSource loop, until that ends. */
+async function readAsTheGuideDoes(id: string, runId: string): Promise<void> {
+  guide.reset();
+  let finished = (): void => {};
+  const ended = new Promise<void>((resolve) => (finished = resolve));
+  vi.spyOn(console, "error").mockImplementation(() => finished());
+  const { url } = server!;
+  vi.stubGlobal(
+    "EventSource",
+    class extends EventSource {
+      constructor(path: string) {
+        super(url + path);
+      }
+    },
+  );
+  await guide.consumeStream(id, runId);
+  await ended;
+}
+
+test("two sub-agents at once, the one with a tool of its own", async () => {
+  const question = "Ask both about the notes.";
+  const tasks = ["Read the notes.", "Write a line."] as const;
+  server = await startScriptedServer({
+    files: { "notes.txt": "Remember the milk." },
+    agents: {
+      supervisor: "boss",
+      agents: {
+        boss: { description: "Asks others", instructions: "You ask others." },
+        reader: {
+          description: "Reads",
+          instructions: "You read.",
+          tools: { [mcpServerFromCommand("", []).id]: "*" },
+        },
+        writer: { description: "Writes", instructions: "You write." },
+      },
+    },
+  });
+  const delegations = ["reader", "writer"].map((agent, index) =>
+    callText("delegate", { agent, task: tasks[index] }),
+  );
+  const readings = [
+    `They say: ${"remember the milk, ".repeat(8)}no more.`,
+    `A line: ${"milk and ".repeat(30)}honey.`,
+  ] as const;
+  await server.script(question, [delegations.join("\n"), "Both are done."]);
+  await server.script(tasks[0], [
+    callText("read_text_file", { path: `${server.folder}/notes.txt` }),
+    readings[0],
+  ]);
+  await server.script(tasks[1], [readings[1]]);
+  const { id } = await post<Conversation>("/api/conversations", { model: "boss" });
+  const run = await ask(id, question);
+  const state = run.events.reduce(applyEvent, emptyState);
+  expect(state.message).toBe("Both are done.");
+  const [reader, writer, ...inner] = state.toolCalls;
+  expect([reader, writer].map((call) => call!.event_type)).toEqual([
+    "delegation_result",
+    "delegation_result",
+  ]);
+  expect([reader!.content, writer!.content]).toEqual(readings);
+  expect(reader!.tool_call_details).toMatchObject({ summary: tasks[0], delegate: "reader" });
+  expect(inner).toMatchObject([
+    {
+      tool_name: "read_text_file",
+      content: "Remember the milk.",
+      tool_call_details: { agent: "reader", parent_call_id: reader!.call_id },
+    },
+  ]);
+  // Their parts interleave: both stream before the first of them ends.
+  const told = run.events.flatMap((event) => event.tool_calls);
+  const firstEnd = told.findIndex((it) => it.event_type === "delegation_result" && it.is_complete);
+  const streamed = told.slice(0, firstEnd).filter((it) => it.event_type === "delegation_result");
+  expect(new Set(streamed.map((it) => it.call_id)).size).toBe(2);
+
+  await readAsTheGuideDoes(id, run.run_id);
+  expect(guide.said().message).toBe("Both are done.");
+  const calls = [...guide.toolCallsMap.values()];
+  expect(calls.map((it) => it.tool_response).toSorted()).toEqual(
+    [...readings, "Remember the milk."].toSorted(),
+  );
+  for (const it of calls) {
+    expect(it).toMatchObject({ is_complete: true, is_streaming: false });
+    expect(it.accumulated_response).toBe(it.tool_response);
+  }
+
+  // The same question again, and interrupted while the sub-agents speak.
+  const path = `/api/conversations/${id}/runs`;
+  const again = await post<RunStarted>(path, { message: question, parent_id: null });
+  let cut = emptyState;
+  let cancelled = false;
+  const events: ConversationEvent[] = [];
+  for await (const { event } of readConversation(`${server.url}${again.stream_url}&details=1`)) {
+    events.push(event);
+    cut = applyEvent(cut, event);
+    if (cancelled || !cut.toolCalls.some(({ is_streaming: streams }) => streams)) continue;
+    cancelled = true;
+    await post(`${path}/${again.run_id}/cancel`, {});
+  }
+  checkStream(events).close();
+  expect(cut.end).toEqual({ type: "end", status: "cancelled" });
+  const interrupted = cut.toolCalls.filter(({ event_type: type }) => type === "delegation_result");
+  expect(interrupted).toHaveLength(2);
+  expect(interrupted.some((call) => call.tool_call_details.error !== undefined)).toBe(true);
+  expect(interrupted.every((call) => call.is_complete)).toBe(true);
+  const stats = await server.settledStats();
+  expect([stats.running, stats.waiting, stats.held]).toEqual([0, 0, 0]);
 });
 
 test("cancelled while the model speaks: nothing stays held, and a new answer begins", async () => {

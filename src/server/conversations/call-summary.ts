@@ -15,12 +15,6 @@ export function callSummary(name: string, args: string): string {
   return shorten(`${name}(${text})`, maxLength);
 }
 
-/** What a delegation hands over. */
-export function readTask(args: string): string {
-  const task = parseObject(args)?.["task"];
-  return typeof task === "string" ? task : args;
-}
-
 function parseObject(text: string): Record<string, unknown> | null {
   try {
     const value: unknown = JSON.parse(text);

@@ -3,6 +3,7 @@
  * events give the same stream.
  */
 
+import { delegationOf, delegationServer } from "../../agents/delegation.ts";
 import type { ChatEvent } from "../../chat/types.ts";
 import type {
   ConversationEvent,
@@ -14,11 +15,8 @@ import type {
 } from "../../client/types.ts";
 import type { ToolEvent, ToolReport } from "../../tools/types.ts";
 import type { RunEvent } from "../measured-events.ts";
-import { callSummary, readTask } from "./call-summary.ts";
+import { callSummary } from "./call-summary.ts";
 import { type CallProgress, interruptedCall, interruption } from "./interruption.ts";
-
-/** What calls of sub-agents are labelled as by the tool that delegates. */
-const agentServer = "agent";
 
 /** Who speaks: the run itself, or the sub-agent that works on the delegation `parent`. */
 interface Speaker {
@@ -135,19 +133,20 @@ export class RunMapper {
   }
 
   /** Told once, whether it is asked about first or runs at once. */
-  #announce(speaker: Speaker, { call, server, ...event }: ToolStart | Approval): OpenCall {
+  #announce(speaker: Speaker, { call, server }: ToolStart | Approval): OpenCall {
     const known = this.#open.get(speaker.ids.get(call.id) ?? "");
     if (known !== undefined) return known;
     const id = speaker.ids.get(call.id) ?? this.#newId(speaker, call.id);
     this.#unstarted.delete(id);
-    const isDelegation = server === agentServer;
+    const isDelegation = server === delegationServer;
+    const delegation = delegationOf(call, server);
     const details: ToolCallDetails = {
-      summary: isDelegation ? readTask(call.arguments) : callSummary(call.name, call.arguments),
+      summary: delegation?.task ?? callSummary(call.name, call.arguments),
       arguments: call.arguments,
       server,
       text_offset: this.#offsets.get(id) ?? 0,
       ...nesting(speaker),
-      ...("agent" in event && event.agent !== undefined ? { delegate: event.agent } : {}),
+      ...(delegation === null ? {} : { delegate: delegation.agent }),
     };
     const open = { id, speaker, toolName: call.name, isDelegation, details, streamed: null };
     this.#open.set(id, open);
@@ -228,7 +227,7 @@ export class RunMapper {
     const milliseconds = Math.round(end.milliseconds);
     call.details.milliseconds = milliseconds;
     if (outcome === "denied") call.details.approval = "denied";
-    if (outcome !== "ok") call.details.error = goesOn && rest !== "" ? rest : content;
+    if (outcome !== "ok") call.details.error = (goesOn && rest !== "" ? rest : content).trim();
     this.#result(call, {
       // Where a failure takes the place of a result that had begun, what came of it is the result.
       tool_response: goesOn || outcome === "ok" ? content : streamed,

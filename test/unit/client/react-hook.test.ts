@@ -15,8 +15,8 @@ import {
   written,
 } from "../../support/run-recording.ts";
 
-const task = call("d1", "research", { task: "Read." });
-const other = call("d2", "writing", { task: "Write." });
+const task = call("d1", "research", { agent: "researcher", task: "Read." });
+const other = call("d2", "writing", { agent: "writer", task: "Write." });
 const inner = call("i1", "search", {});
 
 function events(): ConversationEvent[] {

@@ -102,7 +102,7 @@ test("a citation is told once", () => {
 });
 
 describe("delegation", () => {
-  const task = call("d1", "delegate_research", { task: "Read the notes." });
+  const task = call("d1", "delegate_research", { agent: "research", task: "Read the notes." });
 
   test("one call_id from the task to the whole result, parts disjoint", () => {
     const events = stream([
@@ -134,7 +134,7 @@ describe("delegation", () => {
   });
 
   test("what sub-agents call is nested, and ids that two of them give stay apart", () => {
-    const other = call("d2", "delegate_writing", { task: "Write." });
+    const other = call("d2", "delegate_writing", { agent: "writing", task: "Write." });
     const inner = call("call_0", "read_file", { path: "a" });
     const events = stream([
       hold(task, other),
@@ -185,7 +185,7 @@ describe("delegation", () => {
   });
 
   test("an agent below an agent", () => {
-    const deeper = call("d2", "delegate_search", { task: "Search." });
+    const deeper = call("d2", "delegate_search", { agent: "search", task: "Search." });
     const search = call("s1", "search", { q: "x" });
     const events = stream([
       hold(task),

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { pathTo } from "../../../../src/server/conversations/branches.ts";
-import { callSummary, readTask } from "../../../../src/server/conversations/call-summary.ts";
+import { callSummary } from "../../../../src/server/conversations/call-summary.ts";
 import { titleOf } from "../../../../src/server/conversations/prompt.ts";
 import { Transcript } from "../../../../src/server/conversations/transcript.ts";
 import {
@@ -99,8 +99,6 @@ test("a call in a line", () => {
   expect(callSummary("get", JSON.stringify({ a: "🌊".repeat(100) }))).toMatch(
     /^get\(a: "(🌊)+…\)$/u,
   );
-  expect(readTask('{"task":"Do it."}')).toBe("Do it.");
-  expect(readTask("broken")).toBe("broken");
 });
 
 test("a title is the first line", () => {
