@@ -57,6 +57,14 @@ Napi::Value resume(EngineHost& host, const Info& info) {
     return info.Env().Undefined();
 }
 
+Napi::Value extend(EngineHost& host, const Info& info) {
+    const auto model = open_model(host);
+    ExtendRequest request =
+        to_extend(info[0], model->vocabulary().size(), host.cells_per_sequence());
+    host.open_loop()->extend(std::move(request));
+    return info.Env().Undefined();
+}
+
 Napi::Value acknowledge(EngineHost& host, const Info& info) {
     const SequenceId id = to_sequence_id(info[0]);
     const double count = info[1].IsNumber() ? info[1].As<Napi::Number>().DoubleValue() : -1;
@@ -92,6 +100,7 @@ Napi::Object make_engine_object(Napi::Env env, std::shared_ptr<EngineHost> host,
     method("compileGrammar", compile_grammar);
     method("submit", submit);
     method("resume", resume);
+    method("extend", extend);
     method("acknowledge", acknowledge);
     by_id("pause", [](EngineHost& engine, SequenceId id) {
         if (EngineLoop* loop = engine.open_loop()) loop->pause(id);

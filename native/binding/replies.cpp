@@ -118,6 +118,11 @@ Napi::Object from_event(Napi::Env env, const Event& event) {
             object.Set("pendingToken", event.pending_token);
             object.Set("usage", from_usage(env, event.usage));
             break;
+        case EventKind::kExtended:
+            object.Set("kind", "extended");
+            set_number(object, "done", event.prefill_done);
+            set_number(object, "total", event.prefill_total);
+            break;
         case EventKind::kFinished:
             object.Set("kind", "finished");
             object.Set("reason", name_of(event.finish));
@@ -181,6 +186,8 @@ Napi::Object from_stats(Napi::Env env, const EngineStats& stats) {
     set("generatedTokens", stats.generated_tokens);
     set("recomputedTokens", stats.recomputed_tokens);
     set("resumedTokens", stats.resumed_tokens);
+    set("extendedTokens", stats.extended_tokens);
+    set("discardedTokens", stats.discarded_tokens);
     set("steps", stats.steps);
     set("microBatches", stats.micro_batches);
     set("copies", stats.copies);

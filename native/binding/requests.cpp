@@ -168,6 +168,21 @@ SubmitRequest to_submit(const Napi::Value& value, std::int32_t vocabulary_size,
     return request;
 }
 
+ExtendRequest to_extend(const Napi::Value& value, std::int32_t vocabulary_size,
+                        std::int32_t cells_per_sequence) {
+    const Fields fields(value, "");
+    ExtendRequest request;
+    request.id = id_of(fields);
+    request.tokens = fields.tokens("tokens", vocabulary_size);
+    if (request.tokens.empty() ||
+        request.tokens.size() >= static_cast<std::size_t>(cells_per_sequence)) {
+        throw fields.refused("tokens", "must have 1 to " + std::to_string(cells_per_sequence - 1) +
+                                           " tokens, not " + std::to_string(request.tokens.size()));
+    }
+    request.keep_pending = fields.boolean("keepPending");
+    return request;
+}
+
 ResumeRequest to_resume(const Napi::Value& value, std::int32_t vocabulary_size,
                         const void* engine) {
     const Fields fields(value, "");

@@ -15,6 +15,7 @@ enum class EventKind : std::uint8_t {
     kProgress,       // prefill advanced
     kToolCallReady,  // the arguments of call number `call_index` are complete
     kToolCallPause,  // the sequence is held: its round of calls is over, or the caller asked
+    kExtended,       // tokens of a held sequence's extension were prefilled
     kFinished,
     kFailed,
 };
@@ -36,7 +37,8 @@ enum class FailCode : std::uint8_t {
 struct Usage {
     std::int32_t prompt_tokens = 0;   // of the submit
     std::int32_t cached_tokens = 0;   // taken from retained cells at admission
-    std::int32_t resumed_tokens = 0;  // given by resume calls, the kept pending token included
+    std::int32_t resumed_tokens = 0;  // given by resume calls, the kept pending token included;
+                                      // of a hold that ended otherwise, what had extended it
     std::int32_t prefilled_tokens =
         0;  // rows that entered the backend as prompt, resume or recompute
     std::int32_t recomputed_tokens = 0;  // of those: rows that had been resident before
@@ -50,7 +52,7 @@ struct Event {
     std::vector<TokenLogprobs> logprobs;  // kTokens, if asked for: of those that were sampled
     std::string text;  // kTokens, kToolCallPause, kFinished: bytes released, maybe not whole UTF-8
     std::int32_t call_index = 0;
-    std::int32_t prefill_done = 0;  // kProgress: of this round's rows
+    std::int32_t prefill_done = 0;  // kProgress: of this round's rows; kExtended: of its tokens
     std::int32_t prefill_total = 0;
     FinishReason finish = FinishReason::kEnd;
     PauseReason pause = PauseReason::kEndToken;
@@ -85,6 +87,8 @@ struct EngineStats {
     std::int64_t cells_free = 0;
     std::int64_t prompt_tokens = 0, cached_tokens = 0, prefilled_tokens = 0, generated_tokens = 0;
     std::int64_t recomputed_tokens = 0, resumed_tokens = 0;
+    std::int64_t extended_tokens = 0;   // of the prefilled ones: while their sequence was held
+    std::int64_t discarded_tokens = 0;  // of the extended ones: what came was something else
     std::int64_t steps = 0, micro_batches = 0, copies = 0, evictions = 0;
     std::int64_t audited_rows = -1;  // rows an AuditBackend saw; -1 = not audited
 };

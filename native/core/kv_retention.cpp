@@ -60,8 +60,6 @@ struct KvRetention::State {
         cells.pin(slot, is_pinned(state));
     }
 
-    // --- tokens of one slot ---
-
     void clear(SlotId slot) {
         backend.truncate(slot, 0);
         cells.truncate(slot, 0);
@@ -99,8 +97,6 @@ struct KvRetention::State {
         clear(slot);
         ++evictions;
     }
-
-    // --- choice of slots ---
 
     // Least recently used, retained before leased; not `except`.
     SlotId oldest_evictable(SlotId except) const {
@@ -167,8 +163,6 @@ struct KvRetention::State {
         move(slot, room);
         return room;
     }
-
-    // --- prefixes ---
 
     std::vector<std::int32_t> match(std::span<const Token> prompt) const {
         std::vector<std::int32_t> shared(slots.size());
@@ -299,6 +293,15 @@ SlotId KvRetention::resume(SlotId slot) {
     slot = state_->settle(slot);
     state_->set_state(slot, SlotState::kRunning);
     return slot;
+}
+
+void KvRetention::extend(SlotId slot, std::span<const Token> tokens) {
+    state_->tree.extend(slot, tokens);
+    state_->cells.append(slot, static_cast<std::int32_t>(tokens.size()));
+}
+
+std::int32_t KvRetention::truncate(SlotId slot, std::int32_t length) {
+    return state_->truncate(slot, length);
 }
 
 void KvRetention::retain(SlotId slot, Milliseconds now, Milliseconds lease_until) {

@@ -4,10 +4,10 @@
 //
 // A slot is free, running (a sequence writes to it), held (pinned by a lease until resume, release
 // or expiry), leased (finished, softly pinned for its caller's return) or retained (evictable).
-// Only running slots grow. Running and held slots stay where they are and keep their tokens, except
-// as the call that names them says. Leased and retained slots are evicted, least recently used
-// first, retained before leased. In the streams layout retained tokens may move to another slot to
-// make room beside the running ones; leased ones never move.
+// Only running slots grow, and held ones by extend. Both stay where they are and keep their tokens,
+// except as the call that names them says. Leased and retained slots are evicted, least recently
+// used first, retained before leased. In the streams layout retained tokens may move to another
+// slot to make room beside the running ones; leased ones never move.
 #pragma once
 
 #include <cstdint>
@@ -84,6 +84,11 @@ class KvRetention {
     // leaves fewer groups of adjacent running slots and a free or retained slot gives the place;
     // what was retained there moves to a free slot, or in place of the least recently used.
     SlotId resume(SlotId slot);
+    // The held slot has these tokens too now, behind those that it has.
+    void extend(SlotId slot, std::span<const Token> tokens);
+    // Keeps positions [0, length) of the held slot. Returns how many are left: `length`, or 0 when
+    // the model cannot.
+    std::int32_t truncate(SlotId slot, std::int32_t length);
     // running or held -> retained (lease_until = 0) or leased until then. Planned tokens are
     // forgotten. A slot without resident tokens becomes free.
     void retain(SlotId slot, Milliseconds now, Milliseconds lease_until);

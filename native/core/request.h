@@ -96,7 +96,18 @@ struct SubmitRequest {
     std::vector<Token> spelled_tokens = {};
 };
 
-// Continues a held sequence. Only `tokens` and the pending token enter the backend.
+// What the tokens of a held sequence's resume will begin with, as far as that is known: they are
+// prefilled while it is held. Each request takes the place of the one before it. What a later one
+// or the resume turns out not to begin with leaves the cache again, so a wrong guess costs rows and
+// changes nothing else.
+struct ExtendRequest {
+    SequenceId id = 0;
+    std::vector<Token> tokens = {};  // from the first after the hold on; at least 1
+    bool keep_pending = true;        // as the resume will have it
+};
+
+// Continues a held sequence. Only `tokens` and the pending token enter the backend, without those
+// that an extension brought there already.
 struct ResumeRequest {
     SequenceId id = 0;
     std::vector<Token> tokens = {};  // at least 1

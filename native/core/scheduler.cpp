@@ -150,6 +150,7 @@ void Scheduler::plan_batch() {
         }
         prefill_rows = left - budget;
     } while (!make_room_for(config_.step_token_budget - budget));
+    prefill_rows += plan_extensions(prefill_rows);
     if (prefill_rows >= kEnoughPrefillRows) {
         decode_only_steps_ = kDecodeOnlySteps;
     } else if (decode_only_steps_ > 0) {
@@ -162,8 +163,7 @@ void Scheduler::plan_batch() {
         const Sequence& sequence = *sequences_.at(share.id);
         for (std::int32_t i = 0; i < share.count; ++i) {
             const std::int32_t position = sequence.resident + i;
-            rows_.push_back(
-                {sequence.tokens[static_cast<std::size_t>(position)], position, share.slot, false});
+            rows_.push_back({sequence.token_at(position), position, share.slot, false});
         }
         share.last_row = rows_.size() - 1;
         rows_.back().wants_logits = share.samples;
@@ -171,12 +171,11 @@ void Scheduler::plan_batch() {
 }
 
 // true: the planned rows fit. false: someone was preempted or failed, plan again.
-
 bool Scheduler::make_room_for(std::int32_t rows) {
     if (retention_.ensure_cells(rows)) {
         return true;
     }
-    if (preempt_held()) {
+    if (give_up_extensions() || preempt_held()) {
         return false;
     }
     Sequence& youngest = *sequences_.at(running_.back());
@@ -210,11 +209,17 @@ void Scheduler::decode() {
     for (const Share& share : shares_) {
         Sequence& sequence = *sequences_.at(share.id);
         const std::int32_t end = sequence.resident + share.count;
+        const bool held = sequence.state == SequenceState::kHeld;
         const std::int32_t prefilled =
-            std::clamp(sequence.prefill_end - sequence.resident, 0, share.count);
+            held ? share.count
+                 : std::clamp(sequence.prefill_end - sequence.resident, 0, share.count);
         const std::int32_t recomputed =
             std::clamp(sequence.resident_ever - sequence.resident, 0, prefilled);
-        retention_.commit(share.slot, share.count);
+        if (held) {
+            commit_extension(sequence, share.count);
+        } else {
+            retention_.commit(share.slot, share.count);
+        }
         sequence.resident = end;
         sequence.resident_ever = std::max(sequence.resident_ever, end);
         sequence.usage.prefilled_tokens += prefilled;
@@ -223,7 +228,7 @@ void Scheduler::decode() {
         totals_.recomputed_tokens += recomputed;
         report.prefill_rows += prefilled;
         report.decode_rows += share.count - prefilled;
-        if (prefilled > 0) {
+        if (prefilled > 0 && !held) {
             Event& event = emit(EventKind::kProgress, sequence);
             event.prefill_done = end - sequence.round_begin;
             event.prefill_total = sequence.prefill_end - sequence.round_begin;

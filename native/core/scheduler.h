@@ -33,6 +33,10 @@ class Scheduler {
     // Queues a generation. The caller has checked the request (see request.h); a prompt that cannot
     // fit fails by event.
     void submit(SubmitRequest request);
+    // Prefills a held sequence with what its resume will begin with. Running sequences go first: it
+    // gets the rows and the cells that they leave. Ignored when `id` is not held, and when the
+    // tokens do not fit.
+    void extend(ExtendRequest request);
     // Queues the continuation of a held sequence, before sequences that were never admitted.
     // Ignored when `id` is not held.
     void resume(ResumeRequest request);
@@ -65,6 +69,7 @@ class Scheduler {
     void admit(Milliseconds now);
     bool try_admit(Sequence& sequence, Milliseconds now);
     void plan_batch();
+    std::int32_t plan_extensions(std::int32_t prefill_rows);
     bool make_room_for(std::int32_t rows);
     void decode();
     DecodeStatus decode_beside_masks();
@@ -83,6 +88,11 @@ class Scheduler {
     void fail(Sequence& sequence, FailCode code, std::string message);
     void preempt(Sequence& sequence);
     bool preempt_held();
+    void keep_agreed(Sequence& sequence, const Extension& next, std::int32_t most);
+    void give_up_extension(Sequence& sequence, std::int32_t right);
+    bool give_up_extensions();
+    void commit_extension(Sequence& sequence, std::int32_t count);
+    void count_extension(Sequence& sequence);
     void erase(SequenceId id);
     Event& emit(EventKind kind, Sequence& sequence);
     Sequence* find(SequenceId id);
@@ -96,6 +106,7 @@ class Scheduler {
     std::unordered_map<SequenceId, SequencePtr> sequences_;
     std::deque<SequenceId> waiting_;      // admission order
     std::vector<SequenceId> running_;     // admission order
+    std::vector<SequenceId> extending_;   // held in a slot, with rows to prefill
     std::int32_t decode_only_steps_ = 0;  // still to come before the next prefill
     std::vector<BatchRow> rows_;
     struct Share {  // of a sequence in the batch

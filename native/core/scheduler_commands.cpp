@@ -46,28 +46,32 @@ void Scheduler::resume(ResumeRequest request) {
     if (sequence == nullptr || sequence->state != SequenceState::kHeld) {
         return;
     }
-    // Sampled and forced tokens wait outside the cache: resident_ever tells, as an evicted hold has
-    // resident 0.
-    const bool dropped = !request.keep_pending && sequence->size() > sequence->resident_ever;
+    const bool dropped = !request.keep_pending && sequence->has_pending();
     if (request.grammar) {
         sequence->guide.reset();
         if (*request.grammar) sequence->guide.emplace(std::move(*request.grammar));
     } else if (sequence->guide && (dropped || backend_.is_end(sequence->tokens.back()))) {
         sequence->guide->rollback(1);
     }
+    const Extension whole{.tokens = std::move(request.tokens), .drops_pending = dropped};
+    const std::int32_t end =
+        sequence->size() - (dropped ? 1 : 0) + static_cast<std::int32_t>(whole.tokens.size());
+    // The last row is computed now, whatever extended the hold: its logits are wanted.
+    keep_agreed(*sequence, whole, end - 1);
+    sequence->extension = {};
+    std::erase(extending_, sequence->id);
     if (dropped) {
         sequence->tokens.pop_back();
     }
-    const std::int32_t known = std::min(sequence->size(), sequence->resident_ever);
-    if (sequence->size() + static_cast<std::int32_t>(request.tokens.size()) >=
-        shape_.cells_per_sequence) {
+    const std::int32_t known = std::min(sequence->size(), sequence->held_resident);
+    if (end >= shape_.cells_per_sequence) {
         fail(*sequence, FailCode::kContextLength,
              "the sequence and its tool results do not fit the context of " +
                  std::to_string(shape_.cells_per_sequence) + " tokens");
         return;
     }
-    sequence->tokens.insert(sequence->tokens.end(), request.tokens.begin(), request.tokens.end());
-    sequence->sampler->observe(request.tokens);
+    sequence->tokens.insert(sequence->tokens.end(), whole.tokens.begin(), whole.tokens.end());
+    sequence->sampler->observe(whole.tokens);
     sequence->watcher.begin_round();
     sequence->max_tokens = request.max_tokens;
     sequence->generated_in_round = 0;

@@ -9,6 +9,7 @@ namespace fermata {
 
 // Gives up the sequence's cells; its tokens are known and are recomputed when it runs again.
 void Scheduler::preempt(Sequence& sequence) {
+    std::erase(extending_, sequence.id);
     retention_.drop(sequence.slot);
     sequence.slot = kNoSlot;
     const std::int32_t computed = std::exchange(sequence.resident, 0);
@@ -140,6 +141,8 @@ std::string_view Scheduler::text_of(const Sequence& sequence, Token token) const
 void Scheduler::hold(Sequence& sequence, PauseReason reason, Milliseconds now) {
     std::erase(running_, sequence.id);
     sequence.state = SequenceState::kHeld;
+    sequence.held_resident = sequence.resident_ever;
+    sequence.extendable = true;
     sequence.pause_requested = false;
     retention_.forget_planned(sequence.slot);
     retention_.hold(sequence.slot, now + config_.hold_lease_ms);
@@ -151,6 +154,7 @@ void Scheduler::hold(Sequence& sequence, PauseReason reason, Milliseconds now) {
 }
 
 void Scheduler::finish(Sequence& sequence, FinishReason reason, Milliseconds now) {
+    count_extension(sequence);
     if (sequence.slot != kNoSlot) {
         retention_.forget_planned(sequence.slot);
         if (sequence.retain || sequence.lease_ms > 0) {
@@ -170,6 +174,7 @@ void Scheduler::finish(Sequence& sequence, FinishReason reason, Milliseconds now
 }
 
 void Scheduler::fail(Sequence& sequence, FailCode code, std::string message) {
+    count_extension(sequence);
     if (sequence.slot != kNoSlot) {
         retention_.drop(sequence.slot);
     }

@@ -46,10 +46,16 @@ std::string Scheduler::check_integrity() const {
             return name + " and its slot disagree on their state";
         }
         const auto resident = retention_.tokens(sequence->slot);
-        if (!std::equal(resident.begin(), resident.end(), sequence->tokens.begin(),
-                        sequence->tokens.begin() + sequence->resident)) {
-            return name + " and its slot disagree on their tokens";
-        }
+        bool equal = static_cast<std::int32_t>(resident.size()) == sequence->resident;
+        for (std::int32_t i = 0; equal && i < sequence->resident; ++i)
+            equal = resident[static_cast<std::size_t>(i)] == sequence->token_at(i);
+        if (!equal) return name + " and its slot disagree on their tokens";
+    }
+    for (const SequenceId id : extending_) {
+        const auto found = sequences_.find(id);
+        if (found == sequences_.end() || found->second->state != SequenceState::kHeld ||
+            found->second->slot == kNoSlot || found->second->rows_to_extend() <= 0)
+            return "sequence " + std::to_string(id) + " cannot be extended";
     }
     return retention_.check_integrity();
 }

@@ -25,12 +25,21 @@ enum class SequenceState : std::uint8_t {
     kHeld,     // waits for resume under a lease; owns a held slot unless that was evicted
 };
 
+// What a held sequence's resume is expected to begin with.
+struct Extension {
+    std::vector<Token> tokens = {};
+    bool drops_pending = false;
+};
+
 struct Sequence {
     SequenceId id = 0;
     SequenceState state = SequenceState::kWaiting;
     std::vector<Token> tokens;  // prompt, sampled and resumed, in order
-    std::int32_t resident = 0;  // tokens [0, resident) are in the cache
+    std::int32_t resident = 0;  // positions [0, resident) are in the cache
     std::int32_t resident_ever = 0;
+    std::int32_t held_resident = 0;  // resident_ever when it was held
+    Extension extension = {};        // while it is held: goes on where `tokens` end
+    bool extendable = true;          // false: in this hold its cells were wanted elsewhere
     SlotId slot = kNoSlot;
 
     std::unique_ptr<Sampler> sampler = nullptr;
@@ -58,6 +67,19 @@ struct Sequence {
 
     std::int32_t size() const { return static_cast<std::int32_t>(tokens.size()); }
     std::int32_t rows_left() const { return size() - resident; }
+    // Of a held one: tokens at its end were not in the cache when it was held.
+    bool has_pending() const { return size() > held_resident; }
+    std::int32_t extension_begin() const { return size() - (extension.drops_pending ? 1 : 0); }
+    std::int32_t rows_to_extend() const {
+        if (extension.tokens.empty()) return 0;
+        return extension_begin() + static_cast<std::int32_t>(extension.tokens.size()) - resident;
+    }
+    // The token of a position, those of the extension included.
+    Token token_at(std::int32_t position) const {
+        const std::int32_t begin = extension_begin();
+        return position < begin ? tokens[static_cast<std::size_t>(position)]
+                                : extension.tokens[static_cast<std::size_t>(position - begin)];
+    }
     bool prefilling() const { return resident < prefill_end; }
     bool throttled() const { return !prefilling() && unacknowledged >= window; }
     // Rows that may be decoded now. A throttled sequence keeps back the one that would be sampled

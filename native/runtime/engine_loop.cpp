@@ -130,6 +130,7 @@ void EngineLoop::publish(Scheduler& scheduler, EventBatch batch) {
                 held_.insert(event.id);
             } else if (event.kind == EventKind::kFinished || event.kind == EventKind::kFailed) {
                 held_.erase(event.id);
+                extensions_.erase(event.id);
             }
         }
         const bool something = !batch.events.empty() || !batch.steps.empty();
@@ -181,10 +182,30 @@ EngineLoop::Accept EngineLoop::resume(ResumeRequest request) {
     if (held_.erase(request.id) == 0) {
         return Accept::kNotHeld;
     }
+    extensions_.erase(request.id);
     enqueue([request = std::move(request)](Scheduler& scheduler, Milliseconds) mutable {
         scheduler.resume(std::move(request));
     });
     return Accept::kOk;
+}
+
+void EngineLoop::extend(ExtendRequest request) {
+    const std::lock_guard lock(mutex_);
+    const SequenceId id = request.id;
+    if (closing_ || !held_.contains(id)) {
+        return;
+    }
+    if (!extensions_.insert_or_assign(id, std::move(request)).second) {
+        return;
+    }
+    enqueue([this, id](Scheduler& scheduler, Milliseconds) {
+        std::unique_lock taking(mutex_);
+        auto latest = extensions_.extract(id);
+        taking.unlock();
+        if (!latest.empty()) {
+            scheduler.extend(std::move(latest.mapped()));
+        }
+    });
 }
 
 void EngineLoop::release(SequenceId id) {

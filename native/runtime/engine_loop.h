@@ -11,6 +11,7 @@
 #include <mutex>
 #include <string>
 #include <thread>
+#include <unordered_map>
 #include <unordered_set>
 
 #include "core/audit_backend.h"
@@ -46,6 +47,9 @@ class EngineLoop {
     Accept submit(SubmitRequest request);
     // Only a sequence whose pause event was published can be resumed, once.
     Accept resume(ResumeRequest request);
+    // See Scheduler::extend. Of several that the thread has not come to, only the last one counts;
+    // one that it has not come to before the resume does not. Ignored unless the sequence is held.
+    void extend(ExtendRequest request);
     // Unknown ids are ignored by all of these.
     void release(SequenceId id);
     void cancel(SequenceId id);
@@ -87,6 +91,7 @@ class EngineLoop {
     bool asleep_ = false;
     std::int32_t submitted_ = 0;  // submit commands that the thread has not drained
     std::unordered_set<SequenceId> held_;
+    std::unordered_map<SequenceId, ExtendRequest> extensions_;  // of held_, not drained
     EventBatch published_;
     bool notified_ = false;
     EngineStats stats_;

@@ -49,6 +49,10 @@ class MeteredGeneration implements ChatGeneration {
     }
   }
 
+  anticipate(output: ToolOutput, isWhole: boolean): void {
+    this.#generation.anticipate(output, isWhole);
+  }
+
   resume(outputs: ToolOutput[], limits: ResumeLimits = {}): Promise<void> {
     const maxTokens = atMost(limits.maxTokens, this.#budget.left);
     return this.#generation.resume(outputs, { ...limits, maxTokens });

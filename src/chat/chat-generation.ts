@@ -4,7 +4,8 @@ import type { GenerationEvent, Grammar } from "../engine/types.ts";
 import { FermataError } from "../errors.ts";
 import { AnswerTokens } from "./answer-tokens.ts";
 import type { ChatEngine, Logger } from "./chat-engine.ts";
-import { type Continuation, Continuer } from "./continuation.ts";
+import { type Continuation, type ContinueRequest, Continuer } from "./continuation.ts";
+import { type EarlyResult, EarlyResults } from "./early-results.ts";
 import { EngineRun } from "./engine-run.ts";
 import { pauseTriggersOf } from "./formats/format.ts";
 import type { OutputEvent } from "./formats/output-parser.ts";
@@ -26,7 +27,13 @@ import type {
 export interface GenerationContext {
   engine: ChatEngine;
   prompts: PromptBuilder;
-  counters: { rerenders: number; splices: number; resumes: number; truncatedResults: number };
+  counters: {
+    rerenders: number;
+    splices: number;
+    resumes: number;
+    truncatedResults: number;
+    unextendedHolds: number;
+  };
   logger: Logger | undefined;
   externalLeaseMs: number;
 }
@@ -55,6 +62,10 @@ export class RunningChat implements ChatGeneration {
   readonly #run: EngineRun;
   readonly #looksForCalls: boolean;
   readonly #tokens: AnswerTokens;
+  readonly #continuer: Continuer;
+  /** Of the round, by call id. */
+  readonly #results = new Map<string, EarlyResult>();
+  #early: EarlyResults | null = null;
   #guided: GuidedRounds | null = null;
   #prompt: Prompt | null = null;
   #round: Round | null = null;
@@ -66,6 +77,7 @@ export class RunningChat implements ChatGeneration {
     const { sampling, stop, toolMode, tools, maxTokens, signal } = request;
     this.#request = request;
     this.#context = context;
+    this.#continuer = new Continuer(context);
     this.#looksForCalls = toolMode !== "none" && tools.length > 0;
     this.#tokens = new AnswerTokens((token) => context.engine.tokenBytes(token));
     this.#run = new EngineRun(context.engine, {
@@ -91,6 +103,11 @@ export class RunningChat implements ChatGeneration {
     this.#hold?.answer("cancelled");
   }
 
+  anticipate(output: ToolOutput, isWhole: boolean): void {
+    this.#results.set(output.callId, { output, isWhole });
+    this.#early?.update();
+  }
+
   /** @throws FermataError not_held | invalid_value (a call has no output) | template_error */
   async resume(outputs: ToolOutput[], { maxTokens }: ResumeLimits = {}): Promise<void> {
     const hold = this.#hold;
@@ -104,16 +121,9 @@ export class RunningChat implements ChatGeneration {
     });
     hold.isAnswering = true;
     if (maxTokens !== undefined) this.#run.limitTokens(maxTokens);
-    const round = this.#currentRound;
-    const { tokens, remainingTokens } = this.#run;
-    const continuation = await new Continuer(this.#context).continue({
-      scope: this.#request,
-      turn: round.turn(hold.pendingToken ? this.#context.prompts.endTokenOf(tokens) : ""),
-      round,
-      outputs: ordered,
-      heldTokens: tokens.length - (hold.pendingToken ? 1 : 0),
-      maxTokens: remainingTokens,
-    });
+    this.#early?.stop();
+    const request = this.#continueRequest(hold.pendingToken);
+    const continuation = await this.#continuer.continue({ ...request, outputs: ordered });
     hold.answer(continuation ?? "full");
   }
 
@@ -132,6 +142,7 @@ export class RunningChat implements ChatGeneration {
       yield* this.#rounds();
     } finally {
       this.#request.signal?.removeEventListener("abort", onAbort);
+      this.#early?.stop();
       await this.#run.close();
     }
   }
@@ -200,6 +211,7 @@ export class RunningChat implements ChatGeneration {
     this.#remember(event.pendingToken);
     const answered = this.#waitForAnswer(round.calls, event.pendingToken);
     if (this.#cancelled) this.#hold?.answer("cancelled");
+    else this.#prefillResults(round.calls, event.pendingToken);
     yield { type: "hold", calls: [...round.calls], usage: this.#run.usage };
     const answer = await answered;
     if (answer === "released") return await this.#release("tool_calls", [...round.calls]);
@@ -216,10 +228,38 @@ export class RunningChat implements ChatGeneration {
     yield reason === "stop_string" ? { ...finish, stopString } : finish;
   }
 
+  #continueRequest(pendingToken: boolean): Omit<ContinueRequest, "outputs"> {
+    const round = this.#currentRound;
+    const { tokens, remainingTokens } = this.#run;
+    return {
+      scope: this.#request,
+      turn: round.turn(pendingToken ? this.#context.prompts.endTokenOf(tokens) : ""),
+      round,
+      heldTokens: tokens.length - (pendingToken ? 1 : 0),
+      maxTokens: remainingTokens,
+    };
+  }
+
+  #prefillResults(calls: readonly ToolCall[], pendingToken: boolean): void {
+    const { counters, logger } = this.#context;
+    this.#early = new EarlyResults({
+      continuer: this.#continuer,
+      request: this.#continueRequest(pendingToken),
+      calls,
+      results: this.#results,
+      extend: (options) => this.#run.extend(options),
+      onNoPlace: () => (counters.unextendedHolds += 1),
+      onError: (error) => logger?.warn({ error }, "results could not be prefilled early"),
+    });
+    this.#early.update();
+  }
+
   #waitForAnswer(calls: readonly ToolCall[], pendingToken: boolean): Promise<Answer> {
     return new Promise((resolve) => {
       const answer: Hold["answer"] = (given) => {
         this.#hold = null;
+        this.#early?.stop();
+        this.#early = null;
         resolve(given);
       };
       this.#hold = { calls, pendingToken, isAnswering: false, answer };
@@ -269,6 +309,7 @@ export class RunningChat implements ChatGeneration {
 
   #beginRound(rendering: Rendering, before: readonly RenderMessage[]): void {
     const { prompts } = this.#context;
+    this.#results.clear();
     this.#round = new Round({
       rendering,
       before,

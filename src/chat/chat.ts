@@ -27,13 +27,21 @@ export interface ChatCounters {
   resumes: number;
   /** Tool results that were cut to fit the context window. */
   truncatedResults: number;
+  /** Holds that were not prefilled: their template has no place for a result that is not whole. */
+  unextendedHolds: number;
 }
 
 export class Chat {
   readonly counters: Readonly<ChatCounters>;
   readonly #engine: ChatEngine;
   readonly #prompts: PromptBuilder;
-  readonly #counters: ChatCounters = { rerenders: 0, splices: 0, resumes: 0, truncatedResults: 0 };
+  readonly #counters: ChatCounters = {
+    rerenders: 0,
+    splices: 0,
+    resumes: 0,
+    truncatedResults: 0,
+    unextendedHolds: 0,
+  };
   readonly #logger: Logger | undefined;
   readonly #externalLeaseMs: number;
 

@@ -1,9 +1,11 @@
 /** From tool outputs to the tokens that continue a held generation. */
 
+import type { ExtendOptions } from "../engine/types.ts";
+import { certainTokens, endMark, indexOfMark } from "./certain-tokens.ts";
 import type { ChatEngine } from "./chat-engine.ts";
 import type { PromptBuilder, RenderScope } from "./prompt.ts";
 import type { Round } from "./round.ts";
-import { type GeneratedTurn, joinAtEndToken } from "./suffix.ts";
+import { type GeneratedTurn, type Suffix, joinAtEndToken } from "./suffix.ts";
 import type { RenderMessage, Rendering } from "./template.ts";
 import { fitOutputs } from "./tool-results.ts";
 import type { ChatMessage, ToolOutput } from "./types.ts";
@@ -47,39 +49,55 @@ export class Continuer {
 
   /** Results that do not fit are cut. @returns null when nothing fits @throws FermataError template_error */
   async continue(request: ContinueRequest): Promise<Continuation | null> {
-    const contextSize = this.#engine.cache.cellsPerSequence;
-    const reserve = Math.min(
-      ANSWER_RESERVE,
-      Math.floor(contextSize / 4),
-      request.maxTokens ?? Infinity,
-    );
     const fitted = await fitOutputs(request.outputs, {
       measure: (outputs) => this.#draft(request, outputs),
       countTokens: async (text) => {
         const guarded = this.#prompts.template.guardContent(text);
         return (await this.#engine.tokenize(guarded.text, guarded.guard, false)).length;
       },
-      comfortable: contextSize - reserve,
-      most: contextSize - 1,
+      comfortable: this.#comfortable(request),
+      most: this.#engine.cache.cellsPerSequence - 1,
     });
     return fitted === null ? null : { ...fitted.built, truncatedCount: fitted.truncatedCount };
   }
 
-  async #draft(request: ContinueRequest, outputs: ToolOutput[]): Promise<Draft> {
-    const results = outputs.map(({ callId, name, content }): ChatMessage => ({
-      role: "tool",
-      toolCallId: callId,
-      name,
-      content,
+  /**
+   * What a continuation begins with, as long as nothing is known of the output at index `open` but its
+   * beginning, and nothing of those behind it. A guess: a template may look at what is not known yet.
+   * `no_place`: it writes results where no beginning can be told. `full`: more would be cut.
+   */
+  async begin(
+    request: ContinueRequest,
+    open: number,
+  ): Promise<ExtendOptions | "no_place" | "full"> {
+    const mark = endMark(request.outputs);
+    const outputs = request.outputs.map((output, index) => ({
+      ...output,
+      content: index < open ? output.content : index === open ? output.content + mark : "",
     }));
+    const suffix = this.#suffix(request, messagesOf(outputs));
+    if (suffix === null) return "no_place";
+    const { keepEnd, text } = joinAtEndToken(suffix.text, request.turn.endToken);
+    const end = indexOfMark(text, mark);
+    if (end < 0) return "no_place";
+    const tokens = await certainTokens(this.#engine, text.slice(0, end), suffix.guard);
+    const tokenCount = request.heldTokens + (keepEnd ? 1 : 0) + tokens.length;
+    return tokenCount > this.#comfortable(request) ? "full" : { tokens, keepPending: keepEnd };
+  }
+
+  /** Tokens of a whole sequence that is followed by an answer. */
+  #comfortable({ maxTokens = Infinity }: ContinueRequest): number {
+    const contextSize = this.#engine.cache.cellsPerSequence;
+    return contextSize - Math.min(ANSWER_RESERVE, Math.floor(contextSize / 4), maxTokens);
+  }
+
+  async #draft(request: ContinueRequest, outputs: ToolOutput[]): Promise<Draft> {
+    const results = messagesOf(outputs);
     return (await this.#resume(request, results)) ?? (await this.#rerender(request, results));
   }
 
-  async #resume(
-    { scope, round, turn, heldTokens }: ContinueRequest,
-    results: ChatMessage[],
-  ): Promise<Draft | null> {
-    const suffix = this.#prompts.suffixes.derive({
+  #suffix({ scope, round, turn }: ContinueRequest, results: ChatMessage[]): Suffix | null {
+    return this.#prompts.suffixes.derive({
       tools: scope.tools,
       variables: scope.templateVariables,
       prompt: round.rendering,
@@ -87,6 +105,11 @@ export class Continuer {
       turn,
       after: results,
     });
+  }
+
+  async #resume(request: ContinueRequest, results: ChatMessage[]): Promise<Draft | null> {
+    const { round, turn, heldTokens } = request;
+    const suffix = this.#suffix(request, results);
     if (suffix === null) return null;
     const { keepEnd, text } = joinAtEndToken(suffix.text, turn.endToken);
     const tokens = await this.#engine.tokenize(text, suffix.guard, false);
@@ -115,4 +138,13 @@ export class Continuer {
       tokenCount: tokens.length,
     };
   }
+}
+
+function messagesOf(outputs: readonly ToolOutput[]): ChatMessage[] {
+  return outputs.map(({ callId, name, content }) => ({
+    role: "tool",
+    toolCallId: callId,
+    name,
+    content,
+  }));
 }

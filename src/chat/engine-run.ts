@@ -2,6 +2,7 @@
 
 import type {
   EngineUsage,
+  ExtendOptions,
   GenerateRequest,
   Generation,
   GenerationEvent,
@@ -72,6 +73,11 @@ export class EngineRun {
     const event = result.value;
     if (event.type === "hold" || event.type === "finish") this.#usage.update(event.usage);
     return event;
+  }
+
+  /** Of a held generation; see `Generation.extend`. */
+  extend(options: ExtendOptions): void {
+    this.#generation?.extend(options);
   }
 
   resume(options: Omit<ResumeOptions, "maxTokens">): void {

@@ -129,6 +129,12 @@ export interface ResumeLimits {
 /** A chat generation over all its rounds. Iterate once; `resume` answers a `hold` event. */
 export interface ChatGeneration extends AsyncIterable<ChatEvent> {
   /**
+   * Tells what is known of a call's output before `resume`: all of it, or its beginning. It is prefilled
+   * while the sequence is held, where the template allows. It may come before the hold; each time takes
+   * the place of the time before. What the output turns out not to begin with costs time and no more.
+   */
+  anticipate(output: ToolOutput, isWhole: boolean): void;
+  /**
    * Appends the template's tool-result section for `outputs` (order of the calls) and continues. A
    * result that does not fit is truncated with a visible marker.
    */

@@ -4,6 +4,7 @@ import { Detokenizer } from "./detokenizer.ts";
 import { callNative, fromFailure } from "./native-errors.ts";
 import type {
   EngineUsage,
+  ExtendOptions,
   Generation,
   GenerationEvent,
   ResumeOptions,
@@ -16,7 +17,7 @@ export const acknowledgeWindow = 1024;
 /** What a generation asks of the addon. */
 export type GenerationControls = Pick<
   NativeEngine,
-  "pause" | "resume" | "release" | "cancel" | "acknowledge"
+  "pause" | "extend" | "resume" | "release" | "cancel" | "acknowledge"
 >;
 
 type Step = IteratorResult<GenerationEvent, undefined>;
@@ -62,6 +63,11 @@ export class EngineGeneration implements Generation, AsyncIterator<GenerationEve
 
   pause(): void {
     if (this.#state === "running") this.#native.pause(this.id);
+  }
+
+  extend({ tokens, keepPending }: ExtendOptions): void {
+    if (this.#state !== "held") return;
+    callNative(() => this.#native.extend({ id: this.id, tokens, keepPending }));
   }
 
   resume({ tokens, keepPending, maxTokens, grammar }: ResumeOptions): void {
@@ -139,6 +145,9 @@ export class EngineGeneration implements Generation, AsyncIterator<GenerationEve
       case "tool_call_pause":
         this.#hold(event);
         break;
+      case "extended":
+        this.#emit({ type: "extended", done: event.done, total: event.total });
+        break;
       case "finished":
         this.#emitText(this.#detokenizer.push(event.text) + this.#detokenizer.end());
         this.#end();
@@ -207,7 +216,8 @@ export class EngineGeneration implements Generation, AsyncIterator<GenerationEve
       return;
     }
     // Of progress nobody has read only the latest matters.
-    if (event.type === "progress" && this.#queue.at(-1)?.type === "progress") this.#queue.pop();
+    const isProgress = event.type === "progress" || event.type === "extended";
+    if (isProgress && this.#queue.at(-1)?.type === event.type) this.#queue.pop();
     this.#queue.push(event);
   }
 

@@ -153,12 +153,21 @@ export type GenerationEvent =
       pendingToken: boolean;
       usage: EngineUsage;
     }
+  /** Of the tokens of the last `extend`, `done` are in the cache. */
+  | { type: "extended"; done: number; total: number }
   | {
       type: "finish";
       reason: "end" | "stop_string" | "length" | "cancelled" | "released";
       stopString: string;
       usage: EngineUsage;
     };
+
+export interface ExtendOptions {
+  /** From the first after the hold on; at least one. */
+  tokens: Int32Array;
+  /** As the resume will have it. */
+  keepPending: boolean;
+}
 
 export interface ResumeOptions {
   tokens: Int32Array;
@@ -179,6 +188,14 @@ export interface Generation extends AsyncIterable<GenerationEvent> {
   readonly tokens: readonly number[];
   /** Holds after the next token; a `hold` event with reason `requested` follows. */
   pause(): void;
+  /**
+   * Tells what the tokens of `resume` will begin with, as far as that is known; it takes the place of
+   * what was told before. They are prefilled while the generation is held, when nothing else wants the
+   * rows or the cells, and `resume` computes the rest. A wrong guess costs time and changes nothing.
+   * Ignored when the generation is not held, and when the tokens do not fit the context.
+   * @throws FermataError invalid_value (no token, or none of the vocabulary)
+   */
+  extend(options: ExtendOptions): void;
   /** @throws FermataError not_held */
   resume(options: ResumeOptions): void;
   /** Ends a held generation; a `finish` event with reason `released` follows. */
@@ -237,6 +254,10 @@ export interface EngineStats {
   generatedTokens: number;
   recomputedTokens: number;
   resumedTokens: number;
+  /** Of the prefilled ones: while their sequence was held. */
+  extendedTokens: number;
+  /** Of the extended ones: what came was something else. */
+  discardedTokens: number;
   steps: number;
   microBatches: number;
   copies: number;

@@ -133,6 +133,13 @@ export interface NativeEngine {
   submit(request: NativeSubmit): void;
   /** Holds a decoding sequence after its next token. Unknown, held and finished ids are ignored. */
   pause(id: number): void;
+  /**
+   * Prefills a held sequence with what its resume will begin with, as far as that is known; running
+   * sequences go first. Takes the place of the request before it. A wrong guess costs rows only.
+   * Ignored when the sequence is not held.
+   * @throws code `closed` | `invalid_argument`
+   */
+  extend(request: NativeExtend): void;
   /** @throws code `not_held` | `closed` | `invalid_argument` */
   resume(request: NativeResume): void;
   /** Ends a held sequence as `released`; its cells stay retained. Unknown ids are ignored. */
@@ -238,6 +245,14 @@ export interface NativeSubmit {
   spelledTokens?: Int32Array;
 }
 
+export interface NativeExtend {
+  id: number;
+  /** From the first after the hold on; at least one. */
+  tokens: Int32Array;
+  /** As the resume will have it. */
+  keepPending: boolean;
+}
+
 export interface NativeResume {
   id: number;
   tokens: Int32Array;
@@ -294,6 +309,8 @@ export type NativeEvent =
       pendingToken: boolean;
       usage: NativeUsage;
     }
+  /** Of the tokens that extend a held sequence, `done` are in the cache. */
+  | { kind: "extended"; id: number; done: number; total: number }
   | {
       kind: "finished";
       id: number;
@@ -332,6 +349,10 @@ export interface NativeStats {
   generatedTokens: number;
   recomputedTokens: number;
   resumedTokens: number;
+  /** Of the prefilled ones: while their sequence was held. */
+  extendedTokens: number;
+  /** Of the extended ones: what came was something else. */
+  discardedTokens: number;
   steps: number;
   microBatches: number;
   copies: number;

@@ -94,6 +94,21 @@ export class Metrics {
         () => engine.stats().recomputedTokens,
       ],
       [
+        "fermata_extended_tokens_total",
+        "Rows prefilled into held sequences while their tools ran.",
+        () => engine.stats().extendedTokens,
+      ],
+      [
+        "fermata_discarded_tokens_total",
+        "Of those, rows that the tool's result turned out not to begin with.",
+        () => engine.stats().discardedTokens,
+      ],
+      [
+        "fermata_unextended_holds_total",
+        "Holds whose template has no place for a result that is not whole.",
+        () => chat.counters.unextendedHolds,
+      ],
+      [
         "fermata_template_rerenders_total",
         "Tool rounds whose template rewrote history, so that the prompt was rendered again.",
         () => chat.counters.rerenders,

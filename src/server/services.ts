@@ -40,7 +40,9 @@ type PublishedStats =
   | "cachedTokens"
   | "prefilledTokens"
   | "generatedTokens"
-  | "recomputedTokens";
+  | "recomputedTokens"
+  | "extendedTokens"
+  | "discardedTokens";
 
 export interface ServerServices {
   chat: {

@@ -53,16 +53,21 @@ export async function* runToolLoop(
   const isOwn = (call: ToolCall): boolean => !handsOver(call);
   const budget = new LoopBudget({ maxRounds, maxCalls, maxSeconds });
   const { deadline } = budget;
-  const nextRound = (): ToolRound => new ToolRound(tools, { ...options, signal, deadline });
+  // A notice may follow the last output, but once that one is whole the resume comes.
+  const onOutput = generation.anticipate.bind(generation);
+  const nextRound = (): ToolRound =>
+    new ToolRound(tools, { ...options, signal, deadline, onOutput });
   let round = nextRound();
   let closed: ToolCall[] = [];
   /** Set when the model calls tools beyond its limits: what its client reads of it. */
   let farewell: string | null = null;
   let hasText = false;
-  const startsEarly = (call: ToolCall): boolean =>
-    findTool(call, tools)?.readOnly === true &&
-    isOwn(call) &&
-    budget.mayStart(closed, closed.filter(isOwn).length);
+  const startsEarly = (call: ToolCall): boolean => {
+    const { readOnly = false, approval = "never" } = findTool(call, tools) ?? {};
+    // A person is asked when the round is known.
+    const mayBeEarly = readOnly && approval === "never" && isOwn(call);
+    return mayBeEarly && budget.mayStart(closed, closed.filter(isOwn).length);
+  };
   try {
     for await (const event of withEarlyEvents(generation, () => round)) {
       if (farewell !== null) {

@@ -32,11 +32,29 @@ export const usage: EngineUsage = {
   generatedTokens: 7,
 };
 
+/** Gauges and counters of an engine that does nothing, without those of `usage`. */
+export const idleStats = {
+  running: 0,
+  waiting: 0,
+  held: 0,
+  cellsUsed: 0,
+  cellsRetained: 0,
+  cellsFree: 0,
+  extendedTokens: 0,
+  discardedTokens: 0,
+};
+
 /** An event, a failure, or a wait that only cancellation ends. */
 export type ScriptStep = ChatEvent | { fail: unknown } | { hang: true };
 
 export class FakeChat {
-  readonly counters = { rerenders: 2, splices: 0, resumes: 0, truncatedResults: 0 };
+  readonly counters = {
+    rerenders: 2,
+    splices: 0,
+    resumes: 0,
+    truncatedResults: 0,
+    unextendedHolds: 4,
+  };
   readonly requests: ChatRequest[] = [];
   readonly outputs: ToolOutput[][] = [];
   cancelledCount = 0;
@@ -94,6 +112,7 @@ export class FakeChat {
     const iterator = events();
     return {
       [Symbol.asyncIterator]: () => iterator,
+      anticipate: () => {},
       resume: async (outputs) => {
         this.outputs.push(outputs);
         resumed();
@@ -149,6 +168,7 @@ export class FakeTextEngine {
       id: 1,
       tokens: [],
       pause() {},
+      extend() {},
       resume() {},
       release() {},
       cancel() {},
@@ -229,6 +249,8 @@ export function createWorld(
         cellsUsed: 40,
         cellsRetained: 50,
         cellsFree: 60,
+        extendedTokens: 4,
+        discardedTokens: 1,
         ...usage,
       }),
       onStep: (listener) => listeners.push(listener),

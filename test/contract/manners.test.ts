@@ -173,6 +173,7 @@ describe("closing", () => {
       const iterator = events();
       return {
         [Symbol.asyncIterator]: () => iterator,
+        anticipate: () => {},
         resume: async () => {},
         release: () => {},
         cancel: () => {},

@@ -13,7 +13,7 @@ import { defineTool } from "../../src/tools/tool-builder.ts";
 import type { Tool } from "../../src/tools/types.ts";
 import { callText, chatml } from "../unit/chat/chat-fixtures.ts";
 import { FakeEngine, type FakeEngineOptions } from "../unit/chat/fake-engine.ts";
-import { post, provider, sseEvents, FakeTextEngine } from "./fake-services.ts";
+import { FakeTextEngine, idleStats, post, provider, sseEvents, usage } from "./fake-services.ts";
 
 interface Delta {
   role?: string;
@@ -45,22 +45,13 @@ const ask = { messages: [{ role: "user", content: "Weather?" }], tools: [weather
 function world(rounds: FakeEngineOptions["rounds"] = ["Ok."], tools: Tool[] = []) {
   // A template that knows reasoning.
   const engine = new FakeEngine({ template: `${chatml}{# <think> #}`, rounds });
-  const stats = { running: 0, waiting: 0, held: 0, cellsUsed: 0, cellsRetained: 0, cellsFree: 0 };
-  const counts = {
-    promptTokens: 0,
-    resumedTokens: 0,
-    cachedTokens: 0,
-    prefilledTokens: 0,
-    generatedTokens: 0,
-    recomputedTokens: 0,
-  };
   const app = buildServer(
     {
       chat: new Chat(engine),
       engine: {
         ...new FakeTextEngine(),
         model: engine.model,
-        stats: () => ({ ...stats, ...counts }),
+        stats: () => ({ ...idleStats, ...usage }),
         onStep: () => {},
         onTokenInterval: () => {},
       },

@@ -18,7 +18,7 @@ import { everyEnd, runTurns, type TurnWorld } from "../support/responses-turns.t
 import { greedy } from "../support/sampling.ts";
 import { chatml } from "../unit/chat/chat-fixtures.ts";
 import { FakeEngine, type ScriptedRound } from "../unit/chat/fake-engine.ts";
-import { fakeTool, FakeTextEngine, provider, usage } from "./fake-services.ts";
+import { fakeTool, FakeTextEngine, idleStats, provider, usage } from "./fake-services.ts";
 
 const turnCount = Number(process.env["FERMATA_GRAMMAR_TURNS"] ?? 1500);
 /** Of the fake folder, which has `notes.txt` alone. */
@@ -37,7 +37,7 @@ const folder = mkdtempSync(join(tmpdir(), "fermata-grammar-"));
 beforeAll(async () => {
   // A template that knows reasoning.
   const engine = new FakeEngine({ template: `${chatml}{# <think> #}` });
-  const zero = { running: 0, waiting: 0, held: 0, cellsUsed: 0, cellsRetained: 0, cellsFree: 0 };
+  const zero = { ...idleStats, ...usage };
   store = new SqliteStore(join(folder, "store.sqlite"));
   app = buildServer(
     {
@@ -45,7 +45,7 @@ beforeAll(async () => {
       engine: {
         ...new FakeTextEngine(),
         model: engine.model,
-        stats: () => ({ ...zero, ...usage }),
+        stats: () => zero,
         onStep: () => {},
         onTokenInterval: () => {},
       },

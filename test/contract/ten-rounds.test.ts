@@ -16,7 +16,7 @@ import { SqliteStore } from "../../src/store/sqlite/sqlite-store.ts";
 import { greedy } from "../support/sampling.ts";
 import { chatml } from "../unit/chat/chat-fixtures.ts";
 import { FakeEngine, type FakeGeneration } from "../unit/chat/fake-engine.ts";
-import { FakeTextEngine, usage } from "./fake-services.ts";
+import { FakeTextEngine, idleStats, usage } from "./fake-services.ts";
 import type { Json } from "./responses-world.ts";
 
 const rounds = 10;
@@ -31,14 +31,14 @@ beforeEach(() => {
   engine = new FakeEngine({ template: chatml });
   chat = new Chat(engine);
   store = new SqliteStore(join(folder, "store.sqlite"));
-  const zero = { running: 0, waiting: 0, held: 0, cellsUsed: 0, cellsRetained: 0, cellsFree: 0 };
+  const zero = { ...idleStats, ...usage };
   app = buildServer(
     {
       chat,
       engine: {
         ...new FakeTextEngine(),
         model: engine.model,
-        stats: () => ({ ...zero, ...usage }),
+        stats: () => zero,
         onStep: () => {},
         onTokenInterval: () => {},
       },

@@ -163,6 +163,24 @@ describe.each(liveStates)("while a generation is %s", (state) => {
     await settle(subject);
   });
 
+  it("generation.extend", async () => {
+    const subject = await enter(state, engine);
+    const before = engine.stats().extendedTokens;
+    const tokens = await engine.tokenize(" and then?");
+    const extend = (it: Int32Array) => subject.generation.extend({ tokens: it, keepPending: true });
+    const isHeld = state === "held";
+    const refused = isHeld ? "invalid_value" : undefined;
+    for (const wrong of [new Int32Array(), Int32Array.of(-1), new Int32Array(5000)])
+      expect(await outcome(() => extend(wrong))).toBe(refused);
+    expect(await outcome(() => extend(tokens))).toBe(undefined);
+    if (isHeld) {
+      const expected = before + tokens.length + 1;
+      await expect.poll(() => engine.stats().extendedTokens).toBe(expected);
+    }
+    await settle(subject);
+    if (!isHeld) expect(engine.stats().extendedTokens).toBe(before);
+  });
+
   it("generation.resume", async () => {
     const subject = await enter(state, engine);
     const tokens = await engine.tokenize(" and then?");
@@ -201,6 +219,7 @@ describe("after close", () => {
     expect(await ending(generation)).toBe("already over");
     for (const method of ["pause", "release", "cancel"] as const) generation[method]();
     const tokens = new Int32Array([1]);
+    generation.extend({ tokens, keepPending: true });
     expect(await outcome(() => generation.resume({ tokens, keepPending: true }))).toBe("not_held");
     expect(await engine.close()).toBe(undefined);
   });

@@ -17,6 +17,13 @@ void soak(CacheShape shape, SchedulerConfig config, std::uint32_t seed, int oper
     };
     // What each sequence must have sampled: its history so far with every resumed token.
     std::map<SequenceId, std::vector<std::pair<std::size_t, std::vector<Token>>>> resumes;
+    // What the next resume of a sequence will be, once somebody has guessed at it.
+    std::map<SequenceId, std::vector<Token>> results;
+    const auto result_of = [&](SequenceId id) {
+        auto& result = results[id];
+        if (result.empty()) result = words(2000 + below(9), 1 + below(40));
+        return result;
+    };
     std::vector<SequenceId> alive;
     for (int i = 0; i < operations; ++i) {
         const std::uint32_t dice = below(10);
@@ -26,8 +33,15 @@ void soak(CacheShape shape, SchedulerConfig config, std::uint32_t seed, int oper
                                          static_cast<std::int32_t>(1 + below(30))));
         } else if (!alive.empty() && dice < 5) {
             const SequenceId id = alive[below(static_cast<std::uint32_t>(alive.size()))];
-            if (world.outcomes[id].held) {
-                const auto result = words(2000 + below(9), 1 + below(20));
+            if (world.outcomes[id].held && below(2) == 0) {
+                // A guess: right as far as it goes, or not.
+                auto guess = result_of(id);
+                guess.resize(1 + below(static_cast<std::uint32_t>(guess.size())));
+                if (below(4) == 0) guess = joined(guess, words(3000 + below(3), 1 + below(20)));
+                world.scheduler.extend({.id = id, .tokens = guess, .keep_pending = below(8) != 0});
+            } else if (world.outcomes[id].held) {
+                const auto result = result_of(id);
+                results.erase(id);
                 resumes[id].push_back({world.outcomes[id].sampled.size(), result});
                 world.outcomes[id].held = false;
                 world.scheduler.resume({.id = id,

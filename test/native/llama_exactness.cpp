@@ -1,9 +1,9 @@
 // Exactness of reuse, in the sense of the design:
 // (a) the same batch plan gives the same logits to the bit;
-// (b) teacher-forced on the same tokens, alone, among eight, after a hold, after eviction and
-//     recompute, no logit moves by more than delta = 2 x the largest difference between one-row and
-//     eight-row batches of plain llama.cpp on this model, and the argmax is the same wherever the
-//     margin exceeds 2 delta;
+// (b) teacher-forced on the same tokens, alone, among eight, after a hold, after one that was
+//     extended rightly and wrongly, after eviction and recompute, no logit moves by more than delta
+//     = 2 x the largest difference between one-row and eight-row batches of plain llama.cpp on this
+//     model, and the argmax is the same wherever the margin exceeds 2 delta;
 // (c) errors that reuse could make (a shifted position, a dropped token, a neighbour's cell seen)
 //     move a logit by more than 5 delta, so (b) would see them.
 //
@@ -33,6 +33,7 @@ constexpr std::int32_t kShared = 96;  // tokens that all eight sequences begin w
 constexpr std::int32_t kPrompt = 128;
 constexpr std::int32_t kForced = 24;
 constexpr std::int32_t kHeldAfter = 8;
+constexpr std::int32_t kExtended = 6;  // forced tokens that a resume gives, if it was extended
 
 std::shared_ptr<const Model> model;
 using Logits = std::vector<float>;
@@ -180,8 +181,9 @@ float measure_delta() {
 struct Run {
     CacheLayout layout = CacheLayout::kStreams;
     std::int32_t sequences = 1;
-    bool hold = false;   // the measured sequence is held while others run
-    bool evict = false;  // and what it held is given up and recomputed
+    bool hold = false;    // the measured sequence is held while others run
+    bool evict = false;   // and what it held is given up and recomputed
+    bool extend = false;  // and it is extended while others run, at first wrongly
 };
 
 // Forces the same tokens on sequence 1 whatever surrounds it; gives the logits that chose each.
@@ -200,17 +202,43 @@ std::vector<Logits> forced_run(const Run& run) {
                           .prompt = prompt_of(static_cast<std::int32_t>(id) - 1),
                           .sampling = {.script = forced},
                           .limits = {.max_tokens = kForced}});
+    std::size_t first_after = 0;  // the first token that is chosen after a resume
     if (run.hold || run.evict) {
         while (scheduler.stats().generated_tokens < kHeldAfter * run.sequences)
             scheduler.step(now++);
         scheduler.pause(1);
         work();
         CHECK_EQ(scheduler.stats().held, 1);
+        const std::vector<Token> prompt = prompt_of(0);
+        std::vector<Token> history = prompt;
+        for (const auto& [seen, logits] : backend.records())
+            if (seen.size() > history.size() &&
+                std::equal(prompt.begin(), prompt.end(), seen.begin()))
+                history = seen;
+        // Sampled, and not decoded when the hold came.
+        const auto pending = static_cast<std::ptrdiff_t>(history.size()) - kPrompt;
+        const std::ptrdiff_t given = run.extend ? kExtended : 1;
+        const std::vector<Token> result(forced.begin() + pending, forced.begin() + pending + given);
+        const std::vector<Token> rest(forced.begin() + pending + given, forced.end());
+        first_after = static_cast<std::size_t>(pending + given);
+        const auto guess = [&](std::ptrdiff_t count, const std::vector<Token>& wrong) {
+            std::vector<Token> tokens(result.begin(), result.begin() + count);
+            tokens.insert(tokens.end(), wrong.begin(), wrong.end());
+            scheduler.extend({.id = 1, .tokens = tokens, .keep_pending = false});
+        };
+        if (run.extend) guess(2, text(900, 60));
         // Others come and go in the meantime.
         for (SequenceId id = 50; id < 60; ++id)
             scheduler.submit({.id = id,
                               .prompt = text(static_cast<std::int32_t>(id) * 3, 200),
                               .limits = {.max_tokens = 4}});
+        if (run.extend) {
+            while (scheduler.stats().extended_tokens < 62)
+                CHECK(scheduler.step(now++));
+            guess(4, text(901, 50));
+        }
+        work();
+        if (run.extend) guess(kExtended - 1, {});
         work();
         if (run.evict) {
             scheduler.release(1, now);
@@ -220,24 +248,15 @@ std::vector<Logits> forced_run(const Run& run) {
                                   .limits = {.max_tokens = 4}});
             work();
         }
-        const std::vector<Token> prompt = prompt_of(0);
-        std::vector<Token> history = prompt;
-        for (const auto& [seen, logits] : backend.records())
-            if (seen.size() > history.size() &&
-                std::equal(prompt.begin(), prompt.end(), seen.begin()))
-                history = seen;
-        // Sampled, and not decoded when the hold came.
-        const auto pending = static_cast<std::ptrdiff_t>(history.size()) - kPrompt;
-        const std::vector<Token> rest(forced.begin() + pending + 1, forced.end());
         const Limits limits = {.max_tokens = static_cast<std::int32_t>(rest.size())};
-        history.push_back(forced[static_cast<std::size_t>(pending)]);
+        history.push_back(result.front());
         if (run.evict) {
             scheduler.submit(
                 {.id = 99, .prompt = history, .sampling = {.script = rest}, .limits = limits});
             CHECK(scheduler.stats().evictions > 0);
         } else {
             scheduler.resume({.id = 1,
-                              .tokens = {history.back()},
+                              .tokens = result,
                               .keep_pending = false,
                               .max_tokens = limits.max_tokens});
         }
@@ -247,10 +266,12 @@ std::vector<Logits> forced_run(const Run& run) {
     auto history = prompt_of(0);
     for (const Token token : forced) {
         const auto found = backend.records().find(history);
-        CHECK(found != backend.records().end());
-        logits.push_back(found->second);
+        // What a resume gave was not chosen, and the script goes on as if it had not been given.
+        CHECK(found != backend.records().end() || run.extend);
+        logits.push_back(found == backend.records().end() ? Logits() : found->second);
         history.push_back(token);
     }
+    CHECK(!logits[first_after].empty());
     return logits;
 }
 
@@ -258,6 +279,7 @@ void compare(const char* name, const std::vector<Logits>& actual,
              const std::vector<Logits>& expected, float delta) {
     float largest = 0.0f;
     for (std::size_t i = 0; i < expected.size(); ++i) {
+        if (actual[i].empty()) continue;
         largest = std::max(largest, distance(actual[i], expected[i]));
         auto sorted = expected[i];
         std::partial_sort(sorted.begin(), sorted.begin() + 2, sorted.end(), std::greater<>());
@@ -304,6 +326,9 @@ TEST(reuse_is_exact) {
             compare("after a hold", forced_run({.layout = layout, .hold = true}), alone, delta);
             compare("after a hold, among 8",
                     forced_run({.layout = layout, .sequences = 8, .hold = true}), alone, delta);
+            compare("extended, among 8",
+                    forced_run({.layout = layout, .sequences = 8, .hold = true, .extend = true}),
+                    alone, delta);
             compare("after eviction, among 8",
                     forced_run({.layout = layout, .sequences = 8, .evict = true}), alone, delta);
         }

@@ -57,12 +57,14 @@ class Listener {
                 event.kind == EventKind::kFailed) {
                 ends_[event.id] = event.kind;
             }
+            if (event.kind == EventKind::kExtended) extended[event.id] = event.prefill_done;
         }
         condition_.notify_all();
     }
 
     FakeBackend reference;
     std::map<SequenceId, std::vector<Token>> tokens;
+    std::map<SequenceId, std::int32_t> extended;
     std::atomic<bool> aborted = false;
 
    private:
@@ -115,6 +117,34 @@ TEST(only_a_held_sequence_resumes_and_only_once) {
     CHECK(listener.wait_for_end(1) == EventKind::kFinished);
 }
 
+TEST(only_a_held_sequence_is_extended) {
+    Listener listener;
+    listener.loop.extend({.id = 1, .tokens = {'x'}});
+    SubmitRequest holding = request(1, 5, -1);
+    holding.sampling.script = std::vector<Token>{kTurn};
+    holding.pause = {.hold_at_end = PauseTriggers::HoldAtEnd::kAlways};
+    listener.loop.submit(holding);
+    CHECK(listener.wait_for_end(1) == EventKind::kToolCallPause);
+    const auto result = words(9, 300);
+    for (std::size_t count = 10; count <= 300; count += 10)
+        listener.loop.extend(
+            {.id = 1, .tokens = {result.begin(), result.begin() + static_cast<long>(count)}});
+    while (listener.extended[1] < 300) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        listener.take();
+    }
+    listener.loop.extend({.id = 1, .tokens = words(10, 50)});
+    CHECK(listener.loop.resume({.id = 1, .tokens = result, .max_tokens = 3}) ==
+          EngineLoop::Accept::kOk);
+    listener.loop.extend({.id = 1, .tokens = words(10, 50)});
+    CHECK(listener.wait_for_end(1) == EventKind::kToolCallPause);
+    listener.loop.release(1);
+    CHECK(listener.wait_for_end(1) == EventKind::kFinished);
+    const EngineStats stats = listener.loop.stats();
+    CHECK_EQ(stats.resumed_tokens, 301);
+    CHECK_EQ(stats.cells_used, 0);
+}
+
 TEST(the_queue_is_bounded) {
     Listener listener({.scheduler = {.parallel = 1, .step_token_budget = 64}, .max_queue = 3});
     int accepted = 0;
@@ -158,6 +188,7 @@ TEST(many_threads_may_ask_at_once) {
                 if (i % 4 == 0) listener.loop.cancel(id);
                 if (i % 4 == 1) listener.loop.pause(id);
                 if (i % 4 == 1) listener.loop.release(id);
+                if (i % 4 == 1) listener.loop.extend({.id = id, .tokens = words(t, 40)});
                 listener.loop.acknowledge(id, 1);
                 static_cast<void>(listener.loop.stats());
             }
@@ -196,6 +227,9 @@ TEST(close_from_the_middle_of_anything) {
             listener.loop.submit(request(id, static_cast<std::uint32_t>(id), 300));
             if (id % 2) listener.loop.pause(id);
         }
+        listener.take();
+        for (SequenceId id = 1; id <= 8; ++id)
+            listener.loop.extend({.id = id, .tokens = words(3, 200)});
         std::this_thread::sleep_for(std::chrono::microseconds(delay * 200));
         listener.loop.close();
     }

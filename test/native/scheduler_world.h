@@ -19,6 +19,7 @@ struct Outcome {
     int ready = 0;
     bool held = false, finished = false, failed = false;
     bool pending_token = false;
+    std::int32_t extended = 0;  // tokens of the extension that were prefilled
     PauseReason pause = PauseReason::kEndToken;
     FinishReason finish = FinishReason::kEnd;
     FailCode fail = FailCode::kInternal;
@@ -119,6 +120,10 @@ class World {
             Outcome& outcome = outcomes[event.id];
             outcome.text += event.text;
             if (event.kind == EventKind::kProgress) continue;
+            if (event.kind == EventKind::kExtended) {
+                outcome.extended = event.prefill_done;
+                continue;
+            }
             outcome.kinds.push_back(event.kind);
             outcome.sampled.insert(outcome.sampled.end(), event.tokens.begin(), event.tokens.end());
             outcome.ready += event.kind == EventKind::kToolCallReady;

@@ -91,6 +91,9 @@ class RemoteGeneration implements ChatGeneration {
     this.#hold?.({ kind: "cancelled" });
   }
 
+  /** The other server takes results whole. */
+  anticipate(): void {}
+
   async resume(outputs: ToolOutput[], { maxTokens }: ResumeLimits = {}): Promise<void> {
     if (maxTokens !== undefined) {
       const limit = this.#usage.generatedTokens + maxTokens;

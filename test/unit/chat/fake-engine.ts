@@ -3,6 +3,7 @@
 import type { ChatEngine, ChatModel } from "../../../src/chat/chat-engine.ts";
 import type {
   EngineUsage,
+  ExtendOptions,
   GenerateRequest,
   Generation,
   GenerationEvent,
@@ -139,6 +140,7 @@ export class FakeGeneration implements Generation {
   readonly id: number;
   readonly request: GenerateRequest;
   readonly tokens: number[];
+  readonly extensions: ExtendOptions[] = [];
   readonly resumes: ResumeOptions[] = [];
   released = false;
   cancelled = false;
@@ -158,6 +160,10 @@ export class FakeGeneration implements Generation {
   }
 
   pause(): void {}
+
+  extend(options: ExtendOptions): void {
+    this.extensions.push(options);
+  }
 
   resume(options: ResumeOptions): void {
     this.resumes.push(options);

@@ -5,11 +5,15 @@ import { join, resolve } from "node:path";
 
 import { describe, expect, it } from "vitest";
 
+import { Continuer } from "../../../src/chat/continuation.ts";
 import { reasoningOf } from "../../../src/chat/formats/format.ts";
 import { detectFormat } from "../../../src/chat/formats/formats.ts";
+import { PromptBuilder } from "../../../src/chat/prompt.ts";
+import { Round } from "../../../src/chat/round.ts";
 import { type GeneratedTurn, SuffixDeriver, withGuard } from "../../../src/chat/suffix.ts";
 import { ChatTemplate, type RenderMessage, type Rendering } from "../../../src/chat/template.ts";
 import type { ChatMessage, ToolCall, ToolDefinition } from "../../../src/chat/types.ts";
+import { FakeEngine } from "./fake-engine.ts";
 
 const cache = resolve(
   process.env.FERMATA_CACHE_DIR ?? join(import.meta.dirname, "../../../.cache"),
@@ -169,4 +173,81 @@ describe.skipIf(names.length === 0)("templates of llama.cpp", () => {
     expect(results.filter((result) => result.note.includes("expected"))).toEqual([]);
     expect(figures.bothRounds).toBeGreaterThanOrEqual(40);
   });
+
+  it(
+    "begin a result as they end it: what is prefilled early is what comes",
+    { timeout: 60_000 },
+    async () => {
+      const outcomes = await Promise.all(names.map(guessResults));
+      const count = (outcome: string): number => outcomes.filter((it) => it === outcome).length;
+      const figures = {
+        rightGuesses: count("right"),
+        noPlace: count("no_place"),
+        rerender: count("rerender"),
+        refuses: count("refuses"),
+      };
+      console.log(JSON.stringify(figures));
+      expect(outcomes.filter((it) => it.startsWith("wrong"))).toEqual([]);
+      expect(figures.rightGuesses).toBeGreaterThanOrEqual(40);
+    },
+  );
 });
+
+/** Blanks that templates trim, what JSON escapes, what may merge, what is longer than a character. */
+const longResult =
+  ' \n He said: "\\ is no \t tab"\n\n{"é": [1, "😀"]} <b>\r\n </tool_call>12345 and that is the end of it';
+const cuts = [0, 3, 17, 30, 52, 80];
+
+/** A round of two calls: the first one's output comes in parts, then the second one's. */
+async function guessResults(name: string): Promise<string> {
+  const engine = new FakeEngine({ template: readFileSync(join(directory, name), "utf8") });
+  try {
+    const prompts = new PromptBuilder(engine, { spliceBytes: 0 });
+    const prompt = prompts.template.render(opening, { tools, generationPrompt: true });
+    const cities = prompts.template.takesSeveralCalls ? ["Rome", "Oslo"] : ["Rome"];
+    const calls = cities.map((city) => ({
+      id: `call_${city}`,
+      name: "get_weather",
+      arguments: JSON.stringify({ city }),
+    }));
+    const request = {
+      scope: { tools },
+      round: new Round({
+        rendering: prompt,
+        before: opening,
+        format: prompts.format,
+        reasoning: "no",
+        offered: null,
+        begun: "",
+      }),
+      turn: generate(prompts.template, opening, prompt, calls),
+      heldTokens: 10,
+      maxTokens: 10,
+    };
+    const outputs = calls.map(({ id }) => ({
+      callId: id,
+      name: "get_weather",
+      content: longResult,
+    }));
+    const continuer = new Continuer({ engine, prompts });
+    const whole = await continuer.continue({ ...request, outputs });
+    if (whole?.kind !== "resume") return "rerender";
+    for (const open of outputs.keys()) {
+      for (const end of cuts) {
+        const known = outputs.map((output, index) =>
+          index === open ? { ...output, content: longResult.slice(0, end) } : output,
+        );
+        const begun = await continuer.begin({ ...request, outputs: known }, open);
+        if (begun === "no_place" || begun === "full") return begun;
+        const isRight =
+          begun.keepPending === whole.keepPending &&
+          begun.tokens.every((token, index) => token === whole.tokens[index]);
+        if (!isRight)
+          return `wrong: ${name}, result ${open} at ${end}: ${engine.spell(begun.tokens).slice(-40)}`;
+      }
+    }
+    return "right";
+  } catch {
+    return "refuses";
+  }
+}

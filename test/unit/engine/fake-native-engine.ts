@@ -1,6 +1,7 @@
 import type {
   NativeEngine,
   NativeEvent,
+  NativeExtend,
   NativeGrammar,
   NativeResume,
   NativeSubmit,
@@ -101,6 +102,10 @@ export class FakeNativeEngine implements NativeEngine {
   submit(request: NativeSubmit): void {
     this.#refuse();
     this.submits.push(request);
+  }
+  extend(request: NativeExtend): void {
+    this.#refuse();
+    this.calls.push(["extend", request]);
   }
   resume(request: NativeResume): void {
     this.#refuse();

@@ -86,6 +86,23 @@ describe("a generation", () => {
     expect(() => generation.resume({ tokens, keepPending: true })).toThrow(notHeld);
   });
 
+  it("is extended while it is held, and tells how far that is, once", async () => {
+    const { native, publish, generate } = setUp();
+    const generation = generate();
+    const options = { tokens: new Int32Array([9]), keepPending: true };
+    generation.extend(options);
+    publish(tokensEvent(1, "", 5), pauseEvent(1, true));
+    generation.extend(options);
+    expect(native.calls).toEqual([["extend", { id: 1, ...options }]]);
+    expect(generation.tokens).toEqual([1, 2, 5]);
+    for (const done of [1, 2]) publish({ kind: "extended", id: 1, done, total: 3 });
+    publish(finishedEvent(1));
+    const events = await readAll(generation);
+    expect(events.filter(({ type }) => type === "extended")).toEqual([
+      { type: "extended", done: 2, total: 3 },
+    ]);
+  });
+
   it("stays held when the addon refuses to resume", () => {
     const { native, publish, generate } = setUp();
     const generation = generate();

@@ -236,6 +236,13 @@ describe("a call of a tool that only reads", () => {
     expect(words).not.toContain("start:Oslo");
   });
 
+  it("waits for the round's end when a person must approve it", async () => {
+    const { tool } = world();
+    const { words } = await loop([callText("Rome"), "Sorry."], [{ ...tool, approval: "always" }]);
+    expect(words.indexOf("start:Rome")).toBeGreaterThan(words.indexOf("hold"));
+    expect(words).toContain("end:Rome:denied");
+  });
+
   it("is refused like any other when its arguments are wrong", async () => {
     const { tool, ran } = world();
     const bad = '<tool_call>{"name":"get_weather","arguments":{x}}</tool_call>';
