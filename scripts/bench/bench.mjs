@@ -8,6 +8,7 @@ import { takeSetupOptions } from "../setup/options.mjs";
 import { SetupError, exitOnSetupError, say } from "../setup/report.mjs";
 import { help, takeBenchOptions } from "./options.mjs";
 import { measureAgents } from "./parts/agents.mjs";
+import { measureEarly } from "./parts/early.mjs";
 import { measureGuided } from "./parts/guided.mjs";
 import { measureMasks } from "./parts/masks.mjs";
 import { measureShared } from "./parts/shared.mjs";
@@ -26,6 +27,7 @@ const parts = {
   agents: measureAgents,
   masks: measureMasks,
   guided: measureGuided,
+  early: measureEarly,
 };
 
 function readResults(file) {

@@ -3,7 +3,7 @@ import { parseArgs } from "node:util";
 import { SetupError } from "../setup/report.mjs";
 import { shapes } from "./shapes/shape.mjs";
 
-export const partNames = ["single", "shared", "agents", "masks", "guided"];
+export const partNames = ["single", "shared", "agents", "early", "masks", "guided"];
 /** Parts that read schemas from the folder of --data. */
 const dataParts = ["masks", "guided"];
 
@@ -18,6 +18,7 @@ models of random weights. The first run builds those programs (7 minutes on two 
                     shared  8 sequences with a shared prompt, against llama-batched-bench
                     masks   the time of one mask over many JSON schemas, against llama.cpp's GBNF
                     guided  tool calls with and without grammar and forced tokens
+                    early   tool results prefilled as they are told, tools that start early
                     agents  8 agents in a tool loop over HTTP, against llama-server
   --runs N        runs of each, interleaved; medians are shown (default: 3)
   --quick         one small run of each: does it work? Its figures mean nothing

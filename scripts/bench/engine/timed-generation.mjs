@@ -1,4 +1,4 @@
-const greedy = {
+export const greedy = {
   temperature: 0,
   topK: 1,
   topP: 1,

@@ -3,6 +3,7 @@
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { distDir } from "../../setup/paths.mjs";
+import { measureEarlyResults } from "./early-results.mjs";
 import { randomTokens } from "./random-tokens.mjs";
 import { measureGuidedSpeed } from "./guided-speed.mjs";
 import { measureMaskTimes } from "./mask-times.mjs";
@@ -87,6 +88,7 @@ const tasks = {
   shared: measureShared,
   masks: () => measureMaskTimes(Engine, engineOptions, load),
   guided: () => measureGuidedSpeed(Engine, engineOptions, load),
+  early: () => measureEarlyResults(Engine, engineOptions, load),
 };
 const result = await tasks[task]();
 process.stdout.write(`${JSON.stringify(result)}\n`);

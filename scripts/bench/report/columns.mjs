@@ -77,4 +77,12 @@ const guided = [
   column("same text", ({ same }) => same),
 ];
 
-export const columnsOf = { single, shared, masks, guided, agents };
+const early = [
+  column("", ({ name }) => name),
+  column("plain ms", ({ plain }) => number(plain)),
+  column("early ms", (row) => number(row.early)),
+  column("ratio", (row) => times(row.early, row.plain)),
+  column("more ms", (row) => number(row.early - row.plain)),
+];
+
+export const columnsOf = { single, shared, masks, guided, early, agents };
