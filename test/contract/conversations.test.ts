@@ -1,6 +1,7 @@
 /** /api/conversations: kept, listed, branched, continued. */
 
-import { afterEach, describe, expect, test } from "vitest";
+import { afterEach, describe, expect, test, vi } from "vitest";
+import { stateOfMessage } from "../../src/client/conversation-state.ts";
 import type { ConversationList, RunStarted } from "../../src/client/types.ts";
 import {
   type ConversationsWorld,
@@ -316,6 +317,44 @@ describe("what is asked wrongly", () => {
     const replies = await Promise.all([send(), send(), send()]);
     expect(replies.map(({ status }) => status).toSorted()).toEqual([202, 409, 409]);
   });
+});
+
+test.each(["approve", "deny"] as const)("a person is asked, and may %s", async (decision) => {
+  const tool = scriptedTool("write_file", async () => "written");
+  world = await createConversationsWorld({ tools: provider({ ...tool, approval: "always" }) });
+  const call = { id: "c1", name: "write_file", arguments: '{"path":"a"}' };
+  const started = await world.begin("Write a.", [
+    ...callEvents(call),
+    { type: "hold", calls: [call], usage },
+    ...says("Well."),
+  ]);
+  const reading = world.read(`${started.stream_url}&details=1`);
+  const asked = await vi.waitFor(async () => {
+    const { body } = await world.call<{ approvals: { call_id: string }[] }>(
+      "GET",
+      "/api/approvals",
+    );
+    expect(body.approvals).toHaveLength(1);
+    return body.approvals[0]!;
+  });
+  const running = await world.call("GET", `/api/conversations/${started.id}`);
+  expect(running.body.messages[1]!.tool_calls).toMatchObject([{ event_type: "call" }]);
+  await world.call("POST", `/api/approvals/${asked.call_id}`, { decision });
+  const { events } = await reading;
+  const details = events.flatMap(({ event }) => event.details ?? []);
+  const isApproved = decision === "approve";
+  expect(details.filter(({ type }) => type === "approval")).toMatchObject([
+    { call_id: asked.call_id, tool_name: "write_file", server: "files", state: "asked" },
+    { call_id: asked.call_id, state: isApproved ? "approved" : "denied" },
+  ]);
+  const { body } = await world.call("GET", `/api/conversations/${started.id}`);
+  const [told] = body.messages[1]!.tool_calls;
+  expect(told).toMatchObject({ event_type: "result", is_complete: true });
+  expect(told!.tool_call_details.approval).toBe(isApproved ? "approved" : "denied");
+  expect(told!.tool_response === "written").toBe(isApproved);
+  expect(stateOfMessage(body.messages[1]!).toolCalls[0]!.progress).toBe(
+    isApproved ? "done" : "denied",
+  );
 });
 
 test("a conversation is its owner's", async () => {

@@ -43,6 +43,16 @@ test("binding -> runtime -> core <- llama", () => {
   expect(found).toEqual([]);
 });
 
+test("src/client runs in browsers: nothing of Node, nothing of the server", () => {
+  const folder = join(root, "src/client");
+  const imports = readdirSync(folder).flatMap((file) => {
+    const text = readFileSync(join(folder, file), "utf8");
+    expect(text, file).not.toMatch(/\b(process|Buffer|require|setImmediate)\b/);
+    return [...text.matchAll(/ from "([^"]+)"/g)].map((match) => match[1] ?? "");
+  });
+  expect(imports.filter((path) => !path.startsWith("./"))).toEqual(["react"]);
+});
+
 test("a layer of src may import the layers below it and no other", () => {
   const problem = (file: string, specifier: string): unknown =>
     importProblem(join(root, "src", file), join(root, "src"), specifier);
