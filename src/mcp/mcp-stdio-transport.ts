@@ -9,7 +9,7 @@ import { JSONRPCMessageSchema, type JSONRPCMessage } from "@modelcontextprotocol
 import spawn from "cross-spawn";
 import { FermataError } from "../errors.ts";
 import { BoundedLines, type Line } from "./mcp-lines.ts";
-import { idOfOversized, mebibytes, tooLarge } from "./mcp-oversized.ts";
+import { failedCall, idOfOversized, mebibytes, tooLarge } from "./mcp-oversized.ts";
 import { plainText } from "./mcp-text.ts";
 
 /** From the end of its input to SIGTERM, and from there to SIGKILL. */
@@ -18,8 +18,14 @@ const termMs = 300;
 /** Its output may be held open by a process that it left behind. */
 const outputAfterExitMs = 250;
 /** Of what answers nothing: noise, notifications. A server that goes beyond floods its output. */
-const unaskedLimitBytes = 32 * 1024 ** 2;
-const unaskedLimitLines = 50_000;
+const unaskedLimitBytes = 128 * 1024 ** 2;
+const unaskedLimitLines = 20_000;
+const heardNotifications = new Set([
+  "notifications/cancelled",
+  "notifications/progress",
+  "notifications/tasks/status",
+  "notifications/tools/list_changed",
+]);
 /** Of lines that are no message, until the next answer. */
 const maxComplaints = 5;
 const lastWordsLength = 300;
@@ -179,7 +185,7 @@ export class StdioTransport implements Transport {
     if (line.text.trim() === "") return;
     const message = parseMessage(line.text);
     if (message === null) this.#complain(`a line is no message: ${plainText(line.text, 80)}`);
-    else this.#hear(message);
+    else if (message !== "unheard") this.#hear(message);
   }
 
   #hear(message: JSONRPCMessage): void {
@@ -210,10 +216,25 @@ function signalGroup(pid: number, signal: NodeJS.Signals): void {
   }
 }
 
-function parseMessage(text: string): JSONRPCMessage | null {
+/**
+ * Null: it is no message. Of notifications only those that somebody hears are checked whole, which takes
+ * much longer than to read them. An answer that breaks the protocol becomes an error of its call.
+ */
+function parseMessage(text: string): JSONRPCMessage | "unheard" | null {
   if (!text.startsWith("{")) return null;
   try {
-    return JSONRPCMessageSchema.parse(JSON.parse(text));
+    const { id, method, result, error } = JSON.parse(text) as Record<string, unknown>;
+    if (typeof method === "string") {
+      if (id === undefined && !heardNotifications.has(method)) return "unheard";
+      return JSONRPCMessageSchema.parse(JSON.parse(text));
+    }
+    if (typeof id !== "number") return null;
+    if (typeof result === "object" && result !== null && !Array.isArray(result))
+      return { jsonrpc: "2.0", id, result: result as Record<string, unknown> };
+    const { code, message } = (error ?? {}) as Record<string, unknown>;
+    return Number.isInteger(code) && typeof message === "string"
+      ? failedCall(id, message, Number(code))
+      : failedCall(id, "its answer breaks the protocol");
   } catch {
     return null;
   }

@@ -1,5 +1,6 @@
 /** One turn's calls, run side by side; those that change nothing may start while the turn goes on. */
 
+import { setMaxListeners } from "node:events";
 import type { ToolCall, ToolOutput } from "../chat/types.ts";
 import { ToolCallBuffer } from "./tool-call-buffer.ts";
 import type { Deadline } from "./loop-budget.ts";
@@ -75,6 +76,8 @@ export class ToolRound {
     this.#tools = tools;
     this.#options = options;
     this.#signal = AbortSignal.any([options.signal, this.#abort.signal]);
+    // One for each call, however many there are.
+    setMaxListeners(0, this.#signal);
   }
 
   /** Starts a complete call of a turn that goes on; whether it may is the caller's to judge. */
