@@ -6,7 +6,7 @@ import { type AttackFields, attacks } from "../support/attacks.ts";
 import { type ServedCommand, serveCommand } from "../support/command-line.ts";
 
 const isMeasured = process.env["FERMATA_ATTACKS"] === "measure";
-const streamTokens = 200;
+const streamTokens = 120;
 
 let server: ServedCommand;
 let endToken: number;
