@@ -139,7 +139,11 @@ export async function startScriptedServer(
   const tools =
     host === null && options.tools === undefined
       ? null
-      : { tools: () => [...(host?.tools() ?? []), ...more], close: async () => {} };
+      : {
+          tools: () => [...(host?.tools() ?? []), ...more],
+          servers: () => host?.servers() ?? [],
+          close: async () => {},
+        };
   const approvals = new Approvals();
   const agents =
     options.agents === undefined

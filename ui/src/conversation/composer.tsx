@@ -1,6 +1,6 @@
 /** Where messages are written, with their files and the shape of the answer. */
 
-import { useRef, useState } from "react";
+import { memo, useRef, useState } from "react";
 import { messageOf } from "../api/request.ts";
 import type { Message } from "../api/wire.ts";
 import { showControls } from "../markdown/safe-text.ts";
@@ -20,7 +20,7 @@ interface ComposerProps {
   path: readonly Message[];
 }
 
-export function Composer({ runId, path }: ComposerProps) {
+export const Composer = memo(function Composer({ runId, path }: ComposerProps) {
   const [text, setText] = useState("");
   const [error, setError] = useState<string | null>(null);
   const [isSending, setSending] = useState(false);
@@ -51,95 +51,104 @@ export function Composer({ runId, path }: ComposerProps) {
   };
 
   return (
-    <form
-      className="composer"
-      aria-label="Message"
-      onSubmit={(event) => {
-        event.preventDefault();
-        void send();
-      }}
-    >
-      {(error ?? problem) !== null && (
-        <p className="composer-error" role="alert">
-          {error ?? problem}
-        </p>
-      )}
-      <Attachments />
-      <textarea
-        id="message"
+    <>
+      <form
+        className="composer"
         aria-label="Message"
-        placeholder="Write a message"
-        rows={1}
-        dir="auto"
-        value={text}
-        onChange={(event) => setText(event.target.value)}
-        onPaste={(event) => {
-          if (event.clipboardData.files.length === 0) return;
+        onSubmit={(event) => {
           event.preventDefault();
-          void addFiles([...event.clipboardData.files]);
+          void send();
         }}
-        onKeyDown={(event) => {
-          if (event.key === "Enter" && !event.shiftKey && !event.nativeEvent.isComposing) {
+      >
+        {(error ?? problem) !== null && (
+          <p className="composer-error" role="alert">
+            {error ?? problem}
+          </p>
+        )}
+        <Attachments />
+        <textarea
+          id="message"
+          aria-label="Message"
+          placeholder="Write a message"
+          rows={1}
+          dir="auto"
+          value={text}
+          onChange={(event) => setText(event.target.value)}
+          onPaste={(event) => {
+            if (event.clipboardData.files.length === 0) return;
             event.preventDefault();
-            void send();
-          } else if (event.key === "Escape") {
-            void stopRun();
-          } else if (event.key === "ArrowUp" && text === "") {
-            const mine = path.findLast(({ role }) => role === "user");
-            if (mine === undefined) return;
-            event.preventDefault();
-            editingId.set(mine.id);
-          }
-        }}
-      />
-      <div className="composer-bar">
-        <button
-          type="button"
-          className="icon-button"
-          aria-label="Add text files"
-          title="Add text files"
-          onClick={() => fileInput.current?.click()}
-        >
-          <Icon name="file" />
-        </button>
-        <input
-          ref={fileInput}
-          type="file"
-          multiple
-          hidden
-          aria-label="Text files"
-          onChange={(event) => {
-            void addFiles([...(event.target.files ?? [])]);
-            event.target.value = "";
+            void addFiles([...event.clipboardData.files]);
+          }}
+          onKeyDown={(event) => {
+            if (event.key === "Enter" && !event.shiftKey && !event.nativeEvent.isComposing) {
+              event.preventDefault();
+              void send();
+            } else if (event.key === "Escape") {
+              void stopRun();
+            } else if (event.key === "ArrowUp" && text === "") {
+              const mine = path.findLast(({ role }) => role === "user");
+              if (mine === undefined) return;
+              event.preventDefault();
+              editingId.set(mine.id);
+            }
           }}
         />
-        <button
-          type="button"
-          className="icon-button labelled"
-          aria-pressed={responseFormat !== null}
-          title="Answer as JSON by a schema"
-          onClick={() => setShowsSchema(true)}
-        >
-          <Icon name="braces" />
-          {responseFormat === null ? "JSON" : responseFormat.json_schema.name}
-        </button>
-        <span className="spacer" />
-        {runId === null ? (
-          <button type="submit" className="send" aria-label="Send" title="Send" disabled={!canSend}>
-            <Icon name="send" />
-          </button>
-        ) : (
+        <div className="composer-bar">
           <button
             type="button"
-            className="send stop"
-            aria-label="Stop"
-            title="Stop"
-            onClick={() => void stopRun()}
+            className="icon-button"
+            aria-label="Add text files"
+            title="Add text files"
+            onClick={() => fileInput.current?.click()}
           >
-            <Icon name="stop" />
+            <Icon name="file" />
           </button>
-        )}
-      </div>
+          <input
+            ref={fileInput}
+            type="file"
+            multiple
+            hidden
+            aria-label="Text files"
+            onChange={(event) => {
+              void addFiles([...(event.target.files ?? [])]);
+              event.target.value = "";
+            }}
+          />
+          <button
+            type="button"
+            className="icon-button labelled"
+            aria-pressed={responseFormat !== null}
+            title="Answer as JSON by a schema"
+            onClick={() => setShowsSchema(true)}
+          >
+            <Icon name="braces" />
+            {responseFormat === null ? "JSON" : responseFormat.json_schema.name}
+          </button>
+          <span className="spacer" />
+          {runId === null ? (
+            <button
+              type="submit"
+              className="send"
+              aria-label="Send"
+              title="Send"
+              disabled={!canSend}
+            >
+              <Icon name="send" />
+            </button>
+          ) : (
+            <button
+              type="button"
+              className="send stop"
+              aria-label="Stop"
+              title="Stop"
+              onClick={() => void stopRun()}
+            >
+              <Icon name="stop" />
+            </button>
+          )}
+        </div>
+      </form>
+      {/* Beside the form: forms in forms send each other. */}
       {showsSchema && (
         <SchemaDialog
           value={responseFormat}
@@ -147,9 +156,9 @@ export function Composer({ runId, path }: ComposerProps) {
           onClose={() => setShowsSchema(false)}
         />
       )}
-    </form>
+    </>
   );
-}
+});
 
 function Attachments() {
   const { files } = useStore(draft);

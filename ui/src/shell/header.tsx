@@ -5,9 +5,9 @@ import { messageOf } from "../api/request.ts";
 import { showControls } from "../markdown/safe-text.ts";
 import { changeSettings } from "../state/actions.ts";
 import { announce } from "../state/announcer.ts";
-import { openState } from "../state/conversation.ts";
+import { openConversationOf, openState } from "../state/conversation.ts";
 import { draft } from "../state/draft.ts";
-import { useStore } from "../state/store.ts";
+import { useSelected, useStore } from "../state/store.ts";
 import { setTheme, type Theme, theme } from "../state/theme.ts";
 import { toolboxState } from "../state/toolbox.ts";
 import { Icon } from "./icon.tsx";
@@ -27,7 +27,7 @@ const themeWords: Record<Theme, string> = {
 };
 
 export function Header({ isSidebarOpen, onSidebar, onTools, onHelp }: HeaderProps) {
-  const title = useStore(openState)?.conversation?.title;
+  const title = useSelected(openState, openConversationOf)?.title;
   const current = useStore(theme);
   useEffect(() => {
     document.title = title ? `${showControls(title)} · Fermata` : "Fermata";
@@ -72,7 +72,7 @@ export function Header({ isSidebarOpen, onSidebar, onTools, onHelp }: HeaderProp
 
 function ModelChoice() {
   const { toolbox } = useStore(toolboxState);
-  const conversation = useStore(openState)?.conversation;
+  const conversation = useSelected(openState, openConversationOf);
   const { model: drafted } = useStore(draft);
   const { models, agents } = toolbox;
   const chosen = conversation?.model ?? drafted ?? models[0]?.id ?? "";
@@ -115,9 +115,9 @@ function ModelChoice() {
 
 function ToolsButton({ onTools }: { onTools(): void }) {
   const { toolbox } = useStore(toolboxState);
-  const conversation = useStore(openState)?.conversation;
+  const conversation = useSelected(openState, openConversationOf);
   const { tools: drafted } = useStore(draft);
-  const chosen = conversation === undefined || conversation === null ? drafted : conversation.tools;
+  const chosen = conversation === null ? drafted : conversation.tools;
   const all = toolbox.servers.reduce((sum, { tools }) => sum + tools.length, 0);
   const hasTrouble = toolbox.servers.some(
     ({ state }) => state === "failed" || state === "restarting",

@@ -26,6 +26,11 @@ export interface OpenConversation {
 
 export const openState = new Store<OpenConversation | null>(null);
 
+/** The conversation itself, which does not change while answers stream into it. */
+export function openConversationOf(state: OpenConversation | null): Conversation | null {
+  return state?.conversation ?? null;
+}
+
 interface LiveRun {
   messageId: string;
   stop: AbortController;

@@ -7,14 +7,14 @@ import { showControls } from "../markdown/safe-text.ts";
 import { Dialog } from "../shell/dialog.tsx";
 import { Icon } from "../shell/icon.tsx";
 import { changeSettings } from "../state/actions.ts";
-import { openState } from "../state/conversation.ts";
+import { openConversationOf, openState } from "../state/conversation.ts";
 import { draft } from "../state/draft.ts";
-import { useStore } from "../state/store.ts";
+import { useSelected, useStore } from "../state/store.ts";
 import { refreshTools, toolboxState } from "../state/toolbox.ts";
 
 export function ToolsDialog({ onClose }: { onClose(): void }) {
   const { status, toolbox, error } = useStore(toolboxState);
-  const conversation = useStore(openState)?.conversation ?? null;
+  const conversation = useSelected(openState, openConversationOf);
   const { tools: drafted } = useStore(draft);
   const [problem, setProblem] = useState<string | null>(null);
   const all = toolbox.servers.flatMap(({ tools }) => tools.map(({ name }) => name));

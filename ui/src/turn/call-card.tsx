@@ -64,7 +64,12 @@ export const CallCard = memo(function CallCard({ call, state, children }: CallCa
   );
 });
 
-function Arguments({ json, isWriting }: { json: string; isWriting: boolean }) {
+interface ArgumentsProps {
+  json: string;
+  isWriting: boolean;
+}
+
+const Arguments = memo(function Arguments({ json, isWriting }: ArgumentsProps) {
   const entries = isWriting ? null : argumentEntries(json);
   if (entries === null) {
     return (
@@ -86,7 +91,7 @@ function Arguments({ json, isWriting }: { json: string; isWriting: boolean }) {
       ))}
     </dl>
   );
-}
+});
 
 function Progress({ call: { status } }: { call: Call }) {
   if (status === null) return null;
