@@ -1,6 +1,9 @@
 /** The commands. What a command needs is loaded when it runs: help and mistakes need no engine. */
 
+import { chatCommand } from "./chat/command.ts";
 import { type Command, type CommandContext, serveCommand } from "./command.ts";
+import { completionCommand, runCompletion } from "./completion.ts";
+import { doctorCommand } from "./doctor/command.ts";
 import type { ParsedArguments } from "./parse-arguments.ts";
 import { pullCommand } from "./pull/command.ts";
 
@@ -15,7 +18,19 @@ export const commands: readonly RunnableCommand[] = [
     run: async (...input) => (await import("./run-serve.ts")).runServe(...input),
   },
   {
+    ...chatCommand,
+    run: async (...input) => (await import("./chat/run-chat.ts")).runChat(...input),
+  },
+  {
     ...pullCommand,
     run: async (...input) => (await import("./pull/run-pull.ts")).runPull(...input),
+  },
+  {
+    ...doctorCommand,
+    run: async (...input) => (await import("./doctor/run-doctor.ts")).runDoctor(...input),
+  },
+  {
+    ...completionCommand,
+    run: async (...input) => runCompletion(...input, commands),
   },
 ];

@@ -12,8 +12,8 @@ export function generalHelp(commands: readonly Command[]): string {
 
 Usage
 ${lines.join("")}
-"fermata COMMAND --help" has every option of a command, with examples; "fermata --version" the version.
-New here? "fermata doctor" says what this machine can do, "fermata chat" talks to the model that comes along.
+"fermata COMMAND --help" has every option of a command, with examples.
+New here? "fermata doctor" says what this machine can do, "fermata chat" talks to a model at once.
 `;
 }
 

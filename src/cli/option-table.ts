@@ -52,3 +52,9 @@ export function defaultOf(spec: OptionSpec): unknown {
   if (spec.kind === "list") return [];
   return "default" in spec ? spec.default : undefined;
 }
+
+/** `--ctx-size`, its aliases, and `--no-…` of a boolean. */
+export function flagNames(key: string, { kind, alias = [] }: OptionSpec): string[] {
+  const names = [flagOf(key), ...alias].map((name) => `--${name}`);
+  return kind === "boolean" ? [...names, `--no-${flagOf(key)}`] : names;
+}

@@ -48,7 +48,7 @@ export const pullOptions = {
 export const pullCommand: Command = {
   name: "pull",
   summary: "Fetch a GGUF model from a Hugging Face repository.",
-  usage: "pull OWNER/NAME[:QUANT] [options]",
+  usage: "pull OWNER/NAME [options]",
   operands: { min: 1, max: 1 },
   options: pullOptions,
   examples: `  The Q4_K_M of a repository, or what comes nearest; it prints the path of the file:

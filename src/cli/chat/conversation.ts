@@ -1,0 +1,102 @@
+/** The conversation that is open: made with its first message, asked on, anew, or from an earlier point. */
+
+import type { Conversation, ConversationMessage, RunStarted } from "../../client/index.ts";
+import { FermataError } from "../../errors.ts";
+import type { ChatApi } from "./chat-api.ts";
+
+interface Settings {
+  model: string | undefined;
+  /** Undefined: as the server has it. Null: all. */
+  tools: string[] | null | undefined;
+  instructions: string | undefined;
+}
+
+export class OpenConversation {
+  readonly #api: ChatApi;
+  readonly #settings: Settings;
+  #id: string | null = null;
+
+  constructor(api: ChatApi, settings: Settings) {
+    this.#api = api;
+    this.#settings = { ...settings };
+  }
+
+  /** Null before the first message. */
+  get id(): string | null {
+    return this.#id;
+  }
+
+  /** The next message begins another one. */
+  renew(): void {
+    this.#id = null;
+  }
+
+  /** `last`, or an id or how it begins. @throws FermataError | StreamError */
+  async open(wanted: string): Promise<Conversation> {
+    const { conversations } = await this.#api.list(100);
+    const known =
+      wanted === "last" ? conversations[0] : conversations.find(({ id }) => id.startsWith(wanted));
+    if (known === undefined && wanted === "last")
+      throw new FermataError("not_found", "There is no conversation yet.");
+    const conversation = await this.#api.conversation(known?.id ?? wanted);
+    this.#id = conversation.id;
+    return conversation;
+  }
+
+  async ask(message: string): Promise<RunStarted> {
+    return this.#api.startRun(await this.#ensure(), { message });
+  }
+
+  /** @throws FermataError, if nothing was asked yet */
+  async retry(): Promise<RunStarted> {
+    const last = (await this.branch()).findLast(({ role }) => role === "assistant");
+    if (last === undefined) throw nothingYet();
+    return this.#api.startRun(this.#id!, { retry: last.id });
+  }
+
+  /** `message` in place of the question number `index`, from 0. @throws FermataError */
+  async branchAt(index: number, message: string): Promise<RunStarted> {
+    const question = (await this.questions())[index];
+    if (question === undefined) {
+      throw new FermataError("not_found", `There is no question ${index + 1}: /branch lists them.`);
+    }
+    return this.#api.startRun(this.#id!, { message, parent_id: question.parent_id });
+  }
+
+  async questions(): Promise<ConversationMessage[]> {
+    return (await this.branch()).filter(({ role }) => role === "user");
+  }
+
+  /** Messages of the branch that is shown, the oldest first. */
+  async branch(): Promise<ConversationMessage[]> {
+    return this.#id === null ? [] : branchOf(await this.#api.conversation(this.#id));
+  }
+
+  async set(change: Partial<Pick<Settings, "model" | "tools">>): Promise<void> {
+    if (this.#id !== null) await this.#api.change(this.#id, change);
+    Object.assign(this.#settings, change);
+  }
+
+  async #ensure(): Promise<string> {
+    if (this.#id === null) {
+      const conversation = await this.#api.create(this.#settings);
+      this.#id = conversation.id;
+    }
+    return this.#id;
+  }
+}
+
+export function branchOf({ messages, leaf_id: leaf }: Conversation): ConversationMessage[] {
+  const byId = new Map(messages.map((message) => [message.id, message]));
+  const branch: ConversationMessage[] = [];
+  let next = leaf === null ? undefined : byId.get(leaf);
+  while (next !== undefined) {
+    branch.unshift(next);
+    next = next.parent_id === null ? undefined : byId.get(next.parent_id);
+  }
+  return branch;
+}
+
+function nothingYet(): FermataError {
+  return new FermataError("not_found", "Nothing was asked yet.");
+}

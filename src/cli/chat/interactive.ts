@@ -1,0 +1,175 @@
+/**
+ * The conversation at a terminal.
+ *
+ *   prompt -> (line) -> answering -> prompt …
+ *   answering: Ctrl-C -> stopping: Ctrl-C -> left; what ends before the second is prompt, warned
+ *   prompt, empty: Ctrl-C -> warned: Ctrl-C -> left
+ */
+
+import { type Conversation, StreamError, stateOfMessage } from "../../client/index.ts";
+import { FermataError } from "../../errors.ts";
+import { AnswerPrinter } from "./answer-printer.ts";
+import type { ChatApi } from "./chat-api.ts";
+import { branchOf, type OpenConversation } from "./conversation.ts";
+import type { Key, Keyboard } from "./keyboard.ts";
+import { type ApprovalAsked, watchRun } from "./run-answer.ts";
+import type { Screen } from "./screen.ts";
+import { completeSlash, runSlashCommand } from "./slash-commands.ts";
+
+export interface InteractiveOptions {
+  api: ChatApi;
+  conversation: OpenConversation;
+  keyboard: Keyboard;
+  screen: Screen;
+  cwd: string;
+  showReasoning: boolean;
+  approve: "ask" | "all" | "none";
+  /** Told on every resize; gives back what ends that. */
+  onResize(listener: () => void): () => void;
+  /** Open from the start. */
+  open: string | undefined;
+}
+
+const refreshMs = 250;
+const interruptedExitCode = 130;
+
+export class Interactive {
+  readonly #options: InteractiveOptions;
+  /** Tools that the person allowed for the rest of the session. */
+  readonly #allowed = new Set<string>();
+  /** The next Ctrl-C leaves. */
+  #isWarned = false;
+  #onKey: ((key: Key) => void) | null = null;
+
+  constructor(options: InteractiveOptions) {
+    this.#options = options;
+  }
+
+  /** Resolves to the exit code. */
+  async run(): Promise<number> {
+    const { screen, keyboard, api, open, conversation } = this.#options;
+    screen.line(screen.style("dim", `${api.url} · /help lists commands, Ctrl-D leaves`));
+    if (open !== undefined) await this.#show(await conversation.open(open));
+    for (;;) {
+      screen.startLine();
+      const line = await keyboard.readLine("> ", completeSlash);
+      if (line === "end") return 0;
+      if (line === "interrupt") {
+        if (this.#isWarned) return interruptedExitCode;
+        this.#isWarned = true;
+        screen.line(screen.style("dim", "Ctrl-C again leaves."));
+        continue;
+      }
+      this.#isWarned = false;
+      if (line === "") continue;
+      const outcome = await this.#take(line);
+      if (outcome === "quit") return 0;
+      if (outcome === "left") return interruptedExitCode;
+    }
+  }
+
+  async #take(line: string): Promise<"quit" | "left" | null> {
+    const { screen, conversation, api, cwd } = this.#options;
+    try {
+      if (!line.startsWith("/")) {
+        const { run_id: id } = await conversation.ask(line);
+        return await this.#answer(id);
+      }
+      const outcome = await runSlashCommand(line, {
+        api,
+        conversation,
+        cwd,
+        line: (text) => screen.line(screen.foreign(text)),
+        show: (opened) => this.#show(opened),
+      });
+      if (outcome === null || outcome === "quit") return outcome;
+      return await this.#answer(outcome.run.run_id);
+    } catch (error) {
+      if (!(error instanceof FermataError) && !(error instanceof StreamError)) throw error;
+      screen.line(screen.style("red", screen.foreign(error.message)));
+      return null;
+    }
+  }
+
+  async #answer(runId: string): Promise<"left" | null> {
+    const { api, conversation, keyboard, screen, onResize } = this.#options;
+    const printer = this.#printer();
+    const [stop, leave] = [new AbortController(), new AbortController()];
+    const stopListening = keyboard.listen((key) => {
+      if (key === "interrupt") {
+        if (stop.signal.aborted) leave.abort();
+        stop.abort();
+        this.#isWarned = true;
+      }
+      this.#onKey?.(key);
+    });
+    const refresh = (): void => {
+      if (this.#onKey === null) printer.refresh();
+    };
+    const timer = setInterval(refresh, refreshMs);
+    const stopResizing = onResize(refresh);
+    try {
+      await watchRun(api, conversation.id!, runId, {
+        printer,
+        approve: (asked) => this.#approve(asked),
+        stop: stop.signal,
+        leave: leave.signal,
+      });
+      return null;
+    } catch (error) {
+      if (leave.signal.aborted) return "left";
+      throw error;
+    } finally {
+      clearInterval(timer);
+      stopResizing();
+      stopListening();
+      this.#onKey?.("end");
+      screen.status("");
+    }
+  }
+
+  /** A key: y, n, or a for this tool until the end of the session. */
+  #approve(asked: ApprovalAsked): Promise<true | string> {
+    const { screen, approve } = this.#options;
+    const { tool_name: name, server, arguments: args } = asked;
+    if (approve === "all" || this.#allowed.has(name)) return Promise.resolve(true);
+    if (approve === "none") return Promise.resolve("Calls are not approved in this session.");
+    return new Promise((resolve) => {
+      const decide = (answer: true | string, word: string): void => {
+        this.#onKey = null;
+        screen.write(`${word}\n`);
+        resolve(answer);
+      };
+      screen.line(
+        `${screen.style("yellow", `${server} wants to run ${name}`)} ${screen.clip(args, 500)}`,
+      );
+      screen.write("Allow it? [y]es, [n]o, [a]lways ");
+      this.#onKey = (key) => {
+        if (key === "interrupt" || key === "end") return decide("", "no");
+        const character = key.character.toLowerCase();
+        if (character === "y") decide(true, "yes");
+        if (character === "n") decide("The user said no.", "no");
+        if (character !== "a") return undefined;
+        this.#allowed.add(name);
+        return decide(true, "always");
+      };
+    });
+  }
+
+  /** What was said; a run that goes on is followed. */
+  async #show(conversation: Conversation): Promise<void> {
+    const { screen } = this.#options;
+    screen.line(screen.style("bold", screen.foreign(conversation.title || "(no title)")));
+    for (const message of branchOf(conversation)) {
+      if (message.role === "user") screen.line(`> ${screen.foreign(message.message)}`);
+      else if (message.status === "running" && message.run_id !== null)
+        await this.#answer(message.run_id);
+      else this.#printer().replay(stateOfMessage(message));
+    }
+  }
+
+  #printer(): AnswerPrinter {
+    const { screen, showReasoning } = this.#options;
+    return new AnswerPrinter({ text: screen, cards: screen, showReasoning });
+  }
+}

@@ -1,0 +1,92 @@
+/** A person's input: lines at the prompt, single keys while an answer comes. */
+
+import { createInterface } from "node:readline";
+import type { ReadStream } from "node:tty";
+import type { InputHistory } from "./history.ts";
+
+export type Key = "interrupt" | "end" | { character: string };
+
+/** Lines that come so fast were pasted together. Milliseconds. */
+const pasteMs = 25;
+const ctrlC = "\u0003";
+const ctrlD = "\u0004";
+
+export class Keyboard {
+  readonly #input: ReadStream;
+  readonly #output: NodeJS.WritableStream;
+  readonly #history: InputHistory;
+
+  constructor(input: ReadStream, output: NodeJS.WritableStream, history: InputHistory) {
+    this.#input = input;
+    this.#output = output;
+    this.#history = history;
+  }
+
+  /** A line, or several that were pasted; a backslash at the end goes on in the next. */
+  readLine(
+    prompt: string,
+    completions: (line: string) => string[],
+  ): Promise<string | "interrupt" | "end"> {
+    return new Promise((resolve) => {
+      const lines: string[] = [];
+      let timer: NodeJS.Timeout | undefined;
+      const reader = createInterface({
+        input: this.#input,
+        output: this.#output,
+        terminal: true,
+        history: this.#history.newestFirst(),
+        removeHistoryDuplicates: true,
+        completer: (line: string) => [completions(line), line],
+      });
+      let result: string | "interrupt" | "end" = "end";
+      const finish = (value: typeof result): void => {
+        result = value;
+        reader.close();
+      };
+      reader.on("close", () => {
+        clearTimeout(timer);
+        resolve(result);
+      });
+      reader.on("SIGINT", () => {
+        this.#output.write("\n");
+        finish("interrupt");
+      });
+      reader.on("line", (line) => {
+        clearTimeout(timer);
+        lines.push(line.replace(/\\$/, ""));
+        if (line.endsWith("\\")) {
+          reader.setPrompt("… ");
+          reader.prompt();
+          return;
+        }
+        timer = setTimeout(() => {
+          const text = lines.join("\n").trim();
+          if (text !== "") this.#history.add(text);
+          finish(text);
+        }, pasteMs);
+      });
+      reader.setPrompt(prompt);
+      reader.prompt();
+    });
+  }
+
+  /** Keys go to `onKey` and are not shown. Gives back what ends it. */
+  listen(onKey: (key: Key) => void): () => void {
+    const input = this.#input;
+    const onData = (data: Buffer | string): void => {
+      for (const character of String(data)) {
+        if (character === ctrlC) onKey("interrupt");
+        else if (character === ctrlD) onKey("end");
+        else onKey({ character });
+      }
+    };
+    input.setRawMode(true);
+    input.on("data", onData);
+    input.resume();
+    return () => {
+      input.off("data", onData);
+      input.setRawMode(false);
+      input.pause();
+    };
+  }
+}

@@ -1,0 +1,167 @@
+/** `fermata chat`: at a terminal a conversation, else one question and its answer. */
+
+import { text as readAll } from "node:stream/consumers";
+import { StreamError, type ConversationState } from "../../client/index.ts";
+import { FermataError } from "../../errors.ts";
+import type { CommandContext } from "../command.ts";
+import { fromEnvironment, mergeLayers } from "../option-layers.ts";
+import type { ValuesOf } from "../option-table.ts";
+import type { ParsedArguments } from "../parse-arguments.ts";
+import { AnswerPrinter } from "./answer-printer.ts";
+import { chatOptions } from "./command.ts";
+import { connect, type Connection } from "./connect.ts";
+import { OpenConversation } from "./conversation.ts";
+import { defaultHistoryPath, InputHistory } from "./history.ts";
+import { Interactive } from "./interactive.ts";
+import { Keyboard } from "./keyboard.ts";
+import { watchRun } from "./run-answer.ts";
+import { Screen } from "./screen.ts";
+
+type ChatOptions = ValuesOf<typeof chatOptions>;
+
+const failedExitCode = 1;
+const interruptedExitCode = 130;
+
+/** Resolves to the exit code. @throws FermataError */
+export async function runChat(args: ParsedArguments, context: CommandContext): Promise<number> {
+  const { env, cwd } = context;
+  const options = mergeLayers(chatOptions, [args.values, fromEnvironment(chatOptions, env, cwd)]);
+  const prompt = await readPrompt(args.operands);
+  if (prompt === null && options.json) {
+    throw new FermataError("invalid_option", "--json needs a PROMPT, or - for standard input.", {
+      param: "json",
+    });
+  }
+  const notes = new Screen(process.stderr, env);
+  const note = (text: string): void => notes.line(notes.style("dim", text));
+  try {
+    const connection = await connect(options.url, args.values, context, note);
+    try {
+      return prompt === null
+        ? await converse(connection, options, context)
+        : await answerOnce(connection, prompt, options, context);
+    } finally {
+      await connection.close();
+    }
+  } catch (error) {
+    if (!(error instanceof StreamError)) throw error;
+    context.err(`fermata: ${notes.foreign(error.message)}\n`);
+    return failedExitCode;
+  }
+}
+
+/** Null: a person is at the terminal and types. `-` is standard input. */
+async function readPrompt(operands: readonly string[]): Promise<string | null> {
+  const words = operands.length === 0 && !process.stdin.isTTY ? ["-"] : operands;
+  if (words.length === 0) return null;
+  const parts = await Promise.all(
+    words.map((word) => (word === "-" ? readAll(process.stdin) : word)),
+  );
+  const prompt = parts.map((part) => part.trim()).join("\n\n");
+  if (prompt !== "") return prompt;
+  throw new FermataError("invalid_option", "The prompt is empty.", { param: "PROMPT" });
+}
+
+async function converse(
+  { api }: Connection,
+  options: ChatOptions,
+  { env, cwd }: CommandContext,
+): Promise<number> {
+  const history = new InputHistory(defaultHistoryPath(env));
+  const interactive = new Interactive({
+    api,
+    conversation: openConversation(api, options),
+    keyboard: new Keyboard(process.stdin, process.stdout, history),
+    screen: new Screen(process.stdout, env),
+    cwd,
+    showReasoning: options.reasoning,
+    approve: options.approve,
+    onResize: (listener) => {
+      process.stdout.on("resize", listener);
+      return () => process.stdout.off("resize", listener);
+    },
+    open: options.open,
+  });
+  return interactive.run();
+}
+
+async function answerOnce(
+  { api }: Connection,
+  prompt: string,
+  options: ChatOptions,
+  { env, out }: CommandContext,
+): Promise<number> {
+  const conversation = openConversation(api, options);
+  if (options.open !== undefined) await conversation.open(options.open);
+  const cards = new Screen(process.stderr, env);
+  const text = options.json
+    ? new Screen({ write: () => {} }, env)
+    : process.stdout.isTTY && process.stderr.isTTY
+      ? cards
+      : new Screen(process.stdout, env);
+  const printer = new AnswerPrinter({
+    text,
+    cards: options.json ? text : cards,
+    showReasoning: options.reasoning,
+  });
+  const [stop, leave] = [new AbortController(), new AbortController()];
+  const onSignal = (): void => {
+    if (stop.signal.aborted) leave.abort();
+    stop.abort();
+  };
+  process.on("SIGINT", onSignal);
+  try {
+    const run = await conversation.ask(prompt);
+    const state = await watchRun(api, conversation.id!, run.run_id, {
+      printer,
+      approve: async ({ tool_name: name }) => {
+        if (options.approve === "all") return true;
+        if (options.approve === "ask")
+          cards.line(`${name} needs approval and nobody can be asked: --approve all`);
+        return "Nobody could be asked.";
+      },
+      stop: stop.signal,
+      leave: leave.signal,
+    });
+    if (options.json) out(`${JSON.stringify(summary(conversation.id!, run.message_id, state))}\n`);
+    return exitCodeOf(state);
+  } catch (error) {
+    if (leave.signal.aborted) return interruptedExitCode;
+    throw error;
+  } finally {
+    process.off("SIGINT", onSignal);
+  }
+}
+
+function openConversation(api: Connection["api"], options: ChatOptions): OpenConversation {
+  const { use: model, instructions } = options;
+  return new OpenConversation(api, { model, instructions, tools: undefined });
+}
+
+function summary(conversationId: string, messageId: string, state: ConversationState): object {
+  const { message, reasoning, citations, toolCalls, end } = state;
+  return {
+    conversation_id: conversationId,
+    message_id: messageId,
+    status: end?.status ?? "failed",
+    message,
+    reasoning,
+    citations,
+    tool_calls: toolCalls.map((call) => ({
+      call_id: call.call_id,
+      tool_name: call.tool_name,
+      arguments: call.arguments,
+      state: call.progress,
+      response: call.tool_response,
+      milliseconds: call.milliseconds,
+      ...call.tool_call_details,
+    })),
+    usage: end?.usage ?? null,
+    error: end?.error ?? null,
+  };
+}
+
+function exitCodeOf({ end }: ConversationState): number {
+  if (end?.status === "cancelled") return interruptedExitCode;
+  return end?.status === "failed" || end === null ? failedExitCode : 0;
+}

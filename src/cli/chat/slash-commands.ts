@@ -1,0 +1,202 @@
+/** What can be typed after a slash. */
+
+import { writeFileSync } from "node:fs";
+import { resolve } from "node:path";
+import type { Conversation, RunStarted } from "../../client/index.ts";
+import { FermataError } from "../../errors.ts";
+import { didYouMean } from "../nearest.ts";
+import type { ChatApi } from "./chat-api.ts";
+import type { OpenConversation } from "./conversation.ts";
+import { transcript } from "./transcript.ts";
+
+export interface SlashContext {
+  api: ChatApi;
+  conversation: OpenConversation;
+  cwd: string;
+  line(text: string): void;
+  show(conversation: Conversation): Promise<void>;
+}
+
+/** `run`: an answer comes. `quit`: the chat ends. */
+export type SlashOutcome = { run: RunStarted } | "quit" | null;
+
+interface SlashCommand {
+  name: string;
+  usage: string;
+  help: string;
+  run(rest: string, context: SlashContext): Promise<SlashOutcome> | SlashOutcome;
+}
+
+const listed = 20;
+
+const slashCommands: readonly SlashCommand[] = [
+  { name: "help", usage: "", help: "This list.", run: (_, context) => help(context) },
+  {
+    name: "new",
+    usage: "",
+    help: "Begin another conversation.",
+    run: (_, { conversation, line }) => {
+      conversation.renew();
+      line("A new conversation.");
+      return null;
+    },
+  },
+  {
+    name: "list",
+    usage: "",
+    help: "The latest conversations.",
+    run: (_, context) => list(context),
+  },
+  {
+    name: "open",
+    usage: "ID",
+    help: "Go on with one of them; its number in /list will do.",
+    run: open,
+  },
+  {
+    name: "model",
+    usage: "[NAME]",
+    help: "Models and agents, or the one to answer from now on.",
+    run: model,
+  },
+  {
+    name: "tools",
+    usage: "[NAME... | all | none]",
+    help: "Tools, or those that may be called from now on.",
+    run: tools,
+  },
+  {
+    name: "retry",
+    usage: "",
+    help: "Answer the last question anew.",
+    run: async (_, { conversation }) => ({ run: await conversation.retry() }),
+  },
+  {
+    name: "branch",
+    usage: "[N TEXT]",
+    help: "Your questions, or TEXT in place of the Nth: what came before is kept.",
+    run: branch,
+  },
+  {
+    name: "save",
+    usage: "FILE",
+    help: "Write the conversation as Markdown, or all of it if FILE ends in .json.",
+    run: save,
+  },
+  { name: "quit", usage: "", help: "Leave. So do Ctrl-D, and Ctrl-C twice.", run: () => "quit" },
+];
+
+/** @throws FermataError | StreamError: what was wrong with the command */
+export async function runSlashCommand(text: string, context: SlashContext): Promise<SlashOutcome> {
+  const [, name = "", rest = ""] = /^\/(\S*)\s*([\s\S]*)$/.exec(text) ?? [];
+  const command = slashCommands.find((candidate) => candidate.name === name);
+  if (command !== undefined) return command.run(rest.trim(), context);
+  const names = slashCommands.map((candidate) => `/${candidate.name}`);
+  throw mistake(`There is no /${name}.${didYouMean(`/${name}`, names)} /help lists what there is.`);
+}
+
+/** For the tab key. */
+export function completeSlash(line: string): string[] {
+  if (!line.startsWith("/") || line.includes(" ")) return [];
+  return slashCommands.map(({ name }) => `/${name}`).filter((name) => name.startsWith(line));
+}
+
+function help({ line }: SlashContext): null {
+  for (const { name, usage, help: text } of slashCommands)
+    line(`  ${`/${name} ${usage}`.padEnd(32)} ${text}`);
+  line("Ctrl-C stops an answer. A backslash at the end of a line goes on in the next.");
+  return null;
+}
+
+async function list({ api, conversation, line }: SlashContext): Promise<null> {
+  const { conversations } = await api.list(listed);
+  if (conversations.length === 0) line("There is none yet.");
+  for (const [index, { id, title, updated_at: at, run_id: run }] of conversations.entries()) {
+    const mark = id === conversation.id ? "*" : " ";
+    const time = new Date(at * 1000).toISOString().slice(0, 16).replace("T", " ");
+    const state = run === null ? "" : " (running)";
+    line(
+      `${mark}${String(index + 1).padStart(3)}  ${time}  ${title || "(no title)"}${state}  ${id}`,
+    );
+  }
+  return null;
+}
+
+async function open(wanted: string, { api, conversation, show }: SlashContext): Promise<null> {
+  if (wanted === "") throw mistake("Which? /list shows them: /open N.");
+  const number = /^\d{1,2}$/.test(wanted) ? Number(wanted) : null;
+  const listing = number === null ? [] : (await api.list(listed)).conversations;
+  await show(await conversation.open(listing[(number ?? 0) - 1]?.id ?? wanted));
+  return null;
+}
+
+async function model(name: string, { api, conversation, line }: SlashContext): Promise<null> {
+  const { models, agents } = await api.tools();
+  if (name === "") {
+    for (const { id } of models) line(`  ${id}`);
+    for (const agent of agents) line(`  ${agent.name}  ${agent.description}`);
+    return null;
+  }
+  const names = [...models.map(({ id }) => id), ...agents.map((agent) => agent.name)];
+  if (!names.includes(name))
+    throw mistake(`There is no model ${name}.${didYouMean(name, names)} /model lists them.`);
+  await conversation.set({ model: name });
+  line(`${name} answers from now on.`);
+  return null;
+}
+
+async function tools(text: string, { api, conversation, line }: SlashContext): Promise<null> {
+  const { servers } = await api.tools();
+  if (text === "") {
+    if (servers.length === 0) line("No MCP server is connected: --mcp-config, --mcp-command.");
+    for (const server of servers) {
+      line(`${server.name}: ${server.state}${server.error === null ? "" : `, ${server.error}`}`);
+      for (const { name, description, approval } of server.tools) {
+        const ask = approval === "always" ? " (asks)" : "";
+        line(`  ${name}${ask}  ${(description ?? "").split("\n")[0]!.slice(0, 70)}`);
+      }
+    }
+    return null;
+  }
+  const known = servers.flatMap((server) => server.tools.map(({ name }) => name));
+  const wanted = text === "all" ? null : text === "none" ? [] : text.split(/[\s,]+/);
+  const strange = wanted?.find((name) => !known.includes(name));
+  if (strange !== undefined)
+    throw mistake(`There is no tool ${strange}.${didYouMean(strange, known)} /tools lists them.`);
+  await conversation.set({ tools: wanted });
+  line(
+    wanted === null ? "All tools may be called." : `May be called: ${wanted.join(", ") || "none"}.`,
+  );
+  return null;
+}
+
+async function branch(text: string, { conversation, line }: SlashContext): Promise<SlashOutcome> {
+  const [, number, message] = /^(\d+)\s+([\s\S]+)$/.exec(text) ?? [];
+  if (message !== undefined)
+    return { run: await conversation.branchAt(Number(number) - 1, message) };
+  if (text !== "") throw mistake("Say which question, and what to ask instead: /branch 2 TEXT.");
+  const questions = await conversation.questions();
+  if (questions.length === 0) line("Nothing was asked yet.");
+  for (const [index, question] of questions.entries())
+    line(`${String(index + 1).padStart(3)}  ${question.message.split("\n")[0]}`);
+  return null;
+}
+
+async function save(file: string, { api, conversation, cwd, line }: SlashContext): Promise<null> {
+  if (file === "") throw mistake("Where to? /save FILE.");
+  if (conversation.id === null) throw mistake("Nothing was asked yet.");
+  const whole = await api.conversation(conversation.id);
+  const text = file.endsWith(".json") ? `${JSON.stringify(whole, null, 2)}\n` : transcript(whole);
+  const path = resolve(cwd, file);
+  try {
+    writeFileSync(path, text);
+  } catch (cause) {
+    throw mistake(`${path} cannot be written: ${(cause as Error).message}.`);
+  }
+  line(`Saved: ${path}`);
+  return null;
+}
+
+function mistake(message: string): FermataError {
+  return new FermataError("invalid_value", message);
+}

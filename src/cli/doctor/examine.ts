@@ -1,0 +1,237 @@
+/** Everything that `fermata doctor` finds out, as plain data. */
+
+import { accessSync, constants, existsSync } from "node:fs";
+import { dirname } from "node:path";
+import { FermataError } from "../../errors.ts";
+import { addonPath, loadAddon } from "../../native/addon.ts";
+import { configLayers } from "../config.ts";
+import { chooseModel } from "../model-choice.ts";
+import { defaultStorePath } from "../open-store.ts";
+import { flagOf } from "../option-table.ts";
+import type { Layer } from "../option-layers.ts";
+import type { ServeConfig } from "../options.ts";
+import { modelsDirectory, packageVersion } from "../package-files.ts";
+import { assertPortFree } from "../port.ts";
+import { bytesText } from "../pull/amounts.ts";
+import { type Machine, readMachine } from "./machine.ts";
+import { estimateFit, type ModelFit } from "./model-fit.ts";
+
+export interface Diagnosis {
+  fermata: string;
+  machine: Machine;
+  build: Build | null;
+  model: ModelFit | null;
+  /** Parameters of the largest model in Q4_K_M that fits beside its cache; about. */
+  largestParameters: number;
+  settings: Setting[];
+  findings: Finding[];
+}
+
+export interface Build {
+  addon: string;
+  /** llama.cpp's own words. */
+  system: string;
+  /** What it was compiled to use. */
+  features: string[];
+}
+
+export interface Setting {
+  option: string;
+  value: string;
+  /** `flag`, `environment`, `fermata.json` or `default`. */
+  from: string;
+  why: string;
+}
+
+export interface Finding {
+  /** error: serving would not work. warning: it would, worse than it could. */
+  level: "error" | "warning";
+  what: string;
+  remedy: string;
+}
+
+/** Of a model's memory in Q4_K_M, a parameter and its share of cache and buffers. */
+const bytesPerParameter = 0.75;
+/** What is left to everything else. */
+const usableShare = 0.85;
+
+export async function examine(
+  config: ServeConfig,
+  input: { flags: Layer; env: NodeJS.ProcessEnv; cwd: string },
+): Promise<Diagnosis> {
+  const findings: Finding[] = [];
+  const machine = readMachine();
+  const build = examineBuild(machine, findings);
+  const model = examineModel(config, machine, findings);
+  await examinePlace(config, findings);
+  if (config.threads !== undefined && config.threads > machine.cores) {
+    findings.push({
+      level: "warning",
+      what: `--threads ${config.threads} is more than the ${machine.cores} cores that this process may use`,
+      remedy: `leave it out: the default is ${machine.cores}`,
+    });
+  }
+  const exposed = !["127.0.0.1", "localhost", "::1"].includes(config.host);
+  if (exposed && config.apiKey.length === 0) {
+    findings.push({
+      level: "warning",
+      what: `other machines reach ${config.host} and need no key`,
+      remedy: "give --api-key @FILE, or listen on 127.0.0.1",
+    });
+  }
+  return {
+    fermata: packageVersion(),
+    machine,
+    build,
+    model,
+    largestParameters: Math.floor((machine.availableBytes * usableShare) / bytesPerParameter),
+    settings:
+      model === null
+        ? []
+        : settingsOf(model, config, configLayers(input.flags, input.env, input.cwd)),
+    findings,
+  };
+}
+
+function examineBuild(machine: Machine, findings: Finding[]): Build | null {
+  let system: string;
+  try {
+    system = loadAddon().systemInfo;
+  } catch (error) {
+    findings.push(findingOf(error, "npm run setup"));
+    return null;
+  }
+  const features = [...system.matchAll(/(\w+) = 1/g)].map((match) => match[1]!);
+  const unused = (machine.features ?? []).filter(
+    (name) => !features.includes(name) && name !== "SSE3",
+  );
+  const isNative = unused.every((name) => !/^(AVX|AMX|FMA|DOTPROD|SVE)/.test(name));
+  if (!isNative) {
+    findings.push({
+      level: "warning",
+      what: `the CPU has ${unused.join(", ")} and the build does not use it`,
+      remedy: "build on this machine, without FERMATA_PORTABLE: npm run setup",
+    });
+  }
+  const hasGpuBackend = /CUDA|Metal|MTL|Vulkan/i.test(system);
+  if (machine.gpus.length > 0 && !hasGpuBackend) {
+    findings.push({
+      level: "warning",
+      what: `there is a GPU (${machine.gpus.join(", ")}) and the build knows the CPU only`,
+      remedy: "npm run setup -- --backend cuda (or metal, vulkan), then --n-gpu-layers -1",
+    });
+  }
+  return { addon: addonPath(), system, features };
+}
+
+function examineModel(config: ServeConfig, machine: Machine, findings: Finding[]): ModelFit | null {
+  let model: ModelFit;
+  try {
+    model = estimateFit(chooseModel(config.model, modelsDirectory).path, config);
+  } catch (error) {
+    findings.push(
+      findingOf(error, "name another with --model, or pull one: fermata pull OWNER/NAME-GGUF"),
+    );
+    return null;
+  }
+  const { neededBytes, cacheBytes } = model;
+  if (neededBytes > machine.availableBytes) {
+    const smaller =
+      cacheBytes > neededBytes / 3
+        ? "a smaller --ctx-size, --parallel or --retained-slots, or --cache-type-k q8_0 --cache-type-v q8_0"
+        : "a smaller quantization or model";
+    findings.push({
+      level: "error",
+      what: `the model needs about ${bytesText(neededBytes)} and ${bytesText(machine.availableBytes)} are available`,
+      remedy: `take ${smaller}, or end what uses the memory`,
+    });
+  }
+  if (model.trainedContext !== null && model.resolved.contextSize > model.trainedContext) {
+    findings.push({
+      level: "warning",
+      what: `--ctx-size ${model.resolved.contextSize} is more than the ${model.trainedContext} tokens it was trained for`,
+      remedy: `take --ctx-size ${model.trainedContext}`,
+    });
+  }
+  return model;
+}
+
+async function examinePlace(config: ServeConfig, findings: Finding[]): Promise<void> {
+  try {
+    await assertPortFree(config.port, config.host);
+  } catch (error) {
+    findings.push(findingOf(error, `fermata serve --port ${config.port + 1}`, "warning"));
+  }
+  if (config.store === "none") return;
+  const path = config.store ?? defaultStorePath();
+  let folder = existsSync(path) ? path : dirname(path);
+  while (!existsSync(folder) && folder !== dirname(folder)) folder = dirname(folder);
+  try {
+    accessSync(folder, constants.W_OK);
+  } catch {
+    findings.push({
+      level: "error",
+      what: `conversations cannot be kept in ${path}: ${folder} may not be written`,
+      remedy: "name another place with --store FILE, or --store none",
+    });
+  }
+}
+
+function settingsOf(
+  { resolved, trainedContext }: ModelFit,
+  config: ServeConfig,
+  layers: { name: string; values: Layer }[],
+): Setting[] {
+  const from = (key: string): string =>
+    layers.find(({ values }) => values.has(key))?.name ?? "default";
+  const setting = (key: keyof ServeConfig, value: unknown, why: string): Setting => {
+    const source = from(key);
+    return {
+      option: `--${flagOf(key)}`,
+      value: String(value),
+      from: source,
+      why: source === "default" ? why : "as you said",
+    };
+  };
+  const onCpu = resolved.gpuLayers === 0;
+  return [
+    setting(
+      "threads",
+      resolved.threads,
+      "the physical cores: decoding gains nothing from the others",
+    ),
+    setting(
+      "ctxSize",
+      resolved.contextSize,
+      (trainedContext ?? Infinity) <= 8192
+        ? "what the model was trained for"
+        : "a start; the model was trained for more, and each sequence pays for what it may hold",
+    ),
+    setting("parallel", resolved.parallel, "sequences that decode together; more wait"),
+    setting(
+      "retainedSlots",
+      resolved.retainedSlots,
+      "as many again for held and retained sequences",
+    ),
+    setting("nGpuLayers", resolved.gpuLayers, "the CPU does all"),
+    setting(
+      "kvLayout",
+      resolved.kvLayout,
+      onCpu ? "a CPU reads each sequence's own cells only in streams" : "a GPU shares one pool",
+    ),
+    setting(
+      "flashAttn",
+      resolved.flashAttention ? "on" : "off",
+      onCpu ? "on a CPU decoding at depth is faster without" : "a GPU is faster with it",
+    ),
+    setting("cacheTypeK", resolved.cacheTypeK, "exact; q8_0 halves the cache"),
+    setting("cacheTypeV", resolved.cacheTypeV, "exact; q8_0 halves the cache"),
+    setting("host", config.host, "this machine only"),
+    setting("port", config.port, "as other servers of its kind"),
+  ];
+}
+
+function findingOf(error: unknown, remedy: string, level: Finding["level"] = "error"): Finding {
+  if (!(error instanceof FermataError)) throw error;
+  return { level, what: error.message.replace(/\.$/, ""), remedy };
+}

@@ -1,0 +1,53 @@
+/** `fermata doctor`: what `examine` found, for people or as JSON. */
+
+import type { CommandContext } from "../command.ts";
+import { configOf } from "../config.ts";
+import { serveOptions } from "../options.ts";
+import type { ParsedArguments } from "../parse-arguments.ts";
+import { bytesText } from "../pull/amounts.ts";
+import { type Diagnosis, examine } from "./examine.ts";
+
+/** Resolves to 0 if serving would work, else to 1. @throws FermataError */
+export async function runDoctor(
+  { values }: ParsedArguments,
+  { env, cwd, out }: CommandContext,
+): Promise<number> {
+  const flags = new Map([...values].filter(([key]) => key in serveOptions));
+  const diagnosis = await examine(configOf(flags, env, cwd), { flags, env, cwd });
+  out(values.get("json") === true ? `${JSON.stringify(diagnosis, null, 2)}\n` : report(diagnosis));
+  return diagnosis.findings.some(({ level }) => level === "error") ? 1 : 0;
+}
+
+function report({
+  fermata,
+  machine,
+  build,
+  model,
+  largestParameters,
+  settings,
+  findings,
+}: Diagnosis): string {
+  const lines = [
+    `Fermata   ${fermata}, Node.js ${machine.node}, ${machine.platform}`,
+    `CPU       ${machine.cpu}, ${machine.cores} cores, ${machine.threads} threads`,
+    ...(machine.features === null ? [] : [`          ${machine.features.join(", ")}`]),
+    `Memory    ${bytesText(machine.availableBytes)} available of ${bytesText(machine.memoryBytes)}`,
+    `GPU       ${machine.gpus.join("; ") || "none found"}`,
+    `Build     ${build === null ? "missing" : build.system.split(" | ")[0]}`,
+    ...(build === null ? [] : [`          uses ${build.features.join(", ")}`]),
+    `Fits      models of up to about ${(largestParameters / 1e9).toFixed(0)} B parameters in Q4_K_M`,
+  ];
+  if (model !== null) {
+    lines.push(
+      `Model     ${model.path} (${model.architecture})`,
+      `          ${bytesText(model.weightBytes)} of weights + ${bytesText(model.cacheBytes)} of KV cache + ${bytesText(model.computeBytes)} of buffers: about ${bytesText(model.neededBytes)}`,
+    );
+  }
+  lines.push("", "Settings");
+  for (const { option, value, from, why } of settings)
+    lines.push(`  ${option.padEnd(18)} ${value.padEnd(10)} ${from.padEnd(12)} ${why}`);
+  lines.push("", findings.length === 0 ? "Nothing is wrong." : "To do");
+  for (const { level, what, remedy } of findings)
+    lines.push(`  ${level}: ${what}.`, `    -> ${remedy}`);
+  return `${lines.join("\n")}\n`;
+}

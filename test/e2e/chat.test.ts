@@ -1,0 +1,198 @@
+// `fermata chat` in a pseudo-terminal and in pipes, against `fermata serve` with the shipped model and a
+// real MCP server. Nothing is scripted but the keys.
+import { spawn } from "node:child_process";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { type ServedCommand, serveCommand } from "../support/command-line.ts";
+import { hasPython, openTerminal } from "../support/terminal.ts";
+
+const root = fileURLToPath(new URL("../..", import.meta.url));
+const filesystemServer = createRequire(import.meta.url).resolve(
+  "@modelcontextprotocol/server-filesystem/dist/index.js",
+);
+// The path is part of the prompt: a fixed one makes the answer repeatable.
+const folder = "/tmp/demo/docs";
+const question = `List the files in ${folder}, then read notes.txt and tell me what it says.`;
+const home = mkdtempSync(join(tmpdir(), "fermata-chat-"));
+const env = { HOME: home, XDG_STATE_HOME: join(home, "state") };
+const ctrlC = "\u0003";
+const ctrlD = "\u0004";
+
+let server: ServedCommand;
+
+beforeAll(async () => {
+  mkdirSync(folder, { recursive: true });
+  writeFileSync(`${folder}/notes.txt`, "The harbour opens at nine.\nBring the blue lantern.\n");
+  const config = join(home, "mcp.json");
+  const files = {
+    command: "node",
+    args: [filesystemServer, folder],
+    approval: { read_text_file: "always" },
+  };
+  writeFileSync(config, JSON.stringify({ mcpServers: { files } }));
+  server = await serveCommand("--mcp-config", config, "--store", join(home, "store.sqlite"));
+});
+
+afterAll(async () => {
+  expect(await server.stop()).toBe(0);
+  rmSync(folder, { recursive: true, force: true });
+  rmSync(home, { recursive: true, force: true });
+});
+
+describe.skipIf(!hasPython)("at a terminal", () => {
+  const chat = (...args: string[]) => openTerminal(["chat", "--url", server.url, ...args], { env });
+
+  test("streams, shows calls, asks for approval, keeps a history, saves, leaves", async () => {
+    const terminal = chat();
+    await terminal.expect("> ");
+    terminal.send(`${question}\r`);
+    // The status line, then the card that replaces it.
+    await terminal.expect(/\r[^\n]*Ctrl-C stops/);
+    await terminal.expect(/\* \S*list_directory\S* \{"path": "\/tmp\/demo\/docs"\}/);
+    await terminal.expect("done: list_directory");
+    await terminal.expect("[FILE] notes.txt");
+    await terminal.expect("files wants to run read_text_file");
+    await terminal.expect("Allow it? [y]es");
+    terminal.send("y");
+    await terminal.expect("done: read_text_file");
+    await terminal.expect(`The file ${folder}/notes.txt says:`);
+    await terminal.expect("Bring the blue lantern.");
+    await terminal.expect("> ");
+
+    terminal.send("/list\r");
+    await terminal.expect(/\*\s+1\s+.*List the files in/);
+    terminal.send(`/save ${home}/saved.md\r`);
+    await terminal.expect("Saved:");
+    expect(readFileSync(`${home}/saved.md`, "utf8")).toMatch(/## Question\n\nList the files/);
+    terminal.send("/modle\r");
+    await terminal.expect("Did you mean /model?");
+    terminal.send(ctrlD);
+    expect(await terminal.exitCode).toBe(0);
+
+    // The arrow up brings the last line of the session before.
+    const later = chat("--open", "last");
+    await later.expect("Bring the blue lantern.");
+    await later.expect(/Bring the blue lantern\.\s[^]*> /);
+    later.send("\u001b[A\u001b[A\u001b[A");
+    await later.expect(`/save ${home}`);
+    later.send(`\u0015/quit\r`);
+    expect(await later.exitCode).toBe(0);
+  });
+
+  test("no is no; Ctrl-C once stops the answer, twice leaves", async () => {
+    const terminal = chat();
+    await terminal.expect("> ");
+    terminal.send(`${question}\r`);
+    await terminal.expect("Allow it?");
+    terminal.send("n");
+    await terminal.expect("denied: read_text_file");
+    terminal.send(ctrlC);
+    await terminal.expect("> ");
+    terminal.send("/retry\r");
+    await terminal.expect("Allow it?");
+    terminal.send(ctrlC);
+    await terminal.expect("Stopped.");
+    await terminal.expect("> ");
+    terminal.send(ctrlC);
+    expect(await terminal.exitCode).toBe(130);
+    // The server has nothing that runs on.
+    await expect
+      .poll(async () => {
+        const engine = (await (await fetch(`${server.url}/api/engine`)).json()) as Engine;
+        return engine.sequences;
+      })
+      .toEqual({ running: 0, waiting: 0, held: 0 });
+  });
+
+  test("a narrower window clips the cards that follow", async () => {
+    const terminal = chat("--approve", "none");
+    await terminal.expect("> ");
+    terminal.resize(40, 20);
+    terminal.send("Please list the files in the folder /tmp/demo/docs\r");
+    const card = await terminal.expect(/\* [^\r\n]*list_directory[^\r\n]*\r\n/);
+    expect(withoutStyles(card).length).toBeLessThanOrEqual(40 + 2);
+    await terminal.expect("done: list_directory");
+    terminal.send(ctrlC + ctrlC + ctrlC);
+    expect(await terminal.exitCode).toBe(130);
+  });
+
+  test("NO_COLOR draws no colours", async () => {
+    const withColours = chat();
+    await withColours.expect("> ");
+    withColours.send(ctrlD);
+    await withColours.exitCode;
+    expect(withColours.raw()).toMatch(styles);
+    const without = openTerminal(["chat", "--url", server.url], { env: { ...env, NO_COLOR: "1" } });
+    await without.expect("> ");
+    without.send("/help\r");
+    await without.expect("/branch");
+    without.send(ctrlD);
+    await without.exitCode;
+    expect(without.raw()).not.toMatch(styles);
+  });
+});
+
+describe("in a pipe", () => {
+  const run = async (args: string[], input: string) => {
+    const command = ["dist/cli/main.js", "chat", "--url", server.url, ...args];
+    const child = spawn(process.execPath, command, { cwd: root, env: { ...process.env, ...env } });
+    let out = "";
+    let err = "";
+    child.stdout.on("data", (text) => (out += String(text)));
+    child.stderr.on("data", (text) => (err += String(text)));
+    child.stdin.end(input);
+    const code = await new Promise((resolve) => child.once("exit", resolve));
+    return { code, out, err };
+  };
+
+  test("the answer alone goes to standard output, the calls to standard error", async () => {
+    const { code, out, err } = await run(["-", "--approve", "all"], question);
+    expect(code).toBe(0);
+    expect(out).toContain("The harbour opens at nine.\nBring the blue lantern.");
+    expect(out).not.toContain("list_directory");
+    expect(err).toContain("done: list_directory");
+    expect(`${out}${err}`).not.toContain("\u001b");
+  });
+
+  test("--json is one object for scripts", async () => {
+    const { code, out } = await run([question, "--approve", "all", "--json"], "");
+    expect(code).toBe(0);
+    expect(JSON.parse(out)).toMatchObject({
+      status: "complete",
+      message: expect.stringContaining("Bring the blue lantern."),
+      tool_calls: [
+        { tool_name: "list_directory", state: "done", server: "files" },
+        { tool_name: "read_text_file", state: "done", approval: "approved" },
+      ],
+      usage: { completion_tokens: expect.any(Number) },
+    });
+  });
+
+  test("mistakes", async () => {
+    expect(await run(["-"], " ")).toMatchObject({
+      code: 2,
+      err: "fermata: The prompt is empty.\n",
+    });
+    const nobody = await run(["Hello", "--url", "http://127.0.0.1:9"], "");
+    expect(nobody).toMatchObject({
+      code: 1,
+      err: "fermata: No server answers at http://127.0.0.1:9.\n",
+    });
+  });
+});
+
+interface Engine {
+  sequences: object;
+}
+
+// oxlint-disable-next-line no-control-regex
+const styles = /\u001b\[\d+m/;
+
+function withoutStyles(text: string): string {
+  // oxlint-disable-next-line no-control-regex
+  return text.replaceAll(/\u001b\[[\d;]*[A-Za-z]/g, "");
+}

@@ -1,0 +1,66 @@
+import { mkdtempSync } from "node:fs";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import type { Diagnosis } from "../../../src/cli/doctor/examine.ts";
+import { runCommandLine } from "../../../src/cli/run.ts";
+
+const cwd = mkdtempSync(join(tmpdir(), "fermata-"));
+
+async function doctor(...args: string[]) {
+  let out = "";
+  const context = { cwd, env: {}, out: (text: string) => (out += text), err: () => {} };
+  const base = ["doctor", "--store", join(cwd, "store.sqlite"), ...args];
+  const code = await runCommandLine([...base, "--json"], context);
+  const diagnosis = JSON.parse(out) as Diagnosis;
+  out = "";
+  await runCommandLine(base, context);
+  return { code, diagnosis, text: out };
+}
+
+test("the shipped model: what it needs, which settings, and why", async () => {
+  const { diagnosis, text } = await doctor("--port", "0", "--ctx-size", "1024", "--parallel", "2");
+  const model = diagnosis.model!;
+  expect(model.weightBytes).toBe(9_718_400);
+  // 2 + 2 slots of 1024 cells of 5120 bytes, which is what the engine takes.
+  expect(model.resolved.cellsTotal).toBe(4096);
+  expect(model.cacheBytes).toBe(4096 * 5120);
+  const setting = (option: string) => diagnosis.settings.find((item) => item.option === option);
+  expect(setting("--ctx-size")).toMatchObject({ value: "1024", from: "flag", why: "as you said" });
+  expect(setting("--threads")).toMatchObject({ from: "default" });
+  expect(diagnosis.machine.availableBytes).toBeLessThanOrEqual(diagnosis.machine.memoryBytes);
+  expect(text).toContain("models of up to about");
+  expect(text).toMatch(/--ctx-size +1024 +flag +as you said/);
+});
+
+test("what is wrong, and what to do", async () => {
+  const taken = createServer().listen(0, "127.0.0.1");
+  await new Promise((resolve) => taken.once("listening", resolve));
+  const { port } = taken.address() as { port: number };
+  const { code, diagnosis, text } = await doctor(
+    "--port",
+    String(port),
+    "--threads=500",
+    "--ctx-size=8388608",
+    "--parallel=16",
+    "--cache-type-k=f32",
+  );
+  await new Promise((resolve) => taken.close(resolve));
+  expect(code).toBe(1);
+  const said = diagnosis.findings.map(({ what }) => what).join("\n");
+  expect(said).toContain(`Port ${port}`);
+  expect(said).toContain("--threads 500 is more than");
+  expect(said).toMatch(/the model needs about .* are available/);
+  expect(said).toContain("is more than the 8192 tokens it was trained for");
+  expect(text).toContain("-> take a smaller --ctx-size");
+});
+
+test("a model that is not there", async () => {
+  const { code, diagnosis } = await doctor("--port", "0", "--model", "none.gguf");
+  expect(code).toBe(1);
+  expect(diagnosis.model).toBeNull();
+  expect(diagnosis.findings).toContainEqual(
+    expect.objectContaining({ level: "error", remedy: expect.stringContaining("fermata pull") }),
+  );
+});
