@@ -4,7 +4,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { everyEnd, runTurns } from "../support/responses-turns.ts";
 import { type ScriptedServer, startScriptedServer } from "../support/scripted-server.ts";
 
-const turnCount = Number(process.env["FERMATA_GRAMMAR_TURNS"] ?? 90);
+const turnCount = Number(process.env["FERMATA_GRAMMAR_TURNS"] ?? 48);
 const together = 8;
 
 let server: ScriptedServer;
