@@ -45,7 +45,8 @@ afterEach(async () => {
 });
 
 async function start(engine: object, agents: AgentsJson = team): Promise<ScriptedServer> {
-  server = await startScriptedServer({ agents, engine });
+  // A second thread would wait for whatever else runs on this machine.
+  server = await startScriptedServer({ agents, engine: { threads: 1, ...engine } });
   const delegations = ["left", "right"].map((agent, i) =>
     callText("delegate", { agent, task: tasks[i] }),
   );
@@ -95,15 +96,16 @@ test("two sub-agents share 1,500 tokens: computed once, and both decode in the s
   expect(await metric(running, "fermata_prefilled_tokens_total")).toBe(after.prefilledTokens);
   expect(await metric(running, "fermata_cached_tokens_total")).toBe(after.cachedTokens);
 
-  // They decode side by side: the same steps, one row each, and one pass over the weights.
+  // They decode side by side: the same steps, one row each. Now and then what they said so far is prefilled
+  // into the held boss; all other steps are one pass over the weights.
   const answers = await Promise.all(
     ["left", "right"].map(async (side) => (await running.engine.tokenize(answerOf(side))).length),
   );
-  const together = steps.filter(
-    ({ decodeRows, prefillRows }) => decodeRows === 2 && prefillRows === 0,
-  );
+  const together = steps.filter(({ decodeRows }) => decodeRows === 2);
   expect(together.length).toBeGreaterThan(Math.min(...answers) * 0.9);
-  expect(together.every(({ microBatches }) => microBatches === 1)).toBe(true);
+  const alone = together.filter(({ prefillRows }) => prefillRows === 0);
+  expect(alone.length).toBeGreaterThan(0);
+  expect(alone.every(({ microBatches }) => microBatches === 1)).toBe(true);
   expect(await running.engine.checkIntegrity()).toBe("");
 });
 

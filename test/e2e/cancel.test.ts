@@ -130,7 +130,7 @@ const points: Point[] = [
 describe("cancel", () => {
   test.each(points)("in $name", async (point) => {
     const { tools, state } = slowTools();
-    server = await startScriptedServer({ agents: team, tools });
+    server = await startScriptedServer({ agents: team, tools, engine: { threads: 1 } });
     const running = server;
     for (const [message, turns] of Object.entries(point.scripts))
       await running.script(message, turns);

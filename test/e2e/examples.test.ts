@@ -29,7 +29,7 @@ const python = [join(root, "test/clients/.venv/bin/python"), "python3"].find((pr
   }
 });
 
-const common = ["--store=none", "--parallel=2", "--retained-slots=4"];
+const common = ["--store=none", "--parallel=2", "--retained-slots=4", "--threads=1"];
 /** Of examples/mcp.json and examples/agents.json. */
 let servers: ServedCommand;
 let filesystem: ServedCommand;
