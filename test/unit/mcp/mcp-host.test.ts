@@ -125,8 +125,9 @@ describe("one server", () => {
       content: "Error: the tool did not answer within 0.05 seconds.",
       isError: true,
     });
-    await vi.waitFor(async () =>
-      expect((await find(host, "cancelled_count").call({}, never)).content).toBe("1"),
+    await vi.waitFor(
+      async () => expect((await find(host, "cancelled_count").call({}, never)).content).toBe("1"),
+      8000,
     );
   });
 
@@ -136,8 +137,9 @@ describe("one server", () => {
     const result = find(host, "slow").call({ milliseconds: 5000 }, toolContext(controller.signal));
     setTimeout(() => controller.abort(), 20);
     expect(await result).toEqual({ content: "Error: the call was cancelled.", isError: true });
-    await vi.waitFor(async () =>
-      expect((await find(host, "cancelled_count").call({}, never)).content).toBe("1"),
+    await vi.waitFor(
+      async () => expect((await find(host, "cancelled_count").call({}, never)).content).toBe("1"),
+      8000,
     );
   });
 
@@ -145,7 +147,7 @@ describe("one server", () => {
     const host = await start([server("one", "grow")], { refreshMs: 30 });
     expect(names(host)).toEqual(["grow"]);
     await find(host, "grow").call({}, never);
-    await vi.waitFor(() => expect(names(host)).toEqual(["grow", "grown"]));
+    await vi.waitFor(() => expect(names(host)).toEqual(["grow", "grown"]), 8000);
     expect(await find(host, "grown").call({}, never)).toEqual({ content: "hello", isError: false });
   });
 

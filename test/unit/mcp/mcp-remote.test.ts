@@ -162,8 +162,9 @@ test.each<[name: string, problem: RegExp]>([
 test("a call that is given up is cancelled at the server", async () => {
   const host = await start({ "x-key": "k" }, { toolTimeoutMs: 60 });
   expect((await call(host, "hang")).content).toMatch(/did not answer within/);
-  await vi.waitFor(() =>
-    expect(seen.map(({ body }) => body.method)).toContain("notifications/cancelled"),
+  await vi.waitFor(
+    () => expect(seen.map(({ body }) => body.method)).toContain("notifications/cancelled"),
+    8000,
   );
 });
 
@@ -171,7 +172,7 @@ test("a session that the server forgot is begun anew", async () => {
   const host = await start();
   isSessionKnown = false;
   expect(await call(host, "echo")).toMatchObject({ isError: true });
-  await vi.waitFor(() => expect(host.servers()[0]!.state).toBe("ready"), 2000);
+  await vi.waitFor(() => expect(host.servers()[0]!.state).toBe("ready"), 8000);
   expect(await call(host, "echo")).toEqual({ content: "hi", isError: false });
   expect(lines.map(({ message }) => message)).toEqual([
     "MCP server ready",
@@ -190,7 +191,7 @@ test("a server that is gone is tried again, its tools stay offered", async () =>
   expect(host.tools().length).toBe(Object.keys(calls).length);
   expect((await call(host, "echo")).content).toMatch(/"far" is being started again/);
   await new Promise<void>((resolve) => server.listen(port, "127.0.0.1", resolve));
-  await vi.waitFor(async () => expect((await call(host, "echo")).content).toBe("hi"), 5000);
+  await vi.waitFor(async () => expect((await call(host, "echo")).content).toBe("hi"), 8000);
 });
 
 test("where Streamable HTTP is refused, the older form is tried", async () => {
