@@ -49,7 +49,8 @@ test("a tool call on the wire, and a second message that computes only what is n
     "They say: remember the milk.",
     "Yes.",
   ]);
-  const { id } = await post<Conversation>("/api/conversations", {});
+  const tools = ["read_text_file"];
+  const { id } = await post<Conversation>("/api/conversations", { tools });
   const first = await ask(id, question);
 
   await readAsTheGuideDoes(id, first.run_id);
@@ -110,7 +111,7 @@ test("two sub-agents at once, the one with a tool of its own", async () => {
         reader: {
           description: "Reads",
           instructions: "You read.",
-          tools: { [mcpServerFromCommand("", []).id]: "*" },
+          tools: { [mcpServerFromCommand("", []).id]: ["read_text_file"] },
         },
         writer: { description: "Writes", instructions: "You write." },
       },
@@ -120,8 +121,8 @@ test("two sub-agents at once, the one with a tool of its own", async () => {
     callText("delegate", { agent, task: tasks[index] }),
   );
   const readings = [
-    `They say: ${"remember the milk, ".repeat(8)}no more.`,
-    `A line: ${"milk and ".repeat(30)}honey.`,
+    `They say: ${"remember the milk, ".repeat(4)}no more.`,
+    `A line: ${"milk and ".repeat(16)}honey.`,
   ] as const;
   await server.script(question, [delegations.join("\n"), "Both are done."]);
   await server.script(tasks[0], [
