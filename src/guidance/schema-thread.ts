@@ -137,10 +137,15 @@ export class SchemaThread {
 /** Of a thread by its file, in milliseconds; without one, the time on the wall. */
 function processorTime(file: string | null): number {
   if (file === null) return performance.now();
-  const fields = readFileSync(file, "utf8")
-    .replace(/^.*\) /su, "")
-    .split(" ");
-  return (Number(fields[11]) + Number(fields[12])) * tick;
+  try {
+    const fields = readFileSync(file, "utf8")
+      .replace(/^.*\) /su, "")
+      .split(" ");
+    return (Number(fields[11]) + Number(fields[12])) * tick;
+  } catch {
+    // The thread has ended; its event is on the way.
+    return Infinity;
+  }
 }
 
 function tooSlow(limitMs: number): SchemaOutcome {
