@@ -165,7 +165,7 @@ test("a conversation from the first word to its deletion, by keyboard alone", as
   const { keyboard } = page;
 
   await keyboard.press("/");
-  expect(await focused(page)).toBe("Message");
+  await expect.poll(() => focused(page)).toBe("Message");
   await keyboard.type("First line");
   await keyboard.press("Shift+Enter");
   await keyboard.type("second line");
@@ -175,7 +175,7 @@ test("a conversation from the first word to its deletion, by keyboard alone", as
 
   // Editing makes a branch; back and forth between them.
   await keyboard.press("ArrowUp");
-  expect(await focused(page)).toBe("Edited message");
+  await expect.poll(() => focused(page)).toBe("Edited message");
   await keyboard.press("Control+A");
   await keyboard.type("Another question");
   await keyboard.press("Enter");
@@ -215,11 +215,11 @@ test("a conversation from the first word to its deletion, by keyboard alone", as
 
   // Rename, search, delete.
   await keyboard.press("Control+k");
-  expect(await focused(page)).toBe("Search conversations");
+  await expect.poll(() => focused(page)).toBe("Search conversations");
   await keyboard.type("first");
   await expect.poll(() => page.locator(".conversation-row").count()).toBe(1);
   await keyboard.press("Tab");
-  expect(await focused(page)).toBe("First line");
+  await expect.poll(() => focused(page)).toBe("First line");
   await keyboard.press("Tab");
   await keyboard.press("Enter");
   await keyboard.type("Renamed: first");

@@ -70,6 +70,8 @@ describe.skipIf(!hasPython)("at a terminal", () => {
     expect(readFileSync(`${home}/saved.md`, "utf8")).toMatch(/## Question\n\nList the files/);
     terminal.send("/modle\r");
     await terminal.expect("Did you mean /model?");
+    // Between two prompts the terminal is not raw, and would keep the key for itself.
+    await terminal.expect("> ");
     terminal.send(ctrlD);
     expect(await terminal.exitCode).toBe(0);
 

@@ -21,6 +21,14 @@ const endless = {
   top_p: 1,
   min_p: 0,
 };
+/** Over chat completions, where the model can be kept from ending by itself. */
+async function endlessChat() {
+  const reply = await post("/tokenize", { content: "<|im_end|><|endoftext|>" });
+  const { tokens } = (await reply.json()) as { tokens: number[] };
+  const logit_bias = Object.fromEntries(tokens.map((token) => [token, -100]));
+  return { ...endless, logit_bias, stream: true };
+}
+
 const patience = { timeout: 30_000, interval: 20 };
 
 function post(path: string, body: object): Promise<Response> {
@@ -57,7 +65,7 @@ test.each(["SIGABRT", "SIGKILL"] as const)(
     const port = Number(new URL(server.url).port);
     const idle = connect(port, "127.0.0.1");
     await once(idle, "connect");
-    const chat = read(await post("/v1/chat/completions", { ...endless, stream: true }));
+    const chat = read(await post("/v1/chat/completions", await endlessChat()));
     await vi.waitFor(() => expect(chat.text().split("data: ").length).toBeGreaterThan(3), patience);
     // The only sequence is taken: these wait, one behind an open stream.
     const messages = read(await post("/v1/messages", { ...endless, stream: true }));
@@ -115,7 +123,7 @@ test("while no worker serves, a connection gets 503 at once", async () => {
 test("SIGTERM in a stream: it drains, then ends with an error event, and both processes leave", async () => {
   server = await serveCommand("--drain-seconds=1");
   const [worker] = workers();
-  const chat = read(await post("/v1/chat/completions", { ...endless, stream: true }));
+  const chat = read(await post("/v1/chat/completions", await endlessChat()));
   await vi.waitFor(() => expect(chat.text().split("data: ").length).toBeGreaterThan(3), patience);
   const left = server.stop("SIGTERM");
   await vi.waitFor(async () => {
@@ -140,7 +148,7 @@ test("the worker does not outlive a supervisor that is killed", async () => {
 test("--no-supervise: one process, the same manners", async () => {
   server = await serveCommand("--no-supervise", "--drain-seconds=0");
   expect(workers()).toEqual([]);
-  const chat = read(await post("/v1/chat/completions", { ...endless, stream: true }));
+  const chat = read(await post("/v1/chat/completions", await endlessChat()));
   await vi.waitFor(() => expect(chat.text().split("data: ").length).toBeGreaterThan(3), patience);
   const left = server.stop("SIGINT");
   await chat.ended;

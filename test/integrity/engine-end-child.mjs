@@ -139,7 +139,11 @@ const endings = {
     throw new TypeError("thrown on purpose");
   },
   return: () => {},
-  terminate: () => parentPort.postMessage("reached"),
+  terminate: () => {
+    parentPort.postMessage("reached");
+    // Lives until it is terminated, also when its engine does not keep it alive.
+    setInterval(() => {}, 60_000);
+  },
 };
 
 async function proveAddonWorks() {

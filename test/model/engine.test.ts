@@ -204,9 +204,9 @@ describe("running side by side", () => {
   });
 
   it("queues what exceeds the parallel sequences, and refuses what exceeds the queue", async () => {
-    const other = await loadTestEngine({ parallel: 1, maxQueue: 2 });
-    // Cannot end before it is read: its window is smaller.
-    const generations = [other.generate(longRequest(prompt, 1500))];
+    const other = await loadTestEngine({ parallel: 1, maxQueue: 2, contextSize: 4096 });
+    // Cannot end before it is read: the one event that is read and the window hold 2,048 tokens at most.
+    const generations = [other.generate(longRequest(prompt, 3000))];
     await readUntil(generations[0]!, "text");
     generations.push(
       other.generate(longRequest(prompt, 3)),
