@@ -74,8 +74,17 @@ function EditForm({ message }: { message: Message }) {
   const [error, setError] = useState<string | null>(null);
   const field = useRef<HTMLTextAreaElement>(null);
   useEffect(() => {
-    field.current?.focus();
-    field.current?.setSelectionRange(-1, -1);
+    let framesLeft = 60;
+    let frame = 0;
+    // The list hides a row until it has measured it, and what is hidden takes no focus.
+    const focus = (): void => {
+      field.current?.focus();
+      field.current?.setSelectionRange(-1, -1);
+      if (document.activeElement !== field.current && framesLeft-- > 0)
+        frame = requestAnimationFrame(focus);
+    };
+    focus();
+    return () => cancelAnimationFrame(frame);
   }, []);
   const send = async (): Promise<void> => {
     if (text.trim() === "") return;
