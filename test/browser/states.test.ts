@@ -73,25 +73,43 @@ test("the first message", async () => {
   await takeScreenshots(page, "first-message");
 });
 
+/** A long answer to somebody else, which slows the others down. */
+async function keepBusy(url: string, signal: AbortSignal): Promise<void> {
+  const body = { prompt: "Once upon a time", max_tokens: 1500, temperature: 2 };
+  const headers = { "content-type": "application/json" };
+  const target = new URL("/v1/completions", url);
+  await fetch(target, { method: "POST", headers, body: JSON.stringify(body), signal }).catch(
+    () => {},
+  );
+}
+
 test("tool cards whose arguments appear as they are written, and the time it took", async () => {
-  const page = await visit();
-  await page.evaluate(() => {
-    const seen: string[] = [];
-    Object.assign(globalThis, { seen });
-    new MutationObserver(() => {
-      for (const element of document.querySelectorAll(".arguments-text")) {
-        const text = element.textContent ?? "";
-        if (seen.at(-1) !== text) seen.push(text);
-      }
-    }).observe(document.body, { childList: true, subtree: true, characterData: true });
-  });
-  await ask(page, questions.files);
-  const text = await answered(page);
-  expect(text).toContain("I'll list the files.");
-  expect(text).toContain("The harbour opens at nine.");
-  const seen = await page.evaluate(() => (globalThis as unknown as { seen: string[] }).seen);
   const whole = `{"path": "${folder}/notes.txt"}`;
-  const partial = seen.filter((part) => part !== "" && part !== whole && whole.startsWith(part));
+  let page = await visit();
+  let partial: string[] = [];
+  // The model may write a whole call between two frames of the page; one of ten answers is seen in parts.
+  for (let answers = 0; answers < 10 && partial.length === 0; answers++) {
+    if (answers > 0) page = await visit();
+    await page.evaluate(() => {
+      const seen: string[] = [];
+      Object.assign(globalThis, { seen });
+      new MutationObserver(() => {
+        for (const element of document.querySelectorAll(".arguments-text")) {
+          const text = element.textContent ?? "";
+          if (seen.at(-1) !== text) seen.push(text);
+        }
+      }).observe(document.body, { childList: true, subtree: true, characterData: true });
+    });
+    const others = new AbortController();
+    for (let i = 0; i < 3; i++) void keepBusy(page.url(), others.signal);
+    await ask(page, questions.files);
+    const text = await answered(page);
+    others.abort();
+    expect(text).toContain("I'll list the files.");
+    expect(text).toContain("The harbour opens at nine.");
+    const seen = await page.evaluate(() => (globalThis as unknown as { seen: string[] }).seen);
+    partial = seen.filter((part) => part !== "" && part !== whole && whole.startsWith(part));
+  }
   expect(partial.length).toBeGreaterThan(0);
 
   const cards = page.locator(".call-card");
