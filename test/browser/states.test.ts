@@ -87,8 +87,8 @@ test("tool cards whose arguments appear as they are written, and the time it too
   const whole = `{"path": "${folder}/notes.txt"}`;
   let page = await visit();
   let partial: string[] = [];
-  // The model may write a whole call between two frames of the page; one of ten answers is seen in parts.
-  for (let answers = 0; answers < 10 && partial.length === 0; answers++) {
+  // The model may write a whole call between two frames of the page; one of some answers is seen in parts.
+  for (let answers = 0; answers < 25 && partial.length === 0; answers++) {
     if (answers > 0) page = await visit();
     await page.evaluate(() => {
       const seen: string[] = [];
