@@ -2,7 +2,8 @@
 
 import type { EngineUsage } from "../engine/types.ts";
 
-const zero: EngineUsage = {
+/** Of an answer that has not begun. */
+export const noUsage: Readonly<EngineUsage> = {
   promptTokens: 0,
   cachedTokens: 0,
   resumedTokens: 0,
@@ -12,8 +13,8 @@ const zero: EngineUsage = {
 };
 
 export class UsageSum {
-  #ended = zero;
-  #current = zero;
+  #ended = noUsage;
+  #current = noUsage;
   #hidesPrompt = false;
 
   get total(): EngineUsage {
@@ -38,7 +39,7 @@ export class UsageSum {
   /** @param hidesPrompt the next generation's prompt is this one's text, which has been counted */
   next(hidesPrompt: boolean): void {
     this.#ended = this.total;
-    this.#current = zero;
+    this.#current = noUsage;
     this.#hidesPrompt = hidesPrompt;
   }
 }

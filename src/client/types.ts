@@ -167,3 +167,17 @@ export interface RunStarted {
   message_id: string;
   stream_url: string;
 }
+
+/** What the engine is at. */
+export interface EngineState {
+  model: { id: string; context_size: number };
+  sequences: { running: number; waiting: number; held: number };
+  kv_cells: { used: number; retained: number; free: number };
+  /** Generated over the last two seconds. */
+  tokens_per_second: number;
+  /** Since the start, as what follows. */
+  prefilled_tokens: number;
+  new_tokens: number;
+  /** 1 when nothing was computed twice. */
+  re_prefill_ratio: number;
+}

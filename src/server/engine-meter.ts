@@ -1,19 +1,7 @@
 /** What the engine is at, for people who watch it. */
 
+import type { EngineState } from "../client/types.ts";
 import type { ServerServices } from "./services.ts";
-
-export interface EngineState {
-  model: { id: string; context_size: number };
-  sequences: { running: number; waiting: number; held: number };
-  kv_cells: { used: number; retained: number; free: number };
-  /** Generated over the last two seconds. */
-  tokens_per_second: number;
-  /** Since the start, as what follows. */
-  prefilled_tokens: number;
-  new_tokens: number;
-  /** 1 when nothing was computed twice. */
-  re_prefill_ratio: number;
-}
 
 const windowMs = 2000;
 const sampleMs = 100;

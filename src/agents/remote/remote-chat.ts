@@ -11,6 +11,7 @@ import type {
   ToolCall,
   ToolOutput,
 } from "../../chat/types.ts";
+import { noUsage } from "../../chat/usage.ts";
 import { FermataError } from "../../errors.ts";
 import { ToolCallBuffer } from "../../tools/tool-call-buffer.ts";
 import type { ToolLoopChat } from "../../tools/tool-loop.ts";
@@ -63,15 +64,7 @@ class RemoteGeneration implements ChatGeneration {
   readonly #config: EndpointConfig;
   readonly #logger: ToolLogger | undefined;
   readonly #abort = new AbortController();
-  #usage: ChatUsage & { reasoningTokens: number } = {
-    promptTokens: 0,
-    cachedTokens: 0,
-    resumedTokens: 0,
-    prefilledTokens: 0,
-    recomputedTokens: 0,
-    generatedTokens: 0,
-    reasoningTokens: 0,
-  };
+  #usage: ChatUsage & { reasoningTokens: number } = { ...noUsage, reasoningTokens: 0 };
   #maxTokens: number | undefined;
   #hold: ((answer: Answer) => void) | null = null;
 

@@ -7,6 +7,7 @@ export type {
   ConversationList,
   ConversationMessage as Message,
   ConversationSummary,
+  EngineState,
   PhaseDetail,
   RunStarted,
   RunUsage,
@@ -20,16 +21,6 @@ export type ResponseFormat = {
 export type Conversation = Omit<WireConversation, "response_format"> & {
   response_format: ResponseFormat | null;
 };
-
-export interface EngineState {
-  model: { id: string; context_size: number };
-  sequences: { running: number; waiting: number; held: number };
-  kv_cells: { used: number; retained: number; free: number };
-  tokens_per_second: number;
-  prefilled_tokens: number;
-  new_tokens: number;
-  re_prefill_ratio: number;
-}
 
 export interface ToolInfo {
   name: string;

@@ -1,6 +1,7 @@
 /** The two wire formats of POST /v1/completions. */
 
 import type { ChatUsage, ContentToken } from "../../../chat/types.ts";
+import { noUsage } from "../../../chat/usage.ts";
 import type { FermataError } from "../../../errors.ts";
 import type { ChoiceEvent } from "../../choices.ts";
 import type { Answer } from "../../collect-answer.ts";
@@ -107,14 +108,7 @@ export class TextCompletionStream implements AnswerStream<ChoiceEvent> {
 
 /** Of `n` choices a prompt, each prompt counted once. */
 function usageOfPrompts(usages: readonly ChatUsage[], n: number): ChatUsage {
-  const sum: ChatUsage = {
-    promptTokens: 0,
-    cachedTokens: 0,
-    resumedTokens: 0,
-    prefilledTokens: 0,
-    recomputedTokens: 0,
-    generatedTokens: 0,
-  };
+  const sum: ChatUsage = { ...noUsage };
   for (let index = 0; index < usages.length; index += n) {
     const [first, ...others] = usages.slice(index, index + n);
     if (first === undefined) continue;
