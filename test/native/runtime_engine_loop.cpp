@@ -138,11 +138,11 @@ TEST(only_a_held_sequence_is_extended) {
           EngineLoop::Accept::kOk);
     listener.loop.extend({.id = 1, .tokens = words(10, 50)});
     CHECK(listener.wait_for_end(1) == EventKind::kToolCallPause);
+    // Counted before the second hold ends: the last extend may have come to it, as is its right.
+    CHECK_EQ(listener.loop.stats().resumed_tokens, 301);
     listener.loop.release(1);
     CHECK(listener.wait_for_end(1) == EventKind::kFinished);
-    const EngineStats stats = listener.loop.stats();
-    CHECK_EQ(stats.resumed_tokens, 301);
-    CHECK_EQ(stats.cells_used, 0);
+    CHECK_EQ(listener.loop.stats().cells_used, 0);
 }
 
 TEST(the_queue_is_bounded) {
