@@ -43,39 +43,43 @@ function digest(text) {
   return createHash("sha256").update(text).digest("hex").slice(0, 16);
 }
 
-function isReasoned({ messages }) {
-  return messages.some((message) => "reasoning_content" in message);
+/**
+ * Templates without it, but with Mistral's other markers, are Ministral 3's to llama.cpp's server,
+ * which then makes parts of the messages before it renders them.
+ */
+const notMinistral = "{#- [CALL_ID] -#}";
+
+function render(template) {
+  const input = titles.map((title) => JSON.stringify({ template, ...requests[title] })).join("\n");
+  const { stdout } = run(renderer, [], { input, env: { TZ: "UTC" } });
+  return stdout
+    .trim()
+    .split("\n")
+    .map((line) => JSON.parse(line));
 }
 
-function withoutReasoning(request) {
-  const { messages, ...rest } = structuredClone(request);
-  for (const message of messages) delete message.reasoning_content;
-  return { ...rest, messages };
+function digests(answers) {
+  return answers.map(({ prompt }) => (prompt === undefined ? null : digest(prompt)));
 }
 
 compile();
 const requests = JSON.parse(readFileSync(join(fixtures, "requests.json"), "utf8"));
 const titles = Object.keys(requests);
-const reasoned = titles.filter((title) => isReasoned(requests[title]));
 const recorded = {};
 for (const name of readdirSync(join(source, "models/templates")).sort()) {
   if (!name.endsWith(".jinja")) continue;
   const template = readFileSync(join(source, "models/templates", name), "utf8");
-  const input = [
-    ...titles.map((title) => requests[title]),
-    ...reasoned.map((title) => withoutReasoning(requests[title])),
-  ].map((request) => JSON.stringify({ template, ...request }));
-  const { stdout } = run(renderer, [], { input: input.join("\n"), env: { TZ: "UTC" } });
-  const answers = stdout
-    .trim()
-    .split("\n")
-    .map((line) => JSON.parse(line));
-  const digests = answers.map(({ prompt }) => (prompt === undefined ? null : digest(prompt)));
+  const answers = render(template);
+  const known = digests(answers);
+  const unprepared = digests(render(notMinistral + template));
   recorded[name] = {
     source: digest(template),
-    renders: Object.fromEntries(titles.map((title, index) => [title, digests[index]])),
-    withoutReasoning: Object.fromEntries(
-      reasoned.map((title, index) => [title, digests[titles.length + index]]),
+    renders: Object.fromEntries(titles.map((title, index) => [title, known[index]])),
+    unprepared: Object.fromEntries(
+      titles
+        .map((title, index) => [title, unprepared[index], known[index]])
+        .filter(([, one, other]) => one !== other)
+        .map(([title, one]) => [title, one]),
     ),
   };
   if (flag === "--texts") {

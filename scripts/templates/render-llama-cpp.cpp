@@ -1,5 +1,5 @@
 // Renders chat templates as llama.cpp's server does. One JSON request a line on stdin,
-// {template, messages, tools?, kwargs?, raw?}; one answer a line on stdout, {prompt} or {error}.
+// {template, messages, tools?, kwargs?}; one answer a line on stdout, {prompt} or {error}.
 // The clock stands still: templates write dates.
 #include <ctime>
 #include <iostream>
