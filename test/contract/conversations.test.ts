@@ -1,14 +1,16 @@
 /** /api/conversations: kept, listed, branched, continued. */
 
-import { afterEach, describe, expect, test, vi } from "vitest";
+import { afterEach, describe, expect, test } from "vitest";
 import { stateOfMessage } from "../../src/client/conversation-state.ts";
-import type { ConversationList, RunStarted } from "../../src/client/types.ts";
+import { SseParser } from "../../src/client/sse-parser.ts";
+import type { ConversationEvent, ConversationList, RunStarted } from "../../src/client/types.ts";
 import {
   type ConversationsWorld,
   createConversationsWorld,
   scriptedTool,
 } from "./conversations-world.ts";
 import { callEvents, finish, provider, type ScriptStep, usage } from "./fake-services.ts";
+import { eventually } from "../support/eventually.ts";
 
 let world: ConversationsWorld;
 afterEach(() => world.close());
@@ -214,9 +216,12 @@ describe.each(["memory", "file"] as const)("kept in %s", (kept) => {
       { type: "content", text: "Once" },
       { hang: true },
     ]);
-    const reading = world.read(started.stream_url);
+    const viewer = await fetch(world.url + started.stream_url);
     expect((await world.call("DELETE", `/api/conversations/${started.id}`)).status).toBe(204);
-    expect((await reading).events.map(({ event }) => event.message)).toEqual(["Once"]);
+    const seen = new SseParser().push(await viewer.text());
+    expect(seen.map(({ data }) => (JSON.parse(data) as ConversationEvent).message)).toEqual([
+      "Once",
+    ]);
     expect((await world.read(started.stream_url)).status).toBe(404);
     expect(world.chat.cancelledCount).toBeGreaterThan(0);
   });
@@ -329,7 +334,7 @@ test.each(["approve", "deny"] as const)("a person is asked, and may %s", async (
     ...says("Well."),
   ]);
   const reading = world.read(`${started.stream_url}&details=1`);
-  const asked = await vi.waitFor(async () => {
+  const asked = await eventually(async () => {
     const { body } = await world.call<{ approvals: { call_id: string }[] }>(
       "GET",
       "/api/approvals",

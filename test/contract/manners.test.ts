@@ -4,8 +4,9 @@ import { once } from "node:events";
 import { request as httpRequest } from "node:http";
 import { connect } from "node:net";
 import { pino } from "pino";
-import { afterEach, describe, expect, test, vi } from "vitest";
+import { afterEach, describe, expect, test } from "vitest";
 import { createWorld, finish, post, type World } from "./fake-services.ts";
+import { eventually } from "../support/eventually.ts";
 
 const hello = { messages: [{ role: "user", content: "Hi" }] };
 let open: World | undefined;
@@ -189,14 +190,14 @@ describe("closing", () => {
     const read = (async () => {
       for await (const piece of response.body!) text += new TextDecoder().decode(piece);
     })();
-    await vi.waitFor(() => expect(text).toContain('"content":"a"'));
+    await eventually(() => expect(text).toContain('"content":"a"'));
     return { world, url, end, read, text: () => text };
   }
 
   test("running answers end, new requests get 503 in the API's shape", async () => {
     const { world, url, end, read, text } = await streaming(10_000);
     const closed = world.app.close();
-    await vi.waitFor(async () => {
+    await eventually(async () => {
       for (const [path, type] of [
         ["/v1/chat/completions", "server_error"],
         ["/v1/messages", "overloaded_error"],

@@ -7,23 +7,30 @@ import {
   expectOneMore,
   faults,
   FaultyServers,
+  patientMs,
   silenceMs,
   toolOutcomes,
 } from "../support/mcp-faults.ts";
 import { createWorld, finish, sseEvents, usage, type World } from "./fake-services.ts";
 
 /** The machine may be busy, and some servers are waited for. */
-vi.setConfig({ testTimeout: 60_000 });
+vi.setConfig({ testTimeout: 120_000 });
 
 const servers = new FaultyServers();
+/** Of one the tools have little time, of the other as much as they take. */
+let hasty: World;
+let patient: World;
 let world: World;
 
 beforeAll(async () => {
   await servers.host.start();
-  world = createWorld({ tools: servers.host, config: { toolTimeoutMs: silenceMs } });
+  hasty = createWorld({ tools: servers.host, config: { toolTimeoutMs: silenceMs } });
+  patient = createWorld({ tools: servers.host, config: { toolTimeoutMs: patientMs } });
+  world = patient;
 });
 afterAll(async () => {
-  await world.app.close();
+  await hasty.app.close();
+  await patient.app.close();
   await servers.host.close();
 });
 
@@ -68,6 +75,7 @@ test("a server that is slow to start is not waited for, and comes later", async 
 });
 
 test.each(faults)("%s", async (fault, outcome, said) => {
+  world = outcome === "timeout" ? hasty : patient;
   await servers.recovered();
   servers.forgetLog();
   const before = await outcomes();
@@ -81,6 +89,7 @@ test.each(faults)("%s", async (fault, outcome, said) => {
 });
 
 test("a hundred calls at once are answered each with its own", async () => {
+  world = patient;
   await servers.recovered();
   const before = await outcomes();
   const messages = Array.from({ length: 100 }, (_, index) => `m${index}`);

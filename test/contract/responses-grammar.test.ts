@@ -29,6 +29,10 @@ const readTextFile: Tool = {
       ? { content: "At nine.", isError: false }
       : { content: "There is no such file.", isError: true },
 };
+/** Who answers has all the time, who does not is not waited for. */
+const patientMs = 60_000;
+const hastyMs = 100;
+const config = { apiKeys: [], sampling: greedy, responsesToolTimeoutMs: patientMs };
 let app: FastifyInstance;
 let store: SqliteStore;
 let world: TurnWorld;
@@ -55,7 +59,7 @@ beforeAll(async () => {
       store,
       model: { id: "tiny", created: 0, contextSize: 100_000, vocabularySize: 2000 },
     },
-    { apiKeys: [], sampling: greedy, responsesToolTimeoutMs: 300 },
+    config,
   );
   await app.listen({ port: 0, host: "127.0.0.1" });
   world = {
@@ -64,6 +68,7 @@ beforeAll(async () => {
     mcpServer: "files",
     canFail: true,
     async script(userMessage, turns, kind) {
+      config.responsesToolTimeoutMs = kind === "expired" ? hastyMs : patientMs;
       const rounds = turns.map((text): ScriptedRound => ({ text }));
       if (kind === "truncated") {
         const at = Number(userMessage.split(" ")[1]) % rounds[0]!.text.length;

@@ -27,7 +27,7 @@ const held: ScriptStep[] = [
 let world: ResponsesWorld;
 
 beforeEach(() => {
-  world = createResponsesWorld({ config: { responsesToolTimeoutMs: 300 } });
+  world = createResponsesWorld();
 });
 
 afterEach(() => world.close());
@@ -284,6 +284,8 @@ describe("held", () => {
   });
 
   test("waiting has an end", async () => {
+    await world.close();
+    world = createResponsesWorld({ config: { responsesToolTimeoutMs: 300 } });
     world.chat.script = held;
     const stream = await open({ input: "Hi", tools, fermata: { tools: "held" } });
     const events = await stream.end();

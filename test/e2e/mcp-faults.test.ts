@@ -2,7 +2,7 @@
 // client's stream ends as it should, the sequence and its cells are free afterwards, the other server goes
 // on, and the log says what happened. test/contract/mcp-faults.test.ts does the same in less time over a fake
 // model; this one takes minutes and runs with FERMATA_MCP_FAULTS=1.
-import { afterAll, beforeAll, expect, test as always, vi } from "vitest";
+import { afterAll, beforeAll, expect, test as always } from "vitest";
 import {
   expectOneMore,
   faults,
@@ -11,6 +11,7 @@ import {
   toolOutcomes,
 } from "../support/mcp-faults.ts";
 import { callText, type ScriptedServer, startScriptedServer } from "../support/scripted-server.ts";
+import { eventually } from "../support/eventually.ts";
 
 const isWanted = process.env["FERMATA_MCP_FAULTS"] === "1";
 const test = always.runIf(isWanted);
@@ -97,7 +98,7 @@ test("a client that leaves while a tool hangs frees the sequence at once", async
     { model: "default", stream: true, messages: [{ role: "user", content: "Leave me." }] },
     { signal: controller.signal },
   );
-  await vi.waitFor(() => expect(running.engine.stats().held).toBe(1), 5000);
+  await eventually(() => expect(running.engine.stats().held).toBe(1));
   controller.abort();
   await (async () => {
     for await (const _chunk of stream);

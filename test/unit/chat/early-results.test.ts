@@ -1,12 +1,13 @@
 /** What is known of results is prefilled while the sequence is held. A token is a character here. */
 
-import { describe, expect, it, vi } from "vitest";
+import { describe, expect, it } from "vitest";
 
 import type { ChatGeneration, ToolCall } from "../../../src/chat/types.ts";
 import { runToolLoop } from "../../../src/tools/tool-loop.ts";
 import { defineTool } from "../../../src/tools/tool-builder.ts";
 import { callText, chatml, request, resultText, setUp } from "./chat-fixtures.ts";
 import type { FakeEngine, FakeEngineOptions } from "./fake-engine.ts";
+import { eventually } from "../../support/eventually.ts";
 
 const two = `${callText("Rome")}${callText("Oslo")}`;
 const glue = "\n⟪<|im_start|>⟫user";
@@ -28,7 +29,7 @@ function extensions(engine: FakeEngine): string[] {
 
 async function nextExtension(engine: FakeEngine): Promise<string> {
   const before = engine.last.extensions.length;
-  await vi.waitFor(() => expect(engine.last.extensions.length).toBe(before + 1));
+  await eventually(() => expect(engine.last.extensions.length).toBe(before + 1));
   return extensions(engine).at(-1) ?? "";
 }
 
@@ -193,11 +194,11 @@ describe("a template that writes results", () => {
 
   it("nowhere, or that rewrites history, is counted", async () => {
     const ignoring = await held(callText("Rome"), { template: chatml.replace(content, "") });
-    await vi.waitFor(() => expect(ignoring.chat.counters.unextendedHolds).toBe(1));
+    await eventually(() => expect(ignoring.chat.counters.unextendedHolds).toBe(1));
     const rewriting = await held(callText("Rome"), {
       template: `{{- messages | length }}${chatml}`,
     });
-    await vi.waitFor(() => expect(rewriting.chat.counters.unextendedHolds).toBe(1));
+    await eventually(() => expect(rewriting.chat.counters.unextendedHolds).toBe(1));
     expect(extensions(rewriting.engine)).toEqual([]);
   });
 });

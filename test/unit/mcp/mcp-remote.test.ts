@@ -2,13 +2,14 @@
 
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
-import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { afterEach, beforeEach, expect, test } from "vitest";
 import type { McpServerConfig } from "../../../src/mcp/mcp-config.ts";
 import { McpHost, type McpHostOptions } from "../../../src/mcp/mcp-host.ts";
 import { connectForRequest } from "../../../src/mcp/mcp-request-server.ts";
 import { isPublicAddress } from "../../../src/mcp/mcp-addresses.ts";
 import type { ToolResult } from "../../../src/tools/types.ts";
 import { toolContext } from "../../support/tool-context.ts";
+import { eventually } from "../../support/eventually.ts";
 
 type Call = (id: number, response: ServerResponse, name: string) => void;
 
@@ -112,7 +113,13 @@ async function start(
   options: Partial<McpHostOptions> = {},
 ): Promise<McpHost> {
   const config: McpServerConfig = { id: "far", url, transport: "auto", headers };
-  const host = new McpHost([config], { log, version: "0", reconnectDelayMs: 20, ...options });
+  const host = new McpHost([config], {
+    log,
+    version: "0",
+    reconnectDelayMs: 20,
+    startPatienceMs: 30_000,
+    ...options,
+  });
   hosts.push(host);
   await host.start();
   return host;
@@ -162,9 +169,8 @@ test.each<[name: string, problem: RegExp]>([
 test("a call that is given up is cancelled at the server", async () => {
   const host = await start({ "x-key": "k" }, { toolTimeoutMs: 60 });
   expect((await call(host, "hang")).content).toMatch(/did not answer within/);
-  await vi.waitFor(
-    () => expect(seen.map(({ body }) => body.method)).toContain("notifications/cancelled"),
-    8000,
+  await eventually(() =>
+    expect(seen.map(({ body }) => body.method)).toContain("notifications/cancelled"),
   );
 });
 
@@ -172,7 +178,7 @@ test("a session that the server forgot is begun anew", async () => {
   const host = await start();
   isSessionKnown = false;
   expect(await call(host, "echo")).toMatchObject({ isError: true });
-  await vi.waitFor(() => expect(host.servers()[0]!.state).toBe("ready"), 8000);
+  await eventually(() => expect(host.servers()[0]!.state).toBe("ready"));
   expect(await call(host, "echo")).toEqual({ content: "hi", isError: false });
   expect(lines.map(({ message }) => message)).toEqual([
     "MCP server ready",
@@ -191,7 +197,7 @@ test("a server that is gone is tried again, its tools stay offered", async () =>
   expect(host.tools().length).toBe(Object.keys(calls).length);
   expect((await call(host, "echo")).content).toMatch(/"far" is being started again/);
   await new Promise<void>((resolve) => server.listen(port, "127.0.0.1", resolve));
-  await vi.waitFor(async () => expect((await call(host, "echo")).content).toBe("hi"), 8000);
+  await eventually(async () => expect((await call(host, "echo")).content).toBe("hi"));
 });
 
 test("where Streamable HTTP is refused, the older form is tried", async () => {

@@ -4,6 +4,7 @@
  */
 
 import { type ChildProcess, spawn } from "node:child_process";
+import { randomInt } from "node:crypto";
 import { once } from "node:events";
 import { mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -12,11 +13,12 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
-import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { McpServerConfig } from "../../../src/mcp/mcp-config.ts";
 import { McpHost } from "../../../src/mcp/mcp-host.ts";
 import type { Tool, ToolReport, ToolResult } from "../../../src/tools/types.ts";
 import { toolContext } from "../../support/tool-context.ts";
+import { eventually } from "../../support/eventually.ts";
 
 const require = createRequire(import.meta.url);
 const everything = require.resolve("@modelcontextprotocol/server-everything/dist/index.js");
@@ -27,6 +29,9 @@ const docs = new URL("../../../docs/mcp.md", import.meta.url);
 
 const transports = ["stdio", "http", "sse"] as const;
 type Transport = (typeof transports)[number];
+
+/** Lists are read again after it: what changes before was announced. */
+const aWhileMs = 600_000;
 
 const folder = realpathSync(mkdtempSync(join(tmpdir(), "fermata-reference-")));
 const file = (name: string): string => join(folder, name);
@@ -43,19 +48,27 @@ afterAll(async () => {
 
 async function startHost(config: McpServerConfig): Promise<McpHost> {
   const log = { debug() {}, info() {}, warn() {} };
-  const host = new McpHost([config], { log, version: "0.0.0-test", mustStart: true });
+  const options = { log, version: "0.0.0-test", mustStart: true, refreshMs: aWhileMs };
+  const host = new McpHost([config], options);
   hosts.push(host);
   await host.start();
   return host;
 }
 
+/** Below those that the system gives to whoever asks for any: nobody takes it before it is listened at. */
 async function freePort(): Promise<number> {
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const { port } = server.address() as { port: number };
-  server.close();
-  await once(server, "close");
-  return port;
+  for (;;) {
+    const port = randomInt(20_000, 32_000);
+    const server = createServer().listen(port, "127.0.0.1");
+    const isFree = await once(server, "listening").then(
+      () => true,
+      () => false,
+    );
+    if (!isFree) continue;
+    server.close();
+    await once(server, "close");
+    return port;
+  }
 }
 
 async function everythingAt(transport: Transport): Promise<McpServerConfig> {
@@ -71,10 +84,7 @@ async function everythingAt(transport: Transport): Promise<McpServerConfig> {
   children.push(child);
   child.stdout.resume();
   child.stderr.resume();
-  await vi.waitFor(async () => await fetch(`http://127.0.0.1:${port}/`), {
-    timeout: 8000,
-    interval: 50,
-  });
+  await eventually(async () => await fetch(`http://127.0.0.1:${port}/`));
   const path = transport === "http" ? "mcp" : "sse";
   return { id: "everything", url: `http://127.0.0.1:${port}/${path}`, transport, headers: {} };
 }
@@ -158,10 +168,10 @@ const png = Buffer.from(
 );
 
 describe.concurrent.each(transports)("over %s", (transport) => {
-  test("server-everything", { timeout: 30_000 }, async () => {
+  test("server-everything", { timeout: 120_000 }, async () => {
     const host = await startHost(await everythingAt(transport));
     // Some tools come with a list_changed after the handshake.
-    await vi.waitFor(() => expect(host.tools().length).toBeGreaterThan(12), 5000);
+    await eventually(() => expect(host.tools().length).toBeGreaterThan(12));
     await callAll("everything", transport, host, {
       echo: { args: { message: "hi" }, content: "Echo: hi" },
       "get-annotated-message": {
@@ -203,7 +213,7 @@ describe.concurrent.each(transports)("over %s", (transport) => {
     });
   });
 
-  test("server-filesystem", { timeout: 30_000 }, async () => {
+  test("server-filesystem", { timeout: 120_000 }, async () => {
     const host = await startHost(bridged("filesystem", [filesystem, folder], transport));
     const name = `notes-${transport}.txt`;
     const notes = file(name);
@@ -271,8 +281,7 @@ test.each(transports)("a change of the list is heard over %s", async (transport)
   const names = (): string[] => host.tools().map(({ definition }) => definition.name);
   expect(names()).toEqual(["grow"]);
   await call(host.tools(), "grow", {});
-  // Long before the next refresh.
-  await vi.waitFor(() => expect(names()).toEqual(["grow", "grown"]), 8000);
+  await eventually(() => expect(names()).toEqual(["grow", "grown"]));
 });
 
 test("the docs show what was called", async () => {

@@ -12,7 +12,7 @@ test("a token opens for its kind, until it expires", () => {
   const token = tokens.seal(claims);
   expect(tokens.open(token, "session")).toEqual(claims);
   expect(tokens.open(token, "stream")).toBeNull();
-  expect(token).not.toContain("ab");
+  expect(Buffer.from(token, "base64url").includes(claims.owner)).toBe(false);
   vi.useFakeTimers({ toFake: ["Date"], now: claims.expiresAt * 1000 });
   expect(tokens.open(token, "session")).toBeNull();
   vi.useRealTimers();

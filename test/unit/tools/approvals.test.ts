@@ -2,20 +2,18 @@ import { mkdtempSync, readFileSync, rmSync, statSync } from "node:fs";
 import { createHash } from "node:crypto";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, describe, expect, test, vi } from "vitest";
+import { afterAll, describe, expect, test } from "vitest";
 import { Approvals } from "../../../src/tools/approvals.ts";
 import { CallAudit } from "../../../src/tools/call-audit.ts";
 import type { ApprovalState, ToolOversight } from "../../../src/tools/oversight.ts";
 import { runTool } from "../../../src/tools/tool-run.ts";
 import type { Tool, ToolCallContext } from "../../../src/tools/types.ts";
+import { eventually } from "../../support/eventually.ts";
 
 const call = { id: "call_1", name: "delete_file", arguments: '{"path":"a"}' };
 const never = new AbortController().signal;
 const folder = mkdtempSync(join(tmpdir(), "fermata-audit-"));
 afterAll(() => rmSync(folder, { recursive: true }));
-
-/** The machine may be busy. */
-const soon = (check: () => void): Promise<void> => vi.waitFor(check, { timeout: 8000 });
 
 let ran = 0;
 const tool: Tool = {
@@ -45,7 +43,7 @@ describe("a call that must be approved", () => {
   test("waits, is listed, and runs once a person agrees", async () => {
     const approvals = new Approvals();
     const running = run({ approvals });
-    await soon(() => expect(approvals.pending("me")).toHaveLength(1));
+    await eventually(() => expect(approvals.pending("me")).toHaveLength(1));
     expect(approvals.pending()[0]).toEqual({
       callId: "call_1",
       owner: "me",
@@ -63,7 +61,7 @@ describe("a call that must be approved", () => {
   test("is not run when it is denied, and the model reads why", async () => {
     const approvals = new Approvals();
     const running = run({ approvals });
-    await soon(() => expect(approvals.pending()).toHaveLength(1));
+    await eventually(() => expect(approvals.pending()).toHaveLength(1));
     approvals.decide("me", "call_1", "deny", "that is my diary");
     expect(await running).toEqual({
       outcome: "denied",
@@ -90,7 +88,7 @@ describe("a call that must be approved", () => {
     const approvals = new Approvals();
     const controller = new AbortController();
     const running = run({ approvals }, controller.signal);
-    await soon(() => expect(approvals.pending()).toHaveLength(1));
+    await eventually(() => expect(approvals.pending()).toHaveLength(1));
     controller.abort();
     expect(await running).toMatchObject({ outcome: "cancelled", ran: 0 });
     expect(approvals.pending()).toEqual([]);
@@ -99,7 +97,7 @@ describe("a call that must be approved", () => {
   test("has an id of its own, even if another call has the same", async () => {
     const approvals = new Approvals();
     const both = [run({ approvals }), run({ approvals })];
-    await soon(() =>
+    await eventually(() =>
       expect(approvals.pending().map(({ callId }) => callId)).toEqual(["call_1", "call_1.2"]),
     );
     approvals.decide("me", "call_1.2", "approve");
@@ -110,7 +108,7 @@ describe("a call that must be approved", () => {
   test("is decided by its owner, once", async () => {
     const approvals = new Approvals();
     const running = run({ approvals });
-    await soon(() => expect(approvals.pending()).toHaveLength(1));
+    await eventually(() => expect(approvals.pending()).toHaveLength(1));
     const decide = (owner: string, id: string) => () => approvals.decide(owner, id, "approve");
     expect(decide("you", "call_1")).toThrow(expect.objectContaining({ code: "not_found" }));
     expect(decide("me", "call_2")).toThrow(expect.objectContaining({ code: "not_found" }));
@@ -214,6 +212,6 @@ describe("a call's time", () => {
       outcome: "timeout",
       content: 'Error: the tool "delete_file" took more than 0.7 seconds.',
     });
-    await soon(() => expect(reason).toBe("TimeoutError"));
+    await eventually(() => expect(reason).toBe("TimeoutError"));
   });
 });

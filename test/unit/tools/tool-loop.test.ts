@@ -233,19 +233,19 @@ describe("runToolLoop", () => {
       await new Promise(() => {});
     });
     const rounds = [callText("1"), callText("2"), callText("3"), "Never."];
-    const { results, ends, reason, events } = await loop(rounds, [stuck], { maxSeconds: 0.05 });
+    const { results, ends, reason, events } = await loop(rounds, [stuck], { maxSeconds: 1 });
     expect(results).toEqual([
       resultText(
-        'Error: the tool "get_weather" was stopped: the limit of 0.05 seconds for the tools of one answer is reached.',
+        'Error: the tool "get_weather" was stopped: the limit of 1 seconds for the tools of one answer is reached.',
       ),
       resultText(
-        "Error: not run: the limit of 0.05 seconds is reached. Answer now with what you have.",
+        "Error: not run: the limit of 1 seconds is reached. Answer now with what you have.",
       ),
     ]);
     expect(ends).toEqual(["function:get_weather:timeout", "function:get_weather:error"]);
     expect(events.at(-2)).toEqual({
       type: "content",
-      text: "[Stopped: the limit of 0.05 seconds is reached.]",
+      text: "[Stopped: the limit of 1 seconds is reached.]",
     });
     expect({ calls, reason }).toEqual({ calls: 1, reason: "stop" });
   });
