@@ -28,6 +28,7 @@ const table = {
   template_error: { status: 400, type: "invalid_request_error" },
   previous_response_not_found: { status: 400, type: "invalid_request_error" },
   unauthorized: { status: 401, type: "invalid_request_error" },
+  host_not_allowed: { status: 403, type: "invalid_request_error" },
   not_found: { status: 404, type: "not_found_error" },
   method_not_allowed: { status: 405, type: "invalid_request_error" },
   already_decided: { status: 409, type: "invalid_request_error" },

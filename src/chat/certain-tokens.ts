@@ -2,23 +2,17 @@
 
 import type { ChatEngine } from "./chat-engine.ts";
 import type { ToolOutput } from "./types.ts";
-import { escapedMark } from "./untrusted.ts";
+import { escapedMark, unusedCharacters } from "./untrusted.ts";
 
-const PRIVATE_USE_FIRST = 0xe000;
-const PRIVATE_USE_LAST = 0xf8ff;
 /** Words without a blank this long are cut in the middle: merges of tokens do not reach far. */
 const MAX_WORD = 64;
 
 /** A character that none of these has, to stand where the last one's text is not known. */
 export function endMark(outputs: readonly ToolOutput[]): string {
   // Marks of renderings are taken from the other end.
-  for (let code = PRIVATE_USE_LAST; code > PRIVATE_USE_FIRST; code--) {
-    const mark = String.fromCharCode(code);
-    const escaped = escapedMark(mark);
-    if (!outputs.some(({ content }) => content.includes(mark) || content.includes(escaped)))
-      return mark;
-  }
-  return String.fromCharCode(PRIVATE_USE_FIRST);
+  const contents = outputs.map(({ content }) => content);
+  const [mark = "\ue000"] = unusedCharacters(contents, true);
+  return mark;
 }
 
 /** Where the mark stands, as it is or as `tojson(ensure_ascii=true)` writes it; -1: nowhere. */

@@ -66,15 +66,14 @@ export class PromptBuilder {
 
   /** @throws FermataError template_error | context_length_exceeded | unsupported_value (of a prefill) */
   async build(request: PromptRequest): Promise<Prompt> {
+    const contextSize = this.#engine.cache.cellsPerSequence;
+    // To render so many would take the thread for long, and each makes one token at least.
+    if (request.messages.length >= contextSize)
+      throw tooLong(contextSize, `there are ${request.messages.length} messages`);
     const bare = (await this.#splice(request)) ?? (await this.render(request.messages, request));
     const prompt = request.prefill ? await this.#begin(bare, request.prefill) : bare;
-    const contextSize = this.#engine.cache.cellsPerSequence;
     if (prompt.tokens.length < contextSize) return prompt;
-    throw new FermataError(
-      "context_length_exceeded",
-      `The context holds ${contextSize} tokens; the messages and tools take ${prompt.tokens.length}, and an answer needs at least one more.`,
-      { param: "messages" },
-    );
+    throw tooLong(contextSize, `the messages and tools take ${prompt.tokens.length}`);
   }
 
   /** The template's text alone, nothing spliced, however long. @throws FermataError template_error */
@@ -135,7 +134,10 @@ export class PromptBuilder {
     for (let index = messages.length - 1; index >= 0; index--) {
       const message = messages[index];
       if (message?.role !== "assistant") continue;
-      for (const record of this.#store.find(request, message)) {
+      const found = this.#store.find(request, message);
+      const records =
+        found.length < 2 ? found : this.#continuing(found, messages.slice(0, index), request);
+      for (const record of records) {
         const prompt = await this.#spliceAt(request, messages, index, record);
         if (prompt === null) continue;
         this.#store.touch(record);
@@ -183,10 +185,9 @@ export class PromptBuilder {
         messages.push(message);
         continue;
       }
-      const answer = this.#store
-        .findAnswers(request, message)
-        .find(({ prompt }) => this.#rendersTo(prompt, messages, request));
-      if (answer === undefined) messages.push(this.#restoreTurn(request, message));
+      const answers = this.#store.findAnswers(request, message);
+      const [answer] = this.#continuing(answers, messages, request);
+      if (answer === undefined) messages.push(this.#restoreTurn(request, message, messages));
       else {
         this.#store.touch(answer);
         messages.push(...answer.rounds);
@@ -196,29 +197,41 @@ export class PromptBuilder {
   }
 
   #restoreTurn(
-    request: SpliceScope,
+    request: PromptRequest,
     message: Extract<ChatMessage, { role: "assistant" }>,
+    before: readonly ChatMessage[],
   ): ChatMessage {
-    const said = this.#store.find(request, message)[0]?.turn.message;
+    const found = this.#store.find(request, message);
+    // The same may have been said elsewhere, for other reasons.
+    const isClear = new Set(found.map(({ turn }) => turn.message.reasoning)).size < 2;
+    const [record] = isClear ? found : this.#continuing(found, before, request);
+    const said = record?.turn.message;
     if (said === undefined) return message;
     const reasoning = message.reasoning || said.reasoning;
     return { ...said, ...(reasoning ? { reasoning } : {}) };
   }
 
-  #rendersTo(
-    prompt: Rendering,
+  /** Of what is remembered, what continued these messages. They are rendered once, however many there are. */
+  #continuing<Remembered extends { readonly prompt: Rendering }>(
+    remembered: readonly Remembered[],
     messages: readonly ChatMessage[],
     { tools, templateVariables: variables }: RenderScope,
-  ): boolean {
+  ): Remembered[] {
+    if (remembered.length === 0) return [];
     try {
       const options = { tools, variables, generationPrompt: true };
       const { text, marks } = this.template.render(messages, options);
-      return withGuard(prompt, marks.guard) === text;
+      return remembered.filter(({ prompt }) => withGuard(prompt, marks.guard) === text);
     } catch (error) {
-      if (error instanceof FermataError && error.code === "template_error") return false;
+      if (error instanceof FermataError && error.code === "template_error") return [];
       throw error;
     }
   }
+}
+
+function tooLong(contextSize: number, problem: string): FermataError {
+  const message = `The context holds ${contextSize} tokens; ${problem}, and an answer needs at least one more.`;
+  return new FermataError("context_length_exceeded", message, { param: "messages" });
 }
 
 function chooseFormat(template: string, name: string | undefined): ToolCallFormat {

@@ -6,6 +6,7 @@
 
 const PRIVATE_USE_FIRST = 0xe000;
 const PRIVATE_USE_LAST = 0xf8ff;
+const privateUse = /[\ue000-\uf8ff]/;
 
 /** Characters that occur in no input and not in the template. */
 export interface Marks {
@@ -23,19 +24,33 @@ export function escapedMark(mark: string): string {
 
 /** The same inputs give the same marks: renderings of one conversation stay comparable. */
 export function chooseMarks(inputs: readonly string[]): Marks | null {
-  const free: string[] = [];
-  for (let code = PRIVATE_USE_FIRST; code <= PRIVATE_USE_LAST && free.length < 3; code++) {
-    const mark = String.fromCharCode(code);
-    const escaped = escapedMark(mark);
-    const upper = escaped.toUpperCase().replace("U", "u");
-    if (
-      !inputs.some((text) => text.includes(mark) || text.includes(escaped) || text.includes(upper))
-    )
-      free.push(mark);
-  }
-  const [guard, content, reasoning] = free;
+  const [guard, content, reasoning] = unusedCharacters(inputs);
   if (guard === undefined || content === undefined || reasoning === undefined) return null;
   return { guard, content, reasoning };
+}
+
+/**
+ * Private-use characters that no input has, neither as they are nor escaped: from the first or the last on. One
+ * pass over each input.
+ */
+export function* unusedCharacters(
+  inputs: readonly string[],
+  lastFirst = false,
+): Generator<string, void, void> {
+  const count = PRIVATE_USE_LAST - PRIVATE_USE_FIRST + 1;
+  const isUsed = new Uint8Array(count);
+  const note = (code: number): void => {
+    if (code >= PRIVATE_USE_FIRST && code <= PRIVATE_USE_LAST) isUsed[code - PRIVATE_USE_FIRST] = 1;
+  };
+  for (const text of inputs) {
+    if (privateUse.test(text)) for (let at = 0; at < text.length; at++) note(text.charCodeAt(at));
+    for (let at = text.indexOf("\\u"); at >= 0; at = text.indexOf("\\u", at + 2))
+      note(Number.parseInt(text.slice(at + 2, at + 6), 16));
+  }
+  for (let step = 0; step < count; step++) {
+    const index = lastFirst ? count - 1 - step : step;
+    if (isUsed[index] === 0) yield String.fromCharCode(PRIVATE_USE_FIRST + index);
+  }
 }
 
 /** Knows the vocabulary's spellings; guards strings. */

@@ -5,6 +5,7 @@ import { type AgentsConfig, checkAgentServers, readAgentsConfig } from "../agent
 import type { AgentModel } from "../agents/types.ts";
 import { Chat } from "../chat/chat.ts";
 import type { Engine } from "../engine/engine.ts";
+import type { AgentEngine } from "../server/services.ts";
 import type { ToolLogger, ToolProvider } from "../tools/types.ts";
 import { chooseModel } from "./model-choice.ts";
 import type { ServeConfig } from "./options.ts";
@@ -39,20 +40,24 @@ interface LoadAgentsOptions {
 export async function loadAgents(
   config: AgentsConfig,
   { served, tools, log, load }: LoadAgentsOptions,
-): Promise<AgentDirectory> {
+): Promise<{ directory: AgentDirectory; engines: AgentEngine[] }> {
   const files = new Map<string, AgentModel>([[served.path, served]]);
+  const engines: AgentEngine[] = [];
   for (const { name, source } of config.agents.values()) {
     if (source.kind !== "file" || files.has(source.path)) continue;
     const engine = await load(source.path);
     log.info({ agent: name, model: source.path }, "model of an agent loaded");
+    const chat = new Chat(engine, { logger: log });
+    const { id, sampling } = chooseModel(source.path, modelsDirectory);
     files.set(source.path, {
-      chat: new Chat(engine, { logger: log }),
+      chat,
       contextSize: engine.cache.cellsPerSequence,
       vocabularySize: engine.model.vocabularySize,
-      sampling: chooseModel(source.path, modelsDirectory).sampling,
+      sampling,
     });
+    engines.push({ model: id, engine, chat });
   }
   const directory = new AgentDirectory(config, { served, files, tools, logger: log });
   log.info({ agents: directory.names(), supervisor: directory.supervisor }, "agents");
-  return directory;
+  return { directory, engines };
 }

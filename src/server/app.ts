@@ -12,8 +12,11 @@ import { answerBrokenRequest, maxHeaderSize } from "./plugins/broken-requests.ts
 import { installConnectionReports } from "./plugins/connection-reports.ts";
 import { installCors } from "./plugins/cors.ts";
 import { bodyLimit, installErrorHandler, sendError, toFermataError } from "./plugins/errors.ts";
+import { installHostNames } from "./plugins/host-names.ts";
+import { installJsonBody } from "./plugins/json-body.ts";
 import { createRequestId, installRequestId } from "./plugins/request-id.ts";
 import { SealedTokens } from "./plugins/sealed-tokens.ts";
+import { installSingleQuery } from "./plugins/single-query.ts";
 import { apiRoutes } from "./routes/api/routes.ts";
 import { applyTemplateRoute } from "./routes/apply-template.ts";
 import { chatCompletionsRoute } from "./routes/chat-completions.ts";
@@ -55,16 +58,20 @@ export function buildServer(services: ServerServices, config: ServerConfig): Fas
     frameworkErrors: (error, request, reply) => sendError(toFermataError(error), request, reply),
   });
   app.removeContentTypeParser("text/plain");
+  installJsonBody(app);
 
   const metrics = new Metrics(services);
   installRequestId(app);
   installErrorHandler(app);
   installConnectionReports(app, config.connectionReports ?? null);
   installAccessLog(app);
-  installCors(app, config.corsOrigins ?? []);
+  const origins = config.corsOrigins ?? [];
+  installHostNames(app, config.apiKeys, origins);
+  installCors(app, origins);
   const active = installActiveRequests(app, config.drainMs ?? 0);
   const tokens = new SealedTokens(config.tokenSecret ?? randomBytes(32));
   installAuthentication(app, config.apiKeys, tokens);
+  installSingleQuery(app);
   countRequests(app, metrics);
 
   const warnings = new OnceWarnings((fields, message) => app.log.warn(fields, message));

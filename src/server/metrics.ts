@@ -5,12 +5,18 @@
  *   fermata_prefilled_tokens_total / (fermata_prompt_tokens_total - fermata_cached_tokens_total)
  *
  * It is 1.00 when nothing was computed twice; `fermata_recomputed_tokens_total` and
- * `fermata_template_rerenders_total` say what drove it up.
+ * `fermata_template_rerenders_total` say what drove it up. What an engine of agents' own does has the label
+ * `model`.
  */
 
 import { Counter, Gauge, Histogram, Registry } from "prom-client";
-import type { EngineStep } from "../engine/types.ts";
-import type { ServerServices } from "./services.ts";
+import type { AgentEngine, ServerServices } from "./services.ts";
+
+type Stats = ReturnType<ServerServices["engine"]["stats"]>;
+/** Of an engine that agents have to themselves; the served model's has none. */
+type ModelLabel = { model?: string };
+type Labelled<Labels = ModelLabel> = [labels: Labels, value: number];
+type StateLabels = ModelLabel & { state: string };
 
 const latencyBuckets = [0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60];
 const tokenBuckets = [
@@ -66,113 +72,145 @@ export class Metrics {
     chat,
     tools,
     approvals,
-  }: Pick<ServerServices, "engine" | "chat" | "tools" | "approvals">) {
-    const published: [name: string, help: string, value: () => number][] = [
+    agentEngines = [],
+  }: Pick<ServerServices, "engine" | "chat" | "tools" | "approvals" | "agentEngines">) {
+    const measured: (Omit<AgentEngine, "model"> & { labels: ModelLabel })[] = [
+      { labels: {}, engine, chat },
+      ...agentEngines.map(({ model, ...own }) => ({ labels: { model }, ...own })),
+    ];
+    const published: [
+      name: string,
+      help: string,
+      value: (stats: Stats, counters: ServerServices["chat"]["counters"]) => number,
+    ][] = [
       [
         "fermata_prompt_tokens_total",
         "Tokens of prompts and tool results.",
-        () => engine.stats().promptTokens + engine.stats().resumedTokens,
+        (stats) => stats.promptTokens + stats.resumedTokens,
       ],
       [
         "fermata_prefilled_tokens_total",
         "Prompt rows passed to llama_decode.",
-        () => engine.stats().prefilledTokens,
+        (stats) => stats.prefilledTokens,
       ],
       [
         "fermata_cached_tokens_total",
         "Prompt tokens found in the KV cache.",
-        () => engine.stats().cachedTokens,
+        (stats) => stats.cachedTokens,
       ],
       [
         "fermata_generated_tokens_total",
         "Tokens that were sampled.",
-        () => engine.stats().generatedTokens,
+        (stats) => stats.generatedTokens,
       ],
       [
         "fermata_recomputed_tokens_total",
         "Rows computed again after an eviction.",
-        () => engine.stats().recomputedTokens,
+        (stats) => stats.recomputedTokens,
       ],
       [
         "fermata_extended_tokens_total",
         "Rows prefilled into held sequences while their tools ran.",
-        () => engine.stats().extendedTokens,
+        (stats) => stats.extendedTokens,
       ],
       [
         "fermata_discarded_tokens_total",
         "Of those, rows that the tool's result turned out not to begin with.",
-        () => engine.stats().discardedTokens,
+        (stats) => stats.discardedTokens,
       ],
       [
         "fermata_unextended_holds_total",
         "Holds whose template has no place for a result that is not whole.",
-        () => chat.counters.unextendedHolds,
+        (_stats, counters) => counters.unextendedHolds,
       ],
       [
         "fermata_template_rerenders_total",
         "Tool rounds whose template rewrote history, so that the prompt was rendered again.",
-        () => chat.counters.rerenders,
+        (_stats, counters) => counters.rerenders,
       ],
     ];
-    for (const [name, help, value] of published) this.#publish(name, help, value);
+    for (const [name, help, value] of published)
+      this.#publish(name, help, () =>
+        measured.map((one) => [one.labels, value(one.engine.stats(), one.chat.counters)]),
+      );
 
-    this.#gauge("fermata_sequences", "Sequences by state.", () => {
-      const { running, waiting, held } = engine.stats();
-      return { running, waiting, held };
-    });
-    this.#gauge("fermata_kv_cells", "KV cache cells by state.", () => {
-      const { cellsUsed, cellsRetained, cellsFree } = engine.stats();
-      return { used: cellsUsed, retained: cellsRetained, free: cellsFree };
-    });
+    const ofEach = (values: (stats: Stats) => Record<string, number>): Labelled<StateLabels>[] =>
+      measured.flatMap((one) => byState(values(one.engine.stats()), one.labels));
+    this.#gauge("fermata_sequences", "Sequences by state.", () =>
+      ofEach(({ running, waiting, held }) => ({ running, waiting, held })),
+    );
+    this.#gauge("fermata_kv_cells", "KV cache cells by state.", () =>
+      ofEach(({ cellsUsed, cellsRetained, cellsFree }) => ({
+        used: cellsUsed,
+        retained: cellsRetained,
+        free: cellsFree,
+      })),
+    );
     this.#gauge("fermata_mcp_servers", "MCP servers by state.", () => {
       const counts = { starting: 0, ready: 0, restarting: 0, failed: 0 };
       for (const { state } of tools?.servers?.() ?? []) counts[state] += 1;
-      return counts;
+      return byState(counts);
     });
-    this.#gauge("fermata_tool_approvals", "Calls that a person was asked about, by state.", () => ({
-      waiting: approvals.pending().length,
-      approved: approvals.counts.approved,
-      denied: approvals.counts.denied,
-    }));
-    engine.onStep((step) => this.#observeStep(step));
-    engine.onTokenInterval((milliseconds) => this.#interToken.observe(milliseconds / 1000));
-  }
-
-  #observeStep({ milliseconds, microBatches }: EngineStep): void {
-    this.#stepTime.observe(milliseconds / 1000);
-    this.#microBatches.observe(microBatches);
+    this.#gauge("fermata_tool_approvals", "Calls that a person was asked about, by state.", () =>
+      byState({
+        waiting: approvals.pending().length,
+        approved: approvals.counts.approved,
+        denied: approvals.counts.denied,
+      }),
+    );
+    for (const one of measured) {
+      one.engine.onStep(({ milliseconds, microBatches }) => {
+        this.#stepTime.observe(one.labels, milliseconds / 1000);
+        this.#microBatches.observe(one.labels, microBatches);
+      });
+      one.engine.onTokenInterval((milliseconds) =>
+        this.#interToken.observe(one.labels, milliseconds / 1000),
+      );
+    }
   }
 
   #counter<Label extends string>(name: string, help: string, labelNames: Label[]): Counter<Label> {
     return new Counter({ name, help, labelNames, registers: [this.registry] });
   }
 
-  #histogram(name: string, help: string, buckets: number[]): Histogram {
-    return new Histogram({ name, help, buckets, registers: [this.registry] });
+  #histogram(name: string, help: string, buckets: number[]): Histogram<"model"> {
+    return new Histogram({
+      name,
+      help,
+      buckets,
+      labelNames: ["model"],
+      registers: [this.registry],
+    });
   }
 
   /** A counter that is kept elsewhere and read at each scrape. */
-  #publish(name: string, help: string, value: () => number): void {
+  #publish(name: string, help: string, values: () => Labelled[]): void {
     new Counter({
       name,
       help,
+      labelNames: ["model"],
       registers: [this.registry],
       collect() {
         this.reset();
-        this.inc(value());
+        for (const [labels, value] of values()) this.inc(labels, value);
       },
     });
   }
 
-  #gauge(name: string, help: string, values: () => Record<string, number>): void {
+  #gauge(name: string, help: string, values: () => Labelled<StateLabels>[]): void {
     new Gauge({
       name,
       help,
-      labelNames: ["state"],
+      labelNames: ["state", "model"],
       registers: [this.registry],
       collect() {
-        for (const [state, value] of Object.entries(values())) this.set({ state }, value);
+        this.reset();
+        for (const [labels, value] of values()) this.inc(labels, value);
       },
     });
   }
+}
+
+function byState(counts: Record<string, number>, labels: ModelLabel = {}): Labelled<StateLabels>[] {
+  return Object.entries(counts).map(([state, value]) => [{ state, ...labels }, value]);
 }

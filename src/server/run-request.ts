@@ -2,6 +2,7 @@
 
 import { randomInt } from "node:crypto";
 import type { FastifyBaseLogger } from "fastify";
+import { delegationServer } from "../agents/delegation.ts";
 import type { ChatEvent, ChatRequest, FinishReason } from "../chat/types.ts";
 import type { ToolOversight } from "../tools/oversight.ts";
 import { runToolLoop } from "../tools/tool-loop.ts";
@@ -11,6 +12,9 @@ import type { Metrics } from "./metrics.ts";
 import type { ServerConfig, ServerServices } from "./services.ts";
 import type { Target } from "./target.ts";
 import type { ToolMode } from "./tool-mode.ts";
+
+/** `Tool.server` of functions that the client runs while the sequence is held. */
+export const clientServer = "client";
 
 export type Conversation = Omit<ChatRequest, "tools" | "toolMode">;
 
@@ -88,7 +92,7 @@ function startEvents(
     maxRounds: config.maxToolRounds,
     maxCalls: Math.min(mode.limits?.maxCalls ?? Infinity, config.maxToolCalls ?? Infinity),
     // A client takes its own time, which has a limit of its own.
-    maxSeconds: mode.tools.some(({ server }) => server === "client")
+    maxSeconds: mode.tools.some(({ server }) => server === clientServer)
       ? undefined
       : config.maxToolSeconds,
     toolTimeoutMs: config.toolTimeoutMs,
@@ -104,19 +108,33 @@ function startEvents(
 /** A call of this run, or of an agent below it. */
 function observeTool(
   event: RunEvent,
-  { metrics, log }: Pick<RunContext, "metrics" | "log">,
+  context: Pick<RunContext, "services" | "metrics" | "log">,
   agent?: string,
 ): void {
   if (event.type === "tool-report" && event.report.type === "agent")
-    return observeTool(event.report.event, { metrics, log }, event.report.agent);
+    return observeTool(event.report.event, context, event.report.agent);
   if (event.type !== "tool-end") return;
+  const { metrics, log } = context;
   const { call, server, outcome, milliseconds } = event;
-  // Names that a model makes up are not for labels.
-  const tool = server === unknownServer ? "unknown" : call.name;
-  metrics.toolCalls.inc({ server, tool, outcome });
+  metrics.toolCalls.inc({ ...toolLabels(event, context.services), outcome });
   metrics.toolDuration.observe(milliseconds / 1000);
+  const tool = server === unknownServer ? "unknown" : call.name;
   const details = { server, tool, outcome, milliseconds: Math.round(milliseconds) };
   log.info(agent === undefined ? details : { ...details, agent }, "tool call ended");
+}
+
+/** A label is kept for ever: none is made of names that a model or a client makes up. */
+function toolLabels(
+  { call, server }: Extract<RunEvent, { type: "tool-end" }>,
+  { tools }: Pick<ServerServices, "tools">,
+): { server: string; tool: string } {
+  if (server === unknownServer) return { server, tool: "unknown" };
+  const isOurs =
+    server === delegationServer ||
+    tools?.tools().some((tool) => tool.server === server) === true ||
+    tools?.servers?.().some(({ name }) => name === server) === true;
+  if (isOurs) return { server, tool: call.name };
+  return { server: server === clientServer ? server : "request", tool: "any" };
 }
 
 /** Calls of every request are approved and recorded by the same rules. */

@@ -28,6 +28,13 @@ export interface ServedEmbedder extends Pick<Embedder, "dimensions" | "vocabular
   id: string;
 }
 
+export interface AgentEngine {
+  /** File name without `.gguf`. */
+  model: string;
+  engine: Pick<ServerServices["engine"], "stats" | "onStep" | "onTokenInterval">;
+  chat: Pick<ServerServices["chat"], "counters">;
+}
+
 type PublishedStats =
   | "running"
   | "waiting"
@@ -69,6 +76,8 @@ export interface ServerServices {
   requestedServers?: ServerConnector | undefined;
   /** Undefined: no agents are configured. */
   agents?: Pick<AgentDirectory, "supervisor" | "names" | "find"> | undefined;
+  /** Engines of agents that have a model of their own, for the metrics. */
+  agentEngines?: readonly AgentEngine[] | undefined;
   /** Of calls that a person must consent to. */
   approvals: Approvals;
   /** Null: calls are not recorded. */
@@ -109,6 +118,8 @@ export interface ServerConfig {
   maxToolOutputBytes?: number | undefined;
   /** Silence after which a stream gets an SSE comment. Default 15 s. */
   keepAliveMs?: number | undefined;
+  /** A stream whose client takes nothing for so long is ended. Default five minutes. */
+  stalledMs?: number | undefined;
   /** The web page, served at `/`. Default: none. */
   page?: PageFiles | null | undefined;
   /** Is told what each connection is in the middle of. */

@@ -3,7 +3,7 @@
 import type { FastifyReply, FastifyRequest } from "fastify";
 import type { FermataError } from "../errors.ts";
 import { logError, toFermataError } from "./plugins/errors.ts";
-import { SseStream, type SseMessage } from "./plugins/sse.ts";
+import { SseStream, type SseMessage, type SseOptions } from "./plugins/sse.ts";
 import type { ServerConfig } from "./services.ts";
 import { settledWithin } from "./settled-within.ts";
 
@@ -25,7 +25,15 @@ interface StreamTarget {
 
 /** A failure within this time still gets its HTTP status; then the stream opens, so that a queued client hears of it. */
 export const openStreamAfterMs = 500;
-export const defaultKeepAliveMs = 15_000;
+const defaultKeepAliveMs = 15_000;
+const defaultStalledMs = 5 * 60_000;
+
+export function sseTimes({
+  keepAliveMs = defaultKeepAliveMs,
+  stalledMs = defaultStalledMs,
+}: ServerConfig): Pick<SseOptions, "keepAliveMs" | "stalledMs"> {
+  return { keepAliveMs, stalledMs };
+}
 
 /** @throws the failure of `events`, if it comes before the stream opens */
 export async function streamAnswer<Event>(
@@ -36,8 +44,8 @@ export async function streamAnswer<Event>(
   let pending = events.next();
   await settledWithin(pending, openStreamAfterMs);
 
-  const keepAliveMs = config.keepAliveMs ?? defaultKeepAliveMs;
-  const sse = new SseStream(reply, { keepAliveMs, isResumable: stream.isResumable ?? false });
+  const isResumable = stream.isResumable ?? false;
+  const sse = new SseStream(reply, { ...sseTimes(config), isResumable });
   const send = async (messages: SseMessage[]): Promise<void> => {
     for (const message of messages) await sse.send(message);
   };

@@ -225,6 +225,7 @@ export function createWorld(
   parts: {
     chat?: FakeChat;
     agents?: ServerServices["agents"];
+    agentEngines?: ServerServices["agentEngines"];
     tools?: ToolProvider;
     store?: ResponseStore;
     approvals?: Approvals;
@@ -262,6 +263,7 @@ export function createWorld(
     tools: parts.tools ?? null,
     requestedServers: parts.requestedServers,
     agents: parts.agents,
+    agentEngines: parts.agentEngines,
     approvals: parts.approvals ?? new Approvals(),
     audit: parts.audit ?? null,
     store: parts.store ?? null,

@@ -3,7 +3,16 @@
 import { once } from "node:events";
 import { request as httpRequest, type IncomingMessage } from "node:http";
 import { afterEach, describe, expect, test } from "vitest";
-import { createWorld, finish, post, type World } from "./fake-services.ts";
+import type { EngineStep } from "../../src/engine/types.ts";
+import {
+  createWorld,
+  FakeChat,
+  finish,
+  idleStats,
+  post,
+  usage,
+  type World,
+} from "./fake-services.ts";
 import { eventually } from "../support/eventually.ts";
 
 const hello = { messages: [{ role: "user", content: "Hi" }] };
@@ -133,6 +142,31 @@ test("metrics publish the engine's counters", async () => {
   }
 });
 
+test("an engine that agents have to themselves is measured under its model's name", async () => {
+  const steps: ((step: EngineStep) => void)[] = [];
+  const stats = { ...idleStats, ...usage, running: 1, generatedTokens: 3 };
+  const engine = {
+    stats: () => stats,
+    onStep: (listener: (step: EngineStep) => void) => steps.push(listener),
+    onTokenInterval: () => {},
+  };
+  const { app } = createWorld({
+    agentEngines: [{ model: "helper", engine, chat: new FakeChat() }],
+  });
+  steps[0]!({ prefillRows: 0, decodeRows: 1, microBatches: 1, copies: 0, milliseconds: 7 });
+  const lines = (await app.inject({ url: "/metrics" })).body.split("\n");
+  expect(lines).toEqual(
+    expect.arrayContaining([
+      "fermata_generated_tokens_total 7",
+      'fermata_generated_tokens_total{model="helper"} 3',
+      'fermata_sequences{state="running"} 1',
+      'fermata_sequences{state="running",model="helper"} 1',
+      'fermata_step_seconds_sum{model="helper"} 0.007',
+    ]),
+  );
+  await app.close();
+});
+
 test("a harmless request id is kept, another replaced", async () => {
   const { app } = createWorld();
   const idFor = async (id: string) =>
@@ -229,6 +263,18 @@ describe("over a socket", () => {
     }
     expect(taken).toBeGreaterThan(0);
     expect(taken).toBeLessThan(1000);
+    leave();
+  });
+
+  test("one that takes nothing for too long is given up, and its generation with it", async () => {
+    const world = createWorld({ config: { stalledMs: 100 } });
+    const piece = { type: "content" as const, text: "x".repeat(64 * 1024) };
+    world.chat.script = [...Array.from({ length: 2000 }, () => piece), finish("stop")];
+    const url = await listen(world);
+    const { response, leave } = await send(url, { ...hello, stream: true });
+    response.on("error", () => {});
+    response.pause();
+    await eventually(() => expect(world.chat.cancelledCount).toBe(1));
     leave();
   });
 

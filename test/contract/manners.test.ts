@@ -5,6 +5,7 @@ import { request as httpRequest } from "node:http";
 import { connect } from "node:net";
 import { pino } from "pino";
 import { afterEach, describe, expect, test } from "vitest";
+import type { ServerConfig } from "../../src/server/services.ts";
 import { createWorld, finish, post, type World } from "./fake-services.ts";
 import { eventually } from "../support/eventually.ts";
 
@@ -80,6 +81,43 @@ describe("cross-origin requests", () => {
     const response = await post(world.app, { ...hello, stream: true }, { origin: "null" });
     expect(response.headers["access-control-allow-origin"]).toBe("*");
     expect(response.headers["access-control-expose-headers"]).toContain("x-request-id");
+  });
+});
+
+describe("names that a web page could have", () => {
+  const ask = async (host: string, config: Partial<ServerConfig> = {}) => {
+    const { port } = await listen(createWorld({ config }));
+    const reply = await raw(
+      port,
+      `GET /v1/models HTTP/1.1\r\nhost: ${host}\r\nconnection: close\r\n\r\n`,
+    );
+    return reply.slice(9, 12);
+  };
+
+  test.each([
+    "localhost",
+    "LOCALHOST:8000",
+    "127.0.0.1:8000",
+    "[::1]:8000",
+    "app.localhost",
+    "fermata",
+    "host.docker.internal:8000",
+    "",
+  ])("%s is answered", async (host) => {
+    expect(await ask(host)).toBe("200");
+  });
+
+  test.each(["evil.example", "evil.example:8000", "localhost.evil.example", "evil.example."])(
+    "%s is not, where no key is asked for",
+    async (host) => {
+      expect(await ask(host)).toBe("403");
+    },
+  );
+
+  test("with keys, or for an allowed origin, every name will do", async () => {
+    expect(await ask("chat.example", { apiKeys: ["k"] })).toBe("401");
+    await open!.app.close();
+    expect(await ask("chat.example", { corsOrigins: ["https://chat.example"] })).toBe("200");
   });
 });
 

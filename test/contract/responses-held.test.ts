@@ -182,6 +182,12 @@ describe("held", () => {
       ["TOOL_CALL done", "call_1"],
     ]);
     noSecrets();
+    // Clients make names up without end.
+    const metrics = (await world.app.inject({ url: "/metrics" })).body;
+    expect(metrics).toContain(
+      'fermata_tool_calls_total{server="client",tool="any",outcome="ok"} 2',
+    );
+    expect(metrics).not.toContain("list_files");
 
     // The next turn has the calls and their outputs as the model read them.
     world.chat.script = [{ type: "content", text: "Yes." }, finish("stop")];

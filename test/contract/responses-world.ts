@@ -22,6 +22,7 @@ export interface Event {
 export type Json = any;
 
 export interface ResponsesWorld extends World {
+  store: SqliteStore;
   /** Every line so far, parsed. */
   lines: Record<string, unknown>[];
   create(
@@ -54,6 +55,7 @@ export function createResponsesWorld(
   const { app } = world;
   return {
     ...world,
+    store,
     lines,
     async create(body, headers = {}) {
       const payload = body;

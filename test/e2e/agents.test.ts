@@ -2,14 +2,16 @@
 // and whoever waits never blocks whom it waits for. Which tools are called is scripted; tokens, cells and
 // batches are the engine's own, and every row is counted twice (`audit`).
 import { execFile } from "node:child_process";
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { copyFile, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
+import OpenAI from "openai";
 import { afterEach, expect, test } from "vitest";
 import type { EngineStep } from "../../src/engine/types.ts";
 import type { AgentsJson } from "../support/agents.ts";
+import { serveCommand } from "../support/command-line.ts";
 import { callText, type ScriptedServer, startScriptedServer } from "../support/scripted-server.ts";
 
 const question = "Ask both to look at the harbour.";
@@ -141,6 +143,51 @@ test("every slot is held: whoever waits gives its cells up, and nothing is lost"
   const stats = await running.settledStats();
   expect(stats.recomputedTokens).toBeGreaterThan(0);
   expect(await running.engine.checkIntegrity()).toBe("");
+});
+
+test("an agent with a model of its own answers on an engine of its own, which is measured", async () => {
+  const folder = await mkdtemp(join(tmpdir(), "fermata-agents-"));
+  const shipped = fileURLToPath(new URL("../../models/fermata-small.gguf", import.meta.url));
+  await copyFile(shipped, join(folder, "second.gguf"));
+  const sampling = { temperature: 0 };
+  const agents = {
+    boss: { description: "Plans", sampling },
+    helper: { description: "Helps", model: "second.gguf", sampling },
+  };
+  const file = join(folder, "agents.json");
+  await writeFile(file, JSON.stringify({ supervisor: "boss", agents }));
+  const served = await serveCommand("--store=none", "--ctx-size=2048", `--agents=${file}`);
+  try {
+    const client = new OpenAI({ baseURL: `${served.url}/v1`, apiKey: "none" });
+    const say = (model: string) =>
+      client.chat.completions.create({
+        model,
+        messages: [{ role: "user", content: "Hello, who are you?" }],
+        max_completion_tokens: 24,
+      });
+    const [boss, helper] = [await say("boss"), await say("helper")];
+    // The same weights: the same words.
+    expect(helper.choices[0]!.message.content).toBe(boss.choices[0]!.message.content);
+    expect(helper.choices[0]!.message.content).not.toBe("");
+    const text = await (await fetch(`${served.url}/metrics`)).text();
+    const value = (name: string): number =>
+      Number(
+        text
+          .split("\n")
+          .find((line) => line.startsWith(`${name} `))
+          ?.split(" ")[1],
+      );
+    for (const [label, { usage }] of [
+      ["", boss],
+      ['{model="second"}', helper],
+    ] as const) {
+      expect(value(`fermata_generated_tokens_total${label}`)).toBe(usage!.completion_tokens);
+      expect(value(`fermata_prompt_tokens_total${label}`)).toBe(usage!.prompt_tokens);
+    }
+  } finally {
+    expect(await served.stop()).toBe(0);
+    await rm(folder, { recursive: true });
+  }
 });
 
 test("a file with a mistake ends the start with its place, in one line", async () => {

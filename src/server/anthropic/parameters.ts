@@ -12,7 +12,7 @@ export const messageParameters: ParameterTable = {
   ),
   system: honoured("a string or blocks of text"),
   max_tokens: honoured("may be left out; at most the context"),
-  stop_sequences: honoured("up to 16 strings"),
+  stop_sequences: honoured("up to 16 strings of up to 1000 characters"),
   stream: honoured(),
   temperature: honoured(),
   top_p: honoured(),

@@ -13,7 +13,7 @@ import {
   readNumber,
   type JsonObject,
 } from "../openai/fields.ts";
-import { readSampling, type SamplingLimits } from "../openai/parse-sampling.ts";
+import { readSampling, readStops, type SamplingLimits } from "../openai/parse-sampling.ts";
 import { readResponseFormat } from "../openai/parse-guidance.ts";
 import { checkParameters } from "../openai/parameters/parameter.ts";
 import type { Warn } from "../openai/warnings.ts";
@@ -38,8 +38,6 @@ export interface MessagesRequest extends MessagesPrompt {
   stream: boolean;
 }
 
-const maxStops = 16;
-
 /** @throws FermataError of status 400 whose `param` is the field at fault */
 export function parseMessagesRequest(
   value: unknown,
@@ -61,7 +59,9 @@ export function parseMessagesRequest(
     ...prompt,
     sampling: readSampling({ temperature, top_p, top_k }, limits),
     document,
-    stop: readStop(body["stop_sequences"]),
+    stop: isAbsent(body["stop_sequences"])
+      ? []
+      : readStops(body["stop_sequences"], "stop_sequences"),
     // More than the context holds is no error: agents send one fixed number to every model.
     maxTokens: maxTokens === undefined ? undefined : Math.min(maxTokens, limits.contextSize),
     stream: readBoolean(body, "stream", false),
@@ -94,24 +94,6 @@ function readModel(model: unknown): string | null {
   if (typeof model === "string") return model;
   const remedy = "Send a model's name or leave it out";
   throw fieldError("invalid_type", "model", `must be a string, not ${kindOf(model)}`, remedy);
-}
-
-function readStop(value: unknown): string[] {
-  if (isAbsent(value)) return [];
-  const remedy = `Send up to ${maxStops} strings`;
-  const field = "stop_sequences";
-  if (!Array.isArray(value))
-    throw fieldError("invalid_type", field, `must be an array, not ${kindOf(value)}`, remedy);
-  if (value.length > maxStops)
-    throw fieldError("invalid_value", field, `has ${value.length} entries`, remedy);
-  return value.map((stop: unknown, index) => {
-    if (typeof stop !== "string") {
-      const problem = `must be a string, not ${kindOf(stop)}`;
-      throw fieldError("invalid_type", `${field}[${index}]`, problem, remedy);
-    }
-    if (stop === "") throw fieldError("invalid_value", `${field}[${index}]`, "is empty", remedy);
-    return stop;
-  });
 }
 
 /** Templates of models that think on request have a variable for it. */

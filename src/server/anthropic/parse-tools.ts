@@ -3,6 +3,7 @@
 import type { ToolDefinition } from "../../chat/types.ts";
 import { fieldError, isAbsent, isObject, kindOf, readBoolean } from "../openai/fields.ts";
 import type { ToolChoice } from "../openai/parse-tool-choice.ts";
+import { uniqueTools } from "../openai/parse-tools.ts";
 import type { Warn } from "../openai/warnings.ts";
 
 const legalName = /^[A-Za-z0-9_-]{1,128}$/;
@@ -14,22 +15,11 @@ export function parseTools(value: unknown, warn: Warn): ToolDefinition[] | null 
     const problem = `must be an array, not ${kindOf(value)}`;
     throw fieldError("invalid_type", "tools", problem, "Send an array of tools");
   }
-  const tools: ToolDefinition[] = [];
-  value.forEach((entry: unknown, index) => {
-    const tool = parseTool(entry, `tools[${index}]`, warn);
-    if (tool === null) return;
-    if (tools.some(({ name }) => name === tool.name)) {
-      const remedy = "Give each tool its own name";
-      throw fieldError(
-        "invalid_value",
-        `tools[${index}].name`,
-        "is used by an earlier tool",
-        remedy,
-      );
-    }
-    tools.push(tool);
-  });
-  return tools;
+  return uniqueTools(
+    value,
+    (entry, field) => parseTool(entry, field, warn),
+    (field) => `${field}.name`,
+  );
 }
 
 /** Null for a tool that Anthropic's servers run: skipped, for clients send some unasked. */

@@ -11,6 +11,11 @@ export interface SamplingLimits {
 }
 
 const maxStops = 16;
+/** Each sequence has a table of that length. */
+const maxStopLength = 1000;
+const stopRemedy = `Send up to ${maxStops} strings of 1 to ${maxStopLength} characters`;
+/** Each choice has a copy. */
+const maxBiases = 10_000;
 const seedRange = 2 ** 32;
 const maxInt32 = 2 ** 31 - 1;
 const maxSequenceBreakers = 16;
@@ -126,7 +131,12 @@ function readLogitBias(value: unknown, vocabularySize: number): [number, number]
       remedy,
     );
   }
-  return Object.entries(value).map(([key, bias]) => {
+  const entries = Object.entries(value);
+  if (entries.length > maxBiases) {
+    const remedy = `Send at most ${maxBiases}`;
+    throw fieldError("invalid_value", "logit_bias", `has ${entries.length} entries`, remedy);
+  }
+  return entries.map(([key, bias]) => {
     const field = `logit_bias.${key.slice(0, 40)}`;
     const token = /^\d{1,9}$/.test(key) ? Number(key) : -1;
     if (token < 0 || token >= vocabularySize) {
@@ -147,24 +157,24 @@ function readLogitBias(value: unknown, vocabularySize: number): [number, number]
 
 export function readStop(value: unknown): string[] {
   if (isAbsent(value)) return [];
-  const list = typeof value === "string" ? [value] : value;
-  const remedy = `Send a string or up to ${maxStops} strings`;
-  if (!Array.isArray(list))
-    throw fieldError(
-      "invalid_type",
-      "stop",
-      `must be a string or an array, not ${kindOf(value)}`,
-      remedy,
-    );
-  if (list.length > maxStops)
-    throw fieldError("invalid_value", "stop", `has ${list.length} entries`, remedy);
-  return list.map((stop: unknown, index) => {
-    const field = typeof value === "string" ? "stop" : `stop[${index}]`;
-    if (typeof stop !== "string")
-      throw fieldError("invalid_type", field, `must be a string, not ${kindOf(stop)}`, remedy);
-    if (stop === "") throw fieldError("invalid_value", field, "is empty", remedy);
-    return stop;
-  });
+  return typeof value === "string" ? [readStopText(value, "stop")] : readStops(value, "stop");
+}
+
+export function readStops(value: unknown, field: string): string[] {
+  if (!Array.isArray(value))
+    throw fieldError("invalid_type", field, `must be an array, not ${kindOf(value)}`, stopRemedy);
+  if (value.length > maxStops)
+    throw fieldError("invalid_value", field, `has ${value.length} entries`, stopRemedy);
+  return value.map((stop: unknown, index) => readStopText(stop, `${field}[${index}]`));
+}
+
+function readStopText(stop: unknown, field: string): string {
+  if (typeof stop !== "string")
+    throw fieldError("invalid_type", field, `must be a string, not ${kindOf(stop)}`, stopRemedy);
+  if (stop === "") throw fieldError("invalid_value", field, "is empty", stopRemedy);
+  if (stop.length > maxStopLength)
+    throw fieldError("invalid_value", field, `has ${stop.length} characters`, stopRemedy);
+  return stop;
 }
 
 /** More than the context holds is no error: agents send one fixed number to every model. */

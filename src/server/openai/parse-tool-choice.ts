@@ -59,7 +59,7 @@ function parseAllowed(value: JsonObject): ToolChoice {
       );
     return nameOf(tool, place);
   });
-  return { mode, allowed };
+  return { mode, allowed: [...new Set(allowed)] };
 }
 
 function nameOf(value: JsonObject, field: string): string {
@@ -83,7 +83,8 @@ export function checkToolChoice(
       "asks for a call, and there is no tool",
       "Offer tools",
     );
-  const unknown = allowed?.find((name) => !tools.some((tool) => tool.name === name));
+  const names = new Set(tools.map(({ name }) => name));
+  const unknown = allowed?.find((name) => !names.has(name));
   if (unknown !== undefined)
     throw fieldError(
       "invalid_value",

@@ -16,21 +16,34 @@ export function parseTools(value: unknown, warn: Warn): ToolDefinition[] | null 
       `must be an array, not ${kindOf(value)}`,
       "Send an array of tools",
     );
-  const tools: ToolDefinition[] = [];
-  value.forEach((entry: unknown, index) => {
-    const tool = parseTool(entry, `tools[${index}]`, warn);
+  return uniqueTools(
+    value,
+    (entry, field) => parseTool(entry, field, warn),
+    (field) => `${field}.function.name`,
+  );
+}
+
+/**
+ * @param parse gives null for one that is skipped
+ * @param nameField where a tool has its name
+ */
+export function uniqueTools(
+  list: readonly unknown[],
+  parse: (entry: unknown, field: string) => ToolDefinition | null,
+  nameField: (field: string) => string,
+): ToolDefinition[] {
+  const tools = new Map<string, ToolDefinition>();
+  list.forEach((entry, index) => {
+    const field = `tools[${index}]`;
+    const tool = parse(entry, field);
     if (tool === null) return;
-    if (tools.some(({ name }) => name === tool.name)) {
-      throw fieldError(
-        "invalid_value",
-        `tools[${index}].function.name`,
-        "is used by an earlier tool",
-        "Give each tool its own name",
-      );
+    if (tools.has(tool.name)) {
+      const remedy = "Give each tool its own name";
+      throw fieldError("invalid_value", nameField(field), "is used by an earlier tool", remedy);
     }
-    tools.push(tool);
+    tools.set(tool.name, tool);
   });
-  return tools;
+  return [...tools.values()];
 }
 
 /** Null for a tool of a type that is not run here: skipped, for clients send hosted tools unasked. */

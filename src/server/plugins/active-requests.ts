@@ -17,12 +17,17 @@ export class ActiveRequests {
    */
   signalFor(reply: FastifyReply): AbortSignal {
     const controller = new AbortController();
+    const leave = (): void =>
+      controller.abort(new FermataError("cancelled", "The client closed the connection."));
+    // It left while its request was prepared: nothing will tell of it any more.
+    if (reply.raw.destroyed) {
+      leave();
+      return controller.signal;
+    }
     this.#controllers.add(controller);
     reply.raw.once("close", () => {
       this.#controllers.delete(controller);
-      if (!reply.raw.writableFinished) {
-        controller.abort(new FermataError("cancelled", "The client closed the connection."));
-      }
+      if (!reply.raw.writableFinished) leave();
     });
     return controller.signal;
   }

@@ -15,6 +15,8 @@ export interface SseMessage {
 export interface SseOptions {
   /** Silence after which a comment is sent. */
   keepAliveMs: number;
+  /** A client that takes nothing for so long is given up. */
+  stalledMs: number;
   /** Its client reads on over another connection, so that its end alone says nothing. */
   isResumable?: boolean;
 }
@@ -24,11 +26,13 @@ const keepAliveComment = ": keep-alive\n\n";
 export class SseStream {
   readonly #response: ServerResponse;
   readonly #keepAlive: NodeJS.Timeout;
+  readonly #stalledMs: number;
 
   /** Takes the response over from fastify and sends the headers. */
-  constructor(reply: FastifyReply, { keepAliveMs, isResumable = false }: SseOptions) {
+  constructor(reply: FastifyReply, { keepAliveMs, stalledMs, isResumable = false }: SseOptions) {
     reply.hijack();
     this.#response = reply.raw;
+    this.#stalledMs = stalledMs;
     for (const [name, value] of Object.entries(reply.getHeaders())) {
       if (value !== undefined) this.#response.setHeader(name, value);
     }
@@ -71,7 +75,10 @@ export class SseStream {
   #drained(): Promise<void> {
     const response = this.#response;
     return new Promise((resolve) => {
+      // Its sequence keeps a place that others wait for.
+      const stalled = setTimeout(() => response.destroy(), this.#stalledMs).unref();
       const done = (): void => {
+        clearTimeout(stalled);
         response.off("drain", done);
         response.off("close", done);
         resolve();

@@ -5,6 +5,7 @@ import { FermataError } from "../../errors.ts";
 import { newId } from "../openai/responses/ids.ts";
 import type { Item } from "../openai/responses/types.ts";
 import type { Tool, ToolResult } from "../../tools/types.ts";
+import { clientServer } from "../run-request.ts";
 
 interface HeldCall {
   /** Null until it came. */
@@ -44,7 +45,7 @@ export class HeldCalls {
   tool(definition: ToolDefinition): Tool {
     return {
       definition,
-      server: "client",
+      server: clientServer,
       // Its own timer ends the response: a model that is told to go on without would make things up.
       timeoutMs: foreverMs,
       call: async (_args, { callId, signal }) => await this.#wait(callId, signal),

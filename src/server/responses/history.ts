@@ -26,9 +26,7 @@ export async function loadHistory(
   store: ResponseStore | null,
 ): Promise<History> {
   const items = await itemsBefore(request, owner, store);
-  const input = await Promise.all(
-    request.input.map((item, index) => resolveReference(item, index, items, { owner, store })),
-  );
+  const input = await resolveReferences(request.input, items, { owner, store });
   checkAnswers(items, input);
   return { items, input };
 }
@@ -72,21 +70,29 @@ export function needStore(store: ResponseStore | null, field: string): ResponseS
   );
 }
 
-async function resolveReference(
-  item: Item,
-  index: number,
+/** Each item is looked for once, however often it is referred to. */
+async function resolveReferences(
+  input: readonly Item[],
   before: readonly Item[],
   { owner, store }: { owner: string; store: ResponseStore | null },
-): Promise<Item> {
-  if (item.type !== "item_reference") return item;
-  const known = before.find(({ id }) => id === item.id) ?? (await store?.item(owner, item.id));
-  if (known) return known as Item;
-  throw fieldError(
-    "invalid_value",
-    `input[${index}].id`,
-    "refers to no stored item",
-    "Send the item itself",
-  );
+): Promise<Item[]> {
+  if (input.every(({ type }) => type !== "item_reference")) return [...input];
+  const known = new Map<string, Item>(before.map((item) => [item.id, item]));
+  const resolved: Item[] = [];
+  for (const [index, item] of input.entries()) {
+    if (item.type !== "item_reference") {
+      resolved.push(item);
+      continue;
+    }
+    const found = known.get(item.id) ?? ((await store?.item(owner, item.id)) as Item | undefined);
+    if (!found) {
+      const field = `input[${index}].id`;
+      throw fieldError("invalid_value", field, "refers to no stored item", "Send the item itself");
+    }
+    known.set(item.id, found);
+    resolved.push(found);
+  }
+  return resolved;
 }
 
 /**

@@ -5,7 +5,7 @@ import type { Tool, ToolProvider } from "../../tools/types.ts";
 import { fieldError } from "../openai/fields.ts";
 import { newId } from "../openai/responses/ids.ts";
 import type { ToolNames } from "../openai/responses/messages.ts";
-import type { McpToolRequest } from "../openai/responses/parse-mcp-tool.ts";
+import type { McpToolFilter, McpToolRequest } from "../openai/responses/parse-mcp-tool.ts";
 import type { ResponsesRequest } from "../openai/responses/parse-request.ts";
 import { flatName } from "../openai/responses/parse-tools.ts";
 import type { CallPresentation } from "../openai/responses/response-writer.ts";
@@ -115,19 +115,20 @@ function configuredEntries(
 }
 
 function entriesOf(
-  { allowed, needsApproval: policy }: McpToolRequest,
+  { isAllowed, needsApproval: policy }: McpToolRequest,
   tools: readonly Tool[],
 ): Entry[] {
   return tools
-    .filter((tool) => allowed === null || allowed.has(ownName(tool)))
+    .filter((tool) => isAllowed(ownName(tool), tool.readOnly === true))
     .map((tool) => mcpEntry(tool, policy));
 }
 
-function mcpEntry(tool: Tool, policy: (name: string) => boolean): Entry {
+function mcpEntry(tool: Tool, policy: McpToolFilter): Entry {
   const name = ownName(tool);
+  const asks = policy(name, tool.readOnly === true);
   return {
     definition: tool.definition,
-    presentation: { kind: "mcp", server: tool.server, name, needsApproval: policy(name) },
+    presentation: { kind: "mcp", server: tool.server, name, needsApproval: asks },
     tool,
   };
 }

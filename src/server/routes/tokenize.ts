@@ -4,6 +4,9 @@ import type { RouteOptions } from "fastify";
 import { expectBody, fieldError, kindOf, readBoolean } from "../openai/fields.ts";
 import type { ServerServices } from "../services.ts";
 
+/** Each is an object: of as many as a body may have, memory would not hold them. */
+const maxPieces = 200_000;
+
 /** A piece that is no UTF-8 by itself is an array of bytes. */
 interface TokenPiece {
   id: number;
@@ -28,6 +31,10 @@ export function tokenizeRoute({ engine, chat }: ServerServices): RouteOptions {
       const { text, guard } = parseSpecial ? { text: content, guard: "" } : chat.guardText(content);
       const tokens = await engine.tokenize(text, guard, addSpecial && engine.model.addBos);
       if (!withPieces) return { tokens: [...tokens] };
+      if (tokens.length > maxPieces) {
+        const problem = `has ${tokens.length} tokens, and ${maxPieces} are the most with their pieces`;
+        throw fieldError("invalid_value", "content", problem, "Send less or leave out with_pieces");
+      }
       return {
         tokens: Array.from(tokens, (id) => ({ id, piece: pieceOf(engine.tokenBytes(id)) })),
       };

@@ -1,4 +1,4 @@
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 
 import { withGuard } from "../../../src/chat/suffix.ts";
 import type { ChatMessage, ToolCall } from "../../../src/chat/types.ts";
@@ -183,6 +183,45 @@ describe("splicing", () => {
       expect(chat.counters.splices).toBe(splices);
       expect(engine.spell(engine.last.request.prompt).includes("Hm.")).toBe(splices === 1);
     }
+  });
+
+  it("takes reasoning from this conversation, not from another one that ended in the same words", async () => {
+    const show =
+      "'<|im_start|>assistant\\n' + ('<think>\\n' + message.reasoning_content + '\\n</think>\\n' if message.reasoning_content else '') + message.content";
+    const template = chatml.replace("'<|im_start|>assistant\\n' + message.content", show);
+    const thinking = (why: string) => `<think>\n${why}\n</think>\nYes.`;
+    const rounds = [thinking("Mine."), callText("Rome"), thinking("Theirs."), "Ok."];
+    const { chat, engine } = setUp(rounds, { template });
+    const ask = (content: string): ChatMessage => ({ role: "user", content });
+    const yes: ChatMessage = { role: "assistant", content: "Yes." };
+    await run(chat, { ...external, messages: [ask("Is it?")] });
+    const history = [ask("Is it?"), yes, user];
+    const { finish } = await run(chat, { ...external, messages: history });
+    const second = engine.last;
+    await run(chat, { ...external, messages: [ask("Was it?")] });
+    const [call] = finish.calls;
+    const called: ChatMessage = { role: "assistant", content: "", toolCalls: finish.calls };
+    const result: ChatMessage = { role: "tool", toolCallId: call!.id, content: "sun" };
+    await run(chat, { ...external, messages: [...history, called, result] });
+    // Down to the call's own spaces.
+    const prompt = engine.last.request.prompt;
+    expect([...prompt.subarray(0, second.tokens.length)]).toEqual(second.tokens);
+    expect(engine.spell(prompt)).not.toContain("Theirs.");
+  });
+
+  it("looks at one rendering, however many other conversations said the same", async () => {
+    const { chat, engine } = setUp(Array.from({ length: 300 }, () => "Yes."));
+    const ask = (content: string): ChatMessage => ({ role: "user", content });
+    for (let count = 0; count < 299; count++)
+      await run(chat, { ...external, messages: [ask(`Is ${count} a number?`)] });
+    const { ChatTemplate } = await import("../../../src/chat/template.ts");
+    const render = vi.spyOn(ChatTemplate.prototype, "render");
+    const answer: ChatMessage = { role: "assistant", content: "Yes." };
+    await run(chat, { ...external, messages: [ask("Is 7 a number?"), answer, ask("And 8?")] });
+    expect(chat.counters.splices).toBe(1);
+    expect(engine.last.request.prompt.length).toBeGreaterThan(0);
+    expect(render.mock.calls.length).toBeLessThan(10);
+    render.mockRestore();
   });
 
   it("compares renderings with different guards, unless a text holds the other's guard", () => {

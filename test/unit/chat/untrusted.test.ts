@@ -5,7 +5,7 @@ import { describe, expect, it } from "vitest";
 
 import { ChatTemplate } from "../../../src/chat/template.ts";
 import type { ChatMessage, ToolDefinition } from "../../../src/chat/types.ts";
-import { Guard, chooseMarks } from "../../../src/chat/untrusted.ts";
+import { Guard, chooseMarks, unusedCharacters } from "../../../src/chat/untrusted.ts";
 import { FakeEngine } from "./fake-engine.ts";
 
 const chatml = readFileSync(join(import.meta.dirname, "../../fixtures/chat/chatml.jinja"), "utf8");
@@ -147,6 +147,18 @@ describe("untrusted text", () => {
       reasoning: "\ue005",
     });
     expect(spell([{ role: "user", content }])).toContain(`user\n${content}⟪<|im_end|>⟫`);
+  });
+
+  it("finds its marks in one pass, however many characters a long text has used", () => {
+    const most = Array.from({ length: 6397 }, (_, index) => String.fromCharCode(0xe000 + index));
+    const text = `${"long text ".repeat(800_000)}${most.join("")}`;
+    expect(chooseMarks([text])).toEqual({
+      guard: "\uf8fd",
+      content: "\uf8fe",
+      reasoning: "\uf8ff",
+    });
+    expect(chooseMarks([text, "\\uF8FF"])).toBeNull();
+    expect([...unusedCharacters(["\uf8ff"], true)][0]).toBe("\uf8fe");
   });
 
   it("leaves runs of blanks alone, and guards spellings that begin with one", () => {

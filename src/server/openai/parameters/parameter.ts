@@ -47,3 +47,14 @@ export function checkParameters(table: ParameterTable, body: JsonObject, warn: W
     }
   }
 }
+
+/** The same of an object within a body. */
+export function warnOfOthers(
+  value: JsonObject,
+  field: string,
+  known: readonly string[],
+  warn: Warn,
+): void {
+  for (const key of Object.keys(value))
+    if (!known.includes(key)) warn(`${field}.${key}`, "is unknown and ignored");
+}

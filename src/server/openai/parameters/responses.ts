@@ -24,7 +24,9 @@ export const responseParameters: ParameterTable = {
   temperature: honoured(),
   top_p: honoured(),
   top_logprobs: honoured("up to 20"),
-  truncation: honoured("`auto` drops the oldest turns that do not fit"),
+  truncation: honoured(
+    "`auto` drops the oldest turns that do not fit, then the last one's oldest rounds of calls",
+  ),
   text: honoured("`format`: `text`, `json_object`, `json_schema`; `verbosity` has no effect"),
   reasoning: honoured("`effort` is given to the model's template; nothing is summed up"),
   chat_template_kwargs: honoured("given to the model's template"),
@@ -38,7 +40,7 @@ export const responseParameters: ParameterTable = {
   seed: honoured(),
   frequency_penalty: honoured(),
   presence_penalty: honoured(),
-  logit_bias: honoured("token ids of the loaded model"),
+  logit_bias: honoured("up to 10000 token ids of the loaded model"),
   ...llamaSamplers,
 
   service_tier: ignored(

@@ -27,6 +27,10 @@ const parsers: Record<string, ItemParser> = {
   }),
 };
 
+const maxIdLength = 256;
+/** Each is a row of the store. */
+const maxItems = 20_000;
+
 const roles = new Set(["user", "assistant", "system", "developer"]);
 
 /** A string is one user message. Items of types that mean nothing here are skipped with a warning. */
@@ -39,6 +43,10 @@ export function parseItems(value: unknown, field: string, warn: Warn): Item[] {
   if (!Array.isArray(value)) {
     const problem = `must be a string or an array of items, not ${kindOf(value)}`;
     throw fieldError("invalid_type", field, problem, "Send the user's message as a string");
+  }
+  if (value.length > maxItems) {
+    const remedy = `Send at most ${maxItems}`;
+    throw fieldError("invalid_value", field, `has ${value.length} items`, remedy);
   }
   const items: Item[] = [];
   value.forEach((entry: unknown, index) => {
@@ -114,7 +122,7 @@ function parseFunctionCall(entry: JsonObject, field: string): Item {
     ...identity(entry, "fc", field, "function_call"),
     // A call that a client replays was answered or never will be.
     status: status === "incomplete" ? status : "completed",
-    call_id: requireText(entry, "call_id", field, remedy),
+    call_id: requireId(entry, "call_id", field, remedy),
     name: requireText(entry, "name", field, remedy),
     // Valid JSON or not: it is history, and was once a model's output.
     arguments: typeof args === "string" ? args : isAbsent(args) ? "{}" : JSON.stringify(args),
@@ -132,7 +140,7 @@ function parseCustomToolCall(entry: JsonObject, field: string): Item {
   return {
     ...identity(entry, "ctc", field, "custom_tool_call"),
     status: status === "incomplete" ? status : "completed",
-    call_id: requireText(entry, "call_id", field, remedy),
+    call_id: requireId(entry, "call_id", field, remedy),
     name: requireText(entry, "name", field, remedy),
     input,
     ...(typeof namespace === "string" && namespace !== "" ? { namespace } : {}),
@@ -143,7 +151,7 @@ function parseCallOutput(entry: JsonObject, field: string, prefix: "fco" | "ctco
   return {
     ...identity(entry, prefix, field, String(entry["type"])),
     status: "completed",
-    call_id: requireText(entry, "call_id", field, "Send the id of the call that this answers"),
+    call_id: requireId(entry, "call_id", field, "Send the id of the call that this answers"),
     output: parseOutput(entry["output"], `${field}.output`),
   };
 }
@@ -151,10 +159,15 @@ function parseCallOutput(entry: JsonObject, field: string, prefix: "fco" | "ctco
 function parseReasoning(entry: JsonObject, field: string): Item {
   const { summary, content, encrypted_content: encrypted } = entry;
   for (const [key, value] of Object.entries({ summary, content })) {
-    if (!isAbsent(value) && !Array.isArray(value)) {
-      const problem = `must be an array, not ${kindOf(value)}`;
-      throw fieldError("invalid_type", `${field}.${key}`, problem, "Send the item as received");
-    }
+    if (isAbsent(value)) continue;
+    const fault = (place: string, wanted: string, given: unknown): Error => {
+      const problem = `must be ${wanted}, not ${kindOf(given)}`;
+      return fieldError("invalid_type", place, problem, "Send the item as received");
+    };
+    if (!Array.isArray(value)) throw fault(`${field}.${key}`, "an array", value);
+    value.forEach((part: unknown, index) => {
+      if (!isObject(part)) throw fault(`${field}.${key}[${index}]`, "an object", part);
+    });
   }
   return {
     ...identity(entry, "rs", field, "reasoning"),
@@ -224,10 +237,17 @@ function identity(
 ): { id: string; type: string } {
   const { id } = entry;
   if (isAbsent(id)) return { id: newId(prefix === "mcp_list_tools" ? "mcpl" : prefix), type };
-  if (typeof id === "string" && id !== "" && id.length <= 256) return { id, type };
+  if (typeof id === "string" && id !== "" && id.length <= maxIdLength) return { id, type };
   const problem =
     typeof id === "string" ? "is empty or too long" : `must be a string, not ${kindOf(id)}`;
   throw fieldError("invalid_value", `${field}.id`, problem, "Leave it out or send it as received");
+}
+
+/** Ids are remembered. */
+function requireId(entry: JsonObject, key: string, field: string, remedy: string): string {
+  const id = requireText(entry, key, field, remedy);
+  if (id.length <= maxIdLength) return id;
+  throw fieldError("invalid_value", `${field}.${key}`, `has ${id.length} characters`, remedy);
 }
 
 function requireText(entry: JsonObject, key: string, field: string, remedy: string): string {

@@ -2,14 +2,16 @@
 
 import { fieldError, isAbsent, isObject, kindOf, readText, type JsonObject } from "../fields.ts";
 
+/** Whether a tool is one of those that are meant: by its own name, and by whether it only reads. */
+export type McpToolFilter = (name: string, isReadOnly: boolean) => boolean;
+
 export interface McpToolRequest {
   /** Id of the configured server, or what the request calls its own. */
   server: string;
   /** Null: a configured server. */
   address: McpAddress | null;
-  /** Null: all. */
-  allowed: ReadonlySet<string> | null;
-  needsApproval(toolName: string): boolean;
+  isAllowed: McpToolFilter;
+  needsApproval: McpToolFilter;
   field: string;
 }
 
@@ -36,9 +38,9 @@ export function parseMcpTool(entry: JsonObject, field: string): McpToolRequest {
     const remedy = "Send server_label, or server_url where the operator allows it";
     throw fieldError("unsupported_value", `${field}.connector_id`, problem, remedy);
   }
-  const allowed = readNames(entry["allowed_tools"], `${field}.allowed_tools`);
-  const approval = readApproval(entry["require_approval"], `${field}.require_approval`);
-  return { server, address, allowed, needsApproval: approval, field };
+  const isAllowed = readFilter(entry["allowed_tools"], `${field}.allowed_tools`) ?? (() => true);
+  const needsApproval = readApproval(entry["require_approval"], `${field}.require_approval`);
+  return { server, address, isAllowed, needsApproval, field };
 }
 
 function readAddress(entry: JsonObject, field: string): McpAddress | null {
@@ -67,26 +69,47 @@ function readHeaders(value: unknown, field: string): Record<string, string> {
 }
 
 /** Absent: always, as at OpenAI. */
-function readApproval(value: unknown, field: string): (toolName: string) => boolean {
+function readApproval(value: unknown, field: string): McpToolFilter {
   if (isAbsent(value) || value === "always") return () => true;
   if (value === "never") return () => false;
   if (!isObject(value)) {
     const remedy = 'Send "always", "never" or {"never": {"tool_names": […]}}';
     throw fieldError("invalid_value", field, "is not a known policy", remedy);
   }
-  const never = readNames(value["never"], `${field}.never`);
-  const always = readNames(value["always"], `${field}.always`);
-  return (name) => always?.has(name) === true || never?.has(name) !== true;
+  checkKeys(value, ["never", "always"], field);
+  const never = readFilter(value["never"], `${field}.never`);
+  const always = readFilter(value["always"], `${field}.always`);
+  return (...tool) => always?.(...tool) === true || never?.(...tool) !== true;
 }
 
-/** An array of names, or an object with them as `tool_names`. */
-function readNames(value: unknown, field: string): ReadonlySet<string> | null {
+/** An array of names, or an object with `tool_names` and `read_only`, of which each narrows. Null: not given. */
+function readFilter(value: unknown, field: string): McpToolFilter | null {
   if (isAbsent(value)) return null;
-  const list = isObject(value) ? value["tool_names"] : value;
-  if (isAbsent(list)) return null;
+  if (!isObject(value)) return hasName(value, field);
+  // What is not understood must not let more tools through.
+  checkKeys(value, ["tool_names", "read_only"], field);
+  const { tool_names: names, read_only: readOnly } = value;
+  const isNamed = isAbsent(names) ? () => true : hasName(names, `${field}.tool_names`);
+  if (isAbsent(readOnly)) return isNamed;
+  if (typeof readOnly !== "boolean") {
+    const problem = `must be a boolean, not ${kindOf(readOnly)}`;
+    throw fieldError("invalid_type", `${field}.read_only`, problem, "Send true or false");
+  }
+  return (name, isReadOnly) => isReadOnly === readOnly && isNamed(name, isReadOnly);
+}
+
+function hasName(list: unknown, field: string): McpToolFilter {
   if (!Array.isArray(list) || list.some((name) => typeof name !== "string")) {
     const problem = `must be an array of names, not ${kindOf(list)}`;
     throw fieldError("invalid_type", field, problem, "Send the tools' names");
   }
-  return new Set(list as string[]);
+  const names = new Set<unknown>(list);
+  return (name) => names.has(name);
+}
+
+function checkKeys(value: JsonObject, known: readonly string[], field: string): void {
+  const unknown = Object.keys(value).find((key) => !known.includes(key));
+  if (unknown === undefined) return;
+  const place = `${field}.${unknown.slice(0, 64)}`;
+  throw fieldError("invalid_value", place, "is not known", `Send ${known.join(" or ")}`);
 }

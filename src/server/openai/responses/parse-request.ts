@@ -14,7 +14,7 @@ import {
   readText,
   type JsonObject,
 } from "../fields.ts";
-import { checkParameters } from "../parameters/parameter.ts";
+import { checkParameters, warnOfOthers } from "../parameters/parameter.ts";
 import { responseParameters } from "../parameters/responses.ts";
 import { guidanceOf, readResponseFormat } from "../parse-guidance.ts";
 import { readModel, readTemplateVariables } from "../parse-request.ts";
@@ -27,6 +27,7 @@ import { parseResponseTools, type RequestedTools } from "./parse-tools.ts";
 import type { Item } from "./types.ts";
 
 const maxTopLogprobs = 20;
+const maxNameLength = 512;
 
 export type EventDialect = "standard" | "extended";
 export type ToolHandling = "close" | "held";
@@ -79,7 +80,7 @@ export function parseResponsesRequest(
     const problem = "excludes previous_response_id: both would say what came before";
     throw fieldError("invalid_value", "conversation", problem, "Send one of the two");
   }
-  const reasoning = readReasoning(body["reasoning"]);
+  const reasoning = readReasoning(body["reasoning"], warn);
   const toolChoice = parseToolChoice(body["tool_choice"]);
   const { textFormat, document, verbosity } = readTextOptions(body["text"], warn);
   return {
@@ -109,11 +110,19 @@ export function parseResponsesRequest(
     verbosity,
     reasoning,
     metadata: parseMetadata(body["metadata"]),
-    promptCacheKey: readText(body, "prompt_cache_key"),
-    safetyIdentifier: readText(body, "safety_identifier"),
-    user: readText(body, "user"),
+    promptCacheKey: readName(body, "prompt_cache_key"),
+    safetyIdentifier: readName(body, "safety_identifier"),
+    user: readName(body, "user"),
     ...readExtension(body["fermata"]),
   };
+}
+
+/** What is remembered, or repeated in each event. */
+function readName(body: JsonObject, field: string): string | null {
+  const name = readText(body, field);
+  if (name === null || name.length <= maxNameLength) return name;
+  const problem = `has ${name.length} characters`;
+  throw fieldError("invalid_value", field, problem, `Send at most ${maxNameLength}`);
 }
 
 const countRange = { min: 1, max: Number.MAX_SAFE_INTEGER, integer: true };
@@ -160,6 +169,7 @@ function readTextOptions(
     const problem = `must be an object, not ${kindOf(value)}`;
     throw fieldError("invalid_type", "text", problem, 'Send {"format": {"type": "text"}}');
   }
+  warnOfOthers(value, "text", ["format", "verbosity"], warn);
   const verbosity = readText(value, "verbosity", "text.");
   if (verbosity !== null && verbosity !== "medium")
     warn("text.verbosity", "has no effect: the model was not trained on it");
@@ -186,12 +196,16 @@ function readTopLogprobs(body: JsonObject): number | undefined {
   return isIncluded ? (top ?? 0) : top || undefined;
 }
 
-function readReasoning(value: unknown): { effort: string | null; summary: string | null } {
+function readReasoning(
+  value: unknown,
+  warn: Warn,
+): { effort: string | null; summary: string | null } {
   if (isAbsent(value)) return { effort: null, summary: null };
   if (!isObject(value)) {
     const problem = `must be an object, not ${kindOf(value)}`;
     throw fieldError("invalid_type", "reasoning", problem, 'Send {"effort": "medium"}');
   }
+  warnOfOthers(value, "reasoning", ["effort", "summary"], warn);
   return {
     effort: readText(value, "effort", "reasoning."),
     summary: readText(value, "summary", "reasoning."),
@@ -207,6 +221,12 @@ function readExtension(value: unknown): {
   if (!isObject(value)) {
     const problem = `must be an object, not ${kindOf(value)}`;
     throw fieldError("invalid_type", "fermata", problem, 'Send {"events": "extended"}');
+  }
+  // Nobody sends it by accident: what is unknown is a slip.
+  const unknown = Object.keys(value).find((key) => key !== "events" && key !== "tools");
+  if (unknown !== undefined) {
+    const field = `fermata.${unknown.slice(0, 64)}`;
+    throw fieldError("invalid_value", field, "is not known", "Send events or tools");
   }
   return {
     events: isAbsent(value["events"])

@@ -4,7 +4,7 @@ import { setTimeout } from "node:timers/promises";
 import type { FastifyInstance, RouteOptions } from "fastify";
 import type { EngineMeter } from "../../engine-meter.ts";
 import type { ServerConfig } from "../../services.ts";
-import { defaultKeepAliveMs } from "../../stream-answer.ts";
+import { sseTimes } from "../../stream-answer.ts";
 import { SseStream } from "../../plugins/sse.ts";
 
 const periodMs = 500;
@@ -26,8 +26,7 @@ export function engineStreamRoute(
       const gone = new AbortController();
       reply.raw.once("close", () => gone.abort());
       const signal = AbortSignal.any([gone.signal, closing.signal]);
-      const keepAliveMs = config.keepAliveMs ?? defaultKeepAliveMs;
-      const sse = new SseStream(reply, { keepAliveMs, isResumable: true });
+      const sse = new SseStream(reply, { ...sseTimes(config), isResumable: true });
       while (!signal.aborted) {
         await sse.send({ data: JSON.stringify(meter.read()) });
         await setTimeout(periodMs, undefined, { signal }).catch(() => {});
