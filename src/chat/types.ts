@@ -111,7 +111,7 @@ export type ChatEvent =
       calls: ToolCall[];
       usage: ChatUsage;
       stopString?: string;
-      /** What the document gets wrong, where no mask held it. */
+      /** What the document gets wrong where no mask held it, or why there is none. */
       problem?: string;
     };
 

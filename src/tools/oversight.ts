@@ -1,5 +1,6 @@
 /** What stands around a call: a person who may have to consent, a record of what was done. */
 
+import { canonicalArguments } from "../chat/normalize.ts";
 import type { ToolCall } from "../chat/types.ts";
 import type { Approvals } from "./approvals.ts";
 import type { CallAudit } from "./call-audit.ts";
@@ -11,6 +12,8 @@ export interface ToolOversight {
   /** Null: nobody can be asked, so that what must be approved is not run. */
   approvals: Pick<Approvals, "ask" | "timeoutMs"> | null;
   audit: Pick<CallAudit, "record"> | null;
+  /** Calls that a person has denied in this answer: nobody is asked for the same again. Filled here. */
+  denials?: Set<string> | undefined;
 }
 
 export type ApprovalState = Extract<ToolEvent, { type: "tool-approval" }>["state"];
@@ -32,6 +35,8 @@ export async function seekApproval(
   const approvals = oversight?.approvals ?? null;
   if (oversight === undefined || approvals === null)
     return denied("it needs a person's approval, and nobody can be asked here");
+  const words = JSON.stringify([call.name, canonicalArguments(call.arguments)]);
+  if (oversight.denials?.has(words) === true) return denied("the user denied the same call before");
   tell("asked");
   const decision = await approvals.ask(
     {
@@ -51,6 +56,7 @@ export async function seekApproval(
     case "timeout":
       return denied(`nobody approved it within ${approvals.timeoutMs / 1000} seconds`);
     case "person":
+      oversight.denials?.add(words);
       return denied(
         `the user denied it${decision.reason === undefined ? "" : `: ${decision.reason}`}`,
       );

@@ -55,13 +55,15 @@ export async function* runToolLoop(
   const { deadline } = budget;
   // A notice may follow the last output, but once that one is whole the resume comes.
   const onOutput = generation.anticipate.bind(generation);
+  const oversight = options.oversight && { denials: new Set<string>(), ...options.oversight };
   const nextRound = (): ToolRound =>
-    new ToolRound(tools, { ...options, signal, deadline, onOutput });
+    new ToolRound(tools, { ...options, oversight, signal, deadline, onOutput });
   let round = nextRound();
   let closed: ToolCall[] = [];
   /** Set when the model calls tools beyond its limits: what its client reads of it. */
   let farewell: string | null = null;
   let hasText = false;
+  const hasForm = request.guidance?.document !== undefined;
   const startsEarly = (call: ToolCall): boolean => {
     const { readOnly = false, approval = "never" } = findTool(call, tools) ?? {};
     // A person is asked when the round is known.
@@ -73,6 +75,11 @@ export async function* runToolLoop(
       if (farewell !== null) {
         // Of a round beyond the last nothing follows its calls, which are not run.
         if (event.type !== "finish") continue;
+        // An answer of a given form has no place for words of ours: it is cut, and its problem says why.
+        if (hasForm) {
+          yield { ...event, reason: "length", calls: [], problem: farewell };
+          continue;
+        }
         yield { type: "content", text: hasText ? `\n\n${farewell}` : farewell };
         yield { ...event, reason: "stop", calls: [] };
         continue;

@@ -145,6 +145,62 @@ test("truncation: auto leaves the oldest turns out", async () => {
   expect(world.chat.requests[1]!.messages).toHaveLength(8);
 });
 
+describe("truncation: auto", () => {
+  const contextSize = 5;
+  const round = (index: number) => [
+    { type: "function_call", call_id: `c${index}`, name: "f", arguments: "{}" },
+    { type: "function_call_output", call_id: `c${index}`, output: `result ${index}` },
+  ];
+  let counts: number;
+
+  beforeEach(async () => {
+    const { FermataError } = await import("../../src/errors.ts");
+    counts = 0;
+    world.chat.countPromptTokens = async ({ messages }) => {
+      counts += 1;
+      if (messages.length > contextSize)
+        throw new FermataError("context_length_exceeded", "Too long.", { param: "messages" });
+      return messages.length;
+    };
+  });
+
+  const read = (): string[] =>
+    world.chat.requests
+      .at(-1)!
+      .messages.map(({ role, content }) => (content === "" ? role : content));
+
+  test("of one long turn, the oldest rounds go and the question stays", async () => {
+    const question = { role: "user", content: "Do it." };
+    const input = [question, ...[1, 2, 3, 4].flatMap(round)];
+    await world.create({ instructions: "Work.", input, truncation: "auto" });
+    expect(read()).toEqual(["Work.", "Do it.", "assistant", "result 4"]);
+  });
+
+  test("a long history is not counted turn by turn", async () => {
+    const turns = Array.from({ length: 500 }, (_, index) => [
+      { role: "user", content: `question ${index}` },
+      { role: "assistant", content: `answer ${index}` },
+    ]).flat();
+    await world.create({
+      input: [...turns, { role: "user", content: "last" }],
+      truncation: "auto",
+    });
+    expect(read()).toEqual(["question 498", "answer 498", "question 499", "answer 499", "last"]);
+    expect(counts).toBeLessThan(15);
+  });
+
+  test("what cannot be made to fit is refused", async () => {
+    const message = { role: "user", content: "Hi" };
+    world.chat.countPromptTokens = async () => {
+      const { FermataError } = await import("../../src/errors.ts");
+      throw new FermataError("context_length_exceeded", "Too long.", { param: "messages" });
+    };
+    const { status, body } = await world.create({ input: [message, message], truncation: "auto" });
+    expect(status).toBe(400);
+    expect(body.error).toMatchObject({ code: "context_length_exceeded", param: "input" });
+  });
+});
+
 async function retrieve(id: string): Promise<Json> {
   return (await world.call("GET", `/v1/responses/${id}`)).body;
 }

@@ -40,6 +40,23 @@ async function run(oversight?: Partial<ToolOversight>, signal = never) {
 }
 
 describe("a call that must be approved", () => {
+  test("once denied, the same is not asked for again in its answer", async () => {
+    const approvals = new Approvals();
+    const oversight = { approvals, denials: new Set<string>() };
+    const first = run(oversight);
+    await soon(() => expect(approvals.pending("me")).toHaveLength(1));
+    approvals.decide("me", "call_1", "deny", "no");
+    await first;
+    const again = await run(oversight);
+    expect(again).toMatchObject({ outcome: "denied", states: [], ran: 0 });
+    expect(again.content).toContain("the user denied the same call before");
+    expect(approvals.counts.asked).toBe(1);
+    const other = run({ approvals, denials: new Set() });
+    await soon(() => expect(approvals.pending("me")).toHaveLength(1));
+    approvals.decide("me", "call_1", "approve");
+    expect(await other).toMatchObject({ outcome: "ok" });
+  });
+
   test("waits, is listed, and runs once a person agrees", async () => {
     const approvals = new Approvals();
     const running = run({ approvals });

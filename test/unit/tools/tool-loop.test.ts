@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 
-import type { ChatEvent } from "../../../src/chat/types.ts";
+import type { ChatEvent, ChatRequest } from "../../../src/chat/types.ts";
 import { defineTool } from "../../../src/tools/tool-builder.ts";
 import { type ToolLoopOptions, runToolLoop } from "../../../src/tools/tool-loop.ts";
 import type { Tool, ToolEvent } from "../../../src/tools/types.ts";
@@ -17,10 +17,11 @@ async function loop(
   tools: Tool[],
   options: ToolLoopOptions = {},
   signal?: AbortSignal,
+  more: Partial<ChatRequest> = {},
 ) {
   const world = setUp(rounds);
   const events: (ChatEvent | ToolEvent)[] = [];
-  for await (const event of runToolLoop(world.chat, request({ signal }), tools, {
+  for await (const event of runToolLoop(world.chat, request({ signal, ...more }), tools, {
     logger: world.logger,
     ...options,
   }))
@@ -266,6 +267,25 @@ describe("runToolLoop", () => {
     expect(events.at(-2)).toEqual({
       type: "content",
       text: "[Stopped: the limit of equal calls in a row is reached.]",
+    });
+  });
+
+  it("says nothing of its own in an answer of a given form: that one is cut, and the problem says why", async () => {
+    const counting = defineTool("get_weather", "").run(() => "sun");
+    const rounds = [callText("1"), callText("2"), "Never."];
+    const guidance = {
+      toolChoice: "auto",
+      parallel: true,
+      closeAtLimit: false,
+      document: { kind: "json_object" },
+    } as const;
+    const { events } = await loop(rounds, [counting], { maxRounds: 1 }, undefined, { guidance });
+    expect(events.filter(({ type }) => type === "content")).toEqual([]);
+    expect(events.at(-1)).toMatchObject({
+      type: "finish",
+      reason: "length",
+      calls: [],
+      problem: "[Stopped: the limit of 1 rounds of tool calls is reached.]",
     });
   });
 
