@@ -2,7 +2,7 @@
 
 import type { Database } from "libsql";
 import type { StoredConversation, StoredItem } from "../types.ts";
-import type { ItemTable } from "./item-table.ts";
+import { type ItemTable, TakenItems } from "./item-table.ts";
 import { nowSeconds } from "./runs.ts";
 
 export class ConversationTable {
@@ -80,7 +80,7 @@ export class ConversationTable {
 
   append(owner: string, id: string, items: readonly StoredItem[]): StoredItem[] {
     if (this.find(owner, id) === null) return [];
-    const taken = new Set((this.#keys.all(id) as { item: number }[]).map((row) => row.item));
+    const taken = new TakenItems((this.#keys.all(id) as { item: number }[]).map((row) => row.item));
     for (const item of items) {
       const key = this.#items.refer(owner, item, taken);
       taken.add(key);

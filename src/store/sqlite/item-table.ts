@@ -11,9 +11,36 @@ interface ItemRow {
   digest: string;
 }
 
+/** Items that a history refers to already: what it says twice is two items. */
+export class TakenItems {
+  readonly #keys: Set<number>;
+  /** By digest: up to this key, all items of that digest are taken. */
+  readonly #upTo = new Map<string, number>();
+
+  constructor(keys: Iterable<number> = []) {
+    this.#keys = new Set(keys);
+  }
+
+  has(key: number): boolean {
+    return this.#keys.has(key);
+  }
+
+  add(key: number): void {
+    this.#keys.add(key);
+  }
+
+  upTo(digest: string): number {
+    return this.#upTo.get(digest) ?? 0;
+  }
+
+  setUpTo(digest: string, key: number): void {
+    this.#upTo.set(digest, key);
+  }
+}
+
 export class ItemTable {
   readonly #byId;
-  readonly #byDigest;
+  readonly #nextOfDigest;
   readonly #insert;
   readonly #update;
   readonly #body;
@@ -22,8 +49,8 @@ export class ItemTable {
 
   constructor(database: Database) {
     this.#byId = database.prepare("SELECT key, id, digest FROM items WHERE owner = ? AND id = ?");
-    this.#byDigest = database.prepare(
-      "SELECT key, id, digest FROM items WHERE owner = ? AND digest = ? ORDER BY key",
+    this.#nextOfDigest = database.prepare(
+      "SELECT key FROM items WHERE owner = ? AND digest = ? AND key > ? ORDER BY key LIMIT 1",
     );
     this.#insert = database.prepare(
       "INSERT INTO items (owner, id, digest, body) VALUES (?, ?, ?, ?)",
@@ -41,15 +68,25 @@ export class ItemTable {
    * for one that is in `taken`, since a history may say the same twice. An id that stands for
    * something else gets out of its way.
    */
-  refer(owner: string, item: StoredItem, taken: ReadonlySet<number>): number {
+  refer(owner: string, item: StoredItem, taken: TakenItems): number {
     const digest = itemDigest(item);
     const sameId = this.#byId.get(owner, item.id) as ItemRow | undefined;
     if (sameId?.digest === digest && !taken.has(sameId.key)) return sameId.key;
-    const twins = this.#byDigest.all(owner, digest) as ItemRow[];
-    const twin = twins.find(({ key }) => !taken.has(key));
-    if (twin !== undefined) return twin.key;
+    const twin = this.#freeTwin(owner, digest, taken);
+    if (twin !== null) return twin;
     const stored = sameId === undefined ? item : { ...item, id: freshId(item.id) };
     return this.#add(owner, stored, digest);
+  }
+
+  /** The first one of the digest that is not taken; those before it are not looked at again. */
+  #freeTwin(owner: string, digest: string, taken: TakenItems): number | null {
+    for (let after = taken.upTo(digest); ;) {
+      const row = this.#nextOfDigest.get(owner, digest, after) as { key: number } | undefined;
+      if (row === undefined) return null;
+      if (!taken.has(row.key)) return row.key;
+      after = row.key;
+      taken.setUpTo(digest, after);
+    }
   }
 
   /** The key of what this server said; a later version of it takes its place. */

@@ -2,7 +2,7 @@
 
 import type { Database } from "libsql";
 import type { NewResponse, ResponseItems, StoredItem, StoredResponse } from "../types.ts";
-import type { ItemTable } from "./item-table.ts";
+import { type ItemTable, TakenItems } from "./item-table.ts";
 
 const parts = { history: 0, input: 1, output: 2 } as const;
 
@@ -95,7 +95,7 @@ export class ResponseTable {
     this.#insert.run(id, owner, createdAt, run, previousResponseId, conversationId, text);
     if (previousResponseId !== null) this.#copyHistory.run(id, previousResponseId);
     if (conversationId !== null) this.#copyConversation.run(id, conversationId);
-    const taken = new Set(
+    const taken = new TakenItems(
       (this.#keysOfHistory.all(id) as { item: number }[]).map((row) => row.item),
     );
     input.forEach((item, position) => {

@@ -8,7 +8,7 @@ export interface RetentionLimits {
   /** Responses. */
   maxCount: number;
   maxAgeSeconds: number;
-  /** Of bodies, items and events; the file is a little larger. */
+  /** Of the file's pages that are in use; those that are free stay in it for what comes. */
   maxBytes: number;
 }
 
@@ -60,19 +60,15 @@ function deleteOldestConversation(database: Database): boolean {
 }
 
 function countOf(database: Database): number {
-  return numberOf(database, "SELECT count(*) AS value FROM responses");
+  const row = database.prepare("SELECT count(*) AS value FROM responses").get();
+  return (row as { value: number }).value;
 }
 
+/** The file knows it: to add up what its rows hold would read all of them, while every stream waits. */
 function bytesOf(database: Database): number {
-  return (
-    numberOf(database, "SELECT coalesce(sum(length(body)), 0) AS value FROM items") +
-    numberOf(database, "SELECT coalesce(sum(length(body)), 0) AS value FROM responses") +
-    numberOf(database, "SELECT coalesce(sum(length(body)), 0) AS value FROM response_events") +
-    numberOf(database, "SELECT coalesce(sum(length(body)), 0) AS value FROM branched_messages") +
-    numberOf(database, "SELECT coalesce(sum(length(body)), 0) AS value FROM branched_events")
-  );
-}
-
-function numberOf(database: Database, query: string): number {
-  return (database.prepare(query).get() as { value: number }).value;
+  const value = (name: string): number => {
+    const row = database.prepare(`PRAGMA ${name}`).get() as Record<string, number>;
+    return row[name]!;
+  };
+  return (value("page_count") - value("freelist_count")) * value("page_size");
 }

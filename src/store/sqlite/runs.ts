@@ -45,8 +45,13 @@ export class Runs {
     this.forget(this.id);
   }
 
+  /** One that is missed, since the disk is full or another process writes, is made up for by the next. */
   #beat(): void {
-    this.#database.prepare("UPDATE runs SET seen_at = ? WHERE id = ?").run(nowSeconds(), this.id);
+    try {
+      this.#database.prepare("UPDATE runs SET seen_at = ? WHERE id = ?").run(nowSeconds(), this.id);
+    } catch {
+      // Whatever must be written fails by itself, and says so.
+    }
   }
 }
 
