@@ -96,24 +96,32 @@ export class AgentRun {
     const seconds = this.#seconds;
     const maxSeconds = Math.min(options.maxSeconds ?? Infinity, seconds * toolShare);
     this.#toolsEndAt = performance.now() + maxSeconds * 1000;
-    const deadline = AbortSignal.timeout(Math.ceil(seconds * 1000));
+    const late = new AbortController();
+    const stop = (): void => late.abort(new DOMException("The run is over.", "TimeoutError"));
+    const timer = setTimeout(stop, Math.ceil(seconds * 1000)).unref();
     const { signal } = request;
-    const ended = signal === undefined ? deadline : AbortSignal.any([signal, deadline]);
+    const ended = signal === undefined ? late.signal : AbortSignal.any([signal, late.signal]);
     const loop = {
       ...options,
       maxRounds: rounds ?? options.maxRounds,
       maxCalls: Math.min(calls, maxCalls ?? Infinity),
       maxSeconds,
     };
-    for await (const event of runToolLoop(this.chat, { ...request, signal: ended }, tools, loop)) {
-      if (event.type !== "finish") {
-        yield event;
-        continue;
+    try {
+      const events = runToolLoop(this.chat, { ...request, signal: ended }, tools, loop);
+      for await (const event of events) {
+        if (event.type !== "finish") {
+          yield event;
+          continue;
+        }
+        const isLate =
+          event.reason === "cancelled" && late.signal.aborted && signal?.aborted !== true;
+        if (isLate) this.#cut = `the limit of ${Math.round(seconds * 10) / 10} seconds is reached`;
+        else if (event.reason === "length") this.#cut = this.#lengthCut();
+        yield isLate ? { ...event, reason: "length" } : event;
       }
-      const isLate = event.reason === "cancelled" && deadline.aborted && signal?.aborted !== true;
-      if (isLate) this.#cut = `the limit of ${Math.round(seconds * 10) / 10} seconds is reached`;
-      else if (event.reason === "length") this.#cut = this.#lengthCut();
-      yield isLate ? { ...event, reason: "length" } : event;
+    } finally {
+      clearTimeout(timer);
     }
   }
 

@@ -38,7 +38,7 @@ export interface GenerationContext {
   externalLeaseMs: number;
 }
 
-/** `full`: no result fits, not even cut. `released`: the caller ends here. */
+/** `full`: no result fits, not even cut, or no token is left for an answer. `released`: the caller ends here. */
 type Answer = Continuation | "full" | "cancelled" | "released";
 
 /** A hold that waits for `resume`. */
@@ -123,7 +123,11 @@ export class RunningChat implements ChatGeneration {
     if (maxTokens !== undefined) this.#run.limitTokens(maxTokens);
     this.#early?.stop();
     const request = this.#continueRequest(hold.pendingToken);
-    const continuation = await this.#continuer.continue({ ...request, outputs: ordered });
+    // Those whom it waited for may have spent its tokens.
+    const isSpent = this.#run.remainingTokens === 0;
+    const continuation = isSpent
+      ? null
+      : await this.#continuer.continue({ ...request, outputs: ordered });
     hold.answer(continuation ?? "full");
   }
 

@@ -31,6 +31,12 @@ export class BatchRouter {
     return () => this.#intervalListeners.delete(listener);
   }
 
+  /** Nobody is told of steps and times any more. */
+  mute(): void {
+    this.#stepListeners.clear();
+    this.#intervalListeners.clear();
+  }
+
   accept({ events, steps }: NativeBatch): void {
     for (const event of events) {
       const interval = this.#intervals.next(event);

@@ -23,11 +23,20 @@ export interface Embeddings {
 const largestInput = 2048;
 const defaultInput = 512;
 
-/** A model of its own, beside the engine's, that turns texts into vectors. */
+/** Requests that may wait. */
+const maxWaiting = 64;
+
+/**
+ * A model of its own, beside the engine's, that turns texts into vectors. It works on one text at a time, of each
+ * request in turn: of the few threads on which prompts are tokenized too it keeps one.
+ */
 export class Embedder {
   readonly #native: NativeEmbedder;
+  #last: Promise<unknown> = Promise.resolve();
+  #waiting = 0;
 
-  private constructor(native: NativeEmbedder) {
+  /** For an embedder of the addon. Use {@link Embedder.load}. */
+  constructor(native: NativeEmbedder) {
     this.#native = native;
   }
 
@@ -64,21 +73,47 @@ export class Embedder {
 
   /**
    * Texts get the tokens that the model wants around them; tokens are taken as they are.
-   * @throws FermataError context_length_exceeded, its `param` being the input's `input[i]`
+   * @param signal ends the work after the text that it is at
+   * @throws FermataError context_length_exceeded, its `param` being the input's `input[i]` | queue_full | the
+   *   signal's reason
    */
-  async embed(inputs: readonly (string | Int32Array)[]): Promise<Embeddings> {
+  async embed(inputs: readonly (string | Int32Array)[], signal?: AbortSignal): Promise<Embeddings> {
+    if (this.#waiting >= maxWaiting)
+      throw new FermataError("queue_full", "Too many requests for embeddings are waiting.");
+    this.#waiting += 1;
     try {
-      const texts = inputs.filter((input) => typeof input === "string");
-      const tokenized = (await this.#native.tokenize(texts)).values();
-      const tokens = inputs.map((input) =>
-        typeof input === "string" ? (tokenized.next().value ?? new Int32Array()) : input,
-      );
-      tokens.forEach((list, index) => this.#checkLength(list.length, index));
-      const vectors = await this.#native.embed(tokens);
-      return { vectors, tokenCount: tokens.reduce((sum, list) => sum + list.length, 0) };
+      return await this.#embed(inputs, signal);
     } catch (thrown) {
+      signal?.throwIfAborted();
       throw fromThrown(thrown);
+    } finally {
+      this.#waiting -= 1;
     }
+  }
+
+  async #embed(
+    inputs: readonly (string | Int32Array)[],
+    signal: AbortSignal | undefined,
+  ): Promise<Embeddings> {
+    const texts = inputs.filter((input) => typeof input === "string");
+    const tokenized = (await this.#inTurn(() => this.#native.tokenize(texts))).values();
+    const tokens = inputs.map((input) =>
+      typeof input === "string" ? (tokenized.next().value ?? new Int32Array()) : input,
+    );
+    tokens.forEach((list, index) => this.#checkLength(list.length, index));
+    const vectors: Float32Array[] = [];
+    for (const list of tokens) {
+      signal?.throwIfAborted();
+      vectors.push(...(await this.#inTurn(() => this.#native.embed([list]))));
+    }
+    return { vectors, tokenCount: tokens.reduce((sum, list) => sum + list.length, 0) };
+  }
+
+  /** After what others asked for before. */
+  #inTurn<Result>(work: () => Promise<Result>): Promise<Result> {
+    const result = this.#last.then(work, work);
+    this.#last = result.catch(() => {});
+    return result;
   }
 
   #checkLength(length: number, index: number): void {

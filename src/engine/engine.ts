@@ -185,6 +185,8 @@ export class Engine {
   }
 
   async #close(): Promise<void> {
+    // Steps go on until it is closed, and whoever listens may ask an engine that answers no more.
+    this.#router.mute();
     await this.#native.close();
     this.#router.failAll(closedError());
   }

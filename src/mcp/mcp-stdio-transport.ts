@@ -104,6 +104,7 @@ export class StdioTransport implements Transport {
     child.once("close", () => this.#close());
     child.stdin?.on("error", (error) => this.onerror?.(error));
     child.stdout?.on("error", (error) => this.onerror?.(error));
+    child.stderr?.on("error", (error) => this.onerror?.(error));
     child.stdout?.on("data", (chunk: Buffer) => this.#read(chunk));
     child.stderr?.on("data", (chunk: Buffer) => this.#hearError(chunk));
     return new Promise((resolve, reject) => {
@@ -122,8 +123,13 @@ export class StdioTransport implements Transport {
     this.#note(message);
     if (input.write(`${JSON.stringify(message)}\n`)) return;
     await new Promise<void>((resolve) => {
-      input.once("drain", resolve);
-      input.once("close", resolve);
+      const done = (): void => {
+        input.off("drain", done);
+        input.off("close", done);
+        resolve();
+      };
+      input.once("drain", done);
+      input.once("close", done);
     });
   }
 

@@ -26,6 +26,19 @@ async function answer(id: string, text: string, body: object): Promise<RunStarte
 }
 
 describe.each(["memory", "file"] as const)("kept in %s", (kept) => {
+  test("one that is deleted while a run begins in it", async () => {
+    world = await createConversationsWorld({ kept });
+    world.chat.script = [{ hang: true }];
+    const { body } = await world.call("POST", "/api/conversations", {});
+    const path = `/api/conversations/${body.id}`;
+    const starting = world.call("POST", `${path}/runs`, { message: "Hi" });
+    await vi.waitFor(() => expect(world.chat.requests).toHaveLength(1));
+    expect((await world.call("DELETE", path)).status).toBe(204);
+    expect((await starting).status).toBe(202);
+    expect(world.chat.cancelledCount).toBe(1);
+    expect((await world.call("GET", path)).status).toBe(404);
+  });
+
   test("a conversation from its first message to its end", async () => {
     world = await createConversationsWorld({ kept });
     const settings = { instructions: "Be brief.", tools: [] };

@@ -135,6 +135,8 @@ class RemoteGeneration implements ChatGeneration {
       this.#hold = null;
       if (answer.kind === "cancelled") return yield this.#finish("cancelled");
       if (answer.kind === "released") return yield this.#finish("tool_calls", calls);
+      // Who ran below this one may have spent the rest.
+      if (this.#remaining === 0) return yield this.#finish("length");
       messages.push({ role: "assistant", content, toolCalls: calls });
       for (const { callId, name, content: result } of answer.outputs)
         messages.push({ role: "tool", toolCallId: callId, name, content: result });

@@ -6,7 +6,13 @@ export class SseData {
 
   /** Of the events that are complete now. */
   push(bytes: Uint8Array): string[] {
-    const lines = (this.#rest + this.#decoder.decode(bytes, { stream: true })).split(/\r\n|\n|\r/);
+    const text = this.#decoder.decode(bytes, { stream: true });
+    // To look through a long line again and again, as its pieces come, would take too long.
+    if (!/[\r\n]/.test(text)) {
+      this.#rest += text;
+      return [];
+    }
+    const lines = (this.#rest + text).split(/\r\n|\n|\r/);
     this.#rest = lines.pop() ?? "";
     const found: string[] = [];
     for (const line of lines) {

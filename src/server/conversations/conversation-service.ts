@@ -84,8 +84,11 @@ export class ConversationService {
   /** What runs in it is cancelled first. */
   async delete(owner: string, id: string): Promise<void> {
     await this.#find(owner, id);
-    await this.#runner.cancelAll(id, "The conversation was deleted.");
-    await this.#store.deleteConversation(owner, id);
+    // A run that is just beginning is begun first: it has its place in the store, and is found.
+    await this.#runner.oneByOne(id, async () => {
+      await this.#runner.cancelAll(id, "The conversation was deleted.");
+      await this.#store.deleteConversation(owner, id);
+    });
   }
 
   /** @throws FermataError also of what the engine refuses at once: queue_full, context_length_exceeded */

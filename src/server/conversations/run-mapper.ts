@@ -104,7 +104,7 @@ export class RunMapper {
 
   #text(text: string): void {
     // Rounds are turns of the model; one after the other they are paragraphs.
-    const isNext = this.#hasRound && this.#lastText !== "" && !/\n\s*$/.test(this.#lastText);
+    const isNext = this.#hasRound && this.#lastText !== "" && !endsLine(this.#lastText);
     this.#hasRound = false;
     const told = isNext ? `\n\n${text}` : text;
     this.#out.message += told;
@@ -376,4 +376,8 @@ function nesting({ agent, parent }: Speaker): { agent?: string; parent_call_id?:
 
 function emptyEvent(): Required<ConversationEvent> {
   return { message: "", citations: [], tool_calls: [], details: [] as Detail[] };
+}
+
+function endsLine(text: string): boolean {
+  return text.slice(text.trimEnd().length).includes("\n");
 }

@@ -6,12 +6,12 @@ import { embeddingList } from "../openai/embeddings/embedding.ts";
 import { parseEmbeddingRequest } from "../openai/embeddings/parse-request.ts";
 import type { RouteContext } from "./chat-completions.ts";
 
-export function embeddingsRoute({ services, warnings }: RouteContext): RouteOptions {
+export function embeddingsRoute({ services, active, warnings }: RouteContext): RouteOptions {
   const { embedder } = services;
   return {
     method: "POST",
     url: "/v1/embeddings",
-    handler: async ({ body }) => {
+    handler: async ({ body }, reply) => {
       if (embedder === undefined) {
         throw new FermataError(
           "unsupported_value",
@@ -25,7 +25,8 @@ export function embeddingsRoute({ services, warnings }: RouteContext): RouteOpti
           `model=${request.model}`,
           `names an embedding model that is not loaded; ${embedder.id} answers`,
         );
-      return embeddingList(embedder.id, await embedder.embed(request.inputs), request);
+      const embeddings = await embedder.embed(request.inputs, active.signalFor(reply));
+      return embeddingList(embedder.id, embeddings, request);
     },
   };
 }

@@ -1,6 +1,7 @@
 // Another server as a chat, over a real socket. The server is a fake that contradicts itself, breaks off and hangs.
 import { afterEach, describe, expect, test } from "vitest";
 import { RemoteChat } from "../../../src/agents/remote/remote-chat.ts";
+import { SseData } from "../../../src/agents/remote/sse-data.ts";
 import type { ChatEvent, ChatRequest } from "../../../src/chat/types.ts";
 import { FermataError } from "../../../src/errors.ts";
 import { defineTool } from "../../../src/tools/tool-builder.ts";
@@ -334,4 +335,34 @@ test("cancelling closes the connection", async () => {
     if ((await fake.connections()) === 0) break;
     await new Promise((resolve) => setTimeout(resolve, 5));
   }
+});
+
+test("a budget that was spent during a hold is not asked for more", async () => {
+  fake = await startFakeEndpoint(streamed(callDelta(), chunk({}, "tool_calls")), answer);
+  const config = { url: fake.url, model: "far", apiKey: null, timeoutMs: 5000, contextSize: 1000 };
+  const generation = new RemoteChat(config, logger).generate({
+    messages: [{ role: "user", content: "2 + 3?" }],
+    tools: [add.definition],
+    toolMode: "internal",
+    sampling: greedy,
+    stop: [],
+    owner: "me",
+  });
+  let last: ChatEvent | undefined;
+  for await (const event of generation) {
+    last = event;
+    if (event.type !== "hold") continue;
+    const outputs = event.calls.map(({ id, name }) => ({ callId: id, name, content: "5" }));
+    await generation.resume(outputs, { maxTokens: 0 });
+  }
+  expect(last).toMatchObject({ type: "finish", reason: "length" });
+  expect(fake.requests).toHaveLength(1);
+});
+
+test("a line of many pieces is read as a whole", () => {
+  const data = new SseData();
+  const bytes = new TextEncoder().encode(`data: ${"ä".repeat(1000)}`);
+  for (const byte of bytes) expect(data.push(Uint8Array.of(byte))).toEqual([]);
+  expect(data.push(new TextEncoder().encode("\r\n"))).toEqual([]);
+  expect(data.push(new TextEncoder().encode("\n"))).toEqual(["ä".repeat(1000)]);
 });

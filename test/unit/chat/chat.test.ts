@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 
 import { Chat } from "../../../src/chat/chat.ts";
+import type { ChatEvent } from "../../../src/chat/types.ts";
 import {
   callText,
   chatml,
@@ -167,6 +168,20 @@ describe("internal mode", () => {
     expect(events.some((event) => event.type === "hold")).toBe(false);
   });
 
+  it("ends with length when whom it waited for has spent its tokens", async () => {
+    const { engine, chat } = setUp([callText("Rome"), "Never."]);
+    const generation = chat.generate(request({ maxTokens: 1000 }));
+    let last: ChatEvent | undefined;
+    for await (const event of generation) {
+      last = event;
+      if (event.type !== "hold") continue;
+      const outputs = event.calls.map(({ id, name }) => ({ callId: id, name, content: "sun" }));
+      await generation.resume(outputs, { maxTokens: 0 });
+    }
+    expect(last).toMatchObject({ type: "finish", reason: "length", calls: [] });
+    expect(engine.last.resumes).toEqual([]);
+  });
+
   it("ends as cancelled during a hold, by signal or by hand", async () => {
     for (const bySignal of [true, false]) {
       const controller = new AbortController();
@@ -246,6 +261,12 @@ describe("Chat", () => {
     const small = setUp([], { contextSize: 50 });
     await expect(run(small.chat, request())).rejects.toMatchObject({
       code: "context_length_exceeded",
+    });
+    const many = setUp([], { contextSize: 50 });
+    const messages = Array.from({ length: 50 }, () => user);
+    await expect(run(many.chat, request({ messages }))).rejects.toMatchObject({
+      code: "context_length_exceeded",
+      message: expect.stringContaining("50 messages"),
     });
     const raising = setUp([], { template: "{{ raise_exception('no') }}" });
     await expect(raising.chat.countPromptTokens(request())).rejects.toMatchObject({

@@ -167,6 +167,18 @@ describe("an engine", () => {
     }
   });
 
+  it("tells nobody of steps once it closes: it has no answer to what they would ask", async () => {
+    const { engine, router } = setUp();
+    const step = { prefillRows: 0, decodeRows: 1, microBatches: 1, copies: 0, milliseconds: 1 };
+    let told = 0;
+    engine.onStep(() => (told += 1));
+    router.accept({ events: [], steps: [step] });
+    const closed = engine.close();
+    router.accept({ events: [], steps: [step] });
+    await closed;
+    expect(told).toBe(1);
+  });
+
   it("ends what is left when it closes", async () => {
     const { engine, generate } = setUp();
     const reading = readAll(generate());
