@@ -1,5 +1,6 @@
 /** Several answers to one request, side by side: OpenAI's `n`. */
 
+import { setMaxListeners } from "node:events";
 import type { ChatEvent } from "../chat/types.ts";
 import { FermataError } from "../errors.ts";
 import { AnswerCollector, type Answer } from "./collect-answer.ts";
@@ -29,6 +30,8 @@ export async function* runChoices(
 ): AsyncGenerator<ChoiceEvent, void, void> {
   const abort = new AbortController();
   const ended = AbortSignal.any([signal, abort.signal]);
+  // Each choice listens.
+  setMaxListeners(0, ended);
   const answers = Array.from({ length: count }, (_, choice) => start(choice, ended));
   const pending = new Map<number, Promise<Step>>();
   const ask = (choice: number, answer: ChoiceRun): void => {
