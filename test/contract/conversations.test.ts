@@ -32,7 +32,7 @@ describe.each(["memory", "file"] as const)("kept in %s", (kept) => {
     const { body } = await world.call("POST", "/api/conversations", {});
     const path = `/api/conversations/${body.id}`;
     const starting = world.call("POST", `${path}/runs`, { message: "Hi" });
-    await vi.waitFor(() => expect(world.chat.requests).toHaveLength(1));
+    await eventually(() => expect(world.chat.requests).toHaveLength(1));
     expect((await world.call("DELETE", path)).status).toBe(204);
     expect((await starting).status).toBe(202);
     expect(world.chat.cancelledCount).toBe(1);

@@ -2,6 +2,7 @@
 
 import { request as httpRequest } from "node:http";
 import { afterEach, describe, expect, test, vi } from "vitest";
+import { eventually } from "../support/eventually.ts";
 import { callEvents, fakeTool, finish, provider } from "./fake-services.ts";
 import { createResponsesWorld, type Json, type ResponsesWorld } from "./responses-world.ts";
 
@@ -214,11 +215,11 @@ test("a client that leaves while its prompt is prepared is not waited for when t
   });
   request.on("error", () => {});
   request.end(JSON.stringify({ model: "tiny", previous_response_id: previous.body.id }));
-  await vi.waitFor(() => expect(asked).toHaveBeenCalled());
+  await eventually(() => expect(asked).toHaveBeenCalled());
   request.destroy();
-  await vi.waitFor(async () => expect(await connections(world)).toBe(0));
+  await eventually(async () => expect(await connections(world)).toBe(0));
   prepare();
-  await vi.waitFor(() => expect(world.chat.cancelledCount).toBe(1));
+  await eventually(() => expect(world.chat.cancelledCount).toBe(1));
 });
 
 function connections({ app }: ResponsesWorld): Promise<number> {

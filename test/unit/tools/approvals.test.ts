@@ -44,7 +44,7 @@ describe("a call that must be approved", () => {
     const approvals = new Approvals();
     const oversight = { approvals, denials: new Set<string>() };
     const first = run(oversight);
-    await soon(() => expect(approvals.pending("me")).toHaveLength(1));
+    await eventually(() => expect(approvals.pending("me")).toHaveLength(1));
     approvals.decide("me", "call_1", "deny", "no");
     await first;
     const again = await run(oversight);
@@ -52,7 +52,7 @@ describe("a call that must be approved", () => {
     expect(again.content).toContain("the user denied the same call before");
     expect(approvals.counts.asked).toBe(1);
     const other = run({ approvals, denials: new Set() });
-    await soon(() => expect(approvals.pending("me")).toHaveLength(1));
+    await eventually(() => expect(approvals.pending("me")).toHaveLength(1));
     approvals.decide("me", "call_1", "approve");
     expect(await other).toMatchObject({ outcome: "ok" });
   });
