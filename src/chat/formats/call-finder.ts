@@ -77,9 +77,13 @@ export class CallFinder {
     }
   }
 
+  /** @param natural false: cut. What follows a call's marker is then a call's beginning, not text. */
   finish(natural: boolean): void {
     if (this.#place === "marked-call") this.#feedHeldToReader();
-    if (this.inCall && this.#reader.state === "undecided") this.#release(this.#verbatim);
+    const isUndecided = this.inCall && this.#reader.state === "undecided";
+    if (isUndecided && !natural && this.#place === "marked-call")
+      this.#verbatim = this.#blanks = "";
+    else if (isUndecided) this.#release(this.#verbatim);
     else if (this.inCall && natural && this.#reader.state === "call") this.#reader.close();
     else if (!this.inCall) {
       if (this.#place === "fence-info") this.#release(this.#verbatim);

@@ -261,12 +261,7 @@ const cases: [title: string, text: string, said: string, options?: ParseOptions]
     'start0:ping args0:{"a":1} end0',
     { natural: false },
   ],
-  [
-    "cut inside the name",
-    '<tool_call>{"name":"pi',
-    'C"<tool_call>{\\"name\\":\\"pi"',
-    { natural: false },
-  ],
+  ["cut inside the name", '<tool_call>{"name":"pi', "", { natural: false }],
   [
     "ended inside arguments",
     '<tool_call>{"name":"ping","arguments":{"a":"x',
