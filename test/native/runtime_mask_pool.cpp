@@ -79,7 +79,7 @@ TEST(guided_sequences_run_resume_and_close_on_the_loop) {
     }
     int held = 0;
     int resumed = 0;
-    for (int i = 0; i < 20'000 && resumed < 8; ++i) {
+    while (resumed < 8) {
         for (const Event& event : loop.take_events().events) {
             if (event.kind != EventKind::kToolCallPause || ++held > 8) continue;
             CHECK(loop.resume({.id = event.id,
@@ -89,7 +89,6 @@ TEST(guided_sequences_run_resume_and_close_on_the_loop) {
         }
         std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
-    CHECK_EQ(resumed, 8);
     loop.close();
 }
 
