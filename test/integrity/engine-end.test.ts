@@ -19,7 +19,7 @@ const states = [
 
 function run(...args: string[]) {
   return new Promise<{ code: unknown; signal: unknown; stdout: string }>((resolve) => {
-    execFile(process.execPath, [child, ...args], { timeout: 50_000 }, (error, stdout) => {
+    execFile(process.execPath, [child, ...args], { timeout: 100_000 }, (error, stdout) => {
       resolve({ code: error?.code ?? 0, signal: error?.signal ?? null, stdout });
     });
   });

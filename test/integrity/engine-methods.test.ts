@@ -5,6 +5,7 @@ import type { Generation, Grammar } from "../../src/engine/types.ts";
 import { FermataError } from "../../src/errors.ts";
 import {
   collect,
+  endlessRequest,
   holdAtEnd,
   loadTestEngine,
   longRequest,
@@ -18,6 +19,7 @@ interface Subject {
 }
 
 const text = "What is the weather in Paris?";
+const contextSize = 6144;
 const liveStates = ["prefill", "decode", "held", "finished", "cancelled"] as const;
 type State = (typeof liveStates)[number] | "closed";
 
@@ -26,10 +28,10 @@ async function enter(state: State, engine: Engine): Promise<Subject> {
   switch (state) {
     case "prefill": {
       const long = new Int32Array(1500).map((_, index) => prompt[index % prompt.length] ?? 0);
-      return { engine, generation: engine.generate({ ...longRequest(prompt, 300), prompt: long }) };
+      return { engine, generation: engine.generate({ ...endlessRequest(prompt), prompt: long }) };
     }
     case "decode": {
-      const generation = engine.generate(longRequest(prompt, 300));
+      const generation = engine.generate(endlessRequest(prompt));
       await readUntil(generation, "text");
       return { engine, generation };
     }
@@ -48,13 +50,13 @@ async function enter(state: State, engine: Engine): Promise<Subject> {
       return { engine, generation };
     }
     case "cancelled": {
-      const generation = engine.generate(longRequest(prompt, 300));
+      const generation = engine.generate(endlessRequest(prompt));
       generation.cancel();
       await collect(generation);
       return { engine, generation };
     }
     case "closed": {
-      const generation = engine.generate(longRequest(prompt, 300));
+      const generation = engine.generate(endlessRequest(prompt));
       await readUntil(generation, "text");
       await engine.close();
       return { engine, generation };
@@ -111,7 +113,7 @@ const engineCalls: [name: string, call: (engine: Engine) => unknown, live: unkno
 describe.each(liveStates)("while a generation is %s", (state) => {
   let engine: Engine;
   beforeAll(async () => {
-    engine = await loadTestEngine();
+    engine = await loadTestEngine({ contextSize });
   });
   afterAll(() => engine.close());
 
@@ -170,7 +172,7 @@ describe.each(liveStates)("while a generation is %s", (state) => {
     const extend = (it: Int32Array) => subject.generation.extend({ tokens: it, keepPending: true });
     const isHeld = state === "held";
     const refused = isHeld ? "invalid_value" : undefined;
-    for (const wrong of [new Int32Array(), Int32Array.of(-1), new Int32Array(5000)])
+    for (const wrong of [new Int32Array(), Int32Array.of(-1), new Int32Array(7000)])
       expect(await outcome(() => extend(wrong))).toBe(refused);
     expect(await outcome(() => extend(tokens))).toBe(undefined);
     if (isHeld) {
@@ -197,7 +199,7 @@ describe.each(liveStates)("while a generation is %s", (state) => {
   });
 
   it("engine.close", async () => {
-    const other = await loadTestEngine();
+    const other = await loadTestEngine({ contextSize });
     const { generation } = await enter(state, other);
     const closings = await Promise.all([other.close(), other.close()]);
     expect(closings).toEqual([undefined, undefined]);
@@ -209,12 +211,12 @@ describe.each(liveStates)("while a generation is %s", (state) => {
 
 describe("after close", () => {
   it.each(engineCalls)("engine.%s", async (_, call) => {
-    const { engine } = await enter("closed", await loadTestEngine());
+    const { engine } = await enter("closed", await loadTestEngine({ contextSize }));
     expect(await outcome(() => call(engine))).toBe("engine_closed");
   });
 
   it("generation methods and further closes do nothing", async () => {
-    const { engine, generation } = await enter("closed", await loadTestEngine());
+    const { engine, generation } = await enter("closed", await loadTestEngine({ contextSize }));
     expect(await ending(generation)).toBe("engine_closed");
     expect(await ending(generation)).toBe("already over");
     for (const method of ["pause", "release", "cancel"] as const) generation[method]();
@@ -225,7 +227,7 @@ describe("after close", () => {
   });
 
   it("calls that were under way settle", async () => {
-    const engine = await loadTestEngine();
+    const engine = await loadTestEngine({ contextSize });
     const tokenizing = outcome(async () => (await engine.tokenize(text)).length > 0);
     const checking = outcome(() => engine.checkIntegrity());
     const compiling = outcome(() => engine.compileGrammar({ kind: "gbnf", text: 'root ::= "a"' }));
@@ -240,7 +242,7 @@ describe("a grammar", () => {
   const source = { kind: "gbnf", text: 'root ::= "yes" | "no" | [0-9]+' } as const;
 
   it("works on when only generations hold it", async () => {
-    const engine = await loadTestEngine();
+    const engine = await loadTestEngine({ contextSize });
     const prompt = await engine.tokenize(text);
     const generations = await Promise.all(
       [1, 2, 3].map(async () =>
@@ -260,7 +262,10 @@ describe("a grammar", () => {
   });
 
   it("of another engine, or closed, is refused", async () => {
-    const [one, two] = await Promise.all([loadTestEngine(), loadTestEngine()]);
+    const [one, two] = await Promise.all([
+      loadTestEngine({ contextSize }),
+      loadTestEngine({ contextSize }),
+    ]);
     const grammar = await one.compileGrammar(source);
     const prompt = await two.tokenize(text);
     const generate = (engine: Engine, value: unknown) =>
@@ -278,7 +283,10 @@ describe("a grammar", () => {
 
 describe("while loading", () => {
   it("two engines load side by side and do not share state", async () => {
-    const [one, two] = await Promise.all([loadTestEngine(), loadTestEngine({ parallel: 1 })]);
+    const [one, two] = await Promise.all([
+      loadTestEngine({ contextSize }),
+      loadTestEngine({ parallel: 1 }),
+    ]);
     const prompt = await one.tokenize(text);
     const results = await Promise.all(
       [one, two].map((engine) => collect(engine.generate(longRequest(prompt, 5)))),

@@ -1,4 +1,4 @@
-// A server with a store, its model a fake that writes word by word until it is killed.
+// A server with a store, its model a fake that writes some words; asked for "endless" ones it never stops.
 //   node store-kill-child.mjs <store file>
 // Prints its port.
 import { setTimeout } from "node:timers/promises";
@@ -18,9 +18,10 @@ const usage = {
 const chat = {
   counters: { rerenders: 0, splices: 0, resumes: 0, truncatedResults: 0 },
   countPromptTokens: async () => 20,
-  generate({ signal }) {
+  generate({ signal, messages }) {
+    const isEndless = messages.at(-1).content.includes("endless");
     async function* events() {
-      const words = Math.floor(Math.random() * 12);
+      const words = isEndless ? Infinity : Math.floor(Math.random() * 12);
       for (let word = 0; word <= words && !signal?.aborted; word++) {
         yield { type: "content", text: `word ${word} ` };
         await setTimeout(Math.random() * 8);

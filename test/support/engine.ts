@@ -43,6 +43,15 @@ export function longRequest(tokens: Int32Array, count: number): GenerateRequest 
   return { prompt: tokens, sampling: scripted(new Int32Array(count).fill(tokens[0] ?? 0)) };
 }
 
+/**
+ * A scripted generation that is still going on whenever a test turns to it, however late that is: what the
+ * window lets it run ahead of its reader, with the first events that are read, is less. Needs a context of
+ * 4096 cells beside the prompt.
+ */
+export function endlessRequest(tokens: Int32Array): GenerateRequest {
+  return longRequest(tokens, 3500);
+}
+
 export type EventOf<T extends GenerationEvent["type"]> = Extract<GenerationEvent, { type: T }>;
 
 /** Reads until an event of this type, which it returns. Does not end the generation. */
