@@ -16,6 +16,14 @@ export async function setUpPackages() {
   await setUpDependencies();
 }
 
+/** Enough for help, and to find what is wrong with a command. */
+export async function setUpCommandLine() {
+  checkNode();
+  await checkToolchain();
+  await setUpDependencies();
+  await setUpTypeScript();
+}
+
 /** Everything below TypeScript. */
 export async function setUpEngine(options) {
   checkNode();

@@ -1,6 +1,8 @@
 import { spawn } from "node:child_process";
 import { SetupError } from "./report.mjs";
 
+const endSignals = ["SIGINT", "SIGTERM", "SIGHUP"];
+
 /**
  * Runs a program and resolves with { code, output }; its output is kept, not shown.
  * `onLine` sees each line; a line it returns true for is not kept.
@@ -11,15 +13,16 @@ export function capture(program, args, { cwd, env, onLine } = {}) {
       cwd,
       env: { ...process.env, ...env },
       stdio: ["ignore", "pipe", "pipe"],
+      // A group of its own: cmake does not pass a signal on to the compilers, it waits for their end.
+      detached: true,
     });
     // By way of a failure, so that whoever waits can remove what is half done.
     let interrupted = false;
     const forward = (signal) => {
       interrupted = true;
-      child.kill(signal);
+      endGroup(child.pid, signal);
     };
-    process.once("SIGINT", forward);
-    process.once("SIGTERM", forward);
+    for (const signal of endSignals) process.once(signal, forward);
 
     const kept = [];
     for (const stream of [child.stdout, child.stderr]) {
@@ -35,14 +38,28 @@ export function capture(program, args, { cwd, env, onLine } = {}) {
       });
       stream.on("end", () => rest && take(rest));
     }
-    child.on("error", reject);
+    const stopForwarding = () => {
+      for (const signal of endSignals) process.off(signal, forward);
+    };
+    child.on("error", (error) => {
+      stopForwarding();
+      reject(error);
+    });
     child.on("close", (code) => {
-      process.off("SIGINT", forward);
-      process.off("SIGTERM", forward);
+      stopForwarding();
       if (interrupted) reject(new SetupError("Interrupted."));
       else resolve({ code: code ?? 1, output: kept.join("\n") });
     });
   });
+}
+
+function endGroup(pid, signal) {
+  try {
+    process.kill(-pid, signal);
+  } catch (error) {
+    // It ended by itself in the meantime.
+    if (error.code !== "ESRCH") throw error;
+  }
 }
 
 /** Like capture, but a failure ends the setup with the last lines of the output. */

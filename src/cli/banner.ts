@@ -31,7 +31,7 @@ export function bannerText({
     `Model     ${modelId} (${describe(model)}, ${megabytes(model.sizeBytes)})`,
     `Context   ${cache.cellsPerSequence} tokens a sequence, ${cache.slots} slots, ${cache.layout}, ${megabytes(cache.bytes)}`,
     `Calls     ${toolFormat}`,
-    `Hardware  ${systemInfo}`,
+    `Hardware  ${hardware(systemInfo)}`,
     `Serving   ${url}/v1`,
     ...(hasPage ? [`Page      ${url}`] : []),
     "",
@@ -45,6 +45,12 @@ export function bannerText({
 /** llama.cpp names only sizes that it knows; the rest it calls `?B`. */
 function describe(model: ModelInfo): string {
   return model.description.replace("?B", `${(model.parameterCount / 1e6).toFixed(1)}M`);
+}
+
+/** llama.cpp's list of what it uses, without the `= 1` behind each. */
+function hardware(systemInfo: string): string {
+  const [build, ...uses] = systemInfo.split(" | ");
+  return [build, uses.join(" ").replaceAll(" = 1", "").replaceAll(" : ", ": ")].join(", ");
 }
 
 function megabytes(bytes: number): string {

@@ -41,5 +41,6 @@ export const serveCommand: Command = {
 `,
   notes: `An option may also be an environment variable or a key in ./fermata.json: --ctx-size is
 FERMATA_CTX_SIZE and "ctxSize". Flags come first, then the environment, then the file.
+"fermata --help" names the other commands. In a clone "npm start --" stands for "fermata".
 `,
 };

@@ -10,12 +10,15 @@ import { pullCommand } from "./pull/command.ts";
 export interface RunnableCommand extends Command {
   /** Resolves to the exit code, or to null while a server runs. @throws FermataError */
   run(args: ParsedArguments, context: CommandContext): Promise<number | null>;
+  /** Finds what `run` would refuse at once, without an engine. @throws FermataError */
+  check?(args: ParsedArguments, context: CommandContext): Promise<void>;
 }
 
 export const commands: readonly RunnableCommand[] = [
   {
     ...serveCommand,
     run: async (...input) => (await import("./run-serve.ts")).runServe(...input),
+    check: async (...input) => (await import("./check-serve.ts")).checkServe(...input),
   },
   {
     ...chatCommand,

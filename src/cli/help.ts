@@ -33,8 +33,9 @@ export function commandHelp({ usage, summary, options, examples, notes }: Comman
 }
 
 function optionHelp(key: string, spec: OptionSpec): string {
-  const names = [flagOf(key), ...(spec.alias ?? [])].map((name) => `--${name}`);
-  if (spec.kind === "boolean" && spec.default) names.splice(0, 1, `--no-${flagOf(key)}`);
+  // What is on by default is described by what it does: only its switch says how to turn it off.
+  const optional = spec.kind === "boolean" && spec.default ? "[no-]" : "";
+  const names = [flagOf(key), ...(spec.alias ?? [])].map((name) => `--${optional}${name}`);
   const usage = `  ${names.join(", ")}${placeholder(spec)}`;
   const lines = wrap(describe(spec), width - column);
   const first = usage.length < column ? usage.padEnd(column) + lines.shift()! : usage;

@@ -2,12 +2,12 @@
 
 import { FermataError } from "../errors.ts";
 import type { CommandContext } from "./command.ts";
-import { commands } from "./commands.ts";
+import { commands, type RunnableCommand } from "./commands.ts";
 import { describeFailure } from "./failure.ts";
 import { commandHelp, generalHelp } from "./help.ts";
 import { didYouMean } from "./nearest.ts";
 import { packageVersion } from "./package-files.ts";
-import { parseArguments } from "./parse-arguments.ts";
+import { type ParsedArguments, parseArguments } from "./parse-arguments.ts";
 
 /** Resolves to the exit code, or to null while a server runs. Never rejects. */
 export async function runCommandLine(
@@ -23,16 +23,47 @@ export async function runCommandLine(
   }
 }
 
+/**
+ * What can be said while there is no engine yet: help, and the mistakes in a command that would not
+ * become right in the minutes that its build takes. Resolves to the exit code, or to null if the
+ * command is to run. Never rejects.
+ */
+export async function answerBeforeBuild(
+  args: readonly string[],
+  context: CommandContext,
+): Promise<number | null> {
+  try {
+    const read = readCommandLine(args, context);
+    if (typeof read === "string") return print(context, read);
+    await read.command.check?.(read.parsed, context);
+    return null;
+  } catch (error) {
+    const { text, exitCode } = describeFailure(error);
+    context.err(text);
+    return exitCode;
+  }
+}
+
 async function dispatch(args: readonly string[], context: CommandContext): Promise<number | null> {
+  const read = readCommandLine(args, context);
+  if (typeof read === "string") return print(context, read);
+  return read.command.run(read.parsed, context);
+}
+
+/** A text that was asked for, or a command to run. @throws FermataError invalid_option */
+function readCommandLine(
+  args: readonly string[],
+  context: CommandContext,
+): string | { command: RunnableCommand; parsed: ParsedArguments } {
   const [name = "--help", ...rest] = args;
   if (name === "--help" || name === "-h" || (name === "help" && rest.length === 0))
-    return print(context, generalHelp(commands));
-  if (name === "help") return dispatch([rest[0]!, "--help"], context);
-  if (name === "--version" || name === "-v") return print(context, `${packageVersion()}\n`);
+    return generalHelp(commands);
+  if (name === "help") return readCommandLine([rest[0]!, "--help"], context);
+  if (name === "--version" || name === "-v") return `${packageVersion()}\n`;
   const command = commands.find((candidate) => candidate.name === name);
   if (command === undefined) throw unknownCommand(name);
-  if (asksForHelp(rest)) return print(context, commandHelp(command));
-  return command.run(parseArguments(rest, command, context.cwd), context);
+  if (asksForHelp(rest)) return commandHelp(command);
+  return { command, parsed: parseArguments(rest, command, context.cwd) };
 }
 
 /** What stands after `--` is meant for the command. */

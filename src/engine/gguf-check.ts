@@ -62,7 +62,9 @@ function open(path: string): number {
     return openSync(path, "r");
   } catch (cause) {
     const missing = (cause as NodeJS.ErrnoException).code === "ENOENT";
-    const reason = missing ? "does not exist" : `cannot be read (${(cause as Error).message})`;
+    const reason = missing
+      ? "does not exist; give the path of a .gguf file"
+      : `cannot be read (${(cause as Error).message})`;
     throw new FermataError("model_not_found", `The model ${path} ${reason}.`, { cause });
   }
 }

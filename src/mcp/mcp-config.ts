@@ -55,7 +55,7 @@ export function readMcpConfig(
   try {
     text = readFileSync(path, "utf8");
   } catch (cause) {
-    throw invalid(path, "", `cannot be read (${describe(cause)})`, cause);
+    throw invalid(path, "", `${unreadable(cause)}`, cause);
   }
   let json: unknown;
   try {
@@ -93,6 +93,11 @@ function invalid(path: string, key: string, problem: string, cause?: unknown): F
     param: key === "" ? undefined : key,
     cause,
   });
+}
+
+function unreadable(cause: unknown): string {
+  const missing = (cause as NodeJS.ErrnoException).code === "ENOENT";
+  return missing ? "does not exist" : `cannot be read (${describe(cause)})`;
 }
 
 function describe(error: unknown): string {

@@ -1,17 +1,19 @@
 import { createServer } from "node:net";
-import { mkdtempSync } from "node:fs";
+import { mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { runCommandLine } from "../../../src/cli/run.ts";
+import { answerBeforeBuild, runCommandLine } from "../../../src/cli/run.ts";
 import { flagOf } from "../../../src/cli/option-table.ts";
 import { optionKeys } from "../../../src/cli/options.ts";
 import { assertPortFree } from "../../../src/cli/port.ts";
 
-async function run(...args: string[]) {
+const run = (...args: string[]) => told(runCommandLine, args);
+
+async function told(action: typeof runCommandLine, args: string[]) {
   let out = "";
   let err = "";
-  const code = await runCommandLine(args, {
+  const code = await action(args, {
     cwd: mkdtempSync(join(tmpdir(), "fermata-")),
     env: {},
     out: (text) => (out += text),
@@ -44,6 +46,51 @@ describe("mistakes: exit code 2, one line, no stack", () => {
     expect(err).toMatch(/^fermata: [^\n]+\n$/);
     expect(err).toContain(message);
   });
+});
+
+describe("before there is an engine", () => {
+  const early = (...args: string[]) => told(answerBeforeBuild, args);
+
+  test("help is the same", async () => {
+    expect(await early("serve", "--help")).toEqual(await run("serve", "--help"));
+    expect(await early("--version")).toEqual(await run("--version"));
+  });
+
+  test.each([
+    [["serv"], "Did you mean serve?"],
+    [["serve", "--prot", "1"], "Did you mean --port?"],
+    [["serve", "--port", "0", "--model", "none.gguf"], "none.gguf does not exist"],
+    [["serve", "--port", "0", "--mcp-config", "none.json"], "none.json does not exist"],
+    [["serve", "--port", "0", "--mcp-args", "a"], "--mcp-args needs --mcp-command"],
+    [["chat", "--aprove", "all"], "Did you mean --approve?"],
+  ])("%j is a mistake already", async (args, message) => {
+    const { code, out, err } = await early(...args);
+    expect({ code, out }).toEqual({ code: 2, out: "" });
+    expect(err).toMatch(/^fermata: [^\n]+\n$/);
+    expect(err).toContain(message);
+  });
+
+  test("a port in use is found, too", async () => {
+    const other = createServer().listen(0, "127.0.0.1");
+    await new Promise((resolve) => other.once("listening", resolve));
+    const { port } = other.address() as { port: number };
+    expect((await early("serve", "--port", String(port))).err).toContain(`Port ${port}`);
+    await new Promise((resolve) => other.close(resolve));
+  });
+
+  test("a command that can run is left to run", async () => {
+    expect(await early("serve", "--port", "0")).toEqual({ code: null, out: "", err: "" });
+    const config = join(mkdtempSync(join(tmpdir(), "fermata-")), "mcp.json");
+    writeFileSync(config, '{"mcpServers": {"files": {"command": "absent"}}}');
+    expect((await early("serve", "--port", "0", "--mcp-config", config)).code).toBeNull();
+    expect((await early("doctor")).code).toBeNull();
+  });
+});
+
+test("help tells how a switch that is on is turned off", async () => {
+  const { out } = await run("serve", "--help");
+  expect(out).toContain("--[no-]ui-server ");
+  expect(out).toContain("--allow-request-mcp ");
 });
 
 test("a port in use is found before the model is loaded", async () => {

@@ -94,7 +94,7 @@ describe("checkGguf", () => {
   it("refuses what is no file", () => {
     expect(refusal(join(folder, "none"))).toEqual([
       "model_not_found",
-      "The model PATH does not exist.",
+      "The model PATH does not exist; give the path of a .gguf file.",
     ]);
     expect(refusal(folder)[0]).toBe("model_not_found");
     expect(refusal(save(Buffer.alloc(0)))).toEqual(["model_invalid", "PATH is empty."]);
