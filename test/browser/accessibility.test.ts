@@ -4,7 +4,7 @@ import type { Browser, Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import { called, delegated, details, markdownPage, spoken } from "./support/answers.ts";
 import { launchBrowser, openPage, type WatchedPage } from "./support/browser.ts";
-import { FakeApi } from "./support/fake-api.ts";
+import { FakeApi, fakeToolbox } from "./support/fake-api.ts";
 
 let browser: Browser;
 let api: FakeApi | undefined;
@@ -96,6 +96,15 @@ async function ask(page: Page, text: string): Promise<void> {
   await page.locator("#message").fill(text);
   await page.keyboard.press("Enter");
 }
+
+test("axe finds nothing serious: no tools yet, and the page says how to get some", async () => {
+  api = await new FakeApi({ toolbox: { ...fakeToolbox, servers: [], agents: [] } }).listen();
+  watched = await openPage(browser, api.url);
+  const empty = watched.page.locator(".empty-state");
+  await empty.getByText("There are no tools yet.").waitFor();
+  expect(await empty.innerText()).toContain("--mcp-config");
+  expect(await violations(watched.page)).toEqual([]);
+});
 
 test("axe finds nothing serious: empty, answered, dialogs, approval, failure, key form", async () => {
   const page = await start();

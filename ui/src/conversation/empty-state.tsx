@@ -5,7 +5,7 @@ import { useStore } from "../state/store.ts";
 import { toolboxState } from "../state/toolbox.ts";
 
 export function EmptyState() {
-  const { toolbox } = useStore(toolboxState);
+  const { status, toolbox } = useStore(toolboxState);
   const toolCount = toolbox.servers.reduce((sum, { tools }) => sum + tools.length, 0);
   return (
     <section className="empty-state" aria-label="New conversation">
@@ -16,6 +16,12 @@ export function EmptyState() {
           ? "Everything stays on this machine."
           : `${toolCount} ${toolCount === 1 ? "tool is" : "tools are"} at hand. While one works, the answer is held where it stands, and goes on from there.`}
       </p>
+      {status === "ready" && toolbox.servers.length === 0 && toolbox.agents.length === 0 && (
+        <p>
+          There are no tools yet. Start the server with <code>--mcp-command</code> or{" "}
+          <code>--mcp-config</code> and the model can use yours.
+        </p>
+      )}
     </section>
   );
 }
