@@ -18,11 +18,11 @@ models of random weights. The first run builds those programs (7 minutes on two 
                     shared  8 sequences with a shared prompt, against llama-batched-bench
                     masks   the time of one mask over many JSON schemas, against llama.cpp's GBNF
                     guided  tool calls with and without grammar and forced tokens
-                    early   tool results prefilled as they are told, tools that start early
+                    early   results and sub-agents' answers prefilled as they are told, tools that start early
                     agents  8 agents in a tool loop over HTTP, against llama-server
   --runs N        runs of each, interleaved; medians are shown (default: 3)
   --quick         one small run of each: does it work? Its figures mean nothing
-  --only TEXT     in shared and agents, the one of this name, or those whose name contains it
+  --only TEXT     in shared, early and agents, the one of this name, or those whose name contains it
   --data DIR      what masks and guided read: the functions of BFCL in bfcl/, JSON-Schema-Test-Suite
                   in json-schema-test-suite/; without it, these parts are left out
   --threads N     for all programs (default: ${availableParallelism()}, the cores of this machine)

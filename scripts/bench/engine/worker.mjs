@@ -1,9 +1,7 @@
 // Measures Fermata's engine in a process of its own: worker.mjs single|shared '{"model":…}' prints
 // one line of JSON.
-import { join } from "node:path";
-import { pathToFileURL } from "node:url";
-import { distDir } from "../../setup/paths.mjs";
-import { measureEarlyResults } from "./early-results.mjs";
+import { loadDist } from "./dist.mjs";
+import { measureEarlyWork } from "./early-work.mjs";
 import { randomTokens } from "./random-tokens.mjs";
 import { measureGuidedSpeed } from "./guided-speed.mjs";
 import { measureMaskTimes } from "./mask-times.mjs";
@@ -11,7 +9,7 @@ import { timedGeneration } from "./timed-generation.mjs";
 
 const [task, loadText] = process.argv.slice(2);
 const load = JSON.parse(loadText);
-const { Engine } = await import(pathToFileURL(join(distDir, "engine", "engine.js")).href);
+const { Engine } = await loadDist("engine", "engine.js");
 
 const engineOptions = { modelPath: load.model, threads: load.threads, ...load.setting };
 const perSecond = (count, milliseconds) => (1000 * count) / milliseconds;
@@ -88,7 +86,7 @@ const tasks = {
   shared: measureShared,
   masks: () => measureMaskTimes(Engine, engineOptions, load),
   guided: () => measureGuidedSpeed(Engine, engineOptions, load),
-  early: () => measureEarlyResults(Engine, engineOptions, load),
+  early: () => measureEarlyWork(Engine, engineOptions, load),
 };
 const result = await tasks[task]();
 process.stdout.write(`${JSON.stringify(result)}\n`);

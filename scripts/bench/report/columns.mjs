@@ -79,10 +79,13 @@ const guided = [
 
 const early = [
   column("", ({ name }) => name),
-  column("plain ms", ({ plain }) => number(plain)),
-  column("early ms", (row) => number(row.early)),
-  column("ratio", (row) => times(row.early, row.plain)),
-  column("more ms", (row) => number(row.early - row.plain)),
+  column("told over s", ({ early: { told } }) => seconds(told)),
+  column("plain ms", ({ plain }) => number(plain.ttft)),
+  column("early ms", (row) => number(row.early.ttft)),
+  column("ratio", (row) => times(row.early.ttft, row.plain.ttft)),
+  column("more ms", (row) => number(row.early.ttft - row.plain.ttft)),
+  column("plain rows", ({ plain }) => number(plain.rows, 0)),
+  column("early rows", (row) => number(row.early.rows, 0)),
 ];
 
 export const columnsOf = { single, shared, masks, guided, early, agents };

@@ -6,7 +6,7 @@ const titles = {
   shared: "8 sequences sharing a prompt, against llama-batched-bench's arrangements",
   masks: "time of one mask, one core, against llama.cpp's GBNF",
   guided: "tool calls, greedy, one sequence",
-  early: "early work, a fake tool, one sequence",
+  early: "early work, in one process",
   agents: "agent load over HTTP, 8 agents x 4 turns",
 };
 
