@@ -133,6 +133,9 @@ function readLogprobs(body: JsonObject): number | undefined {
   return wanted ? (top ?? 0) : undefined;
 }
 
+/** Of `chat_template_kwargs`, in characters of JSON: each is made a value of the template's at every rendering. */
+const maxVariables = 64 * 1024;
+
 const reasoningEfforts = ["none", "minimal", "low", "medium", "high", "xhigh", "max"];
 
 /** What templates read: `reasoning_effort` under its own name, and whatever is in `chat_template_kwargs`. */
@@ -146,6 +149,12 @@ export function readTemplateVariables(
     const problem = `must be an object, not ${kindOf(variables)}`;
     const remedy = 'Send {"<name>": <value>}';
     throw fieldError("invalid_type", "chat_template_kwargs", problem, remedy);
+  }
+  const size = isAbsent(variables) ? 0 : JSON.stringify(variables).length;
+  if (size > maxVariables) {
+    const remedy = `Send at most ${maxVariables}`;
+    const problem = `has ${size} characters as JSON`;
+    throw fieldError("invalid_value", "chat_template_kwargs", problem, remedy);
   }
   if (isAbsent(effort)) return variables ?? {};
   if (typeof effort !== "string" || !reasoningEfforts.includes(effort)) {

@@ -29,7 +29,7 @@ const parsers: Record<string, ItemParser> = {
 
 const maxIdLength = 256;
 /** Each is a row of the store. */
-const maxItems = 20_000;
+const maxItems = 10_000;
 
 const roles = new Set(["user", "assistant", "system", "developer"]);
 
