@@ -4,6 +4,7 @@ import type { NativeEmbedder } from "../native/addon-types.ts";
 import { checkGguf } from "./gguf-check.ts";
 import { fromThrown } from "./native-errors.ts";
 import { physicalCores } from "./physical-cores.ts";
+import { Turns } from "./turns.ts";
 
 export interface EmbedderOptions {
   modelPath: string;
@@ -28,11 +29,11 @@ const maxWaiting = 64;
 
 /**
  * A model of its own, beside the engine's, that turns texts into vectors. It works on one text at a time, of each
- * request in turn: of the few threads on which prompts are tokenized too it keeps one.
+ * request in turn.
  */
 export class Embedder {
   readonly #native: NativeEmbedder;
-  #last: Promise<unknown> = Promise.resolve();
+  readonly #turns = new Turns();
   #waiting = 0;
 
   /** For an embedder of the addon. Use {@link Embedder.load}. */
@@ -96,7 +97,7 @@ export class Embedder {
     signal: AbortSignal | undefined,
   ): Promise<Embeddings> {
     const texts = inputs.filter((input) => typeof input === "string");
-    const tokenized = (await this.#inTurn(() => this.#native.tokenize(texts))).values();
+    const tokenized = (await this.#turns.take(() => this.#native.tokenize(texts))).values();
     const tokens = inputs.map((input) =>
       typeof input === "string" ? (tokenized.next().value ?? new Int32Array()) : input,
     );
@@ -104,16 +105,9 @@ export class Embedder {
     const vectors: Float32Array[] = [];
     for (const list of tokens) {
       signal?.throwIfAborted();
-      vectors.push(...(await this.#inTurn(() => this.#native.embed([list]))));
+      vectors.push(...(await this.#turns.take(() => this.#native.embed([list]))));
     }
     return { vectors, tokenCount: tokens.reduce((sum, list) => sum + list.length, 0) };
-  }
-
-  /** After what others asked for before. */
-  #inTurn<Result>(work: () => Promise<Result>): Promise<Result> {
-    const result = this.#last.then(work, work);
-    this.#last = result.catch(() => {});
-    return result;
   }
 
   #checkLength(length: number, index: number): void {

@@ -5,6 +5,7 @@ import { EngineGeneration, acknowledgeWindow, nativeLimit } from "./generation.t
 import { GrammarCache } from "./grammar-cache.ts";
 import { type LoadHooks, loadNative } from "./load.ts";
 import { callNative, fromThrown } from "./native-errors.ts";
+import { Turns } from "./turns.ts";
 import type {
   CacheInfo,
   EngineOptions,
@@ -24,6 +25,9 @@ const neverPause: PauseTriggers = {
   holdAtTextAfterCall: false,
 };
 
+/** Characters from which on texts are tokenized one after the other: they take seconds. */
+const longText = 1024 * 1024;
+
 /** Of compiled grammars that no generation uses. */
 const grammarCacheBytes = 64 * 1024 * 1024;
 
@@ -38,6 +42,7 @@ export class Engine {
   readonly #retain: boolean;
   readonly #router: BatchRouter;
   readonly #grammars: GrammarCache;
+  readonly #longTexts = new Turns();
   #nextId = 1;
   #closing: Promise<void> | undefined;
 
@@ -72,8 +77,9 @@ export class Engine {
    */
   async tokenize(text: string, guard = "", addBos = false): Promise<Int32Array> {
     this.#checkOpen();
+    const work = () => this.#native.tokenize(text, guard, addBos);
     try {
-      return await this.#native.tokenize(text, guard, addBos);
+      return await (text.length < longText ? work() : this.#longTexts.take(work));
     } catch (thrown) {
       throw fromThrown(thrown);
     }

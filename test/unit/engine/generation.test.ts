@@ -167,6 +167,27 @@ describe("an engine", () => {
     }
   });
 
+  it("tokenizes long texts one after the other, and short ones beside them", async () => {
+    const { engine, native } = setUp();
+    const atWork: number[] = [];
+    const ends: (() => void)[] = [];
+    native.tokenize = async (text) => {
+      atWork.push(text.length);
+      await new Promise<void>((resolve) => ends.push(resolve));
+      return Int32Array.of(1);
+    };
+    const long = "x".repeat(2 ** 20);
+    const all = [engine.tokenize(long), engine.tokenize(`${long}y`), engine.tokenize("short")];
+    const settle = () => new Promise((resolve) => setImmediate(resolve));
+    await settle();
+    expect(atWork.toSorted((a, b) => a - b)).toEqual([5, long.length]);
+    ends.forEach((end) => end());
+    await settle();
+    expect(atWork).toContain(long.length + 1);
+    ends.forEach((end) => end());
+    await Promise.all(all);
+  });
+
   it("tells nobody of steps once it closes: it has no answer to what they would ask", async () => {
     const { engine, router } = setUp();
     const step = { prefillRows: 0, decodeRows: 1, microBatches: 1, copies: 0, milliseconds: 1 };
