@@ -149,10 +149,9 @@ test("an agent with a model of its own answers on an engine of its own, which is
   const folder = await mkdtemp(join(tmpdir(), "fermata-agents-"));
   const shipped = fileURLToPath(new URL("../../models/fermata-small.gguf", import.meta.url));
   await copyFile(shipped, join(folder, "second.gguf"));
-  const sampling = { temperature: 0 };
   const agents = {
-    boss: { description: "Plans", sampling },
-    helper: { description: "Helps", model: "second.gguf", sampling },
+    boss: { description: "Plans" },
+    helper: { description: "Helps", model: "second.gguf" },
   };
   const file = join(folder, "agents.json");
   await writeFile(file, JSON.stringify({ supervisor: "boss", agents }));
@@ -164,10 +163,11 @@ test("an agent with a model of its own answers on an engine of its own, which is
         model,
         messages: [{ role: "user", content: "Hello, who are you?" }],
         max_completion_tokens: 24,
+        temperature: 0,
       });
-    const [boss, helper] = [await say("boss"), await say("helper")];
+    const [shippedAnswer, helper] = [await say("default"), await say("helper")];
     // The same weights: the same words.
-    expect(helper.choices[0]!.message.content).toBe(boss.choices[0]!.message.content);
+    expect(helper.choices[0]!.message.content).toBe(shippedAnswer.choices[0]!.message.content);
     expect(helper.choices[0]!.message.content).not.toBe("");
     const text = await (await fetch(`${served.url}/metrics`)).text();
     const value = (name: string): number =>
@@ -178,7 +178,7 @@ test("an agent with a model of its own answers on an engine of its own, which is
           ?.split(" ")[1],
       );
     for (const [label, { usage }] of [
-      ["", boss],
+      ["", shippedAnswer],
       ['{model="second"}', helper],
     ] as const) {
       expect(value(`fermata_generated_tokens_total${label}`)).toBe(usage!.completion_tokens);
