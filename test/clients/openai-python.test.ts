@@ -26,7 +26,7 @@ test.skipIf(python === undefined)(
     const { stdout } = await promisify(execFile)(
       python!,
       [script, `${server.url()}/v1`, question, tool],
-      { timeout: 100_000 },
+      { timeout: 200_000 },
     );
     expect(JSON.parse(stdout)).toMatchObject({
       answers: [answer, answer],

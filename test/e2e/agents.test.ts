@@ -22,7 +22,7 @@ const tasks = [
 const sharedTokens = 1500;
 /** Longer than the chunks in which a prompt is computed. */
 const answerOf = (side: string): string =>
-  `From the ${side} I see ${"boats and ".repeat(40)}water.`;
+  `From the ${side} I see ${"boats and ".repeat(150)}water.`;
 const final = "Both see boats.";
 
 /** About `sharedTokens` tokens, and some more. */
@@ -90,7 +90,7 @@ test("two sub-agents share 1,500 tokens: computed once, and both decode in the s
   // One of the two found the other's instructions; of the rest each token was computed once.
   expect(cached).toBeGreaterThanOrEqual(instructions);
   expect(prefilled).toBe(prompt - cached + resumed);
-  expect(prefilled).toBeLessThan(instructions + 1000);
+  expect(prefilled - resumed).toBeLessThan(instructions + 1000);
   expect(after.recomputedTokens).toBe(0);
   // As the audit around the backend counts. The boss ends two turns, each sub-agent one; the last token of
   // a turn is computed with what follows it, or never.
@@ -98,13 +98,16 @@ test("two sub-agents share 1,500 tokens: computed once, and both decode in the s
   expect(await metric(running, "fermata_prefilled_tokens_total")).toBe(after.prefilledTokens);
   expect(await metric(running, "fermata_cached_tokens_total")).toBe(after.cachedTokens);
 
-  // They decode side by side: the same steps, one row each. Now and then what they said so far is prefilled
-  // into the held boss; all other steps are one pass over the weights.
+  // They decode side by side: from when both do until one ends, each step has a row of each, and that is most
+  // of the time. Now and then what they said so far is prefilled into the held boss; all other steps are one
+  // pass over the weights.
   const answers = await Promise.all(
     ["left", "right"].map(async (side) => (await running.engine.tokenize(answerOf(side))).length),
   );
   const together = steps.filter(({ decodeRows }) => decodeRows === 2);
-  expect(together.length).toBeGreaterThan(Math.min(...answers) * 0.9);
+  expect(together.length).toBeGreaterThan(Math.min(...answers) * 0.5);
+  const between = steps.slice(steps.indexOf(together[0]!), steps.indexOf(together.at(-1)!) + 1);
+  expect(between).toEqual(together);
   const alone = together.filter(({ prefillRows }) => prefillRows === 0);
   expect(alone.length).toBeGreaterThan(0);
   expect(alone.every(({ microBatches }) => microBatches === 1)).toBe(true);

@@ -58,7 +58,7 @@ const points: Point[] = [
   {
     name: "prefill",
     question: long,
-    scripts: {},
+    scripts: { [long]: [long] },
     isReached: () => rows.prefill > 0,
   },
   {
@@ -78,7 +78,7 @@ const points: Point[] = [
   },
   {
     name: "sub-agent's prefill",
-    scripts: { [question]: [delegate("middle", long), "Done."] },
+    scripts: { [question]: [delegate("middle", long), "Done."], [long]: [long] },
     isReached: (running) => held(running) === 1 && running.engine.stats().running === 1,
   },
   {

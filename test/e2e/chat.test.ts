@@ -1,21 +1,21 @@
 // `fermata chat` in a pseudo-terminal and in pipes, against `fermata serve` with the shipped model and a
 // real MCP server. Nothing is scripted but the keys.
 import { spawn } from "node:child_process";
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type ServedCommand, serveCommand } from "../support/command-line.ts";
+import { demoFolder as folder, makeDemoFolder } from "../support/demo-folder.ts";
+import { startScriptedServer } from "../support/scripted-server.ts";
 import { hasPython, openTerminal } from "../support/terminal.ts";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
 const filesystemServer = createRequire(import.meta.url).resolve(
   "@modelcontextprotocol/server-filesystem/dist/index.js",
 );
-// The path is part of the prompt: a fixed one makes the answer repeatable.
-const folder = "/tmp/demo/docs";
 const question = `List the files in ${folder}, then read notes.txt and tell me what it says.`;
 const home = mkdtempSync(join(tmpdir(), "fermata-chat-"));
 const env = { HOME: home, XDG_STATE_HOME: join(home, "state") };
@@ -25,8 +25,7 @@ const ctrlD = "\u0004";
 let server: ServedCommand;
 
 beforeAll(async () => {
-  mkdirSync(folder, { recursive: true });
-  writeFileSync(`${folder}/notes.txt`, "The harbour opens at nine.\nBring the blue lantern.\n");
+  await makeDemoFolder();
   const config = join(home, "mcp.json");
   const files = {
     command: "node",
@@ -39,7 +38,6 @@ beforeAll(async () => {
 
 afterAll(async () => {
   expect(await server.stop()).toBe(0);
-  rmSync(folder, { recursive: true, force: true });
   rmSync(home, { recursive: true, force: true });
 });
 
@@ -85,14 +83,13 @@ describe.skipIf(!hasPython)("at a terminal", () => {
     expect(await later.exitCode).toBe(0);
   });
 
-  test("no is no; Ctrl-C once stops the answer, twice leaves", async () => {
+  test("no is no; Ctrl-C at the question stops the answer, once more leaves", async () => {
     const terminal = chat();
     await terminal.expect("> ");
     terminal.send(`${question}\r`);
     await terminal.expect("Allow it?");
     terminal.send("n");
     await terminal.expect("denied: read_text_file");
-    terminal.send(ctrlC);
     await terminal.expect("> ");
     terminal.send("/retry\r");
     await terminal.expect("Allow it?");
@@ -118,8 +115,33 @@ describe.skipIf(!hasPython)("at a terminal", () => {
     const card = await terminal.expect(/\* [^\r\n]*list_directory[^\r\n]*\r\n/);
     expect(withoutStyles(card).length).toBeLessThanOrEqual(40 + 2);
     await terminal.expect("done: list_directory");
-    terminal.send(ctrlC + ctrlC + ctrlC);
+    await terminal.expect("> ");
+    terminal.send(ctrlC);
+    await terminal.expect("Ctrl-C again leaves.");
+    await terminal.expect("> ");
+    terminal.send(ctrlC);
     expect(await terminal.exitCode).toBe(130);
+  });
+
+  test("Ctrl-C in the middle of the text stops it there", async () => {
+    // Only the choice of tokens is scripted: so many that the answer goes on whenever the key comes.
+    const scripted = await startScriptedServer({ store: true, engine: { threads: 1 } });
+    try {
+      await scripted.script("Tell me a story.", ["harbour ".repeat(5000)]);
+      const terminal = openTerminal(["chat", "--url", scripted.url], { env });
+      await terminal.expect("> ");
+      terminal.send("Tell me a story.\r");
+      await terminal.expect("harbour harbour");
+      terminal.send(ctrlC);
+      await terminal.expect("Stopped.");
+      await terminal.expect("> ");
+      terminal.send(ctrlC);
+      expect(await terminal.exitCode).toBe(130);
+      const { running, waiting, held } = await scripted.settledStats();
+      expect([running, waiting, held]).toEqual([0, 0, 0]);
+    } finally {
+      await scripted.close();
+    }
   });
 
   test("NO_COLOR draws no colours", async () => {

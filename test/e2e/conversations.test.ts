@@ -1,11 +1,14 @@
 // /api/conversations with the shipped model, a real MCP server and real sockets; only the choice of tokens is
 // scripted. Read by the frontend guide's own code, over an EventSource.
+import { once } from "node:events";
 import { EventSource } from "eventsource";
 import { afterEach, expect, test, vi } from "vitest";
 import { applyEvent, emptyState } from "../../src/client/conversation-state.ts";
 import { readConversation } from "../../src/client/read-conversation.ts";
 import type { Conversation, ConversationEvent, RunStarted } from "../../src/client/types.ts";
 import { mcpServerFromCommand } from "../../src/mcp/mcp-config.ts";
+import { defineTool } from "../../src/tools/tool-builder.ts";
+import { gate } from "../contract/conversations-world.ts";
 import * as guide from "../fixtures/frontend-guide/accumulation.ts";
 import { callText, type ScriptedServer, startScriptedServer } from "../support/scripted-server.ts";
 import { checkStream } from "../support/stream-check.ts";
@@ -31,12 +34,16 @@ async function post<Body>(path: string, body: object): Promise<Body> {
 async function ask(
   id: string,
   message: string,
+  onEvent: (event: ConversationEvent) => void = () => {},
 ): Promise<RunStarted & { events: ConversationEvent[] }> {
   const path = `/api/conversations/${id}/runs`;
   const run = await post<RunStarted>(path, { message, temperature: 0 });
   const events: ConversationEvent[] = [];
   const url = `${server!.url}${run.stream_url}&details=1`;
-  for await (const { event } of readConversation(url)) events.push(event);
+  for await (const { event } of readConversation(url)) {
+    events.push(event);
+    onEvent(event);
+  }
   checkStream(events).close();
   return { ...run, events };
 }
@@ -102,8 +109,15 @@ async function readAsTheGuideDoes(id: string, runId: string): Promise<void> {
 test("two sub-agents at once, the one with a tool of its own", async () => {
   const question = "Ask both about the notes.";
   const tasks = ["Read the notes.", "Write a line."] as const;
+  // Neither ends before the test lets it.
+  let step = gate();
+  const wait = defineTool("wait", "Waits").run(async (_args, { signal }) => {
+    await Promise.race([step.opened, once(signal, "abort")]);
+    return "waited";
+  }, "gate");
   server = await startScriptedServer({
     files: { "notes.txt": "Remember the milk." },
+    tools: [wait],
     agents: {
       supervisor: "boss",
       agents: {
@@ -111,27 +125,32 @@ test("two sub-agents at once, the one with a tool of its own", async () => {
         reader: {
           description: "Reads",
           instructions: "You read.",
-          tools: { [mcpServerFromCommand("", []).id]: ["read_text_file"] },
+          tools: { [mcpServerFromCommand("", []).id]: ["read_text_file"], gate: "*" },
         },
-        writer: { description: "Writes", instructions: "You write." },
+        writer: { description: "Writes", instructions: "You write.", tools: { gate: "*" } },
       },
     },
   });
   const delegations = ["reader", "writer"].map((agent, index) =>
     callText("delegate", { agent, task: tasks[index] }),
   );
-  const readings = [
-    `They say: ${"remember the milk, ".repeat(4)}no more.`,
-    `A line: ${"milk and ".repeat(16)}honey.`,
-  ] as const;
+  const sayings = ["They say: remember the milk.", "A line: milk and honey."] as const;
+  const readings = sayings.map((saying) => `${saying}\n\nThat is all.`);
   await server.script(question, [delegations.join("\n"), "Both are done."]);
   await server.script(tasks[0], [
     callText("read_text_file", { path: `${server.folder}/notes.txt` }),
-    readings[0],
+    `${sayings[0]}${callText("wait", {})}`,
+    "That is all.",
   ]);
-  await server.script(tasks[1], [readings[1]]);
+  await server.script(tasks[1], [`${sayings[1]}${callText("wait", {})}`, "That is all."]);
   const { id } = await post<Conversation>("/api/conversations", { model: "boss" });
-  const run = await ask(id, question);
+  // They go on when both were heard: were one's parts kept until it ends, or until the other does, this
+  // would never be.
+  const heard = new Set<string>();
+  const run = await ask(id, question, ({ tool_calls: calls }) => {
+    for (const { call_id: callId, stream_part: part } of calls) if (part) heard.add(callId);
+    if (heard.size === 2) step.open();
+  });
   const state = run.events.reduce(applyEvent, emptyState);
   expect(state.message).toBe("Both are done.");
   const [reader, writer, ...inner] = state.toolCalls;
@@ -141,13 +160,11 @@ test("two sub-agents at once, the one with a tool of its own", async () => {
   ]);
   expect([reader!.content, writer!.content]).toEqual(readings);
   expect(reader!.tool_call_details).toMatchObject({ summary: tasks[0], delegate: "reader" });
-  expect(inner).toMatchObject([
-    {
-      tool_name: "read_text_file",
-      content: "Remember the milk.",
-      tool_call_details: { agent: "reader", parent_call_id: reader!.call_id },
-    },
-  ]);
+  expect(inner.map((it) => it.tool_name).toSorted()).toEqual(["read_text_file", "wait", "wait"]);
+  expect(inner.find((it) => it.tool_name === "read_text_file")).toMatchObject({
+    content: "Remember the milk.",
+    tool_call_details: { agent: "reader", parent_call_id: reader!.call_id },
+  });
   // Their parts interleave: both stream before the first of them ends.
   const told = run.events.flatMap((event) => event.tool_calls);
   const firstEnd = told.findIndex((it) => it.event_type === "delegation_result" && it.is_complete);
@@ -158,7 +175,7 @@ test("two sub-agents at once, the one with a tool of its own", async () => {
   expect(guide.said().message).toBe("Both are done.");
   const calls = [...guide.toolCallsMap.values()];
   expect(calls.map((it) => it.tool_response).toSorted()).toEqual(
-    [...readings, "Remember the milk."].toSorted(),
+    [...readings, "Remember the milk.", "waited", "waited"].toSorted(),
   );
   for (const it of calls) {
     expect(it).toMatchObject({ is_complete: true, is_streaming: false });
@@ -166,6 +183,7 @@ test("two sub-agents at once, the one with a tool of its own", async () => {
   }
 
   // The same question again, and interrupted while the sub-agents speak.
+  step = gate();
   const path = `/api/conversations/${id}/runs`;
   const again = await post<RunStarted>(path, { message: question, parent_id: null });
   let cut = emptyState;
@@ -191,7 +209,9 @@ test("two sub-agents at once, the one with a tool of its own", async () => {
 test("cancelled while the model speaks: nothing stays held, and a new answer begins", async () => {
   server = await startScriptedServer({ store: true });
   const question = "Tell me a long story.";
-  await server.script(question, ["word ".repeat(400)]);
+  // Longer than it takes to cancel it.
+  const whole = "word ".repeat(5000);
+  await server.script(question, [whole]);
   const { id } = await post<Conversation>("/api/conversations", {});
   const run = await post<RunStarted>(`/api/conversations/${id}/runs`, { message: question });
   const url = `${server.url}${run.stream_url}&details=1`;
@@ -204,7 +224,7 @@ test("cancelled while the model speaks: nothing stays held, and a new answer beg
     await post(`/api/conversations/${id}/runs/${run.run_id}/cancel`, {});
   }
   expect(state.end).toEqual({ type: "end", status: "cancelled" });
-  expect(state.message.length).toBeLessThan(1900);
+  expect(state.message.length).toBeLessThan(whole.length - 5);
   const stats = await server.settledStats();
   expect([stats.running, stats.waiting, stats.held]).toEqual([0, 0, 0]);
   const reply = await fetch(`${server.url}/api/conversations/${id}`);

@@ -1,22 +1,20 @@
 // The examples as a person runs them: programs of their own against `fermata serve` with the model that
 // ships. Nothing is scripted.
 import { execFile, execFileSync } from "node:child_process";
-import { mkdir, rm, writeFile } from "node:fs/promises";
+import { rm } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type ServedCommand, serveCommand } from "../support/command-line.ts";
+import { demoFolder, makeDemoFolder } from "../support/demo-folder.ts";
 
 const run = promisify(execFile);
 const root = fileURLToPath(new URL("../..", import.meta.url));
 const filesystemServer = createRequire(import.meta.url).resolve(
   "@modelcontextprotocol/server-filesystem/dist/index.js",
 );
-// The path is part of the prompts: a fixed one makes the answers repeatable.
-const folder = "/tmp/demo/docs";
-const notes = "The harbour opens at nine.\nBring the blue lantern.";
 const compiled = join(root, "examples/.out");
 
 /** `openai` for Python is where test/clients could install it, or the machine has it. */
@@ -35,8 +33,7 @@ let servers: ServedCommand;
 let filesystem: ServedCommand;
 
 beforeAll(async () => {
-  await mkdir(folder, { recursive: true });
-  await writeFile(`${folder}/notes.txt`, `${notes}\n`);
+  await makeDemoFolder();
   await Promise.all([
     run(process.execPath, ["node_modules/typescript/bin/tsc", "-p", "examples/typescript"], {
       cwd: root,
@@ -44,22 +41,23 @@ beforeAll(async () => {
     serveCommand("--mcp-config=examples/mcp.json", "--agents=examples/agents.json", ...common).then(
       (it) => (servers = it),
     ),
-    serveCommand("--mcp-command=node", `--mcp-args=${filesystemServer},${folder}`, ...common).then(
-      (it) => (filesystem = it),
-    ),
+    serveCommand(
+      "--mcp-command=node",
+      `--mcp-args=${filesystemServer},${demoFolder}`,
+      ...common,
+    ).then((it) => (filesystem = it)),
   ]);
-}, 120_000);
+});
 
 afterAll(async () => {
   await Promise.all([servers.stop(), filesystem.stop()]);
-  await rm(folder, { recursive: true, force: true });
   await rm(compiled, { recursive: true, force: true });
 });
 
 async function output(program: string, file: string): Promise<string> {
   const server = /streaming/.test(file) ? filesystem : servers;
   const env = { ...process.env, FERMATA_URL: `${server.url}/v1` };
-  const { stdout } = await run(program, [file], { cwd: root, env, timeout: 100_000 });
+  const { stdout } = await run(program, [file], { cwd: root, env, timeout: 200_000 });
   return stdout;
 }
 

@@ -1,12 +1,22 @@
 // The engine's process dies in the middle of its work, as after a native abort: clients see a proper
 // end, and the service is back on the same port.
 import { once } from "node:events";
+import { copyFile, mkdtemp, rm } from "node:fs/promises";
 import { connect } from "node:net";
+import { tmpdir } from "node:os";
+import { basename, join } from "node:path";
 import OpenAI from "openai";
-import { afterEach, expect, test, vi } from "vitest";
+import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import { serveCommand, type ServedCommand } from "../support/command-line.ts";
+import { modelPath } from "../support/engine.ts";
+import { eventually } from "../support/eventually.ts";
 
+let folder: string;
 let server: ServedCommand | undefined;
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), "fermata-supervisor-"));
+});
+afterAll(() => rm(folder, { recursive: true }));
 afterEach(async () => {
   await server?.stop("SIGKILL");
   server = undefined;
@@ -29,8 +39,6 @@ async function endlessChat() {
   return { ...endless, logit_bias, stream: true };
 }
 
-const patience = { timeout: 30_000, interval: 20 };
-
 function post(path: string, body: object): Promise<Response> {
   return fetch(server!.url + path, {
     method: "POST",
@@ -45,14 +53,22 @@ function workers(): number[] {
   );
 }
 
-/** Reads a stream to its end. */
-function read(response: Response): { text: () => string; ended: Promise<void> } {
+/** Reads a stream to its end, or until `leave`. */
+function read(response: Response) {
   let text = "";
+  const left = new AbortController();
+  const body = response.body!.pipeThrough(new TextDecoderStream(), { signal: left.signal });
   const ended = (async () => {
-    for await (const piece of response.body!) text += new TextDecoder().decode(piece);
+    for await (const piece of body) text += piece;
   })();
   ended.catch(() => {});
-  return { text: () => text, ended };
+  return { text: () => text, ended, leave: () => left.abort() };
+}
+
+/** The process id of the worker that is the `count`th: its line in the log may come after what it serves. */
+async function workerOf(count: number): Promise<number> {
+  await eventually(() => expect(workers()).toHaveLength(count));
+  return workers()[count - 1]!;
 }
 
 const isHealthy = async (): Promise<void> =>
@@ -66,20 +82,20 @@ test.each(["SIGABRT", "SIGKILL"] as const)(
     const idle = connect(port, "127.0.0.1");
     await once(idle, "connect");
     const chat = read(await post("/v1/chat/completions", await endlessChat()));
-    await vi.waitFor(() => expect(chat.text().split("data: ").length).toBeGreaterThan(3), patience);
+    await eventually(() => expect(chat.text().split("data: ").length).toBeGreaterThan(3));
     // The only sequence is taken: these wait, one behind an open stream.
     const messages = read(await post("/v1/messages", { ...endless, stream: true }));
     const openai = new OpenAI({ baseURL: `${server.url}/v1`, apiKey: "none", maxRetries: 0 });
     const helper = openai.chat.completions.stream({ model: "default", ...endless });
     helper.on("error", () => {});
     const whole = post("/v1/messages", { ...endless, stream: false });
-    await vi.waitFor(async () => {
+    await eventually(async () => {
       const metrics = await (await fetch(`${server!.url}/metrics`)).text();
       expect(metrics).toContain('fermata_sequences{state="waiting"} 3');
-    }, patience);
+    });
 
     const closed = once(idle, "close");
-    process.kill(workers()[0]!, signal);
+    process.kill(await workerOf(1), signal);
     await Promise.all([chat.ended, messages.ended, closed]);
     for (const text of [chat.text(), messages.text()]) {
       const last = text.trimEnd().split("\n\n").at(-1)!;
@@ -99,8 +115,8 @@ test.each(["SIGABRT", "SIGKILL"] as const)(
       error: { type: "overloaded_error", code: "engine_crashed" },
     });
 
-    await vi.waitFor(isHealthy, patience);
-    expect(workers()).toHaveLength(2);
+    await eventually(isHealthy);
+    await workerOf(2);
     const answer = await post("/v1/chat/completions", { ...endless, max_tokens: 4 });
     expect(answer.status).toBe(200);
     expect(await server.stop()).toBe(0);
@@ -109,47 +125,65 @@ test.each(["SIGABRT", "SIGKILL"] as const)(
 );
 
 test("while no worker serves, a connection gets 503 at once", async () => {
-  server = await serveCommand();
-  const restart = once(server.process.stderr!, "data");
-  process.kill(workers()[0]!, "SIGKILL");
-  await restart;
+  // A worker that finds no model does not start: nothing serves until it is there again.
+  const model = join(folder, basename(modelPath));
+  await copyFile(modelPath, model);
+  server = await serveCommand(`--model=${model}`);
+  const worker = await workerOf(1);
+  await rm(model);
+  process.kill(worker, "SIGKILL");
+  await eventually(() => expect(server!.log()).toContain("the worker does not start"));
   const response = await post("/v1/chat/completions", endless);
   expect(response.status).toBe(503);
   expect(response.headers.get("retry-after")).toMatch(/^\d+$/);
   expect(await response.json()).toMatchObject({ error: { code: "engine_crashed" } });
-  await vi.waitFor(isHealthy, patience);
+  await copyFile(modelPath, model);
+  await eventually(isHealthy);
 });
 
-test("SIGTERM in a stream: it drains, then ends with an error event, and both processes leave", async () => {
-  server = await serveCommand("--drain-seconds=1");
-  const [worker] = workers();
+test("SIGTERM in a stream: new requests get 503, and when the client leaves both processes leave", async () => {
+  server = await serveCommand("--drain-seconds=600");
+  const worker = await workerOf(1);
   const chat = read(await post("/v1/chat/completions", await endlessChat()));
-  await vi.waitFor(() => expect(chat.text().split("data: ").length).toBeGreaterThan(3), patience);
+  await eventually(() => expect(chat.text().split("data: ").length).toBeGreaterThan(3));
   const left = server.stop("SIGTERM");
-  await vi.waitFor(async () => {
-    const response = await post("/v1/chat/completions", endless);
+  await eventually(async () => {
+    const response = await post("/v1/chat/completions", { ...endless, max_tokens: 1 });
     expect(response.status).toBe(503);
     expect(await response.json()).toMatchObject({ error: { code: "engine_closed" } });
-  }, patience);
+  });
+  expect(chat.text()).not.toContain("engine_closed");
+  chat.leave();
+  expect(await left).toBe(0);
+  expect(() => process.kill(worker, 0)).toThrow("ESRCH");
+  server = undefined;
+});
+
+test("SIGTERM in a stream that does not end in time: it ends with an error event", async () => {
+  server = await serveCommand("--drain-seconds=1");
+  const worker = await workerOf(1);
+  const chat = read(await post("/v1/chat/completions", await endlessChat()));
+  await eventually(() => expect(chat.text().split("data: ").length).toBeGreaterThan(3));
+  const left = server.stop("SIGTERM");
   await chat.ended;
   expect(chat.text()).toContain('"code":"engine_closed"');
   expect(await left).toBe(0);
-  expect(() => process.kill(worker!, 0)).toThrow("ESRCH");
+  expect(() => process.kill(worker, 0)).toThrow("ESRCH");
   server = undefined;
 });
 
 test("the worker does not outlive a supervisor that is killed", async () => {
   server = await serveCommand();
-  const [worker] = workers();
+  const worker = await workerOf(1);
   await server.stop("SIGKILL");
-  await vi.waitFor(() => expect(() => process.kill(worker!, 0)).toThrow("ESRCH"), patience);
+  await eventually(() => expect(() => process.kill(worker, 0)).toThrow("ESRCH"));
 });
 
 test("--no-supervise: one process, the same manners", async () => {
   server = await serveCommand("--no-supervise", "--drain-seconds=0");
   expect(workers()).toEqual([]);
   const chat = read(await post("/v1/chat/completions", await endlessChat()));
-  await vi.waitFor(() => expect(chat.text().split("data: ").length).toBeGreaterThan(3), patience);
+  await eventually(() => expect(chat.text().split("data: ").length).toBeGreaterThan(3));
   const left = server.stop("SIGINT");
   await chat.ended;
   expect(chat.text()).toContain('"code":"engine_closed"');

@@ -1,6 +1,8 @@
 // `fermata serve` as a person has it: in processes of its own, from dist/.
 import { type ChildProcess, spawn } from "node:child_process";
 import { fileURLToPath } from "node:url";
+import { expect } from "vitest";
+import { eventually } from "./eventually.ts";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
 
@@ -9,11 +11,13 @@ export interface ServedCommand {
   process: ChildProcess;
   /** What it logged so far. */
   log(): string;
+  /** Resolves when all MCP servers are ready: the server does not wait for those that are slow to start. */
+  toolsReady(): Promise<void>;
   /** Ends it with a signal; resolves to the exit code. */
   stop(signal?: NodeJS.Signals): Promise<number | null>;
 }
 
-/** Resolves when it serves, on a free port. */
+/** Resolves when it serves, on a free port, and all its MCP servers are ready. */
 export async function serveCommand(...args: string[]): Promise<ServedCommand> {
   const child = spawn(process.execPath, ["dist/cli/main.js", "serve", "--port=0", ...args], {
     cwd: root,
@@ -31,13 +35,21 @@ export async function serveCommand(...args: string[]): Promise<ServedCommand> {
     });
     void exited.then((code) => reject(new Error(`The server ended with ${code}.\n${err}`)));
   });
+  const toolsReady = (): Promise<void> => eventually(() => expectTools(url));
+  if (args.some((arg) => arg.startsWith("--mcp"))) await toolsReady();
   return {
     url,
     process: child,
     log: () => err,
+    toolsReady,
     stop(signal = "SIGTERM") {
       child.kill(signal);
       return exited;
     },
   };
+}
+
+async function expectTools(url: string): Promise<void> {
+  const { servers } = (await (await fetch(`${url}/api/tools`)).json()) as { servers: object[] };
+  for (const server of servers) expect(server).toMatchObject({ state: "ready" });
 }

@@ -23,6 +23,9 @@ const launchArguments = [
   "--hide-scrollbars",
 ];
 
+/** For a machine that does other things as well. */
+const patienceMs = 100_000;
+
 function executable(): string {
   const path = process.env.FERMATA_CHROMIUM ?? installed;
   if (existsSync(path)) return path;
@@ -36,6 +39,7 @@ export function launchBrowser(): Promise<Browser> {
   return chromium.launch({
     executablePath: executable(),
     args: launchArguments,
+    timeout: patienceMs,
     env: {
       ...(process.env as Record<string, string>),
       FONTCONFIG_FILE: join(folder, ".chromium", "fonts.conf"),
@@ -43,9 +47,6 @@ export function launchBrowser(): Promise<Browser> {
     },
   });
 }
-
-/** For a machine that does other things as well. */
-const patienceMs = 45_000;
 
 export interface WatchedPage {
   page: Page;

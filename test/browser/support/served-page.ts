@@ -1,7 +1,7 @@
 // What the page's states are tested against: the real server with the model that ships, real MCP servers,
 // sub-agents and a store. Of some questions the choice of tokens is scripted, so that a test decides which
 // tools are called; they pass the engine as all others do.
-import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -10,14 +10,17 @@ import { readMcpConfig } from "../../../src/mcp/mcp-config.ts";
 import { McpHost } from "../../../src/mcp/mcp-host.ts";
 import { readPageFiles } from "../../../src/server/page/page-files.ts";
 import { serveCommand } from "../../support/command-line.ts";
+import {
+  demoFolder as folder,
+  demoNotes as notes,
+  makeDemoFolder,
+} from "../../support/demo-folder.ts";
 import { callText, startScriptedServer } from "../../support/scripted-server.ts";
 
 const root = fileURLToPath(new URL("../../..", import.meta.url));
 const filesystemServer = createRequire(import.meta.url).resolve(
   "@modelcontextprotocol/server-filesystem/dist/index.js",
 );
-// The path is part of the prompts: a fixed one makes the answers repeatable.
-export const folder = "/tmp/demo/docs";
 const silent = { debug() {}, info() {}, warn() {}, error() {} };
 
 export interface ServedPage {
@@ -31,8 +34,7 @@ async function writeConfig(
   filesystem: object,
   others: Record<string, object> = {},
 ): Promise<string> {
-  await mkdir(folder, { recursive: true });
-  await writeFile(`${folder}/notes.txt`, "The harbour opens at nine.\nBring the blue lantern.\n");
+  await makeDemoFolder();
   const own = { command: process.execPath, args: [filesystemServer, folder], ...filesystem };
   const path = join(directory, "mcp.json");
   await writeFile(path, JSON.stringify({ mcpServers: { filesystem: own, ...others } }));
@@ -46,7 +48,6 @@ export const questions = {
   joke: "Tell me a joke.",
 };
 
-const notes = "The harbour opens at nine.\nBring the blue lantern.";
 const tasks = ["Read notes.txt.", "Read notes.txt once more."];
 const readNotes = callText("filesystem_read_text_file", { path: `${folder}/notes.txt` });
 
@@ -87,7 +88,11 @@ export async function servePage(): Promise<ServedPage> {
     { tools: { allow: ["list_directory", "read_text_file", "search_files"] } },
     { city },
   );
-  const host = new McpHost(readMcpConfig(path), { log: silent, version: "0.0.0-test" });
+  const host = new McpHost(readMcpConfig(path), {
+    log: silent,
+    version: "0.0.0-test",
+    startPatienceMs: 60_000,
+  });
   const reader = { description: "Reads files.", tools: { filesystem: ["read_text_file"] } };
   const server = await startScriptedServer({
     host,
@@ -115,7 +120,7 @@ export async function servePage(): Promise<ServedPage> {
 }
 
 export interface CommandPage extends ServedPage {
-  /** Kills the process that has the engine; its supervisor starts another one. */
+  /** Kills the process that has the engine. Resolves when another one serves, with its tools. */
   killEngine(): Promise<void>;
 }
 
@@ -134,6 +139,7 @@ export async function servePageByCommand(): Promise<CommandPage> {
     async killEngine() {
       const children = await readFile(`/proc/${pid}/task/${pid}/children`, "utf8");
       process.kill(Number(children.trim().split(" ")[0]), "SIGKILL");
+      await server.toolsReady();
     },
     async close() {
       await server.stop();

@@ -1,0 +1,82 @@
+// What the page shows of an answer while it comes. A fake of the API gives the next event when the test has
+// seen the one before, so that nothing is shown too briefly to be seen.
+import type { Browser } from "playwright-core";
+import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
+import type { ConversationEvent } from "../../src/client/types.ts";
+import { called, spoken } from "./support/answers.ts";
+import { launchBrowser, openPage, type WatchedPage } from "./support/browser.ts";
+import { FakeApi } from "./support/fake-api.ts";
+
+let browser: Browser;
+let api: FakeApi | undefined;
+let watched: WatchedPage | undefined;
+
+beforeAll(async () => {
+  browser = await launchBrowser();
+});
+afterAll(() => browser.close());
+afterEach(async () => {
+  await watched?.page.context().close();
+  await api?.close();
+});
+
+/** Asks, and is answered with one event; `next` lets another one come. */
+async function askPaced(events: () => AsyncIterable<ConversationEvent>) {
+  let next = (): void => {};
+  api = await new FakeApi({
+    answer: async function* () {
+      for await (const each of events()) {
+        yield each;
+        await new Promise<void>((resolve) => (next = resolve));
+      }
+    },
+  }).listen();
+  watched = await openPage(browser, api.url);
+  const { page } = watched;
+  await page.locator("#message").fill("Read it");
+  await page.keyboard.press("Enter");
+  return { page, next: () => next() };
+}
+
+test("a call's arguments appear as they are written, then its state, then its result", async () => {
+  const call = {
+    id: "call_1",
+    name: "read_text_file",
+    arguments: '{"path":"/srv/docs/notes.txt"}',
+    result: "Bring the blue lantern.",
+  };
+  const { page, next } = await askPaced(() => called(call));
+  const card = page.locator(".call-card");
+  const state = () => card.getAttribute("data-state");
+  await expect.poll(state).toBe("writing");
+  for (let end = 8; end < call.arguments.length + 8; end += 8) {
+    next();
+    const text = () => card.locator(".arguments-text").innerText();
+    await expect.poll(text).toBe(call.arguments.slice(0, end));
+    expect(await state()).toBe("writing");
+  }
+  next();
+  await expect.poll(() => card.locator(".arguments dd").innerText()).toBe("/srv/docs/notes.txt");
+  next();
+  await expect.poll(state).toBe("running");
+  expect(await card.locator(".result").count()).toBe(0);
+  next();
+  await expect.poll(state).toBe("done");
+  expect(await card.locator(".result").innerText()).toBe(call.result);
+  expect(await page.locator(".message.assistant").getAttribute("data-status")).toBe("running");
+  next();
+  await page.locator(".message.assistant[data-status=complete]").waitFor();
+  expect(watched!.problems).toEqual([]);
+});
+
+test("text appears as it is written", async () => {
+  const text = "The harbour opens at nine. Bring the blue lantern.";
+  const { page, next } = await askPaced(() => spoken(text, 10));
+  const shown = () => page.locator(".message.assistant .markdown").innerText();
+  for (let end = 10; end < text.length + 10; end += 10) {
+    await expect.poll(shown).toBe(text.slice(0, end).trimEnd());
+    next();
+  }
+  await page.locator(".message.assistant[data-status=complete]").waitFor();
+  expect(watched!.problems).toEqual([]);
+});
