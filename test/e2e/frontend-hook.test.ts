@@ -11,6 +11,7 @@ import type { Conversation, RunStarted } from "../../src/client/types.ts";
 import { defineTool } from "../../src/tools/tool-builder.ts";
 import * as accumulation from "../fixtures/frontend-guide/accumulation.ts";
 import { useToolCallStream } from "../fixtures/frontend-guide/use-tool-call-stream.ts";
+import { eventually } from "../support/eventually.ts";
 import { callText, type ScriptedServer, startScriptedServer } from "../support/scripted-server.ts";
 
 interface ShownCall {
@@ -122,14 +123,11 @@ async function ask(question: string, conversation: object) {
     cancel: () => post(`${path}/${run.run_id}/cancel`, {}),
     /** Until the page shows this much. */
     shows: (calls: object[]) =>
-      vi.waitFor(
-        () => expect(shown).toEqual(calls.map((it) => expect.objectContaining(it))),
-        30_000,
-      ),
+      eventually(() => expect(shown).toEqual(calls.map((it) => expect.objectContaining(it)))),
     async end() {
-      await vi.waitFor(() => expect(element.innerHTML).toContain('class="over"'), 30_000);
+      await eventually(() => expect(element.innerHTML).toContain('class="over"'));
       // The guide's loop says so when the stream ends; React has nothing to say.
-      await vi.waitFor(() => expect(complaints).toHaveBeenCalled());
+      await eventually(() => expect(complaints).toHaveBeenCalled());
       expect(complaints.mock.calls.map(([what]) => what)).toEqual(["Stream error:"]);
       const items = [...element.querySelectorAll("li")].map((item) => item.textContent);
       expect(items).toEqual(shown.map((call) => `${call.tool_name}: ${call.content}`));
@@ -204,14 +202,14 @@ async function askBoth(question: string) {
   const both = [delegate("left", "Look left."), delegate("right", "Look right.")];
   await server.script(question, [both.join("\n"), "A boat on each side."]);
   const page = await ask(question, { model: "boss" });
-  await vi.waitFor(() => {
+  await eventually(() => {
     const half = shown.filter((call) => call.content === begun && !call.is_complete);
     expect(half.map(({ tool_call_details: { summary } }) => summary)).toEqual([
       "Look left.",
       "Look right.",
     ]);
     expect(shown.filter((call) => call.tool_name === "look")).toHaveLength(2);
-  }, 30_000);
+  });
   return page;
 }
 

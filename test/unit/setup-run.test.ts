@@ -1,6 +1,7 @@
 // What a signal to `npm start` does to the programs of its setup.
 import { spawn } from "node:child_process";
 import { expect, test } from "vitest";
+import { eventually } from "../support/eventually.ts";
 
 const capture = new URL("../../scripts/setup/run.mjs", import.meta.url).href;
 
@@ -27,5 +28,5 @@ test("a signal ends the compiler, although the program that runs it only waits",
   }
   expect(said).toMatch(/^compiler \d+\nInterrupted\.\n$/);
   const pid = Number(/\d+/.exec(said)?.[0]);
-  expect(() => process.kill(pid, 0)).toThrow("ESRCH");
+  await eventually(() => expect(() => process.kill(pid, 0)).toThrow("ESRCH"));
 });
