@@ -1,23 +1,13 @@
 // axe on every state, light and dark, and every action without a mouse.
 import axe from "axe-core";
-import type { Browser, Page } from "playwright-core";
-import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
+import type { Page } from "playwright-core";
+import { expect, test } from "vitest";
 import { called, delegated, details, markdownPage, spoken } from "./support/answers.ts";
-import { launchBrowser, openPage, type WatchedPage } from "./support/browser.ts";
+import { openPage } from "./support/browser.ts";
 import { FakeApi, fakeToolbox } from "./support/fake-api.ts";
+import { closedAfterEach } from "./support/page-of-api.ts";
 
-let browser: Browser;
-let api: FakeApi | undefined;
-let watched: WatchedPage | undefined;
-
-beforeAll(async () => {
-  browser = await launchBrowser();
-});
-afterAll(() => browser.close());
-afterEach(async () => {
-  await watched?.page.context().close();
-  await api?.close();
-});
+const open = closedAfterEach();
 
 /** What axe finds serious or critical, in both colour schemes. */
 async function violations(page: Page): Promise<string[]> {
@@ -85,11 +75,11 @@ async function* everything(message: string) {
 }
 
 async function start(options: ConstructorParameters<typeof FakeApi>[0] = {}, phone = false) {
-  api = await new FakeApi({ answer: everything, ...options }).listen();
+  open.api = await new FakeApi({ answer: everything, ...options }).listen();
   const viewport = phone ? { width: 390, height: 844 } : { width: 1200, height: 800 };
-  watched = await openPage(browser, api.url, { viewport });
-  await watched.page.locator(".app, .key-page").waitFor();
-  return watched.page;
+  open.watched = await openPage(open.browser, open.api.url, { viewport });
+  await open.watched.page.locator(".app, .key-page").waitFor();
+  return open.watched.page;
 }
 
 async function ask(page: Page, text: string): Promise<void> {
@@ -98,12 +88,12 @@ async function ask(page: Page, text: string): Promise<void> {
 }
 
 test("axe finds nothing serious: no tools yet, and the page says how to get some", async () => {
-  api = await new FakeApi({ toolbox: { ...fakeToolbox, servers: [], agents: [] } }).listen();
-  watched = await openPage(browser, api.url);
-  const empty = watched.page.locator(".empty-state");
+  open.api = await new FakeApi({ toolbox: { ...fakeToolbox, servers: [], agents: [] } }).listen();
+  open.watched = await openPage(open.browser, open.api.url);
+  const empty = open.watched.page.locator(".empty-state");
   await empty.getByText("There are no tools yet.").waitFor();
   expect(await empty.innerText()).toContain("--mcp-config");
-  expect(await violations(watched.page)).toEqual([]);
+  expect(await violations(open.watched.page)).toEqual([]);
 });
 
 test("axe finds nothing serious: empty, answered, dialogs, approval, failure, key form", async () => {
@@ -129,14 +119,14 @@ test("axe finds nothing serious: empty, answered, dialogs, approval, failure, ke
   await page.locator(".approval").waitFor();
   expect(await violations(page)).toEqual([]);
 
-  await api!.close();
+  await open.api!.close();
   await page.locator(".offline").waitFor();
   expect(await violations(page)).toEqual([]);
 });
 
 test("axe finds nothing serious at phone width, with the side bar open", async () => {
   const page = await start({}, true);
-  api!.addConversation("An earlier one", ["Hello", "Hello."]);
+  open.api!.addConversation("An earlier one", ["Hello", "Hello."]);
   await ask(page, "What does the folder say?");
   await page.locator(".message.assistant[data-status=complete]").waitFor();
   expect(await violations(page)).toEqual([]);
@@ -180,7 +170,7 @@ test("a conversation from the first word to its deletion, by keyboard alone", as
   await keyboard.type("second line");
   await keyboard.press("Enter");
   await page.locator(".message.assistant[data-status=complete]").waitFor();
-  expect(api!.asked[0]?.message).toBe("First line\nsecond line");
+  expect(open.api!.asked[0]?.message).toBe("First line\nsecond line");
 
   // Editing makes a branch; back and forth between them.
   await keyboard.press("ArrowUp");
@@ -208,7 +198,7 @@ test("a conversation from the first word to its deletion, by keyboard alone", as
   await page.getByRole("checkbox").first().focus();
   await keyboard.press("Space");
   await expect
-    .poll(() => [...api!.conversations.values()][0]?.tools)
+    .poll(() => [...open.api!.conversations.values()][0]?.tools)
     .toEqual(["read_text_file", "search_files"]);
   await keyboard.press("Escape");
 
@@ -220,7 +210,7 @@ test("a conversation from the first word to its deletion, by keyboard alone", as
   await keyboard.press("Enter");
   await page.locator(".approval").waitFor();
   await keyboard.press("Alt+KeyA");
-  await expect.poll(() => api!.decisions).toEqual([{ callId: "call_1", decision: "approve" }]);
+  await expect.poll(() => open.api!.decisions).toEqual([{ callId: "call_1", decision: "approve" }]);
 
   // Rename, search, delete.
   await keyboard.press("Control+k");
@@ -239,7 +229,7 @@ test("a conversation from the first word to its deletion, by keyboard alone", as
   await page.getByRole("button", { name: "Delete", exact: true }).focus();
   await keyboard.press("Enter");
   await expect.poll(() => page.locator(".conversation-row").count()).toBe(0);
-  expect(watched!.problems).toEqual([]);
+  expect(open.watched!.problems).toEqual([]);
 });
 
 test("what has the focus can be seen, wherever it goes", async () => {

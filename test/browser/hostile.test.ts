@@ -1,22 +1,11 @@
 // What a model, a tool or a file may say executes nothing, loads nothing and breaks nothing.
-import { type Browser } from "playwright-core";
-import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { called, spoken } from "./support/answers.ts";
-import { launchBrowser, openPage, type WatchedPage } from "./support/browser.ts";
+import { openPage, type WatchedPage } from "./support/browser.ts";
 import { event, FakeApi } from "./support/fake-api.ts";
+import { closedAfterEach } from "./support/page-of-api.ts";
 
-let browser: Browser;
-let api: FakeApi | undefined;
-let watched: WatchedPage | undefined;
-
-beforeAll(async () => {
-  browser = await launchBrowser();
-});
-afterAll(() => browser.close());
-afterEach(async () => {
-  await watched?.page.context().close();
-  await api?.close();
-});
+const open = closedAfterEach();
 
 const hostileMarkdown = `
 <script>document.title = "owned"</script>
@@ -53,11 +42,11 @@ code
 `;
 
 async function show(texts: readonly string[], more = {}): Promise<WatchedPage> {
-  api = await new FakeApi({}).listen();
-  const id = api.addConversation("Hostile", texts, more);
-  watched = await openPage(browser, `${api.url}/c/${id}`);
-  await watched.page.locator(".message.assistant").first().waitFor();
-  return watched;
+  open.api = await new FakeApi({}).listen();
+  const id = open.api.addConversation("Hostile", texts, more);
+  open.watched = await openPage(open.browser, `${open.api.url}/c/${id}`);
+  await open.watched.page.locator(".message.assistant").first().waitFor();
+  return open.watched;
 }
 
 test("HTML, scripts, styles, SVG and dangerous links are text", async () => {
@@ -95,7 +84,7 @@ test("HTML, scripts, styles, SVG and dangerous links are text", async () => {
 
 test("the policy holds: it forbids what a hole would need", async () => {
   const { page, problems } = await show(["Hello", "Fine."]);
-  const policy = (await page.request.get(api!.url)).headers()["content-security-policy"];
+  const policy = (await page.request.get(open.api!.url)).headers()["content-security-policy"];
   expect(policy).toContain("default-src 'self'");
   expect(policy).not.toMatch(/unsafe|\*|data:|blob:|http/);
   // Were there a hole, it would lead nowhere.
@@ -193,14 +182,14 @@ test("a huge table shows its beginning, and more when asked", async () => {
 
 test("a tool's result of 1 MB is cut, and shown whole when asked", async () => {
   const result = `${"<b>0123456789</b> ".repeat(58_000)}the end`;
-  api = await new FakeApi({
+  open.api = await new FakeApi({
     answer: async function* () {
       yield* called({ id: "call_1", name: "read_text_file", arguments: '{"path":"big"}', result });
       yield* spoken("That was long.");
     },
   }).listen();
-  watched = await openPage(browser, api.url);
-  const { page, problems } = watched;
+  open.watched = await openPage(open.browser, open.api.url);
+  const { page, problems } = open.watched;
   await page.locator("#message").fill("Read it");
   await page.keyboard.press("Enter");
   await page.locator(".message .markdown", { hasText: "That was long." }).waitFor();
@@ -228,13 +217,13 @@ test("Markdown made to be slow or deep does not stop the page", async () => {
     "| a ".repeat(20_000),
     "&#1114112; &#0; &#xD800;",
   ];
-  api = await new FakeApi({
+  open.api = await new FakeApi({
     answer: async function* (message) {
       yield event({ message: attacks[Number(message)]! });
     },
   }).listen();
-  watched = await openPage(browser, api.url);
-  const { page, problems } = watched;
+  open.watched = await openPage(open.browser, open.api.url);
+  const { page, problems } = open.watched;
   for (const index of attacks.keys()) {
     await page.locator("#message").fill(String(index));
     await page.keyboard.press("Enter");

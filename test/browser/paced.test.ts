@@ -1,29 +1,18 @@
 // What the page shows of an answer while it comes. A fake of the API gives the next event when the test has
 // seen the one before, so that nothing is shown too briefly to be seen.
-import type { Browser } from "playwright-core";
-import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import type { ConversationEvent } from "../../src/client/types.ts";
 import { called, spoken } from "./support/answers.ts";
-import { launchBrowser, openPage, type WatchedPage } from "./support/browser.ts";
+import { openPage } from "./support/browser.ts";
 import { FakeApi } from "./support/fake-api.ts";
+import { closedAfterEach } from "./support/page-of-api.ts";
 
-let browser: Browser;
-let api: FakeApi | undefined;
-let watched: WatchedPage | undefined;
-
-beforeAll(async () => {
-  browser = await launchBrowser();
-});
-afterAll(() => browser.close());
-afterEach(async () => {
-  await watched?.page.context().close();
-  await api?.close();
-});
+const open = closedAfterEach();
 
 /** Asks, and is answered with one event; `next` lets another one come. */
 async function askPaced(events: () => AsyncIterable<ConversationEvent>) {
   let next = (): void => {};
-  api = await new FakeApi({
+  open.api = await new FakeApi({
     answer: async function* () {
       for await (const each of events()) {
         yield each;
@@ -31,8 +20,8 @@ async function askPaced(events: () => AsyncIterable<ConversationEvent>) {
       }
     },
   }).listen();
-  watched = await openPage(browser, api.url);
-  const { page } = watched;
+  open.watched = await openPage(open.browser, open.api.url);
+  const { page } = open.watched;
   await page.locator("#message").fill("Read it");
   await page.keyboard.press("Enter");
   return { page, next: () => next() };
@@ -66,7 +55,7 @@ test("a call's arguments appear as they are written, then its state, then its re
   expect(await page.locator(".message.assistant").getAttribute("data-status")).toBe("running");
   next();
   await page.locator(".message.assistant[data-status=complete]").waitFor();
-  expect(watched!.problems).toEqual([]);
+  expect(open.watched!.problems).toEqual([]);
 });
 
 test("text appears as it is written", async () => {
@@ -78,5 +67,5 @@ test("text appears as it is written", async () => {
     next();
   }
   await page.locator(".message.assistant[data-status=complete]").waitFor();
-  expect(watched!.problems).toEqual([]);
+  expect(open.watched!.problems).toEqual([]);
 });

@@ -2,39 +2,29 @@
 // other things as well gives none that could be held to: FERMATA_FRAMES=1 holds them to their bounds.
 import { readdirSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
-import type { Browser, Page } from "playwright-core";
-import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
+import type { Page } from "playwright-core";
+import { expect, test } from "vitest";
 import { delegated, markdownPage } from "./support/answers.ts";
-import { launchBrowser, openPage, type WatchedPage } from "./support/browser.ts";
+import { openPage } from "./support/browser.ts";
 import { FakeApi } from "./support/fake-api.ts";
+import { closedAfterEach } from "./support/page-of-api.ts";
 
-let browser: Browser;
-let api: FakeApi | undefined;
-let watched: WatchedPage | undefined;
+const open = closedAfterEach();
 
 const holdsTimes = process.env.FERMATA_FRAMES === "1";
 const frameMs = 16;
 
-beforeAll(async () => {
-  browser = await launchBrowser();
-});
-afterAll(() => browser.close());
-afterEach(async () => {
-  await watched?.page.context().close();
-  await api?.close();
-});
-
 test("the first load is under 300 kB compressed, and what it does not need comes later", async () => {
-  api = await new FakeApi({}).listen();
+  open.api = await new FakeApi({}).listen();
   const loaded: { name: string; bytes: number }[] = [];
-  const context = await browser.newContext();
+  const context = await open.browser.newContext();
   const page = await context.newPage();
   page.on("response", async (response) => {
     const path = new URL(response.url()).pathname;
     if (path.startsWith("/api")) return;
     loaded.push({ name: path, bytes: (await response.request().sizes()).responseBodySize });
   });
-  await page.goto(api.url);
+  await page.goto(open.api.url);
   await page.locator("#message").waitFor();
   await page.waitForLoadState("load");
   await expect.poll(() => loaded.length).toBeGreaterThanOrEqual(3);
@@ -97,12 +87,12 @@ function report(what: string, frames: readonly number[]): void {
 
 test("four streams side by side", async () => {
   const texts = [0, 1, 2, 3].map((index) => `Stream ${index}.\n\n${markdownPage.repeat(4)}`);
-  api = await new FakeApi({
+  open.api = await new FakeApi({
     // Four sub-agents at 60 pieces of 16 characters a second each: faster than anybody reads.
     answer: () => delegated(texts, 16, 16),
   }).listen();
-  watched = await openPage(browser, api.url, { reducedMotion: "no-preference" });
-  const { page } = watched;
+  open.watched = await openPage(open.browser, open.api.url, { reducedMotion: "no-preference" });
+  const { page } = open.watched;
   const frames = await measureFrames(page, async () => {
     await page.locator("#message").fill("Read all four");
     await page.keyboard.press("Enter");
@@ -113,17 +103,19 @@ test("four streams side by side", async () => {
   for (const index of [0, 1, 2, 3]) {
     expect(await page.locator(".agent-turn").nth(index).locator("table").count()).toBe(4);
   }
-  expect(watched.problems).toEqual([]);
+  expect(open.watched.problems).toEqual([]);
 });
 
 test("a conversation of 200,000 characters scrolls, with little of it in the document", async () => {
   const answer = markdownPage.repeat(2);
   const rounds = Math.ceil(200_000 / answer.length);
   const texts = Array.from({ length: rounds }, (_, index) => [`Question ${index}`, answer]).flat();
-  api = await new FakeApi({}).listen();
-  const id = api.addConversation("Long", texts);
-  watched = await openPage(browser, `${api.url}/c/${id}`, { reducedMotion: "no-preference" });
-  const { page } = watched;
+  open.api = await new FakeApi({}).listen();
+  const id = open.api.addConversation("Long", texts);
+  open.watched = await openPage(open.browser, `${open.api.url}/c/${id}`, {
+    reducedMotion: "no-preference",
+  });
+  const { page } = open.watched;
   const scroller = page.locator(".message-scroll");
   await page.locator(".bubble", { hasText: `Question ${rounds - 1}` }).waitFor();
   expect(texts.join("").length).toBeGreaterThan(200_000);
@@ -144,5 +136,5 @@ test("a conversation of 200,000 characters scrolls, with little of it in the doc
   // To the very beginning.
   await scroller.evaluate((element) => (element.scrollTop = 0));
   await page.locator(".bubble", { hasText: /^Question 0$/ }).waitFor();
-  expect(watched.problems).toEqual([]);
+  expect(open.watched.problems).toEqual([]);
 });
