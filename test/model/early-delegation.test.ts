@@ -4,17 +4,16 @@
  * sub-agent calls a tool, which waits for the rows, so that nothing here depends on time.
  */
 
-import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 
 import { AgentRun } from "../../src/agents/agent-run.ts";
-import { Chat } from "../../src/chat/chat.ts";
 import type { ChatEvent, ChatGeneration, ChatRequest } from "../../src/chat/types.ts";
-import type { Engine } from "../../src/engine/engine.ts";
-import type { EngineStats, GenerateRequest, Generation } from "../../src/engine/types.ts";
+import type { EngineStats, Generation } from "../../src/engine/types.ts";
 import { defineTool } from "../../src/tools/tool-builder.ts";
 import { agentDirectory, type AgentsJson } from "../support/agents.ts";
-import { loadTestEngine, scripted } from "../support/engine.ts";
+import { scripted } from "../support/engine.ts";
 import { callText } from "../support/scripted-server.ts";
+import { engineOfTests, watchedChat } from "../support/watched-engine.ts";
 
 const team: AgentsJson = {
   supervisor: "boss",
@@ -52,17 +51,11 @@ async function* withStopAtEnd(
 }
 
 describe.each(["streams", "unified"] as const)("with %s", (kvLayout) => {
-  let engine: Engine;
-  beforeAll(async () => {
-    engine = await loadTestEngine({ kvLayout, contextSize: 8192 });
-  });
-  afterAll(async () => {
-    expect(await engine.checkIntegrity()).toBe("");
-    await engine.close();
-  });
+  const currentEngine = engineOfTests({ kvLayout, contextSize: 8192 });
 
   /** One delegation. `isEarly` false: no hold is extended. */
   async function delegate(isEarly: boolean, { middle, end }: Stops) {
+    const engine = currentEngine();
     const says = async (...turns: string[]) =>
       scripted(await engine.tokenize(turns.map((turn) => `${turn}<|im_end|>`).join("")));
     const call = callText("delegate", { agent: "teller", task });
@@ -73,18 +66,9 @@ describe.each(["streams", "unified"] as const)("with %s", (kvLayout) => {
       return "It is recalled.";
     }, "memory");
     const runs: Generation[] = [];
-    const chat = new Chat({
-      model: engine.model,
-      cache: engine.cache,
-      tokenize: engine.tokenize.bind(engine),
-      tokenBytes: engine.tokenBytes.bind(engine),
-      compileGrammar: engine.compileGrammar.bind(engine),
-      generate(request: GenerateRequest) {
-        const generation = engine.generate(request);
-        if (!isEarly) vi.spyOn(generation, "extend").mockImplementation(() => {});
-        runs.push(generation);
-        return generation;
-      },
+    const chat = watchedChat(engine, (generation) => {
+      if (!isEarly) vi.spyOn(generation, "extend").mockImplementation(() => {});
+      runs.push(generation);
     });
     const generate = (request: ChatRequest): ChatGeneration => {
       if (request.messages.at(-1)?.content !== task)
@@ -119,6 +103,7 @@ describe.each(["streams", "unified"] as const)("with %s", (kvLayout) => {
   }
 
   it("a sub-agent's answer is prefilled while it streams; the resume computes what is left", async () => {
+    const engine = currentEngine();
     const tokensOf = async (text: string): Promise<number> => (await engine.tokenize(text)).length;
     const [halfTokens, storyTokens] = [await tokensOf(halves[0]!), await tokensOf(story)];
 

@@ -3,21 +3,15 @@
  * token for token what it is without, and every row is counted where it enters llama_decode.
  */
 
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 
-import { Chat } from "../../src/chat/chat.ts";
-import type { Engine } from "../../src/engine/engine.ts";
-import type {
-  EngineStats,
-  GenerateRequest,
-  Generation,
-  GenerationEvent,
-} from "../../src/engine/types.ts";
+import type { EngineStats, Generation, GenerationEvent } from "../../src/engine/types.ts";
 import { defineTool } from "../../src/tools/tool-builder.ts";
 import { runToolLoop } from "../../src/tools/tool-loop.ts";
 import type { ToolReport } from "../../src/tools/types.ts";
-import { collect, holdAtEnd, loadTestEngine, readUntil, scripted } from "../support/engine.ts";
+import { collect, holdAtEnd, readUntil, scripted } from "../support/engine.ts";
 import { callText } from "../support/scripted-server.ts";
+import { engineOfTests, watchedChat } from "../support/watched-engine.ts";
 
 /** Text in which words, blanks, digits and signs merge over the places where it is cut. */
 const story = Array.from(
@@ -27,34 +21,16 @@ const story = Array.from(
 ).join("");
 
 describe.each(["streams", "unified"] as const)("with %s", (kvLayout) => {
-  let engine: Engine;
-  beforeAll(async () => {
-    engine = await loadTestEngine({ kvLayout, contextSize: 8192 });
-  });
-  afterAll(async () => {
-    expect(await engine.checkIntegrity()).toBe("");
-    await engine.close();
-  });
+  const currentEngine = engineOfTests({ kvLayout, contextSize: 8192 });
 
   /**
    * A call, a tool that tells its output in parts of this many characters (0: only at its end) and ends
    * when `least` rows were prefilled meanwhile, an answer.
    */
   async function answer(part: number, least: number) {
+    const engine = currentEngine();
     const runs: Generation[] = [];
-    const watched = {
-      model: engine.model,
-      cache: engine.cache,
-      tokenize: engine.tokenize.bind(engine),
-      tokenBytes: engine.tokenBytes.bind(engine),
-      compileGrammar: engine.compileGrammar.bind(engine),
-      generate(request: GenerateRequest) {
-        const generation = engine.generate(request);
-        runs.push(generation);
-        return generation;
-      },
-    };
-    const chat = new Chat(watched);
+    const chat = watchedChat(engine, (generation) => runs.push(generation));
     const before = engine.stats();
     const telling = defineTool("tell", "Tells a story.").run(async (_args, { report }) => {
       const told = (it: ToolReport): void => report(it);
@@ -106,6 +82,7 @@ describe.each(["streams", "unified"] as const)("with %s", (kvLayout) => {
   });
 
   it("the answer is the same whatever was guessed", async () => {
+    const engine = currentEngine();
     const prompt = await engine.tokenize("<|im_start|>user\nWho keeps the light?");
     const result = await engine.tokenize(`\n<|im_start|>user\n${story.slice(0, 700)}`);
     const wrong = await engine.tokenize(story.slice(700, 1400));
