@@ -15,6 +15,11 @@ inline constexpr std::size_t kMaxGrammarBytes = 2 << 20;
 // Brackets and braces inside each other: parsers descend a level for each.
 inline constexpr std::size_t kMaxGrammarDepth = 100;
 
+// A parser also descends a level for each reference in a chain of rules or schemas, which nothing
+// but the text's length limits: 3 kB of stack for a rule of 7 bytes, 6 kB for a schema of 24.
+inline constexpr std::size_t kCompileStack = std::size_t{16} << 20;
+inline constexpr std::size_t kStackPerByte = 1024;
+
 inline constexpr std::size_t kMaxGrammarSymbols = 500'000;
 inline constexpr std::uint64_t kCompileFuel = 1'000'000;  // about 50,000 a millisecond
 inline constexpr std::uint64_t kStepFuel = 200'000;       // of one mask; about 14,000 a millisecond

@@ -8,12 +8,15 @@
 
 #include "core/token_mask.h"
 #include "guidance/closing.h"
+#include "guidance/deep_stack.h"
 #include "guidance/grammar_limits.h"
 #include "guidance/lark_compiler.h"
 
 namespace fermata {
 
 namespace {
+
+constexpr std::size_t kLongestMessage = 1000;
 
 struct FreeTokenizer {
     void operator()(LlgTokenizer* tokenizer) const { llg_free_tokenizer(tokenizer); }
@@ -47,6 +50,8 @@ std::string plain(const char* message) {
     std::string text = message == nullptr ? "" : message;
     // What llguidance puts in place of its state, which is of no use to a caller.
     if (const auto at = text.find("\n<non-verbose/>"); at != std::string::npos) text.resize(at);
+    // It quotes the line at fault, which may be the whole grammar.
+    if (text.size() > kLongestMessage) text = text.substr(0, kLongestMessage) + " ...";
     return text;
 }
 
@@ -152,7 +157,11 @@ class LlguidanceCompiler final : public LarkCompiler {
                        .max_grammar_size = kMaxGrammarSymbols,
                        .precompute_large_lexemes = true,
                        .verbose_errors = false};
-        MatcherHandle pristine(llg_new_matcher(&init, "lark", lark.c_str()));
+        MatcherHandle pristine;
+        const bool called = on_deep_stack(kCompileStack + kStackPerByte * lark.size(), [&] {
+            pristine.reset(llg_new_matcher(&init, "lark", lark.c_str()));
+        });
+        if (!called) return Error{ErrorCode::kGrammarTooLarge, "There is no memory to compile it."};
         if (llg_matcher_is_error(pristine.get())) {
             const std::string message = plain(llg_matcher_get_error(pristine.get()));
             return Error{

@@ -131,6 +131,39 @@ TEST(what_is_too_large_or_too_deep_is_not_parsed) {
     CHECK(!grammar_fault("start: \"a\""));
 }
 
+// The compiler descends a level for each reference, whatever the brackets.
+std::string chain_of_rules(std::size_t count) {
+    std::string text = "start: a0\n";
+    for (std::size_t i = 0; i + 1 < count; ++i)
+        text += "a" + std::to_string(i) + ": a" + std::to_string(i + 1) + "\n";
+    return text + "a" + std::to_string(count - 1) + ": \"x\"\n";
+}
+
+std::string chain_of_schemas(std::size_t count) {
+    std::string text = R"(start: %json {"$ref":"#/$defs/a0","$defs":{)";
+    for (std::size_t i = 0; i + 1 < count; ++i)
+        text +=
+            "\"a" + std::to_string(i) + R"(":{"$ref":"#/$defs/a)" + std::to_string(i + 1) + "\"},";
+    return text + "\"a" + std::to_string(count - 1) + "\":{\"const\":\"x\"}}}";
+}
+
+TEST(a_chain_of_references_as_long_as_a_text_can_hold_does_not_end_the_process) {
+    const auto compiler = make_compiler();
+    using Chain = std::pair<std::string (*)(std::size_t), const char*>;
+    for (const auto& [chain, text] :
+         {Chain(chain_of_rules, "x"), Chain(chain_of_schemas, "\"x\"")}) {
+        for (const std::size_t count : {3'000u, 50'000u}) {
+            auto grammar = compiler->compile(chain(count));
+            if (grammar.ok()) {
+                CHECK(follow(*grammar.value()->make_matcher(), text));
+            } else {
+                CHECK(grammar.error().code == ErrorCode::kGrammarTooLarge);
+                CHECK(grammar.error().message.size() < 1100);
+            }
+        }
+    }
+}
+
 int main() {
     if (!LarkCompiler::available()) return 77;
     return check::run();
