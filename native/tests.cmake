@@ -25,6 +25,8 @@ foreach(source ${sources})
   endif()
   add_executable(${name} EXCLUDE_FROM_ALL ${source})
   fermata_own_code(${name})
+  # Checks expand to much code, which takes longer to optimise than to run.
+  target_compile_options(${name} PRIVATE -Og)
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/test/native)
   target_link_libraries(${name} PRIVATE ${layers})
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/test)

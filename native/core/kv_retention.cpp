@@ -317,15 +317,12 @@ void KvRetention::drop(SlotId slot) {
     if (state(slot) != SlotState::kFree) state_->clear(slot);
 }
 
-std::vector<SlotId> KvRetention::expire(Milliseconds now) {
-    std::vector<SlotId> expired;
+void KvRetention::end_leases(Milliseconds now) {
     for (SlotId slot = 0; slot < state_->shape.slot_count; ++slot) {
         Slot& entry = state_->at(slot);
-        if (entry.until > now) continue;
-        if (entry.state == SlotState::kHeld) expired.push_back(slot);
-        if (entry.state == SlotState::kLeased) entry.state = SlotState::kRetained;
+        if (entry.state == SlotState::kLeased && entry.until <= now)
+            entry.state = SlotState::kRetained;
     }
-    return expired;
 }
 
 SlotId KvRetention::eviction_victim_among_held() const {

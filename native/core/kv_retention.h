@@ -94,8 +94,8 @@ class KvRetention {
     void retain(SlotId slot, Milliseconds now, Milliseconds lease_until);
     // Any state -> free; clears the cells.
     void drop(SlotId slot);
-    // Held slots whose deadline has passed, for the scheduler to end; leased ones become retained.
-    std::vector<SlotId> expire(Milliseconds now);
+    // Leased slots whose lease has ended become retained. A hold's end is its owner's to see to.
+    void end_leases(Milliseconds now);
     // The held slot to give up when nothing else is left: the one whose deadline is furthest.
     // kNoSlot: none is held.
     SlotId eviction_victim_among_held() const;

@@ -46,15 +46,13 @@ bool Scheduler::step(Milliseconds now) {
     return true;
 }
 
+// A hold's lease ends, whether its cells are still there or were evicted.
 void Scheduler::expire_leases(Milliseconds now) {
-    for (const SlotId slot : retention_.expire(now)) {
-        const auto owner =
-            std::find_if(sequences_.begin(), sequences_.end(), [slot](const auto& entry) {
-                return entry.second->state == SequenceState::kHeld && entry.second->slot == slot;
-            });
-        if (owner != sequences_.end()) {
-            fail(*owner->second, FailCode::kLeaseExpired, "the hold was not resumed in time");
-        }
+    retention_.end_leases(now);
+    for (auto next = sequences_.begin(); next != sequences_.end();) {
+        Sequence& sequence = *(next++)->second;
+        if (sequence.state == SequenceState::kHeld && sequence.hold_until <= now)
+            fail(sequence, FailCode::kLeaseExpired, "the hold was not resumed in time");
     }
 }
 

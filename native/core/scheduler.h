@@ -58,7 +58,6 @@ class Scheduler {
     // Events and the report of the last steps; moves them out.
     EventBatch take_events();
     EngineStats stats() const;
-    bool idle() const;  // nothing runs or waits; holds may exist
     // See KvRetention; also checks sequences against slots.
     std::string check_integrity() const;
 

@@ -8,7 +8,7 @@
 namespace fermata {
 
 void Scheduler::submit(SubmitRequest request) {
-    auto sequence = std::make_unique<Sequence>(Sequence{
+    SequencePtr sequence(new Sequence{
         .id = request.id,
         .tokens = std::move(request.prompt),
         .forced_tokens = request.forced_tokens,

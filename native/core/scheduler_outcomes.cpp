@@ -145,7 +145,8 @@ void Scheduler::hold(Sequence& sequence, PauseReason reason, Milliseconds now) {
     sequence.extendable = true;
     sequence.pause_requested = false;
     retention_.forget_planned(sequence.slot);
-    retention_.hold(sequence.slot, now + config_.hold_lease_ms);
+    sequence.hold_until = now + config_.hold_lease_ms;
+    retention_.hold(sequence.slot, sequence.hold_until);
     Event& event = emit(EventKind::kToolCallPause, sequence);
     event.pause = reason;
     event.text = sequence.watcher.take_rest();

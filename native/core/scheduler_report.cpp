@@ -11,10 +11,6 @@ EventBatch Scheduler::take_events() {
     return std::exchange(out_, {});
 }
 
-bool Scheduler::idle() const {
-    return running_.empty() && waiting_.empty();
-}
-
 EngineStats Scheduler::stats() const {
     EngineStats stats = totals_;
     stats.running = static_cast<std::int32_t>(running_.size());

@@ -54,6 +54,7 @@ struct Sequence {
     std::int32_t unacknowledged = 0;
     bool retain = true;
     Milliseconds lease_ms = 0;
+    Milliseconds hold_until = 0;  // while it is held: the end of the hold's lease
     std::int32_t top_logprobs = -1;
     std::optional<TokenLogprobs> logprobs = {};  // of the token that was sampled last
     bool pause_requested = false;

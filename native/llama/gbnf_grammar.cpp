@@ -93,6 +93,7 @@ class GbnfMatcher final : public Matcher {
         return names_tokens_ || !model_->vocabulary().piece(token).empty();
     }
     bool allowed(Token token) {
+        if (!model_->vocabulary().contains(token)) return false;
         const bool end = model_->vocabulary().is_end(token);
         if (!error_.empty() || (!end && (ended_ || !may_match(token)))) return false;
         std::vector<llama_token_data> one = {{token, 0.0f, 0.0f}};

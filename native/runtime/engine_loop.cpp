@@ -26,8 +26,8 @@ void stamp_tokens(EventBatch& batch) {
     }
 }
 
-template <typename T>
-void append(std::vector<T>& to, std::vector<T>&& from) {
+template <typename List>
+void append(List& to, List&& from) {
     to.insert(to.end(), std::make_move_iterator(from.begin()), std::make_move_iterator(from.end()));
 }
 
@@ -60,9 +60,7 @@ void EngineLoop::run() {
     bool idle = true;
     while (wait_for_commands(commands, idle)) {
         try {
-            for (Command& command : commands) {
-                command(scheduler, now_ms());
-            }
+            apply(commands, scheduler);
             const auto started = std::chrono::steady_clock::now();
             const bool was_idle = std::exchange(idle, !scheduler.step(now_ms()));
             if (audit_ && idle && !was_idle) {
@@ -82,13 +80,25 @@ void EngineLoop::run() {
             publish(scheduler, scheduler.take_events());
             idle = true;
         }
-        commands.clear();
     }
-    for (Command& command : commands) {
-        command(scheduler, now_ms());
+    while (!commands.empty()) {
+        try {
+            apply(commands, scheduler);
+        } catch (const std::exception& error) {
+            scheduler.fail_all(FailCode::kInternal, error.what());
+        }
     }
     scheduler.fail_all(FailCode::kClosed, "the engine was closed");
     publish(scheduler, scheduler.take_events());
+}
+
+// Each is taken out before it runs: one that throws is not run again, those behind it are.
+void EngineLoop::apply(std::deque<Command>& commands, Scheduler& scheduler) {
+    while (!commands.empty()) {
+        const Command command = std::move(commands.front());
+        commands.pop_front();
+        command(scheduler, now_ms());
+    }
 }
 
 // A broken cache gives wrong text: better to fail what is left, loudly.
@@ -103,15 +113,15 @@ std::string EngineLoop::integrity(const Scheduler& scheduler) const {
     return wrong.empty() && audit_ ? audit_->violation() : wrong;
 }
 
-// Moves out what was posted. Blocks while the loop is idle. false: closing.
+// Adds what was posted. Blocks while the loop is idle and nothing is left over. false: closing.
 bool EngineLoop::wait_for_commands(std::deque<Command>& commands, bool idle) {
     std::unique_lock lock(mutex_);
-    if (idle) {
+    if (idle && commands.empty()) {
         asleep_ = true;
         wake_.wait_for(lock, kIdleWait, [this] { return closing_ || !commands_.empty(); });
         asleep_ = false;
     }
-    commands = std::exchange(commands_, {});
+    append(commands, std::exchange(commands_, {}));
     submitted_ = 0;
     return !closing_;
 }

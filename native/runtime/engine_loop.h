@@ -71,6 +71,7 @@ class EngineLoop {
 
     void run();
     bool wait_for_commands(std::deque<Command>& commands, bool idle);
+    static void apply(std::deque<Command>& commands, Scheduler& scheduler);
     void publish(Scheduler& scheduler, EventBatch batch);
     void check_when_idle(Scheduler& scheduler);
     std::string integrity(const Scheduler& scheduler) const;

@@ -423,8 +423,9 @@ TEST(leases_end_and_the_furthest_hold_is_given_up_first) {
     cache.retention.hold(1, 300);
     cache.retention.retain(2, 1, 200);
     CHECK_EQ(cache.retention.eviction_victim_among_held(), 1);
-    CHECK(cache.retention.expire(99).empty());
-    CHECK(cache.retention.expire(250) == std::vector<SlotId>{0});
+    cache.retention.end_leases(199);
+    CHECK(cache.state(2) == SlotState::kLeased);
+    cache.retention.end_leases(200);
     CHECK(cache.state(2) == SlotState::kRetained);
     CHECK(cache.state(0) == SlotState::kHeld);
     cache.check();

@@ -232,6 +232,26 @@ TEST(a_held_sequence_evicted_for_cells_is_recomputed_exactly) {
     CHECK(outcome.usage.recomputed_tokens >= 60);
 }
 
+TEST(a_hold_whose_cells_were_evicted_expires_too) {
+    World world(unified(6, 150, 140),
+                {.parallel = 2, .step_token_budget = 64, .hold_lease_ms = 1000});
+    const SequenceId held = world.submit(words(5, 60), 50);
+    world.step();
+    world.scheduler.pause(held);
+    world.run();
+    world.submit(words(6, 100), 30);
+    world.run();
+    CHECK_EQ(world.scheduler.stats().held, 1);
+    world.now += 999;
+    world.step();
+    CHECK(world.outcomes.at(held).held);
+    world.now += 1;
+    world.step();
+    CHECK(world.outcomes.at(held).failed);
+    CHECK(world.outcomes.at(held).fail == FailCode::kLeaseExpired);
+    CHECK_EQ(world.scheduler.stats().held, 0);
+}
+
 TEST(a_leased_round_is_there_when_its_caller_returns) {
     World world(streams(4), {.parallel = 1, .step_token_budget = 64});
     SubmitRequest request = scripted(joined(call("a"), {kTurn}));

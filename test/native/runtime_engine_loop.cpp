@@ -3,8 +3,10 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <latch>
 #include <map>
 #include <mutex>
+#include <new>
 #include <thread>
 
 #include "check.h"
@@ -21,11 +23,11 @@ namespace {
 class Listener {
    public:
     explicit Listener(LoopConfig config = {.scheduler = {.parallel = 4, .step_token_budget = 64}},
-                      CacheShape shape = streams(8))
+                      CacheShape shape = streams(8), std::unique_ptr<Backend> backend = nullptr)
         : reference(shape),
           loop(
-              std::make_unique<FakeBackend>(shape), config, [this] { wake(); },
-              [this] { aborted = true; }) {}
+              backend ? std::move(backend) : std::make_unique<FakeBackend>(shape), config,
+              [this] { wake(); }, [this] { aborted = true; }) {}
 
     // Waits until the sequence is held, finished or failed (again).
     EventKind wait_for_end(SequenceId id) {
@@ -81,6 +83,18 @@ class Listener {
 
    public:
     EngineLoop loop;  // last: its thread uses the rest
+};
+
+// A fault: there is no memory for the sampler of this seed.
+constexpr std::uint32_t kNoMemory = 666;
+
+class PoorBackend final : public FakeBackend {
+   public:
+    using FakeBackend::FakeBackend;
+    std::unique_ptr<Sampler> make_sampler(const SamplingParams& params) override {
+        if (params.seed == kNoMemory) throw std::bad_alloc();
+        return FakeBackend::make_sampler(params);
+    }
 };
 
 SubmitRequest request(SequenceId id, std::uint32_t seed, std::int32_t max_tokens) {
@@ -176,6 +190,22 @@ TEST(close_fails_what_is_left_and_is_idempotent) {
     bool told = false;
     listener.loop.check_integrity([&told](const std::string& wrong) { told = wrong.empty(); });
     CHECK(told);
+}
+
+TEST(a_command_that_throws_does_not_take_those_behind_it_along) {
+    Listener listener({.scheduler = {.parallel = 4, .step_token_budget = 64}}, streams(8),
+                      std::make_unique<PoorBackend>(streams(8)));
+    std::latch posted(1);
+    listener.loop.check_integrity([&](const std::string&) { posted.wait(); });
+    SubmitRequest costly = request(1, 5, 20);
+    costly.sampling.seed = kNoMemory;
+    listener.loop.submit(costly);
+    listener.loop.submit(request(2, 6, 20));
+    listener.loop.submit(request(3, 7, 20));
+    posted.count_down();
+    CHECK(listener.wait_for_end(1) == EventKind::kFailed);
+    CHECK(listener.wait_for_end(2) == EventKind::kFinished);
+    CHECK(listener.wait_for_end(3) == EventKind::kFinished);
 }
 
 TEST(many_threads_may_ask_at_once) {
