@@ -189,6 +189,22 @@ describe("truncation: auto", () => {
     expect(counts).toBeLessThan(15);
   });
 
+  test("of the histories that it tries, only the one that is counted is in memory", async () => {
+    const { FermataError } = await import("../../src/errors.ts");
+    const heap: number[] = [];
+    world.chat.countPromptTokens = async ({ messages }) => {
+      heap.push(process.memoryUsage().heapUsed);
+      if (messages.length > contextSize)
+        throw new FermataError("context_length_exceeded", "Too long.", { param: "messages" });
+      return messages.length;
+    };
+    const input = Array.from({ length: 10_000 }, () => ({ role: "user", content: "Hi" }));
+    await world.create({ input, truncation: "auto" });
+    expect(read()).toHaveLength(contextSize);
+    // All at once are 50 million references.
+    expect(heap[1]! - heap[0]!).toBeLessThan(50e6);
+  });
+
   test("what cannot be made to fit is refused", async () => {
     const message = { role: "user", content: "Hi" };
     world.chat.countPromptTokens = async () => {

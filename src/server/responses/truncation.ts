@@ -13,17 +13,27 @@ export async function fitHistory(
   count: (messages: ChatMessage[]) => Promise<number>,
 ): Promise<ChatMessage[]> {
   if (await fits(messages, count)) return messages;
-  const shorter = shorterHistories(messages);
-  // Each is a part of the one before it, and to count one takes its time: the first that fits is found by halves.
-  let [first, end] = [0, shorter.length];
+  const cuts = cutsOf(messages);
+  const after = ({ head, from }: Cut): ChatMessage[] => [...head, ...messages.slice(from)];
+  // Each leaves a part of what the one before it does, and to count takes its time: the first that fits is found by
+  // halves, and only what is counted is built.
+  let [first, end] = [0, cuts.length];
   while (first < end) {
     const middle = Math.floor((first + end) / 2);
-    if (await fits(shorter[middle]!, count)) end = middle;
+    if (await fits(after(cuts[middle]!), count)) end = middle;
     else first = middle + 1;
   }
-  const found = shorter[first];
-  if (found === undefined) await count(shorter.at(-1) ?? messages);
-  return found ?? messages;
+  const found = cuts[first];
+  if (found !== undefined) return after(found);
+  const shortest = cuts.at(-1);
+  await count(shortest === undefined ? messages : after(shortest));
+  return messages;
+}
+
+/** What is left of a history: `head`, and the messages from index `from` on. */
+interface Cut {
+  head: readonly ChatMessage[];
+  from: number;
 }
 
 async function fits(
@@ -39,17 +49,18 @@ async function fits(
   }
 }
 
-/** The longest first. */
-function shorterHistories(messages: readonly ChatMessage[]): ChatMessage[][] {
+/** Those that leave the most first. */
+function cutsOf(messages: readonly ChatMessage[]): Cut[] {
   const start = messages[0]?.role === "system" ? 1 : 0;
   const head = messages.slice(0, start);
   const questions = indicesOf(messages, "user", start + 1);
   const last = questions.at(-1) ?? start;
   const rounds = indicesOf(messages, "assistant", last + 1).slice(1);
   const question = messages[last]?.role === "user" ? [messages[last]] : [];
+  const headAndQuestion = [...head, ...question];
   return [
-    ...questions.map((at) => [...head, ...messages.slice(at)]),
-    ...rounds.map((at) => [...head, ...question, ...messages.slice(at)]),
+    ...questions.map((from) => ({ head, from })),
+    ...rounds.map((from) => ({ head: headAndQuestion, from })),
   ];
 }
 
