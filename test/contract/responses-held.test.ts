@@ -289,6 +289,50 @@ describe("held", () => {
     expect(standard.map(({ type }) => type).join()).not.toContain("tool_call.");
   });
 
+  test.each<[string, ScriptStep[], number]>([
+    ["while a second call is written", callEvents(other, 1).slice(0, 2), 1],
+    ["just after the first call", [], 0],
+  ])(
+    "the tokens run out %s: incomplete, and the next turn brings the output",
+    async (_when, cut, cutCount) => {
+      world.chat.script = [...callEvents(call), ...cut, finish("length")];
+      const body = { tools, fermata: { tools: "held", events: "extended" } };
+      const events = await world.streamed({ input: "Hi", ...body });
+      const { response: previous } = idsOf(events);
+      const unfinished = Array.from({ length: cutCount }, () => ({
+        call_id: "call_2",
+        status: "incomplete",
+      }));
+      expect(events.at(-1)).toMatchObject({
+        type: "response.incomplete",
+        response: {
+          status: "incomplete",
+          incomplete_details: { reason: "max_output_tokens" },
+          error: null,
+          output: [{ call_id: "call_1", status: "in_progress" }, ...unfinished],
+        },
+      });
+      expect(await post(previous, "call_1", "late")).toMatchObject({ status: 404 });
+
+      world.chat.script = [{ type: "content", text: "Done." }, finish("stop")];
+      const output = { type: "function_call_output", call_id: "call_1", output: "one" };
+      const next = await world.streamed({
+        input: [output],
+        previous_response_id: previous,
+        ...body,
+      });
+      expect(next.at(-1)).toMatchObject({ type: "response.completed" });
+      expect(next[2]).toMatchObject({ type: "response.tool_call.completed", call_id: "call_1" });
+      expect(world.chat.requests.at(-1)!.messages).toMatchObject([
+        { role: "user" },
+        { role: "assistant", toolCalls: [call, ...unfinished.map(() => ({ id: "call_2" }))] },
+        { role: "tool", toolCallId: "call_1", content: "one" },
+      ]);
+      const stored = await world.call("GET", `/v1/responses/${previous}`);
+      expect(stored.body.output[0]).toMatchObject({ call_id: "call_1", status: "completed" });
+    },
+  );
+
   test("waiting has an end", async () => {
     await world.close();
     world = createResponsesWorld({ config: { responsesToolTimeoutMs: 300 } });

@@ -135,7 +135,6 @@ export class ResponseWriter {
     return [...events, this.#end(isCut ? "incomplete" : "completed")];
   }
 
-  /** A call that waits for its output stays in progress: the next turn closes it. */
   fail(error: FermataError): WireEvent[] {
     const events = this.#closeAll("incomplete");
     this.response.error = { code: wireErrorCode(error), message: error.message };
@@ -151,7 +150,7 @@ export class ResponseWriter {
   #end(status: ResponseStatus): WireEvent {
     this.response.status = status;
     const name = status === "cancelled" ? "incomplete" : status;
-    const gaveUp = status === "cancelled" || status === "failed";
+    const gaveUp = status !== "completed";
     return this.#sequence.terminal(`response.${name}`, { response: this.#snapshot() }, gaveUp);
   }
 
@@ -255,6 +254,7 @@ export class ResponseWriter {
     return this.#sequence.item(outputIndex, mcpApprovalEvents(item, outputIndex));
   }
 
+  /** Of what is incomplete, a call that waits for its output stays in progress: the next turn closes it. */
   #closeAll(status: "completed" | "incomplete"): WireEvent[] {
     const events = this.#closeText(status);
     for (const { events: open, isWhole } of this.#calls.values()) {
