@@ -192,26 +192,94 @@ describe("conversations", () => {
   });
 });
 
-test("compaction: the users' words and a summary that the next turn reads", async () => {
-  world.chat.script = [{ type: "content", text: "They greeted." }, finish("stop")];
-  const input = [
-    { role: "user", content: "Hi" },
-    { role: "assistant", content: "Hello." },
-  ];
-  const compacted = await world.call("POST", "/v1/responses/compact", { model: "tiny", input });
-  expect(compacted.body).toMatchObject({
-    object: "response.compaction",
-    output: [{ type: "message", role: "user" }, { type: "compaction" }],
-    usage: { output_tokens: 7 },
+describe("compaction", () => {
+  const url = "/v1/responses/compact";
+  const greeted = [{ type: "content" as const, text: "They greeted." }, finish("stop")];
+
+  test("the users' words and a summary that the next turn reads", async () => {
+    world.chat.script = greeted;
+    const input = [
+      { role: "user", content: "Hi" },
+      { role: "assistant", content: "Hello." },
+    ];
+    const compacted = await world.call("POST", url, { model: "tiny", input });
+    expect(compacted.body).toMatchObject({
+      object: "response.compaction",
+      output: [{ type: "message", role: "user" }, { type: "compaction" }],
+      usage: { output_tokens: 7 },
+    });
+    const missing = await world.call("POST", url, { input });
+    expect(missing).toMatchObject({ status: 400, body: { error: { param: "model" } } });
+    await world.create({ input: [...compacted.body.output, { role: "user", content: "And?" }] });
+    expect(world.chat.requests.at(-1)!.messages).toEqual([
+      { role: "user", content: "Hi" },
+      { role: "user", content: "Summary of the conversation so far:\n\nThey greeted." },
+      { role: "user", content: "And?" },
+    ]);
   });
-  const missing = await world.call("POST", "/v1/responses/compact", { input });
-  expect(missing).toMatchObject({ status: 400, body: { error: { param: "model" } } });
-  await world.create({ input: [...compacted.body.output, { role: "user", content: "And?" }] });
-  expect(world.chat.requests.at(-1)!.messages).toEqual([
-    { role: "user", content: "Hi" },
-    { role: "user", content: "Summary of the conversation so far:\n\nThey greeted." },
-    { role: "user", content: "And?" },
-  ]);
+
+  test("the template gets its variables", async () => {
+    world.chat.script = greeted;
+    const reasoning = { effort: "none" };
+    const body = { model: "tiny", input: "Hi", reasoning, chat_template_kwargs: { style: "dry" } };
+    expect((await world.call("POST", url, body)).status).toBe(200);
+    expect(world.chat.requests[0]!.templateVariables).toEqual({
+      reasoning_effort: "none",
+      enable_thinking: false,
+      style: "dry",
+    });
+  });
+
+  test.each([
+    ["length", "max_output_tokens"],
+    ["stop", "input"],
+  ] as const)("no summary before %s: an error, not an empty item", async (reason, param) => {
+    world.chat.script = [
+      { type: "reasoning", text: "Well, let me see" },
+      { type: "content", text: "\n\n" },
+      finish(reason),
+    ];
+    const reply = await world.call("POST", url, { model: "tiny", input: "Hi" });
+    expect(reply).toMatchObject({
+      status: 400,
+      body: { error: { code: "invalid_value", param } },
+    });
+    expect(reply.body).not.toHaveProperty("output");
+  });
+
+  test("truncation: auto has it summarize what fits, and refuses what cannot be made to", async () => {
+    const { FermataError } = await import("../../src/errors.ts");
+    let contextSize = 4;
+    world.chat.script = greeted;
+    world.chat.countPromptTokens = async ({ messages }) => {
+      if (messages.length > contextSize)
+        throw new FermataError("context_length_exceeded", "Too long.", { param: "messages" });
+      return messages.length;
+    };
+    const input = ["one", "two", "three"].flatMap((content) => [
+      { role: "user", content },
+      { role: "assistant", content: `${content}!` },
+    ]);
+    const body = { model: "tiny", input, instructions: "Count.", truncation: "auto" };
+    const { body: compacted } = await world.call("POST", url, body);
+    const contents = world.chat.requests[0]!.messages.map(({ content }) => content);
+    expect(contents).toEqual([
+      "Count.",
+      "three",
+      "three!",
+      expect.stringMatching(/^Summarize the conversation/),
+    ]);
+    // No word of the users is lost.
+    expect(compacted.output.slice(0, -1)).toMatchObject(
+      ["one", "two", "three"].map((text) => ({ role: "user", content: [{ text }] })),
+    );
+    contextSize = 3;
+    expect(await world.call("POST", url, body)).toMatchObject({
+      status: 400,
+      body: { error: { code: "context_length_exceeded", param: "input" } },
+    });
+    expect(world.chat.requests).toHaveLength(1);
+  });
 });
 
 test("input_tokens counts what create would read", async () => {

@@ -1,13 +1,15 @@
 /** POST /v1/responses/compact: a conversation becomes its users' words and one summary, which the model writes. */
 
 import type { RouteOptions } from "fastify";
-import { collectAnswer } from "../../collect-answer.ts";
+import type { ChatMessage } from "../../../chat/types.ts";
+import { type Answer, collectAnswer } from "../../collect-answer.ts";
 import { encodeSummary, summaryRequest } from "../../openai/responses/compaction.ts";
 import { newId } from "../../openai/responses/ids.ts";
 import { parseResponsesRequest } from "../../openai/responses/parse-request.ts";
 import { wireResponseUsage } from "../../openai/responses/usage.ts";
 import { fieldError } from "../../openai/fields.ts";
 import { requestOwner } from "../../plugins/authentication.ts";
+import { fitHistory } from "../../responses/truncation.ts";
 import { runRequest } from "../../run-request.ts";
 import { resolveTarget, wantedModel } from "../../target.ts";
 import type { ResponsesContext } from "./context.ts";
@@ -27,11 +29,20 @@ export function compactResponseRoute(context: ResponsesContext): RouteOptions {
       if (body.model === null)
         throw fieldError("missing_field", "model", "is missing", "Send the model's name");
       const owner = requestOwner(request);
-      const { items, messages } = await responses.prompt(body, owner, services);
+      const { items, messages, templateVariables } = await responses.prompt(body, owner, services);
       if (items.length === 0)
         throw fieldError("missing_field", "input", "is missing", "Send what is to be compacted");
+      const count = (history: ChatMessage[]): Promise<number> =>
+        target.chat.countPromptTokens({
+          messages: withRequest(history),
+          tools: [],
+          templateVariables,
+          owner,
+        });
+      const history = body.truncation === "auto" ? await fitHistory(messages, count) : messages;
       const conversation = {
-        messages: [...messages, { role: "user" as const, content: summaryRequest }],
+        messages: withRequest(history),
+        templateVariables,
         sampling: body.sampling,
         stop: [],
         maxTokens: Math.min(body.maxOutputTokens ?? maxSummaryTokens, target.contextSize),
@@ -41,7 +52,7 @@ export function compactResponseRoute(context: ResponsesContext): RouteOptions {
       const run = { ...context, target, log: request.log, startedAt };
       const answer = await collectAnswer(runRequest(conversation, { kind: "none" }, run));
       const users = items.filter((item) => item.type === "message" && item["role"] === "user");
-      const summary = encodeSummary(answer.content);
+      const summary = encodeSummary(summaryOf(answer));
       return {
         id: newId("resp"),
         object: "response.compaction",
@@ -51,4 +62,22 @@ export function compactResponseRoute(context: ResponsesContext): RouteOptions {
       };
     },
   };
+}
+
+function withRequest(history: readonly ChatMessage[]): ChatMessage[] {
+  return [...history, { role: "user", content: summaryRequest }];
+}
+
+/** It takes the place of the turns: there must be one. @throws FermataError invalid_value */
+function summaryOf({ content, finish }: Answer): string {
+  const summary = content.trim();
+  if (summary !== "") return summary;
+  if (finish.reason === "length") {
+    const tokens = finish.usage.generatedTokens;
+    const problem = `left no room for a summary: after ${tokens} tokens it had not begun`;
+    const remedy = 'Send a larger one, less input, or "reasoning": {"effort": "none"}';
+    throw fieldError("invalid_value", "max_output_tokens", problem, remedy);
+  }
+  const remedy = "Send it again with other sampling, or keep it as it is";
+  throw fieldError("invalid_value", "input", "was answered with no summary", remedy);
 }
