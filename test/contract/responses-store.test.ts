@@ -1,7 +1,8 @@
 /** What is kept of responses, and what goes on without its client. */
 
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { createWorld, callEvents, finish } from "./fake-services.ts";
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { eventually } from "../support/eventually.ts";
+import { createWorld, callEvents, fakeTool, finish, provider, usage } from "./fake-services.ts";
 import {
   createResponsesWorld,
   eventsOf,
@@ -115,6 +116,44 @@ describe("background", () => {
     expect((await world.call("GET", `/v1/responses/${body.id}?stream=true`)).status).toBe(400);
   });
 
+  test("a server that closes gives it time to end", async () => {
+    await world.close();
+    let answerCall = (): void => {};
+    const answered = new Promise<void>((resolve) => (answerCall = resolve));
+    const tool = fakeTool("list_files", { content: "a.txt", isError: false });
+    const called = vi.fn(() => answered.then(() => ({ content: "a.txt", isError: false })));
+    const tools = provider({ ...tool, call: called });
+    world = createResponsesWorld({ tools, config: { drainMs: 60_000 } });
+    world.chat.script = [
+      ...callEvents(call),
+      { type: "hold", calls: [call], usage },
+      { type: "content", text: "There is a.txt." },
+      finish("stop"),
+    ];
+    const url = await world.app.listen({ port: 0, host: "127.0.0.1" });
+    const { body } = await world.create({ input: "Which files?", background: true });
+    await eventually(() => expect(called).toHaveBeenCalled());
+    const closed = world.app.close();
+    await eventually(async () => expect((await fetch(`${url}/health`)).status).toBe(503));
+    answerCall();
+    await closed;
+    expect(await stored(body.id)).toMatchObject({
+      body: { status: "completed", error: null },
+      output: [{ type: "mcp_call" }, { content: [{ text: "There is a.txt." }] }],
+    });
+  });
+
+  test("one that does not end in the time that a server has to close is failed, and keeps what was said", async () => {
+    world.chat.script = [{ type: "content", text: "Hel" }, { hang: true }];
+    const { body } = await world.create({ input: "Hi", background: true });
+    await until(async () => (await retrieve(body.id)).output.length === 1);
+    await world.app.close();
+    expect(await stored(body.id)).toMatchObject({
+      body: { status: "failed", error: { message: expect.stringContaining("shutting down") } },
+      output: [{ status: "incomplete", content: [{ text: "Hel" }] }],
+    });
+  });
+
   test("it needs a store", async () => {
     const { app } = createWorld();
     const payload = { input: "Hi", background: true };
@@ -219,6 +258,13 @@ describe("truncation: auto", () => {
 
 async function retrieve(id: string): Promise<Json> {
   return (await world.call("GET", `/v1/responses/${id}`)).body;
+}
+
+/** Without the server. */
+async function stored(id: string): Promise<{ body: unknown; output: unknown }> {
+  const response = await world.store.response("anonymous", id);
+  const items = await world.store.responseItems("anonymous", id);
+  return { body: response?.body, output: items?.output };
 }
 
 async function replay(id: string, query: string) {

@@ -14,6 +14,7 @@ import { newResponse } from "../openai/responses/response-object.ts";
 import { checkToolChoice } from "../openai/parse-tool-choice.ts";
 import { ResponseWriter } from "../openai/responses/response-writer.ts";
 import type { Item, ResponseObject, WireEvent } from "../openai/responses/types.ts";
+import type { ActiveRequests } from "../plugins/active-requests.ts";
 import { logError, toFermataError } from "../plugins/errors.ts";
 import { oversightOf, runEvents, type RunContext } from "../run-request.ts";
 import type { ServerConfig, ServerServices } from "../services.ts";
@@ -180,18 +181,23 @@ export class ResponseService {
     };
   }
 
-  /** Runs it to its end, whoever reads. */
+  /** Runs it to its end, whoever reads; a server that closes gives it the time that it gives requests. */
   runInBackground(
     live: LiveResponse,
     events: AsyncGenerator<WireEvent, void, void>,
-    log: StartContext["log"],
+    { active, log }: Pick<StartContext, "log"> & { active: ActiveRequests },
   ): void {
+    const { controller, end } = active.begin();
+    const { signal } = controller;
+    signal.addEventListener("abort", () => live.cancel(signal.reason), { once: true });
     const run = async (): Promise<void> => {
       for await (const _event of events) {
         // Those who want to read, read from `live`.
       }
     };
-    run().catch((error: unknown) => logError(toFermataError(error), { log }));
+    run()
+      .catch((error: unknown) => logError(toFermataError(error), { log }))
+      .finally(end);
   }
 
   /** @throws FermataError not_found */

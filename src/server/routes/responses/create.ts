@@ -31,7 +31,7 @@ export function createResponseRoute(context: ResponsesContext, url: string): Rou
       if (gap.length > 0) reply.header("x-fermata-history-gap", gap.map(inHeader).join(","));
       let { events } = started;
       if (body.background) {
-        responses.runInBackground(live, events, request.log);
+        responses.runInBackground(live, events, { active, log: request.log });
         if (!body.stream) return live.response;
         events = live.read(-1);
       }
