@@ -46,6 +46,8 @@ export function buildServer(services: ServerServices, config: ServerConfig): Fas
   const app = Fastify({
     ...(config.logger === undefined ? { logger: false } : { loggerInstance: config.logger }),
     bodyLimit,
+    // Its limit holds for hooks as well, and one of them is the drain, which may take longer than 10 seconds.
+    pluginTimeout: 0,
     genReqId: createRequestId,
     // The access log tells of them.
     logController: new LogController({ disableRequestLogging: true }),

@@ -18,7 +18,10 @@ beforeEach(() => {
   world = createResponsesWorld();
 });
 
-afterEach(() => world.close());
+afterEach(async () => {
+  vi.useRealTimers();
+  await world.close();
+});
 
 describe("a chain", () => {
   test("the next turn sees the whole history, the caller's ids and all", async () => {
@@ -133,8 +136,12 @@ describe("background", () => {
     const url = await world.app.listen({ port: 0, host: "127.0.0.1" });
     const { body } = await world.create({ input: "Which files?", background: true });
     await eventually(() => expect(called).toHaveBeenCalled());
+    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
     const closed = world.app.close();
     await eventually(async () => expect((await fetch(`${url}/health`)).status).toBe(503));
+    vi.advanceTimersByTime(50_000);
+    // Fastify's own limits do not cut it short.
+    expect((await fetch(`${url}/health`)).status).toBe(503);
     answerCall();
     await closed;
     expect(await stored(body.id)).toMatchObject({
