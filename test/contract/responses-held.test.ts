@@ -232,6 +232,26 @@ describe("held", () => {
     expect((await stream.end()).at(-1)).toMatchObject({ type: "response.completed" });
   });
 
+  test("a response that is not held says how to create one that is", async () => {
+    world.chat.script = [{ hang: true }];
+    const { body } = await world.create({ input: "Hi", tools, background: true });
+    const { status, body: refused } = await post(body.id, "call_1", "x");
+    expect(status).toBe(400);
+    expect(refused.error.param).toBe("id");
+    const remedy = /Create it with (.*)\.$/.exec(refused.error.message)![1]!;
+    const held = await world.create({
+      input: "Hi",
+      tools,
+      background: true,
+      ...JSON.parse(`{${remedy}}`),
+    });
+    expect(held.status).toBe(200);
+    expect(await post(held.body.id, "call_1", "x")).toMatchObject({
+      status: 404,
+      body: { error: { param: "tool_call_id" } },
+    });
+  });
+
   test("a request with the outputs resumes the stream as well", async () => {
     world.chat.script = held;
     const stream = await open({ input: "Hi", tools, fermata: { tools: "held" } });

@@ -263,7 +263,12 @@ export class ResponseService {
     if (live === null) throw noResponse(id);
     if (live.held === null) {
       const problem = "does not wait for outputs";
-      throw fieldError("invalid_value", "id", problem, 'Create it with "tools": "held"');
+      throw fieldError(
+        "invalid_value",
+        "id",
+        problem,
+        'Create it with "fermata": {"tools": "held"}',
+      );
     }
     live.held.deliver(callId, output);
   }
