@@ -3,27 +3,14 @@
 import { readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { FermataError } from "../errors.ts";
-import { serveCommand } from "./command.ts";
 import { didYouMean } from "./nearest.ts";
 import { fromEnvironment, type Layer, mergeLayers } from "./option-layers.ts";
 import { valueFromJson } from "./option-values.ts";
 import { optionKeys, serveOptions, type OptionKey, type ServeConfig } from "./options.ts";
-import { parseArguments } from "./parse-arguments.ts";
-
-export interface ConfigInput {
-  args: readonly string[];
-  env: NodeJS.ProcessEnv;
-  cwd: string;
-}
 
 const fileName = "fermata.json";
 
 /** @throws FermataError invalid_option */
-export function loadConfig({ args, env, cwd }: ConfigInput): ServeConfig {
-  return configOf(parseArguments(args, serveCommand, cwd).values, env, cwd);
-}
-
-/** As `loadConfig`, for flags that are parsed. */
 export function configOf(flags: Layer, env: NodeJS.ProcessEnv, cwd: string): ServeConfig {
   const layers = configLayers(flags, env, cwd).map(({ values }) => values);
   const config = mergeLayers(serveOptions, layers);

@@ -2,12 +2,12 @@ import { mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { loadConfig } from "../../../src/cli/config.ts";
+import { serveConfig } from "../../support/serve-config.ts";
 
 const empty = mkdtempSync(join(tmpdir(), "fermata-"));
 
 function load(args: string[], env: NodeJS.ProcessEnv = {}, cwd = empty) {
-  return loadConfig({ args, env, cwd });
+  return serveConfig(args, env, cwd);
 }
 
 function directoryWith(files: Record<string, string>): string {

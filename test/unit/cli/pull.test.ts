@@ -12,11 +12,11 @@ import {
 import { hostname, tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { loadConfig } from "../../../src/cli/config.ts";
 import { pullModel } from "../../../src/cli/pull/pull.ts";
 import { withPulledModel } from "../../../src/cli/pull/run-pull.ts";
 import { runCommandLine } from "../../../src/cli/run.ts";
 import { type FakeHub, startFakeHub } from "../../support/fake-hub.ts";
+import { serveConfig } from "../../support/serve-config.ts";
 
 const repository = "owner/small-GGUF";
 const content = randomBytes(400_000);
@@ -298,9 +298,9 @@ test("the command prints the path, or with --list what there is", async () => {
 test("serve --hf REPO --file F: the option becomes the path of the model", async () => {
   const env = { HF_ENDPOINT: hub.url, FERMATA_MODELS_DIR: modelsFolder };
   const args = ["--m", repository, "--f", "small-Q8_0.gguf"];
-  const config = loadConfig({ args, env, cwd: modelsFolder });
+  const config = serveConfig(args, env, modelsFolder);
   const context = { cwd: modelsFolder, env, out: () => {}, err: () => {} };
   const { model } = await withPulledModel(config, context);
   expect(readFileSync(model!).equals(files["small-Q8_0.gguf"])).toBe(true);
-  expect(() => loadConfig({ args: [...args, "--w", "x"], env: {}, cwd: "/" })).toThrow(/exclude/);
+  expect(() => serveConfig([...args, "--w", "x"], {}, "/")).toThrow(/exclude/);
 });
