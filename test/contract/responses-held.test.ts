@@ -1,13 +1,10 @@
 /** The life of a tool call, in lines and in events: one run of each variant, field by field. */
 
-import { request as httpRequest } from "node:http";
-import type { AddressInfo } from "node:net";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { ToolCall } from "../../src/chat/types.ts";
 import { callEvents, finish, usage, type ScriptStep } from "./fake-services.ts";
 import {
   createResponsesWorld,
-  eventsOf,
   toolCallLines,
   type Event,
   type ResponsesWorld,
@@ -144,7 +141,7 @@ describe("compatibility, the default", () => {
 describe("held", () => {
   test("each output closes its call, and the same stream goes on", async () => {
     world.chat.script = held;
-    const stream = await open({
+    const stream = await world.opened({
       input: "Hi",
       tools,
       fermata: { tools: "held", events: "extended" },
@@ -204,7 +201,7 @@ describe("held", () => {
 
   test("what cannot be posted is refused, and says why", async () => {
     world.chat.script = held;
-    const stream = await open({ input: "Hi", tools, fermata: { tools: "held" } });
+    const stream = await world.opened({ input: "Hi", tools, fermata: { tools: "held" } });
     await stream.until((events) => doneCount(events) === 2);
     const { response } = idsOf(stream.events);
     const url = `/v1/responses/${response}/tool_outputs`;
@@ -254,7 +251,7 @@ describe("held", () => {
 
   test("a request with the outputs resumes the stream as well", async () => {
     world.chat.script = held;
-    const stream = await open({ input: "Hi", tools, fermata: { tools: "held" } });
+    const stream = await world.opened({ input: "Hi", tools, fermata: { tools: "held" } });
     await stream.until((events) => doneCount(events) === 2);
     const { response } = idsOf(stream.events);
     const input = ["call_1", "call_2"].map((id) => ({
@@ -270,7 +267,7 @@ describe("held", () => {
 
   test("a new turn without them closes it, in the store, the log and the new stream", async () => {
     world.chat.script = held;
-    const stream = await open({ input: "Hi", tools, fermata: { tools: "held" } });
+    const stream = await world.opened({ input: "Hi", tools, fermata: { tools: "held" } });
     await stream.until((events) => doneCount(events) === 2);
     const { response: previous } = idsOf(stream.events);
     world.chat.script = [{ type: "content", text: "Never mind." }, finish("stop")];
@@ -357,7 +354,7 @@ describe("held", () => {
     await world.close();
     world = createResponsesWorld({ config: { responsesToolTimeoutMs: 300 } });
     world.chat.script = held;
-    const stream = await open({ input: "Hi", tools, fermata: { tools: "held" } });
+    const stream = await world.opened({ input: "Hi", tools, fermata: { tools: "held" } });
     const events = await stream.end();
     expect(events.at(-1)).toMatchObject({
       type: "response.failed",
@@ -387,56 +384,4 @@ function doneCount(events: readonly Event[]): number {
 
 function completedCount(events: readonly Event[]): number {
   return events.filter(({ type }) => type === "response.tool_call.completed").length;
-}
-
-interface OpenStream {
-  events: Event[];
-  until(condition: (events: readonly Event[]) => boolean): Promise<void>;
-  end(): Promise<Event[]>;
-}
-
-/** A stream that is read while the test goes on; each network chunk is one whole event. */
-async function open(body: object): Promise<OpenStream> {
-  if (!world.app.server.listening) await world.app.listen({ port: 0, host: "127.0.0.1" });
-  const { port } = world.app.server.address() as AddressInfo;
-  const events: Event[] = [];
-  let wake = (): void => {};
-  let hasEnded = false;
-  const outgoing = httpRequest(
-    {
-      port,
-      host: "127.0.0.1",
-      path: "/v1/responses",
-      method: "POST",
-      headers: { "content-type": "application/json" },
-    },
-    (reply) => {
-      let text = "";
-      reply.setEncoding("utf8");
-      reply.on("data", (chunk: string) => {
-        text += chunk;
-        const end = text.lastIndexOf("\n\n") + 2;
-        events.push(...eventsOf(text.slice(0, end)));
-        text = text.slice(end);
-        wake();
-      });
-      reply.on("end", () => {
-        hasEnded = true;
-        wake();
-      });
-    },
-  );
-  outgoing.end(JSON.stringify({ ...body, stream: true }));
-  const until: OpenStream["until"] = async (condition) => {
-    while (!condition(events) && !hasEnded) await new Promise<void>((resolve) => (wake = resolve));
-    expect(condition(events)).toBe(true);
-  };
-  return {
-    events,
-    until,
-    async end() {
-      while (!hasEnded) await new Promise<void>((resolve) => (wake = resolve));
-      return events;
-    },
-  };
 }

@@ -1,8 +1,11 @@
 /** A server with a store of its own, and its DEBUG lines. */
 
 import { mkdtempSync, rmSync } from "node:fs";
+import { request as httpRequest } from "node:http";
+import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import type { FastifyInstance } from "fastify";
 import { pino } from "pino";
 import { expect } from "vitest";
 import type { ServedEmbedder, ServerConfig } from "../../src/server/services.ts";
@@ -21,6 +24,13 @@ export interface Event {
 // oxlint-disable-next-line typescript/no-explicit-any
 export type Json = any;
 
+/** Read while the test goes on. */
+interface OpenStream {
+  events: Event[];
+  until(condition: (events: readonly Event[]) => boolean): Promise<void>;
+  end(): Promise<Event[]>;
+}
+
 export interface ResponsesWorld extends World {
   store: SqliteStore;
   /** Every line so far, parsed. */
@@ -35,6 +45,8 @@ export interface ResponsesWorld extends World {
     body?: object,
   ): Promise<{ status: number; body: Json }>;
   streamed(body: object): Promise<Event[]>;
+  /** The stream while it comes, over HTTP. */
+  opened(body: object): Promise<OpenStream>;
   close(): Promise<void>;
 }
 
@@ -72,10 +84,57 @@ export function createResponsesWorld(
       expect(reply.statusCode).toBe(200);
       return eventsOf(reply.body);
     },
+    opened: (body) => openStream(app, body),
     async close() {
       await app.close();
       await store.close();
       rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+/** Each network chunk is one whole event. */
+async function openStream(app: FastifyInstance, body: object): Promise<OpenStream> {
+  if (!app.server.listening) await app.listen({ port: 0, host: "127.0.0.1" });
+  const { port } = app.server.address() as AddressInfo;
+  const events: Event[] = [];
+  let wake = (): void => {};
+  let hasEnded = false;
+  const outgoing = httpRequest(
+    {
+      port,
+      host: "127.0.0.1",
+      path: "/v1/responses",
+      method: "POST",
+      headers: { "content-type": "application/json" },
+    },
+    (reply) => {
+      let text = "";
+      reply.setEncoding("utf8");
+      reply.on("data", (chunk: string) => {
+        text += chunk;
+        const end = text.lastIndexOf("\n\n") + 2;
+        events.push(...eventsOf(text.slice(0, end)));
+        text = text.slice(end);
+        wake();
+      });
+      reply.on("end", () => {
+        hasEnded = true;
+        wake();
+      });
+    },
+  );
+  outgoing.end(JSON.stringify({ ...body, stream: true }));
+  const until: OpenStream["until"] = async (condition) => {
+    while (!condition(events) && !hasEnded) await new Promise<void>((resolve) => (wake = resolve));
+    expect(condition(events)).toBe(true);
+  };
+  return {
+    events,
+    until,
+    async end() {
+      while (!hasEnded) await new Promise<void>((resolve) => (wake = resolve));
+      return events;
     },
   };
 }
