@@ -334,13 +334,19 @@ export class RunningChat implements ChatGeneration {
     if (!round.isWhole || round.before.some(({ role }) => role === "sentinel")) return;
     const { tokens } = this.#run;
     const turn = round.turn(endsWithToken ? prompts.endTokenOf(tokens) : "");
-    const record = { prompt: round.rendering, turn, tokens: Int32Array.from(tokens) };
-    prompts.remember(this.#request, record);
+    prompts.remember(this.#request, {
+      prompt: round.rendering,
+      messageCount: round.before.length,
+      turn,
+      tokens: Int32Array.from(tokens),
+    });
     if (this.#prompt === null || this.#roundCount === 1 || round.calls.length > 0) return;
-    const before = round.before.slice(this.#prompt.messages.length) as ChatMessage[];
+    const messageCount = this.#prompt.messages.length;
+    const before = round.before.slice(messageCount) as ChatMessage[];
     const rounds = [...before, turn.message];
     const message = oneMessage(rounds);
-    prompts.rememberAnswer(this.#request, { prompt: this.#prompt.rendering, message, rounds });
+    const prompt = this.#prompt.rendering;
+    prompts.rememberAnswer(this.#request, { prompt, messageCount, message, rounds });
   }
 
   async #release(reason: FinishReason, calls?: ToolCall[]): Promise<FinishEvent> {

@@ -12,7 +12,7 @@ import {
   SpliceStore,
 } from "./splice-store.ts";
 import { SuffixDeriver, joinAtEndToken, withGuard } from "./suffix.ts";
-import { ChatTemplate, type RenderMessage, type Rendering } from "./template.ts";
+import { ChatTemplate, type Rendering } from "./template.ts";
 import type { ChatMessage, ChatRequest, PromptRequest } from "./types.ts";
 
 export interface Prompt {
@@ -131,14 +131,21 @@ export class PromptBuilder {
   async #splice(request: PromptRequest): Promise<Prompt | null> {
     const sent = normalizeMessages(request.messages, this.reasoning);
     const messages = this.#restoreTurns(request, sent);
+    let whole: Rendering | null = null;
     for (let index = messages.length - 1; index >= 0; index--) {
       const message = messages[index];
       if (message?.role !== "assistant") continue;
       const found = this.#store.find(request, message);
-      const records =
-        found.length < 2 ? found : this.#continuing(found, messages.slice(0, index), request);
+      const records = found.filter(({ messageCount }) => messageCount === index);
+      if (records.length === 0) continue;
+      // The same for every index.
+      whole ??= this.#tryRender(messages, request);
+      // The prompt of the next record must be what the messages render to, not a probe.
+      if (whole === null) return null;
       for (const record of records) {
-        const prompt = await this.#spliceAt(request, messages, index, record);
+        // Most conversations end here: a clock in the system message, another one's answer.
+        if (!beginsWith(whole, record.prompt)) continue;
+        const prompt = await this.#spliceAt(request, messages, { index, record, whole });
         if (prompt === null) continue;
         this.#store.touch(record);
         return prompt;
@@ -150,20 +157,18 @@ export class PromptBuilder {
   async #spliceAt(
     { tools, templateVariables }: PromptRequest,
     messages: readonly ChatMessage[],
-    index: number,
-    record: SpliceRecord,
+    { index, record, whole }: { index: number; record: SpliceRecord; whole: Rendering },
   ): Promise<Prompt | null> {
-    const before: readonly RenderMessage[] = messages.slice(0, index);
     const suffix = this.suffixes.derive({
       tools,
       variables: templateVariables,
       prompt: record.prompt,
-      before,
+      before: messages.slice(0, index),
       turn: record.turn,
       after: messages.slice(index + 1),
+      whole,
     });
-    // The prompt of the next record must be what the messages render to, not a probe.
-    if (suffix === null || suffix.turn.role === "sentinel") return null;
+    if (suffix === null) return null;
     const { keepEnd, text } = joinAtEndToken(suffix.text, record.turn.endToken);
     const known =
       keepEnd || record.turn.endToken === "" ? record.tokens : record.tokens.subarray(0, -1);
@@ -205,28 +210,39 @@ export class PromptBuilder {
     // The same may have been said elsewhere, for other reasons.
     const isClear = new Set(found.map(({ turn }) => turn.message.reasoning)).size < 2;
     const [record] = isClear ? found : this.#continuing(found, before, request);
-    const said = record?.turn.message;
-    if (said === undefined) return message;
-    const reasoning = message.reasoning || said.reasoning;
-    return { ...said, ...(reasoning ? { reasoning } : {}) };
+    return record?.turn.message ?? message;
   }
 
-  /** Of what is remembered, what continued these messages. They are rendered once, however many there are. */
-  #continuing<Remembered extends { readonly prompt: Rendering }>(
+  /** Of what is remembered, what continued these messages. They are rendered at most once. */
+  #continuing<Remembered extends Pick<SpliceRecord, "prompt" | "messageCount">>(
     remembered: readonly Remembered[],
     messages: readonly ChatMessage[],
-    { tools, templateVariables: variables }: RenderScope,
+    scope: RenderScope,
   ): Remembered[] {
-    if (remembered.length === 0) return [];
+    const asLong = remembered.filter(({ messageCount }) => messageCount === messages.length);
+    const rendering = asLong.length === 0 ? null : this.#tryRender(messages, scope);
+    if (rendering === null) return [];
+    const { text, marks } = rendering;
+    return asLong.filter(({ prompt }) => withGuard(prompt, marks.guard) === text);
+  }
+
+  /** Null: the template refuses them. */
+  #tryRender(
+    messages: readonly ChatMessage[],
+    { tools, templateVariables: variables }: RenderScope,
+  ): Rendering | null {
     try {
-      const options = { tools, variables, generationPrompt: true };
-      const { text, marks } = this.template.render(messages, options);
-      return remembered.filter(({ prompt }) => withGuard(prompt, marks.guard) === text);
+      return this.template.render(messages, { tools, variables, generationPrompt: true });
     } catch (error) {
-      if (error instanceof FermataError && error.code === "template_error") return [];
+      if (error instanceof FermataError && error.code === "template_error") return null;
       throw error;
     }
   }
+}
+
+function beginsWith(whole: Rendering, prompt: Rendering): boolean {
+  const text = withGuard(prompt, whole.marks.guard);
+  return text !== null && whole.text.startsWith(text);
 }
 
 function tooLong(contextSize: number, problem: string): FermataError {

@@ -12,6 +12,8 @@ import type { ChatMessage, TemplateVariables, ToolDefinition } from "./types.ts"
 
 export interface SpliceRecord {
   prompt: Rendering;
+  /** Of `prompt`. */
+  messageCount: number;
   turn: GeneratedTurn;
   /** Prompt and generated tokens, the end token included if there was one. */
   tokens: Int32Array;
@@ -21,6 +23,8 @@ export interface SpliceRecord {
 export interface AnswerRecord {
   /** What its first round continued. */
   prompt: Rendering;
+  /** Of `prompt`. */
+  messageCount: number;
   /** As the client saw it: what all rounds said. */
   message: AssistantMessage;
   /** As the template knows it: the turns with their calls, and the results. */

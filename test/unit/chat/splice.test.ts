@@ -209,6 +209,34 @@ describe("splicing", () => {
     expect(engine.spell(prompt)).not.toContain("Theirs.");
   });
 
+  it("renders a conversation once, however many of its turns continue no longer what they did", async () => {
+    const turns = 12;
+    const { chat, engine } = setUp(Array.from({ length: turns + 1 }, (_, turn) => `Is ${turn}.`));
+    const { ChatTemplate } = await import("../../../src/chat/template.ts");
+    const history: ChatMessage[] = [];
+    // A client with a clock in its system message.
+    const at = (time: number): ChatMessage[] => [
+      { role: "system", content: `It is ${time} o'clock.` },
+      ...history,
+    ];
+    for (let turn = 0; turn < turns; turn++) {
+      history.push({ role: "user", content: `What is ${turn}?` });
+      const { content } = await run(chat, { ...external, messages: at(turn) });
+      history.push({ role: "assistant", content });
+    }
+    history.push(user);
+    const render = vi.spyOn(ChatTemplate.prototype, "render");
+    await run(chat, { ...external, messages: at(turns) });
+    const long = render.mock.calls.filter(([messages]) => messages.length > 2);
+    render.mockRestore();
+    expect(chat.counters.splices).toBe(0);
+    // To look for turns, and for the prompt.
+    expect(long).toHaveLength(2);
+    const plain = setUp([]);
+    await run(plain.chat, { ...external, messages: at(turns) });
+    expect([...engine.last.request.prompt]).toEqual([...plain.engine.last.request.prompt]);
+  });
+
   it("looks at one rendering, however many other conversations said the same", async () => {
     const { chat, engine } = setUp(Array.from({ length: 300 }, () => "Yes."));
     const ask = (content: string): ChatMessage => ({ role: "user", content });
@@ -238,6 +266,7 @@ describe("splicing", () => {
     const marks = { guard: "g", content: "c", reasoning: "r" };
     const record = (content: string) => ({
       prompt: { text: content, marks },
+      messageCount: 1,
       turn: { message: { role: "assistant" as const, content }, raw: content, endToken: "" },
       tokens: new Int32Array(100),
     });
@@ -288,6 +317,23 @@ describe("an answer of several rounds", () => {
     expect([...middle!.request.prompt.subarray(0, before.tokens.length)]).toEqual(before.tokens);
     expect([...last!.request.prompt.subarray(0, middle!.tokens.length)]).toEqual(middle!.tokens);
     expect(chat.counters.splices).toBe(2);
+  });
+
+  it("is not looked for where it was not said", async () => {
+    const { chat, engine, answer } = await answered(lookedUp, found());
+    const [first] = engine.generations;
+    const { ChatTemplate } = await import("../../../src/chat/template.ts");
+    const repeated = Array.from({ length: 10 }, () => [answer, next]).flat();
+    const render = vi.spyOn(ChatTemplate.prototype, "render");
+    await run(chat, { ...internal, messages: [user, ...repeated] });
+    const { length } = render.mock.calls;
+    render.mockRestore();
+    // The messages before the one answer, all of them, and those with a stand-in for the answer.
+    expect(length).toBe(3);
+    expect(chat.counters.splices).toBe(1);
+    expect([...engine.last.request.prompt.subarray(0, first!.tokens.length)]).toEqual(
+      first!.tokens,
+    );
   });
 
   it("is spliced when it comes back round by round, the calls' JSON rewritten", async () => {
