@@ -15,7 +15,8 @@ type ChoiceRun = AsyncGenerator<ChatEvent, void, void>;
 
 interface Step {
   choice: number;
-  result: IteratorResult<ChatEvent, void>;
+  /** Settled. */
+  next: Promise<IteratorResult<ChatEvent, void>>;
 }
 
 /**
@@ -33,22 +34,35 @@ export async function* runChoices(
   // Each choice listens.
   setMaxListeners(0, ended);
   const answers = Array.from({ length: count }, (_, choice) => start(choice, ended));
-  const pending = new Map<number, Promise<Step>>();
-  const ask = (choice: number, answer: ChoiceRun): void => {
-    const step = answer.next().then((result) => ({ choice, result }));
+  // In the order in which they settled. A race of all that are awaited would leave a reaction on each of
+  // them for every event of the others.
+  const ready: Step[] = [];
+  let wake = (): void => {};
+  const ask = (choice: number): void => {
+    const next = answers[choice]!.next();
+    const settled = (): void => {
+      ready.push({ choice, next });
+      wake();
+    };
     // Of several that fail, one is heard.
-    step.catch(() => {});
-    pending.set(choice, step);
+    next.then(settled, settled);
   };
-  answers.forEach((answer, choice) => ask(choice, answer));
+  for (const choice of answers.keys()) ask(choice);
+  let running = count;
   try {
-    while (pending.size > 0) {
-      const { choice, result } = await Promise.race(pending.values());
-      // Whoever was heard goes to the end of the queue.
-      pending.delete(choice);
-      if (result.done === true) continue;
-      yield { choice, event: result.value };
-      ask(choice, answers[choice]!);
+    while (running > 0) {
+      const step = ready.shift();
+      if (step === undefined) {
+        await new Promise<void>((resolve) => (wake = resolve));
+        continue;
+      }
+      const { done, value } = await step.next;
+      if (done === true) {
+        running -= 1;
+        continue;
+      }
+      yield { choice: step.choice, event: value };
+      ask(step.choice);
     }
   } finally {
     abort.abort();
