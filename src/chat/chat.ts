@@ -80,15 +80,12 @@ export class Chat {
     });
   }
 
-  /** The prompt as `generate` would render it, special tokens spelled. @throws FermataError template_error */
+  /**
+   * The prompt as `generate` would render it, special tokens spelled.
+   * @throws FermataError template_error | context_length_exceeded (more messages than the context has tokens)
+   */
   promptText(request: Omit<PromptRequest, "owner">): string {
-    const { messages, tools, templateVariables: variables } = request;
-    const { text, marks } = this.#prompts.template.render(messages, {
-      tools,
-      variables,
-      generationPrompt: true,
-    });
-    return text.replaceAll(marks.guard, "");
+    return this.#prompts.text(request.messages, request);
   }
 
   /** A text in which the tokenizer recognizes no special token, and its guard. */

@@ -67,9 +67,7 @@ export class PromptBuilder {
   /** @throws FermataError template_error | context_length_exceeded | unsupported_value (of a prefill) */
   async build(request: PromptRequest): Promise<Prompt> {
     const contextSize = this.#engine.cache.cellsPerSequence;
-    // To render so many would take the thread for long, and each makes one token at least.
-    if (request.messages.length >= contextSize)
-      throw tooLong(contextSize, `there are ${request.messages.length} messages`);
+    this.#checkCount(request.messages);
     const bare = (await this.#splice(request)) ?? (await this.render(request.messages, request));
     const prompt = request.prefill ? await this.#begin(bare, request.prefill) : bare;
     if (prompt.tokens.length < contextSize) return prompt;
@@ -77,17 +75,24 @@ export class PromptBuilder {
   }
 
   /** The template's text alone, nothing spliced, however long. @throws FermataError template_error */
-  async render(
-    messages: readonly ChatMessage[],
-    { tools, templateVariables: variables }: RenderScope,
-  ): Promise<Prompt> {
-    const rendering = this.template.render(messages, { tools, variables, generationPrompt: true });
+  async render(messages: readonly ChatMessage[], scope: RenderScope): Promise<Prompt> {
+    const rendering = this.#renderPrompt(messages, scope);
     const tokens = await this.#engine.tokenize(
       rendering.text,
       rendering.marks.guard,
       this.#engine.model.addBos,
     );
     return { tokens, rendering, messages, spliced: false };
+  }
+
+  /**
+   * The template's text with special tokens spelled, however long.
+   * @throws FermataError template_error | context_length_exceeded (more messages than tokens)
+   */
+  text(messages: readonly ChatMessage[], scope: RenderScope): string {
+    this.#checkCount(messages);
+    const { text, marks } = this.#renderPrompt(messages, scope);
+    return text.replaceAll(marks.guard, "");
   }
 
   /** Call it when a turn ended by itself, and everything it said went out. */
@@ -227,16 +232,26 @@ export class PromptBuilder {
   }
 
   /** Null: the template refuses them. */
-  #tryRender(
-    messages: readonly ChatMessage[],
-    { tools, templateVariables: variables }: RenderScope,
-  ): Rendering | null {
+  #tryRender(messages: readonly ChatMessage[], scope: RenderScope): Rendering | null {
     try {
-      return this.template.render(messages, { tools, variables, generationPrompt: true });
+      return this.#renderPrompt(messages, scope);
     } catch (error) {
       if (error instanceof FermataError && error.code === "template_error") return null;
       throw error;
     }
+  }
+
+  #renderPrompt(
+    messages: readonly ChatMessage[],
+    { tools, templateVariables: variables }: RenderScope,
+  ): Rendering {
+    return this.template.render(messages, { tools, variables, generationPrompt: true });
+  }
+
+  /** To render so many would take the thread for long, and each makes one token at least. */
+  #checkCount({ length }: readonly ChatMessage[]): void {
+    const contextSize = this.#engine.cache.cellsPerSequence;
+    if (length >= contextSize) throw tooLong(contextSize, `there are ${length} messages`);
   }
 }
 

@@ -268,6 +268,15 @@ describe("Chat", () => {
       code: "context_length_exceeded",
       message: expect.stringContaining("50 messages"),
     });
+    // Its text needs not fit, but no more is rendered than could.
+    expect(many.chat.promptText(request({ messages: messages.slice(1) }))).toContain("Weather?");
+    expect(() => many.chat.promptText(request({ messages }))).toThrow(
+      expect.objectContaining({
+        code: "context_length_exceeded",
+        param: "messages",
+        message: expect.stringContaining("50 messages"),
+      }),
+    );
     const raising = setUp([], { template: "{{ raise_exception('no') }}" });
     await expect(raising.chat.countPromptTokens(request())).rejects.toMatchObject({
       code: "template_error",
