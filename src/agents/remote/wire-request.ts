@@ -1,12 +1,12 @@
 /** A chat request as the body of a chat completion. Pure. */
 
 import type { ChatMessage, ChatRequest } from "../../chat/types.ts";
-import type { Sampling } from "../../engine/types.ts";
+import type { DrySampling, Sampling } from "../../engine/types.ts";
 import { FermataError } from "../../errors.ts";
 import type { DocumentFormat } from "../../guidance/types.ts";
 
 /** What OpenAI's models sample with: only what differs is sent, since some refuse fields that they do not know. */
-export const endpointSampling: Omit<Sampling, "seed" | "logitBias" | "script"> = {
+export const endpointSampling = {
   temperature: 1,
   topP: 1,
   topK: 0,
@@ -16,9 +16,24 @@ export const endpointSampling: Omit<Sampling, "seed" | "logitBias" | "script"> =
   frequencyPenalty: 0,
   presencePenalty: 0,
   penaltyLastN: 64,
-};
+} satisfies Partial<Sampling>;
 
-const wireNames: [key: keyof typeof endpointSampling, field: string][] = [
+/** The same of the samplers that only llama-server and Fermata have: off, or llama.cpp's own numbers. */
+const unlessAsked = {
+  ...endpointSampling,
+  topNSigma: 0,
+  xtcProbability: 0,
+  xtcThreshold: 0.1,
+  dynatempRange: 0,
+  dynatempExponent: 1,
+  mirostat: 0,
+  mirostatTau: 5,
+  mirostatEta: 0.1,
+  minKeep: 1,
+} satisfies Partial<Sampling>;
+
+/** OpenAI's names, and llama-server's for what OpenAI does not have. */
+const wireNames: [key: keyof typeof unlessAsked, field: string][] = [
   ["temperature", "temperature"],
   ["topP", "top_p"],
   ["topK", "top_k"],
@@ -28,6 +43,15 @@ const wireNames: [key: keyof typeof endpointSampling, field: string][] = [
   ["frequencyPenalty", "frequency_penalty"],
   ["presencePenalty", "presence_penalty"],
   ["penaltyLastN", "repeat_last_n"],
+  ["topNSigma", "top_n_sigma"],
+  ["xtcProbability", "xtc_probability"],
+  ["xtcThreshold", "xtc_threshold"],
+  ["dynatempRange", "dynatemp_range"],
+  ["dynatempExponent", "dynatemp_exponent"],
+  ["mirostat", "mirostat"],
+  ["mirostatTau", "mirostat_tau"],
+  ["mirostatEta", "mirostat_eta"],
+  ["minKeep", "min_keep"],
 ];
 
 export interface WireTurn {
@@ -48,22 +72,39 @@ export function wireRequest(request: ChatRequest, turn: WireTurn): object {
       "messages",
       "ends with the beginning of an answer, which no endpoint goes on",
     );
-  const differing = wireNames.flatMap(([key, field]) =>
-    sampling[key] === endpointSampling[key] ? [] : [[field, sampling[key]] as const],
-  );
+  if (guidance?.closeAtLimit === true)
+    throw unsupported("close_at_limit", "is not known to an agent's endpoint");
   return {
     model: turn.model,
     messages: turn.messages.map(wireMessage),
     stream: true,
     stream_options: { include_usage: true },
     seed: sampling.seed,
-    ...Object.fromEntries(differing),
+    ...wireSampling(sampling),
     ...(sampling.logitBias.length > 0 && { logit_bias: Object.fromEntries(sampling.logitBias) }),
     ...(stop.length > 0 && { stop }),
     ...(turn.maxTokens !== undefined && { max_tokens: turn.maxTokens }),
     ...wireTools(request, turn.isFirst),
     ...(guidance?.document && { response_format: wireFormat(guidance.document) }),
     ...wireVariables(request.templateVariables),
+  };
+}
+
+function wireSampling({ dry, ...sampling }: Sampling): object {
+  const differing = wireNames.flatMap(([key, field]) => {
+    const value = sampling[key];
+    return value === undefined || value === unlessAsked[key] ? [] : [[field, value] as const];
+  });
+  return { ...Object.fromEntries(differing), ...(dry !== undefined && wireDry(dry)) };
+}
+
+function wireDry(dry: DrySampling): object {
+  return {
+    dry_multiplier: dry.multiplier,
+    dry_base: dry.base,
+    dry_allowed_length: dry.allowedLength,
+    dry_penalty_last_n: dry.penaltyLastN,
+    dry_sequence_breakers: dry.sequenceBreakers,
   };
 }
 

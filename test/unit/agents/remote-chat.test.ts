@@ -4,6 +4,7 @@ import { RemoteChat } from "../../../src/agents/remote/remote-chat.ts";
 import { SseData } from "../../../src/agents/remote/sse-data.ts";
 import type { ChatEvent, ChatRequest } from "../../../src/chat/types.ts";
 import { FermataError } from "../../../src/errors.ts";
+import { readSampling } from "../../../src/server/openai/parse-sampling.ts";
 import { defineTool } from "../../../src/tools/tool-builder.ts";
 import { runToolLoop } from "../../../src/tools/tool-loop.ts";
 import type { ToolEvent, ToolLogger } from "../../../src/tools/types.ts";
@@ -291,9 +292,12 @@ describe("what cannot be mended is an error that says so", () => {
     expect([text, fake.requests.length]).toEqual(["It is 5.", 3]);
   });
 
-  test("what another server cannot be asked for is refused before it is asked", async () => {
-    const { error } = await ask([answer], { request: { topLogprobs: 2 } });
-    expect(error).toMatchObject({ code: "unsupported_value", param: "logprobs" });
+  test.each<[field: string, request: Partial<ChatRequest>]>([
+    ["logprobs", { topLogprobs: 2 }],
+    ["close_at_limit", { guidance: { toolChoice: "auto", parallel: true, closeAtLimit: true } }],
+  ])("%s, which another server cannot be asked for, is refused first", async (param, request) => {
+    const { error } = await ask([answer], { request });
+    expect(error).toMatchObject({ code: "unsupported_value", param });
     expect(fake.requests).toEqual([]);
   });
 });
@@ -335,6 +339,57 @@ test("cancelling closes the connection", async () => {
     if ((await fake.connections()) === 0) break;
     await new Promise((resolve) => setTimeout(resolve, 5));
   }
+});
+
+const offered = {
+  temperature: 0.5,
+  top_k: 40,
+  min_p: 0.1,
+  typical_p: 0.9,
+  top_n_sigma: 1.5,
+  repeat_penalty: 1.1,
+  repeat_last_n: 32,
+  xtc_probability: 0.5,
+  xtc_threshold: 0.2,
+  dynatemp_range: 0.3,
+  dynatemp_exponent: 1.2,
+  dry_multiplier: 0.8,
+  dry_base: 2,
+  dry_allowed_length: 3,
+  dry_penalty_last_n: 100,
+  dry_sequence_breakers: ["\n"],
+  mirostat: 2,
+  mirostat_tau: 4,
+  mirostat_eta: 0.2,
+  min_keep: 5,
+};
+const off = {
+  top_k: -1,
+  top_n_sigma: -1,
+  xtc_probability: 0,
+  dynatemp_range: 0,
+  dry_multiplier: 0,
+  dry_base: 2,
+  mirostat: 0,
+  mirostat_tau: 5,
+  min_keep: 0,
+};
+test.each([
+  ["every sampler goes on under llama-server's name", offered, offered],
+  ["samplers that are off are not sent", { ...off, temperature: 0.5 }, { temperature: 0.5 }],
+])("%s", async (_name, body, sent) => {
+  const sampling = { ...greedy, temperature: 1, penaltyLastN: 64 };
+  const limits = { sampling, contextSize: 1000, vocabularySize: 1000 };
+  const { bodies } = await ask([answer], { request: { sampling: readSampling(body, limits) } });
+  expect(bodies[0]).toEqual({
+    model: "far",
+    stream: true,
+    stream_options: { include_usage: true },
+    messages: [{ role: "user", content: "2 + 3?" }],
+    seed: 0,
+    tools: [{ type: "function", function: add.definition }],
+    ...sent,
+  });
 });
 
 test("a budget that was spent during a hold is not asked for more", async () => {
