@@ -34,8 +34,8 @@ export function documentSchema(format: DocumentFormat, bounds: EmitBounds): Sche
         strict: true,
       };
     case "json_schema": {
-      const { schema, field, strict } = format;
-      return { schema, options, subject, field, strict };
+      const { schema, field, strict, alwaysStrict } = format;
+      return { schema, options, subject, field, strict, alwaysStrict };
     }
     default:
       return null;

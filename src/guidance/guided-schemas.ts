@@ -27,6 +27,8 @@ export interface SchemaUse {
   /** The request's field. */
   field: string;
   strict: boolean;
+  /** The wire has no `strict` for it. */
+  alwaysStrict?: boolean | undefined;
 }
 
 interface KeyedJob extends CompileJob {
@@ -160,6 +162,9 @@ function checkStrict(use: SchemaUse, { issues: [issue] }: GuidedSchema): void {
   if (issue === undefined) return;
   const { path, keyword, reason } = issue;
   const problem = `At ${path} the keyword "${keyword}" ${reason}, so it cannot be enforced.`;
-  const remedy = "Send strict: false to have the value validated afterwards.";
+  const remedy =
+    use.alwaysStrict === true
+      ? "Send a schema without it."
+      : "Send strict: false to have the value validated afterwards.";
   throw refusal(use, new FermataError("unsupported_schema", `${problem} ${remedy}`));
 }

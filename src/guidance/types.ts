@@ -2,11 +2,20 @@
 
 import type { JsonObject } from "./schema/types.ts";
 
+interface JsonSchemaFormat {
+  kind: "json_schema";
+  schema: JsonObject | boolean;
+  /** A keyword that no mask can hold is an error; else the answer is validated afterwards. */
+  strict: boolean;
+  /** The wire has no `strict` for it: the client cannot ask for less. */
+  alwaysStrict?: boolean;
+  field: string;
+}
+
 /** The whole answer has this form, unless it is a call. */
 export type DocumentFormat =
   | { kind: "json_object" }
-  /** `strict`: a keyword that no mask can hold is an error; else the answer is validated afterwards. */
-  | { kind: "json_schema"; schema: JsonObject | boolean; strict: boolean; field: string }
+  | JsonSchemaFormat
   | { kind: "regex"; pattern: string; field: string }
   | { kind: "choice"; choices: readonly string[] }
   /** Lark in llguidance's dialect or GBNF; the text tells. */

@@ -123,5 +123,7 @@ function readDocument(body: JsonObject): DocumentFormat | undefined {
   if (isAbsent(config["format"])) return undefined;
   const format = readResponseFormat(config["format"], "output_config.format");
   // What Anthropic's API is asked for it keeps to.
-  return format?.kind === "json_schema" ? { ...format, strict: true } : (format ?? undefined);
+  return format?.kind === "json_schema"
+    ? { ...format, strict: true, alwaysStrict: true }
+    : (format ?? undefined);
 }

@@ -102,7 +102,8 @@ export function readResponseFormat(value: unknown, field: string): DocumentForma
 
 /** An explicit request to guide: what cannot be enforced is refused. */
 function readGuidedJson(value: unknown, field: string): DocumentFormat {
-  return { kind: "json_schema", schema: readSchema(value, field), strict: true, field };
+  const schema = readSchema(value, field);
+  return { kind: "json_schema", schema, strict: true, alwaysStrict: true, field };
 }
 
 function readSchema(value: unknown, field: string): JsonObject | boolean {

@@ -1,6 +1,9 @@
 import { describe, expect, it } from "vitest";
 import type { ChatEvent, ChatRequest, ToolDefinition } from "../../../src/chat/types.ts";
-import type { Guidance } from "../../../src/guidance/types.ts";
+import type { DocumentFormat, Guidance } from "../../../src/guidance/types.ts";
+import { parseMessagesRequest } from "../../../src/server/anthropic/parse-request.ts";
+import { parseGuidance } from "../../../src/server/openai/parse-guidance.ts";
+import { greedy } from "../../support/sampling.ts";
 import { request, setUp, weather } from "./chat-fixtures.ts";
 
 const auto: Guidance = { toolChoice: "auto", parallel: true, closeAtLimit: false };
@@ -29,6 +32,17 @@ async function run(rounds: string[], partial: Partial<ChatRequest>, refuses = fa
   }
   const finish = events.findLast((event) => event.type === "finish");
   return { engine, finish: finish as Extract<ChatEvent, { type: "finish" }> };
+}
+
+function documentOf(body: Record<string, unknown>): DocumentFormat | undefined {
+  return parseGuidance(body, { mode: "auto" }).document;
+}
+
+function claudeDocumentOf(output_config: object): DocumentFormat | undefined {
+  const messages = [{ role: "user", content: "Hi" }];
+  const limits = { sampling: greedy, contextSize: 1000, vocabularySize: 500 };
+  return parseMessagesRequest({ messages, max_tokens: 9, output_config }, limits, () => {})
+    .document;
 }
 
 /** Of the rounds, the engine's trials left out. */
@@ -111,6 +125,25 @@ describe("what no mask holds", () => {
       code: "unsupported_schema",
       param: "tools",
       message: expect.stringMatching(/"search": At #\/properties\/q\/not the keyword "pattern"/u),
+    });
+  });
+
+  const unheld = { type: "string", not: { pattern: "^x" } };
+  const format = { type: "json_schema", schema: unheld };
+  const relax = "Send strict: false to have the value validated afterwards.";
+  const leaveOut = "Send a schema without it.";
+  const response_format = { type: "json_schema", json_schema: { schema: unheld, strict: true } };
+  it.each<[field: string, document: DocumentFormat | undefined, remedy: string]>([
+    ["response_format.json_schema.schema", documentOf({ response_format }), relax],
+    ["guided_json", documentOf({ guided_json: unheld }), leaveOut],
+    ["guided_json_schema", documentOf({ guided_json_schema: unheld }), leaveOut],
+    ["output_config.format.schema", claudeDocumentOf({ format }), leaveOut],
+  ])("is an error in %s, with what its client can do", async (field, document, remedy) => {
+    const guidance = { ...auto, document };
+    await expect(run(['"y"'], { tools: [], toolMode: "none", guidance })).rejects.toMatchObject({
+      code: "unsupported_schema",
+      param: field,
+      message: expect.stringMatching(new RegExp(`so it cannot be enforced. ${remedy}$`, "u")),
     });
   });
 
