@@ -34,12 +34,13 @@ type State = "starting" | "serving" | "pausing" | "closing";
 
 /**
  * `signal` gives the start up, wherever it is.
- * @throws FermataError port_in_use | invalid_option, or a WorkerExit: the worker has said why
+ * @throws FermataError port_in_use | invalid_option, or a WorkerExit: the worker has said why; once
+ * `signal` came, its reason or the WorkerExit that it led to
  */
 export async function supervise(config: ServeConfig, signal: AbortSignal): Promise<RunningServer> {
   const supervisor = new Supervisor(config);
   signal.addEventListener("abort", () => void supervisor.close(), { once: true });
-  await supervisor.start();
+  await supervisor.start(signal);
   return supervisor;
 }
 
@@ -64,12 +65,14 @@ class Supervisor implements RunningServer {
   }
 
   /** Resolves once the first worker serves. @throws as `supervise` */
-  async start(): Promise<void> {
+  async start(signal: AbortSignal): Promise<void> {
     const { port, host } = this.#config;
     await assertPortFree(port, host);
+    signal.throwIfAborted();
     const facts = await this.#startWorker();
     try {
       this.url = await listenBare(this.#server, port, host);
+      signal.throwIfAborted();
     } catch (error) {
       await this.close();
       throw error;
@@ -117,7 +120,9 @@ class Supervisor implements RunningServer {
       });
     });
     this.#send(worker, { type: "start", config: this.#config });
-    const outcome = await Promise.race([ready, exited]);
+    const first = await Promise.race([ready, exited]);
+    // It became ready before it read that it shall close.
+    const outcome = (this.#state as State) === "closing" ? await exited : first;
     if (outcome instanceof WorkerExit) {
       this.#worker = null;
       throw outcome;
