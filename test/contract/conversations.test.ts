@@ -266,6 +266,7 @@ describe("what is asked wrongly", () => {
     const { id } = (await world.call("POST", "/api/conversations", {})).body;
     const first = await answer(id, "One.", { message: "1" });
     const runs = `/api/conversations/${id}/runs`;
+    const question = { leaf_id: first.user_message_id };
     const wrong: [string, "POST" | "PATCH" | "GET", string, object | undefined, number, string][] =
       [
         ["no text", "POST", runs, {}, 400, "message"],
@@ -295,6 +296,7 @@ describe("what is asked wrongly", () => {
         ["temperature", "POST", runs, { message: "a", temperature: 9 }, 400, "temperature"],
         ["title", "PATCH", `/api/conversations/${id}`, { title: "x".repeat(300) }, 400, "title"],
         ["leaf", "PATCH", `/api/conversations/${id}`, { leaf_id: "x" }, 400, "leaf_id"],
+        ["user's leaf", "PATCH", `/api/conversations/${id}`, question, 400, "leaf_id"],
         ["limit", "GET", "/api/conversations?limit=0", undefined, 400, "limit"],
         ["before", "GET", "/api/conversations?before=x", undefined, 400, "before"],
         ["conversation", "GET", "/api/conversations/conv_x", undefined, 404, "id"],
@@ -313,6 +315,7 @@ describe("what is asked wrongly", () => {
     // Nothing of all that is kept.
     const { body } = await world.call("GET", `/api/conversations/${id}`);
     expect(body.messages).toHaveLength(2);
+    expect(body.leaf_id).toBe(first.message_id);
   });
 
   test("what the engine refuses has its status, and leaves nothing behind", async () => {

@@ -71,11 +71,7 @@ export class ConversationService {
   async change(owner: string, id: string, patch: ConversationPatch): Promise<Conversation> {
     const { title, leafId, settings } = patch;
     const conversation = await this.#find(owner, id);
-    if (leafId !== undefined) {
-      const messages = await this.#store.messages(owner, id);
-      if (!messages.some((message) => message.id === leafId))
-        throw fieldError("invalid_value", "leaf_id", "names no message", "Send a message's id");
-    }
+    if (leafId !== undefined) checkLeaf(leafId, await this.#messages(owner, id));
     const change = { title, leafId, settings: { ...conversation.settings, ...settings } };
     await this.#store.changeConversation(owner, id, change, Date.now());
     return await this.get(owner, id);
@@ -242,6 +238,14 @@ function settingsOf({ settings }: BranchedConversation): ConversationSettings {
     responseFormat: null,
     ...(settings as Partial<ConversationSettings>),
   };
+}
+
+/** What is said next follows it. */
+function checkLeaf(leafId: string, messages: readonly Message[]): void {
+  const leaf = messages.find(({ id }) => id === leafId);
+  if (leaf?.body.role === "assistant") return;
+  const problem = leaf === undefined ? "names no message" : "is a user's message";
+  throw fieldError("invalid_value", "leaf_id", problem, "Send an answer's id");
 }
 
 function isRunning(body: MessageBody): boolean {

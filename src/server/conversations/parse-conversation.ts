@@ -44,7 +44,7 @@ export const conversationParameters: ParameterTable = {
 };
 export const conversationPatchParameters: ParameterTable = {
   ...conversationParameters,
-  leaf_id: honoured("the last message of the branch that is shown"),
+  leaf_id: honoured("the last answer of the branch that is shown"),
 };
 
 /** An absent body is an empty one. @throws FermataError of status 400 */
