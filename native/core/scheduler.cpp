@@ -96,6 +96,10 @@ bool Scheduler::try_admit(Sequence& sequence, Milliseconds now) {
         }
     }
     sequence.admitted = true;
+    if (!sequence.sampler) {
+        sequence.sampler = backend_.make_sampler(sequence.sampling);
+        sequence.sampler->observe(sequence.tokens);
+    }
     sequence.resident_ever = std::max(sequence.resident_ever, sequence.resident);
     sequence.round_begin = sequence.resident;
     sequence.state = SequenceState::kRunning;

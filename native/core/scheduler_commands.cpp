@@ -11,6 +11,7 @@ void Scheduler::submit(SubmitRequest request) {
     SequencePtr sequence(new Sequence{
         .id = request.id,
         .tokens = std::move(request.prompt),
+        .sampling = std::move(request.sampling),
         .forced_tokens = request.forced_tokens,
         .close_at_limit = request.close_at_limit,
         .watcher = TextWatcher(std::move(request.stop), request.pause),
@@ -22,21 +23,20 @@ void Scheduler::submit(SubmitRequest request) {
         .top_logprobs = request.top_logprobs,
     });
     Sequence& added = *sequence;
+    // Known first: whatever throws below fails it by event.
+    sequences_[added.id] = std::move(sequence);
     if (request.grammar) added.guide.emplace(std::move(request.grammar));
     for (const Token token : request.spelled_tokens) {
         added.spelled.emplace(token, backend_.spelled_piece(token));
     }
     added.usage.prompt_tokens = added.size();
     totals_.prompt_tokens += added.size();
-    sequences_[added.id] = std::move(sequence);
     if (added.size() >= shape_.cells_per_sequence) {
         fail(added, FailCode::kContextLength,
              "the prompt has " + std::to_string(added.size()) + " tokens; the context holds " +
                  std::to_string(shape_.cells_per_sequence) + " with the answer");
         return;
     }
-    added.sampler = backend_.make_sampler(request.sampling);
-    added.sampler->observe(added.tokens);
     added.prefill_end = added.size();
     waiting_.push_back(added.id);
 }

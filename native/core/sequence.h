@@ -42,7 +42,8 @@ struct Sequence {
     bool extendable = true;          // false: in this hold its cells were wanted elsewhere
     SlotId slot = kNoSlot;
 
-    std::unique_ptr<Sampler> sampler = nullptr;
+    SamplingParams sampling = {};
+    std::unique_ptr<Sampler> sampler = nullptr;  // from its first admission on: it takes memory
     std::optional<Guide> guide = {};
     bool forced_tokens = true;
     bool close_at_limit = false;

@@ -44,6 +44,18 @@ TEST(a_shared_prefix_is_computed_once) {
     }
 }
 
+TEST(what_waits_has_no_sampler_yet) {
+    World world(streams(4), {.parallel = 1, .step_token_budget = 64});
+    for (std::uint32_t i = 0; i < 5; ++i)
+        world.submit(words(i, 40), 20);
+    world.step();
+    CHECK_EQ(world.backend.samplers_made, 1);
+    world.run();
+    CHECK_EQ(world.backend.samplers_made, 5);
+    for (std::uint32_t i = 0; i < 5; ++i)
+        CHECK_EQ(world.outcomes.at(i + 1).sampled, world.reference(words(i, 40), 20));
+}
+
 TEST(a_prompt_that_was_seen_costs_one_row) {
     for (const CacheShape& shape : kLayouts) {
         World world(shape);

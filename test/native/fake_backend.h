@@ -70,6 +70,7 @@ class FakeBackend : public Backend {
 
     std::int64_t decode_calls() const { return decode_calls_; }
     std::int64_t rows() const { return rows_; }
+    int samplers_made = 0;
 
     std::vector<Token> content(SlotId slot) const {
         std::vector<Token> tokens;
@@ -164,6 +165,7 @@ class FakeBackend : public Backend {
     }
 
     std::unique_ptr<Sampler> make_sampler(const SamplingParams& params) override {
+        samplers_made += 1;
         if (params.script) return std::make_unique<ScriptedSampler>(*params.script, kEnd);
         return std::make_unique<GreedySampler>();
     }

@@ -85,16 +85,11 @@ class Listener {
     EngineLoop loop;  // last: its thread uses the rest
 };
 
-// A fault: there is no memory for the sampler of this seed.
-constexpr std::uint32_t kNoMemory = 666;
-
+// A fault: there is no memory for any token's spelling.
 class PoorBackend final : public FakeBackend {
    public:
     using FakeBackend::FakeBackend;
-    std::unique_ptr<Sampler> make_sampler(const SamplingParams& params) override {
-        if (params.seed == kNoMemory) throw std::bad_alloc();
-        return FakeBackend::make_sampler(params);
-    }
+    std::string spelled_piece(Token) const override { throw std::bad_alloc(); }
 };
 
 SubmitRequest request(SequenceId id, std::uint32_t seed, std::int32_t max_tokens) {
@@ -198,7 +193,7 @@ TEST(a_command_that_throws_does_not_take_those_behind_it_along) {
     std::latch posted(1);
     listener.loop.check_integrity([&](const std::string&) { posted.wait(); });
     SubmitRequest costly = request(1, 5, 20);
-    costly.sampling.seed = kNoMemory;
+    costly.spelled_tokens = {kCallOpen};
     listener.loop.submit(costly);
     listener.loop.submit(request(2, 6, 20));
     listener.loop.submit(request(3, 7, 20));
