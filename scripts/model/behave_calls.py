@@ -128,4 +128,4 @@ def ask_result(rng, tools):
 
 
 def exchange(rng, tools):
-    return rng.choices((single, parallel, two_cities, ask_result), (6, 4.5, 0.7, 1.5))[0](rng, tools)
+    return rng.choices((single, parallel, two_cities, ask_result), (5, 7, 1, 1))[0](rng, tools)

@@ -208,7 +208,7 @@ def other_tools(rng, tool):
     return [user(end(rng, ask)), calls((tool("list_directory_with_sizes"), {"path": folder})), result(sized), say("These are the sizes:\n" + "\n".join(f"- {' '.join(line.split()[1:2])}: {' '.join(line.split()[2:])}" for line in sized.split("\n")))]
 
 
-CHOICES = [(list_and_read, 7), (list_only, 3), (read_only, 6), (find_by_description, 3), (value_in_file, 2), (other_tools, 7), (read_all, 4)]
+CHOICES = [(list_and_read, 9), (list_only, 4), (read_only, 6), (find_by_description, 3), (value_in_file, 2), (other_tools, 5), (read_all, 4)]
 
 
 def exchange(rng, tool):

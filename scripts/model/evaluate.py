@@ -54,10 +54,10 @@ def right(expect, got):
     return expect["content"] == got["content"]
 
 
-def score(generator, seed, count, behaviours, failures):
+def score(generator, seed, count, behaviours, words, failures):
     """Per behaviour: [right, all] of call turns, answer turns and whole dialogues."""
     table = {}
-    for behaviour, messages, tools in heldout.dialogues(seed, count, behaviours):
+    for behaviour, messages, tools in heldout.dialogues(seed, count, behaviours, words):
         row = table.setdefault(behaviour, {"calls": [0, 0], "answers": [0, 0], "scenarios": [0, 0]})
         whole = True
         for before, expect in heldout.cases(messages):
@@ -95,6 +95,7 @@ def main():
     parser.add_argument("--node-folder", default=".", help="folder whose node_modules has node-llama-cpp and @huggingface/jinja")
     parser.add_argument("--dialogues", type=int, default=50, help="per behaviour")
     parser.add_argument("--behaviours", default=",".join(heldout.BEHAVIOURS))
+    parser.add_argument("--words", choices=("heldout", "train"), default="heldout", help="values of words that training never draws, or new values of those it does")
     parser.add_argument("--seed", type=int, default=heldout.SEED)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--tokens", type=int, metavar="N", help="compare texts and token ids of N dialogues per behaviour instead")
@@ -106,7 +107,7 @@ def main():
         print("dialogues %d, equal texts %d, equal token ids %d" % same_prompts(generator, args.node_folder, args.seed, args.tokens))
         return
     failures = []
-    table = score(generator, args.seed, args.dialogues, args.behaviours.split(","), failures)
+    table = score(generator, args.seed, args.dialogues, args.behaviours.split(","), args.words, failures)
     known = [row for behaviour, row in table.items() if behaviour != "unseen_tools"]
     table["all but unseen_tools"] = {kind: [sum(row[kind][i] for row in known) for i in (0, 1)] for kind in ("calls", "answers", "scenarios")}
     for behaviour, row in table.items():

@@ -46,6 +46,7 @@ def main():
     parser.add_argument("checkpoint")
     parser.add_argument("--dialogues", type=int, default=10, help="per behaviour")
     parser.add_argument("--behaviours", default=",".join(heldout.BEHAVIOURS))
+    parser.add_argument("--words", choices=("heldout", "train"), default="heldout", help="values of words that training never draws, or new values of those it does")
     parser.add_argument("--seed", type=int, default=heldout.SEED)
     parser.add_argument("--show", type=int, default=0, help="print this many wrong turns per behaviour, << >> at the first wrong token")
     args = parser.parse_args()
@@ -54,7 +55,7 @@ def main():
     tokenizer = Tokenizer.from_file(os.path.join(HERE, "tokenizer.json"))
     print(saved["optimizer"]["steps"], "steps", saved["tokens"], "tokens")
     table, shown = {}, {}
-    for behaviour, messages, tools in heldout.dialogues(args.seed, args.dialogues, args.behaviours.split(",")):
+    for behaviour, messages, tools in heldout.dialogues(args.seed, args.dialogues, args.behaviours.split(","), args.words):
         row = table.setdefault(behaviour, [0] * 6)
         scored = turns(model, tokenizer, messages, tools)
         for calls, right, text in scored:

@@ -104,8 +104,9 @@ def openai(turns):
     return out
 
 
-def dialogues(seed, count, behaviours=tuple(BEHAVIOURS)):
-    w.set_split("heldout")
+def dialogues(seed, count, behaviours=tuple(BEHAVIOURS), words="heldout"):
+    """`words`: as words.score_with."""
+    w.score_with(words)
     for behaviour in behaviours:
         rng = random.Random(f"{seed} {behaviour}")
         for _ in range(count):

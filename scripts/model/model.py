@@ -151,9 +151,11 @@ class Model(nn.Module):
     def forward(self, prefix, rows):
         """prefix: (P,) token ids, P may be 0; rows: (R, L) token ids."""
         p, (r, l) = len(prefix), rows.shape
+        # oneDNN compiles its products anew for each number of rows; what is added at the end is not looked at.
+        prefix = F.pad(prefix, (0, -p % 128))
         x, y = self.embed(rows), self.embed(prefix)[None]
         place = lambda table, first, last: table[first:last].to(x.dtype)
-        here, before = ((place(self.cos, *ends), place(self.sin, *ends)) for ends in ((p, p + l), (0, p)))
+        here, before = ((place(self.cos, *ends), place(self.sin, *ends)) for ends in ((p, p + l), (0, len(prefix))))
         none = x.new_zeros(1, self.config.heads, 0, self.config.head_dim)
         for i, layer in enumerate(self.layers):
             q, k, v = layer.heads(x, *here)
@@ -162,6 +164,7 @@ class Model(nn.Module):
                 q0, k0, v0 = layer.heads(y, *before)
                 if i + 1 < len(self.layers):
                     y = layer.finish(y, attend(q0, k0, v0, none, none))
+                k0, v0 = k0[:, :, :p], v0[:, :, :p]
             x = layer.finish(x, attend(q, k, v, k0, v0))
         return self.norm(x)
 

@@ -18,8 +18,8 @@ from render import render_prefix, render_turns
 
 SYSTEMS = ("You are a helpful assistant.", "You are Fermata's small model.", "Use the tools when they help.", "You are a careful assistant. Answer briefly.", "You can read files with your tools.")
 # name, share of the groups, rows, row length
-RECIPES = [("copy", 1, 16, 256), ("talk", 5, 16, 256), ("calls", 42, 12, 320), ("files", 22, 10, 384), ("files_full", 14, 20, 384), ("paging", 10, 5, 768), ("paging_long", 0.5, 1, 4032)]
-CUT = {"calls": 0.6, "files": 0.5, "files_full": 0.6}  # share of the exchanges that end with their last call
+RECIPES = [("copy", 1, 16, 256), ("talk", 4, 16, 256), ("calls", 42, 12, 320), ("files", 22, 10, 384), ("files_full", 18, 20, 384), ("paging", 7, 5, 768), ("paging_long", 0.5, 1, 4032)]
+CUT = {"calls": 0.7, "files": 0.6, "files_full": 0.7}  # share of the exchanges that end with their last call
 
 
 def system_text(rng):

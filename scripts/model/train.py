@@ -149,12 +149,14 @@ def work(rank, args, stages, config, optimizer, tokens, written, trained):
             kind, prefix, rows, weights = queue.get()
             rows, weights = torch.from_numpy(rows), torch.from_numpy(weights)
             hidden = model(torch.from_numpy(prefix), rows[:, :-1])
-            chosen = weights[:, 1:] > 0
-            losses = F.cross_entropy(model.logits(hidden[chosen]).float(), rows[:, 1:][chosen], reduction="none")
+            chosen = torch.nonzero(weights[:, 1:].flatten()).flatten()
+            padded = F.pad(chosen, (0, -len(chosen) % 128))
+            logits = model.logits(hidden.flatten(0, 1)[padded])[: len(chosen)]
+            losses = F.cross_entropy(logits.float(), rows[:, 1:].flatten()[chosen], reduction="none")
             stages[rank] = max(int(stages[rank]), 2 * optimizer.steps + 1)
             (losses.sum() / 1000).backward()
             groups += 1
-            now += torch.tensor([float(len(prefix) + rows.numel()), float(chosen.sum()), 0.0])
+            now += torch.tensor([float(len(prefix) + rows.numel()), float(len(chosen)), 0.0])
             seen = totals.setdefault(kind, [0.0, 0])
             seen[0] += float(losses.detach().sum())
             seen[1] += len(losses)
