@@ -12,7 +12,8 @@ function lane(name: string, { native = true, seconds = 60, include = [] as strin
       environment: "node" as const,
       // A native fault then ends one file's process, not the run.
       pool: "forks" as const,
-      fileParallelism: !native,
+      // vitest itself would leave one processor idle.
+      maxWorkers: native ? 1 : "100%",
       isolate: native,
       testTimeout: seconds * 1000,
       hookTimeout: seconds * 1000,

@@ -1,5 +1,5 @@
 // Two small MCP servers over stdio, to see what a server of your own may look like:
-//   node examples/demo-server.mjs city            made-up weather and time
+//   node examples/demo-server.mjs city            made-up weather
 //   node examples/demo-server.mjs files FOLDER    reads the files of one folder
 import { readFile } from "node:fs/promises";
 import { basename, join } from "node:path";
@@ -27,7 +27,6 @@ if (name === "city") {
     temperature: 21,
     condition: "sunny",
   }));
-  tool("get_time", "Get the current time in a city.", city, () => ({ time: "14:30" }));
 } else {
   const path = { path: z.string().describe("Path of the file") };
   // Whatever path a model writes, it stays in the folder.

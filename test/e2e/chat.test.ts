@@ -121,7 +121,8 @@ describe.skipIf(!hasPython)("at a terminal", () => {
     terminal.send("Please list the files in the folder /tmp/demo/docs\r");
     const card = await terminal.expect(/\* [^\r\n]*list_directory[^\r\n]*\r\n/);
     expect(withoutStyles(card).length).toBeLessThanOrEqual(40 + 2);
-    await terminal.expect("denied: read_text_file");
+    await terminal.expect("- notes.txt");
+    await terminal.expect("> ");
     await interrupt(terminal);
     terminal.send(ctrlC);
     expect(await terminal.exitCode).toBe(130);
