@@ -51,6 +51,15 @@ const callDelta = (fields: object = {}): object =>
       },
     ],
   });
+/** The body of the question that `ask` asks, without samplers. */
+const unsampled = {
+  model: "far",
+  stream: true,
+  stream_options: { include_usage: true },
+  messages: [{ role: "user", content: "2 + 3?" }],
+  seed: 0,
+  tools: [{ type: "function", function: add.definition }],
+};
 const answer = streamed(chunk({ content: "It is " }), chunk({ content: "5." }, "stop"), usageChunk);
 
 async function ask(
@@ -132,15 +141,7 @@ test("a tool round: what is sent, what comes, what it counts", async () => {
   ]);
   expect(fake.requests[0]?.url).toBe("/v1/chat/completions");
   expect(fake.requests[0]?.headers.authorization).toBe("Bearer key");
-  expect(bodies[0]).toEqual({
-    model: "far",
-    stream: true,
-    stream_options: { include_usage: true },
-    messages: [{ role: "user", content: "2 + 3?" }],
-    seed: 0,
-    temperature: 0,
-    tools: [{ type: "function", function: add.definition }],
-  });
+  expect(bodies[0]).toEqual({ ...unsampled, temperature: 0 });
   const sent = bodies[1]?.["messages"] as {
     tool_calls?: { id: string }[];
     tool_call_id?: string;
@@ -381,15 +382,7 @@ test.each([
   const sampling = { ...greedy, temperature: 1, penaltyLastN: 64 };
   const limits = { sampling, contextSize: 1000, vocabularySize: 1000 };
   const { bodies } = await ask([answer], { request: { sampling: readSampling(body, limits) } });
-  expect(bodies[0]).toEqual({
-    model: "far",
-    stream: true,
-    stream_options: { include_usage: true },
-    messages: [{ role: "user", content: "2 + 3?" }],
-    seed: 0,
-    tools: [{ type: "function", function: add.definition }],
-    ...sent,
-  });
+  expect(bodies[0]).toEqual({ ...unsampled, ...sent });
 });
 
 test("a budget that was spent during a hold is not asked for more", async () => {
