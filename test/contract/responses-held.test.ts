@@ -1,5 +1,6 @@
 /** The life of a tool call, in lines and in events: one run of each variant, field by field. */
 
+import { Ajv2020 } from "ajv/dist/2020.js";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { ToolCall } from "../../src/chat/types.ts";
 import { callEvents, finish, usage, type ScriptStep } from "./fake-services.ts";
@@ -81,10 +82,10 @@ describe("compatibility, the default", () => {
     expect(told[2]).toMatchObject({ response, item_id: items[0], output_index: 0 });
   });
 
-  test("extended events go with the standard ones, their payloads as the guide's server has them", async () => {
+  test("extended events go with the standard ones; a delta has what is new only", async () => {
     world.chat.script = [...callEvents(call), finish("tool_calls", [call])];
     const events = await world.streamed({ input: "Hi", tools, fermata: { events: "extended" } });
-    const { response } = idsOf(events);
+    const { response, items } = idsOf(events);
     expect(events.map(({ type }) => type).slice(2)).toEqual([
       "response.output_item.added",
       "response.tool_call.delta",
@@ -96,29 +97,24 @@ describe("compatibility, the default", () => {
       "response.output_item.done",
       "response.completed",
     ]);
-    const accumulated = (text: string): string =>
-      JSON.stringify([
-        {
-          type: "tool_call",
-          id: "call_1",
-          call_id: "call_1",
-          name: "list_files",
-          arguments: text,
-          status: "in_progress",
-        },
-      ]);
     expect(events.filter(({ type }) => type.startsWith("response.tool_call."))).toEqual([
       {
         type: "response.tool_call.delta",
         sequence_number: 3,
         response: { id: response },
-        delta: accumulated(call.arguments.slice(0, 9)),
+        item_id: items[0],
+        call_id: "call_1",
+        name: "list_files",
+        delta: call.arguments.slice(0, 9),
       },
       {
         type: "response.tool_call.delta",
         sequence_number: 5,
         response: { id: response },
-        delta: accumulated(call.arguments),
+        item_id: items[0],
+        call_id: "call_1",
+        name: "list_files",
+        delta: call.arguments.slice(9),
       },
       {
         type: "response.tool_call.completed",
@@ -136,6 +132,30 @@ describe("compatibility, the default", () => {
     ]);
     noSecrets();
   });
+});
+
+test("long arguments cost their length, and the events are as /openapi.json has them", async () => {
+  const text = JSON.stringify({ path: "a".repeat(4000) });
+  const pieces: ScriptStep[] = Array.from(text, (delta) => ({
+    type: "call-arguments",
+    index: 0,
+    delta,
+  }));
+  const long = { ...call, arguments: text };
+  const [start, , , end] = callEvents(long);
+  world.chat.script = [start!, ...pieces, end!, finish("tool_calls", [long])];
+  const events = await world.streamed({ input: "Hi", tools, fermata: { events: "extended" } });
+  const extended = events.filter(({ type }) => type.startsWith("response.tool_call."));
+  expect(extended.map(({ delta }) => delta ?? "").join("")).toBe(text);
+  expect(JSON.stringify(extended).length).toBeLessThan(400 * text.length);
+
+  const { paths } = (await world.app.inject({ url: "/openapi.json" })).json();
+  const { content } = paths["/v1/responses"].post.responses["200"];
+  const schemas = content["text/event-stream"]["x-events"] as Record<string, object>;
+  const ajv = new Ajv2020();
+  for (const event of extended)
+    expect([event, ajv.validate(schemas[event.type]!, event)]).toEqual([event, true]);
+  expect(new Set(extended.map(({ type }) => type))).toEqual(new Set(Object.keys(schemas)));
 });
 
 describe("held", () => {

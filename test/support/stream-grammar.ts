@@ -81,7 +81,8 @@ export class StreamGrammar {
   #id: unknown;
   #items: Open[] = [];
   #end: StreamEvent | null = null;
-  #extendedText = "";
+  /** Of an extended event whose standard one has not come. */
+  #extendedDelta: unknown;
 
   /** The last event's response. */
   get response(): Json {
@@ -107,7 +108,7 @@ export class StreamGrammar {
     }
     if (terminals.has(type)) return this.#finish(event, check);
     if (type === "response.tool_call.delta" || type === "response.tool_call.completed") {
-      this.#extendedText = String(event["delta"] ?? "");
+      this.#extendedDelta = event["delta"];
       check((event["response"] as Json)["id"] === this.#id, "is of another response");
       return;
     }
@@ -148,12 +149,9 @@ export class StreamGrammar {
     if (name.endsWith(".delta")) {
       check(event["delta"] !== "", "is empty");
       open!.text += String(event["delta"]);
-      if (this.#extendedText !== "")
-        check(
-          (JSON.parse(this.#extendedText) as Json[])[0]!["arguments"] === open!.text,
-          "does not fit the extended event before it",
-        );
-      this.#extendedText = "";
+      const expected = this.#extendedDelta ?? event["delta"];
+      check(event["delta"] === expected, "does not fit the extended event before it");
+      this.#extendedDelta = undefined;
     }
     if (name.endsWith("text.done"))
       check(event["text"] === open!.text, "is not what the deltas say");

@@ -243,6 +243,35 @@ export const response = answer({
   metadata,
 });
 
+const ofResponse = answer({ id: string });
+/** Sent only to clients that asked for them: `--responses-events`, `fermata.events`. */
+export const extendedEvents: Record<string, Schema> = {
+  "response.tool_call.delta": {
+    ...answer({
+      type: constant("response.tool_call.delta"),
+      sequence_number: whole,
+      response: ofResponse,
+      item_id: string,
+      call_id: string,
+      name: string,
+      delta: {
+        ...string,
+        description: "Only what is new; a call's deltas, joined, are its arguments",
+      },
+    }),
+    description: "With events: extended, before each delta of OpenAI's of a client's call.",
+  },
+  "response.tool_call.completed": {
+    ...answer({
+      type: constant("response.tool_call.completed"),
+      sequence_number: whole,
+      response: ofResponse,
+      call_id: string,
+    }),
+    description: "With events: extended: the arguments are whole, the client may run the call.",
+  },
+};
+
 /** The outputs that a held response waited for came: that one goes on. */
 const goesOn = answer({ id: string, status: constant("in_progress") });
 export const created = oneOf(response, goesOn);

@@ -79,10 +79,14 @@ function success({ answer, streams, status }: Operation): object {
   if (status === 204) return { description: "Done." };
   const content = {
     ...(answer === null ? {} : { "application/json": { schema: answer } }),
-    ...(streams === undefined ? {} : { "text/event-stream": { schema: { type: "string" } } }),
+    ...(streams === undefined ? {} : { "text/event-stream": eventStream(streams) }),
   };
   const isText = Object.keys(content).length === 0;
   return { description: "The answer.", content: isText ? { "text/plain": {} } : content };
+}
+
+function eventStream(streams: NonNullable<Operation["streams"]>): object {
+  return { schema: { type: "string" }, ...(streams === true ? {} : { "x-events": streams }) };
 }
 
 const nullableString: Schema = { type: ["string", "null"] };

@@ -38,8 +38,8 @@ export interface Operation {
   status?: 200 | 201 | 202 | 204;
   /** Body of a success that is not streamed; null: not JSON, or none. */
   answer: Schema | null;
-  /** May answer with server-sent events. */
-  streams?: true;
+  /** May answer with server-sent events. Those that no other server's documentation has stand here, by type. */
+  streams?: true | Record<string, Schema>;
 }
 
 const user = { role: "user", content: "Hello!" };
@@ -59,7 +59,7 @@ const createResponse: Operation = {
   request: response,
   example: { input: "Hello!" },
   answer: answers.created,
-  streams: true,
+  streams: answers.extendedEvents,
 };
 
 /** By method and path. */

@@ -76,7 +76,7 @@ export class CustomToolCallEvents {
     if (delta === "") return [];
     this.item.input += delta;
     const standard = this.#event(inputDelta, { item_id: this.item.id, delta });
-    return [...this.#extended.delta(this.item, this.item.input), standard];
+    return [...this.#extended.delta(this.item, delta), standard];
   }
 
   #event(type: string, rest: object): UnnumberedEvent {

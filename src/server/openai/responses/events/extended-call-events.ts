@@ -20,12 +20,12 @@ export class ExtendedCallEvents {
     this.#responseId = responseId;
   }
 
-  /** The delta is a string for clients that parse it as one: all of `text` so far, not the new piece. */
-  delta({ call_id, name }: { call_id: string; name: string }, text: string): UnnumberedEvent[] {
-    const call = { type: "tool_call", id: call_id, call_id, name, arguments: text };
-    return this.#event(toolCallDelta, {
-      delta: JSON.stringify([{ ...call, status: "in_progress" }]),
-    });
+  /** @param delta the new piece: the pieces of a call, joined, are its arguments or its input */
+  delta(
+    { id, call_id, name }: { id: string; call_id: string; name: string },
+    delta: string,
+  ): UnnumberedEvent[] {
+    return this.#event(toolCallDelta, { item_id: id, call_id, name, delta });
   }
 
   completed(callId: string): UnnumberedEvent[] {

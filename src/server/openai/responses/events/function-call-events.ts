@@ -51,7 +51,7 @@ export class FunctionCallEvents {
   delta(delta: string): UnnumberedEvent[] {
     this.item.arguments += delta;
     const standard = this.#event(argumentsDelta, { item_id: this.item.id, delta });
-    return [...this.#extended.delta(this.item, this.item.arguments), standard];
+    return [...this.#extended.delta(this.item, delta), standard];
   }
 
   /** The arguments are whole: the client may run the call. A call without any gets "{}". */
