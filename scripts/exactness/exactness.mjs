@@ -5,13 +5,13 @@ import { existsSync, renameSync } from "node:fs";
 import { join } from "node:path";
 import { shapes } from "../bench/shapes/shape.mjs";
 import { makeShape } from "../bench/shapes/make-shape.mjs";
+import { fetchRealModel } from "../real/models.mjs";
 import { setUpEngine } from "../setup.mjs";
 import { compile } from "../setup/native-build.mjs";
 import { takeSetupOptions } from "../setup/options.mjs";
 import { buildDir, root } from "../setup/paths.mjs";
 import { exitOnSetupError, timed } from "../setup/report.mjs";
 import { capture, runOrFail } from "../setup/run.mjs";
-import { fetchSmolLM2 } from "./smollm2.mjs";
 
 const program = (name) => join(buildDir, "test", name);
 
@@ -30,7 +30,7 @@ try {
   await setUpEngine(takeSetupOptions([]).options);
   await compile("Compiling", buildDir, "llama_exactness");
   await compile("Compiling", buildDir, "as_f16");
-  const smollm2 = await asF16(await fetchSmolLM2());
+  const smollm2 = await asF16(await fetchRealModel("smollm2"));
   const random = await asF16((await makeShape(shapes["135M"])).path);
   const models = [join(root, "models/fermata-small.gguf"), smollm2, random];
   const show = (line) => process.stdout.write(`${line}\n`);
