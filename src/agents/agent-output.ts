@@ -1,15 +1,14 @@
 /** What a sub-agent says, as it comes, and the result that its caller reads of it. */
 
+import { RoundText } from "../chat/round-text.ts";
 import type { ToolResult } from "../tools/types.ts";
-
-const betweenRounds = "\n\n";
 
 /** Every part that was told is at its place in the result: parts are a prefix of it. */
 export class AgentOutput {
   readonly #tell: (text: string) => void;
   readonly #citations = new Set<string>();
+  readonly #rounds = new RoundText();
   #text = "";
-  #roundEnded = false;
 
   constructor(tell: (text: string) => void) {
     this.#tell = tell;
@@ -20,15 +19,14 @@ export class AgentOutput {
   }
 
   add(text: string): void {
-    if (text === "") return;
-    const part = this.#roundEnded && this.#text !== "" ? `${betweenRounds}${text}` : text;
-    this.#roundEnded = false;
+    const part = this.#rounds.add(text);
+    if (part === "") return;
     this.#text += part;
     this.#tell(part);
   }
 
   endRound(): void {
-    this.#roundEnded = true;
+    this.#rounds.endRound();
   }
 
   cite(citations: readonly string[]): void {
@@ -39,7 +37,7 @@ export class AgentOutput {
   result(isError: boolean, note: string | null = null): ToolResult {
     const citations = [...this.#citations];
     if (note === null) return { content: this.#text, isError, citations };
-    const content = this.#text === "" ? `Error: ${note}` : `${this.#text}${betweenRounds}[${note}]`;
+    const content = this.#text === "" ? `Error: ${note}` : `${this.#text}\n\n[${note}]`;
     return { content, isError: isError || this.#text === "", citations };
   }
 }

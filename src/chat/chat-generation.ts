@@ -12,6 +12,7 @@ import type { OutputEvent } from "./formats/output-parser.ts";
 import { GuidedRounds } from "./guided-rounds.ts";
 import type { Prompt, PromptBuilder } from "./prompt.ts";
 import { Round } from "./round.ts";
+import { RoundText } from "./round-text.ts";
 import type { RenderMessage, Rendering } from "./template.ts";
 import type {
   ChatEvent,
@@ -381,10 +382,20 @@ export class RunningChat implements ChatGeneration {
 /** As a client sees them that is not told of calls. */
 function oneMessage(rounds: readonly ChatMessage[]): AssistantMessage {
   const turns = rounds.filter((message) => message.role === "assistant");
-  const reasoning = turns.map((turn) => turn.reasoning ?? "").join("");
+  const reasoning = joined(turns.map((turn) => turn.reasoning ?? ""));
   return {
     role: "assistant",
-    content: turns.map(({ content }) => content).join(""),
+    content: joined(turns.map(({ content }) => content)),
     ...(reasoning === "" ? {} : { reasoning }),
   };
+}
+
+function joined(texts: readonly string[]): string {
+  const text = new RoundText();
+  const parts = texts.map((said) => {
+    const part = text.add(said);
+    text.endRound();
+    return part;
+  });
+  return parts.join("");
 }

@@ -3,6 +3,7 @@
 import { randomInt } from "node:crypto";
 import type { FastifyBaseLogger } from "fastify";
 import { delegationServer } from "../agents/delegation.ts";
+import { RoundText } from "../chat/round-text.ts";
 import type { ChatEvent, ChatRequest, FinishReason } from "../chat/types.ts";
 import type { ToolOversight } from "../tools/oversight.ts";
 import { runToolLoop } from "../tools/tool-loop.ts";
@@ -29,16 +30,24 @@ export interface RunContext {
 }
 
 /**
- * Runs in `mode`. Internal mode hides calls and their results: a client's SDK would run the calls
- * again. @throws as `runEvents`
+ * Runs in `mode`, for wires that know one text an answer. Internal mode hides calls and their results: a
+ * client's SDK would run the calls again. @throws as `runEvents`
  */
 export async function* runRequest(
   conversation: Conversation,
   mode: ToolMode,
   context: RunContext,
 ): AsyncGenerator<ChatEvent, void, void> {
-  for await (const event of runEvents(conversation, mode, context))
-    if (isVisible(event, mode)) yield event;
+  const content = new RoundText();
+  const reasoning = new RoundText();
+  for await (const event of runEvents(conversation, mode, context)) {
+    if (event.type === "hold") {
+      content.endRound();
+      reasoning.endRound();
+    } else if (event.type === "content") yield { ...event, text: content.add(event.text) };
+    else if (event.type === "reasoning") yield { ...event, text: reasoning.add(event.text) };
+    else if (isVisible(event, mode)) yield event;
+  }
 }
 
 /** Everything that happens. @throws whatever ended the generation, the reason of an aborted signal among it */

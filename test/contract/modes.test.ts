@@ -79,7 +79,7 @@ describe("internal mode", () => {
       [{ role: "assistant", content: "" }, null],
       [{ content: "Let me see. " }, null],
       [{ reasoning_content: "One." }, null],
-      [{ content: "There is a.txt." }, null],
+      [{ content: "\n\nThere is a.txt." }, null],
       [{}, "stop"],
     ]);
     expect(chunks.at(-1)!.usage).toMatchObject({ prompt_tokens: 25, completion_tokens: 7 });
@@ -92,11 +92,48 @@ describe("internal mode", () => {
     const { choices } = (await post(app, hello)).json();
     expect(choices[0].message).toEqual({
       role: "assistant",
-      content: "Let me see. There is a.txt.",
+      content: "Let me see. \n\nThere is a.txt.",
       refusal: null,
       reasoning_content: "One.",
     });
     expect(choices[0].finish_reason).toBe("stop");
+  });
+
+  test.each<[string, string[], string[], string]>([
+    ["a blank line is between them", ["I look."], ["It rains."], "I look.\n\nIt rains."],
+    [
+      "breaks that the model wrote count",
+      ["I look.\n"],
+      ["\n", "It rains."],
+      "I look.\n\nIt rains.",
+    ],
+    ["more than two stay", ["I look.\n\n\n"], ["It rains."], "I look.\n\n\nIt rains."],
+    ["a round without text adds nothing", [], ["It rains."], "It rains."],
+    ["a blank round is none", ["\n"], ["It rains."], "\nIt rains."],
+    ["an empty answer adds nothing", ["I look."], ["\n"], "I look."],
+  ])("texts of rounds, on each wire: %s", async (_title, before, after, joined) => {
+    const texts = (all: string[]): ScriptStep[] => all.map((text) => ({ type: "content", text }));
+    const hold = held.find((step) => "type" in step && step.type === "hold")!;
+    const script = [...texts(before), ...callEvents(call), hold, ...texts(after), finish("stop")];
+    const { app, chat } = createWorld({ tools: provider(listFiles) });
+    const send = async (url: string, body: object) => {
+      chat.script = script;
+      return await app.inject({ method: "POST", url, payload: { ...hello, ...body } });
+    };
+    const completions = "/v1/chat/completions";
+    expect((await send(completions, {})).json().choices[0].message.content).toBe(joined);
+    const chunks = sseEvents((await send(completions, { stream: true })).body).slice(0, -1);
+    const deltas = (chunks as { choices: [{ delta: { content?: string } }] }[]).map(
+      ({ choices }) => choices[0].delta.content ?? "",
+    );
+    expect(deltas.join("")).toBe(joined);
+    const message = (await send("/v1/messages", { max_tokens: 100 })).json();
+    expect(message.content).toEqual([{ type: "text", text: joined, citations: null }]);
+    const events = (await send("/v1/messages", { max_tokens: 100, stream: true })).body;
+    const pieces = [...events.matchAll(/^data: (.*"text_delta".*)$/gm)].map(
+      ([, data]) => (JSON.parse(data!) as { delta: { text: string } }).delta.text,
+    );
+    expect(pieces.join("")).toBe(joined);
   });
 
   test("tool calls are counted by server, tool and outcome", async () => {

@@ -4,6 +4,7 @@
  */
 
 import { delegationOf, delegationServer } from "../../agents/delegation.ts";
+import { RoundText } from "../../chat/round-text.ts";
 import type { ChatEvent } from "../../chat/types.ts";
 import type {
   ConversationEvent,
@@ -51,8 +52,7 @@ export class RunMapper {
   #textLength = 0;
   #phase: Phase | null = null;
   #isHeld = false;
-  #lastText = "";
-  #hasRound = false;
+  readonly #rounds = new RoundText();
   #out: Required<ConversationEvent> = emptyEvent();
 
   /** The first event. */
@@ -103,13 +103,9 @@ export class RunMapper {
   }
 
   #text(text: string): void {
-    // Rounds are turns of the model; one after the other they are paragraphs.
-    const isNext = this.#hasRound && this.#lastText !== "" && !endsLine(this.#lastText);
-    this.#hasRound = false;
-    const told = isNext ? `\n\n${text}` : text;
+    const told = this.#rounds.add(text);
     this.#out.message += told;
     this.#textLength += told.length;
-    this.#lastText = text;
   }
 
   #writeCall(
@@ -315,7 +311,7 @@ export class RunMapper {
         this.#isHeld = false;
         return this.#enter("decode", atMs);
       case "hold":
-        this.#hasRound = true;
+        this.#rounds.endRound();
         this.#isHeld = true;
         return this.#enter("hold", atMs, { tokens: event.usage.generatedTokens });
       case "tool-start": {
@@ -376,8 +372,4 @@ function nesting({ agent, parent }: Speaker): { agent?: string; parent_call_id?:
 
 function emptyEvent(): Required<ConversationEvent> {
   return { message: "", citations: [], tool_calls: [], details: [] as Detail[] };
-}
-
-function endsLine(text: string): boolean {
-  return text.slice(text.trimEnd().length).includes("\n");
 }

@@ -108,7 +108,7 @@ class ChoiceMapper {
   pieces(event: ChatEvent): Piece[] {
     switch (event.type) {
       case "content":
-        return event.text === ""
+        return event.text === "" && event.logprobs === undefined
           ? []
           : [{ delta: { content: event.text }, tokens: event.logprobs }];
       case "reasoning":

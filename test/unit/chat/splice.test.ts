@@ -284,11 +284,13 @@ describe("an answer of several rounds", () => {
   const internal = request();
   const next: ChatMessage = { role: "user", content: "And tomorrow?" };
 
-  /** One whose model looks up twice; gives what its client saw. */
+  /** One whose model looks up twice; gives what its client saw: a blank line between the rounds' texts. */
   async function answered(rounds: string[], results: string[][]) {
     const world = setUp([...rounds, "Rain.", "Bye."]);
     const { content } = await run(world.chat, internal, results);
-    return { ...world, answer: { role: "assistant", content } satisfies ChatMessage };
+    expect(content).toBe("I look.Sun, then snow.");
+    const seen = "I look.\n\nSun, then snow.";
+    return { ...world, answer: { role: "assistant", content: seen } satisfies ChatMessage };
   }
 
   const lookedUp = ["I look.\n\n" + callText("Rome"), callText("Oslo"), "Sun, then snow."];
@@ -337,7 +339,7 @@ describe("an answer of several rounds", () => {
   });
 
   it("is spliced when it comes back round by round, the calls' JSON rewritten", async () => {
-    const { chat, engine, answer } = await answered(lookedUp, found());
+    const { chat, engine } = await answered(lookedUp, found());
     const [first] = engine.generations;
     const call = (id: string, city: string): ToolCall => ({
       id,
@@ -353,7 +355,6 @@ describe("an answer of several rounds", () => {
       { role: "assistant", content: "Sun, then snow." },
       next,
     ];
-    expect(answer.content).toBe("I look.Sun, then snow.");
     // This template shows no ids: those of items of an MCP server may stand in their place.
     await run(chat, { ...internal, messages: rounds(["mcp_1", "mcp_2"]) });
     const prompt = engine.last.request.prompt;
