@@ -15,6 +15,7 @@ import { bodyLimit, installErrorHandler, sendError, toFermataError } from "./plu
 import { installHostNames } from "./plugins/host-names.ts";
 import { installJsonBody } from "./plugins/json-body.ts";
 import { createRequestId, installRequestId } from "./plugins/request-id.ts";
+import { installNotFound, RoutePaths } from "./plugins/route-paths.ts";
 import { SealedTokens } from "./plugins/sealed-tokens.ts";
 import { installSingleQuery } from "./plugins/single-query.ts";
 import { apiRoutes } from "./routes/api/routes.ts";
@@ -43,12 +44,14 @@ const allMethods = ["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"] as const
 
 /** Closing it cancels what runs. The services are the caller's to close, afterwards. */
 export function buildServer(services: ServerServices, config: ServerConfig): FastifyInstance {
+  const paths = new RoutePaths();
   const app = Fastify({
     ...(config.logger === undefined ? { logger: false } : { loggerInstance: config.logger }),
     bodyLimit,
     // Its limit holds for hooks as well, and one of them is the drain, which may take longer than 10 seconds.
     pluginTimeout: 0,
     genReqId: createRequestId,
+    rewriteUrl: (request) => paths.canonical(request.url ?? "/"),
     // The access log tells of them.
     logController: new LogController({ disableRequestLogging: true }),
     routerOptions: { maxParamLength },
@@ -59,7 +62,6 @@ export function buildServer(services: ServerServices, config: ServerConfig): Fas
     clientErrorHandler: answerBrokenRequest,
     frameworkErrors: (error, request, reply) => sendError(toFermataError(error), request, reply),
   });
-  app.removeContentTypeParser("text/plain");
   installJsonBody(app);
 
   const metrics = new Metrics(services);
@@ -73,6 +75,7 @@ export function buildServer(services: ServerServices, config: ServerConfig): Fas
   const active = installActiveRequests(app, config.drainMs ?? 0);
   const tokens = new SealedTokens(config.tokenSecret ?? randomBytes(32));
   installAuthentication(app, config.apiKeys, tokens);
+  installNotFound(app, paths);
   installSingleQuery(app);
   countRequests(app, metrics);
 
@@ -95,6 +98,7 @@ export function buildServer(services: ServerServices, config: ServerConfig): Fas
     metricsRoute(metrics),
   ];
   routes.push(openApiRoute(routes.slice()));
+  paths.set(routes);
   if (config.page) routes.push(...pageRoutes(config.page));
   for (const route of routes) app.route(route);
   refuseOtherMethods(app, routes);

@@ -18,9 +18,10 @@ export function isObject(value: unknown): value is JsonObject {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** @throws FermataError invalid_type if a request's body is no JSON object; `remedy` shows one */
+/** @throws FermataError invalid_json, invalid_type if a request's body is no JSON object; `remedy` shows one */
 export function expectBody(body: unknown, remedy: string): asserts body is JsonObject {
   if (isObject(body)) return;
+  if (body === undefined) throw fieldError("invalid_json", "body", "is empty", remedy);
   const problem = `must be a JSON object, not ${kindOf(body)}`;
   throw fieldError("invalid_type", "body", problem, remedy);
 }

@@ -16,44 +16,43 @@ declare module "fastify" {
     public?: true;
   }
   interface FastifyRequest {
-    /** Of the cookie or the token that the request came with. */
-    tokenOwner: string | null;
+    /** See `requestOwner`. */
+    owner: string;
   }
 }
 
 export const sessionCookie = "fermata_session";
+const nobody = "anonymous";
 const remedy = 'Send the header "Authorization: Bearer <key>".';
 
-/** No keys: everybody may come in. */
+/** No keys: everybody may come in, and all are one owner, whatever key a client makes up. */
 export function installAuthentication(
   app: FastifyInstance,
   apiKeys: readonly string[],
   tokens: SealedTokens,
 ): void {
   const hashes = apiKeys.map(hash);
-  app.decorateRequest("tokenOwner", null);
+  app.decorateRequest("owner", nobody);
   app.addHook("onRequest", async (request) => {
-    if (request.routeOptions.config?.public === true) return;
+    if (hashes.length === 0 || request.routeOptions.config?.public === true) return;
     const key = givenKey(request);
     if (key !== null) {
-      if (hashes.length > 0 && !isKnown(hash(key), hashes))
+      if (!isKnown(hash(key), hashes))
         throw new FermataError("unauthorized", `The API key is not known. ${remedy}`);
+      request.owner = hash(key).toString("hex");
       return;
     }
     const claims = givenClaims(request, tokens);
     // A key that was taken back takes its tokens with it.
-    if (claims !== null && (hashes.length === 0 || isKnown(ownerHash(claims), hashes)))
-      request.tokenOwner = claims.owner;
-    else if (hashes.length > 0)
+    if (claims === null || !isKnown(ownerHash(claims), hashes))
       throw new FermataError("unauthorized", `An API key is needed. ${remedy}`);
+    request.owner = claims.owner;
   });
 }
 
-/** Whose request it is, without the key itself. Callers without a key are one owner. */
+/** Whose request it is, without the key itself. Callers of a server without keys are one owner. */
 export function requestOwner(request: FastifyRequest): string {
-  const key = givenKey(request);
-  if (key !== null) return hash(key).toString("hex");
-  return request.tokenOwner ?? "anonymous";
+  return request.owner;
 }
 
 /** @throws FermataError unauthorized: a stream's token that is no longer good */

@@ -1,14 +1,17 @@
-/** Cross-origin requests: refused by every browser unless the operator names the origins. */
+/** Cross-origin requests: refused, here or by the browser, unless the operator names the origins. */
 
-import type { FastifyInstance, FastifyReply } from "fastify";
+import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import { FermataError } from "../../errors.ts";
+import { hasJsonType } from "./json-body.ts";
 
 const preflightSeconds = 600;
 const exposedHeaders = "x-request-id, retry-after, x-fermata-history-gap";
 
 /** @param origins as browsers send them (`https://app.example`), or `*` for all. Empty: no header is sent. */
 export function installCors(app: FastifyInstance, origins: readonly string[]): void {
-  if (origins.length === 0) return;
   const all = origins.includes("*");
+  if (!all) refuseUnasked(app, origins);
+  if (origins.length === 0) return;
   // Before the keys are asked for: a browser sends none with a preflight.
   app.addHook("onRequest", async (request, reply) => {
     const { origin } = request.headers;
@@ -21,6 +24,28 @@ export function installCors(app: FastifyInstance, origins: readonly string[]): v
       return answerPreflight(reply, request.headers["access-control-request-headers"]);
     }
   });
+}
+
+/**
+ * A page of any site may send a form or a text without a preflight. It cannot read the answer, but what it asked
+ * for would be done.
+ */
+function refuseUnasked(app: FastifyInstance, origins: readonly string[]): void {
+  app.addHook("onRequest", async (request) => {
+    if (request.method !== "POST" || hasJsonType(request) || !isOfOtherSite(request)) return;
+    if (origins.includes(request.headers.origin ?? "")) return;
+    const remedy =
+      'Send JSON with the header "content-type: application/json", and allow the page\'s origin with --cors-origin';
+    const message = `A page of another site may not send a form or a text. ${remedy}.`;
+    throw new FermataError("unsupported_media_type", message, { param: "content-type" });
+  });
+}
+
+/** Programs that are no browsers send neither header. */
+function isOfOtherSite({ headers }: FastifyRequest): boolean {
+  const { origin, host, "sec-fetch-site": site = "none" } = headers;
+  if (site !== "none" && site !== "same-origin") return true;
+  return origin !== undefined && !(URL.canParse(origin) && new URL(origin).host === host);
 }
 
 function answerPreflight(reply: FastifyReply, headers: string | undefined): FastifyReply {

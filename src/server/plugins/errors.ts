@@ -22,11 +22,6 @@ export function installErrorHandler(app: FastifyInstance): void {
   app.setErrorHandler((error: unknown, request, reply) =>
     sendError(toFermataError(error), request, reply),
   );
-  app.setNotFoundHandler((request, reply) => {
-    const path = request.url.split("?", 1)[0]!.slice(0, 200);
-    const message = `There is no ${request.method} ${path}. The API is at /v1/chat/completions, /v1/messages and /v1/models.`;
-    return sendError(new FermataError("not_found", message), request, reply);
-  });
 }
 
 export function sendError(
@@ -89,10 +84,6 @@ const invalidJson: FrameworkError = {
 
 const frameworkErrors: Record<string, FrameworkError> = {
   FST_ERR_CTP_INVALID_JSON_BODY: invalidJson,
-  FST_ERR_CTP_EMPTY_JSON_BODY: {
-    ...invalidJson,
-    message: "The body is empty. Send one JSON object.",
-  },
   FST_ERR_CTP_BODY_TOO_LARGE: {
     code: "body_too_large",
     message: `The body is larger than ${bodyLimit / 2 ** 20} MiB. Send less, or shorter messages.`,

@@ -1,0 +1,69 @@
+/** Paths as clients spell them, and what to say of one that leads nowhere. */
+
+import type { FastifyInstance, RouteOptions } from "fastify";
+import { FermataError } from "../../errors.ts";
+
+const version = "v1";
+const maxPathLength = 200;
+
+/** Some clients are given an address with `/v1`, some without, some with a slash at its end. */
+export class RoutePaths {
+  #paths: string[] = [];
+  #versioned = new Set<string>();
+  #plain = new Set<string>();
+
+  /** @param routes all of the API; pages for people may be left out */
+  set(routes: readonly Pick<RouteOptions, "url">[]): void {
+    this.#paths = [...new Set(routes.map(({ url }) => url))];
+    const roots = this.#paths.map(segmentsOf);
+    this.#versioned = new Set(roots.flatMap(([first, root]) => (first === version ? [root!] : [])));
+    this.#plain = new Set(roots.flatMap(([first]) => (first === version ? [] : [first!])));
+  }
+
+  /** The address as the routes have it: `/chat/completions/?x=1` -> `/v1/chat/completions?x=1`. */
+  canonical(url: string): string {
+    const queryStart = url.indexOf("?");
+    const query = queryStart < 0 ? "" : url.slice(queryStart);
+    const [first, ...rest] = segmentsOf(queryStart < 0 ? url : url.slice(0, queryStart));
+    if (first === undefined) return `/${query}`;
+    const segments = [first, ...rest];
+    if (this.#versioned.has(first) && !this.#plain.has(first)) segments.unshift(version);
+    const isPlain = first === version && rest[0] !== undefined && this.#plain.has(rest[0]);
+    if (isPlain && !this.#versioned.has(rest[0]!)) segments.shift();
+    return `/${segments.join("/")}${query}`;
+  }
+
+  /** All paths there are, those that are spelled most like this one first. */
+  nearest(path: string): string[] {
+    const wanted = pairsOf(path);
+    const likeness = (other: string): number => {
+      const pairs = pairsOf(other);
+      const shared = [...pairs].filter((pair) => wanted.has(pair)).length;
+      return (2 * shared) / (wanted.size + pairs.size || 1);
+    };
+    return this.#paths
+      .map((url) => ({ url, likeness: likeness(url) }))
+      .toSorted((a, b) => b.likeness - a.likeness)
+      .map(({ url }) => url.replaceAll(/:(\w+)/g, "{$1}"));
+  }
+}
+
+/** Before a body is read: what it holds does not matter. To be called after the keys are asked for. */
+export function installNotFound(app: FastifyInstance, paths: RoutePaths): void {
+  app.setNotFoundHandler(async () => {});
+  app.addHook("onRequest", async (request) => {
+    if (!request.is404) return;
+    const path = request.originalUrl.split("?", 1)[0]!.slice(0, maxPathLength);
+    const message = `There is no ${request.method} ${path}. There are ${paths.nearest(path).join(", ")}.`;
+    throw new FermataError("not_found", message);
+  });
+}
+
+function segmentsOf(path: string): string[] {
+  return path.split("/").filter((segment) => segment !== "");
+}
+
+/** Neighbouring characters. */
+function pairsOf(path: string): Set<string> {
+  return new Set(Array.from({ length: path.length - 1 }, (_, at) => path.slice(at, at + 2)));
+}
