@@ -189,8 +189,10 @@ export class RunningChat implements ChatGeneration {
   async #checked(events: OutputEvent[]): Promise<OutputEvent[]> {
     for (const event of events) {
       if (event.type !== "call-end") continue;
-      const problem = (await this.#guided?.checkCall(event.call)) ?? null;
-      if (problem !== null) event.call.problem = problem;
+      const fault = (await this.#guided?.checkCall(event.call)) ?? null;
+      if (fault === null) continue;
+      event.call.problem = fault.problem;
+      if (!fault.isCertain) event.call.mayFit = true;
     }
     return this.#request.topLogprobs === undefined ? events : this.#tokens.attribute(events);
   }
@@ -363,13 +365,13 @@ export class RunningChat implements ChatGeneration {
     const isStop = reason === "tool_calls" && calls.length === 0;
     const round = this.#currentRound;
     const isDocument = round.calls.length === 0 && (isStop || reason === "stop");
-    const problem = isDocument ? await this.#guided?.checkDocument(round.content) : undefined;
+    const fault = isDocument ? await this.#guided?.checkDocument(round.content) : null;
     return {
       type: "finish",
       reason: isStop ? "stop" : reason,
       calls,
       usage: { ...this.#run.usage, reasoningTokens: this.#tokens.reasoningCount },
-      ...(problem ? { problem } : {}),
+      ...(fault ? { problem: fault.problem } : {}),
     };
   }
 

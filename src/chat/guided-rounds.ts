@@ -4,6 +4,7 @@ import type { Grammar, GrammarSource, Sampling } from "../engine/types.ts";
 import { FermataError } from "../errors.ts";
 import { Guide } from "../guidance/guide.ts";
 import type { Guidance } from "../guidance/types.ts";
+import type { Fault } from "../guidance/validator.ts";
 import type { ChatEngine } from "./chat-engine.ts";
 import type { PromptBuilder } from "./prompt.ts";
 import type { ChatRequest, ToolDefinition } from "./types.ts";
@@ -86,11 +87,11 @@ export class GuidedRounds {
   }
 
   /** What a finished call of this round gets wrong; null: nothing. */
-  async checkCall(call: { name: string; arguments: string }): Promise<string | null> {
+  async checkCall(call: { name: string; arguments: string }): Promise<Fault | null> {
     return (await this.#guide?.checkCall(call, this.#isMasked)) ?? null;
   }
 
-  async checkDocument(text: string): Promise<string | null> {
+  async checkDocument(text: string): Promise<Fault | null> {
     return (await this.#guide?.checkDocument(text)) ?? null;
   }
 

@@ -20,6 +20,8 @@ export interface ToolCall {
   arguments: string;
   /** What the arguments get wrong by the tool's schema, where no mask held them to it. */
   problem?: string | undefined;
+  /** The problem is that a part of the schema could not be applied: the arguments may fit. */
+  mayFit?: boolean | undefined;
 }
 
 export type ChatMessage =

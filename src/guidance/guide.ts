@@ -19,6 +19,7 @@ import type {
   Guidance,
   ReasoningMarkers,
 } from "./types.ts";
+import type { Fault } from "./validator.ts";
 
 /** More tools in one grammar take too long to compile. */
 export const maxGuidedTools = 512;
@@ -179,14 +180,14 @@ export class Guide {
   async checkCall(
     call: { name: string; arguments: string },
     isMasked: boolean,
-  ): Promise<string | null> {
+  ): Promise<Fault | null> {
     const tool = this.#tools.find(({ name }) => name === call.name);
     if (tool === undefined || (isMasked && this.#isHeld(tool))) return null;
     return tool.schema.validate(call.arguments === "" ? "{}" : call.arguments);
   }
 
   /** The same of an answer that is to be a document. */
-  async checkDocument(text: string): Promise<string | null> {
+  async checkDocument(text: string): Promise<Fault | null> {
     const schema = this.#document?.schema;
     if (!schema || (schema.issues.length === 0 && !this.#document?.isRelaxed)) return null;
     return schema.validate(text);

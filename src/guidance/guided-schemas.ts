@@ -12,11 +12,12 @@ import {
   failed,
 } from "./schema-jobs.ts";
 import { SchemaThread } from "./schema-thread.ts";
+import { type Fault, unvalidated } from "./validator.ts";
 
 export interface GuidedSchema extends CompiledSchema {
   schema: JsonObject;
   /** JSON by the original, for what the masks leave open. @returns what is wrong; null: nothing */
-  validate(written: string): Promise<string | null>;
+  validate(written: string): Promise<Fault | null>;
 }
 
 export interface SchemaUse {
@@ -94,25 +95,23 @@ class SchemaStore {
 
   #resultOf({ text }: KeyedJob, outcome: SchemaOutcome): GuidedSchema | FermataError {
     if ("error" in outcome) return new FermataError(outcome.error.code, outcome.error.message);
-    const { schema, issues, draft } = (outcome as { compiled: CompiledSchema }).compiled;
+    const { schema, issues } = (outcome as { compiled: CompiledSchema }).compiled;
     if (schema === null)
       return new FermataError("invalid_schema", "The schema allows no value at all.");
     return {
       schema,
       issues,
-      draft,
-      validate: (written) => this.#validate({ type: "validate", text, draft, written }),
+      validate: (written) => this.#validate({ type: "validate", text, written }),
     };
   }
 
-  async #validate(job: ValidateJob): Promise<string | null> {
+  async #validate(job: ValidateJob): Promise<Fault | null> {
     const outcome = await this.#validation.run([job]).then(
       ([only]) => only,
       (error: Error) => failed("queue_full", error.message),
     );
-    if (outcome !== undefined && "problem" in outcome) return outcome.problem;
-    const reason = outcome !== undefined && "error" in outcome ? outcome.error.message : "";
-    return `was not validated: ${reason}`;
+    if (outcome !== undefined && "fault" in outcome) return outcome.fault;
+    return unvalidated(outcome !== undefined && "error" in outcome ? outcome.error.message : "");
   }
 
   #keep(key: string, schema: GuidedSchema): void {

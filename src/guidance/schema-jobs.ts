@@ -2,8 +2,7 @@
 
 import { type ErrorCode, FermataError } from "../errors.ts";
 import { type CompileOptions, type CompiledSchema, compileSchema } from "./schema/compile.ts";
-import type { Draft } from "./schema/types.ts";
-import { type Validate, compileValidator } from "./validator.ts";
+import { type Fault, type Validate, compileValidator } from "./validator.ts";
 
 export interface CompileJob {
   type: "compile";
@@ -15,7 +14,6 @@ export interface CompileJob {
 export interface ValidateJob {
   type: "validate";
   text: string;
-  draft: Draft;
   /** What a model wrote. */
   written: string;
 }
@@ -24,15 +22,15 @@ export type SchemaJob = CompileJob | ValidateJob;
 
 export type SchemaOutcome =
   | { compiled: CompiledSchema }
-  /** Null: the value is valid, or its schema is not one. */
-  | { problem: string | null }
+  /** Null: the value is valid. */
+  | { fault: Fault | null }
   | { error: { code: ErrorCode; message: string } };
 
 /** Characters of a compiled schema: more would be no grammar that the engine takes. */
 const maxCompiled = 2 * 1024 * 1024;
 
 export function runJob(job: SchemaJob): SchemaOutcome {
-  return job.type === "compile" ? compileJob(job) : { problem: validate(job) };
+  return job.type === "compile" ? compileJob(job) : { fault: validate(job) };
 }
 
 /** @param maxSteps see `compileSchema` */
@@ -56,30 +54,21 @@ export function failed(
   return { error: { code, message } };
 }
 
-/** Of the thread, the least recently used first. Null: ajv cannot compile it. */
-const validators = new Map<string, Validate | null>();
+/** Of the thread, the least recently used first. */
+const validators = new Map<string, Validate>();
 const maxValidators = 100;
 
-function validate({ text, draft, written }: ValidateJob): string | null {
+function validate({ text, written }: ValidateJob): Fault | null {
   const value = parse(written);
-  if (value === undefined) return "is not valid JSON";
-  const key = `${draft} ${text}`;
-  const validator = validators.has(key) ? validators.get(key)! : makeValidator(text, draft);
-  validators.delete(key);
-  validators.set(key, validator);
+  if (value === undefined) return { problem: "is not valid JSON", isCertain: true };
+  const validator = validators.get(text) ?? compileValidator(JSON.parse(text));
+  validators.delete(text);
+  validators.set(text, validator);
   for (const oldest of validators.keys()) {
     if (validators.size <= maxValidators) break;
     validators.delete(oldest);
   }
-  return validator?.(value) ?? null;
-}
-
-function makeValidator(text: string, draft: Draft): Validate | null {
-  try {
-    return compileValidator(JSON.parse(text) as object | boolean, draft);
-  } catch {
-    return null;
-  }
+  return validator(value);
 }
 
 function parse(text: string): unknown {

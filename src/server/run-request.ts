@@ -128,7 +128,13 @@ function observeTool(
   metrics.toolCalls.inc({ ...toolLabels(event, context.services), outcome });
   metrics.toolDuration.observe(milliseconds / 1000);
   const tool = server === unknownServer ? "unknown" : call.name;
-  const details = { server, tool, outcome, milliseconds: Math.round(milliseconds) };
+  const details = {
+    server,
+    tool,
+    outcome,
+    milliseconds: Math.round(milliseconds),
+    ...(call.mayFit === true ? { validation: call.problem } : {}),
+  };
   log.info(agent === undefined ? details : { ...details, agent }, "tool call ended");
 }
 

@@ -168,7 +168,7 @@ function readArguments(call: ToolCall): string | { value: unknown } {
     const value: unknown = JSON.parse(call.arguments);
     if (typeof value !== "object" || value === null || Array.isArray(value))
       return `Error: the arguments of "${call.name}" must be a JSON object. Call it again with one.`;
-    return call.problem === undefined
+    return call.problem === undefined || call.mayFit === true
       ? { value }
       : `Error: the arguments of "${call.name}" do not fit its schema: ${call.problem}. Call it again.`;
   } catch (error) {

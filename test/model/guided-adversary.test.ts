@@ -90,7 +90,7 @@ async function attack(
       const tool = tools.find((candidate) => candidate.name === name);
       expect(tool, name).toBeDefined();
       if (guidance.allowed !== undefined) expect(guidance.allowed).toContain(name);
-      const validate = compileValidator(tool!.parameters, "draft-2020-12");
+      const validate = compileValidator(tool!.parameters);
       expect(validate(JSON.parse(text)), `${name} ${text}`).toBeNull();
       tally.calls += 1;
     }

@@ -3,14 +3,13 @@
 import { SchemaDocument } from "./document.ts";
 import { type EmitBounds, emitSchema } from "./emit.ts";
 import { States } from "./states.ts";
-import type { Draft, JsonObject, SchemaIssue } from "./types.ts";
+import type { JsonObject, SchemaIssue } from "./types.ts";
 
 export interface CompiledSchema {
   /** In the mask engine's keywords. Null: no value satisfies the schema. */
   schema: JsonObject | null;
   /** Empty: masks hold all of it. Else `schema` allows more than the original. */
   issues: SchemaIssue[];
-  draft: Draft;
 }
 
 export interface CompileOptions extends EmitBounds {
@@ -34,6 +33,5 @@ export function compileSchema(
   return {
     schema: emitSchema(states, options),
     issues: [...states.issues.values()],
-    draft: document.draft,
   };
 }

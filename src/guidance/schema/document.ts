@@ -1,6 +1,7 @@
 /** A schema document: bounded, its subschemas as numbered nodes, its references resolved. */
 
 import { FermataError } from "../../errors.ts";
+import { modernSchema, plainKeywords } from "./draft.ts";
 import { isJsonObject } from "./json.ts";
 import type { Draft, JsonObject } from "./types.ts";
 
@@ -17,9 +18,6 @@ export interface SchemaNode {
 const limits = { values: 20_000, depth: 100, characters: 512 * 1024 };
 
 const rootBase = "schema:///root";
-const oldKeywords = ["dependencies", "additionalItems", "definitions"];
-/** Their values are no schemas and no containers of schemas. */
-const plainKeywords = new Set(["const", "enum", "default", "examples", "required", "type"]);
 
 export class SchemaDocument {
   readonly draft: Draft;
@@ -41,11 +39,12 @@ export class SchemaDocument {
     if (typeof value !== "boolean" && !isJsonObject(value))
       throw new FermataError("invalid_schema", "A JSON Schema is an object or a boolean.");
     checkSchemaSize(value);
-    this.#value = value;
-    this.draft = draftOf(value);
+    const { schema, draft } = modernSchema(value);
+    this.#value = schema;
+    this.draft = draft;
     this.#resources.set(rootBase, "");
-    this.#collect(value, "", rootBase);
-    this.root = this.#at("", value, this.#bases.get("") ?? rootBase);
+    this.#collect(schema, "", rootBase);
+    this.root = this.#at("", schema, this.baseAt("", rootBase));
   }
 
   /** The subschema under `keys`, which must be there. */
@@ -57,7 +56,7 @@ export class SchemaDocument {
       pointer += `/${escapePointer(String(key))}`;
     }
     if (parent.id < 0 || this.#isMade(parent)) return this.make(value, `#${pointer}`, parent.base);
-    return this.#at(pointer, value, this.#bases.get(pointer) ?? parent.base);
+    return this.#at(pointer, value, this.baseAt(pointer, parent.base));
   }
 
   /** A node for a schema that is not in the document; equal ones are the same node. */
@@ -73,7 +72,7 @@ export class SchemaDocument {
   }
 
   /** @returns null when the reference leads out of the document or to nothing */
-  resolve(from: SchemaNode, reference: string): SchemaNode | null {
+  resolve(from: { base: string }, reference: string): SchemaNode | null {
     const absolute = resolveUri(reference, from.base);
     if (absolute === null) return null;
     const [resource = "", fragment = ""] = splitFragment(absolute);
@@ -84,6 +83,11 @@ export class SchemaDocument {
     const start = this.#resources.get(resource);
     if (start === undefined) return null;
     return this.#atPointer(start + decodeFragment(fragment));
+  }
+
+  /** What references at this place are relative to. */
+  baseAt(pointer: string, outer: string): string {
+    return this.#bases.get(pointer) ?? outer;
   }
 
   /** `$dynamicRef` is `$ref` where its name has one meaning in the whole document. */
@@ -110,14 +114,14 @@ export class SchemaDocument {
 
   #atPointer(pointer: string): SchemaNode | null {
     let value: unknown = this.#value;
-    let base = this.#bases.get("") ?? rootBase;
+    let base = this.baseAt("", rootBase);
     let walked = "";
     for (const part of pointer === "" ? [] : pointer.slice(1).split("/")) {
       const key = part.replaceAll("~1", "/").replaceAll("~0", "~");
       if (typeof value !== "object" || value === null || !Object.hasOwn(value, key)) return null;
       value = (value as JsonObject)[key];
       walked += `/${part}`;
-      base = this.#bases.get(walked) ?? base;
+      base = this.baseAt(walked, base);
     }
     if (typeof value !== "boolean" && !isJsonObject(value)) return null;
     return this.#at(pointer, value, base);
@@ -167,26 +171,6 @@ function asSchema(value: unknown, path: string): boolean | JsonObject {
   throw new FermataError(
     "invalid_schema",
     `At ${path} there must be a schema: an object or a boolean.`,
-  );
-}
-
-function draftOf(value: boolean | JsonObject): Draft {
-  if (typeof value === "boolean") return "draft-2020-12";
-  const { $schema } = value;
-  if (typeof $schema === "string")
-    return /draft-0[3467]/u.test($schema) ? "draft-07" : "draft-2020-12";
-  return mentionsOldForms(value) ? "draft-07" : "draft-2020-12";
-}
-
-/** Without `$schema`, forms that only draft 7 has tell. `$defs` next to them is read in both. */
-function mentionsOldForms(value: unknown): boolean {
-  if (Array.isArray(value)) return value.some(mentionsOldForms);
-  if (!isJsonObject(value)) return false;
-  if (Array.isArray(value["items"])) return true;
-  return Object.entries(value).some(
-    ([key, item]) =>
-      (oldKeywords.includes(key) && isJsonObject(item) && key !== "definitions") ||
-      (!plainKeywords.has(key) && mentionsOldForms(item)),
   );
 }
 

@@ -1,7 +1,7 @@
 /** Keywords that are one number: the least or the most of something. */
 
 import type { Facts } from "./facts.ts";
-import { type Keyword, type KeywordContext, Unsupported, always, never } from "./keywords.ts";
+import { type Keyword, Unsupported } from "./keywords.ts";
 import type { JsonType } from "./types.ts";
 
 type LowerLimit = "minimum" | "exclusiveMinimum" | "minLength" | "minItems" | "minProperties";
@@ -12,14 +12,8 @@ type Change = (facts: Facts, limit: number) => void;
 export const limitKeywords: Record<string, Keyword> = {
   minimum: limit("number", expectNumber, atLeast("minimum"), atMost("exclusiveMaximum")),
   maximum: limit("number", expectNumber, atMost("maximum"), atLeast("exclusiveMinimum")),
-  exclusiveMinimum: orBoolean(
-    limit("number", expectNumber, atLeast("exclusiveMinimum"), atMost("maximum")),
-    "minimum",
-  ),
-  exclusiveMaximum: orBoolean(
-    limit("number", expectNumber, atMost("exclusiveMaximum"), atLeast("minimum")),
-    "maximum",
-  ),
+  exclusiveMinimum: limit("number", expectNumber, atLeast("exclusiveMinimum"), atMost("maximum")),
+  exclusiveMaximum: limit("number", expectNumber, atMost("exclusiveMaximum"), atLeast("minimum")),
   minLength: limit("string", expectCount, atLeast("minLength"), atMost("maxLength", -1)),
   maxLength: limit("string", expectCount, atMost("maxLength"), atLeast("minLength", 1)),
   minItems: limit("array", expectCount, atLeast("minItems"), atMost("maxItems", -1)),
@@ -61,19 +55,6 @@ function atLeast(field: LowerLimit, step = 0): Change {
 function atMost(field: UpperLimit, step = 0): Change {
   return (facts, value) => {
     facts[field] = Math.min(facts[field], value + step);
-  };
-}
-
-/** Draft 4 had booleans beside `minimum`; they are read so. */
-function orBoolean(keyword: Keyword, beside: "minimum" | "maximum"): Keyword {
-  const limitOf = (value: unknown, { schema }: KeywordContext): unknown =>
-    value === true ? schema[beside] : value;
-  return {
-    ...keyword,
-    holds: (value, context) =>
-      value === false ? always : keyword.holds(limitOf(value, context), context),
-    fails: (value, context) =>
-      value === false ? never : keyword.fails(limitOf(value, context), context),
   };
 }
 

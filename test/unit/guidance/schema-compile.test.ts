@@ -67,6 +67,22 @@ describe("rewrites", () => {
     ]);
   });
 
+  test("draft 4: id is a target of references, a boolean makes a limit exclusive", () => {
+    const { schema, issues } = compile({
+      id: "http://example.com/range",
+      properties: { low: { $ref: "#bound" } },
+      required: ["low"],
+      additionalProperties: false,
+      type: "object",
+      definitions: {
+        b: { id: "#bound", type: "number", minimum: 1, maximum: 9, exclusiveMaximum: true },
+      },
+    });
+    expect(issues).toEqual([]);
+    const low = { type: "number", minimum: 1, exclusiveMaximum: 9 };
+    expect(schema?.["properties"]).toEqual({ low });
+  });
+
   test("what has no limit gets one", () => {
     const { schema } = compile({ type: "array", items: { type: "string" } });
     expect(schema).toEqual({

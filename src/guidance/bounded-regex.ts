@@ -1,0 +1,57 @@
+/** Regular expressions of clients against texts of a model: no match may take exponential time. */
+
+import { createContext, runInContext } from "node:vm";
+import { matches, maxMatchLength } from "./schema/regex-match.ts";
+import { type Regex, parseRegex } from "./schema/regex.ts";
+
+const matchTimeoutMs = 50;
+
+/** The match took too long: it is not known whether there is one. */
+export class Unmatched extends Error {}
+
+/** Does the pattern mean something? Also as JavaScript without the flag `u` reads it. */
+export function readsPattern(pattern: string): boolean {
+  return parsed(pattern) !== null || flagsOf(pattern) !== null;
+}
+
+/**
+ * For ajv, which only tests, and takes expressions that are written alike for the same one.
+ * @throws Unmatched by `test`
+ */
+export function boundedRegex(pattern: string, _flags: string): RegExp {
+  const regex = parsed(pattern);
+  const flags = regex === null ? flagsOf(pattern) : "u";
+  const test = (text: string): boolean => {
+    if (regex !== null && text.length <= maxMatchLength) return matches(regex, text);
+    try {
+      const context = createContext({ pattern, flags: flags ?? "", text });
+      const code = "new RegExp(pattern, flags).test(text)";
+      return runInContext(code, context, { timeout: matchTimeoutMs }) as boolean;
+    } catch {
+      throw new Unmatched(`the pattern ${JSON.stringify(pattern)} takes too long to match`);
+    }
+  };
+  return { test, toString: () => `/${pattern}/` } as RegExp;
+}
+
+/** Null: JavaScript does not read it. */
+function flagsOf(pattern: string): "u" | "" | null {
+  for (const flags of ["u", ""] as const) {
+    try {
+      // Only its syntax is looked at.
+      void new RegExp(pattern, flags);
+      return flags;
+    } catch {
+      // The other one may.
+    }
+  }
+  return null;
+}
+
+function parsed(pattern: string): Regex | null {
+  try {
+    return parseRegex(pattern);
+  } catch {
+    return null;
+  }
+}
