@@ -3,6 +3,7 @@
 import { randomBytes } from "node:crypto";
 import Fastify, { LogController, type FastifyInstance, type RouteOptions } from "fastify";
 import { FermataError } from "../errors.ts";
+import { HistoryGaps } from "./history-gaps.ts";
 import { Metrics } from "./metrics.ts";
 import { OnceWarnings } from "./openai/warnings.ts";
 import { installAccessLog } from "./plugins/access-log.ts";
@@ -80,7 +81,8 @@ export function buildServer(services: ServerServices, config: ServerConfig): Fas
   countRequests(app, metrics);
 
   const warnings = new OnceWarnings((fields, message) => app.log.warn(fields, message));
-  const context = { services, config, metrics, active, warnings };
+  const gaps = new HistoryGaps();
+  const context = { services, config, metrics, active, warnings, gaps };
   const routes: RouteOptions[] = [
     chatCompletionsRoute(context),
     messagesRoute(context),

@@ -4,10 +4,11 @@ import { randomInt } from "node:crypto";
 import type { FastifyBaseLogger } from "fastify";
 import { delegationServer } from "../agents/delegation.ts";
 import { RoundText } from "../chat/round-text.ts";
-import type { ChatEvent, ChatRequest, FinishReason } from "../chat/types.ts";
+import type { ChatEvent, ChatRequest, FinishReason, ToolCall } from "../chat/types.ts";
 import type { ToolOversight } from "../tools/oversight.ts";
 import { runToolLoop } from "../tools/tool-loop.ts";
 import { unknownServer } from "../tools/tool-run.ts";
+import type { ClientHistory, HistoryGaps } from "./history-gaps.ts";
 import { measuredEvents, type RunEvent } from "./measured-events.ts";
 import type { Metrics } from "./metrics.ts";
 import type { ServerConfig, ServerServices } from "./services.ts";
@@ -24,9 +25,12 @@ export interface RunContext {
   target: Target;
   config: ServerConfig;
   metrics: Metrics;
+  gaps: HistoryGaps;
   log: FastifyBaseLogger;
   /** `performance.now()` when the request came. */
   startedAt: number;
+  /** Of a client that brings its history with it. */
+  history?: ClientHistory;
 }
 
 /**
@@ -41,6 +45,8 @@ export async function* runRequest(
   const content = new RoundText();
   const reasoning = new RoundText();
   for await (const event of runEvents(conversation, mode, context)) {
+    if (event.type === "finish" && context.history !== undefined)
+      context.gaps.learn(context.history, idsOf(event.calls));
     if (event.type === "hold") {
       content.endRound();
       reasoning.endRound();
@@ -48,6 +54,10 @@ export async function* runRequest(
     else if (event.type === "reasoning") yield { ...event, text: reasoning.add(event.text) };
     else if (isVisible(event, mode)) yield event;
   }
+}
+
+function idsOf(calls: readonly ToolCall[]): string[] {
+  return calls.map(({ id }) => id);
 }
 
 /** Everything that happens. @throws whatever ended the generation, the reason of an aborted signal among it */

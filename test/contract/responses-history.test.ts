@@ -86,8 +86,7 @@ describe("a client that drops turns", () => {
   });
 
   test("whatever their ids are made of", async () => {
-    const call = { type: "function_call", call_id: "é\r\nx: 1,🌊", name: "f", arguments: "{}" };
-    await world.create({ input: [user, call], prompt_cache_key: "foreign" });
+    await turn([user], "é\r\nx: 1,🌊", { prompt_cache_key: "foreign" });
     const forgetful = await world.create({ input: [user], prompt_cache_key: "foreign" });
     expect(forgetful.headers["x-fermata-history-gap"]).toBe("???x:?1???");
   });

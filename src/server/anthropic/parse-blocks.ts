@@ -21,8 +21,12 @@ export function typeOf(block: JsonObject, field: string): string {
   const { type } = block;
   if (typeof type === "string") return type;
   const code = type === undefined ? "missing_field" : "invalid_type";
+  const looksLikeResult = type === undefined && typeof block["tool_use_id"] === "string";
+  const remedy = looksLikeResult
+    ? 'Send "tool_result": without it a model would not see the result'
+    : 'Send "text" or another kind of block';
   const problem = `must be a string, not ${kindOf(type)}`;
-  throw fieldError(code, `${field}.type`, problem, 'Send "text" or another kind of block');
+  throw fieldError(code, `${field}.type`, problem, remedy);
 }
 
 /** Of a text block, a document of plain text or a search result. */

@@ -125,6 +125,17 @@ function parseUser(
   return messages;
 }
 
+/** A call and its result, as they should be sent. */
+function exampleOf(callId: string): string {
+  const id = callId.slice(0, 100);
+  const use = { type: "tool_use", id, name: "…", input: {} };
+  const result = { type: "tool_result", tool_use_id: id, content: "…" };
+  return JSON.stringify([
+    { role: "assistant", content: [use] },
+    { role: "user", content: [result] },
+  ]);
+}
+
 function parseToolResult(
   block: JsonObject,
   field: string,
@@ -137,7 +148,7 @@ function parseToolResult(
       "invalid_value",
       `${field}.tool_use_id`,
       "matches no tool_use block of an earlier assistant message",
-      "Send the assistant message with its tool_use blocks before their results",
+      `Send the assistant message with its tool_use blocks before their results, as in ${exampleOf(id)}`,
     );
   }
   const isError = block["is_error"];

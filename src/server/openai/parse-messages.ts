@@ -102,7 +102,11 @@ function parseMessage(
 function readRole(entry: JsonObject, field: string): string {
   const { role } = entry;
   const remedy = "Send system, developer, user, assistant or tool";
-  if (role === undefined) throw fieldError("missing_field", `${field}.role`, "is missing", remedy);
+  if (role === undefined) {
+    // Without its role a model would not see the result, and would call the tool again and again.
+    if (typeof entry["tool_call_id"] === "string") throw roleless(entry["tool_call_id"], field);
+    throw fieldError("missing_field", `${field}.role`, "is missing", remedy);
+  }
   if (typeof role !== "string")
     throw fieldError(
       "invalid_type",
@@ -121,6 +125,22 @@ function readRole(entry: JsonObject, field: string): string {
   if (!Object.hasOwn(keysByRole, role))
     throw fieldError("invalid_value", `${field}.role`, "is not a known role", remedy);
   return role;
+}
+
+function roleless(callId: string, field: string): Error {
+  const problem = "is missing from what looks like a tool's result";
+  const [, corrected] = roundOf(callId);
+  return fieldError("missing_field", `${field}.role`, problem, `Send ${JSON.stringify(corrected)}`);
+}
+
+/** A call and its result, as they should be sent. */
+function roundOf(callId: string): [object, object] {
+  const id = callId.slice(0, 100);
+  const call = { id, type: "function", function: { name: "…", arguments: "…" } };
+  return [
+    { role: "assistant", tool_calls: [call] },
+    { role: "tool", tool_call_id: id, content: "…" },
+  ];
 }
 
 function parseToolMessage(
@@ -150,7 +170,7 @@ function parseToolMessage(
       "invalid_value",
       idField,
       "matches no tool call of an earlier assistant message",
-      "Send the assistant message with its tool_calls before their results",
+      `Send the assistant message with its tool_calls before their results, as in ${JSON.stringify(roundOf(id))}`,
     );
   }
   return {

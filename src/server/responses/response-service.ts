@@ -5,7 +5,7 @@ import type { PromptRequest } from "../../chat/types.ts";
 import type { ResponseStore, StoredItem } from "../../store/types.ts";
 import type { ToolProvider } from "../../tools/types.ts";
 import { fieldError } from "../openai/fields.ts";
-import { isClientOutput } from "../openai/responses/client-calls.ts";
+import { callsOfItems, isClientOutput } from "../openai/responses/client-calls.ts";
 import { newId } from "../openai/responses/ids.ts";
 import { toMessages } from "../openai/responses/messages.ts";
 import { outputText } from "../openai/responses/parse-output.ts";
@@ -16,6 +16,7 @@ import { ResponseWriter } from "../openai/responses/response-writer.ts";
 import type { Item, ResponseObject, WireEvent } from "../openai/responses/types.ts";
 import type { ActiveRequests } from "../plugins/active-requests.ts";
 import { logError, toFermataError } from "../plugins/errors.ts";
+import type { ClientHistory, HistoryGaps } from "../history-gaps.ts";
 import { oversightOf, runEvents, type RunContext } from "../run-request.ts";
 import type { ServerConfig, ServerServices } from "../services.ts";
 import { openStreamAfterMs } from "../stream-answer.ts";
@@ -25,7 +26,6 @@ import { closeEarlierCalls } from "./earlier-calls.ts";
 import { EventLog } from "./event-log.ts";
 import { follow } from "./follow.ts";
 import { HeldCalls } from "./held-calls.ts";
-import { HistoryGaps } from "./history-gap.ts";
 import { type History, loadHistory, needStore } from "./history.ts";
 import { LiveResponse, LiveResponses } from "./live-response.ts";
 import { replay } from "./replay.ts";
@@ -53,8 +53,8 @@ export type Started =
       kind: "new";
       live: LiveResponse;
       events: AsyncGenerator<WireEvent, void, void>;
-      /** Ids of calls that the client left out of its history. */
-      gap: string[];
+      /** Headers that say what the history lacks. */
+      headers: Record<string, string>;
     }
   /** The request brought the outputs that a held response waited for: that one goes on. */
   | { kind: "resumed"; id: string };
@@ -63,11 +63,15 @@ export class ResponseService {
   readonly live = new LiveResponses();
   readonly store: ResponseStore | null;
   readonly #config: ServerConfig;
-  readonly #gaps = new HistoryGaps();
+  readonly #gaps: HistoryGaps;
 
-  constructor(store: ResponseStore | null, config: ServerConfig) {
+  constructor(
+    store: ResponseStore | null,
+    { config, gaps }: { config: ServerConfig; gaps: HistoryGaps },
+  ) {
     this.store = store;
     this.#config = config;
+    this.#gaps = gaps;
   }
 
   /** @throws FermataError of status 4xx before anything runs */
@@ -78,10 +82,7 @@ export class ResponseService {
     const resumed = await this.#meetPrevious(request, owner);
     if (resumed !== null) return { kind: "resumed", id: resumed };
     const history = await loadHistory(request, owner, this.store);
-    const items = [...history.items, ...history.input];
-    const gap = this.#gaps.find(owner, request.promptCacheKey, items);
-    if (gap.length > 0)
-      context.log.warn({ missing_calls: gap }, "the history lacks calls that were in it before");
+    const headers = this.#gaps.report(clientHistory(request, owner, history), context.log);
 
     const abort = new AbortController();
     const signal = request.background
@@ -91,7 +92,7 @@ export class ResponseService {
     const requested = await RequestedServers.connect(request.tools, connector, signal);
     try {
       const parts = { history, requested, abort, signal };
-      return { kind: "new", gap, ...(await this.#begin(request, context, parts)) };
+      return { kind: "new", headers, ...(await this.#begin(request, context, parts)) };
     } catch (error) {
       await requested.close();
       throw error;
@@ -160,7 +161,8 @@ export class ResponseService {
       onHold: () => stored.update(),
       onEnd: async (failure) => {
         if (failure !== null && failure.code !== "cancelled") logError(failure, context);
-        this.#gaps.learn(owner, request.promptCacheKey, [...items, ...stored.transcript()]);
+        const issued = callsOfItems(stored.transcript()).map(({ id }) => id);
+        this.#gaps.learn(clientHistory(request, owner, history), issued);
         await stored.end();
       },
       patienceMs: request.background ? 0 : request.stream ? openStreamAfterMs : maxTimerMs,
@@ -377,6 +379,15 @@ export class ResponseService {
     await live.ended;
     return null;
   }
+}
+
+function clientHistory(
+  { promptCacheKey }: ResponsesRequest,
+  owner: string,
+  { items, input }: History,
+): ClientHistory {
+  const calls = callsOfItems([...items, ...input]);
+  return { owner, conversationKey: promptCacheKey, calls };
 }
 
 function noResponse(id: string): FermataError {

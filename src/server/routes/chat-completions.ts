@@ -4,6 +4,7 @@ import { randomBytes } from "node:crypto";
 import type { RouteOptions } from "fastify";
 import { withSeed } from "../choice-seed.ts";
 import { collectChoices, runChoices } from "../choices.ts";
+import { callsOfMessages, type HistoryGaps } from "../history-gaps.ts";
 import type { Metrics } from "../metrics.ts";
 import { ChunkStream } from "../openai/chunk-stream.ts";
 import { ChunkMapper } from "../openai/chunks.ts";
@@ -26,6 +27,7 @@ export interface RouteContext {
   metrics: Metrics;
   active: ActiveRequests;
   warnings: OnceWarnings;
+  gaps: HistoryGaps;
 }
 
 export function chatCompletionsRoute(context: RouteContext): RouteOptions {
@@ -39,6 +41,7 @@ export function chatCompletionsRoute(context: RouteContext): RouteOptions {
       const body = parseChatCompletionRequest(request.body, target, warnings.warn);
       const { messages, templateVariables, stop, maxTokens, guidance, topLogprobs, n } = body;
       const signal = active.signalFor(reply);
+      const owner = requestOwner(request);
       const conversation = {
         messages: target.instruct(messages),
         templateVariables,
@@ -46,12 +49,14 @@ export function chatCompletionsRoute(context: RouteContext): RouteOptions {
         maxTokens,
         guidance,
         topLogprobs,
-        owner: requestOwner(request),
+        owner,
       };
       const mode = resolveToolMode(body, target.tools);
       checkToolChoice(body.toolChoice, definitionsOf(mode));
       if (n > 1) refuseToolRuns(mode);
-      const run = { ...context, target, log: request.log, startedAt };
+      const history = { owner, conversationKey: null, calls: callsOfMessages(messages) };
+      reply.headers(context.gaps.report(history, request.log));
+      const run = { ...context, target, log: request.log, startedAt, history };
       const start = (choice: number, ended: AbortSignal) => {
         const sampling = withSeed(body.sampling, choice);
         return runRequest({ ...conversation, sampling, signal: ended }, mode, run);

@@ -5,6 +5,7 @@ import type { RouteOptions } from "fastify";
 import { MessageStream } from "../anthropic/message-stream.ts";
 import { wireMessage } from "../anthropic/message.ts";
 import { parseMessagesRequest } from "../anthropic/parse-request.ts";
+import { callsOfMessages } from "../history-gaps.ts";
 import { collectAnswer } from "../collect-answer.ts";
 import { guidanceOf } from "../openai/parse-guidance.ts";
 import { checkToolChoice } from "../openai/parse-tool-choice.ts";
@@ -47,11 +48,14 @@ export function messagesRoute(context: RouteContext): RouteOptions {
       };
       const mode = resolveToolMode(body, target.tools);
       checkToolChoice(toolChoice, definitionsOf(mode));
+      const history = { owner, conversationKey: null, calls: callsOfMessages(messages) };
+      reply.headers(context.gaps.report(history, request.log));
       const events = runRequest(conversation, mode, {
         ...context,
         target,
         log: request.log,
         startedAt,
+        history,
       });
       const identity = { id: `msg_${randomBytes(12).toString("hex")}`, model: target.id };
       if (!stream) return wireMessage(identity, await collectAnswer(events));

@@ -19,6 +19,14 @@ export function isClientOutput({ type }: Pick<Item, "type">): boolean {
   return type === "function_call_output" || type === "custom_tool_call_output";
 }
 
+/** In their order, and whether what answers them is there. */
+export function callsOfItems(items: readonly Item[]): { id: string; hasResult: boolean }[] {
+  const answered = new Set(items.filter(isClientOutput).map((item) => item["call_id"]));
+  return items.flatMap((item) =>
+    isClientCall(item) ? [{ id: item.call_id, hasResult: answered.has(item.call_id) }] : [],
+  );
+}
+
 /** Type of the item that answers such a call. */
 export function outputTypeOf({ type }: ClientCallItem): string {
   return outputTypes[type] ?? "function_call_output";

@@ -27,8 +27,8 @@ export function createResponseRoute(context: ResponsesContext, url: string): Rou
         signal: active.signalFor(reply),
       });
       if (started.kind === "resumed") return { id: started.id, status: "in_progress" };
-      const { live, gap } = started;
-      if (gap.length > 0) reply.header("x-fermata-history-gap", gap.map(inHeader).join(","));
+      const { live, headers } = started;
+      reply.headers(headers);
       let { events } = started;
       if (body.background) {
         responses.runInBackground(live, events, { active, log: request.log });
@@ -42,11 +42,6 @@ export function createResponseRoute(context: ResponsesContext, url: string): Rou
       return await lastResponse(events);
     },
   };
-}
-
-/** A call id may be the client's own, and hold what a header cannot. */
-function inHeader(callId: string): string {
-  return callId.slice(0, 100).replaceAll(/[^\w.:~-]/g, "?");
 }
 
 async function lastResponse(events: AsyncIterable<WireEvent>): Promise<unknown> {

@@ -28,7 +28,7 @@ import { toolOutputsRoute } from "./tool-outputs.ts";
 
 /** Responses that still run when the server closes are ended, and kept as far as they came. */
 export function responsesRoutes(app: FastifyInstance, context: RouteContext): RouteOptions[] {
-  const responses = new ResponseService(context.services.store, context.config);
+  const responses = new ResponseService(context.services.store, context);
   app.addHook("preClose", async () => {
     await responses.live.cancelAll(
       new FermataError("engine_closed", "The server is shutting down. Try again later."),
