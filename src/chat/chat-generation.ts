@@ -71,6 +71,7 @@ export class RunningChat implements ChatGeneration {
   #prompt: Prompt | null = null;
   #round: Round | null = null;
   #roundCount = 0;
+  #callable: readonly string[] | undefined;
   #hold: Hold | null = null;
   #cancelled = false;
 
@@ -110,7 +111,8 @@ export class RunningChat implements ChatGeneration {
   }
 
   /** @throws FermataError not_held | invalid_value (a call has no output) | template_error */
-  async resume(outputs: ToolOutput[], { maxTokens }: ResumeLimits = {}): Promise<void> {
+  async resume(outputs: ToolOutput[], limits: ResumeLimits = {}): Promise<void> {
+    const { maxTokens, callable } = limits;
     const hold = this.#hold;
     if (hold === null || hold.isAnswering)
       throw new FermataError("not_held", "There is no hold to resume.");
@@ -121,6 +123,7 @@ export class RunningChat implements ChatGeneration {
       return output;
     });
     hold.isAnswering = true;
+    this.#callable = callable;
     if (maxTokens !== undefined) this.#run.limitTokens(maxTokens);
     this.#early?.stop();
     const request = this.#continueRequest(hold.pendingToken);
@@ -301,7 +304,7 @@ export class RunningChat implements ChatGeneration {
   }
 
   async #nextGrammar(rendering: Rendering): Promise<Grammar | null> {
-    return (await this.#guided?.next(this.#reasoningAfter(rendering))) ?? null;
+    return (await this.#guided?.next(this.#reasoningAfter(rendering), this.#callable)) ?? null;
   }
 
   /** Of the round that begins next. Reasoning stands before an answer: one that was begun has none. */

@@ -60,16 +60,26 @@ export class GuidedRounds {
     return new GuidedRounds(engine, guide, demandOf(guidance, tools));
   }
 
-  /** For the round that begins now; null: anything may be written. @throws FermataError of status 400 */
-  async next(reasoning: "no" | "split" | "open"): Promise<Grammar | null> {
-    const grammar = await this.#compileNext(reasoning);
+  /**
+   * For the round that begins now; null: anything may be written.
+   * @param callable names of the tools that may still be called; undefined: as the request says
+   * @throws FermataError of status 400
+   */
+  async next(
+    reasoning: "no" | "split" | "open",
+    callable?: readonly string[],
+  ): Promise<Grammar | null> {
+    const grammar = await this.#compileNext(reasoning, callable);
     this.#isMasked = grammar !== null;
     return grammar;
   }
 
-  async #compileNext(reasoning: "no" | "split" | "open"): Promise<Grammar | null> {
+  async #compileNext(
+    reasoning: "no" | "split" | "open",
+    callable?: readonly string[],
+  ): Promise<Grammar | null> {
     const index = this.#count++;
-    const source = this.#guide?.round(index, reasoning) ?? null;
+    const source = this.#guide?.round(index, reasoning, callable) ?? null;
     if (source === null || this.#guide === null) return null;
     try {
       return await this.#engine.compileGrammar(source);
@@ -81,7 +91,7 @@ export class GuidedRounds {
         throw new FermataError(error.code, error.message, { param: this.#demand, cause: error });
       }
       await this.#giveUpCulprits(this.#guide, error);
-      const relaxed = this.#guide.round(index, reasoning);
+      const relaxed = this.#guide.round(index, reasoning, callable);
       return relaxed === null ? null : await this.#engine.compileGrammar(relaxed);
     }
   }

@@ -115,6 +115,8 @@ export type ChatEvent =
       stopString?: string;
       /** What the document gets wrong where no mask held it, or why there is none. */
       problem?: string;
+      /** Sentences for the client: what the answer lacks, and why. */
+      warnings?: string[];
     };
 
 export interface ToolOutput {
@@ -126,6 +128,8 @@ export interface ToolOutput {
 export interface ResumeLimits {
   /** Of all rounds that follow, where that is less than what the request leaves. */
   maxTokens?: number | undefined;
+  /** Names of the tools that may still be called. Default: as the request says. Empty: an answer follows. */
+  callable?: readonly string[] | undefined;
 }
 
 /** A chat generation over all its rounds. Iterate once; `resume` answers a `hold` event. */

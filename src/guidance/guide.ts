@@ -101,19 +101,30 @@ export class Guide {
     this.#document = compiled.document;
   }
 
-  /** @returns null when anything may be written */
-  round(index: number, reasoning: "no" | "split" | "open"): GrammarSource | null {
+  /**
+   * @param callable names of the tools that may still be called; undefined: as the request says
+   * @returns null when anything may be written
+   */
+  round(
+    index: number,
+    reasoning: "no" | "split" | "open",
+    callable?: readonly string[],
+  ): GrammarSource | null {
     const { guidance, markers, syntax } = this.#options;
     const isRequired = guidance.toolChoice === "required" && index === 0;
-    const names = guidance.allowed;
-    const tools = this.#tools.filter(({ name }) => names === undefined || names.includes(name));
+    const tools = this.#tools.filter(({ name }) =>
+      [guidance.allowed, callable].every((names) => names?.includes(name) ?? true),
+    );
     const canCall = tools.length > 0;
     if (this.#gbnf !== null) return gbnfDocument(this.#gbnf, markers, reasoning);
-    if (!canCall && this.#document === null) return null;
+    if (this.#tools.length === 0 && this.#document === null) return null;
     const text = roundGrammar({
       markup: this.#markup,
       syntax,
-      tools: tools.map(({ name, schema }) => ({ name, schema: schema.schema })),
+      tools: (canCall ? tools : this.#tools).map(({ name, schema }) => ({
+        name,
+        schema: schema.schema,
+      })),
       calls: !canCall ? "none" : isRequired ? "required" : "optional",
       parallel: guidance.parallel,
       document: this.#document?.rules ?? null,

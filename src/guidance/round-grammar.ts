@@ -9,9 +9,9 @@ import type { ReasoningMarkers } from "./types.ts";
 export interface RoundShape {
   markup: Markup;
   syntax: CallSyntax;
-  /** Arguments as `compileSchema` writes them. */
+  /** Those that may be called; where none may be, those that are offered. Arguments as `compileSchema` writes them. */
   tools: readonly { name: string; schema: JsonObject }[];
-  /** `optional`: free text, a document, or calls. */
+  /** `none`: text that begins no call, or a document. `optional`: free text, a document, or calls. */
   calls: "none" | "optional" | "required";
   parallel: boolean;
   /** Lark for the answer when it calls nothing: `start` is `document`. Null: free text. */
@@ -44,7 +44,10 @@ export function roundGrammar(shape: RoundShape): string {
       options.push(`${lead.expression} first_call`);
     } else options.push(`${markup.sequence(opening)} first_call`);
   }
-  if (isFreeText) options.push(`${textOpen} (${free})?`);
+  if (isFreeText && calls === "none") {
+    rules.push(`ANSWER: ${free} & /(?s:.*\\S.*)/${withoutCalls(shape)}\n`);
+    options.push(`${textOpen} ANSWER`);
+  } else if (isFreeText) options.push(`${textOpen} (${free})?`);
   else if (calls !== "required") options.push(`${textOpen} document`);
   if (thought.rules !== "" || thought.expression !== "") rules.push("BLANKS: /[ \\n]{1,4}/\n");
   rules.push(document ?? "");
@@ -83,6 +86,17 @@ function reasoningRules({ reasoning, markers, markup, syntax }: RoundShape): Rea
 /** What begins the first call, up to where its own text starts. */
 function openingOf({ sectionOpen, callOpen }: CallSyntax): string {
   return sectionOpen + callOpen;
+}
+
+/** Takes from a text's terminal what the parser would read as a call. Control tokens are in no text. */
+function withoutCalls({ syntax, tools, markup }: RoundShape): string {
+  const names = tools.map(({ name }) => escapeRegex(name)).join("|");
+  // Some models write calls without a marker, too.
+  const excluded = [`\\{\\s*"name"\\s*:\\s*"(${names})"`];
+  // A list's bracket behind the marker says no more.
+  const opening = openingOf(syntax).trim().replace(/\[$/u, "");
+  if (opening !== "" && !markup.startsWithToken(opening)) excluded.push(escapeRegex(opening));
+  return excluded.map((call) => ` & ~/(?s:.*${call}.*)/`).join("");
 }
 
 function callRules({ syntax, tools, parallel, markup }: RoundShape): string {

@@ -12,11 +12,11 @@ export interface LoopLimits {
   maxSeconds: number;
 }
 
-export type Verdict =
-  /** `room`: so many of the calls are run; `refusal`: none, this is each one's result. */
-  | { kind: "run"; room: number; refusal: string | undefined }
-  /** The model was told to answer and calls tools again: its answer ends. For the client. */
-  | { kind: "stop"; message: string };
+/** `room`: this many of the calls are run; `refusal`: none, this is each one's result. */
+export interface Verdict {
+  room: number;
+  refusal: string | undefined;
+}
 
 /** When all calls are to end. */
 export interface Deadline {
@@ -26,8 +26,8 @@ export interface Deadline {
   seconds: number;
 }
 
-/** Rounds of repeats that are refused before the answer ends. */
-const maxRefusedRounds = 3;
+/** Rounds of repeats that are refused; after the last of them no tool can be called. */
+const maxRefusedRounds = 2;
 
 export class LoopBudget {
   readonly #limits: LoopLimits;
@@ -37,8 +37,7 @@ export class LoopBudget {
   #round = 1;
   #calls = 0;
   #refusedRounds = 0;
-  /** The limit that the model was told of. */
-  #spent: string | null = null;
+  #reached: string | null = null;
 
   constructor(limits: LoopLimits) {
     this.#limits = limits;
@@ -46,11 +45,16 @@ export class LoopBudget {
     this.deadline = { at: performance.now() + maxSeconds * 1000, seconds: maxSeconds };
   }
 
+  /** The limit because of which a call was not run: no more can be called. Null: there is none. */
+  get reached(): string | null {
+    return this.#reached;
+  }
+
   /** Whether the last of `closed` may start before its round is whole. `own`: how many of them are run here. */
   mayStart(closed: readonly ToolCall[], own: number): boolean {
     const { maxRounds, maxCalls } = this.#limits;
     return (
-      this.#spent === null &&
+      this.#reached === null &&
       this.#round <= maxRounds &&
       this.#calls + own <= maxCalls &&
       !this.#isLate() &&
@@ -61,25 +65,29 @@ export class LoopBudget {
   /** To be asked once a round, when it is whole. */
   judge(calls: readonly ToolCall[], own: number): Verdict {
     const { maxRounds, maxCalls, maxSeconds } = this.#limits;
-    if (this.#round > maxRounds) return stop(`the limit of ${maxRounds} rounds of tool calls`);
-    if (this.#spent !== null) return stop(this.#spent);
     const room = Math.max(0, maxCalls - this.#calls);
     this.#calls += own;
-    if (own > room) this.#spent = `the limit of ${maxCalls} tool calls`;
+    if (own > room) this.#reached = `the limit of ${maxCalls} tool calls`;
     const repeated = this.#repeats.refuse(calls);
-    if (repeated !== undefined && ++this.#refusedRounds > maxRefusedRounds)
-      return stop("the limit of equal calls in a row");
-    if (this.#isLate()) this.#spent = `the limit of ${maxSeconds} seconds`;
-    const late = `Error: not run: ${this.#spent} is reached. Answer now with what you have.`;
-    return { kind: "run", room, refusal: this.#isLate() ? late : repeated };
+    if (repeated !== undefined && ++this.#refusedRounds === maxRefusedRounds)
+      this.#reached = "the limit of equal calls in a row";
+    const isLast = this.#round > maxRounds;
+    if (isLast) this.#reached = `the limit of ${maxRounds} rounds of tool calls`;
+    const isLate = this.#isLate();
+    if (isLate) this.#reached = `the limit of ${maxSeconds} seconds`;
+    const refusal = isLast || isLate ? `Error: not run: ${this.#reached} is reached.` : repeated;
+    return { room, refusal };
   }
 
-  /** What the round's outputs go on with: the last round's say that it was the last. */
+  /** What the round's outputs go on with: the last ones say that no more calls are run. */
   close(outputs: ToolOutput[]): ToolOutput[] {
-    const isLast = this.#round === this.#limits.maxRounds;
+    const { maxRounds } = this.#limits;
+    const isLast = this.#round === maxRounds;
     this.#round += 1;
-    if (!isLast) return outputs;
-    const notice = `[The limit of ${this.#limits.maxRounds} rounds of tool calls is reached. No more tools can be called: answer now with what you have.]`;
+    const reached =
+      this.#reached ?? (isLast ? `the limit of ${maxRounds} rounds of tool calls` : null);
+    if (reached === null) return outputs;
+    const notice = `[T${reached.slice(1)} is reached. No more tools can be called: answer now with what you have.]`;
     return outputs.map((output, index) =>
       index < outputs.length - 1
         ? output
@@ -90,8 +98,4 @@ export class LoopBudget {
   #isLate(): boolean {
     return performance.now() >= this.deadline.at;
   }
-}
-
-function stop(limit: string): Verdict {
-  return { kind: "stop", message: `[Stopped: ${limit} is reached.]` };
 }

@@ -60,8 +60,11 @@ export async function* runToolLoop(
     new ToolRound(tools, { ...options, oversight, signal, deadline, onOutput });
   let round = nextRound();
   let closed: ToolCall[] = [];
-  /** Set when the model calls tools beyond its limits: what its client reads of it. */
-  let farewell: string | null = null;
+  /** What the client runs may be called beyond the limits. */
+  const callable = offered
+    .map(({ name }) => name)
+    .filter((name) => handsOver({ id: "", name, arguments: "" }));
+  let isCut = false;
   let hasText = false;
   const hasForm = request.guidance?.document !== undefined;
   const startsEarly = (call: ToolCall): boolean => {
@@ -72,52 +75,72 @@ export async function* runToolLoop(
   };
   try {
     for await (const event of withEarlyEvents(generation, () => round)) {
-      if (farewell !== null) {
-        // Of a round beyond the last nothing follows its calls, which are not run.
-        if (event.type !== "finish") continue;
-        // An answer of a given form has no place for words of ours: it is cut, and its problem says why.
-        if (hasForm) {
-          yield { ...event, reason: "length", calls: [], problem: farewell };
-          continue;
-        }
-        yield { type: "content", text: hasText ? `\n\n${farewell}` : farewell };
-        yield { ...event, reason: "stop", calls: [] };
-        continue;
-      }
+      if (isCut && event.type !== "finish") continue;
       if (event.type === "content") hasText ||= event.text.trim() !== "";
       if (event.type === "call-end") {
         closed.push(event.call);
         if (startsEarly(event.call)) round.startEarly(event.call);
       }
-      if (event.type === "finish") yield* round.cancel();
+      if (event.type === "finish") {
+        yield* round.cancel();
+        const isAborted = event.reason === "cancelled" && !isCut;
+        if (budget.reached === null || isAborted) yield event;
+        else yield* finishAtLimit(event, { limit: budget.reached, isCut, hasText, hasForm });
+        continue;
+      }
       if (event.type !== "hold") {
         yield event;
         continue;
       }
       const own = event.calls.filter(isOwn);
-      const verdict = budget.judge(event.calls, own.length);
-      if (verdict.kind === "stop") {
-        const calls = event.calls.map((call) => call.name);
-        farewell = verdict.message;
-        logger?.warn({ calls, why: farewell }, "the model calls tools beyond its limits: not run");
+      const names = own.map((call) => call.name);
+      if (budget.reached !== null && own.length > 0) {
+        // Without masks nothing keeps the model from calling on.
+        logger?.warn({ calls: names }, "the model calls tools beyond its limits: not run");
+        isCut = true;
         generation.cancel();
         continue;
       }
+      const { room, refusal } = budget.judge(event.calls, own.length);
       yield event;
-      const { room, refusal } = verdict;
-      if (refusal !== undefined) logger?.warn({ why: refusal }, "calls are not run");
+      if (budget.reached !== null)
+        logger?.warn(
+          { calls: names, why: budget.reached },
+          "a limit is reached: the model answers without tools",
+        );
+      else if (refusal !== undefined) logger?.warn({ why: refusal }, "calls are not run");
       const turn = { calls: own, finishReason: "tool_calls" };
       const limits = { room, maxCalls: options.maxCalls, refusal };
       const outputs = own.length === 0 ? [] : yield* round.finish(turn, limits);
       if (signal.aborted) continue;
       if (outputs === null || own.length < event.calls.length) generation.release();
-      else await generation.resume(budget.close(outputs));
+      else
+        await generation.resume(
+          budget.close(outputs),
+          budget.reached === null ? undefined : { callable },
+        );
       round = nextRound();
       closed = [];
     }
   } finally {
     abort.abort();
   }
+}
+
+/** An answer after a limit ends with a notice; one of a given form has no place for words of ours. */
+function* finishAtLimit(
+  finish: Extract<ChatEvent, { type: "finish" }>,
+  answer: { limit: string; isCut: boolean; hasText: boolean; hasForm: boolean },
+): Generator<ChatEvent, void, void> {
+  const notice = `No more tools were called: ${answer.limit} is reached.`;
+  const end = { ...finish, warnings: [...(finish.warnings ?? []), notice] };
+  if (answer.hasForm) {
+    yield answer.isCut ? { ...end, reason: "length", calls: [], problem: notice } : end;
+    return;
+  }
+  if (finish.calls.length === 0)
+    yield { type: "content", text: `${answer.hasText ? "\n\n" : ""}[${notice}]` };
+  yield answer.isCut ? { ...end, reason: "stop", calls: [] } : end;
 }
 
 /** The chat's events and, between them, what the calls tell that run already. */

@@ -193,5 +193,5 @@ function refusalOf(
   { room = Infinity, maxCalls, refusal }: ToolRoundLimits,
 ): string | undefined {
   if (refusal !== undefined || index < room) return refusal;
-  return `Error: not run: the limit of ${maxCalls} tool calls is reached. Answer now with what you have.`;
+  return `Error: not run: the limit of ${maxCalls} tool calls is reached.`;
 }

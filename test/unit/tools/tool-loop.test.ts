@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 
-import type { ChatEvent, ChatRequest } from "../../../src/chat/types.ts";
+import type { ChatEvent, ChatRequest, ToolDefinition } from "../../../src/chat/types.ts";
 import { defineTool } from "../../../src/tools/tool-builder.ts";
 import { type ToolLoopOptions, runToolLoop } from "../../../src/tools/tool-loop.ts";
 import type { Tool, ToolEvent } from "../../../src/tools/types.ts";
@@ -33,9 +33,11 @@ async function loop(
     .filter((event) => event.type === "tool-end")
     .map((event) => `${event.server}:${event.call.name}:${event.outcome}`);
   const finish = events.at(-1);
+  const text = events.map((event) => (event.type === "content" ? event.text : "")).join("");
   return {
     ...world,
     events,
+    text,
     results,
     ends,
     reason: finish?.type === "finish" ? finish.reason : undefined,
@@ -187,43 +189,84 @@ describe("runToolLoop", () => {
     expect(engine.last.cancelled).toBe(true);
   });
 
-  it("stops after the last round: the model is told, and further calls are not run", async () => {
+  it("stops after the last round: the model is told, further calls are not run, and it answers", async () => {
     let calls = 0;
     const counting = defineTool("get_weather", "").run(() => `call ${++calls}`);
-    const rounds = [callText("1"), callText("2"), `Again. ${callText("3")}`, "Never."];
-    const { results, reason, warnings, events } = await loop(rounds, [counting], { maxRounds: 2 });
+    const rounds = [callText("1"), callText("2"), callText("3"), "Two calls."];
+    const { results, warnings, events, text, engine } = await loop(rounds, [counting], {
+      maxRounds: 2,
+    });
     expect(calls).toBe(2);
-    expect(results[0]).toBe(resultText("call 1"));
-    expect(results[1]).toBe(
-      resultText(
-        "call 2\n\n[The limit of 2 rounds of tool calls is reached. No more tools can be called: answer now with what you have.]",
-      ),
-    );
-    expect(reason).toBe("stop");
-    expect(warnings).toEqual(["the model calls tools beyond its limits: not run"]);
+    const notice =
+      "[The limit of 2 rounds of tool calls is reached. No more tools can be called: answer now with what you have.]";
+    expect(results).toEqual([
+      resultText("call 1"),
+      resultText(`call 2\n\n${notice}`),
+      resultText(`Error: not run: the limit of 2 rounds of tool calls is reached.\n\n${notice}`),
+    ]);
+    const told = "No more tools were called: the limit of 2 rounds of tool calls is reached.";
+    expect(text).toBe(`Two calls.\n\n[${told}]`);
+    expect(events.at(-1)).toMatchObject({ type: "finish", reason: "stop", warnings: [told] });
+    expect(warnings).toEqual(["a limit is reached: the model answers without tools"]);
     expect(events.filter((event) => event.type === "finish")).toHaveLength(1);
+    // The same sequence goes on, and only its last round has a grammar that lets no call through.
+    expect(engine.generations).toHaveLength(1);
+    const calling = engine.grammars.map(({ text: grammar }) => grammar.includes("first_call"));
+    expect(calling).toEqual([true, true, true, false]);
   });
 
-  it("tells the client too, when the model does not stop", async () => {
+  it("says nothing of a limit that the model keeps", async () => {
     const counting = defineTool("get_weather", "").run(() => "sun");
-    const rounds = [callText("1"), `Again. ${callText("2")}`, "Never."];
-    const { events } = await loop(rounds, [counting], { maxRounds: 1 });
-    const text = events.map((event) => (event.type === "content" ? event.text : "")).join("");
-    expect(text).toBe("Again.\n\n[Stopped: the limit of 1 rounds of tool calls is reached.]");
+    const { text, events } = await loop([callText("1"), "Sun."], [counting], {
+      maxRounds: 1,
+      maxCalls: 1,
+    });
+    expect(text).toBe("Sun.");
+    expect(events.at(-1)).not.toHaveProperty("warnings");
+  });
+
+  it("lets a model of a build without masks call no tool in its last turn", async () => {
+    let calls = 0;
+    const counting = defineTool("get_weather", "").run(() => `call ${++calls}`);
+    const again = `Again. ${callText("2")}`;
+    const rounds = [callText("1"), callText("2"), again, "Never."];
+    const { text, reason, warnings } = await loop(rounds, [counting], { maxRounds: 1 });
+    expect(text).toBe(
+      "Again.\n\n[No more tools were called: the limit of 1 rounds of tool calls is reached.]",
+    );
+    expect({ calls, reason }).toEqual({ calls: 1, reason: "stop" });
+    expect(warnings).toContain("the model calls tools beyond its limits: not run");
+  });
+
+  it("leaves the client's own tools callable after a limit", async () => {
+    const client: ToolDefinition = { name: "mine", parameters: { type: "object" } };
+    const { engine, events } = await loop(
+      [callText("1"), callText("2"), callText("3", "mine")],
+      [weather],
+      {
+        maxCalls: 1,
+        offered: [weather.definition, client],
+        handsOver: ({ name }) => name === "mine",
+      },
+    );
+    expect(engine.grammars.at(-1)?.text).toContain("mine");
+    expect(engine.grammars.at(-1)?.text).not.toContain('"get_weather');
+    expect(events.at(-1)).toMatchObject({
+      reason: "tool_calls",
+      calls: [{ name: "mine" }],
+      warnings: ["No more tools were called: the limit of 1 tool calls is reached."],
+    });
   });
 
   it("runs so many calls and no more, over all rounds", async () => {
     let calls = 0;
     const counting = defineTool("get_weather", "").run(() => `call ${++calls}`);
-    const rounds = [callText("1"), callText("2") + callText("3"), callText("4"), "Never."];
-    const { results, reason, events } = await loop(rounds, [counting], { maxCalls: 2 });
+    const rounds = [callText("1"), callText("2") + callText("3"), "Two."];
+    const { results, reason, text } = await loop(rounds, [counting], { maxCalls: 2 });
     const refusal =
-      "Error: not run: the limit of 2 tool calls is reached. Answer now with what you have.";
+      "Error: not run: the limit of 2 tool calls is reached.\n\n[The limit of 2 tool calls is reached. No more tools can be called: answer now with what you have.]";
     expect(results).toEqual([resultText("call 1"), resultText("call 2", refusal)]);
-    expect(events.at(-2)).toEqual({
-      type: "content",
-      text: "[Stopped: the limit of 2 tool calls is reached.]",
-    });
+    expect(text).toBe("Two.\n\n[No more tools were called: the limit of 2 tool calls is reached.]");
     expect({ calls, reason }).toEqual({ calls: 2, reason: "stop" });
   });
 
@@ -233,60 +276,64 @@ describe("runToolLoop", () => {
       calls += 1;
       await new Promise(() => {});
     });
-    const rounds = [callText("1"), callText("2"), callText("3"), "Never."];
-    const { results, ends, reason, events } = await loop(rounds, [stuck], { maxSeconds: 1 });
+    const rounds = [callText("1"), callText("2"), "Nothing came."];
+    const { results, ends, reason, text } = await loop(rounds, [stuck], { maxSeconds: 1 });
     expect(results).toEqual([
       resultText(
         'Error: the tool "get_weather" was stopped: the limit of 1 seconds for the tools of one answer is reached.',
       ),
       resultText(
-        "Error: not run: the limit of 1 seconds is reached. Answer now with what you have.",
+        "Error: not run: the limit of 1 seconds is reached.\n\n[The limit of 1 seconds is reached. No more tools can be called: answer now with what you have.]",
       ),
     ]);
     expect(ends).toEqual(["function:get_weather:timeout", "function:get_weather:error"]);
-    expect(events.at(-2)).toEqual({
-      type: "content",
-      text: "[Stopped: the limit of 1 seconds is reached.]",
-    });
+    expect(text).toBe(
+      "Nothing came.\n\n[No more tools were called: the limit of 1 seconds is reached.]",
+    );
     expect({ calls, reason }).toEqual({ calls: 1, reason: "stop" });
   });
 
-  it("refuses equal calls, and ends an answer that goes on with them", async () => {
+  it("refuses equal calls, and lets a model that goes on with them answer", async () => {
     let calls = 0;
     const counting = defineTool("get_weather", "").run(() => `call ${++calls}`);
-    const { results, reason, events } = await loop(
-      Array.from({ length: 10 }, () => callText("Rome")),
+    const { results, reason, text } = await loop(
+      [...Array.from({ length: 5 }, () => callText("Rome")), "Three calls."],
       [counting],
     );
     expect({ calls, rounds: results.length, reason }).toEqual({
       calls: 3,
-      rounds: 6,
+      rounds: 5,
       reason: "stop",
     });
     expect(results[3]).toContain("Error: not run: the same call was made 4 times in a row");
-    expect(events.at(-2)).toEqual({
-      type: "content",
-      text: "[Stopped: the limit of equal calls in a row is reached.]",
-    });
+    expect(results[3]).not.toContain("No more tools can be called");
+    expect(results[4]).toContain("No more tools can be called: answer now with what you have.]");
+    expect(text).toBe(
+      "Three calls.\n\n[No more tools were called: the limit of equal calls in a row is reached.]",
+    );
   });
 
-  it("says nothing of its own in an answer of a given form: that one is cut, and the problem says why", async () => {
+  it.each([
+    ["tells of a limit beside an answer of a given form", '{"sun":true}', { reason: "stop" }],
+    ["says why there is no answer of a given form", callText("3"), { reason: "length", calls: [] }],
+  ])("%s, not in it", async (_title, last, expected) => {
     const counting = defineTool("get_weather", "").run(() => "sun");
-    const rounds = [callText("1"), callText("2"), "Never."];
+    const rounds = [callText("1"), callText("2"), last, "Never."];
     const guidance = {
       toolChoice: "auto",
       parallel: true,
       closeAtLimit: false,
       document: { kind: "json_object" },
     } as const;
-    const { events } = await loop(rounds, [counting], { maxRounds: 1 }, undefined, { guidance });
-    expect(events.filter(({ type }) => type === "content")).toEqual([]);
-    expect(events.at(-1)).toMatchObject({
-      type: "finish",
-      reason: "length",
-      calls: [],
-      problem: "[Stopped: the limit of 1 rounds of tool calls is reached.]",
+    const { events, text } = await loop(rounds, [counting], { maxRounds: 1 }, undefined, {
+      guidance,
     });
+    const notice = "No more tools were called: the limit of 1 rounds of tool calls is reached.";
+    const isCut = expected.reason === "length";
+    expect(text).toBe(isCut ? "" : last);
+    expect(events.at(-1)).toMatchObject({ type: "finish", ...expected, warnings: [notice] });
+    const { problem } = events.at(-1) as { problem?: string };
+    expect(problem).toBe(isCut ? notice : undefined);
   });
 
   it("ends with length when a call was cut, and does not run it", async () => {
