@@ -41,7 +41,7 @@ export {
 export { CallAudit } from "./tools/call-audit.ts";
 export type { ToolOversight } from "./tools/oversight.ts";
 export type { StandardSchema } from "./tools/standard-schema.ts";
-export { defineTool, Tool, type ToolBuilder } from "./tools/tool-builder.ts";
+export { defineTool, type FunctionTool, Tool, type ToolBuilder } from "./tools/tool-builder.ts";
 export { ToolCallBuffer } from "./tools/tool-call-buffer.ts";
 export { runToolLoop, type ToolLoopOptions } from "./tools/tool-loop.ts";
 export { ToolParser } from "./tools/tool-parser.ts";

@@ -80,6 +80,19 @@ std::int32_t Fields::int32(const char* name, std::int32_t lowest, std::int32_t h
     return static_cast<std::int32_t>(integer(name, lowest, highest));
 }
 
+void Fields::read(const char* name, bool& into) const {
+    if (has(name)) into = boolean(name);
+}
+
+void Fields::read(const char* name, float& into, double lowest, double highest) const {
+    if (has(name)) into = static_cast<float>(number(name, lowest, highest));
+}
+
+void Fields::read(const char* name, std::int32_t& into, std::int32_t lowest,
+                  std::int32_t highest) const {
+    if (has(name)) into = int32(name, lowest, highest);
+}
+
 std::vector<Token> Fields::tokens(const char* name, std::int32_t vocabulary_size) const {
     return to_tokens(get(name), path_.empty() ? name : path_ + "." + name, vocabulary_size);
 }

@@ -29,6 +29,11 @@ class Fields {
     double number(const char* name, double lowest, double highest) const;
     std::int64_t integer(const char* name, std::int64_t lowest, std::int64_t highest) const;
     std::int32_t int32(const char* name, std::int32_t lowest, std::int32_t highest) const;
+    // The same where the field may be absent, which leaves `into` at its default.
+    void read(const char* name, bool& into) const;
+    void read(const char* name, float& into, double lowest, double highest) const;
+    void read(const char* name, std::int32_t& into, std::int32_t lowest,
+              std::int32_t highest) const;
     // An Int32Array of ids below `vocabulary_size`.
     std::vector<Token> tokens(const char* name, std::int32_t vocabulary_size) const;
     Fields object(const char* name) const;

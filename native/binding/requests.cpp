@@ -55,40 +55,38 @@ DryParams to_dry(const Fields& fields) {
 
 SamplingParams to_sampling(const Fields& fields, std::int32_t vocabulary_size) {
     SamplingParams sampling;
-    const auto real = [&](const char* name, double lowest, double highest) {
-        return static_cast<float>(fields.number(name, lowest, highest));
-    };
     // Zero is excluded where the range is open; the smallest float is as good as none.
     constexpr double kAboveZero = std::numeric_limits<float>::min();
-    sampling.temperature = real("temperature", 0, 100);
-    sampling.top_k = fields.int32("topK", 0, kMaxInt32);
-    sampling.top_p = real("topP", kAboveZero, 1);
-    sampling.min_p = real("minP", 0, 1);
-    sampling.typical_p = real("typicalP", kAboveZero, 1);
-    sampling.repeat_penalty = real("repeatPenalty", kAboveZero, 100);
-    sampling.frequency_penalty = real("frequencyPenalty", -2, 2);
-    sampling.presence_penalty = real("presencePenalty", -2, 2);
-    sampling.penalty_last_n = fields.int32("penaltyLastN", 0, kMaxContext);
-    if (fields.has("topNSigma")) sampling.top_n_sigma = real("topNSigma", 0, 1000);
-    if (fields.has("xtcProbability")) sampling.xtc_probability = real("xtcProbability", 0, 1);
-    if (fields.has("xtcThreshold")) sampling.xtc_threshold = real("xtcThreshold", 0, 1);
-    if (fields.has("dynatempRange")) sampling.dynatemp_range = real("dynatempRange", 0, 100);
-    if (fields.has("dynatempExponent"))
-        sampling.dynatemp_exponent = real("dynatempExponent", 0, 100);
-    if (fields.has("mirostat")) sampling.mirostat = fields.int32("mirostat", 0, 2);
-    if (fields.has("mirostatTau")) sampling.mirostat_tau = real("mirostatTau", 0, 100);
-    if (fields.has("mirostatEta")) sampling.mirostat_eta = real("mirostatEta", 0, 1);
-    if (fields.has("minKeep")) sampling.min_keep = fields.int32("minKeep", 1, kMaxContext);
+    fields.read("temperature", sampling.temperature, 0, 100);
+    fields.read("topK", sampling.top_k, 0, kMaxInt32);
+    fields.read("topP", sampling.top_p, kAboveZero, 1);
+    fields.read("minP", sampling.min_p, 0, 1);
+    fields.read("typicalP", sampling.typical_p, kAboveZero, 1);
+    fields.read("repeatPenalty", sampling.repeat_penalty, kAboveZero, 100);
+    fields.read("frequencyPenalty", sampling.frequency_penalty, -2, 2);
+    fields.read("presencePenalty", sampling.presence_penalty, -2, 2);
+    fields.read("penaltyLastN", sampling.penalty_last_n, 0, kMaxContext);
+    fields.read("topNSigma", sampling.top_n_sigma, 0, 1000);
+    fields.read("xtcProbability", sampling.xtc_probability, 0, 1);
+    fields.read("xtcThreshold", sampling.xtc_threshold, 0, 1);
+    fields.read("dynatempRange", sampling.dynatemp_range, 0, 100);
+    fields.read("dynatempExponent", sampling.dynatemp_exponent, 0, 100);
+    fields.read("mirostat", sampling.mirostat, 0, 2);
+    fields.read("mirostatTau", sampling.mirostat_tau, 0, 100);
+    fields.read("mirostatEta", sampling.mirostat_eta, 0, 1);
+    fields.read("minKeep", sampling.min_keep, 1, kMaxContext);
+    fields.read("samplesAfterScript", sampling.samples_after_script);
     if (fields.has("dry")) sampling.dry = to_dry(fields.object("dry"));
-    sampling.seed = static_cast<std::uint32_t>(
-        fields.integer("seed", 0, std::numeric_limits<std::uint32_t>::max()));
-    const Napi::Array bias = fields.array("logitBias");
-    for (std::uint32_t i = 0; i < bias.Length(); ++i) {
-        sampling.logit_bias.push_back(to_bias(fields, bias.Get(i), vocabulary_size));
+    if (fields.has("seed"))
+        sampling.seed = static_cast<std::uint32_t>(
+            fields.integer("seed", 0, std::numeric_limits<std::uint32_t>::max()));
+    if (fields.has("logitBias")) {
+        const Napi::Array bias = fields.array("logitBias");
+        for (std::uint32_t i = 0; i < bias.Length(); ++i) {
+            sampling.logit_bias.push_back(to_bias(fields, bias.Get(i), vocabulary_size));
+        }
     }
     if (fields.has("script")) sampling.script = fields.tokens("script", vocabulary_size);
-    if (fields.has("samplesAfterScript"))
-        sampling.samples_after_script = fields.boolean("samplesAfterScript");
     return sampling;
 }
 
@@ -151,18 +149,18 @@ SubmitRequest to_submit(const Napi::Value& value, std::int32_t vocabulary_size,
         throw fields.refused("prompt", "must have 1 to " + std::to_string(cells_per_sequence - 1) +
                                            " tokens, not " + std::to_string(request.prompt.size()));
     }
-    request.sampling = to_sampling(fields.object("sampling"), vocabulary_size);
-    request.limits.max_tokens = fields.int32("maxTokens", -1, kMaxInt32);
+    if (fields.has("sampling"))
+        request.sampling = to_sampling(fields.object("sampling"), vocabulary_size);
+    fields.read("maxTokens", request.limits.max_tokens, 1, kMaxInt32);
     request.limits.window = fields.int32("window", 1, kMaxInt32);
-    request.pause = to_pause(fields.object("pause"));
-    request.stop = fields.texts("stop", kMaxStopStrings);
-    if (fields.has("topLogprobs"))
-        request.top_logprobs = fields.int32("topLogprobs", -1, kMaxTopLogprobs);
+    if (fields.has("pause")) request.pause = to_pause(fields.object("pause"));
+    if (fields.has("stop")) request.stop = fields.texts("stop", kMaxStopStrings);
+    fields.read("topLogprobs", request.top_logprobs, 0, kMaxTopLogprobs);
     request.retain = fields.boolean("retain");
-    request.lease_ms = fields.integer("leaseMs", 0, kMaxInt32);
+    if (fields.has("leaseMs")) request.lease_ms = fields.integer("leaseMs", 0, kMaxInt32);
     if (fields.has("grammar")) request.grammar = to_grammar(fields.get("grammar"), engine);
-    if (fields.has("forcedTokens")) request.forced_tokens = fields.boolean("forcedTokens");
-    if (fields.has("closeAtLimit")) request.close_at_limit = fields.boolean("closeAtLimit");
+    fields.read("forcedTokens", request.forced_tokens);
+    fields.read("closeAtLimit", request.close_at_limit);
     if (fields.has("spelledTokens"))
         request.spelled_tokens = fields.tokens("spelledTokens", vocabulary_size);
     return request;
@@ -191,7 +189,7 @@ ResumeRequest to_resume(const Napi::Value& value, std::int32_t vocabulary_size,
     request.tokens = fields.tokens("tokens", vocabulary_size);
     if (request.tokens.empty()) throw fields.refused("tokens", "must not be empty");
     request.keep_pending = fields.boolean("keepPending");
-    request.max_tokens = fields.int32("maxTokens", -1, kMaxInt32);
+    fields.read("maxTokens", request.max_tokens, 1, kMaxInt32);
     if (fields.has("grammar")) {
         const Napi::Value grammar = fields.get("grammar");
         request.grammar = grammar.IsNull() ? nullptr : to_grammar(grammar, engine);

@@ -1,4 +1,4 @@
-// JavaScript objects (src/native/addon-types.ts) to plain structs. Every value is checked; a wrong
+// JavaScript objects (src/native/types.ts, addon-types.ts) to plain structs. Every value is checked; a wrong
 // one throws a Refusal `invalid_argument`.
 #pragma once
 

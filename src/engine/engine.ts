@@ -1,7 +1,7 @@
 import { FermataError } from "../errors.ts";
-import type { NativeEngine, NativeSampling } from "../native/addon-types.ts";
+import type { NativeEngine } from "../native/addon-types.ts";
 import { BatchRouter, type StepListener, type TokenIntervalListener } from "./batch-router.ts";
-import { EngineGeneration, acknowledgeWindow, nativeLimit } from "./generation.ts";
+import { EngineGeneration, acknowledgeWindow, tokenLimit } from "./generation.ts";
 import { GrammarCache } from "./grammar-cache.ts";
 import { type LoadHooks, loadNative } from "./load.ts";
 import { callNative, fromThrown } from "./native-errors.ts";
@@ -15,15 +15,7 @@ import type {
   Grammar,
   GrammarSource,
   ModelInfo,
-  PauseTriggers,
 } from "./types.ts";
-
-const neverPause: PauseTriggers = {
-  callOpen: "",
-  callClose: "",
-  holdAtEnd: "never",
-  holdAtTextAfterCall: false,
-};
 
 /** Characters from which on texts are tokenized one after the other: they take seconds. */
 const longText = 1024 * 1024;
@@ -118,7 +110,8 @@ export class Engine {
    */
   generate(request: GenerateRequest): Generation {
     this.#checkOpen();
-    const { prompt, signal } = request;
+    const { signal, ...sequence } = request;
+    const { prompt } = sequence;
     this.#checkPrompt(prompt);
     const id = this.#nextId++;
     const generation = new EngineGeneration(id, this.#native, prompt, signal);
@@ -128,20 +121,11 @@ export class Engine {
     }
     try {
       this.#native.submit({
+        ...sequence,
         id,
-        prompt,
-        sampling: request.sampling as NativeSampling,
-        maxTokens: nativeLimit(request.maxTokens),
+        maxTokens: tokenLimit(request.maxTokens),
         window: acknowledgeWindow,
-        pause: request.pause ?? neverPause,
-        stop: request.stop ?? [],
-        topLogprobs: request.topLogprobs ?? -1,
         retain: this.#retain,
-        leaseMs: request.leaseMs ?? 0,
-        forcedTokens: request.forcedTokens ?? true,
-        closeAtLimit: request.closeAtLimit ?? false,
-        ...(request.grammar && { grammar: request.grammar }),
-        ...(request.spelledTokens && { spelledTokens: request.spelledTokens }),
       });
     } catch (thrown) {
       const error = fromThrown(thrown);

@@ -70,20 +70,13 @@ export class EngineGeneration implements Generation, AsyncIterator<GenerationEve
     callNative(() => this.#native.extend({ id: this.id, tokens, keepPending }));
   }
 
-  resume({ tokens, keepPending, maxTokens, grammar }: ResumeOptions): void {
+  resume(options: ResumeOptions): void {
     if (this.#state !== "held") {
       throw new FermataError("not_held", "Only a held generation can be resumed.");
     }
-    const limit = nativeLimit(maxTokens);
-    callNative(() =>
-      this.#native.resume({
-        id: this.id,
-        tokens,
-        keepPending,
-        maxTokens: limit,
-        ...(grammar !== undefined && { grammar }),
-      }),
-    );
+    const { tokens, keepPending } = options;
+    const maxTokens = tokenLimit(options.maxTokens);
+    callNative(() => this.#native.resume({ ...options, id: this.id, maxTokens }));
     this.#state = "running";
     if (this.#pendingToken && !keepPending) this.#tokens.pop();
     for (const token of tokens) this.#tokens.push(token);
@@ -241,9 +234,9 @@ function withTokens({ tokens, logprobs }: NativeEvent & { kind: "tokens" }): Tok
   return (logprobs ?? []).map((entry, index) => ({ token: tokens[index] ?? -1, ...entry }));
 }
 
-/** The addon's form of a token limit. @throws FermataError invalid_value */
-export function nativeLimit(maxTokens: number | undefined): number {
-  if (maxTokens === undefined) return -1;
+/** A limit that the addon takes; what is beyond its numbers is no limit. @throws FermataError invalid_value */
+export function tokenLimit(maxTokens: number | undefined): number | undefined {
+  if (maxTokens === undefined) return undefined;
   if (!Number.isInteger(maxTokens) || maxTokens < 1) {
     throw new FermataError("invalid_value", "maxTokens must be a whole number of at least 1.", {
       param: "maxTokens",

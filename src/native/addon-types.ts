@@ -3,6 +3,19 @@
  * Native code re-checks every value and throws an Error with a `code`.
  */
 
+import type {
+  CacheInfo,
+  EngineStats,
+  EngineStep,
+  EngineUsage,
+  ExtendOptions,
+  Grammar,
+  KvCacheType,
+  ModelInfo,
+  ResumeOptions,
+  SequenceRequest,
+} from "./types.ts";
+
 /** Options of {@link NativeAddon.load}. All are required: defaults live in `engine/`. */
 export interface NativeLoadOptions {
   modelPath: string;
@@ -31,8 +44,6 @@ export interface NativeLoadOptions {
   /** Count rows and check cache integrity when idle; for tests and bug reports. */
   audit: boolean;
 }
-
-export type KvCacheType = "f32" | "f16" | "bf16" | "q8_0" | "q4_0";
 
 export interface NativeAddon {
   /** llama.cpp's version and the CPU features the build uses, one line. */
@@ -88,33 +99,9 @@ export interface NativeLoad {
   cancel(): void;
 }
 
-export interface NativeModelInfo {
-  description: string;
-  architecture: string;
-  parameterCount: number;
-  sizeBytes: number;
-  vocabularySize: number;
-  trainedContext: number;
-  /** The template of the GGUF, or null. */
-  chatTemplate: string | null;
-  bosToken: string;
-  eosToken: string;
-  addBos: boolean;
-  /** Spellings of all CONTROL and USER_DEFINED tokens. */
-  specialTokens: { id: number; text: string; kind: "control" | "user_defined" }[];
-  isRecurrent: boolean;
-}
-
 export interface NativeEngine {
-  readonly model: NativeModelInfo;
-  /** Cache shape in force. */
-  readonly cache: {
-    layout: "streams" | "unified";
-    slots: number;
-    cellsPerSequence: number;
-    cellsTotal: number;
-    bytes: number;
-  };
+  readonly model: ModelInfo;
+  readonly cache: CacheInfo;
   /**
    * Tokenizes off the JavaScript thread. A special token is recognized where it is spelled, unless
    * its spelling contains a guard character; guards are removed. Pass "" when nothing is guarded.
@@ -128,7 +115,7 @@ export interface NativeEngine {
    * llama.cpp's. Rejects with code `grammar_invalid` (the message says where and why) |
    * `grammar_too_large` | `closed`.
    */
-  compileGrammar(kind: NativeGrammarKind, text: string): Promise<NativeGrammar>;
+  compileGrammar(kind: NativeGrammarKind, text: string): Promise<Grammar>;
   /** @throws code `queue_full` | `closed` | `invalid_argument` */
   submit(request: NativeSubmit): void;
   /** Holds a decoding sequence after its next token. Unknown, held and finished ids are ignored. */
@@ -148,7 +135,7 @@ export interface NativeEngine {
   cancel(id: number): void;
   /** The consumer took `count` generated tokens. */
   acknowledge(id: number, count: number): void;
-  stats(): NativeStats;
+  stats(): EngineStats;
   /** "" when sound. Runs between steps. */
   checkIntegrity(): Promise<string>;
   /** Idempotent. Running sequences fail with `closed`; resolves when the thread has ended and memory is freed. */
@@ -157,118 +144,21 @@ export interface NativeEngine {
 
 export type NativeGrammarKind = "lark" | "gbnf";
 
-/** Opaque and immutable; of the engine that compiled it. Freed with the last reference. */
-export interface NativeGrammar {
-  /** About what it takes in memory. */
-  readonly bytes: number;
-  readonly compileMicroseconds: number;
-  /**
-   * Walks tokens through the masks, on the calling thread: for tests and for judging texts.
-   * `accepted`: tokens that the masks allowed, from the first on. `complete`: all were, and the text
-   * may end there. `error`: of the matcher, or "". One time for each mask computed.
-   * @throws code `closed`
-   */
-  check(tokens: Int32Array): {
-    accepted: number;
-    complete: boolean;
-    error: string;
-    maskMicroseconds: Float64Array;
-  };
-}
-
-export interface NativeSampling {
-  temperature: number;
-  topK: number;
-  topP: number;
-  minP: number;
-  typicalP: number;
-  repeatPenalty: number;
-  frequencyPenalty: number;
-  presencePenalty: number;
-  penaltyLastN: number;
-  seed: number;
-  logitBias: [token: number, bias: number][];
-  /** Absent ones are off. */
-  topNSigma?: number;
-  xtcProbability?: number;
-  xtcThreshold?: number;
-  dynatempRange?: number;
-  dynatempExponent?: number;
-  mirostat?: number;
-  mirostatTau?: number;
-  mirostatEta?: number;
-  minKeep?: number;
-  dry?: NativeDry;
-  /** Scripted sampler, for tests. */
-  script?: Int32Array;
-  samplesAfterScript?: boolean;
-}
-
-export interface NativeDry {
-  multiplier: number;
-  base: number;
-  allowedLength: number;
-  penaltyLastN: number;
-  sequenceBreakers: string[];
-}
-
-export interface NativePause {
-  callOpen: string;
-  callClose: string;
-  holdAtEnd: "never" | "after_call" | "always";
-  holdAtTextAfterCall: boolean;
-}
-
-export interface NativeSubmit {
+export interface NativeSubmit extends SequenceRequest {
   /** Larger than every id before it in this engine. */
   id: number;
-  prompt: Int32Array;
-  sampling: NativeSampling;
-  /** < 0: to the end of the context. */
-  maxTokens: number;
   /** Generated tokens that may wait unacknowledged. */
   window: number;
-  pause: NativePause;
-  stop: string[];
-  /** -1: none; 0 to 20: of each sampled token, and of so many of the likeliest. */
-  topLogprobs?: number;
+  /** Keep the cells for later requests when it finished. */
   retain: boolean;
-  /** > 0: pinned softly for so long after it finished. */
-  leaseMs: number;
-  /** What is generated satisfies it, from the first token on. */
-  grammar?: NativeGrammar;
-  /** Default true: tokens that the grammar leaves no choice about are not sampled. */
-  forcedTokens?: boolean;
-  /** Default false: near `maxTokens` the text is ended along a short path that the grammar allows. */
-  closeAtLimit?: boolean;
-  /** CONTROL tokens whose spelling is part of the text, such as the markers of a format. */
-  spelledTokens?: Int32Array;
 }
 
-export interface NativeExtend {
+export interface NativeExtend extends ExtendOptions {
   id: number;
-  /** From the first after the hold on; at least one. */
-  tokens: Int32Array;
-  /** As the resume will have it. */
-  keepPending: boolean;
 }
 
-export interface NativeResume {
+export interface NativeResume extends ResumeOptions {
   id: number;
-  tokens: Int32Array;
-  keepPending: boolean;
-  maxTokens: number;
-  /** Begins afresh in this round; null: none. Absent: the held one goes on. */
-  grammar?: NativeGrammar | null;
-}
-
-export interface NativeUsage {
-  promptTokens: number;
-  cachedTokens: number;
-  resumedTokens: number;
-  prefilledTokens: number;
-  recomputedTokens: number;
-  generatedTokens: number;
 }
 
 export type NativeFailCode =
@@ -307,7 +197,7 @@ export type NativeEvent =
       text: Uint8Array;
       /** A sampled token waits outside the cache; `resume` keeps or drops it. */
       pendingToken: boolean;
-      usage: NativeUsage;
+      usage: EngineUsage;
     }
   /** Of the tokens that extend a held sequence, `done` are in the cache. */
   | { kind: "extended"; id: number; done: number; total: number }
@@ -317,46 +207,11 @@ export type NativeEvent =
       reason: "end" | "stop_string" | "length" | "cancelled" | "released";
       text: Uint8Array;
       stopString: string;
-      usage: NativeUsage;
+      usage: EngineUsage;
     }
-  | { kind: "failed"; id: number; code: NativeFailCode; message: string; usage: NativeUsage };
-
-export interface NativeStep {
-  prefillRows: number;
-  decodeRows: number;
-  microBatches: number;
-  copies: number;
-  milliseconds: number;
-}
+  | { kind: "failed"; id: number; code: NativeFailCode; message: string; usage: EngineUsage };
 
 export interface NativeBatch {
   events: NativeEvent[];
-  steps: NativeStep[];
-}
-
-export interface NativeStats {
-  running: number;
-  waiting: number;
-  held: number;
-  slots: number;
-  slotsRetained: number;
-  cellsUsed: number;
-  cellsRetained: number;
-  cellsFree: number;
-  promptTokens: number;
-  cachedTokens: number;
-  prefilledTokens: number;
-  generatedTokens: number;
-  recomputedTokens: number;
-  resumedTokens: number;
-  /** Of the prefilled ones: while their sequence was held. */
-  extendedTokens: number;
-  /** Of the extended ones: what came was something else. */
-  discardedTokens: number;
-  steps: number;
-  microBatches: number;
-  copies: number;
-  evictions: number;
-  /** Rows an auditing backend saw; -1 when not audited. */
-  auditedRows: number;
+  steps: EngineStep[];
 }

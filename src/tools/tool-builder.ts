@@ -14,6 +14,12 @@ export type ParameterType = "string" | "number" | "integer" | "boolean" | "objec
 /** What a tool's function may return. Anything but text and a ToolResult is sent to the model as JSON. */
 export type ToolFunction = (args: Record<string, unknown>, context: ToolCallContext) => unknown;
 
+/** OpenAI's form of a tool. */
+export interface FunctionTool {
+  type: "function";
+  function: ToolDefinition;
+}
+
 export class ToolBuilder {
   readonly #name: string;
   readonly #description: string;
@@ -56,20 +62,9 @@ export class ToolBuilder {
     return this;
   }
 
-  build(): ToolDefinition {
-    if (this.#schema !== null) {
-      const parameters = jsonSchemaOf(this.#schema);
-      return { name: this.#name, description: this.#description, parameters };
-    }
-    return {
-      name: this.#name,
-      description: this.#description,
-      parameters: {
-        type: "object",
-        properties: { ...this.#properties },
-        required: [...this.#required],
-      },
-    };
+  /** What a request's `tools` takes. */
+  build(): FunctionTool {
+    return { type: "function", function: this.#definition() };
   }
 
   /** The definition together with the function that runs it. */
@@ -80,7 +75,22 @@ export class ToolBuilder {
         ? run
         : async (args, context) =>
             await run((await parseWith(schema, args)) as Record<string, unknown>, context);
-    return { ...toTool(this.build(), parsed, server), readOnly: this.#readOnly };
+    return { ...toTool(this.#definition(), parsed, server), readOnly: this.#readOnly };
+  }
+
+  #definition(): ToolDefinition {
+    return {
+      name: this.#name,
+      description: this.#description,
+      parameters:
+        this.#schema === null
+          ? {
+              type: "object",
+              properties: { ...this.#properties },
+              required: [...this.#required],
+            }
+          : jsonSchemaOf(this.#schema),
+    };
   }
 }
 

@@ -50,7 +50,7 @@ describe("/v1/completions", () => {
       ],
     );
     expect(body.usage).toMatchObject({ prompt_tokens: 5, completion_tokens: 8 });
-    expect(text.requests.map(({ sampling }) => sampling.seed)).toEqual([7, 8, 7, 8]);
+    expect(text.requests.map(({ sampling }) => sampling?.seed)).toEqual([7, 8, 7, 8]);
     expect(text.requests[0]).toMatchObject({ stop: ["x", "y"], maxTokens: 2 });
   });
 

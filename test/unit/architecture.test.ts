@@ -19,27 +19,46 @@ function includes(folder: string): { file: string; path: string }[] {
     );
 }
 
-const foreign = (path: string, ...allowed: string[]): boolean =>
-  /^(core|llama|runtime|binding)\//.test(path) && !allowed.includes(path.split("/")[0] ?? "");
+/** Which folders of native/ each one may include. */
+const mayInclude: Record<string, readonly string[]> = {
+  core: ["core"],
+  llama: ["core", "llama"],
+  guidance: ["core", "guidance"],
+  runtime: ["core", "runtime"],
+  binding: ["core", "llama", "guidance", "runtime", "binding"],
+};
+const foreign = (folder: string, path: string): boolean => {
+  const [from] = path.split("/");
+  return from !== undefined && from in mayInclude && !mayInclude[folder]!.includes(from);
+};
 const isLlama = (path: string): boolean => /^(llama|ggml|gguf)[\w-]*\.h$/.test(path);
 const isNode = (path: string): boolean => /^(napi|node_api|js_native_api)\.h$/.test(path);
 
 test("native/core is pure: no llama.cpp, no Node, no clock, no thread", () => {
   const forbidden = /^(chrono|thread|mutex|condition_variable|atomic|ctime|time\.h)$/;
   const found = includes("core").filter(
-    ({ path }) => isLlama(path) || isNode(path) || forbidden.test(path) || foreign(path, "core"),
+    ({ path }) => isLlama(path) || isNode(path) || forbidden.test(path),
   );
   expect(found).toEqual([]);
 });
 
-test("binding -> runtime -> core <- llama", () => {
-  const found = [
-    ...includes("llama").filter(({ path }) => isNode(path) || foreign(path, "core", "llama")),
-    ...includes("runtime").filter(
-      ({ path }) => isLlama(path) || isNode(path) || foreign(path, "core", "runtime"),
+test("binding -> runtime -> core <- llama, core <- guidance", () => {
+  const folders = readdirSync(join(root, "native"), { withFileTypes: true })
+    .filter((entry) => entry.isDirectory() && entry.name !== "compat")
+    .map(({ name }) => name);
+  expect(folders.sort()).toEqual(Object.keys(mayInclude).sort());
+  const found = folders.flatMap((folder) =>
+    includes(folder).filter(({ path }) => foreign(folder, path.replace(/^\.\//, ""))),
+  );
+  expect(found).toEqual([]);
+});
+
+test("only native/llama includes llama.h, only native/binding includes napi.h", () => {
+  const found = Object.keys(mayInclude).flatMap((folder) =>
+    includes(folder).filter(
+      ({ path }) => (folder !== "llama" && isLlama(path)) || (folder !== "binding" && isNode(path)),
     ),
-    ...includes("binding").filter(({ path }) => isLlama(path)),
-  ];
+  );
   expect(found).toEqual([]);
 });
 

@@ -2,13 +2,12 @@ import type {
   NativeEngine,
   NativeEvent,
   NativeExtend,
-  NativeGrammar,
   NativeResume,
   NativeSubmit,
-  NativeUsage,
 } from "../../../src/native/addon-types.ts";
+import type { EngineUsage, Grammar } from "../../../src/native/types.ts";
 
-export const fakeUsage: NativeUsage = {
+export const fakeUsage: EngineUsage = {
   promptTokens: 2,
   cachedTokens: 0,
   resumedTokens: 0,
@@ -77,7 +76,7 @@ export class FakeNativeEngine implements NativeEngine {
     bytes: 1,
   };
 
-  compileGrammar(kind: string, text: string): Promise<NativeGrammar> {
+  compileGrammar(kind: string, text: string): Promise<Grammar> {
     this.calls.push(["compileGrammar", kind, text]);
     if (text === "")
       return Promise.reject(Object.assign(new Error("empty"), { code: "grammar_invalid" }));

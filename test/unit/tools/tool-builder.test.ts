@@ -12,15 +12,18 @@ test("the seed's example", () => {
     .param("unit", "string", "Temperature unit", false)
     .build();
   expect(tool).toEqual({
-    name: "get_weather",
-    description: "Get weather for a location",
-    parameters: {
-      type: "object",
-      properties: {
-        location: { type: "string", description: "City name" },
-        unit: { type: "string", description: "Temperature unit" },
+    type: "function",
+    function: {
+      name: "get_weather",
+      description: "Get weather for a location",
+      parameters: {
+        type: "object",
+        properties: {
+          location: { type: "string", description: "City name" },
+          unit: { type: "string", description: "Temperature unit" },
+        },
+        required: ["location"],
       },
-      required: ["location"],
     },
   });
 });
@@ -29,7 +32,7 @@ describe("Standard Schema", () => {
   const schema = z.object({ city: z.string().min(2), days: z.number().int().default(3) });
 
   test("zod's object is the parameters, without its dialect", () => {
-    const { parameters } = Tool.function("f", "F").parameters(schema).build();
+    const { parameters } = Tool.function("f", "F").parameters(schema).build().function;
     expect(parameters).toMatchObject({
       type: "object",
       properties: { city: { type: "string", minLength: 2 }, days: { type: "integer" } },
@@ -54,7 +57,7 @@ describe("Standard Schema", () => {
   test("one parameter may be one too", () => {
     const { parameters } = Tool.function("f", "F")
       .param("n", z.int().max(9), "A digit", true)
-      .build();
+      .build().function;
     expect(parameters["properties"]).toMatchObject({ n: { type: "integer", maximum: 9 } });
   });
 

@@ -39,7 +39,7 @@ describe("defineTool", () => {
     .param("unit", { type: "string", enum: ["celsius", "fahrenheit"] }, "Temperature unit", false);
 
   it("builds a definition", () => {
-    expect(builder.build()).toEqual({
+    expect(builder.build().function).toEqual({
       name: "get_weather",
       description: "Get weather for a location",
       parameters: {

@@ -1,0 +1,197 @@
+/**
+ * What callers of the engine and the addon both know, as it crosses between JavaScript and C++.
+ * Ranges and defaults stand in `native/core/request.h`; `native/binding/requests.cpp` checks them.
+ * Type-only.
+ */
+
+export type KvCacheType = "f32" | "f16" | "bf16" | "q8_0" | "q4_0";
+
+export interface Sampling {
+  temperature: number;
+  topK: number;
+  topP: number;
+  minP: number;
+  typicalP: number;
+  repeatPenalty: number;
+  frequencyPenalty: number;
+  presencePenalty: number;
+  penaltyLastN: number;
+  seed: number;
+  logitBias: [token: number, bias: number][];
+  /** Standard deviations below the best logit; 0 or undefined: off, here and below. */
+  topNSigma?: number | undefined;
+  xtcProbability?: number | undefined;
+  xtcThreshold?: number | undefined;
+  dynatempRange?: number | undefined;
+  dynatempExponent?: number | undefined;
+  mirostat?: 0 | 1 | 2 | undefined;
+  mirostatTau?: number | undefined;
+  mirostatEta?: number | undefined;
+  /** Candidates that filters leave. */
+  minKeep?: number | undefined;
+  dry?: DrySampling | undefined;
+  /** Scripted sampler: these tokens come out whatever the model says. For tests. */
+  script?: Int32Array | undefined;
+  /** Behind the script: sample as the other fields say. Default false: end there. */
+  samplesAfterScript?: boolean | undefined;
+}
+
+/** Compiled by the engine that it is used with. */
+export interface Grammar {
+  /** About what it takes in memory. */
+  readonly bytes: number;
+  readonly compileMicroseconds: number;
+  /**
+   * Walks tokens through the masks: how many they allow from the first on, and whether that was all
+   * and the text may end there. Takes about 0.1 ms a token, on the calling thread.
+   */
+  check(tokens: Int32Array): {
+    accepted: number;
+    complete: boolean;
+    error: string;
+    maskMicroseconds: Float64Array;
+  };
+}
+
+/** A penalty of multiplier * base ^ (length - allowedLength) for lengthening a repetition. */
+export interface DrySampling {
+  multiplier: number;
+  base: number;
+  allowedLength: number;
+  penaltyLastN: number;
+  sequenceBreakers: string[];
+}
+
+/** When the sequence is held for its tool calls. Markers come from the tool-call format. */
+export interface PauseTriggers {
+  callOpen: string;
+  callClose: string;
+  holdAtEnd: "never" | "after_call" | "always";
+  holdAtTextAfterCall: boolean;
+}
+
+/** Counts over the whole life of the sequence, all rounds together. */
+export interface EngineUsage {
+  promptTokens: number;
+  cachedTokens: number;
+  resumedTokens: number;
+  prefilledTokens: number;
+  recomputedTokens: number;
+  generatedTokens: number;
+}
+
+/** A token that is recognized by its spelling. */
+export interface SpecialToken {
+  id: number;
+  text: string;
+  kind: "control" | "user_defined";
+}
+
+export interface ModelInfo {
+  description: string;
+  architecture: string;
+  parameterCount: number;
+  sizeBytes: number;
+  vocabularySize: number;
+  trainedContext: number;
+  chatTemplate: string | null;
+  /** Spellings; empty when the vocabulary has none. */
+  bosToken: string;
+  eosToken: string;
+  /** The vocabulary wants its beginning token before every prompt. */
+  addBos: boolean;
+  specialTokens: SpecialToken[];
+  isRecurrent: boolean;
+}
+
+/** The cache in force. */
+export interface CacheInfo {
+  layout: "streams" | "unified";
+  slots: number;
+  /** The longest sequence, prompt and answer together. */
+  cellsPerSequence: number;
+  cellsTotal: number;
+  bytes: number;
+}
+
+/** Gauges (first block) and counters since load. */
+export interface EngineStats {
+  running: number;
+  waiting: number;
+  held: number;
+  slots: number;
+  slotsRetained: number;
+  cellsUsed: number;
+  cellsRetained: number;
+  cellsFree: number;
+
+  promptTokens: number;
+  cachedTokens: number;
+  prefilledTokens: number;
+  generatedTokens: number;
+  recomputedTokens: number;
+  resumedTokens: number;
+  /** Of the prefilled ones: while their sequence was held. */
+  extendedTokens: number;
+  /** Of the extended ones: what came was something else. */
+  discardedTokens: number;
+  steps: number;
+  microBatches: number;
+  copies: number;
+  evictions: number;
+  /** Rows an auditing backend saw; -1 when not audited. */
+  auditedRows: number;
+}
+
+/** One step of the inference thread, for metrics. */
+export interface EngineStep {
+  prefillRows: number;
+  decodeRows: number;
+  microBatches: number;
+  copies: number;
+  milliseconds: number;
+}
+
+/** One sequence. Only the prompt is needed. */
+export interface SequenceRequest {
+  /** 1 to `cellsPerSequence` - 1 token ids. */
+  prompt: Int32Array;
+  /** Greedy where it says nothing, with seed 0. */
+  sampling?: Partial<Sampling> | undefined;
+  /** At least 1. Default: to the end of the context. */
+  maxTokens?: number | undefined;
+  /** At most 256 strings, none empty; the text of a hit is not emitted. */
+  stop?: string[] | undefined;
+  /** Tell the log-probability of each sampled token and of so many of the likeliest, 0 to 20. */
+  topLogprobs?: number | undefined;
+  /** Default: never held, but by `pause`. */
+  pause?: PauseTriggers | undefined;
+  /** Keep the cells for the caller's return, in milliseconds after the end. Default 0. */
+  leaseMs?: number | undefined;
+  /** What is generated satisfies it from the first token on; then the generation ends. */
+  grammar?: Grammar | undefined;
+  /** Default true: tokens that the grammar leaves no choice about are not sampled. */
+  forcedTokens?: boolean | undefined;
+  /** Near `maxTokens`, end the text along a short path that the grammar allows. Default false. */
+  closeAtLimit?: boolean | undefined;
+  /** Control tokens whose spelling is part of the text, such as the markers of a format. */
+  spelledTokens?: Int32Array | undefined;
+}
+
+export interface ExtendOptions {
+  /** From the first after the hold on; at least one. */
+  tokens: Int32Array;
+  /** As the resume will have it. */
+  keepPending: boolean;
+}
+
+export interface ResumeOptions {
+  /** At least one. */
+  tokens: Int32Array;
+  /** Keep the sampled token that waits outside the cache before `tokens`. */
+  keepPending: boolean;
+  /** Of this round, as in the request. */
+  maxTokens?: number | undefined;
+  /** Begins afresh in this round; null: none. Absent: the held one goes on. */
+  grammar?: Grammar | null | undefined;
+}
