@@ -1,7 +1,7 @@
 // The examples as a person runs them: programs of their own against `fermata serve` with the model that
 // ships. Nothing is scripted.
 import { execFile, execFileSync } from "node:child_process";
-import { rm } from "node:fs/promises";
+import { readFile, rm, writeFile } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -115,6 +115,15 @@ test("TypeScript: the engine as a library", async () =>
     /It is 19 degrees and rainy in Tokyo\./,
     /read (\d+) tokens, computed \1 of them/,
   ]));
+
+test("README: the engine as a library", async () => {
+  const readme = await readFile(join(root, "README.md"), "utf8");
+  const [, program] = /```js\n(import \{ Engine \}[^`]*)```/.exec(readme) ?? [];
+  // Inside the package, where its own name resolves.
+  const file = join(compiled, "readme-library.mjs");
+  await writeFile(file, program!);
+  expect(await output(process.execPath, file)).toBe("Hello! How can I help you?");
+});
 
 test("Python: weather, calculator, search", async () =>
   expectAll(await inPython("tool_calling"), expected.toolCalling));
