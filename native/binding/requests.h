@@ -1,5 +1,5 @@
-// JavaScript objects (src/native/types.ts, addon-types.ts) to plain structs. Every value is checked; a wrong
-// one throws a Refusal `invalid_argument`.
+// JavaScript objects (src/native/types.ts, addon-types.ts) to plain structs. Every value is
+// checked; a wrong one throws a Refusal `invalid_argument`.
 #pragma once
 
 #include "binding/load_engine.h"
