@@ -66,6 +66,11 @@ export class Chat {
     return this.#prompts.format.name;
   }
 
+  /** False: the template has no section for tools, so a generic prompt in the system message tells them. */
+  get hasToolSection(): boolean {
+    return this.#prompts.template.hasToolSection;
+  }
+
   /**
    * Starts when it is first iterated. A template that refuses the messages and a prompt that is too
    * long are thrown by the first `next()`.

@@ -3,7 +3,7 @@
 import { FermataError } from "../errors.ts";
 import type { ChatEngine } from "./chat-engine.ts";
 import { type ToolCallFormat, reasoningOf, spelledTokensOf } from "./formats/format.ts";
-import { detectFormat, formatNamed, formats } from "./formats/formats.ts";
+import { detectFormat, formatNamed, formats, genericFormat } from "./formats/formats.ts";
 import { type ReasoningMarkers, normalizeMessages } from "./normalize.ts";
 import {
   type AnswerRecord,
@@ -55,10 +55,12 @@ export class PromptBuilder {
       );
     }
     this.#engine = engine;
-    this.format = chooseFormat(source, options.toolFormat);
+    const found = chooseFormat(source, options.toolFormat);
+    const generic = options.toolFormat === undefined ? genericFormat(found) : found;
+    this.reasoning = reasoningOf(found, engine.model, source);
+    this.template = new ChatTemplate(source, engine.model, this.reasoning, generic.syntax);
+    this.format = this.template.hasToolSection ? found : generic;
     this.spelledTokens = spelledTokensOf(this.format, engine.model);
-    this.reasoning = reasoningOf(this.format, engine.model, source);
-    this.template = new ChatTemplate(source, engine.model, this.reasoning);
     this.suffixes = new SuffixDeriver(this.template, this.reasoning, engine.model.eosToken);
     this.#store = new SpliceStore(options.spliceBytes);
     this.#specials = new Map(engine.model.specialTokens.map((token) => [token.id, token.text]));

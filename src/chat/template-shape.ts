@@ -2,6 +2,15 @@
 
 /** How messages are put before a template. */
 export interface TemplateShape {
+  /**
+   * The template's input for tools; null: it writes them nowhere. `functions` is the tools as JSON text, the others
+   * are lists.
+   */
+  toolInput: "tools" | "functions" | "xml_tools" | null;
+  /** It writes the calls of an assistant's message. Known where `toolInput` is null. */
+  writesCalls: boolean;
+  /** It knows the role `tool`. */
+  hasToolRole: boolean;
   /** Without it a system message becomes the beginning of the next one. */
   hasSystemRole: boolean;
   /** Arguments as JSON text; else as an object. */
@@ -21,15 +30,26 @@ export interface TemplateShape {
 }
 
 /** @returns the text, or null when the template fails */
-type TryRender = (inputs: { messages: unknown[]; tools?: unknown[] }) => string | null;
+type TryRender = (inputs: {
+  messages: unknown[];
+  tools?: unknown[];
+  functions?: string;
+  xml_tools?: unknown[];
+}) => string | null;
 
 const MARK = "QZX";
+const CALLED = "qzx_called";
+const RESULT = "qzx_result";
 
 export function probeShape(source: string, render: TryRender): TemplateShape {
   const asObject = { [MARK]: MARK };
   const takesCall = (args: unknown, count = 1): boolean => render(round(args, count)) !== null;
   const takesObject = takesCall(asObject);
+  const fittingArguments = takesObject ? asObject : JSON.stringify(asObject);
   return {
+    toolInput: findToolInput(render),
+    writesCalls: render(round(fittingArguments, 1))?.includes(MARK) === true,
+    hasToolRole: takesResults(fittingArguments, render),
     hasSystemRole: takesSystem(render),
     wantsArgumentsAsText: !takesObject && takesCall(JSON.stringify(asObject)),
     takesSeveralCalls: !takesObject || takesCall(asObject, 2),
@@ -56,25 +76,54 @@ function takesSystem(render: TryRender): boolean {
   return text.includes(MARK);
 }
 
-/** A turn with so many equal calls and their results. */
-function round(args: unknown, count: number): { messages: unknown[]; tools: unknown[] } {
-  const ids = Array.from({ length: count }, (_, index) => `call0000${index}`);
-  const calls = ids.map((id) => ({
-    id,
-    type: "function",
-    function: { name: "f", arguments: args },
-  }));
+/** Some templates write tools only where there is a system message. */
+function findToolInput(render: TryRender): TemplateShape["toolInput"] {
+  const list = [tool()];
+  const inputs = { tools: list, functions: JSON.stringify(list), xml_tools: list };
+  const texts = (name: keyof typeof inputs): (string | null)[] =>
+    [[user], [{ role: "system", content: "Be brief." }, user]].map((messages) =>
+      render({ messages, [name]: inputs[name] }),
+    );
+  // One that refuses them says nothing of them.
+  if (texts("tools").every((text) => text === null)) return "tools";
+  const names = ["tools", "functions", "xml_tools"] as const;
+  return names.find((name) => texts(name).some((text) => text?.includes(CALLED))) ?? null;
+}
+
+/** A template that writes whatever role there is writes a made-up one in the same way. */
+function takesResults(args: unknown, render: TryRender): boolean {
+  const text = render(round(args, 1));
+  const madeUp = render(round(args, 1, "qzx_role"))?.replaceAll("qzx_role", "tool");
+  return text !== null && text.includes(RESULT) && text !== madeUp;
+}
+
+function tool(): unknown {
   const parameters = {
     type: "object",
     properties: { [MARK]: { type: "string", description: "" } },
     required: [],
   };
+  return { type: "function", function: { name: CALLED, description: "", parameters } };
+}
+
+/** A turn with so many equal calls and their results. */
+function round(
+  args: unknown,
+  count: number,
+  resultRole = "tool",
+): { messages: unknown[]; tools: unknown[] } {
+  const ids = Array.from({ length: count }, (_, index) => `call0000${index}`);
+  const calls = ids.map((id) => ({
+    id,
+    type: "function",
+    function: { name: CALLED, arguments: args },
+  }));
   return {
     messages: [
       user,
       { role: "assistant", content: "", tool_calls: calls },
-      ...ids.map((id) => ({ role: "tool", tool_call_id: id, name: "f", content: "x" })),
+      ...ids.map((id) => ({ role: resultRole, tool_call_id: id, name: CALLED, content: RESULT })),
     ],
-    tools: [{ type: "function", function: { name: "f", description: "", parameters } }],
+    tools: [tool()],
   };
 }

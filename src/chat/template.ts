@@ -3,7 +3,9 @@
 import { createHash } from "node:crypto";
 
 import { FermataError } from "../errors.ts";
+import { type CallSyntax, hermesCalls } from "../guidance/call-syntax.ts";
 import type { ChatModel } from "./chat-engine.ts";
+import { writeGenericTools } from "./generic-tools.ts";
 import { JinjaTemplate, TemplateRefusal } from "./jinja/jinja-template.ts";
 import { strftime } from "./jinja/strftime.ts";
 import { type ReasoningMarkers, normalizeMessages, parseArguments } from "./normalize.ts";
@@ -42,9 +44,18 @@ export class ChatTemplate {
   readonly #guard: Guard;
   readonly #reasoning: ReasoningMarkers | null;
   readonly #shape: TemplateShape;
+  readonly #syntax: CallSyntax;
 
-  /** @throws FermataError template_error */
-  constructor(source: string, model: ChatModel, reasoning: ReasoningMarkers | null) {
+  /**
+   * @param syntax how calls are written where the template has no section for tools
+   * @throws FermataError template_error
+   */
+  constructor(
+    source: string,
+    model: ChatModel,
+    reasoning: ReasoningMarkers | null,
+    syntax: CallSyntax = hermesCalls,
+  ) {
     try {
       this.#template = new JinjaTemplate(source);
     } catch (error) {
@@ -54,6 +65,7 @@ export class ChatTemplate {
     this.#model = model;
     this.#guard = new Guard(model.specialTokens.map((token) => token.text));
     this.#reasoning = reasoning;
+    this.#syntax = syntax;
     this.#shape = probeShape(source, (inputs) => this.#tryRender(inputs));
   }
 
@@ -62,16 +74,19 @@ export class ChatTemplate {
     return this.#shape.takesSeveralCalls;
   }
 
+  /** It writes the tools itself. Else a generic prompt in the system message tells them. */
+  get hasToolSection(): boolean {
+    return this.#shape.toolInput !== null;
+  }
+
   /** @throws FermataError template_error: the template refuses these messages */
   render(messages: readonly RenderMessage[], options: RenderOptions): Rendering {
     const marks = this.#chooseMarks(messages, options);
+    const tools = options.tools.map((tool) => this.#toTemplateTool(tool, marks.guard));
     const inputs = {
       ...(this.#guard.json(options.variables ?? {}, marks.guard) as object),
-      messages: this.#toTemplateMessages(messages, marks),
-      tools:
-        options.tools.length === 0
-          ? undefined
-          : options.tools.map((tool) => this.#toTemplateTool(tool, marks.guard)),
+      messages: this.#toTemplateMessages(messages, tools, marks),
+      ...this.#toolInputs(tools),
       add_generation_prompt: options.generationPrompt,
     };
     try {
@@ -128,7 +143,19 @@ export class ChatTemplate {
     return requireMarks(inputs);
   }
 
-  #toTemplateMessages(messages: readonly RenderMessage[], marks: Marks): TemplateMessage[] {
+  /** `tools` is set in any case, so that no variable of a request takes its place. */
+  #toolInputs(tools: readonly unknown[]): Record<string, unknown> {
+    const { toolInput } = this.#shape;
+    if (tools.length === 0 || toolInput === null) return { tools: undefined };
+    const value = toolInput === "functions" ? JSON.stringify(tools) : tools;
+    return { tools: undefined, [toolInput]: value };
+  }
+
+  #toTemplateMessages(
+    messages: readonly RenderMessage[],
+    tools: readonly unknown[],
+    marks: Marks,
+  ): TemplateMessage[] {
     const real = messages.filter((message) => message.role !== "sentinel");
     const normalized = normalizeMessages(real, this.#reasoning).values();
     const written = messages.map((message) =>
@@ -136,7 +163,10 @@ export class ChatTemplate {
         ? this.#toTemplateSentinel(message, marks)
         : this.#toTemplateMessage(normalized.next().value ?? message, marks.guard),
     );
-    const joined = this.#shape.joinsToolResults ? joinToolResults(written) : written;
+    const told = this.hasToolSection
+      ? written
+      : writeGenericTools(written, tools, { ...this.#shape, syntax: this.#syntax });
+    const joined = this.#shape.joinsToolResults ? joinToolResults(told) : told;
     return this.#shape.hasSystemRole ? joined : mergeSystem(joined);
   }
 

@@ -8,7 +8,7 @@ import { Guide } from "../../src/guidance/guide.ts";
 import type { DocumentFormat } from "../../src/guidance/types.ts";
 import { loadTestEngine } from "../support/engine.ts";
 import { hasMasks } from "../support/masks.ts";
-import { writeCalls } from "../support/write-calls.ts";
+import { writeCalls } from "../../src/chat/formats/write-calls.ts";
 
 interface Case {
   title: string;

@@ -48,6 +48,11 @@ export const formats: readonly ToolCallFormat[] = [
   json,
 ];
 
+/** What a generic prompt tells a model of this format to write: Hermes tags, where none is known. */
+export function genericFormat(format: ToolCallFormat): ToolCallFormat {
+  return format === json ? qwen : format;
+}
+
 export function detectFormat(template: string): ToolCallFormat {
   return formats.find((format) => format.detect(template)) ?? json;
 }

@@ -7,7 +7,7 @@ import { describe, expect, it } from "vitest";
 
 import { detectFormat } from "../../../src/chat/formats/formats.ts";
 import { PromptBuilder } from "../../../src/chat/prompt.ts";
-import { writeCalls } from "../../support/write-calls.ts";
+import { writeCalls } from "../../../src/chat/formats/write-calls.ts";
 import { request, run, setUp } from "./chat-fixtures.ts";
 
 const cache = resolve(

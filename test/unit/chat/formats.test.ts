@@ -11,7 +11,7 @@ import { type OutputEvent, OutputParser } from "../../../src/chat/formats/output
 import type { JsonSchema } from "../../../src/chat/types.ts";
 import { Detokenizer } from "../../../src/engine/detokenizer.ts";
 import { type ChatCompletionChunk, ChunkMapper } from "../../../src/server/openai/chunks.ts";
-import { writeCalls } from "../../support/write-calls.ts";
+import { writeCalls } from "../../../src/chat/formats/write-calls.ts";
 
 interface Case {
   title: string;

@@ -10,7 +10,7 @@ import { join, resolve } from "node:path";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 
 import { reasoningOf } from "../../../src/chat/formats/format.ts";
-import { detectFormat } from "../../../src/chat/formats/formats.ts";
+import { detectFormat, genericFormat } from "../../../src/chat/formats/formats.ts";
 import { OutputParser } from "../../../src/chat/formats/output-parser.ts";
 import { ChatTemplate } from "../../../src/chat/template.ts";
 import type { ToolDefinition } from "../../../src/chat/types.ts";
@@ -36,8 +36,20 @@ const roundRequests = new Set(["round", "parallel round", "two rounds"]);
 
 const devstral = "unsloth-mistral-Devstral-Small-2507.jinja";
 
+const lacksToolSection =
+  "it has no section for tools: llama.cpp leaves them out, and here a generic prompt tells them";
+
 /** Where Fermata's text is not llama.cpp's, and why. */
 const deviations: Record<string, string> = {
+  "HuggingFaceTB-SmolLM3-3B.jinja": lacksToolSection,
+  "deepseek-ai-DeepSeek-R1-Distill-Llama-8B.jinja": lacksToolSection,
+  "deepseek-ai-DeepSeek-R1-Distill-Qwen-32B.jinja": lacksToolSection,
+  "deepseek-ai-DeepSeek-V3.1.jinja": lacksToolSection,
+  "google-gemma-2-2b-it.jinja": lacksToolSection,
+  "llama-cpp-rwkv-world.jinja": lacksToolSection,
+  "microsoft-Phi-3.5-mini-instruct.jinja": lacksToolSection,
+  "fireworks-ai-llama-3-firefunction-v2.jinja":
+    'it writes tools from an input named "functions", which llama.cpp does not give',
   "openbmb-MiniCPM5-1B.jinja":
     "llama.cpp writes objects in arguments as nothing; here they are written as Python does",
   [devstral]:
@@ -71,7 +83,9 @@ function open(source: string): ChatTemplate {
     addBos: false,
     specialTokens: [{ id: 0, text: "<|im_start|>" }],
   };
-  return new ChatTemplate(source, model, reasoningOf(detectFormat(source), model, source));
+  const format = detectFormat(source);
+  const { syntax } = genericFormat(format);
+  return new ChatTemplate(source, model, reasoningOf(format, model, source), syntax);
 }
 
 function render(template: ChatTemplate, { messages, tools }: Request): string {
@@ -196,7 +210,22 @@ describe.skipIf(!isPresent)("templates of llama.cpp", () => {
       ({ equal, different, onlyHere }) =>
         ![...equal, ...different, ...onlyHere].some((title) => roundRequests.has(title)),
     );
-    expect(without.map(({ name }) => name)).toEqual(["google-gemma-2-2b-it.jinja"]);
+    expect(without.map(({ name }) => name)).toEqual([]);
+  });
+
+  it("without a section for tools are rendered with all tools, calls and results", () => {
+    const without = rows.filter(({ remark }) => remark === lacksToolSection);
+    for (const { name } of without) {
+      const template = open(readFileSync(join(directory, name), "utf8"));
+      expect(template.hasToolSection, name).toBe(false);
+      const text = render(template, requests["parallel round"]!);
+      const said = ["get_weather", "book_table", "ping", "Rome", "Oslo", "Sunny", "Rain"];
+      for (const part of said) expect(text, name).toContain(part);
+      expect(render(template, requests["tools"]!), name).toContain("You help");
+    }
+    const others = rows.filter((row) => !without.includes(row));
+    for (const { name } of others)
+      expect(open(readFileSync(join(directory, name), "utf8")).hasToolSection, name).toBe(true);
   });
 
   it("write calls that the found format reads", () => {

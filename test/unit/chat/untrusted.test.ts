@@ -187,7 +187,7 @@ describe("ChatTemplate", () => {
 
   it("gives arguments as an object, or as text when they are none", () => {
     const template =
-      "{% for c in messages[0].tool_calls %}{{ c.function.arguments is string }}{{ c.function.arguments | tojson }}{% endfor %}";
+      "{{ tools }}{% for c in messages[0].tool_calls %}{{ c.function.arguments is string }}{{ c.function.arguments | tojson }}{% endfor %}";
     const toolCalls = ['{"b": 1}', "", '"{\\"a\\":2}"', "{oops"].map((text) => ({
       id: "i",
       name: "f",
@@ -229,7 +229,7 @@ describe("ChatTemplate", () => {
 
   it("gives tool messages their call's name, and nine-character ids to templates that insist", () => {
     const template =
-      "{% for m in messages %}{% if m.tool_call_id is defined %}{{ m.name }} {{ m.tool_call_id|length != 9 }}{% endif %}{% endfor %}";
+      "{{ tools }}{% for m in messages %}{% if m.tool_call_id is defined %}{{ m.name }} {{ m.tool_call_id|length != 9 }}{% endif %}{% endfor %}";
     const messages: ChatMessage[] = [
       {
         role: "assistant",

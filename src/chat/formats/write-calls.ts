@@ -1,20 +1,22 @@
 /** Writes calls as a format's syntax says, apart from the grammar and from the parsers. */
 
-import type { ArgumentStyle, CallSyntax } from "../../src/guidance/call-syntax.ts";
+import type { ArgumentStyle, CallSyntax } from "../../guidance/call-syntax.ts";
 
-type Call = readonly [name: string, args: Readonly<Record<string, unknown>>];
+/** Arguments that are text are written as they are. */
+export type WrittenCall = readonly [name: string, args: Readonly<Record<string, unknown>> | string];
 
-export function writeCalls(syntax: CallSyntax, calls: readonly Call[]): string {
+export function writeCalls(syntax: CallSyntax, calls: readonly WrittenCall[]): string {
   const written = calls.map((call) => syntax.callOpen + writeBody(syntax, call) + syntax.callClose);
   return syntax.sectionOpen + written.join(syntax.separator) + syntax.sectionClose;
 }
 
-function writeBody({ body, argumentStyle }: CallSyntax, [name, args]: Call): string {
+function writeBody({ body, argumentStyle }: CallSyntax, [name, args]: WrittenCall): string {
   return body
     .map((part) => {
       if (typeof part === "string") return part;
       if (part.part === "name") return name;
-      if (part.part === "arguments") return writeArguments(argumentStyle, args);
+      if (part.part === "arguments")
+        return typeof args === "string" ? args : writeArguments(argumentStyle, args);
       return part.pattern.includes("9}") ? "000000001" : "0";
     })
     .join("");
@@ -45,7 +47,8 @@ function writeArguments(style: ArgumentStyle, args: Readonly<Record<string, unkn
   }
 }
 
-function writeJson(value: unknown, item: string, key: string): string {
+/** `item` and `key`: what stands between two entries, and between a key and its value. */
+export function writeJson(value: unknown, item: string, key: string): string {
   if (Array.isArray(value))
     return `[${value.map((entry) => writeJson(entry, item, key)).join(item)}]`;
   if (typeof value !== "object" || value === null) return JSON.stringify(value);
