@@ -75,6 +75,7 @@ SamplingParams to_sampling(const Fields& fields, std::int32_t vocabulary_size) {
     fields.read("mirostatTau", sampling.mirostat_tau, 0, 100);
     fields.read("mirostatEta", sampling.mirostat_eta, 0, 1);
     fields.read("minKeep", sampling.min_keep, 1, kMaxContext);
+    fields.read("ignoresEnd", sampling.ignores_end);
     fields.read("samplesAfterScript", sampling.samples_after_script);
     if (fields.has("dry")) sampling.dry = to_dry(fields.object("dry"));
     if (fields.has("seed"))

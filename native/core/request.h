@@ -26,6 +26,8 @@ struct DryParams {
     bool operator==(const DryParams&) const = default;
 };
 
+inline constexpr float kBanningBias = -100.0f;
+
 // Sampling parameters. Defaults are greedy, so that an empty struct is deterministic.
 struct SamplingParams {
     float temperature = 0.0f;          // 0 = greedy
@@ -48,7 +50,8 @@ struct SamplingParams {
     std::int32_t min_keep = 1;  // candidates that filters leave, >= 1
     DryParams dry = {};
     std::uint32_t seed = 0;
-    std::vector<std::pair<Token, float>> logit_bias = {};
+    std::vector<std::pair<Token, float>> logit_bias = {};  // kBanningBias or less bans
+    bool ignores_end = false;  // no end token is sampled, unless a grammar allows nothing else
     // Scripted sampler: emits these tokens whatever the logits say, then an end-of-generation
     // token, or what the parameters above sample. For tests that must put chosen tokens through the
     // real engine.

@@ -12,7 +12,6 @@ namespace fermata {
 
 namespace {
 
-constexpr float kBan = -100.0f;
 // llama.cpp's partial sort scales logits to integers: keep them where that cannot overflow.
 constexpr float kLargestLogit = 1e6f;
 // llama.cpp's typical_p and Mirostat take the logarithm of every probability: keep those above
@@ -154,7 +153,7 @@ Token ChainSampler::sample(std::span<const float> logits, TokenMask mask) {
         for (const auto& [id, bias] : bias_) {
             if (static_cast<std::size_t>(id) >= adjusted_.size()) continue;
             float& logit = adjusted_[static_cast<std::size_t>(id)];
-            logit = bias <= kBan ? std::numeric_limits<float>::quiet_NaN() : logit + bias;
+            logit = bias <= kBanningBias ? std::numeric_limits<float>::quiet_NaN() : logit + bias;
         }
         penalties_.apply(adjusted_);
         token = choose(adjusted_, mask);

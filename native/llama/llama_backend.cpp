@@ -170,6 +170,13 @@ std::unique_ptr<Sampler> LlamaBackend::make_sampler(const SamplingParams& params
             *params.script, end_token(),
             params.samples_after_script ? make_sampler(after) : nullptr);
     }
+    if (params.ignores_end) {
+        SamplingParams banned = params;
+        banned.ignores_end = false;
+        for (const Token token : model_->vocabulary().end_tokens())
+            banned.logit_bias.emplace_back(token, kBanningBias);
+        return make_sampler(banned);
+    }
     const bool penalized = Penalties(params).active();
     if (params.temperature <= 0.0f && !penalized && params.logit_bias.empty() &&
         !params.dry.active()) {

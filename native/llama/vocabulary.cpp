@@ -59,8 +59,9 @@ Vocabulary::Vocabulary(const llama_vocab* vocab) : vocab_(vocab) {
     pieces_.reserve(static_cast<std::size_t>(count));
     byte_tokens_.fill(-1);
     for (Token id = 0; id < count; ++id) {
-        std::string piece =
-            llama_vocab_is_eog(vocab, id) ? std::string() : piece_of(vocab, id, false);
+        const bool ends = llama_vocab_is_eog(vocab, id);
+        if (ends) end_tokens_.push_back(id);
+        std::string piece = ends ? std::string() : piece_of(vocab, id, false);
         if (piece.size() == 1 && !is_reserved(id)) {
             Token& known = byte_tokens_[static_cast<unsigned char>(piece[0])];
             // A written character is closer to what the model has seen than a fallback byte.

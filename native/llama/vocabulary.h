@@ -46,6 +46,7 @@ class Vocabulary {
 
     // End of turn if there is one, else end of text, else any end-of-generation token; -1 if none.
     Token end_token() const { return end_token_; }
+    const std::vector<Token>& end_tokens() const { return end_tokens_; }
     Token bos_token() const;  // -1 if none
     Token eos_token() const;  // -1 if none
     bool adds_bos() const;
@@ -62,6 +63,7 @@ class Vocabulary {
     std::vector<std::string> pieces_;
     std::vector<SpecialToken> special_tokens_;
     std::array<Token, 256> byte_tokens_;
+    std::vector<Token> end_tokens_;
     Token end_token_ = -1;
 };
 

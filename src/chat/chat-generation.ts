@@ -160,6 +160,7 @@ export class RunningChat implements ChatGeneration {
     this.#guided = await GuidedRounds.create(this.#request, engine, prompts);
     const prompt = await prompts.build(this.#request);
     if (prompt.spliced) counters.splices += 1;
+    await this.#run.prepare();
     this.#prompt = prompt;
     this.#run.start(prompt.tokens, await this.#nextGrammar(prompt.rendering));
     this.#beginRound(prompt.rendering, prompt.messages);

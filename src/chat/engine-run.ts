@@ -10,6 +10,7 @@ import type {
   PauseTriggers,
   ResumeOptions,
 } from "../engine/types.ts";
+import { withTextBias } from "../engine/sampling-bias.ts";
 import { FermataError } from "../errors.ts";
 import type { ChatEngine } from "./chat-engine.ts";
 import { UsageSum } from "./usage.ts";
@@ -18,7 +19,7 @@ export type RunRequest = Omit<GenerateRequest, "prompt">;
 
 export class EngineRun {
   readonly #engine: ChatEngine;
-  readonly #request: RunRequest;
+  #request: RunRequest;
   readonly #usage = new UsageSum();
   #generation: Generation | null = null;
   #events: AsyncIterator<GenerationEvent> | null = null;
@@ -51,6 +52,12 @@ export class EngineRun {
   limitTokens(count: number): void {
     const limit = this.usage.generatedTokens + count;
     this.#maxTokens = Math.min(this.#maxTokens ?? limit, limit);
+  }
+
+  /** Before the first start. */
+  async prepare(): Promise<void> {
+    const sampling = await withTextBias(this.#request.sampling, this.#engine);
+    this.#request = { ...this.#request, sampling };
   }
 
   start(prompt: Int32Array, grammar: Grammar | null): void {

@@ -7,6 +7,7 @@ import type { Guidance } from "../guidance/types.ts";
 import type { Fault } from "../guidance/validator.ts";
 import type { ChatEngine } from "./chat-engine.ts";
 import type { PromptBuilder } from "./prompt.ts";
+import { documentField } from "./text-grammar.ts";
 import type { ChatRequest, ToolDefinition } from "./types.ts";
 
 const free: Guidance = { toolChoice: "auto", parallel: true, closeAtLimit: false };
@@ -136,10 +137,7 @@ function demandOf(
   { document, toolChoice }: Guidance,
   tools: readonly ToolDefinition[],
 ): string | null {
-  if (document !== undefined) {
-    if ("field" in document) return document.field;
-    return document.kind === "choice" ? "guided_choice" : "response_format";
-  }
+  if (document !== undefined) return documentField(document);
   if (toolChoice === "required") return "tool_choice";
   return tools.some((tool) => tool.strict === true) ? "tools" : null;
 }

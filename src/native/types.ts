@@ -17,7 +17,12 @@ export interface Sampling {
   presencePenalty: number;
   penaltyLastN: number;
   seed: number;
+  /** A bias of -100 or less bans the token. */
   logitBias: [token: number, bias: number][];
+  /** The same of the tokens of a text: `withTextBias` looks them up. */
+  textBias?: [text: string, bias: number][] | undefined;
+  /** No end token is sampled: only a limit, a stop string or a grammar ends the text. Default false. */
+  ignoresEnd?: boolean | undefined;
   /** Standard deviations below the best logit; 0 or undefined: off, here and below. */
   topNSigma?: number | undefined;
   xtcProbability?: number | undefined;

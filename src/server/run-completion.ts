@@ -2,6 +2,7 @@
 
 import { AnswerTokens } from "../chat/answer-tokens.ts";
 import type { ChatEvent } from "../chat/types.ts";
+import { withTextBias } from "../engine/sampling-bias.ts";
 import type { GenerateRequest, GenerationEvent } from "../engine/types.ts";
 import type { ServerServices } from "./services.ts";
 
@@ -13,7 +14,8 @@ export async function* runCompletion(
   request: GenerateRequest,
 ): AsyncGenerator<ChatEvent, void, void> {
   const tokens = new AnswerTokens((token) => engine.tokenBytes(token));
-  for await (const event of engine.generate(request)) {
+  const sampling = await withTextBias(request.sampling, engine);
+  for await (const event of engine.generate({ ...request, sampling })) {
     if (event.type === "text") {
       tokens.add(event.text, event.logprobs ?? []);
       if (event.text === "") continue;

@@ -67,7 +67,7 @@ export interface ServerServices {
     onStep(listener: (step: EngineStep) => void): unknown;
     onTokenInterval(listener: (milliseconds: number) => void): unknown;
     readonly model: Pick<ModelInfo, "addBos">;
-  } & Pick<Engine, "tokenize" | "detokenize" | "tokenBytes" | "generate">;
+  } & Pick<Engine, "tokenize" | "detokenize" | "tokenBytes" | "generate" | "compileGrammar">;
   /** Undefined: no embedding model is loaded. */
   embedder?: ServedEmbedder | undefined;
   /** Null: no MCP server is configured. */

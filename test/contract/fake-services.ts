@@ -16,6 +16,8 @@ import type {
   GenerateRequest,
   Generation,
   GenerationEvent,
+  Grammar,
+  GrammarSource,
 } from "../../src/engine/types.ts";
 import { buildServer } from "../../src/server/app.ts";
 import type { ServedEmbedder, ServerConfig, ServerServices } from "../../src/server/services.ts";
@@ -138,6 +140,20 @@ export class FakeTextEngine {
 
   readonly tokenBytes = (token: number): Uint8Array =>
     new TextEncoder().encode(String.fromCharCode(token));
+
+  /** Of what a grammar was asked for; none of them holds anything. */
+  readonly grammars: GrammarSource[] = [];
+
+  readonly compileGrammar = async (source: GrammarSource): Promise<Grammar> => {
+    this.grammars.push(source);
+    const check = () => ({
+      accepted: 0,
+      complete: false,
+      error: "",
+      maskMicroseconds: new Float64Array(),
+    });
+    return { bytes: 0, compileMicroseconds: 0, check };
+  };
 
   readonly generate = (request: GenerateRequest): Generation => {
     this.requests.push(request);

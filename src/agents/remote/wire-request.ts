@@ -81,12 +81,20 @@ export function wireRequest(request: ChatRequest, turn: WireTurn): object {
     stream_options: { include_usage: true },
     seed: sampling.seed,
     ...wireSampling(sampling),
-    ...(sampling.logitBias.length > 0 && { logit_bias: Object.fromEntries(sampling.logitBias) }),
+    ...wireBias(sampling),
     ...(stop.length > 0 && { stop }),
     ...(turn.maxTokens !== undefined && { max_tokens: turn.maxTokens }),
     ...wireTools(request, turn.isFirst),
     ...(guidance?.document && { response_format: wireFormat(guidance.document) }),
     ...wireVariables(request.templateVariables),
+  };
+}
+
+function wireBias({ logitBias, textBias = [], ignoresEnd }: Sampling): object {
+  const biases = [...logitBias, ...textBias];
+  return {
+    ...(biases.length > 0 && { logit_bias: Object.fromEntries(biases) }),
+    ...(ignoresEnd === true && { ignore_eos: true }),
   };
 }
 

@@ -1,5 +1,6 @@
 /** Fields of POST /v1/messages and /v1/messages/count_tokens. */
 
+import { constraints } from "../openai/parameters/constraints.ts";
 import { honoured, ignored, refused, type ParameterTable } from "../openai/parameters/parameter.ts";
 
 const quietly = (): boolean => true;
@@ -46,4 +47,15 @@ export const messageParameters: ParameterTable = {
     isEmptyList,
   ),
   output_format: refused("was replaced", "Send output_config.format"),
+  // What would change the answer is not passed over.
+  ...Object.fromEntries(
+    [...Object.keys(constraints), "response_format"].map((field) => [
+      field,
+      refused(
+        "is not a field of Anthropic's API",
+        "Send output_config.format, or use /v1/chat/completions",
+        (value) => value === false || isEmptyList(value),
+      ),
+    ]),
+  ),
 };

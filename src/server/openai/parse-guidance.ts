@@ -1,4 +1,4 @@
-/** What form the answer shall have: `response_format`, vLLM's `guided_…`, and the choice of tools. */
+/** What form the answer shall have: `response_format`, the names that vLLM and llama-server have, the choice of tools. */
 
 import type { DocumentFormat, Guidance } from "../../guidance/types.ts";
 import { fieldError, isAbsent, isObject, kindOf, readBoolean, type JsonObject } from "./fields.ts";
@@ -18,12 +18,38 @@ const readers: readonly [
   ["guided_regex", readGuidedRegex],
   ["guided_choice", readGuidedChoice],
   ["guided_grammar", readGuidedGrammar],
+  ["structured_outputs", readStructuredOutputs],
+  ["json_schema", readGuidedJson],
+  ["grammar", readGuidedGrammar],
 ];
+/** vLLM's object has the same forms under shorter names. */
+const structuredReaders = {
+  json: readGuidedJson,
+  regex: readGuidedRegex,
+  choice: readGuidedChoice,
+  grammar: readGuidedGrammar,
+  json_object: readJsonObject,
+};
+const structuredRemedy = `Send one of ${Object.keys(structuredReaders).join(", ")}`;
 
 /** @throws FermataError of status 400, also when two fields ask for different forms */
 export function parseGuidance(body: JsonObject, choice: ToolChoice): Guidance {
-  let document: DocumentFormat | undefined;
-  let from = "";
+  return guidanceOf(choice, {
+    document: readDocument(body),
+    parallel: readBoolean(body, "parallel_tool_calls", true),
+    closeAtLimit: readBoolean(body, "close_at_limit", false),
+  });
+}
+
+/**
+ * @param given what a field of this wire's own has asked for
+ * @throws FermataError of status 400, also when two fields ask for different forms
+ */
+export function readDocument(
+  body: JsonObject,
+  given?: { document: DocumentFormat | undefined; field: string },
+): DocumentFormat | undefined {
+  let { document, field: from } = given ?? { document: undefined, field: "" };
   for (const [field, read] of readers) {
     if (isAbsent(body[field])) continue;
     const format = read(body[field], field);
@@ -33,11 +59,7 @@ export function parseGuidance(body: JsonObject, choice: ToolChoice): Guidance {
     document = format;
     from = field;
   }
-  return guidanceOf(choice, {
-    document,
-    parallel: readBoolean(body, "parallel_tool_calls", true),
-    closeAtLimit: readBoolean(body, "close_at_limit", false),
-  });
+  return document;
 }
 
 export function guidanceOf(
@@ -63,9 +85,16 @@ export function readResponseFormat(value: unknown, field: string): DocumentForma
       'Send {"type": "json_schema", "json_schema": …}',
     );
   const { type } = value;
+  const isNested = field === "response_format";
+  const hasSchema = isNested && !isAbsent(value["schema"]);
+  if (hasSchema && (type === "text" || !isAbsent(value["json_schema"]))) {
+    const other = type === "text" ? `${field}.type` : `${field}.json_schema`;
+    const problem = `contradicts "${other}"`;
+    throw fieldError("invalid_value", `${field}.schema`, problem, "Send one of the two");
+  }
   if (type === "text") return null;
-  if (type === "json_object") return { kind: "json_object" };
-  if (type !== "json_schema") {
+  if (type === "json_object" && !hasSchema) return { kind: "json_object" };
+  if (type !== "json_schema" && type !== "json_object") {
     const code = type === undefined ? "missing_field" : "unsupported_value";
     throw fieldError(
       code,
@@ -74,9 +103,10 @@ export function readResponseFormat(value: unknown, field: string): DocumentForma
       'Send "text", "json_object" or "json_schema"',
     );
   }
-  const isNested = field === "response_format";
-  const target = isNested ? value["json_schema"] : value;
-  const place = isNested ? `${field}.json_schema` : field;
+  // Beside the type, as llama-server has it.
+  const isBeside = !isNested || hasSchema;
+  const target = isBeside ? value : value["json_schema"];
+  const place = isBeside ? field : `${field}.json_schema`;
   if (!isObject(target))
     throw fieldError(
       target === undefined ? "missing_field" : "invalid_type",
@@ -128,6 +158,30 @@ function parseJson(text: string, field: string): unknown {
       "Send the schema as an object",
     );
   }
+}
+
+function readStructuredOutputs(value: unknown, field: string): DocumentFormat | null {
+  if (!isObject(value)) {
+    const problem = `must be an object, not ${kindOf(value)}`;
+    throw fieldError("invalid_type", field, problem, structuredRemedy);
+  }
+  const forms: DocumentFormat[] = [];
+  for (const [key, form] of Object.entries(value)) {
+    if (isAbsent(form) || form === false || key === "disable_fallback") continue;
+    const place = `${field}.${key.slice(0, 64)}`;
+    if (!Object.hasOwn(structuredReaders, key))
+      throw fieldError("unsupported_value", place, "is not supported", structuredRemedy);
+    forms.push(structuredReaders[key as keyof typeof structuredReaders](form, place));
+  }
+  const [first, ...others] = forms;
+  if (first !== undefined && others.length === 0) return first;
+  throw fieldError("invalid_value", field, `has ${forms.length} forms`, structuredRemedy);
+}
+
+function readJsonObject(value: unknown, field: string): DocumentFormat {
+  if (value === true) return { kind: "json_object" };
+  const problem = `must be a boolean, not ${kindOf(value)}`;
+  throw fieldError("invalid_type", field, problem, "Send true or false");
 }
 
 function readGuidedRegex(value: unknown, field: string): DocumentFormat {

@@ -1,7 +1,16 @@
 /** How tokens are drawn and when they end: OpenAI's fields, and llama-server's under its names. */
 
 import type { DrySampling, Sampling } from "../../engine/types.ts";
-import { fieldError, isAbsent, isObject, kindOf, readNumber, type JsonObject } from "./fields.ts";
+import { banningBias } from "../../engine/sampling-bias.ts";
+import {
+  fieldError,
+  isAbsent,
+  isObject,
+  kindOf,
+  readBoolean,
+  readNumber,
+  type JsonObject,
+} from "./fields.ts";
 
 export interface SamplingLimits {
   /** What the served model samples with unless told otherwise; its seed is used when none is given. */
@@ -16,6 +25,7 @@ const maxStopLength = 1000;
 const stopRemedy = `Send up to ${maxStops} strings of 1 to ${maxStopLength} characters`;
 /** Each choice has a copy. */
 const maxBiases = 10_000;
+const maxBiasedText = 1000;
 const seedRange = 2 ** 32;
 const maxInt32 = 2 ** 31 - 1;
 const maxSequenceBreakers = 16;
@@ -38,7 +48,7 @@ export function readSampling(body: JsonObject, limits: SamplingLimits): Sampling
     topK: Math.max(integer("top_k", -1, maxInt32, defaults.topK), 0),
     minP: number("min_p", 0, 1, defaults.minP),
     typicalP: aboveZero(number("typical_p", 0, 1, defaults.typicalP)),
-    repeatPenalty: number("repeat_penalty", 0.01, 100, defaults.repeatPenalty),
+    repeatPenalty: readRepeatPenalty(body, defaults.repeatPenalty),
     frequencyPenalty: number("frequency_penalty", -2, 2, defaults.frequencyPenalty),
     presencePenalty: number("presence_penalty", -2, 2, defaults.presencePenalty),
     penaltyLastN: lookBack(
@@ -46,7 +56,7 @@ export function readSampling(body: JsonObject, limits: SamplingLimits): Sampling
       limits.contextSize,
     ),
     seed: ((seed % seedRange) + seedRange) % seedRange,
-    logitBias: readLogitBias(body["logit_bias"], limits.vocabularySize),
+    ...readLogitBias(body["logit_bias"], limits.vocabularySize),
   };
   const mirostat = integer("mirostat", 0, 2, undefined);
   const extras: Partial<Sampling> = {
@@ -61,6 +71,7 @@ export function readSampling(body: JsonObject, limits: SamplingLimits): Sampling
     mirostatEta: number("mirostat_eta", 0, 1, undefined),
     minKeep: atLeastOne(integer("min_keep", 0, maxInt32, undefined), limits.vocabularySize),
     dry: readDry(body, limits.contextSize),
+    ignoresEnd: readBoolean(body, "ignore_eos", false) || undefined,
   };
   const given = Object.entries(extras).filter(([, value]) => value !== undefined);
   return { ...sampling, ...Object.fromEntries(given) };
@@ -120,39 +131,77 @@ function readSequenceBreakers(value: unknown): string[] {
   });
 }
 
-function readLogitBias(value: unknown, vocabularySize: number): [number, number][] {
-  if (isAbsent(value)) return [];
-  if (!isObject(value)) {
-    const remedy = 'Send {"<token id>": <bias>}';
-    throw fieldError(
-      "invalid_type",
-      "logit_bias",
-      `must be an object, not ${kindOf(value)}`,
-      remedy,
-    );
+/** llama-server's name and vLLM's. */
+function readRepeatPenalty(body: JsonObject, fallback: number): number {
+  const range = { min: 0.01, max: 100 };
+  const other = readNumber(body, "repetition_penalty", range, undefined);
+  const penalty = readNumber(body, "repeat_penalty", range, other);
+  if (other !== undefined && other !== penalty) {
+    const problem = "contradicts repeat_penalty";
+    throw fieldError("invalid_value", "repetition_penalty", problem, "Send one of the two");
   }
-  const entries = Object.entries(value);
+  return penalty ?? fallback;
+}
+
+/** OpenAI's object, or llama-server's list of pairs. A token is named by its id or by a text that has it. */
+function readLogitBias(
+  value: unknown,
+  vocabularySize: number,
+): Pick<Sampling, "logitBias" | "textBias"> {
+  if (isAbsent(value)) return { logitBias: [] };
+  const remedy = 'Send {"<token id>": <bias>} or [[<token id or text>, <bias>]]';
+  if (!isObject(value) && !Array.isArray(value)) {
+    const problem = `must be an object or an array, not ${kindOf(value)}`;
+    throw fieldError("invalid_type", "logit_bias", problem, remedy);
+  }
+  const entries = Array.isArray(value)
+    ? value.map((pair: unknown, index) => readPair(pair, `logit_bias[${index}]`, remedy))
+    : Object.entries(value).map(([key, bias]): BiasEntry => {
+        const token = /^-?\d{1,15}$/.test(key) ? Number(key) : key;
+        return [token, bias, `logit_bias.${key.slice(0, 40)}`];
+      });
   if (entries.length > maxBiases) {
-    const remedy = `Send at most ${maxBiases}`;
-    throw fieldError("invalid_value", "logit_bias", `has ${entries.length} entries`, remedy);
+    const most = `Send at most ${maxBiases}`;
+    throw fieldError("invalid_value", "logit_bias", `has ${entries.length} entries`, most);
   }
-  return entries.map(([key, bias]) => {
-    const field = `logit_bias.${key.slice(0, 40)}`;
-    const token = /^\d{1,9}$/.test(key) ? Number(key) : -1;
-    if (token < 0 || token >= vocabularySize) {
-      throw fieldError(
-        "invalid_value",
-        field,
-        "is not a token of the model",
-        `Send token ids from 0 to ${vocabularySize - 1}`,
-      );
-    }
-    if (typeof bias !== "number" || !(bias >= -100 && bias <= 100)) {
-      const code = typeof bias === "number" ? "invalid_value" : "invalid_type";
-      throw fieldError(code, field, "is not a legal bias", "Send a number from -100 to 100");
-    }
-    return [token, bias];
-  });
+  const logitBias: [number, number][] = [];
+  const textBias: [string, number][] = [];
+  for (const [token, bias, field] of entries) {
+    const amount = readBias(bias, field);
+    if (typeof token === "string") textBias.push([readBiasedText(token, field), amount]);
+    else logitBias.push([readToken(token, field, vocabularySize), amount]);
+  }
+  return { logitBias, ...(textBias.length === 0 ? {} : { textBias }) };
+}
+
+type BiasEntry = [token: number | string, bias: unknown, field: string];
+
+function readPair(pair: unknown, field: string, remedy: string): BiasEntry {
+  const [token, bias, ...others] = Array.isArray(pair) ? (pair as unknown[]) : [];
+  const isToken = typeof token === "number" || typeof token === "string";
+  if (!isToken || others.length > 0)
+    throw fieldError("invalid_type", field, "must be a pair of a token and its bias", remedy);
+  return [token, bias, field];
+}
+
+function readToken(token: number, field: string, vocabularySize: number): number {
+  if (Number.isInteger(token) && token >= 0 && token < vocabularySize) return token;
+  const remedy = `Send token ids from 0 to ${vocabularySize - 1}`;
+  throw fieldError("invalid_value", field, "is not a token of the model", remedy);
+}
+
+function readBiasedText(text: string, field: string): string {
+  if (text !== "" && text.length <= maxBiasedText) return text;
+  const problem = `names a text of ${text.length} characters`;
+  throw fieldError("invalid_value", field, problem, `Send 1 to ${maxBiasedText} characters`);
+}
+
+function readBias(bias: unknown, field: string): number {
+  if (bias === false) return banningBias;
+  if (typeof bias === "number" && bias >= -100 && bias <= 100) return bias;
+  const code = typeof bias === "number" ? "invalid_value" : "invalid_type";
+  const remedy = "Send a number from -100 to 100, or false to ban it";
+  throw fieldError(code, field, "is not a legal bias", remedy);
 }
 
 export function readStop(value: unknown): string[] {
@@ -177,11 +226,24 @@ function readStopText(stop: unknown, field: string): string {
   return stop;
 }
 
-/** More than the context holds is no error: agents send one fixed number to every model. */
-export function readMaxTokens(body: JsonObject, contextSize: number): number | undefined {
-  const range = { min: 1, max: Number.MAX_SAFE_INTEGER, integer: true };
-  const legacy = readNumber(body, "max_tokens", range, undefined);
-  const current = readNumber(body, "max_completion_tokens", range, undefined);
-  const limit = current ?? legacy;
-  return limit === undefined ? undefined : Math.min(limit, contextSize);
+const limitFields = ["max_completion_tokens", "max_tokens", "n_predict"];
+
+/**
+ * Undefined: no limit but the context's, which llama-server's clients ask for with -1. More than the context holds
+ * is no error: agents send one fixed number to every model.
+ */
+export function readMaxTokens(
+  body: JsonObject,
+  contextSize: number,
+  fallback?: number,
+): number | undefined {
+  const range = { min: -1, max: Number.MAX_SAFE_INTEGER, integer: true };
+  const limits = limitFields.map((field) => {
+    const limit = readNumber(body, field, range, undefined);
+    if (limit !== 0) return limit;
+    const remedy = "Send 1 or more, or -1 for no limit";
+    throw fieldError("invalid_value", field, "must not be 0", remedy);
+  });
+  const limit = limits.find((given) => given !== undefined) ?? fallback;
+  return limit === undefined || limit === -1 ? undefined : Math.min(limit, contextSize);
 }

@@ -14,44 +14,9 @@ import {
   string,
   type Schema,
 } from "./json-schema.ts";
+import { guided, responseFormat, sampling, tokenLimit } from "./generation-schemas.ts";
 
 const toolName: Schema = { type: "string", pattern: "^[A-Za-z0-9_-]{1,64}$" };
-const logitBias: Schema = { type: "object", additionalProperties: number(-100, 100) };
-const sampling = {
-  temperature: number(0, 2),
-  top_p: number(0, 1),
-  top_k: { type: "integer", minimum: -1 },
-  min_p: number(0, 1),
-  seed: { type: "integer" },
-  frequency_penalty: number(-2, 2),
-  presence_penalty: number(-2, 2),
-  logit_bias: logitBias,
-  typical_p: number(0, 1),
-  top_n_sigma: number(-1, 1000),
-  repeat_penalty: number(0.01, 100),
-  repeat_last_n: { type: "integer", minimum: -1 },
-  xtc_probability: number(0, 1),
-  xtc_threshold: number(0, 1),
-  dynatemp_range: number(0, 100),
-  dynatemp_exponent: number(0, 100),
-  dry_multiplier: number(0, 100),
-  dry_base: number(1, 100),
-  dry_allowed_length: { type: "integer", minimum: 0 },
-  dry_penalty_last_n: { type: "integer", minimum: -1 },
-  dry_sequence_breakers: list({ type: "string", minLength: 1, maxLength: 40 }, { maxItems: 16 }),
-  mirostat: { type: "integer", minimum: 0, maximum: 2 },
-  mirostat_tau: number(0, 100),
-  mirostat_eta: number(0, 1),
-  min_keep: { type: "integer", minimum: 0 },
-};
-const guided = {
-  guided_json_schema: object,
-  guided_json: object,
-  guided_regex: string,
-  guided_choice: list(string, { minItems: 1, maxItems: 1000 }),
-  guided_grammar: string,
-  close_at_limit: boolean,
-};
 const stop = oneOf(
   { type: "string", minLength: 1 },
   list({ type: "string", minLength: 1 }, { maxItems: 16 }),
@@ -89,8 +54,8 @@ export const chatTypes: Record<string, Schema> = {
     ),
     { minItems: 1 },
   ),
-  max_tokens: count,
-  max_completion_tokens: count,
+  max_tokens: tokenLimit,
+  max_completion_tokens: tokenLimit,
   ...sampling,
   stop,
   stream: boolean,
@@ -109,11 +74,9 @@ export const chatTypes: Record<string, Schema> = {
   ),
   tool_choice: oneOf({ type: "string", enum: ["auto", "none", "required"] }, object),
   parallel_tool_calls: boolean,
-  response_format: record(
-    { type: { type: "string", enum: ["text", "json_object", "json_schema"] }, json_schema: object },
-    ["type"],
-  ),
+  response_format: responseFormat,
   ...guided,
+  close_at_limit: boolean,
   n: { type: "integer", minimum: 1, maximum: 128 },
   logprobs: boolean,
   top_logprobs: { type: "integer", minimum: 0, maximum: 20 },
@@ -216,7 +179,7 @@ export const responseTypes: Record<string, Schema> = {
   tool_choice: oneOf({ type: "string", enum: ["auto", "none", "required"] }, object),
   parallel_tool_calls: boolean,
   max_tool_calls: count,
-  max_output_tokens: count,
+  max_output_tokens: tokenLimit,
   truncation: { type: "string", enum: ["auto", "disabled"] },
   chat_template_kwargs: object,
   text: record({
@@ -235,6 +198,7 @@ export const responseTypes: Record<string, Schema> = {
     events: { type: "string", enum: ["standard", "extended"] },
     tools: { type: "string", enum: ["close", "held"] },
   }),
+  ...guided,
   ...sampling,
 };
 
@@ -301,7 +265,11 @@ export const messageTypes: Record<string, Schema> = {
 export const completionBody = record(
   {
     prompt: oneOf(string, list({ type: "integer", minimum: 0 }), list(string)),
-    max_tokens: count,
+    max_tokens: tokenLimit,
+    max_completion_tokens: tokenLimit,
+    response_format: responseFormat,
+    ...guided,
+    close_at_limit: boolean,
     n: { type: "integer", minimum: 1, maximum: 128 },
     echo: boolean,
     logprobs: { type: "integer", minimum: 0, maximum: 20 },
@@ -379,5 +347,5 @@ export const runBody = record({
   frequency_penalty: sampling.frequency_penalty,
   presence_penalty: sampling.presence_penalty,
   seed: sampling.seed,
-  max_tokens: count,
+  max_tokens: tokenLimit,
 });

@@ -2,6 +2,7 @@
 
 import { randomBytes } from "node:crypto";
 import type { RouteOptions } from "fastify";
+import { compileText } from "../../chat/text-grammar.ts";
 import { withSeed } from "../choice-seed.ts";
 import { collectChoices, runChoices } from "../choices.ts";
 import { measuredEvents } from "../measured-events.ts";
@@ -32,6 +33,9 @@ export function completionsRoute(context: RouteContext): RouteOptions {
       warnOfModel(body.model, context);
       const signal = active.signalFor(reply);
       const { n, echo, maxTokens, stop, topLogprobs, includeUsage } = body;
+      const { document, closeAtLimit } = body;
+      const grammar =
+        document && (await compileText(document, maxTokens ?? model.contextSize, engine));
       const prompts = await Promise.all(body.prompts.map((prompt) => tokenize(prompt, engine)));
       const start = (choice: number, ended: AbortSignal) =>
         measuredEvents(
@@ -41,6 +45,8 @@ export function completionsRoute(context: RouteContext): RouteOptions {
             maxTokens,
             stop,
             topLogprobs,
+            grammar,
+            closeAtLimit,
             signal: ended,
           }),
           metrics,

@@ -1,6 +1,7 @@
 /** A body of POST /v1/completions as plain, checked data. Pure. */
 
 import type { Sampling } from "../../../engine/types.ts";
+import type { DocumentFormat } from "../../../guidance/types.ts";
 import {
   expectBody,
   fieldError,
@@ -12,6 +13,7 @@ import {
 } from "../fields.ts";
 import { completionParameters } from "../parameters/completions.ts";
 import { checkParameters } from "../parameters/parameter.ts";
+import { readDocument } from "../parse-guidance.ts";
 import { maxChoices, maxTopLogprobs, readModel, readStreamOptions } from "../parse-request.ts";
 import { readMaxTokens, readSampling, readStop, type SamplingLimits } from "../parse-sampling.ts";
 import { parseTokens } from "../parse-tokens.ts";
@@ -30,7 +32,11 @@ export interface CompletionRequest {
   topLogprobs?: number | undefined;
   sampling: Sampling;
   stop: string[];
-  maxTokens: number;
+  /** Undefined: no limit but the context's. */
+  maxTokens: number | undefined;
+  /** What form the text shall have. */
+  document: DocumentFormat | undefined;
+  closeAtLimit: boolean;
   stream: boolean;
   includeUsage: boolean;
 }
@@ -61,8 +67,9 @@ export function parseCompletionRequest(
     ...readEcho(body),
     sampling: readSampling(body, limits),
     stop: readStop(body["stop"]),
-    maxTokens:
-      readMaxTokens(body, limits.contextSize) ?? Math.min(defaultMaxTokens, limits.contextSize),
+    maxTokens: readMaxTokens(body, limits.contextSize, defaultMaxTokens),
+    document: readDocument(body),
+    closeAtLimit: readBoolean(body, "close_at_limit", false),
     stream,
     includeUsage: readStreamOptions(body["stream_options"], stream, warn),
   };

@@ -1,31 +1,31 @@
 /** Fields of POST /v1/chat/completions. */
 
+import { constraints } from "./constraints.ts";
 import { llamaSamplers } from "./llama-samplers.ts";
 import { honoured, ignored, refused, type ParameterTable } from "./parameter.ts";
 
 export const chatCompletionParameters: ParameterTable = {
   model: honoured("one model is loaded and answers to every name; an unknown one is logged"),
   messages: honoured("text only; `developer` is `system`"),
-  max_tokens: honoured("at most the context; `max_completion_tokens` wins"),
-  max_completion_tokens: honoured("over all rounds of an answer; at most the context"),
+  max_tokens: honoured("-1 is no limit; at most the context; `max_completion_tokens` wins"),
+  max_completion_tokens: honoured(
+    "over all rounds of an answer; -1 is no limit; at most the context",
+  ),
   temperature: honoured(),
   top_p: honoured(),
   seed: honoured("the same seed and request give the same tokens"),
   stop: honoured("up to 16 strings of up to 1000 characters"),
   frequency_penalty: honoured(),
   presence_penalty: honoured(),
-  logit_bias: honoured("up to 10000 token ids of the loaded model"),
   stream: honoured(),
   stream_options: honoured("`include_usage`"),
   tools: honoured("of type `function`; others are skipped with a warning"),
   tool_choice: honoured("`auto`, `none`, `required`, a function, `allowed_tools`"),
   parallel_tool_calls: honoured("`false`: one call in a round"),
-  response_format: honoured("`text`, `json_object`, `json_schema`"),
-  guided_json_schema: honoured("a JSON Schema that the answer satisfies"),
-  guided_json: honoured("the same under vLLM's name"),
-  guided_regex: honoured("ECMA-262, of the whole answer; what is regular"),
-  guided_choice: honoured("up to 1000 strings, one of which is the answer"),
-  guided_grammar: honoured("Lark as llguidance has it, or GBNF if it contains `::=`"),
+  response_format: honoured(
+    "`text`, `json_object`, `json_schema`; a `schema` may stand beside the type, as at llama-server",
+  ),
+  ...constraints,
   close_at_limit: honoured("`true`: a guided answer ends on a valid path before the token limit"),
   n: honoured("up to 128; choice `i` draws with `seed + i`; 1 while the server runs the tools"),
   logprobs: honoured("of the content's tokens, before bias, penalties, temperature and filters"),

@@ -1,5 +1,6 @@
 /** Fields of POST /v1/completions. */
 
+import { constraints } from "./constraints.ts";
 import { llamaSamplers } from "./llama-samplers.ts";
 import { honoured, ignored, refused, type ParameterTable } from "./parameter.ts";
 
@@ -19,16 +20,19 @@ export const completionParameters: ParameterTable = {
     (value) => value === "",
   ),
   logprobs: honoured("0 to 20"),
-  max_tokens: honoured("default 16, as OpenAI has it; at most the context"),
+  max_tokens: honoured("default 16, as OpenAI has it; -1 is no limit; at most the context"),
+  max_completion_tokens: honoured("the same; it wins"),
   temperature: honoured(),
   top_p: honoured(),
   seed: honoured("the same seed and request give the same tokens"),
   stop: honoured("up to 16 strings of up to 1000 characters"),
   frequency_penalty: honoured(),
   presence_penalty: honoured(),
-  logit_bias: honoured("up to 10000 token ids of the loaded model"),
+  response_format: honoured("`text`, `json_object`, `json_schema`"),
+  close_at_limit: honoured("`true`: a guided answer ends on a valid path before the token limit"),
   stream: honoured(),
   stream_options: honoured("`include_usage`"),
+  ...constraints,
   ...llamaSamplers,
   user: ignored("is not used"),
 };

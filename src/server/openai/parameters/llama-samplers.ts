@@ -8,6 +8,7 @@ export const llamaSamplers: ParameterTable = {
   typical_p: honoured(),
   top_n_sigma: honoured("-1 and 0 turn it off"),
   repeat_penalty: honoured(),
+  repetition_penalty: honoured("the same under vLLM's name"),
   repeat_last_n: honoured("tokens that the penalties look back on; -1 is the context"),
   xtc_probability: honoured(),
   xtc_threshold: honoured(),

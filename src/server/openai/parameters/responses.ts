@@ -1,5 +1,6 @@
 /** Fields of POST /v1/responses. */
 
+import { constraints } from "./constraints.ts";
 import { llamaSamplers } from "./llama-samplers.ts";
 import { honoured, ignored, refused, type ParameterTable } from "./parameter.ts";
 
@@ -20,7 +21,7 @@ export const responseParameters: ParameterTable = {
   tool_choice: honoured("`auto`, `none`, `required`, a function or custom tool, `allowed_tools`"),
   parallel_tool_calls: honoured("`false`: one call in a round"),
   max_tool_calls: honoured("of tools that this server runs"),
-  max_output_tokens: honoured("over all rounds; at most the context"),
+  max_output_tokens: honoured("over all rounds; -1 is no limit; at most the context"),
   temperature: honoured(),
   top_p: honoured(),
   top_logprobs: honoured("up to 20"),
@@ -40,7 +41,7 @@ export const responseParameters: ParameterTable = {
   seed: honoured(),
   frequency_penalty: honoured(),
   presence_penalty: honoured(),
-  logit_bias: honoured("up to 10000 token ids of the loaded model"),
+  ...constraints,
   ...llamaSamplers,
 
   service_tier: ignored(

@@ -16,7 +16,7 @@ import {
 } from "../fields.ts";
 import { checkParameters, warnOfOthers } from "../parameters/parameter.ts";
 import { responseParameters } from "../parameters/responses.ts";
-import { guidanceOf, readResponseFormat } from "../parse-guidance.ts";
+import { guidanceOf, readDocument, readResponseFormat } from "../parse-guidance.ts";
 import { readModel, readTemplateVariables } from "../parse-request.ts";
 import { readSampling, type SamplingLimits } from "../parse-sampling.ts";
 import { parseToolChoice, type ToolChoice } from "../parse-tool-choice.ts";
@@ -95,13 +95,13 @@ export function parseResponsesRequest(
     tools: parseResponseTools(body["tools"], warn),
     toolChoice,
     guidance: guidanceOf(toolChoice, {
-      document,
+      document: readDocument(body, { document, field: "text.format" }),
       parallel: readBoolean(body, "parallel_tool_calls", true),
       closeAtLimit: false,
     }),
     wireToolChoice: body["tool_choice"] ?? "auto",
     maxToolCalls: readNumber(body, "max_tool_calls", countRange, null),
-    maxOutputTokens: readNumber(body, "max_output_tokens", countRange, null),
+    maxOutputTokens: readMaxOutputTokens(body),
     sampling: readSampling(body, limits),
     topLogprobs: readTopLogprobs(body),
     templateVariables: readTemplateVariables(body, reasoning.effort, "reasoning.effort"),
@@ -123,6 +123,13 @@ function readName(body: JsonObject, field: string): string | null {
   if (name === null || name.length <= maxNameLength) return name;
   const problem = `has ${name.length} characters`;
   throw fieldError("invalid_value", field, problem, `Send at most ${maxNameLength}`);
+}
+
+/** Null: no limit but the context's. */
+function readMaxOutputTokens(body: JsonObject): number | null {
+  const { max_output_tokens: own, n_predict: other } = body;
+  if (own === -1 || (isAbsent(own) && other === -1)) return null;
+  return readNumber(body, isAbsent(own) ? "n_predict" : "max_output_tokens", countRange, null);
 }
 
 const countRange = { min: 1, max: Number.MAX_SAFE_INTEGER, integer: true };

@@ -1,0 +1,58 @@
+/** A text that is no conversation, in a form that the request asks for. */
+
+import type { Grammar } from "../engine/types.ts";
+import { FermataError } from "../errors.ts";
+import type { CallSyntax } from "../guidance/call-syntax.ts";
+import { Guide } from "../guidance/guide.ts";
+import type { DocumentFormat } from "../guidance/types.ts";
+import type { ChatEngine } from "./chat-engine.ts";
+
+/** Of a text nothing is a call. */
+const noCalls: CallSyntax = {
+  sectionOpen: "",
+  sectionClose: "",
+  callOpen: "",
+  callClose: "",
+  separator: "",
+  body: [],
+  argumentStyle: { style: "json", itemSeparator: ", ", keySeparator: ": " },
+};
+
+/**
+ * What cannot be held by masks is refused: a text is not looked at afterwards.
+ * @param budget tokens that the text may take
+ * @throws FermataError of status 400 that names the field
+ */
+export async function compileText(
+  document: DocumentFormat,
+  budget: number,
+  engine: Pick<ChatEngine, "compileGrammar">,
+): Promise<Grammar | undefined> {
+  const strict =
+    document.kind === "json_schema" ? { ...document, strict: true, alwaysStrict: true } : document;
+  const guide = await Guide.create({
+    syntax: noCalls,
+    markers: null,
+    controls: [],
+    tools: [],
+    guidance: { toolChoice: "auto", parallel: true, closeAtLimit: false, document: strict },
+    budget,
+  });
+  const source = guide.round(0, "no");
+  if (source === null) return undefined;
+  try {
+    return await engine.compileGrammar(source);
+  } catch (error) {
+    if (!(error instanceof FermataError) || error.code !== "invalid_grammar") throw error;
+    throw new FermataError(error.code, error.message, {
+      param: documentField(document),
+      cause: error,
+    });
+  }
+}
+
+/** The field that asks for it. */
+export function documentField(document: DocumentFormat): string {
+  if ("field" in document) return document.field;
+  return document.kind === "choice" ? "guided_choice" : "response_format";
+}
