@@ -29,6 +29,94 @@ const exists = (name) => existsSync(join(folder, name));
 
 /** `isRight`: of `{ text }`, after the answer. What a task changes on disk counts, too. */
 export const tasks = [
+  // Three tools of the filesystem server.
+  {
+    name: "subtract two numbers",
+    tools: fewFiles,
+    ask: `Read ${folder}/report.txt. What is the profit, that is revenue minus costs?`,
+    isRight: says(/16[.,' ]?500/),
+  },
+  {
+    name: "who wrote it",
+    tools: fewFiles,
+    ask: `Who wrote the poem in ${folder}/poem.txt?`,
+    isRight: says(/Blake/),
+  },
+  {
+    name: "open tasks",
+    tools: fewFiles,
+    ask: `Read ${folder}/notes/todo.md. Which tasks are not done yet?`,
+    isRight: ({ text }) =>
+      [/bank/, /plants/, /train/].every((pattern) => pattern.test(text)) &&
+      !/not done[^.]*stamps/i.test(text),
+  },
+  {
+    name: "write a summary",
+    tools: fewFiles,
+    ask: `Read ${folder}/notes/meeting.md and write a summary of one sentence to ${folder}/summary.txt`,
+    isRight: file("summary.txt", /2\.4|Tuesday|meeting/i),
+  },
+  {
+    name: "read code",
+    tools: fewFiles,
+    ask: `Read ${folder}/src/main.py and ${folder}/src/util.py. Which number does main.py print?`,
+    isRight: says(/\b42\b/),
+  },
+  {
+    name: "yes or no",
+    tools: fewFiles,
+    ask: `Is debug on or off in ${folder}/config.json?`,
+    isRight: says(/\b(off|false|disabled|not (on|enabled))\b/i),
+  },
+  {
+    name: "the last line",
+    tools: fewFiles,
+    ask: `At what time was the shutdown in ${folder}/server.log?`,
+    isRight: says(/0?8:30/),
+  },
+  // Other servers.
+  {
+    name: "add two numbers",
+    tools: everything,
+    ask: "Add 1234 and 4321 with the tool.",
+    isRight: says(/5[.,' ]?555/),
+  },
+  {
+    name: "echo",
+    tools: everything,
+    ask: "Echo the text: good morning",
+    isRight: says(/good morning/i),
+  },
+  {
+    name: "a structured result",
+    tools: everything,
+    ask: "What is the weather in Chicago?",
+    isRight: says(/36|rain|drizzle/i),
+  },
+  {
+    name: "remember",
+    tools: memory,
+    ask: "Remember that the person Ana works at Acme.",
+    isRight: () => /Ana/.test(textOf("memory.jsonl")) && /Acme/.test(textOf("memory.jsonl")),
+  },
+  {
+    name: "recall who",
+    tools: memory,
+    ask: "Who works at Globex? Look into your memory.",
+    isRight: says(/Boris/),
+  },
+  {
+    name: "recall what",
+    tools: memory,
+    ask: "Which instrument does Chloe play? Look into your memory.",
+    isRight: says(/violin/i),
+  },
+  {
+    name: "think in steps",
+    tools: thinking,
+    ask: "A train goes 60 km an hour for 2.5 hours. How far does it go? Use the tool to think.",
+    isRight: says(/150/),
+  },
   // All 14 tools of the filesystem server.
   {
     name: "list, read, count",
@@ -125,93 +213,5 @@ export const tasks = [
     tools: allFiles,
     ask: "What is the capital of France?",
     isRight: says(/Paris/),
-  },
-  // Three of them.
-  {
-    name: "subtract two numbers",
-    tools: fewFiles,
-    ask: `Read ${folder}/report.txt. What is the profit, that is revenue minus costs?`,
-    isRight: says(/16[.,' ]?500/),
-  },
-  {
-    name: "who wrote it",
-    tools: fewFiles,
-    ask: `Who wrote the poem in ${folder}/poem.txt?`,
-    isRight: says(/Blake/),
-  },
-  {
-    name: "open tasks",
-    tools: fewFiles,
-    ask: `Read ${folder}/notes/todo.md. Which tasks are not done yet?`,
-    isRight: ({ text }) =>
-      [/bank/, /plants/, /train/].every((pattern) => pattern.test(text)) &&
-      !/not done[^.]*stamps/i.test(text),
-  },
-  {
-    name: "write a summary",
-    tools: fewFiles,
-    ask: `Read ${folder}/notes/meeting.md and write a summary of one sentence to ${folder}/summary.txt`,
-    isRight: file("summary.txt", /2\.4|Tuesday|meeting/i),
-  },
-  {
-    name: "read code",
-    tools: fewFiles,
-    ask: `Read ${folder}/src/main.py and ${folder}/src/util.py. Which number does main.py print?`,
-    isRight: says(/\b42\b/),
-  },
-  {
-    name: "yes or no",
-    tools: fewFiles,
-    ask: `Is debug on or off in ${folder}/config.json?`,
-    isRight: says(/\b(off|false|disabled|not (on|enabled))\b/i),
-  },
-  {
-    name: "the last line",
-    tools: fewFiles,
-    ask: `At what time was the shutdown in ${folder}/server.log?`,
-    isRight: says(/0?8:30/),
-  },
-  // Other servers.
-  {
-    name: "add two numbers",
-    tools: everything,
-    ask: "Add 1234 and 4321 with the tool.",
-    isRight: says(/5[.,' ]?555/),
-  },
-  {
-    name: "echo",
-    tools: everything,
-    ask: "Echo the text: good morning",
-    isRight: says(/good morning/i),
-  },
-  {
-    name: "a structured result",
-    tools: everything,
-    ask: "What is the weather in Chicago?",
-    isRight: says(/36|rain|drizzle/i),
-  },
-  {
-    name: "remember",
-    tools: memory,
-    ask: "Remember that the person Ana works at Acme.",
-    isRight: () => /Ana/.test(textOf("memory.jsonl")) && /Acme/.test(textOf("memory.jsonl")),
-  },
-  {
-    name: "recall who",
-    tools: memory,
-    ask: "Who works at Globex? Look into your memory.",
-    isRight: says(/Boris/),
-  },
-  {
-    name: "recall what",
-    tools: memory,
-    ask: "Which instrument does Chloe play? Look into your memory.",
-    isRight: says(/violin/i),
-  },
-  {
-    name: "think in steps",
-    tools: thinking,
-    ask: "A train goes 60 km an hour for 2.5 hours. How far does it go? Use the tool to think.",
-    isRight: says(/150/),
   },
 ];

@@ -36,7 +36,7 @@ export async function startTaskServer(model) {
     { stdio: ["ignore", "pipe", "pipe"] },
   );
   let log = "";
-  child.stderr.on("data", (text) => (log += text));
+  child.stderr.on("data", (text) => (log = `${log}${text}`.slice(-20_000)));
   const exited = new Promise((resolve) => child.once("exit", resolve));
   const url = await new Promise((resolve, reject) => {
     let out = "";

@@ -104,9 +104,11 @@ async function run(url, task) {
 /** Runs what has no result yet; `isAgain`: everything. Resolves to whether the bar is met. */
 export async function runTasks({ isAgain = false } = {}) {
   const results = isAgain ? {} : keptResults();
-  const open = tasks.filter(({ name }) => !(name in results));
+  const open = tasks.filter(({ name }) => (results[name]?.outcome ?? "error") === "error");
   if (open.length > 0) {
     await setUpTaskServers();
+    // The filesystem server does not start without its folder.
+    makeTaskFolder();
     const server = await startTaskServer(await fetchRealModel("qwen2.5-coder"));
     try {
       for (const task of open) {

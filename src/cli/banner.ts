@@ -29,7 +29,7 @@ export function bannerText({
   return [
     "",
     `Model     ${modelId} (${describe(model)}, ${megabytes(model.sizeBytes)})`,
-    `Context   ${cache.cellsPerSequence} tokens a sequence, ${cache.slots} slots, ${cache.layout}, ${megabytes(cache.bytes)}`,
+    `Context   ${contextText(cache, model)}, ${cache.slots} slots, ${cache.layout}, ${megabytes(cache.bytes)}`,
     `Calls     ${toolFormat}`,
     `Hardware  ${hardware(systemInfo)}`,
     `Serving   ${url}/v1`,
@@ -40,6 +40,11 @@ export function bannerText({
     "",
     "",
   ].join("\n");
+}
+
+function contextText({ cellsPerSequence: size }: CacheInfo, { trainedContext }: ModelInfo): string {
+  const trained = size < trainedContext ? ` (trained for ${trainedContext}: --ctx-size)` : "";
+  return `${size} tokens a sequence${trained}`;
 }
 
 /** llama.cpp names only sizes that it knows; the rest it calls `?B`. */

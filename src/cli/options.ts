@@ -174,7 +174,7 @@ export const serveOptions = {
     min: 32,
     max: 2 ** 24,
     value: "TOKENS",
-    help: "Tokens one sequence may hold. Default: what the model was trained for, at most 8192.",
+    help: "Tokens one sequence may hold. Default: what the model was trained for, or less where its cache would take more than a quarter of the free memory; 8192 at least, if they fit.",
   },
   parallel: {
     group: "Engine",

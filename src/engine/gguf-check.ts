@@ -1,7 +1,8 @@
-import { closeSync, fstatSync, openSync } from "node:fs";
+import { closeSync, fstatSync, openSync, statSync } from "node:fs";
 import { FermataError } from "../errors.ts";
 import { GgufCursor } from "./gguf-cursor.ts";
 import { type GgufHeader, type GgufValue, readGgufHeader } from "./gguf-header.ts";
+import { type ModelShape, modelShape } from "./model-shape.ts";
 
 /** A model file whose structure is sound, so that llama.cpp may look at it. */
 export interface CheckedModel {
@@ -9,6 +10,9 @@ export interface CheckedModel {
   architecture: string;
   /** Undefined when the file does not say. */
   trainedContext: number | undefined;
+  shape: ModelShape;
+  /** Of all parts. */
+  weightBytes: number;
 }
 
 /**
@@ -27,7 +31,7 @@ export function checkGguf(path: string, { needsTemplate = true } = {}): CheckedM
   }
   if (tensorCount === 0) throw invalid(path, "holds no weights, only a vocabulary");
   checkVocabulary(path, metadata);
-  checkOtherParts(path, metadata);
+  const parts = [path, ...checkOtherParts(path, metadata)];
   if (needsTemplate && typeof metadata.get("tokenizer.chat_template") !== "string") {
     throw new FermataError(
       "model_without_template",
@@ -35,7 +39,13 @@ export function checkGguf(path: string, { needsTemplate = true } = {}): CheckedM
     );
   }
   const context = metadata.get(`${architecture}.context_length`);
-  return { path, architecture, trainedContext: typeof context === "number" ? context : undefined };
+  return {
+    path,
+    architecture,
+    trainedContext: typeof context === "number" ? context : undefined,
+    shape: modelShape(metadata, architecture),
+    weightBytes: parts.reduce((sum, part) => sum + statSync(part).size, 0),
+  };
 }
 
 function readPart(path: string): GgufHeader {
@@ -69,16 +79,20 @@ function open(path: string): number {
   }
 }
 
-function checkOtherParts(path: string, metadata: Map<string, GgufValue>): void {
+/** @returns the paths of a split model's parts behind the first */
+function checkOtherParts(path: string, metadata: Map<string, GgufValue>): string[] {
   const count = metadata.get("split.count") ?? 1;
-  if (typeof count !== "number" || count <= 1) return;
+  if (typeof count !== "number" || count <= 1) return [];
   const match = /^(.*)-(\d{5})-of-(\d{5})\.gguf$/.exec(path);
   if (metadata.get("split.no") !== 0 || !match || Number(match[3]) !== count) {
     throw invalid(path, `is one of ${count} parts; give the first one, under its original name`);
   }
-  for (let part = 2; part <= count; part++) {
-    readPart(`${match[1]}-${String(part).padStart(5, "0")}-of-${match[3]}.gguf`);
-  }
+  const others = Array.from(
+    { length: count - 1 },
+    (_, index) => `${match[1]}-${String(index + 2).padStart(5, "0")}-of-${match[3]}.gguf`,
+  );
+  others.forEach(readPart);
+  return others;
 }
 
 function checkVocabulary(path: string, metadata: Map<string, GgufValue>): void {

@@ -3,8 +3,7 @@ import { addonPath, loadAddon } from "../native/addon.ts";
 import type { NativeBatch, NativeEngine } from "../native/addon-types.ts";
 import { checkGguf } from "./gguf-check.ts";
 import { fromThrown } from "./native-errors.ts";
-import { resolveOptions } from "./options.ts";
-import { physicalCores } from "./physical-cores.ts";
+import { loadFacts, resolveOptions } from "./options.ts";
 import { probeModel } from "./probe.ts";
 import type { EngineOptions } from "./types.ts";
 
@@ -21,8 +20,7 @@ export async function loadNative(
   { onProgress, signal }: LoadHooks,
   onBatch: (batch: NativeBatch) => void,
 ): Promise<NativeEngine> {
-  const { trainedContext } = checkGguf(options.modelPath);
-  const resolved = resolveOptions(options, { trainedContext, physicalCores: physicalCores() });
+  const resolved = resolveOptions(options, loadFacts(checkGguf(options.modelPath)));
   const addon = loadAddon();
   await probeModel(options.modelPath, { addonPath: addonPath(), signal });
   if (signal?.aborted) throw cancelled();

@@ -1,5 +1,8 @@
 import { FermataError } from "../errors.ts";
 import type { NativeLoadOptions } from "../native/addon-types.ts";
+import type { CheckedModel } from "./gguf-check.ts";
+import { type ModelShape, cellBytes } from "./model-shape.ts";
+import { physicalCores } from "./physical-cores.ts";
 import type { EngineOptions, KvCacheType } from "./types.ts";
 
 /** What the defaults depend on. */
@@ -7,9 +10,27 @@ export interface LoadFacts {
   /** Undefined when the model does not say. */
   trainedContext: number | undefined;
   physicalCores: number;
+  /** Undefined: nothing is known of it. */
+  memory?: {
+    /** What can be had without swapping. */
+    availableBytes: number;
+    weightBytes: number;
+    shape: ModelShape;
+  };
 }
 
-const largestDefaultContext = 8192;
+/** Of this model and machine. */
+export function loadFacts({ trainedContext, shape, weightBytes }: CheckedModel): LoadFacts {
+  const memory = { availableBytes: process.availableMemory(), weightBytes, shape };
+  return { trainedContext, physicalCores: physicalCores(), memory };
+}
+
+/** Room for agents' tools and results, where the memory has it. */
+const usualContext = 8192;
+/** With less, no agent gets far. */
+const leastContext = 2048;
+/** Of the memory that the weights leave, what the cache takes by default beyond the usual context. */
+const cacheShare = 1 / 4;
 // llama.cpp's LLAMA_MAX_SEQ.
 const maximumSlots = 256;
 const maximumInt32 = 2 ** 31 - 1;
@@ -19,13 +40,6 @@ const maximumInt32 = 2 ** 31 - 1;
  * @throws FermataError invalid_option, its `param` naming the option
  */
 export function resolveOptions(options: EngineOptions, facts: LoadFacts): NativeLoadOptions {
-  const contextSize = integer(
-    "contextSize",
-    options.contextSize ??
-      Math.min(facts.trainedContext ?? largestDefaultContext, largestDefaultContext),
-    32,
-    2 ** 24,
-  );
   const parallel = integer("parallel", options.parallel ?? 4, 1, maximumSlots);
   const retainedSlots = integer(
     "retainedSlots",
@@ -43,12 +57,24 @@ export function resolveOptions(options: EngineOptions, facts: LoadFacts): Native
   const gpuLayers = integer("gpuLayers", options.gpuLayers ?? 0, -1, 10_000);
   const onGpu = gpuLayers !== 0;
   const kvLayout = resolveLayout(options.kvLayout ?? "auto", onGpu);
+  const cacheTypeK = options.cacheTypeK ?? "f16";
+  const cacheTypeV = options.cacheTypeV ?? "f16";
   // Streams have the cells of their slots; a pool is as large as what may run at once needs.
-  const cellsTotal = contextSize * (kvLayout === "streams" ? parallel + retainedSlots : parallel);
+  const sequences = kvLayout === "streams" ? parallel + retainedSlots : parallel;
+  const bytesPerToken =
+    facts.memory === undefined
+      ? 0
+      : cellBytes(facts.memory.shape, cacheTypeK, cacheTypeV) * sequences;
+  const contextSize = integer(
+    "contextSize",
+    options.contextSize ?? defaultContext(facts, onGpu ? 0 : bytesPerToken),
+    32,
+    2 ** 24,
+  );
+  const cellsTotal = contextSize * sequences;
   if (cellsTotal > maximumInt32) {
     throw invalidOption("contextSize", `The cache would have ${cellsTotal} cells, 2^31 or more.`);
   }
-  const cacheTypeV = options.cacheTypeV ?? "f16";
   const stepTokenBudget = integer(
     "stepTokenBudget",
     options.stepTokenBudget ?? 512,
@@ -65,7 +91,7 @@ export function resolveOptions(options: EngineOptions, facts: LoadFacts): Native
     gpuLayers,
     kvLayout,
     flashAttention: resolveFlashAttention(options.flashAttention ?? "auto", onGpu, cacheTypeV),
-    cacheTypeK: options.cacheTypeK ?? "f16",
+    cacheTypeK,
     cacheTypeV,
     stepTokenBudget,
     microBatch: Math.min(stepTokenBudget, 512),
@@ -73,6 +99,23 @@ export function resolveOptions(options: EngineOptions, facts: LoadFacts): Native
     maxQueue: integer("maxQueue", options.maxQueue ?? 256, 0, 65_536),
     audit: options.audit ?? false,
   };
+}
+
+/**
+ * What the model was trained for, or the largest power of two below that takes a share of the free memory.
+ * @param bytesPerToken of all sequences' caches; 0: nothing is known of their memory
+ */
+function defaultContext({ trainedContext, memory }: LoadFacts, bytesPerToken: number): number {
+  const trained = trainedContext ?? usualContext;
+  const usual = Math.min(trained, usualContext);
+  if (memory === undefined || bytesPerToken === 0) return usual;
+  const free = Math.max(0, memory.availableBytes - memory.weightBytes);
+  const fits = (size: number, share: number): boolean => size * bytesPerToken <= free * share;
+  let size = usual;
+  while (size < trained && fits(Math.min(2 * size, trained), cacheShare))
+    size = Math.min(2 * size, trained);
+  while (size > leastContext && !fits(size, 1)) size /= 2;
+  return Math.floor(size);
 }
 
 /** A CPU reads each sequence's own cells only in streams; a GPU shares cells for nothing in a pool. */

@@ -26,7 +26,7 @@ export type {
 
 export interface EngineOptions {
   modelPath: string;
-  /** Tokens one sequence may hold. Default: the model's trained context, at most 8192. */
+  /** Tokens one sequence may hold. Default: the model's trained context, or what a quarter of the free memory holds, if that is less and at least 8192. */
   contextSize?: number | undefined;
   /** Sequences that run at once. Default 4. */
   parallel?: number | undefined;

@@ -203,9 +203,9 @@ function settingsOf(
     setting(
       "ctxSize",
       resolved.contextSize,
-      (trainedContext ?? Infinity) <= 8192
+      resolved.contextSize === trainedContext
         ? "what the model was trained for"
-        : "a start; the model was trained for more, and each sequence pays for what it may hold",
+        : `a quarter of the free memory holds it; the model was trained for ${trainedContext ?? "an unknown number"}`,
     ),
     setting("parallel", resolved.parallel, "sequences that decode together; more wait"),
     setting(

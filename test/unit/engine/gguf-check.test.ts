@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -44,7 +44,8 @@ const tensor = (index: number) => ({ name: `t${index}`, shape: [8], type: 0, off
 describe("checkGguf", () => {
   it("accepts a sound file", () => {
     const path = save(fakeGguf());
-    expect(checkGguf(path)).toEqual({ path, architecture: "llama", trainedContext: 2048 });
+    const expected = { path, architecture: "llama", trainedContext: 2048 };
+    expect(checkGguf(path)).toMatchObject({ ...expected, weightBytes: statSync(path).size });
   });
 
   it.each<[string, Parameters<typeof fakeGguf>[0], string, RegExp]>([
