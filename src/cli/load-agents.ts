@@ -6,7 +6,8 @@ import type { AgentModel } from "../agents/types.ts";
 import { Chat } from "../chat/chat.ts";
 import type { Engine } from "../engine/engine.ts";
 import type { AgentEngine } from "../server/services.ts";
-import type { ToolLogger, ToolProvider } from "../tools/types.ts";
+import type { ToolLogger } from "../chat/chat-engine.ts";
+import type { ToolProvider } from "../tools/types.ts";
 import { chooseModel } from "./model-choice.ts";
 import type { ServeConfig } from "./options.ts";
 import { modelsDirectory } from "./package-files.ts";
@@ -57,7 +58,7 @@ export async function loadAgents(
     });
     engines.push({ model: id, engine, chat });
   }
-  const directory = new AgentDirectory(config, { served, files, tools, logger: log });
+  const directory = new AgentDirectory(config, { served, files, tools });
   log.info({ agents: directory.names(), supervisor: directory.supervisor }, "agents");
   return { directory, engines };
 }

@@ -104,7 +104,7 @@ function startEvents(
   const { target, config, log } = context;
   if (mode.kind !== "internal") {
     const tools = mode.kind === "external" ? mode.tools : [];
-    return target.chat.generate({ ...conversation, tools, toolMode: mode.kind });
+    return target.chat.generate({ ...conversation, tools, toolMode: mode.kind, logger: log });
   }
   const options = {
     ...mode.limits,

@@ -67,7 +67,6 @@ function agentWorld(entries: Record<string, object> = config.agents): World {
       served: { chat, contextSize: 1000, vocabularySize: 500, sampling },
       files: new Map(),
       tools,
-      logger: undefined,
     },
   );
   return createWorld({ chat, agents, tools });

@@ -47,7 +47,7 @@ const usage = answer({
   prompt_tokens_details: answer({ cached_tokens: whole }),
   completion_tokens_details: answer({ reasoning_tokens: whole }),
 });
-const finishReason = choice("stop", "length", "tool_calls");
+const finishReason = choice("stop", "length", "tool_calls", "content_filter");
 const chatCall = answer(
   {
     id: string,
@@ -215,7 +215,7 @@ export const response = answer({
   status: choice("queued", "in_progress", "completed", "incomplete", "failed", "cancelled"),
   background: boolean,
   error: nullable(answer({ code: string, message: string })),
-  incomplete_details: nullable(answer({ reason: constant("max_output_tokens") })),
+  incomplete_details: nullable(answer({ reason: choice("max_output_tokens", "content_filter") })),
   instructions: nullable(string),
   max_output_tokens: nullable(whole),
   max_tool_calls: nullable(whole),
@@ -324,7 +324,7 @@ export const message = answer({
   role: constant("assistant"),
   model: string,
   content: list(block),
-  stop_reason: choice("end_turn", "max_tokens", "stop_sequence", "tool_use"),
+  stop_reason: choice("end_turn", "max_tokens", "stop_sequence", "tool_use", "refusal"),
   stop_sequence: nullable(string),
   usage: answer({
     input_tokens: whole,

@@ -120,7 +120,7 @@ export interface ResponseObject {
   status: ResponseStatus;
   background: boolean;
   error: { code: string; message: string } | null;
-  incomplete_details: { reason: "max_output_tokens" } | null;
+  incomplete_details: { reason: "max_output_tokens" | "content_filter" } | null;
   instructions: string | null;
   max_output_tokens: number | null;
   max_tool_calls: number | null;
