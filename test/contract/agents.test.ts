@@ -94,6 +94,18 @@ test("they are listed as models, after the one that is served", async () => {
 });
 
 test.each([
+  ["/v1/chat/completions", question, { prompt_tokens: 50, completion_tokens: 14 }],
+  ["/v1/responses", { input: "Which files?" }, { input_tokens: 50, output_tokens: 14 }],
+  ["/v1/messages", question, { input_tokens: 26, output_tokens: 14 }],
+])("%s: usage counts the agents that were delegated to", async (url, body, total) => {
+  const world = agentWorld();
+  scriptDelegation(world);
+  const payload = { ...body, model: "boss" };
+  const response = await world.app.inject({ method: "POST", url, payload });
+  expect(response.json().usage).toMatchObject(total);
+});
+
+test.each([
   ["chat completions", "/v1/chat/completions", question],
   ["responses", "/v1/responses", { input: "Which files?", store: false }],
   ["messages", "/v1/messages", { ...question, max_tokens: 900 }],

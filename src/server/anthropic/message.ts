@@ -47,7 +47,7 @@ export function wireMessage(identity: MessageIdentity, answer: Answer): WireMess
   for (const { id, name, arguments: text } of [...calls, ...cutCalls])
     blocks.push({ type: "tool_use", id, name, input: inputOf(text) });
   return {
-    ...emptyMessage(identity),
+    ...emptyMessage(identity, 0),
     content: blocks,
     ...wireStop(finish),
     usage: messageUsage(finish.usage),
@@ -55,7 +55,7 @@ export function wireMessage(identity: MessageIdentity, answer: Answer): WireMess
 }
 
 /** A message before its first token. */
-export function emptyMessage({ id, model }: MessageIdentity): WireMessage {
+export function emptyMessage({ id, model }: MessageIdentity, inputTokens: number): WireMessage {
   return {
     id,
     type: "message",
@@ -65,7 +65,7 @@ export function emptyMessage({ id, model }: MessageIdentity): WireMessage {
     stop_reason: null,
     stop_sequence: null,
     usage: {
-      input_tokens: 0,
+      input_tokens: inputTokens,
       cache_creation_input_tokens: 0,
       cache_read_input_tokens: 0,
       output_tokens: 0,

@@ -11,6 +11,8 @@ export interface ResponseIdentity {
   /** Unix seconds. */
   created: number;
   model: string;
+  /** Equal for all answers of one model in one context. */
+  system_fingerprint: string;
 }
 
 export type WireFinishReason = "stop" | "length" | "tool_calls" | "content_filter";
@@ -23,7 +25,7 @@ interface WireToolCall {
   validation_error?: string;
 }
 
-interface ChatCompletion extends ResponseIdentity {
+export interface ChatCompletion extends ResponseIdentity {
   object: "chat.completion";
   choices: WireChoice[];
   usage: WireUsage;
@@ -52,10 +54,8 @@ export function chatCompletion(
 ): ChatCompletion {
   const [first, ...others] = answers;
   return {
-    id: identity.id,
+    ...identity,
     object: "chat.completion",
-    created: identity.created,
-    model: identity.model,
     choices: answers.map((answer, index) => wireChoice(index, answer, withLogprobs)),
     usage: wireUsage(
       usageOfChoices([first.finish.usage, ...others.map(({ finish }) => finish.usage)]),

@@ -26,6 +26,16 @@ export function answer(
   return record({ ...properties, ...optional }, Object.keys(properties));
 }
 
+function pageOf(entry: Schema): Schema {
+  return answer({
+    object: constant("list"),
+    data: list(entry),
+    first_id: nullable(string),
+    last_id: nullable(string),
+    has_more: boolean,
+  });
+}
+
 export function choice(...values: string[]): Schema {
   return { type: "string", enum: values };
 }
@@ -44,7 +54,7 @@ const usage = answer({
   prompt_tokens: whole,
   completion_tokens: whole,
   total_tokens: whole,
-  prompt_tokens_details: answer({ cached_tokens: whole }),
+  prompt_tokens_details: answer({ cached_tokens: whole, cache_write_tokens: whole }),
   completion_tokens_details: answer({ reasoning_tokens: whole }),
 });
 const finishReason = choice("stop", "length", "tool_calls", "content_filter");
@@ -61,11 +71,12 @@ const chatMessage = answer(
   { reasoning_content: string, tool_calls: list(chatCall), validation_error: string },
 );
 
-export const chatCompletion = answer({
+const completionFields = {
   id: string,
   object: constant("chat.completion"),
   created: whole,
   model: string,
+  system_fingerprint: string,
   choices: list(
     answer({
       index: whole,
@@ -75,6 +86,19 @@ export const chatCompletion = answer({
     }),
   ),
   usage,
+};
+export const chatCompletion = answer(completionFields);
+export const storedCompletion = answer({ ...completionFields, metadata });
+export const storedCompletions = pageOf(storedCompletion);
+export const deletedCompletion = answer({
+  id: string,
+  object: constant("chat.completion.deleted"),
+  deleted: yes,
+});
+/** As it was sent. */
+export const storedMessages = pageOf({
+  ...answer({ id: string, content: nullable(string), content_parts: nullable(list(object)) }),
+  additionalProperties: true,
 });
 
 export const textCompletion = answer({
@@ -82,6 +106,7 @@ export const textCompletion = answer({
   object: constant("text_completion"),
   created: whole,
   model: string,
+  system_fingerprint: string,
   choices: list(
     answer({
       index: whole,
@@ -201,7 +226,7 @@ const outputItem = oneOf(
 
 const responseUsage = answer({
   input_tokens: whole,
-  input_tokens_details: answer({ cached_tokens: whole }),
+  input_tokens_details: answer({ cached_tokens: whole, cache_write_tokens: whole }),
   output_tokens: whole,
   output_tokens_details: answer({ reasoning_tokens: whole }),
   total_tokens: whole,
@@ -294,13 +319,7 @@ export const item: Schema = {
   ...answer({ id: string, type: string }),
   additionalProperties: true,
 };
-export const itemPage = answer({
-  object: constant("list"),
-  data: list(item),
-  first_id: nullable(string),
-  last_id: nullable(string),
-  has_more: boolean,
-});
+export const itemPage = pageOf(item);
 export const conversation = answer({
   id: string,
   object: constant("conversation"),

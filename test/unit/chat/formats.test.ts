@@ -103,7 +103,7 @@ function stream(format: ToolCallFormat, { text, cut }: Case, cuts: readonly numb
   const pieces = [0, ...cuts].map((start, index) => bytes.subarray(start, cuts[index]));
   const events = parse(format, pieces, cut === true);
   const mapper = new ChunkMapper(
-    { id: "x", created: 0, model: "m" },
+    { id: "x", created: 0, model: "m", system_fingerprint: "f" },
     { n: 1, includeUsage: false },
   );
   const message = accumulate(events.flatMap((event) => mapper.chunks({ choice: 0, event })));

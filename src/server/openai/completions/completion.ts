@@ -141,12 +141,8 @@ function textLogprobs(tokens: readonly ContentToken[], start: number): TextLogpr
   return logprobs;
 }
 
-function head({
-  id,
-  created,
-  model,
-}: ResponseIdentity): ResponseIdentity & { object: "text_completion" } {
-  return { id, object: "text_completion", created, model };
+function head(identity: ResponseIdentity): ResponseIdentity & { object: "text_completion" } {
+  return { ...identity, object: "text_completion" };
 }
 
 function message(value: object): SseMessage {

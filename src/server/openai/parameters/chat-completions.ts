@@ -35,11 +35,11 @@ export const chatCompletionParameters: ParameterTable = {
   ),
   chat_template_kwargs: honoured("goes to the model's template"),
   ...llamaSamplers,
+  store: honoured("`true`: kept in the store, to be listed and read; default false"),
+  metadata: honoured("up to 16 strings, kept with `store`"),
 
   user: ignored("is not used"),
   safety_identifier: ignored("is not used"),
-  metadata: ignored("is not stored"),
-  store: ignored("has no effect: chat completions are not stored", (value) => value === false),
   service_tier: ignored(
     "has no effect: there is one tier",
     (value) => value === "auto" || value === "default",
