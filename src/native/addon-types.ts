@@ -77,7 +77,11 @@ export interface NativeEmbedderOptions {
   maxTokens: number;
   threads: number;
   gpuLayers: number;
+  /** "": as the file says. */
+  pooling: EmbeddingPooling | "";
 }
+
+export type EmbeddingPooling = "mean" | "cls" | "last";
 
 export interface NativeEmbedder {
   readonly dimensions: number;

@@ -66,7 +66,7 @@ export function parseChatCompletionRequest(
     templateVariables: readTemplateVariables(body),
     sampling: readSampling(body, limits),
     stop: readStop(body["stop"]),
-    maxTokens: readMaxTokens(body, limits.contextSize),
+    maxTokens: readMaxTokens(body, limits),
     n: readNumber(body, "n", { min: 1, max: maxChoices, integer: true }, 1),
     topLogprobs: readLogprobs(body),
     stream,

@@ -324,7 +324,7 @@ export class ResponseService {
       messages,
       sampling: request.sampling,
       stop: [],
-      maxTokens: request.maxOutputTokens ?? undefined,
+      maxTokens: request.maxOutputTokens ?? target.maxTokens,
       topLogprobs: request.topLogprobs,
       templateVariables,
       guidance: request.guidance,
