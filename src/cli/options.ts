@@ -107,7 +107,7 @@ export const serveOptions = {
     kind: "choice",
     choices: ["close", "held"],
     default: "close",
-    help: "A response with calls ends, or waits for POST /v1/responses/{id}/tool_outputs.",
+    help: "A response with calls ends, or its stream waits for POST /v1/responses/{id}/tool_outputs.",
   },
   responsesToolTimeout: {
     group: "Server",
