@@ -163,6 +163,12 @@ export const serveOptions = {
     value: "N",
     help: "Slots beyond --parallel for held and retained sequences. Default: as --parallel.",
   },
+  deterministic: {
+    group: "Engine",
+    kind: "boolean",
+    default: false,
+    help: "Same request and seed, same tokens, whatever else runs or is cached; slower: docs/parameters.md.",
+  },
   contextCache: {
     group: "Engine",
     kind: "boolean",

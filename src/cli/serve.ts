@@ -207,6 +207,7 @@ async function loadEngine(
         threads: config.threads,
         gpuLayers: config.nGpuLayers,
         kvLayout: config.kvLayout,
+        deterministic: config.deterministic,
         flashAttention: config.flashAttn,
         cacheTypeK: config.cacheTypeK,
         cacheTypeV: config.cacheTypeV,

@@ -46,6 +46,7 @@ test("defaults", () => {
     ctxSize: undefined,
     parallel: 4,
     retainedSlots: undefined,
+    deterministic: false,
     contextCache: true,
     threads: undefined,
     nGpuLayers: 0,
