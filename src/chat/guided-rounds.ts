@@ -2,7 +2,7 @@
 
 import type { Grammar, GrammarSource, Sampling } from "../engine/types.ts";
 import { FermataError } from "../errors.ts";
-import { Guide } from "../guidance/guide.ts";
+import { Guide, type GuidePart } from "../guidance/guide.ts";
 import type { Guidance } from "../guidance/types.ts";
 import type { Fault } from "../guidance/validator.ts";
 import type { ChatEngine } from "./chat-engine.ts";
@@ -17,8 +17,8 @@ function isScripted({ script, samplesAfterScript }: Sampling): boolean {
   return script !== undefined && samplesAfterScript !== true;
 }
 
-/** How long is looked for the parts that the engine refuses; what is left is given up unseen. */
-const searchMs = 300;
+/** Characters of grammars that are compiled to find what the engine takes; what is left then is given up unseen. */
+const searchCharacters = 8 * 1024 * 1024;
 const anything: GrammarSource = { kind: "lark", text: 'start: "a"\n' };
 
 export class GuidedRounds {
@@ -42,7 +42,7 @@ export class GuidedRounds {
     engine: ChatEngine,
     prompts: PromptBuilder,
   ): Promise<GuidedRounds> {
-    const { toolMode, sampling, guidance = free, maxTokens } = request;
+    const { toolMode, sampling, guidance = free } = request;
     const tools = toolMode === "none" ? [] : request.tools;
     const isFree = tools.length === 0 && guidance.document === undefined;
     if (isFree || isScripted(sampling)) return new GuidedRounds(engine, null, null);
@@ -56,7 +56,6 @@ export class GuidedRounds {
         ...guidance,
         parallel: guidance.parallel && prompts.template.takesSeveralCalls,
       },
-      budget: maxTokens ?? engine.cache.cellsPerSequence,
     });
     return new GuidedRounds(engine, guide, demandOf(guidance, tools));
   }
@@ -82,19 +81,22 @@ export class GuidedRounds {
     const index = this.#count++;
     const source = this.#guide?.round(index, reasoning, callable) ?? null;
     if (source === null || this.#guide === null) return null;
-    try {
-      return await this.#engine.compileGrammar(source);
-    } catch (error) {
-      if (!isRefused(error)) throw error;
-      // A build without masks: calls are then validated only, unless more was asked for.
-      if ((await this.#problemOf(anything)) !== null) {
-        if (this.#demand === null) return null;
-        throw new FermataError(error.code, error.message, { param: this.#demand, cause: error });
-      }
-      await this.#giveUpCulprits(this.#guide, error);
-      const relaxed = this.#guide.round(index, reasoning, callable);
-      return relaxed === null ? null : await this.#engine.compileGrammar(relaxed);
+    const compiled = await this.#compiled(source);
+    if (!(compiled instanceof FermataError)) return compiled;
+    const { code, message } = compiled;
+    const param = this.#demand ?? undefined;
+    const refusal = new FermataError(code, message, { param, cause: compiled });
+    // A build without masks: calls are then validated only, unless more was asked for.
+    if ((await this.#compiled(anything)) instanceof FermataError) {
+      if (this.#demand === null) return null;
+      throw refusal;
     }
+    const guide = this.#guide;
+    return await this.#holdWhatFits(
+      guide.parts(),
+      () => guide.round(index, reasoning, callable),
+      refusal,
+    );
   }
 
   /** What a finished call of this round gets wrong; null: nothing. */
@@ -106,31 +108,61 @@ export class GuidedRounds {
     return (await this.#guide?.checkDocument(text)) ?? null;
   }
 
-  /** The engine refused the whole; which parts would it refuse alone? */
-  async #giveUpCulprits(guide: Guide, refusal: FermataError): Promise<void> {
-    let found = false;
-    const deadline = performance.now() + searchMs;
-    for (const part of guide.parts()) {
-      const problem =
-        performance.now() < deadline
-          ? await this.#problemOf(part.source)
-          : "the grammar is too large to look at each of its parts";
-      if (problem === null) continue;
-      found = true;
-      part.giveUp(problem);
-    }
-    if (!found) throw refusal;
+  /**
+   * The engine refused the whole. Parts are held in their order, halves of what it refuses by themselves, as long as
+   * it takes them beside those before: which ones depends on the request alone.
+   */
+  async #holdWhatFits(
+    parts: readonly GuidePart[],
+    round: () => GrammarSource | null,
+    refusal: FermataError,
+  ): Promise<Grammar | null> {
+    for (const part of parts) part.isHeld = false;
+    let left = searchCharacters;
+    const attempt = async (group: readonly GuidePart[]): Promise<Grammar | FermataError | null> => {
+      for (const part of group) part.isHeld = true;
+      const source = round();
+      left -= source?.text.length ?? 0;
+      const result =
+        source === null ? null : left < 0 ? tooManyParts() : await this.#compiled(source);
+      if (result instanceof FermataError) for (const part of group) part.isHeld = false;
+      return result;
+    };
+    let grammar = await attempt([]);
+    if (grammar instanceof FermataError) throw refusal;
+    const groups = halvesOf(parts);
+    if (groups.length === 1) groups[0]![0]!.giveUp(refusal.message);
+    else
+      for (let group = groups.pop(); group !== undefined; group = groups.pop()) {
+        const result = await attempt(group);
+        if (!(result instanceof FermataError)) grammar = result;
+        else if (group.length > 1 && left > 0) groups.push(...halvesOf(group));
+        else for (const part of group) part.giveUp(result.message);
+      }
+    return grammar;
   }
 
-  async #problemOf(source: GrammarSource): Promise<string | null> {
+  async #compiled(source: GrammarSource): Promise<Grammar | FermataError> {
     try {
-      await this.#engine.compileGrammar(source);
-      return null;
+      return await this.#engine.compileGrammar(source);
     } catch (error) {
-      if (isRefused(error)) return error.message;
+      if (error instanceof FermataError && error.code === "invalid_grammar") return error;
       throw error;
     }
   }
+}
+
+function tooManyParts(): FermataError {
+  return new FermataError(
+    "invalid_grammar",
+    "the schemas together are too large, or too many of them are refused",
+  );
+}
+
+/** The second first: a stack, whose top is the first. */
+function halvesOf(parts: readonly GuidePart[]): (readonly GuidePart[])[] {
+  const half = Math.ceil(parts.length / 2);
+  return parts.length < 2 ? [parts] : [parts.slice(half), parts.slice(0, half)];
 }
 
 function demandOf(
@@ -140,8 +172,4 @@ function demandOf(
   if (document !== undefined) return documentField(document);
   if (toolChoice === "required") return "tool_choice";
   return tools.some((tool) => tool.strict === true) ? "tools" : null;
-}
-
-function isRefused(error: unknown): error is FermataError {
-  return error instanceof FermataError && error.code === "invalid_grammar";
 }

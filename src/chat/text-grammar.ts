@@ -20,12 +20,10 @@ const noCalls: CallSyntax = {
 
 /**
  * What cannot be held by masks is refused: a text is not looked at afterwards.
- * @param budget tokens that the text may take
  * @throws FermataError of status 400 that names the field
  */
 export async function compileText(
   document: DocumentFormat,
-  budget: number,
   engine: Pick<ChatEngine, "compileGrammar">,
 ): Promise<Grammar | undefined> {
   const strict =
@@ -36,7 +34,6 @@ export async function compileText(
     controls: [],
     tools: [],
     guidance: { toolChoice: "auto", parallel: true, closeAtLimit: false, document: strict },
-    budget,
   });
   const source = guide.round(0, "no");
   if (source === null) return undefined;

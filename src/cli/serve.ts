@@ -13,7 +13,6 @@ import { buildServer } from "../server/app.ts";
 import { type PageFiles, readPageFiles } from "../server/page/page-files.ts";
 import type { ServedEmbedder, ServerConfig } from "../server/services.ts";
 import { type BannerFacts, bannerText } from "./banner.ts";
-import { toolsText } from "./chat-text.ts";
 import { loadAgents, longestDelegationSeconds, readAgents } from "./load-agents.ts";
 import { createLogger } from "./logger.ts";
 import { chooseModel, modelCreated } from "./model-choice.ts";
@@ -92,18 +91,16 @@ export async function startService(
     parts.push(engine);
 
     const embedder = await loadEmbedder(config);
-    const [id = choice.id, ...aliases] = config.alias;
     const model = {
-      id,
-      aliases,
-      maxTokens: config.nPredict < 0 ? undefined : config.nPredict,
+      id: choice.id,
       created: modelCreated(choice.path),
       contextSize: engine.cache.cellsPerSequence,
       vocabularySize: engine.model.vocabularySize,
     };
     const toolFormat = config.toolFormat === "auto" ? undefined : config.toolFormat;
-    const chat = new Chat(engine, { logger: log, toolFormat, template: config.chatTemplate });
-    log.info({ tool_format: chat.toolFormat }, `tools: ${toolsText(chat)}`);
+    const chat = new Chat(engine, { logger: log, toolFormat });
+    const foundFrom = toolFormat === undefined ? "template" : "option";
+    log.info({ tool_format: chat.toolFormat, from: foundFrom }, "tool-call format");
     const agents =
       agentsConfig === null
         ? undefined
@@ -154,10 +151,10 @@ export async function startService(
       },
     );
     const facts = {
-      modelId: id,
+      modelId: choice.id,
       model: engine.model,
       cache: engine.cache,
-      chat,
+      toolFormat: `${chat.toolFormat} (from the ${foundFrom})`,
       systemInfo: loadAddon().systemInfo,
       needsKey: config.apiKey.length > 0,
       hasPage: page !== null,
@@ -170,9 +167,9 @@ export async function startService(
 }
 
 async function loadEmbedder(config: ServeConfig): Promise<ServedEmbedder | undefined> {
-  const { embeddingModel: modelPath, threads, pooling } = config;
+  const { embeddingModel: modelPath, threads } = config;
   if (modelPath === undefined) return undefined;
-  const embedder = await Embedder.load({ modelPath, threads, pooling });
+  const embedder = await Embedder.load({ modelPath, threads });
   return Object.assign(embedder, { id: basename(modelPath, ".gguf") });
 }
 
@@ -207,7 +204,6 @@ async function loadEngine(
         threads: config.threads,
         gpuLayers: config.nGpuLayers,
         kvLayout: config.kvLayout,
-        deterministic: config.deterministic,
         flashAttention: config.flashAttn,
         cacheTypeK: config.cacheTypeK,
         cacheTypeV: config.cacheTypeV,

@@ -4,7 +4,6 @@ import { FermataError } from "../errors.ts";
 import type { GuidedSchema, SchemaUse } from "./guided-schemas.ts";
 import { documentStyle, jsonValue } from "./json-value.ts";
 import { literal, regexTerminal } from "./lark.ts";
-import type { EmitBounds } from "./schema/emit.ts";
 import { RegexError, parseRegex } from "./schema/regex.ts";
 import { writeExact } from "./schema/regex-write.ts";
 import type { DocumentFormat } from "./types.ts";
@@ -17,12 +16,17 @@ export interface GuidedDocument {
   field: string;
   /** What the engine refuses is an error. */
   isStrict: boolean;
-  isRelaxed?: boolean;
+  /** Else any JSON is allowed. */
+  isHeld: boolean;
+}
+
+export function documentRules({ rules, isHeld }: GuidedDocument): string {
+  return isHeld ? rules : `document: ${jsonValue({}, documentStyle)}\n`;
 }
 
 /** What a document's schema is compiled from; null where it has none. */
-export function documentSchema(format: DocumentFormat, bounds: EmitBounds): SchemaUse | null {
-  const options = { ...bounds, closed: false, objectOnly: false };
+export function documentSchema(format: DocumentFormat): SchemaUse | null {
+  const options = { closed: false, objectOnly: false };
   const subject = "The schema of the answer";
   switch (format.kind) {
     case "json_object":
@@ -52,7 +56,7 @@ export function guidedDocument(
 ): GuidedDocument {
   const { rule, field } = ruleOf(format, schema);
   const isStrict = format.kind !== "json_schema" || format.strict;
-  return { rules: `document: ${rule}\n`, schema, field, isStrict };
+  return { rules: `document: ${rule}\n`, schema, field, isStrict, isHeld: true };
 }
 
 function ruleOf(

@@ -2,15 +2,12 @@
 
 import type { GrammarSource } from "../engine/types.ts";
 import { FermataError } from "../errors.ts";
-import { argumentRules } from "./arguments.ts";
 import type { CallSyntax } from "./call-syntax.ts";
-import { type GuidedDocument, documentSchema, guidedDocument } from "./documents.ts";
+import { type GuidedDocument, documentRules, documentSchema, guidedDocument } from "./documents.ts";
 import { type GuidedSchema, type SchemaUse, guidedSchemas } from "./guided-schemas.ts";
 import { isGbnf, gbnfDocument } from "./gbnf.ts";
-import { documentStyle, jsonValue } from "./json-value.ts";
 import { Markup } from "./lark.ts";
 import { roundGrammar } from "./round-grammar.ts";
-import type { EmitBounds } from "./schema/emit.ts";
 import type { JsonObject } from "./schema/types.ts";
 import type {
   ControlToken,
@@ -24,7 +21,6 @@ import type { Fault } from "./validator.ts";
 /** More tools in one grammar take too long to compile. */
 export const maxGuidedTools = 512;
 const maxGrammarLength = 4 * 1024 * 1024;
-const charactersPerToken = 4;
 
 export interface GuideOptions {
   syntax: CallSyntax;
@@ -33,23 +29,22 @@ export interface GuideOptions {
   /** Empty: no call is looked for. */
   tools: readonly GuidedTool[];
   guidance: Guidance;
-  /** Tokens that the answer may take. */
-  budget: number;
 }
 
 interface CompiledTool {
   name: string;
   strict: boolean;
   schema: GuidedSchema;
-  /** The engine refused its schema. */
-  isRelaxed?: boolean;
+  isHeld: boolean;
 }
 
 type Gbnf = Extract<DocumentFormat, { kind: "grammar" }>;
 
+/** A tool's arguments, or the document: what masks hold or leave to the validation afterwards. */
 export interface GuidePart {
-  source: GrammarSource;
-  /** Leaves it to the validation afterwards. @throws FermataError where that was not allowed */
+  /** Does `round` hold it? */
+  isHeld: boolean;
+  /** @throws FermataError where it must be held */
   giveUp(problem: string): void;
 }
 
@@ -67,13 +62,12 @@ export class Guide {
    * @throws FermataError of status 400 that names the field, the tool, the keyword and its place; queue_full
    */
   static async create(options: GuideOptions): Promise<Guide> {
-    const { tools, guidance, budget } = options;
+    const { tools, guidance } = options;
     const document = guidance.document ?? null;
     const gbnf = document?.kind === "grammar" && isGbnf(document.text) ? document : null;
     checkTools(tools, gbnf);
-    const bounds = boundsOf(budget);
-    const ofDocument = document === null ? null : documentSchema(document, bounds);
-    const uses = tools.map((tool) => toolSchema(tool, bounds));
+    const ofDocument = document === null ? null : documentSchema(document);
+    const uses = tools.map(toolSchema);
     if (ofDocument !== null) uses.push(ofDocument);
     const schemas = await guidedSchemas(uses);
     return new Guide(options, {
@@ -81,6 +75,7 @@ export class Guide {
         name,
         strict: strict === true,
         schema: schemas[index]!,
+        isHeld: true,
       })),
       gbnf,
       document:
@@ -121,13 +116,13 @@ export class Guide {
     const text = roundGrammar({
       markup: this.#markup,
       syntax,
-      tools: (canCall ? tools : this.#tools).map(({ name, schema }) => ({
+      tools: (canCall ? tools : this.#tools).map(({ name, schema, isHeld }) => ({
         name,
-        schema: schema.schema,
+        schema: isHeld ? schema.schema : anyObject,
       })),
       calls: !canCall ? "none" : isRequired ? "required" : "optional",
       parallel: guidance.parallel,
-      document: this.#document?.rules ?? null,
+      document: this.#document === null ? null : documentRules(this.#document),
       reasoning,
       markers,
     });
@@ -140,48 +135,28 @@ export class Guide {
     return { kind: "lark", text };
   }
 
-  /** What the engine may refuse one by one, and what to do about it. */
-  *parts(): Generator<GuidePart> {
+  /** What the engine may refuse. What must be held comes first. */
+  parts(): GuidePart[] {
+    const parts: { part: GuidePart; isStrict: boolean }[] = [];
+    const document = this.#document;
+    if (document !== null) {
+      const { field, isStrict } = document;
+      const giveUp = (problem: string): void => {
+        if (isStrict) throw refused(`"${field}"`, field, problem);
+      };
+      parts.push({ part: Object.assign(document, { giveUp }), isStrict });
+    }
     for (const tool of this.#tools) {
-      const { expression, rules } = argumentRules(
-        this.#options.syntax.argumentStyle,
-        tool.schema.schema,
-        "args",
-        this.#markup,
-      );
-      yield {
-        source: { kind: "lark", text: `start: ${expression}\n${rules}` },
-        giveUp: (problem) => {
-          const field = "tools";
-          const subject = `The parameters of the tool "${tool.name}"`;
-          if (tool.strict) throw refused(subject, field, problem);
-          tool.schema = { ...tool.schema, schema: anyObject };
-          tool.isRelaxed = true;
-        },
+      const { name, strict } = tool;
+      const giveUp = (problem: string): void => {
+        if (strict) throw refused(`The parameters of the tool "${name}"`, "tools", problem);
       };
+      parts.push({ part: Object.assign(tool, { giveUp }), isStrict: strict });
     }
-    if (this.#gbnf !== null) {
-      const { field } = this.#gbnf;
-      yield {
-        source: gbnfDocument(this.#gbnf, null, "no"),
-        giveUp: (problem) => {
-          throw refused(`"${field}"`, field, problem);
-        },
-      };
-    }
-    if (this.#document === null) return;
-    const { rules, field, isStrict, schema } = this.#document;
-    yield {
-      source: { kind: "lark", text: `start: document\n${rules}` },
-      giveUp: (problem) => {
-        if (isStrict || schema === null) throw refused(`"${field}"`, field, problem);
-        this.#document = {
-          ...this.#document!,
-          rules: `document: ${jsonValue({}, documentStyle)}\n`,
-          isRelaxed: true,
-        };
-      },
-    };
+    return [
+      ...parts.filter(({ isStrict }) => isStrict),
+      ...parts.filter(({ isStrict }) => !isStrict),
+    ].map(({ part }) => part);
   }
 
   /**
@@ -200,14 +175,14 @@ export class Guide {
   /** The same of an answer that is to be a document. */
   async checkDocument(text: string): Promise<Fault | null> {
     const schema = this.#document?.schema;
-    if (!schema || (schema.issues.length === 0 && !this.#document?.isRelaxed)) return null;
+    if (!schema || (schema.issues.length === 0 && this.#document?.isHeld)) return null;
     return schema.validate(text);
   }
 
   /** The masks leave nothing open. Styles other than JSON cannot say all that a schema does. */
-  #isHeld({ schema, isRelaxed }: CompiledTool): boolean {
+  #isHeld({ schema, isHeld }: CompiledTool): boolean {
     const { style } = this.#options.syntax.argumentStyle;
-    return style === "json" && schema.issues.length === 0 && !isRelaxed;
+    return isHeld && style === "json" && schema.issues.length === 0;
   }
 }
 
@@ -237,25 +212,12 @@ function checkTools(tools: readonly GuidedTool[], gbnf: Gbnf | null): void {
     );
 }
 
-function toolSchema({ name, parameters, strict }: GuidedTool, bounds: EmitBounds): SchemaUse {
+function toolSchema({ name, parameters, strict }: GuidedTool): SchemaUse {
   return {
     schema: parameters,
-    options: { ...bounds, closed: true, objectOnly: true },
+    options: { closed: true, objectOnly: true },
     subject: `The parameters of the tool "${name}"`,
     field: "tools",
     strict: strict === true,
-  };
-}
-
-/**
- * Strings and arrays that have no limit take half of the budget at most. In powers of two: requests
- * that differ a little share their grammars.
- */
-function boundsOf(budget: number): EmitBounds {
-  const half = 2 ** Math.floor(Math.log2(Math.max(64, budget / 2)));
-  return {
-    stringLength: Math.min(16_384, half * charactersPerToken),
-    arrayLength: Math.min(1024, half),
-    depth: 5,
   };
 }

@@ -9,6 +9,17 @@ import type { JsonObject } from "./schema/types.ts";
 
 type Style = "python" | BareKeyArguments;
 
+/** `{}`, spelled out. */
+const anything: JsonObject = {
+  anyOf: [
+    { type: "object", additionalProperties: {} },
+    { type: "array", items: {} },
+    { type: "string" },
+    { type: "number" },
+    { type: "boolean" },
+    { type: "null" },
+  ],
+};
 const separators = { itemSeparator: ", ", keySeparator: ": " };
 
 export class LiteralWriter {
@@ -18,6 +29,7 @@ export class LiteralWriter {
   readonly #markup: Markup;
   readonly #rules: string[] = [];
   readonly #definitions = new Map<string, string>();
+  #anything: string | null = null;
   #count = 0;
 
   constructor(style: Style, schema: JsonObject, name: string, markup: Markup) {
@@ -74,6 +86,7 @@ export class LiteralWriter {
   }
 
   #value(schema: JsonObject): string {
+    if (Object.keys(schema).length === 0) return this.#anyValue();
     if (typeof schema["$ref"] === "string") return this.#reference(schema["$ref"]);
     if (Array.isArray(schema["anyOf"]))
       return `(${(schema["anyOf"] as JsonObject[]).map((option) => this.#value(option)).join(" | ")})`;
@@ -94,6 +107,14 @@ export class LiteralWriter {
       default:
         return jsonValue(schema, separators);
     }
+  }
+
+  #anyValue(): string {
+    if (this.#anything === null) {
+      this.#anything = this.#next();
+      this.#rules.push(`${this.#anything}: ${this.#value(anything)}\n`);
+    }
+    return this.#anything;
   }
 
   #reference(reference: string): string {
@@ -145,9 +166,10 @@ export class LiteralWriter {
       return `"[" ${sequenceRules(prefix, separator, this.#next(), this.#rules)} "]"`;
     const rule = this.#next();
     this.#rules.push(`${rule}: ${this.#value(items)}\n`);
-    const max = Number(schema["maxItems"]);
+    const max = schema["maxItems"];
     if (max === 0) return `"[" "]"`;
-    const list = `${rule} (${separator} ${rule}){${Math.max(0, min - 1)},${max - 1}}`;
+    const most = max === undefined ? "" : Number(max) - 1;
+    const list = `${rule} (${separator} ${rule}){${Math.max(0, min - 1)},${most}}`;
     return min > 0 ? `"[" ${list} "]"` : `"[" (${list})? "]"`;
   }
 }

@@ -129,7 +129,6 @@ describe.skipIf(!hasMasks)("harmony, a marker being a token", () => {
       controls: [{ id, text: "<|channel|>" }],
       tools,
       guidance: { toolChoice: "auto", parallel: true, closeAtLimit: false, document },
-      budget: 4096,
     });
     const grammar = await engine.compileGrammar(guide.round(0, "split")!);
     return grammar.check(await engine.tokenize(text.replaceAll("<|channel|>", token))).complete;

@@ -80,9 +80,8 @@ async function acceptor(
   engine: Engine,
   schema: unknown,
 ): Promise<string | ((text: string) => Promise<boolean>)> {
-  const bounds = { stringLength: 4096, arrayLength: 1024, depth: 5 };
   try {
-    const compiled = compileSchema(schema, { ...bounds, closed: false, objectOnly: false });
+    const compiled = compileSchema(schema, { closed: false, objectOnly: false });
     const [issue] = compiled.issues;
     if (issue !== undefined) return `\`${issue.keyword}\` ${issue.reason}`;
     if (compiled.schema === null) return async () => false;

@@ -1,6 +1,5 @@
 /** Another server as a chat: its answers streamed, its calls judged by `ToolCallBuffer`, its rounds held here. */
 
-import { ToolCallBuffer } from "../../chat/tool-call-buffer.ts";
 import type {
   ChatEvent,
   ChatGeneration,
@@ -14,7 +13,9 @@ import type {
 } from "../../chat/types.ts";
 import { noUsage } from "../../chat/usage.ts";
 import { FermataError } from "../../errors.ts";
+import { ToolCallBuffer } from "../../tools/tool-call-buffer.ts";
 import type { ToolLoopChat } from "../../tools/tool-loop.ts";
+import type { ToolLogger } from "../../tools/types.ts";
 import type { EndpointConfig } from "../agents-config.ts";
 import type { AgentModel } from "../types.ts";
 import { Endpoint, type StreamEnd } from "./endpoint.ts";
@@ -26,14 +27,16 @@ const anyVocabulary = 2 ** 31 - 1;
 
 export class RemoteChat implements ToolLoopChat {
   readonly #config: EndpointConfig;
+  readonly #logger: ToolLogger | undefined;
 
-  constructor(config: EndpointConfig) {
+  constructor(config: EndpointConfig, logger: ToolLogger | undefined) {
     this.#config = config;
+    this.#logger = logger;
   }
 
-  static model(config: EndpointConfig): AgentModel {
+  static model(config: EndpointConfig, logger: ToolLogger | undefined): AgentModel {
     return {
-      chat: new RemoteChat(config),
+      chat: new RemoteChat(config, logger),
       contextSize: config.contextSize,
       vocabularySize: anyVocabulary,
       sampling: endpointSampling,
@@ -46,7 +49,7 @@ export class RemoteChat implements ToolLoopChat {
   }
 
   generate(request: ChatRequest): ChatGeneration {
-    return new RemoteGeneration(request, this.#config);
+    return new RemoteGeneration(request, this.#config, this.#logger);
   }
 }
 
@@ -59,14 +62,16 @@ type Answer =
 class RemoteGeneration implements ChatGeneration {
   readonly #request: ChatRequest;
   readonly #config: EndpointConfig;
+  readonly #logger: ToolLogger | undefined;
   readonly #abort = new AbortController();
   #usage: ChatUsage & { reasoningTokens: number } = { ...noUsage, reasoningTokens: 0 };
   #maxTokens: number | undefined;
   #hold: ((answer: Answer) => void) | null = null;
 
-  constructor(request: ChatRequest, config: EndpointConfig) {
+  constructor(request: ChatRequest, config: EndpointConfig, logger: ToolLogger | undefined) {
     this.#request = request;
     this.#config = config;
+    this.#logger = logger;
     this.#maxTokens = request.maxTokens;
   }
 
@@ -170,7 +175,7 @@ class RemoteGeneration implements ChatGeneration {
     const { calls, finishReason: reason } = turn;
     // Without a reason and without its last word a stream was cut, wherever that was.
     if (reason === null && end === "ended") throw failed("cut its answer off");
-    const buffer = new ToolCallBuffer(reason, this.#request.logger);
+    const buffer = new ToolCallBuffer(reason, this.#logger);
     for (const call of calls) buffer.addToolCall(call);
     const { toolMode } = this.#request;
     if (buffer.shouldExecuteToolCalls() && toolMode !== "none") {
@@ -178,7 +183,6 @@ class RemoteGeneration implements ChatGeneration {
       return this.#remaining === 0 ? this.#finish("length") : null;
     }
     if (reason === "error") throw failed("ended its answer with an error");
-    if (reason === "content_filter") return this.#finish(reason);
     const wasCut = reason === "length" || buffer.getIncompleteToolCalls().size > 0;
     return this.#finish(wasCut ? "length" : "stop");
   }

@@ -1,6 +1,6 @@
 /** Keywords that combine subschemas of the same place, and those that list values. */
 
-import { areDisjointObjects, outlineOf } from "./disjoint.ts";
+import { type Outline, areDisjointObjects, haveTag, outlineOf } from "./disjoint.ts";
 import { isJsonObject } from "./json.ts";
 import {
   type Keyword,
@@ -85,11 +85,15 @@ function reference(isKnown: (value: string, context: KeywordContext) => boolean)
 
 /** Branches that cannot hold together need not exclude each other. */
 function exactlyOne(value: unknown, context: KeywordContext): Way[] {
-  const holding = each(value, context, "oneOf", true);
-  const failing = each(value, context, "oneOf", false);
+  const { document, type } = context;
+  const branches = each(value, context, "oneOf", true)
+    .map((literal, index) => ({ literal, index, outline: outlineOf(document, literal.node) }))
+    .filter(({ outline }) => mayBe(outline, type));
+  const holding = branches.map(({ literal }) => literal);
+  const failing = branches.map(({ index }) => context.literal(false, "oneOf", index));
+  const outlines = type === "object" ? branches.map(({ outline }) => outline) : [];
   const ways = holding.map((literal): Way => ({ literals: [literal] }));
-  const outlines =
-    context.type === "object" ? holding.map(({ node }) => outlineOf(context.document, node)) : [];
+  if (haveTag(outlines)) return ways;
   for (let i = 0; i < holding.length; i++) {
     for (let j = i + 1; j < holding.length; j++) {
       if (areDisjointObjects(outlines[i] ?? null, outlines[j] ?? null)) continue;
@@ -99,6 +103,13 @@ function exactlyOne(value: unknown, context: KeywordContext): Way[] {
     }
   }
   return ways;
+}
+
+function mayBe(outline: Outline | null, type: JsonType): boolean {
+  const types = outline?.types;
+  return (
+    types === undefined || types.includes(type) || (type === "number" && types.includes("integer"))
+  );
 }
 
 function notExactlyOne(value: unknown, context: KeywordContext): Way[] {

@@ -1,7 +1,7 @@
 /** JSON Schema to what the mask engine compiles, with every keyword that it cannot hold named. */
 
 import { SchemaDocument } from "./document.ts";
-import { type EmitBounds, emitSchema } from "./emit.ts";
+import { emitSchema } from "./emit.ts";
 import { States } from "./states.ts";
 import type { JsonObject, SchemaIssue } from "./types.ts";
 
@@ -12,7 +12,7 @@ export interface CompiledSchema {
   issues: SchemaIssue[];
 }
 
-export interface CompileOptions extends EmitBounds {
+export interface CompileOptions {
   /** Objects with named properties have no others unless the schema says so. */
   closed: boolean;
   /** Only objects are values, whatever the schema says: a call's arguments. */
@@ -20,7 +20,7 @@ export interface CompileOptions extends EmitBounds {
 }
 
 /** Subschemas looked at, probes included. */
-const mostSteps = 40_000;
+const mostSteps = 200_000;
 
 /** @throws FermataError schema_too_large (more than `maxSteps` too) | invalid_schema */
 export function compileSchema(
@@ -31,7 +31,7 @@ export function compileSchema(
   const document = new SchemaDocument(value);
   const states = new States(document, { ...options, maxSteps });
   return {
-    schema: emitSchema(states, options),
+    schema: emitSchema(states),
     issues: [...states.issues.values()],
   };
 }

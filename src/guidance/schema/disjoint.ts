@@ -8,6 +8,8 @@ const maxReferences = 8;
 
 /** What a branch says of its own kind. */
 export interface Outline {
+  /** Undefined: any. */
+  types: readonly unknown[] | undefined;
   required: ReadonlySet<unknown>;
   /** Scalars that a property may be. */
   values: ReadonlyMap<string, ReadonlySet<unknown>>;
@@ -21,8 +23,9 @@ export function outlineOf(document: SchemaDocument, node: SchemaNode): Outline |
     at = next;
   }
   if (!isJsonObject(at.schema)) return null;
-  const { required, properties } = at.schema;
+  const { required, properties, type } = at.schema;
   return {
+    types: type === undefined ? undefined : Array.isArray(type) ? type : [type],
     required: new Set(Array.isArray(required) ? required : []),
     values: new Map(
       Object.entries(isJsonObject(properties) ? properties : {}).flatMap(([name, property]) => {
@@ -38,6 +41,19 @@ function scalarsOf(schema: JsonObject): ReadonlySet<unknown> | null {
   if (!Array.isArray(values) || values.some((value) => typeof value === "object" && value !== null))
     return null;
   return new Set(values);
+}
+
+/** Do all branches need a property that tells each from the others? Only for values of type object. */
+export function haveTag(outlines: readonly (Outline | null)[]): boolean {
+  const names = [...(outlines[0]?.values.keys() ?? [])];
+  return names.some((name) => {
+    const taken = new Set<unknown>();
+    return outlines.every((outline) => {
+      const values = outline?.values.get(name);
+      if (values === undefined || outline?.required.has(name) !== true) return false;
+      return [...values].every((value) => !taken.has(value) && taken.add(value));
+    });
+  });
 }
 
 /** Only for values of type object. */

@@ -15,7 +15,7 @@ export interface SchemaNode {
 }
 
 /** JSON values in a schema, their nesting, and the characters of all strings together. */
-const limits = { values: 20_000, depth: 100, characters: 512 * 1024 };
+const limits = { values: 200_000, depth: 100, characters: 2 * 1024 * 1024 };
 
 const rootBase = "schema:///root";
 

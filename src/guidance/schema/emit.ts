@@ -4,33 +4,26 @@ import type { Alternative, ArrayAlternative, ObjectAlternative, State } from "./
 import type { States } from "./states.ts";
 import type { JsonObject } from "./types.ts";
 
-export interface EmitBounds {
-  /** Characters of a string that has no limit of its own. */
-  stringLength: number;
-  /** Items of an array that has none. */
-  arrayLength: number;
-  /** Nesting of values that nothing is said of. */
-  depth: number;
-}
+/** States inside of each other that are written so; below, each is a definition. */
+const maxNesting = 8;
 
 /** @returns null when no value satisfies the schema */
-export function emitSchema(states: States, bounds: EmitBounds): JsonObject | null {
+export function emitSchema(states: States): JsonObject | null {
   const live = states.inhabited();
   if (!live.has(states.root)) return null;
-  return new Emitter(live, bounds).emit(states.root);
+  return new Emitter(live).emit(states.root);
 }
 
 class Emitter {
   readonly #live: ReadonlySet<State>;
-  readonly #bounds: EmitBounds;
   readonly #uses = new Map<State, number>();
   readonly #recursive = new Set<State>();
   readonly #definitions: JsonObject = {};
   readonly #named = new Map<State, string>();
+  #nesting = 0;
 
-  constructor(live: ReadonlySet<State>, bounds: EmitBounds) {
+  constructor(live: ReadonlySet<State>) {
     this.#live = live;
-    this.#bounds = bounds;
   }
 
   emit(root: State): JsonObject {
@@ -77,19 +70,30 @@ class Emitter {
 
   #schema(state: State): JsonObject | boolean {
     if (!this.#live.has(state)) return false;
-    const isShared = (this.#uses.get(state) ?? 0) > 1 && !isSmall(state);
-    if (!isShared && !this.#recursive.has(state)) return this.#inner(state);
+    if (state.literals.length === 0) return {};
+    const isShared = (this.#uses.get(state) ?? 0) > 1 || this.#nesting >= maxNesting;
+    if (!this.#recursive.has(state) && (!isShared || isSmall(state))) return this.#nested(state);
     let name = this.#named.get(state);
     if (name === undefined) {
       name = `s${this.#named.size}`;
       this.#named.set(state, name);
+      const outer = this.#nesting;
+      this.#nesting = 0;
       this.#definitions[name] = this.#inner(state);
+      this.#nesting = outer;
     }
     return { $ref: `#/$defs/${name}` };
   }
 
+  #nested(state: State): JsonObject {
+    this.#nesting += 1;
+    const schema = this.#inner(state);
+    this.#nesting -= 1;
+    return schema;
+  }
+
   #inner(state: State): JsonObject {
-    if (state.literals.length === 0) return this.#anything(this.#bounds.depth);
+    if (state.literals.length === 0) return {};
     const seen = new Set<string>();
     const options: JsonObject[] = [];
     for (const alternative of state.alternatives ?? []) {
@@ -118,29 +122,16 @@ class Emitter {
         return this.#object(alternative);
       case "array":
         return this.#array(alternative);
-      case "string":
-        return this.#string(alternative.schema);
       default:
         return alternative.schema;
     }
-  }
-
-  #string(schema: JsonObject): JsonObject {
-    const isFree = !["maxLength", "enum", "pattern", "format", "allOf"].some(
-      (key) => key in schema,
-    );
-    if (!isFree) return schema;
-    const minLength = Number(schema["minLength"] ?? 0);
-    return { ...schema, maxLength: Math.max(this.#bounds.stringLength, minLength) };
   }
 
   #array({ prefix, rest, min, max }: ArrayAlternative): JsonObject {
     const dead = prefix.findIndex((state) => !this.#live.has(state));
     const tuple = dead < 0 ? prefix : prefix.slice(0, dead);
     const items = dead < 0 ? this.#schema(rest) : false;
-    const length = items === false ? Math.min(max, tuple.length) : max;
-    const limit =
-      length === Infinity ? Math.max(this.#bounds.arrayLength, min, tuple.length) : length;
+    const limit = items === false ? Math.min(max, tuple.length) : max;
     return {
       type: "array",
       ...(tuple.length > 0
@@ -148,7 +139,7 @@ class Emitter {
         : {}),
       items,
       ...(min > 0 ? { minItems: min } : {}),
-      maxItems: limit,
+      ...(limit < Infinity ? { maxItems: limit } : {}),
     };
   }
 
@@ -172,32 +163,6 @@ class Emitter {
       ...(min > 0 ? { minProperties: min } : {}),
       ...(isOpen && max < Infinity ? { maxProperties: max } : {}),
     };
-  }
-
-  /** Any JSON, nested `depth` deep at most. */
-  #anything(depth: number): JsonObject {
-    const name = `any${depth}`;
-    if (!(name in this.#definitions)) {
-      const { stringLength, arrayLength } = this.#bounds;
-      const scalars = [
-        { type: "string", maxLength: stringLength },
-        { type: "number" },
-        { type: "boolean" },
-        { type: "null" },
-      ];
-      this.#definitions[name] = {};
-      this.#definitions[name] = {
-        anyOf:
-          depth === 0
-            ? scalars
-            : [
-                { type: "object", additionalProperties: this.#anything(depth - 1) },
-                { type: "array", items: this.#anything(depth - 1), maxItems: arrayLength },
-                ...scalars,
-              ],
-      };
-    }
-    return { $ref: `#/$defs/${name}` };
   }
 }
 

@@ -31,7 +31,7 @@ const keywords = new Map<string, Keyword>(
 );
 
 /** Alternatives of one conjunction and type; more are not told apart. */
-const maxAlternatives = 200;
+const maxAlternatives = 2000;
 
 interface Branch {
   facts: Facts;

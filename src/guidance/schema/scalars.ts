@@ -49,32 +49,14 @@ function numbers(facts: Facts, report: Report): ScalarAlternative[] {
     type: "number",
     values: null,
     schema: {
-      ...(facts.integer === true
-        ? { type: "integer", ...bounded(interval) }
-        : { type: "number", ...interval }),
+      type: facts.integer === true ? "integer" : "number",
+      ...interval,
       ...(facts.multiples.length === 1 ? { multipleOf: facts.multiples[0] } : {}),
       ...(facts.multiples.length > 1
         ? { allOf: facts.multiples.map((multipleOf) => ({ multipleOf })) }
         : {}),
     },
   }));
-}
-
-/** Models that begin to repeat a digit do not stop by themselves. */
-const largestInteger = 999_999_999_999_999;
-
-function bounded(interval: JsonObject): JsonObject {
-  const { minimum, maximum, exclusiveMinimum, exclusiveMaximum } = interval as Record<
-    string,
-    number
-  >;
-  const low = minimum ?? exclusiveMinimum;
-  const high = maximum ?? exclusiveMaximum;
-  return {
-    ...(low === undefined && (high ?? 0) > -largestInteger ? { minimum: -largestInteger } : {}),
-    ...(high === undefined && (low ?? 0) < largestInteger ? { maximum: largestInteger } : {}),
-    ...interval,
-  };
 }
 
 function isNumberOf(facts: Facts, value: number): boolean {
@@ -151,7 +133,11 @@ function strings(facts: Facts, report: Report): ScalarAlternative[] {
     );
     if (values.length === 0) return [];
     const more = formats.length > 0 ? { allOf: formats.map((format) => ({ format })) } : {};
-    return [{ type: "string", schema: { type: "string", enum: values, ...more }, values }];
+    const listed =
+      values.length > maxListed
+        ? { pattern: `^${writeOneOf(trieOf(values as string[]))}$` }
+        : { enum: values };
+    return [{ type: "string", schema: { type: "string", ...listed, ...more }, values }];
   }
   for (const pattern of patterns) {
     try {
@@ -182,6 +168,18 @@ function strings(facts: Facts, report: Report): ScalarAlternative[] {
       },
     },
   ];
+}
+
+/** The mask engine takes 50,000 values in all; as a tree of their beginnings more of them compile in less time. */
+const maxListed = 1000;
+
+function writeOneOf(node: Trie): string {
+  const options = [...node.next].map(
+    ([character, next]) => writeCharacter(character.codePointAt(0) ?? 0) + writeOneOf(next),
+  );
+  if (options.length === 0) return "";
+  if (options.length === 1 && !node.isEnd) return options[0]!;
+  return `(?:${options.join("|")})${node.isEnd ? "?" : ""}`;
 }
 
 function wholePattern(source: string): PatternFact {

@@ -19,7 +19,7 @@ export const jsonTypes: readonly JsonType[] = [
   "null",
 ];
 
-const maxStates = 5000;
+const maxStates = 20_000;
 /** How deep it is looked whether two branches exclude each other. */
 const maxProbeDepth = 4;
 

@@ -26,20 +26,16 @@ type OpenBlock =
 export class MessageStream implements AnswerStream<ChatEvent> {
   readonly #identity: MessageIdentity;
   readonly #requestId: string;
-  readonly #inputTokens: number;
   #index = -1;
   #open: OpenBlock | null = null;
 
-  /** @param inputTokens of the whole prompt: how much of it is cached is known at the end */
-  constructor(identity: MessageIdentity, requestId: string, inputTokens: number) {
+  constructor(identity: MessageIdentity, requestId: string) {
     this.#identity = identity;
     this.#requestId = requestId;
-    this.#inputTokens = inputTokens;
   }
 
   opening(): SseMessage[] {
-    const start = emptyMessage(this.#identity, this.#inputTokens);
-    return [message({ type: "message_start", message: start })];
+    return [message({ type: "message_start", message: emptyMessage(this.#identity) })];
   }
 
   messages(event: ChatEvent): SseMessage[] {

@@ -11,11 +11,9 @@ export interface ResponseIdentity {
   /** Unix seconds. */
   created: number;
   model: string;
-  /** Equal for all answers of one model in one context. */
-  system_fingerprint: string;
 }
 
-export type WireFinishReason = "stop" | "length" | "tool_calls" | "content_filter";
+export type WireFinishReason = "stop" | "length" | "tool_calls";
 
 interface WireToolCall {
   id: string;
@@ -25,7 +23,7 @@ interface WireToolCall {
   validation_error?: string;
 }
 
-export interface ChatCompletion extends ResponseIdentity {
+interface ChatCompletion extends ResponseIdentity {
   object: "chat.completion";
   choices: WireChoice[];
   usage: WireUsage;
@@ -54,8 +52,10 @@ export function chatCompletion(
 ): ChatCompletion {
   const [first, ...others] = answers;
   return {
-    ...identity,
+    id: identity.id,
     object: "chat.completion",
+    created: identity.created,
+    model: identity.model,
     choices: answers.map((answer, index) => wireChoice(index, answer, withLogprobs)),
     usage: wireUsage(
       usageOfChoices([first.finish.usage, ...others.map(({ finish }) => finish.usage)]),
@@ -64,8 +64,7 @@ export function chatCompletion(
 }
 
 function wireChoice(index: number, answer: Answer, withLogprobs: boolean): WireChoice {
-  const { content, reasoning, logprobs, finish } = answer;
-  const calls = [...answer.calls.map(wireToolCall), ...answer.cutCalls.map(wireCutCall)];
+  const { content, reasoning, logprobs, calls, finish } = answer;
   return {
     index,
     message: {
@@ -73,7 +72,7 @@ function wireChoice(index: number, answer: Answer, withLogprobs: boolean): WireC
       content: content === "" && calls.length > 0 ? null : content,
       refusal: null,
       ...(reasoning === "" ? {} : { reasoning_content: reasoning }),
-      ...(calls.length === 0 ? {} : { tool_calls: calls }),
+      ...(calls.length === 0 ? {} : { tool_calls: calls.map(wireToolCall) }),
       ...(finish.problem === undefined ? {} : { validation_error: finish.problem }),
     },
     logprobs: chatLogprobs(withLogprobs ? logprobs : null),
@@ -84,11 +83,6 @@ function wireChoice(index: number, answer: Answer, withLogprobs: boolean): WireC
 /** A cancelled generation never gets so far: its client is gone or gets an error. */
 export function wireFinishReason(reason: FinishReason): WireFinishReason {
   return reason === "cancelled" ? "stop" : reason;
-}
-
-/** As far as it came, as in a stream: the finish reason says that it was cut. */
-function wireCutCall({ id, name, arguments: text }: ToolCall): WireToolCall {
-  return { id, type: "function", function: { name, arguments: text } };
 }
 
 function wireToolCall({ id, name, arguments: text, problem }: ToolCall): WireToolCall {

@@ -1,5 +1,6 @@
 /** POST /v1/completions */
 
+import { randomBytes } from "node:crypto";
 import type { RouteOptions } from "fastify";
 import { compileText } from "../../chat/text-grammar.ts";
 import { withSeed } from "../choice-seed.ts";
@@ -8,7 +9,6 @@ import { measuredEvents } from "../measured-events.ts";
 import { TextCompletionStream, textCompletion } from "../openai/completions/completion.ts";
 import { parseCompletionRequest, type PromptInput } from "../openai/completions/parse-request.ts";
 import { fieldError } from "../openai/fields.ts";
-import { newIdentity } from "../response-identity.ts";
 import { runCompletion } from "../run-completion.ts";
 import { drawSeed } from "../run-request.ts";
 import type { ServerServices } from "../services.ts";
@@ -34,8 +34,7 @@ export function completionsRoute(context: RouteContext): RouteOptions {
       const signal = active.signalFor(reply);
       const { n, echo, maxTokens, stop, topLogprobs, includeUsage } = body;
       const { document, closeAtLimit } = body;
-      const grammar =
-        document && (await compileText(document, maxTokens ?? model.contextSize, engine));
+      const grammar = document && (await compileText(document, engine));
       const prompts = await Promise.all(body.prompts.map((prompt) => tokenize(prompt, engine)));
       const start = (choice: number, ended: AbortSignal) =>
         measuredEvents(
@@ -54,7 +53,11 @@ export function completionsRoute(context: RouteContext): RouteOptions {
         );
       const count = prompts.length * n;
       const events = runChoices(count, start, signal);
-      const identity = newIdentity("cmpl", model.id, model);
+      const identity = {
+        id: `cmpl-${randomBytes(12).toString("hex")}`,
+        created: Math.floor(Date.now() / 1000),
+        model: model.id,
+      };
       const echoes = echo ? body.prompts.map((prompt) => promptText(prompt, engine)) : [];
       const shape = {
         prefixes: Array.from(

@@ -2,7 +2,6 @@
 
 import type { RouteOptions } from "fastify";
 import type { ServedModel, ServerServices } from "../services.ts";
-import { namesOf } from "../target.ts";
 
 export interface WireModel {
   id: string;
@@ -21,7 +20,7 @@ export function modelsRoute(services: Pick<ServerServices, "model" | "agents">):
     handler: async () => ({
       object: "list",
       data: [
-        ...namesOf(services.model).map((id) => wireModel({ ...services.model, id })),
+        wireModel(services.model),
         ...agents().flatMap((name) => wireAgent(name, services) ?? []),
       ],
     }),

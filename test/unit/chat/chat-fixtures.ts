@@ -10,8 +10,7 @@ import type {
   ChatRequest,
   ToolDefinition,
 } from "../../../src/chat/types.ts";
-import type { ToolLogger } from "../../../src/chat/chat-engine.ts";
-
+import type { ToolLogger } from "../../../src/tools/types.ts";
 import { FakeEngine, type FakeEngineOptions } from "./fake-engine.ts";
 
 export const chatml = readFileSync(

@@ -1,13 +1,11 @@
 import { describe, expect, test } from "vitest";
 import type { FermataError } from "../../../src/errors.ts";
 import { compileSchema } from "../../../src/guidance/schema/compile.ts";
+import { many } from "../../support/attacks.ts";
 
 const options = {
   closed: false,
   objectOnly: false,
-  stringLength: 100,
-  arrayLength: 10,
-  depth: 1,
 };
 
 function compile(schema: unknown, more: Partial<typeof options> = {}) {
@@ -31,8 +29,8 @@ describe("rewrites", () => {
     const { schema } = compile({ type: "integer", oneOf: [{ minimum: 0 }, { maximum: 5 }] });
     expect(schema).toEqual({
       anyOf: [
-        { type: "integer", exclusiveMinimum: 5, maximum: 999_999_999_999_999 },
-        { type: "integer", minimum: -999_999_999_999_999, exclusiveMaximum: 0 },
+        { type: "integer", exclusiveMinimum: 5 },
+        { type: "integer", exclusiveMaximum: 0 },
       ],
     });
   });
@@ -83,12 +81,19 @@ describe("rewrites", () => {
     expect(schema?.["properties"]).toEqual({ low });
   });
 
-  test("what has no limit gets one", () => {
-    const { schema } = compile({ type: "array", items: { type: "string" } });
-    expect(schema).toEqual({
+  test("what has no limit gets none", () => {
+    const schema = {
       type: "array",
-      items: { type: "string", maxLength: 100 },
-      maxItems: 10,
+      items: { type: "object", properties: { n: { type: "integer" } } },
+    };
+    expect(compile(schema).schema).toMatchObject({
+      type: "array",
+      items: { properties: { n: { type: "integer" } }, additionalProperties: {} },
+    });
+    expect(compile({ type: "string" }).schema).toEqual({ type: "string" });
+    expect(compile({ type: "array", items: { type: "null" } }).schema).toEqual({
+      type: "array",
+      items: { type: "null" },
     });
   });
 
@@ -157,5 +162,59 @@ describe("limits", () => {
     } catch (error) {
       expect((error as FermataError).code).toBe("schema_too_large");
     }
+  });
+});
+
+describe("large schemas, which masks hold whole", () => {
+  const tagged = (index: number): unknown => ({
+    type: "object",
+    properties: { kind: { const: `k${index}` }, [`v${index}`]: { type: "integer" } },
+    required: ["kind"],
+  });
+
+  test.each(["oneOf", "anyOf"])("%s of 500 tagged objects", (keyword) => {
+    const { schema, issues } = compile({ [keyword]: many(500, tagged) });
+    expect(issues).toEqual([]);
+    expect(schema?.["anyOf"]).toHaveLength(500);
+  });
+
+  test("500 definitions behind references", () => {
+    const $defs = Object.fromEntries(many(500, (index) => [`d${index}`, tagged(index)]));
+    const oneOf = many(500, (index) => ({ $ref: `#/$defs/d${index}` }));
+    const { schema, issues } = compile({
+      properties: { list: { type: "array", items: { oneOf } } },
+      type: "object",
+      $defs,
+    });
+    expect(issues).toEqual([]);
+    expect(JSON.stringify(schema)).toContain('"k499"');
+  });
+
+  test("an enum of 50,000", () => {
+    const values = many(50_000, (index) => `value ${index}.`);
+    const { schema, issues } = compile({ enum: values });
+    expect(issues).toEqual([]);
+    const regex = new RegExp(String(schema?.["pattern"]).replaceAll("\\x{", "\\u{"), "u");
+    for (const value of [values[0]!, values[777]!, values.at(-1)!])
+      expect(regex.test(value)).toBe(true);
+    for (const other of ["value 50000.", "value 1", "value 1.."])
+      expect(regex.test(other)).toBe(false);
+  });
+
+  test("a chain of 500 references, each a level down: not nested so in the result", () => {
+    const links = many(500, (index) => [
+      `d${index}`,
+      { type: "object", properties: { n: { $ref: `#/$defs/d${index + 1}` } } },
+    ]);
+    const $defs = { ...Object.fromEntries(links), d500: { type: "string" } };
+    const { schema, issues } = compile({ $ref: "#/$defs/d0", $defs });
+    expect(issues).toEqual([]);
+    let depth = 0;
+    let most = 0;
+    for (const letter of JSON.stringify(schema)) {
+      if ("{[".includes(letter)) most = Math.max(most, (depth += 1));
+      if ("}]".includes(letter)) depth -= 1;
+    }
+    expect(most).toBeLessThan(60);
   });
 });

@@ -4,10 +4,9 @@ import { LiteralReader } from "../readers/literal-reader.ts";
 
 function gemma(
   options: Pick<ToolCallFormat, "name" | "detect"> &
-    Partial<Pick<ToolCallFormat, "reasoning" | "silentMarkers">> &
     Pick<CallSyntax, "callOpen" | "callClose"> & { stringMark: string },
 ): ToolCallFormat {
-  const { name, detect, callOpen, callClose, stringMark, ...more } = options;
+  const { name, detect, callOpen, callClose, stringMark } = options;
   return defineFormat({
     name,
     detect,
@@ -20,7 +19,6 @@ function gemma(
       body: ["call:", { part: "name" }, { part: "arguments" }],
       argumentStyle: { style: "bare-keys", stringMark },
     },
-    ...more,
     reader: (sink) =>
       new LiteralReader(sink, {
         nameOpen: "call:",
@@ -48,7 +46,4 @@ export const gemma4 = gemma({
   callOpen: "<|tool_call>",
   callClose: "<tool_call|>",
   stringMark: '<|"|>',
-  reasoning: { open: "<|channel>thought", close: "<channel|>" },
-  // A channel that was opened and not named.
-  silentMarkers: ["<|channel>"],
 });

@@ -1,5 +1,4 @@
 import { defineFormat } from "../format.ts";
-import { bareJson } from "../readers/bare-calls.ts";
 import { ObjectReader } from "../readers/object-reader.ts";
 
 /**
@@ -21,5 +20,5 @@ export const json = defineFormat({
   callOpen: "<tool_call>",
   callClose: "</tool_call>",
   reader: (sink) => new ObjectReader(sink, null),
-  bareCalls: bareJson,
+  bareCalls: true,
 });

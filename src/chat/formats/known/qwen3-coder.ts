@@ -4,7 +4,7 @@ import { byFirstCharacter } from "../readers/first-character.ts";
 import { ObjectReader } from "../readers/object-reader.ts";
 import { type ParameterCalls, ParameterReader } from "../readers/parameter-reader.ts";
 
-const common: ParameterCalls = {
+const calls: ParameterCalls = {
   nameOpen: "<function=",
   nameEnd: ">",
   keyOpen: "<parameter=",
@@ -20,7 +20,6 @@ function coder(
   [callOpen, callClose]: readonly [string, string],
   reasoning: ReasoningMarkers,
 ): ToolCallFormat {
-  const calls = { ...common, implicitEnds: [common.end, callClose], next: callOpen };
   return defineFormat({
     name,
     detect: (template) =>
@@ -44,13 +43,8 @@ function coder(
     },
     reader: byFirstCharacter(
       { "{": (sink) => new ObjectReader(sink, null) },
-      { other: (sink, offered) => new ParameterReader(sink, calls, offered) },
+      (sink, offered) => new ParameterReader(sink, calls, offered),
     ),
-    unmarked: {
-      open: calls.nameOpen,
-      reader: (sink, offered) =>
-        new ParameterReader(sink, { ...calls, offeredOnly: true }, offered),
-    },
     reasoning,
   });
 }

@@ -1,0 +1,157 @@
+// What the mask engine takes of many tools and of large schemas, and what is done with what it refuses.
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { Chat } from "../../src/chat/chat.ts";
+import type { ChatRequest, ToolDefinition } from "../../src/chat/types.ts";
+import type { Engine } from "../../src/engine/engine.ts";
+import { hermesCalls } from "../../src/guidance/call-syntax.ts";
+import { Guide } from "../../src/guidance/guide.ts";
+import type { JsonObject } from "../../src/guidance/schema/types.ts";
+import type { DocumentFormat } from "../../src/guidance/types.ts";
+import { many } from "../support/attacks.ts";
+import { loadTestEngine } from "../support/engine.ts";
+import { hasMasks } from "../support/masks.ts";
+import { greedy } from "../support/sampling.ts";
+
+let engine: Engine;
+let chat: Chat;
+
+beforeAll(async () => {
+  engine = await loadTestEngine({ contextSize: 4096 });
+  chat = new Chat(engine);
+});
+afterAll(() => engine.close());
+
+type Properties = { [name: string]: unknown };
+
+function tool(name: string, properties: Properties, strict = false): ToolDefinition {
+  const required = Object.keys(properties).slice(0, 1);
+  return {
+    name,
+    strict,
+    parameters: { type: "object", properties, required, additionalProperties: false },
+  };
+}
+
+interface Turn {
+  tools?: ToolDefinition[];
+  document?: DocumentFormat;
+  /** What the model tries to write; the masks replace what they do not allow. */
+  written: string;
+}
+
+/** The first call's arguments, or the document. */
+async function answer({ tools = [], document, written }: Turn): Promise<unknown> {
+  const request: ChatRequest = {
+    messages: [{ role: "user", content: "Go." }],
+    tools,
+    toolMode: "external",
+    sampling: {
+      ...greedy,
+      script: await engine.tokenize(written),
+      samplesAfterScript: true,
+    },
+    stop: [],
+    maxTokens: 200,
+    owner: "limits",
+    guidance: { toolChoice: "auto", parallel: false, closeAtLimit: true, document },
+  };
+  let text = "";
+  for await (const event of chat.generate(request)) {
+    if (event.type === "content") text += event.text;
+    if (event.type !== "finish") continue;
+    const [call] = event.calls;
+    return call === undefined ? JSON.parse(text) : JSON.parse(call.arguments);
+  }
+  return undefined;
+}
+
+function call(name: string, begun: string): string {
+  return `<tool_call>\n{"name": "${name}", "arguments": ${begun}`;
+}
+
+/** The mask engine cannot tell whether such a string exists. */
+const hopeless = { type: "string", allOf: many(12, (index) => ({ pattern: `${index}.*a` })) };
+const kinds = [{ type: "string" }, { type: "integer" }, { type: "boolean" }, { enum: ["a", "b"] }];
+
+/** Walks texts through the first round's grammar: which of them it takes whole. */
+async function taken(
+  { tools = [], document }: Pick<Turn, "tools" | "document">,
+  texts: readonly string[],
+): Promise<boolean[]> {
+  const guide = await Guide.create({
+    syntax: hermesCalls,
+    markers: null,
+    controls: [],
+    tools,
+    guidance: { toolChoice: "auto", parallel: false, closeAtLimit: false, document },
+  });
+  const grammar = await engine.compileGrammar(guide.round(0, "no")!);
+  const tokens = await Promise.all(texts.map((text) => engine.tokenize(text)));
+  return tokens.map((each) => grammar.check(each).complete);
+}
+
+const tagged = (index: number): unknown => ({
+  type: "object",
+  properties: { kind: { const: `k${index}` }, v: kinds[index % 4] },
+  required: ["kind", "v"],
+});
+const links = many(500, (index) => [
+  `d${index}`,
+  { type: "object", properties: { n: { $ref: `#/$defs/d${index + 1}` } } },
+]);
+const large: [string, JsonObject, string, string][] = [
+  ["oneOf of 500", { oneOf: many(500, tagged) }, '{"kind":"k5","v":7}', '{"kind":"k5","v":"7"}'],
+  ["anyOf of 500", { anyOf: many(500, tagged) }, '{"kind":"k5","v":7}', '{"kind":"k5","v":"7"}'],
+  ["enum of 50,000", { enum: many(50_000, (at) => `v${at}.`) }, '"v49999."', '"v50000."'],
+  [
+    "500 references, each a level down",
+    { $ref: "#/$defs/d0", $defs: { ...Object.fromEntries(links), d500: false } },
+    '{"n":{"n":{"n":{}}}}',
+    '{"n":{"n":{"n":1}}}',
+  ],
+];
+
+describe.skipIf(!hasMasks)("masks", () => {
+  test.each([
+    [60, 100],
+    [512, 10],
+  ])("hold %d tools of %d properties", async (tools, properties) => {
+    const offered = many(tools, (index) =>
+      tool(
+        `tool_${index}`,
+        Object.fromEntries(many(properties, (at) => [`p${index}_${at}`, kinds[(at + 1) % 4]])),
+      ),
+    );
+    const texts = ["7", '"7"'].map(
+      (value) => `${call("tool_7", `{"p7_0": ${value}}`)}}\n</tool_call>`,
+    );
+    expect(await taken({ tools: offered }, texts)).toEqual([true, false]);
+  });
+
+  test.each(large)("hold %s", async (_name, schema, right, wrong) => {
+    const document = { kind: "json_schema", schema, strict: true, field: "x" } as const;
+    expect(await taken({ document }, [right, wrong])).toEqual([true, false]);
+  });
+
+  test("a tool that is refused leaves the others theirs, wherever it stands", async () => {
+    for (const at of [0, 3, 8]) {
+      const tools = many(9, (index) =>
+        index === at ? tool(`t${index}`, { x: hopeless }) : tool(`t${index}`, { x: kinds[1] }),
+      );
+      const other = (at + 1) % 9;
+      const held = await answer({ tools, written: call(`t${other}`, '{"x": "') });
+      expect(held).toMatchObject({ x: expect.any(Number) as number });
+    }
+  });
+
+  test("strict: the tool that is refused is named", async () => {
+    const tools = many(9, (index) =>
+      tool(`t${index}`, { x: index === 5 ? hopeless : kinds[1] }, index > 3),
+    );
+    await expect(answer({ tools, written: "" })).rejects.toMatchObject({
+      status: 400,
+      param: "tools",
+      message: expect.stringContaining('"t5"') as string,
+    });
+  });
+});
