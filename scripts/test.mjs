@@ -1,9 +1,11 @@
 #!/usr/bin/env node
 // npm test [-- [--backend B] [step ...]]: sets up what is missing, then runs every check in order
-// and stops at the first that fails. With names, only those steps.
+// and stops at the first that fails. With names, only those steps. What follows the name of a lane
+// and is no name is vitest's: npm run test:e2e -- -t name.
 import { join } from "node:path";
 import { runLane } from "./checks/lanes.mjs";
 import { hasSanitizer, runNativeTests, runSanitizedTests } from "./checks/native.mjs";
+import { thisProcessor } from "./checks/processor.mjs";
 import { setUpEngine, setUpPackages } from "./setup.mjs";
 import { setUpBrowser } from "./setup/browser.mjs";
 import { setUpClients } from "./setup/clients.mjs";
@@ -57,25 +59,28 @@ const nativeSteps = {
 };
 
 const ownLanes = Object.fromEntries(
-  ["unit", "contract", "integrity", "model"].map((name) => [name, () => runLane(name)]),
+  ["unit", "contract", "integrity", "model"].map((name) => [
+    name,
+    (options) => runLane(name, options),
+  ]),
 );
 
 const clientTypes = tool("node_modules/typescript/bin/tsc", "-p", "test/clients/tsconfig.json");
 
 /** With other people's clients; their types are checked where they are installed. */
-const endToEnd = async () => {
+const endToEnd = async (options) => {
   await setUpClients();
   const types = await clientTypes();
-  return types.ok ? runLane("e2e") : types;
+  return types.ok ? runLane("e2e", options) : types;
 };
 
 const browserTypes = tool("node_modules/typescript/bin/tsc", "-p", "test/browser/tsconfig.json");
 
 /** The web page in a browser, whose packages are checked where they are installed. */
-const inBrowser = async () => {
+const inBrowser = async (options) => {
   await setUpBrowser();
   const types = await browserTypes();
-  return types.ok ? runLane("browser") : types;
+  return types.ok ? runLane("browser", options) : types;
 };
 
 const lanes = { ...ownLanes, e2e: endToEnd, browser: inBrowser };
@@ -88,24 +93,32 @@ const build = async () => {
 
 const steps = { ...textSteps, ...nativeSteps, build, ...lanes };
 
-function select(names) {
-  if (names.length === 0) return Object.keys(steps);
-  const unknown = names.find((name) => !(name in steps));
-  if (unknown) {
+/** Steps that run without the addon. */
+const addonFree = new Set([...Object.keys(textSteps), "build", "unit", "contract"]);
+
+/** The steps to run, in order, and what is passed on to vitest. */
+function select(given) {
+  if (given.length === 0) return { selected: Object.keys(steps), args: [] };
+  const firstOther = given.findIndex((name) => !(name in steps));
+  const names = firstOther < 0 ? given : given.slice(0, firstOther);
+  const args = given.slice(names.length);
+  // A bare word is the mistyped name of a check, not a file or an option of vitest.
+  const forVitest = args.length > 0 && /^-|[./]/.test(args[0]);
+  if (args.length > 0 && !(forVitest && names.length === 1 && names[0] in lanes)) {
     throw new SetupError(
-      `No check is named ${unknown}. There are: ${Object.keys(steps).join(", ")}.`,
+      `No check is named ${args[0]}. There are: ${Object.keys(steps).join(", ")}.`,
     );
   }
   const wanted = new Set(names);
   if (names.some((name) => name in lanes)) wanted.add("build");
-  return Object.keys(steps).filter((name) => wanted.has(name));
+  return { selected: Object.keys(steps).filter((name) => wanted.has(name)), args };
 }
 
 const totals = { passed: 0, failed: 0, skipped: 0 };
 
-async function runStep(name) {
+async function runStep(name, options) {
   const start = performance.now();
-  const result = await steps[name]().catch((error) => {
+  const result = await steps[name](options).catch((error) => {
     if (!(error instanceof SetupError)) throw error;
     return { ok: false, output: error.message };
   });
@@ -126,11 +139,14 @@ async function runStep(name) {
 
 try {
   const { options, rest } = takeSetupOptions(process.argv.slice(2));
-  const selected = select(rest);
-  const textOnly = selected.every((name) => name in textSteps);
-  await (textOnly ? setUpPackages() : setUpEngine(options));
+  const { selected, args } = select(rest);
+  process.stdout.write(`${thisProcessor()}\n`);
+  const withoutAddon = selected.every((name) => addonFree.has(name));
+  await (withoutAddon ? setUpPackages() : setUpEngine(options));
+  // Of one lane, a person wants to see what happens.
+  const live = selected.filter((name) => name in lanes).length === 1;
   for (const name of selected) {
-    if (!(await runStep(name))) break;
+    if (!(await runStep(name, { args, live }))) break;
   }
 } catch (error) {
   exitOnSetupError(error);

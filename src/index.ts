@@ -1,5 +1,6 @@
 /** What programs that embed Fermata import. */
 
+export type { ToolLogger } from "./chat/chat-engine.ts";
 export { Chat, type ChatCounters, type ChatOptions } from "./chat/chat.ts";
 export type {
   ChatEvent,
@@ -12,6 +13,7 @@ export type {
   ToolDefinition,
   ToolOutput,
 } from "./chat/types.ts";
+export { ToolCallBuffer } from "./chat/tool-call-buffer.ts";
 export { Embedder, type EmbedderOptions, type Embeddings } from "./engine/embedder.ts";
 export { Engine } from "./engine/engine.ts";
 export type { LoadHooks } from "./engine/load.ts";
@@ -42,7 +44,6 @@ export { CallAudit } from "./tools/call-audit.ts";
 export type { ToolOversight } from "./tools/oversight.ts";
 export type { StandardSchema } from "./tools/standard-schema.ts";
 export { defineTool, type FunctionTool, Tool, type ToolBuilder } from "./tools/tool-builder.ts";
-export { ToolCallBuffer } from "./tools/tool-call-buffer.ts";
 export { runToolLoop, type ToolLoopOptions } from "./tools/tool-loop.ts";
 export { ToolParser } from "./tools/tool-parser.ts";
 export { type CallingTurn, runToolRound, type ToolRoundOptions } from "./tools/tool-round.ts";
@@ -50,7 +51,6 @@ export type {
   ApprovalPolicy,
   ToolCallContext,
   ToolEvent,
-  ToolLogger,
   ToolOutcome,
   ToolProvider,
   ToolReport,

@@ -159,6 +159,7 @@ Napi::Value load_embedder(const Napi::CallbackInfo& info) {
     EmbedderOptions settings;
     settings.max_tokens = fields.int32("maxTokens", 1, kMaxTokens);
     settings.threads = fields.int32("threads", 1, 512);
+    settings.pooling = fields.text("pooling");
     auto shared = std::make_shared<SharedEmbedder>();
     return Worker::start(
         info.Env(),

@@ -129,6 +129,7 @@ LoadOptions to_load_options(const Napi::Value& value) {
     backend.micro_batch_rows = fields.int32("microBatch", 1, 1 << 16);
     backend.threads = fields.int32("threads", 1, 512);
     backend.flash_attention = fields.boolean("flashAttention");
+    if (fields.has("deterministic")) backend.deterministic = fields.boolean("deterministic");
     backend.keys = to_kv_type(fields, "cacheTypeK");
     backend.values = to_kv_type(fields, "cacheTypeV");
     options.loop.scheduler.parallel = parallel;

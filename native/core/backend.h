@@ -30,6 +30,10 @@ struct CacheShape {
     // false for recurrent, hybrid and sliding-window models: their slots are used whole or not at
     // all until snapshots exist.
     bool partial_truncate = true;
+    // Above 0, a position's values depend on the tokens up to it alone. A decode call then has one
+    // row, or this number of rows from a multiple of it on, and all are of one slot. Single rows
+    // serve their own sequence: a prefix is reused up to a multiple of the number. Streams only.
+    std::int32_t fixed_chunk = 0;
 };
 
 struct BatchRow {

@@ -50,25 +50,36 @@ bool Guide::accepting() {
 }
 
 // To look for an end takes some masks' time, so it is done the more seldom the more room there is.
+bool Guide::ask(Token sampled, Token end, std::int32_t remaining) {
+    if (!closable_ || !closing_.empty() || remaining > look_at_ || remaining < 1) return false;
+    if (!error_.empty()) return false;
+    question_ = {sampled, end, remaining, matcher_->consume(sampled)};
+    return true;
+}
+
 // A token that opens an object with many required members may add as much as kMargin.
-Token Guide::keep_closable(Token sampled, Token end, std::int32_t remaining) {
+std::optional<Token> Guide::decide(std::size_t& work) {
     constexpr std::int32_t kMargin = 64;
-    if (!closable_ || remaining > look_at_ || remaining < 1 || !error_.empty()) return sampled;
-    std::optional<std::vector<Token>> after;
-    if (matcher_->consume(sampled)) {
-        after = matcher_->closing(static_cast<std::size_t>(remaining - 1));
-        if (!rollback(1)) return sampled;
+    Question& asked = *question_;
+    if (asked.consumed) {
+        const std::int32_t left = asked.remaining - 1;
+        const Closing after = matcher_->closing(static_cast<std::size_t>(left), work);
+        if (!after.done) return std::nullopt;
+        asked.consumed = false;
+        const bool back = rollback(1);
+        if (after.tokens) {
+            const auto room = left - static_cast<std::int32_t>(after.tokens->size());
+            look_at_ = left - std::max(0, (room - kMargin) / 2);
+        }
+        if (after.tokens || !back) return std::exchange(question_, {})->sampled;
     }
-    if (after) {
-        const std::int32_t room = remaining - 1 - static_cast<std::int32_t>(after->size());
-        look_at_ = remaining - 1 - std::max(0, (room - kMargin) / 2);
-        return sampled;
-    }
-    const auto before = matcher_->closing(static_cast<std::size_t>(remaining));
-    closable_ = before.has_value();
-    if (!before) return sampled;
-    if (before->empty()) return end;
-    closing_.assign(before->begin(), before->end());
+    const Closing before = matcher_->closing(static_cast<std::size_t>(asked.remaining), work);
+    if (!before.done) return std::nullopt;
+    const Question answered = *std::exchange(question_, {});
+    closable_ = before.tokens.has_value();
+    if (!closable_) return answered.sampled;
+    if (before.tokens->empty()) return answered.end;
+    closing_.assign(before.tokens->begin(), before.tokens->end());
     return closing_.front();
 }
 

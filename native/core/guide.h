@@ -6,6 +6,7 @@
 #include <deque>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -32,10 +33,15 @@ class Guide {
     bool stopped();
     bool accepting();
 
-    // The token that comes next when `sampled` was chosen and at most `remaining` tokens may follow
-    // in all, this one included: another one, or `end`, if the text could not be ended in time
-    // after `sampled`. closing() then begins with it.
-    Token keep_closable(Token sampled, Token end, std::int32_t remaining);
+    // Asks whether the text can still be ended after `sampled` when at most `remaining` tokens may
+    // follow in all, this one included. true: decide() has the answer, and until it gives that no
+    // other call may be made. false: `sampled` may come next.
+    bool ask(Token sampled, Token end, std::int32_t remaining);
+    bool deciding() const { return question_.has_value(); }
+    // The token that comes next: another one than was sampled, or `end`, if the text could not be
+    // ended in time after it; closing() then begins with it. nullopt: `work` was used up before;
+    // see Matcher::closing.
+    std::optional<Token> decide(std::size_t& work);
     // What brings the text to its end and is not consumed yet.
     const std::deque<Token>& closing() const { return closing_; }
     // All of that was consumed: the text is to end here.
@@ -45,6 +51,13 @@ class Guide {
     const std::string& error() const { return error_; }
 
    private:
+    struct Question {
+        Token sampled;
+        Token end;
+        std::int32_t remaining;
+        bool consumed;  // what closes the text after `sampled` is looked for, else before it
+    };
+
     // Takes the matcher's error over if a call `succeeded` not.
     bool check(bool succeeded);
 
@@ -54,6 +67,7 @@ class Guide {
     bool has_mask_ = false;
     std::string error_;
 
+    std::optional<Question> question_;
     std::deque<Token> closing_;
     bool closed_ = false;
     bool closable_ = true;  // false: no end is in reach, and it is no longer looked for

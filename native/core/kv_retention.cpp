@@ -170,11 +170,18 @@ struct KvRetention::State {
         return shared;
     }
 
+    // Of the first `count` positions of a slot that has `length`, those of chunks that were, or
+    // will be, computed as chunks: see CacheShape::fixed_chunk.
+    std::int32_t whole_chunks(std::int32_t count, std::int32_t length) const {
+        if (shape.fixed_chunk <= 1) return count;
+        return std::max(0, std::min(count, length - 1)) / shape.fixed_chunk * shape.fixed_chunk;
+    }
+
     // Of `shared` positions that a slot has in common with a prompt, how many can be reused now.
     std::int32_t reusable(SlotId slot, std::int32_t shared, std::int32_t most) const {
         const std::int32_t resident = cells.length(slot);
         const std::int32_t count = std::min({shared, resident, most});
-        if (shape.partial_truncate) return count;
+        if (shape.partial_truncate) return whole_chunks(count, resident);
         return is_evictable(at(slot).state) && count == resident ? count : 0;
     }
 };
@@ -195,7 +202,10 @@ Promise KvRetention::lookup(std::span<const Token> prompt) const {
     if (!s.shape.partial_truncate) return promise;
     for (SlotId slot = 0; slot < s.shape.slot_count; ++slot) {
         if (s.at(slot).state != SlotState::kRunning) continue;
-        const std::int32_t count = std::min(shared[static_cast<std::size_t>(slot)], most);
+        // The last token of the plan may be kept back.
+        const auto planned = static_cast<std::int32_t>(s.tree.path(slot).size()) - 1;
+        const std::int32_t count =
+            s.whole_chunks(std::min(shared[static_cast<std::size_t>(slot)], most), planned);
         if (count <= promise.promised) continue;
         promise.promised = count;
         promise.provider = slot;
@@ -262,6 +272,13 @@ void KvRetention::commit(SlotId slot, std::int32_t count) {
 
 void KvRetention::forget_planned(SlotId slot) {
     state_->tree.truncate(slot, length(slot));
+}
+
+std::int32_t KvRetention::rewind(SlotId slot, std::int32_t length) {
+    assert(state(slot) == SlotState::kRunning);
+    if (!state_->backend.truncate(slot, length)) length = 0;
+    state_->cells.truncate(slot, length);
+    return length;
 }
 
 bool KvRetention::ensure_cells(std::int64_t count) {

@@ -71,6 +71,9 @@ class KvRetention {
     void plan(SlotId slot, std::span<const Token> tokens);
     // The next `count` planned tokens of the slot are now resident.
     void commit(SlotId slot, std::int32_t count);
+    // Positions of the running slot from `length` on are not resident any more and planned again.
+    // Returns how many are left: `length`, or 0 when the model cannot.
+    std::int32_t rewind(SlotId slot, std::int32_t length);
     // Forgets planned tokens that will not be decoded.
     void forget_planned(SlotId slot);
 

@@ -14,6 +14,12 @@
 
 namespace fermata {
 
+// Where a search for an end stands.
+struct Closing {
+    bool done = true;                               // false: its work was used up before
+    std::optional<std::vector<Token>> tokens = {};  // behind which the text may end; none found
+};
+
 // Belongs to one sequence. Any thread may call it, one at a time. After a call has failed, error()
 // says why and every further call fails.
 class Matcher {
@@ -32,9 +38,10 @@ class Matcher {
     // The tokens that come next whatever is sampled; empty when there is a choice. Does not
     // advance.
     virtual std::vector<Token> forced() = 0;
-    // Tokens behind which the text may end, as few as were found and at most `most`; nullopt: none
-    // were. Does not advance.
-    virtual std::optional<std::vector<Token>> closing(std::size_t most) = 0;
+    // Searches for tokens behind which the text may end, as few as are found and at most `most`.
+    // Each look at the grammar lowers `work` by one. At 0 the search stops and is not done: the
+    // same call goes on with it, and no other may come before it is done. Does not advance.
+    virtual Closing closing(std::size_t most, std::size_t& work) = 0;
     // The text may end here.
     virtual bool accepting() = 0;
     // The text is complete: nothing but an end token can follow, or one was consumed.

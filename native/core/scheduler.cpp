@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <span>
+#include <utility>
 
 #include "core/micro_batches.h"
 
@@ -22,6 +23,10 @@ constexpr std::int32_t kEnoughPrefillRows = 128;
 // spread by them, so that each later resume finds less in front of it.
 constexpr std::int32_t kDecodeOnlySteps = 2;
 
+// Looks at grammars in a step, of all sequences that search for their end together: some 20 to 300
+// us each, which everybody's next token waits for.
+constexpr std::size_t kClosingWork = 32;
+
 }  // namespace
 
 Scheduler::Scheduler(SchedulerConfig config, Backend& backend, MaskRunner* masks)
@@ -38,9 +43,7 @@ bool Scheduler::step(Milliseconds now) {
     expire_leases(now);
     admit(now);
     plan_batch();
-    if (rows_.empty()) {
-        return false;
-    }
+    if (rows_.empty()) return decide(now);
     decode();
     sample(now);
     return true;
@@ -89,7 +92,7 @@ bool Scheduler::try_admit(Sequence& sequence, Milliseconds now) {
             return false;
         }
         sequence.slot = placement->slot;
-        sequence.resident = placement->reused;
+        sequence.resident = sequence.in_chunks = placement->reused;
         if (!sequence.admitted) {
             sequence.usage.cached_tokens = placement->reused;
             totals_.cached_tokens += placement->reused;
@@ -126,6 +129,43 @@ std::vector<Sequence*> Scheduler::running_in_order(bool prefilling) const {
 void Scheduler::plan_batch() {
     rows_.clear();
     shares_.clear();
+    if (shape_.fixed_chunk > 0) {
+        plan_one();
+    } else {
+        plan_together();
+    }
+    std::sort(shares_.begin(), shares_.end(),
+              [](const Share& a, const Share& b) { return a.slot < b.slot; });
+    for (Share& share : shares_) {
+        const Sequence& sequence = *sequences_.at(share.id);
+        for (std::int32_t i = 0; i < share.count; ++i) {
+            const std::int32_t position = sequence.resident + i;
+            rows_.push_back({sequence.token_at(position), position, share.slot, false});
+        }
+        share.last_row = rows_.size() - 1;
+        rows_.back().wants_logits = share.samples;
+    }
+}
+
+// Rows of the sequence that has waited longest: a chunk if one can be filled and a token stays
+// behind it, else one row. Rows that were computed one by one are computed again with their chunk.
+void Scheduler::plan_one() {
+    Sequence* next = nullptr;
+    for (const SequenceId id : running_) {
+        Sequence& sequence = *sequences_.at(id);
+        if (sequence.rows_ready() <= 0) continue;
+        if (next == nullptr || sequence.last_step < next->last_step) next = &sequence;
+    }
+    if (next == nullptr) return;
+    next->last_step = totals_.steps + 1;
+    const bool fills = next->in_chunks + shape_.fixed_chunk < next->size();
+    if (fills && next->resident > next->in_chunks)
+        next->resident = next->in_chunks = retention_.rewind(next->slot, next->in_chunks);
+    const std::int32_t count = fills ? shape_.fixed_chunk : 1;
+    shares_.push_back({next->id, next->slot, count, count == next->rows_left(), 0});
+}
+
+void Scheduler::plan_together() {
     std::int32_t budget = config_.step_token_budget;
     std::int32_t prefill_rows = 0;
     const auto take = [&](Sequence& sequence) {
@@ -157,18 +197,6 @@ void Scheduler::plan_batch() {
         decode_only_steps_ = kDecodeOnlySteps;
     } else if (decode_only_steps_ > 0) {
         --decode_only_steps_;
-    }
-
-    std::sort(shares_.begin(), shares_.end(),
-              [](const Share& a, const Share& b) { return a.slot < b.slot; });
-    for (Share& share : shares_) {
-        const Sequence& sequence = *sequences_.at(share.id);
-        for (std::int32_t i = 0; i < share.count; ++i) {
-            const std::int32_t position = sequence.resident + i;
-            rows_.push_back({sequence.token_at(position), position, share.slot, false});
-        }
-        share.last_row = rows_.size() - 1;
-        rows_.back().wants_logits = share.samples;
     }
 }
 
@@ -223,6 +251,9 @@ void Scheduler::decode() {
             retention_.commit(share.slot, share.count);
         }
         sequence.resident = end;
+        if (share.count == shape_.fixed_chunk) sequence.in_chunks = end;
+        // Rows that were computed once more with their chunk.
+        const bool again = shape_.fixed_chunk > 0 && end <= sequence.resident_ever;
         sequence.resident_ever = std::max(sequence.resident_ever, end);
         sequence.usage.prefilled_tokens += prefilled;
         sequence.usage.recomputed_tokens += recomputed;
@@ -230,7 +261,7 @@ void Scheduler::decode() {
         totals_.recomputed_tokens += recomputed;
         report.prefill_rows += prefilled;
         report.decode_rows += share.count - prefilled;
-        if (prefilled > 0 && !held) {
+        if (prefilled > 0 && !held && !again) {
             Event& event = emit(EventKind::kProgress, sequence);
             event.prefill_done = end - sequence.round_begin;
             event.prefill_total = sequence.prefill_end - sequence.round_begin;
@@ -246,7 +277,8 @@ DecodeStatus Scheduler::decode_beside_masks() {
     guides_.clear();
     for (const Share& share : shares_) {
         Sequence& sequence = *sequences_.at(share.id);
-        if (share.samples && sequence.guide) guides_.push_back(&*sequence.guide);
+        if (share.samples && sequence.guide && !sequence.guide->deciding())
+            guides_.push_back(&*sequence.guide);
     }
     if (masks_ == nullptr || guides_.empty()) return backend_.decode(rows_);
     masks_->start(guides_);
@@ -259,29 +291,61 @@ void Scheduler::sample(Milliseconds now) {
     for (const Share& share : shares_) {
         if (!share.samples) continue;
         Sequence& sequence = *sequences_.at(share.id);
+        // It was preempted while its guide decided, and its rows are there again.
+        if (sequence.guide && sequence.guide->deciding()) continue;
         if (sequence.guide) sequence.guide->prepare();
         const auto logits = backend_.logits(share.last_row);
         const Token token = choose(sequence, logits);
-        if (sequence.guide && !sequence.guide->error().empty()) {
-            fail(sequence, FailCode::kGrammarFailed, sequence.guide->error());
-            continue;
+        const bool asks = sequence.guide && sequence.close_at_limit &&
+                          sequence.guide->ask(token, backend_.end_token(), remaining(sequence));
+        if (!asks) {
+            settle(sequence, token, logits, now);
+        } else if (sequence.top_logprobs >= 0) {
+            sequence.logits.assign(logits.begin(), logits.end());
         }
-        if (sequence.top_logprobs >= 0)
-            sequence.logprobs = logprobs_of(logits, token, sequence.top_logprobs);
-        extend(sequence, token, now);
     }
+    decide(now);
 }
 
 Token Scheduler::choose(Sequence& sequence, std::span<const float> logits) {
     if (!sequence.guide) return sequence.sampler->sample(logits);
     Guide& guide = *sequence.guide;
-    if (!guide.closing().empty()) {
-        sequence.sampler->observe_forced(guide.closing().front());
-        return guide.closing().front();
+    if (guide.closing().empty()) return sequence.sampler->sample(logits, guide.mask());
+    sequence.sampler->observe_forced(guide.closing().front());
+    return guide.closing().front();
+}
+
+// Sequences that look for their end share a step's work; whose search is longer goes on in the next
+// step, while the others decode. false: there were none.
+bool Scheduler::decide(Milliseconds now) {
+    std::vector<SequenceId> deciding;
+    for (const SequenceId id : running_) {
+        const Sequence& sequence = *sequences_.at(id);
+        if (sequence.guide && sequence.guide->deciding() && sequence.rows_left() == 0)
+            deciding.push_back(id);
     }
-    const Token sampled = sequence.sampler->sample(logits, guide.mask());
-    if (!sequence.close_at_limit) return sampled;
-    return guide.keep_closable(sampled, backend_.end_token(), remaining(sequence));
+    std::size_t work = kClosingWork;
+    for (std::size_t i = 0; i < deciding.size(); ++i) {
+        Sequence& sequence = *sequences_.at(deciding[i]);
+        const std::size_t most = (work + deciding.size() - i - 1) / (deciding.size() - i);
+        std::size_t share = most;
+        const auto token = sequence.guide->decide(share);
+        work -= most - share;
+        if (token) settle(sequence, *token, std::exchange(sequence.logits, {}), now);
+    }
+    return !deciding.empty();
+}
+
+// The token that comes next, and whatever follows from it.
+void Scheduler::settle(Sequence& sequence, Token token, std::span<const float> logits,
+                       Milliseconds now) {
+    if (sequence.guide && !sequence.guide->error().empty()) {
+        fail(sequence, FailCode::kGrammarFailed, sequence.guide->error());
+        return;
+    }
+    if (sequence.top_logprobs >= 0)
+        sequence.logprobs = logprobs_of(logits, token, sequence.top_logprobs);
+    extend(sequence, token, now);
 }
 
 }  // namespace fermata

@@ -49,7 +49,7 @@ class Scheduler {
     // The consumer took `count` generated tokens; reopens the sequence's window.
     void acknowledge(SequenceId id, std::int32_t count);
 
-    // One decode call at most. false: there was nothing to decode.
+    // One decode call at most. false: there was nothing to do.
     bool step(Milliseconds now);
 
     // Ends every sequence as failed and drops all that is retained.
@@ -68,12 +68,16 @@ class Scheduler {
     void admit(Milliseconds now);
     bool try_admit(Sequence& sequence, Milliseconds now);
     void plan_batch();
+    void plan_together();
+    void plan_one();
     std::int32_t plan_extensions(std::int32_t prefill_rows);
     bool make_room_for(std::int32_t rows);
     void decode();
     DecodeStatus decode_beside_masks();
     void sample(Milliseconds now);
     Token choose(Sequence& sequence, std::span<const float> logits);
+    bool decide(Milliseconds now);
+    void settle(Sequence& sequence, Token token, std::span<const float> logits, Milliseconds now);
     void extend(Sequence& sequence, Token sampled, Milliseconds now);
 
     bool accept(Sequence& sequence, Token token, Milliseconds now);

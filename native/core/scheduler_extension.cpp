@@ -20,7 +20,7 @@ constexpr std::int32_t kMostBesideOthers = 128;
 void Scheduler::extend(ExtendRequest request) {
     Sequence* sequence = find(request.id);
     if (sequence == nullptr || sequence->state != SequenceState::kHeld) return;
-    if (!sequence->extendable) return;
+    if (!sequence->extendable || shape_.fixed_chunk > 0) return;
     const bool drops = !request.keep_pending && sequence->has_pending();
     const auto count = static_cast<std::int32_t>(request.tokens.size());
     const std::int32_t begin = sequence->size() - (drops ? 1 : 0);

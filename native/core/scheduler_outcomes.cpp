@@ -13,6 +13,7 @@ void Scheduler::preempt(Sequence& sequence) {
     retention_.drop(sequence.slot);
     sequence.slot = kNoSlot;
     const std::int32_t computed = std::exchange(sequence.resident, 0);
+    sequence.in_chunks = 0;
     if (sequence.state == SequenceState::kRunning) {
         std::erase(running_, sequence.id);
         sequence.state = SequenceState::kWaiting;
@@ -43,8 +44,9 @@ void Scheduler::extend(Sequence& sequence, Token sampled, Milliseconds now) {
                                          ? sequence.guide->forced()
                                          : std::vector<Token>(closing.begin(), closing.end());
     for (const Token token : known) {
-        // A reader that has stopped gets no more; the mask forces the rest later.
-        if (sequence.throttled()) return;
+        // A reader that has stopped gets no more; the mask forces the rest later. What is sampled
+        // does not depend on the reader where the chunk is fixed.
+        if (sequence.throttled() && shape_.fixed_chunk == 0) return;
         sequence.sampler->observe_forced(token);
         if (!accept(sequence, token, now)) return;
     }

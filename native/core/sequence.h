@@ -37,6 +37,8 @@ struct Sequence {
     std::vector<Token> tokens;  // prompt, sampled and resumed, in order
     std::int32_t resident = 0;  // positions [0, resident) are in the cache
     std::int32_t resident_ever = 0;
+    std::int32_t in_chunks = 0;      // of those, computed in chunks of CacheShape::fixed_chunk
+    std::int64_t last_step = 0;      // in which it had rows, if the chunk is fixed
     std::int32_t held_resident = 0;  // resident_ever when it was held
     Extension extension = {};        // while it is held: goes on where `tokens` end
     bool extendable = true;          // false: in this hold its cells were wanted elsewhere
@@ -58,6 +60,7 @@ struct Sequence {
     Milliseconds hold_until = 0;  // while it is held: the end of the hold's lease
     std::int32_t top_logprobs = -1;
     std::optional<TokenLogprobs> logprobs = {};  // of the token that was sampled last
+    std::vector<float> logits = {};  // that it was sampled from, while its guide decides
     bool pause_requested = false;
     bool admitted = false;  // once; cached tokens are counted then
     bool resumed = false;   // goes before sequences that were never admitted

@@ -3,13 +3,13 @@
 // The grammar is seen through its masks only, so the way is found by trying: where little is
 // allowed, what closes (a bracket, a quote) before what goes on; where nearly anything is, the
 // texts that may end such a stretch, each looked at for whether it did. The result is short, not
-// provably shortest.
+// provably shortest. A search can be cut into pieces of a few looks at the grammar each.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -21,22 +21,46 @@
 namespace fermata {
 
 // What a vocabulary has for closing texts. Immutable.
-class ClosingTokens {
-   public:
-    // `vocabulary` outlives this object.
-    explicit ClosingTokens(const VocabularyDescription& vocabulary);
+struct ClosingTokens {
+    // `described` outlives this object.
+    explicit ClosingTokens(const VocabularyDescription& described);
 
-    // As Matcher::closing. `delimiters`: texts of the grammar that may end a stretch of free text.
-    std::optional<std::vector<Token>> find(Matcher& matcher, std::size_t most,
-                                           const std::vector<std::string>& delimiters) const;
+    const VocabularyDescription& vocabulary;
+    std::vector<Token> closers;                     // in order of preference
+    std::vector<Token> fillers;                     // words, the longest first
+    std::unordered_map<std::string, Token> merges;  // of punctuation, a few bytes
+};
+
+// One search, as Matcher::closing. It consumes as it goes and takes everything back at its end.
+class ClosingSearch {
+   public:
+    // All outlive it. `delimiters`: texts of the grammar that may end a stretch of free text.
+    ClosingSearch(const ClosingTokens& tokens, Matcher& matcher, std::size_t most,
+                  const std::vector<std::string>& delimiters);
+
+    // Not after it was done.
+    Closing advance(std::size_t& work);
 
    private:
-    class Search;
+    bool ended();
+    bool look();
+    bool choose();
+    bool try_delimiter();
+    bool take(std::span<const Token> tokens);
+    bool take_back(std::size_t count);
+    bool take_longest();
+    bool repeats(Token token) const;
+    std::vector<Token> merge() const;
 
-    const VocabularyDescription& vocabulary_;
-    std::vector<Token> closers_;                    // in order of preference
-    std::vector<Token> fillers_;                    // words, the longest first
-    std::unordered_map<std::string, Token> short_;  // of punctuation, a few bytes
+    const ClosingTokens& tokens_;
+    Matcher& matcher_;
+    const std::size_t most_;
+    const std::vector<std::string>& delimiters_;
+    std::size_t looks_ = 0;
+    std::optional<std::size_t> delimiter_ = {};  // to be tried next, of those for free text
+    bool no_delimiter_ = false;                  // none ends the free text here
+    std::vector<Token> path_ = {};
+    std::vector<std::uint32_t> mask_ = {};
 };
 
 // The literals of a Lark grammar that are short enough to end a stretch of free text.

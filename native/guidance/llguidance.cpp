@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <mutex>
+#include <optional>
 #include <utility>
 
 #include "core/token_mask.h"
@@ -103,8 +104,12 @@ class LarkMatcher final : public Matcher {
             llg_matcher_compute_ff_tokens(handle_.get(), buffer.data(), buffer.size());
         return {buffer.begin(), buffer.begin() + std::max(count, 0)};
     }
-    std::optional<std::vector<Token>> closing(std::size_t most) override {
-        return shared_->tokenizer->closing->find(*this, most, shared_->delimiters);
+    Closing closing(std::size_t most, std::size_t& work) override {
+        if (!search_)
+            search_.emplace(*shared_->tokenizer->closing, *this, most, shared_->delimiters);
+        Closing closing = search_->advance(work);
+        if (closing.done) search_.reset();
+        return closing;
     }
     bool accepting() override { return llg_matcher_is_accepting(handle_.get()); }
     bool stopped() override { return llg_matcher_is_stopped(handle_.get()); }
@@ -115,6 +120,7 @@ class LarkMatcher final : public Matcher {
     MatcherHandle handle_;
     std::size_t ends_ =
         0;  // end tokens that followed a complete text; llguidance knows not of them
+    std::optional<ClosingSearch> search_;
 };
 
 class LarkGrammar final : public Grammar {

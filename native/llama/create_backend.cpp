@@ -18,6 +18,8 @@ constexpr std::int32_t kCellBlock = 256;  // llama.cpp pads sequences to it
 constexpr std::int32_t kMaxThreads = 512;
 constexpr std::int32_t kMinLogitRows = 16;
 constexpr std::int64_t kMaxCells = std::int64_t{1} << 31;
+// Rows of a chunk where what is computed may not depend on what else runs.
+constexpr std::int32_t kFixedChunk = 32;
 constexpr std::int32_t kLineRows = 16;  // as many 4-byte values fill a cache line
 // How long idle threads spin before they sleep: 1 is about 5 ms, enough to bridge two steps. The
 // default of 50 keeps every core busy for a quarter of a second after the last step.
@@ -67,6 +69,8 @@ std::string options_fault(const Model& model, const BackendOptions& options) {
         return "The context size must be at least 1, not " +
                std::to_string(options.cells_per_sequence) + ".";
     }
+    if (options.deterministic && options.layout == CacheLayout::kUnified)
+        return "A deterministic engine needs the streams layout.";
     if (options.layout == CacheLayout::kUnified && options.cells_total < 1)
         return "The pool of cells is empty.";
     if (options.max_rows < 1 || options.micro_batch_rows < 1)
@@ -102,6 +106,12 @@ CacheShape shape_of(const Model& model, const BackendOptions& options) {
     // Unified: another slot's rows may take sliding-window cells that have left the window.
     const bool loses_window = model.shape().sliding_window > 0 && !streams;
     shape.partial_truncate = !model.info().is_recurrent && !loses_window;
+    // Rows that are computed again with their chunk are truncated first.
+    if (options.deterministic) {
+        shape.fixed_chunk = shape.partial_truncate
+                                ? std::min({kFixedChunk, shape.max_rows, shape.micro_batch_rows})
+                                : 1;
+    }
     return shape;
 }
 

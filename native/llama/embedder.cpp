@@ -14,8 +14,16 @@ namespace {
 std::string refused(const Model& model, enum llama_pooling_type pooling) {
     if (pooling == LLAMA_POOLING_TYPE_RANK) return "The model ranks texts and gives no embeddings.";
     if (pooling == LLAMA_POOLING_TYPE_NONE || pooling == LLAMA_POOLING_TYPE_UNSPECIFIED)
-        return "The file of " + model.info().description + " names no pooling for embeddings.";
+        return "The file of " + model.info().description +
+               " names no pooling for embeddings. Choose one with --pooling mean, cls or last.";
     return {};
+}
+
+enum llama_pooling_type pooling_of(std::string_view name) {
+    if (name == "mean") return LLAMA_POOLING_TYPE_MEAN;
+    if (name == "cls") return LLAMA_POOLING_TYPE_CLS;
+    if (name == "last") return LLAMA_POOLING_TYPE_LAST;
+    return LLAMA_POOLING_TYPE_UNSPECIFIED;
 }
 
 }  // namespace
@@ -44,6 +52,7 @@ Result<std::unique_ptr<Embedder>> Embedder::create(std::shared_ptr<const Model> 
         params.n_seq_max = 1;
         params.n_threads = params.n_threads_batch = options.threads;
         params.embeddings = true;
+        params.pooling_type = pooling_of(options.pooling);
         embedder->context_.reset(llama_init_from_model(embedder->model_->handle(), params));
         llama_context* context = embedder->context_.get();
         if (context == nullptr) {

@@ -1,4 +1,5 @@
-// Texts to vectors: a model of its own beside the one that generates, pooled as its file says.
+// Texts to vectors: a model of its own beside the one that generates, pooled as its file or its
+// caller says.
 #pragma once
 
 #include <cstdint>
@@ -19,12 +20,14 @@ namespace fermata {
 struct EmbedderOptions {
     std::int32_t max_tokens = 512;  // of one text
     std::int32_t threads = 1;
+    // "mean", "cls" or "last"; "": as the file says.
+    std::string pooling;
 };
 
 class Embedder {
    public:
-    // `model` was loaded with ModelOptions::embeds. Errors: invalid_argument (the file names no
-    // pooling that gives one vector a text), out_of_memory.
+    // `model` was loaded with ModelOptions::embeds. Errors: invalid_argument (neither the file nor
+    // `options` names a pooling that gives one vector a text), out_of_memory.
     static Result<std::unique_ptr<Embedder>> create(std::shared_ptr<const Model> model,
                                                     const EmbedderOptions& options);
     ~Embedder();

@@ -82,7 +82,7 @@ class GbnfMatcher final : public Matcher {
         return count;
     }
     std::vector<Token> forced() override { return {}; }
-    std::optional<std::vector<Token>> closing(std::size_t) override { return std::nullopt; }
+    Closing closing(std::size_t, std::size_t&) override { return {}; }
     bool accepting() override { return allowed(model_->vocabulary().end_token()); }
     bool stopped() override { return ended_; }
     std::string error() override { return error_; }

@@ -45,6 +45,7 @@ struct BackendOptions {
     bool flash_attention = false;
     KvType keys = KvType::kF16;
     KvType values = KvType::kF16;  // quantized: needs flash_attention
+    bool deterministic = false;    // CacheShape::fixed_chunk is set; streams only
 };
 
 class LlamaBackend final : public Backend {

@@ -3,8 +3,11 @@ import { join } from "node:path";
 import { buildDir, root } from "../setup/paths.mjs";
 import { capture } from "../setup/run.mjs";
 
-/** Runs one vitest lane; resolves with { ok, output, passed, failed, skipped }. */
-export async function runLane(lane) {
+/**
+ * Runs one vitest lane; resolves with { ok, output, passed, failed, skipped }. `args` are vitest's.
+ * `live`: its output is shown as it comes, and not kept.
+ */
+export async function runLane(lane, { args = [], live = false } = {}) {
   const report = join(buildDir, `vitest-${lane}.json`);
   rmSync(report, { force: true });
   const { code, output } = await capture(
@@ -17,8 +20,9 @@ export async function runLane(lane) {
       "--reporter=default",
       "--reporter=json",
       `--outputFile.json=${report}`,
+      ...args,
     ],
-    { cwd: root },
+    { cwd: root, onLine: live ? showLine : undefined },
   );
   const ok = code === 0;
   let counts = { numPassedTests: 0, numFailedTests: ok ? 0 : 1, numPendingTests: 0 };
@@ -29,4 +33,9 @@ export async function runLane(lane) {
   }
   const failed = ok ? counts.numFailedTests : Math.max(1, counts.numFailedTests);
   return { ok, output, passed: counts.numPassedTests, failed, skipped: counts.numPendingTests };
+}
+
+function showLine(line) {
+  process.stdout.write(`${line}\n`);
+  return true;
 }

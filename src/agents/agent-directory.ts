@@ -1,7 +1,7 @@
 /** The agents of a server, by name. */
 
 import { FermataError } from "../errors.ts";
-import type { Tool, ToolLogger, ToolProvider } from "../tools/types.ts";
+import type { Tool, ToolProvider } from "../tools/types.ts";
 import type { AgentConfig, AgentsConfig } from "./agents-config.ts";
 import { RemoteChat } from "./remote/remote-chat.ts";
 import type { Agent, AgentModel } from "./types.ts";
@@ -13,7 +13,6 @@ export interface AgentParts {
   files: ReadonlyMap<string, AgentModel>;
   /** Null: no MCP server is configured. */
   tools: Pick<ToolProvider, "tools"> | null;
-  logger: ToolLogger | undefined;
 }
 
 export class AgentDirectory {
@@ -57,8 +56,8 @@ function mayCall({ tools }: AgentConfig, { server, originalName, definition }: T
   return allowed === "*" || allowed.has(originalName ?? definition.name);
 }
 
-function modelOf({ source }: AgentConfig, { served, files, logger }: AgentParts): AgentModel {
-  if (source.kind === "endpoint") return RemoteChat.model(source.endpoint, logger);
+function modelOf({ source }: AgentConfig, { served, files }: AgentParts): AgentModel {
+  if (source.kind === "endpoint") return RemoteChat.model(source.endpoint);
   const model = source.kind === "file" ? files.get(source.path) : served;
   if (model === undefined) throw new FermataError("internal_error", "An agent's model is missing.");
   return model;

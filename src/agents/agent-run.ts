@@ -118,6 +118,8 @@ export class AgentRun {
           event.reason === "cancelled" && late.signal.aborted && signal?.aborted !== true;
         if (isLate) this.#cut = `the limit of ${Math.round(seconds * 10) / 10} seconds is reached`;
         else if (event.reason === "length") this.#cut = this.#lengthCut();
+        else if (event.reason === "content_filter")
+          this.#cut = "the content filter of its endpoint stopped it";
         yield isLate ? { ...event, reason: "length" } : event;
       }
     } finally {

@@ -35,3 +35,9 @@ export interface ChatEngine {
 export interface Logger {
   warn(details: object, message: string): void;
 }
+
+/** What the turns of a model and the tools that they call are told to. */
+export interface ToolLogger extends Logger {
+  info(details: object, message: string): void;
+  error(details: object, message: string): void;
+}

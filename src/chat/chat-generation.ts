@@ -12,7 +12,7 @@ import type { OutputEvent } from "./formats/output-parser.ts";
 import { GuidedRounds } from "./guided-rounds.ts";
 import type { Prompt, PromptBuilder } from "./prompt.ts";
 import { Round } from "./round.ts";
-import { RoundText } from "./round-text.ts";
+import { oneMessage } from "./splice-store.ts";
 import type { RenderMessage, Rendering } from "./template.ts";
 import type {
   ChatEvent,
@@ -51,7 +51,6 @@ interface Hold {
   answer: (answer: Answer) => void;
 }
 
-type AssistantMessage = Extract<ChatMessage, { role: "assistant" }>;
 type FinishEvent = Extract<ChatEvent, { type: "finish" }>;
 type EngineText = Extract<GenerationEvent, { type: "text" }>;
 type EngineHold = Extract<GenerationEvent, { type: "hold" }>;
@@ -212,6 +211,7 @@ export class RunningChat implements ChatGeneration {
       return null;
     }
     yield* await this.#checked(round.finish(true));
+    this.#logTurn("stop");
     if (round.calls.length === 0 || this.#request.toolMode === "external") {
       this.#remember(event.pendingToken);
       return await this.#release(round.calls.length === 0 ? "stop" : "tool_calls");
@@ -234,6 +234,7 @@ export class RunningChat implements ChatGeneration {
   async *#onFinish({ reason, stopString }: EngineFinish): AsyncGenerator<ChatEvent, void, void> {
     const wasCut = reason === "cancelled" || reason === "length";
     yield* await this.#checked(this.#currentRound.finish(!wasCut));
+    if (reason !== "released") this.#logTurn(wasCut ? reason : "stop");
     if (reason === "end") this.#remember(true);
     const finish = await this.#finish(wasCut ? reason : "tool_calls");
     yield reason === "stop_string" ? { ...finish, stopString } : finish;
@@ -356,6 +357,10 @@ export class RunningChat implements ChatGeneration {
     prompts.rememberAnswer(this.#request, { prompt, messageCount, message, rounds });
   }
 
+  #logTurn(reason: "stop" | "length" | "cancelled"): void {
+    if (this.#looksForCalls) this.#currentRound.logEnd(reason, this.#request.logger);
+  }
+
   async #release(reason: FinishReason, calls?: ToolCall[]): Promise<FinishEvent> {
     await this.#run.release();
     return await this.#finish(reason, calls);
@@ -383,25 +388,4 @@ export class RunningChat implements ChatGeneration {
     if (this.#round === null) throw new FermataError("internal_error", "No round has begun.");
     return this.#round;
   }
-}
-
-/** As a client sees them that is not told of calls. */
-function oneMessage(rounds: readonly ChatMessage[]): AssistantMessage {
-  const turns = rounds.filter((message) => message.role === "assistant");
-  const reasoning = joined(turns.map((turn) => turn.reasoning ?? ""));
-  return {
-    role: "assistant",
-    content: joined(turns.map(({ content }) => content)),
-    ...(reasoning === "" ? {} : { reasoning }),
-  };
-}
-
-function joined(texts: readonly string[]): string {
-  const text = new RoundText();
-  const parts = texts.map((said) => {
-    const part = text.add(said);
-    text.endRound();
-    return part;
-  });
-  return parts.join("");
 }

@@ -46,8 +46,7 @@ export class Chat {
   readonly #externalLeaseMs: number;
 
   /**
-   * @throws FermataError model_without_template | template_error (it does not parse) | invalid_option (there is
-   * no such format)
+   * @throws FermataError template_error (it does not parse) | invalid_option (there is no such format)
    */
   constructor(engine: ChatEngine, options: ChatOptions = {}) {
     this.#engine = engine;
@@ -66,13 +65,18 @@ export class Chat {
     return this.#prompts.format.name;
   }
 
+  /** False: the model has no template, and none was given. Nothing can be generated here. */
+  get hasTemplate(): boolean {
+    return this.#prompts.template.exists;
+  }
+
   /** False: the template has no section for tools, so a generic prompt in the system message tells them. */
   get hasToolSection(): boolean {
     return this.#prompts.template.hasToolSection;
   }
 
   /**
-   * Starts when it is first iterated. A template that refuses the messages and a prompt that is too
+   * Starts when it is first iterated. A missing template, one that refuses the messages and a prompt that is too
    * long are thrown by the first `next()`.
    */
   generate(request: ChatRequest): ChatGeneration {
@@ -87,7 +91,8 @@ export class Chat {
 
   /**
    * The prompt as `generate` would render it, special tokens spelled.
-   * @throws FermataError template_error | context_length_exceeded (more messages than the context has tokens)
+   * @throws FermataError model_without_template | template_error | context_length_exceeded (more messages than the
+   *   context has tokens)
    */
   promptText(request: Omit<PromptRequest, "owner">): string {
     return this.#prompts.text(request.messages, request);

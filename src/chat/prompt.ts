@@ -1,7 +1,7 @@
 /** Messages and tools to prompt tokens, with the tokens of generated turns spliced in. */
 
 import { FermataError } from "../errors.ts";
-import type { ChatEngine } from "./chat-engine.ts";
+import type { ChatEngine, ChatModel } from "./chat-engine.ts";
 import { type ToolCallFormat, reasoningOf, spelledTokensOf } from "./formats/format.ts";
 import { detectFormat, formatNamed, formats, genericFormat } from "./formats/formats.ts";
 import { type ReasoningMarkers, normalizeMessages } from "./normalize.ts";
@@ -45,28 +45,24 @@ export class PromptBuilder {
   readonly #store: SpliceStore;
   readonly #specials: ReadonlyMap<number, string>;
 
-  /** @throws FermataError model_without_template | template_error | invalid_option (no such format) */
+  /** @throws FermataError template_error (it does not parse) | invalid_option (no such format) */
   constructor(engine: ChatEngine, options: PromptBuilderOptions) {
     const source = options.template ?? engine.model.chatTemplate;
-    if (source === null) {
-      throw new FermataError(
-        "model_without_template",
-        "The model has no chat template; give one with an option.",
-      );
-    }
+    const { template, format, reasoning } = openTemplate(source, engine.model, options.toolFormat);
     this.#engine = engine;
-    const found = chooseFormat(source, options.toolFormat);
-    const generic = options.toolFormat === undefined ? genericFormat(found) : found;
-    this.reasoning = reasoningOf(found, engine.model, source);
-    this.template = new ChatTemplate(source, engine.model, this.reasoning, generic.syntax);
-    this.format = this.template.hasToolSection ? found : generic;
+    this.template = template;
+    this.format = format;
+    this.reasoning = reasoning;
     this.spelledTokens = spelledTokensOf(this.format, engine.model);
     this.suffixes = new SuffixDeriver(this.template, this.reasoning, engine.model.eosToken);
     this.#store = new SpliceStore(options.spliceBytes);
     this.#specials = new Map(engine.model.specialTokens.map((token) => [token.id, token.text]));
   }
 
-  /** @throws FermataError template_error | context_length_exceeded | unsupported_value (of a prefill) */
+  /**
+   * @throws FermataError model_without_template | template_error | context_length_exceeded | unsupported_value (of a
+   *   prefill)
+   */
   async build(request: PromptRequest): Promise<Prompt> {
     const contextSize = this.#engine.cache.cellsPerSequence;
     this.#checkCount(request.messages);
@@ -76,7 +72,7 @@ export class PromptBuilder {
     throw tooLong(contextSize, `the messages and tools take ${prompt.tokens.length}`);
   }
 
-  /** The template's text alone, nothing spliced, however long. @throws FermataError template_error */
+  /** The template's text alone, nothing spliced, however long. @throws as `ChatTemplate.render` */
   async render(messages: readonly ChatMessage[], scope: RenderScope): Promise<Prompt> {
     const rendering = this.#renderPrompt(messages, scope);
     const tokens = await this.#engine.tokenize(
@@ -89,7 +85,8 @@ export class PromptBuilder {
 
   /**
    * The template's text with special tokens spelled, however long.
-   * @throws FermataError template_error | context_length_exceeded (more messages than tokens)
+   * @throws FermataError model_without_template | template_error | context_length_exceeded (more messages than
+   *   tokens)
    */
   text(messages: readonly ChatMessage[], scope: RenderScope): string {
     this.#checkCount(messages);
@@ -255,6 +252,23 @@ export class PromptBuilder {
     const contextSize = this.#engine.cache.cellsPerSequence;
     if (length >= contextSize) throw tooLong(contextSize, `there are ${length} messages`);
   }
+}
+
+/**
+ * @param source null: there is none
+ * @param toolFormat default: found from the template
+ * @throws FermataError template_error (it does not parse) | invalid_option (no such format)
+ */
+export function openTemplate(
+  source: string | null,
+  model: ChatModel,
+  toolFormat?: string,
+): { template: ChatTemplate; format: ToolCallFormat; reasoning: ReasoningMarkers | null } {
+  const found = chooseFormat(source ?? "", toolFormat);
+  const generic = toolFormat === undefined ? genericFormat(found) : found;
+  const reasoning = reasoningOf(found, model, source ?? "");
+  const template = new ChatTemplate(source, model, reasoning, generic.syntax);
+  return { template, format: template.hasToolSection ? found : generic, reasoning };
 }
 
 function beginsWith(whole: Rendering, prompt: Rendering): boolean {

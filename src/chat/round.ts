@@ -1,10 +1,12 @@
 /** One round of a generation: what the model said since the prompt or the last resume. */
 
+import type { ToolLogger } from "./chat-engine.ts";
 import type { ToolCallFormat } from "./formats/format.ts";
 import { type OutputEvent, OutputParser } from "./formats/output-parser.ts";
 import type { OfferedTools } from "./formats/readers/reader.ts";
 import type { GeneratedTurn } from "./suffix.ts";
 import type { RenderMessage, Rendering } from "./template.ts";
+import { ToolCallBuffer } from "./tool-call-buffer.ts";
 import type { ToolCall } from "./types.ts";
 
 export interface RoundStart {
@@ -25,6 +27,8 @@ export class Round {
   #raw: string;
   #content: string;
   #reasoning = "";
+  /** The call that is being written. */
+  #open: ToolCall | null = null;
 
   constructor(start: RoundStart) {
     this.rendering = start.rendering;
@@ -66,6 +70,16 @@ export class Round {
     return this.#keep(this.#parser.finish(natural));
   }
 
+  /** Says how it ended, as is said of other servers' turns. */
+  logEnd(reason: "stop" | "length" | "cancelled", logger: ToolLogger | undefined): void {
+    const announces = reason === "stop" && this.calls.length > 0;
+    const buffer = new ToolCallBuffer(announces ? "tool_calls" : reason, logger);
+    for (const call of this.calls)
+      buffer.addToolCall({ ...call, arguments: call.arguments || "{}" });
+    if (this.#open !== null) buffer.addToolCall(this.#open);
+    buffer.shouldExecuteToolCalls();
+  }
+
   /** The round as a message of the conversation. */
   turn(endToken: string): GeneratedTurn {
     return {
@@ -84,6 +98,10 @@ export class Round {
     for (const event of events) {
       if (event.type === "content") this.#content += event.text;
       else if (event.type === "reasoning") this.#reasoning += event.text;
+      else if (event.type === "call-start")
+        this.#open = { id: event.id, name: event.name, arguments: "" };
+      else if (event.type === "call-arguments") this.#open!.arguments += event.delta;
+      else this.#open = null;
     }
     return events;
   }

@@ -39,7 +39,7 @@ export interface RenderOptions {
 
 export class ChatTemplate {
   readonly #template: JinjaTemplate;
-  readonly #source: string;
+  readonly #source: string | null;
   readonly #model: ChatModel;
   readonly #guard: Guard;
   readonly #reasoning: ReasoningMarkers | null;
@@ -47,17 +47,18 @@ export class ChatTemplate {
   readonly #syntax: CallSyntax;
 
   /**
+   * @param source null: there is none, and nothing can be rendered
    * @param syntax how calls are written where the template has no section for tools
-   * @throws FermataError template_error
+   * @throws FermataError template_error (it does not parse)
    */
   constructor(
-    source: string,
+    source: string | null,
     model: ChatModel,
     reasoning: ReasoningMarkers | null,
     syntax: CallSyntax = hermesCalls,
   ) {
     try {
-      this.#template = new JinjaTemplate(source);
+      this.#template = new JinjaTemplate(source ?? "");
     } catch (error) {
       throw templateError(error);
     }
@@ -66,7 +67,7 @@ export class ChatTemplate {
     this.#guard = new Guard(model.specialTokens.map((token) => token.text));
     this.#reasoning = reasoning;
     this.#syntax = syntax;
-    this.#shape = probeShape(source, (inputs) => this.#tryRender(inputs));
+    this.#shape = probeShape(source ?? "", (inputs) => this.#tryRender(inputs));
   }
 
   /** A turn may have several calls. */
@@ -74,13 +75,18 @@ export class ChatTemplate {
     return this.#shape.takesSeveralCalls;
   }
 
+  get exists(): boolean {
+    return this.#source !== null;
+  }
+
   /** It writes the tools itself. Else a generic prompt in the system message tells them. */
   get hasToolSection(): boolean {
     return this.#shape.toolInput !== null;
   }
 
-  /** @throws FermataError template_error: the template refuses these messages */
+  /** @throws FermataError model_without_template | template_error (the template refuses these messages) */
   render(messages: readonly RenderMessage[], options: RenderOptions): Rendering {
+    if (this.#source === null) throw withoutTemplate();
     const marks = this.#chooseMarks(messages, options);
     const tools = options.tools.map((tool) => this.#toTemplateTool(tool, marks.guard));
     const inputs = {
@@ -130,7 +136,7 @@ export class ChatTemplate {
   }
 
   #chooseMarks(messages: readonly RenderMessage[], { tools, variables }: RenderOptions): Marks {
-    const inputs = [this.#source, JSON.stringify(tools), JSON.stringify(variables ?? {})];
+    const inputs = [this.#source ?? "", JSON.stringify(tools), JSON.stringify(variables ?? {})];
     for (const message of messages) {
       if (message.role === "sentinel") continue;
       inputs.push(message.content);
@@ -290,6 +296,14 @@ function unescapeMarks(text: string, marks: Marks): string {
 /** JSON text whose private-use characters are escaped shows them; parsing would. */
 function decodeEscapes(json: string): string {
   return json.includes("\\u") ? `${json}${JSON.stringify(parseArguments(json))}` : json;
+}
+
+function withoutTemplate(): FermataError {
+  return new FermataError(
+    "model_without_template",
+    "The model has no chat template, so it cannot chat. Start the server with --chat-template-file FILE, or send the text to /v1/completions.",
+    { param: "messages" },
+  );
 }
 
 function templateError(cause: unknown): FermataError {

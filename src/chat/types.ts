@@ -2,6 +2,7 @@
 
 import type { EngineUsage, Sampling } from "../engine/types.ts";
 import type { Guidance } from "../guidance/types.ts";
+import type { ToolLogger } from "./chat-engine.ts";
 
 export type JsonSchema = { [key: string]: unknown };
 
@@ -64,6 +65,8 @@ export interface ChatRequest {
   owner: string;
   /** How the answer begins: the model continues it, and only what it adds is told. */
   prefill?: string | undefined;
+  /** Is told how each turn ends that may have calls. */
+  logger?: ToolLogger | undefined;
 }
 
 /** What the model reads before it answers. */
@@ -89,7 +92,8 @@ export interface ChatUsage extends EngineUsage {
   reasoningTokens?: number;
 }
 
-export type FinishReason = "stop" | "length" | "tool_calls" | "cancelled";
+/** `content_filter`: another server's, of an agent with an endpoint. */
+export type FinishReason = "stop" | "length" | "tool_calls" | "content_filter" | "cancelled";
 
 export type ChatEvent =
   | { type: "progress"; done: number; total: number }

@@ -1,6 +1,7 @@
 /** Adds up the counts of the generations that one answer took. */
 
 import type { EngineUsage } from "../engine/types.ts";
+import type { ChatUsage } from "./types.ts";
 
 /** Of an answer that has not begun. */
 export const noUsage: Readonly<EngineUsage> = {
@@ -12,6 +13,19 @@ export const noUsage: Readonly<EngineUsage> = {
   generatedTokens: 0,
 };
 
+export function addUsage(one: ChatUsage, other: ChatUsage): ChatUsage {
+  const reasoningTokens = (one.reasoningTokens ?? 0) + (other.reasoningTokens ?? 0);
+  return {
+    promptTokens: one.promptTokens + other.promptTokens,
+    cachedTokens: one.cachedTokens + other.cachedTokens,
+    resumedTokens: one.resumedTokens + other.resumedTokens,
+    prefilledTokens: one.prefilledTokens + other.prefilledTokens,
+    recomputedTokens: one.recomputedTokens + other.recomputedTokens,
+    generatedTokens: one.generatedTokens + other.generatedTokens,
+    ...(reasoningTokens === 0 ? {} : { reasoningTokens }),
+  };
+}
+
 export class UsageSum {
   #ended = noUsage;
   #current = noUsage;
@@ -21,14 +35,7 @@ export class UsageSum {
     const current = this.#hidesPrompt
       ? { ...this.#current, promptTokens: 0, cachedTokens: 0 }
       : this.#current;
-    return {
-      promptTokens: this.#ended.promptTokens + current.promptTokens,
-      cachedTokens: this.#ended.cachedTokens + current.cachedTokens,
-      resumedTokens: this.#ended.resumedTokens + current.resumedTokens,
-      prefilledTokens: this.#ended.prefilledTokens + current.prefilledTokens,
-      recomputedTokens: this.#ended.recomputedTokens + current.recomputedTokens,
-      generatedTokens: this.#ended.generatedTokens + current.generatedTokens,
-    };
+    return addUsage(this.#ended, current);
   }
 
   /** `usage` of the running generation, over its whole life. */

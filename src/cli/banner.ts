@@ -1,14 +1,14 @@
 /** What a started server says: the model, the machine, and a line to try. */
 
 import type { CacheInfo, ModelInfo } from "../engine/types.ts";
+import { type ChatFacts, toolsText } from "./chat-text.ts";
 
 export interface BannerFacts {
   url: string;
   modelId: string;
   model: ModelInfo;
   cache: CacheInfo;
-  /** Its name, and where it was found. */
-  toolFormat: string;
+  chat: ChatFacts;
   systemInfo: string;
   needsKey: boolean;
   hasPage: boolean;
@@ -19,24 +19,26 @@ export function bannerText({
   modelId,
   model,
   cache,
-  toolFormat,
+  chat,
   systemInfo,
   needsKey,
   hasPage,
 }: BannerFacts): string {
-  const body = '{"messages": [{"role": "user", "content": "Hello!"}], "stream": true}';
+  const [path, body] = chat.hasTemplate
+    ? ["chat/completions", '{"messages": [{"role": "user", "content": "Hello!"}], "stream": true}']
+    : ["completions", '{"prompt": "Once upon a time", "stream": true}'];
   const key = needsKey ? ' -H "authorization: Bearer $FERMATA_KEY"' : "";
   return [
     "",
     `Model     ${modelId} (${describe(model)}, ${megabytes(model.sizeBytes)})`,
     `Context   ${contextText(cache, model)}, ${cache.slots} slots, ${cache.layout}, ${megabytes(cache.bytes)}`,
-    `Calls     ${toolFormat}`,
+    `Tools     ${toolsText(chat)}`,
     `Hardware  ${hardware(systemInfo)}`,
     `Serving   ${url}/v1`,
     ...(hasPage ? [`Page      ${url}`] : []),
     "",
     "Try it:",
-    `  curl -N ${url}/v1/chat/completions -H "content-type: application/json"${key} -d '${body}'`,
+    `  curl -N ${url}/v1/${path} -H "content-type: application/json"${key} -d '${body}'`,
     "",
     "",
   ].join("\n");

@@ -3,6 +3,7 @@
 import { readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { FermataError } from "../errors.ts";
+import { givenTemplate } from "./chat-template.ts";
 import { didYouMean } from "./nearest.ts";
 import { fromEnvironment, type Layer, mergeLayers } from "./option-layers.ts";
 import { valueFromJson } from "./option-values.ts";
@@ -10,13 +11,15 @@ import { optionKeys, serveOptions, type OptionKey, type ServeConfig } from "./op
 
 const fileName = "fermata.json";
 
-/** @throws FermataError invalid_option */
+/** `chatTemplate` is the text of what was named. @throws FermataError invalid_option */
 export function configOf(flags: Layer, env: NodeJS.ProcessEnv, cwd: string): ServeConfig {
   const layers = configLayers(flags, env, cwd).map(({ values }) => values);
   const config = mergeLayers(serveOptions, layers);
   config.apiKey = config.apiKey.flatMap((key) => expandKey(key, cwd));
   dropOutranked(config, layers);
   checkTogether(config);
+  config.corsOrigin.forEach(checkOrigin);
+  config.chatTemplate = givenTemplate(config);
   return config;
 }
 
@@ -33,17 +36,20 @@ export function configLayers(
   ];
 }
 
-/** `--hf` on the command line outranks a model in fermata.json, and the other way round. */
+/** `--hf` on the command line outranks a model in fermata.json, and the other way round; so do templates. */
 function dropOutranked(config: ServeConfig, layers: readonly Layer[]): void {
-  const rank = (key: OptionKey): number => layers.findIndex((layer) => layer.has(key));
-  const [model, hf] = [rank("model"), rank("hf")];
-  if (model < 0 || hf < 0 || model === hf) return;
-  if (model < hf) {
-    config.hf = undefined;
-    config.file = undefined;
-  } else {
-    config.model = undefined;
-  }
+  const outranks = (one: OptionKey, other: OptionKey): boolean => {
+    const [first, second] = [one, other].map((key) =>
+      layers.findIndex((layer) => layer.has(key as OptionKey)),
+    ) as [number, number];
+    return first >= 0 && first < second;
+  };
+  if (outranks("hf", "model")) config.model = undefined;
+  if (outranks("chatTemplate", "chatTemplateFile")) config.chatTemplateFile = undefined;
+  if (outranks("chatTemplateFile", "chatTemplate")) config.chatTemplate = undefined;
+  if (!outranks("model", "hf")) return;
+  config.hf = undefined;
+  config.file = undefined;
 }
 
 function fromFile(cwd: string): Map<string, unknown> {
@@ -102,10 +108,22 @@ function expandKey(key: string, cwd: string): string[] {
 
 function checkTogether(config: ServeConfig): void {
   const { mcpConfig, mcpCommand, mcpArgs, model, hf, file } = config;
+  const { alias, chatTemplate, chatTemplateFile, pooling, embeddingModel, nPredict } = config;
   if (model !== undefined && hf !== undefined) {
     throw invalid("--model and --hf exclude each other. Name one model.", "hf");
   }
   if (file !== undefined && hf === undefined) throw invalid("--file needs --hf.", "file");
+  if (chatTemplate !== undefined && chatTemplateFile !== undefined) {
+    throw invalid(
+      "--chat-template and --chat-template-file exclude each other. Give one.",
+      "chat-template-file",
+    );
+  }
+  if (pooling !== undefined && embeddingModel === undefined)
+    throw invalid("--pooling needs --embedding-model.", "pooling");
+  if (nPredict === 0)
+    throw invalid("--n-predict must be at least 1, or -1 for no limit.", "n-predict");
+  if (alias.includes("")) throw invalid("--alias holds an empty name.", "alias");
   if (mcpConfig !== undefined && mcpCommand !== undefined) {
     throw invalid(
       "--mcp-config and --mcp-command exclude each other. Put the command into the file.",
@@ -114,6 +132,27 @@ function checkTogether(config: ServeConfig): void {
   }
   if (mcpCommand === undefined && mcpArgs.length > 0) {
     throw invalid("--mcp-args needs --mcp-command.", "mcp-args");
+  }
+}
+
+/** As browsers send it, without path and default port. Programs have schemes of their own; pages of files are `null`. */
+function checkOrigin(origin: string): void {
+  if (origin === "*" || origin === "null") return;
+  const parts = /^(?<scheme>[a-z][a-z0-9+.-]*):\/\/[^/?#\s]+$/u.exec(origin);
+  const isWeb = ["http", "https"].includes(parts?.groups?.["scheme"] ?? "");
+  const likely = likelyOrigin(origin);
+  if (parts !== null && (!isWeb || likely === origin)) return;
+  throw invalid(
+    `--cors-origin: "${origin}" is no origin. Write scheme and host, with the port if there is one${likely === null ? "" : `: ${likely}`}; * for all.`,
+    "cors-origin",
+  );
+}
+
+function likelyOrigin(text: string): string | null {
+  try {
+    return new URL(/^https?:\/\//iu.test(text) ? text : `http://${text}`).origin;
+  } catch {
+    return null;
   }
 }
 

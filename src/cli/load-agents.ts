@@ -5,8 +5,10 @@ import { type AgentsConfig, checkAgentServers, readAgentsConfig } from "../agent
 import type { AgentModel } from "../agents/types.ts";
 import { Chat } from "../chat/chat.ts";
 import type { Engine } from "../engine/engine.ts";
+import { FermataError } from "../errors.ts";
 import type { AgentEngine } from "../server/services.ts";
-import type { ToolLogger, ToolProvider } from "../tools/types.ts";
+import type { ToolLogger } from "../chat/chat-engine.ts";
+import type { ToolProvider } from "../tools/types.ts";
 import { chooseModel } from "./model-choice.ts";
 import type { ServeConfig } from "./options.ts";
 import { modelsDirectory } from "./package-files.ts";
@@ -29,7 +31,7 @@ export function longestDelegationSeconds(config: AgentsConfig | null): number {
 }
 
 interface LoadAgentsOptions {
-  served: AgentModel & { path: string };
+  served: AgentModel & { path: string; chat: Chat };
   tools: ToolProvider | null;
   log: ToolLogger;
   /** Loads a file; the engine is the caller's to close. */
@@ -42,12 +44,16 @@ export async function loadAgents(
   { served, tools, log, load }: LoadAgentsOptions,
 ): Promise<{ directory: AgentDirectory; engines: AgentEngine[] }> {
   const files = new Map<string, AgentModel>([[served.path, served]]);
+  for (const { name, source } of config.agents.values())
+    if (source.kind === "served" && !served.chat.hasTemplate)
+      throw withoutTemplate(name, served.path);
   const engines: AgentEngine[] = [];
   for (const { name, source } of config.agents.values()) {
     if (source.kind !== "file" || files.has(source.path)) continue;
     const engine = await load(source.path);
     log.info({ agent: name, model: source.path }, "model of an agent loaded");
     const chat = new Chat(engine, { logger: log });
+    if (!chat.hasTemplate) throw withoutTemplate(name, source.path);
     const { id, sampling } = chooseModel(source.path, modelsDirectory);
     files.set(source.path, {
       chat,
@@ -57,7 +63,14 @@ export async function loadAgents(
     });
     engines.push({ model: id, engine, chat });
   }
-  const directory = new AgentDirectory(config, { served, files, tools, logger: log });
+  const directory = new AgentDirectory(config, { served, files, tools });
   log.info({ agents: directory.names(), supervisor: directory.supervisor }, "agents");
   return { directory, engines };
+}
+
+function withoutTemplate(agent: string, path: string): FermataError {
+  return new FermataError(
+    "agents_invalid",
+    `The agent "${agent}" cannot chat: ${path} has no chat template. Take an instruct model.`,
+  );
 }

@@ -3,53 +3,13 @@
  * read this table: `ctxSize` is `--ctx-size`, FERMATA_CTX_SIZE and "ctxSize".
  */
 
-import { formats } from "../chat/formats/formats.ts";
+import { modelOptions } from "./model-options.ts";
 import type { OptionTable, ValuesOf } from "./option-table.ts";
 
 const kvTypes = ["f32", "f16", "bf16", "q8_0", "q4_0"] as const;
 
 export const serveOptions = {
-  model: {
-    group: "Model",
-    kind: "path",
-    alias: ["w"],
-    value: "PATH",
-    help: "GGUF file to serve, the first part of a split one, or a folder with one model. Default: the model that comes with Fermata.",
-  },
-  hf: {
-    group: "Model",
-    kind: "string",
-    alias: ["m"],
-    value: "REPO",
-    help: "Model of a Hugging Face repository, as OWNER/NAME or OWNER/NAME:Q4_K_M; pulled if it is not here yet.",
-  },
-  file: {
-    group: "Model",
-    kind: "string",
-    alias: ["f"],
-    value: "FILE",
-    help: "Which file of --hf. Default: its Q4_K_M, or what comes nearest.",
-  },
-  modelsDir: {
-    group: "Model",
-    kind: "path",
-    value: "FOLDER",
-    help: "Where pulled models are kept. Default: fermata/models in your cache folder.",
-  },
-  embeddingModel: {
-    group: "Model",
-    kind: "path",
-    value: "FILE",
-    help: "GGUF file of a second model, for /v1/embeddings.",
-  },
-  toolFormat: {
-    group: "Model",
-    kind: "choice",
-    choices: ["auto", ...formats.map((format) => format.name)],
-    default: "auto",
-    value: "NAME",
-    help: "How the model writes tool calls; auto finds it from the chat template.",
-  },
+  ...modelOptions,
 
   host: {
     group: "Server",
@@ -147,7 +107,7 @@ export const serveOptions = {
     kind: "choice",
     choices: ["close", "held"],
     default: "close",
-    help: "A response with calls ends, or waits for POST /v1/responses/{id}/tool_outputs.",
+    help: "A response with calls ends, or its stream waits for POST /v1/responses/{id}/tool_outputs.",
   },
   responsesToolTimeout: {
     group: "Server",
@@ -176,6 +136,16 @@ export const serveOptions = {
     value: "TOKENS",
     help: "Tokens one sequence may hold. Default: what the model was trained for, or less where its cache would take more than a quarter of the free memory; 8192 at least, if they fit.",
   },
+  nPredict: {
+    group: "Engine",
+    kind: "integer",
+    alias: ["predict"],
+    min: -1,
+    max: 2 ** 24,
+    default: -1,
+    value: "TOKENS",
+    help: "Tokens of an answer whose request does not say; -1: to the end of the context (/v1/completions: 16).",
+  },
   parallel: {
     group: "Engine",
     kind: "integer",
@@ -192,6 +162,12 @@ export const serveOptions = {
     max: 256,
     value: "N",
     help: "Slots beyond --parallel for held and retained sequences. Default: as --parallel.",
+  },
+  deterministic: {
+    group: "Engine",
+    kind: "boolean",
+    default: false,
+    help: "Same request and seed, same tokens, whatever else runs or is cached; slower: docs/parameters.md.",
   },
   contextCache: {
     group: "Engine",

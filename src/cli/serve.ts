@@ -13,6 +13,7 @@ import { buildServer } from "../server/app.ts";
 import { type PageFiles, readPageFiles } from "../server/page/page-files.ts";
 import type { ServedEmbedder, ServerConfig } from "../server/services.ts";
 import { type BannerFacts, bannerText } from "./banner.ts";
+import { toolsText } from "./chat-text.ts";
 import { loadAgents, longestDelegationSeconds, readAgents } from "./load-agents.ts";
 import { createLogger } from "./logger.ts";
 import { chooseModel, modelCreated } from "./model-choice.ts";
@@ -91,16 +92,18 @@ export async function startService(
     parts.push(engine);
 
     const embedder = await loadEmbedder(config);
+    const [id = choice.id, ...aliases] = config.alias;
     const model = {
-      id: choice.id,
+      id,
+      aliases,
+      maxTokens: config.nPredict < 0 ? undefined : config.nPredict,
       created: modelCreated(choice.path),
       contextSize: engine.cache.cellsPerSequence,
       vocabularySize: engine.model.vocabularySize,
     };
     const toolFormat = config.toolFormat === "auto" ? undefined : config.toolFormat;
-    const chat = new Chat(engine, { logger: log, toolFormat });
-    const foundFrom = toolFormat === undefined ? "template" : "option";
-    log.info({ tool_format: chat.toolFormat, from: foundFrom }, "tool-call format");
+    const chat = new Chat(engine, { logger: log, toolFormat, template: config.chatTemplate });
+    log.info({ tool_format: chat.toolFormat }, `tools: ${toolsText(chat)}`);
     const agents =
       agentsConfig === null
         ? undefined
@@ -151,10 +154,10 @@ export async function startService(
       },
     );
     const facts = {
-      modelId: choice.id,
+      modelId: id,
       model: engine.model,
       cache: engine.cache,
-      toolFormat: `${chat.toolFormat} (from the ${foundFrom})`,
+      chat,
       systemInfo: loadAddon().systemInfo,
       needsKey: config.apiKey.length > 0,
       hasPage: page !== null,
@@ -167,9 +170,9 @@ export async function startService(
 }
 
 async function loadEmbedder(config: ServeConfig): Promise<ServedEmbedder | undefined> {
-  const { embeddingModel: modelPath, threads } = config;
+  const { embeddingModel: modelPath, threads, pooling } = config;
   if (modelPath === undefined) return undefined;
-  const embedder = await Embedder.load({ modelPath, threads });
+  const embedder = await Embedder.load({ modelPath, threads, pooling });
   return Object.assign(embedder, { id: basename(modelPath, ".gguf") });
 }
 
@@ -204,6 +207,7 @@ async function loadEngine(
         threads: config.threads,
         gpuLayers: config.nGpuLayers,
         kvLayout: config.kvLayout,
+        deterministic: config.deterministic,
         flashAttention: config.flashAttn,
         cacheTypeK: config.cacheTypeK,
         cacheTypeV: config.cacheTypeV,

@@ -1,6 +1,6 @@
 import { FermataError } from "../errors.ts";
 import { loadAddon } from "../native/addon.ts";
-import type { NativeEmbedder } from "../native/addon-types.ts";
+import type { EmbeddingPooling, NativeEmbedder } from "../native/addon-types.ts";
 import { checkGguf } from "./gguf-check.ts";
 import { fromThrown } from "./native-errors.ts";
 import { physicalCores } from "./physical-cores.ts";
@@ -11,6 +11,8 @@ export interface EmbedderOptions {
   /** Default: number of physical cores. */
   threads?: number | undefined;
   gpuLayers?: number | undefined;
+  /** How a text's tokens become one vector. Default: as the file says. */
+  pooling?: EmbeddingPooling | undefined;
 }
 
 export interface Embeddings {
@@ -42,17 +44,22 @@ export class Embedder {
   }
 
   /**
-   * The pooling is what the file says.
    * @throws FermataError model_not_found | model_invalid (it gives no embeddings, too) | out_of_memory | addon_missing
    */
-  static async load({ modelPath, threads, gpuLayers }: EmbedderOptions): Promise<Embedder> {
-    const { trainedContext } = checkGguf(modelPath, { needsTemplate: false });
+  static async load({
+    modelPath,
+    threads,
+    gpuLayers,
+    pooling,
+  }: EmbedderOptions): Promise<Embedder> {
+    const { trainedContext } = checkGguf(modelPath);
     try {
       const native = await loadAddon().loadEmbedder({
         modelPath,
         maxTokens: Math.min(trainedContext ?? defaultInput, largestInput),
         threads: threads ?? physicalCores(),
         gpuLayers: gpuLayers ?? 0,
+        pooling: pooling ?? "",
       });
       return new Embedder(native);
     } catch (thrown) {

@@ -53,8 +53,8 @@ export class Engine {
 
   /**
    * Checks the file, then loads it.
-   * @throws FermataError invalid_option | addon_missing | model_not_found | model_invalid |
-   *   model_without_template | out_of_memory | cancelled
+   * @throws FermataError invalid_option | addon_missing | model_not_found | model_invalid | out_of_memory |
+   *   cancelled
    */
   static async load(options: EngineOptions, hooks: LoadHooks = {}): Promise<Engine> {
     const router = new BatchRouter();

@@ -13,13 +13,15 @@ export interface CheckedModel {
   shape: ModelShape;
   /** Of all parts. */
   weightBytes: number;
+  /** Null: it has none, as base models have. */
+  chatTemplate: string | null;
 }
 
 /**
  * Checks what can be checked without reading weights, all parts of a split model included.
- * @throws FermataError model_not_found | model_invalid | model_without_template
+ * @throws FermataError model_not_found | model_invalid
  */
-export function checkGguf(path: string, { needsTemplate = true } = {}): CheckedModel {
+export function checkGguf(path: string): CheckedModel {
   const { metadata, tensorCount } = readPart(path);
   const architecture = metadata.get("general.architecture");
   if (typeof architecture !== "string") throw invalid(path, "names no architecture");
@@ -32,19 +34,15 @@ export function checkGguf(path: string, { needsTemplate = true } = {}): CheckedM
   if (tensorCount === 0) throw invalid(path, "holds no weights, only a vocabulary");
   checkVocabulary(path, metadata);
   const parts = [path, ...checkOtherParts(path, metadata)];
-  if (needsTemplate && typeof metadata.get("tokenizer.chat_template") !== "string") {
-    throw new FermataError(
-      "model_without_template",
-      `${path} has no chat template. It is probably a base model: take its instruct variant.`,
-    );
-  }
   const context = metadata.get(`${architecture}.context_length`);
+  const template = metadata.get("tokenizer.chat_template");
   return {
     path,
     architecture,
     trainedContext: typeof context === "number" ? context : undefined,
     shape: modelShape(metadata, architecture),
     weightBytes: parts.reduce((sum, part) => sum + statSync(part).size, 0),
+    chatTemplate: typeof template === "string" ? template : null,
   };
 }
 

@@ -56,7 +56,11 @@ export function resolveOptions(options: EngineOptions, facts: LoadFacts): Native
   // -1: all layers.
   const gpuLayers = integer("gpuLayers", options.gpuLayers ?? 0, -1, 10_000);
   const onGpu = gpuLayers !== 0;
-  const kvLayout = resolveLayout(options.kvLayout ?? "auto", onGpu);
+  const deterministic = options.deterministic ?? false;
+  const kvLayout = resolveLayout(options.kvLayout ?? "auto", onGpu && !deterministic);
+  if (deterministic && kvLayout === "unified") {
+    throw invalidOption("kvLayout", "A deterministic engine needs the streams layout.");
+  }
   const cacheTypeK = options.cacheTypeK ?? "f16";
   const cacheTypeV = options.cacheTypeV ?? "f16";
   // Streams have the cells of their slots; a pool is as large as what may run at once needs.
@@ -93,6 +97,7 @@ export function resolveOptions(options: EngineOptions, facts: LoadFacts): Native
     flashAttention: resolveFlashAttention(options.flashAttention ?? "auto", onGpu, cacheTypeV),
     cacheTypeK,
     cacheTypeV,
+    deterministic,
     stepTokenBudget,
     microBatch: Math.min(stepTokenBudget, 512),
     holdLeaseMs: integer("holdLeaseMs", options.holdLeaseMs ?? 600_000, 1, maximumInt32),

@@ -39,6 +39,8 @@ export interface EngineOptions {
   flashAttention?: "on" | "off" | "auto" | undefined;
   cacheTypeK?: KvCacheType | undefined;
   cacheTypeV?: KvCacheType | undefined;
+  /** Tokens do not depend on what else runs or is cached. Needs the streams layout. Default false. */
+  deterministic?: boolean | undefined;
   stepTokenBudget?: number | undefined;
   maxQueue?: number | undefined;
   /** How long a hold waits for resume, in milliseconds. Default 10 minutes. */

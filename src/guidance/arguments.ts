@@ -74,7 +74,8 @@ function parameter(
   schema: JsonObject,
   { definitions, style, rule, markup }: ParameterPlace,
 ): Rules {
-  const close = markup.sequence(style.close);
+  const closing = style.close.replace("$key", () => key);
+  const close = markup.sequence(closing);
   const options = (Array.isArray(schema["anyOf"]) ? schema["anyOf"] : [schema]) as JsonObject[];
   const strings = options.filter(({ type }) => type === "string");
   const others = options.filter(({ type }) => type !== "string");
@@ -83,26 +84,44 @@ function parameter(
     const text = rawText(string);
     if (Array.isArray(text)) return `(${text.map(literal).join(" | ")}) ${close}`;
     const terminal = `${rule}_t${index}`.toUpperCase();
-    const until = markup.until(`${rule}_u${index}`, terminal, style.close);
+    const until = markup.until(`${rule}_u${index}`, terminal, closing);
     rules.push(`${terminal}: ${text}\n${until.rule}`);
     return until.expression;
   });
-  const values: string[] = [];
-  if (others.length > 0) {
-    const value = others.length === 1 ? others[0]! : { anyOf: others };
-    const defined = definitions === undefined ? value : { ...value, $defs: definitions };
-    values.push(`${jsonValue(defined, escaped(style))} ${close}`);
-  }
   const { open, middle, middleOfOthers = middle } = style;
-  const begun = (between: string, expressions: readonly string[]): string =>
-    expressions.length === 0
-      ? ""
-      : `${markup.sequence(open + key + between)} (${expressions.join(" | ")})`;
-  const ways =
-    middle === middleOfOthers
-      ? [begun(middle, [...texts, ...values])]
-      : [begun(middle, texts), begun(middleOfOthers, values)].filter((way) => way !== "");
-  return { expression: ways.join(" | "), rules: rules.join("") };
+  const ways = new Map<string, string[]>();
+  const add = (between: string, expression: string): void => {
+    ways.set(between, [...(ways.get(between) ?? []), expression]);
+  };
+  for (const text of texts) add(middle, text);
+  for (const [between, schemas] of groupByMiddle(others, middleOfOthers)) {
+    const value = schemas.length === 1 ? schemas[0]! : { anyOf: schemas };
+    const defined = definitions === undefined ? value : { ...value, $defs: definitions };
+    add(between, `${jsonValue(defined, escaped(style))} ${close}`);
+  }
+  const written = [...ways].map(
+    ([between, expressions]) =>
+      `${markup.sequence(open + key + between)} (${expressions.join(" | ")})`,
+  );
+  return { expression: written.join(" | "), rules: rules.join("") };
+}
+
+/** What stands before a value that is no string depends on its type, or does not. */
+function groupByMiddle(
+  schemas: readonly JsonObject[],
+  middle: string | Readonly<Record<string, string>>,
+): Map<string, JsonObject[]> {
+  const groups = new Map<string, JsonObject[]>();
+  for (const schema of schemas) {
+    const between = typeof middle === "string" ? middle : middleOfType(schema, middle);
+    groups.set(between, [...(groups.get(between) ?? []), schema]);
+  }
+  return groups;
+}
+
+function middleOfType(schema: JsonObject, middles: Readonly<Record<string, string>>): string {
+  const type = schema["type"] === "integer" ? "number" : String(schema["type"]);
+  return middles[type] ?? Object.values(middles)[0] ?? "";
 }
 
 /** A string without quotes: its texts, or a terminal. */

@@ -17,8 +17,9 @@ export interface CallSyntax {
   /** Between `callOpen` and `callClose`. */
   readonly body: readonly CallPart[];
   readonly argumentStyle: ArgumentStyle;
-  /** Before the answer's text, where the format has channels. */
+  /** Around the answer's text, where the format marks it. `textClose` alone may be missing. */
   readonly textOpen?: string;
+  readonly textClose?: string;
   /** After the reasoning's closing marker, before what follows it. */
   readonly afterReasoning?: string;
   /** Text for the user before a call or the answer, in a message of its own between or after reasoning. */
@@ -43,14 +44,15 @@ export interface JsonArguments {
 
 /**
  * Each top-level argument between markers:
- * `open` + key + `middle` + value + `close`, with `separator` between two of them.
- * Strings are written as they are, everything else as JSON, maybe behind a `middle` of its own.
+ * `open` + key + `middle` + value + `close`, with `separator` between two of them; `$key` in `close` is the key.
+ * Strings are written as they are, everything else as JSON, maybe behind a `middle` of its own, for each
+ * JSON type if it is a record.
  */
 export interface ParameterArguments {
   readonly style: "parameters";
   readonly open: string;
   readonly middle: string;
-  readonly middleOfOthers?: string;
+  readonly middleOfOthers?: string | Readonly<Record<string, string>>;
   readonly close: string;
   readonly separator: string;
   /** Of JSON inside of a value. */

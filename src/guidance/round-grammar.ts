@@ -34,6 +34,7 @@ export function roundGrammar(shape: RoundShape): string {
     rules.push(`FREE: TEXT & ~/(?s:\\s*${escapeRegex(thought.excluded)}.*)/\n`);
   const free = thought.excluded === null ? "TEXT" : "FREE";
   const textOpen = markup.sequence(syntax.textOpen ?? "");
+  const textClose = markup.sequence(syntax.textClose ?? "");
   const options: string[] = [];
   if (calls !== "none") {
     rules.push(callRules(shape));
@@ -42,13 +43,22 @@ export function roundGrammar(shape: RoundShape): string {
       const lead = markup.until("before_calls", free, opening);
       rules.push(lead.rule);
       options.push(`${lead.expression} first_call`);
-    } else options.push(`${markup.sequence(opening)} first_call`);
+    } else {
+      const text = isFreeText && textClose !== "" ? "(answer)? " : "";
+      options.push(`${text}${markup.sequence(opening)} first_call`);
+    }
   }
-  if (isFreeText && calls === "none") {
-    rules.push(`ANSWER: ${free} & /(?s:.*\\S.*)/${withoutCalls(shape)}\n`);
-    options.push(`${textOpen} ANSWER`);
-  } else if (isFreeText) options.push(`${textOpen} (${free})?`);
-  else if (calls !== "required") options.push(`${textOpen} document`);
+  if (isFreeText) {
+    const isAnswer = calls === "none";
+    if (isAnswer) rules.push(`ANSWER: ${free} & /(?s:.*\\S.*)/${withoutCalls(shape)}\n`);
+    const text = isAnswer ? "ANSWER" : free;
+    const closed = markup.until("answer_text", text, syntax.textClose ?? "");
+    if (closed.expression === "") options.push(`${textOpen} ${isAnswer ? text : `(${text})?`}`);
+    else {
+      rules.push(`answer: ${textOpen} ${closed.expression}\n${closed.rule}`);
+      options.push("answer");
+    }
+  } else if (calls !== "required") options.push(`${textOpen} document ${textClose}`.trimEnd());
   if (thought.rules !== "" || thought.expression !== "") rules.push("BLANKS: /[ \\n]{1,4}/\n");
   rules.push(document ?? "");
   return `start: ${thought.expression} body\nbody: ${options.join(" | ")}\n${rules.join("")}`;

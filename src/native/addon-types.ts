@@ -33,6 +33,8 @@ export interface NativeLoadOptions {
   flashAttention: boolean;
   cacheTypeK: KvCacheType;
   cacheTypeV: KvCacheType;
+  /** Decode calls hold rows of one sequence, cut by position alone. Needs the streams layout. */
+  deterministic: boolean;
   /** Rows a step may carry; prefill chunks fill what decode rows leave. */
   stepTokenBudget: number;
   /** Rows per pass over the weights. */
@@ -77,7 +79,11 @@ export interface NativeEmbedderOptions {
   maxTokens: number;
   threads: number;
   gpuLayers: number;
+  /** "": as the file says. */
+  pooling: EmbeddingPooling | "";
 }
+
+export type EmbeddingPooling = "mean" | "cls" | "last";
 
 export interface NativeEmbedder {
   readonly dimensions: number;

@@ -22,6 +22,8 @@ import { installSingleQuery } from "./plugins/single-query.ts";
 import { apiRoutes } from "./routes/api/routes.ts";
 import { applyTemplateRoute } from "./routes/apply-template.ts";
 import { chatCompletionsRoute } from "./routes/chat-completions.ts";
+import { chatInputTokensRoute } from "./routes/chat/input-tokens.ts";
+import { storedCompletionRoutes } from "./routes/chat/stored.ts";
 import { completionsRoute } from "./routes/completions.ts";
 import { detokenizeRoute } from "./routes/detokenize.ts";
 import { embeddingsRoute } from "./routes/embeddings.ts";
@@ -89,6 +91,8 @@ export function buildServer(services: ServerServices, config: ServerConfig): Fas
     messagesCountTokensRoute(context),
     ...responsesRoutes(app, context),
     ...apiRoutes(app, context, tokens),
+    chatInputTokensRoute(context),
+    ...storedCompletionRoutes(context),
     completionsRoute(context),
     embeddingsRoute(context),
     tokenizeRoute(services),

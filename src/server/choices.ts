@@ -75,9 +75,26 @@ export async function collectChoices(
   events: AsyncIterable<ChoiceEvent>,
   count: number,
 ): Promise<[Answer, ...Answer[]]> {
+  let collected: [Answer, ...Answer[]] | null = null;
+  const reading = observeChoices(events, count, async (answers) => {
+    collected = answers;
+  });
+  for await (const _ of reading);
+  if (collected === null) throw new FermataError("internal_error", "There is no choice.");
+  return collected;
+}
+
+/** Passes events on, and hands the answers over before it ends. */
+export async function* observeChoices(
+  events: AsyncIterable<ChoiceEvent>,
+  count: number,
+  onEnd: (answers: [Answer, ...Answer[]]) => Promise<void>,
+): AsyncGenerator<ChoiceEvent, void, void> {
   const collectors = Array.from({ length: count }, () => new AnswerCollector());
-  for await (const { choice, event } of events) collectors[choice]?.add(event);
+  for await (const event of events) {
+    collectors[event.choice]?.add(event.event);
+    yield event;
+  }
   const [first, ...others] = collectors.map((collector) => collector.answer());
-  if (first === undefined) throw new FermataError("internal_error", "There is no choice.");
-  return [first, ...others];
+  if (first !== undefined) await onEnd([first, ...others]);
 }

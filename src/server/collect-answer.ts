@@ -8,6 +8,8 @@ export interface Answer {
   /** Log-probabilities of the content's tokens; empty if none were asked for. */
   logprobs: readonly ContentToken[];
   calls: readonly ToolCall[];
+  /** At most one: it was being written when the answer was cut. */
+  cutCalls: readonly ToolCall[];
   finish: Extract<ChatEvent, { type: "finish" }>;
 }
 
@@ -16,6 +18,7 @@ export class AnswerCollector {
   #content = "";
   #reasoning = "";
   readonly #logprobs: ContentToken[] = [];
+  #openCall: ToolCall | null = null;
   #finish: Answer["finish"] | null = null;
 
   add(event: ChatEvent): void {
@@ -23,6 +26,11 @@ export class AnswerCollector {
       this.#content += event.text;
       this.#logprobs.push(...(event.logprobs ?? []));
     } else if (event.type === "reasoning") this.#reasoning += event.text;
+    else if (event.type === "call-start")
+      this.#openCall = { id: event.id, name: event.name, arguments: "" };
+    else if (event.type === "call-arguments" && this.#openCall !== null)
+      this.#openCall.arguments += event.delta;
+    else if (event.type === "call-end") this.#openCall = null;
     else if (event.type === "finish") this.#finish = event;
   }
 
@@ -36,6 +44,7 @@ export class AnswerCollector {
       reasoning: this.#reasoning,
       logprobs: this.#logprobs,
       calls: finish.calls,
+      cutCalls: this.#openCall === null ? [] : [this.#openCall],
       finish,
     };
   }

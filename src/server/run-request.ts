@@ -4,7 +4,8 @@ import { randomInt } from "node:crypto";
 import type { FastifyBaseLogger } from "fastify";
 import { delegationServer } from "../agents/delegation.ts";
 import { RoundText } from "../chat/round-text.ts";
-import type { ChatEvent, ChatRequest, FinishReason, ToolCall } from "../chat/types.ts";
+import type { ChatEvent, ChatRequest, ChatUsage, FinishReason, ToolCall } from "../chat/types.ts";
+import { addUsage, noUsage } from "../chat/usage.ts";
 import type { ToolOversight } from "../tools/oversight.ts";
 import { runToolLoop } from "../tools/tool-loop.ts";
 import { unknownServer } from "../tools/tool-run.ts";
@@ -60,7 +61,7 @@ function idsOf(calls: readonly ToolCall[]): string[] {
   return calls.map(({ id }) => id);
 }
 
-/** Everything that happens. @throws whatever ended the generation, the reason of an aborted signal among it */
+/** Everything that happens; usage counts the agents below it too. @throws whatever ended the generation, the reason of an aborted signal among it */
 export async function* runEvents(
   conversation: Conversation,
   mode: ToolMode,
@@ -69,6 +70,7 @@ export async function* runEvents(
   const { log, metrics, startedAt } = context;
   const callEnd = mode.kind === "internal" ? "tool-end" : "call-end";
   let callCount = 0;
+  let below: ChatUsage = noUsage;
   for await (const event of measuredEvents(
     startEvents(conversation, mode, context),
     metrics,
@@ -76,6 +78,7 @@ export async function* runEvents(
   )) {
     if (event.type === callEnd) callCount++;
     observeTool(event, context);
+    below = addUsage(below, usageBelow(event));
     if (event.type === "finish") {
       throwIfCancelled(event.reason, conversation.signal);
       log.info(
@@ -87,9 +90,18 @@ export async function* runEvents(
         },
         "answer finished",
       );
+      yield { ...event, usage: addUsage(event.usage, below) };
+      continue;
     }
     yield event;
   }
+}
+
+/** What an agent below this run has used, when it ends. */
+function usageBelow(event: RunEvent): ChatUsage {
+  if (event.type !== "tool-report" || event.report.type !== "agent") return noUsage;
+  const inner = event.report.event;
+  return inner.type === "finish" ? inner.usage : usageBelow(inner);
 }
 
 export function drawSeed(): number {
@@ -104,7 +116,7 @@ function startEvents(
   const { target, config, log } = context;
   if (mode.kind !== "internal") {
     const tools = mode.kind === "external" ? mode.tools : [];
-    return target.chat.generate({ ...conversation, tools, toolMode: mode.kind });
+    return target.chat.generate({ ...conversation, tools, toolMode: mode.kind, logger: log });
   }
   const options = {
     ...mode.limits,

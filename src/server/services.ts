@@ -15,12 +15,16 @@ import type { Approvals } from "../tools/approvals.ts";
 import type { CallAudit } from "../tools/call-audit.ts";
 
 export interface ServedModel {
-  /** File name without `.gguf`. */
+  /** What answers call it: its first alias, else its file name without `.gguf`. */
   id: string;
   /** Unix seconds. */
   created: number;
   contextSize: number;
   vocabularySize: number;
+  /** More names that requests may call it by. */
+  aliases?: readonly string[] | undefined;
+  /** Of an answer whose request does not say. Default: to the end of the context. */
+  maxTokens?: number | undefined;
 }
 
 export interface ServedEmbedder extends Pick<Embedder, "dimensions" | "vocabularySize" | "embed"> {

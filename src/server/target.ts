@@ -9,7 +9,7 @@ import { isObject } from "./openai/fields.ts";
 import type { SamplingLimits } from "./openai/parse-sampling.ts";
 import type { OnceWarnings } from "./openai/warnings.ts";
 import { drawSeed } from "./run-request.ts";
-import type { ServerConfig, ServerServices } from "./services.ts";
+import type { ServedModel, ServerConfig, ServerServices } from "./services.ts";
 
 export interface Target extends SamplingLimits {
   /** What `model` says in the answer. */
@@ -35,11 +35,12 @@ export function resolveTarget(wanted: string | null, context: TargetContext): Ta
   if (agent !== undefined) return agentTarget(agent, context);
   warnOfModel(wanted, context);
   const { chat, tools, model } = context.services;
-  const { id, contextSize, vocabularySize } = model;
+  const { id, contextSize, vocabularySize, maxTokens } = model;
   return {
     id,
     contextSize,
     vocabularySize,
+    maxTokens,
     sampling: { ...context.config.sampling, seed: drawSeed(), logitBias: [] },
     chat,
     tools,
@@ -54,14 +55,19 @@ export function wantedModel(body: unknown): string | null {
   return typeof model === "string" ? model : null;
 }
 
+/** What requests may call the model; the first is its own. */
+export function namesOf({ id, aliases = [] }: ServedModel): string[] {
+  return [id, ...aliases];
+}
+
 /** One model is loaded, and answers to every name. */
 export function warnOfModel(
   wanted: string | null,
   { services, warnings }: Pick<TargetContext, "services" | "warnings">,
 ): void {
-  const { id } = services.model;
-  if (wanted === null || wanted === "default" || wanted === id) return;
-  warnings.warn(`model=${wanted}`, `names a model that is not loaded; ${id} answers`);
+  const { model } = services;
+  if (wanted === null || wanted === "default" || namesOf(model).includes(wanted)) return;
+  warnings.warn(`model=${wanted}`, `names a model that is not loaded; ${model.id} answers`);
 }
 
 function agentTarget(agent: Agent, { services }: Pick<TargetContext, "services">): Target {

@@ -58,6 +58,8 @@ export interface ResponseStore {
   /** Adds a response's input and output to its conversation. */
   appendToConversation(owner: string, responseId: string): Promise<void>;
   response(owner: string, id: string): Promise<StoredResponse | null>;
+  /** All of the owner's, the oldest first. */
+  responses(owner: string): Promise<StoredResponse[]>;
   /** Null if there is no such response. */
   responseItems(owner: string, id: string): Promise<ResponseItems | null>;
   /** False if there was none. What only it referred to goes with it. */

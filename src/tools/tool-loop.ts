@@ -1,5 +1,6 @@
 /** Internal mode: hold, run the calls, resume, until the model answers. */
 
+import type { ToolLogger } from "../chat/chat-engine.ts";
 import type {
   ChatEvent,
   ChatGeneration,
@@ -23,6 +24,8 @@ export interface ToolLoopOptions extends Omit<ToolRunsOptions, "signal" | "onOut
   maxCalls?: number | undefined;
   /** Of the whole answer. Calls that run then are stopped, and the model is told. Default: no limit. */
   maxSeconds?: number | undefined;
+  /** Is told of turns and of limits, unless the request has its own. */
+  logger?: ToolLogger | undefined;
 }
 
 /** What the loop needs of `Chat`. */
@@ -49,7 +52,12 @@ export async function* runToolLoop(
   const signal =
     request.signal === undefined ? abort.signal : AbortSignal.any([request.signal, abort.signal]);
   const offered = [...(options.offered ?? tools.map((tool) => tool.definition))];
-  const generation = chat.generate({ ...request, tools: offered, toolMode: "internal" });
+  const generation = chat.generate({
+    logger,
+    ...request,
+    tools: offered,
+    toolMode: "internal",
+  });
   const isOwn = (call: ToolCall): boolean => !handsOver(call);
   const budget = new LoopBudget({ maxRounds, maxCalls, maxSeconds });
   const { deadline } = budget;
@@ -109,11 +117,10 @@ export async function* runToolLoop(
           "a limit is reached: the model answers without tools",
         );
       else if (refusal !== undefined) logger?.warn({ why: refusal }, "calls are not run");
-      const turn = { calls: own, finishReason: "tool_calls" };
       const limits = { room, maxCalls: options.maxCalls, refusal };
-      const outputs = own.length === 0 ? [] : yield* round.finish(turn, limits);
+      const outputs = own.length === 0 ? [] : yield* round.finish(own, limits);
       if (signal.aborted) continue;
-      if (outputs === null || own.length < event.calls.length) generation.release();
+      if (own.length < event.calls.length) generation.release();
       else
         await generation.resume(
           budget.close(outputs),

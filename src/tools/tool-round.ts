@@ -1,12 +1,13 @@
 /** One turn's calls, run side by side; those that change nothing may start while the turn goes on. */
 
 import { setMaxListeners } from "node:events";
+import type { ToolLogger } from "../chat/chat-engine.ts";
+import { ToolCallBuffer } from "../chat/tool-call-buffer.ts";
 import type { ToolCall, ToolOutput } from "../chat/types.ts";
-import { ToolCallBuffer } from "./tool-call-buffer.ts";
 import type { Deadline } from "./loop-budget.ts";
 import type { ApprovalState, ToolOversight } from "./oversight.ts";
 import { findTool, runTool, unknownServer } from "./tool-run.ts";
-import type { Tool, ToolEvent, ToolLogger, ToolReport } from "./types.ts";
+import type { Tool, ToolEvent, ToolReport } from "./types.ts";
 
 export type ToolEnd = Extract<ToolEvent, { type: "tool-end" }>;
 
@@ -20,7 +21,6 @@ export interface ToolRunsOptions {
   deadline?: Deadline | undefined;
   /** Default: what needs an approval is not run, nothing is recorded. */
   oversight?: ToolOversight | undefined;
-  logger?: ToolLogger | undefined;
   /** Called once a call, when it ended. */
   onToolCall?: ((end: ToolEnd) => void) | undefined;
   /** Called with what is known of a call's output: its beginning, then all of it. */
@@ -35,9 +35,10 @@ export interface ToolRoundLimits {
   refusal?: string | undefined;
 }
 
-export type ToolRoundOptions = ToolRunsOptions & ToolRoundLimits;
+export type ToolRoundOptions = ToolRunsOptions &
+  ToolRoundLimits & { logger?: ToolLogger | undefined };
 
-/** A turn with calls: of Fermata's own generation, or of another server's response. */
+/** A turn with calls, of any server's response. */
 export interface CallingTurn {
   calls: readonly ToolCall[];
   /** Any server's; null when there is none. */
@@ -53,7 +54,10 @@ export async function* runToolRound(
   tools: readonly Tool[],
   options: ToolRoundOptions,
 ): AsyncGenerator<ToolEvent, ToolOutput[] | null, void> {
-  return yield* new ToolRound(tools, options).finish(turn, options);
+  const buffer = new ToolCallBuffer(turn.finishReason, options.logger);
+  for (const call of turn.calls) buffer.addToolCall(call);
+  if (!buffer.shouldExecuteToolCalls()) return null;
+  return yield* new ToolRound(tools, options).finish(turn.calls, options);
 }
 
 /** Used once: any number of `startEarly`, then `finish` or `cancel`. */
@@ -101,17 +105,11 @@ export class ToolRound {
     }
   }
 
-  /** The turn is over: runs what has not been started. @returns as `runToolRound` */
+  /** The turn is over, and its calls are to be run: runs those that have not been started. */
   async *finish(
-    { calls, finishReason }: CallingTurn,
+    calls: readonly ToolCall[],
     limits: ToolRoundLimits,
-  ): AsyncGenerator<ToolEvent, ToolOutput[] | null, void> {
-    const buffer = new ToolCallBuffer(finishReason, this.#options.logger);
-    for (const call of calls) buffer.addToolCall(call);
-    if (!buffer.shouldExecuteToolCalls()) {
-      yield* this.cancel();
-      return null;
-    }
+  ): AsyncGenerator<ToolEvent, ToolOutput[], void> {
     const outputs = calls.map(
       (call, index) => this.#early.get(call.id) ?? this.#start(call, refusalOf(index, limits)),
     );

@@ -1,6 +1,5 @@
 /** A tool that Fermata runs itself. Type-only. */
 
-import type { Logger } from "../chat/chat-engine.ts";
 import type { ChatEvent, ToolCall, ToolDefinition } from "../chat/types.ts";
 
 export interface ToolResult {
@@ -108,10 +107,4 @@ export interface ToolServerState {
   /** What went wrong last, while it is not ready. */
   error: string | null;
   tools: Tool[];
-}
-
-/** pino's loggers fit. */
-export interface ToolLogger extends Logger {
-  info(details: object, message: string): void;
-  error(details: object, message: string): void;
 }

@@ -67,7 +67,6 @@ function agentWorld(entries: Record<string, object> = config.agents): World {
       served: { chat, contextSize: 1000, vocabularySize: 500, sampling },
       files: new Map(),
       tools,
-      logger: undefined,
     },
   );
   return createWorld({ chat, agents, tools });
@@ -92,6 +91,18 @@ test("they are listed as models, after the one that is served", async () => {
   const one = await app.inject({ url: "/v1/models/reader" });
   expect(one.json()).toMatchObject({ id: "reader", object: "model", context_length: 1000 });
   expect((await app.inject({ url: "/v1/models/nobody" })).statusCode).toBe(404);
+});
+
+test.each([
+  ["/v1/chat/completions", question, { prompt_tokens: 50, completion_tokens: 14 }],
+  ["/v1/responses", { input: "Which files?" }, { input_tokens: 50, output_tokens: 14 }],
+  ["/v1/messages", question, { input_tokens: 26, output_tokens: 14 }],
+])("%s: usage counts the agents that were delegated to", async (url, body, total) => {
+  const world = agentWorld();
+  scriptDelegation(world);
+  const payload = { ...body, model: "boss" };
+  const response = await world.app.inject({ method: "POST", url, payload });
+  expect(response.json().usage).toMatchObject(total);
 });
 
 test.each([

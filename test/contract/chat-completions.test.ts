@@ -11,12 +11,13 @@ const identity = {
   id: expect.stringMatching(/^chatcmpl-[0-9a-f]{24}$/),
   created: expect.any(Number),
   model: "tiny",
+  system_fingerprint: expect.stringMatching(/^b[0-9a-f]{10}$/),
 };
 const wireUsage = {
   prompt_tokens: 25,
   completion_tokens: 7,
   total_tokens: 32,
-  prompt_tokens_details: { cached_tokens: 12 },
+  prompt_tokens_details: { cached_tokens: 12, cache_write_tokens: 13 },
   completion_tokens_details: { reasoning_tokens: 0 },
 };
 
@@ -113,7 +114,7 @@ describe("streamed", () => {
       usage: null,
     });
     expect(sseEvents(response.body)).toEqual([
-      chunk({ role: "assistant", content: "" }),
+      chunk({ role: "assistant", content: null }),
       chunk({ reasoning_content: "Hm." }),
       chunk({ content: "Hello" }),
       chunk({}, "stop"),

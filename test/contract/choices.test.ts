@@ -64,7 +64,7 @@ describe("n", () => {
     for (const index of [0, 1]) {
       expect(
         pieces.filter((piece) => piece.index === index).map((piece) => piece.delta.content),
-      ).toEqual(["", "a", "b", undefined]);
+      ).toEqual([null, "a", "b", undefined]);
     }
     expect(pieces.map(({ index }) => index)).toEqual([0, 1, 0, 1, 0, 1, 0, 1]);
     expect(chunks.filter(({ usage }) => usage)).toEqual([chunks.at(-1)]);

@@ -18,12 +18,13 @@ describe("/v1/completions", () => {
       object: "text_completion",
       created: expect.any(Number),
       model: "tiny",
+      system_fingerprint: expect.stringMatching(/^b[0-9a-f]{10}$/),
       choices: [{ index: 0, text: "yes", logprobs: null, finish_reason: "stop" }],
       usage: {
         prompt_tokens: 3,
         completion_tokens: 3,
         total_tokens: 6,
-        prompt_tokens_details: { cached_tokens: 12 },
+        prompt_tokens_details: { cached_tokens: 12, cache_write_tokens: 0 },
         completion_tokens_details: { reasoning_tokens: 0 },
       },
     });

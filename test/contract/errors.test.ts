@@ -170,7 +170,7 @@ describe("what the HTTP layer refuses", () => {
       param: null,
     });
     expect(unknown.body).not.toContain("secret");
-    const wrong = await app.inject({ method: "GET", url: "/v1/chat/completions" });
+    const wrong = await app.inject({ method: "GET", url: "/v1/completions" });
     expect(wrong.statusCode).toBe(405);
     expect(wrong.headers["allow"]).toBe("POST");
     expect(wrong.json().error.code).toBe("method_not_allowed");

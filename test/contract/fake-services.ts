@@ -20,7 +20,12 @@ import type {
   GrammarSource,
 } from "../../src/engine/types.ts";
 import { buildServer } from "../../src/server/app.ts";
-import type { ServedEmbedder, ServerConfig, ServerServices } from "../../src/server/services.ts";
+import type {
+  ServedEmbedder,
+  ServedModel,
+  ServerConfig,
+  ServerServices,
+} from "../../src/server/services.ts";
 import type { BranchStore, ResponseStore } from "../../src/store/types.ts";
 import { Approvals } from "../../src/tools/approvals.ts";
 import type { ServerConnector, Tool, ToolProvider, ToolResult } from "../../src/tools/types.ts";
@@ -240,6 +245,9 @@ export interface World {
 export function createWorld(
   parts: {
     chat?: FakeChat;
+    /** In the place of the script. */
+    realChat?: ServerServices["chat"];
+    model?: Partial<ServedModel>;
     agents?: ServerServices["agents"];
     agentEngines?: ServerServices["agentEngines"];
     tools?: ToolProvider;
@@ -257,7 +265,7 @@ export function createWorld(
   const intervalListeners: ((milliseconds: number) => void)[] = [];
   const text = new FakeTextEngine();
   const services: ServerServices = {
-    chat,
+    chat: parts.realChat ?? chat,
     engine: {
       stats: () => ({
         running: 1,
@@ -284,7 +292,13 @@ export function createWorld(
     audit: parts.audit ?? null,
     store: parts.store ?? null,
     branches: parts.branches,
-    model: { id: "tiny", created: 1_700_000_000, contextSize: 1000, vocabularySize: 500 },
+    model: {
+      id: "tiny",
+      created: 1_700_000_000,
+      contextSize: 1000,
+      vocabularySize: 500,
+      ...parts.model,
+    },
   };
   const app = buildServer(services, {
     apiKeys: [],

@@ -76,7 +76,7 @@ describe("internal mode", () => {
         choices.map(({ delta, finish_reason }) => [delta, finish_reason]),
       ),
     ).toEqual([
-      [{ role: "assistant", content: "" }, null],
+      [{ role: "assistant", content: null }, null],
       [{ content: "Let me see. " }, null],
       [{ reasoning_content: "One." }, null],
       [{ content: "\n\nThere is a.txt." }, null],

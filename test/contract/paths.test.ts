@@ -59,7 +59,7 @@ describe("a path is found", () => {
     const { app } = createWorld({ config: { apiKeys: ["k"] } });
     expect((await app.inject({ url: "/models/" })).statusCode).toBe(401);
     const headers = { "x-api-key": "k" };
-    const wrong = await app.inject({ url: "/chat/completions/", headers });
+    const wrong = await app.inject({ url: "/embeddings/", headers });
     expect([wrong.statusCode, wrong.headers["allow"]]).toEqual([405, "POST"]);
   });
 

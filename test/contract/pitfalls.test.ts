@@ -6,14 +6,11 @@
 import type { FastifyInstance } from "fastify";
 import { describe, expect, test } from "vitest";
 
-import { Chat } from "../../src/chat/chat.ts";
-import { buildServer } from "../../src/server/app.ts";
-import { Approvals } from "../../src/tools/approvals.ts";
 import { defineTool } from "../../src/tools/tool-builder.ts";
-import type { Tool } from "../../src/tools/types.ts";
-import { callText, chatml } from "../unit/chat/chat-fixtures.ts";
-import { FakeEngine, type FakeEngineOptions } from "../unit/chat/fake-engine.ts";
-import { FakeTextEngine, idleStats, post, provider, sseEvents, usage } from "./fake-services.ts";
+import { callText } from "../unit/chat/chat-fixtures.ts";
+import type { FakeEngine } from "../unit/chat/fake-engine.ts";
+import { engineWorld } from "./engine-world.ts";
+import { post, sseEvents } from "./fake-services.ts";
 
 interface Delta {
   role?: string;
@@ -41,43 +38,6 @@ const weather = {
 };
 const ping = { type: "function", function: { name: "ping", parameters: { type: "object" } } };
 const ask = { messages: [{ role: "user", content: "Weather?" }], tools: [weather, ping] };
-
-function world(rounds: FakeEngineOptions["rounds"] = ["Ok."], tools: Tool[] = []) {
-  // A template that knows reasoning.
-  const engine = new FakeEngine({ template: `${chatml}{# <think> #}`, rounds });
-  const app = buildServer(
-    {
-      chat: new Chat(engine),
-      engine: {
-        ...new FakeTextEngine(),
-        model: engine.model,
-        stats: () => ({ ...idleStats, ...usage }),
-        onStep: () => {},
-        onTokenInterval: () => {},
-      },
-      tools: tools.length === 0 ? null : provider(...tools),
-      approvals: new Approvals(),
-      audit: null,
-      store: null,
-      model: { id: "tiny", created: 0, contextSize: 100_000, vocabularySize: 2000 },
-    },
-    {
-      apiKeys: [],
-      sampling: {
-        temperature: 0,
-        topK: 0,
-        topP: 1,
-        minP: 0,
-        typicalP: 1,
-        repeatPenalty: 1,
-        frequencyPenalty: 0,
-        presencePenalty: 0,
-        penaltyLastN: 0,
-      },
-    },
-  );
-  return { app, engine };
-}
 
 async function stream(app: FastifyInstance, body: object = ask): Promise<Chunk[]> {
   const response = await post(app, { ...body, stream: true });
@@ -115,8 +75,8 @@ const history = (args: string, content: object = { content: "" }) => ({
 
 describe("pitfall 1: finish_reason contradicts the calls", () => {
   test("a call and a natural end are tool_calls, streamed or not", async () => {
-    expect(reasonsOf(await stream(world([callText("Rome")]).app)).at(-1)).toBe("tool_calls");
-    const { choices } = (await post(world([callText("Rome")]).app, ask)).json();
+    expect(reasonsOf(await stream(engineWorld([callText("Rome")]).app)).at(-1)).toBe("tool_calls");
+    const { choices } = (await post(engineWorld([callText("Rome")]).app, ask)).json();
     expect(choices[0].finish_reason).toBe("tool_calls");
     expect(choices[0].message.tool_calls).toHaveLength(1);
   });
@@ -126,16 +86,18 @@ describe("pitfall 1: finish_reason contradicts the calls", () => {
       text: `${callText("Rome")}${callText("Os").slice(0, 50)}`,
       end: "length",
     } as const;
-    expect(reasonsOf(await stream(world([round]).app)).at(-1)).toBe("length");
-    const { choices } = (await post(world([round]).app, ask)).json();
+    expect(reasonsOf(await stream(engineWorld([round]).app)).at(-1)).toBe("length");
+    const { choices } = (await post(engineWorld([round]).app, ask)).json();
     expect(choices[0].finish_reason).toBe("length");
-    expect(choices[0].message.tool_calls).toHaveLength(1);
+    const [, cut] = choices[0].message.tool_calls;
+    expect(choices[0].message.tool_calls).toHaveLength(2);
+    expect(() => JSON.parse(cut.function.arguments) as unknown).toThrow();
   });
 });
 
 test("pitfall 2: finish_reason comes once, alone, in a last chunk with an empty delta", async () => {
   for (const text of ["Hello.", callText("Rome")]) {
-    const chunks = await stream(world([text]).app);
+    const chunks = await stream(engineWorld([text]).app);
     expect(chunks.at(-1)?.choices[0]?.delta).toEqual({});
     expect(reasonsOf(chunks).filter((reason) => reason !== null)).toHaveLength(1);
     expect(reasonsOf(chunks).at(-1)).not.toBeNull();
@@ -146,7 +108,7 @@ test("pitfall 3: the last brace is not lost, however tokens are batched", async 
   for (let length = 0; length < 7; length++) {
     const city = "x".repeat(length);
     for (const tail of ["", "\n", " "]) {
-      const calls = callsOf(await stream(world([callText(city) + tail]).app));
+      const calls = callsOf(await stream(engineWorld([callText(city) + tail]).app));
       expect(calls.map((call) => call.function.arguments).join("")).toBe(`{"city":"${city}"}`);
     }
   }
@@ -158,14 +120,14 @@ test("pitfall 4: a call without arguments streams {}", async () => {
     '{"name":"ping","arguments":{}}',
     '{"name":"ping","arguments":null}',
   ]) {
-    const calls = callsOf(await stream(world([`<tool_call>${text}</tool_call>`]).app));
+    const calls = callsOf(await stream(engineWorld([`<tool_call>${text}</tool_call>`]).app));
     expect(calls.map((call) => call.function.arguments).join("")).toBe("{}");
     expect(calls.length).toBeGreaterThan(1);
   }
 });
 
 test("pitfall 5: calls have an index of their own, and one id each", async () => {
-  const calls = callsOf(await stream(world([callText("Rome") + callText("Oslo")]).app));
+  const calls = callsOf(await stream(engineWorld([callText("Rome") + callText("Oslo")]).app));
   expect([...new Set(calls.map((call) => call.index))]).toEqual([0, 1]);
   const ids = calls.flatMap((call) => call.id ?? []);
   expect(ids).toHaveLength(2);
@@ -173,7 +135,7 @@ test("pitfall 5: calls have an index of their own, and one id each", async () =>
 });
 
 test("pitfall 6: the first delta of a call has id, type, name and empty arguments", async () => {
-  const [first] = callsOf(await stream(world([callText("Rome")]).app));
+  const [first] = callsOf(await stream(engineWorld([callText("Rome")]).app));
   expect(first).toEqual({
     index: 0,
     id: expect.stringMatching(/^call_/u),
@@ -183,7 +145,7 @@ test("pitfall 6: the first delta of a call has id, type, name and empty argument
 });
 
 test("pitfall 7: later deltas have arguments and nothing else", async () => {
-  const [, ...later] = callsOf(await stream(world([callText("Rome")]).app));
+  const [, ...later] = callsOf(await stream(engineWorld([callText("Rome")]).app));
   expect(later.length).toBeGreaterThan(0);
   for (const call of later) {
     expect(Object.keys(call).sort()).toEqual(["function", "index"]);
@@ -201,8 +163,8 @@ test("pitfall 8: nothing is retracted: the stream joins to what the whole answer
     `<tool_call>{"name":"get_weather","arguments":{bad}}</tool_call>`,
   ];
   for (const text of texts) {
-    const chunks = await stream(world([text]).app);
-    const [{ message }] = (await post(world([text]).app, ask)).json().choices;
+    const chunks = await stream(engineWorld([text]).app);
+    const [{ message }] = (await post(engineWorld([text]).app, ask)).json().choices;
     expect(textOf(chunks)).toBe(message.content ?? "");
     const args = callsOf(chunks).map((call) => call.function.arguments);
     const whole = (message.tool_calls ?? []) as { function: { arguments: string } }[];
@@ -212,37 +174,37 @@ test("pitfall 8: nothing is retracted: the stream joins to what the whole answer
 
 test("pitfall 9: no tag leaks, and a call within reasoning is none", async () => {
   const text = `<think>\nIs it ${callText("Rome")}?\n</think>\n\nYes.\n${callText("Oslo")}`;
-  const chunks = await stream(world([text]).app);
+  const chunks = await stream(engineWorld([text]).app);
   expect(textOf(chunks, "reasoning_content")).toBe(`Is it ${callText("Rome")}?`);
   expect(textOf(chunks)).toBe("Yes.");
   expect(callsOf(chunks).flatMap((call) => call.id ?? [])).toHaveLength(1);
 
-  const unclosed = await stream(world(["<think>Never ends"]).app);
+  const unclosed = await stream(engineWorld(["<think>Never ends"]).app);
   expect([textOf(unclosed), textOf(unclosed, "reasoning_content")]).toEqual(["", "Never ends"]);
 });
 
 test("pitfall 10: reasoning is told although tools are offered", async () => {
-  const chunks = await stream(world([`<think>\nHm.\n</think>\n\n${callText("Rome")}`]).app);
+  const chunks = await stream(engineWorld([`<think>\nHm.\n</think>\n\n${callText("Rome")}`]).app);
   expect(textOf(chunks, "reasoning_content")).toBe("Hm.");
   expect(reasonsOf(chunks).at(-1)).toBe("tool_calls");
 });
 
 test("pitfall 11: malformed arguments in the history are no 500", async () => {
   for (const args of ['{"city":', "", "[1]", "null", '"{\\"city\\":\\"Rome\\"}"', "\u0000"]) {
-    const { app, engine } = world();
+    const { app, engine } = engineWorld();
     expect((await post(app, history(args))).statusCode).toBe(200);
     expect(promptOf(engine)).toContain("sun");
   }
 });
 
 test("pitfall 12: the template gets arguments as an object, and text that is none as text", async () => {
-  const parsed = world();
+  const parsed = engineWorld();
   await post(parsed.app, history('{"city":"Rome"}'));
   expect(promptOf(parsed.engine)).toContain('"arguments": {"city": "Rome"}}');
-  const twice = world();
+  const twice = engineWorld();
   await post(twice.app, history('"{\\"city\\":\\"Rome\\"}"'));
   expect(promptOf(twice.engine)).toContain('"arguments": {"city": "Rome"}}');
-  const broken = world();
+  const broken = engineWorld();
   await post(broken.app, history('{"city":'));
   expect(promptOf(broken.engine)).toContain('"arguments": "{\\"city\\":"}');
 });
@@ -250,7 +212,7 @@ test("pitfall 12: the template gets arguments as an object, and text that is non
 test("pitfall 13: content null, missing and empty beside calls are the same", async () => {
   const prompts = await Promise.all(
     [{ content: null }, {}, { content: "" }].map(async (content) => {
-      const { app, engine } = world();
+      const { app, engine } = engineWorld();
       expect((await post(app, history('{"city":"Rome"}', content))).statusCode).toBe(200);
       return promptOf(engine);
     }),
@@ -264,13 +226,13 @@ test("pitfall 14: many optional parameters with parallel calls, and strict null,
     Array.from({ length: 48 }, (_, index) => [`p${index}`, { type: "string" }]),
   );
   const big = { name: "get_weather", strict: null, parameters: { type: "object", properties } };
-  const { app } = world([callText("Rome")]);
+  const { app } = engineWorld([callText("Rome")]);
   const body = { ...ask, tools: [{ type: "function", function: big }], parallel_tool_calls: true };
   expect((await post(app, body)).json().choices[0].finish_reason).toBe("tool_calls");
 });
 
 test("pitfall 15: a tool's result may be an array of text parts", async () => {
-  const { app, engine } = world();
+  const { app, engine } = engineWorld();
   const body = history('{"city":"Rome"}');
   const parts = [
     { type: "text", text: "sun" },
@@ -288,7 +250,7 @@ test("pitfall 16: a call that is made again and again is not run again and again
   const tool = defineTool("get_weather", "").run(() => `sun ${(runs += 1)}`);
   const again = callText("Rome");
   const spaced = again.replace('{"city":"Rome"}', '{ "city": "Rome" }');
-  const { app, engine } = world([again, again, spaced, again, "I give up."], [tool]);
+  const { app, engine } = engineWorld([again, again, spaced, again, "I give up."], [tool]);
   const { choices } = (await post(app, { messages: ask.messages })).json();
   expect(choices[0].message.content).toBe("I give up.");
   expect(runs).toBe(3);
@@ -298,7 +260,7 @@ test("pitfall 16: a call that is made again and again is not run again and again
 });
 
 test("pitfall 17: usage comes when it is asked for, in a chunk of its own, and is null before", async () => {
-  const chunks = await stream(world(["Hello."]).app, {
+  const chunks = await stream(engineWorld(["Hello."]).app, {
     ...ask,
     stream_options: { include_usage: true },
   });

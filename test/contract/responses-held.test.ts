@@ -285,6 +285,84 @@ describe("held", () => {
     expect(world.chat.requests).toHaveLength(1);
   });
 
+  test.each<[string, (previous: string) => object]>([
+    ["previous_response_id", (previous_response_id) => ({ previous_response_id })],
+    [
+      "the history",
+      () => ({
+        input: [
+          { role: "user", content: "Hi" },
+          ...[call, other].map(({ id, name, arguments: text }) => ({
+            type: "function_call",
+            call_id: id,
+            name,
+            arguments: text,
+          })),
+          ...outputs,
+        ],
+      }),
+    ],
+  ])("a streamed request with the outputs, by %s, streams", async (_title, history) => {
+    world.chat.script = held;
+    const first = await world.opened({ input: "Hi", tools, fermata: { tools: "held" } });
+    await first.until((events) => doneCount(events) === 2);
+    const { response: previous } = idsOf(first.events);
+    world.chat.script = [{ type: "content", text: "Two files." }, finish("stop")];
+    const events = await world.streamed({ input: outputs, tools, ...history(previous) });
+    expect(events.at(-1)).toMatchObject({
+      type: "response.completed",
+      response: { output: [{ type: "message", content: [{ text: "Two files." }] }] },
+    });
+    expect((await first.end()).at(-1)).toMatchObject({ response: { status: "cancelled" } });
+    expect(world.chat.requests.at(-1)!.messages).toEqual([
+      { role: "user", content: "Hi" },
+      { role: "assistant", content: "", toolCalls: [call, other] },
+      { role: "tool", toolCallId: "call_1", content: "call_1" },
+      { role: "tool", toolCallId: "call_2", content: "call_2" },
+    ]);
+  });
+
+  describe("by the flag", () => {
+    beforeEach(async () => {
+      await world.close();
+      world = createResponsesWorld({ config: { responsesTools: "held" } });
+    });
+
+    test("a stream waits; what is not streamed ends with its calls", async () => {
+      world.chat.script = [...callEvents(call), finish("tool_calls", [call])];
+      const plain = await world.create({ input: "Hi", tools });
+      expect(plain).toMatchObject({
+        status: 200,
+        body: { status: "completed", output: [{ call_id: "call_1", status: "completed" }] },
+      });
+      const background = await world.create({ input: "Hi", tools, background: true });
+      await expect
+        .poll(async () => (await world.call("GET", `/v1/responses/${background.body.id}`)).body)
+        .toMatchObject({ status: "completed", output: [{ status: "completed" }] });
+      const text = await world.create({ input: "Hi" });
+      expect(text.status).toBe(200);
+
+      world.chat.script = held;
+      const stream = await world.opened({ input: "Hi", tools });
+      await stream.until((events) => doneCount(events) === 2);
+      const { response } = idsOf(stream.events);
+      await post(response, "call_1", "one");
+      await post(response, "call_2", "two");
+      expect((await stream.end()).at(-1)).toMatchObject({ type: "response.completed" });
+    });
+
+    test("a client that knows of no wait gets a whole answer to its outputs", async () => {
+      world.chat.script = held;
+      const stream = await world.opened({ input: "Hi", tools });
+      await stream.until((events) => doneCount(events) === 2);
+      const { response: previous_response_id } = idsOf(stream.events);
+      world.chat.script = [{ type: "content", text: "Two files." }, finish("stop")];
+      const { body } = await world.create({ input: outputs, previous_response_id, tools });
+      expect(body).toMatchObject({ object: "response", status: "completed" });
+      expect((await stream.end()).at(-1)).toMatchObject({ response: { status: "cancelled" } });
+    });
+  });
+
   test("a new turn without them closes it, in the store, the log and the new stream", async () => {
     world.chat.script = held;
     const stream = await world.opened({ input: "Hi", tools, fermata: { tools: "held" } });
@@ -389,6 +467,12 @@ describe("held", () => {
     expect(reply.body.error).toMatchObject({ param: "fermata.tools" });
   });
 });
+
+const outputs = ["call_1", "call_2"].map((id) => ({
+  type: "function_call_output",
+  call_id: id,
+  output: id,
+}));
 
 function post(response: string, callId: string, text: string) {
   const output = [{ type: "output_text", text }];

@@ -21,6 +21,7 @@ const options = {
   gpuLayers: 0,
   kvLayout: "streams",
   flashAttention: false,
+  deterministic: false,
   cacheTypeK: "f16",
   cacheTypeV: "f16",
   stepTokenBudget: 512,

@@ -53,16 +53,6 @@ describe("a file that cannot be loaded", () => {
       /is truncated/,
     ],
     [
-      "without a template",
-      () =>
-        save(
-          "base.gguf",
-          altered("tokenizer.chat_", (b) => b.write("x")),
-        ),
-      "model_without_template",
-      /no chat template/,
-    ],
-    [
       "of an unknown architecture",
       () =>
         save(

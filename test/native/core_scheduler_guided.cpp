@@ -298,6 +298,105 @@ TEST(a_text_is_closed_where_its_limit_would_cut_it) {
     }
 }
 
+TEST(searches_for_an_end_share_a_bounded_amount_of_work_in_each_step) {
+    const auto grammar = std::make_shared<const FakeGrammar>(FakeGrammarOptions{
+        .texts = {"[aaaaaaaaaaaaaaaaaaaa]", "[aaaa]", "[aaaaaaaaa]"}, .closing_looks = 500});
+    World world(streams(8), {.parallel = 8, .step_token_budget = 64});
+    const auto prompt = words(7, 30);
+    const SequenceId free = world.submit(prompt, 400);
+    std::vector<SequenceId> ids;
+    for (const std::int32_t limit : {7, 11, 40, 7, 11, 40}) {
+        auto request = guided(grammar, std::vector<Token>(30, 'a'));
+        request.limits.max_tokens = limit;
+        request.close_at_limit = true;
+        ids.push_back(world.submit(std::move(request)));
+    }
+    int most = 0;
+    int searching = 0;
+    for (int before = 0; !world.outcomes[free].finished; before = grammar->looks()) {
+        const std::size_t generated = world.outcomes[free].sampled.size();
+        CHECK(world.step());
+        most = std::max(most, grammar->looks() - before);
+        if (grammar->looks() == before || generated == 0) continue;
+        // Whoever does not search gets a token from every step.
+        CHECK_EQ(world.outcomes[free].sampled.size(), generated + 1);
+        searching += 1;
+    }
+    CHECK(most > 0 && most <= 32);
+    CHECK(searching > 100);
+    world.run();
+    CHECK(world.outcomes.at(free).sampled == world.reference(prompt, 400));
+    for (std::size_t i = 0; i < ids.size(); ++i) {
+        const Outcome& outcome = world.outcomes.at(ids[i]);
+        const std::vector<std::string> expected = {"[aaaa]", "[aaaaaaaaa]",
+                                                   "[aaaaaaaaaaaaaaaaaaaa]"};
+        CHECK_EQ(outcome.text, expected[i % 3]);
+        CHECK(outcome.finish == FinishReason::kEnd);
+    }
+}
+
+TEST(a_search_for_an_end_outlives_preemption_and_ends_with_its_sequence) {
+    const auto grammar = std::make_shared<const FakeGrammar>(FakeGrammarOptions{
+        .texts = {"[aaaaaaaaaaaaaaaaaaaa]", "[aaaa]", "[aaaaaaaaa]"}, .closing_looks = 100});
+    const auto submit = [&](World& world, std::uint32_t seed) {
+        auto request = guided(grammar, std::vector<Token>(30, 'a'));
+        request.prompt = words(seed, 20);
+        request.limits.max_tokens = 11;
+        request.close_at_limit = true;
+        return world.submit(std::move(request));
+    };
+    World world(unified(4, 64, 63, 16), {.parallel = 4, .step_token_budget = 16});
+    const SequenceId searches = submit(world, 11);
+    while (grammar->looks() == 0)
+        CHECK(world.step());
+    // Others want its cells: it gives them up in the middle of its search.
+    const SequenceId older = world.submit(words(12, 20), 30);
+    const SequenceId younger = submit(world, 13);
+    world.scheduler.pause(younger);
+    const SequenceId cancelled = submit(world, 14);
+    for (int i = 0; i < 8; ++i)
+        world.step();
+    world.scheduler.cancel(cancelled, world.now);
+    world.run();
+    CHECK_EQ(world.outcomes.at(searches).text, std::string("[aaaaaaaaa]"));
+    CHECK(world.outcomes.at(searches).finish == FinishReason::kEnd);
+    CHECK(world.outcomes.at(older).finished);
+    CHECK(world.outcomes.at(younger).held);
+    CHECK_EQ(world.outcomes.at(younger).text, std::string("["));
+    std::int32_t recomputed = 0;
+    for (const auto& [id, outcome] : world.outcomes)
+        recomputed += outcome.usage.recomputed_tokens;
+    CHECK(recomputed > 0);
+}
+
+TEST(log_probabilities_are_of_the_token_that_closes) {
+    std::vector<std::vector<float>> told;
+    for (const int looks : {0, 100}) {
+        const auto grammar = std::make_shared<const FakeGrammar>(
+            FakeGrammarOptions{.texts = {"[aaaaaaaaa]", "[aa]"}, .closing_looks = looks});
+        FakeBackend backend(streams(2));
+        Scheduler scheduler({.parallel = 2, .step_token_budget = 64}, backend);
+        auto request = guided(grammar, std::vector<Token>(30, 'a'));
+        request.id = 1;
+        request.limits.max_tokens = 5;
+        request.close_at_limit = true;
+        request.top_logprobs = 0;
+        scheduler.submit(std::move(request));
+        while (scheduler.step(0)) {
+        }
+        std::string text;
+        told.emplace_back();
+        for (const Event& event : scheduler.take_events().events) {
+            text += event.text;
+            for (const TokenLogprobs& each : event.logprobs)
+                told.back().push_back(each.logprob);
+        }
+        CHECK_EQ(text, std::string("[aa]"));
+    }
+    CHECK_EQ(told[0].size(), std::size_t{4});
+    CHECK(told[0] == told[1]);
+}
+
 TEST(a_text_that_may_end_anywhere_ends_at_its_limit) {
     World world(streams(4));
     auto request = guided(texts({"a", "aa", "aaa", "aaaa", "aaaaa"}), std::vector<Token>(30, 'a'));

@@ -40,6 +40,7 @@ inline std::vector<Token> tokens_of(std::string_view ascii) {
 struct Cell {
     Token token = 0;
     std::int32_t position = 0;
+    std::int64_t shape = 0;  // of the batch that it was computed in, if that matters
 };
 
 inline std::int64_t count_distinct(std::vector<const Cell*> cells) {
@@ -68,6 +69,10 @@ class FakeBackend : public Backend {
     // Lets the model choose kEnd: about once in `period` tokens; 0 = never.
     void set_end_period(std::uint64_t period) { end_period_ = period; }
 
+    // As a real one's kernels: what a row gives depends on how many are in its call and which it
+    // is.
+    void feel_batch_shapes() { feels_shapes_ = true; }
+
     std::int64_t decode_calls() const { return decode_calls_; }
     std::int64_t rows() const { return rows_; }
     int samplers_made = 0;
@@ -93,12 +98,18 @@ class FakeBackend : public Backend {
         return count_distinct(std::move(all));
     }
 
-    // What a greedy sampler chooses after exactly this history: the reference for generations.
+    // What a greedy sampler chooses after exactly this history: the reference for generations. With
+    // a fixed chunk: all but the last token in chunks as far as they are whole, then one by one.
     Token next_token(std::span<const Token> history) const {
+        const std::int32_t chunk = std::max(shape_.fixed_chunk, 1);
+        const std::int32_t whole = (static_cast<std::int32_t>(history.size()) - 1) / chunk * chunk;
         std::uint64_t hash = 0;
-        std::int32_t position = 0;
-        for (const Token token : history)
-            hash = mix(hash, position++, token);
+        for (std::int32_t position = 0; const Token token : history) {
+            hash = mix(hash, position, token) +
+                   static_cast<std::uint64_t>(position < whole ? felt(chunk, position % chunk)
+                                                               : felt(1, 0));
+            ++position;
+        }
         return GreedySampler().sample(logits_of(hash));
     }
 
@@ -123,7 +134,9 @@ class FakeBackend : public Backend {
             require(row.position == static_cast<std::int32_t>(slot.size()), "decode: position");
             require(row.position < shape_.cells_per_sequence, "decode: sequence too long");
             require(row.token >= 0 && row.token < kVocabulary, "decode: token");
-            slot.push_back(std::make_shared<Cell>(Cell{row.token, row.position}));
+            const std::int64_t shape =
+                felt(static_cast<std::int64_t>(rows.size()), static_cast<std::int64_t>(i));
+            slot.push_back(std::make_shared<Cell>(Cell{row.token, row.position, shape}));
             if (row.wants_logits) logits_[i] = logits_of(hash_of(slot));
         }
         if (status == DecodeStatus::kFailed) {
@@ -193,10 +206,14 @@ class FakeBackend : public Backend {
         hash *= 0x9E3779B97F4A7C15u;
         return hash ^ (hash >> 29);
     }
+    // What a row feels of its batch.
+    std::int64_t felt(std::int64_t rows, std::int64_t row) const {
+        return feels_shapes_ ? rows * 1000 + row : 0;
+    }
     static std::uint64_t hash_of(const SlotCells& cells) {
         std::uint64_t hash = 0;
         for (const auto& cell : cells)
-            hash = mix(hash, cell->position, cell->token);
+            hash = mix(hash, cell->position, cell->token) + static_cast<std::uint64_t>(cell->shape);
         return hash;
     }
 
@@ -226,6 +243,7 @@ class FakeBackend : public Backend {
     std::array<std::string, static_cast<std::size_t>(kVocabulary)> pieces_;
     std::map<std::int64_t, DecodeStatus> statuses_;
     std::uint64_t end_period_ = 0;
+    bool feels_shapes_ = false;
     std::int64_t decode_calls_ = 0;
     std::int64_t rows_ = 0;
 };

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
@@ -19,13 +20,15 @@ namespace fermata::testing {
 struct FakeGrammarOptions {
     std::vector<std::string> texts = {};
     int fails_after = -1;    // tokens consumed; the next call of any kind fails
+    int closing_looks = 0;   // that a search for an end takes
     bool has_memory = true;  // false: there is never a matcher
 };
 
 class FakeMatcher final : public Matcher {
    public:
-    FakeMatcher(std::shared_ptr<const FakeGrammarOptions> options, std::atomic<int>* masks)
-        : options_(std::move(options)), masks_(masks), backend_({.slot_count = 1}) {}
+    FakeMatcher(std::shared_ptr<const FakeGrammarOptions> options, std::atomic<int>* masks,
+                std::atomic<int>* looks)
+        : options_(std::move(options)), masks_(masks), looks_(looks), backend_({.slot_count = 1}) {}
 
     bool compute_mask(std::vector<std::uint32_t>& mask) override {
         if (!usable()) return false;
@@ -79,14 +82,17 @@ class FakeMatcher final : public Matcher {
         consumed_ = before;
         return tokens;
     }
-    std::optional<std::vector<Token>> closing(std::size_t most) override {
-        if (!usable()) return std::nullopt;
-        if (ended() || accepting()) return std::vector<Token>{};
+    Closing closing(std::size_t most, std::size_t& work) override {
+        for (; looked_ < options_->closing_looks; ++looked_, --work, ++*looks_)
+            if (work == 0) return {.done = false};
+        looked_ = 0;
+        if (!usable()) return {};
+        if (ended() || accepting()) return {.tokens = std::vector<Token>{}};
         auto next = continuations();
-        if (next.empty()) return std::nullopt;
+        if (next.empty()) return {};
         const auto& shortest = *std::ranges::min_element(next, {}, &std::string::size);
-        if (shortest.size() > most) return std::nullopt;
-        return tokens_of(shortest);
+        if (shortest.size() > most) return {};
+        return {.tokens = tokens_of(shortest)};
     }
     bool accepting() override {
         return std::ranges::find(options_->texts, text()) != options_->texts.end();
@@ -96,6 +102,7 @@ class FakeMatcher final : public Matcher {
 
    private:
     bool usable() {
+        if (looked_ > 0) throw std::logic_error("FakeMatcher: called while it searches for an end");
         if (options_->fails_after >= 0 &&
             static_cast<int>(consumed_.size()) >= options_->fails_after)
             error_ = "the fake grammar fails here";
@@ -140,6 +147,8 @@ class FakeMatcher final : public Matcher {
 
     std::shared_ptr<const FakeGrammarOptions> options_;
     std::atomic<int>* masks_;
+    std::atomic<int>* looks_;
+    int looked_ = 0;
     FakeBackend backend_;
     std::vector<Token> consumed_;
     std::string error_;
@@ -152,14 +161,16 @@ class FakeGrammar final : public Grammar {
 
     std::unique_ptr<Matcher> make_matcher() const override {
         if (!options_->has_memory) return nullptr;
-        return std::make_unique<FakeMatcher>(options_, &masks_);
+        return std::make_unique<FakeMatcher>(options_, &masks_, &looks_);
     }
     std::size_t bytes() const override { return 1; }
     int masks() const { return masks_; }  // computed by all its matchers
+    int looks() const { return looks_; }  // of all their searches for an end
 
    private:
     std::shared_ptr<const FakeGrammarOptions> options_;
     mutable std::atomic<int> masks_ = 0;
+    mutable std::atomic<int> looks_ = 0;
 };
 
 inline std::shared_ptr<const FakeGrammar> texts(std::vector<std::string> texts) {

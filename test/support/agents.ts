@@ -1,5 +1,5 @@
 // Agents over any chat, as `--agents` would make them.
-import { AgentDirectory, type AgentParts } from "../../src/agents/agent-directory.ts";
+import { AgentDirectory } from "../../src/agents/agent-directory.ts";
 import { parseAgentsConfig } from "../../src/agents/agents-config.ts";
 import type { AgentModel } from "../../src/agents/types.ts";
 import type { Tool } from "../../src/tools/types.ts";
@@ -14,14 +14,13 @@ export interface AgentsJson {
 export function agentDirectory(
   json: AgentsJson,
   chat: AgentModel["chat"],
-  parts: Partial<Pick<AgentParts, "logger">> & { tools?: () => Tool[]; contextSize?: number } = {},
+  parts: { tools?: () => Tool[]; contextSize?: number } = {},
 ): AgentDirectory {
   const { seed: _seed, logitBias: _logitBias, ...sampling } = greedy;
-  const { tools, contextSize = 8192, logger } = parts;
+  const { tools, contextSize = 8192 } = parts;
   return new AgentDirectory(parseAgentsConfig(json, "agents.json", process.env), {
     served: { chat, contextSize, vocabularySize: 4000, sampling },
     files: new Map(),
     tools: tools === undefined ? null : { tools },
-    logger,
   });
 }

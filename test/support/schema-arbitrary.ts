@@ -53,7 +53,9 @@ function exactly(schema: Schema, chance: number): fc.Arbitrary<unknown> {
     case "number":
       return fc.double({ min: minimum as number, max: maximum as number, noNaN: true });
     case "array":
-      return fc.array(nearly(schema["items"] as Schema, chance), {
+      if (Array.isArray(schema["prefixItems"]))
+        return fc.tuple(...schema["prefixItems"].map((one) => nearly(one as Schema, chance)));
+      return fc.array(nearly((schema["items"] ?? {}) as Schema, chance), {
         minLength: (schema["minItems"] as number | undefined) ?? 0,
         maxLength: 4,
       });

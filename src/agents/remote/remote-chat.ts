@@ -1,5 +1,6 @@
 /** Another server as a chat: its answers streamed, its calls judged by `ToolCallBuffer`, its rounds held here. */
 
+import { ToolCallBuffer } from "../../chat/tool-call-buffer.ts";
 import type {
   ChatEvent,
   ChatGeneration,
@@ -13,9 +14,7 @@ import type {
 } from "../../chat/types.ts";
 import { noUsage } from "../../chat/usage.ts";
 import { FermataError } from "../../errors.ts";
-import { ToolCallBuffer } from "../../tools/tool-call-buffer.ts";
 import type { ToolLoopChat } from "../../tools/tool-loop.ts";
-import type { ToolLogger } from "../../tools/types.ts";
 import type { EndpointConfig } from "../agents-config.ts";
 import type { AgentModel } from "../types.ts";
 import { Endpoint, type StreamEnd } from "./endpoint.ts";
@@ -27,16 +26,14 @@ const anyVocabulary = 2 ** 31 - 1;
 
 export class RemoteChat implements ToolLoopChat {
   readonly #config: EndpointConfig;
-  readonly #logger: ToolLogger | undefined;
 
-  constructor(config: EndpointConfig, logger: ToolLogger | undefined) {
+  constructor(config: EndpointConfig) {
     this.#config = config;
-    this.#logger = logger;
   }
 
-  static model(config: EndpointConfig, logger: ToolLogger | undefined): AgentModel {
+  static model(config: EndpointConfig): AgentModel {
     return {
-      chat: new RemoteChat(config, logger),
+      chat: new RemoteChat(config),
       contextSize: config.contextSize,
       vocabularySize: anyVocabulary,
       sampling: endpointSampling,
@@ -49,7 +46,7 @@ export class RemoteChat implements ToolLoopChat {
   }
 
   generate(request: ChatRequest): ChatGeneration {
-    return new RemoteGeneration(request, this.#config, this.#logger);
+    return new RemoteGeneration(request, this.#config);
   }
 }
 
@@ -62,16 +59,14 @@ type Answer =
 class RemoteGeneration implements ChatGeneration {
   readonly #request: ChatRequest;
   readonly #config: EndpointConfig;
-  readonly #logger: ToolLogger | undefined;
   readonly #abort = new AbortController();
   #usage: ChatUsage & { reasoningTokens: number } = { ...noUsage, reasoningTokens: 0 };
   #maxTokens: number | undefined;
   #hold: ((answer: Answer) => void) | null = null;
 
-  constructor(request: ChatRequest, config: EndpointConfig, logger: ToolLogger | undefined) {
+  constructor(request: ChatRequest, config: EndpointConfig) {
     this.#request = request;
     this.#config = config;
-    this.#logger = logger;
     this.#maxTokens = request.maxTokens;
   }
 
@@ -175,7 +170,7 @@ class RemoteGeneration implements ChatGeneration {
     const { calls, finishReason: reason } = turn;
     // Without a reason and without its last word a stream was cut, wherever that was.
     if (reason === null && end === "ended") throw failed("cut its answer off");
-    const buffer = new ToolCallBuffer(reason, this.#logger);
+    const buffer = new ToolCallBuffer(reason, this.#request.logger);
     for (const call of calls) buffer.addToolCall(call);
     const { toolMode } = this.#request;
     if (buffer.shouldExecuteToolCalls() && toolMode !== "none") {
@@ -183,6 +178,7 @@ class RemoteGeneration implements ChatGeneration {
       return this.#remaining === 0 ? this.#finish("length") : null;
     }
     if (reason === "error") throw failed("ended its answer with an error");
+    if (reason === "content_filter") return this.#finish(reason);
     const wasCut = reason === "length" || buffer.getIncompleteToolCalls().size > 0;
     return this.#finish(wasCut ? "length" : "stop");
   }

@@ -1,9 +1,9 @@
 /** Finds calls in text: after the format's markers, bare at the start of a line, in a ```json block. */
 
 import type { ToolCallFormat } from "./format.ts";
+import { byFirstCharacter } from "./readers/first-character.ts";
 import { isBlank } from "./readers/json-scanner.ts";
-import { ObjectReader } from "./readers/object-reader.ts";
-import type { CallReader, CallSink, OfferedTools } from "./readers/reader.ts";
+import type { CallReader, CallSink, MakeReader, OfferedTools } from "./readers/reader.ts";
 
 export interface FinderSink extends CallSink {
   content(text: string): void;
@@ -13,6 +13,8 @@ type CallPlace = "marked-call" | "bare-call" | "fenced-call";
 type Place = "text" | CallPlace | "marked-tail" | "fenced-tail" | "fence-info" | "code";
 
 const FENCE = "```";
+/** What a block of calls says of itself. */
+const callBlocks: ReadonlySet<string> = new Set(["", "json", "tool_call"]);
 /** A longer line after a fence's ticks is not told apart any more. */
 const MAX_INFO = 64;
 const placeAfter = {
@@ -25,6 +27,8 @@ export class CallFinder {
   readonly #format: ToolCallFormat;
   readonly #offered: OfferedTools | null;
   readonly #sink: FinderSink;
+  readonly #makeBare: MakeReader;
+  readonly #hasBare: boolean;
   #place: Place = "text";
   #reader: CallReader;
   /** Blanks that are dropped if a call follows. */
@@ -40,17 +44,47 @@ export class CallFinder {
   #fenceIsBlock = false;
   #ticks = 0;
   #afterCall = false;
+  /** Only calls behind markers are looked for. */
+  marksOnly = false;
 
   /** @param offered null: no call is looked for, all is content */
   constructor(format: ToolCallFormat, offered: OfferedTools | null, sink: FinderSink) {
     this.#format = format;
     this.#offered = offered;
     this.#sink = sink;
-    this.#reader = new ObjectReader(sink, null);
+    this.#makeBare = byFirstCharacter(format.bareCalls);
+    this.#hasBare = Object.keys(format.bareCalls).length > 0;
+    this.#reader = this.#makeBare(sink, offered);
+  }
+
+  /** Nothing is held back but blanks. */
+  get isIdle(): boolean {
+    return this.#place === "text" && this.#held === "";
+  }
+
+  /** Blanks, and a section's opening, that are dropped if a call follows. */
+  get blanks(): string {
+    return this.#blanks;
   }
 
   get inCall(): boolean {
     return this.#place in placeAfter;
+  }
+
+  /** Neither in what may be a call nor in code. */
+  get inText(): boolean {
+    return this.#place === "text" || this.#place === "marked-tail";
+  }
+
+  /** A marker that is not a call's: what is held back is text. @param keepBlanks those at its end, too */
+  interrupt(keepBlanks: boolean): void {
+    if (this.inCall) this.#release(this.#verbatim);
+    this.#write(this.#held);
+    this.#held = "";
+    if (keepBlanks && !this.#afterCall) this.#writeBlanks();
+    this.#blanks = "";
+    this.#place = "text";
+    this.#lineIsBlank = true;
   }
 
   feed(character: string): void {
@@ -67,7 +101,7 @@ export class CallFinder {
       case "marked-tail":
         return this.#feedTail(character, this.#format.callClose, this.#format.ignoredAfterCall);
       case "fenced-tail":
-        if (character === "{" && this.#held === "")
+        if (character in this.#format.bareCalls && this.#held === "")
           return this.#beginCall("fenced-call", character);
         return this.#feedTail(character, FENCE, "");
       case "fence-info":
@@ -93,7 +127,8 @@ export class CallFinder {
   }
 
   #feedText(character: string): void {
-    if (this.#offered === null) return this.#sink.content(character);
+    const { callOpen, sectionOpen, sectionClose, unmarked, silentMarkers } = this.#format;
+    if (this.#offered === null && silentMarkers.length === 0) return this.#sink.content(character);
     if (this.#held === "" && isBlank(character)) {
       this.#blanks += character;
       if (character === "\n") this.#lineIsBlank = true;
@@ -101,29 +136,56 @@ export class CallFinder {
     }
     const held = this.#held + character;
     this.#held = "";
-    const { callOpen, sectionOpen, sectionClose, bareCalls, bareSeparator } = this.#format;
-    const mayBeBare = bareCalls && this.#lineIsBlank;
-    const endsSection = this.#afterCall && held === sectionClose;
-    if (held === callOpen) this.#beginCall("marked-call", held);
+    if (silentMarkers.includes(held)) return;
+    if (this.#offered === null) this.#keepOrWrite(held, false);
+    else if (held === callOpen) this.#beginCall("marked-call", held);
+    else if (held === unmarked?.open) this.#beginUnmarked(held);
     else if (held === sectionOpen) this.#blanks += held;
-    else if (endsSection) this.#blanks = "";
-    else if (this.#afterCall && held === bareSeparator) this.#blanks += held;
-    else if (mayBeBare && held === FENCE) this.#beginFence();
-    else if (mayBeBare && held === "{") this.#beginCall("bare-call", held);
-    else if (this.#mayBecomeMarker(held, mayBeBare)) this.#held = held;
+    else if (this.#inSection && held === sectionClose) this.#endSection();
+    else if (this.#afterCall && held === this.#format.bareSeparator) this.#blanks += held;
+    else if (this.#mayBeBare && held === FENCE) this.#beginFence();
+    else if (this.#mayBeBare && held in this.#format.bareCalls) this.#beginCall("bare-call", held);
+    else this.#keepOrWrite(held, true);
+  }
+
+  get #mayBeBare(): boolean {
+    return this.#hasBare && this.#lineIsBlank && !this.marksOnly;
+  }
+
+  /** After a call, or after a section's opening marker. */
+  get #inSection(): boolean {
+    return this.#afterCall || this.#sectionStart >= 0;
+  }
+
+  /** Where a section's opening marker stands in the blanks, or -1. */
+  get #sectionStart(): number {
+    const { sectionOpen } = this.#format;
+    return sectionOpen === "" ? -1 : this.#blanks.indexOf(sectionOpen);
+  }
+
+  /** A section without calls says nothing. */
+  #endSection(): void {
+    this.#blanks = this.#blanks.slice(0, Math.max(this.#sectionStart, 0));
+  }
+
+  #keepOrWrite(held: string, withCalls: boolean): void {
+    if (this.#mayBecomeMarker(held, withCalls)) this.#held = held;
     else {
       this.#write(held.charAt(0));
       this.#refeed(held.slice(1));
     }
   }
 
-  #mayBecomeMarker(held: string, mayBeBare: boolean): boolean {
-    const { callOpen, sectionOpen, sectionClose } = this.#format;
+  #mayBecomeMarker(held: string, withCalls: boolean): boolean {
+    const { callOpen, sectionOpen, sectionClose, unmarked, silentMarkers } = this.#format;
+    if (silentMarkers.some((marker) => marker.startsWith(held))) return true;
     return (
-      callOpen.startsWith(held) ||
-      sectionOpen.startsWith(held) ||
-      (this.#afterCall && sectionClose.startsWith(held)) ||
-      (mayBeBare && FENCE.startsWith(held))
+      withCalls &&
+      (callOpen.startsWith(held) ||
+        sectionOpen.startsWith(held) ||
+        unmarked?.open.startsWith(held) === true ||
+        (this.#inSection && sectionClose.startsWith(held)) ||
+        (this.#mayBeBare && FENCE.startsWith(held)))
     );
   }
 
@@ -134,8 +196,18 @@ export class CallFinder {
       this.#reader = this.#format.reader(this.#sink, this.#offered);
       return;
     }
-    this.#reader = new ObjectReader(this.#sink, this.#offered);
-    if (opening === "{") this.#reader.feed(opening);
+    this.#reader = this.#makeBare(this.#sink, this.#offered);
+    this.#reader.feed(opening);
+  }
+
+  /** Its opening is its reader's. */
+  #beginUnmarked(opening: string): void {
+    const { unmarked } = this.#format;
+    if (unmarked === null) return;
+    this.#place = "marked-call";
+    this.#verbatim += opening;
+    this.#reader = unmarked.reader(this.#sink, this.#offered);
+    for (const character of opening) this.#reader.feed(character);
   }
 
   #feedMarked(character: string): void {
@@ -208,7 +280,8 @@ export class CallFinder {
   #feedFenceInfo(character: string): void {
     const info = this.#verbatim.replace(/^`+/u, "");
     this.#fenceLength = this.#verbatim.length - info.length;
-    if (info.trim().toLowerCase() === "json" && (isBlank(character) || character === "{")) {
+    const mayCall = isBlank(character) || character in this.#format.bareCalls;
+    if (callBlocks.has(info.trim().toLowerCase()) && mayCall) {
       this.#fenceIsBlock = character === "\n";
       this.#beginCall("fenced-call", character);
     } else if (character === "`" && info !== "") {

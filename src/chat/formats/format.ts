@@ -22,12 +22,21 @@ export interface ToolCallFormat {
   readonly ignoredAfterCall: string;
   /** Reads what follows `callOpen`. */
   readonly reader: MakeReader;
-  /** A JSON object at the start of a line is a call if it names an offered tool; the same in a ```json block. */
-  readonly bareCalls: boolean;
+  /** What opens a call where `callOpen` was left out; its reader reads the opening, too, and takes offered names only. */
+  readonly unmarked: { readonly open: string; readonly reader: MakeReader } | null;
+  /**
+   * Calls without markers, at the start of a line or in a ```json block, by their first character. They are
+   * calls if they name offered tools.
+   */
+  readonly bareCalls: Readonly<Record<string, MakeReader>>;
   /** May stand between two bare calls. */
   readonly bareSeparator: string;
 
   readonly reasoning: ReasoningMarkers;
+  /** What a template with reasoning has in it, where it does not spell the markers. Default: the markers. */
+  readonly reasoningHint: string;
+  /** Markers around text that say nothing to the reader: they are dropped. */
+  readonly silentMarkers: readonly string[];
   /** Every message has a header that names its channel; markers and readers are not looked at. */
   readonly usesChannels: boolean;
   /** More markers that the parser must see. */
@@ -47,9 +56,12 @@ export function defineFormat(
     callOpen: syntax.callOpen.trim(),
     callClose: syntax.callClose.trim(),
     ignoredAfterCall: "}]",
-    bareCalls: false,
+    unmarked: null,
+    bareCalls: {},
     bareSeparator: "",
     reasoning: think,
+    reasoningHint: "",
+    silentMarkers: [],
     usesChannels: false,
     otherMarkers: [],
     ...format,
@@ -62,7 +74,7 @@ export function reasoningOf(
   model: ChatModel,
   template: string,
 ): ReasoningMarkers | null {
-  const { open } = format.reasoning;
+  const open = format.reasoningHint || format.reasoning.open;
   const known = template.includes(open) || model.specialTokens.some((token) => token.text === open);
   return known ? format.reasoning : null;
 }
@@ -85,12 +97,20 @@ export function pauseTriggersOf(format: ToolCallFormat): PauseTriggers {
 /** Ids of the tokens whose spelling the parser must see; end tokens are not among them. */
 export function spelledTokensOf(format: ToolCallFormat, model: ChatModel): Int32Array {
   const { sectionOpen, sectionClose, callOpen, callClose, syntax, reasoning } = format;
-  const markers = [sectionOpen, sectionClose, callOpen, callClose, ...format.otherMarkers];
-  markers.push(reasoning.open, reasoning.close);
+  const markers = [sectionOpen, sectionClose, callOpen, callClose];
+  markers.push(
+    format.unmarked?.open ?? "",
+    ...format.otherMarkers,
+    ...format.silentMarkers,
+    reasoning.open,
+    reasoning.close,
+  );
   for (const part of syntax.body) if (typeof part === "string") markers.push(part);
   if (syntax.argumentStyle.style === "parameters") {
     const { open, middle, middleOfOthers = "", close } = syntax.argumentStyle;
-    markers.push(open, middle, middleOfOthers, close);
+    const others =
+      typeof middleOfOthers === "string" ? [middleOfOthers] : Object.values(middleOfOthers);
+    markers.push(open, middle, ...others, close);
   }
   if (syntax.argumentStyle.style === "bare-keys") markers.push(syntax.argumentStyle.stringMark);
   const ids = model.specialTokens

@@ -1,6 +1,6 @@
 /** Writes calls as a format's syntax says, apart from the grammar and from the parsers. */
 
-import type { ArgumentStyle, CallSyntax } from "../../guidance/call-syntax.ts";
+import type { ArgumentStyle, CallSyntax, ParameterArguments } from "../../guidance/call-syntax.ts";
 
 /** Arguments that are text are written as they are. */
 export type WrittenCall = readonly [name: string, args: Readonly<Record<string, unknown>> | string];
@@ -33,9 +33,8 @@ function writeArguments(style: ArgumentStyle, args: Readonly<Record<string, unkn
             typeof value === "string"
               ? value
               : writeJson(value, style.itemSeparator, style.keySeparator);
-          const middle =
-            typeof value === "string" ? style.middle : (style.middleOfOthers ?? style.middle);
-          return style.open + key + middle + text + style.close;
+          const middle = typeof value === "string" ? style.middle : middleOf(style, value);
+          return style.open + key + middle + text + style.close.replace("$key", () => key);
         })
         .join(style.separator);
     case "python":
@@ -45,6 +44,12 @@ function writeArguments(style: ArgumentStyle, args: Readonly<Record<string, unkn
     case "bare-keys":
       return writeBare(args, style.stringMark);
   }
+}
+
+function middleOf({ middle, middleOfOthers = middle }: ParameterArguments, value: unknown): string {
+  if (typeof middleOfOthers === "string") return middleOfOthers;
+  const type = value === null ? "null" : Array.isArray(value) ? "array" : typeof value;
+  return middleOfOthers[type] ?? "";
 }
 
 /** `item` and `key`: what stands between two entries, and between a key and its value. */

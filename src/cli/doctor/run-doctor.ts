@@ -23,6 +23,7 @@ function report({
   machine,
   build,
   model,
+  tools,
   largestParameters,
   settings,
   findings,
@@ -42,6 +43,9 @@ function report({
       `Model     ${model.path} (${model.architecture})`,
       `          ${bytesText(model.weightBytes)} of weights + ${bytesText(model.cacheBytes)} of KV cache + ${bytesText(model.computeBytes)} of buffers: about ${bytesText(model.neededBytes)}`,
     );
+  }
+  if (tools !== null) {
+    lines.push(`Tools     ${tools}`);
   }
   lines.push("", "Settings");
   for (const { option, value, from, why } of settings)

@@ -26,16 +26,20 @@ type OpenBlock =
 export class MessageStream implements AnswerStream<ChatEvent> {
   readonly #identity: MessageIdentity;
   readonly #requestId: string;
+  readonly #inputTokens: number;
   #index = -1;
   #open: OpenBlock | null = null;
 
-  constructor(identity: MessageIdentity, requestId: string) {
+  /** @param inputTokens of the whole prompt: how much of it is cached is known at the end */
+  constructor(identity: MessageIdentity, requestId: string, inputTokens: number) {
     this.#identity = identity;
     this.#requestId = requestId;
+    this.#inputTokens = inputTokens;
   }
 
   opening(): SseMessage[] {
-    return [message({ type: "message_start", message: emptyMessage(this.#identity) })];
+    const start = emptyMessage(this.#identity, this.#inputTokens);
+    return [message({ type: "message_start", message: start })];
   }
 
   messages(event: ChatEvent): SseMessage[] {

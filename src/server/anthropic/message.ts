@@ -16,7 +16,7 @@ export interface MessageUsage {
   output_tokens: number;
 }
 
-type StopReason = "end_turn" | "max_tokens" | "stop_sequence" | "tool_use";
+type StopReason = "end_turn" | "max_tokens" | "stop_sequence" | "tool_use" | "refusal";
 
 export interface WireStop {
   stop_reason: StopReason | null;
@@ -39,15 +39,15 @@ export interface WireMessage extends MessageIdentity, WireStop {
 export const thinkingSignature = "ZmVybWF0YQ==";
 
 export function wireMessage(identity: MessageIdentity, answer: Answer): WireMessage {
-  const { content, reasoning, calls, finish } = answer;
+  const { content, reasoning, calls, cutCalls, finish } = answer;
   const blocks: ContentBlock[] = [];
   if (reasoning !== "")
     blocks.push({ type: "thinking", thinking: reasoning, signature: thinkingSignature });
   if (content !== "") blocks.push({ type: "text", text: content, citations: null });
-  for (const { id, name, arguments: text } of calls)
+  for (const { id, name, arguments: text } of [...calls, ...cutCalls])
     blocks.push({ type: "tool_use", id, name, input: inputOf(text) });
   return {
-    ...emptyMessage(identity),
+    ...emptyMessage(identity, 0),
     content: blocks,
     ...wireStop(finish),
     usage: messageUsage(finish.usage),
@@ -55,7 +55,7 @@ export function wireMessage(identity: MessageIdentity, answer: Answer): WireMess
 }
 
 /** A message before its first token. */
-export function emptyMessage({ id, model }: MessageIdentity): WireMessage {
+export function emptyMessage({ id, model }: MessageIdentity, inputTokens: number): WireMessage {
   return {
     id,
     type: "message",
@@ -65,7 +65,7 @@ export function emptyMessage({ id, model }: MessageIdentity): WireMessage {
     stop_reason: null,
     stop_sequence: null,
     usage: {
-      input_tokens: 0,
+      input_tokens: inputTokens,
       cache_creation_input_tokens: 0,
       cache_read_input_tokens: 0,
       output_tokens: 0,
@@ -77,6 +77,7 @@ export function emptyMessage({ id, model }: MessageIdentity): WireMessage {
 export function wireStop({ reason, stopString }: Extract<ChatEvent, { type: "finish" }>): WireStop {
   if (reason === "tool_calls") return { stop_reason: "tool_use", stop_sequence: null };
   if (reason === "length") return { stop_reason: "max_tokens", stop_sequence: null };
+  if (reason === "content_filter") return { stop_reason: "refusal", stop_sequence: null };
   return stopString === undefined
     ? { stop_reason: "end_turn", stop_sequence: null }
     : { stop_reason: "stop_sequence", stop_sequence: stopString };

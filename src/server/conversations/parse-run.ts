@@ -83,7 +83,7 @@ export function parseRunRequest(body: unknown, warn: Warn): RunRequest {
       const fields = pick(body, samplingFields);
       return {
         sampling: readSampling(fields, limits),
-        maxTokens: readMaxTokens(fields, limits.contextSize),
+        maxTokens: readMaxTokens(fields, limits),
       };
     },
   };

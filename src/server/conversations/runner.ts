@@ -159,10 +159,17 @@ export class Runner {
 function endOf(finish: Finish | null): Omit<EndDetail, "type"> {
   if (finish === null)
     return endOfFailure(new FermataError("internal_error", "The events ended without finish."));
+  if (finish.reason === "content_filter")
+    return { ...endOfFailure(filtered), usage: usageOf(finish.usage) };
   const isCut = finish.reason === "length" || finish.reason === "cancelled";
   const status = isCut ? (finish.reason as "length" | "cancelled") : "complete";
   return { status, usage: usageOf(finish.usage) };
 }
+
+const filtered = new FermataError(
+  "endpoint_failed",
+  "The content filter of the agent's endpoint stopped the answer.",
+);
 
 function endOfFailure({ code, message }: FermataError): Omit<EndDetail, "type"> {
   return code === "cancelled"

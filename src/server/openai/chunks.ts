@@ -16,7 +16,7 @@ interface ToolCallDelta {
 
 interface Delta {
   role?: "assistant";
-  content?: string;
+  content?: string | null;
   reasoning_content?: string;
   tool_calls?: [ToolCallDelta];
   validation_error?: string;
@@ -61,7 +61,7 @@ export class ChunkMapper {
 
   opening(): ChatCompletionChunk[] {
     return this.#choices.map((_, index) =>
-      this.#chunk(index, { delta: { role: "assistant", content: "" } }),
+      this.#chunk(index, { delta: { role: "assistant", content: null } }),
     );
   }
 
@@ -87,8 +87,7 @@ export class ChunkMapper {
   }
 
   #head(): ResponseIdentity & { object: "chat.completion.chunk" } {
-    const { id, created, model } = this.#identity;
-    return { id, object: "chat.completion.chunk", created, model };
+    return { ...this.#identity, object: "chat.completion.chunk" };
   }
 }
 

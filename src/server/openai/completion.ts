@@ -11,9 +11,11 @@ export interface ResponseIdentity {
   /** Unix seconds. */
   created: number;
   model: string;
+  /** Equal for all answers of one model in one context. */
+  system_fingerprint: string;
 }
 
-export type WireFinishReason = "stop" | "length" | "tool_calls";
+export type WireFinishReason = "stop" | "length" | "tool_calls" | "content_filter";
 
 interface WireToolCall {
   id: string;
@@ -23,7 +25,7 @@ interface WireToolCall {
   validation_error?: string;
 }
 
-interface ChatCompletion extends ResponseIdentity {
+export interface ChatCompletion extends ResponseIdentity {
   object: "chat.completion";
   choices: WireChoice[];
   usage: WireUsage;
@@ -52,10 +54,8 @@ export function chatCompletion(
 ): ChatCompletion {
   const [first, ...others] = answers;
   return {
-    id: identity.id,
+    ...identity,
     object: "chat.completion",
-    created: identity.created,
-    model: identity.model,
     choices: answers.map((answer, index) => wireChoice(index, answer, withLogprobs)),
     usage: wireUsage(
       usageOfChoices([first.finish.usage, ...others.map(({ finish }) => finish.usage)]),
@@ -64,7 +64,8 @@ export function chatCompletion(
 }
 
 function wireChoice(index: number, answer: Answer, withLogprobs: boolean): WireChoice {
-  const { content, reasoning, logprobs, calls, finish } = answer;
+  const { content, reasoning, logprobs, finish } = answer;
+  const calls = [...answer.calls.map(wireToolCall), ...answer.cutCalls.map(wireCutCall)];
   return {
     index,
     message: {
@@ -72,7 +73,7 @@ function wireChoice(index: number, answer: Answer, withLogprobs: boolean): WireC
       content: content === "" && calls.length > 0 ? null : content,
       refusal: null,
       ...(reasoning === "" ? {} : { reasoning_content: reasoning }),
-      ...(calls.length === 0 ? {} : { tool_calls: calls.map(wireToolCall) }),
+      ...(calls.length === 0 ? {} : { tool_calls: calls }),
       ...(finish.problem === undefined ? {} : { validation_error: finish.problem }),
     },
     logprobs: chatLogprobs(withLogprobs ? logprobs : null),
@@ -83,6 +84,11 @@ function wireChoice(index: number, answer: Answer, withLogprobs: boolean): WireC
 /** A cancelled generation never gets so far: its client is gone or gets an error. */
 export function wireFinishReason(reason: FinishReason): WireFinishReason {
   return reason === "cancelled" ? "stop" : reason;
+}
+
+/** As far as it came, as in a stream: the finish reason says that it was cut. */
+function wireCutCall({ id, name, arguments: text }: ToolCall): WireToolCall {
+  return { id, type: "function", function: { name, arguments: text } };
 }
 
 function wireToolCall({ id, name, arguments: text, problem }: ToolCall): WireToolCall {

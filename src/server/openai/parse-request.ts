@@ -18,6 +18,7 @@ import { readMaxTokens, readSampling, readStop, type SamplingLimits } from "./pa
 import { checkParameters } from "./parameters/parameter.ts";
 import { parseMessages } from "./parse-messages.ts";
 import { parseGuidance } from "./parse-guidance.ts";
+import { parseMetadata } from "./responses/parse-metadata.ts";
 import { parseToolChoice, type ToolChoice } from "./parse-tool-choice.ts";
 import { parseTools } from "./parse-tools.ts";
 import type { Warn } from "./warnings.ts";
@@ -38,6 +39,8 @@ export interface ChatCompletionRequest {
   topLogprobs?: number | undefined;
   stream: boolean;
   includeUsage: boolean;
+  /** To be kept, under these labels. */
+  stored: { metadata: Record<string, string>; messages: readonly JsonObject[] } | null;
 }
 
 /** As OpenAI has it. */
@@ -63,11 +66,17 @@ export function parseChatCompletionRequest(
     templateVariables: readTemplateVariables(body),
     sampling: readSampling(body, limits),
     stop: readStop(body["stop"]),
-    maxTokens: readMaxTokens(body, limits.contextSize),
+    maxTokens: readMaxTokens(body, limits),
     n: readNumber(body, "n", { min: 1, max: maxChoices, integer: true }, 1),
     topLogprobs: readLogprobs(body),
     stream,
     includeUsage: readStreamOptions(body["stream_options"], stream, warn),
+    stored: readBoolean(body, "store", false)
+      ? {
+          metadata: parseMetadata(body["metadata"]),
+          messages: body["messages"] as readonly JsonObject[],
+        }
+      : null,
   };
 }
 

@@ -17,6 +17,8 @@ export interface SamplingLimits {
   sampling: Sampling;
   contextSize: number;
   vocabularySize: number;
+  /** Of an answer whose request does not say. Default: to the end of the context. */
+  maxTokens?: number | undefined;
 }
 
 const maxStops = 16;
@@ -234,7 +236,7 @@ const limitFields = ["max_completion_tokens", "max_tokens", "n_predict"];
  */
 export function readMaxTokens(
   body: JsonObject,
-  contextSize: number,
+  { contextSize, maxTokens }: Pick<SamplingLimits, "contextSize" | "maxTokens">,
   fallback?: number,
 ): number | undefined {
   const range = { min: -1, max: Number.MAX_SAFE_INTEGER, integer: true };
@@ -244,6 +246,6 @@ export function readMaxTokens(
     const remedy = "Send 1 or more, or -1 for no limit";
     throw fieldError("invalid_value", field, "must not be 0", remedy);
   });
-  const limit = limits.find((given) => given !== undefined) ?? fallback;
+  const limit = limits.find((given) => given !== undefined) ?? maxTokens ?? fallback;
   return limit === undefined || limit === -1 ? undefined : Math.min(limit, contextSize);
 }

@@ -4,13 +4,13 @@ export interface WireUsage {
   prompt_tokens: number;
   completion_tokens: number;
   total_tokens: number;
-  prompt_tokens_details: { cached_tokens: number };
+  prompt_tokens_details: { cached_tokens: number; cache_write_tokens: number };
   completion_tokens_details: { reasoning_tokens: number };
 }
 
 /**
  * Over all rounds. Prompt tokens are those the model read and did not write: the prompt and, in
- * internal mode, the tool results, each once. Cached ones were found in the KV cache.
+ * internal mode, the tool results, each once. Cached ones were found in the KV cache, the others are in it now.
  */
 export function wireUsage(usage: ChatUsage): WireUsage {
   const promptTokens = usage.promptTokens + usage.resumedTokens;
@@ -18,7 +18,10 @@ export function wireUsage(usage: ChatUsage): WireUsage {
     prompt_tokens: promptTokens,
     completion_tokens: usage.generatedTokens,
     total_tokens: promptTokens + usage.generatedTokens,
-    prompt_tokens_details: { cached_tokens: usage.cachedTokens },
+    prompt_tokens_details: {
+      cached_tokens: usage.cachedTokens,
+      cache_write_tokens: Math.max(0, promptTokens - usage.cachedTokens),
+    },
     completion_tokens_details: { reasoning_tokens: usage.reasoningTokens ?? 0 },
   };
 }

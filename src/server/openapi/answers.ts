@@ -26,6 +26,16 @@ export function answer(
   return record({ ...properties, ...optional }, Object.keys(properties));
 }
 
+function pageOf(entry: Schema): Schema {
+  return answer({
+    object: constant("list"),
+    data: list(entry),
+    first_id: nullable(string),
+    last_id: nullable(string),
+    has_more: boolean,
+  });
+}
+
 export function choice(...values: string[]): Schema {
   return { type: "string", enum: values };
 }
@@ -44,10 +54,10 @@ const usage = answer({
   prompt_tokens: whole,
   completion_tokens: whole,
   total_tokens: whole,
-  prompt_tokens_details: answer({ cached_tokens: whole }),
+  prompt_tokens_details: answer({ cached_tokens: whole, cache_write_tokens: whole }),
   completion_tokens_details: answer({ reasoning_tokens: whole }),
 });
-const finishReason = choice("stop", "length", "tool_calls");
+const finishReason = choice("stop", "length", "tool_calls", "content_filter");
 const chatCall = answer(
   {
     id: string,
@@ -61,11 +71,12 @@ const chatMessage = answer(
   { reasoning_content: string, tool_calls: list(chatCall), validation_error: string },
 );
 
-export const chatCompletion = answer({
+const completionFields = {
   id: string,
   object: constant("chat.completion"),
   created: whole,
   model: string,
+  system_fingerprint: string,
   choices: list(
     answer({
       index: whole,
@@ -75,6 +86,19 @@ export const chatCompletion = answer({
     }),
   ),
   usage,
+};
+export const chatCompletion = answer(completionFields);
+export const storedCompletion = answer({ ...completionFields, metadata });
+export const storedCompletions = pageOf(storedCompletion);
+export const deletedCompletion = answer({
+  id: string,
+  object: constant("chat.completion.deleted"),
+  deleted: yes,
+});
+/** As it was sent. */
+export const storedMessages = pageOf({
+  ...answer({ id: string, content: nullable(string), content_parts: nullable(list(object)) }),
+  additionalProperties: true,
 });
 
 export const textCompletion = answer({
@@ -82,6 +106,7 @@ export const textCompletion = answer({
   object: constant("text_completion"),
   created: whole,
   model: string,
+  system_fingerprint: string,
   choices: list(
     answer({
       index: whole,
@@ -201,7 +226,7 @@ const outputItem = oneOf(
 
 const responseUsage = answer({
   input_tokens: whole,
-  input_tokens_details: answer({ cached_tokens: whole }),
+  input_tokens_details: answer({ cached_tokens: whole, cache_write_tokens: whole }),
   output_tokens: whole,
   output_tokens_details: answer({ reasoning_tokens: whole }),
   total_tokens: whole,
@@ -215,7 +240,7 @@ export const response = answer({
   status: choice("queued", "in_progress", "completed", "incomplete", "failed", "cancelled"),
   background: boolean,
   error: nullable(answer({ code: string, message: string })),
-  incomplete_details: nullable(answer({ reason: constant("max_output_tokens") })),
+  incomplete_details: nullable(answer({ reason: choice("max_output_tokens", "content_filter") })),
   instructions: nullable(string),
   max_output_tokens: nullable(whole),
   max_tool_calls: nullable(whole),
@@ -294,13 +319,7 @@ export const item: Schema = {
   ...answer({ id: string, type: string }),
   additionalProperties: true,
 };
-export const itemPage = answer({
-  object: constant("list"),
-  data: list(item),
-  first_id: nullable(string),
-  last_id: nullable(string),
-  has_more: boolean,
-});
+export const itemPage = pageOf(item);
 export const conversation = answer({
   id: string,
   object: constant("conversation"),
@@ -324,7 +343,7 @@ export const message = answer({
   role: constant("assistant"),
   model: string,
   content: list(block),
-  stop_reason: choice("end_turn", "max_tokens", "stop_sequence", "tool_use"),
+  stop_reason: choice("end_turn", "max_tokens", "stop_sequence", "tool_use", "refusal"),
   stop_sequence: nullable(string),
   usage: answer({
     input_tokens: whole,

@@ -71,6 +71,35 @@ export const operations: Readonly<Record<string, Operation>> = {
     streams: true,
     answer: answers.chatCompletion,
   },
+  "GET /v1/chat/completions": {
+    summary: "Stored chat completions; `metadata[name]` filters too.",
+    query: { ...page, model: string },
+    answer: answers.storedCompletions,
+  },
+  "GET /v1/chat/completions/{id}": {
+    summary: "A stored chat completion.",
+    answer: answers.storedCompletion,
+  },
+  "POST /v1/chat/completions/{id}": {
+    summary: "Replaces a stored chat completion's metadata.",
+    request: conversationMetadata,
+    answer: answers.storedCompletion,
+  },
+  "DELETE /v1/chat/completions/{id}": {
+    summary: "Deletes a stored chat completion.",
+    answer: answers.deletedCompletion,
+  },
+  "GET /v1/chat/completions/{id}/messages": {
+    summary: "What a stored chat completion was given.",
+    query: page,
+    answer: answers.storedMessages,
+  },
+  "POST /v1/chat/completions/input_tokens": {
+    summary: "What a request would take of the context.",
+    request: chat,
+    example: { messages: [user] },
+    answer: answers.inputTokens,
+  },
   "POST /v1/completions": {
     summary: "A text continued, in OpenAI's legacy Completions format.",
     request: completionBody,

@@ -82,6 +82,8 @@ export const chatTypes: Record<string, Schema> = {
   top_logprobs: { type: "integer", minimum: 0, maximum: 20 },
   reasoning_effort: string,
   chat_template_kwargs: object,
+  store: boolean,
+  metadata,
 };
 
 const responseText = record(

@@ -3,6 +3,8 @@
 import type { ToolDefinition } from "../../chat/types.ts";
 import { FermataError } from "../../errors.ts";
 import { newId } from "../openai/responses/ids.ts";
+import { isClientOutput } from "../openai/responses/client-calls.ts";
+import { outputText } from "../openai/responses/parse-output.ts";
 import type { Item } from "../openai/responses/types.ts";
 import type { Tool, ToolResult } from "../../tools/types.ts";
 import { clientServer } from "../run-request.ts";
@@ -65,6 +67,17 @@ export class HeldCalls {
     }
     call.output = outputItem(callId, output);
     call.answer?.({ content: output, isError: false });
+  }
+
+  /** Delivers the outputs if `input` is just those that are waited for. @returns whether it is */
+  take(input: readonly Item[]): boolean {
+    const pending = new Set(this.pending);
+    const isAnswer =
+      input.length === pending.size &&
+      input.every((item) => isClientOutput(item) && pending.delete(String(item["call_id"])));
+    if (!isAnswer) return false;
+    for (const item of input) this.deliver(String(item["call_id"]), outputText(item["output"]));
+    return true;
   }
 
   async #wait(callId: string, signal: AbortSignal): Promise<ToolResult> {

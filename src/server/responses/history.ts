@@ -2,8 +2,9 @@
 
 import { FermataError } from "../../errors.ts";
 import type { ResponseStore } from "../../store/types.ts";
+import type { ClientHistory } from "../history-gaps.ts";
 import { fieldError } from "../openai/fields.ts";
-import { isClientCall, isClientOutput } from "../openai/responses/client-calls.ts";
+import { callsOfItems, isClientCall, isClientOutput } from "../openai/responses/client-calls.ts";
 import type { Item } from "../openai/responses/types.ts";
 
 export interface HistoryRequest {
@@ -68,6 +69,16 @@ export function needStore(store: ResponseStore | null, field: string): ResponseS
     "needs a store, and this server was started without one",
     "Send the whole history as input, or start the server with --store",
   );
+}
+
+/** What it says of its calls. */
+export function clientHistory(
+  promptCacheKey: string | null,
+  owner: string,
+  { items, input }: History,
+): ClientHistory {
+  const calls = callsOfItems([...items, ...input]);
+  return { owner, conversationKey: promptCacheKey, calls };
 }
 
 /** Each item is looked for once, however often it is referred to. */

@@ -10,6 +10,8 @@ export class LiveResponse {
   readonly owner: string;
   /** Null: calls of the client's functions end the response. */
   readonly held: HeldCalls | null;
+  /** Its client asked for the wait, and knows that a request with the outputs may resume it. */
+  readonly resumesByRequest: boolean;
   readonly #writer: ResponseWriter;
   readonly #abort: AbortController;
   readonly #events = new LiveLog<WireEvent>((event) => event.sequence_number);
@@ -20,10 +22,11 @@ export class LiveResponse {
     owner: string,
     writer: ResponseWriter,
     abort: AbortController,
-    held: HeldCalls | null,
+    wait: { held: HeldCalls | null; resumesByRequest: boolean },
   ) {
     this.owner = owner;
-    this.held = held;
+    this.held = wait.held;
+    this.resumesByRequest = wait.resumesByRequest;
     this.#writer = writer;
     this.#abort = abort;
     this.#ended = new Promise((resolve) => (this.#end = resolve));
@@ -74,6 +77,14 @@ export class LiveResponses {
   find(owner: string, id: string): LiveResponse | null {
     const live = this.#byId.get(id);
     return live?.owner === owner ? live : null;
+  }
+
+  /** One that waits for the output of any of these calls. */
+  waitingFor(owner: string, callIds: readonly string[]): LiveResponse | null {
+    if (callIds.length === 0) return null;
+    const isOne = ({ held, owner: its }: LiveResponse): boolean =>
+      its === owner && held !== null && held.pending.some((id) => callIds.includes(id));
+    return [...this.#byId.values()].find(isOne) ?? null;
   }
 
   /** Resolves when all have ended. */

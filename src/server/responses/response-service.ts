@@ -8,7 +8,6 @@ import { fieldError } from "../openai/fields.ts";
 import { callsOfItems, isClientOutput } from "../openai/responses/client-calls.ts";
 import { newId } from "../openai/responses/ids.ts";
 import { toMessages } from "../openai/responses/messages.ts";
-import { outputText } from "../openai/responses/parse-output.ts";
 import type { ResponsesRequest } from "../openai/responses/parse-request.ts";
 import { newResponse } from "../openai/responses/response-object.ts";
 import { checkToolChoice } from "../openai/parse-tool-choice.ts";
@@ -16,7 +15,7 @@ import { ResponseWriter } from "../openai/responses/response-writer.ts";
 import type { Item, ResponseObject, WireEvent } from "../openai/responses/types.ts";
 import type { ActiveRequests } from "../plugins/active-requests.ts";
 import { logError, toFermataError } from "../plugins/errors.ts";
-import type { ClientHistory, HistoryGaps } from "../history-gaps.ts";
+import type { HistoryGaps } from "../history-gaps.ts";
 import { oversightOf, runEvents, type RunContext } from "../run-request.ts";
 import type { ServerConfig, ServerServices } from "../services.ts";
 import { openStreamAfterMs } from "../stream-answer.ts";
@@ -26,7 +25,7 @@ import { closeEarlierCalls } from "./earlier-calls.ts";
 import { EventLog } from "./event-log.ts";
 import { follow } from "./follow.ts";
 import { HeldCalls } from "./held-calls.ts";
-import { type History, loadHistory, needStore } from "./history.ts";
+import { clientHistory, type History, loadHistory, needStore } from "./history.ts";
 import { LiveResponse, LiveResponses } from "./live-response.ts";
 import { replay } from "./replay.ts";
 import { RequestedServers } from "./requested-servers.ts";
@@ -82,7 +81,10 @@ export class ResponseService {
     const resumed = await this.#meetPrevious(request, owner);
     if (resumed !== null) return { kind: "resumed", id: resumed };
     const history = await loadHistory(request, owner, this.store);
-    const headers = this.#gaps.report(clientHistory(request, owner, history), context.log);
+    const headers = this.#gaps.report(
+      clientHistory(request.promptCacheKey, owner, history),
+      context.log,
+    );
 
     const abort = new AbortController();
     const signal = request.background
@@ -113,7 +115,7 @@ export class ResponseService {
     const { owner } = context;
     const stores = this.#stores(request);
     const items = [...history.items, ...history.input];
-    const isHeld = (request.handling ?? this.#config.responsesTools) === "held";
+    const isHeld = this.#waitsForOutputs(request);
     const held = isHeld ? this.#heldCalls(request, abort) : null;
     const sources = { provider: context.target.tools, requested };
     const plan = planTools(request, sources, held && ((tool) => held.tool(tool)));
@@ -148,7 +150,10 @@ export class ResponseService {
       input: history.input,
       answers: () => held?.outputs ?? new Map<string, Item>(),
     });
-    const live = new LiveResponse(owner, writer, abort, held);
+    const live = new LiveResponse(owner, writer, abort, {
+      held,
+      resumesByRequest: request.handling === "held",
+    });
     const events = runResponse({
       writer,
       lists: plan.lists,
@@ -162,7 +167,7 @@ export class ResponseService {
       onEnd: async (failure) => {
         if (failure !== null && failure.code !== "cancelled") logError(failure, context);
         const issued = callsOfItems(stored.transcript()).map(({ id }) => id);
-        this.#gaps.learn(clientHistory(request, owner, history), issued);
+        this.#gaps.learn(clientHistory(request.promptCacheKey, owner, history), issued);
         await stored.end();
       },
       patienceMs: request.background ? 0 : request.stream ? openStreamAfterMs : maxTimerMs,
@@ -324,7 +329,7 @@ export class ResponseService {
       messages,
       sampling: request.sampling,
       stop: [],
-      maxTokens: request.maxOutputTokens ?? undefined,
+      maxTokens: request.maxOutputTokens ?? target.maxTokens,
       topLogprobs: request.topLogprobs,
       templateVariables,
       guidance: request.guidance,
@@ -345,6 +350,12 @@ export class ResponseService {
     return this.store !== null && request.store !== false;
   }
 
+  /** The flag is for streams: other clients do not see the calls before the response ends. */
+  #waitsForOutputs({ handling, stream }: ResponsesRequest): boolean {
+    if (handling !== null) return handling === "held";
+    return stream && this.#config.responsesTools === "held";
+  }
+
   #heldCalls(request: ResponsesRequest, abort: AbortController): HeldCalls {
     if (!request.stream && !request.background) {
       const problem = "is held, and without stream or background nobody would see the calls";
@@ -354,40 +365,33 @@ export class ResponseService {
     return new HeldCalls(timeoutMs, (error) => abort.abort(error));
   }
 
-  /** @returns the id of the response that goes on, if this request brings what it waited for */
+  /**
+   * A request that is not streamed and brings just what a response waits for resumes it, if that one was asked to
+   * wait. Any other turn after a response that waits ends it, and gets an answer of its own.
+   * @returns the id of the response that goes on
+   */
   async #meetPrevious(request: ResponsesRequest, owner: string): Promise<string | null> {
     const { previousResponseId: id, input } = request;
-    const live = id === null ? null : this.live.find(owner, id);
+    const outputs = input.filter(isClientOutput);
+    const live =
+      id === null
+        ? this.live.waitingFor(
+            owner,
+            outputs.map((item) => String(item["call_id"])),
+          )
+        : this.live.find(owner, id);
     if (live === null) return null;
     if (live.held === null || live.held.pending.length === 0) {
       const problem = "is still in progress";
       const remedy = "Wait until it is finished, or cancel it";
       throw fieldError("invalid_value", "previous_response_id", problem, remedy);
     }
-    const pending = new Set(live.held.pending);
-    const outputs = input.filter(isClientOutput);
-    const isAnswer =
-      input.length === pending.size &&
-      outputs.length === pending.size &&
-      outputs.every((item) => pending.delete(String(item["call_id"])));
-    if (isAnswer) {
-      for (const item of outputs)
-        live.held.deliver(String(item["call_id"]), outputText(item["output"]));
-      return live.id;
-    }
+    const isAnswer = id !== null && !request.stream && live.resumesByRequest;
+    if (isAnswer && live.held.take(input)) return live.id;
     live.cancel(new FermataError("cancelled", "A new turn took the place of this one."));
     await live.ended;
     return null;
   }
-}
-
-function clientHistory(
-  { promptCacheKey }: ResponsesRequest,
-  owner: string,
-  { items, input }: History,
-): ClientHistory {
-  const calls = callsOfItems([...items, ...input]);
-  return { owner, conversationKey: promptCacheKey, calls };
 }
 
 function noResponse(id: string): FermataError {

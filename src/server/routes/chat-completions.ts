@@ -1,22 +1,24 @@
 /** POST /v1/chat/completions */
 
-import { randomBytes } from "node:crypto";
 import type { RouteOptions } from "fastify";
 import { withSeed } from "../choice-seed.ts";
-import { collectChoices, runChoices } from "../choices.ts";
+import { collectChoices, observeChoices, runChoices } from "../choices.ts";
+import type { Answer } from "../collect-answer.ts";
 import { callsOfMessages, type HistoryGaps } from "../history-gaps.ts";
 import type { Metrics } from "../metrics.ts";
 import { ChunkStream } from "../openai/chunk-stream.ts";
 import { ChunkMapper } from "../openai/chunks.ts";
-import { chatCompletion, type ResponseIdentity } from "../openai/completion.ts";
+import { chatCompletion, type ChatCompletion } from "../openai/completion.ts";
 import { fieldError } from "../openai/fields.ts";
-import { parseChatCompletionRequest } from "../openai/parse-request.ts";
+import { parseChatCompletionRequest, type ChatCompletionRequest } from "../openai/parse-request.ts";
 import { checkToolChoice } from "../openai/parse-tool-choice.ts";
 import type { OnceWarnings } from "../openai/warnings.ts";
 import type { ActiveRequests } from "../plugins/active-requests.ts";
 import { requestOwner } from "../plugins/authentication.ts";
+import { newIdentity } from "../response-identity.ts";
 import { runRequest } from "../run-request.ts";
 import type { ServerConfig, ServerServices } from "../services.ts";
+import { StoredCompletions } from "../stored-completions.ts";
 import { streamAnswer } from "../stream-answer.ts";
 import { resolveTarget, wantedModel } from "../target.ts";
 import { definitionsOf, resolveToolMode, type ToolMode } from "../tool-mode.ts";
@@ -31,7 +33,18 @@ export interface RouteContext {
 }
 
 export function chatCompletionsRoute(context: RouteContext): RouteOptions {
-  const { config, active, warnings } = context;
+  const { services, config, active, warnings } = context;
+  const keep = async (
+    completion: ChatCompletion,
+    stored: ChatCompletionRequest["stored"],
+    owner: string,
+  ): Promise<void> => {
+    if (stored === null) return;
+    if (services.store === null)
+      return warnings.warn("store", "has no effect: this server was started without a store");
+    const { metadata, messages } = stored;
+    await new StoredCompletions(services.store, owner).add(completion, metadata, messages);
+  };
   return {
     method: "POST",
     url: "/v1/chat/completions",
@@ -61,10 +74,17 @@ export function chatCompletionsRoute(context: RouteContext): RouteOptions {
         const sampling = withSeed(body.sampling, choice);
         return runRequest({ ...conversation, sampling, signal: ended }, mode, run);
       };
-      const events = runChoices(n, start, signal);
-      const identity = createIdentity(target.id);
-      if (!body.stream)
-        return chatCompletion(identity, await collectChoices(events, n), topLogprobs !== undefined);
+      const identity = newIdentity("chatcmpl", target.id, services.model);
+      const completed = (answers: [Answer, ...Answer[]]) =>
+        chatCompletion(identity, answers, topLogprobs !== undefined);
+      const choices = runChoices(n, start, signal);
+      const events =
+        body.stored === null
+          ? choices
+          : observeChoices(choices, n, async (answers) =>
+              keep(completed(answers), body.stored, owner),
+            );
+      if (!body.stream) return completed(await collectChoices(events, n));
       const chunks = new ChunkStream(new ChunkMapper(identity, body));
       await streamAnswer(events, chunks, { request, reply, config });
       return reply;
@@ -77,12 +97,4 @@ function refuseToolRuns(mode: ToolMode): void {
   if (mode.kind !== "internal") return;
   const remedy = 'Send "n": 1, or "tool_choice": "none"';
   throw fieldError("unsupported_value", "n", "must be 1 while the server runs the tools", remedy);
-}
-
-function createIdentity(model: string): ResponseIdentity {
-  return {
-    id: `chatcmpl-${randomBytes(12).toString("hex")}`,
-    created: Math.floor(Date.now() / 1000),
-    model,
-  };
 }

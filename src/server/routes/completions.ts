@@ -1,6 +1,5 @@
 /** POST /v1/completions */
 
-import { randomBytes } from "node:crypto";
 import type { RouteOptions } from "fastify";
 import { compileText } from "../../chat/text-grammar.ts";
 import { withSeed } from "../choice-seed.ts";
@@ -9,6 +8,7 @@ import { measuredEvents } from "../measured-events.ts";
 import { TextCompletionStream, textCompletion } from "../openai/completions/completion.ts";
 import { parseCompletionRequest, type PromptInput } from "../openai/completions/parse-request.ts";
 import { fieldError } from "../openai/fields.ts";
+import { newIdentity } from "../response-identity.ts";
 import { runCompletion } from "../run-completion.ts";
 import { drawSeed } from "../run-request.ts";
 import type { ServerServices } from "../services.ts";
@@ -53,11 +53,7 @@ export function completionsRoute(context: RouteContext): RouteOptions {
         );
       const count = prompts.length * n;
       const events = runChoices(count, start, signal);
-      const identity = {
-        id: `cmpl-${randomBytes(12).toString("hex")}`,
-        created: Math.floor(Date.now() / 1000),
-        model: model.id,
-      };
+      const identity = newIdentity("cmpl", model.id, model);
       const echoes = echo ? body.prompts.map((prompt) => promptText(prompt, engine)) : [];
       const shape = {
         prefixes: Array.from(

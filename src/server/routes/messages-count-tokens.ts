@@ -4,7 +4,7 @@ import type { RouteOptions } from "fastify";
 import { parseCountRequest } from "../anthropic/parse-request.ts";
 import { requestOwner } from "../plugins/authentication.ts";
 import { resolveTarget } from "../target.ts";
-import { resolveToolMode } from "../tool-mode.ts";
+import { definitionsOf, resolveToolMode } from "../tool-mode.ts";
 import type { RouteContext } from "./chat-completions.ts";
 
 export function messagesCountTokensRoute(context: RouteContext): RouteOptions {
@@ -16,18 +16,11 @@ export function messagesCountTokensRoute(context: RouteContext): RouteOptions {
     handler: async (request) => {
       const body = parseCountRequest(request.body, warnings.warn);
       const target = resolveTarget(body.model, context);
-      const mode = resolveToolMode(body, target.tools);
-      const tools =
-        mode.kind === "internal"
-          ? mode.tools.map(({ definition }) => definition)
-          : mode.kind === "external"
-            ? mode.tools
-            : [];
       const inputTokens = await target.chat.countPromptTokens({
         messages: target.instruct(body.messages),
         prefill: body.prefill,
         templateVariables: body.templateVariables,
-        tools,
+        tools: [...definitionsOf(resolveToolMode(body, target.tools))],
         owner: requestOwner(request),
       });
       return { input_tokens: inputTokens };

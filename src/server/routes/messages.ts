@@ -2,6 +2,8 @@
 
 import { randomBytes } from "node:crypto";
 import type { RouteOptions } from "fastify";
+import type { PromptRequest } from "../../chat/types.ts";
+import { FermataError } from "../../errors.ts";
 import { MessageStream } from "../anthropic/message-stream.ts";
 import { wireMessage } from "../anthropic/message.ts";
 import { parseMessagesRequest } from "../anthropic/parse-request.ts";
@@ -12,7 +14,7 @@ import { checkToolChoice } from "../openai/parse-tool-choice.ts";
 import { requestOwner } from "../plugins/authentication.ts";
 import { runRequest } from "../run-request.ts";
 import { streamAnswer } from "../stream-answer.ts";
-import { resolveTarget, wantedModel } from "../target.ts";
+import { resolveTarget, type Target, wantedModel } from "../target.ts";
 import { definitionsOf, resolveToolMode } from "../tool-mode.ts";
 import type { RouteContext } from "./chat-completions.ts";
 
@@ -59,12 +61,21 @@ export function messagesRoute(context: RouteContext): RouteOptions {
       });
       const identity = { id: `msg_${randomBytes(12).toString("hex")}`, model: target.id };
       if (!stream) return wireMessage(identity, await collectAnswer(events));
-      await streamAnswer(events, new MessageStream(identity, request.id), {
-        request,
-        reply,
-        config,
-      });
+      const tools = [...definitionsOf(mode)];
+      const inputTokens = await countedTokens(target.chat, { ...conversation, tools });
+      const messageStream = new MessageStream(identity, request.id, inputTokens);
+      await streamAnswer(events, messageStream, { request, reply, config });
       return reply;
     },
   };
+}
+
+/** 0 where another server counts its own. */
+async function countedTokens(chat: Target["chat"], request: PromptRequest): Promise<number> {
+  try {
+    return await chat.countPromptTokens(request);
+  } catch (error) {
+    if (error instanceof FermataError && error.code === "unsupported_value") return 0;
+    throw error;
+  }
 }

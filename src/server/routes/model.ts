@@ -3,6 +3,7 @@
 import type { RouteOptions } from "fastify";
 import { FermataError } from "../../errors.ts";
 import type { ServerServices } from "../services.ts";
+import { namesOf } from "../target.ts";
 import { wireAgent, wireModel } from "./models.ts";
 
 export function modelRoute(services: Pick<ServerServices, "model" | "agents">): RouteOptions {
@@ -14,7 +15,8 @@ export function modelRoute(services: Pick<ServerServices, "model" | "agents">): 
       const { model: wanted } = request.params as { model: string };
       const agent = wireAgent(wanted, services);
       if (agent !== null) return agent;
-      if (wanted === model.id || wanted === "default") return wireModel(model);
+      if (wanted === "default") return wireModel(model);
+      if (namesOf(model).includes(wanted)) return wireModel({ ...model, id: wanted });
       throw new FermataError("not_found", `The model is not loaded. "${model.id}" is.`, {
         param: "model",
       });

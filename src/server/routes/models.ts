@@ -2,6 +2,7 @@
 
 import type { RouteOptions } from "fastify";
 import type { ServedModel, ServerServices } from "../services.ts";
+import { namesOf } from "../target.ts";
 
 export interface WireModel {
   id: string;
@@ -20,7 +21,7 @@ export function modelsRoute(services: Pick<ServerServices, "model" | "agents">):
     handler: async () => ({
       object: "list",
       data: [
-        wireModel(services.model),
+        ...namesOf(services.model).map((id) => wireModel({ ...services.model, id })),
         ...agents().flatMap((name) => wireAgent(name, services) ?? []),
       ],
     }),

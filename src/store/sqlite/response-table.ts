@@ -31,6 +31,7 @@ export class ResponseTable {
   readonly #update;
   readonly #clearOutput;
   readonly #find;
+  readonly #all;
   readonly #itemRows;
   readonly #delete;
   readonly #byRun;
@@ -70,6 +71,10 @@ export class ResponseTable {
     this.#find = database.prepare(
       `SELECT id, run, previous_response_id, conversation_id, body
        FROM responses WHERE owner = ? AND id = ?`,
+    );
+    this.#all = database.prepare(
+      `SELECT id, run, previous_response_id, conversation_id, body
+       FROM responses WHERE owner = ? ORDER BY created_at, rowid`,
     );
     this.#itemRows = database.prepare(
       `SELECT part, items.body AS body FROM response_items JOIN items ON items.key = item
@@ -122,14 +127,11 @@ export class ResponseTable {
 
   find(owner: string, id: string): (StoredResponse & { run: string | null }) | null {
     const row = this.#find.get(owner, id) as ResponseRow | undefined;
-    if (row === undefined) return null;
-    return {
-      id: row.id,
-      run: row.run,
-      previousResponseId: row.previous_response_id,
-      conversationId: row.conversation_id,
-      body: JSON.parse(row.body) as Record<string, unknown>,
-    };
+    return row === undefined ? null : storedResponse(row);
+  }
+
+  all(owner: string): StoredResponse[] {
+    return (this.#all.all(owner) as ResponseRow[]).map(storedResponse);
   }
 
   items(owner: string, id: string): ResponseItems | null {
@@ -164,6 +166,16 @@ export class ResponseTable {
     const rows = this.#events.all(owner, id) as { body: string }[];
     return rows.map(({ body }) => JSON.parse(body) as unknown);
   }
+}
+
+function storedResponse(row: ResponseRow): StoredResponse & { run: string | null } {
+  return {
+    id: row.id,
+    run: row.run,
+    previousResponseId: row.previous_response_id,
+    conversationId: row.conversation_id,
+    body: JSON.parse(row.body) as Record<string, unknown>,
+  };
 }
 
 function isAtWork({ status }: Record<string, unknown>): boolean {

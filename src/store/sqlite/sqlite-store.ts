@@ -100,6 +100,10 @@ export class SqliteStore implements ResponseStore {
     return this.#responses.find(owner, id);
   }
 
+  async responses(owner: string): Promise<StoredResponse[]> {
+    return this.#responses.all(owner);
+  }
+
   async responseItems(owner: string, id: string): Promise<ResponseItems | null> {
     return this.#responses.items(owner, id);
   }

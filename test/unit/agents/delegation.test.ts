@@ -40,7 +40,7 @@ async function run(
   { tools = [readFile], signal }: { tools?: Tool[]; signal?: AbortSignal } = {},
 ) {
   const world = setUp(rounds);
-  const parts = { tools: () => tools, contextSize: 100_000, logger: world.logger };
+  const parts = { tools: () => tools, contextSize: 100_000 };
   const directory = agentDirectory(json, world.chat, parts);
   const agent = directory.find(json.supervisor)!;
   const agentRun = new AgentRun(agent, (name) => directory.find(name));

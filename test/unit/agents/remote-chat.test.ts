@@ -7,7 +7,8 @@ import { FermataError } from "../../../src/errors.ts";
 import { readSampling } from "../../../src/server/openai/parse-sampling.ts";
 import { defineTool } from "../../../src/tools/tool-builder.ts";
 import { runToolLoop } from "../../../src/tools/tool-loop.ts";
-import type { ToolEvent, ToolLogger } from "../../../src/tools/types.ts";
+import type { ToolLogger } from "../../../src/chat/chat-engine.ts";
+import type { ToolEvent } from "../../../src/tools/types.ts";
 import {
   broken,
   chunk,
@@ -77,7 +78,7 @@ async function ask(
   fake = await startFakeEndpoint(...answers);
   said.length = 0;
   const config = { url: fake.url, model: "far", apiKey: "key", timeoutMs, contextSize: 1000 };
-  const chat = new RemoteChat(config, logger);
+  const chat = new RemoteChat(config);
   const events: (ChatEvent | ToolEvent)[] = [];
   let error: unknown = null;
   const body = {
@@ -388,7 +389,7 @@ test.each([
 test("a budget that was spent during a hold is not asked for more", async () => {
   fake = await startFakeEndpoint(streamed(callDelta(), chunk({}, "tool_calls")), answer);
   const config = { url: fake.url, model: "far", apiKey: null, timeoutMs: 5000, contextSize: 1000 };
-  const generation = new RemoteChat(config, logger).generate({
+  const generation = new RemoteChat(config).generate({
     messages: [{ role: "user", content: "2 + 3?" }],
     tools: [add.definition],
     toolMode: "internal",

@@ -10,7 +10,8 @@ import type {
   ChatRequest,
   ToolDefinition,
 } from "../../../src/chat/types.ts";
-import type { ToolLogger } from "../../../src/tools/types.ts";
+import type { ToolLogger } from "../../../src/chat/chat-engine.ts";
+
 import { FakeEngine, type FakeEngineOptions } from "./fake-engine.ts";
 
 export const chatml = readFileSync(

@@ -286,9 +286,20 @@ describe("Chat", () => {
     const without = Object.assign(new FakeEngine({ template: "" }), {
       model: { ...engine.model, chatTemplate: null },
     });
-    expect(() => new Chat(without)).toThrow(
-      expect.objectContaining({ code: "model_without_template" }),
-    );
+    const bare = new Chat(without);
+    expect(bare.hasTemplate).toBe(false);
+    const missing = {
+      code: "model_without_template",
+      status: 400,
+      message: expect.stringContaining("--chat-template-file") as string,
+    };
+    await expect(bare.countPromptTokens(request())).rejects.toMatchObject(missing);
+    expect(() => bare.promptText(request())).toThrow(expect.objectContaining(missing));
+    await expect(run(bare, request())).rejects.toMatchObject(missing);
+    expect(bare.guardText("<|im_end|>").text).not.toBe("<|im_end|>");
+    const given = new Chat(without, { template: chatml });
+    expect(given.hasTemplate).toBe(true);
+    expect(given.promptText(request())).toContain("Weather?");
   });
 
   it("gives the template the request's variables, as data", async () => {

@@ -55,6 +55,8 @@ const rewriting: ReadonlySet<string> = new Set([
   "llama-cpp-deepseek-r1.jinja",
   "poolside-Laguna-XS-2.1.jinja",
   "poolside-Laguna-XS.2.jinja",
+  // It writes the id that the client knows, not the one that the model made up.
+  "upstage-Solar-Open-100B.jinja",
 ]);
 
 /** What the template writes after a turn with a call. */

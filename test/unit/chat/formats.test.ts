@@ -103,7 +103,7 @@ function stream(format: ToolCallFormat, { text, cut }: Case, cuts: readonly numb
   const pieces = [0, ...cuts].map((start, index) => bytes.subarray(start, cuts[index]));
   const events = parse(format, pieces, cut === true);
   const mapper = new ChunkMapper(
-    { id: "x", created: 0, model: "m" },
+    { id: "x", created: 0, model: "m", system_fingerprint: "f" },
     { n: 1, includeUsage: false },
   );
   const message = accumulate(events.flatMap((event) => mapper.chunks({ choice: 0, event })));
@@ -171,7 +171,8 @@ describe.each(formats.map((format) => [format.name, format] as const))("%s", (_n
     const { open, close } = format.reasoning;
     for (const known of cases.filter(({ text }) => text.startsWith(open))) {
       const parser = new OutputParser({ format, offered, reasoning: "open" });
-      const events = [...parser.push(known.text.slice(open.length)), ...parser.finish(true)];
+      const rest = parser.push(known.text.slice(open.length));
+      const events = [...rest, ...parser.finish(known.cut !== true)];
       const said = (type: "reasoning" | "content"): string =>
         events.map((event) => (event.type === type ? event.text : "")).join("");
       expect([said("reasoning"), said("content")]).toEqual([known.reasoning, known.content]);
@@ -205,6 +206,12 @@ describe.each(formats.map((format) => [format.name, format] as const))("%s", (_n
       "`",
       "```json\n",
     ].filter((piece) => piece !== "");
+    const [begin, end] = [format.sectionOpen, format.sectionClose].map((marker) =>
+      marker.replace(/[\\^$.*+?()[\]{}|]/gu, "\\$&"),
+    );
+    const says = (text: string): boolean =>
+      !format.silentMarkers.some((marker) => text.includes(marker)) &&
+      (begin === "" || !new RegExp(`${begin}\\s*${end}`, "u").test(text));
     let state = 11;
     const next = (below: number): number => (state = (state * 48271) % 2147483647) % below;
     for (let count = 0; count < 400; count++) {
@@ -213,7 +220,8 @@ describe.each(formats.map((format) => [format.name, format] as const))("%s", (_n
       expect(say(format, [...text]), text).toEqual(whole);
       const cut = next(text.length + 1);
       expect(say(format, [text.slice(0, cut), text.slice(cut)]), text).toEqual(whole);
-      if (whole.calls.length === 0 && !format.usesChannels) expect(whole.content).toBe(text);
+      if (whole.calls.length === 0 && !format.usesChannels && says(text))
+        expect(whole.content).toBe(text);
     }
   });
 

@@ -230,7 +230,8 @@ const cases: [title: string, text: string, said: string, options?: ParseOptions]
   ],
   ["reasoning not closed", "<think>x </thi", 'R"x </thi"'],
   ["reasoning opened by the prompt", "x</think>y", 'R"x" C"y"', { reasoning: "open" }],
-  ["a late reasoning tag", "a <think>b</think>", 'C"a <think>b</think>"'],
+  ["a late reasoning tag", "a <think>b</think>c", 'C"a " R"b" C"c"'],
+  ["a tag that is spoken of", "the `<think>` tag", 'C"the `<think>` tag"'],
   [
     "reasoning unknown to the model",
     "<think>b</think>",

@@ -22,6 +22,11 @@ test("defaults", () => {
     hf: undefined,
     file: undefined,
     modelsDir: undefined,
+    alias: [],
+    chatTemplate: undefined,
+    chatTemplateFile: undefined,
+    nPredict: -1,
+    pooling: undefined,
     toolFormat: "auto",
     host: "127.0.0.1",
     port: 8000,
@@ -41,6 +46,7 @@ test("defaults", () => {
     ctxSize: undefined,
     parallel: 4,
     retainedSlots: undefined,
+    deterministic: false,
     contextCache: true,
     threads: undefined,
     nGpuLayers: 0,
@@ -112,6 +118,80 @@ test("flags, then the environment, then the file", () => {
     apiKey: ["f"],
     audit: true,
   });
+});
+
+describe("a chat template", () => {
+  const jinja = "{{ messages[0].content }}";
+  const cwd = directoryWith({
+    "template.jinja": jinja,
+    "broken.jinja": "{% if %}",
+    "list.txt": "milk",
+    "fermata.json": '{"chatTemplateFile": "template.jinja"}',
+  });
+
+  test("is Jinja text, one that has a name, or a file's", () => {
+    expect(load(["--chat-template", jinja]).chatTemplate).toBe(jinja);
+    expect(load(["--chat-template-file", "template.jinja"], {}, cwd).chatTemplate).toBe(jinja);
+    expect(load(["--chat-template", "chatml"]).chatTemplate).toContain("<|im_start|>");
+    expect(load(["--chat-template", "gemma"]).chatTemplate).toContain("<start_of_turn>");
+    expect(load([], {}, cwd).chatTemplate).toBe(jinja);
+    expect(load(["--chat-template", "chatml"], {}, cwd).chatTemplate).toContain("<|im_start|>");
+  });
+
+  test.each([
+    [["--chat-template", "llama9"], /one of chatml, gemma/],
+    [["--chat-template", "{{ oops"], /--chat-template is not valid Jinja/],
+    [["--chat-template-file", "none.jinja"], /none\.jinja cannot be read/],
+    [["--chat-template-file", "broken.jinja"], /broken\.jinja is not valid Jinja/],
+    [["--chat-template-file", "list.txt"], /list\.txt has no .* so it is no template/],
+    [["--chat-template-file", "template.jinja", "--chat-template", "chatml"], /exclude each other/],
+  ])("%j is refused", (args, message) => {
+    expect(() => load(args, {}, cwd)).toThrow(
+      expect.objectContaining({
+        code: "invalid_option",
+        message: expect.stringMatching(message) as string,
+      }),
+    );
+  });
+});
+
+describe("--cors-origin", () => {
+  test.each([
+    "*",
+    "null",
+    "http://localhost:3000",
+    "https://app.example",
+    "http://[::1]:8080",
+    "chrome-extension://abcdef",
+  ])("takes %s", (origin) => {
+    expect(load(["--cors-origin", origin]).corsOrigin).toEqual([origin]);
+  });
+
+  test.each([
+    ["localhost", "http://localhost;"],
+    ["localhost:3000", "http://localhost:3000;"],
+    ["https://app.example/", "https://app.example;"],
+    ["https://App.example", "https://app.example;"],
+    ["http://localhost:80", "http://localhost;"],
+    ["https://app.example/page?x", "https://app.example;"],
+    ["https://a.example, https://b.example", "cors-origin"],
+    ["", "is no origin"],
+  ])("refuses %j, and names what is meant", (origin, remedy) => {
+    const cwd = directoryWith({ "fermata.json": JSON.stringify({ corsOrigin: [origin] }) });
+    expect(() => load([], {}, cwd)).toThrow(remedy);
+    expect(() => load([], {}, cwd)).toThrow(
+      expect.objectContaining({ code: "invalid_option", param: "cors-origin" }),
+    );
+  });
+});
+
+test("names of the model, tokens of an answer, pooling", () => {
+  expect(load(["--alias", "a,b", "--alias=c"]).alias).toEqual(["a", "b", "c"]);
+  expect(() => load(["--alias", "a,,b"])).toThrow("--alias holds an empty name");
+  expect(load(["--predict", "5"]).nPredict).toBe(5);
+  expect(() => load(["--n-predict", "0"])).toThrow("at least 1, or -1");
+  expect(load(["--pooling", "mean", "--embedding-model", "e.gguf"]).pooling).toBe("mean");
+  expect(() => load(["--pooling", "mean"])).toThrow("--pooling needs --embedding-model");
 });
 
 test("LOGLEVEL in capitals, as other servers take it", () => {

@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import type { Diagnosis } from "../../../src/cli/doctor/examine.ts";
+import { writeBaseModel } from "../../support/base-model.ts";
 import { runCommandLine } from "../../../src/cli/run.ts";
 
 const cwd = mkdtempSync(join(tmpdir(), "fermata-"));
@@ -54,6 +55,30 @@ test("what is wrong, and what to do", async () => {
   expect(said).toMatch(/the model needs about .* are available/);
   expect(said).toContain("is more than the 8192 tokens it was trained for");
   expect(text).toContain("-> take a smaller --ctx-size");
+});
+
+test("how tools reach the model", async () => {
+  const own = await doctor("--port", "0");
+  expect(own.diagnosis.tools).toBe("the template's own section, format qwen");
+  expect(own.text).toContain("Tools     the template's own section, format qwen");
+  const generic = await doctor("--port", "0", "--chat-template", "chatml");
+  expect(generic.text).toContain(
+    "Tools     generic prompt, since the template has no tool section",
+  );
+});
+
+test("a model without a chat template", async () => {
+  const model = writeBaseModel();
+  const without = await doctor("--port", "0", "--model", model);
+  expect(without.code).toBe(0);
+  expect(without.diagnosis.tools).toContain("no chat");
+  expect(without.diagnosis.findings).toContainEqual({
+    level: "warning",
+    what: "the model has no chat template: it completes texts and cannot chat",
+    remedy: expect.stringContaining("--chat-template-file FILE") as string,
+  });
+  const given = await doctor("--port", "0", "--model", model, "--chat-template", "chatml");
+  expect(given.diagnosis.tools).toContain("generic prompt");
 });
 
 test("a model that is not there", async () => {

@@ -44,8 +44,15 @@ const tensor = (index: number) => ({ name: `t${index}`, shape: [8], type: 0, off
 describe("checkGguf", () => {
   it("accepts a sound file", () => {
     const path = save(fakeGguf());
-    const expected = { path, architecture: "llama", trainedContext: 2048 };
+    const expected = {
+      path,
+      architecture: "llama",
+      trainedContext: 2048,
+      chatTemplate: "{{ messages }}",
+    };
     expect(checkGguf(path)).toMatchObject({ ...expected, weightBytes: statSync(path).size });
+    const base = save(fakeGguf(without("tokenizer.chat_template")), "base.gguf");
+    expect(checkGguf(base).chatTemplate).toBeNull();
   });
 
   it.each<[string, Parameters<typeof fakeGguf>[0], string, RegExp]>([
@@ -56,7 +63,6 @@ describe("checkGguf", () => {
     ["fewer tensors than counted", { tensorCount: 4 }, "model_invalid", /damaged|truncated/],
     ["no architecture", without("general.architecture"), "model_invalid", /no architecture/],
     ["no vocabulary", without("tokenizer.ggml.tokens"), "model_invalid", /no vocabulary/],
-    ["no template", without("tokenizer.chat_template"), "model_without_template", /instruct/],
     [
       "an end token out of range",
       having("tokenizer.ggml.eos_token_id", u32(3)),

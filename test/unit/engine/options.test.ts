@@ -20,6 +20,7 @@ describe("resolveOptions", () => {
       flashAttention: false,
       cacheTypeK: "f16",
       cacheTypeV: "f16",
+      deterministic: false,
       stepTokenBudget: 512,
       microBatch: 512,
       holdLeaseMs: 600_000,
@@ -32,6 +33,15 @@ describe("resolveOptions", () => {
     const gpu = { kvLayout: "unified", flashAttention: true, cellsTotal: 32_768 };
     expect(resolve({ gpuLayers: -1 })).toMatchObject(gpu);
     expect(resolve({ gpuLayers: 10 })).toMatchObject(gpu);
+  });
+
+  it("is deterministic in streams only", () => {
+    const deterministic = { deterministic: true, kvLayout: "streams" };
+    expect(resolve({ deterministic: true })).toMatchObject(deterministic);
+    expect(resolve({ deterministic: true, gpuLayers: -1 })).toMatchObject(deterministic);
+    expect(() => resolve({ deterministic: true, kvLayout: "unified" })).toThrow(
+      expect.objectContaining({ code: "invalid_option", param: "kvLayout" }),
+    );
   });
 
   it("takes no more context than the model was trained for, unless told to", () => {

@@ -37,6 +37,7 @@ export const deepseekBlocks = defineFormat({
   reader: (sink) =>
     new NamedReader(sink, {
       nameClose: "```json",
+      behind: "`",
       nameOf: (header) => asName(header.replace(/^\s*function<｜tool▁sep｜>/u, "")),
     }),
 });

@@ -4,9 +4,10 @@ import { LiteralReader } from "../readers/literal-reader.ts";
 
 function gemma(
   options: Pick<ToolCallFormat, "name" | "detect"> &
+    Partial<Pick<ToolCallFormat, "reasoning" | "silentMarkers">> &
     Pick<CallSyntax, "callOpen" | "callClose"> & { stringMark: string },
 ): ToolCallFormat {
-  const { name, detect, callOpen, callClose, stringMark } = options;
+  const { name, detect, callOpen, callClose, stringMark, ...more } = options;
   return defineFormat({
     name,
     detect,
@@ -19,6 +20,7 @@ function gemma(
       body: ["call:", { part: "name" }, { part: "arguments" }],
       argumentStyle: { style: "bare-keys", stringMark },
     },
+    ...more,
     reader: (sink) =>
       new LiteralReader(sink, {
         nameOpen: "call:",
@@ -46,4 +48,7 @@ export const gemma4 = gemma({
   callOpen: "<|tool_call>",
   callClose: "<tool_call|>",
   stringMark: '<|"|>',
+  reasoning: { open: "<|channel>thought", close: "<channel|>" },
+  // A channel that was opened and not named.
+  silentMarkers: ["<|channel>"],
 });

@@ -14,6 +14,8 @@ const calls: ParameterCalls = {
   valueClose: "</arg_value>",
   end: "",
   valueOnLines: false,
+  implicitEnds: ["</tool_call>"],
+  next: "<tool_call>",
 };
 
 /** @param line what stands between the parts: GLM 4.5 and 4.6 write line breaks, GLM 4.7 nothing */
@@ -39,12 +41,15 @@ function syntax(line: string): CallSyntax {
 
 const reader: MakeReader = byFirstCharacter(
   { "{": (sink) => new ObjectReader(sink, null) },
-  (sink, offered) => new ParameterReader(sink, calls, offered),
+  { other: (sink, offered) => new ParameterReader(sink, calls, offered) },
 );
 
 function hasArgumentTags(template: string): boolean {
   return template.includes("<arg_key>") && template.includes("<tool_call>");
 }
+
+/** End the turns of models that write this form. */
+const silentMarkers = ["<|role_end|>", "<|observation|>", "<|user|>"];
 
 /** GLM 4.5 and 4.6. */
 export const glm = defineFormat({
@@ -53,6 +58,7 @@ export const glm = defineFormat({
     hasArgumentTags(template) && template.includes("<tool_call>{function-name}\n"),
   syntax: syntax("\n"),
   reader,
+  silentMarkers,
 });
 
 /** GLM 4.7 and 5. */
@@ -61,4 +67,5 @@ export const glm47 = defineFormat({
   detect: hasArgumentTags,
   syntax: syntax(""),
   reader,
+  silentMarkers,
 });

@@ -10,6 +10,8 @@ const calls: ParameterCalls = {
   valueClose: "</arg_value:opensource>",
   end: "",
   valueOnLines: false,
+  implicitEnds: ["</tool_call:opensource>", "</tool_calls:opensource>"],
+  next: "<tool_call:opensource>",
 };
 
 /** Hunyuan 3, whose markers are GLM's with a suffix. */

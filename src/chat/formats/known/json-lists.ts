@@ -6,8 +6,10 @@ function list(
   name: string,
   { open, close }: { open: string; close: string },
   detect: (template: string) => boolean,
+  more: Partial<Pick<ToolCallFormat, "reasoning" | "silentMarkers">> = {},
 ): ToolCallFormat {
   return defineFormat({
+    ...more,
     name,
     detect,
     syntax: {
@@ -40,8 +42,14 @@ export const nemotron = list("nemotron", { open: "<TOOLCALL>", close: "</TOOLCAL
 );
 
 /** Apriel 1.5 and 1.6. */
-export const apriel = list("apriel", { open: "<tool_calls>", close: "</tool_calls>" }, (template) =>
-  template.includes("<tool_calls>["),
+export const apriel = list(
+  "apriel",
+  { open: "<tool_calls>", close: "</tool_calls>" },
+  (template) => template.includes("<tool_calls>["),
+  {
+    reasoning: { open: "Here are my reasoning steps:", close: "[BEGIN FINAL RESPONSE]" },
+    silentMarkers: ["[END FINAL RESPONSE]"],
+  },
 );
 
 /** FireFunction v2. */

@@ -1,4 +1,5 @@
 import { defineFormat } from "../format.ts";
+import { bareJson } from "../readers/bare-calls.ts";
 import { ObjectReader } from "../readers/object-reader.ts";
 
 /**
@@ -20,5 +21,5 @@ export const json = defineFormat({
   callOpen: "<tool_call>",
   callClose: "</tool_call>",
   reader: (sink) => new ObjectReader(sink, null),
-  bareCalls: true,
+  bareCalls: bareJson,
 });

@@ -35,5 +35,5 @@ export const lfm2 = defineFormat({
   sectionClose: "",
   callOpen: "<|tool_call_start|>",
   callClose: "<|tool_call_end|>",
-  reader: byFirstCharacter({ "{": (sink) => new ListReader(sink, null) }, pythonCalls),
+  reader: byFirstCharacter({ "{": (sink) => new ListReader(sink, null) }, { other: pythonCalls }),
 });

@@ -2,6 +2,7 @@ import { defineFormat } from "../format.ts";
 import { byFirstCharacter } from "../readers/first-character.ts";
 import { ListReader } from "../readers/list-reader.ts";
 import { LiteralReader } from "../readers/literal-reader.ts";
+import { bareJson } from "../readers/bare-calls.ts";
 import { ObjectReader } from "../readers/object-reader.ts";
 
 /** Bare JSON, or after the python tag JSON or Python's own form. */
@@ -26,17 +27,19 @@ export const llama3 = defineFormat({
       "{": (sink) => new ObjectReader(sink, null),
       "[": (sink) => new ListReader(sink, null),
     },
-    (sink) =>
-      new LiteralReader(sink, {
-        nameOpen: "",
-        nameClose: ".call",
-        open: "(",
-        isList: false,
-        stringMarks: ["'", '"'],
-        escapes: true,
-        assigns: "=",
-      }),
+    {
+      other: (sink) =>
+        new LiteralReader(sink, {
+          nameOpen: "",
+          nameClose: ".call",
+          open: "(",
+          isList: false,
+          stringMarks: ["'", '"'],
+          escapes: true,
+          assigns: "=",
+        }),
+    },
   ),
-  bareCalls: true,
+  bareCalls: bareJson,
   bareSeparator: ";",
 });

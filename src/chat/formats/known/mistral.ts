@@ -10,11 +10,13 @@ const reasoning: ReasoningMarkers = { open: "[THINK]", close: "[/THINK]" };
 /** Old and new models are told apart by what follows the marker. */
 const reader = byFirstCharacter(
   { "[": (sink) => new ListReader(sink, null), "{": (sink) => new ListReader(sink, null) },
-  (sink) =>
-    new NamedReader(sink, {
-      nameClose: "[ARGS]",
-      nameOf: (header) => asName(header.split("[CALL_ID]", 1)[0] ?? ""),
-    }),
+  {
+    other: (sink) =>
+      new NamedReader(sink, {
+        nameClose: "[ARGS]",
+        nameOf: (header) => asName(header.split("[CALL_ID]", 1)[0] ?? ""),
+      }),
+  },
 );
 
 function named(name: string, id: readonly CallPart[], detect: (template: string) => boolean) {

@@ -4,7 +4,7 @@ import { byFirstCharacter } from "../readers/first-character.ts";
 import { ObjectReader } from "../readers/object-reader.ts";
 import { type ParameterCalls, ParameterReader } from "../readers/parameter-reader.ts";
 
-const calls: ParameterCalls = {
+const common: ParameterCalls = {
   nameOpen: "<function=",
   nameEnd: ">",
   keyOpen: "<parameter=",
@@ -20,6 +20,7 @@ function coder(
   [callOpen, callClose]: readonly [string, string],
   reasoning: ReasoningMarkers,
 ): ToolCallFormat {
+  const calls = { ...common, implicitEnds: [common.end, callClose], next: callOpen };
   return defineFormat({
     name,
     detect: (template) =>
@@ -43,8 +44,13 @@ function coder(
     },
     reader: byFirstCharacter(
       { "{": (sink) => new ObjectReader(sink, null) },
-      (sink, offered) => new ParameterReader(sink, calls, offered),
+      { other: (sink, offered) => new ParameterReader(sink, calls, offered) },
     ),
+    unmarked: {
+      open: calls.nameOpen,
+      reader: (sink, offered) =>
+        new ParameterReader(sink, { ...calls, offeredOnly: true }, offered),
+    },
     reasoning,
   });
 }

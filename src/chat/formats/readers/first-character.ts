@@ -3,30 +3,40 @@
 import { isBlank } from "./json-scanner.ts";
 import type { CallReader, CallSink, MakeReader, OfferedTools, ReaderState } from "./reader.ts";
 
+export interface FirstCharacterOptions {
+  /** Of any other character. Default: it is no call. */
+  other?: MakeReader;
+  /** Characters before the first that counts, as blanks are; the reader gets them. */
+  skipped?: string;
+}
+
 export function byFirstCharacter(
   forms: Readonly<Record<string, MakeReader>>,
-  other: MakeReader,
+  options: FirstCharacterOptions = {},
 ): MakeReader {
-  return (sink, offered) => new FirstCharacterReader(sink, offered, forms, other);
+  return (sink, offered) => new FirstCharacterReader(sink, offered, forms, options);
 }
 
 class FirstCharacterReader implements CallReader {
-  readonly #make: (character: string) => CallReader;
-  #reader: CallReader | null = null;
-  #blanks = "";
-  #isClosed = false;
+  readonly #make: (character: string) => CallReader | undefined;
+  readonly #skipped: string;
+  #reader: CallReader | undefined;
+  #before = "";
+  #isRefused = false;
 
   constructor(
     sink: CallSink,
     offered: OfferedTools | null,
     forms: Readonly<Record<string, MakeReader>>,
-    other: MakeReader,
+    { other, skipped = "" }: FirstCharacterOptions,
   ) {
-    this.#make = (character) => (forms[character] ?? other)(sink, offered);
+    this.#make = (character) =>
+      (Object.hasOwn(forms, character) ? forms[character] : other)?.(sink, offered);
+    this.#skipped = skipped;
   }
 
   get state(): ReaderState {
-    return this.#reader?.state ?? (this.#isClosed ? "refused" : "undecided");
+    return this.#reader?.state ?? (this.#isRefused ? "refused" : "undecided");
   }
 
   get inString(): boolean {
@@ -34,18 +44,22 @@ class FirstCharacterReader implements CallReader {
   }
 
   feed(character: string): boolean {
-    if (this.#reader !== null) return this.#reader.feed(character);
-    if (isBlank(character)) {
-      this.#blanks += character;
+    if (this.#reader !== undefined) return this.#reader.feed(character);
+    if (isBlank(character) || this.#skipped.includes(character)) {
+      this.#before += character;
       return true;
     }
     this.#reader = this.#make(character);
-    for (const blank of this.#blanks) this.#reader.feed(blank);
+    if (this.#reader === undefined) {
+      this.#isRefused = true;
+      return false;
+    }
+    for (const earlier of this.#before) this.#reader.feed(earlier);
     return this.#reader.feed(character);
   }
 
   close(): void {
-    this.#isClosed = true;
+    this.#isRefused = true;
     this.#reader?.close();
   }
 }

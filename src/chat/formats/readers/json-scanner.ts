@@ -38,6 +38,25 @@ export class JsonScanner {
     return this.#state === "string" || this.#state === "escape" || this.#state === "unicode";
   }
 
+  /** Something of the value was read. */
+  get hasBegun(): boolean {
+    return this.#state !== "value" || this.#brackets.length > 0;
+  }
+
+  /** The brackets that are left to close where nothing else is missing; else, and in a complete value, "". */
+  get missing(): string {
+    const isWhole =
+      this.#state === "comma-or-end" ||
+      this.#state === "key-or-end" ||
+      this.#state === "value-or-end" ||
+      (this.#state === "number" && wholeNumber.test(this.#word));
+    if (!isWhole) return "";
+    return this.#brackets
+      .map((bracket) => (bracket === "{" ? "}" : "]"))
+      .reverse()
+      .join("");
+  }
+
   /** Not to be called once it said anything but `more`. */
   feed(character: string): ScanResult {
     const before = this.#state;

@@ -3,7 +3,7 @@
 import { isBlank } from "./json-scanner.ts";
 import { type LiteralSyntax, LiteralTranscoder } from "./literals.ts";
 import { asName } from "./named-reader.ts";
-import type { CallReader, CallSink, ReaderState } from "./reader.ts";
+import type { CallReader, CallSink, OfferedTools, ReaderState } from "./reader.ts";
 
 export interface LiteralCalls extends LiteralSyntax {
   /** Before the name, or "". */
@@ -21,14 +21,17 @@ const MAX_NAME = 256;
 export class LiteralReader implements CallReader {
   readonly #sink: CallSink;
   readonly #calls: LiteralCalls;
+  readonly #offered: OfferedTools | null;
   #state: ReaderState = "undecided";
   #name = "";
   #arguments: LiteralTranscoder | null = null;
   #isMalformed = false;
   #inList = false;
 
-  constructor(sink: CallSink, calls: LiteralCalls) {
+  /** @param offered null: a marker told that a call is meant; any name will do */
+  constructor(sink: CallSink, calls: LiteralCalls, offered: OfferedTools | null = null) {
     this.#sink = sink;
+    this.#offered = offered;
     this.#calls = calls;
   }
 
@@ -91,7 +94,7 @@ export class LiteralReader implements CallReader {
     const closeAt = nameClose === "" ? -1 : this.#name.lastIndexOf(nameClose);
     const end = closeAt < 0 ? this.#name.length : closeAt;
     const name = hasOpen ? asName(this.#name.slice(nameOpen.length, end)) : null;
-    if (name === null) {
+    if (name === null || this.#offered?.has(name) === false) {
       this.#state = "refused";
       return;
     }

@@ -8,6 +8,8 @@ export interface NamedCalls {
   nameClose: string;
   /** The name in what stands before that marker; null where there is none. */
   nameOf(header: string): string | null;
+  /** A character that stands behind the arguments; brackets that are open there were forgotten. */
+  behind?: string;
 }
 
 /** A longer name is none. */
@@ -55,6 +57,7 @@ export class NamedReader implements CallReader {
     if (this.#state === "undecided") this.#state = "refused";
     if (this.#state !== "call") return;
     if (this.#place === "before") this.#sink.arguments("{}");
+    if (this.#place === "value") this.#sink.arguments(this.#scanner.missing);
     this.#end();
   }
 
@@ -77,6 +80,10 @@ export class NamedReader implements CallReader {
   #feedValue(character: string): boolean {
     // Models write line breaks into strings; JSON wants them escaped.
     const isRaw = this.#scanner.inString && character < " ";
+    if (character === this.#calls.behind && this.#scanner.missing !== "") {
+      this.close();
+      return false;
+    }
     for (const piece of isRaw ? JSON.stringify(character).slice(1, -1) : character) {
       const result = this.#scanner.feed(piece);
       if (result === "end-before") {

@@ -18,7 +18,9 @@ type Place =
   | "malformed";
 
 const argumentKeys: ReadonlySet<string> = new Set(["arguments", "parameters"]);
-const bareKeys: ReadonlySet<string> = new Set([...argumentKeys, "name", "id", "type"]);
+const nameKeys: ReadonlySet<string> = new Set(["name", "tool_name", "function"]);
+const otherKeys = ["id", "type", "tool_call_id"];
+const bareKeys: ReadonlySet<string> = new Set([...argumentKeys, ...nameKeys, ...otherKeys]);
 
 export class ObjectReader implements CallReader {
   readonly #sink: CallSink;
@@ -60,7 +62,11 @@ export class ObjectReader implements CallReader {
   }
 
   close(): void {
-    if (this.#state === "call") this.#end();
+    if (this.#state === "call") {
+      if (this.#streaming && this.#place === "in-value")
+        this.#sink.arguments(this.#scanner.missing);
+      this.#end();
+    }
     this.#state = this.#state === "call" ? "done" : "refused";
   }
 
@@ -150,11 +156,17 @@ export class ObjectReader implements CallReader {
   #endValue(): void {
     if (this.#streaming) this.#end();
     else if (this.#takesArguments()) this.#giveArguments(this.#collected);
-    else if (this.#key === "name" && this.#name === null) this.#giveName(this.#collected);
+    else if (this.#namesTool()) this.#giveName(this.#collected);
   }
 
   #takesArguments(): boolean {
     return argumentKeys.has(this.#key) && this.#arguments === null && !this.#ended;
+  }
+
+  /** A "function" may be an object, too. */
+  #namesTool(): boolean {
+    const isName = this.#key === "name" || this.#collected.startsWith('"');
+    return isName && nameKeys.has(this.#key) && this.#name === null;
   }
 
   /** An object, or: JSON in a string, null for none, or what the tool will refuse. */

@@ -1,9 +1,11 @@
 /** Reads a name and parameters between markers; gives the arguments as JSON. */
 
-import { isBlank } from "./json-scanner.ts";
+import { JsonScanner, isBlank } from "./json-scanner.ts";
 import { asName } from "./named-reader.ts";
 import { ParameterValue } from "./parameter-value.ts";
 import type { CallReader, CallSink, OfferedTools, ReaderState } from "./reader.ts";
+import { schemaOfProperty } from "./typed-value.ts";
+import { keyIn, valueEnd } from "./value-ends.ts";
 
 export interface ParameterCalls {
   /** Before the name, or "". */
@@ -12,18 +14,32 @@ export interface ParameterCalls {
   nameEnd: string;
   keyOpen: string;
   keyClose: string;
-  /** Between the key and `true` or `false`, which says whether the value is a string. Default: none. */
-  keyAttribute?: string;
+  /** After the key, before the value's type; `string` is what it says of strings. Default: none. */
+  keyAttribute?: { open: string; string: string };
   /** Between key and value, or "". */
   valueOpen: string;
+  /** `$key` in it is the key. */
   valueClose: string;
   /** After the last parameter, or "" where only the call's own marker follows. */
   end: string;
   /** One line break at each end of a value is the format's. */
   valueOnLines: boolean;
+  /** A value may stand in `<![CDATA[` and `]]>`. */
+  hasCdata?: boolean;
+  /** What ends a call, in this order: at the end of all text it ends a value without `valueClose`, too. */
+  implicitEnds?: readonly string[];
+  /** The next call's opening, for the same. */
+  next?: string;
+  /** Stands before each tag of a value that is written as elements. */
+  elementMark?: string;
+  /** Only offered tools are called. */
+  offeredOnly?: boolean;
 }
 
-type Place = "open" | "name" | "between" | "key" | "value-open" | "value" | "over";
+type Place = "open" | "name" | "between" | "json" | "key" | "value-open" | "value" | "over";
+
+const CDATA = "<![CDATA[";
+const CDATA_END = "]]>";
 
 const MAX_NAME = 256;
 
@@ -39,6 +55,10 @@ export class ParameterReader implements CallReader {
   #text = "";
   #name = "";
   #count = 0;
+  /** Arguments that are written as one JSON object. */
+  readonly #json = new JsonScanner();
+  #inCdata = false;
+  #valueClose = "";
   #value: ParameterValue | null = null;
   /** Whether the value is a string, where the parameter says so. */
   #told: boolean | undefined;
@@ -55,7 +75,7 @@ export class ParameterReader implements CallReader {
   }
 
   get inString(): boolean {
-    return this.#place === "value";
+    return this.#place === "value" || (this.#place === "json" && this.#json.inString);
   }
 
   feed(character: string): boolean {
@@ -68,6 +88,9 @@ export class ParameterReader implements CallReader {
         break;
       case "between":
         this.#feedBetween(character);
+        break;
+      case "json":
+        this.#feedJson(character);
         break;
       case "key":
         this.#feedKey(character);
@@ -87,7 +110,8 @@ export class ParameterReader implements CallReader {
   close(): void {
     if (this.#state === "undecided") this.#closeAtName();
     if (this.#state !== "call") return;
-    this.#value?.push(this.#held);
+    if (valueEnd(this.#held, this.#calls, this.#valueClose) !== "tail")
+      this.#value?.push(this.#held);
     this.#endValue();
     this.#end();
   }
@@ -134,7 +158,7 @@ export class ParameterReader implements CallReader {
       return;
     }
     const name = asName(this.#text);
-    if (name === null) {
+    if (name === null || (this.#calls.offeredOnly === true && this.#tools?.has(name) !== true)) {
       this.#state = "refused";
       return;
     }
@@ -147,13 +171,26 @@ export class ParameterReader implements CallReader {
     const { keyOpen, end } = this.#calls;
     const held = this.#held + character;
     this.#held = "";
-    if (held === keyOpen) {
+    if (held === "{" && this.#count === 0) {
+      this.#place = "json";
+      this.#feedJson(held);
+    } else if (held === keyOpen) {
       this.#text = "";
       this.#place = "key";
     } else if (held === end) this.#end();
     else if (keyOpen.startsWith(held) || (end !== "" && end.startsWith(held))) this.#held = held;
     else if (held.length > 1) {
       for (const rest of held.slice(1)) if (this.#state === "call") this.feed(rest);
+    }
+  }
+
+  #feedJson(character: string): void {
+    const isRaw = this.#json.inString && character < " ";
+    for (const piece of isRaw ? JSON.stringify(character).slice(1, -1) : character) {
+      const result = this.#json.feed(piece);
+      this.#sink.arguments(piece);
+      if (result === "more") continue;
+      this.#place = result === "end" ? "between" : "over";
     }
   }
 
@@ -169,40 +206,81 @@ export class ParameterReader implements CallReader {
 
   #readKey(text: string): void {
     const { keyAttribute } = this.#calls;
-    const at = keyAttribute === undefined ? -1 : text.lastIndexOf(keyAttribute);
+    const at = keyAttribute === undefined ? -1 : text.lastIndexOf(keyAttribute.open);
     this.#text = (at < 0 ? text : text.slice(0, at)).trim();
-    this.#told = at < 0 ? undefined : text.slice(at + (keyAttribute?.length ?? 0)) === "true";
+    this.#told =
+      at < 0 ? undefined : text.slice(at + keyAttribute!.open.length) === keyAttribute!.string;
   }
 
   #beginValue(): void {
     const separator = this.#count === 0 ? "{" : ",";
     this.#sink.arguments(`${separator}${JSON.stringify(this.#text)}:`);
     this.#count += 1;
+    this.#valueClose = this.#calls.valueClose.replace("$key", () => this.#text);
     this.#value = new ParameterValue({
       schema:
         this.#told === true
           ? { type: "string" }
           : this.#told === false
             ? undefined
-            : schemaOf(this.#tools?.get(this.#name), this.#text),
+            : schemaOfProperty(this.#tools?.get(this.#name), this.#text),
+      elementMark: this.#calls.elementMark,
       onLines: this.#calls.valueOnLines,
       emit: (text) => this.#sink.arguments(text),
     });
   }
 
   #feedValue(character: string): void {
-    const { valueClose } = this.#calls;
     const held = this.#held + character;
     this.#held = "";
-    if (held === valueClose) {
-      this.#endValue();
-      this.#place = "between";
-    } else if (valueClose.startsWith(held)) this.#held = held;
+    if (this.#inCdata) return this.#feedCdata(held);
+    if (this.#calls.hasCdata === true && this.#value?.isEmpty === true && CDATA.startsWith(held)) {
+      this.#inCdata = held === CDATA;
+      this.#held = this.#inCdata ? "" : held;
+      return;
+    }
+    switch (valueEnd(held, this.#calls, this.#valueClose)) {
+      case "close":
+        this.#endValue();
+        this.#place = "between";
+        break;
+      case "key":
+        this.#endValue();
+        this.#readKey(keyIn(held, this.#calls));
+        this.#place = "value";
+        this.#beginValue();
+        break;
+      case "call":
+        this.#endValue();
+        this.#end();
+        this.#restart();
+        break;
+      case "none":
+        this.#value?.push(held.charAt(0));
+        this.#held = held.slice(1);
+        this.#refeed();
+        break;
+      default:
+        this.#held = held;
+    }
+  }
+
+  #feedCdata(held: string): void {
+    if (held === CDATA_END) this.#inCdata = false;
+    else if (CDATA_END.startsWith(held)) this.#held = held;
     else {
       this.#value?.push(held.charAt(0));
       this.#held = held.slice(1);
       this.#refeed();
     }
+  }
+
+  /** The next call's opening was read as the end of a value. */
+  #restart(): void {
+    this.#state = "undecided";
+    this.#place = this.#calls.nameOpen === "" ? "name" : "open";
+    this.#text = "";
+    this.#count = 0;
   }
 
   #refeed(): void {
@@ -217,19 +295,10 @@ export class ParameterReader implements CallReader {
   }
 
   #end(): void {
-    this.#sink.arguments(this.#count === 0 ? "{}" : "}");
+    const isGiven = this.#json.hasBegun;
+    this.#sink.arguments(isGiven ? this.#json.missing : this.#count === 0 ? "{}" : "}");
     this.#sink.end();
     this.#place = "over";
     this.#state = "done";
   }
-}
-
-function schemaOf(parameters: unknown, key: string): unknown {
-  if (!isObject(parameters) || !isObject(parameters["properties"])) return undefined;
-  const { properties } = parameters;
-  return Object.hasOwn(properties, key) ? properties[key] : undefined;
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

@@ -3,9 +3,14 @@
  * schema tells which; text that the schema takes only as a string streams, anything else is judged at its end.
  */
 
+import { nestedJson } from "./nested-value.ts";
+import { typesOf, writeValue } from "./typed-value.ts";
+
 export interface ValueOptions {
   schema: unknown;
-  /** One line break at each end is not the value's. */
+  /** Stands before each tag of a value that is written as elements. Default: none is. */
+  elementMark?: string | undefined;
+  /** A line break at its beginning is not the value's, and neither is then one at its end. */
   onLines: boolean;
   emit(text: string): void;
 }
@@ -15,6 +20,7 @@ export class ParameterValue {
   readonly #types: ReadonlySet<string> | null;
   readonly #streams: boolean;
   #isStart = true;
+  #hasLines = false;
   /** A line break that may be the last, or all of a value that does not stream. */
   #held = "";
   #parts: string[] = [];
@@ -24,6 +30,10 @@ export class ParameterValue {
     this.#types = typesOf(options.schema);
     this.#streams = this.#types !== null && this.#types.size === 1 && this.#types.has("string");
     if (this.#streams) options.emit('"');
+  }
+
+  get isEmpty(): boolean {
+    return this.#isStart;
   }
 
   push(text: string): void {
@@ -38,7 +48,8 @@ export class ParameterValue {
   #feed(character: string): void {
     const isFirst = this.#isStart;
     this.#isStart = false;
-    if (this.#options.onLines && character === "\n") {
+    if (isFirst) this.#hasLines = this.#options.onLines && character === "\n";
+    if (this.#hasLines && character === "\n") {
       if (isFirst) return;
       this.#write(this.#held);
       this.#held = character;
@@ -55,22 +66,11 @@ export class ParameterValue {
   }
 
   #judge(text: string): string {
-    const trimmed = text.trim();
-    const json = pythonWords[trimmed] ?? trimmed;
-    const value = parse(json);
-    const isTaken =
-      value !== undefined &&
-      typeof value !== "string" &&
-      (this.#types === null || this.#types.has(typeOf(value)));
-    return isTaken ? json : JSON.stringify(text);
+    const { elementMark, schema } = this.#options;
+    const nested = elementMark === undefined ? undefined : nestedJson(text, elementMark, schema);
+    return nested ?? writeValue(text, schema);
   }
 }
-
-const pythonWords: Readonly<Record<string, string>> = {
-  True: "true",
-  False: "false",
-  None: "null",
-};
 
 /** Half a surrogate pair stays as it is: its other half follows. */
 function escape(text: string): string {
@@ -81,40 +81,4 @@ function escape(text: string): string {
     escaped += isHalf ? character : JSON.stringify(character).slice(1, -1);
   }
   return escaped;
-}
-
-/** JSON types that a schema takes; null when it does not say. */
-function typesOf(schema: unknown): ReadonlySet<string> | null {
-  if (typeof schema !== "object" || schema === null) return null;
-  const { type, enum: values, const: only, anyOf, oneOf } = schema as Record<string, unknown>;
-  const types = new Set<string>();
-  const add = (name: string): void => {
-    types.add(name === "integer" ? "number" : name);
-  };
-  if (typeof type === "string") add(type);
-  else if (Array.isArray(type)) for (const name of type) add(String(name));
-  else if (Array.isArray(values)) for (const value of values) add(typeOf(value));
-  else if (only !== undefined) add(typeOf(only));
-  else {
-    for (const branch of [anyOf, oneOf].flat()) {
-      if (branch === undefined) continue;
-      const inner = typesOf(branch);
-      if (inner === null) return null;
-      inner.forEach(add);
-    }
-  }
-  return types.size === 0 ? null : types;
-}
-
-function typeOf(value: unknown): string {
-  if (value === null) return "null";
-  return Array.isArray(value) ? "array" : typeof value;
-}
-
-function parse(json: string): unknown {
-  try {
-    return JSON.parse(json) as unknown;
-  } catch {
-    return undefined;
-  }
 }

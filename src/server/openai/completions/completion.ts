@@ -7,7 +7,7 @@ import type { ChoiceEvent } from "../../choices.ts";
 import type { Answer } from "../../collect-answer.ts";
 import type { SseMessage } from "../../plugins/sse.ts";
 import type { AnswerStream } from "../../stream-answer.ts";
-import { wireFinishReason, type ResponseIdentity } from "../completion.ts";
+import { wireFinishReason, type ResponseIdentity, type WireFinishReason } from "../completion.ts";
 import { errorBody } from "../error-body.ts";
 import { tokenText, wireLogprob } from "../logprobs.ts";
 import { usageOfChoices, wireUsage, type WireUsage } from "../usage.ts";
@@ -24,7 +24,7 @@ interface TextChoice {
   index: number;
   text: string;
   logprobs: TextLogprobs | null;
-  finish_reason: "stop" | "length" | "tool_calls" | null;
+  finish_reason: WireFinishReason | null;
 }
 
 interface TextCompletion extends ResponseIdentity {
@@ -141,12 +141,8 @@ function textLogprobs(tokens: readonly ContentToken[], start: number): TextLogpr
   return logprobs;
 }
 
-function head({
-  id,
-  created,
-  model,
-}: ResponseIdentity): ResponseIdentity & { object: "text_completion" } {
-  return { id, object: "text_completion", created, model };
+function head(identity: ResponseIdentity): ResponseIdentity & { object: "text_completion" } {
+  return { ...identity, object: "text_completion" };
 }
 
 function message(value: object): SseMessage {

@@ -67,7 +67,7 @@ export function parseCompletionRequest(
     ...readEcho(body),
     sampling: readSampling(body, limits),
     stop: readStop(body["stop"]),
-    maxTokens: readMaxTokens(body, limits.contextSize, defaultMaxTokens),
+    maxTokens: readMaxTokens(body, limits, defaultMaxTokens),
     document: readDocument(body),
     closeAtLimit: readBoolean(body, "close_at_limit", false),
     stream,

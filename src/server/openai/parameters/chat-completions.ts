@@ -13,7 +13,7 @@ export const chatCompletionParameters: ParameterTable = {
   ),
   temperature: honoured(),
   top_p: honoured(),
-  seed: honoured("the same seed and request give the same tokens"),
+  seed: honoured("same seed, same batches, same tokens: see above"),
   stop: honoured("up to 16 strings of up to 1000 characters"),
   frequency_penalty: honoured(),
   presence_penalty: honoured(),
@@ -35,11 +35,11 @@ export const chatCompletionParameters: ParameterTable = {
   ),
   chat_template_kwargs: honoured("goes to the model's template"),
   ...llamaSamplers,
+  store: honoured("`true`: kept in the store, to be listed and read; default false"),
+  metadata: honoured("up to 16 strings, kept with `store`"),
 
   user: ignored("is not used"),
   safety_identifier: ignored("is not used"),
-  metadata: ignored("is not stored"),
-  store: ignored("has no effect: chat completions are not stored", (value) => value === false),
   service_tier: ignored(
     "has no effect: there is one tier",
     (value) => value === "auto" || value === "default",

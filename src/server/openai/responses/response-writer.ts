@@ -1,6 +1,6 @@
 /** What a generation says, as the events of one response. Pure: no clock, no log, no store. */
 
-import type { ChatEvent, ContentToken, ToolCall } from "../../../chat/types.ts";
+import type { ChatEvent, ContentToken, FinishReason, ToolCall } from "../../../chat/types.ts";
 import type { FermataError } from "../../../errors.ts";
 import { wireContentToken } from "../logprobs.ts";
 import { CustomToolCallEvents } from "./events/custom-tool-call-events.ts";
@@ -35,6 +35,12 @@ export interface WriterOptions {
   waitsForOutputs: boolean;
   present(toolName: string): CallPresentation;
 }
+
+/** What OpenAI's wire calls the ends that leave a response incomplete. */
+const cutReasons: Partial<Record<FinishReason, "max_output_tokens" | "content_filter">> = {
+  length: "max_output_tokens",
+  content_filter: "content_filter",
+};
 
 type Finish = Extract<ChatEvent, { type: "finish" }>;
 type TextEvents = MessageEvents | ReasoningEvents;
@@ -125,12 +131,13 @@ export class ResponseWriter {
   }
 
   finish(finish: Finish, now: number): WireEvent[] {
-    const isCut = finish.reason === "length";
+    const cutBy = cutReasons[finish.reason];
+    const isCut = cutBy !== undefined;
     const events = this.#closeAll(isCut ? "incomplete" : "completed");
     if (this.#items.length === 0 && !isCut)
       events.push(...this.#writeText("message", ""), ...this.#closeText("completed"));
     this.response.usage = wireResponseUsage(finish.usage);
-    if (isCut) this.response.incomplete_details = { reason: "max_output_tokens" };
+    if (isCut) this.response.incomplete_details = { reason: cutBy };
     else this.response.completed_at = now;
     return [...events, this.#end(isCut ? "incomplete" : "completed")];
   }

@@ -105,7 +105,7 @@ export type ResponseStatus =
 
 export interface WireResponseUsage {
   input_tokens: number;
-  input_tokens_details: { cached_tokens: number };
+  input_tokens_details: { cached_tokens: number; cache_write_tokens: number };
   output_tokens: number;
   output_tokens_details: { reasoning_tokens: number };
   total_tokens: number;
@@ -120,7 +120,7 @@ export interface ResponseObject {
   status: ResponseStatus;
   background: boolean;
   error: { code: string; message: string } | null;
-  incomplete_details: { reason: "max_output_tokens" } | null;
+  incomplete_details: { reason: "max_output_tokens" | "content_filter" } | null;
   instructions: string | null;
   max_output_tokens: number | null;
   max_tool_calls: number | null;

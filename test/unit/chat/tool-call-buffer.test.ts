@@ -2,9 +2,9 @@ import { describe, expect, it } from "vitest";
 
 import type { ToolCall } from "../../../src/chat/types.ts";
 import { defineTool } from "../../../src/tools/tool-builder.ts";
-import { ToolCallBuffer } from "../../../src/tools/tool-call-buffer.ts";
+import { ToolCallBuffer } from "../../../src/chat/tool-call-buffer.ts";
 import { runToolRound } from "../../../src/tools/tool-round.ts";
-import type { ToolLogger } from "../../../src/tools/types.ts";
+import type { ToolLogger } from "../../../src/chat/chat-engine.ts";
 
 const search = (id: string, args: string): ToolCall => ({ id, name: "search", arguments: args });
 const whole = search("call_1", '{"q": "test"}');

@@ -3,8 +3,8 @@
  * one's arguments are complete; the finish reason is advice, since servers contradict themselves in it.
  */
 
-import type { ToolCall } from "../chat/types.ts";
-import type { ToolLogger } from "./types.ts";
+import type { ToolLogger } from "./chat-engine.ts";
+import type { ToolCall } from "./types.ts";
 
 /** After these a turn that has calls is as it should be. Some servers say `tool_call`, older ones `function_call`. */
 const callReasons: ReadonlySet<string> = new Set(["tool_calls", "tool_call", "function_call"]);
@@ -26,6 +26,10 @@ export class ToolCallBuffer {
     }
   }
 
+  get #wasCut(): boolean {
+    return this.#finishReason !== null && !naturalReasons.has(this.#finishReason);
+  }
+
   get size(): number {
     return this.#calls.size;
   }
@@ -41,15 +45,19 @@ export class ToolCallBuffer {
     );
   }
 
-  /** Its arguments are whole JSON, or there are none. Unknown ids are not complete. */
+  /**
+   * Its arguments are whole JSON, or there are none; a turn that was cut may have lost what is not there.
+   * Unknown ids are not complete.
+   */
   isComplete(id: string): boolean {
     const call = this.#calls.get(id);
-    return call !== undefined && isWhole(call.arguments);
+    if (call === undefined) return false;
+    return this.#wasCut && call.arguments.trim() === "" ? false : isWhole(call.arguments);
   }
 
   /** By id, in the order they came. */
   getIncompleteToolCalls(): Map<string, ToolCall> {
-    return new Map([...this.#calls].filter(([, call]) => !isWhole(call.arguments)));
+    return new Map([...this.#calls].filter(([id]) => !this.isComplete(id)));
   }
 
   /**
@@ -60,7 +68,7 @@ export class ToolCallBuffer {
     const reason = this.#finishReason;
     const incomplete = [...this.getIncompleteToolCalls().keys()];
     const details = { finish_reason: reason, tool_calls: this.size };
-    if (incomplete.length > 0 && reason !== null && !naturalReasons.has(reason)) {
+    if (incomplete.length > 0 && this.#wasCut) {
       this.#logger?.error({ ...details, incomplete }, "the response was cut inside of tool calls");
       return false;
     }
