@@ -81,7 +81,11 @@ export function parseAgentsConfig(
   if (entries.length > maxAgents)
     throw file.at("agents").fails(`has ${entries.length} agents; ${maxAgents} are the most`);
   const names = entries.map(([name]) => name);
-  const supervisor = file.name("supervisor", names);
+  const supervisor = file.name(
+    "supervisor",
+    names,
+    `add "supervisor": "${names[0]}", the agent that people talk to and that may delegate to the others`,
+  );
   const context = { names, supervisor, shared, folder: dirname(path), env };
   const agents = entries.map(([name, entry]) => parseAgent(name, entry, context));
   const files = new Set(

@@ -59,8 +59,9 @@ export class ConfigReader {
     throw this.at(key).fails(value === undefined ? "is missing" : "must be a text, not empty");
   }
 
-  /** One of `names`. */
-  name(key: string, names: readonly string[]): string {
+  /** One of `names`. @param missing what to do if there is none */
+  name(key: string, names: readonly string[], missing: string): string {
+    if (!this.has(key)) throw this.at(key).fails(`is missing; ${missing}`);
     const name = this.text(key);
     if (names.includes(name)) return name;
     throw this.at(key).fails(`names no agent: "${name}"; there are ${names.join(", ")}`);

@@ -16,7 +16,13 @@ export type OptionSpec = {
   | { kind: "path" }
   | { kind: "boolean"; default: boolean }
   | { kind: "integer"; min: number; max: number; default?: number }
-  | { kind: "choice"; choices: readonly string[]; default?: string }
+  /** `synonyms`: other words for choices. */
+  | {
+      kind: "choice";
+      choices: readonly string[];
+      synonyms?: Readonly<Record<string, string>>;
+      default?: string;
+    }
   /** May be given several times; an array in JSON. `split`: one value may hold several. */
   | { kind: "list"; split: boolean }
 );

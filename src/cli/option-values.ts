@@ -27,7 +27,7 @@ export function valueFromText(option: NamedOption, text: string, source: Source)
     case "boolean":
       return booleanFromText(key, text, source);
     case "choice":
-      return checkChoice(key, text, spec.choices, source);
+      return checkChoice(key, text, spec, source);
     case "path":
       return checkText(key, text, source) && resolve(source.cwd, text);
     case "list":
@@ -84,10 +84,11 @@ function checkInteger(
 function checkChoice(
   key: string,
   text: string,
-  choices: readonly string[],
+  { choices, synonyms = {} }: Extract<OptionSpec, { kind: "choice" }>,
   source: Source,
 ): string {
-  const choice = choices.find((candidate) => candidate === text.toLowerCase());
+  const word = text.toLowerCase();
+  const choice = choices.find((candidate) => candidate === (synonyms[word] ?? word));
   if (choice !== undefined) return choice;
   throw bad(
     key,

@@ -326,8 +326,9 @@ export const serveOptions = {
     kind: "choice",
     variables: ["LOGLEVEL"],
     choices: ["trace", "debug", "info", "warn", "error", "fatal", "silent"],
+    synonyms: { notset: "trace", warning: "warn", critical: "fatal" },
     default: "info",
-    help: "Least level that is logged. LOGLEVEL works too.",
+    help: "Least level that is logged. LOGLEVEL works too, and so do Python's names.",
   },
   audit: {
     group: "Diagnostics",

@@ -1,22 +1,22 @@
 /** Several answers to one request, side by side: OpenAI's `n`. */
 
 import { setMaxListeners } from "node:events";
-import type { ChatEvent } from "../chat/types.ts";
 import { FermataError } from "../errors.ts";
 import { AnswerCollector, type Answer } from "./collect-answer.ts";
+import type { RunEvent } from "./measured-events.ts";
 
 export interface ChoiceEvent {
   /** From 0. */
   choice: number;
-  event: ChatEvent;
+  event: RunEvent;
 }
 
-type ChoiceRun = AsyncGenerator<ChatEvent, void, void>;
+type ChoiceRun = AsyncGenerator<RunEvent, void, void>;
 
 interface Step {
   choice: number;
   /** Settled. */
-  next: Promise<IteratorResult<ChatEvent, void>>;
+  next: Promise<IteratorResult<RunEvent, void>>;
 }
 
 /**

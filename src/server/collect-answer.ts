@@ -1,5 +1,6 @@
 import type { ChatEvent, ContentToken, ToolCall } from "../chat/types.ts";
 import { FermataError } from "../errors.ts";
+import type { RunEvent } from "./measured-events.ts";
 
 /** What was said, from the events that a client of this mode may see. */
 export interface Answer {
@@ -21,7 +22,7 @@ export class AnswerCollector {
   #openCall: ToolCall | null = null;
   #finish: Answer["finish"] | null = null;
 
-  add(event: ChatEvent): void {
+  add(event: RunEvent): void {
     if (event.type === "content") {
       this.#content += event.text;
       this.#logprobs.push(...(event.logprobs ?? []));
@@ -51,7 +52,7 @@ export class AnswerCollector {
 }
 
 /** Reads to the end. @throws whatever ended the generation */
-export async function collectAnswer(events: AsyncIterable<ChatEvent>): Promise<Answer> {
+export async function collectAnswer(events: AsyncIterable<RunEvent>): Promise<Answer> {
   const collector = new AnswerCollector();
   for await (const event of events) collector.add(event);
   return collector.answer();

@@ -4,12 +4,13 @@ import { randomInt } from "node:crypto";
 import type { FastifyBaseLogger } from "fastify";
 import { delegationServer } from "../agents/delegation.ts";
 import { RoundText } from "../chat/round-text.ts";
-import type { ChatEvent, ChatRequest, ChatUsage, FinishReason, ToolCall } from "../chat/types.ts";
+import type { ChatRequest, ChatUsage, FinishReason, ToolCall } from "../chat/types.ts";
 import { addUsage, noUsage } from "../chat/usage.ts";
 import type { ToolOversight } from "../tools/oversight.ts";
 import { runToolLoop } from "../tools/tool-loop.ts";
 import { unknownServer } from "../tools/tool-run.ts";
 import type { ClientHistory, HistoryGaps } from "./history-gaps.ts";
+import { isToolEvent } from "./openai/tool-status.ts";
 import { measuredEvents, type RunEvent } from "./measured-events.ts";
 import type { Metrics } from "./metrics.ts";
 import type { ServerConfig, ServerServices } from "./services.ts";
@@ -32,6 +33,8 @@ export interface RunContext {
   startedAt: number;
   /** Of a client that brings its history with it. */
   history?: ClientHistory;
+  /** The client asked what the tools do. */
+  tellsTools?: boolean;
 }
 
 /**
@@ -42,7 +45,7 @@ export async function* runRequest(
   conversation: Conversation,
   mode: ToolMode,
   context: RunContext,
-): AsyncGenerator<ChatEvent, void, void> {
+): AsyncGenerator<RunEvent, void, void> {
   const content = new RoundText();
   const reasoning = new RoundText();
   for await (const event of runEvents(conversation, mode, context)) {
@@ -53,7 +56,7 @@ export async function* runRequest(
       reasoning.endRound();
     } else if (event.type === "content") yield { ...event, text: content.add(event.text) };
     else if (event.type === "reasoning") yield { ...event, text: reasoning.add(event.text) };
-    else if (isVisible(event, mode)) yield event;
+    else if (isVisible(event, mode) || (context.tellsTools && isToolEvent(event))) yield event;
   }
 }
 
@@ -182,7 +185,7 @@ export function oversightOf(
   return { owner, approvals, audit };
 }
 
-function isVisible(event: RunEvent, mode: ToolMode): event is ChatEvent {
+function isVisible(event: RunEvent, mode: ToolMode): boolean {
   switch (event.type) {
     case "tool-start":
     case "tool-report":

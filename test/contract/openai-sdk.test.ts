@@ -1,8 +1,10 @@
 /** The official client, as its users have it. */
 
+import { Ajv2020 } from "ajv/dist/2020.js";
 import OpenAI from "openai";
 import { afterEach, expect, test } from "vitest";
 import { FermataError } from "../../src/errors.ts";
+import type { Tool } from "../../src/tools/types.ts";
 import {
   callEvents,
   createWorld,
@@ -48,6 +50,66 @@ test("the stream helper assembles two parallel calls", async () => {
       ],
     },
   });
+});
+
+test.each([true, false])("tool status asked for: %s; the helpers bear it", async (isAsked) => {
+  const list: Tool = {
+    ...fakeTool("list_files", { content: "a.txt", isError: false }),
+    call: async (_args, { report }) => {
+      report({ type: "progress", message: "reading", progress: 1, total: 2 });
+      return { content: "a.txt", isError: false };
+    },
+  };
+  const openai = await client(createWorld({ tools: provider(list) }));
+  world.chat.script = [
+    { type: "content", text: "Let me see." },
+    ...callEvents(call),
+    { type: "hold", calls: [call], usage },
+    { type: "content", text: "There is a.txt." },
+    finish("stop"),
+  ];
+  const body = { model: "default", messages, ...(isAsked && { fermata: { tool_status: true } }) };
+  const stream = openai.chat.completions.stream(body);
+  const told: Record<string, unknown>[] = [];
+  for await (const chunk of stream) {
+    const { tool_status: status } = chunk as { tool_status?: Record<string, unknown> };
+    if (status === undefined) continue;
+    told.push(status);
+    expect(chunk.choices).toMatchObject([{ index: 0, delta: {}, finish_reason: null }]);
+  }
+  const { choices } = await stream.finalChatCompletion();
+  expect(choices[0]!.message.content).toBe("Let me see.\n\nThere is a.txt.");
+  expect(choices[0]!.message.tool_calls).toBeUndefined();
+  const place = { call_id: "call_1", name: "list_files", server: "files" };
+  expect(told).toEqual(
+    isAsked
+      ? [
+          { ...place, state: "running" },
+          { ...place, state: "running", message: "reading", progress: 1, total: 2 },
+          { ...place, state: "done", milliseconds: expect.any(Number) },
+        ]
+      : [],
+  );
+  const { paths } = (await world.app.inject({ url: "/openapi.json" })).json();
+  const { content } = paths["/v1/chat/completions"].post.responses["200"];
+  const schema = content["text/event-stream"]["x-events"]["chat.completion.chunk"] as object;
+  const ajv = new Ajv2020();
+  for (const status of told)
+    expect(ajv.validate(schema, { tool_status: status }), ajv.errorsText()).toBe(true);
+});
+
+test.each<[unknown, string]>([
+  [true, "fermata"],
+  [{ tool_status: "yes" }, "fermata.tool_status"],
+  [{ toolStatus: true }, "fermata.toolStatus"],
+])("fermata: %j is refused", async (fermata, param) => {
+  world = createWorld();
+  const reply = await world.app.inject({
+    method: "POST",
+    url: "/v1/chat/completions",
+    payload: { messages, fermata },
+  });
+  expect([reply.statusCode, reply.json().error.param]).toEqual([400, param]);
 });
 
 test("internal mode is one answer with one usage", async () => {

@@ -1,7 +1,7 @@
 /** Chat events to the named events of a streamed Anthropic message. */
 
-import type { ChatEvent } from "../../chat/types.ts";
 import type { FermataError } from "../../errors.ts";
+import type { RunEvent } from "../measured-events.ts";
 import type { SseMessage } from "../plugins/sse.ts";
 import type { AnswerStream } from "../stream-answer.ts";
 import { anthropicErrorBody } from "./error-body.ts";
@@ -23,7 +23,7 @@ type OpenBlock =
  * `message_start`, blocks one after the other, `message_delta` with the stop reason and the whole
  * usage, `message_stop`. What follows a block's kind opens the next block.
  */
-export class MessageStream implements AnswerStream<ChatEvent> {
+export class MessageStream implements AnswerStream<RunEvent> {
   readonly #identity: MessageIdentity;
   readonly #requestId: string;
   readonly #inputTokens: number;
@@ -42,7 +42,7 @@ export class MessageStream implements AnswerStream<ChatEvent> {
     return [message({ type: "message_start", message: start })];
   }
 
-  messages(event: ChatEvent): SseMessage[] {
+  messages(event: RunEvent): SseMessage[] {
     switch (event.type) {
       case "content":
         return event.text === "" ? [] : this.#text(event.text);
@@ -69,8 +69,7 @@ export class MessageStream implements AnswerStream<ChatEvent> {
           }),
           message({ type: "message_stop" }),
         ];
-      case "progress":
-      case "hold":
+      default:
         return [];
     }
   }

@@ -4,6 +4,7 @@ import type { ChatEvent, ChatUsage, ContentToken } from "../../chat/types.ts";
 import type { ChoiceEvent } from "../choices.ts";
 import { wireFinishReason, type ResponseIdentity, type WireFinishReason } from "./completion.ts";
 import { chatLogprobs, type ChatLogprobs } from "./logprobs.ts";
+import { isToolEvent, toolStatus, type ToolStatus } from "./tool-status.ts";
 import { usageOfChoices, wireUsage, type WireUsage } from "./usage.ts";
 
 interface ToolCallDelta {
@@ -35,6 +36,8 @@ export interface ChatCompletionChunk extends ResponseIdentity {
         },
       ];
   usage?: WireUsage | null;
+  /** Of a stream that was asked for it: what a tool does while nothing is said. */
+  tool_status?: ToolStatus;
 }
 
 export interface ChunkOptions {
@@ -66,6 +69,12 @@ export class ChunkMapper {
   }
 
   chunks({ choice, event }: ChoiceEvent): ChatCompletionChunk[] {
+    if (isToolEvent(event)) {
+      const status = toolStatus(event);
+      return status === null
+        ? []
+        : [{ ...this.#chunk(choice, { delta: {} }), tool_status: status }];
+    }
     const pieces = this.#choices[choice]?.pieces(event) ?? [];
     const chunks = pieces.map((piece) => this.#chunk(choice, piece));
     if (event.type !== "finish") return chunks;

@@ -38,6 +38,7 @@ export interface ChatCompletionRequest {
   n: number;
   topLogprobs?: number | undefined;
   stream: boolean;
+  tellsTools: boolean;
   includeUsage: boolean;
   /** To be kept, under these labels. */
   stored: { metadata: Record<string, string>; messages: readonly JsonObject[] } | null;
@@ -70,6 +71,7 @@ export function parseChatCompletionRequest(
     n: readNumber(body, "n", { min: 1, max: maxChoices, integer: true }, 1),
     topLogprobs: readLogprobs(body),
     stream,
+    tellsTools: readExtension(body["fermata"], stream, warn),
     includeUsage: readStreamOptions(body["stream_options"], stream, warn),
     stored: readBoolean(body, "store", false)
       ? {
@@ -121,6 +123,24 @@ export function readStreamOptions(value: unknown, stream: boolean, warn: Warn): 
     }
   }
   return value["include_usage"] === true;
+}
+
+/** What OpenAI's wire has no words for. @returns whether the stream tells what tools do */
+function readExtension(value: unknown, stream: boolean, warn: Warn): boolean {
+  if (isAbsent(value)) return false;
+  const remedy = 'Send {"tool_status": true}';
+  if (!isObject(value))
+    throw fieldError("invalid_type", "fermata", `must be an object, not ${kindOf(value)}`, remedy);
+  const unknown = Object.keys(value).find((key) => key !== "tool_status");
+  if (unknown !== undefined)
+    throw fieldError("invalid_value", `fermata.${unknown.slice(0, 64)}`, "is not known", remedy);
+  const { tool_status: wanted } = value;
+  if (!isAbsent(wanted) && typeof wanted !== "boolean") {
+    const problem = `must be a boolean, not ${kindOf(wanted)}`;
+    throw fieldError("invalid_type", "fermata.tool_status", problem, "Send true or false");
+  }
+  if (wanted === true && !stream) warn("fermata.tool_status", "has no effect without stream");
+  return wanted === true && stream;
 }
 
 /** Undefined: none are asked for. */

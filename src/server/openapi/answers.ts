@@ -297,6 +297,26 @@ export const extendedEvents: Record<string, Schema> = {
   },
 };
 
+/** A chunk of a chat completion that asked for it: `fermata.tool_status`. */
+export const toolStatusChunk: Record<string, Schema> = {
+  "chat.completion.chunk": {
+    ...answer({
+      tool_status: answer(
+        {
+          call_id: string,
+          name: string,
+          server: string,
+          state: choice("approval", "running", "done", "failed", "denied"),
+        },
+        { agent: string, message: string, progress: real, total: real, milliseconds: whole },
+      ),
+    }),
+    additionalProperties: true,
+    description:
+      "With fermata.tool_status: beside an empty delta, what a tool of the server's does.",
+  },
+};
+
 /** The outputs that a held response waited for came: that one goes on. */
 const goesOn = answer({ id: string, status: constant("in_progress") });
 export const created = oneOf(response, goesOn);

@@ -68,7 +68,7 @@ export const operations: Readonly<Record<string, Operation>> = {
     summary: "An answer in OpenAI's Chat Completions format.",
     request: chat,
     example: { messages: [user] },
-    streams: true,
+    streams: answers.toolStatusChunk,
     answer: answers.chatCompletion,
   },
   "GET /v1/chat/completions": {

@@ -60,6 +60,7 @@ export const chatTypes: Record<string, Schema> = {
   stop,
   stream: boolean,
   stream_options: record({ include_usage: boolean }),
+  fermata: record({ tool_status: boolean }),
   tools: list(
     record(
       {

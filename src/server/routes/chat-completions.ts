@@ -69,7 +69,8 @@ export function chatCompletionsRoute(context: RouteContext): RouteOptions {
       if (n > 1) refuseToolRuns(mode);
       const history = { owner, conversationKey: null, calls: callsOfMessages(messages) };
       reply.headers(context.gaps.report(history, request.log));
-      const run = { ...context, target, log: request.log, startedAt, history };
+      const { tellsTools } = body;
+      const run = { ...context, target, log: request.log, startedAt, history, tellsTools };
       const start = (choice: number, ended: AbortSignal) => {
         const sampling = withSeed(body.sampling, choice);
         return runRequest({ ...conversation, sampling, signal: ended }, mode, run);

@@ -96,7 +96,7 @@ describe("what is wrong is named by file and key", () => {
     [[], null, "must be an object"],
     [{ ...whole, agent: {} }, "agent", 'is not known; did you mean "agents"?'],
     [{ ...whole, supervisor: "chief" }, "supervisor", 'names no agent: "chief"; there are boss'],
-    [{ agents: whole.agents }, "supervisor", "is missing"],
+    [{ agents: whole.agents }, "supervisor", 'is missing; add "supervisor": "boss"'],
     [{ supervisor: "boss" }, "agents", "has no agent"],
     [{ ...whole, agents: [] }, "agents", "must be an object"],
     [{ supervisor: "a b", agents: { "a b": {} } }, "agents.a b", "has an illegal name"],

@@ -194,8 +194,17 @@ test("names of the model, tokens of an answer, pooling", () => {
   expect(() => load(["--pooling", "mean"])).toThrow("--pooling needs --embedding-model");
 });
 
-test("LOGLEVEL in capitals, as other servers take it", () => {
-  expect(load([], { LOGLEVEL: "DEBUG" }).logLevel).toBe("debug");
+test.each([
+  ["DEBUG", "debug"],
+  ["WARNING", "warn"],
+  ["Warning", "warn"],
+  ["warn", "warn"],
+  ["CRITICAL", "fatal"],
+  ["FATAL", "fatal"],
+  ["NOTSET", "trace"],
+])("LOGLEVEL=%s, as other servers take it", (word, level) => {
+  expect(load([], { LOGLEVEL: word }).logLevel).toBe(level);
+  expect(load(["--log-level", word]).logLevel).toBe(level);
   expect(load([], { LOGLEVEL: "DEBUG", FERMATA_LOG_LEVEL: "warn" }).logLevel).toBe("warn");
 });
 

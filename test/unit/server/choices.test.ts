@@ -1,3 +1,4 @@
+import type { RunEvent } from "../../../src/server/measured-events.ts";
 import { describe, expect, test } from "vitest";
 import type { ChatEvent } from "../../../src/chat/types.ts";
 import { runChoices } from "../../../src/server/choices.ts";
@@ -49,7 +50,7 @@ describe("choices", () => {
 
   test("what is ready is heard in turn, however fast one is", async () => {
     const start = (): AsyncGenerator<ChatEvent, void, void> => words(3, Promise.resolve());
-    const heard: [number, ChatEvent][] = [];
+    const heard: [number, RunEvent][] = [];
     for await (const { choice, event } of runChoices(2, start, new AbortController().signal))
       heard.push([choice, event]);
     expect(heard).toEqual(

@@ -36,6 +36,9 @@ export const chatCompletionParameters: ParameterTable = {
   chat_template_kwargs: honoured("goes to the model's template"),
   ...llamaSamplers,
   store: honoured("`true`: kept in the store, to be listed and read; default false"),
+  fermata: honoured(
+    "`tool_status`: `true` adds chunks with the state of the tools that the server runs",
+  ),
   metadata: honoured("up to 16 strings, kept with `store`"),
 
   user: ignored("is not used"),
