@@ -1,14 +1,14 @@
 /** What a started server says: the model, the machine, and a line to try. */
 
 import type { CacheInfo, ModelInfo } from "../engine/types.ts";
-import { type ChatFacts, toolsText } from "./chat-text.ts";
+import { type ChatText, chatLine } from "./chat-text.ts";
 
 export interface BannerFacts {
   url: string;
   modelId: string;
   model: ModelInfo;
   cache: CacheInfo;
-  chat: ChatFacts;
+  chat: ChatText;
   systemInfo: string;
   needsKey: boolean;
   hasPage: boolean;
@@ -24,15 +24,19 @@ export function bannerText({
   needsKey,
   hasPage,
 }: BannerFacts): string {
-  const [path, body] = chat.hasTemplate
-    ? ["chat/completions", '{"messages": [{"role": "user", "content": "Hello!"}], "stream": true}']
-    : ["completions", '{"prompt": "Once upon a time", "stream": true}'];
+  const [path, body] =
+    chat.subject === "Tools"
+      ? [
+          "chat/completions",
+          '{"messages": [{"role": "user", "content": "Hello!"}], "stream": true}',
+        ]
+      : ["completions", '{"prompt": "Once upon a time", "stream": true}'];
   const key = needsKey ? ' -H "authorization: Bearer $FERMATA_KEY"' : "";
   return [
     "",
     `Model     ${modelId} (${describe(model)}, ${megabytes(model.sizeBytes)})`,
     `Context   ${contextText(cache, model)}, ${cache.slots} slots, ${cache.layout}, ${megabytes(cache.bytes)}`,
-    `Tools     ${toolsText(chat)}`,
+    chatLine(chat),
     `Hardware  ${hardware(systemInfo)}`,
     `Serving   ${url}/v1`,
     ...(hasPage ? [`Page      ${url}`] : []),

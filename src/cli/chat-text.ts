@@ -6,12 +6,24 @@ export interface ChatFacts {
   toolFormat: string;
 }
 
-export const withoutTemplate =
-  "no chat: the model has no chat template; give one with --chat-template-file FILE";
+export interface ChatText {
+  subject: "Tools" | "Chat";
+  text: string;
+}
 
-export function toolsText({ hasTemplate, hasToolSection, toolFormat }: ChatFacts): string {
-  if (!hasTemplate) return withoutTemplate;
-  return hasToolSection
-    ? `the template's own section, format ${toolFormat}`
-    : `generic prompt, since the template has no tool section; format ${toolFormat}`;
+export function chatText({ hasTemplate, hasToolSection, toolFormat }: ChatFacts): ChatText {
+  if (!hasTemplate)
+    return {
+      subject: "Chat",
+      text: "none: the model has no chat template; give one with --chat-template-file FILE",
+    };
+  const way = hasToolSection
+    ? "the template's own section"
+    : "generic prompt, since the template has no tool section";
+  return { subject: "Tools", text: `${way}; format ${toolFormat}` };
+}
+
+/** A line of the banner and of doctor's report. */
+export function chatLine({ subject, text }: ChatText): string {
+  return `${subject.padEnd(9)} ${text}`;
 }

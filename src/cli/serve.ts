@@ -13,7 +13,7 @@ import { buildServer } from "../server/app.ts";
 import { type PageFiles, readPageFiles } from "../server/page/page-files.ts";
 import type { ServedEmbedder, ServerConfig } from "../server/services.ts";
 import { type BannerFacts, bannerText } from "./banner.ts";
-import { toolsText } from "./chat-text.ts";
+import { chatText } from "./chat-text.ts";
 import { loadAgents, longestDelegationSeconds, readAgents } from "./load-agents.ts";
 import { createLogger } from "./logger.ts";
 import { chooseModel, modelCreated } from "./model-choice.ts";
@@ -103,7 +103,9 @@ export async function startService(
     };
     const toolFormat = config.toolFormat === "auto" ? undefined : config.toolFormat;
     const chat = new Chat(engine, { logger: log, toolFormat, template: config.chatTemplate });
-    log.info({ tool_format: chat.toolFormat }, `tools: ${toolsText(chat)}`);
+    const said = chatText(chat);
+    const level = chat.hasTemplate ? "info" : "warn";
+    log[level]({ tool_format: chat.toolFormat }, `${said.subject.toLowerCase()}: ${said.text}`);
     const agents =
       agentsConfig === null
         ? undefined
@@ -157,7 +159,7 @@ export async function startService(
       modelId: id,
       model: engine.model,
       cache: engine.cache,
-      chat,
+      chat: said,
       systemInfo: loadAddon().systemInfo,
       needsKey: config.apiKey.length > 0,
       hasPage: page !== null,

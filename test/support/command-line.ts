@@ -9,6 +9,8 @@ const root = fileURLToPath(new URL("../..", import.meta.url));
 export interface ServedCommand {
   url: string;
   process: ChildProcess;
+  /** What it printed to standard output so far. */
+  out(): string;
   /** What it logged so far. */
   log(): string;
   /** Resolves when all MCP servers are ready: the server does not wait for those that are slow to start. */
@@ -40,6 +42,7 @@ export async function serveCommand(...args: string[]): Promise<ServedCommand> {
   return {
     url,
     process: child,
+    out: () => out,
     log: () => err,
     toolsReady,
     stop(signal = "SIGTERM") {

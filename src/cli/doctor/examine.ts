@@ -6,7 +6,7 @@ import { openTemplate } from "../../chat/prompt.ts";
 import { checkGguf } from "../../engine/gguf-check.ts";
 import { FermataError } from "../../errors.ts";
 import { addonPath, loadAddon } from "../../native/addon.ts";
-import { toolsText } from "../chat-text.ts";
+import { type ChatText, chatText } from "../chat-text.ts";
 import { configLayers } from "../config.ts";
 import { chooseModel } from "../model-choice.ts";
 import { defaultStorePath } from "../open-store.ts";
@@ -24,8 +24,8 @@ export interface Diagnosis {
   machine: Machine;
   build: Build | null;
   model: ModelFit | null;
-  /** How tools reach the model, or that it cannot chat. Null: there is no model. */
-  tools: string | null;
+  /** How tools reach the model, or that it cannot chat. Null: there is no model, or the template is broken. */
+  chat: ChatText | null;
   /** Parameters of the largest model in Q4_K_M that fits beside its cache; about. */
   largestParameters: number;
   settings: Setting[];
@@ -68,7 +68,7 @@ export async function examine(
   const machine = readMachine();
   const build = examineBuild(machine, findings);
   const model = examineModel(config, machine, findings);
-  const tools = model === null ? null : examineChat(model.path, config, findings);
+  const chat = model === null ? null : examineChat(model.path, config, findings);
   await examinePlace(config, findings);
   if (config.threads !== undefined && config.threads > machine.cores) {
     findings.push({
@@ -90,7 +90,7 @@ export async function examine(
     machine,
     build,
     model,
-    tools,
+    chat,
     largestParameters: Math.floor((machine.availableBytes * usableShare) / bytesPerParameter),
     settings:
       model === null
@@ -163,7 +163,7 @@ function examineModel(config: ServeConfig, machine: Machine, findings: Finding[]
   return model;
 }
 
-function examineChat(path: string, config: ServeConfig, findings: Finding[]): string | null {
+function examineChat(path: string, config: ServeConfig, findings: Finding[]): ChatText | null {
   const source = config.chatTemplate ?? checkGguf(path).chatTemplate;
   const toolFormat = config.toolFormat === "auto" ? undefined : config.toolFormat;
   const model = {
@@ -183,7 +183,7 @@ function examineChat(path: string, config: ServeConfig, findings: Finding[]): st
         remedy:
           "give one with --chat-template-file FILE, or take the instruct variant of the model",
       });
-    return toolsText({ hasTemplate, hasToolSection, toolFormat: format.name });
+    return chatText({ hasTemplate, hasToolSection, toolFormat: format.name });
   } catch (error) {
     findings.push(findingOf(error, "give another with --chat-template-file FILE"));
     return null;

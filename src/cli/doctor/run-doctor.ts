@@ -2,6 +2,7 @@
 
 import type { CommandContext } from "../command.ts";
 import { configOf } from "../config.ts";
+import { chatLine } from "../chat-text.ts";
 import { serveOptions } from "../options.ts";
 import type { ParsedArguments } from "../parse-arguments.ts";
 import { bytesText } from "../pull/amounts.ts";
@@ -23,7 +24,7 @@ function report({
   machine,
   build,
   model,
-  tools,
+  chat,
   largestParameters,
   settings,
   findings,
@@ -44,8 +45,8 @@ function report({
       `          ${bytesText(model.weightBytes)} of weights + ${bytesText(model.cacheBytes)} of KV cache + ${bytesText(model.computeBytes)} of buffers: about ${bytesText(model.neededBytes)}`,
     );
   }
-  if (tools !== null) {
-    lines.push(`Tools     ${tools}`);
+  if (chat !== null) {
+    lines.push(chatLine(chat));
   }
   lines.push("", "Settings");
   for (const { option, value, from, why } of settings)

@@ -59,8 +59,11 @@ test("what is wrong, and what to do", async () => {
 
 test("how tools reach the model", async () => {
   const own = await doctor("--port", "0");
-  expect(own.diagnosis.tools).toBe("the template's own section, format qwen");
-  expect(own.text).toContain("Tools     the template's own section, format qwen");
+  expect(own.diagnosis.chat).toEqual({
+    subject: "Tools",
+    text: "the template's own section; format qwen",
+  });
+  expect(own.text).toContain("Tools     the template's own section; format qwen");
   const generic = await doctor("--port", "0", "--chat-template", "chatml");
   expect(generic.text).toContain(
     "Tools     generic prompt, since the template has no tool section",
@@ -71,14 +74,14 @@ test("a model without a chat template", async () => {
   const model = writeBaseModel();
   const without = await doctor("--port", "0", "--model", model);
   expect(without.code).toBe(0);
-  expect(without.diagnosis.tools).toContain("no chat");
+  expect(without.text).toContain("Chat      none: the model has no chat template");
   expect(without.diagnosis.findings).toContainEqual({
     level: "warning",
     what: "the model has no chat template: it completes texts and cannot chat",
     remedy: expect.stringContaining("--chat-template-file FILE") as string,
   });
   const given = await doctor("--port", "0", "--model", model, "--chat-template", "chatml");
-  expect(given.diagnosis.tools).toContain("generic prompt");
+  expect(given.diagnosis.chat?.text).toContain("generic prompt");
 });
 
 test("a model that is not there", async () => {

@@ -1,0 +1,86 @@
+// A model without a chat template, as base models are, in a server process of its own.
+import { writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { afterEach, expect, test } from "vitest";
+import { writeBaseModel } from "../support/base-model.ts";
+import { type ServedCommand, serveCommand } from "../support/command-line.ts";
+
+const model = writeBaseModel();
+const messages = [{ role: "user", content: "What can you do?" }];
+let server: ServedCommand | undefined;
+
+afterEach(async () => {
+  await server?.stop();
+  server = undefined;
+});
+
+async function serve(...args: string[]): Promise<void> {
+  const small = ["--parallel=1", "--threads=1", "--ctx-size=1024", "--store=none"];
+  server = await serveCommand(`--model=${model}`, ...small, ...args);
+}
+
+async function post(path: string, body: object) {
+  const response = await fetch(`${server!.url}${path}`, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify(body),
+  });
+  return { status: response.status, body: (await response.json()) as Record<string, unknown> };
+}
+
+test("completes texts, says at start that it cannot chat, and refuses chat with the remedy", async () => {
+  await serve("--alias=base,other", "--n-predict=3");
+  expect(server!.log()).toContain("chat: none: the model has no chat template");
+  expect(server!.out()).toMatch(/^Chat +none: the model has no chat template/mu);
+  expect(server!.out()).toContain("/v1/completions -H");
+
+  const completion = await post("/v1/completions", { prompt: "Once", temperature: 0 });
+  expect(completion.status).toBe(200);
+  expect(completion.body).toMatchObject({
+    model: "base",
+    choices: [{ finish_reason: "length" }],
+    usage: { completion_tokens: 3 },
+  });
+
+  const { body } = await post("/tokenize", { content: "Once more", parse_special: false });
+  expect(await post("/detokenize", body)).toMatchObject({ body: { content: "Once more" } });
+
+  const { status, body: refusal } = await post("/v1/chat/completions", { messages, stream: true });
+  expect(status).toBe(400);
+  expect(refusal["error"]).toMatchObject({
+    code: "model_without_template",
+    message: expect.stringContaining("--chat-template-file FILE") as string,
+  });
+});
+
+test("chats, with tools, through a template that is given", async () => {
+  const file = join(dirname(model), "chatml.jinja");
+  const turn = "'<|im_start|>' + m.role + '\\n' + m.content + '<|im_end|>\\n'";
+  const opening = "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}";
+  writeFileSync(file, `{% for m in messages %}{{ ${turn} }}{% endfor %}${opening}`);
+  await serve(`--chat-template-file=${file}`);
+  expect(server!.log()).toContain("tools: generic prompt, since the template has no tool section");
+  expect(server!.out()).toMatch(/^Tools +generic prompt, since/mu);
+  expect(server!.out()).toContain("/v1/chat/completions -H");
+
+  const answer = await post("/v1/chat/completions", { messages, max_tokens: 8, temperature: 0 });
+  expect(answer.status).toBe(200);
+  const parameters = {
+    type: "object",
+    properties: { unit: { type: "string", enum: ["celsius", "kelvin"] } },
+    required: ["unit"],
+  };
+  const tools = [{ type: "function", function: { name: "thermometer", parameters } }];
+  const options = { tools, tool_choice: "required", temperature: 0, max_tokens: 100 };
+  const called = await post("/v1/chat/completions", { messages, ...options });
+  const [choice] = called.body["choices"] as {
+    finish_reason: string;
+    message: { tool_calls: { function: { name: string; arguments: string } }[] };
+  }[];
+  expect(choice!.finish_reason).toBe("tool_calls");
+  const [call] = choice!.message.tool_calls;
+  expect(call!.function.name).toBe("thermometer");
+  expect(["celsius", "kelvin"]).toContain(
+    (JSON.parse(call!.function.arguments) as { unit: string }).unit,
+  );
+});
