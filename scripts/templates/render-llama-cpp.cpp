@@ -1,5 +1,5 @@
 // Renders chat templates as llama.cpp's server does. One JSON request a line on stdin,
-// {template, messages, tools?, kwargs?}; one answer a line on stdout, {prompt} or {error}.
+// {template, messages, tools?}; one answer a line on stdout, {prompt} or {error}.
 // The clock stands still: templates write dates.
 #include <ctime>
 #include <iostream>
@@ -38,9 +38,9 @@ int main() {
             inputs.messages = common_chat_msgs_parse_oaicompat(request.at("messages"));
             if (request.contains("tools"))
                 inputs.tools = common_chat_tools_parse_oaicompat(request.at("tools"));
-            if (request.contains("kwargs"))
-                for (const auto& [key, value] : request.at("kwargs").items())
-                    inputs.chat_template_kwargs[key] = value.dump();
+            // What the server starts with, unless it is told otherwise.
+            inputs.chat_template_kwargs["preserve_reasoning"] = "true";
+            inputs.enable_thinking = common_chat_templates_support_enable_thinking(templates.get());
             inputs.parallel_tool_calls = true;
             inputs.reasoning_format = COMMON_REASONING_FORMAT_AUTO;
             answer["prompt"] = common_chat_templates_apply(templates.get(), inputs).prompt;

@@ -14,6 +14,7 @@ import type { Prompt, PromptBuilder } from "./prompt.ts";
 import { Round } from "./round.ts";
 import { oneMessage } from "./splice-store.ts";
 import type { RenderMessage, Rendering } from "./template.ts";
+import type { ReasoningStart } from "./thinking.ts";
 import type {
   ChatEvent,
   ChatGeneration,
@@ -306,12 +307,14 @@ export class RunningChat implements ChatGeneration {
   }
 
   async #nextGrammar(rendering: Rendering): Promise<Grammar | null> {
-    return (await this.#guided?.next(this.#reasoningAfter(rendering), this.#callable)) ?? null;
+    const reasoning = this.#reasoningAfter(rendering);
+    const start = reasoning === "off" ? "no" : reasoning;
+    return (await this.#guided?.next(start, this.#callable)) ?? null;
   }
 
   /** Of the round that begins next. Reasoning stands before an answer: one that was begun has none. */
-  #reasoningAfter(rendering: Rendering): "no" | "split" | "open" {
-    return this.#begun === "" ? this.#context.prompts.reasoningAfter(rendering) : "no";
+  #reasoningAfter({ reasoning }: Rendering): ReasoningStart {
+    return this.#begun === "" ? reasoning : "no";
   }
 
   /** What the prompt has of the round that begins next. */

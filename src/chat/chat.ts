@@ -3,6 +3,7 @@
 import type { ChatEngine, Logger } from "./chat-engine.ts";
 import { RunningChat } from "./chat-generation.ts";
 import { PromptBuilder } from "./prompt.ts";
+import type { ReasoningDefault } from "./thinking.ts";
 import type { ChatGeneration, ChatRequest, PromptRequest } from "./types.ts";
 
 export interface ChatOptions {
@@ -11,6 +12,8 @@ export interface ChatOptions {
   template?: string | undefined;
   /** The form in which the model writes tool calls, by name. Default: found from the template. */
   toolFormat?: string | undefined;
+  /** Whether the model thinks where a request does not say. Default `auto`: as llama-server, which asks for it. */
+  reasoning?: ReasoningDefault | undefined;
   /** How long an external round's cells wait for the client's return. Default 5 minutes. */
   externalLeaseMs?: number | undefined;
   /** Memory for splicing generated tokens into returning conversations. Default 64 MiB; 0 turns it off. */
@@ -53,6 +56,7 @@ export class Chat {
     this.#prompts = new PromptBuilder(engine, {
       template: options.template,
       toolFormat: options.toolFormat,
+      reasoning: options.reasoning,
       spliceBytes: options.spliceBytes ?? 64 * 1024 * 1024,
     });
     this.#logger = options.logger;

@@ -13,6 +13,7 @@ import {
 } from "./splice-store.ts";
 import { SuffixDeriver, joinAtEndToken, withGuard } from "./suffix.ts";
 import { ChatTemplate, type Rendering } from "./template.ts";
+import type { ReasoningDefault } from "./thinking.ts";
 import type { ChatMessage, ChatRequest, PromptRequest } from "./types.ts";
 
 export interface Prompt {
@@ -28,6 +29,7 @@ export interface PromptBuilderOptions {
   template?: string | undefined;
   /** A format's name. Default: found from the template. */
   toolFormat?: string | undefined;
+  reasoning?: ReasoningDefault | undefined;
   spliceBytes: number;
 }
 
@@ -48,7 +50,7 @@ export class PromptBuilder {
   /** @throws FermataError template_error (it does not parse) | invalid_option (no such format) */
   constructor(engine: ChatEngine, options: PromptBuilderOptions) {
     const source = options.template ?? engine.model.chatTemplate;
-    const { template, format, reasoning } = openTemplate(source, engine.model, options.toolFormat);
+    const { template, format, reasoning } = openTemplate(source, engine.model, options);
     this.#engine = engine;
     this.template = template;
     this.format = format;
@@ -109,15 +111,9 @@ export class PromptBuilder {
     return this.#specials.get(tokens.at(-1) ?? -1) ?? "";
   }
 
-  /** How the text after `rendering` begins. */
-  reasoningAfter(rendering: Rendering): "no" | "split" | "open" {
-    if (this.reasoning === null) return "no";
-    return rendering.text.trimEnd().endsWith(this.reasoning.open) ? "open" : "split";
-  }
-
   /** The prompt with the first words of its answer, which are text and never special tokens. */
   async #begin(prompt: Prompt, words: string): Promise<Prompt> {
-    if (this.format.usesChannels || this.reasoningAfter(prompt.rendering) === "open") {
+    if (this.format.usesChannels || prompt.rendering.reasoning === "open") {
       throw new FermataError(
         "unsupported_value",
         "\"messages\" ends with the assistant's words, and this model reasons before it answers. Turn thinking off, or let the last message be the user's.",
@@ -256,18 +252,21 @@ export class PromptBuilder {
 
 /**
  * @param source null: there is none
- * @param toolFormat default: found from the template
  * @throws FermataError template_error (it does not parse) | invalid_option (no such format)
  */
 export function openTemplate(
   source: string | null,
   model: ChatModel,
-  toolFormat?: string,
+  {
+    toolFormat,
+    reasoning: thinkingByDefault,
+  }: Pick<PromptBuilderOptions, "toolFormat" | "reasoning"> = {},
 ): { template: ChatTemplate; format: ToolCallFormat; reasoning: ReasoningMarkers | null } {
   const found = chooseFormat(source ?? "", toolFormat);
   const generic = toolFormat === undefined ? genericFormat(found) : found;
-  const reasoning = reasoningOf(found, model, source ?? "");
-  const template = new ChatTemplate(source, model, reasoning, generic.syntax);
+  const reasoning = reasoningOf(found, source ?? "");
+  const { syntax } = generic;
+  const template = new ChatTemplate(source, model, reasoning, { syntax, thinkingByDefault });
   return { template, format: template.hasToolSection ? found : generic, reasoning };
 }
 

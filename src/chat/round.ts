@@ -6,6 +6,7 @@ import { type OutputEvent, OutputParser } from "./formats/output-parser.ts";
 import type { OfferedTools } from "./formats/readers/reader.ts";
 import type { GeneratedTurn } from "./suffix.ts";
 import type { RenderMessage, Rendering } from "./template.ts";
+import type { ReasoningStart } from "./thinking.ts";
 import { ToolCallBuffer } from "./tool-call-buffer.ts";
 import type { ToolCall } from "./types.ts";
 
@@ -14,7 +15,7 @@ export interface RoundStart {
   rendering: Rendering;
   before: readonly RenderMessage[];
   format: ToolCallFormat;
-  reasoning: "no" | "split" | "open";
+  reasoning: ReasoningStart;
   offered: OfferedTools | null;
   /** The words that the prompt already has of it. */
   begun: string;
@@ -35,7 +36,8 @@ export class Round {
     this.before = start.before;
     this.#raw = start.begun;
     this.#content = start.begun;
-    this.#parser = new OutputParser(start);
+    const reasoning = start.reasoning === "off" ? "split" : start.reasoning;
+    this.#parser = new OutputParser({ ...start, reasoning });
   }
 
   /** Complete calls so far. */

@@ -10,6 +10,14 @@ import { JinjaTemplate, TemplateRefusal } from "./jinja/jinja-template.ts";
 import { strftime } from "./jinja/strftime.ts";
 import { type ReasoningMarkers, normalizeMessages, parseArguments } from "./normalize.ts";
 import { type TemplateShape, probeShape } from "./template-shape.ts";
+import {
+  type ReasoningDefault,
+  type ReasoningStart,
+  type ThinkingSwitch,
+  probeThinking,
+  reasoningStart,
+  thinkingVariables,
+} from "./thinking.ts";
 import { type TemplateMessage, joinToolResults } from "./tool-responses.ts";
 import type { ChatMessage, TemplateVariables, ToolDefinition } from "./types.ts";
 import { type Marks, Guard, chooseMarks, escapedMark } from "./untrusted.ts";
@@ -27,6 +35,8 @@ export type RenderMessage = ChatMessage | SentinelMessage;
 export interface Rendering {
   readonly text: string;
   readonly marks: Marks;
+  /** How an answer begins behind it. */
+  readonly reasoning: ReasoningStart;
 }
 
 export interface RenderOptions {
@@ -37,6 +47,12 @@ export interface RenderOptions {
   variables?: TemplateVariables | undefined;
 }
 
+export interface TemplateOptions {
+  /** How calls are written where the template has no section for tools. */
+  syntax?: CallSyntax | undefined;
+  thinkingByDefault?: ReasoningDefault | undefined;
+}
+
 export class ChatTemplate {
   readonly #template: JinjaTemplate;
   readonly #source: string | null;
@@ -45,17 +61,18 @@ export class ChatTemplate {
   readonly #reasoning: ReasoningMarkers | null;
   readonly #shape: TemplateShape;
   readonly #syntax: CallSyntax;
+  readonly #thinkingByDefault: ReasoningDefault;
+  readonly #thinkingSwitch: ThinkingSwitch | null;
 
   /**
    * @param source null: there is none, and nothing can be rendered
-   * @param syntax how calls are written where the template has no section for tools
    * @throws FermataError template_error (it does not parse)
    */
   constructor(
     source: string | null,
     model: ChatModel,
     reasoning: ReasoningMarkers | null,
-    syntax: CallSyntax = hermesCalls,
+    { syntax = hermesCalls, thinkingByDefault = "auto" }: TemplateOptions = {},
   ) {
     try {
       this.#template = new JinjaTemplate(source ?? "");
@@ -68,6 +85,11 @@ export class ChatTemplate {
     this.#reasoning = reasoning;
     this.#syntax = syntax;
     this.#shape = probeShape(source ?? "", (inputs) => this.#tryRender(inputs));
+    this.#thinkingByDefault = thinkingByDefault;
+    const messages = [{ role: "user", content: "Hi" }];
+    this.#thinkingSwitch = probeThinking(source ?? "", reasoning, (variables) =>
+      this.#tryRender({ ...variables, messages }),
+    );
   }
 
   /** A turn may have several calls. */
@@ -89,15 +111,22 @@ export class ChatTemplate {
     if (this.#source === null) throw withoutTemplate();
     const marks = this.#chooseMarks(messages, options);
     const tools = options.tools.map((tool) => this.#toTemplateTool(tool, marks.guard));
+    const variables = thinkingVariables(
+      options.variables ?? {},
+      this.#thinkingByDefault,
+      this.#thinkingSwitch,
+    );
     const inputs = {
-      ...(this.#guard.json(options.variables ?? {}, marks.guard) as object),
+      ...(this.#guard.json(variables, marks.guard) as object),
       messages: this.#toTemplateMessages(messages, tools, marks),
       ...this.#toolInputs(tools),
       add_generation_prompt: options.generationPrompt,
     };
     try {
-      const text = unescapeMarks(this.#renderInputs(inputs), marks);
-      return { text: options.generationPrompt ? this.#withOpening(text) : text, marks };
+      const rendered = unescapeMarks(this.#renderInputs(inputs), marks);
+      const text = options.generationPrompt ? this.#withOpening(rendered) : rendered;
+      const control = this.#thinkingSwitch;
+      return { text, marks, reasoning: reasoningStart(text, this.#reasoning, control, variables) };
     } catch (error) {
       throw templateError(error);
     }

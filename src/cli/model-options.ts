@@ -1,6 +1,7 @@
 /** The options of `fermata serve` that say which model answers, and how it is spoken to. */
 
 import { formats } from "../chat/formats/formats.ts";
+import { reasoningDefaults } from "../chat/thinking.ts";
 import { namedTemplates } from "./chat-template.ts";
 import type { OptionTable } from "./option-table.ts";
 
@@ -70,5 +71,12 @@ export const modelOptions = {
     default: "auto",
     value: "NAME",
     help: "How the model writes tool calls; auto finds it from the chat template.",
+  },
+  reasoning: {
+    group: "Model",
+    kind: "choice",
+    choices: [...reasoningDefaults],
+    default: "auto",
+    help: "Whether the model thinks before it answers, where a request does not say; auto does what llama-server does.",
   },
 } as const satisfies OptionTable;

@@ -102,7 +102,12 @@ export async function startService(
       vocabularySize: engine.model.vocabularySize,
     };
     const toolFormat = config.toolFormat === "auto" ? undefined : config.toolFormat;
-    const chat = new Chat(engine, { logger: log, toolFormat, template: config.chatTemplate });
+    const chat = new Chat(engine, {
+      logger: log,
+      toolFormat,
+      template: config.chatTemplate,
+      reasoning: config.reasoning,
+    });
     const said = chatText(chat);
     const level = chat.hasTemplate ? "info" : "warn";
     log[level]({ tool_format: chat.toolFormat }, `${said.subject.toLowerCase()}: ${said.text}`);

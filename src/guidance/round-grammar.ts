@@ -16,7 +16,7 @@ export interface RoundShape {
   parallel: boolean;
   /** Lark for the answer when it calls nothing: `start` is `document`. Null: free text. */
   document: string | null;
-  /** `split`: the text may begin with reasoning. `open`: the prompt has opened it. */
+  /** `no`: it may not think. `split`: the text may begin with reasoning. `open`: the prompt has opened it. */
   reasoning: "no" | "split" | "open";
   markers: ReasoningMarkers | null;
 }
@@ -73,7 +73,9 @@ interface Reasoning {
 }
 
 function reasoningRules({ reasoning, markers, markup, syntax }: RoundShape): Reasoning {
-  if (reasoning === "no" || markers === null) return { expression: "", rules: "", excluded: null };
+  if (markers === null) return { expression: "", rules: "", excluded: null };
+  const excluded = markup.startsWithToken(markers.open) ? null : markers.open;
+  if (reasoning === "no") return { expression: "", rules: "", excluded };
   const close = markers.close + (syntax.afterReasoning ?? "");
   const end = markup.until("thought", "TEXT", close);
   const messages = [`${markup.sequence(markers.open)} ${end.expression}`];
@@ -89,7 +91,7 @@ function reasoningRules({ reasoning, markers, markup, syntax }: RoundShape): Rea
     rules,
     // Between reasoning and what follows models write a blank line.
     expression: reasoning === "open" ? `${end.expression} BLANKS?` : `(${more} BLANKS?)${repeated}`,
-    excluded: reasoning === "open" || markup.startsWithToken(markers.open) ? null : markers.open,
+    excluded: reasoning === "open" ? null : excluded,
   };
 }
 

@@ -224,7 +224,6 @@ describe("compaction", () => {
     expect((await world.call("POST", url, body)).status).toBe(200);
     expect(world.chat.requests[0]!.templateVariables).toEqual({
       reasoning_effort: "none",
-      enable_thinking: false,
       style: "dry",
     });
   });

@@ -293,10 +293,7 @@ test("log-probabilities are in the deltas, the parts and the item, if they are a
 test("reasoning.effort goes to the template", async () => {
   world = createWorld();
   await create({ input: "Hi", reasoning: { effort: "none" } });
-  expect(world.chat.requests[0]!.templateVariables).toEqual({
-    reasoning_effort: "none",
-    enable_thinking: false,
-  });
+  expect(world.chat.requests[0]!.templateVariables).toEqual({ reasoning_effort: "none" });
   expect((await create({ input: "Hi", reasoning: { effort: "x" } })).json().error.param).toBe(
     "reasoning.effort",
   );

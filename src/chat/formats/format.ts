@@ -68,15 +68,16 @@ export function defineFormat(
   };
 }
 
-/** The format's reasoning markers if this model knows them. */
+/**
+ * The format's reasoning markers if the template writes one of them: then its model may think. Vocabularies
+ * have such tokens whether the model was trained to think or not, so they say nothing.
+ */
 export function reasoningOf(
-  format: ToolCallFormat,
-  model: ChatModel,
+  { reasoning, reasoningHint }: ToolCallFormat,
   template: string,
 ): ReasoningMarkers | null {
-  const open = format.reasoningHint || format.reasoning.open;
-  const known = template.includes(open) || model.specialTokens.some((token) => token.text === open);
-  return known ? format.reasoning : null;
+  const marks = [reasoning.open, reasoning.close, ...(reasoningHint === "" ? [] : [reasoningHint])];
+  return marks.some((mark) => template.includes(mark)) ? reasoning : null;
 }
 
 /** A call without a closing marker ends its round, and so does a bare one: the end is held, the parse decides. */

@@ -174,7 +174,7 @@ function examineChat(path: string, config: ServeConfig, findings: Finding[]): Ch
     specialTokens: [],
   };
   try {
-    const { template, format } = openTemplate(source, model, toolFormat);
+    const { template, format } = openTemplate(source, model, { toolFormat });
     const { exists: hasTemplate, hasToolSection } = template;
     if (!hasTemplate)
       findings.push({

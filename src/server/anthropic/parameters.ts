@@ -20,7 +20,7 @@ export const messageParameters: ParameterTable = {
   top_k: honoured("0 turns it off"),
   tools: honoured("of the client; those of Anthropic's servers are skipped with a warning"),
   tool_choice: honoured("`auto`, `any`, `tool`, `none`; `disable_parallel_tool_use`"),
-  thinking: honoured("`enable_thinking` of the model's template, where it has one"),
+  thinking: honoured("switches thinking on or off, where the model's template can"),
   output_config: honoured("`format` of type `json_schema`; `effort` has no effect"),
 
   metadata: ignored("is not used", quietly),

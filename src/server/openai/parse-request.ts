@@ -167,7 +167,7 @@ const maxVariables = 64 * 1024;
 
 const reasoningEfforts = ["none", "minimal", "low", "medium", "high", "xhigh", "max"];
 
-/** What templates read: `reasoning_effort` under its own name, and whatever is in `chat_template_kwargs`. */
+/** What goes to the template: `reasoning_effort` under its own name, and whatever is in `chat_template_kwargs`. */
 export function readTemplateVariables(
   body: JsonObject,
   effort = body["reasoning_effort"],
@@ -178,6 +178,12 @@ export function readTemplateVariables(
     const problem = `must be an object, not ${kindOf(variables)}`;
     const remedy = 'Send {"<name>": <value>}';
     throw fieldError("invalid_type", "chat_template_kwargs", problem, remedy);
+  }
+  const enabled = variables?.["enable_thinking"];
+  if (!isAbsent(enabled) && typeof enabled !== "boolean") {
+    const problem = `must be a boolean, not ${kindOf(enabled)}`;
+    const field = "chat_template_kwargs.enable_thinking";
+    throw fieldError("invalid_type", field, problem, "Send true or false");
   }
   const size = isAbsent(variables) ? 0 : JSON.stringify(variables).length;
   if (size > maxVariables) {
@@ -191,7 +197,5 @@ export function readTemplateVariables(
     const remedy = `Send one of ${reasoningEfforts.join(", ")}`;
     throw fieldError(code, effortField, "is not a known effort", remedy);
   }
-  // Models that think or do not are told by another name.
-  const thinking = effort === "none" ? { enable_thinking: false } : {};
-  return { reasoning_effort: effort, ...thinking, ...variables };
+  return { reasoning_effort: effort, ...variables };
 }

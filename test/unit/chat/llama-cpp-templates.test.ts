@@ -85,7 +85,7 @@ function open(source: string): ChatTemplate {
   };
   const format = detectFormat(source);
   const { syntax } = genericFormat(format);
-  return new ChatTemplate(source, model, reasoningOf(format, model, source), syntax);
+  return new ChatTemplate(source, model, reasoningOf(format, source), { syntax });
 }
 
 function render(template: ChatTemplate, { messages, tools }: Request): string {
@@ -93,8 +93,6 @@ function render(template: ChatTemplate, { messages, tools }: Request): string {
     parseMessages(messages, () => {}),
     {
       tools: (tools ?? []).map((tool) => tool.function),
-      // llama.cpp's server says so unless it is told otherwise.
-      variables: { enable_thinking: true },
       generationPrompt: true,
     },
   );

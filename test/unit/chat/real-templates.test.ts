@@ -104,7 +104,7 @@ function tryTemplate(name: string): Result {
   };
   let roundCount = 0;
   try {
-    const reasoning = reasoningOf(detectFormat(source), model, source);
+    const reasoning = reasoningOf(detectFormat(source), source);
     const template = new ChatTemplate(source, model, reasoning);
     const deriver = new SuffixDeriver(template, reasoning, model.eosToken);
     let before: readonly RenderMessage[] = opening;

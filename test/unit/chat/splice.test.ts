@@ -254,8 +254,8 @@ describe("splicing", () => {
 
   it("compares renderings with different guards, unless a text holds the other's guard", () => {
     const marks = { guard: "G", content: "c", reasoning: "r" };
-    expect(withGuard({ text: "aGb", marks }, "H")).toBe("aHb");
-    expect(withGuard({ text: "aGbH", marks }, "H")).toBeNull();
+    expect(withGuard({ text: "aGb", marks, reasoning: "no" }, "H")).toBe("aHb");
+    expect(withGuard({ text: "aGbH", marks, reasoning: "no" }, "H")).toBeNull();
   });
 
   it("forgets what memory has no room for", async () => {
@@ -265,7 +265,7 @@ describe("splicing", () => {
     const store = new SpliceStore(2000);
     const marks = { guard: "g", content: "c", reasoning: "r" };
     const record = (content: string) => ({
-      prompt: { text: content, marks },
+      prompt: { text: content, marks, reasoning: "no" as const },
       messageCount: 1,
       turn: { message: { role: "assistant" as const, content }, raw: content, endToken: "" },
       tokens: new Int32Array(100),

@@ -28,6 +28,7 @@ test("defaults", () => {
     nPredict: -1,
     pooling: undefined,
     toolFormat: "auto",
+    reasoning: "auto",
     host: "127.0.0.1",
     port: 8000,
     apiKey: [],

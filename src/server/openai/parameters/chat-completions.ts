@@ -31,9 +31,11 @@ export const chatCompletionParameters: ParameterTable = {
   logprobs: honoured("of the content's tokens, before bias, penalties, temperature and filters"),
   top_logprobs: honoured("0 to 20"),
   reasoning_effort: honoured(
-    "goes to the model's template; `none` also sets `enable_thinking` to false",
+    "`none` and `minimal` switch thinking off, the others on; also goes to the model's template",
   ),
-  chat_template_kwargs: honoured("goes to the model's template"),
+  chat_template_kwargs: honoured(
+    "goes to the model's template; `enable_thinking` switches thinking on or off, whatever the template calls it",
+  ),
   ...llamaSamplers,
   store: honoured("`true`: kept in the store, to be listed and read; default false"),
   fermata: honoured(

@@ -29,7 +29,9 @@ export const responseParameters: ParameterTable = {
     "`auto` drops the oldest turns that do not fit, then the last one's oldest rounds of calls",
   ),
   text: honoured("`format`: `text`, `json_object`, `json_schema`; `verbosity` has no effect"),
-  reasoning: honoured("`effort` is given to the model's template; nothing is summed up"),
+  reasoning: honoured(
+    "`effort`: `none` and `minimal` switch thinking off, the others on; also goes to the model's template; nothing is summed up",
+  ),
   chat_template_kwargs: honoured("given to the model's template"),
   include: honoured(
     "`message.output_text.logprobs`; the results of hosted tools have nothing to show",

@@ -1,0 +1,105 @@
+/** Whether a model thinks before it answers: how its template is told, and how the answer's text then begins. */
+
+import type { ReasoningMarkers } from "./normalize.ts";
+import type { TemplateVariables } from "./types.ts";
+
+/** What the server wants where a request does not say. `auto`: as llama-server, which asks for thinking. */
+export const reasoningDefaults = ["auto", "on", "off"] as const;
+export type ReasoningDefault = (typeof reasoningDefaults)[number];
+
+/** A template's variable that turns thinking on and off. */
+export interface ThinkingSwitch {
+  name: string;
+  on: unknown;
+  off: unknown;
+  /** As it renders when nothing sets the variable. */
+  isOnByDefault: boolean;
+}
+
+/**
+ * How the text after a rendering begins. `no`: without reasoning. `off`: thinking is switched off; a model
+ * that thinks all the same is understood. `split`: it may begin with reasoning. `open`: the prompt has opened it.
+ */
+export type ReasoningStart = "no" | "off" | "split" | "open";
+
+/**
+ * What llama-server tells every template: think, and keep the reasoning of earlier turns, so that a
+ * conversation's prompt only grows.
+ */
+const defaults: TemplateVariables = {
+  enable_thinking: true,
+  preserve_thinking: true,
+  clear_thinking: false,
+  truncate_history_thinking: false,
+  drop_thinking: false,
+};
+
+const effortsWithoutThinking = ["none", "minimal"];
+
+/** Values that switches take: what most templates have, and what MiniMax has. */
+const pairs: readonly [on: unknown, off: unknown][] = [
+  [true, false],
+  ["enabled", "disabled"],
+];
+
+/** @param render a question with such variables; null when the template fails */
+export function probeThinking(
+  source: string,
+  markers: ReasoningMarkers | null,
+  render: (variables: TemplateVariables) => string | null,
+): ThinkingSwitch | null {
+  // An effort is no switch: templates print it, whatever it is.
+  const words = source.match(/\b(?!\w*(?:effort|strength|budget))\w*(?:think|reason)\w*/gu) ?? [];
+  // Clients know one name; templates that take several take this one too.
+  const names = new Set(["enable_thinking", ...words]);
+  for (const name of names)
+    for (const [yes, no] of pairs) {
+      const [first, second] = [render({ [name]: yes }), render({ [name]: no })];
+      if (first === null || second === null || first === second) continue;
+      const isInverse = !isClosed(second, markers) && isClosed(first, markers);
+      const [on, off] = isInverse ? [no, yes] : [yes, no];
+      return { name, on, off, isOnByDefault: render({}) !== (isInverse ? first : second) };
+    }
+  return null;
+}
+
+/**
+ * All variables of a rendering. A request says by `enable_thinking`, else by `reasoning_effort`, whether the model
+ * thinks; it works under whatever name the template has for it.
+ */
+export function thinkingVariables(
+  variables: TemplateVariables,
+  byDefault: ReasoningDefault,
+  control: ThinkingSwitch | null,
+): TemplateVariables {
+  const { reasoning_effort: effort, ...others } = variables;
+  // No template but a few know this effort, and some refuse it.
+  const given = effort === undefined || effort === "none" ? others : variables;
+  const wanted =
+    others["enable_thinking"] ??
+    (typeof effort === "string" ? !effortsWithoutThinking.includes(effort) : null) ??
+    (byDefault === "auto" ? null : byDefault === "on");
+  if (typeof wanted !== "boolean") return { ...defaults, ...given };
+  const switched = control === null ? {} : { [control.name]: wanted ? control.on : control.off };
+  return { ...defaults, enable_thinking: wanted, ...switched, ...given };
+}
+
+/** @param text ends where the answer begins @param variables as `thinkingVariables` gives them */
+export function reasoningStart(
+  text: string,
+  markers: ReasoningMarkers | null,
+  control: ThinkingSwitch | null,
+  variables: TemplateVariables,
+): ReasoningStart {
+  if (markers === null) return "no";
+  if (text.trimEnd().endsWith(markers.open)) return "open";
+  if (isClosed(text, markers)) return "off";
+  if (control === null) return "split";
+  const value = variables[control.name];
+  const isOff = value === undefined ? !control.isOnByDefault : value === control.off;
+  return isOff ? "off" : "split";
+}
+
+function isClosed(text: string, markers: ReasoningMarkers | null): boolean {
+  return markers !== null && text.trimEnd().endsWith(markers.close);
+}
