@@ -99,7 +99,7 @@ export class Chat {
    *   context has tokens)
    */
   promptText(request: Omit<PromptRequest, "owner">): string {
-    return this.#prompts.text(request.messages, request);
+    return this.#prompts.text(request);
   }
 
   /** A text in which the tokenizer recognizes no special token, and its guard. */

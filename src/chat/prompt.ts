@@ -68,15 +68,21 @@ export class PromptBuilder {
   async build(request: PromptRequest): Promise<Prompt> {
     const contextSize = this.#engine.cache.cellsPerSequence;
     this.#checkCount(request.messages);
-    const bare = (await this.#splice(request)) ?? (await this.render(request.messages, request));
+    const { messages, openTurn = true } = request;
+    const spliced = openTurn ? await this.#splice(request) : null;
+    const bare = spliced ?? (await this.render(messages, request, openTurn));
     const prompt = request.prefill ? await this.#begin(bare, request.prefill) : bare;
     if (prompt.tokens.length < contextSize) return prompt;
     throw tooLong(contextSize, `the messages and tools take ${prompt.tokens.length}`);
   }
 
   /** The template's text alone, nothing spliced, however long. @throws as `ChatTemplate.render` */
-  async render(messages: readonly ChatMessage[], scope: RenderScope): Promise<Prompt> {
-    const rendering = this.#renderPrompt(messages, scope);
+  async render(
+    messages: readonly ChatMessage[],
+    scope: RenderScope,
+    openTurn = true,
+  ): Promise<Prompt> {
+    const rendering = this.#renderPrompt(messages, scope, openTurn);
     const tokens = await this.#engine.tokenize(
       rendering.text,
       rendering.marks.guard,
@@ -86,14 +92,16 @@ export class PromptBuilder {
   }
 
   /**
-   * The template's text with special tokens spelled, however long.
+   * The template's text with special tokens spelled, and what the answer begins with, however long.
    * @throws FermataError model_without_template | template_error | context_length_exceeded (more messages than
-   *   tokens)
+   *   tokens) | unsupported_value (of a prefill)
    */
-  text(messages: readonly ChatMessage[], scope: RenderScope): string {
+  text(request: Omit<PromptRequest, "owner">): string {
+    const { messages, prefill = "", openTurn } = request;
     this.#checkCount(messages);
-    const { text, marks } = this.#renderPrompt(messages, scope);
-    return text.replaceAll(marks.guard, "");
+    const rendering = this.#renderPrompt(messages, request, openTurn);
+    if (prefill !== "") this.#checkPrefill(rendering);
+    return rendering.text.replaceAll(rendering.marks.guard, "") + prefill;
   }
 
   /** Call it when a turn ended by itself, and everything it said went out. */
@@ -113,19 +121,22 @@ export class PromptBuilder {
 
   /** The prompt with the first words of its answer, which are text and never special tokens. */
   async #begin(prompt: Prompt, words: string): Promise<Prompt> {
-    if (this.format.usesChannels || prompt.rendering.reasoning === "open") {
-      throw new FermataError(
-        "unsupported_value",
-        "\"messages\" ends with the assistant's words, and this model reasons before it answers. Turn thinking off, or let the last message be the user's.",
-        { param: "messages" },
-      );
-    }
+    this.#checkPrefill(prompt.rendering);
     const { text, guard } = this.template.guardContent(words);
     const begun = await this.#engine.tokenize(text, guard, false);
     const tokens = new Int32Array(prompt.tokens.length + begun.length);
     tokens.set(prompt.tokens);
     tokens.set(begun, prompt.tokens.length);
     return { ...prompt, tokens };
+  }
+
+  #checkPrefill({ reasoning }: Rendering): void {
+    if (!this.format.usesChannels && reasoning !== "open") return;
+    throw new FermataError(
+      "unsupported_value",
+      "\"messages\" ends with the assistant's words, and this model reasons before it answers. Turn thinking off, or let the last message be the user's.",
+      { param: "messages" },
+    );
   }
 
   async #splice(request: PromptRequest): Promise<Prompt | null> {
@@ -239,8 +250,9 @@ export class PromptBuilder {
   #renderPrompt(
     messages: readonly ChatMessage[],
     { tools, templateVariables: variables }: RenderScope,
+    generationPrompt = true,
   ): Rendering {
-    return this.template.render(messages, { tools, variables, generationPrompt: true });
+    return this.template.render(messages, { tools, variables, generationPrompt });
   }
 
   /** To render so many would take the thread for long, and each makes one token at least. */

@@ -14,6 +14,8 @@ export interface ThinkingSwitch {
   off: unknown;
   /** As it renders when nothing sets the variable. */
   isOnByDefault: boolean;
+  /** False: no markers are known, and the answer begins alike: thoughts would be taken for the answer. */
+  isRecognized: boolean;
 }
 
 /**
@@ -22,12 +24,8 @@ export interface ThinkingSwitch {
  */
 export type ReasoningStart = "no" | "off" | "split" | "open";
 
-/**
- * What llama-server tells every template: think, and keep the reasoning of earlier turns, so that a
- * conversation's prompt only grows.
- */
+/** As llama-server has it: the reasoning of earlier turns stays, so that a conversation's prompt only grows. */
 const defaults: TemplateVariables = {
-  enable_thinking: true,
   preserve_thinking: true,
   clear_thinking: false,
   truncate_history_thinking: false,
@@ -58,7 +56,9 @@ export function probeThinking(
       if (first === null || second === null || first === second) continue;
       const isInverse = !isClosed(second, markers) && isClosed(first, markers);
       const [on, off] = isInverse ? [no, yes] : [yes, no];
-      return { name, on, off, isOnByDefault: render({}) !== (isInverse ? first : second) };
+      const isOnByDefault = render({}) !== (isInverse ? first : second);
+      const isRecognized = markers !== null || first.slice(-16) !== second.slice(-16);
+      return { name, on, off, isOnByDefault, isRecognized };
     }
   return null;
 }
@@ -79,7 +79,8 @@ export function thinkingVariables(
     others["enable_thinking"] ??
     (typeof effort === "string" ? !effortsWithoutThinking.includes(effort) : null) ??
     (byDefault === "auto" ? null : byDefault === "on");
-  if (typeof wanted !== "boolean") return { ...defaults, ...given };
+  if (typeof wanted !== "boolean")
+    return { ...defaults, enable_thinking: control?.isRecognized !== false, ...given };
   const switched = control === null ? {} : { [control.name]: wanted ? control.on : control.off };
   return { ...defaults, enable_thinking: wanted, ...switched, ...given };
 }

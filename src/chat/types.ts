@@ -65,6 +65,8 @@ export interface ChatRequest {
   owner: string;
   /** How the answer begins: the model continues it, and only what it adds is told. */
   prefill?: string | undefined;
+  /** The prompt ends with the opening of the assistant's turn. Default true. */
+  openTurn?: boolean | undefined;
   /** Is told how each turn ends that may have calls. */
   logger?: ToolLogger | undefined;
 }
@@ -72,7 +74,7 @@ export interface ChatRequest {
 /** What the model reads before it answers. */
 export type PromptRequest = Pick<
   ChatRequest,
-  "messages" | "tools" | "templateVariables" | "owner" | "prefill"
+  "messages" | "tools" | "templateVariables" | "owner" | "prefill" | "openTurn"
 >;
 
 /** From the logits as the model gave them. Natural logarithms, maybe minus infinity. */

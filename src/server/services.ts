@@ -61,7 +61,7 @@ export interface ServerServices {
     /** Tokens of the prompt as `generate` would submit it. */
     countPromptTokens(request: PromptRequest): Promise<number>;
     /** The prompt as `generate` would render it, special tokens spelled. */
-    promptText(request: Pick<ChatRequest, "messages" | "tools" | "templateVariables">): string;
+    promptText(request: Omit<PromptRequest, "owner">): string;
     /** The text with guards, so that no special token is recognized in it. */
     guardText(text: string): { text: string; guard: string };
     readonly counters: Readonly<ChatCounters>;

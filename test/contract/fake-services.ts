@@ -66,8 +66,9 @@ export class FakeChat {
   readonly outputs: ToolOutput[][] = [];
   cancelledCount = 0;
 
-  promptText({ messages }: { messages: readonly ChatMessage[] }): string {
-    return messages.map(({ role, content }) => `[${role}]${content}`).join("");
+  promptText({ messages, prefill = "", openTurn }: Omit<PromptRequest, "owner">): string {
+    const text = messages.map(({ role, content }) => `[${role}]${content}`).join("");
+    return `${text}${prefill === "" ? "" : `+${prefill}`}${openTurn === false ? ", closed" : ""}`;
   }
 
   guardText(text: string): { text: string; guard: string } {

@@ -2,6 +2,7 @@
 
 import type { ChatMessage, ToolCall } from "../../chat/types.ts";
 import { fieldError, isAbsent, isObject, kindOf, type JsonObject } from "../openai/fields.ts";
+import { lastIsUsers, prefillOf } from "../openai/read-conversation.ts";
 import type { Warn } from "../openai/warnings.ts";
 import { blocksOf, parseText, typeOf } from "./parse-blocks.ts";
 
@@ -43,17 +44,8 @@ export function parseConversation(body: JsonObject, warn: Warn): ParsedConversat
 function takePrefill(messages: ChatMessage[], field: string): ParsedConversation {
   const last = messages.at(-1);
   if (last?.role !== "assistant") return { messages, prefill: "" };
-  const { content, toolCalls, reasoning } = last;
-  const remedy = "Let the last message be the user's";
-  if (toolCalls !== undefined)
-    throw fieldError("invalid_value", field, "has calls without results", remedy);
-  if (content === "" || reasoning !== undefined) {
-    const problem = "is the assistant's, and only text that it begins with can be continued";
-    throw fieldError("unsupported_value", field, problem, remedy);
-  }
-  if (!messages.some(({ role }) => role === "user" || role === "tool"))
-    throw fieldError("invalid_value", field, "has no question before it", remedy);
-  return { messages: messages.slice(0, -1), prefill: content };
+  const before = messages.slice(0, -1);
+  return { messages: before, prefill: prefillOf(last, before, field, lastIsUsers) };
 }
 
 function parseSystem(value: unknown): string {

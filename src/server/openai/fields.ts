@@ -66,7 +66,11 @@ export function readNumber<Fallback>(
   return value;
 }
 
-export function readBoolean(body: JsonObject, field: string, fallback: boolean): boolean {
+export function readBoolean<Fallback extends boolean | null>(
+  body: JsonObject,
+  field: string,
+  fallback: Fallback,
+): boolean | Fallback {
   const value = body[field];
   if (isAbsent(value)) return fallback;
   if (typeof value !== "boolean") {

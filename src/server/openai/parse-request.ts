@@ -1,6 +1,6 @@
 /** A chat-completions body as plain, checked data. Pure: no clock, no log, no engine. */
 
-import type { ChatMessage, TemplateVariables, ToolDefinition } from "../../chat/types.ts";
+import type { TemplateVariables, ToolDefinition } from "../../chat/types.ts";
 import type { Sampling } from "../../engine/types.ts";
 import type { Guidance } from "../../guidance/types.ts";
 import {
@@ -16,16 +16,15 @@ import {
 import { chatCompletionParameters } from "./parameters/chat-completions.ts";
 import { readMaxTokens, readSampling, readStop, type SamplingLimits } from "./parse-sampling.ts";
 import { checkParameters } from "./parameters/parameter.ts";
-import { parseMessages } from "./parse-messages.ts";
 import { parseGuidance } from "./parse-guidance.ts";
 import { parseMetadata } from "./responses/parse-metadata.ts";
 import { parseToolChoice, type ToolChoice } from "./parse-tool-choice.ts";
 import { parseTools } from "./parse-tools.ts";
+import { type Conversation, lastIsUsers, readConversation } from "./read-conversation.ts";
 import type { Warn } from "./warnings.ts";
 
-export interface ChatCompletionRequest {
+export interface ChatCompletionRequest extends Conversation {
   model: string | null;
-  messages: ChatMessage[];
   /** Null: not given. An empty list is given. */
   tools: ToolDefinition[] | null;
   toolChoice: ToolChoice;
@@ -58,12 +57,19 @@ export function parseChatCompletionRequest(
   checkParameters(chatCompletionParameters, body, warn);
   const stream = readBoolean(body, "stream", false);
   const toolChoice = parseToolChoice(body["tool_choice"]);
+  const guidance = parseGuidance(body, toolChoice);
+  const conversation = readConversation(body, warn);
+  if (conversation.prefill !== "" && guidance.document !== undefined) {
+    const problem =
+      "ends with the beginning of an answer, and the request asks for a whole document";
+    throw fieldError("invalid_value", "messages", problem, lastIsUsers);
+  }
   return {
     model: readModel(body),
-    messages: parseMessages(body["messages"], warn),
+    ...conversation,
     tools: parseTools(body["tools"], warn),
     toolChoice,
-    guidance: parseGuidance(body, toolChoice),
+    guidance,
     templateVariables: readTemplateVariables(body),
     sampling: readSampling(body, limits),
     stop: readStop(body["stop"]),

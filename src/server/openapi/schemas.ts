@@ -85,6 +85,8 @@ export const chatTypes: Record<string, Schema> = {
   chat_template_kwargs: object,
   store: boolean,
   metadata,
+  continue_final_message: boolean,
+  add_generation_prompt: boolean,
 };
 
 const responseText = record(
@@ -297,7 +299,14 @@ export const tokenizeBody = record(
 );
 export const detokenizeBody = record({ tokens: list({ type: "integer", minimum: 0 }) }, ["tokens"]);
 export const templateBody = record(
-  { messages: chatTypes["messages"]!, tools: chatTypes["tools"]!, chat_template_kwargs: object },
+  {
+    messages: chatTypes["messages"]!,
+    tools: chatTypes["tools"]!,
+    reasoning_effort: string,
+    chat_template_kwargs: object,
+    continue_final_message: boolean,
+    add_generation_prompt: boolean,
+  },
   ["messages"],
 );
 

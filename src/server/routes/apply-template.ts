@@ -2,9 +2,9 @@
 
 import type { RouteOptions } from "fastify";
 import { expectBody } from "../openai/fields.ts";
-import { parseMessages } from "../openai/parse-messages.ts";
 import { readTemplateVariables } from "../openai/parse-request.ts";
 import { parseTools } from "../openai/parse-tools.ts";
+import { readConversation } from "../openai/read-conversation.ts";
 import type { RouteContext } from "./chat-completions.ts";
 
 export function applyTemplateRoute({ services, warnings }: RouteContext): RouteOptions {
@@ -15,7 +15,7 @@ export function applyTemplateRoute({ services, warnings }: RouteContext): RouteO
       const remedy = 'Send {"messages": […]}';
       expectBody(body, remedy);
       const prompt = services.chat.promptText({
-        messages: parseMessages(body["messages"], warnings.warn),
+        ...readConversation(body, warnings.warn),
         tools: parseTools(body["tools"], warnings.warn) ?? [],
         templateVariables: readTemplateVariables(body),
       });

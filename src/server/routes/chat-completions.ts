@@ -52,11 +52,23 @@ export function chatCompletionsRoute(context: RouteContext): RouteOptions {
       const startedAt = performance.now();
       const target = resolveTarget(wantedModel(request.body), context);
       const body = parseChatCompletionRequest(request.body, target, warnings.warn);
-      const { messages, templateVariables, stop, maxTokens, guidance, topLogprobs, n } = body;
+      const {
+        messages,
+        prefill,
+        openTurn,
+        templateVariables,
+        stop,
+        maxTokens,
+        guidance,
+        topLogprobs,
+        n,
+      } = body;
       const signal = active.signalFor(reply);
       const owner = requestOwner(request);
       const conversation = {
         messages: target.instruct(messages),
+        prefill,
+        openTurn,
         templateVariables,
         stop,
         maxTokens,

@@ -16,6 +16,14 @@ describe("a prefill", () => {
     );
   });
 
+  it("is in the prompt that is shown, and in none that is refused", () => {
+    const { engine, chat } = setUp([]);
+    expect(chat.promptText(begun)).toMatch(/assistant\nThe weather is <\|im_end\|>$/u);
+    const thinking = { ...begun, messages: [user] };
+    const template = `${engine.model.chatTemplate}<think>`;
+    expect(() => setUp([], { template }).chat.promptText(thinking)).toThrow(/reasons before/u);
+  });
+
   it("is counted", async () => {
     const { chat } = setUp([]);
     const bare = await chat.countPromptTokens({ ...begun, prefill: "" });
@@ -39,6 +47,14 @@ describe("a prefill", () => {
       first!.tokens,
     );
     expect(chat.counters.splices).toBe(1);
+  });
+
+  it("or a turn that is not opened: the prompt ends with the last message", async () => {
+    const { engine, chat } = setUp(["Yes."]);
+    const closed = { ...begun, prefill: "", openTurn: false };
+    expect(chat.promptText(closed)).toMatch(/Weather\?<\|im_end\|>\n$/u);
+    await run(chat, closed);
+    expect(engine.spell(engine.last.request.prompt)).toMatch(/Weather\?⟪<\|im_end\|>⟫\n$/u);
   });
 
   it("is refused where the template opens reasoning", async () => {

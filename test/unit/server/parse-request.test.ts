@@ -68,12 +68,9 @@ describe("messages", () => {
   });
 
   test("an assistant's content may be null or absent", () => {
-    expect(
-      messages(user, { role: "assistant", content: null }, { role: "assistant" }).slice(1),
-    ).toEqual([
-      { role: "assistant", content: "" },
-      { role: "assistant", content: "" },
-    ]);
+    const turns = [{ role: "assistant", content: null }, user, { role: "assistant" }, user];
+    const silent = { role: "assistant", content: "" };
+    expect(messages(user, ...turns).slice(1)).toMatchObject([silent, user, silent, user]);
   });
 
   test("calls and results; arguments stay as they came", () => {

@@ -36,6 +36,12 @@ export const chatCompletionParameters: ParameterTable = {
   chat_template_kwargs: honoured(
     "goes to the model's template; `enable_thinking` switches thinking on or off, whatever the template calls it",
   ),
+  continue_final_message: honoured(
+    "an answer that the last message begins is continued, unless this is `false`; only what is new is told",
+  ),
+  add_generation_prompt: honoured(
+    "`false`: the prompt does not open the assistant's turn; not together with `continue_final_message`",
+  ),
   ...llamaSamplers,
   store: honoured("`true`: kept in the store, to be listed and read; default false"),
   fermata: honoured(
