@@ -49,7 +49,10 @@ const rewriting: ReadonlySet<string> = new Set([
   "deepseek-ai-DeepSeek-R1-Distill-Llama-8B.jinja",
   "deepseek-ai-DeepSeek-R1-Distill-Qwen-32B.jinja",
   "deepseek-ai-DeepSeek-V3.1.jinja",
+  "google-gemma-4-31B-it-interleaved.jinja",
+  "google-gemma-4-31B-it.jinja",
   "llama-cpp-deepseek-r1.jinja",
+  "unsloth-Apriel-1.5.jinja",
   // It writes the id that the client knows, not the one that the model made up.
   "upstage-Solar-Open-100B.jinja",
 ]);
