@@ -4,7 +4,6 @@ import type { FastifyInstance } from "fastify";
 import type {
   ChatEvent,
   ChatGeneration,
-  ChatMessage,
   ChatRequest,
   PromptRequest,
   ToolCall,
