@@ -140,7 +140,7 @@ export class CallFinder {
     if (this.#offered === null) this.#keepOrWrite(held, false);
     else if (held === callOpen) this.#beginCall("marked-call", held);
     else if (held === unmarked?.open) this.#beginUnmarked(held);
-    else if (held === sectionOpen) this.#blanks += held;
+    else if (held === sectionOpen) this.#beginSection(held);
     else if (this.#inSection && held === sectionClose) this.#endSection();
     else if (this.#afterCall && held === this.#format.bareSeparator) this.#blanks += held;
     else if (this.#mayBeBare && held === FENCE) this.#beginFence();
@@ -161,6 +161,11 @@ export class CallFinder {
   get #sectionStart(): number {
     const { sectionOpen } = this.#format;
     return sectionOpen === "" ? -1 : this.#blanks.indexOf(sectionOpen);
+  }
+
+  #beginSection(opening: string): void {
+    this.#blanks += opening;
+    this.#lineIsBlank = true;
   }
 
   /** A section without calls says nothing. */

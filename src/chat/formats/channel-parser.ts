@@ -11,6 +11,7 @@ import { NamedReader } from "./readers/named-reader.ts";
 import type { OfferedTools } from "./readers/reader.ts";
 
 type Place = "header" | "content" | "reasoning" | "call" | "after-call";
+const channels = ["analysis", "commentary", "final"];
 
 const START = "<|start|>";
 const MESSAGE = "<|message|>";
@@ -24,12 +25,15 @@ export class ChannelParser implements TextParser {
   readonly #offered: OfferedTools | null;
   #place: Place = "header";
   #header = "";
+  /** Where the text before the header was, and the marker that ended it. */
+  #before: { place: Place; ender: string } = { place: "content", ender: "" };
   /** What may become a marker. */
   #held = "";
   #reader: NamedReader;
   #blanks = "";
-  /** Something of this message was told. */
+  /** Something of this message was told; of any reasoning. */
   #told = false;
+  #hasReasoned = false;
 
   constructor({ offered }: OutputParserOptions, events: EventBuffer) {
     this.#events = events;
@@ -66,12 +70,20 @@ export class ChannelParser implements TextParser {
     if (header.endsWith(MESSAGE)) {
       this.#header = "";
       this.#begin(header);
-    } else if (!looksLikeHeader(header) || header.length > MAX_HEADER) {
-      this.#header = "";
-      this.#place = "content";
-      this.#told = true;
-      for (const text of header) this.#feedText(text);
-    }
+    } else if (!looksLikeHeader(header) || header.length > MAX_HEADER) this.#takeAsText(header);
+  }
+
+  /** No header: the marker before it was text, too. */
+  #takeAsText(header: string): void {
+    const { place, ender } = this.#before;
+    const isText = place === "reasoning" || place === "content";
+    this.#header = "";
+    this.#place = isText ? place : "content";
+    if (isText && !header.startsWith(ender)) for (const character of ender) this.#take(character);
+    this.#told = true;
+    // Its first character may be a marker's: it was seen to begin none.
+    this.#take(header.charAt(0));
+    for (const character of header.slice(1)) this.feed(character);
   }
 
   #begin(header: string): void {
@@ -104,6 +116,7 @@ export class ChannelParser implements TextParser {
 
   #endMessage(ender: string): void {
     if (this.#place === "call") this.#reader.close();
+    this.#before = { place: this.#place, ender };
     this.#place = "header";
     this.#header = ender === START || ender === "<|channel|>" ? ender : "";
   }
@@ -116,11 +129,16 @@ export class ChannelParser implements TextParser {
     else if (isBlank(character)) this.#blanks += character;
     else {
       const text = (this.#told ? this.#blanks : "") + character;
-      if (this.#place === "reasoning") this.#events.reasoning(text);
+      if (this.#place === "reasoning") this.#reason(text);
       else this.#events.content(text);
       this.#told = true;
       this.#blanks = "";
     }
+  }
+
+  #reason(text: string): void {
+    this.#events.reasoning((!this.#told && this.#hasReasoned ? "\n" : "") + text);
+    this.#hasReasoned = true;
   }
 }
 
@@ -128,6 +146,9 @@ export class ChannelParser implements TextParser {
 function looksLikeHeader(text: string): boolean {
   const visible = text.trimStart();
   if (visible === "") return true;
+  if (/^<\|start\|>[\w.:-]*[^\w.:\s<-]/u.test(visible)) return false;
+  const channel = visible.split("<|channel|>")[1]?.trimStart() ?? "";
+  if (!channels.some((name) => name.startsWith(channel) || channel.startsWith(name))) return false;
   const openings = [START, "<|channel|>", "to=", "<|constrain|>", MESSAGE];
   return openings.some((opening) => opening.startsWith(visible) || visible.startsWith(opening));
 }

@@ -1,6 +1,7 @@
 /** All formats, and which one a template is of. */
 
 import type { ToolCallFormat } from "./format.ts";
+import { apertus } from "./known/apertus.ts";
 import { commandA, commandR7b } from "./known/cohere.ts";
 import { deepseek, deepseekBlocks } from "./known/deepseek.ts";
 import { deepseekV32, deepseekV4, deepseekV41 } from "./known/deepseek-dsml.ts";
@@ -11,6 +12,7 @@ import { glm, glm47 } from "./known/glm.ts";
 import { gptOss } from "./known/gpt-oss.ts";
 import { hunyuan } from "./known/hunyuan.ts";
 import { apriel, firefunction, granite, nemotron } from "./known/json-lists.ts";
+import { jsonSection } from "./known/json-sections.ts";
 import { json } from "./known/json.ts";
 import { kimi } from "./known/kimi.ts";
 import { kimiK3 } from "./known/kimi-k3.ts";
@@ -49,12 +51,14 @@ export const formats: readonly ToolCallFormat[] = [
   commandA,
   commandR7b,
   solar,
+  apertus,
   gigachat3,
   gigachat31,
   minicpm5,
   granite,
   nemotron,
   apriel,
+  jsonSection,
   firefunction,
   hunyuan,
   functionary,
