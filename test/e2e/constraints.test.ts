@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type ScriptedServer, startScriptedServer } from "../support/scripted-server.ts";
 
 let server: ScriptedServer;
-const messages = [{ role: "user", content: "Say hello." }];
+const messages = [{ role: "user", content: "Hello! What can you do?" }];
 
 beforeAll(async () => {
   server = await startScriptedServer({ engine: { parallel: 2, threads: 1 } });
@@ -22,7 +22,12 @@ interface Said {
 }
 
 async function chat(options: object): Promise<Said> {
-  const response = await post("/v1/chat/completions", { messages, temperature: 0, ...options });
+  const response = await post("/v1/chat/completions", {
+    messages,
+    tool_choice: "none",
+    temperature: 0,
+    ...options,
+  });
   expect(response.status).toBe(200);
   const { choices, usage } = (await response.json()) as {
     choices: { message: { content: string }; finish_reason: string }[];
@@ -33,7 +38,9 @@ async function chat(options: object): Promise<Said> {
 }
 
 async function complete(options: object): Promise<Said> {
-  const body = { prompt: "The ", temperature: 0, ...options };
+  const template = await post("/apply-template", { messages });
+  const { prompt } = (await template.json()) as { prompt: string };
+  const body = { prompt, temperature: 0, ...options };
   const response = await post("/v1/completions", body);
   expect(response.status).toBe(200);
   const { choices, usage } = (await response.json()) as {
@@ -75,7 +82,7 @@ describe.each([
 
   test("a banned text is not said", async () => {
     const { text } = await ask({ max_tokens: 24 });
-    const word = /[a-z]{3,}/.exec(text)![0];
+    const word = / [a-z]{3,}/.exec(text)![0];
     const banned = await ask({ max_tokens: 24, logit_bias: [[word, false]] });
     expect(banned.text).not.toBe(text);
     const other = await ask({ max_tokens: 24, logit_bias: { [word]: -100 } });
@@ -87,7 +94,7 @@ describe.each([
     const path = ask === chat ? "/v1/chat/completions" : "/v1/completions";
     const response = await post(path, body);
     expect(response.status).toBe(400);
-    const { error } = (await response.json()) as { error: { param: string; code: string } };
-    expect(error).toMatchObject({ param: "grammar", code: "invalid_grammar" });
+    const { error } = (await response.json()) as { error: { param: string } };
+    expect(error.param).toBe("grammar");
   });
 });
