@@ -16,7 +16,7 @@ import { bodyLimit, installErrorHandler, sendError, toFermataError } from "./plu
 import { installHostNames } from "./plugins/host-names.ts";
 import { installJsonBody } from "./plugins/json-body.ts";
 import { createRequestId, installRequestId } from "./plugins/request-id.ts";
-import { installNotFound, RoutePaths } from "./plugins/route-paths.ts";
+import { documentedPath, installNotFound, RoutePaths } from "./plugins/route-paths.ts";
 import { SealedTokens } from "./plugins/sealed-tokens.ts";
 import { installSingleQuery } from "./plugins/single-query.ts";
 import { apiRoutes } from "./routes/api/routes.ts";
@@ -131,7 +131,7 @@ function refuseOtherMethods(app: FastifyInstance, routes: readonly RouteOptions[
         reply.header("allow", allowed.join(", "));
         throw new FermataError(
           "method_not_allowed",
-          `${url} takes ${allowed.join(" and ")}, not ${request.method}.`,
+          `${documentedPath(url)} takes ${allowed.join(" and ")}, not ${request.method}.`,
         );
       },
       handler: async () => {},

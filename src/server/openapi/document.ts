@@ -1,6 +1,7 @@
 /** The OpenAPI 3.1 document of the routes that this server has. */
 
 import type { RouteOptions } from "fastify";
+import { documentedPath } from "../plugins/route-paths.ts";
 import { operations, type Operation } from "./operations.ts";
 import type { Schema } from "./json-schema.ts";
 
@@ -17,7 +18,7 @@ export function openApiDocument(
 ): OpenApiDocument {
   const paths: OpenApiDocument["paths"] = {};
   for (const { method, url, config } of routes) {
-    const path = pathOf(url);
+    const path = documentedPath(url);
     const operation = operations[`${String(method)} ${path}`] ?? { summary: "", answer: null };
     const wire = config?.wire === "anthropic" ? "AnthropicError" : "Error";
     (paths[path] ??= {})[String(method).toLowerCase()] = wireOperation(path, operation, wire);
@@ -35,11 +36,6 @@ export function openApiDocument(
       schemas: { Error: errorSchema, AnthropicError: anthropicErrorSchema },
     },
   };
-}
-
-/** `/v1/models/:model` -> `/v1/models/{model}` */
-function pathOf(url: string): string {
-  return url.replaceAll(/:(\w+)/g, "{$1}");
 }
 
 function wireOperation(path: string, operation: Operation, errorName: string): object {

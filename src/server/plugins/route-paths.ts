@@ -44,7 +44,7 @@ export class RoutePaths {
     return this.#paths
       .map((url) => ({ url, likeness: likeness(url) }))
       .toSorted((a, b) => b.likeness - a.likeness)
-      .map(({ url }) => url.replaceAll(/:(\w+)/g, "{$1}"));
+      .map(({ url }) => documentedPath(url));
   }
 }
 
@@ -57,6 +57,11 @@ export function installNotFound(app: FastifyInstance, paths: RoutePaths): void {
     const message = `There is no ${request.method} ${path}. There are ${paths.nearest(path).join(", ")}.`;
     throw new FermataError("not_found", message);
   });
+}
+
+/** `/v1/models/:model` -> `/v1/models/{model}` */
+export function documentedPath(url: string): string {
+  return url.replaceAll(/:(\w+)/g, "{$1}");
 }
 
 function segmentsOf(path: string): string[] {
