@@ -11,7 +11,7 @@ import { CallAudit } from "../tools/call-audit.ts";
 import { loadAddon } from "../native/addon.ts";
 import { buildServer } from "../server/app.ts";
 import { type PageFiles, readPageFiles } from "../server/page/page-files.ts";
-import type { ServedEmbedder, ServerConfig } from "../server/services.ts";
+import type { ServedEmbedder, ServedModel, ServerConfig } from "../server/services.ts";
 import { type BannerFacts, bannerText } from "./banner.ts";
 import { chatText } from "./chat-text.ts";
 import { loadAgents, longestDelegationSeconds, readAgents } from "./load-agents.ts";
@@ -92,15 +92,6 @@ export async function startService(
     parts.push(engine);
 
     const embedder = await loadEmbedder(config);
-    const [id = choice.id, ...aliases] = config.alias;
-    const model = {
-      id,
-      aliases,
-      maxTokens: config.nPredict < 0 ? undefined : config.nPredict,
-      created: modelCreated(choice.path),
-      contextSize: engine.cache.cellsPerSequence,
-      vocabularySize: engine.model.vocabularySize,
-    };
     const toolFormat = config.toolFormat === "auto" ? undefined : config.toolFormat;
     const chat = new Chat(engine, {
       logger: log,
@@ -111,6 +102,17 @@ export async function startService(
     const said = chatText(chat);
     const level = chat.hasTemplate ? "info" : "warn";
     log[level]({ tool_format: chat.toolFormat }, `${said.subject.toLowerCase()}: ${said.text}`);
+    const [id = choice.id, ...aliases] = config.alias;
+    const model: ServedModel = {
+      id,
+      aliases,
+      created: modelCreated(choice.path),
+      contextSize: engine.cache.cellsPerSequence,
+      vocabularySize: engine.model.vocabularySize,
+      maxTokens: config.nPredict < 0 ? undefined : config.nPredict,
+      toolSection: chat.hasTemplate ? (chat.hasToolSection ? "template" : "generic") : null,
+      toolFormat: chat.toolFormat,
+    };
     const agents =
       agentsConfig === null
         ? undefined

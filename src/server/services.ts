@@ -25,6 +25,10 @@ export interface ServedModel {
   aliases?: readonly string[] | undefined;
   /** Of an answer whose request does not say. Default: to the end of the context. */
   maxTokens?: number | undefined;
+  /** What tells it of tools: its template, or a generic prompt. Null: it has no template and cannot chat. */
+  toolSection?: "template" | "generic" | null;
+  /** How it writes calls. */
+  toolFormat?: string;
 }
 
 export interface ServedEmbedder extends Pick<Embedder, "dimensions" | "vocabularySize" | "embed"> {

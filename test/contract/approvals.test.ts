@@ -241,7 +241,7 @@ test("GET /api/tools tells of servers, their state and their tools' rules", asyn
       { name: "hub", transport: "http", state: "failed", error: "it is gone", tools: [] },
     ],
     agents: [],
-    models: [{ id: "tiny" }],
+    models: [{ id: "tiny", tool_section: null, tool_format: null }],
   });
   const metrics = (await world.app.inject({ url: "/metrics" })).body;
   expect(metrics).toContain('fermata_mcp_servers{state="ready"} 1');

@@ -28,6 +28,11 @@ async function post(path: string, body: object) {
   return { status: response.status, body: (await response.json()) as Record<string, unknown> };
 }
 
+async function servedModels(): Promise<unknown> {
+  const tools = await (await fetch(`${server!.url}/api/tools`)).json();
+  return (tools as { models: unknown }).models;
+}
+
 test("completes texts, says at start that it cannot chat, and refuses chat with the remedy", async () => {
   await serve("--alias=base,other", "--n-predict=3");
   expect(server!.log()).toContain("chat: none: the model has no chat template");
@@ -42,6 +47,7 @@ test("completes texts, says at start that it cannot chat, and refuses chat with 
     usage: { completion_tokens: 3 },
   });
 
+  expect(await servedModels()).toMatchObject([{ id: "base", tool_section: null }]);
   const { body } = await post("/tokenize", { content: "Once more", parse_special: false });
   expect(await post("/detokenize", body)).toMatchObject({ body: { content: "Once more" } });
 
@@ -62,6 +68,7 @@ test("chats, with tools, through a template that is given", async () => {
   expect(server!.log()).toContain("tools: generic prompt, since the template has no tool section");
   expect(server!.out()).toMatch(/^Tools +generic prompt, since/mu);
   expect(server!.out()).toContain("/v1/chat/completions -H");
+  expect(await servedModels()).toMatchObject([{ tool_section: "generic", tool_format: "qwen" }]);
 
   const answer = await post("/v1/chat/completions", { messages, max_tokens: 8, temperature: 0 });
   expect(answer.status).toBe(200);

@@ -401,7 +401,13 @@ const toolServer = answer({
 export const tools = answer({
   servers: list(toolServer),
   agents: list(answer({ name: string, description: string })),
-  models: list(answer({ id: string })),
+  models: list(
+    answer({
+      id: string,
+      tool_section: nullable(choice("template", "generic")),
+      tool_format: nullable(string),
+    }),
+  ),
 });
 const pendingApproval = answer({
   call_id: string,

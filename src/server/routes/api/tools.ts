@@ -18,7 +18,13 @@ export function toolsRoute({
         name,
         description: agents?.find(name)?.description ?? "",
       })),
-      models: [{ id: model.id }],
+      models: [
+        {
+          id: model.id,
+          tool_section: model.toolSection ?? null,
+          tool_format: model.toolFormat ?? null,
+        },
+      ],
     }),
   };
 }
