@@ -155,14 +155,22 @@ export class RunningChat implements ChatGeneration {
     }
   }
 
-  async *#rounds(): AsyncGenerator<ChatEvent, void, void> {
+  /** All that may refuse the request before it has a place in the queue. */
+  async #prepare(): Promise<{ prompt: Prompt; grammar: Grammar | null }> {
     const { prompts, counters, engine } = this.#context;
     this.#guided = await GuidedRounds.create(this.#request, engine, prompts);
     const prompt = await prompts.build(this.#request);
     if (prompt.spliced) counters.splices += 1;
     await this.#run.prepare();
+    return { prompt, grammar: await this.#nextGrammar(prompt.rendering) };
+  }
+
+  async *#rounds(): AsyncGenerator<ChatEvent, void, void> {
+    const preparing = this.#prepare();
+    this.#request.onPrepare?.(preparing);
+    const { prompt, grammar } = await preparing;
     this.#prompt = prompt;
-    this.#run.start(prompt.tokens, await this.#nextGrammar(prompt.rendering));
+    this.#run.start(prompt.tokens, grammar);
     this.#beginRound(prompt.rendering, prompt.messages);
     for (;;) {
       const event = await this.#run.next();

@@ -61,6 +61,8 @@ export interface ChatRequest {
   /** Default: the model chooses, calls are held to their tools' schemas, text is free. */
   guidance?: Guidance | undefined;
   signal?: AbortSignal | undefined;
+  /** Told what the generation waits for before it is begun; what fails there, fails the generation. */
+  onPrepare?: ((work: Promise<unknown>) => void) | undefined;
   /** Splicing of generated tokens never crosses this (API key). */
   owner: string;
   /** How the answer begins: the model continues it, and only what it adds is told. */

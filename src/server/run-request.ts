@@ -13,6 +13,7 @@ import type { ClientHistory, HistoryGaps } from "./history-gaps.ts";
 import { isToolEvent } from "./openai/tool-status.ts";
 import { measuredEvents, type RunEvent } from "./measured-events.ts";
 import type { Metrics } from "./metrics.ts";
+import type { Preparation } from "./preparation.ts";
 import type { ServerConfig, ServerServices } from "./services.ts";
 import type { Target } from "./target.ts";
 import type { ToolMode } from "./tool-mode.ts";
@@ -31,6 +32,8 @@ export interface RunContext {
   log: FastifyBaseLogger;
   /** `performance.now()` when the request came. */
   startedAt: number;
+  /** Of a stream that waits for it. */
+  preparation?: Preparation;
   /** Of a client that brings its history with it. */
   history?: ClientHistory;
   /** The client asked what the tools do. */
@@ -112,11 +115,12 @@ export function drawSeed(): number {
 }
 
 function startEvents(
-  conversation: Conversation,
+  asked: Conversation,
   mode: ToolMode,
   context: RunContext,
 ): AsyncIterable<RunEvent> {
   const { target, config, log } = context;
+  const conversation = { ...asked, onPrepare: context.preparation?.add };
   if (mode.kind !== "internal") {
     const tools = mode.kind === "external" ? mode.tools : [];
     return target.chat.generate({ ...conversation, tools, toolMode: mode.kind, logger: log });

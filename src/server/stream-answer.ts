@@ -5,7 +5,7 @@ import type { FermataError } from "../errors.ts";
 import { logError, toFermataError } from "./plugins/errors.ts";
 import { SseStream, type SseMessage, type SseOptions } from "./plugins/sse.ts";
 import type { ServerConfig } from "./services.ts";
-import { settledWithin } from "./settled-within.ts";
+import { Preparation } from "./preparation.ts";
 
 /** One stream's messages, in order: `opening`, those of each event, then `closing` or `failure`. */
 export interface AnswerStream<Event> {
@@ -21,9 +21,13 @@ interface StreamTarget {
   request: FastifyRequest;
   reply: FastifyReply;
   config: ServerConfig;
+  preparation?: Preparation;
 }
 
-/** A failure within this time still gets its HTTP status; then the stream opens, so that a queued client hears of it. */
+/**
+ * A failure within this time, and one of what is prepared, still gets its HTTP status; then the stream opens, so that a
+ * queued client hears of it.
+ */
 export const openStreamAfterMs = 500;
 const defaultKeepAliveMs = 15_000;
 const defaultStalledMs = 5 * 60_000;
@@ -39,10 +43,10 @@ export function sseTimes({
 export async function streamAnswer<Event>(
   events: AsyncGenerator<Event, void, void>,
   stream: AnswerStream<Event>,
-  { request, reply, config }: StreamTarget,
+  { request, reply, config, preparation = new Preparation() }: StreamTarget,
 ): Promise<void> {
   let pending = events.next();
-  await settledWithin(pending, openStreamAfterMs);
+  await preparation.settle(pending, openStreamAfterMs);
 
   const isResumable = stream.isResumable ?? false;
   const sse = new SseStream(reply, { ...sseTimes(config), isResumable });

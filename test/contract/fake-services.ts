@@ -50,8 +50,12 @@ export const idleStats = {
   discardedTokens: 0,
 };
 
-/** An event, a failure, or a wait that only cancellation ends. */
-export type ScriptStep = ChatEvent | { fail: unknown } | { hang: true };
+/** An event, a failure, what is waited for before anything is generated, or a wait that only cancellation ends. */
+export type ScriptStep =
+  | ChatEvent
+  | { fail: unknown }
+  | { prepare: () => Promise<void> }
+  | { hang: true };
 
 export class FakeChat {
   readonly counters = {
@@ -98,6 +102,12 @@ export class FakeChat {
       for (const step of script) {
         if (request.signal?.aborted) break;
         if ("fail" in step) throw step.fail;
+        if ("prepare" in step) {
+          const work = step.prepare();
+          request.onPrepare?.(work);
+          await work;
+          continue;
+        }
         if ("hang" in step) {
           await aborted(request.signal);
           break;

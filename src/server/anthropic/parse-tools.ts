@@ -6,7 +6,7 @@ import type { ToolChoice } from "../openai/parse-tool-choice.ts";
 import { uniqueTools } from "../openai/parse-tools.ts";
 import type { Warn } from "../openai/warnings.ts";
 
-const legalName = /^[A-Za-z0-9_-]{1,128}$/;
+const legalName = /^[A-Za-z0-9_.-]{1,128}$/;
 
 /** Null if the request gives no tools at all, which is not the same as giving none. */
 export function parseTools(value: unknown, warn: Warn): ToolDefinition[] | null {
@@ -45,7 +45,7 @@ function parseTool(entry: unknown, field: string, warn: Warn): ToolDefinition | 
           ? "invalid_value"
           : "invalid_type";
     const problem = name === undefined ? "is missing" : "is not a legal name";
-    const remedy = "Send 1 to 128 letters, digits, underscores or hyphens";
+    const remedy = "Send 1 to 128 letters, digits, underscores, dots or hyphens";
     throw fieldError(code, `${field}.name`, problem, remedy);
   }
   if (!isAbsent(description) && typeof description !== "string") {

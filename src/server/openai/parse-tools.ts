@@ -4,7 +4,7 @@ import type { ToolDefinition } from "../../chat/types.ts";
 import { fieldError, isAbsent, isObject, kindOf, type JsonObject } from "./fields.ts";
 import type { Warn } from "./warnings.ts";
 
-const legalName = /^[A-Za-z0-9_-]{1,64}$/;
+const legalName = /^[A-Za-z0-9_.-]{1,64}$/;
 
 /** Null if the request gives no tools at all, which is not the same as giving none. */
 export function parseTools(value: unknown, warn: Warn): ToolDefinition[] | null {
@@ -97,7 +97,7 @@ export function parseFunction(target: JsonObject, field: string): ToolDefinition
       code,
       `${field}.name`,
       problem,
-      "Send 1 to 64 letters, digits, underscores or hyphens",
+      "Send 1 to 64 letters, digits, underscores, dots or hyphens",
     );
   }
   if (!isAbsent(description) && typeof description !== "string") {

@@ -16,7 +16,7 @@ import {
 } from "./json-schema.ts";
 import { guided, responseFormat, sampling, tokenLimit } from "./generation-schemas.ts";
 
-const toolName: Schema = { type: "string", pattern: "^[A-Za-z0-9_-]{1,64}$" };
+const toolName: Schema = { type: "string", pattern: "^[A-Za-z0-9_.-]{1,64}$" };
 const stop = oneOf(
   { type: "string", minLength: 1 },
   list({ type: "string", minLength: 1 }, { maxItems: 16 }),

@@ -7,7 +7,7 @@ import type { ResponseWriter } from "../openai/responses/response-writer.ts";
 import type { McpCallResult } from "../openai/responses/events/mcp-call-events.ts";
 import type { McpListToolsItem, UnnumberedEvent, WireEvent } from "../openai/responses/types.ts";
 import { toFermataError } from "../plugins/errors.ts";
-import { settledWithin } from "../settled-within.ts";
+import type { Preparation } from "../preparation.ts";
 
 export interface ResponseRun {
   writer: ResponseWriter;
@@ -26,6 +26,7 @@ export interface ResponseRun {
   onEnd(failure: FermataError | null): Promise<void>;
   /** A failure within this time is thrown, so that it gets its HTTP status. 0: none is. */
   patienceMs: number;
+  preparation: Preparation;
 }
 
 export interface ApprovedCall {
@@ -41,7 +42,8 @@ export async function* runResponse(run: ResponseRun): AsyncGenerator<WireEvent, 
   const events = approved.length === 0 ? run.start() : null;
   const first = events?.next();
   try {
-    if (first !== undefined && run.patienceMs > 0) await settledWithin(first, run.patienceMs);
+    if (first !== undefined && run.patienceMs > 0)
+      await run.preparation.settle(first, run.patienceMs);
     else first?.catch(() => {});
     await run.onBegin();
     yield* writer.begin();

@@ -18,6 +18,7 @@ import { logError, toFermataError } from "../plugins/errors.ts";
 import type { HistoryGaps } from "../history-gaps.ts";
 import { oversightOf, runEvents, type RunContext } from "../run-request.ts";
 import type { ServerConfig, ServerServices } from "../services.ts";
+import { Preparation } from "../preparation.ts";
 import { openStreamAfterMs } from "../stream-answer.ts";
 import { definitionsOf } from "../tool-mode.ts";
 import { approvedCalls, wordsOf } from "./approvals.ts";
@@ -170,6 +171,7 @@ export class ResponseService {
         this.#gaps.learn(clientHistory(request.promptCacheKey, owner, history), issued);
         await stored.end();
       },
+      preparation: context.preparation ?? new Preparation(),
       patienceMs: request.background ? 0 : request.stream ? openStreamAfterMs : maxTimerMs,
     });
     // The id of a background response goes out at once.

@@ -18,6 +18,7 @@ import { requestOwner } from "../plugins/authentication.ts";
 import { newIdentity } from "../response-identity.ts";
 import { runRequest } from "../run-request.ts";
 import type { ServerConfig, ServerServices } from "../services.ts";
+import { Preparation } from "../preparation.ts";
 import { StoredCompletions } from "../stored-completions.ts";
 import { streamAnswer } from "../stream-answer.ts";
 import { resolveTarget, wantedModel } from "../target.ts";
@@ -82,7 +83,16 @@ export function chatCompletionsRoute(context: RouteContext): RouteOptions {
       const history = { owner, conversationKey: null, calls: callsOfMessages(messages) };
       reply.headers(context.gaps.report(history, request.log));
       const { tellsTools } = body;
-      const run = { ...context, target, log: request.log, startedAt, history, tellsTools };
+      const preparation = new Preparation();
+      const run = {
+        ...context,
+        target,
+        log: request.log,
+        startedAt,
+        history,
+        tellsTools,
+        preparation,
+      };
       const start = (choice: number, ended: AbortSignal) => {
         const sampling = withSeed(body.sampling, choice);
         return runRequest({ ...conversation, sampling, signal: ended }, mode, run);
@@ -99,7 +109,7 @@ export function chatCompletionsRoute(context: RouteContext): RouteOptions {
             );
       if (!body.stream) return completed(await collectChoices(events, n));
       const chunks = new ChunkStream(new ChunkMapper(identity, body));
-      await streamAnswer(events, chunks, { request, reply, config });
+      await streamAnswer(events, chunks, { request, reply, config, preparation });
       return reply;
     },
   };

@@ -13,6 +13,7 @@ import { guidanceOf } from "../openai/parse-guidance.ts";
 import { checkToolChoice } from "../openai/parse-tool-choice.ts";
 import { requestOwner } from "../plugins/authentication.ts";
 import { runRequest } from "../run-request.ts";
+import { Preparation } from "../preparation.ts";
 import { streamAnswer } from "../stream-answer.ts";
 import { resolveTarget, type Target, wantedModel } from "../target.ts";
 import { definitionsOf, resolveToolMode } from "../tool-mode.ts";
@@ -52,19 +53,21 @@ export function messagesRoute(context: RouteContext): RouteOptions {
       checkToolChoice(toolChoice, definitionsOf(mode));
       const history = { owner, conversationKey: null, calls: callsOfMessages(messages) };
       reply.headers(context.gaps.report(history, request.log));
+      const preparation = new Preparation();
       const events = runRequest(conversation, mode, {
         ...context,
         target,
         log: request.log,
         startedAt,
         history,
+        preparation,
       });
       const identity = { id: `msg_${randomBytes(12).toString("hex")}`, model: target.id };
       if (!stream) return wireMessage(identity, await collectAnswer(events));
       const tools = [...definitionsOf(mode)];
       const inputTokens = await countedTokens(target.chat, { ...conversation, tools });
       const messageStream = new MessageStream(identity, request.id, inputTokens);
-      await streamAnswer(events, messageStream, { request, reply, config });
+      await streamAnswer(events, messageStream, { request, reply, config, preparation });
       return reply;
     },
   };

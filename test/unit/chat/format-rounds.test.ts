@@ -31,7 +31,7 @@ function specialsOf(source: string): string[] {
 
 const tools = [
   {
-    name: "get_weather",
+    name: "get.weather-v1.x",
     description: "Weather",
     parameters: {
       type: "object",
@@ -61,7 +61,7 @@ const rewriting: ReadonlySet<string> = new Set([
 
 /** What the template writes after a turn with a call. */
 function endTokenOf({ template }: PromptBuilder): string {
-  const toolCalls = [{ id: "call00001", name: "get_weather", arguments: '{"city":"Rome"}' }];
+  const toolCalls = [{ id: "call00001", name: "get.weather-v1.x", arguments: '{"city":"Rome"}' }];
   const turn = { role: "assistant" as const, content: "", toolCalls };
   const { text } = template.render([...request().messages, turn], {
     tools,
@@ -75,7 +75,7 @@ function endTokenOf({ template }: PromptBuilder): string {
 
 describe.skipIf(templates.length === 0).each(templates)("$name", ({ name, source }) => {
   const format = detectFormat(source);
-  const written = writeCalls(format.syntax, [["get_weather", { city: "Rome" }]]);
+  const written = writeCalls(format.syntax, [["get.weather-v1.x", { city: "Rome" }]]);
 
   it("holds at its call, and goes on with the result", async () => {
     const specials = [...specialsOf(source), "[e~[", "<turn|>", "<SPECIAL_12>"];
@@ -94,7 +94,7 @@ describe.skipIf(templates.length === 0).each(templates)("$name", ({ name, source
     const { events, content, finish } = await run(chat, request({ tools }), [["sun"]]);
     const calls = events.flatMap((event) => (event.type === "call-end" ? event.call : []));
     expect(calls.map((call) => [call.name, JSON.parse(call.arguments) as unknown])).toEqual([
-      ["get_weather", { city: "Rome" }],
+      ["get.weather-v1.x", { city: "Rome" }],
     ]);
     expect(content).toMatch(/It is sunny\.$/u);
     expect(finish.reason).toBe("stop");

@@ -5,6 +5,7 @@ import { parseResponsesRequest } from "../../openai/responses/parse-request.ts";
 import { ResponseEventStream } from "../../openai/responses/response-event-stream.ts";
 import type { WireEvent } from "../../openai/responses/types.ts";
 import { requestOwner } from "../../plugins/authentication.ts";
+import { Preparation } from "../../preparation.ts";
 import { streamAnswer } from "../../stream-answer.ts";
 import { resolveTarget, wantedModel } from "../../target.ts";
 import type { ResponsesContext } from "./context.ts";
@@ -18,6 +19,7 @@ export function createResponseRoute(context: ResponsesContext, url: string): Rou
       const startedAt = performance.now();
       const target = resolveTarget(wantedModel(request.body), context);
       const body = parseResponsesRequest(request.body, target, warnings.warn);
+      const preparation = new Preparation();
       const started = await responses.start(body, {
         ...context,
         target,
@@ -25,6 +27,7 @@ export function createResponseRoute(context: ResponsesContext, url: string): Rou
         startedAt,
         owner: requestOwner(request),
         signal: active.signalFor(reply),
+        preparation,
       });
       if (started.kind === "resumed") return { id: started.id, status: "in_progress" };
       const { live, headers } = started;
@@ -36,7 +39,12 @@ export function createResponseRoute(context: ResponsesContext, url: string): Rou
         events = live.read(-1);
       }
       if (body.stream) {
-        await streamAnswer(events, new ResponseEventStream(), { request, reply, config });
+        await streamAnswer(events, new ResponseEventStream(), {
+          request,
+          reply,
+          config,
+          preparation,
+        });
         return reply;
       }
       return await lastResponse(events);
