@@ -14,6 +14,14 @@ const atom = "[a-zA-Z0-9!#$%&'*+/=?^_`{|}~-]+";
 const label = "[a-zA-Z0-9](?:[a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?";
 const octet = "(?:[0-9]|[1-9][0-9]|1[0-9][0-9]|2[0-4][0-9]|25[0-5])";
 const hex = "[0-9a-fA-F]";
+const pathCharacter = `(?:[a-zA-Z0-9_.!~*'();:@&=+$,-]|%${hex}{2})`;
+const authority = `(?:[a-zA-Z0-9_.!~*'();:&=+$,-]*@)?(?:${label}(?:\\.${label})*)?(?::[0-9]{1,5})?`;
+const path = `${pathCharacter}+(?:/${pathCharacter}*)*`;
+const afterPath = `(?:${pathCharacter}|[/?])*`;
+/** With an authority, as `https:` has it, or without, as `mailto:` and `urn:`. */
+const uri =
+  `[a-zA-Z][a-zA-Z0-9+.-]*:(?://${authority}(?:/${pathCharacter}*)*|/(?:${path})?|${path})` +
+  `(?:\\?${afterPath})?(?:#${afterPath})?`;
 
 interface Format {
   /** Matches the whole string. Undefined: the mask engine knows the format by its name. */
@@ -31,12 +39,7 @@ const known = new Map<string, Format>([
   ["ipv6", {}],
   ["uuid", { pattern: `${hex}{8}-(?:${hex}{4}-){3}${hex}{12}` }],
   ["duration", {}],
-  [
-    "uri",
-    {
-      pattern: `[a-zA-Z][a-zA-Z0-9+.-]*://${label}(?:\\.${label})*(?::[0-9]{1,5})?(?:/(?:[a-zA-Z0-9_.!~*'();:@&=+$,-]|%${hex}{2})*)*(?:\\?(?:[a-zA-Z0-9_.!~*'();:@&=+$,/?-]|%${hex}{2})*)?(?:#(?:[a-zA-Z0-9_.!~*'();:@&=+$,/?-]|%${hex}{2})*)?`,
-    },
-  ],
+  ["uri", { pattern: uri }],
   ["json-pointer", { pattern: "(?:/(?:[^~/]|~0|~1)*)*" }],
   ["relative-json-pointer", { pattern: "(?:0|[1-9][0-9]*)(?:#|(?:/(?:[^~/]|~0|~1)*)*)" }],
 ]);
