@@ -2,6 +2,7 @@
 
 import type { CacheInfo, ModelInfo } from "../engine/types.ts";
 import { type ChatText, chatLine } from "./chat-text.ts";
+import { type ToolTokens, tokensByServer } from "../server/tool-tokens.ts";
 
 export interface BannerFacts {
   url: string;
@@ -10,6 +11,8 @@ export interface BannerFacts {
   cache: CacheInfo;
   chat: ChatText;
   systemInfo: string;
+  /** What the tools take of the prompt. Null: there are none, or nothing is known of it. */
+  toolTokens: ToolTokens | null;
   needsKey: boolean;
   hasPage: boolean;
 }
@@ -21,6 +24,7 @@ export function bannerText({
   cache,
   chat,
   systemInfo,
+  toolTokens,
   needsKey,
   hasPage,
 }: BannerFacts): string {
@@ -37,6 +41,7 @@ export function bannerText({
     `Model     ${modelId} (${describe(model)}, ${megabytes(model.sizeBytes)})`,
     `Context   ${contextText(cache, model)}, ${cache.slots} slots, ${cache.layout}, ${megabytes(cache.bytes)}`,
     chatLine(chat),
+    ...(toolTokens === null ? [] : [`Tools     ${toolsText(toolTokens, cache)}`]),
     `Hardware  ${hardware(systemInfo)}`,
     `Serving   ${url}/v1`,
     ...(hasPage ? [`Page      ${url}`] : []),
@@ -51,6 +56,18 @@ export function bannerText({
 function contextText({ cellsPerSequence: size }: CacheInfo, { trainedContext }: ModelInfo): string {
   const trained = size < trainedContext ? ` (trained for ${trainedContext}: --ctx-size)` : "";
   return `${size} tokens a sequence${trained}`;
+}
+
+function toolsText(tokens: ToolTokens, { cellsPerSequence: size }: CacheInfo): string {
+  const advice = takesMost(tokens, size)
+    ? '; choose fewer ("tools": {"allow": […]}) or take a larger --ctx-size'
+    : "";
+  return `${tokens.total} of ${size} tokens (${tokensByServer(tokens)})${advice}`;
+}
+
+/** Little room is left for a conversation. */
+export function takesMost({ total }: ToolTokens, contextSize: number): boolean {
+  return total > contextSize / 2;
 }
 
 /** llama.cpp names only sizes that it knows; the rest it calls `?B`. */

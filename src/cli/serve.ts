@@ -14,6 +14,7 @@ import { type PageFiles, readPageFiles } from "../server/page/page-files.ts";
 import type { ServedEmbedder, ServedModel, ServerConfig } from "../server/services.ts";
 import { type BannerFacts, bannerText } from "./banner.ts";
 import { chatText } from "./chat-text.ts";
+import { countTools } from "./count-tools.ts";
 import { loadAgents, longestDelegationSeconds, readAgents } from "./load-agents.ts";
 import { createLogger } from "./logger.ts";
 import { chooseModel, modelCreated } from "./model-choice.ts";
@@ -113,6 +114,7 @@ export async function startService(
       toolSection: chat.hasTemplate ? (chat.hasToolSection ? "template" : "generic") : null,
       toolFormat: chat.toolFormat,
     };
+    const tools = host === null ? null : await countTools(chat, host, engine.cache, log);
     const agents =
       agentsConfig === null
         ? undefined
@@ -167,6 +169,7 @@ export async function startService(
       model: engine.model,
       cache: engine.cache,
       chat: said,
+      toolTokens: tools,
       systemInfo: loadAddon().systemInfo,
       needsKey: config.apiKey.length > 0,
       hasPage: page !== null,

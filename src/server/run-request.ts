@@ -17,6 +17,7 @@ import type { Preparation } from "./preparation.ts";
 import type { ServerConfig, ServerServices } from "./services.ts";
 import type { Target } from "./target.ts";
 import type { ToolMode } from "./tool-mode.ts";
+import { explainedLength } from "./tool-tokens.ts";
 
 /** `Tool.server` of functions that the client runs while the sequence is held. */
 export const clientServer = "client";
@@ -78,7 +79,7 @@ export async function* runEvents(
   let callCount = 0;
   let below: ChatUsage = noUsage;
   for await (const event of measuredEvents(
-    startEvents(conversation, mode, context),
+    explainedEvents(startEvents(conversation, mode, context), mode, context),
     metrics,
     startedAt,
   )) {
@@ -108,6 +109,18 @@ function usageBelow(event: RunEvent): ChatUsage {
   if (event.type !== "tool-report" || event.report.type !== "agent") return noUsage;
   const inner = event.report.event;
   return inner.type === "finish" ? inner.usage : usageBelow(inner);
+}
+
+async function* explainedEvents(
+  events: AsyncIterable<RunEvent>,
+  mode: ToolMode,
+  { target }: RunContext,
+): AsyncGenerator<RunEvent, void, void> {
+  try {
+    yield* events;
+  } catch (error) {
+    throw await explainedLength(error, mode, target.chat);
+  }
 }
 
 export function drawSeed(): number {

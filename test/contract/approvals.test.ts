@@ -226,19 +226,30 @@ test("GET /api/tools tells of servers, their state and their tools' rules", asyn
       ],
     },
   });
+  world.chat.countPromptTokens = async ({ tools }) => 20 + 300 * tools.length;
   const reply = await world.app.inject({ url: "/api/tools" });
   expect(reply.json()).toEqual({
+    prompt_tokens: 300,
+    context_size: 1000,
     servers: [
       {
         name: "files",
         transport: "stdio",
         state: "ready",
         error: null,
+        prompt_tokens: 300,
         tools: [
           { name: "delete_file", description: "Deletes.", read_only: true, approval: "always" },
         ],
       },
-      { name: "hub", transport: "http", state: "failed", error: "it is gone", tools: [] },
+      {
+        name: "hub",
+        transport: "http",
+        state: "failed",
+        error: "it is gone",
+        prompt_tokens: 0,
+        tools: [],
+      },
     ],
     agents: [],
     models: [{ id: "tiny", tool_section: null, tool_format: null }],

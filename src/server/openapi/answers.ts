@@ -396,10 +396,13 @@ const toolServer = answer({
   transport: choice("stdio", "http", "sse"),
   state: choice("starting", "ready", "restarting", "failed"),
   error: nullable(string),
+  prompt_tokens: nullable(whole),
   tools: list(runnableTool),
 });
 export const tools = answer({
   servers: list(toolServer),
+  prompt_tokens: nullable(whole),
+  context_size: whole,
   agents: list(answer({ name: string, description: string })),
   models: list(
     answer({

@@ -1,0 +1,49 @@
+/** A prompt that is too long for the context: the error says what takes the room, and what to do. */
+
+import { expect, test } from "vitest";
+import { FermataError } from "../../src/errors.ts";
+import type { Tool } from "../../src/tools/types.ts";
+import { createWorld, fakeTool, provider } from "./fake-services.ts";
+
+const tooLong = new FermataError(
+  "context_length_exceeded",
+  "The prompt has 9923 tokens, but the context holds 1000, answer included.",
+  { param: "prompt" },
+);
+const onServer = (server: string, name: string): Tool =>
+  fakeTool(name, { content: "", isError: false }, server);
+const served = [onServer("files", "read"), onServer("files", "write"), onServer("web", "fetch")];
+const messages = [{ role: "user", content: "Hi" }];
+const tool = { type: "function", function: { name: "mine", parameters: { type: "object" } } };
+
+test.each([
+  [
+    "/v1/chat/completions",
+    { messages },
+    'The tools take 3000 of them (files 2000, web 1000). Choose fewer with "tools": {"allow": […]} in the MCP configuration, or start the server with a larger --ctx-size.',
+  ],
+  [
+    "/v1/messages",
+    { messages, max_tokens: 9 },
+    "The tools take 3000 of them (files 2000, web 1000).",
+  ],
+  ["/v1/responses", { input: "Hi" }, "The tools take 3000 of them (files 2000, web 1000)."],
+  [
+    "/v1/chat/completions",
+    { messages, tools: [tool] },
+    "The tools of the request take 1000 of them. Send fewer tools or messages, or start the server with a larger --ctx-size.",
+  ],
+  [
+    "/v1/chat/completions",
+    { messages, tool_choice: "none" },
+    "answer included. Send less, or start the server with a larger --ctx-size.",
+  ],
+])("%s %j", async (url, payload, expected) => {
+  const world = createWorld({ tools: provider(...served) });
+  world.chat.script = [{ fail: tooLong }];
+  world.chat.countPromptTokens = async (request) => 20 + 1000 * request.tools.length;
+  const reply = await world.app.inject({ method: "POST", url, payload });
+  expect(reply.statusCode).toBe(400);
+  expect(reply.json().error.message).toContain(tooLong.message);
+  expect(reply.json().error.message).toContain(expected);
+});
