@@ -50,7 +50,7 @@ export function roundGrammar(shape: RoundShape): string {
   }
   if (isFreeText) {
     const isAnswer = calls === "none";
-    if (isAnswer) rules.push(`ANSWER: ${free} & /(?s:.*\\S.*)/${withoutCalls(shape)}\n`);
+    if (isAnswer) rules.push(`ANSWER: TEXT & ~/(?s:${noAnswer(shape, thought.excluded)})/\n`);
     const text = isAnswer ? "ANSWER" : free;
     const closed = markup.until("answer_text", text, syntax.textClose ?? "");
     if (closed.expression === "") options.push(`${textOpen} ${isAnswer ? text : `(${text})?`}`);
@@ -100,15 +100,22 @@ function openingOf({ sectionOpen, callOpen }: CallSyntax): string {
   return sectionOpen + callOpen;
 }
 
-/** Takes from a text's terminal what the parser would read as a call. Control tokens are in no text. */
-function withoutCalls({ syntax, tools, markup }: RoundShape): string {
+/**
+ * What is no answer: blanks, reasoning, and what the parser would read as a call. Control tokens are in no text.
+ * One expression: the mask engine's first step is too dear for several.
+ */
+function noAnswer({ syntax, tools, markup }: RoundShape, reasoning: string | null): string {
+  const blanks = "[ \\n\\t\\r]*";
   const names = tools.map(({ name }) => escapeRegex(name)).join("|");
-  // Some models write calls without a marker, too.
-  const excluded = [`\\{\\s*"name"\\s*:\\s*"(${names})"`];
+  // The opening of some formats; models of others write it, too.
+  const calls = [`\\{[ \\n]{0,4}"name": ?"(${names})`];
   // A list's bracket behind the marker says no more.
   const opening = openingOf(syntax).trim().replace(/\[$/u, "");
-  if (opening !== "" && !markup.startsWithToken(opening)) excluded.push(escapeRegex(opening));
-  return excluded.map((call) => ` & ~/(?s:.*${call}.*)/`).join("");
+  const isMarker = opening !== "" && !opening.startsWith("{");
+  if (isMarker && !markup.startsWithToken(opening)) calls.push(escapeRegex(opening));
+  // An answer in words begins with none of them; a call that is spelled wrong does.
+  const starts = ["\\{", "<", "```(json|xml)", ...(reasoning === null ? [] : [escapeRegex(reasoning)])];
+  return `${blanks}|${blanks}(${starts.join("|")}).*|.*(${calls.join("|")}).*`;
 }
 
 function callRules({ syntax, tools, parallel, markup }: RoundShape): string {

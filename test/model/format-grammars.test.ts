@@ -104,6 +104,20 @@ describe.skipIf(!hasMasks).each(formats)("$name", (format) => {
       expect(await check(thought + written)).toEqual({ rest: "", complete: true, error: "" });
   });
 
+  it("lets an answer through and no call, where no tool may be called", async () => {
+    const guidance = { toolChoice: "auto", parallel: true, closeAtLimit: false } as const;
+    const options = { syntax, markers: null, controls: [], tools, guidance, budget: 4096 };
+    const last = await engine.compileGrammar((await Guide.create(options)).round(1, "no", [])!);
+    const isAnswer = async (written: string): Promise<boolean> =>
+      last.check(await engine.tokenize(written)).complete;
+    const open = syntax.textOpen ?? "";
+    for (const answer of ["Two.", '\n\n1 < 2 {"name": "box"} [x] `{`'])
+      expect(await isAnswer(open + answer), answer).toBe(true);
+    const call = writeCalls(syntax, [["ping", {}]]);
+    for (const none of ["", " \n", call, `I look. ${call}`])
+      expect(await isAnswer(open + none), none).toBe(false);
+  });
+
   it("stops a call of no tool, and a wrong type", async () => {
     for (const call of [
       ["no_such_tool", {}],
