@@ -16,7 +16,7 @@ export interface McpHostOptions {
   /** Of a result's text. Default 1 MiB. */
   maxResultBytes?: number | undefined;
   connectTimeoutMs?: number | undefined;
-  /** How long `start` waits for a server that takes its time; it is ready when it is. */
+  /** How long `start` waits for a server that takes its time; requests wait for it up to the connect time-out. */
   startPatienceMs?: number | undefined;
   reconnectDelayMs?: number | undefined;
   maxReconnectDelayMs?: number | undefined;
@@ -29,11 +29,15 @@ export interface McpHostOptions {
 /** Of one message: room for a result, its JSON and media beside it. */
 const maxMessageBytes = 16 * 1024 ** 2;
 
+const defaultConnectTimeoutMs = 30_000;
+
 export class McpHost implements ToolProvider {
   readonly #connections: McpConnection[];
   readonly #options: McpHostOptions;
   #tools: Tool[] | null = null;
   #refreshTimer: NodeJS.Timeout | undefined;
+  /** Every server has started, or failed to. */
+  #firstTries: Promise<unknown> = Promise.resolve();
   #closed = false;
 
   constructor(servers: readonly McpServerConfig[], options: McpHostOptions) {
@@ -43,7 +47,7 @@ export class McpHost implements ToolProvider {
         new McpConnection(server, {
           log: options.log,
           version: options.version,
-          connectTimeoutMs: options.connectTimeoutMs ?? 30_000,
+          connectTimeoutMs: options.connectTimeoutMs ?? defaultConnectTimeoutMs,
           reconnectDelayMs: options.reconnectDelayMs ?? 1000,
           maxReconnectDelayMs: options.maxReconnectDelayMs ?? 30_000,
           brokenDelayMs: options.brokenDelayMs ?? 60_000,
@@ -70,6 +74,7 @@ export class McpHost implements ToolProvider {
     const starts = Promise.allSettled(
       this.#connections.map((connection) => this.#startOne(connection)),
     );
+    this.#firstTries = starts;
     const settled = await (mustStart
       ? starts
       : Promise.race([starts, elapsed(startPatienceMs, this.#connections)]));
@@ -104,6 +109,15 @@ export class McpHost implements ToolProvider {
       error,
       tools: tools.filter(({ server }) => server === id),
     }));
+  }
+
+  async missing(): Promise<string[]> {
+    const isStarting = this.#connections.some(({ state }) => state === "starting");
+    const { connectTimeoutMs = defaultConnectTimeoutMs } = this.#options;
+    if (isStarting) await Promise.race([this.#firstTries, elapsed(connectTimeoutMs, [])]);
+    return this.#connections
+      .filter(({ state, tools }) => state !== "ready" && tools.length === 0)
+      .map(({ id }) => id);
   }
 
   async refresh(): Promise<void> {

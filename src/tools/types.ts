@@ -81,6 +81,8 @@ export interface ToolProvider {
   tools(): Tool[];
   /** Who runs them, and how they are. */
   servers?(): ToolServerState[];
+  /** Waits for servers that start, up to a limit. @returns names of those whose tools are not there then */
+  missing?(): Promise<string[]>;
   close(): Promise<void>;
 }
 

@@ -3,10 +3,11 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { FermataError } from "../../errors.ts";
 import { historyGapHeader } from "../history-gaps.ts";
+import { missingServersHeader } from "../missing-servers.ts";
 import { hasJsonType } from "./json-body.ts";
 
 const preflightSeconds = 600;
-const exposedHeaders = `x-request-id, retry-after, ${historyGapHeader}`;
+const exposedHeaders = `x-request-id, retry-after, ${historyGapHeader}, ${missingServersHeader}`;
 
 /** @param origins as browsers send them (`https://app.example`), or `*` for all. Empty: no header is sent. */
 export function installCors(app: FastifyInstance, origins: readonly string[]): void {

@@ -6,6 +6,7 @@ import { collectChoices, observeChoices, runChoices } from "../choices.ts";
 import type { Answer } from "../collect-answer.ts";
 import { callsOfMessages, type HistoryGaps } from "../history-gaps.ts";
 import type { Metrics } from "../metrics.ts";
+import { waitForServers } from "../missing-servers.ts";
 import { ChunkStream } from "../openai/chunk-stream.ts";
 import { ChunkMapper } from "../openai/chunks.ts";
 import { chatCompletion, type ChatCompletion } from "../openai/completion.ts";
@@ -49,6 +50,7 @@ export function chatCompletionsRoute(context: RouteContext): RouteOptions {
   return {
     method: "POST",
     url: "/v1/chat/completions",
+    preHandler: waitForServers(context.services.tools),
     handler: async (request, reply) => {
       const startedAt = performance.now();
       const target = resolveTarget(wantedModel(request.body), context);

@@ -9,6 +9,7 @@ import { wireMessage } from "../anthropic/message.ts";
 import { parseMessagesRequest } from "../anthropic/parse-request.ts";
 import { callsOfMessages } from "../history-gaps.ts";
 import { collectAnswer } from "../collect-answer.ts";
+import { waitForServers } from "../missing-servers.ts";
 import { guidanceOf } from "../openai/parse-guidance.ts";
 import { checkToolChoice } from "../openai/parse-tool-choice.ts";
 import { requestOwner } from "../plugins/authentication.ts";
@@ -24,6 +25,7 @@ export function messagesRoute(context: RouteContext): RouteOptions {
   return {
     method: "POST",
     url: "/v1/messages",
+    preHandler: waitForServers(context.services.tools),
     config: { wire: "anthropic" },
     handler: async (request, reply) => {
       const startedAt = performance.now();

@@ -2,6 +2,7 @@
 
 import type { RouteOptions } from "fastify";
 import { parseRunRequest } from "../../conversations/parse-run.ts";
+import { waitForServers } from "../../missing-servers.ts";
 import { requestOwner } from "../../plugins/authentication.ts";
 import type { ConversationsContext } from "./context.ts";
 
@@ -10,6 +11,7 @@ export function startRunRoute(context: ConversationsContext): RouteOptions {
   return {
     method: "POST",
     url: "/api/conversations/:id/runs",
+    preHandler: waitForServers(context.services.tools),
     handler: async (request, reply) => {
       const startedAt = performance.now();
       const { id } = request.params as { id: string };

@@ -4,6 +4,7 @@ import type { RouteOptions } from "fastify";
 import { parseResponsesRequest } from "../../openai/responses/parse-request.ts";
 import { ResponseEventStream } from "../../openai/responses/response-event-stream.ts";
 import type { WireEvent } from "../../openai/responses/types.ts";
+import { waitForServers } from "../../missing-servers.ts";
 import { requestOwner } from "../../plugins/authentication.ts";
 import { Preparation } from "../../preparation.ts";
 import { streamAnswer } from "../../stream-answer.ts";
@@ -15,6 +16,7 @@ export function createResponseRoute(context: ResponsesContext, url: string): Rou
   return {
     method: "POST",
     url,
+    preHandler: waitForServers(context.services.tools),
     handler: async (request, reply) => {
       const startedAt = performance.now();
       const target = resolveTarget(wantedModel(request.body), context);
