@@ -41,7 +41,7 @@ export function bannerText({
     `Model     ${modelId} (${describe(model)}, ${megabytes(model.sizeBytes)})`,
     `Context   ${contextText(cache, model)}, ${cache.slots} slots, ${cache.layout}, ${megabytes(cache.bytes)}`,
     chatLine(chat),
-    ...(toolTokens === null ? [] : [`Tools     ${toolsText(toolTokens, cache)}`]),
+    ...(toolTokens === null ? [] : [`Prompt    ${promptText(toolTokens, cache)}`]),
     `Hardware  ${hardware(systemInfo)}`,
     `Serving   ${url}/v1`,
     ...(hasPage ? [`Page      ${url}`] : []),
@@ -58,11 +58,11 @@ function contextText({ cellsPerSequence: size }: CacheInfo, { trainedContext }: 
   return `${size} tokens a sequence${trained}`;
 }
 
-function toolsText(tokens: ToolTokens, { cellsPerSequence: size }: CacheInfo): string {
+function promptText(tokens: ToolTokens, { cellsPerSequence: size }: CacheInfo): string {
   const advice = takesMost(tokens, size)
     ? '; choose fewer ("tools": {"allow": […]}) or take a larger --ctx-size'
     : "";
-  return `${tokens.total} of ${size} tokens (${tokensByServer(tokens)})${advice}`;
+  return `the tools take ${tokens.total} of ${size} tokens (${tokensByServer(tokens)})${advice}`;
 }
 
 /** Little room is left for a conversation. */

@@ -69,8 +69,11 @@ export class LoopBudget {
     this.#calls += own;
     if (own > room) this.#reached = `the limit of ${maxCalls} tool calls`;
     const repeated = this.#repeats.refuse(calls);
-    if (repeated !== undefined && ++this.#refusedRounds === maxRefusedRounds)
-      this.#reached = "the limit of equal calls in a row";
+    if (repeated !== undefined) {
+      this.#refusedRounds += 1;
+      if (this.#repeats.isStuck || this.#refusedRounds === maxRefusedRounds)
+        this.#reached = "the limit of equal calls in a row";
+    }
     const isLast = this.#round > maxRounds;
     if (isLast) this.#reached = `the limit of ${maxRounds} rounds of tool calls`;
     const isLate = this.#isLate();
@@ -84,6 +87,7 @@ export class LoopBudget {
     const { maxRounds } = this.#limits;
     const isLast = this.#round === maxRounds;
     this.#round += 1;
+    this.#repeats.learn(outputs);
     const reached =
       this.#reached ?? (isLast ? `the limit of ${maxRounds} rounds of tool calls` : null);
     if (reached === null) return outputs;

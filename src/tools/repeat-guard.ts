@@ -1,28 +1,50 @@
 /** Notices a model that makes the same calls over and over, as small models do when a result does not please them. */
 
 import { canonicalArguments } from "../chat/normalize.ts";
-import type { ToolCall } from "../chat/types.ts";
+import type { ToolCall, ToolOutput } from "../chat/types.ts";
 
 /** Rounds of equal calls that are run: a tool may be polled, and an error may be transient. */
 const MAX_EQUAL_ROUNDS = 3;
+/** Where the results were equal, too: another one would be no news. */
+const MAX_EQUAL_RESULTS = 2;
 
 export class RepeatGuard {
   #last: string[] = [];
   #count = 0;
+  #results = "";
+  /** The last rounds' calls had equal results. */
+  #isStuck = false;
 
   /** To be asked once a round. @returns what the model is told instead of results, or undefined: run them */
   refuse(calls: readonly ToolCall[]): string | undefined {
     const keys = calls.map(keyOf);
     const isEqual = keys.length === this.#last.length && this.#begins(keys);
     this.#count = isEqual ? this.#count + 1 : 1;
+    if (!isEqual) this.#isStuck = false;
     this.#last = keys;
-    if (this.#count <= MAX_EQUAL_ROUNDS) return undefined;
+    if (this.#count <= this.#most) return undefined;
     return `Error: not run: the same call was made ${this.#count} times in a row, and its results are above. Do something else, or answer with what you have.`;
   }
 
   /** A round that begins with these calls may be refused when it is whole. */
   mayRefuse(calls: readonly ToolCall[]): boolean {
-    return this.#count >= MAX_EQUAL_ROUNDS && this.#begins(calls.map(keyOf));
+    return this.#count >= this.#most && this.#begins(calls.map(keyOf));
+  }
+
+  /** Equal calls with equal results: only without tools does such a model answer. */
+  get isStuck(): boolean {
+    return this.#isStuck;
+  }
+
+  /** What the round's calls came to. */
+  learn(outputs: readonly ToolOutput[]): void {
+    const results = JSON.stringify(outputs.map(({ content }) => content));
+    this.#isStuck = this.#count > 1 && results === this.#results;
+    this.#results = results;
+  }
+
+  get #most(): number {
+    return this.#isStuck ? MAX_EQUAL_RESULTS : MAX_EQUAL_ROUNDS;
   }
 
   /** The last round begins with these. */

@@ -110,12 +110,12 @@ describe.skipIf(!hasMasks).each(formats)("$name", (format) => {
     const last = await engine.compileGrammar((await Guide.create(options)).round(1, "no", [])!);
     const isAnswer = async (written: string): Promise<boolean> =>
       last.check(await engine.tokenize(written)).complete;
-    const open = syntax.textOpen ?? "";
+    const { textOpen = "", textClose = "" } = syntax;
     for (const answer of ["Two.", '\n\n1 < 2 {"name": "box"} [x] `{`'])
-      expect(await isAnswer(open + answer), answer).toBe(true);
+      expect(await isAnswer(textOpen + answer + textClose), answer).toBe(true);
     const call = writeCalls(syntax, [["ping", {}]]);
     for (const none of ["", " \n", call, `I look. ${call}`])
-      expect(await isAnswer(open + none), none).toBe(false);
+      expect(await isAnswer(textOpen + none + textClose), none).toBe(false);
   });
 
   it("stops a call of no tool, and a wrong type", async () => {

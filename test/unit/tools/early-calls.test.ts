@@ -214,8 +214,16 @@ describe("a call of a tool that only reads", () => {
 
   it("waits for the round's end when the model may be repeating itself", async () => {
     const { tool, ran } = world();
+    let count = 0;
+    const changing: Tool = {
+      ...tool,
+      call: async (args, context) => {
+        const result = await tool.call(args, context);
+        return { ...result, content: `${result.content} ${++count}` };
+      },
+    };
     const rounds = [two, two, two, two, `${callText("Rome")}${callText("Bonn")}`, "Done."];
-    const { words, results } = await loop(rounds, [tool]);
+    const { words, results } = await loop(rounds, [changing]);
     expect(ran).toEqual(["Rome", "Oslo", "Rome", "Oslo", "Rome", "Oslo", "Bonn", "Rome"]);
     expect(results[3]).toContain("the same call was made 4 times in a row");
     const holds = words.flatMap((it, index) => (it === "hold" ? [index] : []));

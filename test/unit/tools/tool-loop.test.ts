@@ -313,6 +313,17 @@ describe("runToolLoop", () => {
     );
   });
 
+  it("refuses the third of equal calls with equal results, and the model answers at once", async () => {
+    const rounds = [callText("Rome"), callText("Rome"), callText("Rome"), "Sun."];
+    const { results, text } = await loop(rounds, [weather]);
+    expect(results[1]).toBe(resultText("sun in Rome"));
+    expect(results[2]).toContain("not run: the same call was made 3 times in a row");
+    expect(results[2]).toContain("No more tools can be called: answer now with what you have.]");
+    expect(text).toBe(
+      "Sun.\n\n[No more tools were called: the limit of equal calls in a row is reached.]",
+    );
+  });
+
   it.each([
     ["tells of a limit beside an answer of a given form", '{"sun":true}', { reason: "stop" }],
     ["says why there is no answer of a given form", callText("3"), { reason: "length", calls: [] }],
