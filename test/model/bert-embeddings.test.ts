@@ -4,7 +4,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { Embedder } from "../../src/engine/embedder.ts";
+import { Engine } from "../../src/engine/engine.ts";
 import { BertModel, type Pooling } from "../support/bert-model.ts";
+import { modelPath } from "../support/engine.ts";
 
 const model = new BertModel(7);
 const texts = ["the cat sat", "sat the cat", "q", "abcdef the quick fox"];
@@ -37,6 +39,42 @@ test.each<Pooling>(["mean", "cls"])("%s", async (pooling) => {
 test("the two poolings differ", () => {
   const tokens = model.tokens(texts[0]!);
   expect(dot(model.embed(tokens, "mean"), model.embed(tokens, "cls"))).toBeLessThan(0.99);
+});
+
+test("the pooling that is asked for counts, whatever the file says", async () => {
+  const modelPath = await model.write(join(folder, "asked.gguf"), "mean");
+  const embedder = await Embedder.load({ modelPath, threads: 1, pooling: "cls" });
+  const { vectors } = await embedder.embed(texts);
+  for (const [index, text] of texts.entries()) {
+    const expected = model.embed(model.tokens(text), "cls");
+    vectors[index]!.forEach((value, column) => expect(value).toBeCloseTo(expected[column]!, 2));
+  }
+});
+
+test("a model that generates embeds with the pooling that is asked for, and none without", async () => {
+  await expect(load(modelPath)).rejects.toMatchObject({
+    code: "model_invalid",
+    message: expect.stringContaining("--pooling mean, cls or last") as string,
+  });
+  const pooled = ["mean", "cls", "last"] as const;
+  const [mean, first, last] = await Promise.all(
+    pooled.map(async (pooling) => {
+      const embedder = await Embedder.load({ modelPath, threads: 1, pooling });
+      return (await embedder.embed(["the cat sat", "the cat ran"])).vectors;
+    }),
+  );
+  for (const [vector] of [mean!, first!, last!]) expect(dot(vector!, vector!)).toBeCloseTo(1, 5);
+  // Both texts begin with the same token, which sees nothing of what follows.
+  expect(dot(first![0]!, first![1]!)).toBeCloseTo(1, 5);
+  expect(dot(last![0]!, last![1]!)).toBeLessThan(0.999);
+  expect(dot(mean![0]!, last![0]!)).toBeLessThan(0.999);
+});
+
+test("an encoder is no model to generate with", async () => {
+  const path = await model.write(join(folder, "encoder.gguf"), "mean");
+  await expect(Engine.load({ modelPath: path, threads: 1 })).rejects.toMatchObject({
+    code: "model_invalid",
+  });
 });
 
 test("a text that is longer than the model reads is refused", async () => {
