@@ -114,6 +114,9 @@ export class CallFinder {
   /** @param natural false: cut. What follows a call's marker is then a call's beginning, not text. */
   finish(natural: boolean): void {
     if (this.#place === "marked-call") this.#feedHeldToReader();
+    // What was cut in a call's closing marker, or in the opening one after a call, is no text.
+    if (!natural && (this.#place === "marked-tail" || this.#afterCall))
+      this.#held = this.#blanks = "";
     const isUndecided = this.inCall && this.#reader.state === "undecided";
     if (isUndecided && !natural && this.#place === "marked-call")
       this.#verbatim = this.#blanks = "";
