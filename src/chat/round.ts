@@ -78,7 +78,9 @@ export class Round {
     const buffer = new ToolCallBuffer(announces ? "tool_calls" : reason, logger);
     for (const call of this.calls)
       buffer.addToolCall({ ...call, arguments: call.arguments || "{}" });
-    if (this.#open !== null) buffer.addToolCall(this.#open);
+    // One that was cut before its name was known has no id.
+    const open = this.#open ?? { id: "unnamed", name: "", arguments: "" };
+    if (this.inCall && reason !== "stop") buffer.addToolCall(open);
     buffer.shouldExecuteToolCalls();
   }
 

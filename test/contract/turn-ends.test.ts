@@ -104,6 +104,15 @@ describe("a call of the own model that the token limit cuts", () => {
   });
 });
 
+test("a call that is cut before its name is known is logged too", async () => {
+  const text = callText("Rome").slice(0, 20);
+  const world = engineWorld([{ text, end: "length" }]);
+  const { choices } = await send(world, "/v1/chat/completions", chat);
+  expect(choices[0]).toMatchObject({ finish_reason: "length", message: { content: "" } });
+  expect(turns(world)).toEqual([["length", true, 1]]);
+  expect(problems(world)).toContain("the response was cut inside of tool calls");
+});
+
 describe("turn ended is logged once a turn, with its reason", () => {
   const tool = defineTool("get_weather", "").run(() => "sun");
 
