@@ -33,6 +33,7 @@ import { messagesRoute } from "./routes/messages.ts";
 import { metricsRoute } from "./routes/metrics.ts";
 import { modelRoute } from "./routes/model.ts";
 import { modelsRoute } from "./routes/models.ts";
+import { nativeCompletionRoute } from "./routes/native-completion.ts";
 import { openApiRoute } from "./routes/openapi.ts";
 import { pageRoutes } from "./routes/page.ts";
 import { responsesRoutes } from "./routes/responses/routes.ts";
@@ -94,6 +95,7 @@ export function buildServer(services: ServerServices, config: ServerConfig): Fas
     chatInputTokensRoute(context),
     ...storedCompletionRoutes(context),
     completionsRoute(context),
+    nativeCompletionRoute(context),
     embeddingsRoute(context),
     tokenizeRoute(services),
     detokenizeRoute(services),

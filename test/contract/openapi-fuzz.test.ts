@@ -41,6 +41,10 @@ const target: FuzzTarget = {
       const list = await world.call("GET", `/v1/conversations/${id}/items`);
       return { id, item: list.body.data[0].id };
     }
+    if (path.startsWith("/v1/chat/completions")) {
+      const body = { messages: [{ role: "user", content: "Hi" }], store: true };
+      return { id: (await world.call("POST", "/v1/chat/completions", body)).body.id };
+    }
     // Only a background response can be cancelled or read as a stream.
     const background = !path.endsWith("tool_outputs");
     return { id: (await world.call("POST", "/v1/responses", { input: "Hi", background })).body.id };

@@ -125,6 +125,20 @@ export const textCompletion = answer({
   usage,
 });
 
+/** Fewer if `response_fields` says so; a list if the prompt was one. */
+const nativeAnswer: Schema = {
+  ...record({
+    content: string,
+    tokens: list(whole),
+    stop: yes,
+    stop_type: choice("eos", "word", "limit", "none"),
+    tokens_predicted: whole,
+    tokens_evaluated: whole,
+  }),
+  additionalProperties: true,
+};
+export const nativeCompletion = oneOf(nativeAnswer, list(nativeAnswer));
+
 export const embeddingList = answer({
   object: constant("list"),
   data: list(
@@ -383,41 +397,3 @@ export const model = answer({
 });
 export const models = answer({ object: constant("list"), data: list(model) });
 export const health = answer({ status: constant("ok"), model: string });
-
-const approvalPolicy = choice("never", "always");
-const runnableTool = answer({
-  name: string,
-  description: nullable(string),
-  read_only: boolean,
-  approval: approvalPolicy,
-});
-const toolServer = answer({
-  name: string,
-  transport: choice("stdio", "http", "sse"),
-  state: choice("starting", "ready", "restarting", "failed"),
-  error: nullable(string),
-  prompt_tokens: nullable(whole),
-  tools: list(runnableTool),
-});
-export const tools = answer({
-  servers: list(toolServer),
-  prompt_tokens: nullable(whole),
-  context_size: whole,
-  agents: list(answer({ name: string, description: string })),
-  models: list(
-    answer({
-      id: string,
-      tool_section: nullable(choice("template", "generic")),
-      tool_format: nullable(string),
-    }),
-  ),
-});
-const pendingApproval = answer({
-  call_id: string,
-  server: string,
-  tool_name: string,
-  arguments: string,
-  asked_at: whole,
-});
-export const approvals = answer({ approvals: list(pendingApproval) });
-export const approvalDecision = answer({ call_id: string, decision: choice("approve", "deny") });

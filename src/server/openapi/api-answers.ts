@@ -83,3 +83,41 @@ export const engine = answer({
 });
 export const session = answer({ expires_at: whole });
 export const streamToken = answer({ token: string, expires_at: whole });
+
+const approvalPolicy = choice("never", "always");
+const runnableTool = answer({
+  name: string,
+  description: nullable(string),
+  read_only: boolean,
+  approval: approvalPolicy,
+});
+const toolServer = answer({
+  name: string,
+  transport: choice("stdio", "http", "sse"),
+  state: choice("starting", "ready", "restarting", "failed"),
+  error: nullable(string),
+  prompt_tokens: nullable(whole),
+  tools: list(runnableTool),
+});
+export const tools = answer({
+  servers: list(toolServer),
+  prompt_tokens: nullable(whole),
+  context_size: whole,
+  agents: list(answer({ name: string, description: string })),
+  models: list(
+    answer({
+      id: string,
+      tool_section: nullable(choice("template", "generic")),
+      tool_format: nullable(string),
+    }),
+  ),
+});
+const pendingApproval = answer({
+  call_id: string,
+  server: string,
+  tool_name: string,
+  arguments: string,
+  asked_at: whole,
+});
+export const approvals = answer({ approvals: list(pendingApproval) });
+export const approvalDecision = answer({ call_id: string, decision: choice("approve", "deny") });

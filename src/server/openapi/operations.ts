@@ -16,6 +16,7 @@ import {
   detokenizeBody,
   embeddingBody,
   messageTypes,
+  nativeCompletionBody,
   newBranchedConversation,
   newConversation,
   newItems,
@@ -105,6 +106,12 @@ export const operations: Readonly<Record<string, Operation>> = {
     request: completionBody,
     streams: true,
     answer: answers.textCompletion,
+  },
+  "POST /completion": {
+    summary: "A text continued, in llama-server's format.",
+    request: nativeCompletionBody,
+    streams: true,
+    answer: answers.nativeCompletion,
   },
   "POST /v1/embeddings": {
     summary: "Vectors of texts, if an embedding model is loaded.",
@@ -264,16 +271,16 @@ export const operations: Readonly<Record<string, Operation>> = {
   },
   "GET /api/tools": {
     summary: "The tools that this server runs, and the state of their servers.",
-    answer: answers.tools,
+    answer: apiAnswers.tools,
   },
   "GET /api/approvals": {
     summary: "Calls of your requests that wait for a person's consent.",
-    answer: answers.approvals,
+    answer: apiAnswers.approvals,
   },
   "POST /api/approvals/{call_id}": {
     summary: "A person's answer to a call that waits for it.",
     request: approvalDecision,
-    answer: answers.approvalDecision,
+    answer: apiAnswers.approvalDecision,
   },
   "GET /v1/models": { summary: "The loaded model.", answer: answers.models },
   "GET /v1/models/{model}": {

@@ -284,6 +284,21 @@ export const completionBody = record(
   },
   ["prompt"],
 );
+export const nativeCompletionBody = record(
+  {
+    prompt: oneOf(string, list({ type: "integer", minimum: 0 }), list(string)),
+    max_tokens: tokenLimit,
+    response_format: responseFormat,
+    ...guided,
+    close_at_limit: boolean,
+    n_probs: { type: "integer", minimum: 0, maximum: 20 },
+    return_tokens: boolean,
+    stop,
+    stream: boolean,
+    ...sampling,
+  },
+  ["prompt"],
+);
 export const embeddingBody = record(
   {
     input: oneOf(string, list({ type: "integer", minimum: 0 }), list(string)),

@@ -2,6 +2,7 @@ import { describe, expect, test } from "vitest";
 import { embeddingParameters } from "../../../src/server/openai/parameters/embeddings.ts";
 import { completionParameters } from "../../../src/server/openai/parameters/completions.ts";
 import { chatCompletionParameters } from "../../../src/server/openai/parameters/chat-completions.ts";
+import { nativeCompletionParameters } from "../../../src/server/openai/parameters/native-completion.ts";
 import { responseParameters } from "../../../src/server/openai/parameters/responses.ts";
 import { type DocumentedTable, parameterDocs } from "../../support/parameter-docs.ts";
 import { sdkFields } from "../../support/sdk-fields.ts";
@@ -32,6 +33,13 @@ const tables: DocumentedTable[] = [
   },
 ];
 
+const native: DocumentedTable = {
+  endpoint: "POST /completion",
+  table: nativeCompletionParameters,
+  // Nothing of it is OpenAI's.
+  sdkFields: Object.keys(nativeCompletionParameters),
+};
+
 describe.each(tables)("$endpoint", ({ table, sdkFields: fields }) => {
   test("every field of the SDK's request type is in the table", () => {
     expect(fields).toContain("model");
@@ -40,5 +48,7 @@ describe.each(tables)("$endpoint", ({ table, sdkFields: fields }) => {
 });
 
 test("the docs show the tables", async () => {
-  await expect(parameterDocs(tables)).toMatchFileSnapshot("../../../docs/parameters.md");
+  await expect(parameterDocs([...tables, native])).toMatchFileSnapshot(
+    "../../../docs/parameters.md",
+  );
 });

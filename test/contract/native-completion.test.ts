@@ -1,0 +1,123 @@
+/** POST /completion, as llama-server has it. */
+
+import { expect, test } from "vitest";
+import { createWorld, sseEvents, type World } from "./fake-services.ts";
+
+function complete(world: World, body: object) {
+  return world.app.inject({ method: "POST", url: "/completion", payload: body });
+}
+
+test("an answer has what llama-server's has", async () => {
+  const world = createWorld();
+  const response = await complete(world, {
+    prompt: "abc",
+    n_predict: 2,
+    seed: 5,
+    top_k: 7,
+    return_tokens: true,
+  });
+  expect(response.statusCode).toBe(200);
+  expect(response.json()).toMatchObject({
+    index: 0,
+    content: "ye",
+    tokens: [121, 101],
+    stop: true,
+    model: "tiny",
+    tokens_predicted: 2,
+    tokens_evaluated: 3,
+    generation_settings: { n_predict: 2, seed: 5, top_k: 7, logit_bias: [] },
+    prompt: "abc",
+    has_new_line: false,
+    truncated: false,
+    stop_type: "limit",
+    stopping_word: "",
+    timings: { predicted_n: 2, cache_n: 12 },
+  });
+});
+
+test("it goes on to the end unless told otherwise", async () => {
+  const world = createWorld();
+  const body = (await complete(world, { prompt: "abc" })).json();
+  expect(body).toMatchObject({ content: "yes", tokens: [], stop_type: "eos" });
+  expect(body.generation_settings.n_predict).toBe(-1);
+  expect(world.text.requests[0]?.maxTokens).toBeUndefined();
+});
+
+test("a stream tells pieces, and the last event is the last", async () => {
+  const world = createWorld();
+  const events = sseEvents((await complete(world, { prompt: "abc", stream: true })).body);
+  expect(events).toMatchObject([
+    { content: "y", tokens: [121], stop: false },
+    { content: "e", tokens: [101], stop: false },
+    { content: "s", tokens: [115], stop: false },
+    { content: "", tokens: [], stop: true, stop_type: "eos", tokens_predicted: 3 },
+  ]);
+});
+
+test.each([
+  [[1, 2, 3], [[1, 2, 3]]],
+  [{ prompt_string: "ab" }, [[97, 98]]],
+  [[1, "ab", 2], [[1, 97, 98, 2]]],
+  [
+    ["a", { prompt_string: "b" }],
+    [[97], [98]],
+  ],
+  [
+    [
+      [1, 2],
+      [3, "a"],
+    ],
+    [
+      [1, 2],
+      [3, 97],
+    ],
+  ],
+])("prompt %j", async (prompt, tokens) => {
+  const world = createWorld();
+  const body = (await complete(world, { prompt })).json();
+  expect(world.text.requests.map((request) => [...request.prompt])).toEqual(tokens);
+  const isList = tokens.length > 1;
+  expect(Array.isArray(body)).toBe(isList);
+  if (isList) expect(body.map(({ index }: { index: number }) => index)).toEqual([0, 1]);
+});
+
+test("probabilities have ids", async () => {
+  const world = createWorld();
+  const body = (await complete(world, { prompt: "a", n_probs: 3, n_predict: 1 })).json();
+  expect(body.completion_probabilities).toEqual([
+    {
+      id: 121,
+      token: "y",
+      bytes: [121],
+      logprob: -0.25,
+      top_logprobs: [{ id: 121, token: "y", bytes: [121], logprob: -0.25 }],
+    },
+  ]);
+});
+
+test("fields that are asked for, and no others", async () => {
+  const response_fields = ["content", "generation_settings/n_predict", "nothing/else"];
+  const body = { prompt: "a", n_predict: 2, response_fields };
+  expect((await complete(createWorld(), body)).json()).toEqual({
+    content: "ye",
+    "generation_settings/n_predict": 2,
+  });
+});
+
+test.each([
+  [{}, "prompt"],
+  [{ prompt: [] }, "prompt"],
+  [{ prompt: { prompt_string: "a", multimodal_data: ["x"] } }, "prompt.multimodal_data"],
+  [{ prompt: ["a", 7000] }, "prompt[1][0]"],
+  [{ prompt: "a", n_predict: "many" }, "n_predict"],
+  [{ prompt: "a", n_probs: 21 }, "n_probs"],
+  [{ prompt: "a", post_sampling_probs: true }, "post_sampling_probs"],
+  [{ prompt: "a", response_fields: "content" }, "response_fields"],
+  [{ prompt: "a", grammar: 7 }, "grammar"],
+])("%j is refused", async (body, param) => {
+  const world = createWorld();
+  const response = await complete(world, body);
+  expect(response.statusCode).toBe(400);
+  expect(response.json().error.param).toBe(param);
+  expect(world.text.requests).toEqual([]);
+});
