@@ -64,7 +64,10 @@ export class MessageStream implements AnswerStream<RunEvent> {
           ...this.#end(),
           message({
             type: "message_delta",
-            delta: wireStop(event),
+            delta: {
+              ...wireStop(event),
+              ...(event.warnings === undefined ? {} : { warnings: event.warnings }),
+            },
             usage: messageUsage(event.usage),
           }),
           message({ type: "message_stop" }),

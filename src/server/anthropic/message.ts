@@ -32,6 +32,8 @@ export interface WireMessage extends MessageIdentity, WireStop {
   type: "message";
   role: "assistant";
   content: ContentBlock[];
+  /** Not of Anthropic's format: what the answer lacks, and why. */
+  warnings?: string[];
   usage: MessageUsage;
 }
 
@@ -50,6 +52,7 @@ export function wireMessage(identity: MessageIdentity, answer: Answer): WireMess
     ...emptyMessage(identity, 0),
     content: blocks,
     ...wireStop(finish),
+    ...(finish.warnings === undefined ? {} : { warnings: finish.warnings }),
     usage: messageUsage(finish.usage),
   };
 }

@@ -21,6 +21,7 @@ interface Delta {
   reasoning_content?: string;
   tool_calls?: [ToolCallDelta];
   validation_error?: string;
+  warnings?: string[];
 }
 
 export interface ChatCompletionChunk extends ResponseIdentity {
@@ -131,8 +132,11 @@ class ChoiceMapper {
       case "call-end":
         return this.#callEnd(event);
       case "finish": {
-        const { problem, reason } = event;
-        const delta = problem === undefined ? {} : { validation_error: problem };
+        const { problem, reason, warnings } = event;
+        const delta = {
+          ...(problem === undefined ? {} : { validation_error: problem }),
+          ...(warnings === undefined ? {} : { warnings }),
+        };
         return [{ delta, finishReason: wireFinishReason(reason) }];
       }
       case "progress":

@@ -41,6 +41,8 @@ interface WireChoice {
     tool_calls?: WireToolCall[];
     /** The same of an answer that was to be a document. */
     validation_error?: string;
+    /** What the answer lacks, and why. */
+    warnings?: string[];
   };
   logprobs: ChatLogprobs | null;
   finish_reason: WireFinishReason;
@@ -75,6 +77,7 @@ function wireChoice(index: number, answer: Answer, withLogprobs: boolean): WireC
       ...(reasoning === "" ? {} : { reasoning_content: reasoning }),
       ...(calls.length === 0 ? {} : { tool_calls: calls }),
       ...(finish.problem === undefined ? {} : { validation_error: finish.problem }),
+      ...(finish.warnings === undefined ? {} : { warnings: finish.warnings }),
     },
     logprobs: chatLogprobs(withLogprobs ? logprobs : null),
     finish_reason: wireFinishReason(finish.reason),

@@ -68,7 +68,12 @@ const chatCall = answer(
 );
 const chatMessage = answer(
   { role: constant("assistant"), content: nullable(string), refusal: nothing },
-  { reasoning_content: string, tool_calls: list(chatCall), validation_error: string },
+  {
+    reasoning_content: string,
+    tool_calls: list(chatCall),
+    validation_error: string,
+    warnings: list(string),
+  },
 );
 
 const completionFields = {
@@ -246,41 +251,44 @@ const responseUsage = answer({
   total_tokens: whole,
 });
 
-export const response = answer({
-  id: string,
-  object: constant("response"),
-  created_at: whole,
-  completed_at: nullable(whole),
-  status: choice("queued", "in_progress", "completed", "incomplete", "failed", "cancelled"),
-  background: boolean,
-  error: nullable(answer({ code: string, message: string })),
-  incomplete_details: nullable(answer({ reason: choice("max_output_tokens", "content_filter") })),
-  instructions: nullable(string),
-  max_output_tokens: nullable(whole),
-  max_tool_calls: nullable(whole),
-  model: string,
-  output: list(outputItem),
-  parallel_tool_calls: boolean,
-  previous_response_id: nullable(string),
-  conversation: nullable(answer({ id: string })),
-  prompt_cache_key: nullable(string),
-  reasoning: answer({ effort: nullable(string), summary: nullable(string) }),
-  safety_identifier: nullable(string),
-  service_tier: constant("default"),
-  store: boolean,
-  temperature: real,
-  text: answer({ format: object }, { verbosity: string }),
-  tool_choice: oneOf(string, object),
-  tools: list(object),
-  top_logprobs: whole,
-  top_p: real,
-  presence_penalty: real,
-  frequency_penalty: real,
-  truncation: choice("auto", "disabled"),
-  usage: nullable(responseUsage),
-  user: nullable(string),
-  metadata,
-});
+export const response = answer(
+  {
+    id: string,
+    object: constant("response"),
+    created_at: whole,
+    completed_at: nullable(whole),
+    status: choice("queued", "in_progress", "completed", "incomplete", "failed", "cancelled"),
+    background: boolean,
+    error: nullable(answer({ code: string, message: string })),
+    incomplete_details: nullable(answer({ reason: choice("max_output_tokens", "content_filter") })),
+    instructions: nullable(string),
+    max_output_tokens: nullable(whole),
+    max_tool_calls: nullable(whole),
+    model: string,
+    output: list(outputItem),
+    parallel_tool_calls: boolean,
+    previous_response_id: nullable(string),
+    conversation: nullable(answer({ id: string })),
+    prompt_cache_key: nullable(string),
+    reasoning: answer({ effort: nullable(string), summary: nullable(string) }),
+    safety_identifier: nullable(string),
+    service_tier: constant("default"),
+    store: boolean,
+    temperature: real,
+    text: answer({ format: object }, { verbosity: string }),
+    tool_choice: oneOf(string, object),
+    tools: list(object),
+    top_logprobs: whole,
+    top_p: real,
+    presence_penalty: real,
+    frequency_penalty: real,
+    truncation: choice("auto", "disabled"),
+    usage: nullable(responseUsage),
+    user: nullable(string),
+    metadata,
+  },
+  { warnings: list(string) },
+);
 
 const ofResponse = answer({ id: string });
 /** Sent only to clients that asked for them: `--responses-events`, `fermata.events`. */
@@ -371,21 +379,24 @@ const block = oneOf(
   answer({ type: constant("text"), text: string, citations: nothing }),
   answer({ type: constant("tool_use"), id: string, name: string, input: object }),
 );
-export const message = answer({
-  id: string,
-  type: constant("message"),
-  role: constant("assistant"),
-  model: string,
-  content: list(block),
-  stop_reason: choice("end_turn", "max_tokens", "stop_sequence", "tool_use", "refusal"),
-  stop_sequence: nullable(string),
-  usage: answer({
-    input_tokens: whole,
-    cache_creation_input_tokens: whole,
-    cache_read_input_tokens: whole,
-    output_tokens: whole,
-  }),
-});
+export const message = answer(
+  {
+    id: string,
+    type: constant("message"),
+    role: constant("assistant"),
+    model: string,
+    content: list(block),
+    stop_reason: choice("end_turn", "max_tokens", "stop_sequence", "tool_use", "refusal"),
+    stop_sequence: nullable(string),
+    usage: answer({
+      input_tokens: whole,
+      cache_creation_input_tokens: whole,
+      cache_read_input_tokens: whole,
+      output_tokens: whole,
+    }),
+  },
+  { warnings: list(string) },
+);
 export const messageTokens = answer({ input_tokens: whole });
 
 export const model = answer({

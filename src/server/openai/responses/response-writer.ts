@@ -137,6 +137,7 @@ export class ResponseWriter {
     if (this.#items.length === 0 && !isCut)
       events.push(...this.#writeText("message", ""), ...this.#closeText("completed"));
     this.response.usage = wireResponseUsage(finish.usage);
+    if (finish.warnings !== undefined) this.response.warnings = finish.warnings;
     if (isCut) this.response.incomplete_details = { reason: cutBy };
     else this.response.completed_at = now;
     return [...events, this.#end(isCut ? "incomplete" : "completed")];

@@ -121,6 +121,8 @@ export interface ResponseObject {
   background: boolean;
   error: { code: string; message: string } | null;
   incomplete_details: { reason: "max_output_tokens" | "content_filter" } | null;
+  /** Not of OpenAI's format, and only if there are any: what the answer lacks, and why. */
+  warnings?: string[];
   instructions: string | null;
   max_output_tokens: number | null;
   max_tool_calls: number | null;
