@@ -75,6 +75,10 @@ const target: FuzzTarget = {
       const { data } = await call("GET", `/v1/conversations/${String(id)}/items`);
       return { id: String(id), item: (data as { id: string }[])[0]!.id };
     }
+    if (path.startsWith("/v1/chat/completions")) {
+      const chat = { messages: [{ role: "user", content: "Hi" }], store: true, max_tokens: 2 };
+      return { id: String((await call("POST", "/v1/chat/completions", chat))["id"]) };
+    }
     const body = { input: "Hi", background: true, max_output_tokens: 2 };
     return { id: String((await call("POST", "/v1/responses", body))["id"]) };
   },
