@@ -69,8 +69,8 @@ function call(name: string, begun: string): string {
   return `<tool_call>\n{"name": "${name}", "arguments": ${begun}`;
 }
 
-/** The mask engine cannot tell whether such a string exists. */
-const hopeless = { type: "string", allOf: many(12, (index) => ({ pattern: `${index}.*a` })) };
+/** The mask engine refuses it: no such string is so short. */
+const hopeless = { type: "string", pattern: "^a{200}$", maxLength: 3 };
 const kinds = [{ type: "string" }, { type: "integer" }, { type: "boolean" }, { enum: ["a", "b"] }];
 
 /** Walks texts through the first round's grammar: which of them it takes whole. */
@@ -111,6 +111,42 @@ const large: [string, JsonObject, string, string][] = [
   ],
 ];
 
+const optional = (count: number): JsonObject => ({
+  type: "object",
+  properties: Object.fromEntries(many(count, (index) => [`p${index}`, { type: "integer" }])),
+});
+const counted = (count: number): string => `^.{0,${count}}x.{0,${count}}$`;
+const together = (patterns: string[]): JsonObject => ({
+  type: "string",
+  allOf: patterns.map((pattern) => ({ pattern })),
+});
+const endings: [string, JsonObject, unknown][] = [
+  ["480 optional properties", optional(480), { p0: 1, p479: 2 }],
+  [
+    "two counts",
+    { type: "string", pattern: counted(450) },
+    `${"a b c ".repeat(70)}x${"b c d ".repeat(70)}`,
+  ],
+  ["four patterns", together(["a", "b.*c", "[0-9]", "^.{3,}$"]), "c b a c 0 ".repeat(60)],
+];
+const dying: [string, JsonObject, string][] = [
+  ["2,000 optional properties", optional(2000), "properties"],
+  [
+    "600 alternatives with an optional property first",
+    {
+      anyOf: many(600, (index) => ({
+        type: "object",
+        properties: { note: { type: "string" }, kind: { const: index } },
+        required: ["kind"],
+      })),
+    },
+    "properties",
+  ],
+  ["long counts", { type: "string", pattern: counted(2000) }, "pattern"],
+  ["eight patterns", together([..."abcdefgh"].map((letter) => `${letter}.*z`)), "pattern"],
+  ["two patterns with counts", together([counted(100), counted(101)]), "pattern"],
+];
+
 describe.skipIf(!hasMasks)("masks", () => {
   test.each([
     [60, 100],
@@ -131,6 +167,19 @@ describe.skipIf(!hasMasks)("masks", () => {
   test.each(large)("hold %s", async (_name, schema, right, wrong) => {
     const document = { kind: "json_schema", schema, strict: true, field: "x" } as const;
     expect(await taken({ document }, [right, wrong])).toEqual([true, false]);
+  });
+
+  test.each(endings)("%s: held to the end of a long text", async (_name, schema, text) => {
+    const document = { kind: "json_schema", schema, strict: true, field: "x" } as const;
+    expect(await taken({ document }, [JSON.stringify(text)])).toEqual([true]);
+  });
+
+  test.each(dying)("%s: refused before anything is written", async (_name, schema, keyword) => {
+    const document = { kind: "json_schema", schema, strict: true, field: "x" } as const;
+    await expect(taken({ document }, [])).rejects.toMatchObject({
+      code: "unsupported_schema",
+      message: expect.stringContaining(`"${keyword}"`) as string,
+    });
   });
 
   test("a tool that is refused leaves the others theirs, wherever it stands", async () => {

@@ -58,7 +58,8 @@ export function parseRegex(source: string): Regex {
   return regex;
 }
 
-function sizeOf(regex: Regex): number {
+/** Positions, once counted repetitions are written out. */
+export function sizeOf(regex: Regex): number {
   switch (regex.kind) {
     case "concat":
       return regex.parts.reduce((sum, part) => sum + sizeOf(part), 0);

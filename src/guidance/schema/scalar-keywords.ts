@@ -5,6 +5,7 @@ import { formatOf } from "./formats.ts";
 import { type Keyword, Unsupported, always, never } from "./keywords.ts";
 import { expectNumber } from "./limit-keywords.ts";
 import { RegexError, parseRegex } from "./regex.ts";
+import { checkCounts } from "./regex-cost.ts";
 
 export const scalarKeywords: Record<string, Keyword> = {
   multipleOf: {
@@ -55,7 +56,9 @@ function isShort(value: number): boolean {
 export function readPattern(value: unknown, node: PatternFact["node"]): PatternFact {
   if (typeof value !== "string") throw new Unsupported("must be a string");
   try {
-    return { source: value, regex: parseRegex(value), node };
+    const regex = parseRegex(value);
+    checkCounts(regex);
+    return { source: value, regex, node };
   } catch (error) {
     if (error instanceof RegexError) throw new Unsupported(`has a pattern that ${error.message}`);
     throw error;

@@ -5,6 +5,7 @@ import type { Facts, PatternFact } from "./facts.ts";
 import { formatOf } from "./formats.ts";
 import { matches, maxMatchLength } from "./regex-match.ts";
 import { RegexError, parseRegex } from "./regex.ts";
+import { holdableTogether } from "./regex-cost.ts";
 import { writeCharacter, writeWhole } from "./regex-write.ts";
 import type { JsonObject, SchemaIssue } from "./types.ts";
 
@@ -139,7 +140,14 @@ function strings(facts: Facts, report: Report): ScalarAlternative[] {
         : { enum: values };
     return [{ type: "string", schema: { type: "string", ...listed, ...more }, values }];
   }
-  for (const pattern of patterns) {
+  const bySource = new Map(patterns.map((pattern) => [pattern.source, pattern]));
+  const holdable = holdableTogether([...bySource.values()]);
+  for (const pattern of bySource.values()) {
+    if (!holdable.has(pattern)) {
+      const reason = "has too many others beside it, or too long ones, for one text";
+      report({ path: pattern.node?.path ?? "#", keyword: "pattern", reason });
+      continue;
+    }
     try {
       regexes.push(writeWhole(pattern.regex));
     } catch (error) {
@@ -151,7 +159,7 @@ function strings(facts: Facts, report: Report): ScalarAlternative[] {
   const excluded = facts.excluded as string[];
   if (excluded.length > 0) regexes.push(writeAllBut(excluded));
   const conditions: JsonObject[] = [
-    ...[...new Set(regexes)].map((regex) => ({ pattern: `^(?:${regex})$` })),
+    ...regexes.map((regex) => ({ pattern: `^(?:${regex})$` })),
     ...formats.map((format) => ({ format })),
   ];
   const [first] = conditions;

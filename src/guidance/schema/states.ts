@@ -1,6 +1,6 @@
 /** All states that a schema's values may be in, worked out from its root. */
 
-import type { Alternative, State } from "./alternatives.ts";
+import type { Alternative, ObjectAlternative, State } from "./alternatives.ts";
 import { arrayAlternatives } from "./arrays.ts";
 import type { SchemaDocument, SchemaNode } from "./document.ts";
 import { Expander } from "./expand.ts";
@@ -20,6 +20,8 @@ export const jsonTypes: readonly JsonType[] = [
 ];
 
 const maxStates = 20_000;
+/** Properties that may be left out in a row, those of all alternatives together where they begin. */
+const maxChoice = 490;
 /** How deep it is looked whether two branches exclude each other. */
 const maxProbeDepth = 4;
 
@@ -69,9 +71,29 @@ export class States {
     return live;
   }
 
-  #workOut(state: State): readonly Alternative[] {
-    state.alternatives ??= jsonTypes.flatMap((type) => this.#alternatives(type, state.literals));
-    return state.alternatives;
+  #workOut(state: State): void {
+    const found = jsonTypes.flatMap((type) => this.#alternatives(type, state.literals));
+    state.alternatives = this.#withinRow(found, state);
+  }
+
+  /** The mask engine follows each property that may come next, four steps for each. */
+  #withinRow(found: Alternative[], { literals }: State): Alternative[] {
+    const objects = found.filter((each) => each.type === "object");
+    const first = objects.reduce((sum, object) => sum + longestChoice(object).first, 0);
+    const longest = Math.max(0, ...objects.map((object) => longestChoice(object).longest));
+    if (Math.max(first, longest) <= maxChoice) return found;
+    const path = literals[0]?.node.path ?? "#";
+    const reason = `leaves a choice of more than ${maxChoice} properties at one place`;
+    this.#report({ path, keyword: "properties", reason });
+    const open: Alternative = {
+      type: "object",
+      properties: [],
+      patterns: [],
+      rest: this.#stateOf([]),
+      min: 0,
+      max: Infinity,
+    };
+    return [open, ...found.filter((each) => each.type !== "object")];
   }
 
   #alternatives(type: JsonType, literals: readonly Literal[]): Alternative[] {
@@ -202,6 +224,18 @@ export class States {
     if (this.#probeDepth > 0) return;
     this.issues.set(`${issue.path} ${issue.keyword}`, issue);
   }
+}
+
+function longestChoice({ properties }: ObjectAlternative): { first: number; longest: number } {
+  let first: number | null = null;
+  let longest = 0;
+  let run = 0;
+  for (const { required } of properties) {
+    run = required ? 0 : run + 1;
+    if (required) first ??= longest;
+    longest = Math.max(longest, run);
+  }
+  return { first: first ?? longest, longest };
 }
 
 /** Scopes belong to one expansion. */

@@ -1,0 +1,59 @@
+/** What expressions cost the mask engine, whose automata it builds while it walks: measured, for it cannot say so before. */
+
+import { type Regex, RegexError, sizeOf } from "./regex.ts";
+
+/** One count beside which there is hardly another; several of them together. */
+const most = { alone: 10_000, together: 1000, beside: 16 };
+/** Expressions for the same text, and positions in counts of theirs that may begin anywhere. */
+const joined = { expressions: 4, positions: 8 };
+
+/** @throws RegexError, to follow "the pattern" */
+export function checkCounts(regex: Regex): void {
+  const sizes = countsOf(regex);
+  const largest = Math.max(0, ...sizes);
+  const all = sum(sizes);
+  const limit = all - largest > most.beside ? most.together : most.alone;
+  if (all > limit) throw new RegexError(`counts more than ${limit} positions`);
+}
+
+/** Those which one text can be held to together, in their order. */
+export function holdableTogether<T extends { regex: Regex }>(patterns: readonly T[]): Set<T> {
+  if (patterns.length < 2) return new Set(patterns);
+  const kept = new Set<T>();
+  let positions = 0;
+  for (const pattern of patterns) {
+    const cost = floatingCounts(pattern.regex);
+    const isDear = positions + cost > joined.positions && kept.size > 0;
+    if (isDear || kept.size === joined.expressions) continue;
+    positions += cost;
+    kept.add(pattern);
+  }
+  return kept;
+}
+
+/** 0 where every count begins at a known place. */
+function floatingCounts(regex: Regex): number {
+  const sizes = countsOf(regex);
+  const isAnchored = regex.kind === "concat" && regex.parts[0]?.kind === "start";
+  return isAnchored && sizes.length < 2 ? 0 : sum(sizes);
+}
+
+/** Positions of the outermost counted repetitions. */
+function countsOf(regex: Regex): number[] {
+  switch (regex.kind) {
+    case "concat":
+      return regex.parts.flatMap(countsOf);
+    case "or":
+      return regex.options.flatMap(countsOf);
+    case "repeat": {
+      const isCounted = regex.min > 1 || (regex.max > 1 && regex.max < Infinity);
+      return isCounted ? [sizeOf(regex)] : countsOf(regex.body);
+    }
+    default:
+      return [];
+  }
+}
+
+function sum(sizes: readonly number[]): number {
+  return sizes.reduce((total, size) => total + size, 0);
+}
