@@ -1,0 +1,71 @@
+/** Options, paths, metrics and figures that README and the guides name are there. */
+
+import { readFileSync, readdirSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, describe, expect, test } from "vitest";
+import { commands } from "../../src/cli/commands.ts";
+import { commandHelp } from "../../src/cli/help.ts";
+import { operations } from "../../src/server/openapi/operations.ts";
+import { createResponsesWorld } from "./responses-world.ts";
+
+const root = join(import.meta.dirname, "../..");
+const guides = readdirSync(join(root, "docs")).filter((name) => name.endsWith(".md"));
+const names = ["README.md", "examples/README.md", ...guides.map((name) => `docs/${name}`)];
+const texts = names.map((name) => [name, readFileSync(join(root, name), "utf8")] as const);
+
+/** Of other programs: clients, the build, the benchmark, vitest. */
+const foreignOptions = new Set([
+  "--auth-type",
+  "--backend",
+  "--data",
+  "--help",
+  "--part",
+  "--project",
+  "--skip-git-repo-check",
+  "--update",
+  "--again",
+]);
+
+describe.each(texts)("%s", (_name, text) => {
+  test("names options that there are", () => {
+    const help = commands.map(commandHelp).join("\n").replaceAll("--[no-]", "--");
+    const known = new Set(help.match(/--[a-z][a-z-]+/gu));
+    const named = text.match(/(?<=^|[\s`(])--[a-z][a-z-]*[a-z]/gmu) ?? [];
+    const unknown = named.filter(
+      (option) => !foreignOptions.has(option) && !known.has(option.replace(/^--no-/u, "--")),
+    );
+    expect(unknown).toEqual([]);
+  });
+
+  test("names paths that there are", () => {
+    const known = Object.keys(operations).map((name) =>
+      name.split(" ")[1]?.replace(/\{\w+\}|:\w+/gu, "{}"),
+    );
+    const named = text.match(/(?<=[\s`"(]|:\d{4})\/(?:v1|api)\/[\w/{}…-]*[\w}…]/gmu) ?? [];
+    const unknown = named
+      .map((path) => path.replace(/\{\w+\}|\w+_…/gu, "{}"))
+      .filter((path) => !known.includes(path));
+    expect(unknown).toEqual([]);
+  });
+});
+
+describe("metrics", () => {
+  const world = createResponsesWorld();
+  afterAll(() => world.close());
+
+  test("that the guides name are told", async () => {
+    const told = (await world.app.inject({ url: "/metrics" })).body;
+    for (const [name, text] of texts) {
+      for (const metric of new Set(text.match(/\bfermata_[a-z_]+[a-z]/gu)))
+        expect(told, `${name}: ${metric}`).toContain(metric);
+    }
+  });
+});
+
+test("README has the figure of docs/templates.md", () => {
+  const text = new Map(texts);
+  const [, equal] = /^(\d+) render to llama\.cpp's own text/mu.exec(
+    text.get("docs/templates.md") ?? "",
+  )!;
+  expect(text.get("README.md")).toContain(`[${equal} of llama.cpp's 70](docs/templates.md)`);
+});
