@@ -13,8 +13,10 @@ const guides = readdirSync(join(root, "docs")).filter((name) => name.endsWith(".
 const names = ["README.md", "examples/README.md", ...guides.map((name) => `docs/${name}`)];
 const texts = names.map((name) => [name, readFileSync(join(root, name), "utf8")] as const);
 
-/** Of other programs: clients, the build, the benchmark, vitest. */
+/** Of other programs: llama-server, clients, the build, the benchmark, vitest. */
 const foreignOptions = new Set([
+  "--context-shift",
+  "--sleep-idle-seconds",
   "--auth-type",
   "--backend",
   "--data",
