@@ -20,7 +20,7 @@ export interface CompileOptions {
 }
 
 /** Subschemas looked at, probes included. */
-const mostSteps = 200_000;
+const mostSteps = 100_000;
 
 /** @throws FermataError schema_too_large (more than `maxSteps` too) | invalid_schema */
 export function compileSchema(

@@ -30,8 +30,8 @@ const keywords = new Map<string, Keyword>(
   }),
 );
 
-/** Alternatives of one conjunction and type; more are not told apart. */
-const maxAlternatives = 2000;
+/** Alternatives of one conjunction and type, of the first union and of what others make of it; more are not told apart. */
+const maxAlternatives = { union: 2000, combined: 200 };
 
 interface Branch {
   facts: Facts;
@@ -73,6 +73,7 @@ export class Expander {
       choices: [],
     };
     const branches = [start];
+    let most = maxAlternatives.combined;
     for (let branch = branches.pop(); branch !== undefined; branch = branches.pop()) {
       if (!this.#settle(branch)) continue;
       const choice = takeSmallest(branch.choices);
@@ -80,7 +81,10 @@ export class Expander {
         complete.push(branch.facts);
         continue;
       }
-      if (complete.length + branches.length + choice.ways.length > maxAlternatives) {
+      const { length } = choice.ways;
+      if (complete.length + branches.length === 0 && length <= maxAlternatives.union)
+        most = Math.max(most, length);
+      if (complete.length + branches.length + length > most) {
         const { node, keyword } = choice;
         const reason = "makes too many combinations with the others";
         this.#hooks.issue({ path: node.path, keyword, reason });
