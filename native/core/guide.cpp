@@ -57,6 +57,13 @@ bool Guide::ask(Token sampled, Token end, std::int32_t remaining) {
     return true;
 }
 
+bool Guide::ask_to_close(Token sampled, Token end, std::int32_t remaining) {
+    if (!closable_ || !closing_.empty() || remaining < 1 || accepting()) return false;
+    if (!error_.empty()) return false;
+    question_ = {sampled, end, remaining, false};
+    return true;
+}
+
 // A token that opens an object with many required members may add as much as kMargin.
 std::optional<Token> Guide::decide(std::size_t& work) {
     constexpr std::int32_t kMargin = 64;

@@ -37,6 +37,9 @@ class Guide {
     // follow in all, this one included. true: decide() has the answer, and until it gives that no
     // other call may be made. false: `sampled` may come next.
     bool ask(Token sampled, Token end, std::int32_t remaining);
+    // The same of a text that has come to repeat itself inside of what it must close: it is closed
+    // now, if at most `remaining` tokens do. false: it may be left as it is, or no end was found.
+    bool ask_to_close(Token sampled, Token end, std::int32_t remaining);
     bool deciding() const { return question_.has_value(); }
     // The token that comes next: another one than was sampled, or `end`, if the text could not be
     // ended in time after it; closing() then begins with it. nullopt: `work` was used up before;

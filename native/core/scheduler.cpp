@@ -23,6 +23,20 @@ constexpr std::int32_t kEnoughPrefillRows = 128;
 // spread by them, so that each later resume finds less in front of it.
 constexpr std::int32_t kDecodeOnlySteps = 2;
 
+// A text that is nothing but repetitions of at most kLongestPattern tokens for kRepetitive tokens
+// does not come to an end by itself any more.
+constexpr std::int32_t kRepetitive = 128;
+constexpr std::int32_t kLongestPattern = 16;
+
+bool repeats_itself(const Sequence& sequence) {
+    if (sequence.generated_in_round < kRepetitive) return false;
+    const std::span last(sequence.tokens.end() - kRepetitive, sequence.tokens.end());
+    for (std::int32_t length = 1; length <= kLongestPattern; ++length) {
+        if (std::equal(last.begin() + length, last.end(), last.begin())) return true;
+    }
+    return false;
+}
+
 // Looks at grammars in a step, of all sequences that search for their end together: some 20 to 300
 // us each, which everybody's next token waits for.
 constexpr std::size_t kClosingWork = 32;
@@ -296,8 +310,12 @@ void Scheduler::sample(Milliseconds now) {
         if (sequence.guide) sequence.guide->prepare();
         const auto logits = backend_.logits(share.last_row);
         const Token token = choose(sequence, logits);
-        const bool asks = sequence.guide && sequence.close_at_limit &&
-                          sequence.guide->ask(token, backend_.end_token(), remaining(sequence));
+        const Token end = backend_.end_token();
+        const bool asks =
+            sequence.guide &&
+            ((sequence.close_at_limit && sequence.guide->ask(token, end, remaining(sequence))) ||
+             (repeats_itself(sequence) &&
+              sequence.guide->ask_to_close(token, end, remaining(sequence))));
         if (!asks) {
             settle(sequence, token, logits, now);
         } else if (sequence.top_logprobs >= 0) {
