@@ -301,13 +301,15 @@ TEST(a_text_is_closed_where_its_limit_would_cut_it) {
 TEST(a_text_that_only_repeats_itself_is_closed) {
     const auto text = [](const std::string& pattern, int count) {
         std::string result = "[";
-        for (int i = 0; i < count; ++i) result += pattern;
+        for (int i = 0; i < count; ++i)
+            result += pattern;
         return result + "]";
     };
     // The script would go on for ever; the grammar could end after any number of patterns.
     std::vector<std::string> endings;
     for (int count = 1; count <= 150; ++count) {
-        for (const char* pattern : {"a", "ab"}) endings.push_back(text(pattern, count));
+        for (const char* pattern : {"a", "ab"})
+            endings.push_back(text(pattern, count));
     }
     for (const char* pattern : {"a", "ab"}) {
         const std::string all = text(pattern, 150);
@@ -324,7 +326,8 @@ TEST(a_text_that_only_repeats_itself_is_closed) {
 
 TEST(a_text_that_may_end_wherever_it_repeats_itself_is_left_alone) {
     std::vector<std::string> endings;
-    for (int count = 1; count <= 200; ++count) endings.push_back(std::string(count, 'a'));
+    for (int count = 1; count <= 200; ++count)
+        endings.push_back(std::string(count, 'a'));
     auto request = guided(texts(endings), std::vector<Token>(200, 'a'));
     request.limits.max_tokens = 400;
     World world(streams(4));
