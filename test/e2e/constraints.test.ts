@@ -7,7 +7,7 @@ let server: ScriptedServer;
 const messages = [{ role: "user", content: "Hello! What can you do?" }];
 
 beforeAll(async () => {
-  server = await startScriptedServer({ engine: { parallel: 2, threads: 1 } });
+  server = await startScriptedServer({ engine: { parallel: 2, threads: 1, deterministic: true } });
 });
 afterAll(async () => server.close());
 
