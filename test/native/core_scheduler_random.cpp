@@ -106,18 +106,18 @@ TEST(unified_without_room) {
 TEST(fixed_chunks_with_room) {
     CacheShape shape = streams(12, 256);
     shape.fixed_chunk = 8;
-    soak(shape, {.parallel = 6, .step_token_budget = 48}, 6, 20'000);
+    soak(shape, {.parallel = 6, .step_token_budget = 48}, 6, 5'000);
 }
 TEST(fixed_chunks_without_room) {
     CacheShape shape = streams(3, 256);
     shape.fixed_chunk = 8;
-    soak(shape, {.parallel = 3, .step_token_budget = 16}, 7, 20'000);
+    soak(shape, {.parallel = 3, .step_token_budget = 16}, 7, 5'000);
 }
 TEST(one_row_a_decode_for_a_cache_that_cannot_be_truncated) {
     CacheShape shape = streams(6, 256);
     shape.partial_truncate = false;
     shape.fixed_chunk = 1;
-    soak(shape, {.parallel = 4, .step_token_budget = 16}, 8, 20'000);
+    soak(shape, {.parallel = 4, .step_token_budget = 16}, 8, 5'000);
 }
 TEST(one_at_a_time) {
     soak(streams(4, 256), {.parallel = 1, .step_token_budget = 64}, 5, 20'000);
