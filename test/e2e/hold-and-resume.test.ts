@@ -65,7 +65,7 @@ test("two tool rounds in one stream cost their new tokens and nothing else", asy
   const { content, finish, calls, usage } = await ask(running);
   const after = await running.settledStats();
 
-  expect(content).toBe(`I'll list the files.${answer}`);
+  expect(content).toBe(`I'll list the files.\n\n${answer}`);
   expect(finish).toBe("stop");
   expect(calls).toBe(0);
 
