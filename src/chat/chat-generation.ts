@@ -9,7 +9,7 @@ import { type EarlyResult, EarlyResults } from "./early-results.ts";
 import { EngineRun } from "./engine-run.ts";
 import { pauseTriggersOf } from "./formats/format.ts";
 import type { OutputEvent } from "./formats/output-parser.ts";
-import { GuidedRounds } from "./guided-rounds.ts";
+import { GuidedRounds, isScripted } from "./guided-rounds.ts";
 import type { Prompt, PromptBuilder } from "./prompt.ts";
 import { Round } from "./round.ts";
 import { oneMessage } from "./splice-store.ts";
@@ -38,6 +38,7 @@ export interface GenerationContext {
   };
   logger: Logger | undefined;
   externalLeaseMs: number;
+  stopsRepetition: boolean;
 }
 
 /** `full`: no result fits, not even cut, or no token is left for an answer. `released`: the caller ends here. */
@@ -56,6 +57,8 @@ type FinishEvent = Extract<ChatEvent, { type: "finish" }>;
 type EngineText = Extract<GenerationEvent, { type: "text" }>;
 type EngineHold = Extract<GenerationEvent, { type: "hold" }>;
 type EngineFinish = Extract<GenerationEvent, { type: "finish" }>;
+
+const repetitionNotice = "The answer was stopped: it repeated itself.";
 
 export class RunningChat implements ChatGeneration {
   readonly #request: ChatRequest;
@@ -82,7 +85,9 @@ export class RunningChat implements ChatGeneration {
     this.#continuer = new Continuer(context);
     this.#looksForCalls = toolMode !== "none" && tools.length > 0;
     this.#tokens = new AnswerTokens((token) => context.engine.tokenBytes(token));
-    this.#run = new EngineRun(context.engine, {
+    const mayStop = request.guidance?.document === undefined && sampling.ignoresEnd !== true;
+    const stopsRepetition = context.stopsRepetition && mayStop && !isScripted(sampling);
+    const run = {
       sampling,
       stop,
       maxTokens,
@@ -92,7 +97,8 @@ export class RunningChat implements ChatGeneration {
       closeAtLimit: request.guidance?.closeAtLimit,
       pause: this.#looksForCalls ? pauseTriggersOf(context.prompts.format) : undefined,
       leaseMs: toolMode === "external" ? context.externalLeaseMs : undefined,
-    });
+    };
+    this.#run = new EngineRun(context.engine, run, { stopsRepetition });
   }
 
   [Symbol.asyncIterator](): AsyncIterator<ChatEvent> {
@@ -242,7 +248,15 @@ export class RunningChat implements ChatGeneration {
 
   async *#onFinish({ reason, stopString }: EngineFinish): AsyncGenerator<ChatEvent, void, void> {
     const wasCut = reason === "cancelled" || reason === "length";
+    const { inCall } = this.#currentRound;
     yield* await this.#checked(this.#currentRound.finish(!wasCut));
+    if (reason === "cancelled" && this.#run.isRepeating && !this.#cancelled) {
+      this.#request.logger?.warn({}, "the answer repeats itself: stopped");
+      yield { type: "content", text: `\n\n[${repetitionNotice}]` };
+      const finish = await this.#finish(inCall ? "length" : "stop", []);
+      yield { ...finish, warnings: [repetitionNotice] };
+      return;
+    }
     if (reason !== "released") this.#logTurn(wasCut ? reason : "stop");
     if (reason === "end") this.#remember(true);
     const finish = await this.#finish(wasCut ? reason : "tool_calls");

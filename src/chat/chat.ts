@@ -16,6 +16,8 @@ export interface ChatOptions {
   reasoning?: ReasoningDefault | undefined;
   /** How long an external round's cells wait for the client's return. Default 5 minutes. */
   externalLeaseMs?: number | undefined;
+  /** An answer that writes the same tokens over and over is stopped. Default true. */
+  stopsRepetition?: boolean | undefined;
   /** Memory for splicing generated tokens into returning conversations. Default 64 MiB; 0 turns it off. */
   spliceBytes?: number | undefined;
 }
@@ -47,6 +49,7 @@ export class Chat {
   };
   readonly #logger: Logger | undefined;
   readonly #externalLeaseMs: number;
+  readonly #stopsRepetition: boolean;
 
   /**
    * @throws FermataError template_error (it does not parse) | invalid_option (there is no such format)
@@ -61,6 +64,7 @@ export class Chat {
     });
     this.#logger = options.logger;
     this.#externalLeaseMs = options.externalLeaseMs ?? 5 * 60_000;
+    this.#stopsRepetition = options.stopsRepetition ?? true;
     this.counters = this.#counters;
   }
 
@@ -90,6 +94,7 @@ export class Chat {
       counters: this.#counters,
       logger: this.#logger,
       externalLeaseMs: this.#externalLeaseMs,
+      stopsRepetition: this.#stopsRepetition,
     });
   }
 

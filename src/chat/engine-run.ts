@@ -13,6 +13,7 @@ import type {
 import { withTextBias } from "../engine/sampling-bias.ts";
 import { FermataError } from "../errors.ts";
 import type { ChatEngine } from "./chat-engine.ts";
+import { RepetitionDetector } from "./repetition.ts";
 import { UsageSum } from "./usage.ts";
 
 export type RunRequest = Omit<GenerateRequest, "prompt">;
@@ -25,8 +26,12 @@ export class EngineRun {
   #events: AsyncIterator<GenerationEvent> | null = null;
   #maxTokens: number | undefined;
   #cancelled = false;
+  /** Null: repeat it as it likes. */
+  #repetition: RepetitionDetector | null;
+  #isRepeating = false;
 
-  constructor(engine: ChatEngine, request: RunRequest) {
+  constructor(engine: ChatEngine, request: RunRequest, { stopsRepetition = false } = {}) {
+    this.#repetition = stopsRepetition ? new RepetitionDetector() : null;
     this.#engine = engine;
     this.#request = request;
     this.#maxTokens = request.maxTokens;
@@ -34,6 +39,11 @@ export class EngineRun {
 
   get tokens(): readonly number[] {
     return this.#generation?.tokens ?? [];
+  }
+
+  /** It was stopped since it wrote the same over and over. */
+  get isRepeating(): boolean {
+    return this.#isRepeating;
   }
 
   /** As far as the last hold or finish told. */
@@ -78,8 +88,17 @@ export class EngineRun {
       throw new FermataError("internal_error", "The generation ended without a finish event.");
     }
     const event = result.value;
+    if (event.type === "text") this.#watch(event.tokens);
     if (event.type === "hold" || event.type === "finish") this.#usage.update(event.usage);
     return event;
+  }
+
+  #watch(tokens: Int32Array): void {
+    for (const token of tokens) {
+      if (this.#isRepeating || this.#repetition?.add(token) !== true) continue;
+      this.#isRepeating = true;
+      this.#generation?.cancel();
+    }
   }
 
   /** Of a held generation; see `Generation.extend`. */

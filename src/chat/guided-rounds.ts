@@ -13,7 +13,7 @@ import type { ChatRequest, ToolDefinition } from "./types.ts";
 const free: Guidance = { toolChoice: "auto", parallel: true, closeAtLimit: false };
 
 /** A script says its tokens whatever a grammar says. */
-function isScripted({ script, samplesAfterScript }: Sampling): boolean {
+export function isScripted({ script, samplesAfterScript }: Sampling): boolean {
   return script !== undefined && samplesAfterScript !== true;
 }
 

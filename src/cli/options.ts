@@ -175,6 +175,12 @@ export const serveOptions = {
     default: true,
     help: "Keep the KV cache of finished requests for later ones. Held sequences do not depend on it.",
   },
+  stopRepetition: {
+    group: "Engine",
+    kind: "boolean",
+    default: true,
+    help: "Stop an answer that writes the same 1 to 64 tokens over and over: 16 times, and for 320 tokens. Never an answer of a given form.",
+  },
   threads: {
     group: "Engine",
     kind: "integer",

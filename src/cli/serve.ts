@@ -99,6 +99,7 @@ export async function startService(
       toolFormat,
       template: config.chatTemplate,
       reasoning: config.reasoning,
+      stopsRepetition: config.stopRepetition,
     });
     const said = chatText(chat);
     const level = chat.hasTemplate ? "info" : "warn";

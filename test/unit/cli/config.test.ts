@@ -49,6 +49,7 @@ test("defaults", () => {
     retainedSlots: undefined,
     deterministic: false,
     contextCache: true,
+    stopRepetition: true,
     threads: undefined,
     nGpuLayers: 0,
     flashAttn: "auto",
