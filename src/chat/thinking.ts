@@ -14,7 +14,7 @@ export interface ThinkingSwitch {
   off: unknown;
   /** As it renders when nothing sets the variable. */
   isOnByDefault: boolean;
-  /** False: no markers are known, and the answer begins alike: thoughts would be taken for the answer. */
+  /** False: the answer begins alike either way; llama-server takes that for a model that does not think. */
   isRecognized: boolean;
 }
 
@@ -57,7 +57,7 @@ export function probeThinking(
       const isInverse = !isClosed(second, markers) && isClosed(first, markers);
       const [on, off] = isInverse ? [no, yes] : [yes, no];
       const isOnByDefault = render({}) !== (isInverse ? first : second);
-      const isRecognized = markers !== null || first.slice(-16) !== second.slice(-16);
+      const isRecognized = first.slice(-16) !== second.slice(-16);
       return { name, on, off, isOnByDefault, isRecognized };
     }
   return null;

@@ -42,8 +42,6 @@ const tools = [
 ];
 /** Templates that write a turn with calls otherwise than their models do, or leave its reasoning out. */
 const rewriting: ReadonlySet<string> = new Set([
-  // Results stand in the turn itself, which no token ends.
-  "Apertus-8B-Instruct.jinja",
   "Apriel-1.6-15b-Thinker-fixed.jinja",
   "LFM2.5-Instruct.jinja",
   "NVIDIA-Nemotron-Nano-v2.jinja",

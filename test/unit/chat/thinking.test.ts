@@ -23,7 +23,7 @@ const templates = {
   mode: `${turns}${header}{% if thinking_mode is defined and thinking_mode == "disabled" %}</think>{% elif thinking_mode is defined and thinking_mode == "enabled" %}<think>{% endif %}`,
   /** The other way about. */
   skip: `${turns}${header}{% if skip_thinking %}<think></think>{% endif %}`,
-  /** As Apertus: no marker is known. */
+  /** As Apertus: the answer begins alike. */
   unknown: `{% if enable_thinking %}Deliberate. {% endif %}${turns}${header}`,
   /** As R1: thinks whatever is said. */
   always: `${turns}${header}<think>\n`,
@@ -71,7 +71,7 @@ describe("a template is told to think", () => {
     ["granite", "on, by its own name", on, "Think in <think></think>."],
     ["granite", "by an effort", { reasoning_effort: "high" }, "Think in <think></think>."],
     ["granite", "off, where it was said in its own name", { ...on, thinking: false }, ""],
-    ["unknown", "by default nothing that could not be told from the answer", {}, ""],
+    ["unknown", "not by default", {}, ""],
     ["unknown", "on", on, "Deliberate. "],
     ["mode", "by default as it likes", {}, ""],
     ["mode", "on", on, "<think>"],
