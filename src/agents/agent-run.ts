@@ -1,6 +1,7 @@
 /** One run of an agent, for a request or for an agent above it: what it may use and what it has used. */
 
-import type { ChatEvent, ChatRequest } from "../chat/types.ts";
+import type { AgentRequest, DelegatingRun, SharedByRuns } from "./delegating-run.ts";
+import type { ChatEvent } from "../chat/types.ts";
 import { FermataError } from "../errors.ts";
 import { type ToolLoopOptions, runToolLoop } from "../tools/tool-loop.ts";
 import type { Tool, ToolEvent } from "../tools/types.ts";
@@ -8,13 +9,6 @@ import { DelegateTool } from "./delegate-tool.ts";
 import { MeteredChat } from "./metered-chat.ts";
 import { TokenBudget } from "./token-budget.ts";
 import type { Agent } from "./types.ts";
-
-/** What a run passes on to those below it. */
-export interface SharedByRuns {
-  owner: string;
-  seed: number;
-  loop: ToolLoopOptions;
-}
 
 /** Agents on the way from the request to this run, and what is left for those below. */
 interface Place {
@@ -30,9 +24,7 @@ const agentShare = 0.95;
 
 export type FindAgent = (name: string) => Agent | undefined;
 
-export type AgentRequest = Omit<ChatRequest, "tools" | "toolMode">;
-
-export class AgentRun {
+export class AgentRun implements DelegatingRun {
   readonly agent: Agent;
   /** Agents that may still be below it. */
   readonly depth: number;
@@ -57,18 +49,15 @@ export class AgentRun {
     this.tools = this.#offered();
   }
 
-  /** What ended it before its time, for people and models; null: nothing did. */
   get cut(): string | null {
     return this.#cut;
   }
 
-  /** @throws FermataError internal_error: the run has not begun */
   get shared(): SharedByRuns {
     if (this.#shared !== null) return this.#shared;
     throw new FermataError("internal_error", "The run has not begun.");
   }
 
-  /** To be closed, if it is a run. @returns what hinders it, for the model */
   below(agent: Agent): AgentRun | string {
     if (this.depth < 1) return "agents may not be nested any deeper. Do the task yourself";
     const seconds = ((this.#toolsEndAt - performance.now()) / 1000) * agentShare;

@@ -3,7 +3,7 @@
 import type { ToolDefinition } from "../chat/types.ts";
 import type { Tool, ToolCallContext, ToolResult } from "../tools/types.ts";
 import { AgentOutput } from "./agent-output.ts";
-import type { AgentRequest, AgentRun } from "./agent-run.ts";
+import type { AgentRequest, DelegatingRun } from "./delegating-run.ts";
 import { delegateDefinition, delegationServer, readDelegation } from "./delegation.ts";
 import { systemMessages } from "./instructions.ts";
 import type { Agent } from "./types.ts";
@@ -15,11 +15,11 @@ export class DelegateTool implements Tool {
   readonly definition: ToolDefinition;
   readonly server = delegationServer;
   readonly timeoutMs: number;
-  readonly #run: AgentRun;
+  readonly #run: DelegatingRun;
   readonly #delegates: ReadonlyMap<string, Agent>;
 
   /** @param others the tools that it is offered beside */
-  constructor(run: AgentRun, delegates: readonly Agent[], others: readonly Tool[]) {
+  constructor(run: DelegatingRun, delegates: readonly Agent[], others: readonly Tool[]) {
     const taken = new Set(others.map((tool) => tool.definition.name));
     this.definition = delegateDefinition(delegates, taken);
     this.timeoutMs = Math.max(...delegates.map(({ limits }) => limits.seconds)) * 1000 + graceMs;
@@ -58,8 +58,8 @@ export class DelegateTool implements Tool {
 
 /** Runs to the end; what fails is told in the result. */
 async function answerOf(
-  events: ReturnType<AgentRun["answer"]>,
-  run: AgentRun,
+  events: ReturnType<DelegatingRun["answer"]>,
+  run: DelegatingRun,
   { report }: ToolCallContext,
 ): Promise<ToolResult> {
   const { agent } = run;

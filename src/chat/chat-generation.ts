@@ -1,5 +1,6 @@
 /** One answer over all its rounds: reads what the engine says, parses it, holds and resumes. */
 
+import type { OutputEvent } from "./formats/text-parser.ts";
 import type { GenerationEvent, Grammar } from "../engine/types.ts";
 import { FermataError } from "../errors.ts";
 import { AnswerTokens } from "./answer-tokens.ts";
@@ -8,7 +9,6 @@ import { type Continuation, type ContinueRequest, Continuer } from "./continuati
 import { type EarlyResult, EarlyResults } from "./early-results.ts";
 import { EngineRun } from "./engine-run.ts";
 import { pauseTriggersOf } from "./formats/format.ts";
-import type { OutputEvent } from "./formats/output-parser.ts";
 import { GuidedRounds, isScripted } from "./guided-rounds.ts";
 import type { Prompt, PromptBuilder } from "./prompt.ts";
 import { Round } from "./round.ts";

@@ -1,8 +1,9 @@
 /** One round of a generation: what the model said since the prompt or the last resume. */
 
+import type { OutputEvent } from "./formats/text-parser.ts";
 import type { ToolLogger } from "./chat-engine.ts";
 import type { ToolCallFormat } from "./formats/format.ts";
-import { type OutputEvent, OutputParser } from "./formats/output-parser.ts";
+import { OutputParser } from "./formats/output-parser.ts";
 import type { OfferedTools } from "./formats/readers/reader.ts";
 import type { GeneratedTurn } from "./suffix.ts";
 import type { RenderMessage, Rendering } from "./template.ts";

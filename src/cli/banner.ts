@@ -2,7 +2,7 @@
 
 import type { CacheInfo, ModelInfo } from "../engine/types.ts";
 import { type ChatText, chatLine } from "./chat-text.ts";
-import { type ToolTokens, tokensByServer } from "../server/tool-tokens.ts";
+import { type ToolTokens, tokensByServer } from "../server/answer/tool-tokens.ts";
 
 export interface BannerFacts {
   url: string;

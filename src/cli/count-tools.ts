@@ -3,7 +3,7 @@
 import type { Chat } from "../chat/chat.ts";
 import type { Logger } from "pino";
 import type { CacheInfo } from "../engine/types.ts";
-import { type ToolTokens, toolTokens } from "../server/tool-tokens.ts";
+import { type ToolTokens, toolTokens } from "../server/answer/tool-tokens.ts";
 import type { ToolProvider } from "../tools/types.ts";
 import { takesMost } from "./banner.ts";
 

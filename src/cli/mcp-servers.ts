@@ -1,6 +1,7 @@
 /** MCP servers as the options name them. */
 
-import { mcpServerFromCommand, readMcpConfig, type McpServerConfig } from "../mcp/mcp-config.ts";
+import type { McpServerConfig } from "../mcp/mcp-settings.ts";
+import { mcpServerFromCommand, readMcpConfig } from "../mcp/mcp-config.ts";
 import type { McpHost } from "../mcp/mcp-host.ts";
 import type { McpLogger } from "../mcp/mcp-logger.ts";
 import type { ServerConnector } from "../tools/types.ts";

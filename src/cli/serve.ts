@@ -2,6 +2,7 @@
 
 import { basename } from "node:path";
 import type { FastifyInstance } from "fastify";
+import type { McpServerConfig } from "../mcp/mcp-settings.ts";
 import type { AgentsConfig } from "../agents/agents-config.ts";
 import { Chat } from "../chat/chat.ts";
 import { Embedder } from "../engine/embedder.ts";
@@ -10,7 +11,7 @@ import { Approvals } from "../tools/approvals.ts";
 import { CallAudit } from "../tools/call-audit.ts";
 import { loadAddon } from "../native/addon.ts";
 import { buildServer } from "../server/app.ts";
-import { type PageFiles, readPageFiles } from "../server/page/page-files.ts";
+import { type PageFiles, readPageFiles } from "../server/about/page-files.ts";
 import type { ServedEmbedder, ServedModel, ServerConfig } from "../server/services.ts";
 import { type BannerFacts, bannerText } from "./banner.ts";
 import { chatText } from "./chat-text.ts";
@@ -20,7 +21,6 @@ import { createLogger } from "./logger.ts";
 import { chooseModel, modelCreated } from "./model-choice.ts";
 import { openStore } from "./open-store.ts";
 import type { ServeConfig } from "./options.ts";
-import type { McpServerConfig } from "../mcp/mcp-config.ts";
 import { createMcpHost, mcpServers, requestedServers } from "./mcp-servers.ts";
 import { modelsDirectory, pageDirectory } from "./package-files.ts";
 import { assertPortFree, listen } from "./port.ts";

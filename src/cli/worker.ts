@@ -2,7 +2,7 @@
 
 import type { Socket } from "node:net";
 import { setTimeout } from "node:timers/promises";
-import type { ConnectionReports } from "../server/plugins/connection-reports.ts";
+import type { ConnectionReports } from "../server/http/connection-reports.ts";
 import { describeFailure } from "./failure.ts";
 import { startService, type Service } from "./serve.ts";
 import type { FromWorker, ToWorker } from "./supervisor/messages.ts";

@@ -1,6 +1,6 @@
 /** Where a result comes from: resources that it holds or points to, files that it was read from. */
 
-import type { Block } from "./mcp-content.ts";
+import type { Block } from "./mcp-block.ts";
 import { plainText } from "./mcp-text.ts";
 
 const maxCitations = 50;

@@ -1,7 +1,7 @@
 /** One server's entry in an MCP configuration. */
 
+import type { McpAddress, McpProcess, McpServerConfig, McpServerSettings } from "./mcp-settings.ts";
 import type { FermataError } from "../errors.ts";
-import type { McpAddress, McpProcess, McpServerConfig, McpServerSettings } from "./mcp-config.ts";
 import { type ApprovalPolicy, type McpToolRules, noRules } from "./mcp-rules.ts";
 import { expandVariables } from "./mcp-variables.ts";
 

@@ -1,40 +1,9 @@
 /** Which MCP servers to run: from an `mcp.json` file or from one command line. */
 
 import { readFileSync } from "node:fs";
+import type { McpProcess, McpServerConfig } from "./mcp-settings.ts";
 import { FermataError } from "../errors.ts";
 import { parseServer } from "./mcp-config-server.ts";
-import type { McpToolRules } from "./mcp-rules.ts";
-
-export type McpServerConfig = McpServerSettings & (McpProcess | McpAddress);
-
-/** A program that is started and spoken to over its standard input and output. */
-export interface McpProcess {
-  command: string;
-  args: string[];
-  /** Added to the small environment every server gets. */
-  env: Record<string, string>;
-  cwd?: string | undefined;
-}
-
-/** A server that runs elsewhere. */
-export interface McpAddress {
-  url: string;
-  /** `auto`: Streamable HTTP, and the older SSE if the server refuses it. */
-  transport: "http" | "sse" | "auto";
-  headers: Record<string, string>;
-}
-
-export interface McpServerSettings {
-  /** Key in the file; labels logs and metrics and prefixes tool names. */
-  id: string;
-  rules?: McpToolRules | undefined;
-  /** Without a sign of life from a call. Default: as for all tools. */
-  timeoutMs?: number | undefined;
-  /** Of a call, whatever it reports. */
-  totalTimeoutMs?: number | undefined;
-  /** Keys of other programs' configurations that have no effect here. */
-  ignoredKeys?: readonly string[] | undefined;
-}
 
 /** Id of the server that `--mcp-command` starts. */
 const singleServerId = "mcp";

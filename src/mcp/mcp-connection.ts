@@ -6,9 +6,9 @@
  */
 
 import type { FetchLike } from "@modelcontextprotocol/sdk/shared/transport.js";
+import type { McpServerConfig } from "./mcp-settings.ts";
 import { FermataError } from "../errors.ts";
 import type { ToolServerState } from "../tools/types.ts";
-import type { McpServerConfig } from "./mcp-config.ts";
 import type { McpLogger } from "./mcp-logger.ts";
 import { isOffered, noRules, unusedPatterns } from "./mcp-rules.ts";
 import { RestartPolicy } from "./mcp-restart.ts";

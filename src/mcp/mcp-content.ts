@@ -1,13 +1,9 @@
 /** A `tools/call` result as text for the model. */
 
+import type { Block } from "./mcp-block.ts";
 import type { ToolResult } from "../tools/types.ts";
 import { citationsOf } from "./mcp-citations.ts";
 import { cutText, plainText, visibleControls } from "./mcp-text.ts";
-
-export interface Block {
-  type: string;
-  [key: string]: unknown;
-}
 
 const maxUriLength = 2048;
 const maxNameLength = 200;

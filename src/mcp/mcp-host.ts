@@ -1,7 +1,7 @@
 /** All MCP servers as one source of tools. */
 
+import type { McpServerConfig } from "./mcp-settings.ts";
 import type { Tool, ToolProvider, ToolServerState } from "../tools/types.ts";
-import type { McpServerConfig } from "./mcp-config.ts";
 import { McpConnection } from "./mcp-connection.ts";
 import type { McpLogger } from "./mcp-logger.ts";
 import { nameTools } from "./mcp-names.ts";

@@ -13,8 +13,8 @@ import {
   ResultSchema,
   ToolListChangedNotificationSchema,
 } from "@modelcontextprotocol/sdk/types.js";
+import type { McpServerConfig } from "./mcp-settings.ts";
 import { FermataError } from "../errors.ts";
-import type { McpServerConfig } from "./mcp-config.ts";
 import { StdioTransport } from "./mcp-stdio-transport.ts";
 import { describeError } from "./mcp-text.ts";
 import { type McpToolInfo, type McpToolList, listTools } from "./mcp-tool-list.ts";

@@ -6,8 +6,8 @@ import {
   StreamableHTTPError,
 } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
 import type { FetchLike, Transport } from "@modelcontextprotocol/sdk/shared/transport.js";
+import type { McpAddress, McpServerConfig } from "./mcp-settings.ts";
 import { boundedFetch } from "./mcp-bounded-fetch.ts";
-import type { McpAddress, McpServerConfig } from "./mcp-config.ts";
 import { mcpEnvironment } from "./mcp-environment.ts";
 import { StdioTransport } from "./mcp-stdio-transport.ts";
 

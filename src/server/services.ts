@@ -7,8 +7,8 @@ import type { ChatGeneration, ChatRequest, PromptRequest } from "../chat/types.t
 import type { Embedder } from "../engine/embedder.ts";
 import type { Engine } from "../engine/engine.ts";
 import type { EngineStats, EngineStep, ModelInfo, Sampling } from "../engine/types.ts";
-import type { PageFiles } from "./page/page-files.ts";
-import type { ConnectionReports } from "./plugins/connection-reports.ts";
+import type { PageFiles } from "./about/page-files.ts";
+import type { ConnectionReports } from "./http/connection-reports.ts";
 import type { BranchStore, ResponseStore } from "../store/types.ts";
 import type { ServerConnector, ToolProvider } from "../tools/types.ts";
 import type { Approvals } from "../tools/approvals.ts";

@@ -6,10 +6,10 @@
 import fc from "fast-check";
 import type { FastifyInstance } from "fastify";
 import { afterAll, expect, test } from "vitest";
-import { chatCompletionParameters } from "../../src/server/openai/parameters/chat-completions.ts";
-import { completionParameters } from "../../src/server/openai/parameters/completions.ts";
-import { embeddingParameters } from "../../src/server/openai/parameters/embeddings.ts";
-import type { ParameterTable } from "../../src/server/openai/parameters/parameter.ts";
+import { chatCompletionParameters } from "../../src/server/chat-completions/fields.ts";
+import { completionParameters } from "../../src/server/completions/fields.ts";
+import { embeddingParameters } from "../../src/server/embeddings/fields.ts";
+import type { ParameterTable } from "../../src/server/body/parameter.ts";
 import { createWorld, fakeEmbedder, fakeTool, provider } from "./fake-services.ts";
 
 const numRuns = Number(process.env["FERMATA_FUZZ_RUNS"] ?? 200);

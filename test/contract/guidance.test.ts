@@ -3,7 +3,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, test } from "vitest";
 import { FermataError } from "../../src/errors.ts";
-import { openStreamAfterMs } from "../../src/server/stream-answer.ts";
+import { openStreamAfterMs } from "../../src/server/http/stream-answer.ts";
 import { callEvents, createWorld, finish } from "./fake-services.ts";
 
 const user = { role: "user", content: "Hi" };

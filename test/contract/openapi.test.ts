@@ -2,10 +2,10 @@
 
 import { Ajv2020 } from "ajv/dist/2020.js";
 import { afterEach, expect, test } from "vitest";
-import { messageParameters } from "../../src/server/anthropic/parameters.ts";
-import { chatCompletionParameters } from "../../src/server/openai/parameters/chat-completions.ts";
-import type { ParameterTable } from "../../src/server/openai/parameters/parameter.ts";
-import { responseParameters } from "../../src/server/openai/parameters/responses.ts";
+import { messageParameters } from "../../src/server/messages/fields.ts";
+import { chatCompletionParameters } from "../../src/server/chat-completions/fields.ts";
+import type { ParameterTable } from "../../src/server/body/parameter.ts";
+import { responseParameters } from "../../src/server/responses/fields.ts";
 import type { OpenApiDocument } from "../../src/server/openapi/document.ts";
 import { operations } from "../../src/server/openapi/operations.ts";
 import { chatTypes, messageTypes, responseTypes } from "../../src/server/openapi/schemas.ts";

@@ -1,4 +1,4 @@
-import type { Parameter, ParameterTable } from "../../src/server/openai/parameters/parameter.ts";
+import type { Parameter, ParameterTable } from "../../src/server/body/parameter.ts";
 
 export interface DocumentedTable {
   endpoint: string;

@@ -1,7 +1,7 @@
 // Dependencies point one way. For TypeScript the lint rule holds the layers (scripts/lint/layers.mjs);
 // here are the borders of C++ and the folders that a newcomer counts on.
 import { readdirSync, readFileSync } from "node:fs";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
 import { importProblem } from "../../scripts/lint/layers.mjs";
@@ -70,6 +70,41 @@ test("src/client runs in browsers: nothing of Node, nothing of the server", () =
     return [...text.matchAll(/ from "([^"]+)"/g)].map((match) => match[1] ?? "");
   });
   expect(imports.filter((path) => !path.startsWith("./"))).toEqual(["react"]);
+});
+
+test("inside src/server, body <- http <- answer <- the wires, and no wire imports another", () => {
+  const problem = (file: string, specifier: string): unknown =>
+    importProblem(join(root, "src/server", file), join(root, "src"), specifier);
+  expect(problem("responses/routes.ts", "../answer/target.ts")).toBeUndefined();
+  expect(problem("responses/routes.ts", "../services.ts")).toBeUndefined();
+  expect(problem("app.ts", "./responses/routes.ts")).toBeUndefined();
+  expect(problem("answer/target.ts", "../responses/routes.ts")).toContain("may not import");
+  expect(problem("responses/routes.ts", "../messages/route.ts")).toContain("may not import");
+  expect(problem("body/fields.ts", "../app.ts")).toContain("may not import");
+});
+
+test("no file of src imports itself by way of others", () => {
+  const source = join(root, "src");
+  const files = readdirSync(source, { recursive: true, encoding: "utf8" }).filter((name) =>
+    name.endsWith(".ts"),
+  );
+  const imports = new Map(
+    files.map((file) => {
+      const text = readFileSync(join(source, file), "utf8");
+      const found = [...text.matchAll(/^(?:import|export) [^;]*?from "(\.[^"]+)";/gms)];
+      return [file, found.map((match) => join(dirname(file), match[1]!))];
+    }),
+  );
+  const done = new Set<string>();
+  const circles: string[] = [];
+  const visit = (file: string, way: readonly string[]): void => {
+    if (way.includes(file)) circles.push([...way.slice(way.indexOf(file)), file].join(" -> "));
+    if (done.has(file)) return;
+    done.add(file);
+    for (const next of imports.get(file) ?? []) visit(next, [...way, file]);
+  };
+  for (const file of files) visit(file, []);
+  expect(circles).toEqual([]);
 });
 
 test("a layer of src may import the layers below it and no other", () => {

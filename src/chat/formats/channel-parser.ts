@@ -4,8 +4,8 @@
  * (`to=functions.name`) makes it a call. The prompt ends with the first header's `<|start|>assistant`.
  */
 
+import type { OutputParserOptions, TextParser } from "./text-parser.ts";
 import type { EventBuffer } from "./event-buffer.ts";
-import type { OutputParserOptions, TextParser } from "./output-parser.ts";
 import { isBlank } from "./readers/json-scanner.ts";
 import { NamedReader } from "./readers/named-reader.ts";
 import type { OfferedTools } from "./readers/reader.ts";

@@ -1,8 +1,8 @@
 /** Collects the events of a push; joins neighbours of one kind. */
 
+import type { OutputEvent } from "./text-parser.ts";
 import type { ToolCall } from "../types.ts";
 import type { FinderSink } from "./call-finder.ts";
-import type { OutputEvent } from "./output-parser.ts";
 
 export class EventBuffer implements FinderSink {
   readonly #calls: ToolCall[];

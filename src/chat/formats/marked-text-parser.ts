@@ -1,9 +1,9 @@
 /** Text with markers in it: reasoning, most often at its beginning, and calls. */
 
+import type { OutputParserOptions, TextParser } from "./text-parser.ts";
 import { CallFinder } from "./call-finder.ts";
 import type { EventBuffer } from "./event-buffer.ts";
 import type { ToolCallFormat } from "./format.ts";
-import type { OutputParserOptions, TextParser } from "./output-parser.ts";
 import { isBlank } from "./readers/json-scanner.ts";
 import type { OfferedTools } from "./readers/reader.ts";
 

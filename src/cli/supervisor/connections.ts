@@ -4,9 +4,9 @@
  */
 
 import type { Socket } from "node:net";
-import { errorBody } from "../../server/openai/error-body.ts";
-import { rawResponse } from "../../server/plugins/broken-requests.ts";
-import { type ConnectionState, crashError } from "../../server/plugins/connection-reports.ts";
+import { errorBody } from "../../server/http/error-body.ts";
+import { rawResponse } from "../../server/http/broken-requests.ts";
+import { type ConnectionState, crashError } from "../../server/http/connection-reports.ts";
 
 /** For a client to take the last words and to close. */
 const farewellMs = 1000;

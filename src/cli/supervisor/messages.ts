@@ -1,6 +1,6 @@
 /** What the supervisor and its worker tell each other. Type-only; plain JSON. */
 
-import type { ConnectionState } from "../../server/plugins/connection-reports.ts";
+import type { ConnectionState } from "../../server/http/connection-reports.ts";
 import type { BannerFacts } from "../banner.ts";
 import type { ServeConfig } from "../options.ts";
 

@@ -4,7 +4,7 @@ import { applyEvent, type ConversationState, emptyState } from "../../client/con
 import type { ConversationEvent } from "../../client/types.ts";
 import type { FermataError } from "../../errors.ts";
 import type { BranchedRun, BranchStore, NumberedEvent } from "../../store/types.ts";
-import { LiveLog } from "../live-log.ts";
+import { LiveLog } from "../answer/live-log.ts";
 import type { AnswerBody } from "./message-body.ts";
 
 export class LiveRun {

@@ -11,7 +11,7 @@ import type {
   WireError,
 } from "../../client/types.ts";
 import type { BranchedMessage } from "../../store/types.ts";
-import type { AttachedFile } from "./parse-run.ts";
+import type { AttachedFile } from "./run-request.ts";
 
 export type UserBody = { role: "user"; message: string; files: AttachedFile[] };
 

@@ -5,15 +5,15 @@ import { FermataError } from "../../errors.ts";
 import type { BranchedConversation } from "../../store/types.ts";
 import { nearNames } from "../../tools/near-names.ts";
 import type { Tool } from "../../tools/types.ts";
-import { fieldError } from "../openai/fields.ts";
-import { newId } from "../openai/responses/ids.ts";
-import { parseGuidance } from "../openai/parse-guidance.ts";
-import type { Target } from "../target.ts";
-import type { ToolMode } from "../tool-mode.ts";
+import { fieldError } from "../body/fields.ts";
+import { newId } from "../answer/ids.ts";
+import { parseGuidance } from "../body/guidance.ts";
+import type { Target } from "../answer/target.ts";
+import type { ToolMode } from "../answer/tool-mode.ts";
 import { pathTo } from "./branches.ts";
 import type { Message, UserBody } from "./message-body.ts";
-import type { ConversationSettings } from "./parse-conversation.ts";
-import type { RunInput, RunRequest } from "./parse-run.ts";
+import type { ConversationSettings } from "./fields.ts";
+import type { RunInput, RunRequest } from "./run-request.ts";
 import { promptOf } from "./prompt.ts";
 
 export interface RunStart {

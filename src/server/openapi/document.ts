@@ -1,7 +1,7 @@
 /** The OpenAPI 3.1 document of the routes that this server has. */
 
 import type { RouteOptions } from "fastify";
-import { documentedPath } from "../plugins/route-paths.ts";
+import { documentedPath } from "../http/route-paths.ts";
 import { operations, type Operation } from "./operations.ts";
 import type { Schema } from "./json-schema.ts";
 

@@ -1,9 +1,9 @@
 /** What /openapi.json says of each route. A route without an entry fails test/contract/openapi.test.ts. */
 
-import { messageParameters } from "../anthropic/parameters.ts";
-import { chatCompletionParameters } from "../openai/parameters/chat-completions.ts";
-import type { ParameterTable } from "../openai/parameters/parameter.ts";
-import { responseParameters } from "../openai/parameters/responses.ts";
+import { messageParameters } from "../messages/fields.ts";
+import { chatCompletionParameters } from "../chat-completions/fields.ts";
+import type { ParameterTable } from "../body/parameter.ts";
+import { responseParameters } from "../responses/fields.ts";
 import * as answers from "./answers.ts";
 import * as apiAnswers from "./api-answers.ts";
 import { boolean, object, string, type Schema } from "./json-schema.ts";

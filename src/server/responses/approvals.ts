@@ -3,9 +3,9 @@
 import type { Approvals } from "../../tools/approvals.ts";
 import type { ToolOversight } from "../../tools/oversight.ts";
 import { runTool } from "../../tools/tool-run.ts";
-import { fieldError } from "../openai/fields.ts";
-import { newId } from "../openai/responses/ids.ts";
-import type { Item } from "../openai/responses/types.ts";
+import { fieldError } from "../body/fields.ts";
+import { newId } from "../answer/ids.ts";
+import type { Item } from "./types.ts";
 import type { ApprovedCall } from "./response-run.ts";
 import type { ToolPlan } from "./tool-plan.ts";
 

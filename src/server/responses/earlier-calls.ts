@@ -1,10 +1,10 @@
 /** Calls that the previous response left open: the new turn closes them. */
 
 import type { ResponseStore } from "../../store/types.ts";
-import { isClientCall } from "../openai/responses/client-calls.ts";
-import { done } from "../openai/responses/events/grammar.ts";
-import { toolCallCompleted } from "../openai/responses/events/extended-call-events.ts";
-import type { Item, UnnumberedEvent } from "../openai/responses/types.ts";
+import { isClientCall } from "./client-calls.ts";
+import { done } from "./events/grammar.ts";
+import { toolCallCompleted } from "./events/extended-call-events.ts";
+import type { Item, UnnumberedEvent } from "./types.ts";
 import type { EventLog } from "./event-log.ts";
 
 export interface EarlierContext {

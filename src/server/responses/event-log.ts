@@ -3,8 +3,8 @@
  * was said. Arguments are logged by their length only, at every level.
  */
 
-import { type ClientCallItem, isClientCall, textOfCall } from "../openai/responses/client-calls.ts";
-import type { OutputItem, WireEvent } from "../openai/responses/types.ts";
+import { type ClientCallItem, isClientCall, textOfCall } from "./client-calls.ts";
+import type { OutputItem, WireEvent } from "./types.ts";
 
 /** What the lines need of a logger. */
 export interface EventLogger {

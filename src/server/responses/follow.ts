@@ -1,10 +1,10 @@
 /** A response's events on their way to its client, and who else is told of them. */
 
 import type { ResponseStore } from "../../store/types.ts";
-import { isClientCall } from "../openai/responses/client-calls.ts";
-import { inputDone } from "../openai/responses/events/custom-tool-call-events.ts";
-import { argumentsDone } from "../openai/responses/events/function-call-events.ts";
-import type { Item, WireEvent } from "../openai/responses/types.ts";
+import { isClientCall } from "./client-calls.ts";
+import { inputDone } from "./events/custom-tool-call-events.ts";
+import { argumentsDone } from "./events/function-call-events.ts";
+import type { Item, WireEvent } from "./types.ts";
 import type { EventLog } from "./event-log.ts";
 import type { HeldCalls } from "./held-calls.ts";
 import type { LiveResponse } from "./live-response.ts";

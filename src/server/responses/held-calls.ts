@@ -2,12 +2,12 @@
 
 import type { ToolDefinition } from "../../chat/types.ts";
 import { FermataError } from "../../errors.ts";
-import { newId } from "../openai/responses/ids.ts";
-import { isClientOutput } from "../openai/responses/client-calls.ts";
-import { outputText } from "../openai/responses/parse-output.ts";
-import type { Item } from "../openai/responses/types.ts";
+import { newId } from "../answer/ids.ts";
+import { isClientOutput } from "./client-calls.ts";
+import { outputText } from "./output.ts";
+import type { Item } from "./types.ts";
 import type { Tool, ToolResult } from "../../tools/types.ts";
-import { clientServer } from "../run-request.ts";
+import { clientServer } from "../answer/run-request.ts";
 
 interface HeldCall {
   /** Null until it came. */

@@ -1,11 +1,12 @@
 /** What came before a request's input: a chain or a conversation, and the items that it refers to. */
 
+import { needStore } from "../answer/need-store.ts";
 import { FermataError } from "../../errors.ts";
 import type { ResponseStore } from "../../store/types.ts";
-import type { ClientHistory } from "../history-gaps.ts";
-import { fieldError } from "../openai/fields.ts";
-import { callsOfItems, isClientCall, isClientOutput } from "../openai/responses/client-calls.ts";
-import type { Item } from "../openai/responses/types.ts";
+import type { ClientHistory } from "../http/history-gaps.ts";
+import { fieldError } from "../body/fields.ts";
+import { callsOfItems, isClientCall, isClientOutput } from "./client-calls.ts";
+import type { Item } from "./types.ts";
 
 export interface HistoryRequest {
   input: readonly Item[];
@@ -59,16 +60,6 @@ async function itemsBefore(
     return found as Item[];
   }
   return [];
-}
-
-export function needStore(store: ResponseStore | null, field: string): ResponseStore {
-  if (store !== null) return store;
-  throw fieldError(
-    "unsupported_value",
-    field,
-    "needs a store, and this server was started without one",
-    "Send the whole history as input, or start the server with --store",
-  );
 }
 
 /** What it says of its calls. */

@@ -1,9 +1,9 @@
 /** A response while it is generated: several may read it, it may be cancelled, calls may be answered. */
 
 import type { FermataError } from "../../errors.ts";
-import { LiveLog } from "../live-log.ts";
-import type { ResponseWriter } from "../openai/responses/response-writer.ts";
-import type { ResponseObject, WireEvent } from "../openai/responses/types.ts";
+import { LiveLog } from "../answer/live-log.ts";
+import type { ResponseWriter } from "./response-writer.ts";
+import type { ResponseObject, WireEvent } from "./types.ts";
 import type { HeldCalls } from "./held-calls.ts";
 
 export class LiveResponse {

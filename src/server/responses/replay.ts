@@ -1,6 +1,6 @@
 /** The events of a background response, told again from the store. */
 
-import type { ResponseObject, WireEvent } from "../openai/responses/types.ts";
+import type { ResponseObject, WireEvent } from "./types.ts";
 
 const lastTypes = new Set(["response.completed", "response.incomplete", "response.failed"]);
 

@@ -2,9 +2,9 @@
 
 import { FermataError } from "../../errors.ts";
 import type { ConnectedServer, ServerConnector, Tool } from "../../tools/types.ts";
-import { fieldError } from "../openai/fields.ts";
-import type { McpToolRequest } from "../openai/responses/parse-mcp-tool.ts";
-import type { RequestedTools } from "../openai/responses/parse-tools.ts";
+import { fieldError } from "../body/fields.ts";
+import type { McpToolRequest } from "./mcp-tool.ts";
+import type { RequestedTools } from "./tools.ts";
 
 /** A request could have the server call many others at once. */
 const maxServers = 4;

@@ -2,12 +2,12 @@
 
 import type { ToolCall } from "../../chat/types.ts";
 import { FermataError } from "../../errors.ts";
-import type { RunEvent } from "../measured-events.ts";
-import type { ResponseWriter } from "../openai/responses/response-writer.ts";
-import type { McpCallResult } from "../openai/responses/events/mcp-call-events.ts";
-import type { McpListToolsItem, UnnumberedEvent, WireEvent } from "../openai/responses/types.ts";
-import { toFermataError } from "../plugins/errors.ts";
-import type { Preparation } from "../preparation.ts";
+import type { RunEvent } from "../answer/measured-events.ts";
+import type { ResponseWriter } from "./response-writer.ts";
+import type { McpCallResult } from "./events/mcp-call-events.ts";
+import type { McpListToolsItem, UnnumberedEvent, WireEvent } from "./types.ts";
+import { toFermataError } from "../http/errors.ts";
+import type { Preparation } from "../http/preparation.ts";
 
 export interface ResponseRun {
   writer: ResponseWriter;

@@ -1,8 +1,8 @@
 /** Writes a response to the store at the moments after which it must survive. */
 
 import type { ResponseStore } from "../../store/types.ts";
-import type { ResponseWriter } from "../openai/responses/response-writer.ts";
-import type { Item } from "../openai/responses/types.ts";
+import type { ResponseWriter } from "./response-writer.ts";
+import type { Item } from "./types.ts";
 import { transcriptOf } from "./transcript.ts";
 
 export interface StoredRunOptions {

@@ -2,15 +2,15 @@
 
 import type { ToolCall, ToolDefinition } from "../../chat/types.ts";
 import type { Tool, ToolProvider } from "../../tools/types.ts";
-import { fieldError } from "../openai/fields.ts";
-import { newId } from "../openai/responses/ids.ts";
-import type { ToolNames } from "../openai/responses/messages.ts";
-import type { McpToolFilter, McpToolRequest } from "../openai/responses/parse-mcp-tool.ts";
-import type { ResponsesRequest } from "../openai/responses/parse-request.ts";
-import { flatName } from "../openai/responses/parse-tools.ts";
-import type { CallPresentation } from "../openai/responses/response-writer.ts";
-import type { McpListToolsItem } from "../openai/responses/types.ts";
-import type { ToolMode } from "../tool-mode.ts";
+import { fieldError } from "../body/fields.ts";
+import { newId } from "../answer/ids.ts";
+import type { ToolNames } from "./messages.ts";
+import type { McpToolFilter, McpToolRequest } from "./mcp-tool.ts";
+import type { ResponsesRequest } from "./request.ts";
+import { flatName } from "./tools.ts";
+import type { CallPresentation } from "./response-writer.ts";
+import type { McpListToolsItem } from "./types.ts";
+import type { ToolMode } from "../answer/tool-mode.ts";
 import type { RequestedServers } from "./requested-servers.ts";
 
 export interface ToolPlan {

@@ -1,8 +1,8 @@
 /** What a response adds to its conversation. */
 
-import { isClientCall, outputTypeOf } from "../openai/responses/client-calls.ts";
-import { roundOf } from "../openai/responses/ids.ts";
-import type { Item, OutputItem } from "../openai/responses/types.ts";
+import { isClientCall, outputTypeOf } from "./client-calls.ts";
+import { roundOf } from "../answer/ids.ts";
+import type { Item, OutputItem } from "./types.ts";
 
 /**
  * The output, with the outputs of calls that were answered meanwhile: they follow the last call of

@@ -2,8 +2,8 @@
 // answers with events that a test made up. Nothing here knows a model.
 import Fastify, { type FastifyInstance, type FastifyReply } from "fastify";
 import { fileURLToPath } from "node:url";
-import { readPageFiles } from "../../../src/server/page/page-files.ts";
-import { pageRoutes } from "../../../src/server/routes/page.ts";
+import { readPageFiles } from "../../../src/server/about/page-files.ts";
+import { pageRoutes } from "../../../src/server/about/page.ts";
 import {
   applyEvent,
   type ConversationState,

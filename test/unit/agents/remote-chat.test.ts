@@ -4,7 +4,7 @@ import { RemoteChat } from "../../../src/agents/remote/remote-chat.ts";
 import { SseData } from "../../../src/agents/remote/sse-data.ts";
 import type { ChatEvent, ChatRequest } from "../../../src/chat/types.ts";
 import { FermataError } from "../../../src/errors.ts";
-import { readSampling } from "../../../src/server/openai/parse-sampling.ts";
+import { readSampling } from "../../../src/server/body/sampling.ts";
 import { defineTool } from "../../../src/tools/tool-builder.ts";
 import { runToolLoop } from "../../../src/tools/tool-loop.ts";
 import type { ToolLogger } from "../../../src/chat/chat-engine.ts";

@@ -5,12 +5,16 @@ import { join } from "node:path";
 
 import { describe, expect, it } from "vitest";
 
+import type { OutputEvent } from "../../../src/chat/formats/text-parser.ts";
 import type { ToolCallFormat } from "../../../src/chat/formats/format.ts";
 import { formats } from "../../../src/chat/formats/formats.ts";
-import { type OutputEvent, OutputParser } from "../../../src/chat/formats/output-parser.ts";
+import { OutputParser } from "../../../src/chat/formats/output-parser.ts";
 import type { JsonSchema } from "../../../src/chat/types.ts";
 import { Detokenizer } from "../../../src/engine/detokenizer.ts";
-import { type ChatCompletionChunk, ChunkMapper } from "../../../src/server/openai/chunks.ts";
+import {
+  type ChatCompletionChunk,
+  ChunkMapper,
+} from "../../../src/server/chat-completions/chunks.ts";
 import { writeCalls } from "../../../src/chat/formats/write-calls.ts";
 
 interface Case {

@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
 import type { ChatEvent, ChatRequest, ToolDefinition } from "../../../src/chat/types.ts";
 import type { DocumentFormat, Guidance } from "../../../src/guidance/types.ts";
-import { parseMessagesRequest } from "../../../src/server/anthropic/parse-request.ts";
-import { parseGuidance } from "../../../src/server/openai/parse-guidance.ts";
+import { parseMessagesRequest } from "../../../src/server/messages/request.ts";
+import { parseGuidance } from "../../../src/server/body/guidance.ts";
 import { greedy } from "../../support/sampling.ts";
 import { request, setUp, weather } from "./chat-fixtures.ts";
 

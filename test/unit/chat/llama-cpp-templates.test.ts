@@ -13,7 +13,7 @@ import { OutputParser } from "../../../src/chat/formats/output-parser.ts";
 import { openTemplate } from "../../../src/chat/prompt.ts";
 import type { ChatTemplate } from "../../../src/chat/template.ts";
 import type { ToolDefinition } from "../../../src/chat/types.ts";
-import { parseMessages } from "../../../src/server/openai/parse-messages.ts";
+import { parseMessages } from "../../../src/server/body/messages.ts";
 import { type TemplateRow, templateDocs } from "../../support/template-docs.ts";
 
 interface Recorded {

@@ -2,7 +2,7 @@
 
 import { fileURLToPath } from "node:url";
 import { afterEach, describe, expect, test, vi } from "vitest";
-import type { McpServerConfig } from "../../../src/mcp/mcp-config.ts";
+import type { McpServerConfig } from "../../../src/mcp/mcp-settings.ts";
 import { McpHost, type McpHostOptions } from "../../../src/mcp/mcp-host.ts";
 import type { Tool } from "../../../src/tools/types.ts";
 import { toolContext } from "../../support/tool-context.ts";

@@ -3,7 +3,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import type { McpServerConfig } from "../../../src/mcp/mcp-config.ts";
+import type { McpServerConfig } from "../../../src/mcp/mcp-settings.ts";
 import { McpHost, type McpHostOptions } from "../../../src/mcp/mcp-host.ts";
 import { connectForRequest } from "../../../src/mcp/mcp-request-server.ts";
 import { isPublicAddress } from "../../../src/mcp/mcp-addresses.ts";

@@ -14,7 +14,7 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import type { McpServerConfig } from "../../../src/mcp/mcp-config.ts";
+import type { McpServerConfig } from "../../../src/mcp/mcp-settings.ts";
 import { McpHost } from "../../../src/mcp/mcp-host.ts";
 import type { Tool, ToolReport, ToolResult } from "../../../src/tools/types.ts";
 import { toolContext } from "../../support/tool-context.ts";

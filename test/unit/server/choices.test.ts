@@ -1,7 +1,7 @@
-import type { RunEvent } from "../../../src/server/measured-events.ts";
+import type { RunEvent } from "../../../src/server/answer/measured-events.ts";
 import { describe, expect, test } from "vitest";
 import type { ChatEvent } from "../../../src/chat/types.ts";
-import { runChoices } from "../../../src/server/choices.ts";
+import { runChoices } from "../../../src/server/answer/choices.ts";
 
 const word = (text: string): ChatEvent => ({ type: "content", text });
 

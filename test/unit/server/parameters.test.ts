@@ -1,9 +1,9 @@
 import { describe, expect, test } from "vitest";
-import { embeddingParameters } from "../../../src/server/openai/parameters/embeddings.ts";
-import { completionParameters } from "../../../src/server/openai/parameters/completions.ts";
-import { chatCompletionParameters } from "../../../src/server/openai/parameters/chat-completions.ts";
-import { nativeCompletionParameters } from "../../../src/server/openai/parameters/native-completion.ts";
-import { responseParameters } from "../../../src/server/openai/parameters/responses.ts";
+import { embeddingParameters } from "../../../src/server/embeddings/fields.ts";
+import { completionParameters } from "../../../src/server/completions/fields.ts";
+import { chatCompletionParameters } from "../../../src/server/chat-completions/fields.ts";
+import { nativeCompletionParameters } from "../../../src/server/completions/native-fields.ts";
+import { responseParameters } from "../../../src/server/responses/fields.ts";
 import { type DocumentedTable, parameterDocs } from "../../support/parameter-docs.ts";
 import { sdkFields } from "../../support/sdk-fields.ts";
 

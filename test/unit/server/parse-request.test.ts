@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { parseChatCompletionRequest } from "../../../src/server/openai/parse-request.ts";
-import { OnceWarnings } from "../../../src/server/openai/warnings.ts";
+import { parseChatCompletionRequest } from "../../../src/server/chat-completions/request.ts";
+import { OnceWarnings } from "../../../src/server/body/warnings.ts";
 
 const limits = {
   contextSize: 1000,

@@ -1,5 +1,5 @@
 import { expect, test, vi } from "vitest";
-import { SealedTokens } from "../../../src/server/plugins/sealed-tokens.ts";
+import { SealedTokens } from "../../../src/server/http/sealed-tokens.ts";
 
 const tokens = new SealedTokens(Buffer.alloc(32, 1));
 const claims = {

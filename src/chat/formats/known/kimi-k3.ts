@@ -1,5 +1,6 @@
+import type { ParameterCalls } from "../readers/parameter-calls.ts";
 import { defineFormat } from "../format.ts";
-import { type ParameterCalls, ParameterReader } from "../readers/parameter-reader.ts";
+import { ParameterReader } from "../readers/parameter-reader.ts";
 
 const open = (tag: string): string => `<|open|>${tag}<|sep|>`;
 const close = (tag: string): string => `<|close|>${tag}<|sep|>`;

@@ -1,8 +1,9 @@
+import type { ParameterCalls } from "../readers/parameter-calls.ts";
 import type { ReasoningMarkers } from "../../normalize.ts";
 import { type ToolCallFormat, defineFormat } from "../format.ts";
 import { byFirstCharacter } from "../readers/first-character.ts";
 import { ObjectReader } from "../readers/object-reader.ts";
-import { type ParameterCalls, ParameterReader } from "../readers/parameter-reader.ts";
+import { ParameterReader } from "../readers/parameter-reader.ts";
 
 const common: ParameterCalls = {
   nameOpen: "<function=",

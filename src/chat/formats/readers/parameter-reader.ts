@@ -1,40 +1,12 @@
 /** Reads a name and parameters between markers; gives the arguments as JSON. */
 
+import type { ParameterCalls } from "./parameter-calls.ts";
 import { JsonScanner, isBlank } from "./json-scanner.ts";
 import { asName } from "./named-reader.ts";
 import { ParameterValue } from "./parameter-value.ts";
 import type { CallReader, CallSink, OfferedTools, ReaderState } from "./reader.ts";
 import { schemaOfProperty } from "./typed-value.ts";
 import { keyIn, valueEnd } from "./value-ends.ts";
-
-export interface ParameterCalls {
-  /** Before the name, or "". */
-  nameOpen: string;
-  /** Characters that end the name; `<` is also the beginning of what follows. */
-  nameEnd: string;
-  keyOpen: string;
-  keyClose: string;
-  /** After the key, before the value's type; `string` is what it says of strings. Default: none. */
-  keyAttribute?: { open: string; string: string };
-  /** Between key and value, or "". */
-  valueOpen: string;
-  /** `$key` in it is the key. */
-  valueClose: string;
-  /** After the last parameter, or "" where only the call's own marker follows. */
-  end: string;
-  /** One line break at each end of a value is the format's. */
-  valueOnLines: boolean;
-  /** A value may stand in `<![CDATA[` and `]]>`. */
-  hasCdata?: boolean;
-  /** What ends a call, in this order: at the end of all text it ends a value without `valueClose`, too. */
-  implicitEnds?: readonly string[];
-  /** The next call's opening, for the same. */
-  next?: string;
-  /** Stands before each tag of a value that is written as elements. */
-  elementMark?: string;
-  /** Only offered tools are called. */
-  offeredOnly?: boolean;
-}
 
 type Place = "open" | "name" | "between" | "json" | "key" | "value-open" | "value" | "over";
 

@@ -1,6 +1,6 @@
 /** Where a parameter's value ends: at its closing marker, or, where that was left out, at what stands behind it. */
 
-import type { ParameterCalls } from "./parameter-reader.ts";
+import type { ParameterCalls } from "./parameter-calls.ts";
 
 /**
  * `close`: the closing marker. `key`: the next parameter's whole opening. `call`: the call's end and the next one's

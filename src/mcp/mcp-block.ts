@@ -1,0 +1,4 @@
+export interface Block {
+  type: string;
+  [key: string]: unknown;
+}

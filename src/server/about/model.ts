@@ -1,0 +1,25 @@
+/** GET /v1/models/{id} */
+
+import type { RouteOptions } from "fastify";
+import { FermataError } from "../../errors.ts";
+import type { ServerServices } from "../services.ts";
+import { namesOf } from "../answer/target.ts";
+import { wireAgent, wireModel } from "./models.ts";
+
+export function modelRoute(services: Pick<ServerServices, "model" | "agents">): RouteOptions {
+  const { model } = services;
+  return {
+    method: "GET",
+    url: "/v1/models/:model",
+    handler: async (request) => {
+      const { model: wanted } = request.params as { model: string };
+      const agent = wireAgent(wanted, services);
+      if (agent !== null) return agent;
+      if (wanted === "default") return wireModel(model);
+      if (namesOf(model).includes(wanted)) return wireModel({ ...model, id: wanted });
+      throw new FermataError("not_found", `The model is not loaded. "${model.id}" is.`, {
+        param: "model",
+      });
+    },
+  };
+}

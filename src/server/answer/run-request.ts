@@ -1,0 +1,219 @@
+/** From a checked request to the events that its client may see. */
+
+import type { FastifyBaseLogger } from "fastify";
+import { delegationServer } from "../../agents/delegation.ts";
+import { RoundText } from "../../chat/round-text.ts";
+import type { ChatRequest, ChatUsage, FinishReason, ToolCall } from "../../chat/types.ts";
+import { addUsage, noUsage } from "../../chat/usage.ts";
+import type { ToolOversight } from "../../tools/oversight.ts";
+import { runToolLoop } from "../../tools/tool-loop.ts";
+import { unknownServer } from "../../tools/tool-run.ts";
+import type { ClientHistory, HistoryGaps } from "../http/history-gaps.ts";
+import { isToolEvent } from "./tool-status.ts";
+import { measuredEvents, type RunEvent } from "./measured-events.ts";
+import type { Metrics } from "../metrics.ts";
+import type { Preparation } from "../http/preparation.ts";
+import type { ServerConfig, ServerServices } from "../services.ts";
+import type { Target } from "./target.ts";
+import type { ToolMode } from "./tool-mode.ts";
+import { explainedLength } from "./tool-tokens.ts";
+
+/** `Tool.server` of functions that the client runs while the sequence is held. */
+export const clientServer = "client";
+
+export type Conversation = Omit<ChatRequest, "tools" | "toolMode">;
+
+export interface RunContext {
+  services: ServerServices;
+  target: Target;
+  config: ServerConfig;
+  metrics: Metrics;
+  gaps: HistoryGaps;
+  log: FastifyBaseLogger;
+  /** `performance.now()` when the request came. */
+  startedAt: number;
+  /** Of a stream that waits for it. */
+  preparation?: Preparation;
+  /** Of a client that brings its history with it. */
+  history?: ClientHistory;
+  /** The client asked what the tools do. */
+  tellsTools?: boolean;
+}
+
+/**
+ * Runs in `mode`, for wires that know one text an answer. Internal mode hides calls and their results: a
+ * client's SDK would run the calls again. @throws as `runEvents`
+ */
+export async function* runRequest(
+  conversation: Conversation,
+  mode: ToolMode,
+  context: RunContext,
+): AsyncGenerator<RunEvent, void, void> {
+  const content = new RoundText();
+  const reasoning = new RoundText();
+  for await (const event of runEvents(conversation, mode, context)) {
+    if (event.type === "finish" && context.history !== undefined)
+      context.gaps.learn(context.history, idsOf(event.calls));
+    if (event.type === "hold") {
+      content.endRound();
+      reasoning.endRound();
+    } else if (event.type === "content") yield { ...event, text: content.add(event.text) };
+    else if (event.type === "reasoning") yield { ...event, text: reasoning.add(event.text) };
+    else if (isVisible(event, mode) || (context.tellsTools && isToolEvent(event))) yield event;
+  }
+}
+
+function idsOf(calls: readonly ToolCall[]): string[] {
+  return calls.map(({ id }) => id);
+}
+
+/** Everything that happens; usage counts the agents below it too. @throws whatever ended the generation, the reason of an aborted signal among it */
+export async function* runEvents(
+  conversation: Conversation,
+  mode: ToolMode,
+  context: RunContext,
+): AsyncGenerator<RunEvent, void, void> {
+  const { log, metrics, startedAt } = context;
+  const callEnd = mode.kind === "internal" ? "tool-end" : "call-end";
+  let callCount = 0;
+  let below: ChatUsage = noUsage;
+  for await (const event of measuredEvents(
+    explainedEvents(startEvents(conversation, mode, context), mode, context),
+    metrics,
+    startedAt,
+  )) {
+    if (event.type === callEnd) callCount++;
+    observeTool(event, context);
+    below = addUsage(below, usageBelow(event));
+    if (event.type === "finish") {
+      throwIfCancelled(event.reason, conversation.signal);
+      log.info(
+        {
+          mode: mode.kind,
+          finish_reason: event.reason,
+          has_tool_calls: callCount > 0,
+          tool_calls: callCount,
+        },
+        "answer finished",
+      );
+      yield { ...event, usage: addUsage(event.usage, below) };
+      continue;
+    }
+    yield event;
+  }
+}
+
+/** What an agent below this run has used, when it ends. */
+function usageBelow(event: RunEvent): ChatUsage {
+  if (event.type !== "tool-report" || event.report.type !== "agent") return noUsage;
+  const inner = event.report.event;
+  return inner.type === "finish" ? inner.usage : usageBelow(inner);
+}
+
+async function* explainedEvents(
+  events: AsyncIterable<RunEvent>,
+  mode: ToolMode,
+  { target }: RunContext,
+): AsyncGenerator<RunEvent, void, void> {
+  try {
+    yield* events;
+  } catch (error) {
+    throw await explainedLength(error, mode, target.chat);
+  }
+}
+
+function startEvents(
+  asked: Conversation,
+  mode: ToolMode,
+  context: RunContext,
+): AsyncIterable<RunEvent> {
+  const { target, config, log } = context;
+  const conversation = { ...asked, onPrepare: context.preparation?.add };
+  if (mode.kind !== "internal") {
+    const tools = mode.kind === "external" ? mode.tools : [];
+    return target.chat.generate({ ...conversation, tools, toolMode: mode.kind, logger: log });
+  }
+  const options = {
+    ...mode.limits,
+    maxRounds: config.maxToolRounds,
+    maxCalls: Math.min(mode.limits?.maxCalls ?? Infinity, config.maxToolCalls ?? Infinity),
+    // A client takes its own time, which has a limit of its own.
+    maxSeconds: mode.tools.some(({ server }) => server === clientServer)
+      ? undefined
+      : config.maxToolSeconds,
+    toolTimeoutMs: config.toolTimeoutMs,
+    toolTotalTimeoutMs: config.toolTotalTimeoutMs,
+    oversight: oversightOf(context.services, conversation.owner),
+    logger: log,
+  };
+  return target.run === null
+    ? runToolLoop(target.chat, conversation, mode.tools, options)
+    : target.run.answer(conversation, mode.tools, options);
+}
+
+/** A call of this run, or of an agent below it. */
+function observeTool(
+  event: RunEvent,
+  context: Pick<RunContext, "services" | "metrics" | "log">,
+  agent?: string,
+): void {
+  if (event.type === "tool-report" && event.report.type === "agent")
+    return observeTool(event.report.event, context, event.report.agent);
+  if (event.type !== "tool-end") return;
+  const { metrics, log } = context;
+  const { call, server, outcome, milliseconds } = event;
+  metrics.toolCalls.inc({ ...toolLabels(event, context.services), outcome });
+  metrics.toolDuration.observe(milliseconds / 1000);
+  const tool = server === unknownServer ? "unknown" : call.name;
+  const details = {
+    server,
+    tool,
+    outcome,
+    milliseconds: Math.round(milliseconds),
+    ...(call.mayFit === true ? { validation: call.problem } : {}),
+  };
+  log.info(agent === undefined ? details : { ...details, agent }, "tool call ended");
+}
+
+/** A label is kept for ever: none is made of names that a model or a client makes up. */
+function toolLabels(
+  { call, server }: Extract<RunEvent, { type: "tool-end" }>,
+  { tools }: Pick<ServerServices, "tools">,
+): { server: string; tool: string } {
+  if (server === unknownServer) return { server, tool: "unknown" };
+  const isOurs =
+    server === delegationServer ||
+    tools?.tools().some((tool) => tool.server === server) === true ||
+    tools?.servers?.().some(({ name }) => name === server) === true;
+  if (isOurs) return { server, tool: call.name };
+  return { server: server === clientServer ? server : "request", tool: "any" };
+}
+
+/** Calls of every request are approved and recorded by the same rules. */
+export function oversightOf(
+  { approvals, audit }: Pick<ServerServices, "approvals" | "audit">,
+  owner: string,
+): ToolOversight {
+  return { owner, approvals, audit };
+}
+
+function isVisible(event: RunEvent, mode: ToolMode): boolean {
+  switch (event.type) {
+    case "tool-start":
+    case "tool-report":
+    case "tool-approval":
+    case "tool-end":
+    case "hold":
+      return false;
+    case "call-start":
+    case "call-arguments":
+    case "call-end":
+      return mode.kind === "external";
+    default:
+      return true;
+  }
+}
+
+function throwIfCancelled(reason: FinishReason, signal: AbortSignal | undefined): void {
+  if (reason === "cancelled") signal?.throwIfAborted();
+}

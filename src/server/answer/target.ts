@@ -1,0 +1,86 @@
+/** Who answers a request: the model that is served, or an agent by its name. */
+
+import { drawSeed } from "./choice-seed.ts";
+import { AgentRun } from "../../agents/agent-run.ts";
+import { systemMessages } from "../../agents/instructions.ts";
+import type { Agent, AgentModel } from "../../agents/types.ts";
+import type { ChatMessage } from "../../chat/types.ts";
+import type { ToolProvider } from "../../tools/types.ts";
+import { isObject } from "../body/fields.ts";
+import type { SamplingLimits } from "../body/sampling.ts";
+import type { OnceWarnings } from "../body/warnings.ts";
+import type { ServedModel, ServerConfig, ServerServices } from "../services.ts";
+
+export interface Target extends SamplingLimits {
+  /** What `model` says in the answer. */
+  id: string;
+  chat: AgentModel["chat"];
+  /** What it may call where the request brings no tools. Null: there is nothing. */
+  tools: Pick<ToolProvider, "tools"> | null;
+  /** Null: the model itself answers. */
+  run: AgentRun | null;
+  /** The conversation as it is read: an agent's instructions come first. */
+  instruct(messages: readonly ChatMessage[]): ChatMessage[];
+}
+
+export interface TargetContext {
+  services: Pick<ServerServices, "chat" | "agents" | "tools" | "model">;
+  config: Pick<ServerConfig, "sampling">;
+  warnings: OnceWarnings;
+}
+
+/** For one request, since an agent's limits are of one run. Names that nobody has stand for the served model. */
+export function resolveTarget(wanted: string | null, context: TargetContext): Target {
+  const agent = wanted === null ? undefined : context.services.agents?.find(wanted);
+  if (agent !== undefined) return agentTarget(agent, context);
+  warnOfModel(wanted, context);
+  const { chat, tools, model } = context.services;
+  const { id, contextSize, vocabularySize, maxTokens } = model;
+  return {
+    id,
+    contextSize,
+    vocabularySize,
+    maxTokens,
+    sampling: { ...context.config.sampling, seed: drawSeed(), logitBias: [] },
+    chat,
+    tools,
+    run: null,
+    instruct: (messages) => [...messages],
+  };
+}
+
+/** Of a body that is not checked yet. */
+export function wantedModel(body: unknown): string | null {
+  const model = isObject(body) ? body["model"] : null;
+  return typeof model === "string" ? model : null;
+}
+
+/** What requests may call the model; the first is its own. */
+export function namesOf({ id, aliases = [] }: ServedModel): string[] {
+  return [id, ...aliases];
+}
+
+/** One model is loaded, and answers to every name. */
+export function warnOfModel(
+  wanted: string | null,
+  { services, warnings }: Pick<TargetContext, "services" | "warnings">,
+): void {
+  const { model } = services;
+  if (wanted === null || wanted === "default" || namesOf(model).includes(wanted)) return;
+  warnings.warn(`model=${wanted}`, `names a model that is not loaded; ${model.id} answers`);
+}
+
+function agentTarget(agent: Agent, { services }: Pick<TargetContext, "services">): Target {
+  const run = new AgentRun(agent, (name) => services.agents?.find(name));
+  const { contextSize, vocabularySize, sampling } = agent.model;
+  return {
+    id: agent.name,
+    contextSize,
+    vocabularySize,
+    sampling: { ...sampling, seed: drawSeed(), logitBias: [], ...agent.sampling },
+    chat: run.chat,
+    tools: { tools: () => [...run.tools] },
+    run,
+    instruct: (messages) => systemMessages(agent.instructions, messages),
+  };
+}

@@ -1,0 +1,51 @@
+/** Every endpoint of /api, and the services behind them. */
+
+import type { FastifyInstance, RouteOptions } from "fastify";
+import type { RouteContext } from "./context.ts";
+import { MemoryBranches } from "../store/memory/memory-branches.ts";
+import { ConversationService } from "./conversations/service.ts";
+import { EngineMeter } from "./about/engine-meter.ts";
+import type { SealedTokens } from "./http/sealed-tokens.ts";
+import { approvalRoutes } from "./conversations/approvals.ts";
+import {
+  cancelRunRoute,
+  changeConversationRoute,
+  conversationStreamRoute,
+  createConversationRoute,
+  deleteConversationRoute,
+  getConversationRoute,
+  listConversationsRoute,
+  startRunRoute,
+} from "./conversations/routes.ts";
+import { engineRoute } from "./about/engine.ts";
+import { engineStreamRoute } from "./about/engine-stream.ts";
+import { closeSessionRoute, openSessionRoute, streamTokensRoute } from "./session/routes.ts";
+import { toolsRoute } from "./about/tools.ts";
+
+export function apiRoutes(
+  app: FastifyInstance,
+  context: RouteContext,
+  tokens: SealedTokens,
+): RouteOptions[] {
+  const { services, config } = context;
+  const branches = services.branches ?? new MemoryBranches();
+  const all = { ...context, conversations: new ConversationService(branches, services.model.id) };
+  const meter = new EngineMeter(services);
+  return [
+    listConversationsRoute(all),
+    createConversationRoute(all),
+    getConversationRoute(all),
+    changeConversationRoute(all),
+    deleteConversationRoute(all),
+    startRunRoute(all),
+    cancelRunRoute(all),
+    conversationStreamRoute(all),
+    toolsRoute(services),
+    ...approvalRoutes(services),
+    engineRoute(meter),
+    engineStreamRoute(app, meter, config),
+    openSessionRoute(tokens),
+    closeSessionRoute(),
+    streamTokensRoute(tokens),
+  ];
+}

@@ -1,0 +1,50 @@
+/** Pages of a list of items, by the id of the last one that was read. */
+
+import { fieldError } from "./fields.ts";
+
+export interface PageQuery {
+  after: string | null;
+  limit: number;
+  order: "asc" | "desc";
+}
+
+interface Page<Item> {
+  object: "list";
+  data: Item[];
+  first_id: string | null;
+  last_id: string | null;
+  has_more: boolean;
+}
+
+const maxLimit = 100;
+
+export function readPageQuery(query: Record<string, unknown>): PageQuery {
+  const { after, limit = "20", order = "desc" } = query;
+  if (order !== "asc" && order !== "desc")
+    throw fieldError("invalid_value", "order", "is not a known order", 'Send "asc" or "desc"');
+  if (after !== undefined && typeof after !== "string")
+    throw fieldError("invalid_type", "after", "must be one id", "Send a last_id");
+  const count = /^\d{1,3}$/.test(String(limit)) ? Number(limit) : 0;
+  if (count < 1 || count > maxLimit)
+    throw fieldError("invalid_value", "limit", "is out of range", `Send 1 to ${maxLimit}`);
+  return { after: after ?? null, limit: count, order };
+}
+
+/** @param items the oldest first */
+export function pageOf<Item extends { id: string }>(
+  items: readonly Item[],
+  { after, limit, order }: PageQuery,
+): Page<Item> {
+  const ordered = order === "asc" ? items : items.toReversed();
+  const start = after === null ? 0 : ordered.findIndex(({ id }) => id === after) + 1;
+  if (after !== null && start === 0)
+    throw fieldError("invalid_value", "after", "names no item of the list", "Send a last_id");
+  const data = ordered.slice(start, start + limit);
+  return {
+    object: "list",
+    data,
+    first_id: data[0]?.id ?? null,
+    last_id: data.at(-1)?.id ?? null,
+    has_more: start + limit < ordered.length,
+  };
+}

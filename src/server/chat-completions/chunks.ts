@@ -1,0 +1,162 @@
+/** Chat events to the chunks of a streamed chat completion. */
+
+import { wireFinishReason, type WireFinishReason } from "../answer/finish-reason.ts";
+import type { ResponseIdentity } from "../answer/identity.ts";
+import type { ChatEvent, ChatUsage, ContentToken } from "../../chat/types.ts";
+import type { ChoiceEvent } from "../answer/choices.ts";
+import { chatLogprobs, type ChatLogprobs } from "../answer/logprobs.ts";
+import { isToolEvent, toolStatus, type ToolStatus } from "../answer/tool-status.ts";
+import { usageOfChoices, wireUsage, type WireUsage } from "../answer/usage.ts";
+
+interface ToolCallDelta {
+  index: number;
+  id?: string;
+  type?: "function";
+  function: { name?: string; arguments: string };
+  validation_error?: string;
+}
+
+interface Delta {
+  role?: "assistant";
+  content?: string | null;
+  reasoning_content?: string;
+  tool_calls?: [ToolCallDelta];
+  validation_error?: string;
+  warnings?: string[];
+}
+
+export interface ChatCompletionChunk extends ResponseIdentity {
+  object: "chat.completion.chunk";
+  choices:
+    | []
+    | [
+        {
+          index: number;
+          delta: Delta;
+          logprobs: ChatLogprobs | null;
+          finish_reason: WireFinishReason | null;
+        },
+      ];
+  usage?: WireUsage | null;
+  /** Of a stream that was asked for it: what a tool does while nothing is said. */
+  tool_status?: ToolStatus;
+}
+
+export interface ChunkOptions {
+  /** How many choices there are. */
+  n: number;
+  includeUsage: boolean;
+}
+
+/**
+ * One stream's chunks. Of each choice, in order: the role, deltas, an empty delta with the finish
+ * reason. After all of them, if asked for, one without choices that carries the usage.
+ */
+export class ChunkMapper {
+  readonly #identity: ResponseIdentity;
+  readonly #includeUsage: boolean;
+  readonly #choices: ChoiceMapper[];
+  readonly #usages = new Map<number, ChatUsage>();
+
+  constructor(identity: ResponseIdentity, { n, includeUsage }: ChunkOptions) {
+    this.#identity = identity;
+    this.#includeUsage = includeUsage;
+    this.#choices = Array.from({ length: n }, () => new ChoiceMapper());
+  }
+
+  opening(): ChatCompletionChunk[] {
+    return this.#choices.map((_, index) =>
+      this.#chunk(index, { delta: { role: "assistant", content: null } }),
+    );
+  }
+
+  chunks({ choice, event }: ChoiceEvent): ChatCompletionChunk[] {
+    if (isToolEvent(event)) {
+      const status = toolStatus(event);
+      return status === null
+        ? []
+        : [{ ...this.#chunk(choice, { delta: {} }), tool_status: status }];
+    }
+    const pieces = this.#choices[choice]?.pieces(event) ?? [];
+    const chunks = pieces.map((piece) => this.#chunk(choice, piece));
+    if (event.type !== "finish") return chunks;
+    this.#usages.set(choice, event.usage);
+    const [first, ...others] = this.#choices.map((_, index) => this.#usages.get(index));
+    if (!this.#includeUsage || first === undefined || this.#usages.size < this.#choices.length)
+      return chunks;
+    const usage = usageOfChoices([first, ...others.filter((other) => other !== undefined)]);
+    return [...chunks, { ...this.#head(), choices: [], usage: wireUsage(usage) }];
+  }
+
+  #chunk(index: number, { delta, finishReason, tokens }: Piece): ChatCompletionChunk {
+    const logprobs = chatLogprobs(tokens ?? null);
+    return {
+      ...this.#head(),
+      choices: [{ index, delta, logprobs, finish_reason: finishReason ?? null }],
+      ...(this.#includeUsage ? { usage: null } : {}),
+    };
+  }
+
+  #head(): ResponseIdentity & { object: "chat.completion.chunk" } {
+    return { ...this.#identity, object: "chat.completion.chunk" };
+  }
+}
+
+interface Piece {
+  delta: Delta;
+  finishReason?: WireFinishReason;
+  tokens?: readonly ContentToken[] | undefined;
+}
+
+/**
+ * One choice's deltas. Of a call, the first has id, type, name and empty arguments (some clients lose
+ * arguments that come with the name), and a call without arguments still streams "{}".
+ */
+class ChoiceMapper {
+  readonly #callsWithArguments = new Set<number>();
+
+  pieces(event: ChatEvent): Piece[] {
+    switch (event.type) {
+      case "content":
+        return event.text === "" && event.logprobs === undefined
+          ? []
+          : [{ delta: { content: event.text }, tokens: event.logprobs }];
+      case "reasoning":
+        return event.text === "" ? [] : [{ delta: { reasoning_content: event.text } }];
+      case "call-start": {
+        const { index, id, name } = event;
+        const call = { index, id, type: "function" as const, function: { name, arguments: "" } };
+        return [{ delta: { tool_calls: [call] } }];
+      }
+      case "call-arguments":
+        return event.delta === "" ? [] : [this.#arguments(event.index, event.delta)];
+      case "call-end":
+        return this.#callEnd(event);
+      case "finish": {
+        const { problem, reason, warnings } = event;
+        const delta = {
+          ...(problem === undefined ? {} : { validation_error: problem }),
+          ...(warnings === undefined ? {} : { warnings }),
+        };
+        return [{ delta, finishReason: wireFinishReason(reason) }];
+      }
+      case "progress":
+      case "hold":
+        return [];
+    }
+  }
+
+  #callEnd({ index, call }: Extract<ChatEvent, { type: "call-end" }>): Piece[] {
+    const rest = this.#callsWithArguments.has(index)
+      ? []
+      : [this.#arguments(index, call.arguments || "{}")];
+    if (call.problem === undefined) return rest;
+    const flag = { index, function: { arguments: "" }, validation_error: call.problem };
+    return [...rest, { delta: { tool_calls: [flag] } }];
+  }
+
+  #arguments(index: number, delta: string): Piece {
+    this.#callsWithArguments.add(index);
+    return { delta: { tool_calls: [{ index, function: { arguments: delta } }] } };
+  }
+}

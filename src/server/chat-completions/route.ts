@@ -1,0 +1,113 @@
+/** POST /v1/chat/completions */
+
+import type { RouteOptions } from "fastify";
+import type { RouteContext } from "../context.ts";
+import { withSeed } from "../answer/choice-seed.ts";
+import { collectChoices, observeChoices, runChoices } from "../answer/choices.ts";
+import type { Answer } from "../answer/collect-answer.ts";
+import { callsOfMessages } from "../http/history-gaps.ts";
+import { waitForServers } from "../http/missing-servers.ts";
+import { ChunkStream } from "./chunk-stream.ts";
+import { ChunkMapper } from "./chunks.ts";
+import { chatCompletion, type ChatCompletion } from "./completion.ts";
+import { fieldError } from "../body/fields.ts";
+import { parseChatCompletionRequest, type ChatCompletionRequest } from "./request.ts";
+import { checkToolChoice } from "../body/tool-choice.ts";
+import { requestOwner } from "../http/authentication.ts";
+import { newIdentity } from "../answer/identity.ts";
+import { runRequest } from "../answer/run-request.ts";
+import { Preparation } from "../http/preparation.ts";
+import { StoredCompletions } from "./stored-completions.ts";
+import { streamAnswer } from "../http/stream-answer.ts";
+import { resolveTarget, wantedModel } from "../answer/target.ts";
+import { definitionsOf, resolveToolMode, type ToolMode } from "../answer/tool-mode.ts";
+
+export function chatCompletionsRoute(context: RouteContext): RouteOptions {
+  const { services, config, active, warnings } = context;
+  const keep = async (
+    completion: ChatCompletion,
+    stored: ChatCompletionRequest["stored"],
+    owner: string,
+  ): Promise<void> => {
+    if (stored === null) return;
+    if (services.store === null)
+      return warnings.warn("store", "has no effect: this server was started without a store");
+    const { metadata, messages } = stored;
+    await new StoredCompletions(services.store, owner).add(completion, metadata, messages);
+  };
+  return {
+    method: "POST",
+    url: "/v1/chat/completions",
+    preHandler: waitForServers(context.services.tools),
+    handler: async (request, reply) => {
+      const startedAt = performance.now();
+      const target = resolveTarget(wantedModel(request.body), context);
+      const body = parseChatCompletionRequest(request.body, target, warnings.warn);
+      const {
+        messages,
+        prefill,
+        openTurn,
+        templateVariables,
+        stop,
+        maxTokens,
+        guidance,
+        topLogprobs,
+        n,
+      } = body;
+      const signal = active.signalFor(reply);
+      const owner = requestOwner(request);
+      const conversation = {
+        messages: target.instruct(messages),
+        prefill,
+        openTurn,
+        templateVariables,
+        stop,
+        maxTokens,
+        guidance,
+        topLogprobs,
+        owner,
+      };
+      const mode = resolveToolMode(body, target.tools);
+      checkToolChoice(body.toolChoice, definitionsOf(mode));
+      if (n > 1) refuseToolRuns(mode);
+      const history = { owner, conversationKey: null, calls: callsOfMessages(messages) };
+      reply.headers(context.gaps.report(history, request.log));
+      const { tellsTools } = body;
+      const preparation = new Preparation();
+      const run = {
+        ...context,
+        target,
+        log: request.log,
+        startedAt,
+        history,
+        tellsTools,
+        preparation,
+      };
+      const start = (choice: number, ended: AbortSignal) => {
+        const sampling = withSeed(body.sampling, choice);
+        return runRequest({ ...conversation, sampling, signal: ended }, mode, run);
+      };
+      const identity = newIdentity("chatcmpl", target.id, services.model);
+      const completed = (answers: [Answer, ...Answer[]]) =>
+        chatCompletion(identity, answers, topLogprobs !== undefined);
+      const choices = runChoices(n, start, signal);
+      const events =
+        body.stored === null
+          ? choices
+          : observeChoices(choices, n, async (answers) =>
+              keep(completed(answers), body.stored, owner),
+            );
+      if (!body.stream) return completed(await collectChoices(events, n));
+      const chunks = new ChunkStream(new ChunkMapper(identity, body));
+      await streamAnswer(events, chunks, { request, reply, config, preparation });
+      return reply;
+    },
+  };
+}
+
+/** Each choice would run them, and do twice what was to be done once. */
+function refuseToolRuns(mode: ToolMode): void {
+  if (mode.kind !== "internal") return;
+  const remedy = 'Send "n": 1, or "tool_choice": "none"';
+  throw fieldError("unsupported_value", "n", "must be 1 while the server runs the tools", remedy);
+}

@@ -1,0 +1,86 @@
+/** Chat completions that were kept with `store`: listed, read, relabelled, deleted. */
+
+import type { FastifyRequest, RouteOptions } from "fastify";
+import { needStore } from "../answer/need-store.ts";
+import type { RouteContext } from "../context.ts";
+import { expectBody } from "../body/fields.ts";
+import { pageOf, readPageQuery } from "../body/page.ts";
+import { parseMetadata } from "../body/metadata.ts";
+import { requestOwner } from "../http/authentication.ts";
+import { type StoredCompletion, StoredCompletions } from "./stored-completions.ts";
+import type { StoredItem } from "../../store/types.ts";
+
+interface StoredMessage {
+  id: string;
+  content: unknown;
+  content_parts: unknown[] | null;
+  [key: string]: unknown;
+}
+
+type Query = Record<string, unknown>;
+
+export function storedCompletionRoutes({ services }: RouteContext): RouteOptions[] {
+  const storedOf = (request: FastifyRequest): StoredCompletions =>
+    new StoredCompletions(needStore(services.store, "store"), requestOwner(request));
+  const idOf = ({ params }: FastifyRequest): string => (params as { id: string }).id;
+  return [
+    {
+      method: "GET",
+      url: "/v1/chat/completions",
+      handler: async (request) => {
+        const query = request.query as Query;
+        const completions = await storedOf(request).all();
+        const wanted = completions.filter((completion) => matches(completion, query));
+        return pageOf(wanted, readPageQuery({ order: "asc", ...query }));
+      },
+    },
+    {
+      method: "GET",
+      url: "/v1/chat/completions/:id",
+      handler: async (request) => storedOf(request).find(idOf(request)),
+    },
+    {
+      method: "POST",
+      url: "/v1/chat/completions/:id",
+      handler: async (request) => {
+        expectBody(request.body, 'Send {"metadata": {…}}');
+        const metadata = parseMetadata(request.body["metadata"]);
+        return storedOf(request).setMetadata(idOf(request), metadata);
+      },
+    },
+    {
+      method: "DELETE",
+      url: "/v1/chat/completions/:id",
+      handler: async (request) => {
+        const id = idOf(request);
+        await storedOf(request).delete(id);
+        return { object: "chat.completion.deleted", id, deleted: true };
+      },
+    },
+    {
+      method: "GET",
+      url: "/v1/chat/completions/:id/messages",
+      handler: async (request) => {
+        const messages = await storedOf(request).messages(idOf(request));
+        const query = readPageQuery({ order: "asc", ...(request.query as Query) });
+        return pageOf(messages.map(wireMessage), query);
+      },
+    },
+  ];
+}
+
+/** By `model` and by `metadata[name]`, as OpenAI's clients write it. */
+function matches({ model, metadata }: StoredCompletion, query: Query): boolean {
+  if (query["model"] !== undefined && query["model"] !== model) return false;
+  return Object.entries(query).every(([name, value]) => {
+    const key = /^metadata\[(.+)\]$/.exec(name)?.[1];
+    return key === undefined || (Object.hasOwn(metadata, key) && metadata[key] === value);
+  });
+}
+
+/** Content is a text, or null with its parts beside it. */
+function wireMessage({ type: _type, content, ...message }: StoredItem): StoredMessage {
+  const parts = Array.isArray(content) ? content : null;
+  const text = parts === null ? (content ?? null) : null;
+  return { ...message, id: message.id, content: text, content_parts: parts };
+}

@@ -1,0 +1,151 @@
+/** The two wire formats of POST /v1/completions. */
+
+import { wireFinishReason, type WireFinishReason } from "../answer/finish-reason.ts";
+import type { ResponseIdentity } from "../answer/identity.ts";
+import type { ChatUsage, ContentToken } from "../../chat/types.ts";
+import { noUsage } from "../../chat/usage.ts";
+import type { FermataError } from "../../errors.ts";
+import type { ChoiceEvent } from "../answer/choices.ts";
+import type { Answer } from "../answer/collect-answer.ts";
+import type { SseMessage } from "../http/sse.ts";
+import type { AnswerStream } from "../http/stream-answer.ts";
+import { errorBody } from "../http/error-body.ts";
+import { tokenText, wireLogprob } from "../answer/logprobs.ts";
+import { usageOfChoices, wireUsage, type WireUsage } from "../answer/usage.ts";
+
+interface TextLogprobs {
+  tokens: string[];
+  token_logprobs: number[];
+  top_logprobs: Record<string, number>[];
+  /** Where each token begins in the choice's text, in UTF-16 units. */
+  text_offset: number[];
+}
+
+interface TextChoice {
+  index: number;
+  text: string;
+  logprobs: TextLogprobs | null;
+  finish_reason: WireFinishReason | null;
+}
+
+interface TextCompletion extends ResponseIdentity {
+  object: "text_completion";
+  choices: TextChoice[];
+  usage?: WireUsage | null;
+}
+
+export interface TextCompletionShape {
+  /** Before each choice's text: the prompts if they are to be echoed, else empty texts. */
+  prefixes: readonly string[];
+  /** Answers to each prompt; choices of one prompt are neighbours. */
+  n: number;
+  withLogprobs: boolean;
+  includeUsage: boolean;
+}
+
+export function textCompletion(
+  identity: ResponseIdentity,
+  answers: readonly Answer[],
+  shape: TextCompletionShape,
+): TextCompletion {
+  const choices = answers.map(({ content, logprobs, finish }, index) => ({
+    index,
+    text: (shape.prefixes[index] ?? "") + content,
+    logprobs: shape.withLogprobs ? textLogprobs(logprobs, 0) : null,
+    finish_reason: wireFinishReason(finish.reason),
+  }));
+  const usages = answers.map(({ finish }) => finish.usage);
+  return { ...head(identity), choices, usage: wireUsage(usageOfPrompts(usages, shape.n)) };
+}
+
+/** Chunks with text, one with each choice's finish reason, then the usage if asked for. */
+export class TextCompletionStream implements AnswerStream<ChoiceEvent> {
+  readonly #identity: ResponseIdentity;
+  readonly #shape: TextCompletionShape;
+  readonly #offsets = new Map<number, number>();
+  readonly #usages: ChatUsage[] = [];
+
+  constructor(identity: ResponseIdentity, shape: TextCompletionShape) {
+    this.#identity = identity;
+    this.#shape = shape;
+  }
+
+  opening(): SseMessage[] {
+    return this.#shape.prefixes.flatMap((text, index) =>
+      text === "" ? [] : [this.#chunk({ index, text, logprobs: null, finish_reason: null })],
+    );
+  }
+
+  messages({ choice: index, event }: ChoiceEvent): SseMessage[] {
+    if (event.type === "content") {
+      const { text, logprobs = [] } = event;
+      const offset = this.#offsets.get(index) ?? 0;
+      this.#offsets.set(index, offset + text.length);
+      const told = this.#shape.withLogprobs ? textLogprobs(logprobs, offset) : null;
+      return [this.#chunk({ index, text, logprobs: told, finish_reason: null })];
+    }
+    if (event.type !== "finish") return [];
+    this.#usages[index] = event.usage;
+    const finish_reason = wireFinishReason(event.reason);
+    return [this.#chunk({ index, text: "", logprobs: null, finish_reason })];
+  }
+
+  closing(): SseMessage[] {
+    const done = { data: "[DONE]" };
+    if (!this.#shape.includeUsage) return [done];
+    const usage = wireUsage(usageOfPrompts(this.#usages, this.#shape.n));
+    return [message({ ...head(this.#identity), choices: [], usage }), done];
+  }
+
+  failure(error: FermataError): SseMessage[] {
+    return [message(errorBody(error))];
+  }
+
+  #chunk(choice: TextChoice): SseMessage {
+    const usage = this.#shape.includeUsage ? { usage: null } : {};
+    return message({ ...head(this.#identity), choices: [choice], ...usage });
+  }
+}
+
+/** Of `n` choices a prompt, each prompt counted once. */
+function usageOfPrompts(usages: readonly ChatUsage[], n: number): ChatUsage {
+  const sum: ChatUsage = { ...noUsage };
+  for (let index = 0; index < usages.length; index += n) {
+    const [first, ...others] = usages.slice(index, index + n);
+    if (first === undefined) continue;
+    const prompt = usageOfChoices([first, ...others]);
+    sum.promptTokens += prompt.promptTokens;
+    sum.cachedTokens += prompt.cachedTokens;
+    sum.generatedTokens += prompt.generatedTokens;
+  }
+  return sum;
+}
+
+function textLogprobs(tokens: readonly ContentToken[], start: number): TextLogprobs {
+  const logprobs: TextLogprobs = {
+    tokens: [],
+    token_logprobs: [],
+    top_logprobs: [],
+    text_offset: [],
+  };
+  let offset = start;
+  for (const { bytes, logprob, top } of tokens) {
+    const text = tokenText(bytes);
+    logprobs.tokens.push(text);
+    logprobs.token_logprobs.push(wireLogprob(logprob));
+    logprobs.top_logprobs.push(
+      Object.fromEntries(top.map((other) => [tokenText(other.bytes), wireLogprob(other.logprob)])),
+    );
+    logprobs.text_offset.push(offset);
+    offset += text.length;
+  }
+  return logprobs;
+}
+
+function head(identity: ResponseIdentity): ResponseIdentity & { object: "text_completion" } {
+  return { ...identity, object: "text_completion" };
+}
+
+function message(value: object): SseMessage {
+  return { data: JSON.stringify(value) };
+}

@@ -1,0 +1,99 @@
+/** POST /completion, as llama-server has it. */
+
+import type { RouteOptions } from "fastify";
+import { drawSeed } from "../answer/choice-seed.ts";
+import type { PromptInput } from "../body/prompt-inputs.ts";
+import type { RouteContext } from "../context.ts";
+import { compileText } from "../../chat/text-grammar.ts";
+import { withTextBias } from "../../engine/sampling-bias.ts";
+import type { GenerateRequest } from "../../engine/types.ts";
+import { FermataError } from "../../errors.ts";
+import { NativeAnswer, NativeCompletionStream, type NativeEvent } from "./native-completion.ts";
+import { parseNativeCompletion } from "./native-request.ts";
+import type { ServerServices } from "../services.ts";
+import { streamAnswer } from "../http/stream-answer.ts";
+import { warnOfModel } from "../answer/target.ts";
+
+type Engine = ServerServices["engine"];
+
+export function nativeCompletionRoute(context: RouteContext): RouteOptions {
+  const { services, config, active, warnings } = context;
+  const { engine, model } = services;
+  return {
+    method: "POST",
+    url: "/completion",
+    handler: async (request, reply) => {
+      const sampling = { ...config.sampling, seed: drawSeed(), logitBias: [] };
+      const body = parseNativeCompletion(request.body, { ...model, sampling }, warnings.warn);
+      warnOfModel(body.model, context);
+      const signal = active.signalFor(reply);
+      const { document, closeAtLimit, stop, maxTokens, topLogprobs } = body;
+      const options = {
+        sampling: await withTextBias(body.sampling, engine),
+        grammar: document && (await compileText(document, engine)),
+        closeAtLimit,
+        stop,
+        maxTokens,
+        topLogprobs,
+        signal,
+      };
+      const tokenBytes = (token: number): Uint8Array => engine.tokenBytes(token);
+      const shape = { ...body, model: model.id, contextSize: model.contextSize, tokenBytes };
+      const prompts = await Promise.all(body.prompts.map((pieces) => tokenize(pieces, engine)));
+      const runs = prompts.map((prompt, index) => {
+        const answer = new NativeAnswer(index, engine.detokenize(prompt), shape);
+        return generate(engine, { ...options, prompt }, answer, body.stream);
+      });
+      if (body.stream) {
+        await streamAnswer(inTurn(runs), new NativeCompletionStream(), { request, reply, config });
+        return reply;
+      }
+      const answers = await Promise.all(runs.map(lastOf));
+      return body.isList ? answers : answers[0];
+    },
+  };
+}
+
+/** @throws what ended the generation, the reason of an aborted signal among it */
+async function* generate(
+  engine: Engine,
+  request: GenerateRequest,
+  answer: NativeAnswer,
+  streamed: boolean,
+): AsyncGenerator<NativeEvent, void, void> {
+  for await (const event of engine.generate(request)) {
+    if (event.type === "text") {
+      const { text, tokens, logprobs = [] } = event;
+      const data = answer.add({ text, tokens: [...tokens], logprobs });
+      if (text !== "" || tokens.length > 0) yield { data };
+    } else if (event.type === "finish") {
+      if (event.reason === "cancelled") request.signal?.throwIfAborted();
+      yield { data: answer.end(event, streamed) };
+    }
+  }
+}
+
+async function* inTurn(
+  runs: readonly AsyncGenerator<NativeEvent, void, void>[],
+): AsyncGenerator<NativeEvent, void, void> {
+  for (const run of runs) yield* run;
+}
+
+async function lastOf(run: AsyncIterable<NativeEvent>): Promise<object> {
+  let last: object | null = null;
+  for await (const { data } of run) last = data;
+  if (last !== null) return last;
+  throw new FermataError("internal_error", "The generation ended without a finish event.");
+}
+
+/** Special tokens of a text are recognized. */
+async function tokenize(pieces: readonly PromptInput[], engine: Engine): Promise<Int32Array> {
+  const parts = await Promise.all(
+    pieces.map((piece, index) =>
+      typeof piece === "string"
+        ? engine.tokenize(piece, "", index === 0 && engine.model.addBos)
+        : piece,
+    ),
+  );
+  return Int32Array.from(parts.flatMap((part) => [...part]));
+}

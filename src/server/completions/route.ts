@@ -1,0 +1,95 @@
+/** POST /v1/completions */
+
+import type { RouteOptions } from "fastify";
+import { drawSeed } from "../answer/choice-seed.ts";
+import type { PromptInput } from "../body/prompt-inputs.ts";
+import type { RouteContext } from "../context.ts";
+import { compileText } from "../../chat/text-grammar.ts";
+import { withSeed } from "../answer/choice-seed.ts";
+import { collectChoices, runChoices } from "../answer/choices.ts";
+import { measuredEvents } from "../answer/measured-events.ts";
+import { TextCompletionStream, textCompletion } from "./completion.ts";
+import { parseCompletionRequest } from "./request.ts";
+import { fieldError } from "../body/fields.ts";
+import { newIdentity } from "../answer/identity.ts";
+import { runCompletion } from "./run-completion.ts";
+import type { ServerServices } from "../services.ts";
+import { streamAnswer } from "../http/stream-answer.ts";
+import { warnOfModel } from "../answer/target.ts";
+
+export function completionsRoute(context: RouteContext): RouteOptions {
+  const { services, config, metrics, active, warnings } = context;
+  const { engine, model } = services;
+  return {
+    method: "POST",
+    url: "/v1/completions",
+    handler: async (request, reply) => {
+      const startedAt = performance.now();
+      const body = parseCompletionRequest(
+        request.body,
+        { ...model, sampling: { ...config.sampling, seed: drawSeed(), logitBias: [] } },
+        warnings.warn,
+      );
+      refuseAgent(body.model, services);
+      warnOfModel(body.model, context);
+      const signal = active.signalFor(reply);
+      const { n, echo, maxTokens, stop, topLogprobs, includeUsage } = body;
+      const { document, closeAtLimit } = body;
+      const grammar = document && (await compileText(document, engine));
+      const prompts = await Promise.all(body.prompts.map((prompt) => tokenize(prompt, engine)));
+      const start = (choice: number, ended: AbortSignal) =>
+        measuredEvents(
+          runCompletion(engine, {
+            prompt: prompts[Math.floor(choice / n)]!,
+            sampling: withSeed(body.sampling, choice % n),
+            maxTokens,
+            stop,
+            topLogprobs,
+            grammar,
+            closeAtLimit,
+            signal: ended,
+          }),
+          metrics,
+          startedAt,
+        );
+      const count = prompts.length * n;
+      const events = runChoices(count, start, signal);
+      const identity = newIdentity("cmpl", model.id, model);
+      const echoes = echo ? body.prompts.map((prompt) => promptText(prompt, engine)) : [];
+      const shape = {
+        prefixes: Array.from(
+          { length: count },
+          (_, choice) => echoes[Math.floor(choice / n)] ?? "",
+        ),
+        n,
+        withLogprobs: topLogprobs !== undefined,
+        includeUsage,
+      };
+      if (!body.stream) return textCompletion(identity, await collectChoices(events, count), shape);
+      const stream = new TextCompletionStream(identity, shape);
+      await streamAnswer(events, stream, { request, reply, config });
+      return reply;
+    },
+  };
+}
+
+/** An agent reads a conversation, and a bare prompt has none. */
+function refuseAgent(model: string | null, { agents }: ServerServices): void {
+  if (model === null || agents?.find(model) === undefined) return;
+  const remedy = "Send messages to /v1/chat/completions";
+  throw fieldError("unsupported_value", "model", "names an agent", remedy);
+}
+
+/** Whoever writes a prompt for this endpoint writes its special tokens too. */
+async function tokenize(
+  prompt: PromptInput,
+  engine: ServerServices["engine"],
+): Promise<Int32Array> {
+  return typeof prompt === "string"
+    ? await engine.tokenize(prompt, "", engine.model.addBos)
+    : prompt;
+}
+
+function promptText(prompt: PromptInput, engine: ServerServices["engine"]): string {
+  return typeof prompt === "string" ? prompt : engine.detokenize(prompt);
+}

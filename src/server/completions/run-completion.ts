@@ -1,0 +1,33 @@
+/** Text goes on from a prompt: no template, no calls. */
+
+import { AnswerTokens } from "../../chat/answer-tokens.ts";
+import type { ChatEvent } from "../../chat/types.ts";
+import { withTextBias } from "../../engine/sampling-bias.ts";
+import type { GenerateRequest, GenerationEvent } from "../../engine/types.ts";
+import type { ServerServices } from "../services.ts";
+
+type Finish = Extract<GenerationEvent, { type: "finish" }>;
+
+/** Content, then `finish`. @throws what ended the generation, the reason of an aborted signal among it */
+export async function* runCompletion(
+  engine: ServerServices["engine"],
+  request: GenerateRequest,
+): AsyncGenerator<ChatEvent, void, void> {
+  const tokens = new AnswerTokens((token) => engine.tokenBytes(token));
+  const sampling = await withTextBias(request.sampling, engine);
+  for await (const event of engine.generate({ ...request, sampling })) {
+    if (event.type === "text") {
+      tokens.add(event.text, event.logprobs ?? []);
+      if (event.text === "") continue;
+      const [content] = tokens.attribute([{ type: "content", text: event.text }]);
+      if (content !== undefined) yield content;
+    } else if (event.type === "finish") {
+      if (event.reason === "cancelled") request.signal?.throwIfAborted();
+      yield chatFinish(event);
+    }
+  }
+}
+
+function chatFinish({ reason, usage }: Finish): ChatEvent {
+  return { type: "finish", reason: reason === "length" ? "length" : "stop", calls: [], usage };
+}

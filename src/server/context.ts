@@ -1,0 +1,16 @@
+/** What every route is made with. Type-only. */
+
+import type { OnceWarnings } from "./body/warnings.ts";
+import type { ActiveRequests } from "./http/active-requests.ts";
+import type { HistoryGaps } from "./http/history-gaps.ts";
+import type { Metrics } from "./metrics.ts";
+import type { ServerConfig, ServerServices } from "./services.ts";
+
+export interface RouteContext {
+  services: ServerServices;
+  config: ServerConfig;
+  metrics: Metrics;
+  active: ActiveRequests;
+  warnings: OnceWarnings;
+  gaps: HistoryGaps;
+}

@@ -1,0 +1,257 @@
+/** Branched conversations of one server: kept, listed, continued. */
+
+import type { Conversation, ConversationList, ConversationSummary } from "../../client/types.ts";
+import { applyEvent, emptyState } from "../../client/conversation-state.ts";
+import type { ConversationEvent, RunStarted } from "../../client/types.ts";
+import { FermataError } from "../../errors.ts";
+import type {
+  BranchedConversation,
+  BranchStore,
+  InterruptedRun,
+  NumberedEvent,
+} from "../../store/types.ts";
+import { fieldError } from "../body/fields.ts";
+import { newId } from "../answer/ids.ts";
+import { plainEvent } from "./stream.ts";
+import { interruptedEnd } from "./interruption.ts";
+import { answerBody, type Message, type MessageBody, wireMessage } from "./message-body.ts";
+import type { ConversationPatch, ConversationSettings } from "./fields.ts";
+import type { RunRequest } from "./run-request.ts";
+import { type RunnerContext, Runner } from "./runner.ts";
+
+export class ConversationService {
+  readonly #store: BranchStore;
+  readonly #modelId: string;
+  readonly #runner: Runner;
+
+  constructor(store: BranchStore, modelId: string) {
+    this.#store = store;
+    this.#modelId = modelId;
+    this.#runner = new Runner(store);
+  }
+
+  async create(owner: string, { title = "", settings }: ConversationPatch): Promise<Conversation> {
+    const now = Date.now();
+    const conversation = {
+      id: newId("conv"),
+      title,
+      createdAt: now,
+      updatedAt: now,
+      leafId: null,
+      settings: { ...settings },
+    };
+    await this.#store.createConversation(owner, conversation);
+    return this.#wire(conversation, []);
+  }
+
+  async list(
+    owner: string,
+    { limit, before }: { limit: number; before: string | null },
+  ): Promise<ConversationList> {
+    if (before !== null && (await this.#store.conversation(owner, before)) === null)
+      throw fieldError(
+        "invalid_value",
+        "before",
+        "names no conversation",
+        "Send an id of the list",
+      );
+    const found = await this.#store.conversations(owner, { limit: limit + 1, before });
+    return {
+      conversations: found.slice(0, limit).map((conversation) => this.#summary(conversation)),
+      has_more: found.length > limit,
+    };
+  }
+
+  /** @throws FermataError not_found, as all that name one */
+  async get(owner: string, id: string): Promise<Conversation> {
+    const messages = await this.#messages(owner, id);
+    return this.#wire(await this.#find(owner, id), messages);
+  }
+
+  async change(owner: string, id: string, patch: ConversationPatch): Promise<Conversation> {
+    const { title, leafId, settings } = patch;
+    const conversation = await this.#find(owner, id);
+    if (leafId !== undefined) checkLeaf(leafId, await this.#messages(owner, id));
+    const change = { title, leafId, settings: { ...conversation.settings, ...settings } };
+    await this.#store.changeConversation(owner, id, change, Date.now());
+    return await this.get(owner, id);
+  }
+
+  /** What runs in it is cancelled first. */
+  async delete(owner: string, id: string): Promise<void> {
+    await this.#find(owner, id);
+    // A run that is just beginning is begun first: it has its place in the store, and is found.
+    await this.#runner.oneByOne(id, async () => {
+      await this.#runner.cancelAll(id, "The conversation was deleted.");
+      await this.#store.deleteConversation(owner, id);
+    });
+  }
+
+  /** @throws FermataError also of what the engine refuses at once: queue_full, context_length_exceeded */
+  async startRun(
+    owner: string,
+    id: string,
+    request: RunRequest,
+    context: RunnerContext,
+  ): Promise<RunStarted> {
+    return await this.#runner.oneByOne(id, async () => {
+      const conversation = await this.#find(owner, id);
+      const messages = await this.#messages(owner, id);
+      const settings = { ...settingsOf(conversation), ...request.settings };
+      const started = await this.#runner.start(
+        { owner, conversation, messages, settings, request },
+        context,
+      );
+      const { run, userMessageId } = started;
+      return {
+        run_id: run.id,
+        user_message_id: userMessageId,
+        message_id: run.messageId,
+        stream_url: `/api/conversations/${id}/stream?run_id=${run.id}`,
+      };
+    });
+  }
+
+  /** A run that has ended stays as it is. */
+  async cancelRun(owner: string, id: string, runId: string): Promise<void> {
+    await this.#findRun(owner, id, runId);
+    this.#runner.find(runId)?.cancel(new FermataError("cancelled", "The run was cancelled."));
+  }
+
+  /**
+   * Events of a run above `after`; null: there are none any more. `runId` null: of the run that goes on.
+   * @param viewer aborted when nobody reads any more
+   */
+  async events(
+    owner: string,
+    id: string,
+    { runId, after, withDetails }: { runId: string | null; after: number; withDetails: boolean },
+    viewer: AbortSignal,
+  ): Promise<AsyncGenerator<NumberedEvent, void, void> | null> {
+    const wanted = runId ?? (await this.#currentRun(owner, id));
+    await this.#findRun(owner, id, wanted);
+    const live = this.#runner.find(wanted);
+    if (live !== null) return live.read(after, viewer);
+    await this.#endInterrupted();
+    const events = await this.#store.runEvents(wanted, after);
+    const isOver = withDetails
+      ? events.length === 0
+      : events.every(({ body }) => plainEvent(body) === null);
+    return isOver ? null : replayed(events);
+  }
+
+  /** What an earlier process left unfinished ends as failed, as far as it came. */
+  async #endInterrupted(): Promise<void> {
+    for (const run of await this.#store.takeInterrupted()) await this.#fail(run);
+  }
+
+  async #fail({ id, message, events }: InterruptedRun): Promise<void> {
+    const told = events.map(({ body }) => JSON.parse(body) as ConversationEvent);
+    const state = told.reduce(applyEvent, emptyState);
+    const { code, message: text } = interruptedError;
+    const last = interruptedEnd(state, { status: "failed", error: { code, message: text } });
+    const number = (events.at(-1)?.number ?? 0) + 1;
+    const body = answerBody(
+      applyEvent(state, last),
+      state.message === "" ? [] : [{ role: "assistant", content: state.message }],
+    );
+    await this.#store.endRun(id, { id: message.id, body }, [
+      { number, body: JSON.stringify(last) },
+    ]);
+  }
+
+  async #messages(owner: string, id: string): Promise<Message[]> {
+    const messages = (await this.#store.messages(owner, id)) as Message[];
+    const isOrphan = ({ runId, body }: Message): boolean =>
+      runId !== null && isRunning(body) && this.#runner.find(runId) === null;
+    if (!messages.some(isOrphan)) return messages.map((message) => this.#live(message));
+    await this.#endInterrupted();
+    const again = (await this.#store.messages(owner, id)) as Message[];
+    return again.map((message) => this.#live(message));
+  }
+
+  /** The message as it is now, if a run of this process writes it. */
+  #live(message: Message): Message {
+    const live = message.runId === null ? null : this.#runner.find(message.runId);
+    if (live === null || message.body.role === "user") return message;
+    return { ...message, body: answerBody(live.state, []) };
+  }
+
+  async #currentRun(owner: string, id: string): Promise<string> {
+    const { leafId } = await this.#find(owner, id);
+    const messages = await this.#store.messages(owner, id);
+    const leaf = messages.find((message) => message.id === leafId);
+    const runId = this.#runner.runOf(id)?.run.id ?? leaf?.runId;
+    if (runId) return runId;
+    throw new FermataError("not_found", "The conversation has no run yet.", { param: "run_id" });
+  }
+
+  async #find(owner: string, id: string): Promise<BranchedConversation> {
+    const found = await this.#store.conversation(owner, id);
+    if (found !== null) return found;
+    const message = `There is no conversation ${id.slice(0, 100)}.`;
+    throw new FermataError("not_found", message, { param: "id" });
+  }
+
+  async #findRun(owner: string, id: string, runId: string): Promise<void> {
+    await this.#find(owner, id);
+    if ((await this.#store.run(owner, id, runId)) !== null) return;
+    const message = `The conversation has no run ${runId.slice(0, 100)}.`;
+    throw new FermataError("not_found", message, { param: "run_id" });
+  }
+
+  #summary(conversation: BranchedConversation): ConversationSummary {
+    const { id, title, createdAt, updatedAt } = conversation;
+    return {
+      id,
+      title,
+      created_at: Math.floor(createdAt / 1000),
+      updated_at: Math.floor(updatedAt / 1000),
+      model: settingsOf(conversation).model ?? this.#modelId,
+      run_id: this.#runner.runOf(id)?.run.id ?? null,
+    };
+  }
+
+  #wire(conversation: BranchedConversation, messages: readonly Message[]): Conversation {
+    const { tools, instructions, responseFormat } = settingsOf(conversation);
+    return {
+      ...this.#summary(conversation),
+      tools,
+      instructions,
+      response_format: responseFormat,
+      leaf_id: conversation.leafId,
+      messages: messages.map(wireMessage),
+    };
+  }
+}
+
+const interruptedError = new FermataError(
+  "engine_crashed",
+  "The server ended before the answer did. Ask again.",
+);
+
+function settingsOf({ settings }: BranchedConversation): ConversationSettings {
+  return {
+    model: null,
+    tools: null,
+    instructions: null,
+    responseFormat: null,
+    ...(settings as Partial<ConversationSettings>),
+  };
+}
+
+/** What is said next follows it. */
+function checkLeaf(leafId: string, messages: readonly Message[]): void {
+  const leaf = messages.find(({ id }) => id === leafId);
+  if (leaf?.body.role === "assistant") return;
+  const problem = leaf === undefined ? "names no message" : "is a user's message";
+  throw fieldError("invalid_value", "leaf_id", problem, "Send an answer's id");
+}
+
+function isRunning(body: MessageBody): boolean {
+  return body.role === "assistant" && body.status === "running";
+}
+
+async function* replayed(events: readonly NumberedEvent[]): AsyncGenerator<NumberedEvent> {
+  yield* events;
+}

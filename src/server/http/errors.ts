@@ -1,0 +1,113 @@
+/** Every failure leaves in OpenAI's shape, or in Anthropic's on its routes. */
+
+import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import { FermataError, type ErrorCode } from "../../errors.ts";
+import { anthropicErrorBody } from "./anthropic-error-body.ts";
+import { errorBody } from "./error-body.ts";
+
+declare module "fastify" {
+  interface FastifyContextConfig {
+    /** Whose error shape the route has. Default: OpenAI's. */
+    wire?: "anthropic";
+  }
+}
+
+/** In bytes: a long context in JSON, escaped. */
+export const bodyLimit = 32 * 2 ** 20;
+
+/** Seconds after which a client that met a full queue, or a server that restarts, may try again. */
+const retryAfterSeconds = 1;
+
+export function installErrorHandler(app: FastifyInstance): void {
+  app.setErrorHandler((error: unknown, request, reply) =>
+    sendError(toFermataError(error), request, reply),
+  );
+}
+
+export function sendError(
+  error: FermataError,
+  request: FastifyRequest,
+  reply: FastifyReply,
+): FastifyReply {
+  logError(error, request);
+  if (error.code === "queue_full" || error.code === "engine_closed")
+    reply.header("retry-after", retryAfterSeconds);
+  if (error.code === "unauthorized") reply.header("www-authenticate", "Bearer");
+  const body =
+    request.routeOptions.config?.wire === "anthropic"
+      ? anthropicErrorBody(error, request.id)
+      : errorBody(error);
+  return reply.code(error.status).send(body);
+}
+
+/** Faults with their stack, refusals with their reason. */
+export function logError(error: FermataError, request: Pick<FastifyRequest, "log">): void {
+  const { code, param, cause, message } = error;
+  const isFault = code === "internal_error" || code === "decode_failed";
+  if (isFault) request.log.error({ code, err: cause ?? error }, "request failed");
+  else request.log.info({ code, param, reason: message }, "request refused");
+}
+
+/** What is not ours becomes `internal_error` with the fault as cause: for the log, never for the client. */
+export function toFermataError(error: unknown): FermataError {
+  if (error instanceof FermataError) return error;
+  const { code, statusCode = 500, message } = error as Partial<FastifyError>;
+  if (statusCode >= 400 && statusCode < 500) {
+    const known =
+      frameworkErrors[code ?? ""] ?? (error instanceof SyntaxError ? invalidJson : undefined);
+    if (known !== undefined)
+      return new FermataError(known.code, known.message, { param: known.param, cause: error });
+    return new FermataError("invalid_request", message ?? "The request is not valid.", {
+      cause: error,
+    });
+  }
+  return new FermataError(
+    "internal_error",
+    "Something went wrong inside the server; its log has the details.",
+    {
+      cause: error,
+    },
+  );
+}
+
+interface FrameworkError {
+  code: ErrorCode;
+  message: string;
+  param?: string;
+}
+
+const invalidJson: FrameworkError = {
+  code: "invalid_json",
+  message: "The body is not valid JSON. Send one JSON object.",
+  param: "body",
+};
+
+const frameworkErrors: Record<string, FrameworkError> = {
+  FST_ERR_CTP_INVALID_JSON_BODY: invalidJson,
+  FST_ERR_CTP_BODY_TOO_LARGE: {
+    code: "body_too_large",
+    message: `The body is larger than ${bodyLimit / 2 ** 20} MiB. Send less, or shorter messages.`,
+    param: "body",
+  },
+  FST_ERR_BAD_URL: {
+    code: "invalid_request",
+    message: "The path is not a valid URL path. Encode what is not a letter or digit.",
+    param: "path",
+  },
+  FST_ERR_MAX_PARAM_LENGTH: {
+    code: "not_found",
+    message: "There is nothing of that name: it is longer than any id.",
+    param: "path",
+  },
+  FST_ERR_CTP_INVALID_CONTENT_LENGTH: {
+    code: "invalid_request",
+    message: "The body is not as long as its content-length says.",
+    param: "content-length",
+  },
+  FST_ERR_CTP_INVALID_MEDIA_TYPE: {
+    code: "unsupported_media_type",
+    message:
+      'The body\'s type is not supported. Send JSON with the header "content-type: application/json".',
+    param: "content-type",
+  },
+};

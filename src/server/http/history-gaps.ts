@@ -1,0 +1,117 @@
+/**
+ * Notices a client that loses part of its history: a call without its result, or a request that has a call of
+ * this server's and lacks one that was before it. A model that does not see what it did does it again.
+ */
+
+import type { FastifyBaseLogger } from "fastify";
+import type { ChatMessage } from "../../chat/types.ts";
+
+export interface HistoryCall {
+  id: string;
+  hasResult: boolean;
+}
+
+/** What a request says of the calls before it. */
+export interface ClientHistory {
+  owner: string;
+  /** Tells which requests belong together. Null: the client did not say. */
+  conversationKey: string | null;
+  /** In their order. */
+  calls: readonly HistoryCall[];
+}
+
+interface IssuedCall {
+  callId: string;
+  /** The one before it in the same history. */
+  before: IssuedCall | null;
+}
+
+export const historyGapHeader = "x-fermata-history-gap";
+
+/** The least recently used are forgotten. */
+const maxEntries = 10_000;
+const maxReported = 16;
+const maxIdLength = 100;
+
+export class HistoryGaps {
+  /** Calls that this server issued, and the last one of a conversation: by owner and id or key. */
+  readonly #known = new Map<string, IssuedCall>();
+
+  /** Logs what is missing. @returns headers that name the calls; none when nothing is missing */
+  report(history: ClientHistory, log: FastifyBaseLogger): Record<string, string> {
+    const calls = this.#missingCalls(history);
+    const results = history.calls.flatMap(({ id, hasResult }) => (hasResult ? [] : [id]));
+    if (calls.length > 0)
+      log.warn({ missing_calls: shown(calls) }, "the history lacks calls that were in it before");
+    if (results.length > 0)
+      log.warn({ missing_results: shown(results) }, "the history has calls without results");
+    const ids = shown([...calls, ...results])
+      .map(inHeader)
+      .join(",");
+    return ids === "" ? {} : { [historyGapHeader]: ids };
+  }
+
+  /** @param issued ids of the calls that the answer to `history` ended with */
+  learn({ owner, conversationKey, calls }: ClientHistory, issued: readonly string[]): void {
+    let last: IssuedCall | null = null;
+    const isNew = new Set(issued);
+    for (const callId of new Set([...calls.map(({ id }) => id), ...issued])) {
+      const key = keyOf(owner, "call", callId);
+      const known = this.#known.get(key);
+      // A client may bring calls of others' making, whose ids mean nothing outside of its history.
+      if (known === undefined && !isNew.has(callId)) continue;
+      last = known?.before === last ? known : { callId, before: last };
+      this.#remember(key, last);
+    }
+    if (conversationKey !== null && last !== null)
+      this.#remember(keyOf(owner, "key", conversationKey), last);
+  }
+
+  /** The oldest first. */
+  #missingCalls({ owner, conversationKey, calls }: ClientHistory): string[] {
+    const present = new Set(calls.map(({ id }) => id));
+    const byCall = [...present].toReversed().map((id) => this.#known.get(keyOf(owner, "call", id)));
+    const byKey =
+      conversationKey === null ? undefined : this.#known.get(keyOf(owner, "key", conversationKey));
+    const missing = new Set<string>();
+    for (const start of [byCall.find((issued) => issued !== undefined), byKey]) {
+      for (let call = start ?? null; call !== null; call = call.before) {
+        if (!present.has(call.callId)) missing.add(call.callId);
+      }
+    }
+    return [...missing].toReversed();
+  }
+
+  #remember(key: string, call: IssuedCall): void {
+    this.#known.delete(key);
+    this.#known.set(key, call);
+    for (const oldest of this.#known.keys()) {
+      if (this.#known.size <= maxEntries) break;
+      this.#known.delete(oldest);
+    }
+  }
+}
+
+export function callsOfMessages(messages: readonly ChatMessage[]): HistoryCall[] {
+  const answered = new Set(
+    messages.flatMap((message) => (message.role === "tool" ? [message.toolCallId] : [])),
+  );
+  return messages.flatMap((message) =>
+    message.role === "assistant"
+      ? (message.toolCalls ?? []).map(({ id }) => ({ id, hasResult: answered.has(id) }))
+      : [],
+  );
+}
+
+function shown(ids: readonly string[]): string[] {
+  return ids.slice(0, maxReported).map((id) => id.slice(0, maxIdLength));
+}
+
+/** A call id may be the client's own, and hold what a header cannot. */
+function inHeader(callId: string): string {
+  return callId.replaceAll(/[^\w.:~-]/g, "?");
+}
+
+function keyOf(owner: string, kind: "call" | "key", id: string): string {
+  return `${owner} ${kind} ${id}`;
+}

@@ -1,0 +1,70 @@
+/** Writes an answer as server-sent events while it is generated, whatever its wire format. */
+
+import type { FastifyReply, FastifyRequest } from "fastify";
+import type { FermataError } from "../../errors.ts";
+import { logError, toFermataError } from "./errors.ts";
+import { SseStream, type SseMessage, type SseOptions } from "./sse.ts";
+import type { ServerConfig } from "../services.ts";
+import { Preparation } from "./preparation.ts";
+
+/** One stream's messages, in order: `opening`, those of each event, then `closing` or `failure`. */
+export interface AnswerStream<Event> {
+  /** See `SseOptions`. */
+  readonly isResumable?: boolean;
+  opening(): SseMessage[];
+  messages(event: Event): SseMessage[];
+  closing(): SseMessage[];
+  failure(error: FermataError): SseMessage[];
+}
+
+interface StreamTarget {
+  request: FastifyRequest;
+  reply: FastifyReply;
+  config: ServerConfig;
+  preparation?: Preparation;
+}
+
+/**
+ * A failure within this time, and one of what is prepared, still gets its HTTP status; then the stream opens, so that a
+ * queued client hears of it.
+ */
+export const openStreamAfterMs = 500;
+const defaultKeepAliveMs = 15_000;
+const defaultStalledMs = 5 * 60_000;
+
+export function sseTimes({
+  keepAliveMs = defaultKeepAliveMs,
+  stalledMs = defaultStalledMs,
+}: ServerConfig): Pick<SseOptions, "keepAliveMs" | "stalledMs"> {
+  return { keepAliveMs, stalledMs };
+}
+
+/** @throws the failure of `events`, if it comes before the stream opens */
+export async function streamAnswer<Event>(
+  events: AsyncGenerator<Event, void, void>,
+  stream: AnswerStream<Event>,
+  { request, reply, config, preparation = new Preparation() }: StreamTarget,
+): Promise<void> {
+  let pending = events.next();
+  await preparation.settle(pending, openStreamAfterMs);
+
+  const isResumable = stream.isResumable ?? false;
+  const sse = new SseStream(reply, { ...sseTimes(config), isResumable });
+  const send = async (messages: SseMessage[]): Promise<void> => {
+    for (const message of messages) await sse.send(message);
+  };
+  try {
+    await send(stream.opening());
+    for (let next = await pending; next.done !== true; next = await pending) {
+      await send(stream.messages(next.value));
+      pending = events.next();
+    }
+    await send(stream.closing());
+  } catch (error) {
+    const failure = toFermataError(error);
+    logError(failure, request);
+    await send(stream.failure(failure));
+  } finally {
+    sse.end();
+  }
+}

@@ -1,0 +1,86 @@
+/** POST /v1/messages, Anthropic's wire format. */
+
+import { randomBytes } from "node:crypto";
+import type { RouteOptions } from "fastify";
+import type { RouteContext } from "../context.ts";
+import type { PromptRequest } from "../../chat/types.ts";
+import { FermataError } from "../../errors.ts";
+import { MessageStream } from "./message-stream.ts";
+import { wireMessage } from "./message.ts";
+import { parseMessagesRequest } from "./request.ts";
+import { callsOfMessages } from "../http/history-gaps.ts";
+import { collectAnswer } from "../answer/collect-answer.ts";
+import { waitForServers } from "../http/missing-servers.ts";
+import { guidanceOf } from "../body/guidance.ts";
+import { checkToolChoice } from "../body/tool-choice.ts";
+import { requestOwner } from "../http/authentication.ts";
+import { runRequest } from "../answer/run-request.ts";
+import { Preparation } from "../http/preparation.ts";
+import { streamAnswer } from "../http/stream-answer.ts";
+import { resolveTarget, type Target, wantedModel } from "../answer/target.ts";
+import { definitionsOf, resolveToolMode } from "../answer/tool-mode.ts";
+
+export function messagesRoute(context: RouteContext): RouteOptions {
+  const { config, active, warnings } = context;
+  return {
+    method: "POST",
+    url: "/v1/messages",
+    preHandler: waitForServers(context.services.tools),
+    config: { wire: "anthropic" },
+    handler: async (request, reply) => {
+      const startedAt = performance.now();
+      const target = resolveTarget(wantedModel(request.body), context);
+      const body = parseMessagesRequest(request.body, target, warnings.warn);
+      const { messages, prefill, templateVariables, sampling, stop, maxTokens, stream } = body;
+      const owner = requestOwner(request);
+      const signal = active.signalFor(reply);
+      const { toolChoice } = body;
+      const guidance = guidanceOf(toolChoice, {
+        document: body.document,
+        parallel: toolChoice.parallel,
+        closeAtLimit: false,
+      });
+      const conversation = {
+        messages: target.instruct(messages),
+        prefill,
+        templateVariables,
+        sampling,
+        stop,
+        maxTokens,
+        guidance,
+        signal,
+        owner,
+      };
+      const mode = resolveToolMode(body, target.tools);
+      checkToolChoice(toolChoice, definitionsOf(mode));
+      const history = { owner, conversationKey: null, calls: callsOfMessages(messages) };
+      reply.headers(context.gaps.report(history, request.log));
+      const preparation = new Preparation();
+      const events = runRequest(conversation, mode, {
+        ...context,
+        target,
+        log: request.log,
+        startedAt,
+        history,
+        preparation,
+      });
+      const identity = { id: `msg_${randomBytes(12).toString("hex")}`, model: target.id };
+      if (!stream) return wireMessage(identity, await collectAnswer(events));
+      const tools = [...definitionsOf(mode)];
+      const inputTokens = await countedTokens(target.chat, { ...conversation, tools });
+      const messageStream = new MessageStream(identity, request.id, inputTokens);
+      await streamAnswer(events, messageStream, { request, reply, config, preparation });
+      return reply;
+    },
+  };
+}
+
+/** 0 where another server counts its own. */
+async function countedTokens(chat: Target["chat"], request: PromptRequest): Promise<number> {
+  try {
+    return await chat.countPromptTokens(request);
+  } catch (error) {
+    if (error instanceof FermataError && error.code === "unsupported_value") return 0;
+    throw error;
+  }
+}

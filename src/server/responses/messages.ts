@@ -1,0 +1,180 @@
+/** Items of a conversation as the messages that the model's template renders. */
+
+import type { ChatMessage, ToolCall } from "../../chat/types.ts";
+import { customArguments } from "./client-calls.ts";
+import { compactionText } from "./compaction.ts";
+import { roundOf } from "../answer/ids.ts";
+import { outputText } from "./output.ts";
+import type { Item } from "./types.ts";
+
+/** The name under which the model knows a tool of a namespace or an MCP server. */
+export interface ToolNames {
+  functionName(name: string, namespace: string | undefined): string;
+  mcpName(server: string, name: string): string;
+}
+
+type AssistantTurn = {
+  role: "assistant";
+  content: string;
+  reasoning?: string;
+  toolCalls?: ToolCall[];
+};
+
+/**
+ * Items are finer than messages: reasoning, text and the calls of one round become one assistant
+ * message, as they were one turn of the model. `instructions` come first.
+ */
+export function toMessages(
+  items: readonly Item[],
+  instructions: string | null,
+  names: ToolNames,
+): ChatMessage[] {
+  const writer = new MessageWriter(names);
+  if (instructions !== null) writer.system(instructions);
+  for (const item of items) writer.write(item);
+  return writer.finish();
+}
+
+class MessageWriter {
+  readonly messages: ChatMessage[] = [];
+  readonly #names: ToolNames;
+  /** The last message, if more of its turn may come. */
+  #turn: AssistantTurn | null = null;
+  /** What the calls of an MCP round in `#turn` begin with, and their results, which follow the turn. */
+  #mcpRound = "";
+  #mcpResults: ChatMessage[] = [];
+  readonly #requests = new Map<string, Item>();
+
+  constructor(names: ToolNames) {
+    this.#names = names;
+  }
+
+  write(item: Item): void {
+    switch (item.type) {
+      case "message":
+        return this.#message(item);
+      case "reasoning":
+        return this.#reasoning(item);
+      case "function_call":
+        return this.#call(item, {
+          id: String(item["call_id"]),
+          name: this.#names.functionName(
+            String(item["name"]),
+            item["namespace"] as string | undefined,
+          ),
+          arguments: String(item["arguments"]),
+        });
+      case "custom_tool_call":
+        return this.#call(item, {
+          id: String(item["call_id"]),
+          name: this.#names.functionName(
+            String(item["name"]),
+            item["namespace"] as string | undefined,
+          ),
+          arguments: customArguments(String(item["input"])),
+        });
+      case "function_call_output":
+      case "custom_tool_call_output":
+        return this.#push({
+          role: "tool",
+          toolCallId: String(item["call_id"]),
+          content: outputText(item["output"]),
+        });
+      case "mcp_call":
+        return this.#mcpCall(item);
+      case "mcp_approval_request":
+        this.#requests.set(item.id, item);
+        return;
+      case "mcp_approval_response":
+        return this.#approvalResponse(item);
+      case "compaction":
+        return this.#push({
+          role: "user",
+          content: compactionText(String(item["encrypted_content"])),
+        });
+      default:
+      // Lists of tools are no part of what the model reads.
+    }
+  }
+
+  /**
+   * The ones that lead are one message, since templates take one and want it first. A later one keeps
+   * its place as a user's: moving it would change the first tokens of the prompt and lose the cache.
+   */
+  system(content: string): void {
+    const first = this.messages[0];
+    if (first === undefined) this.#push({ role: "system", content });
+    else if (this.messages.length === 1 && first.role === "system")
+      first.content += `\n\n${content}`;
+    else this.#push({ role: "user", content });
+  }
+
+  #message(item: Item): void {
+    const parts = item["content"] as { text: string }[];
+    const content = parts.map((part) => part.text).join("\n");
+    const role = item["role"];
+    if (role === "user") this.#push({ role, content });
+    else if (role === "assistant") this.#assistantText(content);
+    else this.system(content);
+  }
+
+  #assistantText(content: string): void {
+    const turn = this.#turn;
+    if (turn === null || turn.content !== "" || turn.toolCalls !== undefined)
+      this.#openTurn().content = content;
+    else turn.content = content;
+  }
+
+  #reasoning(item: Item): void {
+    const parts = item["content"] as { text?: unknown }[];
+    const text = parts.map((part) => (typeof part.text === "string" ? part.text : "")).join("");
+    if (text !== "") this.#openTurn().reasoning = text;
+  }
+
+  #call(item: Item, call: ToolCall): void {
+    if (this.#mcpResults.length > 0 && roundOf(item.id) !== this.#mcpRound) this.#closeTurn();
+    const turn = this.#turn ?? this.#openTurn();
+    (turn.toolCalls ??= []).push(call);
+  }
+
+  #mcpCall(item: Item): void {
+    const round = roundOf(item.id);
+    if (this.#mcpResults.length > 0 && round !== this.#mcpRound) this.#closeTurn();
+    this.#mcpRound = round;
+    const turn = this.#turn ?? this.#openTurn();
+    const name = this.#names.mcpName(String(item["server_label"]), String(item["name"]));
+    (turn.toolCalls ??= []).push({ id: item.id, name, arguments: String(item["arguments"]) });
+    const content = item["output"] ?? item["error"] ?? "";
+    this.#mcpResults.push({ role: "tool", toolCallId: item.id, content: String(content) });
+  }
+
+  /** A call that was allowed stands for itself, once it was run. */
+  #approvalResponse(item: Item): void {
+    const request = this.#requests.get(String(item["approval_request_id"]));
+    if (request === undefined || item["approve"] === true) return;
+    this.#mcpCall({ ...request, output: "Error: the user did not allow this call." });
+  }
+
+  #openTurn(): AssistantTurn {
+    const turn: AssistantTurn = { role: "assistant", content: "" };
+    this.#push(turn);
+    this.#turn = turn;
+    return turn;
+  }
+
+  #push(message: ChatMessage): void {
+    this.#closeTurn();
+    this.messages.push(message);
+  }
+
+  #closeTurn(): void {
+    this.#turn = null;
+    this.messages.push(...this.#mcpResults);
+    this.#mcpResults = [];
+  }
+
+  finish(): ChatMessage[] {
+    this.#closeTurn();
+    return this.messages;
+  }
+}

@@ -1,0 +1,287 @@
+/** What a generation says, as the events of one response. Pure: no clock, no log, no store. */
+
+import type { ChatEvent, ContentToken, FinishReason, ToolCall } from "../../chat/types.ts";
+import type { FermataError } from "../../errors.ts";
+import { wireContentToken } from "../answer/logprobs.ts";
+import { CustomToolCallEvents } from "./events/custom-tool-call-events.ts";
+import { EventSequence } from "./events/event-sequence.ts";
+import { FunctionCallEvents } from "./events/function-call-events.ts";
+import { mcpApprovalEvents } from "./events/mcp-approval-events.ts";
+import { McpCallEvents, type McpCallResult } from "./events/mcp-call-events.ts";
+import { mcpListToolsEvents } from "./events/mcp-list-tools-events.ts";
+import { MessageEvents } from "./events/message-events.ts";
+import { ReasoningEvents } from "./events/reasoning-events.ts";
+import { newId, RoundIds } from "../answer/ids.ts";
+import type {
+  McpListToolsItem,
+  OutputItem,
+  ResponseObject,
+  ResponseStatus,
+  UnnumberedEvent,
+  WireEvent,
+} from "./types.ts";
+import { wireResponseUsage } from "./usage.ts";
+
+/** Who runs a call, and what the client knows it as. */
+export type CallPresentation =
+  | { kind: "function" | "custom"; name: string; namespace?: string | undefined }
+  | { kind: "mcp"; server: string; name: string; needsApproval: boolean };
+
+export interface WriterOptions {
+  response: ResponseObject;
+  /** Send `response.tool_call.*`, which OpenAI's wire does not have. */
+  extended: boolean;
+  /** Calls of the client stay open until `answered` says that their output came. */
+  waitsForOutputs: boolean;
+  present(toolName: string): CallPresentation;
+}
+
+/** What OpenAI's wire calls the ends that leave a response incomplete. */
+const cutReasons: Partial<Record<FinishReason, "max_output_tokens" | "content_filter">> = {
+  length: "max_output_tokens",
+  content_filter: "content_filter",
+};
+
+type Finish = Extract<ChatEvent, { type: "finish" }>;
+type TextEvents = MessageEvents | ReasoningEvents;
+
+/** A call whose arguments come, or whose output is waited for. */
+interface OpenCall {
+  events: FunctionCallEvents | CustomToolCallEvents | McpCallEvents | null;
+  presentation: CallPresentation;
+  isWhole: boolean;
+}
+
+export class ResponseWriter {
+  readonly response: ResponseObject;
+  readonly #options: WriterOptions;
+  readonly #sequence = new EventSequence();
+  readonly #items: OutputItem[] = [];
+  #text: TextEvents | null = null;
+  /** By call id, in the order they came. */
+  readonly #calls = new Map<string, OpenCall>();
+  /** Of the round's call that is being written. */
+  #callId = "";
+  #roundIds = new RoundIds();
+
+  constructor(options: WriterOptions) {
+    this.#options = options;
+    this.response = options.response;
+  }
+
+  /** Everything that was said so far, whole or not. */
+  get output(): readonly OutputItem[] {
+    return this.#items;
+  }
+
+  begin(): WireEvent[] {
+    return [
+      this.#sequence.lifecycle("response.created", { response: this.#snapshot() }),
+      this.#sequence.lifecycle("response.in_progress", { response: this.#snapshot() }),
+    ];
+  }
+
+  /** Events of an earlier response, told between `begin` and the first item. */
+  foreign(events: readonly UnnumberedEvent[]): WireEvent[] {
+    return events.map(({ type, ...rest }) => this.#sequence.lifecycle(type, rest));
+  }
+
+  toolList(item: McpListToolsItem): WireEvent[] {
+    const outputIndex = this.#add(item);
+    return this.#sequence.item(outputIndex, mcpListToolsEvents(item, outputIndex));
+  }
+
+  /** Everything but `finish`. */
+  write(event: Exclude<ChatEvent, Finish>): WireEvent[] {
+    switch (event.type) {
+      case "content":
+        return event.text === "" && event.logprobs === undefined
+          ? []
+          : this.#writeText("message", event.text, event.logprobs);
+      case "reasoning":
+        return event.text === "" ? [] : this.#writeText("reasoning", event.text);
+      case "call-start":
+        return [...this.#closeText("completed"), ...this.#openCall(event.id, event.name)];
+      case "call-arguments":
+        return event.delta === "" ? [] : this.#writeArguments(event.delta);
+      case "call-end":
+        return this.#endCall(event.call);
+      case "hold":
+        this.#roundIds = new RoundIds();
+        return this.#closeText("completed");
+      case "progress":
+        return [];
+    }
+  }
+
+  /** An MCP call that the user consented to, run before the model goes on. */
+  approvedCall(call: ToolCall, approvalRequestId: string): WireEvent[] {
+    const opening = this.#openCall(call.id, call.name, approvalRequestId);
+    return [...opening, ...this.#writeArguments(call.arguments), ...this.#endCall(call)];
+  }
+
+  /** The output of a call came: of one that this server ran, or of one that the client did. */
+  answered(callId: string, result: McpCallResult): WireEvent[] {
+    const events = this.#calls.get(callId)?.events;
+    if (events === undefined || events === null) return [];
+    this.#calls.delete(callId);
+    const closing =
+      events instanceof McpCallEvents ? events.close(result) : events.close("completed");
+    return this.#sequence.item(events.outputIndex, closing);
+  }
+
+  finish(finish: Finish, now: number): WireEvent[] {
+    const cutBy = cutReasons[finish.reason];
+    const isCut = cutBy !== undefined;
+    const events = this.#closeAll(isCut ? "incomplete" : "completed");
+    if (this.#items.length === 0 && !isCut)
+      events.push(...this.#writeText("message", ""), ...this.#closeText("completed"));
+    this.response.usage = wireResponseUsage(finish.usage);
+    if (finish.warnings !== undefined) this.response.warnings = finish.warnings;
+    if (isCut) this.response.incomplete_details = { reason: cutBy };
+    else this.response.completed_at = now;
+    return [...events, this.#end(isCut ? "incomplete" : "completed")];
+  }
+
+  fail(error: FermataError): WireEvent[] {
+    const events = this.#closeAll("incomplete");
+    this.response.error = { code: wireErrorCode(error), message: error.message };
+    return [...events, this.#end("failed")];
+  }
+
+  /** There is no event for it on OpenAI's wire: the stream ends as incomplete, the status says why. */
+  cancel(): WireEvent[] {
+    const events = this.#closeAll("incomplete");
+    return [...events, this.#end("cancelled")];
+  }
+
+  #end(status: ResponseStatus): WireEvent {
+    this.response.status = status;
+    const name = status === "cancelled" ? "incomplete" : status;
+    const gaveUp = status !== "completed";
+    return this.#sequence.terminal(`response.${name}`, { response: this.#snapshot() }, gaveUp);
+  }
+
+  #snapshot(): ResponseObject {
+    return { ...this.response, output: [...this.#items] };
+  }
+
+  #writeText(
+    type: "message" | "reasoning",
+    text: string,
+    logprobs?: readonly ContentToken[],
+  ): WireEvent[] {
+    const events = this.#text?.item.type === type ? [] : this.#closeText("completed");
+    if (this.#text === null) {
+      const next = this.#items.length;
+      this.#text =
+        type === "message"
+          ? new MessageEvents(newId("msg"), next)
+          : new ReasoningEvents(newId("rs"), next);
+      this.#add(this.#text.item);
+      events.push(...this.#sequence.item(next, this.#text.open()));
+    }
+    if (text !== "" || logprobs !== undefined) {
+      const { outputIndex } = this.#text;
+      const delta = this.#text.delta(text, logprobs?.map(wireContentToken));
+      events.push(...this.#sequence.item(outputIndex, delta));
+    }
+    return events;
+  }
+
+  #closeText(status: "completed" | "incomplete"): WireEvent[] {
+    const text = this.#text;
+    if (text === null) return [];
+    this.#text = null;
+    return this.#sequence.item(text.outputIndex, text.close(status));
+  }
+
+  #openCall(id: string, toolName: string, approvalRequestId: string | null = null): WireEvent[] {
+    const presentation = this.#options.present(toolName);
+    this.#callId = id;
+    const call: OpenCall = { events: null, presentation, isWhole: false };
+    this.#calls.set(id, call);
+    if (presentation.kind === "mcp" && presentation.needsApproval && approvalRequestId === null)
+      return [];
+    const next = this.#items.length;
+    call.events = this.#callEvents(id, presentation, next, approvalRequestId);
+    this.#add(call.events.item);
+    return this.#sequence.item(next, call.events.open());
+  }
+
+  #callEvents(
+    callId: string,
+    presentation: CallPresentation,
+    outputIndex: number,
+    approvalRequestId: string | null,
+  ): NonNullable<OpenCall["events"]> {
+    const { kind, name } = presentation;
+    if (kind === "mcp") {
+      const id = this.#roundIds.next("mcp");
+      const { server } = presentation;
+      return new McpCallEvents({ id, server, name, approvalRequestId }, outputIndex);
+    }
+    const { namespace } = presentation;
+    const extendedFor = this.#options.extended ? this.response.id : null;
+    if (kind === "custom") {
+      const start = { id: this.#roundIds.next("ctc"), callId, name, namespace };
+      return new CustomToolCallEvents(start, outputIndex, extendedFor);
+    }
+    const start = { id: this.#roundIds.next("fc"), callId, name, namespace };
+    return new FunctionCallEvents(start, outputIndex, extendedFor);
+  }
+
+  #writeArguments(delta: string): WireEvent[] {
+    const events = this.#calls.get(this.#callId)?.events;
+    return events ? this.#sequence.item(events.outputIndex, events.delta(delta)) : [];
+  }
+
+  #endCall({ id, arguments: text }: ToolCall): WireEvent[] {
+    const call = this.#calls.get(id);
+    if (call === undefined) return [];
+    call.isWhole = true;
+    const { events, presentation } = call;
+    if (events === null) {
+      this.#calls.delete(id);
+      return presentation.kind === "mcp" ? this.#askApproval(presentation, text) : [];
+    }
+    const ending = this.#sequence.item(events.outputIndex, events.completeArguments());
+    if (events instanceof McpCallEvents || this.#options.waitsForOutputs) return ending;
+    return [...ending, ...this.answered(id, { output: "" })];
+  }
+
+  #askApproval({ server, name }: { server: string; name: string }, text: string): WireEvent[] {
+    const item: OutputItem = {
+      id: newId("mcpr"),
+      type: "mcp_approval_request",
+      server_label: server,
+      name,
+      arguments: text,
+    };
+    const outputIndex = this.#add(item);
+    return this.#sequence.item(outputIndex, mcpApprovalEvents(item, outputIndex));
+  }
+
+  /** Of what is incomplete, a call that waits for its output stays in progress: the next turn closes it. */
+  #closeAll(status: "completed" | "incomplete"): WireEvent[] {
+    const events = this.#closeText(status);
+    for (const { events: open, isWhole } of this.#calls.values()) {
+      if (open === null) continue;
+      const isOurs = open instanceof McpCallEvents;
+      if (!isOurs && isWhole && status === "incomplete") continue;
+      const closing = isOurs ? open.cut() : open.close(isWhole ? "completed" : "incomplete");
+      events.push(...this.#sequence.item(open.outputIndex, closing));
+    }
+    this.#calls.clear();
+    return events;
+  }
+
+  #add(item: OutputItem): number {
+    return this.#items.push(item) - 1;
+  }
+}
+
+/** OpenAI's codes of a failed response are few; clients' types know no others. */
+function wireErrorCode({ code }: FermataError): string {
+  return code === "queue_full" ? "rate_limit_exceeded" : "server_error";
+}

@@ -1,0 +1,52 @@
+/** What stands for an API key: a cookie for the page, short-lived tokens for streams. */
+
+import type { RouteOptions } from "fastify";
+import { requestOwner, sessionCookie } from "../http/authentication.ts";
+import type { SealedTokens } from "../http/sealed-tokens.ts";
+
+const sessionSeconds = 30 * 24 * 3600;
+const attributes = "Path=/; HttpOnly; SameSite=Strict";
+
+/** POST and DELETE /api/session: a cookie that stands for the API key, for a page that must not keep it. */
+export function openSessionRoute(tokens: SealedTokens): RouteOptions {
+  return {
+    method: "POST",
+    url: "/api/session",
+    handler: async (request, reply) => {
+      const expiresAt = Math.floor(Date.now() / 1000) + sessionSeconds;
+      const token = tokens.seal({ kind: "session", owner: requestOwner(request), expiresAt });
+      reply.header(
+        "set-cookie",
+        `${sessionCookie}=${token}; Max-Age=${sessionSeconds}; ${attributes}`,
+      );
+      return { expires_at: expiresAt };
+    },
+  };
+}
+
+export function closeSessionRoute(): RouteOptions {
+  return {
+    method: "DELETE",
+    url: "/api/session",
+    handler: async (_request, reply) => {
+      reply.header("set-cookie", `${sessionCookie}=; Max-Age=0; ${attributes}`);
+      return reply.code(204).send();
+    },
+  };
+}
+
+/** Long enough for the connections of one run; an address may end up in a log. */
+const tokenSeconds = 10 * 60;
+
+/** POST /api/stream-tokens: a short-lived token for `?token=`, since an EventSource sends no header. */
+export function streamTokensRoute(tokens: SealedTokens): RouteOptions {
+  return {
+    method: "POST",
+    url: "/api/stream-tokens",
+    handler: async (request) => {
+      const expiresAt = Math.floor(Date.now() / 1000) + tokenSeconds;
+      const token = tokens.seal({ kind: "stream", owner: requestOwner(request), expiresAt });
+      return { token, expires_at: expiresAt };
+    },
+  };
+}
