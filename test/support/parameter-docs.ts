@@ -35,7 +35,9 @@ Fermata, model and engine options; it is tested on CPUs.
 What it costs: each decode call computes one request only, so requests that run side by side do not share a pass over
 the weights. Prompts are computed 32 tokens at a time, and up to 32 tokens at the end one by one. Every 32 generated
 tokens are computed a second time, so that they can serve as a prefix later. Tool results are computed when all are
-there, not early. It needs \`--kv-layout streams\`, the default on CPUs.`;
+there, not early. For four requests at once with prompts of 256 tokens and 65 tokens to generate that is 1.1 times the
+processor time on SmolLM2-135M and 1.4 times on the model that comes with Fermata (one run each, one thread). It needs
+\`--kv-layout streams\`, the default on CPUs.`;
 
 function section({ endpoint, table, sdkFields }: DocumentedTable): string {
   const rows = Object.entries(table).map(
