@@ -54,7 +54,9 @@ async function ask(url, { ask: input, tools }) {
 const notices = /\[No more tools were called: [^\]]*\]|\[Stopped: [^\]]*\]/g;
 
 /** A call that is no call of an offered tool with arguments of its schema, or one that was taken for text. */
-function isMalformed({ arguments: text, error }) {
+function isMalformed({ arguments: text, error, status }) {
+  // The limit of tokens cut it: it was not run.
+  if (status === "incomplete") return false;
   try {
     JSON.parse(text);
   } catch {

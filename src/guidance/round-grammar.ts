@@ -114,7 +114,7 @@ function noAnswer({ syntax, tools, markup }: RoundShape, reasoning: string | nul
   const isMarker = opening !== "" && !opening.startsWith("{");
   if (isMarker && !markup.startsWithToken(opening)) calls.push(escapeRegex(opening));
   // An answer in words begins with none of them; a call that is spelled wrong does.
-  const starts = ["\\{", "<", "```", ...(reasoning === null ? [] : [escapeRegex(reasoning)])];
+  const starts = ["\\{", "<", "`", ...(reasoning === null ? [] : [escapeRegex(reasoning)])];
   return `${blanks}|${blanks}(${starts.join("|")}).*|.*(${calls.join("|")}).*`;
 }
 
