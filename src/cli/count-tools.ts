@@ -19,7 +19,7 @@ export async function countTools(
   const details = {
     tokens: tokens.total,
     context,
-    servers: Object.fromEntries(tokens.byServer),
+    servers: tokens.byServer,
   };
   if (takesMost(tokens, context))
     log.warn(

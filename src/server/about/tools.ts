@@ -46,7 +46,7 @@ function wireServer(
     state,
     error,
     /** Of the prompt, in a request that has all tools. */
-    prompt_tokens: tokens === null ? null : (tokens.byServer.get(name) ?? 0),
+    prompt_tokens: tokens === null ? null : (tokens.byServer[name] ?? 0),
     tools: tools.map(({ definition, readOnly = false, approval = "never" }) => ({
       name: definition.name,
       description: definition.description ?? null,

@@ -11,8 +11,8 @@ type Counter = Pick<ServerServices["chat"], "countPromptTokens">;
 export interface ToolTokens {
   /** Of all tools together. */
   total: number;
-  /** Of each server's tools alone, in the tools' order. What is around a list of tools counts for each. */
-  byServer: ReadonlyMap<string, number>;
+  /** Of each server's tools alone, in the order of the tools, by name. It passes between processes as JSON. */
+  byServer: Readonly<Record<string, number>>;
 }
 
 const known = new WeakMap<
@@ -39,7 +39,7 @@ async function count(chat: Counter, tools: readonly Tool[]): Promise<ToolTokens 
       return (await promptTokens(chat, definitions)) - least;
     };
     const counts = [...byServer].map(async ([name, own]) => [name, await of(own)] as const);
-    return { total: await of(tools), byServer: new Map(await Promise.all(counts)) };
+    return { total: await of(tools), byServer: Object.fromEntries(await Promise.all(counts)) };
   } catch (error) {
     if (error instanceof FermataError) return null;
     throw error;
@@ -56,7 +56,9 @@ function promptTokens(chat: Counter, tools: ToolDefinition[]): Promise<number> {
 
 /** "files 2913, web 1020" */
 export function tokensByServer({ byServer }: ToolTokens): string {
-  return [...byServer].map(([name, tokens]) => `${name} ${tokens}`).join(", ");
+  return Object.entries(byServer)
+    .map(([name, tokens]) => `${name} ${tokens}`)
+    .join(", ");
 }
 
 /** An error that says why the prompt is too long, and the remedies; others as they are. */
