@@ -102,7 +102,7 @@ export class RunningChat implements ChatGeneration {
   }
 
   [Symbol.asyncIterator](): AsyncIterator<ChatEvent> {
-    return this.#events();
+    return this.#rounds();
   }
 
   cancel(): void {
@@ -149,18 +149,6 @@ export class RunningChat implements ChatGeneration {
     hold.answer("released");
   }
 
-  async *#events(): AsyncGenerator<ChatEvent, void, void> {
-    const onAbort = (): void => this.cancel();
-    this.#request.signal?.addEventListener("abort", onAbort, { once: true });
-    try {
-      yield* this.#rounds();
-    } finally {
-      this.#request.signal?.removeEventListener("abort", onAbort);
-      this.#early?.stop();
-      await this.#run.close();
-    }
-  }
-
   /** All that may refuse the request before it has a place in the queue. */
   async #prepare(): Promise<{ prompt: Prompt; grammar: Grammar | null }> {
     const { prompts, counters, engine } = this.#context;
@@ -172,25 +160,33 @@ export class RunningChat implements ChatGeneration {
   }
 
   async *#rounds(): AsyncGenerator<ChatEvent, void, void> {
-    const preparing = this.#prepare();
-    this.#request.onPrepare?.(preparing);
-    const { prompt, grammar } = await preparing;
-    this.#prompt = prompt;
-    this.#run.start(prompt.tokens, grammar);
-    this.#beginRound(prompt.rendering, prompt.messages);
-    for (;;) {
-      const event = await this.#run.next();
-      if (event.type === "progress") yield event;
-      else if (event.type === "text") yield* await this.#onText(event);
-      else if (event.type === "hold") {
-        const finish = yield* this.#onHold(event);
-        if (finish === null) continue;
-        yield finish;
-        return;
-      } else if (event.type === "finish") {
-        yield* this.#onFinish(event);
-        return;
+    const onAbort = (): void => this.cancel();
+    this.#request.signal?.addEventListener("abort", onAbort, { once: true });
+    try {
+      const preparing = this.#prepare();
+      this.#request.onPrepare?.(preparing);
+      const { prompt, grammar } = await preparing;
+      this.#prompt = prompt;
+      this.#run.start(prompt.tokens, grammar);
+      this.#beginRound(prompt.rendering, prompt.messages);
+      for (;;) {
+        const event = await this.#run.next();
+        if (event.type === "progress") yield event;
+        else if (event.type === "text") yield* await this.#onText(event);
+        else if (event.type === "hold") {
+          const finish = yield* this.#onHold(event);
+          if (finish === null) continue;
+          yield finish;
+          return;
+        } else if (event.type === "finish") {
+          yield* await this.#onFinish(event);
+          return;
+        }
       }
+    } finally {
+      this.#request.signal?.removeEventListener("abort", onAbort);
+      this.#early?.stop();
+      await this.#run.close();
     }
   }
 
@@ -246,21 +242,20 @@ export class RunningChat implements ChatGeneration {
     return null;
   }
 
-  async *#onFinish({ reason, stopString }: EngineFinish): AsyncGenerator<ChatEvent, void, void> {
+  async #onFinish({ reason, stopString }: EngineFinish): Promise<ChatEvent[]> {
     const wasCut = reason === "cancelled" || reason === "length";
     const { inCall } = this.#currentRound;
-    yield* await this.#checked(this.#currentRound.finish(!wasCut));
+    const rest = await this.#checked(this.#currentRound.finish(!wasCut));
     if (reason === "cancelled" && this.#run.isRepeating && !this.#cancelled) {
       this.#request.logger?.warn({}, "the answer repeats itself: stopped");
-      yield { type: "content", text: `\n\n[${repetitionNotice}]` };
+      const notice: ChatEvent = { type: "content", text: `\n\n[${repetitionNotice}]` };
       const finish = await this.#finish(inCall ? "length" : "stop", []);
-      yield { ...finish, warnings: [repetitionNotice] };
-      return;
+      return [...rest, notice, { ...finish, warnings: [repetitionNotice] }];
     }
     if (reason !== "released") this.#logTurn(wasCut ? reason : "stop");
     if (reason === "end") this.#remember(true);
     const finish = await this.#finish(wasCut ? reason : "tool_calls");
-    yield reason === "stop_string" ? { ...finish, stopString } : finish;
+    return [...rest, reason === "stop_string" ? { ...finish, stopString } : finish];
   }
 
   #continueRequest(pendingToken: boolean): Omit<ContinueRequest, "outputs"> {

@@ -15,7 +15,7 @@ import { parseChatCompletionRequest, type ChatCompletionRequest } from "./reques
 import { checkToolChoice } from "../body/tool-choice.ts";
 import { requestOwner } from "../http/authentication.ts";
 import { newIdentity } from "../answer/identity.ts";
-import { runRequest } from "../answer/run-request.ts";
+import { runRequest } from "../answer/answer.ts";
 import { Preparation } from "../http/preparation.ts";
 import { StoredCompletions } from "./stored-completions.ts";
 import { streamAnswer } from "../http/stream-answer.ts";

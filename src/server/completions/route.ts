@@ -7,7 +7,7 @@ import type { RouteContext } from "../context.ts";
 import { compileText } from "../../chat/text-grammar.ts";
 import { withSeed } from "../answer/choice-seed.ts";
 import { collectChoices, runChoices } from "../answer/choices.ts";
-import { measuredEvents } from "../answer/measured-events.ts";
+import { TokenTimes } from "../answer/token-times.ts";
 import { TextCompletionStream, textCompletion } from "./completion.ts";
 import { parseCompletionRequest } from "./request.ts";
 import { fieldError } from "../body/fields.ts";
@@ -38,8 +38,9 @@ export function completionsRoute(context: RouteContext): RouteOptions {
       const grammar = document && (await compileText(document, engine));
       const prompts = await Promise.all(body.prompts.map((prompt) => tokenize(prompt, engine)));
       const start = (choice: number, ended: AbortSignal) =>
-        measuredEvents(
-          runCompletion(engine, {
+        runCompletion(
+          engine,
+          {
             prompt: prompts[Math.floor(choice / n)]!,
             sampling: withSeed(body.sampling, choice % n),
             maxTokens,
@@ -48,9 +49,8 @@ export function completionsRoute(context: RouteContext): RouteOptions {
             grammar,
             closeAtLimit,
             signal: ended,
-          }),
-          metrics,
-          startedAt,
+          },
+          new TokenTimes(metrics, startedAt),
         );
       const count = prompts.length * n;
       const events = runChoices(count, start, signal);

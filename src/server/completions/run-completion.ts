@@ -4,6 +4,7 @@ import { AnswerTokens } from "../../chat/answer-tokens.ts";
 import type { ChatEvent } from "../../chat/types.ts";
 import { withTextBias } from "../../engine/sampling-bias.ts";
 import type { GenerateRequest, GenerationEvent } from "../../engine/types.ts";
+import type { TokenTimes } from "../answer/token-times.ts";
 import type { ServerServices } from "../services.ts";
 
 type Finish = Extract<GenerationEvent, { type: "finish" }>;
@@ -12,6 +13,7 @@ type Finish = Extract<GenerationEvent, { type: "finish" }>;
 export async function* runCompletion(
   engine: ServerServices["engine"],
   request: GenerateRequest,
+  times: TokenTimes,
 ): AsyncGenerator<ChatEvent, void, void> {
   const tokens = new AnswerTokens((token) => engine.tokenBytes(token));
   const sampling = await withTextBias(request.sampling, engine);
@@ -20,7 +22,9 @@ export async function* runCompletion(
       tokens.add(event.text, event.logprobs ?? []);
       if (event.text === "") continue;
       const [content] = tokens.attribute([{ type: "content", text: event.text }]);
-      if (content !== undefined) yield content;
+      if (content === undefined) continue;
+      times.observe(content);
+      yield content;
     } else if (event.type === "finish") {
       if (event.reason === "cancelled") request.signal?.throwIfAborted();
       yield chatFinish(event);

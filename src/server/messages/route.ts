@@ -14,7 +14,7 @@ import { waitForServers } from "../http/missing-servers.ts";
 import { guidanceOf } from "../body/guidance.ts";
 import { checkToolChoice } from "../body/tool-choice.ts";
 import { requestOwner } from "../http/authentication.ts";
-import { runRequest } from "../answer/run-request.ts";
+import { runRequest } from "../answer/answer.ts";
 import { Preparation } from "../http/preparation.ts";
 import { streamAnswer } from "../http/stream-answer.ts";
 import { resolveTarget, type Target, wantedModel } from "../answer/target.ts";

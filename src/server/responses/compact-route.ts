@@ -2,7 +2,7 @@ import type { RouteOptions } from "fastify";
 import type { ChatMessage } from "../../chat/types.ts";
 import { type Answer, collectAnswer } from "../answer/collect-answer.ts";
 import { newId } from "../answer/ids.ts";
-import { runRequest } from "../answer/run-request.ts";
+import { runRequest } from "../answer/answer.ts";
 import { resolveTarget, wantedModel } from "../answer/target.ts";
 import { fieldError } from "../body/fields.ts";
 import { requestOwner } from "../http/authentication.ts";

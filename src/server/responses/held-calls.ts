@@ -7,7 +7,7 @@ import { isClientOutput } from "./client-calls.ts";
 import { outputText } from "./output.ts";
 import type { Item } from "./types.ts";
 import type { Tool, ToolResult } from "../../tools/types.ts";
-import { clientServer } from "../answer/run-request.ts";
+import { clientServer } from "../answer/answer.ts";
 
 interface HeldCall {
   /** Null until it came. */

@@ -2,7 +2,7 @@
 
 import type { ToolCall } from "../../chat/types.ts";
 import { FermataError } from "../../errors.ts";
-import type { RunEvent } from "../answer/measured-events.ts";
+import type { RunEvent } from "../answer/run-event.ts";
 import type { ResponseWriter } from "./response-writer.ts";
 import type { McpCallResult } from "./events/mcp-call-events.ts";
 import type { McpListToolsItem, UnnumberedEvent, WireEvent } from "./types.ts";

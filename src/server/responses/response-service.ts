@@ -17,7 +17,7 @@ import type { Item, ResponseObject, WireEvent } from "./types.ts";
 import type { ActiveRequests } from "../http/active-requests.ts";
 import { logError, toFermataError } from "../http/errors.ts";
 import type { HistoryGaps } from "../http/history-gaps.ts";
-import { oversightOf, runEvents, type RunContext } from "../answer/run-request.ts";
+import { oversightOf, runEvents, type RunContext } from "../answer/answer.ts";
 import type { ServerConfig, ServerServices } from "../services.ts";
 import { Preparation } from "../http/preparation.ts";
 import { openStreamAfterMs } from "../http/stream-answer.ts";

@@ -2,15 +2,15 @@
 
 import type { FastifyBaseLogger } from "fastify";
 import { delegationServer } from "../../agents/delegation.ts";
-import { RoundText } from "../../chat/round-text.ts";
-import type { ChatRequest, ChatUsage, FinishReason, ToolCall } from "../../chat/types.ts";
+import type { ChatRequest, ChatUsage, FinishReason } from "../../chat/types.ts";
 import { addUsage, noUsage } from "../../chat/usage.ts";
 import type { ToolOversight } from "../../tools/oversight.ts";
 import { runToolLoop } from "../../tools/tool-loop.ts";
 import { unknownServer } from "../../tools/tool-run.ts";
 import type { ClientHistory, HistoryGaps } from "../http/history-gaps.ts";
-import { isToolEvent } from "./tool-status.ts";
-import { measuredEvents, type RunEvent } from "./measured-events.ts";
+import { clientView, type View } from "./client-view.ts";
+import type { RunEvent } from "./run-event.ts";
+import { TokenTimes } from "./token-times.ts";
 import type { Metrics } from "../metrics.ts";
 import type { Preparation } from "../http/preparation.ts";
 import type { ServerConfig, ServerServices } from "../services.ts";
@@ -40,66 +40,63 @@ export interface RunContext {
   tellsTools?: boolean;
 }
 
-/**
- * Runs in `mode`, for wires that know one text an answer. Internal mode hides calls and their results: a
- * client's SDK would run the calls again. @throws as `runEvents`
- */
-export async function* runRequest(
+/** For wires that know one text an answer. @throws as `runEvents` */
+export function runRequest(
   conversation: Conversation,
   mode: ToolMode,
   context: RunContext,
 ): AsyncGenerator<RunEvent, void, void> {
-  const content = new RoundText();
-  const reasoning = new RoundText();
-  for await (const event of runEvents(conversation, mode, context)) {
-    if (event.type === "finish" && context.history !== undefined)
-      context.gaps.learn(context.history, idsOf(event.calls));
-    if (event.type === "hold") {
-      content.endRound();
-      reasoning.endRound();
-    } else if (event.type === "content") yield { ...event, text: content.add(event.text) };
-    else if (event.type === "reasoning") yield { ...event, text: reasoning.add(event.text) };
-    else if (isVisible(event, mode) || (context.tellsTools && isToolEvent(event))) yield event;
-  }
+  const { gaps, history } = context;
+  const view = clientView(mode, context.tellsTools ?? false);
+  return runEvents(conversation, mode, context, (event) => {
+    if (event.type === "finish" && history !== undefined)
+      gaps.learn(
+        history,
+        event.calls.map(({ id }) => id),
+      );
+    return view(event);
+  });
 }
 
-function idsOf(calls: readonly ToolCall[]): string[] {
-  return calls.map(({ id }) => id);
-}
-
-/** Everything that happens; usage counts the agents below it too. @throws whatever ended the generation, the reason of an aborted signal among it */
+/**
+ * Everything that happens, as `view` shows it. Usage counts the agents below it too.
+ * @throws whatever ended the generation, the reason of an aborted signal among it
+ */
 export async function* runEvents(
   conversation: Conversation,
   mode: ToolMode,
   context: RunContext,
+  view: View = (event) => event,
 ): AsyncGenerator<RunEvent, void, void> {
-  const { log, metrics, startedAt } = context;
+  const { log, metrics, startedAt, target } = context;
+  const times = new TokenTimes(metrics, startedAt);
   const callEnd = mode.kind === "internal" ? "tool-end" : "call-end";
   let callCount = 0;
   let below: ChatUsage = noUsage;
-  for await (const event of measuredEvents(
-    explainedEvents(startEvents(conversation, mode, context), mode, context),
-    metrics,
-    startedAt,
-  )) {
-    if (event.type === callEnd) callCount++;
-    observeTool(event, context);
-    below = addUsage(below, usageBelow(event));
-    if (event.type === "finish") {
-      throwIfCancelled(event.reason, conversation.signal);
-      log.info(
-        {
-          mode: mode.kind,
-          finish_reason: event.reason,
-          has_tool_calls: callCount > 0,
-          tool_calls: callCount,
-        },
-        "answer finished",
-      );
-      yield { ...event, usage: addUsage(event.usage, below) };
-      continue;
+  try {
+    for await (const event of startEvents(conversation, mode, context)) {
+      times.observe(event);
+      observeTool(event, context);
+      if (event.type === callEnd) callCount++;
+      below = addUsage(below, usageBelow(event));
+      let shown = view(event);
+      if (event.type === "finish") {
+        throwIfCancelled(event.reason, conversation.signal);
+        log.info(
+          {
+            mode: mode.kind,
+            finish_reason: event.reason,
+            has_tool_calls: callCount > 0,
+            tool_calls: callCount,
+          },
+          "answer finished",
+        );
+        shown = { ...event, usage: addUsage(event.usage, below) };
+      }
+      if (shown !== null) yield shown;
     }
-    yield event;
+  } catch (error) {
+    throw await explainedLength(error, mode, target.chat);
   }
 }
 
@@ -108,18 +105,6 @@ function usageBelow(event: RunEvent): ChatUsage {
   if (event.type !== "tool-report" || event.report.type !== "agent") return noUsage;
   const inner = event.report.event;
   return inner.type === "finish" ? inner.usage : usageBelow(inner);
-}
-
-async function* explainedEvents(
-  events: AsyncIterable<RunEvent>,
-  mode: ToolMode,
-  { target }: RunContext,
-): AsyncGenerator<RunEvent, void, void> {
-  try {
-    yield* events;
-  } catch (error) {
-    throw await explainedLength(error, mode, target.chat);
-  }
 }
 
 function startEvents(
@@ -195,23 +180,6 @@ export function oversightOf(
   owner: string,
 ): ToolOversight {
   return { owner, approvals, audit };
-}
-
-function isVisible(event: RunEvent, mode: ToolMode): boolean {
-  switch (event.type) {
-    case "tool-start":
-    case "tool-report":
-    case "tool-approval":
-    case "tool-end":
-    case "hold":
-      return false;
-    case "call-start":
-    case "call-arguments":
-    case "call-end":
-      return mode.kind === "external";
-    default:
-      return true;
-  }
 }
 
 function throwIfCancelled(reason: FinishReason, signal: AbortSignal | undefined): void {

@@ -1,0 +1,37 @@
+/** What the client of a wire with one text an answer sees of a run. */
+
+import { RoundText } from "../../chat/round-text.ts";
+import type { RunEvent } from "./run-event.ts";
+import type { ToolMode } from "./tool-mode.ts";
+import { isToolEvent } from "./tool-status.ts";
+
+/** Null: the client does not see the event. */
+export type View = (event: RunEvent) => RunEvent | null;
+
+/**
+ * The texts of the rounds become one, a blank line between them. Internal mode hides calls and their results: a
+ * client's SDK would run the calls again.
+ * @param tellsTools the client asked what the tools do
+ */
+export function clientView(mode: ToolMode, tellsTools: boolean): View {
+  const content = new RoundText();
+  const reasoning = new RoundText();
+  return (event) => {
+    switch (event.type) {
+      case "hold":
+        content.endRound();
+        reasoning.endRound();
+        return null;
+      case "content":
+        return { ...event, text: content.add(event.text) };
+      case "reasoning":
+        return { ...event, text: reasoning.add(event.text) };
+      case "call-start":
+      case "call-arguments":
+      case "call-end":
+        return mode.kind === "external" ? event : null;
+      default:
+        return !isToolEvent(event) || tellsTools ? event : null;
+    }
+  };
+}
