@@ -5,6 +5,7 @@ import type { GenerationEvent, Grammar } from "../engine/types.ts";
 import { FermataError } from "../errors.ts";
 import { AnswerTokens } from "./answer-tokens.ts";
 import type { ChatEngine, Logger } from "./chat-engine.ts";
+import { ChatHold } from "./chat-hold.ts";
 import { type Continuation, type ContinueRequest, Continuer } from "./continuation.ts";
 import { type EarlyResult, EarlyResults } from "./early-results.ts";
 import { EngineRun } from "./engine-run.ts";
@@ -12,13 +13,12 @@ import { pauseTriggersOf } from "./formats/format.ts";
 import { GuidedRounds, isScripted } from "./guided-rounds.ts";
 import type { Prompt, PromptBuilder } from "./prompt.ts";
 import { Round } from "./round.ts";
-import { oneMessage } from "./splice-store.ts";
 import type { RenderMessage, Rendering } from "./template.ts";
+import { TurnMemory } from "./turn-memory.ts";
 import type { ReasoningStart } from "./thinking.ts";
 import type {
   ChatEvent,
   ChatGeneration,
-  ChatMessage,
   ChatRequest,
   FinishReason,
   ResumeLimits,
@@ -41,18 +41,6 @@ export interface GenerationContext {
   stopsRepetition: boolean;
 }
 
-/** `full`: no result fits, not even cut, or no token is left for an answer. `released`: the caller ends here. */
-type Answer = Continuation | "full" | "cancelled" | "released";
-
-/** A hold that waits for `resume`. */
-interface Hold {
-  calls: readonly ToolCall[];
-  pendingToken: boolean;
-  /** `resume` was called and is at work. */
-  isAnswering: boolean;
-  answer: (answer: Answer) => void;
-}
-
 type FinishEvent = Extract<ChatEvent, { type: "finish" }>;
 type EngineText = Extract<GenerationEvent, { type: "text" }>;
 type EngineHold = Extract<GenerationEvent, { type: "hold" }>;
@@ -71,11 +59,11 @@ export class RunningChat implements ChatGeneration {
   readonly #results = new Map<string, EarlyResult>();
   #early: EarlyResults | null = null;
   #guided: GuidedRounds | null = null;
-  #prompt: Prompt | null = null;
+  #memory: TurnMemory | null = null;
   #round: Round | null = null;
   #roundCount = 0;
   #callable: readonly string[] | undefined;
-  #hold: Hold | null = null;
+  #hold: ChatHold | null = null;
   #cancelled = false;
 
   constructor(request: ChatRequest, context: GenerationContext) {
@@ -119,16 +107,8 @@ export class RunningChat implements ChatGeneration {
   /** @throws FermataError not_held | invalid_value (a call has no output) | template_error */
   async resume(outputs: ToolOutput[], limits: ResumeLimits = {}): Promise<void> {
     const { maxTokens, callable } = limits;
-    const hold = this.#hold;
-    if (hold === null || hold.isAnswering)
-      throw new FermataError("not_held", "There is no hold to resume.");
-    const ordered = hold.calls.map((call) => {
-      const output = outputs.find((candidate) => candidate.callId === call.id);
-      if (output === undefined)
-        throw new FermataError("invalid_value", `The call ${call.id} has no output.`);
-      return output;
-    });
-    hold.isAnswering = true;
+    const hold = this.#openHold("resume");
+    const ordered = hold.take(outputs);
     this.#callable = callable;
     if (maxTokens !== undefined) this.#run.limitTokens(maxTokens);
     this.#early?.stop();
@@ -143,10 +123,12 @@ export class RunningChat implements ChatGeneration {
 
   /** @throws FermataError not_held */
   release(): void {
-    const hold = this.#hold;
-    if (hold === null || hold.isAnswering)
-      throw new FermataError("not_held", "There is no hold to release.");
-    hold.answer("released");
+    this.#openHold("release").answer("released");
+  }
+
+  #openHold(action: "resume" | "release"): ChatHold {
+    if (this.#hold?.isOpen === true) return this.#hold;
+    throw new FermataError("not_held", `There is no hold to ${action}.`);
   }
 
   /** All that may refuse the request before it has a place in the queue. */
@@ -166,7 +148,7 @@ export class RunningChat implements ChatGeneration {
       const preparing = this.#prepare();
       this.#request.onPrepare?.(preparing);
       const { prompt, grammar } = await preparing;
-      this.#prompt = prompt;
+      this.#memory = new TurnMemory(this.#context.prompts, this.#request, prompt);
       this.#run.start(prompt.tokens, grammar);
       this.#beginRound(prompt.rendering, prompt.messages);
       for (;;) {
@@ -231,11 +213,15 @@ export class RunningChat implements ChatGeneration {
     if (isSpent) return await this.#release("length");
 
     this.#remember(event.pendingToken);
-    const answered = this.#waitForAnswer(round.calls, event.pendingToken);
-    if (this.#cancelled) this.#hold?.answer("cancelled");
+    const hold = new ChatHold(round.calls, event.pendingToken);
+    this.#hold = hold;
+    if (this.#cancelled) hold.answer("cancelled");
     else this.#prefillResults(round.calls, event.pendingToken);
     yield { type: "hold", calls: [...round.calls], usage: this.#run.usage };
-    const answer = await answered;
+    const answer = await hold.answered;
+    this.#hold = null;
+    this.#early?.stop();
+    this.#early = null;
     if (answer === "released") return await this.#release("tool_calls", [...round.calls]);
     if (answer === "full") return await this.#release("length");
     if (answer !== "cancelled") await this.#take(answer);
@@ -282,18 +268,6 @@ export class RunningChat implements ChatGeneration {
       onError: (error) => logger?.warn({ error }, "results could not be prefilled early"),
     });
     this.#early.update();
-  }
-
-  #waitForAnswer(calls: readonly ToolCall[], pendingToken: boolean): Promise<Answer> {
-    return new Promise((resolve) => {
-      const answer: Hold["answer"] = (given) => {
-        this.#hold = null;
-        this.#early?.stop();
-        this.#early = null;
-        resolve(given);
-      };
-      this.#hold = { calls, pendingToken, isAnswering: false, answer };
-    });
   }
 
   async #take({
@@ -356,25 +330,7 @@ export class RunningChat implements ChatGeneration {
   }
 
   #remember(endsWithToken: boolean): void {
-    const { prompts } = this.#context;
-    const round = this.#currentRound;
-    // A probe's rendering is none that messages have.
-    if (!round.isWhole || round.before.some(({ role }) => role === "sentinel")) return;
-    const { tokens } = this.#run;
-    const turn = round.turn(endsWithToken ? prompts.endTokenOf(tokens) : "");
-    prompts.remember(this.#request, {
-      prompt: round.rendering,
-      messageCount: round.before.length,
-      turn,
-      tokens: Int32Array.from(tokens),
-    });
-    if (this.#prompt === null || this.#roundCount === 1 || round.calls.length > 0) return;
-    const messageCount = this.#prompt.messages.length;
-    const before = round.before.slice(messageCount) as ChatMessage[];
-    const rounds = [...before, turn.message];
-    const message = oneMessage(rounds);
-    const prompt = this.#prompt.rendering;
-    prompts.rememberAnswer(this.#request, { prompt, messageCount, message, rounds });
+    this.#memory?.remember(this.#currentRound, this.#run.tokens, endsWithToken);
   }
 
   #logTurn(reason: "stop" | "length" | "cancelled"): void {

@@ -81,8 +81,22 @@ export async function* runToolLoop(
     const mayBeEarly = readOnly && approval === "never" && isOwn(call);
     return mayBeEarly && budget.mayStart(closed, closed.filter(isOwn).length);
   };
+  const events = generation[Symbol.asyncIterator]();
+  /** The generation's next event, while early calls tell theirs. */
+  let pending: Promise<IteratorResult<ChatEvent>> | null = null;
   try {
-    for await (const event of withEarlyEvents(generation, () => round)) {
+    for (;;) {
+      pending ??= events.next();
+      const early = await round.nextBefore(pending);
+      if (early !== null) {
+        yield early;
+        continue;
+      }
+      const step = pending;
+      pending = null;
+      const next = await step;
+      if (next.done === true) return;
+      const event = next.value;
       if (isCut && event.type !== "finish") continue;
       if (event.type === "content") hasText ||= event.text.trim() !== "";
       if (event.type === "call-end") {
@@ -130,6 +144,9 @@ export async function* runToolLoop(
       closed = [];
     }
   } finally {
+    // The generation is left only when it has its next event: the one that a cancel brings about.
+    if (pending !== null) generation.cancel();
+    await events.return?.();
     abort.abort();
   }
 }
@@ -148,28 +165,4 @@ function* finishAtLimit(
   if (finish.calls.length === 0)
     yield { type: "content", text: `${answer.hasText ? "\n\n" : ""}[${notice}]` };
   yield answer.isCut ? { ...end, reason: "stop", calls: [] } : end;
-}
-
-/** The chat's events and, between them, what the calls tell that run already. */
-async function* withEarlyEvents(
-  generation: ChatGeneration,
-  current: () => ToolRound,
-): AsyncGenerator<ChatEvent | ToolEvent, void, void> {
-  const events = generation[Symbol.asyncIterator]();
-  let isWaiting = false;
-  try {
-    for (;;) {
-      const next = events.next();
-      isWaiting = true;
-      yield* current().eventsUntil(next);
-      isWaiting = false;
-      const result = await next;
-      if (result.done === true) return;
-      yield result.value;
-    }
-  } finally {
-    // It is left only when it has its next event: the one that a cancel brings about.
-    if (isWaiting) generation.cancel();
-    await events.return?.();
-  }
 }

@@ -89,20 +89,19 @@ export class ToolRound {
     this.#early.set(call.id, this.#start(call));
   }
 
-  /** What early calls tell, until the promise is settled. */
-  async *eventsUntil(settled: Promise<unknown>): AsyncGenerator<ToolEvent, void, void> {
-    if (this.#early.size === 0) return;
+  /** What early calls tell next; null when `settled` is settled and nothing is left to tell. */
+  async nextBefore(settled: Promise<unknown>): Promise<ToolEvent | null> {
+    if (this.#early.size === 0) return null;
     let isSettled = false;
     const settle = (): void => {
       isSettled = true;
       this.#wake();
     };
     void settled.then(settle, settle);
-    for (;;) {
-      yield* this.#told.splice(0);
-      if (isSettled) return;
-      if (this.#told.length === 0) await this.#sleep();
-    }
+    // One that is settled already says so before this goes on.
+    await Promise.resolve();
+    while (!isSettled && this.#told.length === 0) await this.#sleep();
+    return this.#told.shift() ?? null;
   }
 
   /** The turn is over, and its calls are to be run: runs those that have not been started. */
