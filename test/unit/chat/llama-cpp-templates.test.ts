@@ -40,8 +40,6 @@ const lacksToolSection =
 
 /** Where Fermata's text is not llama.cpp's, and why. */
 const deviations: Record<string, string> = {
-  "Apertus-8B-Instruct.jinja":
-    "llama.cpp does not know the markers of its reasoning and asks for none; here they are known, so thinking is on",
   "HuggingFaceTB-SmolLM3-3B.jinja": lacksToolSection,
   "deepseek-ai-DeepSeek-R1-Distill-Llama-8B.jinja": lacksToolSection,
   "deepseek-ai-DeepSeek-R1-Distill-Qwen-32B.jinja": lacksToolSection,
