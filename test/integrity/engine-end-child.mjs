@@ -48,7 +48,6 @@ const request = (id, promptLength, changes = {}) => ({
     logitBias: [],
     script: new Int32Array(300).fill(66),
   },
-  maxTokens: -1,
   window: 4000,
   pause: { callOpen: "", callClose: "", holdAtEnd: "never", holdAtTextAfterCall: false },
   stop: [],
