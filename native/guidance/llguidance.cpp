@@ -168,18 +168,29 @@ class LlguidanceCompiler final : public LarkCompiler {
             pristine.reset(llg_new_matcher(&init, "lark", lark.c_str()));
         });
         if (!called) return Error{ErrorCode::kGrammarTooLarge, "There is no memory to compile it."};
-        if (llg_matcher_is_error(pristine.get())) {
-            const std::string message = plain(llg_matcher_get_error(pristine.get()));
-            return Error{
-                names_a_limit(message) ? ErrorCode::kGrammarTooLarge : ErrorCode::kGrammarInvalid,
-                message};
-        }
+        if (llg_matcher_is_error(pristine.get())) return error_of(pristine.get());
+        // One that allows no first token compiles, and would fail the sequence that uses it.
+        const MatcherHandle first(llg_clone_matcher(pristine.get()));
+        std::vector<std::uint32_t> mask(llg_matcher_get_mask_byte_size(first.get()) /
+                                        sizeof(std::uint32_t));
+        const std::size_t bytes = mask.size() * sizeof(std::uint32_t);
+        if (llg_matcher_compute_mask_into(first.get(), mask.data(), bytes) != 0)
+            return error_of(first.get());
         return std::shared_ptr<const Grammar>(std::make_shared<LarkGrammar>(
             LarkMatcher::Shared{tokenizer_, literals_of(lark)}, std::move(pristine),
             kGrammarBaseBytes + kBytesPerCharacter * lark.size()));
     }
 
    private:
+    static Error error_of(LlgMatcher* matcher) {
+        const std::string message = plain(llg_matcher_get_error(matcher));
+        if (message.find("NoExtensionBias") != std::string::npos)
+            return Error{ErrorCode::kGrammarInvalid, "It allows no text at all."};
+        return Error{
+            names_a_limit(message) ? ErrorCode::kGrammarTooLarge : ErrorCode::kGrammarInvalid,
+            message};
+    }
+
     std::shared_ptr<const Tokenizer> tokenizer_;
 };
 

@@ -27,8 +27,8 @@ export class MeteredChat implements AgentChat {
     return new MeteredGeneration(this.#chat.generate({ ...request, maxTokens }), this.#budget);
   }
 
-  countPromptTokens(request: PromptRequest): Promise<number> {
-    return this.#chat.countPromptTokens(request);
+  countPromptTokens(request: PromptRequest, options?: { mayExceed?: boolean }): Promise<number> {
+    return this.#chat.countPromptTokens(request, options);
   }
 }
 

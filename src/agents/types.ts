@@ -38,7 +38,7 @@ export type AgentSampling = Partial<
 export interface AgentModel {
   chat: ToolLoopChat & {
     /** Tokens of the prompt. @throws FermataError unsupported_value: another server counts its own */
-    countPromptTokens(request: PromptRequest): Promise<number>;
+    countPromptTokens(request: PromptRequest, options?: { mayExceed?: boolean }): Promise<number>;
   };
   contextSize: number;
   vocabularySize: number;

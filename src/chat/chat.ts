@@ -112,8 +112,14 @@ export class Chat {
     return this.#prompts.template.guardContent(text);
   }
 
-  /** Tokens of the prompt as `generate` would submit it. @throws as its first `next()` */
-  async countPromptTokens(request: PromptRequest): Promise<number> {
-    return (await this.#prompts.build(request)).tokens.length;
+  /**
+   * Tokens of the prompt as `generate` would submit it. `mayExceed`: however long it is.
+   * @throws as its first `next()`
+   */
+  async countPromptTokens(request: PromptRequest, { mayExceed = false } = {}): Promise<number> {
+    const prompt = mayExceed
+      ? this.#prompts.render(request.messages, request)
+      : this.#prompts.build(request);
+    return (await prompt).tokens.length;
   }
 }

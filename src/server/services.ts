@@ -63,7 +63,7 @@ export interface ServerServices {
   chat: {
     generate(request: ChatRequest): ChatGeneration;
     /** Tokens of the prompt as `generate` would submit it. */
-    countPromptTokens(request: PromptRequest): Promise<number>;
+    countPromptTokens(request: PromptRequest, options?: { mayExceed?: boolean }): Promise<number>;
     /** The prompt as `generate` would render it, special tokens spelled. */
     promptText(request: Omit<PromptRequest, "owner">): string;
     /** The text with guards, so that no special token is recognized in it. */

@@ -40,8 +40,8 @@ class ScriptedChat {
     return this.#chat.counters;
   }
 
-  countPromptTokens(request: Parameters<Chat["countPromptTokens"]>[0]): Promise<number> {
-    return this.#chat.countPromptTokens(request);
+  countPromptTokens(...request: Parameters<Chat["countPromptTokens"]>): Promise<number> {
+    return this.#chat.countPromptTokens(...request);
   }
 
   promptText(...request: Parameters<Chat["promptText"]>): string {
@@ -133,7 +133,9 @@ export async function startScriptedServer(
   const [end] = await engine.tokenize(endOfTurn);
   endToken = end ?? -1;
   const scripts = new Map<string, Int32Array>();
-  const chat = new ScriptedChat(new Chat(engine), scripts);
+  // Scripts think, and whether a model thinks comes from its template.
+  const template = `${engine.model.chatTemplate}{# <think> #}`;
+  const chat = new ScriptedChat(new Chat(engine, { template }), scripts);
   const { seed: _seed, logitBias: _logitBias, ...sampling } = greedy;
   const more = options.tools ?? [];
   const tools =

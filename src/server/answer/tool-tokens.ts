@@ -39,7 +39,8 @@ async function count(chat: Counter, tools: readonly Tool[]): Promise<ToolTokens 
       return (await promptTokens(chat, definitions)) - least;
     };
     const counts = [...byServer].map(async ([name, own]) => [name, await of(own)] as const);
-    return { total: await of(tools), byServer: Object.fromEntries(await Promise.all(counts)) };
+    const [total, ...each] = await Promise.all([of(tools), ...counts]);
+    return { total, byServer: Object.fromEntries(each) };
   } catch (error) {
     if (error instanceof FermataError) return null;
     throw error;
@@ -47,11 +48,8 @@ async function count(chat: Counter, tools: readonly Tool[]): Promise<ToolTokens 
 }
 
 function promptTokens(chat: Counter, tools: ToolDefinition[]): Promise<number> {
-  return chat.countPromptTokens({
-    messages: [{ role: "user", content: "Hello" }],
-    tools,
-    owner: "",
-  });
+  const request = { messages: [{ role: "user" as const, content: "Hello" }], tools, owner: "" };
+  return chat.countPromptTokens(request, { mayExceed: true });
 }
 
 /** "files 2913, web 1020" */

@@ -338,6 +338,17 @@ describe("Chat", () => {
     );
   });
 
+  it("counts a prompt that exceeds the context where that is asked for", async () => {
+    const { engine, chat } = setUp(["Hi."]);
+    const content = "x".repeat(engine.cache.cellsPerSequence + 1);
+    const long = { messages: [{ ...user, content }], tools: [], owner: "me" };
+    await expect(chat.countPromptTokens(long)).rejects.toMatchObject({
+      code: "context_length_exceeded",
+    });
+    const count = await chat.countPromptTokens(long, { mayExceed: true });
+    expect(count).toBeGreaterThan(engine.cache.cellsPerSequence);
+  });
+
   it("counts the prompt's tokens as it submits them", async () => {
     const { engine, chat } = setUp(["Hi."]);
     await run(chat, request());
