@@ -14,6 +14,7 @@ beforeAll(async () => {
   server = await startScriptedServer({
     files: { "notes.txt": "At nine." },
     store: true,
+    thinks: true,
     engine: { threads: 1 },
     // Long enough for those who answer; one turn waits for its end.
     config: { responsesToolTimeoutMs: 10_000 },

@@ -105,6 +105,8 @@ export interface ScriptedServerOptions {
   /** In place of the filesystem server. Started and closed here. */
   host?: McpHost;
   config?: Partial<ServerConfig>;
+  /** Scripts may think: the template shows it, since from there comes whether a model thinks. */
+  thinks?: boolean;
 }
 
 export async function startScriptedServer(
@@ -133,8 +135,7 @@ export async function startScriptedServer(
   const [end] = await engine.tokenize(endOfTurn);
   endToken = end ?? -1;
   const scripts = new Map<string, Int32Array>();
-  // Scripts think, and whether a model thinks comes from its template.
-  const template = `${engine.model.chatTemplate}{# <think> #}`;
+  const template = options.thinks ? `${engine.model.chatTemplate}{# <think> #}` : undefined;
   const chat = new ScriptedChat(new Chat(engine, { template }), scripts);
   const { seed: _seed, logitBias: _logitBias, ...sampling } = greedy;
   const more = options.tools ?? [];
