@@ -8,7 +8,6 @@ import type { OfferedTools } from "./formats/readers/reader.ts";
 import type { GeneratedTurn } from "./suffix.ts";
 import type { RenderMessage, Rendering } from "./template.ts";
 import type { ReasoningStart } from "./thinking.ts";
-import { ToolCallBuffer } from "./tool-call-buffer.ts";
 import type { ToolCall } from "./types.ts";
 
 export interface RoundStart {
@@ -73,16 +72,26 @@ export class Round {
     return this.#keep(this.#parser.finish(natural));
   }
 
-  /** Says how it ended, as is said of other servers' turns. */
+  /** Logs how it ended, in the words of `ToolCallBuffer`, which judges other servers' turns. */
   logEnd(reason: "stop" | "length" | "cancelled", logger: ToolLogger | undefined): void {
-    const announces = reason === "stop" && this.calls.length > 0;
-    const buffer = new ToolCallBuffer(announces ? "tool_calls" : reason, logger);
-    for (const call of this.calls)
-      buffer.addToolCall({ ...call, arguments: call.arguments || "{}" });
     // One that was cut before its name was known has no id.
-    const open = this.#open ?? { id: "unnamed", name: "", arguments: "" };
-    if (this.inCall && reason !== "stop") buffer.addToolCall(open);
-    buffer.shouldExecuteToolCalls();
+    const cut = this.inCall && reason !== "stop" ? [this.#open?.id ?? "unnamed"] : [];
+    const count = this.calls.length + cut.length;
+    const wireReason = reason === "stop" && count > 0 ? "tool_calls" : reason;
+    const details = { finish_reason: wireReason, tool_calls: count };
+    if (reason === "length")
+      logger?.warn(
+        { finish_reason: reason },
+        "the token limit was reached: arguments of calls may be truncated",
+      );
+    logger?.info({ ...details, has_tool_calls: count > 0 }, "turn ended");
+    if (reason !== "stop" && count > 0)
+      logger?.warn(
+        { ...details, has_tool_calls: true },
+        "tool calls with a finish reason that does not announce them",
+      );
+    if (cut.length > 0)
+      logger?.error({ ...details, incomplete: cut }, "the response was cut inside of tool calls");
   }
 
   /** The round as a message of the conversation. */

@@ -8,7 +8,16 @@ import type {
   ToolCall,
   ToolDefinition,
 } from "../chat/types.ts";
+import { EventQueue, pulled, type Sink } from "./event-stream.ts";
 import { LoopBudget } from "./loop-budget.ts";
+import {
+  firstState,
+  type LoopAction,
+  type LoopInput,
+  type LoopRules,
+  type LoopState,
+  nextStep,
+} from "./loop-state.ts";
 import { ToolRound, type ToolRunsOptions } from "./tool-round.ts";
 import { findTool } from "./tool-run.ts";
 import type { Tool, ToolEvent } from "./types.ts";
@@ -33,6 +42,8 @@ export interface ToolLoopChat {
   generate(request: ChatRequest): ChatGeneration;
 }
 
+export type ToolLoopRequest = Omit<ChatRequest, "tools" | "toolMode">;
+
 /**
  * Runs `request` with `tools` in the prompt. Yields the chat's events (a `hold` marks the end of a
  * round that is run) and the tools' own. A call of a tool that only reads starts when its arguments are
@@ -40,129 +51,125 @@ export interface ToolLoopChat {
  * `finish`, for `tool_calls` only if calls are handed over. Leaving the loop early cancels the
  * generation and the tools.
  */
-export async function* runToolLoop(
+export function runToolLoop(
   chat: ToolLoopChat,
-  request: Omit<ChatRequest, "tools" | "toolMode">,
+  request: ToolLoopRequest,
   tools: readonly Tool[],
   options: ToolLoopOptions = {},
 ): AsyncGenerator<ChatEvent | ToolEvent, void, void> {
-  const { maxRounds = 16, maxCalls = Infinity, maxSeconds = Infinity } = options;
-  const { handsOver = () => false, logger } = options;
-  const abort = new AbortController();
-  const signal =
-    request.signal === undefined ? abort.signal : AbortSignal.any([request.signal, abort.signal]);
-  const offered = [...(options.offered ?? tools.map((tool) => tool.definition))];
-  const generation = chat.generate({
-    logger,
-    ...request,
-    tools: offered,
-    toolMode: "internal",
-  });
-  const isOwn = (call: ToolCall): boolean => !handsOver(call);
-  const budget = new LoopBudget({ maxRounds, maxCalls, maxSeconds });
-  const { deadline } = budget;
-  // A notice may follow the last output, but once that one is whole the resume comes.
-  const onOutput = generation.anticipate.bind(generation);
-  const oversight = options.oversight && { denials: new Set<string>(), ...options.oversight };
-  const nextRound = (): ToolRound =>
-    new ToolRound(tools, { ...options, oversight, signal, deadline, onOutput });
-  let round = nextRound();
-  let closed: ToolCall[] = [];
-  /** What the client runs may be called beyond the limits. */
-  const callable = offered
-    .map(({ name }) => name)
-    .filter((name) => handsOver({ id: "", name, arguments: "" }));
-  let isCut = false;
-  let hasText = false;
-  const hasForm = request.guidance?.document !== undefined;
-  const startsEarly = (call: ToolCall): boolean => {
-    const { readOnly = false, approval = "never" } = findTool(call, tools) ?? {};
-    // A person is asked when the round is known.
-    const mayBeEarly = readOnly && approval === "never" && isOwn(call);
-    return mayBeEarly && budget.mayStart(closed, closed.filter(isOwn).length);
-  };
-  const events = generation[Symbol.asyncIterator]();
-  /** The generation's next event, while early calls tell theirs. */
-  let pending: Promise<IteratorResult<ChatEvent>> | null = null;
-  try {
-    for (;;) {
-      pending ??= events.next();
-      const early = await round.nextBefore(pending);
-      if (early !== null) {
-        yield early;
-        continue;
-      }
-      const step = pending;
-      pending = null;
-      const next = await step;
-      if (next.done === true) return;
-      const event = next.value;
-      if (isCut && event.type !== "finish") continue;
-      if (event.type === "content") hasText ||= event.text.trim() !== "";
-      if (event.type === "call-end") {
-        closed.push(event.call);
-        if (startsEarly(event.call)) round.startEarly(event.call);
-      }
-      if (event.type === "finish") {
-        yield* round.cancel();
-        const isAborted = event.reason === "cancelled" && !isCut;
-        if (budget.reached === null || isAborted) yield event;
-        else yield* finishAtLimit(event, { limit: budget.reached, isCut, hasText, hasForm });
-        continue;
-      }
-      if (event.type !== "hold") {
-        yield event;
-        continue;
-      }
-      const own = event.calls.filter(isOwn);
-      const names = own.map((call) => call.name);
-      if (budget.reached !== null && own.length > 0) {
-        // Without masks nothing keeps the model from calling on.
-        logger?.warn({ calls: names }, "the model calls tools beyond its limits: not run");
-        isCut = true;
-        generation.cancel();
-        continue;
-      }
-      const { room, refusal } = budget.judge(event.calls, own.length);
-      yield event;
-      if (budget.reached !== null)
-        logger?.warn(
-          { calls: names, why: budget.reached },
-          "a limit is reached: the model answers without tools",
-        );
-      else if (refusal !== undefined) logger?.warn({ why: refusal }, "calls are not run");
-      const limits = { room, maxCalls: options.maxCalls, refusal };
-      const outputs = own.length === 0 ? [] : yield* round.finish(own, limits);
-      if (signal.aborted) continue;
-      if (own.length < event.calls.length) generation.release();
-      else
-        await generation.resume(
-          budget.close(outputs),
-          budget.reached === null ? undefined : { callable },
-        );
-      round = nextRound();
-      closed = [];
-    }
-  } finally {
-    // The generation is left only when it has its next event: the one that a cancel brings about.
-    if (pending !== null) generation.cancel();
-    await events.return?.();
-    abort.abort();
-  }
+  return pulled((sink) => new ToolLoop(chat, request, tools, options).run(sink));
 }
 
-/** An answer after a limit ends with a notice; one of a given form has no place for words of ours. */
-function* finishAtLimit(
-  finish: Extract<ChatEvent, { type: "finish" }>,
-  answer: { limit: string; isCut: boolean; hasText: boolean; hasForm: boolean },
-): Generator<ChatEvent, void, void> {
-  const notice = `No more tools were called: ${answer.limit} is reached.`;
-  const end = { ...finish, warnings: [...(finish.warnings ?? []), notice] };
-  if (answer.hasForm) {
-    yield answer.isCut ? { ...end, reason: "length", calls: [], problem: notice } : end;
-    return;
+/** `runToolLoop` for callers that take events as they are pushed. Used once. */
+export class ToolLoop {
+  readonly #tools: readonly Tool[];
+  readonly #options: ToolLoopOptions;
+  readonly #rules: LoopRules;
+  readonly #abort = new AbortController();
+  readonly #generation: ChatGeneration;
+  readonly #events: AsyncIterator<ChatEvent>;
+  readonly #oversight: ToolRunsOptions["oversight"];
+  /** What the client runs may be called beyond the limits. */
+  readonly #callable: readonly string[];
+  readonly #told = new EventQueue<ToolEvent>();
+  #round: ToolRound;
+  #isReading = false;
+
+  constructor(
+    chat: ToolLoopChat,
+    request: ToolLoopRequest,
+    tools: readonly Tool[],
+    options: ToolLoopOptions = {},
+  ) {
+    const { maxRounds = 16, maxCalls = Infinity, maxSeconds = Infinity } = options;
+    const { handsOver = () => false, logger, oversight } = options;
+    const offered = [...(options.offered ?? tools.map((tool) => tool.definition))];
+    const { signal } = this.#abort;
+    this.#tools = tools;
+    this.#options = options;
+    this.#oversight = oversight && { denials: new Set<string>(), ...oversight };
+    this.#callable = offered
+      .map(({ name }) => name)
+      .filter((name) => handsOver({ id: "", name, arguments: "" }));
+    this.#rules = {
+      budget: new LoopBudget({ maxRounds, maxCalls, maxSeconds }),
+      maxCalls: options.maxCalls,
+      hasForm: request.guidance?.document !== undefined,
+      signal: request.signal === undefined ? signal : AbortSignal.any([request.signal, signal]),
+      logger,
+      isOwn: (call) => !handsOver(call),
+      mayStartEarly: (call) => {
+        const { readOnly = false, approval = "never" } = findTool(call, tools) ?? {};
+        return readOnly && approval === "never";
+      },
+    };
+    this.#generation = chat.generate({ logger, ...request, tools: offered, toolMode: "internal" });
+    this.#events = this.#generation[Symbol.asyncIterator]();
+    this.#round = this.#newRound();
   }
-  if (finish.calls.length === 0)
-    yield { type: "content", text: `${answer.hasText ? "\n\n" : ""}[${notice}]` };
-  yield answer.isCut ? { ...end, reason: "stop", calls: [] } : end;
+
+  /** Resolves after `finish`. @throws what the generation throws, or the sink */
+  async run(sink: Sink<ChatEvent | ToolEvent>): Promise<void> {
+    let state = firstState;
+    try {
+      for (;;) {
+        const input = await this.#told.drain(this.#nextInput(state), sink);
+        if (input === null) return;
+        const step = nextStep(state, input, this.#rules);
+        for (const action of step.actions) await this.#perform(action, sink);
+        state = step.state;
+      }
+    } finally {
+      // The generation is left only when it has its next event: the one that a cancel brings about.
+      if (this.#isReading) this.#generation.cancel();
+      await this.#events.return?.();
+      this.#abort.abort();
+    }
+  }
+
+  /** Null: the generation has ended. */
+  async #nextInput(state: LoopState): Promise<LoopInput | null> {
+    if (state.at === "round") {
+      const { own, limits } = state;
+      const outputs = own.length === 0 ? [] : await this.#round.finish(own, limits);
+      return { type: "outputs", outputs };
+    }
+    this.#isReading = true;
+    const next = await this.#events.next();
+    this.#isReading = false;
+    return next.done === true ? null : next.value;
+  }
+
+  async #perform(action: LoopAction, sink: Sink<ChatEvent | ToolEvent>): Promise<void> {
+    switch (action.do) {
+      case "tell":
+        return await sink(action.event);
+      case "start-early":
+        return this.#round.startEarly(action.call);
+      case "drop-early":
+        return await this.#told.drain(this.#round.cancel(), sink);
+      case "cancel":
+        return this.#generation.cancel();
+      case "release":
+        this.#round = this.#newRound();
+        return this.#generation.release();
+      case "resume": {
+        const limits = action.mayCall ? undefined : { callable: this.#callable };
+        this.#round = this.#newRound();
+        return await this.#generation.resume(action.outputs, limits);
+      }
+    }
+  }
+
+  #newRound(): ToolRound {
+    return new ToolRound(this.#tools, {
+      ...this.#options,
+      oversight: this.#oversight,
+      signal: this.#rules.signal,
+      deadline: this.#rules.budget.deadline,
+      tell: this.#told.push,
+      // A notice may follow the last output, but once that one is whole the resume comes.
+      onOutput: this.#generation.anticipate.bind(this.#generation),
+    });
+  }
 }

@@ -4,6 +4,7 @@ import { setMaxListeners } from "node:events";
 import type { ToolLogger } from "../chat/chat-engine.ts";
 import { ToolCallBuffer } from "../chat/tool-call-buffer.ts";
 import type { ToolCall, ToolOutput } from "../chat/types.ts";
+import { EventQueue, pulled } from "./event-stream.ts";
 import type { Deadline } from "./loop-budget.ts";
 import type { ApprovalState, ToolOversight } from "./oversight.ts";
 import { findTool, runTool, unknownServer } from "./tool-run.ts";
@@ -57,26 +58,27 @@ export async function* runToolRound(
   const buffer = new ToolCallBuffer(turn.finishReason, options.logger);
   for (const call of turn.calls) buffer.addToolCall(call);
   if (!buffer.shouldExecuteToolCalls()) return null;
-  return yield* new ToolRound(tools, options).finish(turn.calls, options);
+  return yield* pulled((sink) => {
+    const told = new EventQueue<ToolEvent>();
+    const round = new ToolRound(tools, { ...options, tell: told.push });
+    return told.drain(round.finish(turn.calls, options), sink);
+  });
 }
 
 /** Used once: any number of `startEarly`, then `finish` or `cancel`. */
 export class ToolRound {
   readonly #tools: readonly Tool[];
-  readonly #options: ToolRunsOptions;
+  readonly #options: ToolRunsOptions & { tell(event: ToolEvent): void };
   readonly #abort = new AbortController();
   readonly #signal: AbortSignal;
   /** By call id. */
   readonly #early = new Map<string, Promise<ToolOutput>>();
   /** Ends of early calls: of a turn that goes on nothing is over. */
   readonly #kept: ToolEnd[] = [];
-  readonly #told: ToolEvent[] = [];
   #isOver = false;
-  /** Calls whose end was not told. */
-  #open = 0;
-  #wake = (): void => {};
 
-  constructor(tools: readonly Tool[], options: ToolRunsOptions) {
+  /** @param options `tell` is called at any time until the round has ended */
+  constructor(tools: readonly Tool[], options: ToolRunsOptions & { tell(event: ToolEvent): void }) {
     this.#tools = tools;
     this.#options = options;
     this.#signal = AbortSignal.any([options.signal, this.#abort.signal]);
@@ -89,66 +91,39 @@ export class ToolRound {
     this.#early.set(call.id, this.#start(call));
   }
 
-  /** What early calls tell next; null when `settled` is settled and nothing is left to tell. */
-  async nextBefore(settled: Promise<unknown>): Promise<ToolEvent | null> {
-    if (this.#early.size === 0) return null;
-    let isSettled = false;
-    const settle = (): void => {
-      isSettled = true;
-      this.#wake();
-    };
-    void settled.then(settle, settle);
-    // One that is settled already says so before this goes on.
-    await Promise.resolve();
-    while (!isSettled && this.#told.length === 0) await this.#sleep();
-    return this.#told.shift() ?? null;
-  }
-
   /** The turn is over, and its calls are to be run: runs those that have not been started. */
-  async *finish(
-    calls: readonly ToolCall[],
-    limits: ToolRoundLimits,
-  ): AsyncGenerator<ToolEvent, ToolOutput[], void> {
+  async finish(calls: readonly ToolCall[], limits: ToolRoundLimits): Promise<ToolOutput[]> {
     const outputs = calls.map(
       (call, index) => this.#early.get(call.id) ?? this.#start(call, refusalOf(index, limits)),
     );
-    yield* this.#remaining();
+    this.#tellKept();
     return await Promise.all(outputs);
   }
 
   /** The turn did not become a round of calls: what was started early ends, and its results count for nothing. */
-  async *cancel(): AsyncGenerator<ToolEvent, void, void> {
+  async cancel(): Promise<void> {
     this.#abort.abort();
-    yield* this.#remaining();
+    this.#tellKept();
+    await Promise.all(this.#early.values());
   }
 
-  async *#remaining(): AsyncGenerator<ToolEvent, void, void> {
+  #tellKept(): void {
     this.#isOver = true;
-    this.#told.push(...this.#kept.splice(0));
-    while (this.#open > 0) {
-      const event = this.#told.shift();
-      if (event === undefined) {
-        await this.#sleep();
-        continue;
-      }
-      if (event.type === "tool-end") this.#open -= 1;
-      yield event;
-    }
+    for (const end of this.#kept.splice(0)) this.#options.tell(end);
   }
 
   #start(call: ToolCall, refusal?: string): Promise<ToolOutput> {
-    this.#open += 1;
     const server = findTool(call, this.#tools)?.server ?? unknownServer;
-    this.#tell({ type: "tool-start", call, server });
+    this.#options.tell({ type: "tool-start", call, server });
     return this.#run(call, server, refusal);
   }
 
   async #run(call: ToolCall, server: string, refusal?: string): Promise<ToolOutput> {
-    const { toolTimeoutMs: timeoutMs = 60_000, onToolCall, onOutput } = this.#options;
+    const { toolTimeoutMs: timeoutMs = 60_000, tell, onToolCall, onOutput } = this.#options;
     const { toolTotalTimeoutMs: totalTimeoutMs, deadline, oversight } = this.#options;
     const output: ToolOutput = { callId: call.id, name: call.name, content: "" };
     const report = (it: ToolReport): void => {
-      this.#tell({ type: "tool-report", call, server, report: it });
+      tell({ type: "tool-report", call, server, report: it });
       if (it.type !== "output") return;
       output.content += it.text;
       onOutput?.({ ...output }, false);
@@ -163,25 +138,16 @@ export class ToolRound {
             report,
             oversight,
             onApproval: (state: ApprovalState) =>
-              this.#tell({ type: "tool-approval", call, server, state }),
+              tell({ type: "tool-approval", call, server, state }),
           })
         : { outcome: "error" as const, content: refusal, citations: [], milliseconds: 0 };
     const end: ToolEnd = { type: "tool-end", call, server, ...run };
     onToolCall?.(end);
-    if (this.#isOver) this.#tell(end);
+    if (this.#isOver) tell(end);
     else this.#kept.push(end);
     output.content = run.content;
     if (!this.#signal.aborted) onOutput?.(output, true);
     return output;
-  }
-
-  #tell(event: ToolEvent): void {
-    this.#told.push(event);
-    this.#wake();
-  }
-
-  #sleep(): Promise<void> {
-    return new Promise((resolve) => (this.#wake = resolve));
   }
 }
 
