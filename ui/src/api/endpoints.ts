@@ -19,7 +19,7 @@ export interface ConversationSettings {
 
 export interface RunOptions extends ConversationSettings {
   files?: TextFile[];
-  /** The message to branch from; null for a new beginning. */
+  /** The message to branch from; null starts anew. */
   parent_id?: string | null;
   response_format?: ResponseFormat | null;
 }
@@ -79,7 +79,7 @@ export function getTools(): Promise<Toolbox> {
   return request("/api/tools");
 }
 
-/** A key becomes a cookie that scripts cannot read. */
+/** Exchanges the key for a cookie that scripts cannot read. */
 export function openSession(key: string): Promise<void> {
   const headers = { authorization: `Bearer ${key}` };
   return request("/api/session", { method: "POST", headers });

@@ -1,4 +1,4 @@
-/** One way to call the API; every failure is an ApiError that a person can read. */
+/** Calls the API. Every failure is an ApiError with a readable message. */
 
 export class ApiError extends Error {
   readonly status: number;
@@ -12,7 +12,7 @@ export class ApiError extends Error {
   }
 }
 
-/** Of a server that did not answer. */
+/** For a server that did not answer. */
 export const unreachable = "unreachable";
 
 interface RequestOptions {
@@ -29,7 +29,7 @@ export async function request<T>(path: string, options: RequestOptions = {}): Pr
   return (await response.json()) as T;
 }
 
-/** The response, once it is known to be good. */
+/** The response, after its status was checked. */
 export async function send(path: string, options: RequestOptions = {}): Promise<Response> {
   const { method = "GET", body, signal = null } = options;
   const headers = { ...options.headers };

@@ -1,4 +1,4 @@
-/** Server-sent events that never end: the newest is what counts, so nothing is asked for twice. */
+/** Reads an endless stream of server-sent events. Only the newest event matters, so nothing is read again after a reconnect. */
 
 import { SseParser } from "../../../src/client/sse-parser.ts";
 import { ApiError, send } from "./request.ts";
@@ -9,11 +9,11 @@ const longestDelayMs = 5000;
 interface Watcher {
   signal: AbortSignal;
   onEvent(data: string): void;
-  /** False once the connection is lost, true once it is there again. */
+  /** False when the connection is lost, true when it is back. */
   onConnection(connected: boolean): void;
 }
 
-/** Until `signal`. @throws ApiError for an answer that trying again does not change */
+/** Runs until `signal`. @throws ApiError if a retry cannot help */
 export async function watchEvents(path: string, watcher: Watcher): Promise<void> {
   const { signal } = watcher;
   let delayMs = firstDelayMs;

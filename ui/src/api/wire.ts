@@ -1,4 +1,4 @@
-/** What the server says under /api beside conversations. Type-only. */
+/** Types of /api, except conversations. */
 
 import type { Conversation as WireConversation } from "../../../src/client/types.ts";
 

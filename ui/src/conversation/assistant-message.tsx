@@ -1,4 +1,4 @@
-/** An answer: thoughts, text and calls in their order, what it cost, and what can be done with it. */
+/** An answer: reasoning, text and calls in order, its cost, and its actions. */
 
 import { memo, useEffect, useRef, useState } from "react";
 import { messageOf } from "../api/request.ts";
@@ -160,12 +160,12 @@ function UsageLine({ usage }: { usage: RunUsage }) {
 
 const longestSpoken = 300;
 
-/** Longer answers are read by who goes to them. */
+/** Longer answers are not announced. */
 function shortText({ message }: Turn): string {
   return message.length > longestSpoken ? "" : message;
 }
 
-/** A screen reader hears of calls and of the end, not of every word. */
+/** A screen reader announces calls and the end, not every word. */
 function useAnnouncements(turn: Turn, messageId: string): void {
   const before = useRef(awaitedAnswers.delete(messageId) ? emptyTurn : turn);
   useEffect(() => {

@@ -1,4 +1,4 @@
-/** Between the branches that begin beside this message. */
+/** Switches between the branches at this message. */
 
 import { Icon } from "../shell/icon.tsx";
 import { switchBranch } from "../state/actions.ts";

@@ -1,9 +1,9 @@
-/** The tree of a conversation's messages, and the path through it that is shown. Pure. */
+/** The tree of a conversation's messages and the shown path. Pure. */
 
 import type { Message } from "../api/wire.ts";
 
 export interface Branches {
-  /** Children in the order in which they were made; of null: the first messages. */
+  /** Children in order of creation; the children of null are the first messages. */
   children: ReadonlyMap<string | null, readonly Message[]>;
   byId: ReadonlyMap<string, Message>;
 }
@@ -12,7 +12,7 @@ export function branchesOf(messages: readonly Message[]): Branches {
   const byId = new Map(messages.map((message) => [message.id, message]));
   const children = new Map<string | null, Message[]>();
   for (const message of messages) {
-    // A message whose parent is gone stands at the beginning, where it can be seen.
+    // A message without its parent is shown at the beginning.
     const parent = byId.has(message.parent_id ?? "") ? message.parent_id : null;
     const siblings = children.get(parent) ?? [];
     siblings.push(message);
@@ -21,7 +21,7 @@ export function branchesOf(messages: readonly Message[]): Branches {
   return { children, byId };
 }
 
-/** From the first message to `leafId`, or to the newest message if there is no such leaf. */
+/** The path from the first message to `leafId`, or to the newest message if that leaf is missing. */
 export function pathTo(branches: Branches, leafId: string | null): Message[] {
   const start = branches.byId.get(leafId ?? "") ?? branches.byId.get(newestLeaf(branches, null));
   const path: Message[] = [];
@@ -34,7 +34,7 @@ export function pathTo(branches: Branches, leafId: string | null): Message[] {
   return path;
 }
 
-/** The end of the branch that begins with `id`, by way of the newest child each time. */
+/** The end of the branch that begins with `id`, following the newest child each time. */
 export function newestLeaf(branches: Branches, id: string | null): string {
   let at = id;
   const seen = new Set<string | null>();

@@ -1,4 +1,4 @@
-/** Where messages are written, with their files and the shape of the answer. */
+/** Where messages are written, with their files and the answer's schema. */
 
 import { memo, useRef, useState } from "react";
 import { messageOf } from "../api/request.ts";
@@ -15,7 +15,7 @@ import { editingId } from "./editing.ts";
 import { SchemaDialog } from "./schema-dialog.tsx";
 
 interface ComposerProps {
-  /** Of the answer that is being written. */
+  /** The run of the answer that is being generated. */
   runId: string | null;
   path: readonly Message[];
 }
@@ -148,7 +148,7 @@ export const Composer = memo(function Composer({ runId, path }: ComposerProps) {
           )}
         </div>
       </form>
-      {/* Beside the form: forms in forms send each other. */}
+      {/* Outside the form: a form inside a form would submit both. */}
       {showsSchema && (
         <SchemaDialog
           value={responseFormat}

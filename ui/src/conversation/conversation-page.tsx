@@ -57,7 +57,7 @@ export function ConversationPage() {
 
 const loadingAfterMs = 150;
 
-/** A quick answer shows no skeleton. */
+/** The skeleton appears only after a delay, so a quick answer shows none. */
 function Loading() {
   const [isShown, setShown] = useState(false);
   useEffect(() => {

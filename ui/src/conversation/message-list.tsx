@@ -1,4 +1,4 @@
-/** The messages of a branch. Only those near the window's part are in the document. */
+/** The messages of a branch. Only messages near the visible part are in the document. */
 
 import { useCallback, useEffect, useLayoutEffect, useRef, useState } from "react";
 import { Virtualizer } from "virtua";
@@ -9,9 +9,9 @@ import { AssistantMessage } from "./assistant-message.tsx";
 import { type Branches, siblingsOf } from "./branches.ts";
 import { UserMessage } from "./user-message.tsx";
 
-/** Nearer to the end than this, the list follows what is written. In pixels. */
+/** Closer to the end than this, the list follows new text. In pixels. */
 const nearEnd = 80;
-/** Kept in the document above and below. In pixels. */
+/** Extra height above and below that stays in the document, in pixels. */
 const bufferSize = 800;
 
 interface MessageListProps {
@@ -90,7 +90,7 @@ function useFollowing(
     let lastTop = element.scrollTop;
     const onScroll = (): void => {
       const distance = element.scrollHeight - element.scrollTop - element.clientHeight;
-      // What grows below does not count: only a person scrolls up.
+      // Growth below is not scrolling: only a person scrolls up.
       if (element.scrollTop < lastTop - 1 && distance > nearEnd) isFollowing.current = false;
       else if (distance <= nearEnd) isFollowing.current = true;
       lastTop = element.scrollTop;

@@ -1,4 +1,4 @@
-/** What a person wrote, as plain text; it can be edited into a branch. */
+/** A user's message as plain text. Editing it makes a branch. */
 
 import { memo, useEffect, useRef, useState } from "react";
 import { messageOf } from "../api/request.ts";
@@ -76,7 +76,7 @@ function EditForm({ message }: { message: Message }) {
   useEffect(() => {
     let framesLeft = 60;
     let frame = 0;
-    // The list hides a row until it has measured it, and what is hidden takes no focus.
+    // The list hides a row until it is measured, and a hidden element cannot take focus.
     const focus = (): void => {
       field.current?.focus();
       field.current?.setSelectionRange(-1, -1);

@@ -1,4 +1,4 @@
-/** The engine, live: sequences, KV cells, speed, and what was computed twice. */
+/** The engine, live: sequences, KV cells, speed, and the re-prefill ratio. */
 
 import type { EngineState } from "../api/wire.ts";
 import { FermataMark } from "../shell/icon.tsx";

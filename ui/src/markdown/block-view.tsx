@@ -1,4 +1,4 @@
-/** One block of Markdown. Raw HTML is shown as the text that it is. */
+/** One block of Markdown. Raw HTML is shown as text. */
 
 import type { Token, Tokens } from "marked";
 import { CodeBlock } from "./code-block.tsx";
@@ -7,7 +7,7 @@ import { MathView } from "./math-view.tsx";
 import type { MathToken } from "./syntax.ts";
 import { TableView } from "./table-view.tsx";
 
-/** Deeper blocks are shown as their source. */
+/** Blocks nested deeper are shown as source text. */
 const deepest = 12;
 
 interface BlockProps {
@@ -69,7 +69,7 @@ function Blocks({ tokens, isFinal, depth }: { tokens: Token[]; isFinal: boolean;
   ));
 }
 
-/** The page's own headings come before those of an answer. */
+/** An answer's headings start at h3, below the page's own headings. */
 function Heading({ token }: { token: Tokens.Heading }) {
   const Tag = `h${Math.min(6, token.depth + 2)}` as "h3" | "h4" | "h5" | "h6";
   return (

@@ -1,47 +1,47 @@
 /**
- * Markdown that grows: blocks that can no longer change are kept as they are, and only what follows
- * them is parsed again. Pure; no HTML is ever made.
+ * Parses Markdown that grows. Blocks that can no longer change are kept, and only the text after
+ * them is parsed again. Pure; it never makes HTML.
  */
 
 import { Lexer, type Token, type TokensList } from "marked";
 import { markdownOptions } from "./syntax.ts";
 
-/** A block has one identity for as long as its text is the same. */
+/** A block keeps its identity while its text is the same. */
 export interface Block {
   key: number;
   token: Token;
-  /** Nothing that follows can change it. */
+  /** Later text cannot change it. */
   isFinal: boolean;
 }
 
 type Links = TokensList["links"];
 
-/** Longer text, in UTF-16 units, is shown as it is: while it grows it is parsed again and again. */
+/** Longer text is shown as source, because growing text is parsed repeatedly. In UTF-16 units. */
 const longestOpenBlock = 200_000;
 const longestText = 5_000_000;
-/** Deeper nesting than anybody writes; the parser's work grows with its square. */
+/** Nobody nests deeper, and the parser's work grows with the square of the depth. */
 const deepNesting = /^[ \t]*(?:(?:>|[-+*]|\d{1,9}[.)])[ \t]*){40}/m;
 
 export class MarkdownBlocks {
   #final: Block[] = [];
   #links: Links = {};
-  /** What the final blocks were made of. */
+  /** The text of the final blocks. */
   #done = "";
-  /** How far whole lines were looked at. */
+  /** Whole lines up to here were examined. */
   #linesEnd = 0;
   #seen: { text: string; ended: boolean } | null = null;
   #blocks: readonly Block[] = [];
-  /** Characters that were parsed so far, for tests. */
+  /** Number of characters parsed so far, for tests. */
   parsed = 0;
 
-  /** The blocks of `text`; cheap when `text` continues the one before. `ended`: nothing follows. */
+  /** The blocks of `text`; cheap when `text` continues the previous one. `ended`: the text is complete. */
   update(source: string, ended: boolean): readonly Block[] {
     const text = source.includes("\r") ? source.replaceAll(/\r\n?/g, "\n") : source;
     if (text === this.#seen?.text && ended === this.#seen.ended) return this.#blocks;
     const continues = text.startsWith(this.#done) && this.#seen?.ended !== true;
     if (!continues) this.#reset();
     this.#seen = { text, ended };
-    // A line that is still being written may become anything.
+    // An unfinished line may still become anything.
     const end = ended ? text.length : text.lastIndexOf("\n") + 1;
     if (end > this.#linesEnd) this.#settle(text.slice(0, end), ended);
     this.#linesEnd = end;
@@ -54,7 +54,7 @@ export class MarkdownBlocks {
     return this.#blocks;
   }
 
-  /** Keeps all blocks of whole lines but the last one, which may go on in the next line. */
+  /** Keeps all blocks of whole lines except the last, which may continue in the next line. */
   #settle(lines: string, ended: boolean): void {
     const rest = lines.slice(this.#done.length);
     if (!ended && rest.length > longestOpenBlock) return;
@@ -79,7 +79,7 @@ export class MarkdownBlocks {
       const tokens = lexer.blockTokens(text, []);
       // Definitions name links for all blocks after them.
       this.#links = { ...lexer.tokens.links };
-      // The lexer may normalise what it reads; a block that cannot be found again is not cut off.
+      // The lexer may normalise its input. A block that is not found in the text is not cut off.
       return tokens.map(({ raw }) => raw).join("") === text ? tokens : keepRaw(tokens, text);
     } catch {
       return [plain];
@@ -96,8 +96,8 @@ export class MarkdownBlocks {
 }
 
 /**
- * Where math begins that the next lines may close, whatever they look like until then. It does not go on
- * behind a blank line.
+ * Where math begins that later lines may close. Math ends
+ * at a blank line.
  */
 function openMath(lines: string): number {
   let paragraph = lines.length;
@@ -110,7 +110,7 @@ function openMath(lines: string): number {
   return opener === null ? lines.length : paragraph + opener.index;
 }
 
-/** All text belongs to the last token, so that none of the blocks is settled before the end. */
+/** Puts all text into the last token, so no block becomes final before the end. */
 function keepRaw(tokens: Token[], text: string): Token[] {
   return tokens.map((token, index) => ({ ...token, raw: index === 0 ? text : "" }));
 }

@@ -1,16 +1,16 @@
-/** A block of code; colours come once it is whole, from a highlighter that is loaded then. */
+/** A block of code. When it is complete, the highlighter is loaded and colours it. */
 
 import type { ElementContent } from "hast";
 import { memo, type ReactNode, useEffect, useState } from "react";
 import { ClippedText } from "../shell/clipped-text.tsx";
 import { CopyButton } from "../shell/copy-button.tsx";
 
-/** Longer code stays plain, in UTF-16 units. */
+/** Longer code is not highlighted. In UTF-16 units. */
 const longestHighlighted = 30_000;
 
 interface CodeProps {
   text: string;
-  /** As the fence names it. */
+  /** The language after the fence. */
   language: string;
   isFinal: boolean;
 }

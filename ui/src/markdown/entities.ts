@@ -1,4 +1,4 @@
-/** Character references, which Markdown has from HTML: the common ones and all by number. */
+/** HTML character references in Markdown: the common names, and all numbers. */
 
 const named: Readonly<Record<string, string>> = {
   amp: "&",

@@ -1,11 +1,11 @@
-/** Loaded with the first block of code. */
+/** Loaded when the first block of code appears. */
 
 import type { ElementContent } from "hast";
 import { common, createLowlight } from "lowlight";
 
 const lowlight = createLowlight(common);
 
-/** Null: the language is not known. */
+/** Null if the language is unknown. */
 export function highlight(text: string, language: string): ElementContent[] | null {
   if (!lowlight.registered(language)) return null;
   return lowlight.highlight(language, text).children as ElementContent[];

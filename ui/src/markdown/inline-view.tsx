@@ -1,4 +1,4 @@
-/** Text within a block. Links go to http, https and mailto only; pictures are links, never fetched. */
+/** Text inside a block. Links go to http, https and mailto only; pictures are links and never fetched. */
 
 import type { Token, Tokens } from "marked";
 import { memo, type ReactNode, useMemo } from "react";

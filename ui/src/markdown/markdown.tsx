@@ -1,13 +1,13 @@
-/** Markdown as React elements; only blocks whose text changed are drawn again. */
+/** Markdown as React elements. Only blocks whose text changed render again. */
 
 import { memo, useMemo, useRef } from "react";
 import { BlockView } from "./block-view.tsx";
 import { type Block, MarkdownBlocks } from "./blocks.ts";
 
-/** Beyond this many blocks, those out of sight are not laid out. */
+/** With more blocks than this, blocks out of sight are not laid out. */
 const manyBlocks = 30;
 
-/** `ended`: no text will follow. */
+/** `ended`: the text is complete. */
 export const Markdown = memo(function Markdown({ text, ended }: { text: string; ended: boolean }) {
   const parser = useRef<MarkdownBlocks>(null);
   parser.current ??= new MarkdownBlocks();

@@ -1,4 +1,4 @@
-/** TeX as MathML, by a converter that is loaded with the first formula. Until then, and on mistakes, the source. */
+/** TeX as MathML. The converter is loaded with the first formula; until then, and for invalid TeX, the source is shown. */
 
 import { memo, useEffect, useRef, useState } from "react";
 

@@ -1,6 +1,6 @@
 /**
- * TeX as MathML; loaded with the first formula. The converter's tree becomes elements here, so that no
- * link, style attribute or foreign element comes out of it whatever the TeX says.
+ * TeX as MathML; loaded with the first formula. The converter's tree becomes elements here, so no
+ * TeX can produce a link, a style attribute or a foreign element.
  */
 
 import temml from "temml";
@@ -46,7 +46,7 @@ const converter = temml as unknown as {
   __renderToMathMLTree(tex: string, options: object): TreeNode;
 };
 
-/** A detached MathML element; null for TeX that is not understood. */
+/** A detached MathML element; null if the TeX is invalid. */
 export function mathElement(tex: string, display: boolean): Node | null {
   try {
     const tree = converter.__renderToMathMLTree(tex, {
@@ -66,7 +66,7 @@ export function mathElement(tex: string, display: boolean): Node | null {
 function toNode(node: TreeNode): Node {
   const { type, text, children = [] } = node;
   if (type === undefined && text !== undefined) return document.createTextNode(text);
-  // What is no MathML gives its children only.
+  // Of an element that is not MathML, only the children are kept.
   const isElement = type !== undefined && elements.has(type);
   const made = isElement ? elementOf(type, node) : document.createDocumentFragment();
   made.append(...children.map(toNode));

@@ -1,8 +1,8 @@
-/** What may be shown of text that nobody vouches for. Pure. */
+/** Makes untrusted text safe to show. Pure. */
 
 const linkSchemes = new Set(["http:", "https:", "mailto:"]);
 
-/** The address, normalised, if following it can only open a page or a mail. */
+/** The normalised URL if its scheme is http, https or mailto; otherwise null. */
 export function safeLink(address: string): string | null {
   try {
     const url = new URL(address);
@@ -12,10 +12,10 @@ export function safeLink(address: string): string | null {
   }
 }
 
-/** Those that hide, turn or join others; not the joiner within an emoji. */
+/** Characters that hide, reverse or join others; not the joiner inside an emoji. */
 const controls = /(?![\t\n])(?!(?<=\p{Extended_Pictographic}\uFE0F?)\u200D)[\p{Cc}\p{Cf}]/gu;
 
-/** Characters that change how other text looks, spelled: for what a person decides by. */
+/** Spells out characters that change how other text looks. Used where a person approves something. */
 export function showControls(text: string): string {
   return text.replace(controls, (character) => {
     const code = character.codePointAt(0)!.toString(16).toUpperCase().padStart(4, "0");
@@ -28,7 +28,7 @@ export interface Clip {
   isClipped: boolean;
 }
 
-/** The beginning of a text, by characters and lines; never half of a surrogate pair. */
+/** The beginning of a text, limited by characters and lines. It never splits a surrogate pair. */
 export function clip(text: string, maxLength: number, maxLines: number): Clip {
   let end = Math.min(text.length, maxLength);
   let lines = 0;

@@ -1,4 +1,4 @@
-/** The Markdown that models write: GitHub's, with math between `$`, `$$`, `\(` or `\[`. */
+/** The Markdown dialect of models: GitHub's, with math between `$`, `$$`, `\(` or `\[`. */
 
 import { Lexer, Marked, type MarkedOptions, type Token, type Tokens } from "marked";
 
@@ -8,7 +8,7 @@ export interface MathToken extends Tokens.Generic {
   display: boolean;
 }
 
-/** Between two of a kind, without a blank line. */
+/** Math between a pair of equal delimiters, without a blank line inside. */
 const blockMath =
   /^ {0,3}(?:\$\$((?:(?!\n[ \t]*\n)[^$])+?)\$\$|\\\[((?:(?!\n[ \t]*\n)[\s\S])+?)\\\])[ \t]*(?:\n|$)/;
 const inlineMath =
@@ -45,7 +45,7 @@ export function markdownOptions(): MarkedOptions {
   return { ...marked.defaults };
 }
 
-/** Longer runs of text, in UTF-16 units, are shown as they are: emphasis takes quadratic time. */
+/** Longer runs of text are not parsed, because emphasis takes quadratic time. In UTF-16 units. */
 const longestInline = 20_000;
 
 export function inlineTokens(text: string): Token[] {

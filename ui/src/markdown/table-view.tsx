@@ -1,4 +1,4 @@
-/** A table; of a huge one the beginning, until all is asked for. */
+/** A table. Of a huge one only the beginning is shown, until the user asks for all. */
 
 import type { Tokens } from "marked";
 import { useState } from "react";

@@ -1,9 +1,9 @@
-/** A text that may be huge: its beginning, and the rest when it is asked for. */
+/** A text that may be huge: shows its beginning, and the rest on demand. */
 
 import { memo, useState } from "react";
 import { clip, formatSize } from "../markdown/safe-text.ts";
 
-/** A part is laid out only where it can be seen. In UTF-16 units. */
+/** The text is laid out in parts of this size, and only visible parts. In UTF-16 units. */
 const partLength = 20_000;
 
 interface ClippedTextProps {
@@ -39,7 +39,7 @@ export const ClippedText = memo(function ClippedText({ text, lines, length }: Cl
   );
 });
 
-/** Cut at the ends of lines where there are any. */
+/** Cuts at line ends where possible. */
 function partsOf(text: string): string[] {
   const parts: string[] = [];
   for (let start = 0; start < text.length;) {

@@ -1,4 +1,4 @@
-/** The page's own icons: strokes in the colour of the text. */
+/** The page's icons, drawn in the colour of the text. */
 
 const paths = {
   plus: "M8 3v10M3 8h10",
@@ -29,7 +29,7 @@ const paths = {
 
 export type IconName = keyof typeof paths;
 
-/** Decorative: what it stands beside or what names its button says the same in words. */
+/** Decorative: the text beside it or the button's name says the same. */
 export function Icon({ name }: { name: IconName }) {
   return (
     <svg className="icon" viewBox="0 0 16 16" aria-hidden="true">
@@ -38,7 +38,7 @@ export function Icon({ name }: { name: IconName }) {
   );
 }
 
-/** The sign that the engine is named after: hold. */
+/** The fermata sign: hold. */
 export function FermataMark() {
   return (
     <svg className="mark" viewBox="0 0 32 32" aria-hidden="true">

@@ -1,4 +1,4 @@
-/** Asks for the API key that the server wants; it becomes a cookie that scripts cannot read. */
+/** Asks for the API key and exchanges it for a cookie that scripts cannot read. */
 
 import { useState } from "react";
 import { messageOf } from "../api/request.ts";

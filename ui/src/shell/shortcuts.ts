@@ -1,4 +1,4 @@
-/** Every shortcut, once: the handler and the help both read this table. */
+/** All shortcuts. The handler and the help read this table. */
 
 export type ShortcutName =
   | "help"
@@ -20,7 +20,7 @@ interface Shortcut {
   matches(event: KeyboardEvent, isTyping: boolean): boolean;
 }
 
-/** By place on the keyboard: with Alt some layouts write other letters. */
+/** Keys by position: with Alt some layouts produce other letters. */
 function alt(code: string): Shortcut["matches"] {
   return (event) => event.altKey && !event.ctrlKey && !event.metaKey && event.code === code;
 }

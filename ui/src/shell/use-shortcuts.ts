@@ -1,4 +1,4 @@
-/** Runs what a shortcut stands for. Most press the button that does the same. */
+/** Runs the action of a shortcut. Most press the button for that action. */
 
 import { useEffect } from "react";
 import { newConversation } from "../state/actions.ts";

@@ -1,4 +1,4 @@
-/** Conversations by when they were last used. Pure. */
+/** Groups conversations by their last use. Pure. */
 
 import type { ConversationSummary } from "../api/wire.ts";
 

@@ -1,4 +1,4 @@
-/** What a person does to a conversation. Each throws ApiError, which its button shows. */
+/** Actions of a person on a conversation. Each throws ApiError, which its button shows. */
 
 import {
   type ConversationSettings,
@@ -44,14 +44,14 @@ async function begin(text: string, settings: ConversationSettings): Promise<stri
   return conversation.id;
 }
 
-/** The same question again; the new answer is a branch beside this one. */
+/** Asks the same question again; the new answer is a sibling branch. */
 export async function retry(messageId: string): Promise<void> {
   const { responseFormat } = draft.get();
   const options = responseFormat === null ? {} : { response_format: responseFormat };
   await run(openId(), { retry: messageId }, options, "Trying again.");
 }
 
-/** The changed message is a branch beside the one that it was. */
+/** Sends the changed message as a sibling branch. */
 export async function edit(parentId: string | null, text: string): Promise<void> {
   await run(openId(), { message: text }, { parent_id: parentId }, "Edited message sent.");
 }

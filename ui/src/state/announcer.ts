@@ -1,4 +1,4 @@
-/** What a screen reader is told; short, and only what matters. */
+/** Announcements for screen readers. */
 
 import { Store } from "./store.ts";
 
@@ -7,12 +7,12 @@ interface Announcement {
   text: string;
 }
 
-/** Earlier ones stay for as long as they may still be read out. */
+/** Earlier announcements stay while they may still be read out. */
 const kept = 4;
 
 export const announcements = new Store<readonly Announcement[]>([]);
 
-/** Answers that were asked for here: their ends are told, however quick they come. */
+/** Answers requested in this tab. Their end is announced. */
 export const awaitedAnswers = new Set<string>();
 
 export function announce(text: string): void {

@@ -22,7 +22,7 @@ export const conversationList = new Store<ConversationList>({
   error: null,
 });
 
-/** Reads the newest; those behind them stay. */
+/** Reads the newest page; older conversations stay in the list. */
 export async function refreshList(): Promise<void> {
   try {
     const { conversations, has_more: hasMore } = await listConversations(null);

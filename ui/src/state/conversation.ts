@@ -1,6 +1,6 @@
 /**
- * The conversation that is open: its messages, and the answers that stream into it. Events are kept
- * until the next frame, so that however many streams run, the page is drawn once a frame.
+ * The open conversation: its messages, and the answers that stream into it. Events are collected
+ * until the next frame, so the page renders once a frame however many streams run.
  */
 
 import { readConversation } from "../../../src/client/read-conversation.ts";
@@ -20,13 +20,13 @@ export interface OpenConversation {
   conversation: Conversation | null;
   /** By message. */
   turns: Readonly<Record<string, Turn>>;
-  /** A run's stream is lost and being looked for again. */
+  /** The stream of a run was lost and is reconnecting. */
   isReconnecting: boolean;
 }
 
 export const openState = new Store<OpenConversation | null>(null);
 
-/** The conversation itself, which does not change while answers stream into it. */
+/** The conversation itself. It does not change while answers stream. */
 export function openConversationOf(state: OpenConversation | null): Conversation | null {
   return state?.conversation ?? null;
 }
@@ -36,7 +36,7 @@ interface LiveRun {
   stop: AbortController;
   waiting: ConversationEvent[];
   turn: Turn;
-  /** When its events began to arrive here, by `performance.now()`. */
+  /** When its first event arrived, by `performance.now()`. */
   since: number;
 }
 
@@ -51,13 +51,13 @@ export async function show(id: string | null): Promise<void> {
   if (id !== null) await refresh();
 }
 
-/** After the first message of a new conversation: it is shown as it was made. */
+/** Shows a new conversation after its first message. */
 export function adopt(conversation: Conversation): void {
   stopReading();
   openState.set({ ...loading(conversation.id), status: "ready", conversation });
 }
 
-/** Reads the conversation again and joins the runs that go on. */
+/** Reads the conversation again and follows its active runs. */
 export async function refresh(): Promise<void> {
   const id = openState.get()?.id;
   if (id === undefined) return;
@@ -85,7 +85,7 @@ export async function refresh(): Promise<void> {
   }
 }
 
-/** Milliseconds that a running answer has gone on for, as far as this page has seen. */
+/** Milliseconds since this page saw the answer begin. */
 export function runningMs(messageId: string): number | null {
   for (const run of runs.values()) {
     if (run.messageId === messageId) return performance.now() - run.since;
@@ -101,7 +101,7 @@ export async function stop(runId: string): Promise<void> {
 function follow(id: string, runId: string, messageId: string): void {
   if (runs.has(runId)) return;
   const stop = new AbortController();
-  // The stream tells the answer from its beginning.
+  // The stream repeats the answer from its beginning.
   const run: LiveRun = {
     messageId,
     stop,
@@ -119,7 +119,7 @@ function follow(id: string, runId: string, messageId: string): void {
   void read(id, runId, run).catch(noteFailure).then(end);
 }
 
-/** To the end of the run, over as many connections as it takes. */
+/** Follows the run to its end, over several connections if needed. */
 async function read(id: string, runId: string, run: LiveRun): Promise<void> {
   const events = readConversation(streamPath(id, runId), {
     signal: run.stop.signal,
@@ -150,7 +150,7 @@ function drawFrame(): void {
   openState.set({ ...state, turns });
 }
 
-/** Answers that stream are newer here than in what was read. */
+/** Keeps streaming answers, which are newer than the data just read. */
 function turnsOf(conversation: Conversation, before: OpenConversation["turns"]) {
   const live = new Set([...runs.values()].map(({ messageId }) => messageId));
   const turns: Record<string, Turn> = {};
@@ -163,7 +163,7 @@ function turnsOf(conversation: Conversation, before: OpenConversation["turns"]) 
   return turns;
 }
 
-/** An answer that was followed to its end needs no reading. */
+/** An answer that was followed to its end is not read again. */
 function isSame(turn: Turn, { status }: Pick<Message, "status">): boolean {
   return statusOf(turn) === status && status !== "running";
 }
@@ -188,7 +188,7 @@ function stopReading(): void {
   runs.clear();
 }
 
-/** For every change that is made here. */
+/** Called for every change made in this tab. */
 export async function changed(): Promise<void> {
   tellTabs(openState.get()?.id ?? null);
   await Promise.all([refresh(), refreshList()]);

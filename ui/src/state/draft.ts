@@ -1,4 +1,4 @@
-/** What the next message is sent with. A conversation's own settings are kept by the server. */
+/** Settings of the next message. The server keeps a conversation's own settings. */
 
 import type { ResponseFormat, TextFile } from "../api/wire.ts";
 import { Store } from "./store.ts";
@@ -6,7 +6,7 @@ import { Store } from "./store.ts";
 export interface Draft {
   files: readonly TextFile[];
   responseFormat: ResponseFormat | null;
-  /** Of a conversation that does not exist yet. Null: the server's default. */
+  /** The model of a conversation that does not exist yet. Null: the server's default. */
   model: string | null;
   /** Null: all. */
   tools: readonly string[] | null;
@@ -20,10 +20,10 @@ export function changeDraft(change: Partial<Draft>): void {
   draft.update((value) => ({ ...value, ...change }));
 }
 
-/** In UTF-16 units; a context holds less. */
+/** Largest file, in UTF-16 units; no context is larger. */
 const largestFile = 1_000_000;
 
-/** @throws Error that says why a file is no text */
+/** @throws Error if the file is not text */
 export async function readTextFile(file: File): Promise<TextFile> {
   if (file.size > 4 * largestFile) throw new Error(`${file.name} is larger than 4 MB.`);
   const bytes = await file.arrayBuffer();

@@ -1,4 +1,4 @@
-/** What the engine does, twice a second, while somebody looks at the page. */
+/** The engine's state, twice a second while the page is visible. */
 
 import { watchEvents } from "../api/watch-events.ts";
 import type { EngineState } from "../api/wire.ts";

@@ -1,4 +1,4 @@
-/** Whether the server answers, and whether it lets this page in. */
+/** Whether the server answers and accepts this page. */
 
 import { openSession } from "../api/endpoints.ts";
 import { ApiError, unreachable } from "../api/request.ts";
@@ -9,10 +9,10 @@ export type SessionState = "open" | "locked" | "offline";
 
 export const session = new Store<SessionState>("open");
 
-/** Counts how often the page came back, so that what was missed can be read again. */
+/** Number of reconnects. After each one, missed data is read again. */
 export const returns = new Store(0);
 
-/** Every failed call is shown to this first; what it takes is dealt with. */
+/** Sees every failed call first. Returns true if it handled the failure. */
 export function noteFailure(error: unknown): boolean {
   if (!(error instanceof ApiError)) return false;
   if (error.status === 401) {
@@ -32,7 +32,7 @@ export function noteAnswer(): void {
   returns.update((count) => count + 1);
 }
 
-/** @throws ApiError if the key is not known */
+/** @throws ApiError if the key is wrong */
 export async function unlock(key: string): Promise<void> {
   await openSession(key);
   session.set("open");

@@ -34,7 +34,7 @@ export function useStore<T>(store: Store<T>): T {
   return useSyncExternalStore(store.subscribe, () => store.get());
 }
 
-/** Draws anew only when what is selected is another value. */
+/** Renders again only when the selected value changes. */
 export function useSelected<T, S>(store: Store<T>, select: (value: T) => S): S {
   return useSyncExternalStore(store.subscribe, () => select(store.get()));
 }

@@ -1,4 +1,4 @@
-/** A call that a person must allow. */
+/** Buttons to approve or deny a call. */
 
 import { useState } from "react";
 import { messageOf } from "../api/request.ts";

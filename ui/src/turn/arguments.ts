@@ -1,8 +1,8 @@
-/** A call's arguments, as a person reads them. Pure. */
+/** A call's arguments in readable form. Pure. */
 
 import { showControls } from "../markdown/safe-text.ts";
 
-/** Null while the JSON is not whole, and for what is no object. */
+/** Null if the JSON is incomplete or not an object. */
 export function argumentEntries(json: string): [name: string, value: string][] | null {
   let value: unknown;
   try {
@@ -18,7 +18,7 @@ function valueText(value: unknown): string {
   return showControls(typeof value === "string" ? value : JSON.stringify(value, null, 2));
 }
 
-/** One line for a card's head. */
+/** One line for the head of a card. */
 export function argumentLine(json: string, maxLength = 200): string {
   const entries = argumentEntries(json);
   const line =
@@ -26,7 +26,7 @@ export function argumentLine(json: string, maxLength = 200): string {
       ? showControls(json)
       : entries.map(([name, value]) => `${name}: ${value}`).join(", ");
   const flat = line.replaceAll(/\s+/g, " ");
-  // The end of what is being written is what moves.
+  // While the arguments stream, show their end.
   if (flat.length <= maxLength) return flat;
   return entries === null ? `…${flat.slice(-maxLength)}` : `${flat.slice(0, maxLength)}…`;
 }

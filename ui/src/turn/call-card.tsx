@@ -1,4 +1,4 @@
-/** A tool call: its arguments as they are written, its state, its result; of a sub-agent, its own turn. */
+/** A tool call: its streamed arguments, state and result; for a delegation, the sub-agent's turn. */
 
 import { memo, type ReactNode, useId, useState } from "react";
 import { showControls } from "../markdown/safe-text.ts";
@@ -12,7 +12,7 @@ import { type Call, type CallState, delegateOf } from "./turn.ts";
 interface CallCardProps {
   call: Call;
   state: CallState;
-  /** What the sub-agent of a delegation does, in place of the result. */
+  /** The sub-agent's turn, shown in place of a delegation's result. */
   children?: ReactNode;
 }
 
@@ -21,7 +21,7 @@ const resultLength = 2000;
 
 export const CallCard = memo(function CallCard({ call, state, children }: CallCardProps) {
   const [chosen, setChosen] = useState<boolean | null>(null);
-  // What happens before somebody's eyes stays open.
+  // A card that the user watched stays open.
   const [beganOpen] = useState(() => state === "writing" || state === "running");
   const agent = delegateOf(call);
   const isOpen = state === "approval" || (chosen ?? (beganOpen || agent !== null));

@@ -1,4 +1,4 @@
-/** A call's state, as a sign and as a word. */
+/** A call's state as an icon and a word. */
 
 import { FermataMark, Icon } from "../shell/icon.tsx";
 import { formatMs } from "./timeline.ts";

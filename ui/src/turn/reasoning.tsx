@@ -1,4 +1,4 @@
-/** What the model thinks, folded. */
+/** The model's reasoning, folded. */
 
 import { useId, useState } from "react";
 import { ClippedText } from "../shell/clipped-text.tsx";

@@ -1,4 +1,4 @@
-/** What an answer is doing now, in a line; the hold has its sign. */
+/** One line that says what an answer is doing now; a hold shows the fermata sign. */
 
 import { FermataMark } from "../shell/icon.tsx";
 import { currentPhase } from "./timeline.ts";

@@ -1,4 +1,4 @@
-/** Thoughts, text and calls of a turn or of a sub-agent, in their order. */
+/** Reasoning, text and calls of a turn or of a sub-agent, in order. */
 
 import { useMemo } from "react";
 import { Markdown } from "../markdown/markdown.tsx";
@@ -9,11 +9,11 @@ import { type Call, callsOf, callStateOf, type Turn } from "./turn.ts";
 
 interface SegmentsProps {
   turn: Turn;
-  /** The delegation whose sub-agent speaks; null: the turn itself. */
+  /** The delegation whose sub-agent is shown; null for the turn itself. */
   parent: string | null;
   text: string;
   reasoning: string;
-  /** No text follows. */
+  /** The text is complete. */
   ended: boolean;
 }
 

@@ -1,13 +1,13 @@
-/** Text and calls in the order in which they came. Pure. */
+/** Text and calls in their order of arrival. Pure. */
 
 import { type Call, delegateOf } from "./turn.ts";
 
 export type Segment =
   | { kind: "text"; start: number; text: string }
-  /** Calls of one kind that follow one another: of tools, or delegations. */
+  /** Consecutive calls of one kind: tools, or delegations. */
   | { kind: "calls"; start: number; areDelegations: boolean; calls: Call[] };
 
-/** @param calls those that stand in this text */
+/** @param calls the calls made in this text */
 export function segmentsOf(text: string, calls: readonly Call[]): Segment[] {
   const segments: Segment[] = [];
   let position = 0;

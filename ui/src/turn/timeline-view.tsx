@@ -1,4 +1,4 @@
-/** Where the time of an answer went: prefill, decode, hold, tool, resume. */
+/** How an answer spent its time: prefill, decode, hold, tool, resume. */
 
 import { useEffect, useMemo, useState } from "react";
 import { runningMs } from "../state/conversation.ts";

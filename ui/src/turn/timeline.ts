@@ -1,4 +1,4 @@
-/** A run's phases as spans of time. Pure. */
+/** The phases of a run as time spans. Pure. */
 
 import type { Phase } from "../../../src/client/types.ts";
 import type { PhaseDetail } from "../api/wire.ts";
@@ -9,19 +9,19 @@ export interface Span {
   startMs: number;
   endMs: number;
   tokens: number | null;
-  /** Of the tool. */
+  /** The tool's name; null for phases of the sequence. */
   label: string | null;
 }
 
 export interface Timeline {
-  /** What the sequence does, one after another. */
+  /** Phases of the sequence, in order. */
   sequence: Span[];
-  /** One row a tool call. */
+  /** One row for each tool call. */
   tools: Span[];
   endMs: number;
 }
 
-/** @param nowMs since the run began, while it goes on; null once it has ended */
+/** @param nowMs milliseconds since the run began; null if it has ended */
 export function timelineOf(
   phases: readonly PhaseDetail[],
   calls: readonly Call[],
@@ -55,7 +55,7 @@ function callOf(calls: readonly Call[], id: string | undefined): Call | undefine
   return calls.find((call) => call.call_id === id);
 }
 
-/** What the sequence does at the end of `phases`; null before it begins. */
+/** The phase at the end of `phases`; null before the first. */
 export function currentPhase(phases: readonly PhaseDetail[]): Exclude<Phase, "tool"> | null {
   const last = phases.findLast(({ phase }) => phase !== "tool")?.phase;
   return last === undefined || last === "tool" ? null : last;

@@ -1,4 +1,4 @@
-/** An answer as the page shows it: what its events add up to, and what follows from that. Pure. */
+/** An answer as the page shows it, from its events. Pure. */
 
 import {
   callsWithin,
@@ -37,5 +37,5 @@ export function delegateOf({
   return details.delegate ?? (isDelegation ? name : null);
 }
 
-/** The calls that a turn makes itself, or those of the sub-agent of `parent`. */
+/** The turn's own calls, or the calls of the sub-agent of `parent`. */
 export const callsOf = callsWithin;
