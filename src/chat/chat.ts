@@ -73,6 +73,11 @@ export class Chat {
     return this.#prompts.format.name;
   }
 
+  /** Of the template, in Jinja; null: there is none. */
+  get templateSource(): string | null {
+    return this.#prompts.template.source;
+  }
+
   /** False: the model has no template, and none was given. Nothing can be generated here. */
   get hasTemplate(): boolean {
     return this.#prompts.template.exists;

@@ -55,7 +55,7 @@ export interface TemplateOptions {
 
 export class ChatTemplate {
   readonly #template: JinjaTemplate;
-  readonly #source: string | null;
+  readonly source: string | null;
   readonly #model: ChatModel;
   readonly #guard: Guard;
   readonly #reasoning: ReasoningMarkers | null;
@@ -79,7 +79,7 @@ export class ChatTemplate {
     } catch (error) {
       throw templateError(error);
     }
-    this.#source = source;
+    this.source = source;
     this.#model = model;
     this.#guard = new Guard(model.specialTokens.map((token) => token.text));
     this.#reasoning = reasoning;
@@ -98,7 +98,7 @@ export class ChatTemplate {
   }
 
   get exists(): boolean {
-    return this.#source !== null;
+    return this.source !== null;
   }
 
   /** It writes the tools itself. Else a generic prompt in the system message tells them. */
@@ -108,7 +108,7 @@ export class ChatTemplate {
 
   /** @throws FermataError model_without_template | template_error (the template refuses these messages) */
   render(messages: readonly RenderMessage[], options: RenderOptions): Rendering {
-    if (this.#source === null) throw withoutTemplate();
+    if (this.source === null) throw withoutTemplate();
     const marks = this.#chooseMarks(messages, options);
     const tools = options.tools.map((tool) => this.#toTemplateTool(tool, marks.guard));
     const variables = thinkingVariables(
@@ -165,7 +165,7 @@ export class ChatTemplate {
   }
 
   #chooseMarks(messages: readonly RenderMessage[], { tools, variables }: RenderOptions): Marks {
-    const inputs = [this.#source ?? "", JSON.stringify(tools), JSON.stringify(variables ?? {})];
+    const inputs = [this.source ?? "", JSON.stringify(tools), JSON.stringify(variables ?? {})];
     for (const message of messages) {
       if (message.role === "sentinel") continue;
       inputs.push(message.content);

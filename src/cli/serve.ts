@@ -110,6 +110,7 @@ export async function startService(
       aliases,
       created: modelCreated(choice.path),
       contextSize: engine.cache.cellsPerSequence,
+      parallel: config.parallel,
       vocabularySize: engine.model.vocabularySize,
       maxTokens: config.nPredict < 0 ? undefined : config.nPredict,
       toolSection: chat.hasTemplate ? (chat.hasToolSection ? "template" : "generic") : null,

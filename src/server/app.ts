@@ -37,6 +37,7 @@ import { nativeCompletionRoute } from "./completions/native-route.ts";
 import { openApiRoute } from "./openapi/route.ts";
 import { pageRoutes } from "./about/page.ts";
 import { responsesRoutes } from "./responses/routes.ts";
+import { propsRoute, slotsRoute } from "./about/props.ts";
 import type { ServerConfig, ServerServices } from "./services.ts";
 
 /** Longer than any id that a path may hold. */
@@ -101,6 +102,8 @@ export function buildServer(services: ServerServices, config: ServerConfig): Fas
     applyTemplateRoute(context),
     modelsRoute(services),
     modelRoute(services),
+    propsRoute(context),
+    slotsRoute(services),
     healthRoute(services.model),
     metricsRoute(metrics),
   ];

@@ -20,6 +20,8 @@ export interface ServedModel {
   /** Unix seconds. */
   created: number;
   contextSize: number;
+  /** Sequences that run at once. */
+  parallel: number;
   vocabularySize: number;
   /** More names that requests may call it by. */
   aliases?: readonly string[] | undefined;
@@ -42,6 +44,8 @@ export interface AgentEngine {
   engine: Pick<ServerServices["engine"], "stats" | "onStep" | "onTokenInterval">;
   chat: Pick<ServerServices["chat"], "counters">;
 }
+
+type PublishedModel = "bosToken" | "eosToken" | "trainedContext" | "parameterCount" | "sizeBytes";
 
 type PublishedStats =
   | "running"
@@ -69,12 +73,14 @@ export interface ServerServices {
     /** The text with guards, so that no special token is recognized in it. */
     guardText(text: string): { text: string; guard: string };
     readonly counters: Readonly<ChatCounters>;
+    /** Jinja text; null: there is none. */
+    readonly templateSource: string | null;
   };
   engine: {
     stats(): Pick<EngineStats, PublishedStats>;
     onStep(listener: (step: EngineStep) => void): unknown;
     onTokenInterval(listener: (milliseconds: number) => void): unknown;
-    readonly model: Pick<ModelInfo, "addBos">;
+    readonly model: Pick<ModelInfo, "addBos" | PublishedModel>;
   } & Pick<Engine, "tokenize" | "detokenize" | "tokenBytes" | "generate" | "compileGrammar">;
   /** Undefined: no embedding model is loaded. */
   embedder?: ServedEmbedder | undefined;

@@ -211,6 +211,13 @@ describe("what reaches the chat layer", () => {
     });
   });
 
+  test("-1 draws a seed, as llama-server does", async () => {
+    const { app, chat } = createWorld();
+    for (let i = 0; i < 3; i++) await post(app, { ...hello, seed: -1 });
+    const seeds = chat.requests.map(({ sampling }) => sampling.seed);
+    expect(new Set(seeds).size).toBe(3);
+  });
+
   test("parameters; a limit beyond the context is clamped", async () => {
     const { app, chat } = createWorld();
     await post(app, {
@@ -219,7 +226,7 @@ describe("what reaches the chat layer", () => {
       top_p: 0.5,
       top_k: -1,
       min_p: 0.1,
-      seed: -1,
+      seed: -2,
       stop: "END",
       frequency_penalty: 1,
       presence_penalty: -1,
@@ -235,7 +242,7 @@ describe("what reaches the chat layer", () => {
         topP: 0.5,
         topK: 0,
         minP: 0.1,
-        seed: 4294967295,
+        seed: 4294967294,
         frequencyPenalty: 1,
         presencePenalty: -1,
         logitBias: [[7, -100]],

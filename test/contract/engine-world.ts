@@ -36,7 +36,7 @@ export function engineWorld(
       approvals: new Approvals(),
       audit: null,
       store: null,
-      model: { id: "tiny", created: 0, contextSize: 100_000, vocabularySize: 2000 },
+      model: { id: "tiny", created: 0, contextSize: 100_000, parallel: 2, vocabularySize: 2000 },
     },
     {
       apiKeys: [],

@@ -68,6 +68,7 @@ export class FakeChat {
   readonly requests: ChatRequest[] = [];
   readonly outputs: ToolOutput[][] = [];
   cancelledCount = 0;
+  readonly templateSource = "{{ messages }}";
 
   promptText({ messages, prefill = "", openTurn }: Omit<PromptRequest, "owner">): string {
     const text = messages.map(({ role, content }) => `[${role}]${content}`).join("");
@@ -290,7 +291,14 @@ export function createWorld(
       }),
       onStep: (listener) => listeners.push(listener),
       onTokenInterval: (listener) => intervalListeners.push(listener),
-      model: { addBos: false },
+      model: {
+        addBos: false,
+        bosToken: "<s>",
+        eosToken: "</s>",
+        trainedContext: 2000,
+        parameterCount: 30,
+        sizeBytes: 60,
+      },
       ...text,
     },
     embedder: parts.embedder,
@@ -306,6 +314,7 @@ export function createWorld(
       id: "tiny",
       created: 1_700_000_000,
       contextSize: 1000,
+      parallel: 1,
       vocabularySize: 500,
       ...parts.model,
     },

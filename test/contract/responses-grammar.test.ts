@@ -57,7 +57,7 @@ beforeAll(async () => {
       approvals: new Approvals(),
       audit: null,
       store,
-      model: { id: "tiny", created: 0, contextSize: 100_000, vocabularySize: 2000 },
+      model: { id: "tiny", created: 0, contextSize: 100_000, parallel: 2, vocabularySize: 2000 },
     },
     config,
   );

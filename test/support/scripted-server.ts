@@ -36,6 +36,10 @@ class ScriptedChat {
     this.#scripts = scripts;
   }
 
+  get templateSource(): string | null {
+    return this.#chat.templateSource;
+  }
+
   get counters(): Chat["counters"] {
     return this.#chat.counters;
   }
@@ -171,6 +175,7 @@ export async function startScriptedServer(
         id: "fermata-small",
         created: 0,
         contextSize: engine.cache.cellsPerSequence,
+        parallel: 4,
         vocabularySize: engine.model.vocabularySize,
       },
     },

@@ -11,9 +11,22 @@ export interface WireModel {
   owned_by: string;
   /** Not OpenAI's: tokens that a prompt and its answer may have together. */
   context_length: number;
+  /** llama-server's; not of agents. */
+  meta?: ModelMeta;
 }
 
-export function modelsRoute(services: Pick<ServerServices, "model" | "agents">): RouteOptions {
+interface ModelMeta {
+  n_vocab: number;
+  n_ctx: number;
+  n_ctx_train: number;
+  n_params: number;
+  /** In bytes. */
+  size: number;
+}
+
+type Services = Pick<ServerServices, "model" | "agents" | "engine">;
+
+export function modelsRoute(services: Services): RouteOptions {
   const agents = (): string[] => services.agents?.names() ?? [];
   return {
     method: "GET",
@@ -21,7 +34,7 @@ export function modelsRoute(services: Pick<ServerServices, "model" | "agents">):
     handler: async () => ({
       object: "list",
       data: [
-        ...namesOf(services.model).map((id) => wireModel({ ...services.model, id })),
+        ...namesOf(services.model).map((id) => wireServedModel(id, services)),
         ...agents().flatMap((name) => wireAgent(name, services) ?? []),
       ],
     }),
@@ -38,6 +51,18 @@ export function wireAgent(
   return wireModel({ ...model, id: agent.name, contextSize: agent.model.contextSize });
 }
 
-export function wireModel({ id, created, contextSize }: ServedModel): WireModel {
+export function wireServedModel(id: string, { model, engine }: Services): WireModel {
+  const { trainedContext, parameterCount, sizeBytes } = engine.model;
+  const meta = {
+    n_vocab: model.vocabularySize,
+    n_ctx: model.contextSize,
+    n_ctx_train: trainedContext,
+    n_params: parameterCount,
+    size: sizeBytes,
+  };
+  return { ...wireModel({ ...model, id }), meta };
+}
+
+function wireModel({ id, created, contextSize }: ServedModel): WireModel {
   return { id, object: "model", created, owned_by: "fermata", context_length: contextSize };
 }

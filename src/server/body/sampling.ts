@@ -57,7 +57,8 @@ export function readSampling(body: JsonObject, limits: SamplingLimits): Sampling
       integer("repeat_last_n", -1, maxInt32, defaults.penaltyLastN),
       limits.contextSize,
     ),
-    seed: ((seed % seedRange) + seedRange) % seedRange,
+    // -1 asks llama-server to draw one.
+    seed: seed === -1 ? defaults.seed : ((seed % seedRange) + seedRange) % seedRange,
     ...readLogitBias(body["logit_bias"], limits.vocabularySize),
   };
   const mirostat = integer("mirostat", 0, 2, undefined);

@@ -13,7 +13,7 @@ export const chatCompletionParameters: ParameterTable = {
   ),
   temperature: honoured(),
   top_p: honoured(),
-  seed: honoured("same seed, same batches, same tokens: see above"),
+  seed: honoured("same seed, same batches, same tokens: see above; -1 draws one"),
   stop: honoured("up to 16 strings of up to 1000 characters"),
   frequency_penalty: honoured(),
   presence_penalty: honoured(),

@@ -24,7 +24,7 @@ export const completionParameters: ParameterTable = {
   max_completion_tokens: honoured("the same; it wins"),
   temperature: honoured(),
   top_p: honoured(),
-  seed: honoured("same seed, same batches, same tokens: see above"),
+  seed: honoured("same seed, same batches, same tokens: see above; -1 draws one"),
   stop: honoured("up to 16 strings of up to 1000 characters"),
   frequency_penalty: honoured(),
   presence_penalty: honoured(),

@@ -2,9 +2,11 @@
 
 import type { GenerationEvent, Sampling, TokenLogprobs } from "../../engine/types.ts";
 import type { FermataError } from "../../errors.ts";
+import type { DocumentFormat } from "../../guidance/types.ts";
 import type { SseMessage } from "../http/sse.ts";
 import type { AnswerStream } from "../http/stream-answer.ts";
 import { errorBody } from "../http/error-body.ts";
+import { generationSettings } from "../answer/generation-settings.ts";
 import { tokenText, wireLogprob } from "../answer/logprobs.ts";
 
 type Finish = Extract<GenerationEvent, { type: "finish" }>;
@@ -14,6 +16,8 @@ export interface NativeShape {
   sampling: Sampling;
   stop: readonly string[];
   maxTokens: number | undefined;
+  topLogprobs: number | undefined;
+  document: DocumentFormat | undefined;
   contextSize: number;
   returnTokens: boolean;
   responseFields: readonly string[];
@@ -62,7 +66,7 @@ export class NativeAnswer {
 
   /** @param streamed the text has been told */
   end(finish: Finish, streamed: boolean): object {
-    const { model, sampling, stop, maxTokens, contextSize } = this.#shape;
+    const { model, sampling, stop, maxTokens, topLogprobs, document, contextSize } = this.#shape;
     const { usage, stopString } = finish;
     const whole = {
       index: this.#index,
@@ -74,11 +78,11 @@ export class NativeAnswer {
       tokens_predicted: usage.generatedTokens,
       tokens_evaluated: usage.promptTokens,
       generation_settings: {
-        ...generationSettings(sampling),
+        ...generationSettings(sampling, maxTokens),
         stop,
         n_ctx: contextSize,
-        n_predict: maxTokens ?? -1,
-        max_tokens: maxTokens ?? -1,
+        n_probs: topLogprobs ?? 0,
+        grammar: document?.kind === "grammar" ? document.text : "",
         stream: streamed,
       },
       prompt: this.#prompt,
@@ -156,31 +160,6 @@ function stopType({ reason }: Finish): "eos" | "word" | "limit" | "none" {
   if (reason === "end") return "eos";
   if (reason === "stop_string") return "word";
   return reason === "length" ? "limit" : "none";
-}
-
-/** Under llama-server's names. */
-function generationSettings(sampling: Sampling): object {
-  return {
-    seed: sampling.seed,
-    temperature: sampling.temperature,
-    top_k: sampling.topK,
-    top_p: sampling.topP,
-    min_p: sampling.minP,
-    typical_p: sampling.typicalP,
-    top_n_sigma: sampling.topNSigma ?? -1,
-    xtc_probability: sampling.xtcProbability ?? 0,
-    xtc_threshold: sampling.xtcThreshold ?? 0.1,
-    dynatemp_range: sampling.dynatempRange ?? 0,
-    dynatemp_exponent: sampling.dynatempExponent ?? 1,
-    repeat_last_n: sampling.penaltyLastN,
-    repeat_penalty: sampling.repeatPenalty,
-    presence_penalty: sampling.presencePenalty,
-    frequency_penalty: sampling.frequencyPenalty,
-    dry_multiplier: sampling.dry?.multiplier ?? 0,
-    mirostat: sampling.mirostat ?? 0,
-    ignore_eos: sampling.ignoresEnd ?? false,
-    logit_bias: sampling.logitBias.map(([token, bias]) => ({ token, bias })),
-  };
 }
 
 /** What there is of them; of `a/b`, `b` in `a`. */

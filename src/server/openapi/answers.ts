@@ -399,12 +399,41 @@ export const message = answer(
 );
 export const messageTokens = answer({ input_tokens: whole });
 
-export const model = answer({
-  id: string,
-  object: constant("model"),
-  created: whole,
-  owned_by: string,
-  context_length: whole,
-});
+export const model = answer(
+  {
+    id: string,
+    object: constant("model"),
+    created: whole,
+    owned_by: string,
+    context_length: whole,
+  },
+  {
+    meta: answer({
+      n_vocab: whole,
+      n_ctx: whole,
+      n_ctx_train: whole,
+      n_params: whole,
+      size: whole,
+    }),
+  },
+);
 export const models = answer({ object: constant("list"), data: list(model) });
+export const props = answer({
+  default_generation_settings: answer({ params: object, n_ctx: whole }),
+  total_slots: whole,
+  model_alias: string,
+  model_path: string,
+  modalities: answer({ vision: boolean, video: boolean, audio: boolean }),
+  endpoint_slots: boolean,
+  endpoint_props: boolean,
+  endpoint_metrics: boolean,
+  chat_template: string,
+  bos_token: string,
+  eos_token: string,
+  build_info: string,
+  is_sleeping: boolean,
+});
+export const slots = list(
+  answer({ id: whole, n_ctx: whole, speculative: boolean, is_processing: boolean }),
+);
 export const health = answer({ status: constant("ok"), model: string });

@@ -287,6 +287,14 @@ export const operations: Readonly<Record<string, Operation>> = {
     summary: "The loaded model, by its name or `default`.",
     answer: answers.model,
   },
+  "GET /props": {
+    summary: "The defaults of a request, and the chat template.",
+    answer: answers.props,
+  },
+  "GET /slots": {
+    summary: "A slot for each sequence that may run at once; `?fail_on_no_slot=1`: 503 if all run.",
+    answer: answers.slots,
+  },
   "GET /health": { summary: "Whether requests are taken. Needs no key.", answer: answers.health },
   "GET /metrics": { summary: "Prometheus metrics.", answer: null },
   "GET /openapi.json": { summary: "This document.", answer: object },

@@ -1,6 +1,6 @@
 /** An engine without a model: a token is a character or a special's spelling; rounds are scripted. */
 
-import type { ChatEngine, ChatModel } from "../../../src/chat/chat-engine.ts";
+import type { ChatEngine } from "../../../src/chat/chat-engine.ts";
 import type {
   EngineUsage,
   ExtendOptions,
@@ -32,7 +32,7 @@ const FIRST_CHARACTER_ID = 1000;
 const CHUNK = 3;
 
 export class FakeEngine implements ChatEngine {
-  readonly model: ChatModel;
+  readonly model;
   readonly cache: { cellsPerSequence: number };
   readonly rounds: ScriptedRound[];
   readonly generations: FakeGeneration[] = [];
@@ -52,6 +52,9 @@ export class FakeEngine implements ChatEngine {
       bosToken: "",
       eosToken: "<|im_end|>",
       addBos: false,
+      trainedContext: 100_000,
+      parameterCount: 1000,
+      sizeBytes: 4000,
       specialTokens: specials.map((text, id) => ({ id, text })),
     };
     this.cache = { cellsPerSequence: options.contextSize ?? 100_000 };

@@ -23,7 +23,7 @@ test("the rate is that of the last two seconds, and falls to nothing", () => {
     stats: () => stats,
     onStep: (listener: () => void) => (step = listener),
   } as unknown as ServerServices["engine"];
-  const model = { id: "tiny", created: 0, contextSize: 1000, vocabularySize: 1 };
+  const model = { id: "tiny", created: 0, contextSize: 1000, parallel: 2, vocabularySize: 1 };
   const meter = new EngineMeter({ engine, model }, () => now);
   expect(meter.read()).toEqual({
     model: { id: "tiny", context_size: 1000 },
