@@ -51,7 +51,10 @@ async function ask(url, { ask: input, tools }) {
   return body.error ? { error: body.error.message } : body;
 }
 
-const notices = /\[No more tools were called: [^\]]*\]|\[Stopped: [^\]]*\]/g;
+const notices = /\[No more tools were called: [^\]]*\]|\[The answer was stopped: [^\]]*\]/g;
+/** What the model is told at a limit. A model that says it after us has not answered. */
+const ownWords =
+  /No more tools can be called|Answer (my question )?now[^.]*|The same call gave the same result again|Do something else, or answer[^.]*/gi;
 
 /** A call that is no call of an offered tool with arguments of its schema, or one that was taken for text. */
 function isMalformed({ arguments: text, error, status }) {
@@ -75,7 +78,7 @@ function judge(task, body, seconds) {
     .flatMap(({ content }) => content)
     .map((part) => part.text ?? "")
     .join("\n\n");
-  const words = answer.replaceAll(notices, "").trim();
+  const words = answer.replaceAll(notices, "").replaceAll(ownWords, "").trim();
   const strayCalls = /<\/?tool_call>/.test(answer) ? 1 : 0;
   return {
     outcome: "ended",

@@ -106,7 +106,7 @@ export class RunningChat implements ChatGeneration {
 
   /** @throws FermataError not_held | invalid_value (a call has no output) | template_error */
   async resume(outputs: ToolOutput[], limits: ResumeLimits = {}): Promise<void> {
-    const { maxTokens, callable } = limits;
+    const { maxTokens, callable, say } = limits;
     const hold = this.#openHold("resume");
     const ordered = hold.take(outputs);
     this.#callable = callable;
@@ -117,7 +117,7 @@ export class RunningChat implements ChatGeneration {
     const isSpent = this.#run.remainingTokens === 0;
     const continuation = isSpent
       ? null
-      : await this.#continuer.continue({ ...request, outputs: ordered });
+      : await this.#continuer.continue({ ...request, outputs: ordered, say });
     hold.answer(continuation ?? "full");
   }
 

@@ -25,6 +25,8 @@ export interface ContinueRequest {
   round: Round;
   turn: GeneratedTurn;
   outputs: ToolOutput[];
+  /** As `ResumeLimits` has it. */
+  say?: string | undefined;
   /** In the cache; the pending token is not. */
   heldTokens: number;
   maxTokens: number | undefined;
@@ -92,7 +94,13 @@ export class Continuer {
   }
 
   async #draft(request: ContinueRequest, outputs: ToolOutput[]): Promise<Draft> {
-    const results = messagesOf(outputs);
+    const { say } = request;
+    if (say !== undefined) {
+      const results = messagesOf(outputs);
+      const resumed = await this.#resume(request, [...results, { role: "user", content: say }]);
+      if (resumed !== null) return resumed;
+    }
+    const results = messagesOf(say === undefined ? outputs : withLastWords(outputs, say));
     return (await this.#resume(request, results)) ?? (await this.#rerender(request, results));
   }
 
@@ -138,6 +146,12 @@ export class Continuer {
       tokenCount: tokens.length,
     };
   }
+}
+
+function withLastWords(outputs: readonly ToolOutput[], say: string): ToolOutput[] {
+  return outputs.map((output, index) =>
+    index < outputs.length - 1 ? output : { ...output, content: `${output.content}\n\n[${say}]` },
+  );
 }
 
 function messagesOf(outputs: readonly ToolOutput[]): ChatMessage[] {

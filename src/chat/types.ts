@@ -138,6 +138,11 @@ export interface ResumeLimits {
   maxTokens?: number | undefined;
   /** Names of the tools that may still be called. Default: as the request says. Empty: an answer follows. */
   callable?: readonly string[] | undefined;
+  /**
+   * Said to the model behind the results: by the user, or at the end of the last result where the template takes no
+   * user there without writing anew what came before.
+   */
+  say?: string | undefined;
 }
 
 /** A chat generation over all its rounds. Iterate once; `resume` answers a `hold` event. */

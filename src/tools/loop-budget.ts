@@ -1,6 +1,7 @@
 /** How much one answer may do with tools, and what is said when that is spent: to the model, then to the client. */
 
 import type { ToolCall, ToolOutput } from "../chat/types.ts";
+import { lastWords, repeatWords } from "./loop-words.ts";
 import { RepeatGuard } from "./repeat-guard.ts";
 
 export interface LoopLimits {
@@ -10,6 +11,8 @@ export interface LoopLimits {
   maxCalls: number;
   /** From the beginning of the answer; what runs then is stopped. */
   maxSeconds: number;
+  /** Of the answer, calls and all. A part of them is kept for its last turn. */
+  maxTokens: number;
 }
 
 /** `room`: this many of the calls are run; `refusal`: none, this is each one's result. */
@@ -26,21 +29,23 @@ export interface Deadline {
   seconds: number;
 }
 
-/** Rounds of repeats that are refused; after the last of them no tool can be called. */
-const maxRefusedRounds = 2;
+/** Tokens that are kept for the last turn, where a quarter of the limit is not less. */
+const answerTokens = 256;
 
 export class LoopBudget {
   readonly #limits: LoopLimits;
+  readonly #hasForm: boolean;
   readonly #repeats = new RepeatGuard();
   readonly deadline: Deadline;
   /** Of the round that is written or run. */
   #round = 1;
   #calls = 0;
-  #refusedRounds = 0;
   #reached: string | null = null;
 
-  constructor(limits: LoopLimits) {
+  /** @param hasForm the answer is a document of a given form */
+  constructor(limits: LoopLimits, hasForm: boolean) {
     this.#limits = limits;
+    this.#hasForm = hasForm;
     const { maxSeconds } = limits;
     this.deadline = { at: performance.now() + maxSeconds * 1000, seconds: maxSeconds };
   }
@@ -62,18 +67,17 @@ export class LoopBudget {
     );
   }
 
-  /** To be asked once a round, when it is whole. */
-  judge(calls: readonly ToolCall[], own: number): Verdict {
-    const { maxRounds, maxCalls, maxSeconds } = this.#limits;
+  /** To be asked once a round, when it is whole. `tokens`: generated so far. */
+  judge(calls: readonly ToolCall[], own: number, tokens: number): Verdict {
+    const { maxRounds, maxCalls, maxSeconds, maxTokens } = this.#limits;
     const room = Math.max(0, maxCalls - this.#calls);
     this.#calls += own;
     if (own > room) this.#reached = `the limit of ${maxCalls} tool calls`;
     const repeated = this.#repeats.refuse(calls);
-    if (repeated !== undefined) {
-      this.#refusedRounds += 1;
-      if (this.#repeats.isStuck || this.#refusedRounds === maxRefusedRounds)
-        this.#reached = "the limit of equal calls in a row";
-    }
+    if (repeated !== undefined && this.#repeats.isStuck)
+      this.#reached = "the limit of equal calls in a row";
+    const callTokens = maxTokens - Math.min(answerTokens, Math.floor(maxTokens / 4));
+    if (tokens >= callTokens) this.#reached = `the limit of ${callTokens} tokens for calls`;
     const isLast = this.#round > maxRounds;
     if (isLast) this.#reached = `the limit of ${maxRounds} rounds of tool calls`;
     const isLate = this.#isLate();
@@ -82,21 +86,13 @@ export class LoopBudget {
     return { room, refusal };
   }
 
-  /** What the round's outputs go on with: the last ones say that no more calls are run. */
-  close(outputs: ToolOutput[]): ToolOutput[] {
-    const { maxRounds } = this.#limits;
-    const isLast = this.#round === maxRounds;
+  /** What the user says to the model behind the round's outputs, if anything. */
+  close(outputs: readonly ToolOutput[]): string | undefined {
+    const isLast = this.#round === this.#limits.maxRounds;
     this.#round += 1;
     this.#repeats.learn(outputs);
-    const reached =
-      this.#reached ?? (isLast ? `the limit of ${maxRounds} rounds of tool calls` : null);
-    if (reached === null) return outputs;
-    const notice = `[T${reached.slice(1)} is reached. No more tools can be called: answer now with what you have.]`;
-    return outputs.map((output, index) =>
-      index < outputs.length - 1
-        ? output
-        : { ...output, content: `${output.content}\n\n${notice}` },
-    );
+    if (this.#reached !== null || isLast) return lastWords(this.#hasForm);
+    return this.#repeats.isStale ? repeatWords(this.#hasForm) : undefined;
   }
 
   #isLate(): boolean {

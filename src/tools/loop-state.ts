@@ -25,8 +25,8 @@ export type LoopAction =
   | { do: "start-early"; call: ToolCall }
   /** Calls that were started early come to nothing. */
   | { do: "drop-early" }
-  /** `mayCall` false: only what the client runs may be called then. */
-  | { do: "resume"; outputs: ToolOutput[]; mayCall: boolean }
+  /** `mayCall` false: only what the client runs may be called then. `say`: by the user, behind the results. */
+  | { do: "resume"; outputs: ToolOutput[]; mayCall: boolean; say: string | undefined }
   | { do: "release" }
   | { do: "cancel" };
 
@@ -89,7 +89,7 @@ function holdStep(
     logger?.warn({ calls: names }, "the model calls tools beyond its limits: not run");
     return { state: { at: "cut", hasText }, actions: [{ do: "cancel" }] };
   }
-  const { room, refusal } = budget.judge(calls, own.length);
+  const { room, refusal } = budget.judge(calls, own.length, event.usage.generatedTokens);
   if (budget.reached !== null)
     logger?.warn(
       { calls: names, why: budget.reached },
@@ -107,10 +107,10 @@ function outputsStep(state: LoopState, outputs: ToolOutput[], rules: LoopRules):
   if (signal.aborted) return { state: next, actions: [] };
   if (state.at === "round" && state.own.length < state.calls.length)
     return { state: next, actions: [{ do: "release" }] };
-  const told = budget.close(outputs);
+  const say = budget.close(outputs);
   return {
     state: next,
-    actions: [{ do: "resume", outputs: told, mayCall: budget.reached === null }],
+    actions: [{ do: "resume", outputs, mayCall: budget.reached === null, say }],
   };
 }
 

@@ -10,19 +10,21 @@ const MAX_EQUAL_RESULTS = 2;
 
 export class RepeatGuard {
   #last: string[] = [];
+  /** Rounds in a row with these calls. */
   #count = 0;
-  #results = "";
-  /** The last rounds' calls had equal results. */
-  #isStuck = false;
+  /** By a round's calls: what they came to last. */
+  readonly #known = new Map<string, string>();
+  #isStale = false;
+  #isRefused = false;
 
   /** To be asked once a round. @returns what the model is told instead of results, or undefined: run them */
   refuse(calls: readonly ToolCall[]): string | undefined {
     const keys = calls.map(keyOf);
     const isEqual = keys.length === this.#last.length && this.#begins(keys);
     this.#count = isEqual ? this.#count + 1 : 1;
-    if (!isEqual) this.#isStuck = false;
     this.#last = keys;
-    if (this.#count <= this.#most) return undefined;
+    this.#isRefused = this.#count > this.#most;
+    if (!this.#isRefused) return undefined;
     return `Error: not run: the same call was made ${this.#count} times in a row, and its results are above. Do something else, or answer with what you have.`;
   }
 
@@ -31,20 +33,26 @@ export class RepeatGuard {
     return this.#count >= this.#most && this.#begins(calls.map(keyOf));
   }
 
-  /** Equal calls with equal results: only without tools does such a model answer. */
+  /** The last round brought nothing new: it was refused, or its calls had the same results before in this answer. */
+  get isStale(): boolean {
+    return this.#isStale;
+  }
+
+  /** Equal calls in a row bring nothing new: only without tools does such a model answer. */
   get isStuck(): boolean {
-    return this.#isStuck;
+    return this.#isStale && this.#count > 1;
   }
 
   /** What the round's calls came to. */
   learn(outputs: readonly ToolOutput[]): void {
+    const calls = JSON.stringify(this.#last);
     const results = JSON.stringify(outputs.map(({ content }) => content));
-    this.#isStuck = this.#count > 1 && results === this.#results;
-    this.#results = results;
+    this.#isStale = this.#isRefused || this.#known.get(calls) === results;
+    if (!this.#isRefused) this.#known.set(calls, results);
   }
 
   get #most(): number {
-    return this.#isStuck ? MAX_EQUAL_RESULTS : MAX_EQUAL_ROUNDS;
+    return this.isStuck ? MAX_EQUAL_RESULTS : MAX_EQUAL_ROUNDS;
   }
 
   /** The last round begins with these. */

@@ -91,10 +91,12 @@ export class ToolLoop {
     this.#callable = offered
       .map(({ name }) => name)
       .filter((name) => handsOver({ id: "", name, arguments: "" }));
+    const { maxTokens = Infinity, guidance } = request;
+    const hasForm = guidance?.document !== undefined;
     this.#rules = {
-      budget: new LoopBudget({ maxRounds, maxCalls, maxSeconds }),
+      budget: new LoopBudget({ maxRounds, maxCalls, maxSeconds, maxTokens }, hasForm),
       maxCalls: options.maxCalls,
-      hasForm: request.guidance?.document !== undefined,
+      hasForm,
       signal: request.signal === undefined ? signal : AbortSignal.any([request.signal, signal]),
       logger,
       isOwn: (call) => !handsOver(call),
@@ -154,9 +156,10 @@ export class ToolLoop {
         this.#round = this.#newRound();
         return this.#generation.release();
       case "resume": {
-        const limits = action.mayCall ? undefined : { callable: this.#callable };
+        const { outputs, mayCall, say } = action;
         this.#round = this.#newRound();
-        return await this.#generation.resume(action.outputs, limits);
+        const callable = mayCall ? undefined : this.#callable;
+        return await this.#generation.resume(outputs, { callable, say });
       }
     }
   }

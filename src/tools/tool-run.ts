@@ -126,7 +126,8 @@ async function runBounded(
     }
     if (result === "cancelled")
       return { outcome: "cancelled", content: "Error: cancelled.", citations: [], milliseconds };
-    const { content, citations = [] } = result;
+    const { citations = [] } = result;
+    const content = result.content.trim() === "" ? emptyResult(tool, args) : result.content;
     return { outcome: result.isError ? "error" : "ok", content, citations, milliseconds };
   } finally {
     ended = true;
@@ -146,6 +147,18 @@ async function callTool(tool: Tool, args: unknown, context: ToolCallContext): Pr
       isError: true,
     };
   }
+}
+
+/** An empty result in words: models take nothing for a reason to call again, with the same arguments. */
+function emptyResult({ definition, readOnly = false }: Tool, args: unknown): string {
+  const { name, parameters } = definition;
+  const required = Array.isArray(parameters["required"]) ? parameters["required"] : [];
+  const optional = Object.keys(args as object).filter((key) => !required.includes(key));
+  // What a call without them would do is known only where it does nothing.
+  if (!readOnly || optional.length === 0) return "The result is empty.";
+  const [what, them] = optional.length === 1 ? ["argument", "it"] : ["arguments", "them"];
+  const names = optional.map((key) => JSON.stringify(key)).join(", ");
+  return `The result is empty. The optional ${what} ${names} may be why: call ${name} again without ${them}.`;
 }
 
 function notRun(outcome: ToolOutcome, content: string): ToolRun {

@@ -83,6 +83,8 @@ export class FakeChat {
   readonly counted: PromptRequest[] = [];
   /** Of the next request, when they are to differ. */
   scriptFor: () => ScriptStep[] = () => this.script;
+  /** By the user, behind results. */
+  readonly said: string[] = [];
   script: ScriptStep[] = [{ type: "content", text: "Hello." }, finish("stop")];
 
   async countPromptTokens(request: PromptRequest) {
@@ -131,8 +133,9 @@ export class FakeChat {
     return {
       [Symbol.asyncIterator]: () => iterator,
       anticipate: () => {},
-      resume: async (outputs) => {
+      resume: async (outputs, { say } = {}) => {
         this.outputs.push(outputs);
+        if (say !== undefined) this.said.push(say);
         resumed();
       },
       release: () => {

@@ -46,7 +46,10 @@ test.each(wires)("%s", async (url, payload) => {
   expect(JSON.stringify(body)).toContain(`One.\\n\\n[${notice}]`);
   // The second round's call is not run.
   const [first, second] = world.chat.outputs;
-  expect(first?.[0]?.content).toMatch(/^one\n\n\[The limit of 1 rounds/);
+  expect(first?.[0]?.content).toBe("one");
+  const say =
+    "No more tools can be called. Answer my question now, in words, with what the results above say.";
+  expect(world.chat.said).toEqual([say, say]);
   expect(second?.[0]?.content).toContain("Error: not run: the limit of 1 rounds");
 });
 

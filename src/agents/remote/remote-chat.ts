@@ -52,7 +52,7 @@ export class RemoteChat implements ToolLoopChat {
 
 /** What the caller makes of a hold. */
 type Answer =
-  | { kind: "resumed"; outputs: ToolOutput[] }
+  | { kind: "resumed"; outputs: ToolOutput[]; say: string | undefined }
   | { kind: "released" }
   | { kind: "cancelled" };
 
@@ -82,12 +82,12 @@ class RemoteGeneration implements ChatGeneration {
   /** The other server takes results whole. */
   anticipate(): void {}
 
-  async resume(outputs: ToolOutput[], { maxTokens }: ResumeLimits = {}): Promise<void> {
+  async resume(outputs: ToolOutput[], { maxTokens, say }: ResumeLimits = {}): Promise<void> {
     if (maxTokens !== undefined) {
       const limit = this.#usage.generatedTokens + maxTokens;
       this.#maxTokens = Math.min(this.#maxTokens ?? limit, limit);
     }
-    this.#answer({ kind: "resumed", outputs });
+    this.#answer({ kind: "resumed", outputs, say });
   }
 
   release(): void {
@@ -135,6 +135,7 @@ class RemoteGeneration implements ChatGeneration {
       messages.push({ role: "assistant", content, toolCalls: calls });
       for (const { callId, name, content: result } of answer.outputs)
         messages.push({ role: "tool", toolCallId: callId, name, content: result });
+      if (answer.say !== undefined) messages.push({ role: "user", content: answer.say });
     }
   }
 

@@ -4,9 +4,20 @@ import type { ChatEvent, ChatRequest, ToolDefinition } from "../../../src/chat/t
 import { defineTool } from "../../../src/tools/tool-builder.ts";
 import { type ToolLoopOptions, runToolLoop } from "../../../src/tools/tool-loop.ts";
 import type { Tool, ToolEvent } from "../../../src/tools/types.ts";
-import { callText, request, resultText, setUp } from "../chat/chat-fixtures.ts";
+import { callText, chatml, request, resultText, setUp } from "../chat/chat-fixtures.ts";
 
 const sleep = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
+
+const lastWords =
+  "No more tools can be called. Answer my question now, in words, with what the results above say.";
+const repeatWords =
+  "The same call gave the same result again. Do something else, or answer my question in words with what the results above say.";
+
+/** Results, and what the user says behind them. */
+function resultsAndWords(words: string, ...contents: string[]): string {
+  const said = `⟪<|im_start|>⟫user\n${words}⟪<|im_end|>⟫\n⟪<|im_start|>⟫assistant\n`;
+  return resultText(...contents).replace("⟪<|im_start|>⟫assistant\n", said);
+}
 
 const weather = defineTool("get_weather", "Weather")
   .param("city", "string", "City", true)
@@ -18,8 +29,9 @@ async function loop(
   options: ToolLoopOptions = {},
   signal?: AbortSignal,
   more: Partial<ChatRequest> = {},
+  template = chatml,
 ) {
-  const world = setUp(rounds);
+  const world = setUp(rounds, { template });
   const events: (ChatEvent | ToolEvent)[] = [];
   for await (const event of runToolLoop(world.chat, request({ signal, ...more }), tools, {
     logger: world.logger,
@@ -197,12 +209,10 @@ describe("runToolLoop", () => {
       maxRounds: 2,
     });
     expect(calls).toBe(2);
-    const notice =
-      "[The limit of 2 rounds of tool calls is reached. No more tools can be called: answer now with what you have.]";
     expect(results).toEqual([
       resultText("call 1"),
-      resultText(`call 2\n\n${notice}`),
-      resultText(`Error: not run: the limit of 2 rounds of tool calls is reached.\n\n${notice}`),
+      resultsAndWords(lastWords, "call 2"),
+      resultsAndWords(lastWords, "Error: not run: the limit of 2 rounds of tool calls is reached."),
     ]);
     const told = "No more tools were called: the limit of 2 rounds of tool calls is reached.";
     expect(text).toBe(`Two calls.\n\n[${told}]`);
@@ -263,9 +273,8 @@ describe("runToolLoop", () => {
     const counting = defineTool("get_weather", "").run(() => `call ${++calls}`);
     const rounds = [callText("1"), callText("2") + callText("3"), "Two."];
     const { results, reason, text } = await loop(rounds, [counting], { maxCalls: 2 });
-    const refusal =
-      "Error: not run: the limit of 2 tool calls is reached.\n\n[The limit of 2 tool calls is reached. No more tools can be called: answer now with what you have.]";
-    expect(results).toEqual([resultText("call 1"), resultText("call 2", refusal)]);
+    const refusal = "Error: not run: the limit of 2 tool calls is reached.";
+    expect(results).toEqual([resultText("call 1"), resultsAndWords(lastWords, "call 2", refusal)]);
     expect(text).toBe("Two.\n\n[No more tools were called: the limit of 2 tool calls is reached.]");
     expect({ calls, reason }).toEqual({ calls: 2, reason: "stop" });
   });
@@ -282,9 +291,7 @@ describe("runToolLoop", () => {
       resultText(
         'Error: the tool "get_weather" was stopped: the limit of 1 seconds for the tools of one answer is reached.',
       ),
-      resultText(
-        "Error: not run: the limit of 1 seconds is reached.\n\n[The limit of 1 seconds is reached. No more tools can be called: answer now with what you have.]",
-      ),
+      resultsAndWords(lastWords, "Error: not run: the limit of 1 seconds is reached."),
     ]);
     expect(ends).toEqual(["function:get_weather:timeout", "function:get_weather:error"]);
     expect(text).toBe(
@@ -306,8 +313,14 @@ describe("runToolLoop", () => {
       reason: "stop",
     });
     expect(results[3]).toContain("Error: not run: the same call was made 4 times in a row");
-    expect(results[3]).not.toContain("No more tools can be called");
-    expect(results[4]).toContain("No more tools can be called: answer now with what you have.]");
+    expect(results.map((result) => result.includes(repeatWords))).toEqual([
+      false,
+      false,
+      false,
+      true,
+      false,
+    ]);
+    expect(results[4]).toContain(lastWords);
     expect(text).toBe(
       "Three calls.\n\n[No more tools were called: the limit of equal calls in a row is reached.]",
     );
@@ -316,12 +329,74 @@ describe("runToolLoop", () => {
   it("refuses the third of equal calls with equal results, and the model answers at once", async () => {
     const rounds = [callText("Rome"), callText("Rome"), callText("Rome"), "Sun."];
     const { results, text } = await loop(rounds, [weather]);
-    expect(results[1]).toBe(resultText("sun in Rome"));
+    expect(results[1]).toBe(resultsAndWords(repeatWords, "sun in Rome"));
     expect(results[2]).toContain("not run: the same call was made 3 times in a row");
-    expect(results[2]).toContain("No more tools can be called: answer now with what you have.]");
+    expect(results[2]).toContain(lastWords);
     expect(text).toBe(
       "Sun.\n\n[No more tools were called: the limit of equal calls in a row is reached.]",
     );
+  });
+
+  it("tells of calls that went round in a circle, and not of results that changed", async () => {
+    let changes = 0;
+    const tool = defineTool("get_weather", "").run(({ city }) =>
+      city === "Oslo" ? `rain ${++changes}` : "sun",
+    );
+    const rounds = [..."RORO"].map((letter) => callText(letter === "R" ? "Rome" : "Oslo"));
+    const { results, text } = await loop([...rounds, "Sun and rain."], [tool]);
+    expect(results).toEqual([
+      resultText("sun"),
+      resultText("rain 1"),
+      resultsAndWords(repeatWords, "sun"),
+      resultText("rain 2"),
+    ]);
+    expect(text).toBe("Sun and rain.");
+  });
+
+  it("keeps tokens for an answer", async () => {
+    let calls = 0;
+    const counting = defineTool("get_weather", "").run(() => `call ${++calls}`);
+    const rounds = [callText("1"), callText("2"), "Two calls."];
+    // Of the fake engine: two calls take 104.
+    const more = { maxTokens: 130 };
+    const { results, text, reason, engine } = await loop(rounds, [counting], {}, undefined, more);
+    expect(results).toEqual([resultText("call 1"), resultsAndWords(lastWords, "call 2")]);
+    expect(engine.grammars.at(-1)?.text).not.toContain("first_call");
+    const told = "No more tools were called: the limit of 98 tokens for calls is reached.";
+    expect({ text, reason }).toEqual({ text: `Two calls.\n\n[${told}]`, reason: "stop" });
+  });
+
+  it.each<[string, boolean, string]>([
+    [
+      "and which optional argument may be why",
+      true,
+      'The result is empty. The optional argument "tail" may be why: call read again without it.',
+    ],
+    ["and nothing of calling again where a tool changes something", false, "The result is empty."],
+  ])("tells the model that a result is empty, %s", async (_title, readOnly, told) => {
+    const properties = { path: { type: "string" }, tail: { type: "number" } };
+    const read: Tool = {
+      definition: { name: "read", parameters: { type: "object", properties, required: ["path"] } },
+      server: "files",
+      readOnly,
+      call: () => Promise.resolve({ content: " \n", isError: false }),
+    };
+    const call = '<tool_call>\n{"name":"read","arguments":{"path":"a.txt","tail":0}}\n</tool_call>';
+    const { results } = await loop([call, "Nothing."], [read]);
+    expect(results).toEqual([resultText(told)]);
+  });
+
+  it("says the last words in the last result where the template takes no user behind it", async () => {
+    const strict = `{%- for message in messages %}
+      {%- if message.role == 'user' and not loop.first and messages[loop.index0 - 1].role == 'tool' %}
+        {{- raise_exception('No user after a tool.') }}
+      {%- endif %}
+    {%- endfor %}${chatml}`;
+    const limits = { maxRounds: 1 };
+    const rounds = [callText("1"), "Sun."];
+    const { results, text } = await loop(rounds, [weather], limits, undefined, {}, strict);
+    expect(results).toEqual([resultText(`sun in 1\n\n[${lastWords}]`)]);
+    expect(text).toBe("Sun.");
   });
 
   it.each([
