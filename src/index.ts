@@ -13,7 +13,7 @@ export type {
   ToolDefinition,
   ToolOutput,
 } from "./chat/types.ts";
-export { ToolCallBuffer } from "./chat/tool-call-buffer.ts";
+export { ToolCallBuffer } from "./chat/answer/tool-call-buffer.ts";
 export { Embedder, type EmbedderOptions, type Embeddings } from "./engine/embedder.ts";
 export { Engine } from "./engine/engine.ts";
 export type { LoadHooks } from "./engine/load.ts";

@@ -53,7 +53,7 @@ void Scheduler::resume(ResumeRequest request) {
     } else if (sequence->guide && (dropped || backend_.is_end(sequence->tokens.back()))) {
         sequence->guide->rollback(1);
     }
-    const Extension whole{.tokens = std::move(request.tokens), .drops_pending = dropped};
+    const Extension whole{.tokens = std::move(request.tokens), .keep_pending = !dropped};
     const std::int32_t end =
         sequence->size() - (dropped ? 1 : 0) + static_cast<std::int32_t>(whole.tokens.size());
     // The last row is computed now, whatever extended the hold: its logits are wanted.

@@ -21,11 +21,11 @@ void Scheduler::extend(ExtendRequest request) {
     Sequence* sequence = find(request.id);
     if (sequence == nullptr || sequence->state != SequenceState::kHeld) return;
     if (!sequence->extendable || shape_.fixed_chunk > 0) return;
-    const bool drops = !request.keep_pending && sequence->has_pending();
+    const bool keeps = request.keep_pending || !sequence->has_pending();
     const auto count = static_cast<std::int32_t>(request.tokens.size());
-    const std::int32_t begin = sequence->size() - (drops ? 1 : 0);
+    const std::int32_t begin = sequence->size() - (keeps ? 0 : 1);
     if (begin + count >= shape_.cells_per_sequence) return;
-    Extension next{.tokens = std::move(request.tokens), .drops_pending = drops};
+    Extension next{.tokens = std::move(request.tokens), .keep_pending = keeps};
     keep_agreed(*sequence, next, begin + count);
     sequence->extension = std::move(next);
     std::erase(extending_, sequence->id);
@@ -61,7 +61,7 @@ std::int32_t Scheduler::plan_extensions(std::int32_t prefill_rows) {
 void Scheduler::keep_agreed(Sequence& sequence, const Extension& next, std::int32_t most) {
     const Extension& held = sequence.extension;
     std::int32_t right = sequence.size() - 1;
-    if (held.drops_pending == next.drops_pending || held.tokens.empty()) {
+    if (held.keep_pending == next.keep_pending || held.tokens.empty()) {
         const auto differ = std::ranges::mismatch(held.tokens, next.tokens).in1;
         right =
             sequence.extension_begin() + static_cast<std::int32_t>(differ - held.tokens.begin());

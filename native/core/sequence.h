@@ -28,7 +28,7 @@ enum class SequenceState : std::uint8_t {
 // What a held sequence's resume is expected to begin with.
 struct Extension {
     std::vector<Token> tokens = {};
-    bool drops_pending = false;
+    bool keep_pending = true;
 };
 
 struct Sequence {
@@ -74,7 +74,7 @@ struct Sequence {
     std::int32_t rows_left() const { return size() - resident; }
     // Of a held one: tokens at its end were not in the cache when it was held.
     bool has_pending() const { return size() > held_resident; }
-    std::int32_t extension_begin() const { return size() - (extension.drops_pending ? 1 : 0); }
+    std::int32_t extension_begin() const { return size() - (extension.keep_pending ? 0 : 1); }
     std::int32_t rows_to_extend() const {
         if (extension.tokens.empty()) return 0;
         return extension_begin() + static_cast<std::int32_t>(extension.tokens.size()) - resident;

@@ -1,6 +1,6 @@
 /** What a sub-agent says, as it comes, and the result that its caller reads of it. */
 
-import { RoundText } from "../chat/round-text.ts";
+import { RoundText } from "../chat/answer/round-text.ts";
 import type { ToolResult } from "../tools/types.ts";
 
 /** Every part that was told is at its place in the result: parts are a prefix of it. */

@@ -49,8 +49,8 @@ class MeteredGeneration implements ChatGeneration {
     }
   }
 
-  anticipate(output: ToolOutput, isWhole: boolean): void {
-    this.#generation.anticipate(output, isWhole);
+  extend(output: ToolOutput, isWhole: boolean): void {
+    this.#generation.extend(output, isWhole);
   }
 
   resume(outputs: ToolOutput[], limits: ResumeLimits = {}): Promise<void> {

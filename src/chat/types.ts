@@ -152,7 +152,7 @@ export interface ChatGeneration extends AsyncIterable<ChatEvent> {
    * while the sequence is held, where the template allows. It may come before the hold; each time takes
    * the place of the time before. What the output turns out not to begin with costs time and no more.
    */
-  anticipate(output: ToolOutput, isWhole: boolean): void;
+  extend(output: ToolOutput, isWhole: boolean): void;
   /**
    * Appends the template's tool-result section for `outputs` (order of the calls) and continues. A
    * result that does not fit is truncated with a visible marker.

@@ -1,7 +1,7 @@
 /** --chat-template and --chat-template-file: a template instead of the model's own. */
 
 import { readFileSync } from "node:fs";
-import { JinjaTemplate } from "../chat/jinja/jinja-template.ts";
+import { JinjaTemplate } from "../chat/template/jinja/jinja-template.ts";
 import { FermataError } from "../errors.ts";
 
 const chatml =

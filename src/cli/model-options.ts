@@ -1,7 +1,7 @@
 /** The options of `fermata serve` that say which model answers, and how it is spoken to. */
 
 import { formats } from "../chat/formats/formats.ts";
-import { reasoningDefaults } from "../chat/thinking.ts";
+import { reasoningDefaults } from "../chat/template/thinking.ts";
 import { namedTemplates } from "./chat-template.ts";
 import type { OptionTable } from "./option-table.ts";
 

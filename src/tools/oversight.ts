@@ -1,6 +1,6 @@
 /** What stands around a call: a person who may have to consent, a record of what was done. */
 
-import { canonicalArguments } from "../chat/normalize.ts";
+import { canonicalArguments } from "../chat/template/normalize.ts";
 import type { ToolCall } from "../chat/types.ts";
 import type { Approvals } from "./approvals.ts";
 import type { CallAudit } from "./call-audit.ts";

@@ -1,6 +1,6 @@
 /** Notices a model that makes the same calls over and over, as small models do when a result does not please them. */
 
-import { canonicalArguments } from "../chat/normalize.ts";
+import { canonicalArguments } from "../chat/template/normalize.ts";
 import type { ToolCall, ToolOutput } from "../chat/types.ts";
 
 /** Rounds of equal calls that are run: a tool may be polled, and an error may be transient. */

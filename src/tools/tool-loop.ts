@@ -172,7 +172,7 @@ export class ToolLoop {
       deadline: this.#rules.budget.deadline,
       tell: this.#told.push,
       // A notice may follow the last output, but once that one is whole the resume comes.
-      onOutput: this.#generation.anticipate.bind(this.#generation),
+      onOutput: this.#generation.extend.bind(this.#generation),
     });
   }
 }

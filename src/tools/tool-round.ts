@@ -2,7 +2,7 @@
 
 import { setMaxListeners } from "node:events";
 import type { ToolLogger } from "../chat/chat-engine.ts";
-import { ToolCallBuffer } from "../chat/tool-call-buffer.ts";
+import { ToolCallBuffer } from "../chat/answer/tool-call-buffer.ts";
 import type { ToolCall, ToolOutput } from "../chat/types.ts";
 import { EventQueue, pulled } from "./event-stream.ts";
 import type { Deadline } from "./loop-budget.ts";

@@ -132,7 +132,7 @@ export class FakeChat {
     const iterator = events();
     return {
       [Symbol.asyncIterator]: () => iterator,
-      anticipate: () => {},
+      extend: () => {},
       resume: async (outputs, { say } = {}) => {
         this.outputs.push(outputs);
         if (say !== undefined) this.said.push(say);

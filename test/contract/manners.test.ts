@@ -212,7 +212,7 @@ describe("closing", () => {
       const iterator = events();
       return {
         [Symbol.asyncIterator]: () => iterator,
-        anticipate: () => {},
+        extend: () => {},
         resume: async () => {},
         release: () => {},
         cancel: () => {},

@@ -76,7 +76,7 @@ describe.each(["streams", "unified"] as const)("with %s", (kvLayout) => {
       const answer = chat.generate({ ...request, sampling: tellerSampling });
       return {
         [Symbol.asyncIterator]: () => withStopAtEnd(answer, end),
-        anticipate: answer.anticipate.bind(answer),
+        extend: answer.extend.bind(answer),
         resume: answer.resume.bind(answer),
         release: answer.release.bind(answer),
         cancel: answer.cancel.bind(answer),

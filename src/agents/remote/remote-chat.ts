@@ -1,6 +1,6 @@
 /** Another server as a chat: its answers streamed, its calls judged by `ToolCallBuffer`, its rounds held here. */
 
-import { ToolCallBuffer } from "../../chat/tool-call-buffer.ts";
+import { ToolCallBuffer } from "../../chat/answer/tool-call-buffer.ts";
 import type {
   ChatEvent,
   ChatGeneration,
@@ -12,7 +12,7 @@ import type {
   ToolCall,
   ToolOutput,
 } from "../../chat/types.ts";
-import { noUsage } from "../../chat/usage.ts";
+import { noUsage } from "../../chat/answer/usage.ts";
 import { FermataError } from "../../errors.ts";
 import type { ToolLoopChat } from "../../tools/tool-loop.ts";
 import type { EndpointConfig } from "../agents-config.ts";
@@ -80,7 +80,7 @@ class RemoteGeneration implements ChatGeneration {
   }
 
   /** The other server takes results whole. */
-  anticipate(): void {}
+  extend(): void {}
 
   async resume(outputs: ToolOutput[], { maxTokens, say }: ResumeLimits = {}): Promise<void> {
     if (maxTokens !== undefined) {

@@ -3,7 +3,7 @@
 import type { PauseTriggers } from "../../engine/types.ts";
 import type { CallSyntax } from "../../guidance/call-syntax.ts";
 import type { ChatModel } from "../chat-engine.ts";
-import type { ReasoningMarkers } from "../normalize.ts";
+import type { ReasoningMarkers } from "../template/normalize.ts";
 import type { MakeReader } from "./readers/reader.ts";
 
 export interface ToolCallFormat {

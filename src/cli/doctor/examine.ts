@@ -2,7 +2,7 @@
 
 import { accessSync, constants, existsSync } from "node:fs";
 import { dirname } from "node:path";
-import { openTemplate } from "../../chat/prompt.ts";
+import { openTemplate } from "../../chat/prompt/prompt.ts";
 import { checkGguf } from "../../engine/gguf-check.ts";
 import { FermataError } from "../../errors.ts";
 import { addonPath, loadAddon } from "../../native/addon.ts";

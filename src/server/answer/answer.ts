@@ -3,7 +3,7 @@
 import type { FastifyBaseLogger } from "fastify";
 import { delegationServer } from "../../agents/delegation.ts";
 import type { ChatRequest, ChatUsage, FinishReason } from "../../chat/types.ts";
-import { addUsage, noUsage } from "../../chat/usage.ts";
+import { addUsage, noUsage } from "../../chat/answer/usage.ts";
 import type { ToolOversight } from "../../tools/oversight.ts";
 import { runToolLoop } from "../../tools/tool-loop.ts";
 import { unknownServer } from "../../tools/tool-run.ts";

@@ -1,6 +1,6 @@
 /** What the client of a wire with one text an answer sees of a run. */
 
-import { RoundText } from "../../chat/round-text.ts";
+import { RoundText } from "../../chat/answer/round-text.ts";
 import type { RunEvent } from "./run-event.ts";
 import type { ToolMode } from "./tool-mode.ts";
 import { isToolEvent } from "./tool-status.ts";

@@ -3,7 +3,7 @@
 import { wireFinishReason, type WireFinishReason } from "../answer/finish-reason.ts";
 import type { ResponseIdentity } from "../answer/identity.ts";
 import type { ChatUsage, ContentToken } from "../../chat/types.ts";
-import { noUsage } from "../../chat/usage.ts";
+import { noUsage } from "../../chat/answer/usage.ts";
 import type { FermataError } from "../../errors.ts";
 import type { ChoiceEvent } from "../answer/choices.ts";
 import type { Answer } from "../answer/collect-answer.ts";

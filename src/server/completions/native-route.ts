@@ -4,7 +4,7 @@ import type { RouteOptions } from "fastify";
 import { drawSeed } from "../answer/choice-seed.ts";
 import type { PromptInput } from "../body/prompt-inputs.ts";
 import type { RouteContext } from "../context.ts";
-import { compileText } from "../../chat/text-grammar.ts";
+import { compileText } from "../../chat/answer/text-grammar.ts";
 import { withTextBias } from "../../engine/sampling-bias.ts";
 import type { GenerateRequest } from "../../engine/types.ts";
 import { FermataError } from "../../errors.ts";

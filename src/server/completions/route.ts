@@ -4,7 +4,7 @@ import type { RouteOptions } from "fastify";
 import { drawSeed } from "../answer/choice-seed.ts";
 import type { PromptInput } from "../body/prompt-inputs.ts";
 import type { RouteContext } from "../context.ts";
-import { compileText } from "../../chat/text-grammar.ts";
+import { compileText } from "../../chat/answer/text-grammar.ts";
 import { withSeed } from "../answer/choice-seed.ts";
 import { collectChoices, runChoices } from "../answer/choices.ts";
 import { TokenTimes } from "../answer/token-times.ts";

@@ -1,6 +1,6 @@
 /** Text goes on from a prompt: no template, no calls. */
 
-import { AnswerTokens } from "../../chat/answer-tokens.ts";
+import { AnswerTokens } from "../../chat/answer/answer-tokens.ts";
 import type { ChatEvent } from "../../chat/types.ts";
 import { withTextBias } from "../../engine/sampling-bias.ts";
 import type { GenerateRequest, GenerationEvent } from "../../engine/types.ts";

@@ -4,7 +4,7 @@
  */
 
 import { delegationOf, delegationServer } from "../../agents/delegation.ts";
-import { RoundText } from "../../chat/round-text.ts";
+import { RoundText } from "../../chat/answer/round-text.ts";
 import type { ChatEvent } from "../../chat/types.ts";
 import type {
   ConversationEvent,

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
-import { AnswerTokens } from "../../../src/chat/answer-tokens.ts";
+import { AnswerTokens } from "../../../src/chat/answer/answer-tokens.ts";
 import { qwen } from "../../../src/chat/formats/known/qwen.ts";
-import { OutputParser } from "../../../src/chat/formats/output-parser.ts";
+import { OutputParser } from "../../../src/chat/parser/output-parser.ts";
 import type { ContentToken } from "../../../src/chat/types.ts";
 
 /** Texts as tokens, one each; what the content's log-probabilities name. */

@@ -6,7 +6,7 @@ import { join, resolve } from "node:path";
 import { describe, expect, it } from "vitest";
 
 import { detectFormat } from "../../../src/chat/formats/formats.ts";
-import { PromptBuilder } from "../../../src/chat/prompt.ts";
+import { PromptBuilder } from "../../../src/chat/prompt/prompt.ts";
 import { writeCalls } from "../../../src/chat/formats/write-calls.ts";
 import { request, run, setUp } from "./chat-fixtures.ts";
 

@@ -5,10 +5,10 @@ import { join } from "node:path";
 
 import { describe, expect, it } from "vitest";
 
-import type { OutputEvent } from "../../../src/chat/formats/text-parser.ts";
+import type { OutputEvent } from "../../../src/chat/parser/text-parser.ts";
 import type { ToolCallFormat } from "../../../src/chat/formats/format.ts";
 import { formats } from "../../../src/chat/formats/formats.ts";
-import { OutputParser } from "../../../src/chat/formats/output-parser.ts";
+import { OutputParser } from "../../../src/chat/parser/output-parser.ts";
 import type { JsonSchema } from "../../../src/chat/types.ts";
 import { Detokenizer } from "../../../src/engine/detokenizer.ts";
 import {

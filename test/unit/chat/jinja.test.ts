@@ -1,6 +1,6 @@
 import { describe, expect, it, vi } from "vitest";
 
-import { JinjaTemplate, TemplateRefusal } from "../../../src/chat/jinja/jinja-template.ts";
+import { JinjaTemplate, TemplateRefusal } from "../../../src/chat/template/jinja/jinja-template.ts";
 
 const values = {
   t: true,

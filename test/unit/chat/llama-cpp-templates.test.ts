@@ -9,9 +9,9 @@ import { join, resolve } from "node:path";
 
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 
-import { OutputParser } from "../../../src/chat/formats/output-parser.ts";
-import { openTemplate } from "../../../src/chat/prompt.ts";
-import type { ChatTemplate } from "../../../src/chat/template.ts";
+import { OutputParser } from "../../../src/chat/parser/output-parser.ts";
+import { openTemplate } from "../../../src/chat/prompt/prompt.ts";
+import type { ChatTemplate } from "../../../src/chat/template/template.ts";
 import type { ToolDefinition } from "../../../src/chat/types.ts";
 import { parseMessages } from "../../../src/server/body/messages.ts";
 import { type TemplateRow, templateDocs } from "../../support/template-docs.ts";

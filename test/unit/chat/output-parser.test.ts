@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
 
-import type { OutputEvent } from "../../../src/chat/formats/text-parser.ts";
+import type { OutputEvent } from "../../../src/chat/parser/text-parser.ts";
 import { qwen } from "../../../src/chat/formats/known/qwen.ts";
-import { OutputParser } from "../../../src/chat/formats/output-parser.ts";
+import { OutputParser } from "../../../src/chat/parser/output-parser.ts";
 import type { OfferedTools } from "../../../src/chat/formats/readers/reader.ts";
 
 const offered: OfferedTools = new Map([

@@ -5,13 +5,17 @@ import { join, resolve } from "node:path";
 
 import { describe, expect, it } from "vitest";
 
-import { Continuer } from "../../../src/chat/continuation.ts";
+import { Continuer } from "../../../src/chat/hold/continuation.ts";
 import { reasoningOf } from "../../../src/chat/formats/format.ts";
 import { detectFormat } from "../../../src/chat/formats/formats.ts";
-import { PromptBuilder } from "../../../src/chat/prompt.ts";
-import { Round } from "../../../src/chat/round.ts";
-import { type GeneratedTurn, SuffixDeriver, withGuard } from "../../../src/chat/suffix.ts";
-import { ChatTemplate, type RenderMessage, type Rendering } from "../../../src/chat/template.ts";
+import { PromptBuilder } from "../../../src/chat/prompt/prompt.ts";
+import { Round } from "../../../src/chat/answer/round.ts";
+import { type GeneratedTurn, SuffixDeriver, withGuard } from "../../../src/chat/prompt/suffix.ts";
+import {
+  ChatTemplate,
+  type RenderMessage,
+  type Rendering,
+} from "../../../src/chat/template/template.ts";
 import type { ChatMessage, ToolCall, ToolDefinition } from "../../../src/chat/types.ts";
 import { FakeEngine } from "./fake-engine.ts";
 

@@ -1,6 +1,6 @@
 import { describe, expect, it, vi } from "vitest";
 
-import { withGuard } from "../../../src/chat/suffix.ts";
+import { withGuard } from "../../../src/chat/prompt/suffix.ts";
 import type { ChatMessage, ToolCall } from "../../../src/chat/types.ts";
 import {
   callText,
@@ -212,7 +212,7 @@ describe("splicing", () => {
   it("renders a conversation once, however many of its turns continue no longer what they did", async () => {
     const turns = 12;
     const { chat, engine } = setUp(Array.from({ length: turns + 1 }, (_, turn) => `Is ${turn}.`));
-    const { ChatTemplate } = await import("../../../src/chat/template.ts");
+    const { ChatTemplate } = await import("../../../src/chat/template/template.ts");
     const history: ChatMessage[] = [];
     // A client with a clock in its system message.
     const at = (time: number): ChatMessage[] => [
@@ -242,7 +242,7 @@ describe("splicing", () => {
     const ask = (content: string): ChatMessage => ({ role: "user", content });
     for (let count = 0; count < 299; count++)
       await run(chat, { ...external, messages: [ask(`Is ${count} a number?`)] });
-    const { ChatTemplate } = await import("../../../src/chat/template.ts");
+    const { ChatTemplate } = await import("../../../src/chat/template/template.ts");
     const render = vi.spyOn(ChatTemplate.prototype, "render");
     const answer: ChatMessage = { role: "assistant", content: "Yes." };
     await run(chat, { ...external, messages: [ask("Is 7 a number?"), answer, ask("And 8?")] });
@@ -261,7 +261,7 @@ describe("splicing", () => {
   it("forgets what memory has no room for", async () => {
     const { chat, messages } = await firstRound([callText("Rome"), "Ok."]);
     expect(await chat.countPromptTokens({ ...external, messages })).toBeGreaterThan(0);
-    const { SpliceStore } = await import("../../../src/chat/splice-store.ts");
+    const { SpliceStore } = await import("../../../src/chat/prompt/splice-store.ts");
     const store = new SpliceStore(2000);
     const marks = { guard: "g", content: "c", reasoning: "r" };
     const record = (content: string) => ({
@@ -324,7 +324,7 @@ describe("an answer of several rounds", () => {
   it("is not looked for where it was not said", async () => {
     const { chat, engine, answer } = await answered(lookedUp, found());
     const [first] = engine.generations;
-    const { ChatTemplate } = await import("../../../src/chat/template.ts");
+    const { ChatTemplate } = await import("../../../src/chat/template/template.ts");
     const repeated = Array.from({ length: 10 }, () => [answer, next]).flat();
     const render = vi.spyOn(ChatTemplate.prototype, "render");
     await run(chat, { ...internal, messages: [user, ...repeated] });

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 
 import type { ToolCall } from "../../../src/chat/types.ts";
 import { defineTool } from "../../../src/tools/tool-builder.ts";
-import { ToolCallBuffer } from "../../../src/chat/tool-call-buffer.ts";
+import { ToolCallBuffer } from "../../../src/chat/answer/tool-call-buffer.ts";
 import { runToolRound } from "../../../src/tools/tool-round.ts";
 import type { ToolLogger } from "../../../src/chat/chat-engine.ts";
 

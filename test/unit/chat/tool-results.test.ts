@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 
-import { cutMarker, fitOutputs, shareRoom } from "../../../src/chat/tool-results.ts";
+import { cutMarker, fitOutputs, shareRoom } from "../../../src/chat/hold/fit-results.ts";
 import type { ToolOutput } from "../../../src/chat/types.ts";
 
 const output = (content: string): ToolOutput => ({ callId: "c", name: "f", content });

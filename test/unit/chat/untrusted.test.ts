@@ -3,9 +3,9 @@ import { join } from "node:path";
 
 import { describe, expect, it } from "vitest";
 
-import { ChatTemplate } from "../../../src/chat/template.ts";
+import { ChatTemplate } from "../../../src/chat/template/template.ts";
 import type { ChatMessage, ToolDefinition } from "../../../src/chat/types.ts";
-import { Guard, chooseMarks, unusedCharacters } from "../../../src/chat/untrusted.ts";
+import { Guard, chooseMarks, unusedCharacters } from "../../../src/chat/template/untrusted.ts";
 import { FakeEngine } from "./fake-engine.ts";
 
 const chatml = readFileSync(join(import.meta.dirname, "../../fixtures/chat/chatml.jinja"), "utf8");

@@ -1,5 +1,5 @@
 import type { CallPart } from "../../../guidance/call-syntax.ts";
-import type { ReasoningMarkers } from "../../normalize.ts";
+import type { ReasoningMarkers } from "../../template/normalize.ts";
 import { defineFormat } from "../format.ts";
 import { byFirstCharacter } from "../readers/first-character.ts";
 import { ListReader } from "../readers/list-reader.ts";

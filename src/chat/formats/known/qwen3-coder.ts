@@ -1,5 +1,5 @@
 import type { ParameterCalls } from "../readers/parameter-calls.ts";
-import type { ReasoningMarkers } from "../../normalize.ts";
+import type { ReasoningMarkers } from "../../template/normalize.ts";
 import { type ToolCallFormat, defineFormat } from "../format.ts";
 import { byFirstCharacter } from "../readers/first-character.ts";
 import { ObjectReader } from "../readers/object-reader.ts";

@@ -1,14 +1,14 @@
 /** From tool outputs to the tokens that continue a held generation. */
 
-import type { ExtendOptions } from "../engine/types.ts";
+import type { ExtendOptions } from "../../engine/types.ts";
 import { certainTokens, endMark, indexOfMark } from "./certain-tokens.ts";
-import type { ChatEngine } from "./chat-engine.ts";
-import type { PromptBuilder, RenderScope } from "./prompt.ts";
-import type { Round } from "./round.ts";
-import { type GeneratedTurn, type Suffix, joinAtEndToken } from "./suffix.ts";
-import type { RenderMessage, Rendering } from "./template.ts";
-import { fitOutputs } from "./tool-results.ts";
-import type { ChatMessage, ToolOutput } from "./types.ts";
+import type { ChatEngine } from "../chat-engine.ts";
+import type { PromptBuilder, RenderScope } from "../prompt/prompt.ts";
+import type { Round } from "../answer/round.ts";
+import { type GeneratedTurn, type Suffix, joinAtEndToken } from "../prompt/suffix.ts";
+import type { RenderMessage, Rendering } from "../template/template.ts";
+import { fitOutputs } from "./fit-results.ts";
+import type { ChatMessage, ToolOutput } from "../types.ts";
 
 /** `resume`: only the results are new. `rerender`: the template rewrote what came before; all is given. */
 export interface Continuation {
@@ -79,12 +79,12 @@ export class Continuer {
     }));
     const suffix = this.#suffix(request, messagesOf(outputs));
     if (suffix === null) return "no_place";
-    const { keepEnd, text } = joinAtEndToken(suffix.text, request.turn.endToken);
+    const { keepPending, text } = joinAtEndToken(suffix.text, request.turn.endToken);
     const end = indexOfMark(text, mark);
     if (end < 0) return "no_place";
     const tokens = await certainTokens(this.#engine, text.slice(0, end), suffix.guard);
-    const tokenCount = request.heldTokens + (keepEnd ? 1 : 0) + tokens.length;
-    return tokenCount > this.#comfortable(request) ? "full" : { tokens, keepPending: keepEnd };
+    const tokenCount = request.heldTokens + (keepPending ? 1 : 0) + tokens.length;
+    return tokenCount > this.#comfortable(request) ? "full" : { tokens, keepPending };
   }
 
   /** Tokens of a whole sequence that is followed by an answer. */
@@ -119,15 +119,15 @@ export class Continuer {
     const { round, turn, heldTokens } = request;
     const suffix = this.#suffix(request, results);
     if (suffix === null) return null;
-    const { keepEnd, text } = joinAtEndToken(suffix.text, turn.endToken);
+    const { keepPending, text } = joinAtEndToken(suffix.text, turn.endToken);
     const tokens = await this.#engine.tokenize(text, suffix.guard, false);
     return {
       kind: "resume",
       tokens,
-      keepPending: keepEnd,
+      keepPending,
       rendering: suffix.rendering,
       messages: [...round.before, suffix.turn, ...results],
-      tokenCount: heldTokens + (keepEnd ? 1 : 0) + tokens.length,
+      tokenCount: heldTokens + (keepPending ? 1 : 0) + tokens.length,
     };
   }
 

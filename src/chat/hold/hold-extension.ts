@@ -1,21 +1,21 @@
 /** Prefills what is known of a round's results while its sequence is held. */
 
-import type { ExtendOptions } from "../engine/types.ts";
+import type { ExtendOptions } from "../../engine/types.ts";
 import type { ContinueRequest, Continuer } from "./continuation.ts";
-import type { ToolCall, ToolOutput } from "./types.ts";
+import type { ToolCall, ToolOutput } from "../types.ts";
 
-export interface EarlyResult {
+export interface KnownOutput {
   output: ToolOutput;
   /** Else more will follow it. */
   isWhole: boolean;
 }
 
-export interface EarlyResultsOptions {
+export interface HoldExtensionOptions {
   continuer: Continuer;
   request: Omit<ContinueRequest, "outputs">;
   calls: readonly ToolCall[];
   /** By call id; it may change between two calls of `update`. */
-  results: ReadonlyMap<string, EarlyResult>;
+  results: ReadonlyMap<string, KnownOutput>;
   extend(options: ExtendOptions): void;
   /** The template has no place for a result that is not whole. */
   onNoPlace(): void;
@@ -26,14 +26,14 @@ export interface EarlyResultsOptions {
 const MIN_CHARACTERS = 128;
 const MIN_PART = 1 / 16;
 
-export class EarlyResults {
-  readonly #options: EarlyResultsOptions;
+export class HoldExtension {
+  readonly #options: HoldExtensionOptions;
   #characters = -Infinity;
   #wholeCount = 0;
   #isWorking = false;
   #isOver = false;
 
-  constructor(options: EarlyResultsOptions) {
+  constructor(options: HoldExtensionOptions) {
     this.#options = options;
   }
 
@@ -61,7 +61,7 @@ export class EarlyResults {
   }
 
   /** In the order of the calls. */
-  #known(): EarlyResult[] {
+  #known(): KnownOutput[] {
     const { calls, results } = this.#options;
     return calls.map(
       ({ id, name }) =>
@@ -69,7 +69,7 @@ export class EarlyResults {
     );
   }
 
-  async #extend(known: readonly EarlyResult[], open: number): Promise<void> {
+  async #extend(known: readonly KnownOutput[], open: number): Promise<void> {
     const { continuer, request, extend, onNoPlace, onError } = this.#options;
     try {
       // The tools go first, and those that are done at once need none of this.

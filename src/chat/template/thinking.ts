@@ -1,7 +1,7 @@
 /** Whether a model thinks before it answers: how its template is told, and how the answer's text then begins. */
 
 import type { ReasoningMarkers } from "./normalize.ts";
-import type { TemplateVariables } from "./types.ts";
+import type { TemplateVariables } from "../types.ts";
 
 /** What the server wants where a request does not say. `auto`: as llama-server, which asks for thinking. */
 export const reasoningDefaults = ["auto", "on", "off"] as const;

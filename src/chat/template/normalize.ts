@@ -1,6 +1,6 @@
 /** Brings a client's history into the shape the model's own output would have. Pure. */
 
-import type { ChatMessage, ToolCall } from "./types.ts";
+import type { ChatMessage, ToolCall } from "../types.ts";
 
 export interface ReasoningMarkers {
   open: string;

@@ -1,10 +1,10 @@
 /** Messages and tools to prompt tokens, with the tokens of generated turns spliced in. */
 
-import { FermataError } from "../errors.ts";
-import type { ChatEngine, ChatModel } from "./chat-engine.ts";
-import { type ToolCallFormat, reasoningOf, spelledTokensOf } from "./formats/format.ts";
-import { detectFormat, formatNamed, formats, genericFormat } from "./formats/formats.ts";
-import { type ReasoningMarkers, normalizeMessages } from "./normalize.ts";
+import { FermataError } from "../../errors.ts";
+import type { ChatEngine, ChatModel } from "../chat-engine.ts";
+import { type ToolCallFormat, reasoningOf, spelledTokensOf } from "../formats/format.ts";
+import { detectFormat, formatNamed, formats, genericFormat } from "../formats/formats.ts";
+import { type ReasoningMarkers, normalizeMessages } from "../template/normalize.ts";
 import {
   type AnswerRecord,
   type SpliceRecord,
@@ -12,9 +12,9 @@ import {
   SpliceStore,
 } from "./splice-store.ts";
 import { SuffixDeriver, joinAtEndToken, withGuard } from "./suffix.ts";
-import { ChatTemplate, type Rendering } from "./template.ts";
-import type { ReasoningDefault } from "./thinking.ts";
-import type { ChatMessage, ChatRequest, PromptRequest } from "./types.ts";
+import { ChatTemplate, type Rendering } from "../template/template.ts";
+import type { ReasoningDefault } from "../template/thinking.ts";
+import type { ChatMessage, ChatRequest, PromptRequest } from "../types.ts";
 
 export interface Prompt {
   tokens: Int32Array;
@@ -180,9 +180,9 @@ export class PromptBuilder {
       whole,
     });
     if (suffix === null) return null;
-    const { keepEnd, text } = joinAtEndToken(suffix.text, record.turn.endToken);
+    const { keepPending, text } = joinAtEndToken(suffix.text, record.turn.endToken);
     const known =
-      keepEnd || record.turn.endToken === "" ? record.tokens : record.tokens.subarray(0, -1);
+      keepPending || record.turn.endToken === "" ? record.tokens : record.tokens.subarray(0, -1);
     const added = await this.#engine.tokenize(text, suffix.guard, false);
     const tokens = new Int32Array(known.length + added.length);
     tokens.set(known);

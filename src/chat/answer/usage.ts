@@ -1,7 +1,7 @@
 /** Adds up the counts of the generations that one answer took. */
 
-import type { EngineUsage } from "../engine/types.ts";
-import type { ChatUsage } from "./types.ts";
+import type { EngineUsage } from "../../engine/types.ts";
+import type { ChatUsage } from "../types.ts";
 
 /** Of an answer that has not begun. */
 export const noUsage: Readonly<EngineUsage> = {

@@ -5,11 +5,11 @@
  */
 
 import { createHash } from "node:crypto";
-import { canonicalCalls } from "./normalize.ts";
-import { RoundText } from "./round-text.ts";
+import { canonicalCalls } from "../template/normalize.ts";
+import { RoundText } from "../answer/round-text.ts";
 import type { GeneratedTurn } from "./suffix.ts";
-import type { Rendering } from "./template.ts";
-import type { ChatMessage, TemplateVariables, ToolDefinition } from "./types.ts";
+import type { Rendering } from "../template/template.ts";
+import type { ChatMessage, TemplateVariables, ToolDefinition } from "../types.ts";
 
 export interface SpliceRecord {
   prompt: Rendering;

@@ -1,9 +1,9 @@
 /** Finds calls in text: after the format's markers, bare at the start of a line, in a ```json block. */
 
-import type { ToolCallFormat } from "./format.ts";
-import { byFirstCharacter } from "./readers/first-character.ts";
-import { isBlank } from "./readers/json-scanner.ts";
-import type { CallReader, CallSink, MakeReader, OfferedTools } from "./readers/reader.ts";
+import type { ToolCallFormat } from "../formats/format.ts";
+import { byFirstCharacter } from "../formats/readers/first-character.ts";
+import { isBlank } from "../formats/readers/json-scanner.ts";
+import type { CallReader, CallSink, MakeReader, OfferedTools } from "../formats/readers/reader.ts";
 
 export interface FinderSink extends CallSink {
   content(text: string): void;

@@ -1,6 +1,6 @@
 /** Cuts tool results so that the conversation, and an answer to them, fit the context. */
 
-import type { ToolOutput } from "./types.ts";
+import type { ToolOutput } from "../types.ts";
 
 export interface FittedOutputs<T> {
   outputs: ToolOutput[];

@@ -1,8 +1,8 @@
 /** What the parsers of a round's text have in common. Type-only. */
 
 import type { ChatEvent } from "../types.ts";
-import type { ToolCallFormat } from "./format.ts";
-import type { OfferedTools } from "./readers/reader.ts";
+import type { ToolCallFormat } from "../formats/format.ts";
+import type { OfferedTools } from "../formats/readers/reader.ts";
 
 export type OutputEvent = Extract<
   ChatEvent,

@@ -1,9 +1,9 @@
 /** Remembers what a generation said with its tokens, so that the conversation finds them when it comes back. */
 
-import type { Prompt, PromptBuilder } from "./prompt.ts";
+import type { Prompt, PromptBuilder } from "../prompt/prompt.ts";
 import type { Round } from "./round.ts";
-import { type SpliceScope, oneMessage } from "./splice-store.ts";
-import type { ChatMessage } from "./types.ts";
+import { type SpliceScope, oneMessage } from "../prompt/splice-store.ts";
+import type { ChatMessage } from "../types.ts";
 
 export class TurnMemory {
   readonly #prompts: PromptBuilder;

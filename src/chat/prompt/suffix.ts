@@ -3,10 +3,15 @@
  * to those tokens is the whole cost of a tool round. Null when the template rewrites what came before.
  */
 
-import { FermataError } from "../errors.ts";
-import type { ReasoningMarkers } from "./normalize.ts";
-import type { ChatTemplate, RenderMessage, Rendering, SentinelMessage } from "./template.ts";
-import type { ChatMessage, TemplateVariables, ToolDefinition } from "./types.ts";
+import { FermataError } from "../../errors.ts";
+import type { ReasoningMarkers } from "../template/normalize.ts";
+import type {
+  ChatTemplate,
+  RenderMessage,
+  Rendering,
+  SentinelMessage,
+} from "../template/template.ts";
+import type { ChatMessage, TemplateVariables, ToolDefinition } from "../types.ts";
 
 /** The turn that was generated, as text. */
 export interface GeneratedTurn {
@@ -183,9 +188,9 @@ function cutAfterRaw(turn: GeneratedTurn, whole: Rendering, start: number): numb
 export function joinAtEndToken(
   suffix: string,
   endToken: string,
-): { keepEnd: boolean; text: string } {
-  const keepEnd = endToken !== "" && suffix.startsWith(endToken);
-  return { keepEnd, text: keepEnd ? suffix.slice(endToken.length) : suffix };
+): { keepPending: boolean; text: string } {
+  const keepPending = endToken !== "" && suffix.startsWith(endToken);
+  return { keepPending, text: keepPending ? suffix.slice(endToken.length) : suffix };
 }
 
 function onlyIndexOf(text: string, mark: string): number {

@@ -1,8 +1,8 @@
 /** A round that waits for the results of its calls. */
 
-import { FermataError } from "../errors.ts";
+import { FermataError } from "../../errors.ts";
 import type { Continuation } from "./continuation.ts";
-import type { ToolCall, ToolOutput } from "./types.ts";
+import type { ToolCall, ToolOutput } from "../types.ts";
 
 /** `full`: no result fits, not even cut, or no token is left for an answer. `released`: the caller ends here. */
 export type HoldAnswer = Continuation | "full" | "cancelled" | "released";

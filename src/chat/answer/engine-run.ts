@@ -9,10 +9,10 @@ import type {
   Grammar,
   PauseTriggers,
   ResumeOptions,
-} from "../engine/types.ts";
-import { withTextBias } from "../engine/sampling-bias.ts";
-import { FermataError } from "../errors.ts";
-import type { ChatEngine } from "./chat-engine.ts";
+} from "../../engine/types.ts";
+import { withTextBias } from "../../engine/sampling-bias.ts";
+import { FermataError } from "../../errors.ts";
+import type { ChatEngine } from "../chat-engine.ts";
 import { RepetitionDetector } from "./repetition.ts";
 import { UsageSum } from "./usage.ts";
 

@@ -6,9 +6,9 @@
 
 import type { OutputParserOptions, TextParser } from "./text-parser.ts";
 import type { EventBuffer } from "./event-buffer.ts";
-import { isBlank } from "./readers/json-scanner.ts";
-import { NamedReader } from "./readers/named-reader.ts";
-import type { OfferedTools } from "./readers/reader.ts";
+import { isBlank } from "../formats/readers/json-scanner.ts";
+import { NamedReader } from "../formats/readers/named-reader.ts";
+import type { OfferedTools } from "../formats/readers/reader.ts";
 
 type Place = "header" | "content" | "reasoning" | "call" | "after-call";
 const channels = ["analysis", "commentary", "final"];

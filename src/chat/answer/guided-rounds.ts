@@ -1,14 +1,14 @@
 /** The grammar of each round of an answer, compiled, and what is checked where no mask held. */
 
-import type { Grammar, GrammarSource, Sampling } from "../engine/types.ts";
-import { FermataError } from "../errors.ts";
-import { Guide, type GuidePart } from "../guidance/guide.ts";
-import type { Guidance } from "../guidance/types.ts";
-import type { Fault } from "../guidance/validator.ts";
-import type { ChatEngine } from "./chat-engine.ts";
-import type { PromptBuilder } from "./prompt.ts";
+import type { Grammar, GrammarSource, Sampling } from "../../engine/types.ts";
+import { FermataError } from "../../errors.ts";
+import { Guide, type GuidePart } from "../../guidance/guide.ts";
+import type { Guidance } from "../../guidance/types.ts";
+import type { Fault } from "../../guidance/validator.ts";
+import type { ChatEngine } from "../chat-engine.ts";
+import type { PromptBuilder } from "../prompt/prompt.ts";
 import { documentField } from "./text-grammar.ts";
-import type { ChatRequest, ToolDefinition } from "./types.ts";
+import type { ChatRequest, ToolDefinition } from "../types.ts";
 
 const free: Guidance = { toolChoice: "auto", parallel: true, closeAtLimit: false };
 

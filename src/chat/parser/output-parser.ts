@@ -9,7 +9,7 @@ import type { ToolCall } from "../types.ts";
 import { newCallId } from "./call-id.ts";
 import { EventBuffer } from "./event-buffer.ts";
 import { ChannelParser } from "./channel-parser.ts";
-import { MarkedTextParser } from "./marked-text-parser.ts";
+import { ReasoningParser } from "./reasoning-parser.ts";
 
 export class OutputParser {
   /** Complete calls so far. */
@@ -21,7 +21,7 @@ export class OutputParser {
     this.#events = new EventBuffer(this.calls, options.newCallId ?? newCallId);
     this.#parser = options.format.usesChannels
       ? new ChannelParser(options, this.#events)
-      : new MarkedTextParser(options, this.#events);
+      : new ReasoningParser(options, this.#events);
   }
 
   get inCall(): boolean {

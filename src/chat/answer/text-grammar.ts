@@ -1,11 +1,11 @@
 /** A text that is no conversation, in a form that the request asks for. */
 
-import type { Grammar } from "../engine/types.ts";
-import { FermataError } from "../errors.ts";
-import type { CallSyntax } from "../guidance/call-syntax.ts";
-import { Guide } from "../guidance/guide.ts";
-import type { DocumentFormat } from "../guidance/types.ts";
-import type { ChatEngine } from "./chat-engine.ts";
+import type { Grammar } from "../../engine/types.ts";
+import { FermataError } from "../../errors.ts";
+import type { CallSyntax } from "../../guidance/call-syntax.ts";
+import { Guide } from "../../guidance/guide.ts";
+import type { DocumentFormat } from "../../guidance/types.ts";
+import type { ChatEngine } from "../chat-engine.ts";
 
 /** Of a text nothing is a call. */
 const noCalls: CallSyntax = {

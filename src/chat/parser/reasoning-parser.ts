@@ -3,9 +3,9 @@
 import type { OutputParserOptions, TextParser } from "./text-parser.ts";
 import { CallFinder } from "./call-finder.ts";
 import type { EventBuffer } from "./event-buffer.ts";
-import type { ToolCallFormat } from "./format.ts";
-import { isBlank } from "./readers/json-scanner.ts";
-import type { OfferedTools } from "./readers/reader.ts";
+import type { ToolCallFormat } from "../formats/format.ts";
+import { isBlank } from "../formats/readers/json-scanner.ts";
+import type { OfferedTools } from "../formats/readers/reader.ts";
 
 /** Behind one of these a marker is spoken of, not written. */
 const QUOTES = "`'\"";
@@ -15,7 +15,7 @@ const QUOTES = "`'\"";
  * A closing marker without an opening one is dropped. Calls at the end of reasoning that was not closed are
  * calls: models forget to close it. Anywhere else in reasoning they are its text.
  */
-export class MarkedTextParser implements TextParser {
+export class ReasoningParser implements TextParser {
   readonly #format: ToolCallFormat;
   readonly #offered: OfferedTools | null;
   readonly #events: EventBuffer;

@@ -1,7 +1,7 @@
 /** For templates without a section for tools: tools, calls and results in the words of other messages. */
 
-import type { CallSyntax } from "../guidance/call-syntax.ts";
-import { type WrittenCall, writeCalls, writeJson } from "./formats/write-calls.ts";
+import type { CallSyntax } from "../../guidance/call-syntax.ts";
+import { type WrittenCall, writeCalls, writeJson } from "../formats/write-calls.ts";
 import type { TemplateMessage } from "./tool-responses.ts";
 
 /** What a template writes of it by itself. */

@@ -1,8 +1,8 @@
 /** Which tokens of an answer are reasoning, and the log-probabilities of those that are content. */
 
-import type { OutputEvent } from "./formats/text-parser.ts";
-import type { TokenLogprobs } from "../engine/types.ts";
-import type { ContentToken } from "./types.ts";
+import type { OutputEvent } from "../parser/text-parser.ts";
+import type { TokenLogprobs } from "../../engine/types.ts";
+import type { ContentToken } from "../types.ts";
 
 /** Tokens whose text is this piece; a character or a held-back stop string may take several. */
 interface Piece {

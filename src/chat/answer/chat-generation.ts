@@ -1,21 +1,21 @@
 /** One answer over all its rounds: reads what the engine says, parses it, holds and resumes. */
 
-import type { OutputEvent } from "./formats/text-parser.ts";
-import type { GenerationEvent, Grammar } from "../engine/types.ts";
-import { FermataError } from "../errors.ts";
+import type { OutputEvent } from "../parser/text-parser.ts";
+import type { GenerationEvent, Grammar } from "../../engine/types.ts";
+import { FermataError } from "../../errors.ts";
 import { AnswerTokens } from "./answer-tokens.ts";
-import type { ChatEngine, Logger } from "./chat-engine.ts";
-import { ChatHold } from "./chat-hold.ts";
-import { type Continuation, type ContinueRequest, Continuer } from "./continuation.ts";
-import { type EarlyResult, EarlyResults } from "./early-results.ts";
+import type { ChatEngine, Logger } from "../chat-engine.ts";
+import { ChatHold } from "../hold/chat-hold.ts";
+import { type Continuation, type ContinueRequest, Continuer } from "../hold/continuation.ts";
+import { type KnownOutput, HoldExtension } from "../hold/hold-extension.ts";
 import { EngineRun } from "./engine-run.ts";
-import { pauseTriggersOf } from "./formats/format.ts";
+import { pauseTriggersOf } from "../formats/format.ts";
 import { GuidedRounds, isScripted } from "./guided-rounds.ts";
-import type { Prompt, PromptBuilder } from "./prompt.ts";
+import type { Prompt, PromptBuilder } from "../prompt/prompt.ts";
 import { Round } from "./round.ts";
-import type { RenderMessage, Rendering } from "./template.ts";
+import type { RenderMessage, Rendering } from "../template/template.ts";
 import { TurnMemory } from "./turn-memory.ts";
-import type { ReasoningStart } from "./thinking.ts";
+import type { ReasoningStart } from "../template/thinking.ts";
 import type {
   ChatEvent,
   ChatGeneration,
@@ -24,7 +24,7 @@ import type {
   ResumeLimits,
   ToolCall,
   ToolOutput,
-} from "./types.ts";
+} from "../types.ts";
 
 export interface GenerationContext {
   engine: ChatEngine;
@@ -56,8 +56,8 @@ export class RunningChat implements ChatGeneration {
   readonly #tokens: AnswerTokens;
   readonly #continuer: Continuer;
   /** Of the round, by call id. */
-  readonly #results = new Map<string, EarlyResult>();
-  #early: EarlyResults | null = null;
+  readonly #results = new Map<string, KnownOutput>();
+  #extension: HoldExtension | null = null;
   #guided: GuidedRounds | null = null;
   #memory: TurnMemory | null = null;
   #round: Round | null = null;
@@ -99,9 +99,9 @@ export class RunningChat implements ChatGeneration {
     this.#hold?.answer("cancelled");
   }
 
-  anticipate(output: ToolOutput, isWhole: boolean): void {
+  extend(output: ToolOutput, isWhole: boolean): void {
     this.#results.set(output.callId, { output, isWhole });
-    this.#early?.update();
+    this.#extension?.update();
   }
 
   /** @throws FermataError not_held | invalid_value (a call has no output) | template_error */
@@ -111,7 +111,7 @@ export class RunningChat implements ChatGeneration {
     const ordered = hold.take(outputs);
     this.#callable = callable;
     if (maxTokens !== undefined) this.#run.limitTokens(maxTokens);
-    this.#early?.stop();
+    this.#extension?.stop();
     const request = this.#continueRequest(hold.pendingToken);
     // Those whom it waited for may have spent its tokens.
     const isSpent = this.#run.remainingTokens === 0;
@@ -167,7 +167,7 @@ export class RunningChat implements ChatGeneration {
       }
     } finally {
       this.#request.signal?.removeEventListener("abort", onAbort);
-      this.#early?.stop();
+      this.#extension?.stop();
       await this.#run.close();
     }
   }
@@ -220,8 +220,8 @@ export class RunningChat implements ChatGeneration {
     yield { type: "hold", calls: [...round.calls], usage: this.#run.usage };
     const answer = await hold.answered;
     this.#hold = null;
-    this.#early?.stop();
-    this.#early = null;
+    this.#extension?.stop();
+    this.#extension = null;
     if (answer === "released") return await this.#release("tool_calls", [...round.calls]);
     if (answer === "full") return await this.#release("length");
     if (answer !== "cancelled") await this.#take(answer);
@@ -258,7 +258,7 @@ export class RunningChat implements ChatGeneration {
 
   #prefillResults(calls: readonly ToolCall[], pendingToken: boolean): void {
     const { counters, logger } = this.#context;
-    this.#early = new EarlyResults({
+    this.#extension = new HoldExtension({
       continuer: this.#continuer,
       request: this.#continueRequest(pendingToken),
       calls,
@@ -267,7 +267,7 @@ export class RunningChat implements ChatGeneration {
       onNoPlace: () => (counters.unextendedHolds += 1),
       onError: (error) => logger?.warn({ error }, "results could not be prefilled early"),
     });
-    this.#early.update();
+    this.#extension.update();
   }
 
   async #take({
