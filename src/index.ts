@@ -1,6 +1,6 @@
 /** What programs that embed Fermata import. */
 
-export type { ToolLogger } from "./chat/chat-engine.ts";
+export type { ToolLogger } from "./chat/types.ts";
 export { Chat, type ChatCounters, type ChatOptions } from "./chat/chat.ts";
 export type {
   ChatEvent,

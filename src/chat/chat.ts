@@ -1,10 +1,9 @@
 /** The chat layer's door: messages and tools in, content, reasoning and calls out. */
 
-import type { ChatEngine, Logger } from "./chat-engine.ts";
 import { RunningChat } from "./answer/chat-generation.ts";
 import { PromptBuilder } from "./prompt/prompt.ts";
 import type { ReasoningDefault } from "./template/thinking.ts";
-import type { ChatGeneration, ChatRequest, PromptRequest } from "./types.ts";
+import type { ChatEngine, ChatGeneration, ChatRequest, Logger, PromptRequest } from "./types.ts";
 
 export interface ChatOptions {
   logger?: Logger | undefined;

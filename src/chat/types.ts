@@ -1,8 +1,14 @@
-/** Neutral chat types: no wire format knows more, no engine type knows them. Type-only. */
+/** Neutral chat types, which wires and tools share, and what chat needs of the engine. Type-only. */
 
-import type { EngineUsage, Sampling } from "../engine/types.ts";
+import type {
+  EngineUsage,
+  GenerateRequest,
+  Generation,
+  Grammar,
+  GrammarSource,
+  Sampling,
+} from "../engine/types.ts";
 import type { Guidance } from "../guidance/types.ts";
-import type { ToolLogger } from "./chat-engine.ts";
 
 export type JsonSchema = { [key: string]: unknown };
 
@@ -161,4 +167,46 @@ export interface ChatGeneration extends AsyncIterable<ChatEvent> {
   /** Ends at a `hold`: its calls are the caller's. `finish` with reason `tool_calls` follows. */
   release(): void;
   cancel(): void;
+}
+
+/** What chat knows of the engine's model. */
+export interface ChatModel {
+  readonly chatTemplate: string | null;
+  readonly bosToken: string;
+  readonly eosToken: string;
+  readonly addBos: boolean;
+  /** Spellings of all CONTROL and USER_DEFINED tokens. */
+  readonly specialTokens: readonly {
+    readonly id: number;
+    readonly text: string;
+    readonly kind?: "control" | "user_defined";
+  }[];
+}
+
+/** The part of the engine that chat uses. */
+export interface ChatEngine {
+  readonly model: ChatModel;
+  /** `cellsPerSequence`: tokens one sequence may hold. */
+  readonly cache: { readonly cellsPerSequence: number };
+  /**
+   * A special token is recognized where it is spelled, unless a guard character stands inside its
+   * spelling or directly after its first character. Guards are removed.
+   */
+  tokenize(text: string, guard: string, addBos: boolean): Promise<Int32Array>;
+  /** Of a control token, its spelling. */
+  tokenBytes(token: number): Uint8Array;
+  /** @throws FermataError invalid_grammar */
+  compileGrammar(source: GrammarSource): Promise<Grammar>;
+  generate(request: GenerateRequest): Generation;
+}
+
+/** What chat and tools write to; pino's loggers fit. */
+export interface Logger {
+  warn(details: object, message: string): void;
+}
+
+/** What the turns of a model and the tools that they call are told to. */
+export interface ToolLogger extends Logger {
+  info(details: object, message: string): void;
+  error(details: object, message: string): void;
 }

@@ -7,7 +7,7 @@ import { Chat } from "../chat/chat.ts";
 import type { Engine } from "../engine/engine.ts";
 import { FermataError } from "../errors.ts";
 import type { AgentEngine } from "../server/services.ts";
-import type { ToolLogger } from "../chat/chat-engine.ts";
+import type { ToolLogger } from "../chat/types.ts";
 import type { ToolProvider } from "../tools/types.ts";
 import { chooseModel } from "./model-choice.ts";
 import type { ServeConfig } from "./options.ts";

@@ -1,6 +1,6 @@
 /** The tool loop's states, and the one function that leads from each to the next. */
 
-import type { ToolLogger } from "../chat/chat-engine.ts";
+import type { ToolLogger } from "../chat/types.ts";
 import type { ChatEvent, ToolCall, ToolOutput } from "../chat/types.ts";
 import type { LoopBudget } from "./loop-budget.ts";
 import type { ToolRoundLimits } from "./tool-round.ts";

@@ -1,12 +1,12 @@
 /** Internal mode: hold, run the calls, resume, until the model answers. */
 
-import type { ToolLogger } from "../chat/chat-engine.ts";
 import type {
   ChatEvent,
   ChatGeneration,
   ChatRequest,
   ToolCall,
   ToolDefinition,
+  ToolLogger,
 } from "../chat/types.ts";
 import { EventQueue, pulled, type Sink } from "./event-stream.ts";
 import { LoopBudget } from "./loop-budget.ts";

@@ -2,7 +2,7 @@
 
 import type { ToolCallFormat } from "../chat/formats/format.ts";
 import { formatNamed } from "../chat/formats/formats.ts";
-import { qwen } from "../chat/formats/known/qwen.ts";
+import { qwen } from "../chat/formats/formats.ts";
 import { OutputParser } from "../chat/parser/output-parser.ts";
 import type { OfferedTools } from "../chat/formats/readers/reader.ts";
 import type { JsonSchema, ToolCall, ToolDefinition } from "../chat/types.ts";

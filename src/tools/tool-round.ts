@@ -1,9 +1,8 @@
 /** One turn's calls, run side by side; those that change nothing may start while the turn goes on. */
 
 import { setMaxListeners } from "node:events";
-import type { ToolLogger } from "../chat/chat-engine.ts";
 import { ToolCallBuffer } from "../chat/answer/tool-call-buffer.ts";
-import type { ToolCall, ToolOutput } from "../chat/types.ts";
+import type { ToolCall, ToolLogger, ToolOutput } from "../chat/types.ts";
 import { EventQueue, pulled } from "./event-stream.ts";
 import type { Deadline } from "./loop-budget.ts";
 import type { ApprovalState, ToolOversight } from "./oversight.ts";

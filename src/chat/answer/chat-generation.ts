@@ -4,7 +4,6 @@ import type { OutputEvent } from "../parser/text-parser.ts";
 import type { GenerationEvent, Grammar } from "../../engine/types.ts";
 import { FermataError } from "../../errors.ts";
 import { AnswerTokens } from "./answer-tokens.ts";
-import type { ChatEngine, Logger } from "../chat-engine.ts";
 import { ChatHold } from "../hold/chat-hold.ts";
 import { type Continuation, type ContinueRequest, Continuer } from "../hold/continuation.ts";
 import { type KnownOutput, HoldExtension } from "../hold/hold-extension.ts";
@@ -17,10 +16,12 @@ import type { RenderMessage, Rendering } from "../template/template.ts";
 import { TurnMemory } from "./turn-memory.ts";
 import type { ReasoningStart } from "../template/thinking.ts";
 import type {
+  ChatEngine,
   ChatEvent,
   ChatGeneration,
   ChatRequest,
   FinishReason,
+  Logger,
   ResumeLimits,
   ToolCall,
   ToolOutput,

@@ -12,7 +12,7 @@ import type {
 } from "../../engine/types.ts";
 import { withTextBias } from "../../engine/sampling-bias.ts";
 import { FermataError } from "../../errors.ts";
-import type { ChatEngine } from "../chat-engine.ts";
+import type { ChatEngine } from "../types.ts";
 import { RepetitionDetector } from "./repetition.ts";
 import { UsageSum } from "./usage.ts";
 

@@ -5,10 +5,9 @@ import { FermataError } from "../../errors.ts";
 import { Guide, type GuidePart } from "../../guidance/guide.ts";
 import type { Guidance } from "../../guidance/types.ts";
 import type { Fault } from "../../guidance/validator.ts";
-import type { ChatEngine } from "../chat-engine.ts";
 import type { PromptBuilder } from "../prompt/prompt.ts";
 import { documentField } from "./text-grammar.ts";
-import type { ChatRequest, ToolDefinition } from "../types.ts";
+import type { ChatEngine, ChatRequest, ToolDefinition } from "../types.ts";
 
 const free: Guidance = { toolChoice: "auto", parallel: true, closeAtLimit: false };
 

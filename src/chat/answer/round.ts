@@ -1,14 +1,13 @@
 /** One round of a generation: what the model said since the prompt or the last resume. */
 
 import type { OutputEvent } from "../parser/text-parser.ts";
-import type { ToolLogger } from "../chat-engine.ts";
 import type { ToolCallFormat } from "../formats/format.ts";
 import { OutputParser } from "../parser/output-parser.ts";
 import type { OfferedTools } from "../formats/readers/reader.ts";
 import type { GeneratedTurn } from "../prompt/suffix.ts";
 import type { RenderMessage, Rendering } from "../template/template.ts";
 import type { ReasoningStart } from "../template/thinking.ts";
-import type { ToolCall } from "../types.ts";
+import type { ToolCall, ToolLogger } from "../types.ts";
 
 export interface RoundStart {
   /** What the round continues, and the messages it renders. */

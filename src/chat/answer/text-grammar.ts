@@ -5,7 +5,7 @@ import { FermataError } from "../../errors.ts";
 import type { CallSyntax } from "../../guidance/call-syntax.ts";
 import { Guide } from "../../guidance/guide.ts";
 import type { DocumentFormat } from "../../guidance/types.ts";
-import type { ChatEngine } from "../chat-engine.ts";
+import type { ChatEngine } from "../types.ts";
 
 /** Of a text nothing is a call. */
 const noCalls: CallSyntax = {

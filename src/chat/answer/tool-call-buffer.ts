@@ -3,8 +3,7 @@
  * one's arguments are complete; the finish reason is advice, since servers contradict themselves in it.
  */
 
-import type { ToolLogger } from "../chat-engine.ts";
-import type { ToolCall } from "../types.ts";
+import type { ToolCall, ToolLogger } from "../types.ts";
 
 /** After these a turn that has calls is as it should be. Some servers say `tool_call`, older ones `function_call`. */
 const callReasons: ReadonlySet<string> = new Set(["tool_calls", "tool_call", "function_call"]);

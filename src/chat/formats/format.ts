@@ -1,11 +1,16 @@
-/** Tool-call formats as data. */
+/** Tool-call formats as data: an entry of a table says how a model writes calls, and all else follows from it. */
 
 import type { PauseTriggers } from "../../engine/types.ts";
-import type { CallSyntax } from "../../guidance/call-syntax.ts";
-import type { ChatModel } from "../chat-engine.ts";
+import type { ArgumentStyle, CallPart, CallSyntax } from "../../guidance/call-syntax.ts";
 import type { ReasoningMarkers } from "../template/normalize.ts";
+import type { ChatModel } from "../types.ts";
+import { type ParameterMarkers, parameterReaders, parameterStyle } from "./parameters.ts";
+import { jsonObject } from "./readers/forms.ts";
 import type { MakeReader } from "./readers/reader.ts";
 
+export type Pair = readonly [open: string, close: string];
+
+/** What the parser of answers, the grammar and the engine know of a format. */
 export interface ToolCallFormat {
   readonly name: string;
   /** Does a model of this template write this format? */
@@ -43,29 +48,100 @@ export interface ToolCallFormat {
   readonly otherMarkers: readonly string[];
 }
 
-const think: ReasoningMarkers = { open: "<think>", close: "</think>" };
+type Defaulted =
+  | "ignoredAfterCall"
+  | "bareCalls"
+  | "bareSeparator"
+  | "reasoning"
+  | "reasoningHint"
+  | "silentMarkers"
+  | "usesChannels"
+  | "otherMarkers";
 
-/** Fills in what most formats have in common. */
-export function defineFormat(
-  format: Pick<ToolCallFormat, "name" | "detect" | "syntax" | "reader"> & Partial<ToolCallFormat>,
-): ToolCallFormat {
-  const { syntax } = format;
+/** A format as the tables write it. */
+export interface FormatEntry extends Partial<Pick<ToolCallFormat, Defaulted>> {
+  name: string;
+  /** A template of this format has one of these in it; of a list, all. */
+  template: readonly (string | readonly string[])[];
+  /** Around all calls of a turn. One that opens with a bracket is a list: the parser reads it as one call. */
+  section?: Pair;
+  /** Around each call. */
+  call?: Pair;
+  /** Between two calls. */
+  separator?: string;
+  /** A call, with `$name`, `$arguments` and `$id`. */
+  body: string;
+  /** What `$id` is: a regular expression without anchors. */
+  id?: string;
+  /** How arguments are written. Default: as a JSON object. */
+  arguments?: ArgumentStyle;
+  /** Each argument stands between markers. */
+  parameters?: ParameterMarkers;
+  /** The answer's own markers, for the grammar. */
+  answer?: Pick<CallSyntax, "textOpen" | "textClose" | "afterReasoning" | "preamble">;
+  /** The markers that the parser looks for, where they are not those of `call`. */
+  marks?: Pair;
+  /** Default: of `parameters`. */
+  reader?: MakeReader;
+}
+
+export function defineFormat(entry: FormatEntry): ToolCallFormat {
+  const { name, template, marks, ...more } = entry;
+  const syntax = syntaxOf(entry);
+  const { sectionOpen, sectionClose, callOpen, callClose } = syntax;
+  const isList = listOpening.test(sectionOpen);
+  const [open, close] = marks ?? [
+    isList ? sectionOpen.replace(listOpening, "") : callOpen,
+    isList ? sectionClose.replace(/^\s*\]/u, "") : callClose,
+  ];
+  const readers = entry.parameters && parameterReaders(entry.parameters, syntax);
   return {
-    sectionOpen: syntax.sectionOpen.trim(),
-    sectionClose: syntax.sectionClose.trim(),
-    callOpen: syntax.callOpen.trim(),
-    callClose: syntax.callClose.trim(),
     ignoredAfterCall: "}]",
-    unmarked: null,
+    unmarked: readers?.unmarked ?? null,
     bareCalls: {},
     bareSeparator: "",
-    reasoning: think,
+    reasoning: { open: "<think>", close: "</think>" },
     reasoningHint: "",
     silentMarkers: [],
     usesChannels: false,
     otherMarkers: [],
-    ...format,
+    ...more,
+    name,
+    detect: (text) => template.some((one) => [one].flat().every((part) => text.includes(part))),
+    syntax,
+    sectionOpen: isList ? "" : sectionOpen.trim(),
+    sectionClose: isList ? "" : sectionClose.trim(),
+    callOpen: open.trim(),
+    callClose: close.trim(),
+    reader: entry.reader ?? readers?.reader ?? jsonObject,
   };
+}
+
+const listOpening = /\[\s*$/u;
+
+function syntaxOf(entry: FormatEntry): CallSyntax {
+  const { section = ["", ""], call = ["", ""], separator = "", parameters } = entry;
+  const json = { style: "json", itemSeparator: ", ", keySeparator: ": " } as const;
+  return {
+    sectionOpen: section[0],
+    sectionClose: section[1],
+    callOpen: call[0],
+    callClose: call[1],
+    separator,
+    body: partsOf(entry),
+    argumentStyle: entry.arguments ?? (parameters ? parameterStyle(parameters) : json),
+    ...entry.answer,
+  };
+}
+
+function partsOf({ body, id = "" }: FormatEntry): CallPart[] {
+  const places: Readonly<Record<string, CallPart>> = {
+    $name: { part: "name" },
+    $arguments: { part: "arguments" },
+    $id: { part: "id", pattern: id },
+  };
+  const pieces = body.split(/(\$name|\$arguments|\$id)/u).filter((piece) => piece !== "");
+  return pieces.map((piece) => places[piece] ?? piece);
 }
 
 /**

@@ -1,7 +1,6 @@
 /** Tokens of a text that goes on: those that stay whatever follows. */
 
-import type { ChatEngine } from "../chat-engine.ts";
-import type { ToolOutput } from "../types.ts";
+import type { ChatEngine, ToolOutput } from "../types.ts";
 import { escapedMark, unusedCharacters } from "../template/untrusted.ts";
 
 /** Words without a blank this long are cut in the middle: merges of tokens do not reach far. */

@@ -2,13 +2,12 @@
 
 import type { ExtendOptions } from "../../engine/types.ts";
 import { certainTokens, endMark, indexOfMark } from "./certain-tokens.ts";
-import type { ChatEngine } from "../chat-engine.ts";
 import type { PromptBuilder, RenderScope } from "../prompt/prompt.ts";
 import type { Round } from "../answer/round.ts";
 import { type GeneratedTurn, type Suffix, joinAtEndToken } from "../prompt/suffix.ts";
 import type { RenderMessage, Rendering } from "../template/template.ts";
 import { fitOutputs } from "./fit-results.ts";
-import type { ChatMessage, ToolOutput } from "../types.ts";
+import type { ChatEngine, ChatMessage, ToolOutput } from "../types.ts";
 
 /** `resume`: only the results are new. `rerender`: the template rewrote what came before; all is given. */
 export interface Continuation {

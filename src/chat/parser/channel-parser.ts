@@ -98,7 +98,7 @@ export class ChannelParser implements TextParser {
   }
 
   #newReader(): NamedReader {
-    return new NamedReader(this.#events, { nameClose: MESSAGE, nameOf: (header) => header });
+    return new NamedReader(this.#events, { nameClose: MESSAGE });
   }
 
   #feedText(character: string): void {

@@ -1,7 +1,6 @@
 /** Messages and tools to prompt tokens, with the tokens of generated turns spliced in. */
 
 import { FermataError } from "../../errors.ts";
-import type { ChatEngine, ChatModel } from "../chat-engine.ts";
 import { type ToolCallFormat, reasoningOf, spelledTokensOf } from "../formats/format.ts";
 import { detectFormat, formatNamed, formats, genericFormat } from "../formats/formats.ts";
 import { type ReasoningMarkers, normalizeMessages } from "../template/normalize.ts";
@@ -14,7 +13,7 @@ import {
 import { SuffixDeriver, joinAtEndToken, withGuard } from "./suffix.ts";
 import { ChatTemplate, type Rendering } from "../template/template.ts";
 import type { ReasoningDefault } from "../template/thinking.ts";
-import type { ChatMessage, ChatRequest, PromptRequest } from "../types.ts";
+import type { ChatEngine, ChatMessage, ChatModel, ChatRequest, PromptRequest } from "../types.ts";
 
 export interface Prompt {
   tokens: Int32Array;

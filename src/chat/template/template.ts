@@ -4,7 +4,6 @@ import { createHash } from "node:crypto";
 
 import { FermataError } from "../../errors.ts";
 import { type CallSyntax, hermesCalls } from "../../guidance/call-syntax.ts";
-import type { ChatModel } from "../chat-engine.ts";
 import { writeGenericTools } from "./generic-tools.ts";
 import { JinjaTemplate, TemplateRefusal } from "./jinja/jinja-template.ts";
 import { strftime } from "./jinja/strftime.ts";
@@ -19,7 +18,7 @@ import {
   thinkingVariables,
 } from "./thinking.ts";
 import { type TemplateMessage, joinToolResults } from "./tool-responses.ts";
-import type { ChatMessage, TemplateVariables, ToolDefinition } from "../types.ts";
+import type { ChatMessage, ChatModel, TemplateVariables, ToolDefinition } from "../types.ts";
 import { type Marks, Guard, chooseMarks, escapedMark } from "./untrusted.ts";
 
 /** A probe: the template's text around it shows where an assistant's words would stand. */

@@ -2,12 +2,11 @@
 import { afterEach, describe, expect, test } from "vitest";
 import { RemoteChat } from "../../../src/agents/remote/remote-chat.ts";
 import { SseData } from "../../../src/agents/remote/sse-data.ts";
-import type { ChatEvent, ChatRequest } from "../../../src/chat/types.ts";
 import { FermataError } from "../../../src/errors.ts";
 import { readSampling } from "../../../src/server/body/sampling.ts";
 import { defineTool } from "../../../src/tools/tool-builder.ts";
 import { runToolLoop } from "../../../src/tools/tool-loop.ts";
-import type { ToolLogger } from "../../../src/chat/chat-engine.ts";
+import type { ChatEvent, ChatRequest, ToolLogger } from "../../../src/chat/types.ts";
 import type { ToolEvent } from "../../../src/tools/types.ts";
 import {
   broken,

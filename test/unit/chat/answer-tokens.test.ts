@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { AnswerTokens } from "../../../src/chat/answer/answer-tokens.ts";
-import { qwen } from "../../../src/chat/formats/known/qwen.ts";
+import { qwen } from "../../../src/chat/formats/formats.ts";
 import { OutputParser } from "../../../src/chat/parser/output-parser.ts";
 import type { ContentToken } from "../../../src/chat/types.ts";
 

@@ -9,8 +9,8 @@ import type {
   ChatMessage,
   ChatRequest,
   ToolDefinition,
+  ToolLogger,
 } from "../../../src/chat/types.ts";
-import type { ToolLogger } from "../../../src/chat/chat-engine.ts";
 
 import { FakeEngine, type FakeEngineOptions } from "./fake-engine.ts";
 

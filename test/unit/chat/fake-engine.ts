@@ -1,6 +1,6 @@
 /** An engine without a model: a token is a character or a special's spelling; rounds are scripted. */
 
-import type { ChatEngine } from "../../../src/chat/chat-engine.ts";
+import type { ChatEngine } from "../../../src/chat/types.ts";
 import type {
   EngineUsage,
   ExtendOptions,

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 
 import type { OutputEvent } from "../../../src/chat/parser/text-parser.ts";
-import { qwen } from "../../../src/chat/formats/known/qwen.ts";
+import { qwen } from "../../../src/chat/formats/formats.ts";
 import { OutputParser } from "../../../src/chat/parser/output-parser.ts";
 import type { OfferedTools } from "../../../src/chat/formats/readers/reader.ts";
 

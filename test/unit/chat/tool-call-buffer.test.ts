@@ -1,10 +1,9 @@
 import { describe, expect, it } from "vitest";
 
-import type { ToolCall } from "../../../src/chat/types.ts";
 import { defineTool } from "../../../src/tools/tool-builder.ts";
 import { ToolCallBuffer } from "../../../src/chat/answer/tool-call-buffer.ts";
 import { runToolRound } from "../../../src/tools/tool-round.ts";
-import type { ToolLogger } from "../../../src/chat/chat-engine.ts";
+import type { ToolCall, ToolLogger } from "../../../src/chat/types.ts";
 
 const search = (id: string, args: string): ToolCall => ({ id, name: "search", arguments: args });
 const whole = search("call_1", '{"q": "test"}');

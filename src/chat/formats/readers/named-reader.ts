@@ -6,8 +6,8 @@ import type { CallReader, CallSink, ReaderState } from "./reader.ts";
 export interface NamedCalls {
   /** Ends the name. */
   nameClose: string;
-  /** The name in what stands before that marker; null where there is none. */
-  nameOf(header: string): string | null;
+  /** Its first group is the name, in what stands before that marker. Default: all of it. */
+  name?: RegExp;
   /** A character that stands behind the arguments; brackets that are open there were forgotten. */
   behind?: string;
 }
@@ -66,7 +66,9 @@ export class NamedReader implements CallReader {
     this.#header = header;
     if (header.length > MAX_HEADER) this.#state = "refused";
     if (!header.endsWith(this.#calls.nameClose)) return this.#state !== "refused";
-    const name = this.#calls.nameOf(header.slice(0, -this.#calls.nameClose.length));
+    const { nameClose, name: pattern } = this.#calls;
+    const before = header.slice(0, -nameClose.length);
+    const name = asName(pattern === undefined ? before : (pattern.exec(before)?.[1] ?? ""));
     if (name === null) {
       this.#state = "refused";
       return false;

@@ -1,12 +1,11 @@
 /** Reads a name and parameters between markers; gives the arguments as JSON. */
 
-import type { ParameterCalls } from "./parameter-calls.ts";
 import { JsonScanner, isBlank } from "./json-scanner.ts";
 import { asName } from "./named-reader.ts";
+import { type ParameterCalls, keyIn, valueEnd } from "./parameter-markers.ts";
 import { ParameterValue } from "./parameter-value.ts";
 import type { CallReader, CallSink, OfferedTools, ReaderState } from "./reader.ts";
 import { schemaOfProperty } from "./typed-value.ts";
-import { keyIn, valueEnd } from "./value-ends.ts";
 
 type Place = "open" | "name" | "between" | "json" | "key" | "value-open" | "value" | "over";
 

@@ -1,0 +1,98 @@
+/** Calls whose arguments stand between markers: how the grammar writes them and how they are read. */
+
+import type { CallSyntax, ParameterArguments } from "../../guidance/call-syntax.ts";
+import { byFirstCharacter } from "./readers/first-character.ts";
+import { jsonObject } from "./readers/forms.ts";
+import type { ParameterCalls } from "./readers/parameter-markers.ts";
+import { ParameterReader } from "./readers/parameter-reader.ts";
+import type { MakeReader } from "./readers/reader.ts";
+
+export interface ParameterMarkers {
+  key: readonly [open: string, close: string];
+  /** An attribute behind the key: what it says of strings, and of others, which may be the name of their type. */
+  type?: { open: string; string: string; others: string };
+  /** Around the value, or "". `$key` in what closes it is the key. */
+  value: readonly [open: string, close: string];
+  /** Blanks that the template writes between key and value, and after a parameter. */
+  between?: string;
+  after?: string;
+  /** The value stands on lines of its own. */
+  onLines?: boolean;
+  /** A value may stand in `<![CDATA[` and `]]>`. */
+  hasCdata?: boolean;
+  /** Stands before each tag of a value that is written as elements. */
+  elementMark?: string;
+  /** What else ends a call. */
+  ends?: readonly string[];
+}
+
+const jsonTypes = ["number", "boolean", "null", "object", "array"];
+
+export function parameterStyle(markers: ParameterMarkers): ParameterArguments {
+  const { key, type, value, between = "", after = "", onLines = false } = markers;
+  const line = onLines ? "\n" : "";
+  const middle = (typeName: string): string =>
+    (type === undefined ? "" : type.open + typeName) + key[1] + between + value[0] + line;
+  return {
+    style: "parameters",
+    open: key[0],
+    middle: middle(type?.string ?? ""),
+    ...(type === undefined ? {} : { middleOfOthers: middleOfOthers(type.others, middle) }),
+    close: line + value[1] + after,
+    separator: "",
+    itemSeparator: ", ",
+    keySeparator: ": ",
+  };
+}
+
+function middleOfOthers(
+  others: string,
+  middle: (typeName: string) => string,
+): string | Record<string, string> {
+  if (others !== "its name") return middle(others);
+  return Object.fromEntries(jsonTypes.map((name) => [name, middle(name)]));
+}
+
+/** Models of all these formats write a JSON object, too. A call whose opening was left out begins at its name's. */
+export function parameterReaders(
+  markers: ParameterMarkers,
+  syntax: CallSyntax,
+): { reader: MakeReader; unmarked: { open: string; reader: MakeReader } | null } {
+  const calls = parameterCalls(markers, syntax);
+  const parameters =
+    (options: ParameterCalls): MakeReader =>
+    (sink, offered) =>
+      new ParameterReader(sink, options, offered);
+  const unmarked = parameters({ ...calls, offeredOnly: true });
+  return {
+    reader: byFirstCharacter({ "{": jsonObject }, { other: parameters(calls) }),
+    unmarked: calls.nameOpen === "" ? null : { open: calls.nameOpen, reader: unmarked },
+  };
+}
+
+function parameterCalls(markers: ParameterMarkers, syntax: CallSyntax): ParameterCalls {
+  const { key, type, value, onLines = false, hasCdata = false, elementMark, ends = [] } = markers;
+  const name = syntax.body.findIndex((part) => typeof part !== "string" && part.part === "name");
+  const textAt = (index: number): string => {
+    const part = syntax.body[index];
+    return typeof part === "string" ? part.trim() : "";
+  };
+  const [nameEnd = "<"] = textAt(name + 1);
+  const end = textAt(syntax.body.length - 1);
+  const implicitEnds = [end, syntax.callClose.trim(), syntax.sectionClose.trim(), ...ends];
+  return {
+    nameOpen: textAt(name - 1),
+    nameEnd: nameEnd === "<" ? "\n<" : nameEnd,
+    keyOpen: key[0],
+    keyClose: key[1],
+    ...(type === undefined ? {} : { keyAttribute: type }),
+    valueOpen: value[0],
+    valueClose: value[1],
+    end,
+    valueOnLines: onLines,
+    hasCdata,
+    implicitEnds: implicitEnds.filter((marker) => marker !== ""),
+    next: syntax.callOpen.trim(),
+    ...(elementMark === undefined ? {} : { elementMark }),
+  };
+}

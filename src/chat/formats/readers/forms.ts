@@ -1,0 +1,62 @@
+/** How a format's calls are read: what the tables of formats choose from. */
+
+import { byFirstCharacter } from "./first-character.ts";
+import { ListReader } from "./list-reader.ts";
+import { type LiteralCalls, LiteralReader } from "./literal-reader.ts";
+import { type NamedCalls, NamedReader } from "./named-reader.ts";
+import { ObjectReader } from "./object-reader.ts";
+import type { MakeReader } from "./reader.ts";
+
+/** `{"name": …, "arguments": …}` */
+export const jsonObject: MakeReader = (sink) => new ObjectReader(sink, null);
+
+/** The same in a list, or alone. */
+export const jsonList: MakeReader = (sink) => new ListReader(sink, null);
+
+/** The same, of offered tools only: no marker tells that calls are meant. */
+export const offeredList: MakeReader = (sink, offered) => new ListReader(sink, offered);
+
+/** A name, a marker, one JSON value. */
+export function named(calls: NamedCalls): MakeReader {
+  return (sink) => new NamedReader(sink, calls);
+}
+
+/** Items of a list, each a name and one JSON value. @param ignored characters after an item that say nothing */
+export function listOfNamed(calls: NamedCalls, ignored: string): MakeReader {
+  return (sink) =>
+    new ListReader(sink, null, { item: () => new NamedReader(sink, calls), ignored });
+}
+
+export function literals(calls: LiteralCalls): MakeReader {
+  return (sink) => new LiteralReader(sink, calls);
+}
+
+/** Python: `name(key='value')`, maybe in a list; `nameClose` stands between the name and the arguments. */
+export function pythonCalls({ isList = true, nameClose = "" } = {}): LiteralCalls {
+  return {
+    nameOpen: "",
+    nameClose,
+    open: "(",
+    isList,
+    stringMarks: ["'", '"'],
+    escapes: true,
+    assigns: "=",
+  };
+}
+
+/**
+ * Calls without markers are calls if they name offered tools. Here by their first character: a JSON object, or a list
+ * of them; `other` reads what a list without objects is.
+ */
+export function bareCalls(other?: LiteralCalls): Readonly<Record<string, MakeReader>> {
+  const list: MakeReader = (sink, offered) => new ListReader(sink, offered);
+  return {
+    "{": (sink, offered) => new ObjectReader(sink, offered),
+    "[": byFirstCharacter(
+      { "{": list },
+      other === undefined
+        ? { skipped: "[" }
+        : { skipped: "[", other: (sink, offered) => new LiteralReader(sink, other, offered) },
+    ),
+  };
+}
