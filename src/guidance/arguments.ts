@@ -5,8 +5,8 @@ import { jsonValue } from "./json-value.ts";
 import { type Rules, objectsOf, sequenceRules } from "./sequences.ts";
 import { type Markup, literal, regexTerminal } from "./lark.ts";
 import { LiteralWriter } from "./literal-values.ts";
-import { writeLiteral } from "./schema/regex-write.ts";
-import { isJsonObject } from "./schema/json.ts";
+import { writeLiteral } from "./schema/regex/write.ts";
+import { isJsonObject } from "../json.ts";
 import type { JsonObject } from "./schema/types.ts";
 
 /**

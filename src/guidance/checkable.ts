@@ -1,9 +1,9 @@
 /** The part of a schema that ajv can judge by, and what is left out of it. */
 
-import type { SchemaDocument } from "./schema/document.ts";
-import { namedSchemas, plainKeywords } from "./schema/draft.ts";
-import { escapePointer } from "./schema/document.ts";
-import { isJsonObject } from "./schema/json.ts";
+import type { SchemaDocument } from "./schema/read/document.ts";
+import { namedSchemas, plainKeywords } from "./schema/read/draft.ts";
+import { escapePointer } from "./schema/read/document.ts";
+import { isJsonObject } from "../json.ts";
 import type { JsonObject, SchemaIssue } from "./schema/types.ts";
 import { readsPattern } from "./bounded-regex.ts";
 

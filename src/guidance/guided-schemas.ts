@@ -2,7 +2,7 @@
 
 import { FermataError } from "../errors.ts";
 import type { CompileOptions, CompiledSchema } from "./schema/compile.ts";
-import { checkSchemaSize } from "./schema/document.ts";
+import { checkSchemaSize } from "./schema/read/document.ts";
 import type { JsonObject } from "./schema/types.ts";
 import {
   type CompileJob,

@@ -1,6 +1,12 @@
 /** A JSON value of a schema as a Lark expression. */
 
-import type { JsonObject, JsonStyle } from "./schema/types.ts";
+import type { JsonObject } from "./schema/types.ts";
+
+/** How JSON is written: fixed, so that a model cannot spend its tokens on blanks. Regular expressions. */
+interface JsonStyle {
+  itemSeparator: string;
+  keySeparator: string;
+}
 
 /** As documents are written: a blank after separators if the model likes. */
 export const documentStyle: JsonStyle = { itemSeparator: ", ?", keySeparator: ": ?" };

@@ -4,7 +4,7 @@ import { type Rules, type SequenceItem, objectsOf, sequenceRules } from "./seque
 import type { BareKeyArguments } from "./call-syntax.ts";
 import { jsonValue } from "./json-value.ts";
 import { type Markup, literal, regexTerminal } from "./lark.ts";
-import { isJsonObject } from "./schema/json.ts";
+import { isJsonObject } from "../json.ts";
 import type { JsonObject } from "./schema/types.ts";
 
 type Style = "python" | BareKeyArguments;

@@ -1,6 +1,6 @@
 /** Rules for things that follow each other, some of which may be left out. */
 
-import { isJsonObject } from "./schema/json.ts";
+import { isJsonObject } from "../json.ts";
 import type { JsonObject } from "./schema/types.ts";
 
 export interface Rules {

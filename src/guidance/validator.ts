@@ -5,7 +5,7 @@ import { Ajv2020 } from "ajv/dist/2020.js";
 import formats from "ajv-formats";
 import { boundedRegex, Unmatched } from "./bounded-regex.ts";
 import { type Checkable, checkablePart } from "./checkable.ts";
-import { SchemaDocument } from "./schema/document.ts";
+import { SchemaDocument } from "./schema/read/document.ts";
 
 /** What is wrong with a value, for the model and the log. */
 export interface Fault {

@@ -1,4 +1,4 @@
-/** What the schema compiler reads and says. Type-only. */
+/** What the three passes hand to each other. Type-only. */
 
 export type JsonObject = { [key: string]: unknown };
 
@@ -6,7 +6,7 @@ export type JsonType = "null" | "boolean" | "number" | "string" | "array" | "obj
 
 export type Draft = "draft-07" | "draft-2020-12";
 
-/** A keyword that no mask can hold. In strict mode an error, in lenient mode what is validated afterwards. */
+/** A keyword that no mask can enforce. In strict mode an error, in lenient mode what is validated afterwards. */
 export interface SchemaIssue {
   /** JSON pointer of the subschema as a URI fragment: `#/properties/city`. */
   path: string;
@@ -15,8 +15,58 @@ export interface SchemaIssue {
   reason: string;
 }
 
-/** How JSON is written: fixed, so that a model cannot spend its tokens on blanks. Regular expressions. */
-export interface JsonStyle {
-  itemSeparator: string;
-  keySeparator: string;
+/** From the first pass: a subschema. */
+export interface SchemaNode {
+  readonly id: number;
+  readonly schema: boolean | JsonObject;
+  /** `#/properties/a`; of a node that is not in the document, the path of what it was made from. */
+  readonly path: string;
+  /** URI that references in it are relative to. */
+  readonly base: string;
+  /** It is not in the document. */
+  readonly isMade: boolean;
+}
+
+/** A subschema that holds, or one that does not. */
+export interface Literal {
+  node: SchemaNode;
+  holds: boolean;
+  /** Collectors of what is evaluated, for `unevaluated…`. */
+  scopes: readonly number[];
+}
+
+/** From the second pass: a conjunction of subschemas that some value must satisfy. */
+export interface State {
+  readonly literals: readonly Literal[];
+  /** Undefined until they are worked out. */
+  alternatives?: Alternative[];
+}
+
+/** What a value may be; values inside of it are states. */
+export type Alternative = ScalarAlternative | ArrayAlternative | ObjectAlternative;
+
+export interface ScalarAlternative {
+  type: "null" | "boolean" | "number" | "string";
+  /** In keywords that the mask engine has. */
+  schema: JsonObject;
+  /** All values it has, if they are counted. */
+  values: readonly unknown[] | null;
+}
+
+export interface ArrayAlternative {
+  type: "array";
+  prefix: State[];
+  rest: State;
+  min: number;
+  max: number;
+}
+
+export interface ObjectAlternative {
+  type: "object";
+  properties: { name: string; state: State; required: boolean }[];
+  /** Regular expressions of whole names; no two match the same name. */
+  patterns: { regex: string; state: State }[];
+  rest: State;
+  min: number;
+  max: number;
 }

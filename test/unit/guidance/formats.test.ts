@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { compileValidator } from "../../../src/guidance/validator.ts";
-import { formatOf } from "../../../src/guidance/schema/formats.ts";
+import { formatOf } from "../../../src/guidance/schema/decide/formats.ts";
 
 function maskOf(name: string): RegExp {
   const format = formatOf(name);

@@ -1,30 +1,26 @@
 /**
- * A conjunction of subschemas, some of them negated, as alternatives for one JSON type. Keywords that
- * no mask can hold are told as issues and widen the result: what is left never refuses a valid value
- * because of them. What is not an issue is exact.
+ * A conjunction of subschemas, some of them negated, as alternatives for one JSON type. Keywords that no mask can
+ * enforce become issues and are left out, which only allows more. What is not an issue is exact.
  */
 
-import { FermataError } from "../../errors.ts";
-import { applicators } from "./applicators.ts";
-import {
-  arrayKeywords,
-  dependencyKeywords,
-  dependencyWays,
-  failedDependencyWays,
-  objectKeywords,
-} from "./container-keywords.ts";
-import type { SchemaDocument, SchemaNode } from "./document.ts";
-import { Facts, type Literal } from "./facts.ts";
-import { type Keyword, type KeywordContext, type Way, Unsupported, never } from "./keywords.ts";
-import { limitKeywords } from "./limit-keywords.ts";
-import { scalarKeywords } from "./scalar-keywords.ts";
-import type { JsonObject, JsonType, SchemaIssue } from "./types.ts";
+import { FermataError } from "../../../errors.ts";
+import type { SchemaDocument } from "../read/document.ts";
+import type { JsonObject, JsonType, Literal, SchemaIssue, SchemaNode } from "../types.ts";
+import { arrayKeywords } from "./arrays.ts";
+import { combiningKeywords } from "./combining.ts";
+import { constantKeywords } from "./constants.ts";
+import { Facts } from "./facts.ts";
+import { type Keyword, type KeywordContext, type Way, Unsupported } from "./keyword.ts";
+import { numberKeywords } from "./numbers.ts";
+import { objectKeywords } from "./objects.ts";
+import { stringKeywords } from "./strings.ts";
 
 const keywords = new Map<string, Keyword>(
   Object.entries({
-    ...applicators,
-    ...limitKeywords,
-    ...scalarKeywords,
+    ...combiningKeywords,
+    ...constantKeywords,
+    ...numberKeywords,
+    ...stringKeywords,
     ...arrayKeywords,
     ...objectKeywords,
   }),
@@ -46,8 +42,9 @@ interface Choice {
   keyword: string;
 }
 
-export interface ExpandHooks {
-  issue(issue: SchemaIssue): void;
+interface ExpandOptions {
+  report(issue: SchemaIssue): void;
+  /** Could a value satisfy all of these? True also where it cannot be told. */
   mayHold(type: JsonType, literals: readonly Literal[]): boolean;
   /** Literals that may be looked at for one document, probes included. */
   maxSteps: number;
@@ -55,12 +52,12 @@ export interface ExpandHooks {
 
 export class Expander {
   readonly #document: SchemaDocument;
-  readonly #hooks: ExpandHooks;
+  readonly #options: ExpandOptions;
   #steps = 0;
 
-  constructor(document: SchemaDocument, hooks: ExpandHooks) {
+  constructor(document: SchemaDocument, options: ExpandOptions) {
     this.#document = document;
-    this.#hooks = hooks;
+    this.#options = options;
   }
 
   /** @returns one entry for each alternative; none: no value of this type can be */
@@ -87,7 +84,7 @@ export class Expander {
       if (complete.length + branches.length + length > most) {
         const { node, keyword } = choice;
         const reason = "makes too many combinations with the others";
-        this.#hooks.issue({ path: node.path, keyword, reason });
+        this.#options.report({ path: node.path, keyword, reason });
         branches.push(branch);
         continue;
       }
@@ -102,7 +99,7 @@ export class Expander {
   /** Works off what is certain. @returns false when the branch cannot be */
   #settle(branch: Branch): boolean {
     for (let literal = branch.pending.pop(); literal; literal = branch.pending.pop()) {
-      if (++this.#steps > this.#hooks.maxSteps)
+      if (++this.#steps > this.#options.maxSteps)
         throw new FermataError(
           "schema_too_large",
           "The schema combines its parts in too many ways. Send a simpler one.",
@@ -118,68 +115,69 @@ export class Expander {
   #unfold(branch: Branch, literal: Literal): boolean {
     const { schema } = literal.node;
     if (typeof schema === "boolean") return schema === literal.holds;
-    return literal.holds
-      ? this.#unfoldHolding(branch, literal, schema)
-      : this.#unfoldFailing(branch, literal, schema);
+    const context = this.#context(branch, literal, schema);
+    return literal.holds ? this.#require(branch, context) : this.#refuse(branch, context);
   }
 
-  #unfoldHolding(branch: Branch, literal: Literal, schema: JsonObject): boolean {
-    const context = this.#context(branch, literal, schema);
-    // Reversed, because the pending ones are a stack and properties keep the order of the schema.
+  #require(branch: Branch, context: KeywordContext): boolean {
+    const { node } = context;
     const literals: Literal[] = [];
-    for (const [keyword, value] of this.#keywordsOf(schema)) {
-      for (const ways of this.#waysOf(keyword, value, context)) {
+    for (const [keyword, value, meaning] of this.#keywordsOf(context)) {
+      const choices = this.#attempt(node, keyword, () =>
+        meaning.choices === undefined
+          ? [meaning.ways(value, context)]
+          : meaning.choices(value, context),
+      );
+      for (const ways of choices ?? []) {
         const [way] = ways;
         if (way === undefined) return false;
-        if (ways.length > 1) branch.choices.push({ ways, node: literal.node, keyword });
+        if (ways.length > 1) branch.choices.push({ ways, node, keyword });
         else {
           if (way.change?.(branch.facts) === false) return false;
           literals.push(...(way.literals ?? []));
         }
       }
     }
+    // Reversed, because the pending ones are a stack and properties keep the order of the schema.
     branch.pending.push(...literals.toReversed());
     return true;
   }
 
   /** The conjunction fails where one keyword does. */
-  #unfoldFailing(branch: Branch, literal: Literal, schema: JsonObject): boolean {
-    const context = this.#context(branch, literal, schema);
+  #refuse(branch: Branch, context: KeywordContext): boolean {
+    const { node } = context;
     const ways: Way[] = [];
-    for (const [keyword, value] of this.#keywordsOf(schema)) {
-      try {
-        ways.push(...failedWays(keyword, value, context));
-      } catch (error) {
-        if (!(error instanceof Unsupported)) throw error;
-        this.#hooks.issue({ path: literal.node.path, keyword, reason: `${error.reason}` });
-        return true;
-      }
+    for (const [keyword, value, meaning] of this.#keywordsOf(context)) {
+      const failing = this.#attempt(node, keyword, () => meaning.ways(value, context));
+      if (failing === null) return true;
+      ways.push(...failing);
     }
     if (ways.some((way) => way.literals === undefined && way.change === undefined)) return true;
     const [way] = ways;
     if (way === undefined) return false;
     if (ways.length === 1) return take(branch, way);
-    branch.choices.push({ ways, node: literal.node, keyword: "not" });
+    branch.choices.push({ ways, node, keyword: "not" });
     return true;
   }
 
-  #keywordsOf(schema: JsonObject): [string, unknown][] {
-    // In draft 7 nothing counts beside a reference.
-    if (this.#document.draft === "draft-07" && "$ref" in schema) return [["$ref", schema["$ref"]]];
-    return Object.entries(schema);
-  }
-
-  #waysOf(keyword: string, value: unknown, context: KeywordContext): Way[][] {
+  /** @returns null where no mask can enforce the keyword */
+  #attempt<T>({ path }: SchemaNode, keyword: string, read: () => T): T | null {
     try {
-      if (dependencyKeywords.has(keyword))
-        return context.type === "object" ? dependencyWays(keyword, value, context) : [];
-      const meaning = keywords.get(keyword);
-      if (meaning === undefined || !appliesTo(meaning, context.type)) return [];
-      return [meaning.holds(value, context)];
+      return read();
     } catch (error) {
       if (!(error instanceof Unsupported)) throw error;
-      this.#hooks.issue({ path: context.node.path, keyword, reason: error.reason });
-      return [];
+      this.#options.report({ path, keyword, reason: error.reason });
+      return null;
+    }
+  }
+
+  /** Those that speak of the type. In draft 7 nothing counts beside a reference. */
+  *#keywordsOf({ schema, type }: KeywordContext): Generator<[string, unknown, Keyword]> {
+    const isReference = this.#document.draft === "draft-07" && "$ref" in schema;
+    for (const [keyword, value] of Object.entries(schema)) {
+      const meaning = keywords.get(keyword);
+      if (meaning === undefined || (isReference && keyword !== "$ref")) continue;
+      if (meaning.types?.includes(type) ?? true) yield [keyword, value, meaning];
     }
   }
 
@@ -192,13 +190,14 @@ export class Expander {
       node,
       schema,
       type,
+      holds,
       scopes: inner,
       literal: (isHeld, ...keys) => ({
         node: document.child(node, ...keys),
         holds: isHeld,
         scopes: isHeld ? inner : [],
       }),
-      mayHold: (literals) => this.#hooks.mayHold(type, literals),
+      mayHold: (literals) => this.#options.mayHold(type, literals),
     };
   }
 
@@ -230,26 +229,12 @@ export class Expander {
       contains: false,
     });
     // What the outer ones see of this node is everything, once the inner one has spoken.
-    for (const id of scopes) {
-      const outer = facts.scopes[id]!;
+    for (const outer of facts.scopesAt(scopes)) {
       if (hasProperties) outer.allProperties = true;
       if (hasItems) outer.allItems = true;
     }
     return [...scopes, facts.scopes.length - 1];
   }
-}
-
-function failedWays(keyword: string, value: unknown, context: KeywordContext): Way[] {
-  if (dependencyKeywords.has(keyword))
-    return context.type === "object" ? failedDependencyWays(keyword, value, context) : never;
-  const meaning = keywords.get(keyword);
-  return meaning === undefined || !appliesTo(meaning, context.type)
-    ? never
-    : meaning.fails(value, context);
-}
-
-function appliesTo({ types }: Keyword, type: JsonType): boolean {
-  return types === undefined || types.includes(type);
 }
 
 function takeSmallest(choices: Choice[]): Choice | undefined {

@@ -1,6 +1,6 @@
 /** Can two expressions match the same text? A search over pairs of positions, bounded. */
 
-import type { Range, Regex } from "./regex.ts";
+import type { Range, Regex } from "./parse.ts";
 
 const maxStates = 300;
 const maxPairs = 20_000;

@@ -1,6 +1,6 @@
 /** What expressions cost the mask engine, whose automata it builds while it walks: measured, for it cannot say so before. */
 
-import { type Regex, RegexError, sizeOf } from "./regex.ts";
+import { type Regex, RegexError, sizeOf } from "./parse.ts";
 
 /** One count beside which there is hardly another; several of them together. */
 const most = { alone: 10_000, together: 1000, beside: 16 };

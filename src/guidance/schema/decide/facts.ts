@@ -1,21 +1,12 @@
 /** What is known of a value of one JSON type: the conjunction of all keywords that speak of it. */
 
-import type { SchemaNode } from "./document.ts";
-import type { Regex } from "./regex.ts";
-import type { JsonType } from "./types.ts";
-
-/** A subschema that holds, or one that does not. */
-export interface Literal {
-  node: SchemaNode;
-  holds: boolean;
-  /** Collectors of what is evaluated, for `unevaluated…`. */
-  scopes: readonly number[];
-}
+import type { Regex } from "../regex/parse.ts";
+import type { JsonType, Literal, SchemaNode } from "../types.ts";
 
 export interface PatternFact {
   source: string;
   regex: Regex;
-  node: SchemaNode;
+  path: string;
 }
 
 /** Applies to keys that are neither named nor matched. */
@@ -25,17 +16,12 @@ export interface RestFact {
   literal: Literal;
 }
 
-export interface ItemsFact {
-  from: number;
-  literal: Literal;
-}
-
 export interface ContainsFact {
   from: number;
   min: number;
   max: number;
   literal: Literal;
-  node: SchemaNode;
+  path: string;
 }
 
 /** What the branches below one `unevaluated…` keyword have evaluated. */
@@ -51,7 +37,6 @@ export interface Scope {
   contains: boolean;
 }
 
-/** One value that may be; only scalars. */
 export type Scalar = string | number | boolean | null;
 
 export class Facts {
@@ -75,9 +60,10 @@ export class Facts {
   minItems = 0;
   maxItems = Infinity;
   prefix: { index: number; literal: Literal }[] = [];
-  items: ItemsFact[] = [];
+  items: { from: number; literal: Literal }[] = [];
   contains: ContainsFact[] = [];
-  unique: SchemaNode | null = null;
+  /** Path of the schema that says `uniqueItems`. */
+  unique: string | null = null;
   // Objects
   properties = new Map<string, Literal[]>();
   /** Some schema lists properties, maybe none. */
@@ -117,19 +103,14 @@ export class Facts {
     return copy;
   }
 
-  /** A size is left, as far as limits say it. */
-  hasRoom(): boolean {
-    return (
-      this.minLength <= this.maxLength &&
-      this.minItems <= this.maxItems &&
-      this.minProperties <= this.maxProperties
-    );
-  }
-
   addProperty(name: string, literal: Literal): void {
     const list = this.properties.get(name);
     if (list === undefined) this.properties.set(name, [literal]);
     else list.push(literal);
+  }
+
+  scopesAt(ids: readonly number[]): Scope[] {
+    return ids.map((id) => this.scopes[id]!);
   }
 
   /** @returns false when no value is left */

@@ -1,23 +1,17 @@
 /** All states that a schema's values may be in, worked out from its root. */
 
-import type { Alternative, ObjectAlternative, State } from "./alternatives.ts";
+import { FermataError } from "../../../errors.ts";
+import type { SchemaDocument } from "../read/document.ts";
+import type { Alternative, JsonType, Literal, ObjectAlternative, State } from "../types.ts";
+import type { SchemaIssue } from "../types.ts";
 import { arrayAlternatives } from "./arrays.ts";
-import type { SchemaDocument, SchemaNode } from "./document.ts";
+import { booleans, nulls } from "./constants.ts";
 import { Expander } from "./expand.ts";
-import type { Facts, Literal } from "./facts.ts";
-import { FermataError } from "../../errors.ts";
+import type { Facts } from "./facts.ts";
+import { type Solver, jsonTypes } from "./keyword.ts";
+import { numbers } from "./numbers.ts";
 import { objectAlternatives } from "./objects.ts";
-import { scalarAlternatives } from "./scalars.ts";
-import type { JsonType, SchemaIssue } from "./types.ts";
-
-export const jsonTypes: readonly JsonType[] = [
-  "object",
-  "array",
-  "string",
-  "number",
-  "boolean",
-  "null",
-];
+import { strings } from "./strings.ts";
 
 const maxStates = 20_000;
 /** Properties that may be left out in a row, those of all alternatives together where they begin. */
@@ -31,7 +25,7 @@ export class States {
   readonly all: State[] = [];
   readonly issues = new Map<string, SchemaIssue>();
   readonly #document: SchemaDocument;
-  readonly #closed: boolean;
+  readonly #solver: Solver;
   readonly #expander: Expander;
   readonly #reached = new Set<State>();
   readonly #byKey = new Map<string, State>();
@@ -44,9 +38,16 @@ export class States {
     { closed, objectOnly, maxSteps }: { closed: boolean; objectOnly: boolean; maxSteps: number },
   ) {
     this.#document = document;
-    this.#closed = closed;
+    this.#solver = {
+      isClosed: closed,
+      report: (issue) => this.#report(issue),
+      state: (literals) => this.#stateOf(literals),
+      made: (schema) => this.#made(schema),
+      alternatives: (type, literals) => this.#alternatives(type, literals),
+      mayHold: (literals) => this.#probe(jsonTypes, literals),
+    };
     this.#expander = new Expander(document, {
-      issue: (issue) => this.#report(issue),
+      report: (issue) => this.#report(issue),
       mayHold: (type, literals) => this.#probe([type], literals),
       maxSteps,
     });
@@ -97,36 +98,23 @@ export class States {
   }
 
   #alternatives(type: JsonType, literals: readonly Literal[]): Alternative[] {
-    return this.#expander
-      .expand(type, literals)
-      .flatMap((facts): Alternative[] => this.#finish(facts));
+    return this.#expander.expand(type, literals).flatMap((facts) => this.#finish(facts));
   }
 
   #finish(facts: Facts): Alternative[] {
-    const report = (issue: SchemaIssue): void => this.#report(issue);
-    const hooks = {
-      report,
-      state: (literals: readonly Literal[]) => this.#stateOf(literals),
-      mayHold: (literals: readonly Literal[]) => this.#probe(jsonTypes, literals),
-    };
     switch (facts.type) {
+      case "null":
+        return nulls(facts);
+      case "boolean":
+        return booleans(facts);
+      case "number":
+        return numbers(facts, this.#solver);
+      case "string":
+        return strings(facts, this.#solver);
       case "array":
-        return arrayAlternatives(facts, {
-          ...hooks,
-          valuesOf: (state) => this.#valuesOf(state),
-          constant: (value) => this.#made({ const: value }),
-        });
+        return arrayAlternatives(facts, this.#solver);
       case "object":
-        return objectAlternatives(facts, {
-          ...hooks,
-          nothing: this.#made(false),
-          namesOf: (names) => this.#namesOf(names),
-          isName: (name, names) =>
-            this.#strings([...names, this.#made({ const: name })]).length > 0,
-          closed: this.#closed,
-        });
-      default:
-        return scalarAlternatives(facts, report);
+        return objectAlternatives(facts, this.#solver);
     }
   }
 
@@ -190,36 +178,6 @@ export class States {
     return true;
   }
 
-  #valuesOf(state: State): readonly unknown[] | null {
-    const values: unknown[] = [];
-    for (const type of jsonTypes) {
-      for (const alternative of this.#alternatives(type, state.literals)) {
-        if (!("values" in alternative) || alternative.values === null) return null;
-        values.push(...alternative.values);
-      }
-    }
-    return [...new Set(values)];
-  }
-
-  #strings(literals: readonly Literal[]): Alternative[] {
-    return this.#alternatives("string", literals);
-  }
-
-  #namesOf(literals: readonly Literal[]): { values: string[] } | { regex: string } | null {
-    const found = this.#strings(literals);
-    const lists = found.map((each) => ("values" in each ? each.values : null));
-    if (lists.every((list) => list !== null)) return { values: lists.flat() as string[] };
-    const [only] = found;
-    if (only === undefined || found.length > 1 || !("schema" in only)) return null;
-    const { pattern, minLength, maxLength, format, allOf } = only.schema;
-    if (format !== undefined || allOf !== undefined) return null;
-    const hasLength = minLength !== undefined || maxLength !== undefined;
-    if (typeof pattern === "string") return hasLength ? null : { regex: pattern.slice(1, -1) };
-    return {
-      regex: `[\\s\\S]{${Number(minLength ?? 0)},${maxLength === undefined ? "" : Number(maxLength)}}`,
-    };
-  }
-
   #report(issue: SchemaIssue): void {
     if (this.#probeDepth > 0) return;
     this.issues.set(`${issue.path} ${issue.keyword}`, issue);
@@ -248,7 +206,7 @@ function keyOf({ node, holds }: Literal): string {
 }
 
 function isTrivial({ node, holds }: Literal): boolean {
-  const { schema } = node as SchemaNode;
+  const { schema } = node;
   return typeof schema === "boolean" ? schema === holds : holds && Object.keys(schema).length === 0;
 }
 

@@ -1,7 +1,7 @@
 /** Which draft a schema is written in, and draft 4 in the keywords of draft 7. */
 
-import { isJsonObject } from "./json.ts";
-import type { Draft, JsonObject } from "./types.ts";
+import { isJsonObject } from "../../../json.ts";
+import type { Draft, JsonObject } from "../types.ts";
 
 /** Their values are no schemas and no containers of schemas. */
 export const plainKeywords = new Set(["const", "enum", "default", "examples", "required", "type"]);

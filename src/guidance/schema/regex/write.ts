@@ -1,6 +1,6 @@
 /** A regular expression in the mask engine's syntax (Rust's), matching whole strings. */
 
-import { type Regex, RegexError } from "./regex.ts";
+import { type Regex, RegexError } from "./parse.ts";
 
 const ANYTHING = "[\\s\\S]*";
 
@@ -107,7 +107,7 @@ function writeSet({ ranges, properties, negated }: Extract<Regex, { kind: "set" 
 }
 
 /** Letters and digits as they are, all else by number: nothing to escape, in a class or out of it. */
-export function writeCharacter(code: number): string {
+function writeCharacter(code: number): string {
   const isPlain =
     (code >= 48 && code <= 57) || (code >= 65 && code <= 90) || (code >= 97 && code <= 122);
   return isPlain ? String.fromCharCode(code) : `\\x{${code.toString(16)}}`;
@@ -116,4 +116,48 @@ export function writeCharacter(code: number): string {
 /** Matches exactly this text. */
 export function writeLiteral(text: string): string {
   return Array.from(text, (character) => writeCharacter(character.codePointAt(0) ?? 0)).join("");
+}
+
+interface Trie {
+  isEnd: boolean;
+  next: Map<string, Trie>;
+}
+
+function trieOf(texts: readonly string[]): Trie {
+  const root: Trie = { isEnd: false, next: new Map() };
+  for (const text of texts) {
+    let node = root;
+    for (const character of text) {
+      const next = node.next.get(character) ?? { isEnd: false, next: new Map<string, Trie>() };
+      node.next.set(character, next);
+      node = next;
+    }
+    node.isEnd = true;
+  }
+  return root;
+}
+
+/** Matches each of these texts: a tree of their beginnings compiles in less time than a list. */
+export function writeOneOf(texts: readonly string[]): string {
+  return writeBranches(trieOf(texts));
+}
+
+function writeBranches(node: Trie): string {
+  const options = [...node.next].map(([first, next]) => writeLiteral(first) + writeBranches(next));
+  if (options.length === 0) return "";
+  if (options.length === 1 && !node.isEnd) return options[0]!;
+  return `(?:${options.join("|")})${node.isEnd ? "?" : ""}`;
+}
+
+/** Matches every text but these. */
+export function writeAllBut(texts: readonly string[]): string {
+  return writeOthers(trieOf(texts));
+}
+
+function writeOthers(node: Trie): string {
+  const options = [...node.next].map(([first, next]) => writeLiteral(first) + writeOthers(next));
+  const known = [...node.next.keys()].map(writeLiteral).join("");
+  options.push(known === "" ? "[\\s\\S]+" : `[^${known}][\\s\\S]*`);
+  const written = `(?:${options.join("|")})`;
+  return node.isEnd ? written : `${written}?`;
 }

@@ -1,20 +1,25 @@
 /** States to a schema in the keywords that the mask engine has, every one of them exact. */
 
-import type { Alternative, ArrayAlternative, ObjectAlternative, State } from "./alternatives.ts";
-import type { States } from "./states.ts";
-import type { JsonObject } from "./types.ts";
+import type { States } from "../decide/states.ts";
+import type {
+  Alternative,
+  ArrayAlternative,
+  JsonObject,
+  ObjectAlternative,
+  State,
+} from "../types.ts";
 
 /** States inside of each other that are written so; below, each is a definition. */
 const maxNesting = 8;
 
 /** @returns null when no value satisfies the schema */
-export function emitSchema(states: States): JsonObject | null {
+export function writeSchema(states: States): JsonObject | null {
   const live = states.inhabited();
   if (!live.has(states.root)) return null;
-  return new Emitter(live).emit(states.root);
+  return new SchemaWriter(live).write(states.root);
 }
 
-class Emitter {
+class SchemaWriter {
   readonly #live: ReadonlySet<State>;
   readonly #uses = new Map<State, number>();
   readonly #recursive = new Set<State>();
@@ -26,7 +31,7 @@ class Emitter {
     this.#live = live;
   }
 
-  emit(root: State): JsonObject {
+  write(root: State): JsonObject {
     this.#count(root);
     const schema = this.#inner(root);
     return Object.keys(this.#definitions).length === 0

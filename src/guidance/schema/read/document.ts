@@ -1,18 +1,9 @@
 /** A schema document: bounded, its subschemas as numbered nodes, its references resolved. */
 
-import { FermataError } from "../../errors.ts";
+import { FermataError } from "../../../errors.ts";
+import { isJsonObject } from "../../../json.ts";
+import type { Draft, JsonObject, SchemaNode } from "../types.ts";
 import { modernSchema, plainKeywords } from "./draft.ts";
-import { isJsonObject } from "./json.ts";
-import type { Draft, JsonObject } from "./types.ts";
-
-export interface SchemaNode {
-  readonly id: number;
-  readonly schema: boolean | JsonObject;
-  /** `#/properties/a`; of made-up nodes the path of what they were made from. */
-  readonly path: string;
-  /** URI that references in it are relative to. */
-  readonly base: string;
-}
 
 /** JSON values in a schema, their nesting, and the characters of all strings together. */
 const limits = { values: 200_000, depth: 100, characters: 2 * 1024 * 1024 };
@@ -55,7 +46,7 @@ export class SchemaDocument {
       value = (value as JsonObject)[key];
       pointer += `/${escapePointer(String(key))}`;
     }
-    if (parent.id < 0 || this.#isMade(parent)) return this.make(value, `#${pointer}`, parent.base);
+    if (parent.isMade) return this.make(value, `#${pointer}`, parent.base);
     return this.#at(pointer, value, this.baseAt(pointer, parent.base));
   }
 
@@ -64,9 +55,8 @@ export class SchemaDocument {
     const key = `${base} ${path} ${JSON.stringify(schema)}`;
     let node = this.#made.get(key);
     if (node === undefined) {
-      node = { id: this.#nextId++, schema: asSchema(schema, path), path, base };
+      node = { id: this.#nextId++, schema: asSchema(schema, path), path, base, isMade: true };
       this.#made.set(key, node);
-      this.#madeIds.add(node.id);
     }
     return node;
   }
@@ -96,17 +86,11 @@ export class SchemaDocument {
     return (this.#dynamicNames.get(name) ?? 0) <= 1;
   }
 
-  readonly #madeIds = new Set<number>();
-
-  #isMade(node: SchemaNode): boolean {
-    return this.#madeIds.has(node.id);
-  }
-
   #at(pointer: string, value: unknown, base: string): SchemaNode {
     let node = this.#nodes.get(pointer);
     if (node === undefined) {
       const path = `#${pointer}`;
-      node = { id: this.#nextId++, schema: asSchema(value, path), path, base };
+      node = { id: this.#nextId++, schema: asSchema(value, path), path, base, isMade: false };
       this.#nodes.set(pointer, node);
     }
     return node;

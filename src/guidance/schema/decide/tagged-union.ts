@@ -1,13 +1,13 @@
 /** Branches that plainly exclude each other, as those of a discriminated union do: seen without expanding them. */
 
-import type { SchemaDocument, SchemaNode } from "./document.ts";
-import { isJsonObject } from "./json.ts";
-import type { JsonObject } from "./types.ts";
+import { isJsonObject } from "../../../json.ts";
+import type { SchemaDocument } from "../read/document.ts";
+import type { JsonObject, JsonType, SchemaNode } from "../types.ts";
 
 const maxReferences = 8;
 
 /** What a branch says of its own kind. */
-export interface Outline {
+interface Outline {
   /** Undefined: any. */
   types: readonly unknown[] | undefined;
   required: ReadonlySet<unknown>;
@@ -41,6 +41,13 @@ function scalarsOf(schema: JsonObject): ReadonlySet<unknown> | null {
   if (!Array.isArray(values) || values.some((value) => typeof value === "object" && value !== null))
     return null;
   return new Set(values);
+}
+
+export function mayBe(outline: Outline | null, type: JsonType): boolean {
+  const types = outline?.types;
+  return (
+    types === undefined || types.includes(type) || (type === "number" && types.includes("integer"))
+  );
 }
 
 /** Do all branches need a property that tells each from the others? Only for values of type object. */

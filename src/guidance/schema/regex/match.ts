@@ -1,6 +1,6 @@
 /** Matches without backtracking: time grows with expression times text squared, never exponentially. */
 
-import type { Regex } from "./regex.ts";
+import type { Regex } from "./parse.ts";
 
 /** Longer texts are not matched by masks' helpers: names of properties and constants are short. */
 export const maxMatchLength = 1000;

@@ -1,0 +1,274 @@
+/** Arrays: what keywords say of them, and a prefix and a rest that hold it. */
+
+import type { ArrayAlternative, JsonType, Literal, State } from "../types.ts";
+import type { ContainsFact, Facts } from "./facts.ts";
+import {
+  type Keyword,
+  type KeywordContext,
+  type Solver,
+  type Way,
+  always,
+  countLimits,
+  expectCount,
+  expectList,
+  fact,
+  never,
+  unsupported,
+  jsonTypes,
+} from "./keyword.ts";
+
+const types: readonly JsonType[] = ["array"];
+
+export const arrayKeywords: Record<string, Keyword> = {
+  ...countLimits("array", "minItems", "maxItems"),
+  prefixItems: { types, ways: (value, context) => tuple(value, context, "prefixItems") },
+  items: {
+    types,
+    ways: (value, context) =>
+      Array.isArray(value)
+        ? tuple(value, context, "items")
+        : rest(context, "items", tupleLength(context.schema["prefixItems"])),
+  },
+  additionalItems: {
+    types,
+    ways: (_value, context) => {
+      const { items } = context.schema;
+      if (Array.isArray(items)) return rest(context, "additionalItems", items.length);
+      return context.holds ? always : never;
+    },
+  },
+  contains: { types, ways: contains },
+  uniqueItems: {
+    types,
+    ways: (value, { node, holds }) => {
+      if (value !== true) return holds ? always : never;
+      if (!holds) unsupported("is negated: arrays with a repeated item cannot be described");
+      return fact((facts) => (facts.unique = node.path));
+    },
+  },
+  // Read where its scope is opened.
+  unevaluatedItems: {
+    types,
+    ways: (_value, { holds }) => (holds ? always : unsupported("is negated")),
+  },
+};
+
+function tupleLength(value: unknown): number {
+  return Array.isArray(value) ? value.length : 0;
+}
+
+function tuple(value: unknown, context: KeywordContext, keyword: string): Way[] {
+  const { holds, scopes } = context;
+  const literals = expectList(value).map((_, index) => context.literal(holds, keyword, index));
+  if (holds)
+    return fact((facts) => {
+      literals.forEach((literal, index) => facts.prefix.push({ index, literal }));
+      for (const scope of facts.scopesAt(scopes))
+        scope.itemCount = Math.max(scope.itemCount, literals.length);
+    });
+  return literals.map((literal, index) => ({
+    change: (facts) => {
+      facts.minItems = Math.max(facts.minItems, index + 1);
+      facts.prefix.push({ index, literal });
+    },
+  }));
+}
+
+/** Of all items from this index on. */
+function rest(context: KeywordContext, keyword: string, from: number): Way[] {
+  const { holds, scopes, node } = context;
+  const literal = context.literal(holds, keyword);
+  return fact((facts) => {
+    if (!holds) facts.contains.push({ from, min: 1, max: Infinity, literal, path: node.path });
+    else facts.items.push({ from, literal });
+    for (const scope of facts.scopesAt(scopes)) scope.allItems = true;
+  });
+}
+
+function contains(_value: unknown, context: KeywordContext): Way[] {
+  const { schema, scopes, node, holds } = context;
+  const min = expectCount(schema["minContains"] ?? 1);
+  const max = schema["maxContains"] === undefined ? Infinity : expectCount(schema["maxContains"]);
+  const literal = context.literal(true, "contains");
+  const way = (fewest: number, most: number): Way => ({
+    change: (facts) => {
+      facts.contains.push({ from: 0, min: fewest, max: most, literal, path: node.path });
+      for (const scope of facts.scopesAt(scopes)) scope.contains = true;
+      return fewest <= most;
+    },
+  });
+  if (holds) return [way(min, max)];
+  const tooFew = min > 0 ? [way(0, min - 1)] : never;
+  return max < Infinity ? [...tooFew, way(max + 1, Infinity)] : tooFew;
+}
+
+/** Where an item that `contains` asks for may stand; further back is left out. */
+const window = 5;
+const maxVariants = 64;
+const maxTuple = 1000;
+
+/** What must hold at certain places, in addition. */
+interface Variant {
+  places: Map<number, Literal[]>;
+  /** From this index on. */
+  rest: { from: number; literal: Literal }[];
+  min: number;
+}
+
+export function arrayAlternatives(facts: Facts, solver: Solver): ArrayAlternative[] {
+  applyUnevaluated(facts, solver);
+  return containsVariants(facts, solver).flatMap((variant) => build(facts, variant, solver));
+}
+
+function applyUnevaluated(facts: Facts, { report }: Solver): void {
+  for (const scope of facts.scopes) {
+    if (scope.items === null || scope.allItems) continue;
+    if (scope.contains) {
+      const reason = "stands beside contains, whose matches count as evaluated";
+      report({ path: scope.node.path, keyword: "unevaluatedItems", reason });
+    } else facts.items.push({ from: scope.itemCount, literal: scope.items });
+  }
+}
+
+function containsVariants(facts: Facts, { report }: Solver): Variant[] {
+  let variants: Variant[] = [{ places: new Map(), rest: [], min: 0 }];
+  for (const one of facts.contains) {
+    const ways = waysToContain(one, facts.maxItems);
+    if (ways.length * variants.length > maxVariants) {
+      const reason = "asks for more items than can be placed";
+      report({ path: one.path, keyword: "contains", reason });
+      continue;
+    }
+    variants = variants.flatMap((variant) => ways.map((way) => mergeVariants(variant, way)));
+  }
+  return variants;
+}
+
+function waysToContain({ from, min, max, literal }: ContainsFact, maxItems: number): Variant[] {
+  const length = Math.max(0, Math.min(window, maxItems - from));
+  const other: Literal = { ...literal, holds: !literal.holds, scopes: [] };
+  const ways: Variant[] = [];
+  if (max === Infinity) {
+    for (const places of subsets(length, min, min))
+      ways.push(variantOf(places, from, literal, null));
+    return ways;
+  }
+  for (const places of subsets(length, min, Math.min(max, length)))
+    ways.push(variantOf(places, from, literal, other));
+  return ways;
+}
+
+function variantOf(
+  chosen: readonly number[],
+  from: number,
+  literal: Literal,
+  other: Literal | null,
+): Variant {
+  const places = new Map<number, Literal[]>();
+  const last = (chosen.at(-1) ?? -1) + 1;
+  for (let place = 0; place < last; place++) {
+    const held = chosen.includes(place) ? literal : other;
+    if (held !== null) places.set(from + place, [held]);
+  }
+  return {
+    places,
+    rest: other === null ? [] : [{ from: from + last, literal: other }],
+    min: last === 0 ? 0 : from + last,
+  };
+}
+
+function mergeVariants(a: Variant, b: Variant): Variant {
+  const places = new Map([...a.places].map(([place, literals]) => [place, [...literals]]));
+  for (const [place, literals] of b.places)
+    places.set(place, [...(places.get(place) ?? []), ...literals]);
+  return { places, rest: [...a.rest, ...b.rest], min: Math.max(a.min, b.min) };
+}
+
+/** Of the places 0 to `length` - 1, each choice of `min` to `max`, in order. */
+function subsets(length: number, min: number, max: number): number[][] {
+  const found: number[][] = [];
+  for (let bits = 0; bits < 2 ** length; bits++) {
+    const places = Array.from({ length }, (_, place) => place).filter(
+      (place) => bits & (1 << place),
+    );
+    if (places.length >= min && places.length <= max) found.push(places);
+  }
+  return found;
+}
+
+function build(facts: Facts, variant: Variant, solver: Solver): ArrayAlternative[] {
+  const min = Math.max(facts.minItems, variant.min);
+  if (min > facts.maxItems) return [];
+  const items = [...facts.items, ...variant.rest];
+  const ends = [
+    ...facts.prefix.map(({ index }) => index + 1),
+    ...items.map(({ from }) => from),
+    ...[...variant.places.keys()].map((place) => place + 1),
+  ];
+  const length = Math.min(Math.max(0, ...ends), facts.maxItems, maxTuple);
+  const literalsAt = (place: number): Literal[] => [
+    ...facts.prefix.filter(({ index }) => index === place).map(({ literal }) => literal),
+    ...items.filter(({ from }) => from <= place).map(({ literal }) => literal),
+    ...(variant.places.get(place) ?? []),
+  ];
+  const prefix = Array.from({ length }, (_, place) => solver.state(literalsAt(place)));
+  const rest = solver.state(items.map(({ literal }) => literal));
+  const array: ArrayAlternative = { type: "array", prefix, rest, min, max: facts.maxItems };
+  return facts.unique === null ? [array] : withoutRepeats(array, facts.unique, solver);
+}
+
+function withoutRepeats(array: ArrayAlternative, path: string, solver: Solver): ArrayAlternative[] {
+  const { prefix, rest, min, max } = array;
+  if (max <= 1) return [array];
+  if (prefix.length >= max || !solver.mayHold(rest.literals)) {
+    const tuple = { ...array, max: Math.min(max, prefix.length) };
+    if (areDisjoint(prefix.slice(0, tuple.max), solver)) return [tuple];
+  } else if (prefix.length === 0) {
+    const values = valuesOf(rest, solver);
+    if (values !== null && values.length <= 6) {
+      const lists = arrangements(values, values.length <= 4).filter(
+        (list) => list.length >= min && list.length <= max,
+      );
+      return lists.map((list) => ({
+        type: "array",
+        prefix: list.map((value) => solver.state([solver.made({ const: value })])),
+        rest,
+        min: list.length,
+        max: list.length,
+      }));
+    }
+  }
+  solver.report({ path, keyword: "uniqueItems", reason: "needs memory of all items before" });
+  return [array];
+}
+
+function areDisjoint(states: readonly State[], { mayHold }: Solver): boolean {
+  return states.every((state, index) =>
+    states.slice(index + 1).every((other) => !mayHold([...state.literals, ...other.literals])),
+  );
+}
+
+/** All values of a state, if it has only a few scalars. */
+function valuesOf(state: State, { alternatives }: Solver): readonly unknown[] | null {
+  const values: unknown[] = [];
+  for (const type of jsonTypes)
+    for (const alternative of alternatives(type, state.literals)) {
+      if (!("values" in alternative) || alternative.values === null) return null;
+      values.push(...alternative.values);
+    }
+  return [...new Set(values)];
+}
+
+/** Each selection of the values; in every order, or in theirs. */
+function arrangements(values: readonly unknown[], everyOrder: boolean): unknown[][] {
+  const found: unknown[][] = [[]];
+  const extend = (list: unknown[], left: readonly unknown[]): void => {
+    left.forEach((value, index) => {
+      const longer = [...list, value];
+      found.push(longer);
+      extend(longer, everyOrder ? left.toSpliced(index, 1) : left.slice(index + 1));
+    });
+  };
+  extend([], values);
+  return found;
+}

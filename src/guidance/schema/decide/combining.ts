@@ -1,0 +1,119 @@
+/** Keywords that combine subschemas of the same place. */
+
+import type { Literal } from "../types.ts";
+import {
+  type Keyword,
+  type KeywordContext,
+  type Way,
+  always,
+  expectList,
+  unsupported,
+} from "./keyword.ts";
+import { areDisjointObjects, haveTag, mayBe, outlineOf } from "./tagged-union.ts";
+
+const maxNegatedOneOf = 8;
+
+export const combiningKeywords: Record<string, Keyword> = {
+  $ref: { ways: reference },
+  $dynamicRef: {
+    ways: (value, context) =>
+      typeof value === "string" && !context.document.isStatic(value)
+        ? dependsOnUse()
+        : reference(value, context),
+  },
+  $recursiveRef: { ways: dependsOnUse },
+  allOf: {
+    ways: (value, context) =>
+      context.holds ? together(value, context, "allOf") : anyOne(value, context, "allOf"),
+  },
+  anyOf: {
+    ways: (value, context) =>
+      context.holds ? anyOne(value, context, "anyOf") : together(value, context, "anyOf"),
+  },
+  oneOf: {
+    ways: (value, context) =>
+      context.holds ? exactlyOne(value, context) : notExactlyOne(value, context),
+  },
+  not: { ways: (_value, context) => [{ literals: [context.literal(!context.holds, "not")] }] },
+  if: { ways: conditional },
+};
+
+function dependsOnUse(): never {
+  unsupported("depends on where the schema is used from");
+}
+
+function reference(value: unknown, { document, node, holds, scopes }: KeywordContext): Way[] {
+  if (typeof value !== "string") unsupported("must be a string");
+  const target = document.resolve(node, value);
+  if (target === null) unsupported("leads to nothing in this document; others are not fetched");
+  return [{ literals: [{ node: target, holds, scopes }] }];
+}
+
+function each(
+  value: unknown,
+  context: KeywordContext,
+  keyword: string,
+  holds: boolean = context.holds,
+): Literal[] {
+  return expectList(value).map((_, index) => context.literal(holds, keyword, index));
+}
+
+function together(value: unknown, context: KeywordContext, keyword: string): Way[] {
+  return [{ literals: each(value, context, keyword) }];
+}
+
+function anyOne(value: unknown, context: KeywordContext, keyword: string): Way[] {
+  return each(value, context, keyword).map((literal) => ({ literals: [literal] }));
+}
+
+/** Branches that cannot hold together need not exclude each other. */
+function exactlyOne(value: unknown, context: KeywordContext): Way[] {
+  const { document, type } = context;
+  const branches = each(value, context, "oneOf")
+    .map((literal, index) => ({
+      literal,
+      failing: context.literal(false, "oneOf", index),
+      outline: outlineOf(document, literal.node),
+    }))
+    .filter(({ outline }) => mayBe(outline, type));
+  const ways = branches.map(({ literal }) => ({ literals: [literal] }));
+  const isObject = type === "object";
+  if (isObject && haveTag(branches.map(({ outline }) => outline))) return ways;
+  branches.forEach((one, i) => {
+    for (let j = i + 1; j < branches.length; j++) {
+      const other = branches[j]!;
+      if (isObject && areDisjointObjects(one.outline, other.outline)) continue;
+      if (!context.mayHold([one.literal, other.literal])) continue;
+      ways[i]!.literals.push(other.failing);
+      ways[j]!.literals.push(one.failing);
+    }
+  });
+  return ways;
+}
+
+function notExactlyOne(value: unknown, context: KeywordContext): Way[] {
+  const holding = each(value, context, "oneOf", true);
+  if (holding.length > maxNegatedOneOf) unsupported("is negated and has too many branches");
+  const pairs = holding.flatMap((one, index) =>
+    holding.slice(index + 1).map((other) => ({ literals: [one, other] })),
+  );
+  return [...together(value, context, "oneOf"), ...pairs];
+}
+
+function conditional(_value: unknown, context: KeywordContext): Way[] {
+  const { schema, holds, scopes } = context;
+  const hasBranch = "then" in schema || "else" in schema;
+  if (holds && !hasBranch && scopes.length === 0) return always;
+  const ways: Way[] = [];
+  for (const [condition, branch] of [
+    [true, "then"],
+    [false, "else"],
+  ] as const) {
+    const isThere = branch in schema;
+    if (!isThere && !holds) continue;
+    const literals = [context.literal(condition, "if")];
+    if (isThere) literals.push(context.literal(holds, branch));
+    ways.push({ literals });
+  }
+  return ways;
+}

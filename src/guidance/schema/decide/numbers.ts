@@ -1,0 +1,120 @@
+/** Numbers: what keywords say of them, and their intervals. */
+
+import type { JsonObject, ScalarAlternative } from "../types.ts";
+import type { Facts } from "./facts.ts";
+import {
+  type Keyword,
+  type Limit,
+  type Solver,
+  atLeast,
+  atMost,
+  expectNumber,
+  fact,
+  unsupported,
+} from "./keyword.ts";
+
+/** Where a limit fails the opposite one holds. */
+export const numberKeywords: Record<string, Keyword> = {
+  minimum: limit(atLeast("minimum"), atMost("exclusiveMaximum")),
+  maximum: limit(atMost("maximum"), atLeast("exclusiveMinimum")),
+  exclusiveMinimum: limit(atLeast("exclusiveMinimum"), atMost("maximum")),
+  exclusiveMaximum: limit(atMost("exclusiveMaximum"), atLeast("minimum")),
+  multipleOf: {
+    types: ["number"],
+    ways: (value, { holds }) => {
+      if (!holds) unsupported("is negated: numbers that are no multiple cannot be described");
+      const multiple = Math.abs(expectNumber(value));
+      if (!isShort(multiple)) unsupported("has too many digits");
+      return fact((facts) => facts.multiples.push(multiple));
+    },
+  },
+};
+
+function limit(holds: Limit, fails: Limit): Keyword {
+  return {
+    types: ["number"],
+    ways: (value, context) => (context.holds ? holds : fails)(expectNumber(value)),
+  };
+}
+
+/** The mask engine takes 32 bits of digits. */
+function isShort(value: number): boolean {
+  let scaled = value;
+  while (scaled % 1 !== 0 && scaled < 2 ** 32) scaled *= 10;
+  return scaled > 0 && scaled < 2 ** 32;
+}
+
+export function numbers(facts: Facts, { report }: Solver): ScalarAlternative[] {
+  if (facts.values !== null) {
+    const excluded = new Set(facts.excluded);
+    const values = facts.values.filter(
+      (value) => !excluded.has(value) && isNumberOf(facts, value as number),
+    );
+    return values.length === 0 ? [] : [{ type: "number", schema: { enum: values }, values }];
+  }
+  if (facts.integer === false) {
+    const reason = "is negated for integer: numbers with a fraction cannot be told from others";
+    report({ path: "#", keyword: "type", reason });
+    facts.integer = null;
+  }
+  return intervals(facts).map((interval) => ({
+    type: "number",
+    values: null,
+    schema: {
+      type: facts.integer === true ? "integer" : "number",
+      ...interval,
+      ...(facts.multiples.length === 1 ? { multipleOf: facts.multiples[0] } : {}),
+      ...(facts.multiples.length > 1
+        ? { allOf: facts.multiples.map((multipleOf) => ({ multipleOf })) }
+        : {}),
+    },
+  }));
+}
+
+function isNumberOf(facts: Facts, value: number): boolean {
+  return (
+    value >= facts.minimum &&
+    value <= facts.maximum &&
+    value > facts.exclusiveMinimum &&
+    value < facts.exclusiveMaximum &&
+    (facts.integer === null || Number.isInteger(value) === facts.integer) &&
+    facts.multiples.every((multiple) => isMultiple(value, multiple))
+  );
+}
+
+function isMultiple(value: number, of: number): boolean {
+  const quotient = value / of;
+  return Math.abs(quotient - Math.round(quotient)) < 1e-9 * Math.max(1, Math.abs(quotient));
+}
+
+/** The range without the excluded numbers. */
+function intervals(facts: Facts): JsonObject[] {
+  const holes = (facts.excluded as number[])
+    .filter((value) => isNumberOf(facts, value))
+    .toSorted((a, b) => a - b);
+  const pieces: JsonObject[] = [];
+  let low = lowerLimit(facts);
+  for (const hole of new Set(holes)) {
+    pieces.push({ ...low, exclusiveMaximum: hole });
+    low = { exclusiveMinimum: hole };
+  }
+  return [...pieces, { ...low, ...upperLimit(facts) }].filter(isInhabited);
+}
+
+function lowerLimit({ minimum, exclusiveMinimum }: Facts): JsonObject {
+  if (exclusiveMinimum >= minimum && exclusiveMinimum > -Infinity) return { exclusiveMinimum };
+  return minimum > -Infinity ? { minimum } : {};
+}
+
+function upperLimit({ maximum, exclusiveMaximum }: Facts): JsonObject {
+  if (exclusiveMaximum <= maximum && exclusiveMaximum < Infinity) return { exclusiveMaximum };
+  return maximum < Infinity ? { maximum } : {};
+}
+
+function isInhabited(range: JsonObject): boolean {
+  const { minimum, maximum, exclusiveMinimum, exclusiveMaximum } = range as Record<string, number>;
+  const low = minimum ?? exclusiveMinimum ?? -Infinity;
+  const high = maximum ?? exclusiveMaximum ?? Infinity;
+  const isOpen = exclusiveMinimum !== undefined || exclusiveMaximum !== undefined;
+  return low < high || (low === high && !isOpen);
+}

@@ -1,0 +1,366 @@
+/** Objects: what keywords say of them, and the named properties, patterns of names and rest that hold it. */
+
+import { isJsonObject } from "../../../json.ts";
+import { areDisjoint } from "../regex/disjoint.ts";
+import { matches } from "../regex/match.ts";
+import { RegexError } from "../regex/parse.ts";
+import { writeWhole } from "../regex/write.ts";
+import type { JsonType, Literal, ObjectAlternative } from "../types.ts";
+import type { Facts, PatternFact, RestFact } from "./facts.ts";
+import {
+  type Keyword,
+  type KeywordContext,
+  type Solver,
+  type Way,
+  always,
+  countLimits,
+  expectList,
+  fact,
+  never,
+  unsupported,
+} from "./keyword.ts";
+import { readPattern } from "./strings.ts";
+
+const types: readonly JsonType[] = ["object"];
+
+export const objectKeywords: Record<string, Keyword> = {
+  ...countLimits("object", "minProperties", "maxProperties"),
+  properties: { types, ways: properties },
+  required: {
+    types,
+    ways: (value, context) => {
+      const names = expectNames(value);
+      return context.holds
+        ? fact((facts) => names.forEach((name) => facts.required.add(name)))
+        : names.map((name) => lacks(name, context));
+    },
+  },
+  additionalProperties: { types, ways: additionalProperties },
+  patternProperties: { types, ways: patternProperties },
+  propertyNames: {
+    types,
+    ways: (value, context) => {
+      if (context.holds) {
+        const literal = context.literal(true, "propertyNames");
+        return fact((facts) => facts.names.push(literal));
+      }
+      return value === true
+        ? never
+        : unsupported("is negated: an object with some such name cannot be described");
+    },
+  },
+  // Read where its scope is opened.
+  unevaluatedProperties: {
+    types,
+    ways: (_value, { holds }) => (holds ? always : unsupported("is negated")),
+  },
+  dependencies: dependency("dependencies"),
+  dependentRequired: dependency("dependentRequired"),
+  dependentSchemas: dependency("dependentSchemas"),
+};
+
+function properties(value: unknown, context: KeywordContext): Way[] {
+  const { holds, scopes } = context;
+  const entries = keysOf(value).map(
+    (name) => [name, context.literal(holds, "properties", name)] as const,
+  );
+  if (!holds) return entries.map(([name, literal]) => hasProperty(name, literal));
+  return fact((facts) => {
+    facts.namesProperties = true;
+    for (const [name, literal] of entries) facts.addProperty(name, literal);
+    for (const scope of facts.scopesAt(scopes)) for (const [name] of entries) scope.names.add(name);
+  });
+}
+
+function additionalProperties(value: unknown, context: KeywordContext): Way[] {
+  const { schema, scopes, node, holds } = context;
+  const names = new Set(keysOf(schema["properties"] ?? {}));
+  if (!holds)
+    return value === true
+      ? never
+      : unsupported("is negated: an object with some other property cannot be described");
+  const sources = schema["patternProperties"];
+  const patterns = isJsonObject(sources)
+    ? Object.keys(sources).map((source) => readPattern(source, node.path))
+    : [];
+  const literal = context.literal(true, "additionalProperties");
+  return fact((facts) => {
+    facts.rest.push({ names, patterns, literal });
+    for (const scope of facts.scopesAt(scopes)) scope.allProperties = true;
+  });
+}
+
+function patternProperties(value: unknown, context: KeywordContext): Way[] {
+  const { scopes, node, holds } = context;
+  const sources = keysOf(value);
+  if (!holds)
+    return sources.length === 0
+      ? never
+      : unsupported("is negated: an object with some such property cannot be described");
+  const entries = sources.map((source) => ({
+    pattern: readPattern(source, node.path),
+    literal: context.literal(true, "patternProperties", source),
+  }));
+  return fact((facts) => {
+    facts.patternProperties.push(...entries);
+    for (const scope of facts.scopesAt(scopes))
+      scope.patterns.push(...entries.map(({ pattern }) => pattern));
+  });
+}
+
+/** "If this property is there, then": each entry is a choice of its own. */
+function dependency(keyword: string): Keyword {
+  const entries = (value: unknown): [string, unknown][] =>
+    Object.entries(isJsonObject(value) ? value : {});
+  return {
+    types,
+    choices: (value, context) =>
+      entries(value).map(([name, needed]) => [
+        lacks(name, context),
+        Array.isArray(needed)
+          ? has(name, ...expectNames(needed))
+          : { ...has(name), literals: [context.literal(true, keyword, name)] },
+      ]),
+    /** Where it fails. */
+    ways: (value, context) =>
+      entries(value).flatMap(([name, needed]): Way[] =>
+        Array.isArray(needed)
+          ? expectNames(needed).map((missing) => hasWithout(name, missing, context))
+          : [{ ...has(name), literals: [context.literal(false, keyword, name)] }],
+      ),
+  };
+}
+
+function has(...names: string[]): Way {
+  return { change: (facts) => names.forEach((name) => facts.required.add(name)) };
+}
+
+function hasProperty(name: string, literal: Literal): Way {
+  return {
+    change: (facts) => {
+      facts.required.add(name);
+      facts.addProperty(name, literal);
+    },
+  };
+}
+
+function lacks(name: string, { document, node }: KeywordContext): Way {
+  const literal: Literal = { node: document.make(false, node.path), holds: true, scopes: [] };
+  return {
+    change: (facts) => {
+      if (facts.required.has(name)) return false;
+      facts.addProperty(name, literal);
+      return true;
+    },
+  };
+}
+
+function hasWithout(name: string, missing: string, context: KeywordContext): Way {
+  const { change } = lacks(missing, context);
+  return {
+    change: (facts) => {
+      facts.required.add(name);
+      return change?.(facts);
+    },
+  };
+}
+
+function keysOf(value: unknown): string[] {
+  return isJsonObject(value) ? Object.keys(value) : unsupported("must be an object");
+}
+
+function expectNames(value: unknown): string[] {
+  const names = expectList(value);
+  if (names.some((name) => typeof name !== "string")) unsupported("must be an array of strings");
+  return names as string[];
+}
+
+const maxVariants = 64;
+
+interface Pattern {
+  fact: PatternFact;
+  literals: Literal[];
+}
+
+export function objectAlternatives(facts: Facts, solver: Solver): ObjectAlternative[] {
+  const rests = restsOf(facts);
+  const nothing = solver.made(false);
+  const patterns = patternsOf(facts, rests, solver);
+  const names = new Map<string, Literal[]>();
+  for (const name of [...facts.properties.keys(), ...facts.required])
+    if (!names.has(name)) names.set(name, literalsOf(name, facts, rests));
+  const isClosed = solver.isClosed && rests.length === 0 && facts.namesProperties;
+  let rest = isClosed ? [nothing] : rests.map(({ literal }) => literal);
+  let written = patterns.map(({ regex, literals }) => ({ regex, state: solver.state(literals) }));
+  if (facts.names.length > 0) {
+    const known = namesOf(facts.names, solver);
+    for (const name of names.keys())
+      if (!isName(name, facts.names, solver)) names.set(name, [nothing]);
+    if (known === null || ("regex" in known && written.length > 0)) {
+      const reason = "says of names what cannot be joined with the patterns beside it";
+      solver.report({ path: facts.names[0]!.node.path, keyword: "propertyNames", reason });
+    } else if ("regex" in known) {
+      written = [{ regex: known.regex, state: solver.state(rest) }];
+      rest = [nothing];
+    } else {
+      for (const name of known.values)
+        if (!names.has(name)) names.set(name, literalsOf(name, facts, rests));
+      written = [];
+      rest = [nothing];
+    }
+  }
+  const object: ObjectAlternative = {
+    type: "object",
+    properties: [...names].map(([name, literals]) => ({
+      name,
+      state: solver.state(literals),
+      required: facts.required.has(name),
+    })),
+    patterns: written,
+    rest: solver.state(rest),
+    min: facts.minProperties,
+    max: facts.maxProperties,
+  };
+  return counted(object, facts, solver);
+}
+
+/** Of names that must satisfy these: all, an expression, or null where neither can be had. */
+function namesOf(
+  names: readonly Literal[],
+  { alternatives }: Solver,
+): { values: string[] } | { regex: string } | null {
+  const found = alternatives("string", names);
+  const lists = found.map((each) => ("values" in each ? each.values : null));
+  if (lists.every((list) => list !== null)) return { values: lists.flat() as string[] };
+  const [only] = found;
+  if (only === undefined || found.length > 1 || !("schema" in only)) return null;
+  const { pattern, minLength, maxLength, format, allOf } = only.schema;
+  if (format !== undefined || allOf !== undefined) return null;
+  const hasLength = minLength !== undefined || maxLength !== undefined;
+  if (typeof pattern === "string") return hasLength ? null : { regex: pattern.slice(1, -1) };
+  const most = maxLength === undefined ? "" : Number(maxLength);
+  return { regex: `[\\s\\S]{${Number(minLength ?? 0)},${most}}` };
+}
+
+function isName(name: string, names: readonly Literal[], solver: Solver): boolean {
+  return solver.alternatives("string", [...names, solver.made({ const: name })]).length > 0;
+}
+
+function isMatched(name: string, patterns: readonly PatternFact[]): boolean {
+  return patterns.some(({ regex }) => matches(regex, name));
+}
+
+function restsOf(facts: Facts): RestFact[] {
+  const rests = [...facts.rest];
+  for (const { properties, allProperties, names, patterns } of facts.scopes)
+    if (properties !== null && !allProperties) rests.push({ names, patterns, literal: properties });
+  return rests;
+}
+
+function literalsOf(name: string, facts: Facts, rests: readonly RestFact[]): Literal[] {
+  return [
+    ...(facts.properties.get(name) ?? []),
+    ...facts.patternProperties
+      .filter(({ pattern }) => isMatched(name, [pattern]))
+      .map(({ literal }) => literal),
+    ...rests
+      .filter((rest) => !rest.names.has(name) && !isMatched(name, rest.patterns))
+      .map(({ literal }) => literal),
+  ];
+}
+
+function patternsOf(
+  facts: Facts,
+  rests: readonly RestFact[],
+  solver: Solver,
+): { regex: string; literals: Literal[] }[] {
+  const bySource = new Map<string, Pattern>();
+  for (const { pattern, literal } of facts.patternProperties) {
+    const known = bySource.get(pattern.source);
+    if (known === undefined) bySource.set(pattern.source, { fact: pattern, literals: [literal] });
+    else known.literals.push(literal);
+  }
+  const kept: (Pattern & { regex: string })[] = [];
+  for (const { fact, literals } of bySource.values()) {
+    for (const rest of rests)
+      if (!rest.patterns.some(({ source }) => source === fact.source)) literals.push(rest.literal);
+    const problem = (reason: string): void =>
+      solver.report({ path: fact.path, keyword: "patternProperties", reason });
+    if (kept.some((other) => !areDisjoint(other.fact.regex, fact.regex))) {
+      problem("has patterns that may match the same name");
+      continue;
+    }
+    try {
+      kept.push({ fact, literals, regex: writeWhole(fact.regex) });
+    } catch (error) {
+      if (!(error instanceof RegexError)) throw error;
+      problem(`has a pattern that ${error.message}`);
+    }
+  }
+  return kept;
+}
+
+/** The mask engine counts properties only where every named one is required. */
+function counted(object: ObjectAlternative, facts: Facts, solver: Solver): ObjectAlternative[] {
+  const required = object.properties.filter((property) => property.required);
+  if (object.min <= required.length) object.min = 0;
+  if (object.min === 0 && object.max === Infinity) return [object];
+  const optional = object.properties.filter(
+    ({ required: isRequired, state }) => !isRequired && solver.mayHold(state.literals),
+  );
+  const isOpen = object.patterns.length > 0 || solver.mayHold(object.rest.literals);
+  if (!isOpen && object.max >= required.length + optional.length) object.max = Infinity;
+  if ((object.min === 0 && object.max === Infinity) || optional.length === 0)
+    return object.max < required.length ? [] : [object];
+  if (2 ** optional.length > maxVariants) {
+    if (object.max === Infinity && object.min === required.length + 1)
+      return atLeastOneMore(object, optional, isOpen, solver);
+    const keyword = object.max === Infinity ? "minProperties" : "maxProperties";
+    const reason = "counts too many properties that may be left out";
+    solver.report({ path: facts.properties.size > 0 ? pathOf(facts) : "#", keyword, reason });
+    return [{ ...object, min: 0, max: Infinity }];
+  }
+  const nothing = solver.state([solver.made(false)]);
+  const variants: ObjectAlternative[] = [];
+  for (let bits = 0; bits < 2 ** optional.length; bits++) {
+    const chosen = new Set(optional.filter((_, index) => bits & (1 << index)));
+    const count = required.length + chosen.size;
+    if (count > object.max || (!isOpen && count < object.min)) continue;
+    const properties = object.properties.map((property) => {
+      if (property.required || chosen.has(property)) return { ...property, required: true };
+      return { ...property, state: nothing };
+    });
+    variants.push({ ...object, properties, min: count >= object.min ? 0 : object.min });
+  }
+  return variants;
+}
+
+type Property = ObjectAlternative["properties"][number];
+
+function atLeastOneMore(
+  object: ObjectAlternative,
+  optional: readonly Property[],
+  isOpen: boolean,
+  solver: Solver,
+): ObjectAlternative[] {
+  const variants = optional.map((chosen) => ({
+    ...object,
+    min: 0,
+    properties: object.properties.map((property) =>
+      property === chosen ? { ...property, required: true } : property,
+    ),
+  }));
+  if (isOpen) {
+    const none = solver.state([solver.made(false)]);
+    const properties = object.properties.map((property) =>
+      property.required ? property : { ...property, state: none },
+    );
+    variants.push({ ...object, properties });
+  }
+  return variants;
+}
+
+function pathOf(facts: Facts): string {
+  const [first] = [...facts.properties.values()];
+  return first?.[0]?.node.path.replace(/\/properties\/[^/]*$/u, "") ?? "#";
+}

@@ -1,0 +1,133 @@
+/** Strings: what keywords say of them, and the mask engine's keywords for it. */
+
+import { matches, maxMatchLength } from "../regex/match.ts";
+import { checkCounts, holdableTogether } from "../regex/cost.ts";
+import { RegexError, parseRegex } from "../regex/parse.ts";
+import { writeAllBut, writeOneOf, writeWhole } from "../regex/write.ts";
+import type { JsonObject, ScalarAlternative } from "../types.ts";
+import type { Facts, PatternFact } from "./facts.ts";
+import { formatOf } from "./formats.ts";
+import {
+  type Keyword,
+  type Solver,
+  always,
+  countLimits,
+  fact,
+  never,
+  unsupported,
+} from "./keyword.ts";
+
+export const stringKeywords: Record<string, Keyword> = {
+  ...countLimits("string", "minLength", "maxLength"),
+  pattern: {
+    types: ["string"],
+    ways: (value, { node, holds }) => {
+      if (!holds) unsupported("is negated: text that does not match cannot be described");
+      const pattern = readPattern(value, node.path);
+      return fact((facts) => facts.patterns.push(pattern));
+    },
+  },
+  format: {
+    types: ["string"],
+    ways: (value, { holds }) => {
+      const format = typeof value === "string" ? formatOf(value) : "annotation";
+      if (format === "annotation") return holds ? always : never;
+      if (!holds) unsupported("is negated: text that is not of the format cannot be described");
+      if (format === "unmasked") unsupported("has a format that no mask knows");
+      return fact((facts) => facts.formats.push(value as string));
+    },
+  },
+};
+
+/** @throws Unsupported what no automaton can do */
+export function readPattern(value: unknown, path: string): PatternFact {
+  if (typeof value !== "string") unsupported("must be a string");
+  try {
+    const regex = parseRegex(value);
+    checkCounts(regex);
+    return { source: value, regex, path };
+  } catch (error) {
+    if (error instanceof RegexError) unsupported(`has a pattern that ${error.message}`);
+    throw error;
+  }
+}
+
+/** Constants longer than this are written as one pattern: the mask engine takes 50,000 values in all. */
+const maxListed = 1000;
+
+export function strings(facts: Facts, { report }: Solver): ScalarAlternative[] {
+  const { patterns, formats, maxLength } = withFormats(facts);
+  if (facts.minLength > maxLength) return [];
+  if (facts.values !== null) {
+    const excluded = new Set(facts.excluded);
+    const values = (facts.values as string[]).filter(
+      (value) =>
+        !excluded.has(value) &&
+        hasLength(facts, value) &&
+        // What is too long to be matched here is left to the validator.
+        (value.length > maxMatchLength || patterns.every(({ regex }) => matches(regex, value))),
+    );
+    if (values.length === 0) return [];
+    const more = formats.length > 0 ? { allOf: formats.map((format) => ({ format })) } : {};
+    const listed =
+      values.length > maxListed ? { pattern: `^${writeOneOf(values)}$` } : { enum: values };
+    return [{ type: "string", schema: { type: "string", ...listed, ...more }, values }];
+  }
+  const regexes = writtenPatterns(patterns, report);
+  if (facts.excluded.length > 0) regexes.push(writeAllBut(facts.excluded as string[]));
+  const conditions: JsonObject[] = [
+    ...regexes.map((regex) => ({ pattern: `^(?:${regex})$` })),
+    ...formats.map((format) => ({ format })),
+  ];
+  const schema = {
+    type: "string",
+    ...(facts.minLength > 0 ? { minLength: facts.minLength } : {}),
+    ...(maxLength < Infinity ? { maxLength } : {}),
+    ...(conditions.length === 1 ? conditions[0] : {}),
+    ...(conditions.length > 1 ? { allOf: conditions } : {}),
+  };
+  return [{ type: "string", values: null, schema }];
+}
+
+/** Formats that are patterns join the patterns. */
+function withFormats(facts: Facts): {
+  patterns: PatternFact[];
+  formats: string[];
+  maxLength: number;
+} {
+  const patterns = [...facts.patterns];
+  const formats: string[] = [];
+  let { maxLength } = facts;
+  for (const name of new Set(facts.formats)) {
+    const format = formatOf(name);
+    if (typeof format === "string") continue;
+    maxLength = Math.min(maxLength, format.maxLength ?? Infinity);
+    if (format.pattern === undefined) formats.push(name);
+    else patterns.push(readPattern(`^(?:${format.pattern})$`, "#"));
+  }
+  return { patterns, formats, maxLength };
+}
+
+function writtenPatterns(patterns: readonly PatternFact[], report: Solver["report"]): string[] {
+  const bySource = new Map(patterns.map((pattern) => [pattern.source, pattern]));
+  const holdable = holdableTogether([...bySource.values()]);
+  return [...bySource.values()].flatMap((pattern) => {
+    const leave = (reason: string): string[] => {
+      report({ path: pattern.path, keyword: "pattern", reason });
+      return [];
+    };
+    if (!holdable.has(pattern))
+      return leave("has too many others beside it, or too long ones, for one text");
+    try {
+      return [writeWhole(pattern.regex)];
+    } catch (error) {
+      if (!(error instanceof RegexError)) throw error;
+      return leave(`has a pattern that ${error.message}`);
+    }
+  });
+}
+
+function hasLength(facts: Facts, value: string): boolean {
+  const length = Array.from(value).length;
+  return length >= facts.minLength && length <= facts.maxLength;
+}

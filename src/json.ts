@@ -1,0 +1,5 @@
+/** Values that JSON.parse gives. */
+
+export function isJsonObject(value: unknown): value is { [key: string]: unknown } {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
