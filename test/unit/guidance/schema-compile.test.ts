@@ -122,6 +122,9 @@ describe("what no mask holds is named", () => {
     [{ properties: { a: { type: "string", pattern: "^(?=x)" } } }, "#/properties/a", "pattern"],
     [{ items: { not: { pattern: "x" } } }, "#/items/not", "pattern"],
     [{ uniqueItems: true }, "#", "uniqueItems"],
+    [{ properties: { a: { minLength: "2" } } }, "#/properties/a", "minLength"],
+    [{ not: { maximum: "2" } }, "#/not", "maximum"],
+    [{ properties: { a: { required: true } } }, "#/properties/a", "required"],
     [{ $ref: "https://example.com/a" }, "#", "$ref"],
     [{ $defs: { "a/b": { format: "regex" } }, $ref: "#/$defs/a~1b" }, "#/$defs/a~1b", "format"],
   ])("%j", (schema, path, keyword) => {
