@@ -1,8 +1,7 @@
 /** `agents.json`: which agents there are. */
 
-import { readFileSync } from "node:fs";
 import { dirname, resolve } from "node:path";
-import { ConfigReader } from "./config-reader.ts";
+import { type ConfigKind, ConfigReader, readConfigFile } from "../config-reader.ts";
 import { delegationServer } from "./delegation.ts";
 import type { AgentLimits, AgentSampling } from "./types.ts";
 
@@ -47,24 +46,23 @@ export interface AgentsConfig {
 const maxAgents = 64;
 /** Each has an engine of its own. */
 const maxModelFiles = 4;
+const agentKeys = [
+  "description",
+  "instructions",
+  "tools",
+  "agents",
+  "limits",
+  "sampling",
+  "model",
+  "endpoint",
+];
 const legalName = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/;
+
+const kind: ConfigKind = { title: "Agents file ", code: "agents_invalid" };
 
 /** @param env where keys of endpoints are @throws FermataError agents_invalid, naming the file and the key */
 export function readAgentsConfig(path: string, env: NodeJS.ProcessEnv): AgentsConfig {
-  const at = new ConfigReader(path);
-  let text: string;
-  try {
-    text = readFileSync(path, "utf8");
-  } catch (cause) {
-    throw at.fails(`cannot be read (${describe(cause)})`, cause);
-  }
-  let json: unknown;
-  try {
-    json = JSON.parse(text);
-  } catch (cause) {
-    throw at.fails(`is not valid JSON (${describe(cause)})`, cause);
-  }
-  return parseAgentsConfig(json, path, env);
+  return parseAgentsConfig(readConfigFile(kind, path).value, path, env);
 }
 
 /** @throws as `readAgentsConfig` */
@@ -73,19 +71,15 @@ export function parseAgentsConfig(
   path: string,
   env: NodeJS.ProcessEnv,
 ): AgentsConfig {
-  const file = new ConfigReader(path, json);
-  file.knows("supervisor", "instructions", "agents");
+  const file = new ConfigReader(kind, path, json);
+  file.knows(["supervisor", "instructions", "agents"]);
   const shared = file.text("instructions", "");
   const entries = file.at("agents").entries();
   if (entries.length === 0) throw file.at("agents").fails("has no agent");
   if (entries.length > maxAgents)
     throw file.at("agents").fails(`has ${entries.length} agents; ${maxAgents} are the most`);
   const names = entries.map(([name]) => name);
-  const supervisor = file.name(
-    "supervisor",
-    names,
-    `add "supervisor": "${names[0]}", the agent that people talk to and that may delegate to the others`,
-  );
+  const supervisor = parseSupervisor(file, names);
   const context = { names, supervisor, shared, folder: dirname(path), env };
   const agents = entries.map(([name, entry]) => parseAgent(name, entry, context));
   const files = new Set(
@@ -103,13 +97,13 @@ export function checkAgentServers(
   servers: readonly string[],
 ): void {
   if (servers.includes(delegationServer))
-    throw new ConfigReader(path).fails(
+    throw new ConfigReader(kind, path).fails(
       `needs the name "${delegationServer}" for delegation; give the MCP server "${delegationServer}" another one`,
     );
   for (const { name, tools } of agents.values())
     for (const server of tools.keys())
       if (!servers.includes(server))
-        throw new ConfigReader(path, null, `agents.${name}.tools.${server}`).fails(
+        throw new ConfigReader(kind, path, null, `agents.${name}.tools.${server}`).fails(
           `names no MCP server that is configured${listed(servers)}`,
         );
 }
@@ -127,20 +121,11 @@ function parseAgent(name: string, entry: ConfigReader, context: ParseContext): A
     throw entry.fails(
       "has an illegal name: use up to 64 letters, digits, dots, dashes and underscores",
     );
-  entry.knows(
-    "description",
-    "instructions",
-    "tools",
-    "agents",
-    "limits",
-    "sampling",
-    "model",
-    "endpoint",
-  );
+  entry.knows(agentKeys);
   const { names, supervisor, shared } = context;
   const others = names.filter((other) => other !== name);
   const delegates = entry.has("agents")
-    ? entry.names("agents", others)
+    ? parseDelegates(entry.at("agents"), others)
     : name === supervisor
       ? others
       : [];
@@ -157,6 +142,26 @@ function parseAgent(name: string, entry: ConfigReader, context: ParseContext): A
   };
 }
 
+function parseSupervisor(file: ConfigReader, names: readonly string[]): string {
+  const at = file.at("supervisor");
+  if (at.value === undefined)
+    throw at.fails(
+      `is missing; add "supervisor": "${names[0]}", the agent that people talk to and that may delegate to the others`,
+    );
+  const name = file.text("supervisor");
+  if (names.includes(name)) return name;
+  throw at.fails(`names no agent: "${name}"; there are ${names.join(", ")}`);
+}
+
+function parseDelegates(delegates: ConfigReader, others: readonly string[]): string[] {
+  const found = delegates.texts("an array of names of agents");
+  const unknown = found.find((name) => !others.includes(name));
+  if (unknown === undefined) return [...new Set(found)];
+  throw delegates.fails(
+    `names no other agent: "${unknown}"; there ${others.length === 0 ? "is none" : `are ${others.join(", ")}`}`,
+  );
+}
+
 function parseTools(tools: ConfigReader): AgentConfig["tools"] {
   return new Map(
     tools.entries().map(([server, names]): [string, "*" | ReadonlySet<string>] => {
@@ -167,7 +172,7 @@ function parseTools(tools: ConfigReader): AgentConfig["tools"] {
 }
 
 function parseLimits(limits: ConfigReader): AgentLimits {
-  limits.knows("rounds", "calls", "tokens", "seconds", "depth");
+  limits.knows(["rounds", "calls", "tokens", "seconds", "depth"]);
   return {
     rounds: limits.integer("rounds", 1, 1000, undefined),
     calls: limits.integer("calls", 0, 10_000, 100),
@@ -188,7 +193,7 @@ function parseSampling(sampling: ConfigReader): AgentSampling {
     ["presence_penalty", "presencePenalty", -2, 2],
     ["seed", "seed", 0, 2 ** 32 - 1],
   ] as const;
-  sampling.knows(...fields.map(([field]) => field));
+  sampling.knows(fields.map(([field]) => field));
   const given = fields.flatMap(([field, key, min, max]) => {
     if (!sampling.has(field)) return [];
     const isWhole = field === "top_k" || field === "seed";
@@ -206,7 +211,7 @@ function parseSource(entry: ConfigReader, { folder, env }: ParseContext): ModelS
   if (entry.has("model")) return { kind: "file", path: resolve(folder, entry.text("model")) };
   if (!entry.has("endpoint")) return { kind: "served" };
   const endpoint = entry.at("endpoint");
-  endpoint.knows("url", "model", "api_key_env", "timeout_seconds", "context_size");
+  endpoint.knows(["url", "model", "api_key_env", "timeout_seconds", "context_size"]);
   return {
     kind: "endpoint",
     endpoint: {
@@ -242,8 +247,4 @@ function readKey(endpoint: ConfigReader, env: NodeJS.ProcessEnv): string | null 
 
 function listed(names: readonly string[]): string {
   return names.length === 0 ? "; there is none" : ` (${names.join(", ")})`;
-}
-
-function describe(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

@@ -14,6 +14,8 @@ export interface BannerFacts {
   /** What the tools take of the prompt. Null: there are none, or nothing is known of it. */
   toolTokens: ToolTokens | null;
   needsKey: boolean;
+  /** Told here and nowhere else. */
+  generatedKey: string | undefined;
   hasPage: boolean;
 }
 
@@ -26,6 +28,7 @@ export function bannerText({
   systemInfo,
   toolTokens,
   needsKey,
+  generatedKey,
   hasPage,
 }: BannerFacts): string {
   const [path, body] =
@@ -44,7 +47,12 @@ export function bannerText({
     ...(toolTokens === null ? [] : [`Prompt    ${promptText(toolTokens, cache)}`]),
     `Hardware  ${hardware(systemInfo)}`,
     `Serving   ${url}/v1`,
-    ...(hasPage ? [`Page      ${url}`] : []),
+    ...(hasPage
+      ? [`Page      ${url}${generatedKey === undefined ? "" : `/#key=${generatedKey}`}`]
+      : []),
+    ...(generatedKey === undefined
+      ? []
+      : [`Key       ${generatedKey} (of this run: tools are never open to everybody)`]),
     "",
     "Try it:",
     `  curl -N ${url}/v1/${path} -H "content-type: application/json"${key} -d '${body}'`,

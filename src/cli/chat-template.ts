@@ -1,4 +1,4 @@
-/** --chat-template and --chat-template-file: a template instead of the model's own. */
+/** `--chat-template`: a template instead of the model's own. */
 
 import { readFileSync } from "node:fs";
 import { JinjaTemplate } from "../chat/template/jinja/jinja-template.ts";
@@ -14,49 +14,44 @@ const templates: Readonly<Record<string, string>> = { chatml, gemma };
 
 export const namedTemplates: readonly string[] = Object.keys(templates);
 
-/** Jinja text; undefined: the model's own template is used. @throws FermataError invalid_option */
-export function givenTemplate({
-  chatTemplate,
-  chatTemplateFile,
-}: {
-  chatTemplate?: string | undefined;
-  chatTemplateFile?: string | undefined;
-}): string | undefined {
-  if (chatTemplateFile !== undefined) {
-    const source = readTemplate(chatTemplateFile);
-    checkTemplate(source, `--chat-template-file: ${chatTemplateFile}`, "chat-template-file");
+/** Jinja text, or the name of a template; everything else is a file. */
+export function isTemplateWord(text: string): boolean {
+  return Object.hasOwn(templates, text) || isJinja(text);
+}
+
+/**
+ * Jinja text; undefined: the model's own template is used.
+ * @param given a path, or as `isTemplateWord` says @throws FermataError invalid_option
+ */
+export function givenTemplate(given: string | undefined): string | undefined {
+  if (given === undefined) return undefined;
+  const isFile = !isTemplateWord(given);
+  const source = isFile ? readTemplate(given) : (templates[given] ?? given);
+  const name = isFile ? `--chat-template: ${given}` : "--chat-template";
+  if (!isJinja(source)) throw invalid(`${name} has no {{ … }} or {% … %}, so it is no template.`);
+  try {
+    new JinjaTemplate(source);
     return source;
+  } catch (cause) {
+    throw invalid(`${name} is not valid Jinja: ${(cause as Error).message}.`, cause);
   }
-  if (chatTemplate === undefined) return undefined;
-  const source = templates[chatTemplate] ?? chatTemplate;
-  checkTemplate(source, "--chat-template", "chat-template");
-  return source;
 }
 
 function readTemplate(path: string): string {
   try {
     return readFileSync(path, "utf8");
   } catch (cause) {
-    throw invalid(
-      `--chat-template-file: ${path} cannot be read: ${(cause as Error).message}.`,
-      "chat-template-file",
-      cause,
-    );
+    const words = namedTemplates.join(", ");
+    const remedy = `Give a file, Jinja text, or one of ${words}.`;
+    const message = `--chat-template: ${path} cannot be read: ${(cause as Error).message}.`;
+    throw invalid(`${message} ${remedy}`, cause);
   }
 }
 
-function checkTemplate(source: string, name: string, param: string): void {
-  if (!/\{[{%]/u.test(source)) {
-    const remedy = `Give Jinja text, --chat-template-file FILE, or one of ${namedTemplates.join(", ")}.`;
-    throw invalid(`${name} has no {{ … }} or {% … %}, so it is no template. ${remedy}`, param);
-  }
-  try {
-    new JinjaTemplate(source);
-  } catch (cause) {
-    throw invalid(`${name} is not valid Jinja: ${(cause as Error).message}.`, param, cause);
-  }
+function isJinja(text: string): boolean {
+  return /\{[{%]/u.test(text);
 }
 
-function invalid(message: string, param: string, cause?: unknown): FermataError {
-  return new FermataError("invalid_option", message, { param, cause });
+function invalid(message: string, cause?: unknown): FermataError {
+  return new FermataError("invalid_option", message, { param: "chat-template", cause });
 }

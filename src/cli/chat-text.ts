@@ -15,7 +15,7 @@ export function chatText({ hasTemplate, hasToolSection, toolFormat }: ChatFacts)
   if (!hasTemplate)
     return {
       subject: "Chat",
-      text: "none: the model has no chat template; give one with --chat-template-file FILE",
+      text: "none: the model has no chat template; give one with --chat-template FILE",
     };
   const way = hasToolSection
     ? "the template's own section"

@@ -1,6 +1,7 @@
 /** What `fermata serve` would refuse at once, for who has no engine yet. */
 
 import { checkGguf } from "../engine/gguf-check.ts";
+import { withAccess } from "./access.ts";
 import type { CommandContext } from "./command.ts";
 import { configOf } from "./config.ts";
 import { mcpServers } from "./mcp-servers.ts";
@@ -14,7 +15,7 @@ export async function checkServe(
   { values }: ParsedArguments,
   { env, cwd }: CommandContext,
 ): Promise<void> {
-  const config = configOf(values, env, cwd);
+  const config = withAccess(configOf(values, env, cwd));
   await assertPortFree(config.port, config.host);
   mcpServers(config);
   if (config.hf === undefined) checkGguf(chooseModel(config.model, modelsDirectory).path);

@@ -40,7 +40,8 @@ export const serveCommand: Command = {
     fermata serve --host 0.0.0.0 --api-key @keys.txt --mcp-config mcp.json
 `,
   notes: `An option may also be an environment variable or a key in ./fermata.json: --ctx-size is
-FERMATA_CTX_SIZE and "ctxSize". Flags come first, then the environment, then the file.
+FERMATA_CTX_SIZE and "ctxSize". Flags come first, then the environment, then the file. Keys of
+./fermata.json that run or open something need "fermata trust"; a file named with --config does not.
 "fermata --help" names the other commands. In a clone "npm start --" stands for "fermata".
 `,
 };

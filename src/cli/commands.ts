@@ -6,6 +6,7 @@ import { completionCommand, runCompletion } from "./completion.ts";
 import { doctorCommand } from "./doctor/command.ts";
 import type { ParsedArguments } from "./parse-arguments.ts";
 import { pullCommand } from "./pull/command.ts";
+import { runTrust, trustCommand } from "./trust-command.ts";
 
 export interface RunnableCommand extends Command {
   /** Resolves to the exit code, or to null while a server runs. @throws FermataError */
@@ -31,6 +32,10 @@ export const commands: readonly RunnableCommand[] = [
   {
     ...doctorCommand,
     run: async (...input) => (await import("./doctor/run-doctor.ts")).runDoctor(...input),
+  },
+  {
+    ...trustCommand,
+    run: runTrust,
   },
   {
     ...completionCommand,

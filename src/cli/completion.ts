@@ -2,7 +2,7 @@
 
 import { FermataError } from "../errors.ts";
 import type { Command, CommandContext } from "./command.ts";
-import { didYouMean } from "./nearest.ts";
+import { didYouMean } from "../near-names.ts";
 import { flagNames, type OptionSpec } from "./option-table.ts";
 import type { ParsedArguments } from "./parse-arguments.ts";
 

@@ -1,15 +1,30 @@
-/** The configuration in force: flags, then environment, then ./fermata.json, then defaults. */
+/** The configuration in force: flags, then environment, then a file, then defaults. */
 
-import { readFileSync } from "node:fs";
-import { join, resolve } from "node:path";
+import { readFileSync, realpathSync } from "node:fs";
+import { dirname, join, resolve } from "node:path";
+import {
+  type ConfigKind,
+  parseConfig,
+  readConfigFile,
+  type ConfigReader,
+} from "../config-reader.ts";
 import { FermataError } from "../errors.ts";
+import { didYouMean } from "../near-names.ts";
 import { givenTemplate } from "./chat-template.ts";
-import { didYouMean } from "./nearest.ts";
-import { fromEnvironment, type Layer, mergeLayers } from "./option-layers.ts";
-import { valueFromJson } from "./option-values.ts";
-import { optionKeys, serveOptions, type OptionKey, type ServeConfig } from "./options.ts";
+import { flagOf, variableOf } from "./option-table.ts";
+import { fromEnvironment, type Layer, mergeLayers, valueFromJson } from "./option-values.ts";
+import {
+  type OptionKey,
+  optionKeys,
+  renamedOption,
+  renamedOptions,
+  type ServeConfig,
+  serveOptions,
+} from "./options.ts";
+import { contentDigest, TrustedFolders } from "./trusted-folders.ts";
 
 const fileName = "fermata.json";
+const kind: ConfigKind = { title: "", code: "invalid_option" };
 
 /** `chatTemplate` is the text of what was named. @throws FermataError invalid_option */
 export function configOf(flags: Layer, env: NodeJS.ProcessEnv, cwd: string): ServeConfig {
@@ -19,24 +34,31 @@ export function configOf(flags: Layer, env: NodeJS.ProcessEnv, cwd: string): Ser
   dropOutranked(config, layers);
   checkTogether(config);
   config.corsOrigin.forEach(checkOrigin);
-  config.chatTemplate = givenTemplate(config);
+  config.chatTemplate = givenTemplate(config.chatTemplate);
   return config;
 }
 
-/** Where options of `fermata serve` come from, the first that has one counts. */
+/**
+ * Where options of `fermata serve` come from, the first that has one counts. `--config FILE` stands
+ * for ./fermata.json, and whoever names a file trusts it.
+ */
 export function configLayers(
   flags: Layer,
   env: NodeJS.ProcessEnv,
   cwd: string,
 ): { name: string; values: Layer }[] {
-  return [
-    { name: "flag", values: flags },
-    { name: "environment", values: fromEnvironment(serveOptions, env, cwd) },
-    { name: fileName, values: fromFile(cwd) },
-  ];
+  const variables = fromEnvironment(serveOptions, env, cwd);
+  const renamed = Object.keys(renamedOptions).find((key) => (env[variableOf(key)] ?? "") !== "");
+  if (renamed !== undefined) throw renamedOption(variableOf(renamed), renamed);
+  const named = (flags.get("config") ?? variables.get("config")) as string | undefined;
+  const file =
+    named === undefined
+      ? { name: fileName, values: fromFolder(cwd, env) }
+      : { name: named, values: optionsIn(readConfigFile(kind, named), named) };
+  return [{ name: "flag", values: flags }, { name: "environment", values: variables }, file];
 }
 
-/** `--hf` on the command line outranks a model in fermata.json, and the other way round; so do templates. */
+/** `--hf` on the command line outranks a model in fermata.json, and the other way round. */
 function dropOutranked(config: ServeConfig, layers: readonly Layer[]): void {
   const outranks = (one: OptionKey, other: OptionKey): boolean => {
     const [first, second] = [one, other].map((key) =>
@@ -45,48 +67,77 @@ function dropOutranked(config: ServeConfig, layers: readonly Layer[]): void {
     return first >= 0 && first < second;
   };
   if (outranks("hf", "model")) config.model = undefined;
-  if (outranks("chatTemplate", "chatTemplateFile")) config.chatTemplateFile = undefined;
-  if (outranks("chatTemplateFile", "chatTemplate")) config.chatTemplate = undefined;
   if (!outranks("model", "hf")) return;
   config.hf = undefined;
   config.file = undefined;
 }
 
-function fromFile(cwd: string): Map<string, unknown> {
-  const path = join(cwd, fileName);
+/** A fermata.json, as it stands in a folder. */
+export interface FolderFile {
+  values: Layer;
+  /** Keys that count only if the user trusts the folder. */
+  closedKeys: string[];
+  /** What consent is bound to. */
+  digest: string;
+}
+
+/** Null: there is none. @throws FermataError invalid_option */
+export function readFolderFile(folder: string): FolderFile | null {
+  const path = join(folder, fileName);
   let text: string;
   try {
     text = readFileSync(path, "utf8");
   } catch (cause) {
-    if ((cause as NodeJS.ErrnoException).code === "ENOENT") return new Map();
+    if ((cause as NodeJS.ErrnoException).code === "ENOENT") return null;
     throw invalid(`${fileName} cannot be read: ${(cause as Error).message}.`, fileName, cause);
   }
-  let json: unknown;
-  try {
-    json = JSON.parse(text);
-  } catch (cause) {
-    throw invalid(`${fileName} is not valid JSON: ${(cause as Error).message}.`, fileName, cause);
-  }
-  if (typeof json !== "object" || json === null || Array.isArray(json)) {
-    throw invalid(`${fileName} must hold a JSON object.`, fileName);
-  }
+  const values = optionsIn(parseConfig(kind, fileName, text), path);
+  const closedKeys = [...values.keys()].filter(
+    (key) => !("fromFolder" in serveOptions[key as OptionKey]),
+  );
+  return { values, closedKeys, digest: contentDigest(text, values) };
+}
+
+/** @throws FermataError invalid_option: a key needs trust that the folder has not */
+function fromFolder(cwd: string, env: NodeJS.ProcessEnv): Layer {
+  const file = readFolderFile(cwd);
+  if (file === null) return new Map();
+  const [key] = file.closedKeys;
+  if (key === undefined) return file.values;
+  const trusted = new TrustedFolders(env).all()[realpathSync(cwd)];
+  if (trusted === file.digest) return file.values;
+  const problem =
+    trusted === undefined
+      ? "counts in folders that you trust alone, because it can run, open or publish something"
+      : "needs your trust again, because the file or one that it names has changed";
+  const remedy = `Read the file, then run "fermata trust", or name it: --config ${fileName}.`;
+  throw invalid(`${fileName}: "${key}" ${problem}. ${remedy}`, flagOf(key));
+}
+
+/** @param path of the file: what its paths are relative to */
+function optionsIn(file: ConfigReader, path: string): Map<string, unknown> {
+  const isObject = typeof file.value === "object" && file.value !== null;
+  if (!isObject || Array.isArray(file.value)) throw file.fails("must hold a JSON object");
+  const cwd = dirname(path);
   const values = new Map<string, unknown>();
-  for (const [key, value] of Object.entries(json)) {
-    if (!isOptionKey(key)) {
-      throw invalid(`${fileName} has the unknown key "${key}".${didYouMean(key, optionKeys)}`, key);
+  for (const [key, { value, place }] of file.entries()) {
+    if (key in renamedOptions) throw renamedOption(place, key);
+    if (!isOptionKey(key) || key === "config") {
+      const name = path.endsWith(fileName) ? fileName : path;
+      throw invalid(`${name} has the unknown key "${key}".${didYouMean(key, optionKeys)}`, key);
     }
-    const option = { key, spec: serveOptions[key] };
-    values.set(key, valueFromJson(option, value, { name: `${fileName}: "${key}"`, cwd }));
+    values.set(key, valueFromJson({ key, spec: serveOptions[key] }, value, { name: place, cwd }));
   }
   return values;
 }
 
 function isOptionKey(key: string): key is OptionKey {
-  return (optionKeys as string[]).includes(key);
+  return Object.hasOwn(serveOptions, key);
 }
 
 /** `@FILE` stands for the lines of a file, so that keys need not be on the command line. */
-function expandKey(key: string, cwd: string): string[] {
+function expandKey(given: string, cwd: string): string[] {
+  const key = given.trim();
   if (!key.startsWith("@")) return [key];
   const path = key.slice(1);
   try {
@@ -108,17 +159,13 @@ function expandKey(key: string, cwd: string): string[] {
 
 function checkTogether(config: ServeConfig): void {
   const { mcpConfig, mcpCommand, mcpArgs, model, hf, file } = config;
-  const { alias, chatTemplate, chatTemplateFile, pooling, embeddingModel, nPredict } = config;
+  const { alias, pooling, embeddingModel, nPredict, apiKey, auth } = config;
   if (model !== undefined && hf !== undefined) {
     throw invalid("--model and --hf exclude each other. Name one model.", "hf");
   }
   if (file !== undefined && hf === undefined) throw invalid("--file needs --hf.", "file");
-  if (chatTemplate !== undefined && chatTemplateFile !== undefined) {
-    throw invalid(
-      "--chat-template and --chat-template-file exclude each other. Give one.",
-      "chat-template-file",
-    );
-  }
+  if (!auth && apiKey.length > 0)
+    throw invalid("--no-auth and --api-key exclude each other. Give one.", "api-key");
   if (pooling !== undefined && embeddingModel === undefined)
     throw invalid("--pooling needs --embedding-model.", "pooling");
   if (nPredict === 0)

@@ -46,7 +46,7 @@ export async function requestedServers(
 function limitsOf({ toolTimeout, maxToolOutputBytes }: ServeConfig) {
   return {
     // The tool loop's own time-out comes first and says so; this one is the backstop.
-    toolTimeoutMs: toolTimeout * 1000 + 1000,
+    toolTimeoutMs: toolTimeout.silence * 1000 + 1000,
     maxResultBytes: maxToolOutputBytes,
   };
 }

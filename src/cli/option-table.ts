@@ -10,10 +10,17 @@ export type OptionSpec = {
   variables?: readonly string[];
   /** Placeholder of the value in the help. */
   value?: string;
+  /**
+   * May stand in the fermata.json of a folder that nobody trusts: it runs, opens, sends and deletes
+   * nothing, and makes nobody else reach the server. Left out: it may not.
+   */
+  fromFolder?: true;
+  /** Set but empty is a mistake. Left out: an empty variable is none. */
+  neverEmpty?: true;
 } & (
   | { kind: "string"; default?: string }
-  /** Relative to the working directory. */
-  | { kind: "path" }
+  /** Relative to the working directory, or to the file that names it. `isWord`: what is no path. */
+  | { kind: "path"; isWord?: (text: string) => boolean }
   | { kind: "boolean"; default: boolean }
   | { kind: "integer"; min: number; max: number; default?: number }
   /** `synonyms`: other words for choices. */
@@ -25,7 +32,17 @@ export type OptionSpec = {
     }
   /** May be given several times; an array in JSON. `split`: one value may hold several. */
   | { kind: "list"; split: boolean }
+  /** Numbers by name, as `a=1,b=2`; an object in JSON. A bare number is the first one's. */
+  | { kind: "parts"; max: number; parts: Readonly<Record<string, Part>> }
 );
+
+/** Of `kind: "parts"`: a whole number from 1. */
+export interface Part {
+  default: number;
+  help: string;
+  /** A part that is raised above this one raises it, unless it is given. */
+  atLeast?: string;
+}
 
 /** By key: `ctxSize` is `--ctx-size`. */
 export type OptionTable = Readonly<Record<string, OptionSpec>>;
@@ -34,11 +51,13 @@ type ValueOf<Spec> = Spec extends { kind: "boolean" }
   ? boolean
   : Spec extends { kind: "list" }
     ? string[]
-    : Spec extends { kind: "integer" }
-      ? number | (Spec extends { default: number } ? never : undefined)
-      : Spec extends { kind: "choice"; choices: readonly (infer Choice)[] }
-        ? Choice | (Spec extends { default: string } ? never : undefined)
-        : string | (Spec extends { default: string } ? never : undefined);
+    : Spec extends { kind: "parts"; parts: infer Parts }
+      ? Record<keyof Parts, number>
+      : Spec extends { kind: "integer" }
+        ? number | (Spec extends { default: number } ? never : undefined)
+        : Spec extends { kind: "choice"; choices: readonly (infer Choice)[] }
+          ? Choice | (Spec extends { default: string } ? never : undefined)
+          : string | (Spec extends { default: string } ? never : undefined);
 
 export type ValuesOf<Table extends OptionTable> = {
   -readonly [Key in keyof Table]: ValueOf<Table[Key]>;
@@ -52,11 +71,6 @@ export function flagOf(key: string): string {
 /** `ctxSize` -> `FERMATA_CTX_SIZE` */
 export function variableOf(key: string): string {
   return `FERMATA_${flagOf(key).replaceAll("-", "_").toUpperCase()}`;
-}
-
-export function defaultOf(spec: OptionSpec): unknown {
-  if (spec.kind === "list") return [];
-  return "default" in spec ? spec.default : undefined;
 }
 
 /** `--ctx-size`, its aliases, and `--no-…` of a boolean. */

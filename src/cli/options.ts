@@ -3,348 +3,396 @@
  * read this table: `ctxSize` is `--ctx-size`, FERMATA_CTX_SIZE and "ctxSize".
  */
 
-import { modelOptions } from "./model-options.ts";
-import type { OptionTable, ValuesOf } from "./option-table.ts";
+import { formats } from "../chat/formats/formats.ts";
+import { reasoningDefaults } from "../chat/template/thinking.ts";
+import { FermataError } from "../errors.ts";
+import { isTemplateWord, namedTemplates } from "./chat-template.ts";
+import { flagOf, type OptionTable, type ValuesOf } from "./option-table.ts";
 
 const kvTypes = ["f32", "f16", "bf16", "q8_0", "q4_0"] as const;
 
 export const serveOptions = {
-  ...modelOptions,
-
-  host: {
-    group: "Server",
-    kind: "string",
-    default: "127.0.0.1",
-    value: "ADDRESS",
-    help: "Address to listen on; 0.0.0.0 for all.",
-  },
-  port: {
-    group: "Server",
-    kind: "integer",
-    min: 0,
-    max: 65535,
-    default: 8000,
-    value: "PORT",
-    help: "Port to listen on; 0 takes a free one.",
-  },
-  apiKey: {
-    group: "Server",
-    kind: "list",
-    split: false,
-    value: "KEY",
-    help: "Key that clients must send. Repeatable; @FILE reads one key a line. Default: no key.",
-  },
-  corsOrigin: {
-    group: "Server",
-    kind: "list",
-    split: true,
-    value: "ORIGIN",
-    help: "Web page that may call, as https://app.example; * for all. Repeatable. Default: none.",
-  },
-  drainSeconds: {
-    group: "Server",
-    kind: "integer",
-    min: 0,
-    max: 3600,
-    default: 5,
-    value: "N",
-    help: "How long running answers may go on after SIGINT or SIGTERM.",
-  },
-  supervise: {
-    group: "Server",
-    kind: "boolean",
-    default: true,
-    help: "Run the engine in a process of its own and start it again if it dies.",
-  },
-  uiServer: {
-    group: "Server",
-    kind: "boolean",
-    default: true,
-    help: "Serve the web page at /.",
-  },
-  store: {
-    group: "Server",
-    kind: "string",
-    value: "FILE",
-    help: 'Where responses and conversations are kept; "none" keeps nothing. Default: fermata/store.sqlite in your data folder.',
-  },
-  storeDays: {
-    group: "Server",
-    kind: "integer",
-    min: 1,
-    max: 36_500,
-    default: 30,
-    value: "DAYS",
-    help: "How long they are kept.",
-  },
-  storeResponses: {
-    group: "Server",
-    kind: "integer",
-    min: 1,
-    max: 10_000_000,
-    default: 10_000,
-    value: "N",
-    help: "How many responses are kept; the oldest go first.",
-  },
-  storeMegabytes: {
-    group: "Server",
-    kind: "integer",
-    min: 1,
-    max: 1_000_000,
-    default: 1024,
-    value: "MIB",
-    help: "How much is kept; the oldest go first.",
-  },
-  responsesEvents: {
-    group: "Server",
-    kind: "choice",
-    choices: ["standard", "extended"],
-    default: "standard",
-    help: "Events of /v1/responses: OpenAI's alone, or response.tool_call.* as well.",
-  },
-  responsesTools: {
-    group: "Server",
-    kind: "choice",
-    choices: ["close", "held"],
-    default: "close",
-    help: "A response with calls ends, or its stream waits for POST /v1/responses/{id}/tool_outputs.",
-  },
-  responsesToolTimeout: {
-    group: "Server",
-    kind: "integer",
-    min: 1,
-    max: 86_400,
-    default: 300,
-    value: "SECONDS",
-    help: "How long a held response waits for an output.",
-  },
-  maxToolOutputBytes: {
-    group: "Server",
-    kind: "integer",
-    min: 1,
-    max: 2 ** 30,
-    default: 1024 * 1024,
-    value: "BYTES",
-    help: "Size of one output of a tool, posted or of an MCP server.",
-  },
-
-  ctxSize: {
-    group: "Engine",
-    kind: "integer",
-    min: 32,
-    max: 2 ** 24,
-    value: "TOKENS",
-    help: "Tokens one sequence may hold. Default: what the model was trained for, or less where its cache would take more than a quarter of the free memory; 8192 at least, if they fit.",
-  },
-  nPredict: {
-    group: "Engine",
-    kind: "integer",
-    alias: ["predict"],
-    min: -1,
-    max: 2 ** 24,
-    default: -1,
-    value: "TOKENS",
-    help: "Tokens of an answer whose request does not say; -1: to the end of the context (/v1/completions: 16).",
-  },
-  parallel: {
-    group: "Engine",
-    kind: "integer",
-    min: 1,
-    max: 256,
-    default: 4,
-    value: "N",
-    help: "Sequences that run at once; more wait.",
-  },
-  retainedSlots: {
-    group: "Engine",
-    kind: "integer",
-    min: 0,
-    max: 256,
-    value: "N",
-    help: "Slots beyond --parallel for held and retained sequences. Default: as --parallel.",
-  },
-  deterministic: {
-    group: "Engine",
-    kind: "boolean",
-    default: false,
-    help: "Same request and seed, same tokens, whatever else runs or is cached; slower: docs/parameters.md.",
-  },
-  contextCache: {
-    group: "Engine",
-    kind: "boolean",
-    default: true,
-    help: "Keep the KV cache of finished requests for later ones. Held sequences do not depend on it.",
-  },
-  stopRepetition: {
-    group: "Engine",
-    kind: "boolean",
-    default: true,
-    help: "Stop an answer that writes the same 1 to 64 tokens over and over: 16 times, and for 320 tokens. Never an answer of a given form.",
-  },
-  threads: {
-    group: "Engine",
-    kind: "integer",
-    min: 1,
-    max: 512,
-    value: "N",
-    help: "CPU threads. Default: the physical cores.",
-  },
-  nGpuLayers: {
-    group: "Engine",
-    kind: "integer",
-    min: -1,
-    max: 10_000,
-    default: 0,
-    value: "N",
-    help: "Layers on the GPU; -1 for all.",
-  },
-  flashAttn: {
-    group: "Engine",
-    kind: "choice",
-    choices: ["on", "off", "auto"],
-    default: "auto",
-    help: "Flash attention; auto decides by device.",
-  },
-  cacheTypeK: {
-    group: "Engine",
-    kind: "choice",
-    choices: kvTypes,
-    help: "Type of the cached keys. Default: f16.",
-  },
-  cacheTypeV: {
-    group: "Engine",
-    kind: "choice",
-    choices: kvTypes,
-    help: "Type of the cached values. Default: f16.",
-  },
-  kvLayout: {
-    group: "Engine",
-    kind: "choice",
-    choices: ["streams", "unified", "auto"],
-    default: "auto",
-    help: "One cache a sequence, or one for all; auto decides by device.",
-  },
-
-  mcpConfig: {
-    group: "Tools",
-    kind: "path",
-    value: "FILE",
-    help: 'MCP servers, as {"mcpServers": {"id": {"command", "args", "env"} or {"url", "headers"}}}; see docs/mcp.md.',
-  },
-  mcpCommand: {
-    group: "Tools",
-    kind: "string",
-    value: "PROGRAM",
-    help: "A single MCP server to start.",
-  },
-  mcpArgs: {
-    group: "Tools",
-    kind: "list",
-    split: true,
-    value: "A,B",
-    help: "Its arguments, separated by commas. Write --mcp-args=--a,b if the first begins with a dash.",
-  },
-  mcpToolRefreshSeconds: {
-    group: "Tools",
-    kind: "integer",
-    min: 1,
-    max: 86_400,
-    default: 30,
-    value: "N",
-    help: "How often tool lists are asked for again.",
-  },
-  toolTimeout: {
-    group: "Tools",
-    kind: "integer",
-    min: 1,
-    max: 86_400,
-    default: 60,
-    value: "SECONDS",
-    help: "Time a tool call may take without an answer or progress.",
-  },
-  toolTotalTimeout: {
-    group: "Tools",
-    kind: "integer",
-    min: 1,
-    max: 86_400,
-    default: 600,
-    value: "SECONDS",
-    help: "Time a tool call may take in all, however much progress it reports.",
-  },
-  maxToolRounds: {
-    group: "Tools",
-    kind: "integer",
-    min: 1,
-    max: 1000,
-    default: 16,
-    value: "N",
-    help: "Rounds of tool calls one answer may take.",
-  },
-  maxToolCalls: {
-    group: "Tools",
-    kind: "integer",
-    min: 1,
-    max: 100_000,
-    default: 128,
-    value: "N",
-    help: "Tool calls one answer may make.",
-  },
-  maxToolSeconds: {
-    group: "Tools",
-    kind: "integer",
-    min: 1,
-    max: 86_400,
-    default: 1800,
-    value: "SECONDS",
-    help: "Time one answer that runs tools may take before its tools are stopped.",
-  },
-  approvalTimeout: {
-    group: "Tools",
-    kind: "integer",
-    min: 1,
-    max: 86_400,
-    default: 300,
-    value: "SECONDS",
-    help: "How long a call waits for a person's approval; it is denied then.",
-  },
-  allowRequestMcp: {
-    group: "Tools",
-    kind: "boolean",
-    default: false,
-    help: "Let requests to /v1/responses name MCP servers on the public internet by server_url.",
-  },
-  auditLog: {
-    group: "Tools",
-    kind: "path",
-    value: "FILE",
-    help: "Appends a line of JSON for each tool call: ids, sizes, hashes, duration, outcome.",
-  },
-
-  agents: {
-    group: "Tools",
-    kind: "path",
-    value: "FILE",
-    help: "Agents, as docs/agents.md says: each is a model name, with tools, limits and sub-agents.",
-  },
-
-  logLevel: {
-    group: "Diagnostics",
-    kind: "choice",
-    variables: ["LOGLEVEL"],
-    choices: ["trace", "debug", "info", "warn", "error", "fatal", "silent"],
-    synonyms: { notset: "trace", warning: "warn", critical: "fatal" },
-    default: "info",
-    help: "Least level that is logged. LOGLEVEL works too, and so do Python's names.",
-  },
-  audit: {
-    group: "Diagnostics",
-    kind: "boolean",
-    default: false,
-    help: "Count every row and check the cache when idle. For tests and bug reports.",
-  },
+  ...inGroup("Model", {
+    model: {
+      kind: "path",
+      alias: ["w"],
+      value: "PATH",
+      help: "GGUF file to serve, the first part of a split one, or a folder with one model. Default: the model that comes with Fermata.",
+    },
+    hf: {
+      kind: "string",
+      alias: ["m"],
+      value: "REPO",
+      help: "Model of a Hugging Face repository, as OWNER/NAME or OWNER/NAME:Q4_K_M; pulled if it is not here yet.",
+    },
+    file: {
+      kind: "string",
+      alias: ["f"],
+      value: "FILE",
+      help: "Which file of --hf. Default: its Q4_K_M, or what comes nearest.",
+    },
+    modelsDir: {
+      kind: "path",
+      value: "FOLDER",
+      help: "Where pulled models are kept. Default: fermata/models in your cache folder.",
+    },
+    alias: {
+      kind: "list",
+      split: true,
+      value: "NAME",
+      help: "Name of the model for clients, instead of its file name. Repeatable: answers say the first, requests may say any.",
+      fromFolder: true,
+    },
+    embeddingModel: {
+      kind: "path",
+      value: "FILE",
+      help: "GGUF file of a second model, for /v1/embeddings.",
+    },
+    pooling: {
+      kind: "choice",
+      choices: ["mean", "cls", "last"],
+      help: "How --embedding-model makes one vector of a text. Default: as its file says.",
+      fromFolder: true,
+    },
+    chatTemplate: {
+      kind: "path",
+      isWord: isTemplateWord,
+      alias: ["chat-template-file"],
+      value: "TEMPLATE",
+      help: `Chat template instead of the model's own: a file, Jinja text, or one of ${namedTemplates.join(", ")}.`,
+    },
+    toolFormat: {
+      kind: "choice",
+      choices: ["auto", ...formats.map((format) => format.name)],
+      default: "auto",
+      value: "NAME",
+      help: "How the model writes tool calls; auto finds it from the chat template.",
+      fromFolder: true,
+    },
+    reasoning: {
+      kind: "choice",
+      choices: [...reasoningDefaults],
+      default: "auto",
+      help: "Whether the model thinks before it answers, where a request does not say; auto does what llama-server does.",
+      fromFolder: true,
+    },
+  }),
+  ...inGroup("Server", {
+    config: {
+      kind: "path",
+      value: "FILE",
+      help: "Options as a JSON object, instead of ./fermata.json.",
+    },
+    host: {
+      kind: "string",
+      default: "127.0.0.1",
+      value: "ADDRESS",
+      help: "Address to listen on; 0.0.0.0 for all. Other machines need a key: --api-key, or --no-auth for none.",
+    },
+    port: {
+      kind: "integer",
+      min: 0,
+      max: 65535,
+      default: 8000,
+      value: "PORT",
+      help: "Port to listen on; 0 takes a free one.",
+      fromFolder: true,
+    },
+    apiKey: {
+      kind: "list",
+      split: false,
+      neverEmpty: true,
+      value: "KEY",
+      help: "Key that clients must send. Repeatable; @FILE reads one key a line. Default: no key, for this machine alone.",
+    },
+    auth: {
+      kind: "boolean",
+      default: true,
+      help: "Refuse to listen for other machines without a key. --no-auth: whoever reaches the port may call.",
+    },
+    corsOrigin: {
+      kind: "list",
+      split: true,
+      value: "ORIGIN",
+      help: "Web page that may call, as https://app.example; * for all. Repeatable. Default: none.",
+    },
+    drainSeconds: {
+      kind: "integer",
+      min: 0,
+      max: 3600,
+      default: 5,
+      value: "N",
+      help: "How long running answers may go on after SIGINT or SIGTERM.",
+      fromFolder: true,
+    },
+    supervise: {
+      kind: "boolean",
+      default: true,
+      help: "Run the engine in a process of its own and start it again if it dies.",
+      fromFolder: true,
+    },
+    uiServer: {
+      kind: "boolean",
+      default: true,
+      help: "Serve the web page at /.",
+      fromFolder: true,
+    },
+    store: {
+      kind: "path",
+      isWord: (text: string) => text === "none",
+      value: "FILE",
+      help: 'Where responses and conversations are kept; "none" keeps nothing. Default: fermata/store.sqlite in your data folder.',
+    },
+    storeLimits: {
+      kind: "parts",
+      max: 10_000_000,
+      parts: {
+        days: { default: 30, help: "since the last change" },
+        responses: { default: 10_000, help: "the oldest go first" },
+        megabytes: { default: 1024, help: "the oldest go first" },
+      },
+      value: "LIMITS",
+      help: "How much is kept, as days=30,responses=10000,megabytes=1024.",
+    },
+    responsesEvents: {
+      kind: "choice",
+      choices: ["standard", "extended"],
+      default: "standard",
+      help: "Events of /v1/responses: OpenAI's alone, or response.tool_call.* as well.",
+      fromFolder: true,
+    },
+    responsesTools: {
+      kind: "choice",
+      choices: ["close", "held"],
+      default: "close",
+      help: "A response with calls ends, or its stream waits for POST /v1/responses/{id}/tool_outputs.",
+      fromFolder: true,
+    },
+    maxToolOutputBytes: {
+      kind: "integer",
+      min: 1,
+      max: 2 ** 30,
+      default: 1024 * 1024,
+      value: "BYTES",
+      help: "Size of one output of a tool, posted or of an MCP server.",
+      fromFolder: true,
+    },
+  }),
+  ...inGroup("Engine", {
+    ctxSize: {
+      kind: "integer",
+      min: 32,
+      max: 2 ** 24,
+      value: "TOKENS",
+      help: "Tokens one sequence may hold. Default: what the model was trained for, or less where its cache would take more than a quarter of the free memory; 8192 at least, if they fit.",
+      fromFolder: true,
+    },
+    nPredict: {
+      kind: "integer",
+      alias: ["predict"],
+      min: -1,
+      max: 2 ** 24,
+      default: -1,
+      value: "TOKENS",
+      help: "Tokens of an answer whose request does not say; -1: to the end of the context (/v1/completions: 16).",
+      fromFolder: true,
+    },
+    parallel: {
+      kind: "integer",
+      min: 1,
+      max: 256,
+      default: 4,
+      value: "N",
+      help: "Sequences that run at once; more wait.",
+      fromFolder: true,
+    },
+    retainedSlots: {
+      kind: "integer",
+      min: 0,
+      max: 256,
+      value: "N",
+      help: "Slots beyond --parallel for held and retained sequences. Default: as --parallel.",
+      fromFolder: true,
+    },
+    deterministic: {
+      kind: "boolean",
+      default: false,
+      help: "Same request and seed, same tokens, whatever else runs or is cached; slower: docs/parameters.md.",
+      fromFolder: true,
+    },
+    contextCache: {
+      kind: "boolean",
+      default: true,
+      help: "Keep the KV cache of finished requests for later ones. Held sequences do not depend on it.",
+      fromFolder: true,
+    },
+    stopRepetition: {
+      kind: "boolean",
+      default: true,
+      help: "Stop an answer that writes the same 1 to 64 tokens over and over: 16 times, and for 320 tokens. Never an answer of a given form.",
+      fromFolder: true,
+    },
+    threads: {
+      kind: "integer",
+      min: 1,
+      max: 512,
+      value: "N",
+      help: "CPU threads. Default: the physical cores.",
+      fromFolder: true,
+    },
+    nGpuLayers: {
+      kind: "integer",
+      min: -1,
+      max: 10_000,
+      default: 0,
+      value: "N",
+      help: "Layers on the GPU; -1 for all.",
+      fromFolder: true,
+    },
+    flashAttn: {
+      kind: "choice",
+      choices: ["on", "off", "auto"],
+      default: "auto",
+      help: "Flash attention; auto decides by device.",
+      fromFolder: true,
+    },
+    cacheTypeK: {
+      kind: "choice",
+      choices: kvTypes,
+      help: "Type of the cached keys. Default: f16.",
+      fromFolder: true,
+    },
+    cacheTypeV: {
+      kind: "choice",
+      choices: kvTypes,
+      help: "Type of the cached values. Default: f16.",
+      fromFolder: true,
+    },
+    kvLayout: {
+      kind: "choice",
+      choices: ["streams", "unified", "auto"],
+      default: "auto",
+      help: "One cache a sequence, or one for all; auto decides by device.",
+      fromFolder: true,
+    },
+  }),
+  ...inGroup("Tools", {
+    mcpConfig: {
+      kind: "path",
+      value: "FILE",
+      help: 'MCP servers, as {"mcpServers": {"id": {"command", "args", "env"} or {"url", "headers"}}}; see docs/mcp.md.',
+    },
+    mcpCommand: {
+      kind: "string",
+      value: "PROGRAM",
+      help: "A single MCP server to start.",
+    },
+    mcpArgs: {
+      kind: "list",
+      split: true,
+      value: "A,B",
+      help: "Its arguments, separated by commas. Write --mcp-args=--a,b if the first begins with a dash.",
+    },
+    mcpToolRefreshSeconds: {
+      kind: "integer",
+      min: 1,
+      max: 86_400,
+      default: 30,
+      value: "N",
+      help: "How often tool lists are asked for again.",
+      fromFolder: true,
+    },
+    toolTimeout: {
+      kind: "parts",
+      max: 86_400,
+      parts: {
+        silence: { default: 60, help: "of one call without an answer or progress" },
+        call: { default: 600, atLeast: "silence", help: "of one call in all" },
+        answer: { default: 1800, atLeast: "call", help: "of one answer with all its calls" },
+        approval: { default: 300, help: "until a person approves a call; it is denied then" },
+        output: { default: 300, help: "until the client of a held response posts an output" },
+      },
+      value: "SECONDS",
+      help: "How long tools may take: a number, which is silence, or silence=60,call=600 and so on.",
+      fromFolder: true,
+    },
+    maxToolRounds: {
+      kind: "integer",
+      min: 1,
+      max: 1000,
+      default: 16,
+      value: "N",
+      help: "Rounds of tool calls one answer may take, with 8 calls a round on average.",
+      fromFolder: true,
+    },
+    allowRequestMcp: {
+      kind: "boolean",
+      default: false,
+      help: "Let requests to /v1/responses name MCP servers on the public internet by server_url.",
+    },
+    auditLog: {
+      kind: "path",
+      value: "FILE",
+      help: "Appends a line of JSON for each tool call: ids, sizes, hashes, duration, outcome.",
+    },
+    agents: {
+      kind: "path",
+      value: "FILE",
+      help: "Agents, as docs/agents.md says: each is a model name, with tools, limits and sub-agents.",
+    },
+  }),
+  ...inGroup("Diagnostics", {
+    logLevel: {
+      kind: "choice",
+      variables: ["LOGLEVEL"],
+      choices: ["trace", "debug", "info", "warn", "error", "fatal", "silent"],
+      synonyms: { notset: "trace", warning: "warn", critical: "fatal" },
+      default: "info",
+      help: "Least level that is logged. LOGLEVEL works too, and so do Python's names.",
+      fromFolder: true,
+    },
+    audit: {
+      kind: "boolean",
+      default: false,
+      help: "Count every row and check the cache when idle. For tests and bug reports.",
+      fromFolder: true,
+    },
+  }),
 } as const satisfies OptionTable;
 
 export type OptionKey = keyof typeof serveOptions;
-export type ServeConfig = ValuesOf<typeof serveOptions>;
+export type ServeConfig = ValuesOf<typeof serveOptions> & {
+  /** A key that Fermata made for this run (access.ts). */
+  generatedKey?: string | undefined;
+};
 
 export const optionKeys = Object.keys(serveOptions) as OptionKey[];
+
+/** Names of before, and what says the same today. */
+export const renamedOptions: Readonly<Record<string, string>> = {
+  toolTotalTimeout: "--tool-timeout call=SECONDS",
+  maxToolSeconds: "--tool-timeout answer=SECONDS",
+  approvalTimeout: "--tool-timeout approval=SECONDS",
+  responsesToolTimeout: "--tool-timeout output=SECONDS",
+  maxToolCalls: "--max-tool-rounds, with 8 calls a round",
+  storeDays: "--store-limits days=N",
+  storeResponses: "--store-limits responses=N",
+  storeMegabytes: "--store-limits megabytes=N",
+  chatTemplateFile: "--chat-template FILE",
+};
+
+/** @param name as it was written */
+export function renamedOption(name: string, key: string): FermataError {
+  const message = `${name} is gone: use ${renamedOptions[key]}.`;
+  return new FermataError("invalid_option", message, { param: flagOf(key) });
+}
+
+type WithGroup<Options> = { [Key in keyof Options]: Options[Key] & { group: string } };
+
+function inGroup<const Options extends object>(
+  group: string,
+  options: Options,
+): WithGroup<Options> {
+  const entries = Object.entries(options).map(([key, spec]) => [key, { group, ...spec }]);
+  return Object.fromEntries(entries) as WithGroup<Options>;
+}

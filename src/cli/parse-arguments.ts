@@ -2,7 +2,8 @@
 
 import { FermataError } from "../errors.ts";
 import type { Command } from "./command.ts";
-import { didYouMean } from "./nearest.ts";
+import { didYouMean } from "../near-names.ts";
+import { renamedOption, renamedOptions } from "./options.ts";
 import { flagOf, type OptionSpec, type OptionTable } from "./option-table.ts";
 import { valueFromText } from "./option-values.ts";
 
@@ -74,6 +75,8 @@ function flagsOf(table: OptionTable): Map<string, KnownFlag> {
 }
 
 function unknownOption(name: string, flags: Map<string, KnownFlag>, command: Command): never {
+  const renamed = Object.keys(renamedOptions).find((key) => `--${flagOf(key)}` === name);
+  if (renamed !== undefined) throw renamedOption(name, renamed);
   throw invalid(
     `Unknown option ${name}.${didYouMean(name, [...flags.keys()])} ${helpHint(command)}`,
     name,

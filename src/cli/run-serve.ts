@@ -1,5 +1,6 @@
 /** `fermata serve`: until a signal comes. */
 
+import { withAccess } from "./access.ts";
 import type { CommandContext } from "./command.ts";
 import { configOf } from "./config.ts";
 import type { ParsedArguments } from "./parse-arguments.ts";
@@ -14,7 +15,7 @@ export async function runServe(
   { values }: ParsedArguments,
   context: CommandContext,
 ): Promise<number | null> {
-  const given = configOf(values, context.env, context.cwd);
+  const given = withAccess(configOf(values, context.env, context.cwd));
   const config = await withPulledModel(given, context);
   const stop = new AbortController();
   const starting = config.supervise

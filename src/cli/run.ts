@@ -5,7 +5,7 @@ import type { CommandContext } from "./command.ts";
 import { commands, type RunnableCommand } from "./commands.ts";
 import { describeFailure } from "./failure.ts";
 import { commandHelp, generalHelp } from "./help.ts";
-import { didYouMean } from "./nearest.ts";
+import { didYouMean } from "../near-names.ts";
 import { packageVersion } from "./package-files.ts";
 import { type ParsedArguments, parseArguments } from "./parse-arguments.ts";
 

@@ -26,6 +26,9 @@ import { modelsDirectory, pageDirectory } from "./package-files.ts";
 import { assertPortFree, listen } from "./port.ts";
 import { createProgress } from "./progress.ts";
 
+/** A round is seldom of more calls; who allows more rounds allows more calls. */
+const callsPerRound = 8;
+
 export interface RunningServer {
   url: string;
   /** Stops accepting, ends what runs, ends MCP servers, frees the model. Idempotent. */
@@ -140,7 +143,7 @@ export async function startService(
         agents: agents?.directory,
         agentEngines: agents?.engines,
         requestedServers: await requestedServers(config, log),
-        approvals: new Approvals({ timeoutMs: config.approvalTimeout * 1000 }),
+        approvals: new Approvals({ timeoutMs: config.toolTimeout.approval * 1000 }),
         audit,
         store,
         branches: store?.branches,
@@ -153,15 +156,15 @@ export async function startService(
         drainMs: config.drainSeconds * 1000,
         sampling: choice.sampling,
         maxToolRounds: config.maxToolRounds,
-        maxToolCalls: config.maxToolCalls,
-        maxToolSeconds: config.maxToolSeconds,
-        toolTimeoutMs: config.toolTimeout * 1000,
-        toolTotalTimeoutMs: config.toolTotalTimeout * 1000,
+        maxToolCalls: config.maxToolRounds * callsPerRound,
+        maxToolSeconds: config.toolTimeout.answer,
+        toolTimeoutMs: config.toolTimeout.silence * 1000,
+        toolTotalTimeoutMs: config.toolTimeout.call * 1000,
         page,
         connectionReports,
         responsesEvents: config.responsesEvents,
         responsesTools: config.responsesTools,
-        responsesToolTimeoutMs: config.responsesToolTimeout * 1000,
+        responsesToolTimeoutMs: config.toolTimeout.output * 1000,
         maxToolOutputBytes: config.maxToolOutputBytes,
         logger: log,
       },
@@ -174,6 +177,7 @@ export async function startService(
       toolTokens: tools,
       systemInfo: loadAddon().systemInfo,
       needsKey: config.apiKey.length > 0,
+      generatedKey: config.generatedKey,
       hasPage: page !== null,
     };
     return { app, facts, close: closeAll };
@@ -238,7 +242,7 @@ async function loadEngine(
 
 /** A hold outlives whatever it waits for. */
 function longestHoldMs(
-  { toolTimeout, toolTotalTimeout, approvalTimeout, responsesToolTimeout }: ServeConfig,
+  { toolTimeout: { silence, call, approval, output } }: ServeConfig,
   servers: readonly McpServerConfig[],
   agents: AgentsConfig | null,
 ): number {
@@ -246,8 +250,8 @@ function longestHoldMs(
   const calls = servers.map(
     ({ timeoutMs = 0, totalTimeoutMs = 0 }) => Math.max(timeoutMs, totalTimeoutMs) / 1000,
   );
-  const run = Math.max(toolTimeout, toolTotalTimeout, longestDelegationSeconds(agents), ...calls);
-  const longest = Math.max(600, responsesToolTimeout, approvalTimeout + run);
+  const run = Math.max(silence, call, longestDelegationSeconds(agents), ...calls);
+  const longest = Math.max(600, output, approval + run);
   return (longest + graceSeconds) * 1000;
 }
 

@@ -1,12 +1,41 @@
 /** Which MCP servers to run: from an `mcp.json` file or from one command line. */
 
-import { readFileSync } from "node:fs";
-import type { McpProcess, McpServerConfig } from "./mcp-settings.ts";
-import { FermataError } from "../errors.ts";
-import { parseServer } from "./mcp-config-server.ts";
+import { type ConfigKind, ConfigReader, readConfigFile } from "../config-reader.ts";
+import { type ApprovalPolicy, type McpToolRules, noRules } from "./mcp-rules.ts";
+import type { McpAddress, McpProcess, McpServerConfig } from "./mcp-settings.ts";
 
+const kind: ConfigKind = { title: "MCP configuration ", code: "mcp_config_invalid" };
 /** Id of the server that `--mcp-command` starts. */
 const singleServerId = "mcp";
+
+/** What leads to the server; variables are replaced here alone, since a tool's name is a name. */
+const doorKeys = ["command", "args", "env", "cwd", "url", "headers"];
+const ruleKeys = ["tools", "allowedTools", "readOnly", "approval"];
+const timeKeys = ["timeoutSeconds", "totalTimeoutSeconds"];
+const knownKeys = [...doorKeys, "type", "transport", "disabled", ...ruleKeys, ...timeKeys];
+/** Of other programs' files, which people copy. What is unknown to everybody is a slip and refused. */
+const foreignKeys = [
+  "alwaysAllow",
+  "autoApprove",
+  "description",
+  "enabled",
+  "envFile",
+  "icon",
+  "name",
+  "oauth",
+  "timeout",
+  "trust",
+];
+const transports: Record<string, McpAddress["transport"] | "stdio"> = {
+  stdio: "stdio",
+  http: "http",
+  "streamable-http": "http",
+  streamableHttp: "http",
+  streamable_http: "http",
+  sse: "sse",
+};
+const headerName = /^[A-Za-z0-9!#$%&'*+.^_`|~-]+$/;
+const maxSeconds = 86_400;
 
 export function mcpServerFromCommand(
   command: string,
@@ -20,19 +49,7 @@ export function readMcpConfig(
   path: string,
   environment: NodeJS.ProcessEnv = process.env,
 ): McpServerConfig[] {
-  let text: string;
-  try {
-    text = readFileSync(path, "utf8");
-  } catch (cause) {
-    throw invalid(path, "", `${unreadable(cause)}`, cause);
-  }
-  let json: unknown;
-  try {
-    json = JSON.parse(text);
-  } catch (cause) {
-    throw invalid(path, "", `is not valid JSON (${describe(cause)})`, cause);
-  }
-  return parseMcpConfig(json, path, environment);
+  return parseMcpConfig(readConfigFile(kind, path).value, path, environment);
 }
 
 /** Servers in the file's order. Disabled ones (`"disabled": true`) are left out. */
@@ -41,34 +58,130 @@ export function parseMcpConfig(
   path: string,
   environment: NodeJS.ProcessEnv = process.env,
 ): McpServerConfig[] {
-  const isRecord = typeof json === "object" && json !== null && !Array.isArray(json);
-  if (!isRecord) throw invalid(path, "", 'must be an object with the key "mcpServers"');
-  const servers = (json as Record<string, unknown>)["mcpServers"];
-  if (servers === undefined) throw invalid(path, "mcpServers", "is missing");
-  if (typeof servers !== "object" || servers === null || Array.isArray(servers))
-    throw invalid(path, "mcpServers", "must be an object: server id to its command or url");
-  return Object.entries(servers).flatMap(([id, entry]) => {
-    if (id === "") throw invalid(path, "mcpServers", "has a server with an empty id");
-    const fail = (key: string, problem: string): FermataError =>
-      invalid(path, key === "" ? `mcpServers.${id}` : `mcpServers.${id}.${key}`, problem);
-    const server = parseServer(id, entry, environment, fail);
-    return server === null ? [] : [server];
+  const servers = new ConfigReader(kind, path, json).at("mcpServers");
+  if (servers.value === undefined) throw servers.fails("is missing");
+  return servers.entries().flatMap(([id, entry]) => {
+    if (id === "") throw servers.fails("has a server with an empty id");
+    entry.knows(knownKeys, foreignKeys);
+    if (entry.flag("disabled", false)) return [];
+    return [parseServer(id, entry, environment)];
   });
 }
 
-function invalid(path: string, key: string, problem: string, cause?: unknown): FermataError {
-  const place = key === "" ? path : `${path}: "${key}"`;
-  return new FermataError("mcp_config_invalid", `MCP configuration ${place} ${problem}.`, {
-    param: key === "" ? undefined : key,
-    cause,
-  });
+function parseServer(
+  id: string,
+  entry: ConfigReader,
+  environment: NodeJS.ProcessEnv,
+): McpServerConfig {
+  return {
+    id,
+    rules: readRules(entry),
+    timeoutMs: readMilliseconds(entry, "timeoutSeconds"),
+    totalTimeoutMs: readMilliseconds(entry, "totalTimeoutSeconds"),
+    ignoredKeys: Object.keys(entry.object()).filter((key) => foreignKeys.includes(key)),
+    ...readDoor(entry, environment),
+  };
 }
 
-function unreadable(cause: unknown): string {
-  const missing = (cause as NodeJS.ErrnoException).code === "ENOENT";
-  return missing ? "does not exist" : `cannot be read (${describe(cause)})`;
+function readDoor(entry: ConfigReader, environment: NodeJS.ProcessEnv): McpProcess | McpAddress {
+  const transport = readTransport(entry);
+  const isRemote = entry.has("url");
+  if (isRemote && entry.has("command"))
+    throw entry.at("url").fails("excludes a command: a server is started or reached, not both");
+  if (isRemote && transport === "stdio")
+    throw entry.at("type").fails('must be "http" or "sse" for a server with a url');
+  if (!isRemote && transport !== undefined && transport !== "stdio")
+    throw entry.at("url").fails("is missing");
+  if (!isRemote && entry.has("headers"))
+    throw entry.at("headers").fails("are for servers with a url");
+  if (!isRemote && !entry.has("command"))
+    throw entry.at("command").fails("is missing, and so is a url");
+  const door = entry.expanded(doorKeys, environment);
+  if (isRemote)
+    return {
+      url: readUrl(door),
+      transport: transport === undefined || transport === "stdio" ? "auto" : transport,
+      headers: readHeaders(door.at("headers")),
+    };
+  return {
+    command: door.text("command"),
+    args: door.has("args") ? door.at("args").texts() : [],
+    env: door.at("env").textsByName(),
+    cwd: door.has("cwd") ? door.text("cwd") : undefined,
+  };
 }
 
-function describe(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
+/** `type`, or `transport` as some programs call it. */
+function readTransport(entry: ConfigReader): McpAddress["transport"] | "stdio" | undefined {
+  const at = entry.at(entry.has("type") ? "type" : "transport");
+  if (at.value === undefined) return undefined;
+  const transport = typeof at.value === "string" ? transports[at.value] : undefined;
+  if (transport !== undefined) return transport;
+  throw at.fails('must be "stdio", "http" (Streamable HTTP) or "sse"');
+}
+
+function readUrl(door: ConfigReader): string {
+  const text = door.text("url");
+  const url = URL.canParse(text) ? new URL(text) : null;
+  if (url === null || !["http:", "https:"].includes(url.protocol))
+    throw door.at("url").fails("must be an http or https URL");
+  return url.href;
+}
+
+function readHeaders(headers: ConfigReader): Record<string, string> {
+  const texts = headers.textsByName();
+  for (const [name, value] of Object.entries(texts)) {
+    if (!headerName.test(name)) throw headers.at(name).fails("is no legal header name");
+    if (/[^\t\x20-\x7e\x80-\xff]/.test(value))
+      throw headers.at(name).fails("has characters that no header may hold");
+  }
+  return texts;
+}
+
+function readRules(entry: ConfigReader): McpToolRules {
+  const tools = entry.at("tools");
+  tools.knows(["allow", "deny"]);
+  if (tools.has("allow") && entry.has("allowedTools"))
+    throw entry.at("allowedTools").fails("says the same as tools.allow: send one of them");
+  const readOnly = entry.at("readOnly");
+  return {
+    ...noRules,
+    allow: readNames(tools.at("allow")) ?? readNames(entry.at("allowedTools")),
+    deny: readNames(tools.at("deny")) ?? [],
+    readOnly: typeof readOnly.value === "boolean" ? readOnly.value : readNames(readOnly),
+    approval: readApproval(entry.at("approval")),
+  };
+}
+
+function readNames(names: ConfigReader): string[] | null {
+  return names.value === undefined ? null : names.texts();
+}
+
+/** One policy for all tools, or an object of policies by name. */
+function readApproval(approval: ConfigReader): McpToolRules["approval"] {
+  const { value } = approval;
+  if (value === undefined) return [];
+  const byName: [string, ConfigReader][] =
+    typeof value === "object" ? approval.entries() : [["*", approval]];
+  const policies = byName.map(([pattern, policy]): [string, ApprovalPolicy] => [
+    pattern,
+    readPolicy(policy),
+  ]);
+  // The longer a pattern, the more it says; names without a star come first.
+  const weight = ([pattern]: [string, ApprovalPolicy]): number =>
+    pattern.includes("*") ? pattern.length : Number.MAX_SAFE_INTEGER;
+  return policies.sort((a, b) => weight(b) - weight(a));
+}
+
+function readPolicy(policy: ConfigReader): ApprovalPolicy {
+  const { value } = policy;
+  if (value === "never" || value === "always" || value === "annotations") return value;
+  throw policy.fails('must be "never", "always" or "annotations"');
+}
+
+function readMilliseconds(entry: ConfigReader, key: string): number | undefined {
+  const { value } = entry.at(key);
+  if (value === undefined) return undefined;
+  if (typeof value === "number" && value > 0 && value <= maxSeconds) return value * 1000;
+  throw entry.at(key).fails(`must be a number of seconds, at most ${maxSeconds}`);
 }

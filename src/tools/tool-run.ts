@@ -1,7 +1,7 @@
 /** Runs one call: finds its tool, checks its arguments, bounds its time. Never throws. */
 
 import type { ToolCall } from "../chat/types.ts";
-import { nearNames } from "./near-names.ts";
+import { nearNames } from "../near-names.ts";
 import type { Deadline } from "./loop-budget.ts";
 import { type ApprovalState, type ToolOversight, seekApproval } from "./oversight.ts";
 import type { Tool, ToolCallContext, ToolOutcome, ToolReport, ToolResult } from "./types.ts";

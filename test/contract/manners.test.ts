@@ -114,6 +114,17 @@ describe("names that a web page could have", () => {
     },
   );
 
+  test("is not, wherever the server is reached", async () => {
+    // No socket, so no loopback: as by a container's published port.
+    const { app } = createWorld();
+    const answer = await app.inject({ url: "/v1/models", headers: { host: "evil.example" } });
+    expect(answer.statusCode).toBe(403);
+    expect(answer.json().error).toMatchObject({ code: "host_not_allowed", param: "host" });
+    expect(
+      (await app.inject({ url: "/v1/models", headers: { host: "10.1.2.3" } })).statusCode,
+    ).toBe(200);
+  });
+
   test("with keys, or for an allowed origin, every name will do", async () => {
     expect(await ask("chat.example", { apiKeys: ["k"] })).toBe("401");
     await open!.app.close();

@@ -4,7 +4,7 @@ import { App } from "./shell/app.tsx";
 import { openState, refresh } from "./state/conversation.ts";
 import { refreshList } from "./state/conversation-list.ts";
 import { watchEngine } from "./state/engine.ts";
-import { returns } from "./state/session.ts";
+import { returns, unlockByLink } from "./state/session.ts";
 import { onTabChange } from "./state/tabs.ts";
 import { refreshTools } from "./state/toolbox.ts";
 import "./styles/base.css";
@@ -22,7 +22,8 @@ function readAll(): void {
   void refresh();
 }
 
-readAll();
+const forgetHash = (): void => history.replaceState(null, "", location.pathname);
+void unlockByLink(location.hash, forgetHash).then(readAll);
 watchEngine();
 returns.subscribe(readAll);
 setInterval(() => {

@@ -1,8 +1,7 @@
 /** What was typed before, over sessions: a line a message, the newest last. */
 
 import { appendFileSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
-import { homedir } from "node:os";
-import { dirname, join } from "node:path";
+import { dirname } from "node:path";
 
 const mostEntries = 1000;
 
@@ -38,11 +37,6 @@ export class InputHistory {
       // It stays for this session.
     }
   }
-}
-
-export function defaultHistoryPath(env: NodeJS.ProcessEnv, home: string = homedir()): string {
-  const folder = env["XDG_STATE_HOME"] || join(home, ".local", "state");
-  return join(folder, "fermata", "chat-history");
 }
 
 function readEntries(path: string): string[] {

@@ -1,21 +1,23 @@
 /** `fermata chat`: at a terminal a conversation, else one question and its answer. */
 
+import { join } from "node:path";
 import { text as readAll } from "node:stream/consumers";
 import { StreamError, type ConversationState } from "../../client/index.ts";
 import { FermataError } from "../../errors.ts";
 import type { CommandContext } from "../command.ts";
-import { fromEnvironment, mergeLayers } from "../option-layers.ts";
+import { fromEnvironment, mergeLayers } from "../option-values.ts";
 import type { ValuesOf } from "../option-table.ts";
 import type { ParsedArguments } from "../parse-arguments.ts";
 import { AnswerPrinter } from "./answer-printer.ts";
 import { chatOptions } from "./command.ts";
 import { connect, type Connection } from "./connect.ts";
 import { OpenConversation } from "./conversation.ts";
-import { defaultHistoryPath, InputHistory } from "./history.ts";
+import { InputHistory } from "./history.ts";
 import { Interactive } from "./interactive.ts";
 import { Keyboard } from "./keyboard.ts";
 import { watchRun } from "./run-answer.ts";
 import { Screen } from "./screen.ts";
+import { userFolder } from "../user-folders.ts";
 
 type ChatOptions = ValuesOf<typeof chatOptions>;
 
@@ -67,7 +69,7 @@ async function converse(
   options: ChatOptions,
   { env, cwd }: CommandContext,
 ): Promise<number> {
-  const history = new InputHistory(defaultHistoryPath(env));
+  const history = new InputHistory(join(userFolder("state", env), "chat-history"));
   const interactive = new Interactive({
     api,
     conversation: openConversation(api, options),

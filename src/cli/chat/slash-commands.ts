@@ -4,7 +4,7 @@ import { writeFileSync } from "node:fs";
 import { resolve } from "node:path";
 import type { Conversation, RunStarted } from "../../client/index.ts";
 import { FermataError } from "../../errors.ts";
-import { didYouMean } from "../nearest.ts";
+import { didYouMean } from "../../near-names.ts";
 import type { ChatApi } from "./chat-api.ts";
 import type { OpenConversation } from "./conversation.ts";
 import { transcript } from "./transcript.ts";

@@ -6,12 +6,13 @@ import { openTemplate } from "../../chat/prompt/prompt.ts";
 import { checkGguf } from "../../engine/gguf-check.ts";
 import { FermataError } from "../../errors.ts";
 import { addonPath, loadAddon } from "../../native/addon.ts";
+import { withAccess } from "../access.ts";
 import { type ChatText, chatText } from "../chat-text.ts";
 import { configLayers } from "../config.ts";
 import { chooseModel } from "../model-choice.ts";
-import { defaultStorePath } from "../open-store.ts";
+import { storePath } from "../open-store.ts";
 import { flagOf } from "../option-table.ts";
-import type { Layer } from "../option-layers.ts";
+import type { Layer } from "../option-values.ts";
 import type { ServeConfig } from "../options.ts";
 import { modelsDirectory, packageVersion } from "../package-files.ts";
 import { assertPortFree } from "../port.ts";
@@ -77,14 +78,7 @@ export async function examine(
       remedy: `leave it out: the default is ${machine.cores}`,
     });
   }
-  const exposed = !["127.0.0.1", "localhost", "::1"].includes(config.host);
-  if (exposed && config.apiKey.length === 0) {
-    findings.push({
-      level: "warning",
-      what: `other machines reach ${config.host} and need no key`,
-      remedy: "give --api-key @FILE, or listen on 127.0.0.1",
-    });
-  }
+  examineAccess(config, findings);
   return {
     fermata: packageVersion(),
     machine,
@@ -98,6 +92,21 @@ export async function examine(
         : settingsOf(model, config, configLayers(input.flags, input.env, input.cwd)),
     findings,
   };
+}
+
+function examineAccess(config: ServeConfig, findings: Finding[]): void {
+  const remedy = "give --api-key @FILE, or listen on 127.0.0.1";
+  try {
+    const { apiKey, auth, host } = withAccess(config);
+    if (apiKey.length > 0 || auth) return;
+    findings.push({
+      level: "warning",
+      what: `other machines may reach ${host} and need no key`,
+      remedy,
+    });
+  } catch (error) {
+    findings.push(findingOf(error, remedy));
+  }
 }
 
 function examineBuild(machine: Machine, findings: Finding[]): Build | null {
@@ -180,12 +189,11 @@ function examineChat(path: string, config: ServeConfig, findings: Finding[]): Ch
       findings.push({
         level: "warning",
         what: "the model has no chat template: it completes texts and cannot chat",
-        remedy:
-          "give one with --chat-template-file FILE, or take the instruct variant of the model",
+        remedy: "give one with --chat-template FILE, or take the instruct variant of the model",
       });
     return chatText({ hasTemplate, hasToolSection, toolFormat: format.name });
   } catch (error) {
-    findings.push(findingOf(error, "give another with --chat-template-file FILE"));
+    findings.push(findingOf(error, "give another with --chat-template FILE"));
     return null;
   }
 }
@@ -196,8 +204,8 @@ async function examinePlace(config: ServeConfig, findings: Finding[]): Promise<v
   } catch (error) {
     findings.push(findingOf(error, `fermata serve --port ${config.port + 1}`, "warning"));
   }
-  if (config.store === "none") return;
-  const path = config.store ?? defaultStorePath();
+  const path = storePath(config);
+  if (path === null) return;
   let folder = existsSync(path) ? path : dirname(path);
   while (!existsSync(folder) && folder !== dirname(folder)) folder = dirname(folder);
   try {

@@ -8,21 +8,8 @@
  */
 
 import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
-import { homedir } from "node:os";
 import { join, relative, sep } from "node:path";
 import type { Checksum, HubFile } from "./hub.ts";
-
-export function defaultModelsFolder(
-  platform: NodeJS.Platform = process.platform,
-  environment: NodeJS.ProcessEnv = process.env,
-  home: string = homedir(),
-): string {
-  const folder = join("fermata", "models");
-  if (platform === "win32")
-    return join(environment["LOCALAPPDATA"] ?? join(home, "AppData", "Local"), folder);
-  if (platform === "darwin") return join(home, "Library", "Caches", folder);
-  return join(environment["XDG_CACHE_HOME"] || join(home, ".cache"), folder);
-}
 
 /** `revision` may have slashes, as refs/pr/1 has. */
 export function revisionFolder(root: string, repository: string, revision: string): string {

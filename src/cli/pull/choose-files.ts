@@ -2,7 +2,7 @@
 
 import { FermataError } from "../../errors.ts";
 import { groupModelFiles, type ModelFiles } from "../model-files.ts";
-import { didYouMean } from "../nearest.ts";
+import { didYouMean } from "../../near-names.ts";
 import { bytesText } from "./amounts.ts";
 import type { HubFile } from "./hub.ts";
 

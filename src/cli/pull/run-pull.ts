@@ -1,10 +1,11 @@
 /** `fermata pull`, and the model that `fermata serve --hf` names. */
 
+import { join } from "node:path";
 import type { CommandContext } from "../command.ts";
-import { fromEnvironment, mergeLayers } from "../option-layers.ts";
+import { fromEnvironment, mergeLayers } from "../option-values.ts";
 import type { ServeConfig } from "../options.ts";
 import type { ParsedArguments } from "../parse-arguments.ts";
-import { defaultModelsFolder } from "./cache-folder.ts";
+import { userFolder } from "../user-folders.ts";
 import { hubOptions, pullOptions } from "./command.ts";
 import { listRepository, pullModel } from "./pull.ts";
 import type { ProgressOutput } from "./transfer-progress.ts";
@@ -19,7 +20,7 @@ export async function runPull(
   const request = {
     ...options,
     model: operands[0]!,
-    modelsFolder: options.modelsDir ?? defaultModelsFolder(process.platform, env),
+    modelsFolder: options.modelsDir ?? defaultModelsFolder(env),
   };
   return interruptible(async (signal) => {
     const pull = { signal, output: progressOutput(context) };
@@ -39,7 +40,7 @@ export async function withPulledModel(
   const { hf, file, modelsDir } = config;
   if (hf === undefined) return config;
   const hub = mergeLayers(hubOptions, [fromEnvironment(hubOptions, context.env, context.cwd)]);
-  const modelsFolder = modelsDir ?? defaultModelsFolder(process.platform, context.env);
+  const modelsFolder = modelsDir ?? defaultModelsFolder(context.env);
   const model = await interruptible((signal) =>
     pullModel(
       { ...hub, model: hf, file, modelsFolder },
@@ -47,6 +48,10 @@ export async function withPulledModel(
     ),
   );
   return { ...config, model };
+}
+
+function defaultModelsFolder(env: NodeJS.ProcessEnv): string {
+  return join(userFolder("cache", env), "models");
 }
 
 /** SIGINT and SIGTERM end it, and leave what is there for the next time. */

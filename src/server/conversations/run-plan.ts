@@ -3,7 +3,7 @@
 import type { ChatRequest } from "../../chat/types.ts";
 import { FermataError } from "../../errors.ts";
 import type { BranchedConversation } from "../../store/types.ts";
-import { nearNames } from "../../tools/near-names.ts";
+import { nearNames } from "../../near-names.ts";
 import type { Tool } from "../../tools/types.ts";
 import { fieldError } from "../body/fields.ts";
 import { newId } from "../answer/ids.ts";

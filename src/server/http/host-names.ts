@@ -1,7 +1,7 @@
 /**
  * A web page can have its own name lead to this machine (DNS rebinding): the browser then takes the server for
- * the page's own and lets it call tools and read answers. So a server that asks for no key answers, where it is
- * reached over the loopback, to names alone that no page can have.
+ * the page's own and lets it call tools and read answers. So a server that asks for no key answers to names
+ * alone that no page can have, wherever it listens: a container's published port leads here from its host.
  */
 
 import { isIP } from "node:net";
@@ -23,7 +23,7 @@ export function installHostNames(
   const known = new Set([hostname().toLowerCase(), ...hosts.map((url) => new URL(url).hostname)]);
   app.addHook("onRequest", async (request) => {
     const name = nameOf(request);
-    if (name === null || !isLoopback(request) || known.has(name) || isLocal(name)) return;
+    if (name === null || known.has(name) || isLocal(name)) return;
     const remedy = `Use localhost, start the server with --api-key, or allow the name with --cors-origin http://${name}`;
     const message = `Without an API key this server does not answer to the name "${name}". ${remedy}.`;
     throw new FermataError("host_not_allowed", message, { param: "host" });
@@ -34,11 +34,6 @@ export function installHostNames(
 function nameOf({ headers }: FastifyRequest): string | null {
   const url = `http://${headers.host ?? ""}`;
   return URL.canParse(url) ? new URL(url).hostname.replace(/\.$/, "").slice(0, 253) : null;
-}
-
-function isLoopback({ raw }: FastifyRequest): boolean {
-  const address = (raw.socket.localAddress ?? "").replace(/^::ffff:/, "");
-  return address === "::1" || address.startsWith("127.");
 }
 
 function isLocal(name: string): boolean {

@@ -105,7 +105,7 @@ describe("what is wrong is named by file and key", () => {
     [withReader({ description: 3 }), "agents.reader.description", "must be a text"],
     [withReader({ instructions: [] }), "agents.reader.instructions", "must be a text"],
     [withReader({ tools: { files: "all" } }), "agents.reader.tools.files", 'must be "*" or an arr'],
-    [withReader({ tools: { files: [1] } }), "agents.reader.tools.files", "must be"],
+    [withReader({ tools: { files: [1] } }), "agents.reader.tools.files[0]", "must be a string"],
     [withReader({ tools: "*" }), "agents.reader.tools", "must be an object"],
     [withReader({ agents: ["nobody"] }), "agents.reader.agents", 'names no other agent: "nobody"'],
     [withReader({ agents: ["reader"] }), "agents.reader.agents", 'names no other agent: "reader"'],
@@ -140,10 +140,11 @@ describe("what is wrong is named by file and key", () => {
 test("a file that is not there, and one that is no JSON", () => {
   const folder = mkdtempSync(join(tmpdir(), "fermata-agents-"));
   const missing = thrownBy(() => readAgentsConfig(join(folder, "none.json"), env));
-  expect(missing.message).toContain("none.json cannot be read");
+  expect(missing.message).toContain("none.json does not exist");
   writeFileSync(join(folder, "agents.json"), "{");
   const broken = thrownBy(() => readAgentsConfig(join(folder, "agents.json"), env));
-  expect(broken.message).toContain("agents.json is not valid JSON");
+  expect(broken.message).toContain("agents.json is not valid JSON: Expected property name");
+  expect(broken.message).toContain("at line 1, column 2");
 });
 
 test("too many models, too many agents", () => {

@@ -24,25 +24,23 @@ test("defaults", () => {
     modelsDir: undefined,
     alias: [],
     chatTemplate: undefined,
-    chatTemplateFile: undefined,
     nPredict: -1,
     pooling: undefined,
     toolFormat: "auto",
     reasoning: "auto",
+    config: undefined,
     host: "127.0.0.1",
     port: 8000,
     apiKey: [],
+    auth: true,
     corsOrigin: [],
     drainSeconds: 5,
     supervise: true,
     uiServer: true,
     store: undefined,
-    storeDays: 30,
-    storeResponses: 10_000,
-    storeMegabytes: 1024,
+    storeLimits: { days: 30, responses: 10_000, megabytes: 1024 },
     responsesEvents: "standard",
     responsesTools: "close",
-    responsesToolTimeout: 300,
     maxToolOutputBytes: 1_048_576,
     ctxSize: undefined,
     parallel: 4,
@@ -61,12 +59,8 @@ test("defaults", () => {
     mcpCommand: undefined,
     mcpArgs: [],
     mcpToolRefreshSeconds: 30,
-    toolTimeout: 60,
-    toolTotalTimeout: 600,
+    toolTimeout: { silence: 60, call: 600, answer: 1800, approval: 300, output: 300 },
     maxToolRounds: 16,
-    maxToolCalls: 128,
-    maxToolSeconds: 1800,
-    approvalTimeout: 300,
     allowRequestMcp: false,
     auditLog: undefined,
     logLevel: "info",
@@ -105,7 +99,7 @@ test("arguments of the MCP server may begin with dashes", () => {
 
 test("flags, then the environment, then the file", () => {
   const cwd = directoryWith({
-    "fermata.json": '{"port": 1, "parallel": 2, "ctxSize": 3000, "apiKey": ["f"]}',
+    "fermata.json": '{"port": 1, "parallel": 2, "ctxSize": 3000, "toolTimeout": {"call": 90}}',
   });
   const env = {
     FERMATA_PORT: "10",
@@ -117,7 +111,7 @@ test("flags, then the environment, then the file", () => {
     port: 100,
     parallel: 20,
     ctxSize: 3000,
-    apiKey: ["f"],
+    toolTimeout: { silence: 60, call: 90 },
     audit: true,
   });
 });
@@ -128,7 +122,7 @@ describe("a chat template", () => {
     "template.jinja": jinja,
     "broken.jinja": "{% if %}",
     "list.txt": "milk",
-    "fermata.json": '{"chatTemplateFile": "template.jinja"}',
+    "options.json": '{"chatTemplate": "template.jinja"}',
   });
 
   test("is Jinja text, one that has a name, or a file's", () => {
@@ -136,8 +130,11 @@ describe("a chat template", () => {
     expect(load(["--chat-template-file", "template.jinja"], {}, cwd).chatTemplate).toBe(jinja);
     expect(load(["--chat-template", "chatml"]).chatTemplate).toContain("<|im_start|>");
     expect(load(["--chat-template", "gemma"]).chatTemplate).toContain("<start_of_turn>");
-    expect(load([], {}, cwd).chatTemplate).toBe(jinja);
-    expect(load(["--chat-template", "chatml"], {}, cwd).chatTemplate).toContain("<|im_start|>");
+    expect(load(["--chat-template", "template.jinja"], {}, cwd).chatTemplate).toBe(jinja);
+    expect(load(["--config", join(cwd, "options.json")]).chatTemplate).toBe(jinja);
+    expect(
+      load(["--chat-template", "chatml", "--config", "options.json"], {}, cwd).chatTemplate,
+    ).toContain("<|im_start|>");
   });
 
   test.each([
@@ -146,7 +143,6 @@ describe("a chat template", () => {
     [["--chat-template-file", "none.jinja"], /none\.jinja cannot be read/],
     [["--chat-template-file", "broken.jinja"], /broken\.jinja is not valid Jinja/],
     [["--chat-template-file", "list.txt"], /list\.txt has no .* so it is no template/],
-    [["--chat-template-file", "template.jinja", "--chat-template", "chatml"], /exclude each other/],
   ])("%j is refused", (args, message) => {
     expect(() => load(args, {}, cwd)).toThrow(
       expect.objectContaining({
@@ -180,8 +176,8 @@ describe("--cors-origin", () => {
     ["", "is no origin"],
   ])("refuses %j, and names what is meant", (origin, remedy) => {
     const cwd = directoryWith({ "fermata.json": JSON.stringify({ corsOrigin: [origin] }) });
-    expect(() => load([], {}, cwd)).toThrow(remedy);
-    expect(() => load([], {}, cwd)).toThrow(
+    expect(() => load(["--config=fermata.json"], {}, cwd)).toThrow(remedy);
+    expect(() => load(["--config=fermata.json"], {}, cwd)).toThrow(
       expect.objectContaining({ code: "invalid_option", param: "cors-origin" }),
     );
   });
@@ -263,5 +259,93 @@ test("an agents file, by flag, variable and key", () => {
   expect(load(["--agents", "agents.json"]).agents).toBe(path);
   expect(load([], { FERMATA_AGENTS: "agents.json" }).agents).toBe(path);
   const cwd = directoryWith({ "fermata.json": '{"agents": "team.json"}' });
-  expect(load([], {}, cwd).agents).toBe(join(cwd, "team.json"));
+  expect(load(["--config", "fermata.json"], {}, cwd).agents).toBe(join(cwd, "team.json"));
+});
+
+describe("parts of an option", () => {
+  const whole = { silence: 60, call: 600, answer: 1800, approval: 300, output: 300 };
+
+  test("are given by name, a bare number is the first, and a longer one lengthens what holds it", () => {
+    const timeouts = (text: string) => load(["--tool-timeout", text]).toolTimeout;
+    expect(timeouts("90")).toEqual({ ...whole, silence: 90 });
+    expect(timeouts("3000")).toEqual({ ...whole, silence: 3000, call: 3000, answer: 3000 });
+    expect(timeouts("3000, answer=10")).toEqual({
+      ...whole,
+      silence: 3000,
+      call: 3000,
+      answer: 10,
+    });
+    expect(timeouts("approval=9,output=8")).toEqual({ ...whole, approval: 9, output: 8 });
+    expect(load([], { FERMATA_TOOL_TIMEOUT: "call=7" }).toolTimeout).toEqual({ ...whole, call: 7 });
+    const cwd = directoryWith({ "fermata.json": '{"toolTimeout": 5}' });
+    expect(load([], {}, cwd).toolTimeout).toEqual({ ...whole, silence: 5 });
+    expect(load(["--store-limits", "days=2"]).storeLimits).toEqual({
+      days: 2,
+      responses: 10_000,
+      megabytes: 1024,
+    });
+  });
+
+  test.each([
+    [["--tool-timeout", "60s"], "--tool-timeout needs a whole number, or silence=N"],
+    [["--tool-timeout", "slience=5"], 'has no part "slience"'],
+    [["--tool-timeout", "slience=5"], "Did you mean silence?"],
+    [["--tool-timeout", "call=0"], "--tool-timeout: call must be from 1 to 86400, not 0"],
+    [["--tool-timeout", "call=5,"], "needs a whole number"],
+  ])("%j is refused", (args, message) => {
+    expect(() => load(args)).toThrow(message);
+  });
+
+  test.each([
+    ['{"toolTimeout": {"call": "5"}}', '"toolTimeout": call needs a whole number'],
+    ['{"toolTimeout": {"calls": 5}}', "Did you mean call?"],
+    ['{"toolTimeout": "x"}', '"toolTimeout" needs a whole number, or an object'],
+    ['{"toolTimeout": 0}', "silence must be from 1"],
+  ])("fermata.json %s is refused", (text, message) => {
+    expect(() => load([], {}, directoryWith({ "fermata.json": text }))).toThrow(message);
+  });
+});
+
+describe("an option of before names what says the same today", () => {
+  test.each([
+    ["toolTotalTimeout", "tool-total-timeout", "--tool-timeout call=SECONDS"],
+    ["maxToolSeconds", "max-tool-seconds", "--tool-timeout answer=SECONDS"],
+    ["approvalTimeout", "approval-timeout", "--tool-timeout approval=SECONDS"],
+    ["responsesToolTimeout", "responses-tool-timeout", "--tool-timeout output=SECONDS"],
+    ["maxToolCalls", "max-tool-calls", "--max-tool-rounds"],
+    ["storeDays", "store-days", "--store-limits days=N"],
+  ])("%s", (key, flag, today) => {
+    const refusal = (name: string) => expect.stringContaining(`${name} is gone: use ${today}`);
+    const error = (name: string) =>
+      expect.objectContaining({ code: "invalid_option", message: refusal(name) as string });
+    expect(() => load([`--${flag}`, "5"])).toThrow(error(`--${flag}`));
+    const variable = `FERMATA_${flag.replaceAll("-", "_").toUpperCase()}`;
+    expect(() => load([], { [variable]: "5" })).toThrow(error(variable));
+    const cwd = directoryWith({ "fermata.json": `{"${key}": 5}` });
+    expect(() => load([], {}, cwd)).toThrow(error(`fermata.json: "${key}"`));
+  });
+});
+
+describe("a key that is set but empty is a mistake, not a server without a key", () => {
+  test.each<[name: string, args: string[], env: NodeJS.ProcessEnv]>([
+    ["FERMATA_API_KEY", [], { FERMATA_API_KEY: "" }],
+    ["FERMATA_API_KEY", [], { FERMATA_API_KEY: " \n" }],
+    ["--api-key", ["--api-key="], {}],
+    ["--api-key", ["--api-key", "  "], {}],
+  ])("%s", (name, args, env) => {
+    expect(() => load(args, env)).toThrow(`${name} needs a value.`);
+  });
+
+  test.each(['""', "[]", '[""]', '["a", " "]'])("in a file: %s", (value) => {
+    const cwd = directoryWith({ "options.json": `{"apiKey": ${value}}` });
+    expect(() => load(["--config", "options.json"], {}, cwd)).toThrow('"apiKey" needs a value.');
+  });
+
+  test("space around a key is not part of it", () => {
+    expect(load([], { FERMATA_API_KEY: "abc\n" }).apiKey).toEqual(["abc"]);
+  });
+
+  test("a key and --no-auth exclude each other", () => {
+    expect(() => load(["--api-key", "k", "--no-auth"])).toThrow("exclude each other");
+  });
 });

@@ -78,7 +78,7 @@ test("a model without a chat template", async () => {
   expect(without.diagnosis.findings).toContainEqual({
     level: "warning",
     what: "the model has no chat template: it completes texts and cannot chat",
-    remedy: expect.stringContaining("--chat-template-file FILE") as string,
+    remedy: expect.stringContaining("--chat-template FILE") as string,
   });
   const given = await doctor("--port", "0", "--model", model, "--chat-template", "chatml");
   expect(given.diagnosis.chat?.text).toContain("generic prompt");

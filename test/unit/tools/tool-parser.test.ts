@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 
-import { nearNames } from "../../../src/tools/near-names.ts";
+import { nearNames } from "../../../src/near-names.ts";
 import { defineTool } from "../../../src/tools/tool-builder.ts";
 import { ToolParser } from "../../../src/tools/tool-parser.ts";
 import { toolContext } from "../../support/tool-context.ts";

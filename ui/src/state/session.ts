@@ -38,3 +38,18 @@ export async function unlock(key: string): Promise<void> {
   session.set("open");
   returns.update((count) => count + 1);
 }
+
+/**
+ * A link may carry a key behind `#key=`, where no server and no log sees it: the banner of a server that
+ * made its own prints one. `forget` takes it out of the address.
+ */
+export async function unlockByLink(hash: string, forget: () => void): Promise<void> {
+  const key = /^#key=(.+)$/.exec(hash)?.[1];
+  if (key === undefined) return;
+  forget();
+  try {
+    await unlock(decodeURIComponent(key));
+  } catch (error) {
+    noteFailure(error);
+  }
+}

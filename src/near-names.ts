@@ -1,6 +1,6 @@
 /** Which of the known names somebody may have meant. */
 
-const MAX_NAMES = 5;
+const maxNames = 5;
 
 /** The nearest first; empty when none is near. */
 export function nearNames(name: string, known: readonly string[]): string[] {
@@ -9,8 +9,14 @@ export function nearNames(name: string, known: readonly string[]): string[] {
     .map((candidate) => ({ candidate, distance: distanceOf(wanted, candidate.toLowerCase()) }))
     .filter(({ candidate, distance }) => distance <= Math.max(2, Math.floor(candidate.length / 3)))
     .sort((a, b) => a.distance - b.distance)
-    .slice(0, MAX_NAMES)
+    .slice(0, maxNames)
     .map(({ candidate }) => candidate);
+}
+
+/** ` Did you mean X?` with a space before, or "". */
+export function didYouMean(name: string, known: readonly string[]): string {
+  const [nearest] = nearNames(name, known);
+  return nearest === undefined ? "" : ` Did you mean ${nearest}?`;
 }
 
 /** Levenshtein's; 0 when one name is the other with a prefix or suffix (`read_file`, `filesystem_read_file`). */
