@@ -68,7 +68,7 @@ export function describeBaseModel(name: string, model: string): void {
       const turn = "'<|im_start|>' + m.role + '\\n' + m.content + '<|im_end|>\\n'";
       const opening = "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}";
       writeFileSync(file, `{% for m in messages %}{{ ${turn} }}{% endfor %}${opening}`);
-      await serve(`--chat-template-file=${file}`);
+      await serve(`--chat-template=${file}`);
       expect(server!.log()).toContain(
         "tools: generic prompt, since the template has no tool section",
       );
