@@ -1,10 +1,10 @@
 /** One run of an agent, for a request or for an agent above it: what it may use and what it has used. */
 
 import type { AgentRequest, DelegatingRun, SharedByRuns } from "./delegating-run.ts";
-import type { ChatEvent } from "../chat/types.ts";
 import { FermataError } from "../errors.ts";
-import { type ToolLoopOptions, runToolLoop } from "../tools/tool-loop.ts";
-import type { Tool, ToolEvent } from "../tools/types.ts";
+import type { Sink } from "../tools/event-stream.ts";
+import { ToolLoop, type ToolLoopOptions } from "../tools/tool-loop.ts";
+import type { RunEvent, Tool } from "../tools/types.ts";
 import { DelegateTool } from "./delegate-tool.ts";
 import { MeteredChat } from "./metered-chat.ts";
 import { TokenBudget } from "./token-budget.ts";
@@ -73,12 +73,13 @@ export class AgentRun implements DelegatingRun {
     this.#budget.close();
   }
 
-  /** `runToolLoop` within the agent's limits. What time or tokens cut ends with reason `length`. */
-  async *answer(
+  /** A `ToolLoop` within the agent's limits. What time or tokens cut ends with reason `length`. */
+  async answer(
     request: AgentRequest,
-    tools: readonly Tool[] = this.tools,
-    options: ToolLoopOptions = {},
-  ): AsyncGenerator<ChatEvent | ToolEvent, void, void> {
+    tools: readonly Tool[],
+    options: ToolLoopOptions,
+    sink: Sink<RunEvent>,
+  ): Promise<void> {
     const { offered: _offered, handsOver: _handsOver, maxCalls, ...shared } = options;
     this.#shared = { owner: request.owner, seed: request.sampling.seed, loop: shared };
     const { rounds, calls } = this.agent.limits;
@@ -97,20 +98,16 @@ export class AgentRun implements DelegatingRun {
       maxSeconds,
     };
     try {
-      const events = runToolLoop(this.chat, { ...request, signal: ended }, tools, loop);
-      for await (const event of events) {
-        if (event.type !== "finish") {
-          yield event;
-          continue;
-        }
+      await new ToolLoop(this.chat, { ...request, signal: ended }, tools, loop).run((event) => {
+        if (event.type !== "finish") return sink(event);
         const isLate =
           event.reason === "cancelled" && late.signal.aborted && signal?.aborted !== true;
         if (isLate) this.#cut = `the limit of ${Math.round(seconds * 10) / 10} seconds is reached`;
         else if (event.reason === "length") this.#cut = this.#lengthCut();
         else if (event.reason === "content_filter")
           this.#cut = "the content filter of its endpoint stopped it";
-        yield isLate ? { ...event, reason: "length" } : event;
-      }
+        return sink(isLate ? { ...event, reason: "length" } : event);
+      });
     } finally {
       clearTimeout(timer);
     }

@@ -1,7 +1,8 @@
 /** The tool that hands a task to a sub-agent. */
 
 import type { ToolDefinition } from "../chat/types.ts";
-import type { Tool, ToolCallContext, ToolResult } from "../tools/types.ts";
+import type { ToolLoopOptions } from "../tools/tool-loop.ts";
+import type { RunEvent, Tool, ToolCallContext, ToolResult } from "../tools/types.ts";
 import { AgentOutput } from "./agent-output.ts";
 import type { AgentRequest, DelegatingRun } from "./delegating-run.ts";
 import { delegateDefinition, delegationServer, readDelegation } from "./delegation.ts";
@@ -38,7 +39,7 @@ export class DelegateTool implements Tool {
     if (typeof run === "string") return refused(run);
     try {
       const request = this.#request(agent, delegation.task, context);
-      return await answerOf(run.answer(request, run.tools, this.#run.shared.loop), run, context);
+      return await answerOf(run, request, this.#run.shared.loop, context);
     } finally {
       run.close();
     }
@@ -58,28 +59,28 @@ export class DelegateTool implements Tool {
 
 /** Runs to the end; what fails is told in the result. */
 async function answerOf(
-  events: ReturnType<DelegatingRun["answer"]>,
   run: DelegatingRun,
+  request: AgentRequest,
+  options: ToolLoopOptions,
   { report }: ToolCallContext,
 ): Promise<ToolResult> {
   const { agent } = run;
   const output = new AgentOutput((text) => report({ type: "output", text }));
+  let isCancelled = false;
+  const read = async (event: RunEvent): Promise<void> => {
+    if (event.type === "content") return output.add(event.text);
+    if (event.type === "hold") output.endRound();
+    if (event.type === "tool-end") output.cite(event.citations);
+    if (event.type === "finish") isCancelled = event.reason === "cancelled";
+    report({ type: "agent", agent: agent.name, event });
+  };
   try {
-    for await (const event of events) {
-      if (event.type === "content") {
-        output.add(event.text);
-        continue;
-      }
-      if (event.type === "hold") output.endRound();
-      if (event.type === "tool-end") output.cite(event.citations);
-      report({ type: "agent", agent: agent.name, event });
-      if (event.type === "finish" && event.reason === "cancelled")
-        return output.result(true, "cancelled");
-    }
+    await run.answer(request, run.tools, options, read);
   } catch (error) {
     const problem = error instanceof Error ? error.message : String(error);
     return output.result(true, `the agent ${agent.name} failed: ${problem}`);
   }
+  if (isCancelled) return output.result(true, "cancelled");
   if (run.cut !== null) return output.result(false, `the agent ${agent.name} was cut: ${run.cut}`);
   return output.isEmpty
     ? output.result(true, `the agent ${agent.name} ended without an answer`)

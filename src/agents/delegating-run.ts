@@ -1,8 +1,9 @@
 /** What a delegation knows of the run that it is a call of. Type-only. */
 
-import type { ChatEvent, ChatRequest } from "../chat/types.ts";
+import type { ChatRequest } from "../chat/types.ts";
+import type { Sink } from "../tools/event-stream.ts";
 import type { ToolLoopOptions } from "../tools/tool-loop.ts";
-import type { Tool, ToolEvent } from "../tools/types.ts";
+import type { RunEvent, Tool } from "../tools/types.ts";
 import type { Agent } from "./types.ts";
 
 export type AgentRequest = Omit<ChatRequest, "tools" | "toolMode">;
@@ -25,8 +26,9 @@ export interface DelegatingRun {
   below(agent: Agent): DelegatingRun | string;
   answer(
     request: AgentRequest,
-    tools?: readonly Tool[],
-    options?: ToolLoopOptions,
-  ): AsyncGenerator<ChatEvent | ToolEvent, void, void>;
+    tools: readonly Tool[],
+    options: ToolLoopOptions,
+    sink: Sink<RunEvent>,
+  ): Promise<void>;
   close(): void;
 }

@@ -20,7 +20,7 @@ import {
 } from "./loop-state.ts";
 import { ToolRound, type ToolRunsOptions } from "./tool-round.ts";
 import { findTool } from "./tool-run.ts";
-import type { Tool, ToolEvent } from "./types.ts";
+import type { RunEvent, Tool, ToolEvent } from "./types.ts";
 
 export interface ToolLoopOptions extends Omit<ToolRunsOptions, "signal" | "onOutput"> {
   /** Rounds of calls that are run. Default 16. */
@@ -56,7 +56,7 @@ export function runToolLoop(
   request: ToolLoopRequest,
   tools: readonly Tool[],
   options: ToolLoopOptions = {},
-): AsyncGenerator<ChatEvent | ToolEvent, void, void> {
+): AsyncGenerator<RunEvent, void, void> {
   return pulled((sink) => new ToolLoop(chat, request, tools, options).run(sink));
 }
 
@@ -111,7 +111,7 @@ export class ToolLoop {
   }
 
   /** Resolves after `finish`. @throws what the generation throws, or the sink */
-  async run(sink: Sink<ChatEvent | ToolEvent>): Promise<void> {
+  async run(sink: Sink<RunEvent>): Promise<void> {
     let state = firstState;
     try {
       for (;;) {
@@ -142,7 +142,7 @@ export class ToolLoop {
     return next.done === true ? null : next.value;
   }
 
-  async #perform(action: LoopAction, sink: Sink<ChatEvent | ToolEvent>): Promise<void> {
+  async #perform(action: LoopAction, sink: Sink<RunEvent>): Promise<void> {
     switch (action.do) {
       case "tell":
         return await sink(action.event);

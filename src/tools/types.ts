@@ -27,7 +27,7 @@ export type ToolReport =
   /** The next part of its result: all parts in order are a prefix of the result's content. */
   | { type: "output"; text: string }
   /** What a sub-agent does. */
-  | { type: "agent"; agent: string; event: ChatEvent | ToolEvent };
+  | { type: "agent"; agent: string; event: RunEvent };
 
 export type ToolEvent =
   | { type: "tool-start"; call: ToolCall; server: string }
@@ -49,6 +49,9 @@ export type ToolEvent =
       citations: readonly string[];
       milliseconds: number;
     };
+
+/** What happens while an answer is made, by the model and by its tools. */
+export type RunEvent = ChatEvent | ToolEvent;
 
 export interface ToolCallContext {
   callId: string;

@@ -91,11 +91,11 @@ describe.each(["streams", "unified"] as const)("with %s", (kvLayout) => {
     let content = "";
     let result = "";
     let section = 0;
-    for await (const event of run.answer(request)) {
+    await run.answer(request, run.tools, {}, async (event) => {
       if (event.type === "content") content += event.text;
       if (event.type === "tool-end") result = event.content;
       if (event.type === "finish") section = event.usage.resumedTokens;
-    }
+    });
     expect({ content, result }).toEqual({ content: "It is told.", result: story });
     const after = engine.stats();
     const count = (name: keyof EngineStats): number => after[name] - before[name];

@@ -5,11 +5,12 @@ import { delegationServer } from "../../agents/delegation.ts";
 import type { ChatRequest, ChatUsage, FinishReason } from "../../chat/types.ts";
 import { addUsage, noUsage } from "../../chat/answer/usage.ts";
 import type { ToolOversight } from "../../tools/oversight.ts";
-import { runToolLoop } from "../../tools/tool-loop.ts";
+import { pulled, type Sink } from "../../tools/event-stream.ts";
+import { ToolLoop } from "../../tools/tool-loop.ts";
 import { unknownServer } from "../../tools/tool-run.ts";
 import type { ClientHistory, HistoryGaps } from "../http/history-gaps.ts";
-import { clientView, type View } from "./client-view.ts";
-import type { RunEvent } from "./run-event.ts";
+import { clientView } from "./client-view.ts";
+import type { RunEvent } from "../../tools/types.ts";
 import { TokenTimes } from "./token-times.ts";
 import type { Metrics } from "../metrics.ts";
 import type { Preparation } from "../http/preparation.ts";
@@ -40,7 +41,7 @@ export interface RunContext {
   tellsTools?: boolean;
 }
 
-/** For wires that know one text an answer. @throws as `runEvents` */
+/** For wires that know one text an answer, and read it at their own pace. @throws as `runEvents` */
 export function runRequest(
   conversation: Conversation,
   mode: ToolMode,
@@ -48,53 +49,54 @@ export function runRequest(
 ): AsyncGenerator<RunEvent, void, void> {
   const { gaps, history } = context;
   const view = clientView(mode, context.tellsTools ?? false);
-  return runEvents(conversation, mode, context, (event) => {
-    if (event.type === "finish" && history !== undefined)
-      gaps.learn(
-        history,
-        event.calls.map(({ id }) => id),
-      );
-    return view(event);
-  });
+  return pulled((sink) =>
+    runEvents(conversation, mode, context, async (event) => {
+      if (event.type === "finish" && history !== undefined)
+        gaps.learn(
+          history,
+          event.calls.map(({ id }) => id),
+        );
+      const shown = view(event);
+      if (shown !== null) await sink(shown);
+    }),
+  );
 }
 
 /**
- * Everything that happens, as `view` shows it. Usage counts the agents below it too.
+ * Pushes everything that happens. Usage counts the agents below it too.
  * @throws whatever ended the generation, the reason of an aborted signal among it
  */
-export async function* runEvents(
+export async function runEvents(
   conversation: Conversation,
   mode: ToolMode,
   context: RunContext,
-  view: View = (event) => event,
-): AsyncGenerator<RunEvent, void, void> {
+  sink: Sink<RunEvent>,
+): Promise<void> {
   const { log, metrics, startedAt, target } = context;
   const times = new TokenTimes(metrics, startedAt);
   const callEnd = mode.kind === "internal" ? "tool-end" : "call-end";
   let callCount = 0;
   let below: ChatUsage = noUsage;
+  const observe = (event: RunEvent): RunEvent => {
+    times.observe(event);
+    observeTool(event, context);
+    if (event.type === callEnd) callCount++;
+    below = addUsage(below, usageBelow(event));
+    if (event.type !== "finish") return event;
+    throwIfCancelled(event.reason, conversation.signal);
+    log.info(
+      {
+        mode: mode.kind,
+        finish_reason: event.reason,
+        has_tool_calls: callCount > 0,
+        tool_calls: callCount,
+      },
+      "answer finished",
+    );
+    return { ...event, usage: addUsage(event.usage, below) };
+  };
   try {
-    for await (const event of startEvents(conversation, mode, context)) {
-      times.observe(event);
-      observeTool(event, context);
-      if (event.type === callEnd) callCount++;
-      below = addUsage(below, usageBelow(event));
-      let shown = view(event);
-      if (event.type === "finish") {
-        throwIfCancelled(event.reason, conversation.signal);
-        log.info(
-          {
-            mode: mode.kind,
-            finish_reason: event.reason,
-            has_tool_calls: callCount > 0,
-            tool_calls: callCount,
-          },
-          "answer finished",
-        );
-        shown = { ...event, usage: addUsage(event.usage, below) };
-      }
-      if (shown !== null) yield shown;
-    }
+    await startEvents(conversation, mode, context, (event) => sink(observe(event)));
   } catch (error) {
     throw await explainedLength(error, mode, target.chat);
   }
@@ -107,16 +109,19 @@ function usageBelow(event: RunEvent): ChatUsage {
   return inner.type === "finish" ? inner.usage : usageBelow(inner);
 }
 
-function startEvents(
+async function startEvents(
   asked: Conversation,
   mode: ToolMode,
   context: RunContext,
-): AsyncIterable<RunEvent> {
+  sink: Sink<RunEvent>,
+): Promise<void> {
   const { target, config, log } = context;
   const conversation = { ...asked, onPrepare: context.preparation?.add };
   if (mode.kind !== "internal") {
     const tools = mode.kind === "external" ? mode.tools : [];
-    return target.chat.generate({ ...conversation, tools, toolMode: mode.kind, logger: log });
+    const request = { ...conversation, tools, toolMode: mode.kind, logger: log };
+    for await (const event of target.chat.generate(request)) await sink(event);
+    return;
   }
   const options = {
     ...mode.limits,
@@ -131,9 +136,8 @@ function startEvents(
     oversight: oversightOf(context.services, conversation.owner),
     logger: log,
   };
-  return target.run === null
-    ? runToolLoop(target.chat, conversation, mode.tools, options)
-    : target.run.answer(conversation, mode.tools, options);
+  if (target.run !== null) return await target.run.answer(conversation, mode.tools, options, sink);
+  await new ToolLoop(target.chat, conversation, mode.tools, options).run(sink);
 }
 
 /** A call of this run, or of an agent below it. */

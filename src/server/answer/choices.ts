@@ -3,7 +3,7 @@
 import { setMaxListeners } from "node:events";
 import { FermataError } from "../../errors.ts";
 import { AnswerCollector, type Answer } from "./collect-answer.ts";
-import type { RunEvent } from "./run-event.ts";
+import type { RunEvent } from "../../tools/types.ts";
 
 export interface ChoiceEvent {
   /** From 0. */

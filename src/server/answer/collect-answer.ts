@@ -1,6 +1,6 @@
 import type { ChatEvent, ContentToken, ToolCall } from "../../chat/types.ts";
 import { FermataError } from "../../errors.ts";
-import type { RunEvent } from "./run-event.ts";
+import type { RunEvent } from "../../tools/types.ts";
 
 /** What was said, from the events that a client of this mode may see. */
 export interface Answer {

@@ -2,7 +2,7 @@
 
 import type { Histogram } from "prom-client";
 import type { Metrics } from "../metrics.ts";
-import type { RunEvent } from "./run-event.ts";
+import type { RunEvent } from "../../tools/types.ts";
 
 export class TokenTimes {
   readonly #metrics: Metrics;

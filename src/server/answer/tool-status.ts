@@ -1,7 +1,7 @@
 /** What runs while a chat completion pauses, for clients that ask for it: never arguments or results. */
 
 import type { ToolEvent, ToolOutcome } from "../../tools/types.ts";
-import type { RunEvent } from "./run-event.ts";
+import type { RunEvent } from "../../tools/types.ts";
 
 export interface ToolStatus {
   call_id: string;

@@ -1,26 +1,27 @@
-/** A run while it goes on, whoever looks. */
+/** A conversation's run while it goes on, whoever looks. */
 
 import { applyEvent, type ConversationState, emptyState } from "../../client/conversation-state.ts";
 import type { ConversationEvent } from "../../client/types.ts";
-import type { FermataError } from "../../errors.ts";
 import type { BranchedRun, BranchStore, NumberedEvent } from "../../store/types.ts";
-import { LiveLog } from "../answer/live-log.ts";
+import { LiveRun } from "../answer/live-run.ts";
 import type { AnswerBody } from "./message-body.ts";
 
-export class LiveRun {
+export class ConversationRun extends LiveRun<NumberedEvent> {
   readonly run: BranchedRun;
-  readonly ended: Promise<void>;
   readonly #store: BranchStore;
-  readonly #abort: AbortController;
-  readonly #log = new LiveLog<NumberedEvent>((event) => event.number);
+  #count = 0;
   #state: ConversationState = emptyState;
-  #end: () => void = () => {};
 
-  constructor(run: BranchedRun, store: BranchStore, abort: AbortController) {
+  constructor(owner: string, run: BranchedRun, store: BranchStore, abort: AbortController) {
+    super({
+      id: run.id,
+      owner,
+      abort,
+      numberOf: (event) => event.number,
+      keep: (event) => store.appendEvents(run.id, [event]),
+    });
     this.run = run;
     this.#store = store;
-    this.#abort = abort;
-    this.ended = new Promise((resolve) => (this.#end = resolve));
   }
 
   /** As far as it is. */
@@ -28,40 +29,27 @@ export class LiveRun {
     return this.#state;
   }
 
-  cancel(reason: FermataError): void {
-    this.#abort.abort(reason);
-  }
-
-  /** It is kept before anybody sees it. */
-  async publish(event: ConversationEvent): Promise<void> {
-    const numbered = this.#number(event);
-    await this.#store.appendEvents(this.run.id, [numbered]);
-    this.#log.append(numbered);
+  async tell(event: ConversationEvent): Promise<void> {
+    await this.publish(this.#number(event));
   }
 
   /** The last event. Whoever reads it finds the message as `bodyOf` makes it of the last state. */
-  async finish(
+  async end(
     event: ConversationEvent,
     bodyOf: (state: ConversationState) => AnswerBody,
   ): Promise<void> {
-    const numbered = this.#number(event);
+    const last = this.#number(event);
     const message = { id: this.run.messageId, body: bodyOf(this.#state) };
     try {
-      await this.#store.endRun(this.run.id, message, [numbered]);
+      await this.#store.endRun(this.run.id, message, [last]);
     } finally {
-      this.#log.append(numbered);
-      this.#log.end();
-      this.#end();
+      this.finish(last);
     }
-  }
-
-  /** Events above `after` to the last one, or until the viewer has gone. */
-  read(after: number, viewer: AbortSignal): AsyncGenerator<NumberedEvent, void, void> {
-    return this.#log.read(after, viewer);
   }
 
   #number(event: ConversationEvent): NumberedEvent {
     this.#state = applyEvent(this.#state, event);
-    return { number: this.#log.events.length + 1, body: JSON.stringify(event) };
+    this.#count += 1;
+    return { number: this.#count, body: JSON.stringify(event) };
   }
 }

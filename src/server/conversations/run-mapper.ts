@@ -15,7 +15,7 @@ import type {
   ToolCallResponse,
 } from "../../client/types.ts";
 import type { ToolEvent, ToolReport } from "../../tools/types.ts";
-import type { RunEvent } from "../answer/run-event.ts";
+import type { RunEvent } from "../../tools/types.ts";
 import { callSummary } from "./call-summary.ts";
 import { type CallProgress, interruptedCall, interruption } from "./interruption.ts";
 

@@ -4,8 +4,9 @@ import type { EndDetail, RunUsage } from "../../client/types.ts";
 import type { ChatEvent, ChatUsage } from "../../chat/types.ts";
 import { FermataError } from "../../errors.ts";
 import type { BranchedRun, BranchStore } from "../../store/types.ts";
-import type { RunEvent } from "../answer/run-event.ts";
+import type { RunEvent } from "../../tools/types.ts";
 import { newId } from "../answer/ids.ts";
+import { BegunWork, LiveRuns } from "../answer/live-run.ts";
 import { wireUsage } from "../answer/usage.ts";
 import type { OnceWarnings } from "../body/warnings.ts";
 import type { ActiveRequests } from "../http/active-requests.ts";
@@ -13,7 +14,7 @@ import { logError, toFermataError } from "../http/errors.ts";
 import { runEvents, type RunContext } from "../answer/answer.ts";
 import { settledWithin } from "../http/settled-within.ts";
 import { resolveTarget } from "../answer/target.ts";
-import { LiveRun } from "./live-run.ts";
+import { ConversationRun } from "./live-run.ts";
 import { answerBody, type Message, newAnswer } from "./message-body.ts";
 import { titleOf } from "./prompt.ts";
 import { RunMapper } from "./run-mapper.ts";
@@ -29,37 +30,28 @@ export interface RunnerContext extends Omit<RunContext, "target"> {
 const patienceMs = 150;
 
 type Finish = Extract<ChatEvent, { type: "finish" }>;
-type Events = AsyncGenerator<RunEvent, void, void>;
 
 export class Runner {
   readonly #store: BranchStore;
-  /** The last begun is last. */
-  readonly #live = new Map<string, LiveRun>();
+  readonly #live = new LiveRuns<ConversationRun>();
   readonly #queues = new Map<string, Promise<unknown>>();
 
   constructor(store: BranchStore) {
     this.#store = store;
   }
 
-  find(runId: string): LiveRun | null {
-    return this.#live.get(runId) ?? null;
+  find(owner: string, runId: string): ConversationRun | null {
+    return this.#live.find(owner, runId);
   }
 
-  /** The one of a conversation that began last. */
-  runOf(conversationId: string): LiveRun | null {
-    const own = [...this.#live.values()].filter(
-      (live) => live.run.conversationId === conversationId,
-    );
-    return own.at(-1) ?? null;
+  /** Those of a conversation, the last begun last. */
+  runsOf(conversationId: string): ConversationRun[] {
+    return this.#live.where(({ run }) => run.conversationId === conversationId);
   }
 
   /** Resolves when all runs of a conversation have ended. */
   async cancelAll(conversationId: string, reason: string): Promise<void> {
-    const all = [...this.#live.values()].filter(
-      (live) => live.run.conversationId === conversationId,
-    );
-    for (const live of all) live.cancel(new FermataError("cancelled", reason));
-    await Promise.all(all.map((live) => live.ended));
+    await this.#live.cancel(this.runsOf(conversationId), new FermataError("cancelled", reason));
   }
 
   /** Two requests at once must not both find that nothing runs. */
@@ -84,75 +76,71 @@ export class Runner {
     const plan = planRun(start, target);
     const { controller, end: endWork } = context.active.begin();
     const { signal } = controller;
-    const events = runEvents({ ...plan.chat, signal, owner }, plan.mode, { ...context, target });
+    const work = new BegunWork<RunEvent>((sink) =>
+      runEvents({ ...plan.chat, signal, owner }, plan.mode, { ...context, target }, sink),
+    );
     try {
-      const first = events.next();
-      await settledWithin(first, patienceMs);
-
+      await settledWithin(work.first, patienceMs);
+      const { question } = plan;
       const run = {
         id: newId("run"),
         conversationId: conversation.id,
         messageId: newId("msg"),
       };
       const now = Date.now();
-      const isNew = plan.question.isNew;
-      const question: Message = { ...plan.question.message, createdAt: now };
       const answer: Message = {
         id: run.messageId,
-        parentId: question.id,
+        parentId: question.message.id,
         createdAt: now,
         runId: run.id,
         body: newAnswer,
       };
-      const title = conversation.title === "" ? titleOf(plan.question.body) : undefined;
-      const messages = isNew ? [question, answer] : [answer];
+      const asked = question.isNew ? [{ ...question.message, createdAt: now }] : [];
+      const title = conversation.title === "" ? titleOf(question.body) : undefined;
       const change = { title, leafId: answer.id };
-      await this.#store.beginRun(owner, run, messages, change);
-      const live = new LiveRun(run, this.#store, controller);
-      this.#live.set(run.id, live);
-      void this.#follow(live, { events, first }, context).finally(endWork);
-      return { run, userMessageId: question.id };
+      await this.#store.beginRun(owner, run, [...asked, answer], change);
+      const live = new ConversationRun(owner, run, this.#store, controller);
+      this.#live.add(live);
+      void follow(live, work, context).finally(endWork);
+      return { run, userMessageId: question.message.id };
     } catch (error) {
       controller.abort(error);
-      await events.return();
+      await work.abandon(error);
       endWork();
       throw error;
     }
   }
+}
 
-  /** Never rejects. */
-  async #follow(
-    live: LiveRun,
-    { events, first }: { events: Events; first: ReturnType<Events["next"]> },
-    context: RunnerContext,
-  ): Promise<void> {
-    const mapper = new RunMapper();
-    const transcript = new Transcript();
-    let end: Omit<EndDetail, "type">;
-    try {
-      await live.publish(mapper.begin());
-      let finish: Finish | null = null;
-      for (let next = await first; next.done !== true; next = await events.next()) {
-        const event = next.value;
-        if (event.type === "finish") finish = event;
-        transcript.add(event);
-        const told = mapper.map(event, performance.now() - context.startedAt);
-        if (told !== null) await live.publish(told);
-      }
-      end = endOf(finish);
-    } catch (error) {
-      const failure = toFermataError(error);
-      if (failure.code !== "cancelled") logError(failure, context);
-      end = endOfFailure(failure);
-    }
-    try {
-      await events.return();
-      await live.finish(mapper.end(end), (state) => answerBody(state, transcript.messages()));
-    } catch (error) {
-      logError(toFermataError(error), context);
-    } finally {
-      this.#live.delete(live.run.id);
-    }
+/** Never rejects. */
+async function follow(
+  live: ConversationRun,
+  work: BegunWork<RunEvent>,
+  context: RunnerContext,
+): Promise<void> {
+  const mapper = new RunMapper();
+  const transcript = new Transcript();
+  let finish: Finish | null = null;
+  let end: Omit<EndDetail, "type">;
+  try {
+    await live.tell(mapper.begin());
+    await work.deliver(async (event) => {
+      if (event.type === "finish") finish = event;
+      transcript.add(event);
+      const told = mapper.map(event, performance.now() - context.startedAt);
+      if (told !== null) await live.tell(told);
+    });
+    end = endOf(finish);
+  } catch (error) {
+    await work.abandon(error);
+    const failure = toFermataError(error);
+    if (failure.code !== "cancelled") logError(failure, context);
+    end = endOfFailure(failure);
+  }
+  try {
+    await live.end(mapper.end(end), (state) => answerBody(state, transcript.messages()));
+  } catch (error) {
+    logError(toFermataError(error), context);
   }
 }
 

@@ -115,7 +115,9 @@ export class ConversationService {
   /** A run that has ended stays as it is. */
   async cancelRun(owner: string, id: string, runId: string): Promise<void> {
     await this.#findRun(owner, id, runId);
-    this.#runner.find(runId)?.cancel(new FermataError("cancelled", "The run was cancelled."));
+    this.#runner
+      .find(owner, runId)
+      ?.cancel(new FermataError("cancelled", "The run was cancelled."));
   }
 
   /**
@@ -130,7 +132,7 @@ export class ConversationService {
   ): Promise<AsyncGenerator<NumberedEvent, void, void> | null> {
     const wanted = runId ?? (await this.#currentRun(owner, id));
     await this.#findRun(owner, id, wanted);
-    const live = this.#runner.find(wanted);
+    const live = this.#runner.find(owner, wanted);
     if (live !== null) return live.read(after, viewer);
     await this.#endInterrupted();
     const events = await this.#store.runEvents(wanted, after);
@@ -163,16 +165,16 @@ export class ConversationService {
   async #messages(owner: string, id: string): Promise<Message[]> {
     const messages = (await this.#store.messages(owner, id)) as Message[];
     const isOrphan = ({ runId, body }: Message): boolean =>
-      runId !== null && isRunning(body) && this.#runner.find(runId) === null;
-    if (!messages.some(isOrphan)) return messages.map((message) => this.#live(message));
+      runId !== null && isRunning(body) && this.#runner.find(owner, runId) === null;
+    if (!messages.some(isOrphan)) return messages.map((message) => this.#live(owner, message));
     await this.#endInterrupted();
     const again = (await this.#store.messages(owner, id)) as Message[];
-    return again.map((message) => this.#live(message));
+    return again.map((message) => this.#live(owner, message));
   }
 
   /** The message as it is now, if a run of this process writes it. */
-  #live(message: Message): Message {
-    const live = message.runId === null ? null : this.#runner.find(message.runId);
+  #live(owner: string, message: Message): Message {
+    const live = message.runId === null ? null : this.#runner.find(owner, message.runId);
     if (live === null || message.body.role === "user") return message;
     return { ...message, body: answerBody(live.state, []) };
   }
@@ -181,7 +183,7 @@ export class ConversationService {
     const { leafId } = await this.#find(owner, id);
     const messages = await this.#store.messages(owner, id);
     const leaf = messages.find((message) => message.id === leafId);
-    const runId = this.#runner.runOf(id)?.run.id ?? leaf?.runId;
+    const runId = this.#runner.runsOf(id).at(-1)?.id ?? leaf?.runId;
     if (runId) return runId;
     throw new FermataError("not_found", "The conversation has no run yet.", { param: "run_id" });
   }
@@ -208,7 +210,7 @@ export class ConversationService {
       created_at: Math.floor(createdAt / 1000),
       updated_at: Math.floor(updatedAt / 1000),
       model: settingsOf(conversation).model ?? this.#modelId,
-      run_id: this.#runner.runOf(id)?.run.id ?? null,
+      run_id: this.#runner.runsOf(id).at(-1)?.id ?? null,
     };
   }
 

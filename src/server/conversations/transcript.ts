@@ -1,7 +1,7 @@
 /** What a run adds to the prompt of the next one: the model's own turns, and the results that it read. */
 
 import type { ChatMessage, ToolCall } from "../../chat/types.ts";
-import type { RunEvent } from "../answer/run-event.ts";
+import type { RunEvent } from "../../tools/types.ts";
 
 type Turn = Extract<ChatMessage, { role: "assistant" }>;
 

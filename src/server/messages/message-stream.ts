@@ -1,7 +1,7 @@
 /** Chat events to the named events of a streamed Anthropic message. */
 
 import type { FermataError } from "../../errors.ts";
-import type { RunEvent } from "../answer/run-event.ts";
+import type { RunEvent } from "../../tools/types.ts";
 import type { SseMessage } from "../http/sse.ts";
 import type { AnswerStream } from "../http/stream-answer.ts";
 import { anthropicErrorBody } from "../http/anthropic-error-body.ts";

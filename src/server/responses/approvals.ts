@@ -6,7 +6,7 @@ import { runTool } from "../../tools/tool-run.ts";
 import { fieldError } from "../body/fields.ts";
 import { newId } from "../answer/ids.ts";
 import type { Item } from "./types.ts";
-import type { ApprovedCall } from "./response-run.ts";
+import type { ApprovedCall } from "./run.ts";
 import type { ToolPlan } from "./tool-plan.ts";
 
 export interface ApprovalLimits {

@@ -31,24 +31,18 @@ export function createResponseRoute(context: ResponsesContext, url: string): Rou
         preparation,
       });
       if (started.kind === "resumed") return { id: started.id, status: "in_progress" };
-      const { live, headers } = started;
+      const { run, headers } = started;
       reply.headers(headers);
-      let { events } = started;
-      if (body.background) {
-        responses.runInBackground(live, events, { active, log: request.log });
-        if (!body.stream) return live.response;
-        events = live.read(-1);
-      }
-      if (body.stream) {
-        await streamAnswer(events, new ResponseEventStream(), {
-          request,
-          reply,
-          config,
-          preparation,
-        });
-        return reply;
-      }
-      return await lastResponse(events);
+      if (body.background && !body.stream) return run.response;
+      const events = run.read(-1);
+      if (!body.stream) return await lastResponse(events);
+      await streamAnswer(events, new ResponseEventStream(), {
+        request,
+        reply,
+        config,
+        preparation,
+      });
+      return reply;
     },
   };
 }

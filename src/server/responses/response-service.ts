@@ -4,10 +4,12 @@ import { needStore } from "../answer/need-store.ts";
 import { FermataError } from "../../errors.ts";
 import type { PromptRequest } from "../../chat/types.ts";
 import type { ResponseStore, StoredItem } from "../../store/types.ts";
-import type { ToolProvider } from "../../tools/types.ts";
+import type { Sink } from "../../tools/event-stream.ts";
+import type { RunEvent, ToolProvider } from "../../tools/types.ts";
 import { fieldError } from "../body/fields.ts";
 import { callsOfItems, isClientOutput } from "./client-calls.ts";
 import { newId } from "../answer/ids.ts";
+import { LiveRuns } from "../answer/live-run.ts";
 import { toMessages } from "./messages.ts";
 import type { ResponsesRequest } from "./request.ts";
 import { newResponse } from "./response-object.ts";
@@ -15,7 +17,7 @@ import { checkToolChoice } from "../body/tool-choice.ts";
 import { ResponseWriter } from "./response-writer.ts";
 import type { Item, ResponseObject, WireEvent } from "./types.ts";
 import type { ActiveRequests } from "../http/active-requests.ts";
-import { logError, toFermataError } from "../http/errors.ts";
+import { logError } from "../http/errors.ts";
 import type { HistoryGaps } from "../http/history-gaps.ts";
 import { oversightOf, runEvents, type RunContext } from "../answer/answer.ts";
 import type { ServerConfig, ServerServices } from "../services.ts";
@@ -25,14 +27,11 @@ import { definitionsOf } from "../answer/tool-mode.ts";
 import { approvedCalls, wordsOf } from "./approvals.ts";
 import { closeEarlierCalls } from "./earlier-calls.ts";
 import { EventLog } from "./event-log.ts";
-import { follow } from "./follow.ts";
 import { HeldCalls } from "./held-calls.ts";
 import { clientHistory, type History, loadHistory } from "./history.ts";
-import { LiveResponse, LiveResponses } from "./live-response.ts";
 import { replay } from "./replay.ts";
 import { RequestedServers } from "./requested-servers.ts";
-import { runResponse } from "./response-run.ts";
-import { StoredRun } from "./stored-run.ts";
+import { ResponseRun } from "./run.ts";
 import { planTools } from "./tool-plan.ts";
 import { fitHistory } from "./truncation.ts";
 
@@ -44,6 +43,7 @@ const maxConnectMs = 30_000;
 const defaultOutputTimeoutMs = 300_000;
 
 export interface StartContext extends RunContext {
+  active: ActiveRequests;
   owner: string;
   /** Of the client's connection; a background response outlives it. */
   signal: AbortSignal;
@@ -52,8 +52,7 @@ export interface StartContext extends RunContext {
 export type Started =
   | {
       kind: "new";
-      live: LiveResponse;
-      events: AsyncGenerator<WireEvent, void, void>;
+      run: ResponseRun;
       /** Headers that say what the history lacks. */
       headers: Record<string, string>;
     }
@@ -61,7 +60,7 @@ export type Started =
   | { kind: "resumed"; id: string };
 
 export class ResponseService {
-  readonly live = new LiveResponses();
+  readonly live = new LiveRuns<ResponseRun>();
   readonly store: ResponseStore | null;
   readonly #config: ServerConfig;
   readonly #gaps: HistoryGaps;
@@ -88,22 +87,31 @@ export class ResponseService {
       context.log,
     );
 
-    const abort = new AbortController();
-    const signal = request.background
-      ? abort.signal
-      : AbortSignal.any([abort.signal, context.signal]);
+    // A server that closes gives a background response the time that it gives requests.
+    const work = request.background ? context.active.begin() : null;
+    const abort = work?.controller ?? new AbortController();
+    const signal = work === null ? AbortSignal.any([abort.signal, context.signal]) : abort.signal;
     const connector = context.services.requestedServers ?? null;
-    const requested = await RequestedServers.connect(request.tools, connector, signal);
+    let requested: RequestedServers | null = null;
+    const end = async (): Promise<void> => {
+      await requested?.close();
+      work?.end();
+    };
     try {
-      const parts = { history, requested, abort, signal };
-      return { kind: "new", headers, ...(await this.#begin(request, context, parts)) };
+      requested = await RequestedServers.connect(request.tools, connector, signal);
+      const run = await this.#plan(request, context, { history, requested, abort, signal });
+      const patienceMs = request.background ? 0 : request.stream ? openStreamAfterMs : maxTimerMs;
+      await run.start(context.preparation ?? new Preparation(), patienceMs);
+      this.live.add(run);
+      void run.ended.then(end);
+      return { kind: "new", headers, run };
     } catch (error) {
-      await requested.close();
+      await end();
       throw error;
     }
   }
 
-  async #begin(
+  async #plan(
     request: ResponsesRequest,
     context: StartContext,
     parts: {
@@ -112,7 +120,7 @@ export class ResponseService {
       abort: AbortController;
       signal: AbortSignal;
     },
-  ): Promise<Pick<Extract<Started, { kind: "new" }>, "live" | "events">> {
+  ): Promise<ResponseRun> {
     const { history, requested, abort, signal } = parts;
     const { owner } = context;
     const stores = this.#stores(request);
@@ -139,75 +147,34 @@ export class ResponseService {
       waitsForOutputs: isHeld,
       present: plan.present,
     });
-    const eventLog = new EventLog(context.log, { response: id, compat: !isHeld });
+    const log = new EventLog(context.log, { response: id, compat: !isHeld });
     const earlier = await closeEarlierCalls(history.items, {
       previous: request.previousResponseId,
       owner,
       store: this.store,
-      log: eventLog,
+      log,
     });
-    const stored = new StoredRun(stores ? this.store : null, {
+    return new ResponseRun({
       owner,
       writer,
+      abort,
+      store: stores ? this.store : null,
       input: history.input,
-      answers: () => held?.outputs ?? new Map<string, Item>(),
-    });
-    const live = new LiveResponse(owner, writer, abort, {
+      tellsId: request.stream || request.background,
       held,
       resumesByRequest: request.handling === "held",
-    });
-    const events = runResponse({
-      writer,
+      log,
       lists: plan.lists,
       foreign: isExtended ? earlier : [],
       approved,
-      start: () => this.#generate(request, { items, plan, writer, signal, context }),
-      onBegin: async () => {
-        if (request.stream && !request.background) await stored.begin();
-      },
-      onHold: () => stored.update(),
-      onEnd: async (failure) => {
+      generate: (sink) => this.#generate(request, { items, plan, writer, signal, context }, sink),
+      onAsked: (item) => context.services.approvals.issue(owner, item.id, wordsOf(item)),
+      onEnd: (failure, transcript) => {
         if (failure !== null && failure.code !== "cancelled") logError(failure, context);
-        const issued = callsOfItems(stored.transcript()).map(({ id }) => id);
+        const issued = callsOfItems(transcript).map((call) => call.id);
         this.#gaps.learn(clientHistory(request.promptCacheKey, owner, history), issued);
-        await stored.end();
       },
-      preparation: context.preparation ?? new Preparation(),
-      patienceMs: request.background ? 0 : request.stream ? openStreamAfterMs : maxTimerMs,
     });
-    // The id of a background response goes out at once.
-    if (request.background) await stored.begin();
-    this.live.add(live);
-    return {
-      live,
-      events: follow(events, {
-        live,
-        eventLog,
-        held,
-        requested,
-        store: request.background ? this.store : null,
-        onAsked: (item) => context.services.approvals.issue(owner, item.id, wordsOf(item)),
-      }),
-    };
-  }
-
-  /** Runs it to its end, whoever reads; a server that closes gives it the time that it gives requests. */
-  runInBackground(
-    live: LiveResponse,
-    events: AsyncGenerator<WireEvent, void, void>,
-    { active, log }: Pick<StartContext, "log"> & { active: ActiveRequests },
-  ): void {
-    const { controller, end } = active.begin();
-    const { signal } = controller;
-    signal.addEventListener("abort", () => live.cancel(signal.reason), { once: true });
-    const run = async (): Promise<void> => {
-      for await (const _event of events) {
-        // Those who want to read, read from `live`.
-      }
-    };
-    run()
-      .catch((error: unknown) => logError(toFermataError(error), { log }))
-      .finally(end);
   }
 
   /** @throws FermataError not_found */
@@ -307,7 +274,7 @@ export class ResponseService {
     }
   }
 
-  async *#generate(
+  async #generate(
     request: ResponsesRequest,
     parts: {
       items: readonly Item[];
@@ -316,7 +283,8 @@ export class ResponseService {
       signal: AbortSignal;
       context: StartContext;
     },
-  ): ReturnType<typeof runEvents> {
+    sink: Sink<RunEvent>,
+  ): Promise<void> {
     const { plan, signal, context } = parts;
     const { owner, target } = context;
     const done = parts.writer.output.filter(({ type }) => type === "mcp_call");
@@ -339,7 +307,7 @@ export class ResponseService {
       signal,
       owner,
     };
-    yield* runEvents(conversation, plan.mode, context);
+    await runEvents(conversation, plan.mode, context, sink);
   }
 
   #stores(request: ResponsesRequest): boolean {
@@ -378,7 +346,7 @@ export class ResponseService {
     const outputs = input.filter(isClientOutput);
     const live =
       id === null
-        ? this.live.waitingFor(
+        ? this.#waitingFor(
             owner,
             outputs.map((item) => String(item["call_id"])),
           )
@@ -394,6 +362,14 @@ export class ResponseService {
     live.cancel(new FermataError("cancelled", "A new turn took the place of this one."));
     await live.ended;
     return null;
+  }
+
+  /** One that waits for the output of any of these calls. */
+  #waitingFor(owner: string, callIds: readonly string[]): ResponseRun | null {
+    if (callIds.length === 0) return null;
+    const waits = ({ held, owner: its }: ResponseRun): boolean =>
+      its === owner && held !== null && held.pending.some((id) => callIds.includes(id));
+    return this.live.where(waits)[0] ?? null;
   }
 }
 

@@ -30,7 +30,8 @@ import {
 export function responsesRoutes(app: FastifyInstance, context: RouteContext): RouteOptions[] {
   const responses = new ResponseService(context.services.store, context);
   app.addHook("preClose", async () => {
-    await responses.live.cancelAll(
+    await responses.live.cancel(
+      responses.live.where(() => true),
       new FermataError("engine_closed", "The server is shutting down. Try again later."),
     );
   });

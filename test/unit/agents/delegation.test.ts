@@ -45,10 +45,12 @@ async function run(
   const agent = directory.find(json.supervisor)!;
   const agentRun = new AgentRun(agent, (name) => directory.find(name));
   const events: Event[] = [];
-  for await (const event of agentRun.answer(request({ signal }), agentRun.tools, {
-    logger: world.logger,
-  }))
-    events.push(event);
+  await agentRun.answer(
+    request({ signal }),
+    agentRun.tools,
+    { logger: world.logger },
+    async (event) => void events.push(event),
+  );
   const reports = events.flatMap((event) => (event.type === "tool-report" ? event.report : []));
   const output = reports.map((report) => (report.type === "output" ? report.text : "")).join("");
   const end = events.find((event) => event.type === "tool-end");
@@ -293,10 +295,10 @@ test("cancelling the supervisor cancels what runs below it", async () => {
   const directory = agentDirectory(team, world.chat, { tools: () => [readFile] });
   const agentRun = new AgentRun(directory.find("boss")!, (name) => directory.find(name));
   const events: Event[] = [];
-  for await (const event of agentRun.answer(request({ signal: abort.signal }))) {
+  await agentRun.answer(request({ signal: abort.signal }), agentRun.tools, {}, async (event) => {
     events.push(event);
     if (event.type === "tool-report" && event.report.type === "output") abort.abort();
-  }
+  });
   expect(events.at(-1)).toMatchObject({ type: "finish", reason: "cancelled" });
   await new Promise((resolve) => setImmediate(resolve));
   expect(world.engine.generations.map(({ cancelled }) => cancelled)).toEqual([true, true]);

@@ -1,4 +1,4 @@
-import type { RunEvent } from "../../../src/server/answer/run-event.ts";
+import type { RunEvent } from "../../../src/tools/types.ts";
 import { describe, expect, test } from "vitest";
 import type { ChatEvent } from "../../../src/chat/types.ts";
 import { runChoices } from "../../../src/server/answer/choices.ts";

@@ -1,0 +1,171 @@
+/** Runs that are read over other connections than those that began them, and how their events are kept and followed. */
+
+import type { FermataError } from "../../errors.ts";
+import type { Sink } from "../../tools/event-stream.ts";
+
+/**
+ * Work that pushes events. It begins at once and waits with its first event for `deliver`, so that what fails before
+ * can be refused.
+ */
+export class BegunWork<Event> {
+  /** Settles with the first event. Rejects with what ends the work before. */
+  readonly first: Promise<void>;
+  readonly #ended: Promise<void>;
+  #accept: (sink: Sink<Event>) => void = () => {};
+  #refuse: (reason: unknown) => void = () => {};
+
+  constructor(push: (sink: Sink<Event>) => Promise<void>) {
+    const accepted = new Promise<Sink<Event>>((accept, refuse) => {
+      this.#accept = accept;
+      this.#refuse = refuse;
+    });
+    accepted.catch(() => {});
+    let begin = (): void => {};
+    const begun = new Promise<void>((resolve) => (begin = resolve));
+    this.#ended = push(async (event) => {
+      begin();
+      const sink = await accepted;
+      await sink(event);
+    });
+    this.first = Promise.race([begun, this.#ended]);
+    this.first.catch(() => {});
+  }
+
+  /** Every event from the first on. Resolves when the work ends. @throws what ends it */
+  async deliver(sink: Sink<Event>): Promise<void> {
+    this.#accept(sink);
+    await this.#ended;
+  }
+
+  /** In place of `deliver`. Resolves when the work has ended. */
+  async abandon(reason: unknown): Promise<void> {
+    this.#refuse(reason);
+    await this.#ended.catch(() => {});
+  }
+}
+
+export interface LiveRunOptions<Event> {
+  id: string;
+  /** Whose request it is. */
+  owner: string;
+  /** Ends what makes the events. */
+  abort: AbortController;
+  /** Grows from event to event. */
+  numberOf(event: Event): number;
+  /**
+   * Null: the run belongs to its connection. It has one reader, waits until that one takes each event, and
+   * remembers none. Else it is kept here before anybody sees it, and read by any number, each at its own pace.
+   */
+  keep: ((event: Event) => Promise<void>) | null;
+}
+
+export class LiveRun<Event> {
+  readonly id: string;
+  readonly owner: string;
+  readonly ended: Promise<void>;
+  readonly #options: LiveRunOptions<Event>;
+  readonly #events: Event[] = [];
+  #failure: { error: unknown } | null = null;
+  #hasEnded = false;
+  /** The one reader of a connection has gone. */
+  #isLeft = false;
+  #end: () => void = () => {};
+  #wake: () => void = () => {};
+  #change = this.#nextChange();
+
+  constructor(options: LiveRunOptions<Event>) {
+    this.id = options.id;
+    this.owner = options.owner;
+    this.#options = options;
+    this.ended = new Promise((resolve) => (this.#end = resolve));
+  }
+
+  cancel(reason: FermataError): void {
+    this.#options.abort.abort(reason);
+  }
+
+  async publish(event: Event): Promise<void> {
+    const { keep } = this.#options;
+    await keep?.(event);
+    this.#events.push(event);
+    this.#notify();
+    while (keep === null && !this.#isLeft && this.#events.includes(event)) await this.#change;
+  }
+
+  /** Nothing comes after it. @param last is kept already @param failure for those who read */
+  finish(last?: Event, failure?: { error: unknown }): void {
+    this.#failure = failure ?? null;
+    this.#hasEnded = true;
+    if (last !== undefined) this.#events.push(last);
+    this.#end();
+    this.#notify();
+  }
+
+  /** Events numbered above `after`, as they come, to the last. Ends early when `viewer` is aborted. @throws its failure */
+  async *read(after: number, viewer?: AbortSignal): AsyncGenerator<Event, void, void> {
+    const { numberOf, keep } = this.#options;
+    viewer?.addEventListener("abort", () => this.#notify(), { once: true });
+    let index = keep === null ? 0 : this.#events.findIndex((event) => numberOf(event) > after);
+    if (index < 0) index = this.#events.length;
+    try {
+      for (;;) {
+        const change = this.#change;
+        while (index < this.#events.length && viewer?.aborted !== true) {
+          const event = this.#events[index]!;
+          if (numberOf(event) > after) yield event;
+          if (keep === null) this.#forget();
+          else index += 1;
+        }
+        if (viewer?.aborted === true) return;
+        if (this.#hasEnded && index >= this.#events.length) {
+          if (this.#failure !== null) throw this.#failure.error;
+          return;
+        }
+        await change;
+      }
+    } finally {
+      this.#isLeft = true;
+      this.#notify();
+    }
+  }
+
+  #forget(): void {
+    this.#events.shift();
+    this.#notify();
+  }
+
+  #notify(): void {
+    const wake = this.#wake;
+    this.#change = this.#nextChange();
+    wake();
+  }
+
+  #nextChange(): Promise<void> {
+    return new Promise((resolve) => (this.#wake = resolve));
+  }
+}
+
+/** Runs that go on, by id: the last begun is last. One that ends is read from the store. */
+export class LiveRuns<Run extends Pick<LiveRun<unknown>, "id" | "owner" | "ended" | "cancel">> {
+  readonly #byId = new Map<string, Run>();
+
+  add(run: Run): void {
+    this.#byId.set(run.id, run);
+    void run.ended.then(() => this.#byId.delete(run.id));
+  }
+
+  find(owner: string, id: string): Run | null {
+    const run = this.#byId.get(id);
+    return run?.owner === owner ? run : null;
+  }
+
+  where(isWanted: (run: Run) => boolean): Run[] {
+    return [...this.#byId.values()].filter(isWanted);
+  }
+
+  /** Resolves when they have ended. */
+  async cancel(runs: readonly Run[], reason: FermataError): Promise<void> {
+    for (const run of runs) run.cancel(reason);
+    await Promise.all(runs.map((run) => run.ended));
+  }
+}

@@ -1,0 +1,234 @@
+/** One response from its plan to its last event, and what the store keeps of it on the way. */
+
+import type { ToolCall } from "../../chat/types.ts";
+import { FermataError } from "../../errors.ts";
+import type { ResponseStore } from "../../store/types.ts";
+import type { Sink } from "../../tools/event-stream.ts";
+import type { RunEvent } from "../../tools/types.ts";
+import { BegunWork, LiveRun } from "../answer/live-run.ts";
+import { toFermataError } from "../http/errors.ts";
+import type { Preparation } from "../http/preparation.ts";
+import { isClientCall } from "./client-calls.ts";
+import type { EventLog } from "./event-log.ts";
+import { inputDone } from "./events/custom-tool-call-events.ts";
+import { argumentsDone } from "./events/function-call-events.ts";
+import type { McpCallResult } from "./events/mcp-call-events.ts";
+import type { HeldCalls } from "./held-calls.ts";
+import type { ResponseWriter } from "./response-writer.ts";
+import { transcriptOf } from "./transcript.ts";
+import type {
+  Item,
+  McpListToolsItem,
+  ResponseObject,
+  UnnumberedEvent,
+  WireEvent,
+} from "./types.ts";
+
+export interface ResponseParts {
+  owner: string;
+  writer: ResponseWriter;
+  abort: AbortController;
+  /** Null: nothing is kept. */
+  store: ResponseStore | null;
+  input: readonly Item[];
+  /** Its id goes out before its end. */
+  tellsId: boolean;
+  /** Null: calls of the client's functions end the response. */
+  held: HeldCalls | null;
+  /** Its client asked for the wait, and knows that a request with the outputs may resume it. */
+  resumesByRequest: boolean;
+  log: EventLog;
+  lists: readonly McpListToolsItem[];
+  /** Of earlier responses; see `ResponseWriter.foreign`. */
+  foreign: readonly UnnumberedEvent[];
+  /** Calls that the user consented to: they are run first. */
+  approved: readonly ApprovedCall[];
+  /** Called once, after the approved calls were run. */
+  generate(sink: Sink<RunEvent>): Promise<void>;
+  /** The client is asked for its consent. */
+  onAsked(request: Item): void;
+  /** Before the last event goes out. @param transcript what the response added to its conversation */
+  onEnd(failure: FermataError | null, transcript: readonly Item[]): void;
+}
+
+export interface ApprovedCall {
+  call: ToolCall;
+  requestId: string;
+  run(): Promise<McpCallResult>;
+}
+
+/** A background response is kept event by event and read by any number; another belongs to its connection. */
+export class ResponseRun extends LiveRun<WireEvent> {
+  readonly held: HeldCalls | null;
+  readonly resumesByRequest: boolean;
+  readonly #parts: ResponseParts;
+  #isCreated = false;
+  #ending: WireEvent[] | null = null;
+
+  constructor(parts: ResponseParts) {
+    const { owner, writer, abort, store } = parts;
+    const { id, background } = writer.response;
+    super({
+      id,
+      owner,
+      abort,
+      numberOf: (event) => event.sequence_number,
+      keep: background
+        ? async (event) => await store?.addEvent(id, event.sequence_number, event)
+        : null,
+    });
+    this.held = parts.held;
+    this.resumesByRequest = parts.resumesByRequest;
+    this.#parts = parts;
+  }
+
+  /** As far as it is. */
+  get response(): ResponseObject {
+    const { response, output } = this.#parts.writer;
+    return { ...response, output: [...output] };
+  }
+
+  /**
+   * Resolves when the events begin to come; they go on to the last, whoever reads.
+   * @throws what fails within `patienceMs` before the first event of the generation, so that it gets its HTTP status
+   */
+  async start(preparation: Preparation, patienceMs: number): Promise<void> {
+    const { approved, generate, tellsId } = this.#parts;
+    // Nothing that takes its time stands before the generation.
+    const work = approved.length === 0 ? new BegunWork<RunEvent>(generate) : null;
+    try {
+      if (work !== null && patienceMs > 0) await preparation.settle(work.first, patienceMs);
+      if (tellsId) await this.#create();
+    } catch (error) {
+      await work?.abandon(error);
+      throw error;
+    }
+    void this.#tellAll(work);
+  }
+
+  /** Never rejects: the readers have what fails outside of the response. */
+  async #tellAll(begun: BegunWork<RunEvent> | null): Promise<void> {
+    const { writer, lists, foreign, approved, generate } = this.#parts;
+    try {
+      await this.#tell(writer.begin());
+      await this.#tell(writer.foreign(foreign));
+      for (const list of lists) await this.#tell(writer.toolList(list));
+      for (const { call, requestId, run } of approved) {
+        await this.#tell(writer.approvedCall(call, requestId));
+        await this.#tell(writer.answered(call.id, await run()));
+      }
+      await this.#tell(await this.#generate(begun ?? new BegunWork<RunEvent>(generate)));
+      this.finish();
+    } catch (error) {
+      await begun?.abandon(error);
+      this.finish(undefined, { error });
+    }
+  }
+
+  /** @returns the last events */
+  async #generate(work: BegunWork<RunEvent>): Promise<WireEvent[]> {
+    const { writer } = this.#parts;
+    try {
+      await work.deliver((event) => this.#onEvent(event));
+      if (this.#ending === null)
+        throw new FermataError("internal_error", "The events ended without finish.");
+      await this.#end(null);
+      return this.#ending;
+    } catch (error) {
+      const failure = toFermataError(error);
+      const ending = failure.code === "cancelled" ? writer.cancel() : writer.fail(failure);
+      await this.#end(failure);
+      return ending;
+    }
+  }
+
+  async #onEvent(event: RunEvent): Promise<void> {
+    const { writer } = this.#parts;
+    switch (event.type) {
+      case "tool-start":
+      case "tool-report":
+      case "tool-approval":
+        return;
+      case "tool-end":
+        // The end of the response says what becomes of it.
+        if (event.outcome === "cancelled") return;
+        return await this.#tell(writer.answered(event.call.id, resultOf(event)));
+      case "finish":
+        this.#ending = writer.finish(event, Math.floor(Date.now() / 1000));
+        return;
+      case "hold":
+        await this.#tell(writer.write(event));
+        // All calls of a round are written and wait for their outputs.
+        return await this.#update();
+      default:
+        return await this.#tell(writer.write(event));
+    }
+  }
+
+  async #tell(events: readonly WireEvent[]): Promise<void> {
+    const { log, held, onAsked } = this.#parts;
+    for (const event of events) {
+      log.write(event);
+      if (event.type === argumentsDone || event.type === inputDone)
+        held?.announce(this.#callIdOf(event));
+      const item = event.type === "response.output_item.done" ? (event["item"] as Item) : null;
+      if (item?.type === "mcp_approval_request") onAsked(item);
+      await this.publish(event);
+    }
+  }
+
+  #callIdOf(event: WireEvent): string {
+    const item = this.#parts.writer.output.find(({ id }) => id === event["item_id"]);
+    return item !== undefined && isClientCall(item) ? item.call_id : "";
+  }
+
+  /** Before anybody learns the id. */
+  async #create(): Promise<void> {
+    if (this.#isCreated) return;
+    this.#isCreated = true;
+    const { owner, input, writer, store } = this.#parts;
+    const {
+      id,
+      created_at: createdAt,
+      previous_response_id: previous,
+      conversation,
+    } = writer.response;
+    await store?.createResponse({
+      id,
+      owner,
+      createdAt,
+      previousResponseId: previous,
+      conversationId: conversation?.id ?? null,
+      body: this.#body,
+      input,
+    });
+  }
+
+  async #update(): Promise<void> {
+    await this.#create();
+    const { owner, store } = this.#parts;
+    await store?.updateResponse(owner, this.id, this.#body, this.#transcript);
+  }
+
+  /** Before the last event, or the whole response, goes out. */
+  async #end(failure: FermataError | null): Promise<void> {
+    const { owner, store, writer, onEnd } = this.#parts;
+    onEnd(failure, this.#transcript);
+    await this.#update();
+    if (writer.response.conversation !== null && writer.response.status !== "failed")
+      await store?.appendToConversation(owner, this.id);
+  }
+
+  get #transcript(): Item[] {
+    return transcriptOf(this.#parts.writer.output, this.held?.outputs ?? new Map());
+  }
+
+  get #body(): Record<string, unknown> {
+    const { output: _output, ...body } = this.#parts.writer.response;
+    return body;
+  }
+}
+
+function resultOf({ outcome, content }: Extract<RunEvent, { type: "tool-end" }>): McpCallResult {
+  return outcome === "ok" ? { output: content } : { error: content };
+}
