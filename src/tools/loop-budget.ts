@@ -1,7 +1,7 @@
 /** How much one answer may do with tools, and what is said when that is spent: to the model, then to the client. */
 
 import type { ToolCall, ToolOutput } from "../chat/types.ts";
-import { lastWords, repeatWords } from "./loop-words.ts";
+import type { LoopWords } from "./loop-words.ts";
 import { RepeatGuard } from "./repeat-guard.ts";
 
 export interface LoopLimits {
@@ -34,7 +34,7 @@ const answerTokens = 256;
 
 export class LoopBudget {
   readonly #limits: LoopLimits;
-  readonly #hasForm: boolean;
+  readonly #words: LoopWords;
   readonly #repeats = new RepeatGuard();
   readonly deadline: Deadline;
   /** Of the round that is written or run. */
@@ -42,10 +42,9 @@ export class LoopBudget {
   #calls = 0;
   #reached: string | null = null;
 
-  /** @param hasForm the answer is a document of a given form */
-  constructor(limits: LoopLimits, hasForm: boolean) {
+  constructor(limits: LoopLimits, words: LoopWords) {
     this.#limits = limits;
-    this.#hasForm = hasForm;
+    this.#words = words;
     const { maxSeconds } = limits;
     this.deadline = { at: performance.now() + maxSeconds * 1000, seconds: maxSeconds };
   }
@@ -91,8 +90,8 @@ export class LoopBudget {
     const isLast = this.#round === this.#limits.maxRounds;
     this.#round += 1;
     this.#repeats.learn(outputs);
-    if (this.#reached !== null || isLast) return lastWords(this.#hasForm);
-    return this.#repeats.isStale ? repeatWords(this.#hasForm) : undefined;
+    if (this.#reached !== null || isLast) return this.#words.last;
+    return this.#repeats.isStale ? this.#words.repeat : undefined;
   }
 
   #isLate(): boolean {

@@ -10,6 +10,7 @@ import type {
 } from "../chat/types.ts";
 import { EventQueue, pulled, type Sink } from "./event-stream.ts";
 import { LoopBudget } from "./loop-budget.ts";
+import { loopWords } from "./loop-words.ts";
 import {
   firstState,
   type LoopAction,
@@ -91,12 +92,11 @@ export class ToolLoop {
     this.#callable = offered
       .map(({ name }) => name)
       .filter((name) => handsOver({ id: "", name, arguments: "" }));
-    const { maxTokens = Infinity, guidance } = request;
-    const hasForm = guidance?.document !== undefined;
+    const { maxTokens = Infinity } = request;
     this.#rules = {
-      budget: new LoopBudget({ maxRounds, maxCalls, maxSeconds, maxTokens }, hasForm),
+      budget: new LoopBudget({ maxRounds, maxCalls, maxSeconds, maxTokens }, loopWords(request)),
       maxCalls: options.maxCalls,
-      hasForm,
+      hasForm: request.guidance?.document !== undefined,
       signal: request.signal === undefined ? signal : AbortSignal.any([request.signal, signal]),
       logger,
       isOwn: (call) => !handsOver(call),

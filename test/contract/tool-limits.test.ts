@@ -48,7 +48,7 @@ test.each(wires)("%s", async (url, payload) => {
   const [first, second] = world.chat.outputs;
   expect(first?.[0]?.content).toBe("one");
   const say =
-    "No more tools can be called. Answer my question now, in words, with what the results above say.";
+    "No more tools can be called. Answer my question now, in words, with what the results above say.\n\nMy question was: Count.";
   expect(world.chat.said).toEqual([say, say]);
   expect(second?.[0]?.content).toContain("Error: not run: the limit of 1 rounds");
 });

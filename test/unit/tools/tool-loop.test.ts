@@ -9,9 +9,9 @@ import { callText, chatml, request, resultText, setUp } from "../chat/chat-fixtu
 const sleep = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 
 const lastWords =
-  "No more tools can be called. Answer my question now, in words, with what the results above say.";
+  "No more tools can be called. Answer my question now, in words, with what the results above say.\n\nMy question was: Weather?";
 const repeatWords =
-  "The same call gave the same result again. Do something else, or answer my question in words with what the results above say.";
+  "The same call gave the same result again. Do something else, or answer my question in words with what the results above say.\n\nMy question was: Weather?";
 
 /** Results, and what the user says behind them. */
 function resultsAndWords(words: string, ...contents: string[]): string {
