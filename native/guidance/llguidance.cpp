@@ -63,33 +63,56 @@ bool names_a_limit(const std::string& message) {
            message.find("limit") != std::string::npos || message.find("fuel") != std::string::npos;
 }
 
+// What all matchers of a grammar share.
+class Pristine {
+   public:
+    Pristine(std::shared_ptr<const Tokenizer> tokenizer, std::vector<std::string> delimiters,
+             MatcherHandle matcher)
+        : tokenizer_(std::move(tokenizer)),
+          delimiters_(std::move(delimiters)),
+          matcher_(std::move(matcher)) {}
+
+    MatcherHandle clone() const {
+        const std::lock_guard lock(mutex_);
+        return MatcherHandle(llg_clone_matcher(matcher_.get()));
+    }
+    const Tokenizer& tokenizer() const { return *tokenizer_; }
+    const std::vector<std::string>& delimiters() const { return delimiters_; }
+
+   private:
+    std::shared_ptr<const Tokenizer> tokenizer_;
+    std::vector<std::string> delimiters_;
+    MatcherHandle matcher_;
+    mutable std::mutex mutex_;
+};
+
 class LarkMatcher final : public Matcher {
    public:
-    // What all matchers of a grammar share.
-    struct Shared {
-        std::shared_ptr<const Tokenizer> tokenizer;
-        std::vector<std::string> delimiters;
-    };
-
-    LarkMatcher(std::shared_ptr<const Shared> shared, MatcherHandle handle)
-        : shared_(std::move(shared)), handle_(std::move(handle)) {}
+    explicit LarkMatcher(std::shared_ptr<const Pristine> pristine)
+        : pristine_(std::move(pristine)), handle_(pristine_->clone()) {}
 
     bool compute_mask(std::vector<std::uint32_t>& mask) override {
         const std::size_t bytes = llg_matcher_get_mask_byte_size(handle_.get());
         mask.resize(bytes / sizeof(std::uint32_t));
-        return llg_matcher_compute_mask_into(handle_.get(), mask.data(), bytes) == 0;
+        const auto compute = [&] {
+            return llg_matcher_compute_mask_into(handle_.get(), mask.data(), bytes) == 0;
+        };
+        return compute() || (renew() && compute());
     }
     bool consume(Token token) override {
         if (llg_matcher_is_stopped(handle_.get()) && !llg_matcher_is_error(handle_.get()) &&
-            shared_->tokenizer->is_end(token)) {
+            pristine_->tokenizer().is_end(token)) {
             ++ends_;
             return true;
         }
-        return llg_matcher_consume_token(handle_.get(), static_cast<std::uint32_t>(token)) == 0;
+        if (!advance(token) && !(renew() && advance(token))) return false;
+        consumed_.push_back(token);
+        return true;
     }
     bool rollback(std::size_t count) override {
         const std::size_t ends =
             std::min(std::exchange(ends_, ends_ - std::min(ends_, count)), count);
+        consumed_.resize(consumed_.size() - std::min(consumed_.size(), count - ends));
         return llg_matcher_rollback(handle_.get(), count - ends) == 0;
     }
     std::size_t accepted(std::span<const Token> tokens) override {
@@ -106,7 +129,7 @@ class LarkMatcher final : public Matcher {
     }
     Closing closing(std::size_t most, std::size_t& work) override {
         if (!search_)
-            search_.emplace(*shared_->tokenizer->closing, *this, most, shared_->delimiters);
+            search_.emplace(*pristine_->tokenizer().closing, *this, most, pristine_->delimiters());
         Closing closing = search_->advance(work);
         if (closing.done) search_.reset();
         return closing;
@@ -116,8 +139,24 @@ class LarkMatcher final : public Matcher {
     std::string error() override { return plain(llg_matcher_get_error(handle_.get())); }
 
    private:
-    std::shared_ptr<const Shared> shared_;
+    bool advance(Token token) {
+        return llg_matcher_consume_token(handle_.get(), static_cast<std::uint32_t>(token)) == 0;
+    }
+
+    // A lexer keeps every state that it has looked at: of a text of limited length one for each
+    // character, and several for what might have come instead. When there are too many, a new lexer
+    // that only walks the text so far has few again. False: that was not the fault, or does not
+    // help.
+    bool renew() {
+        if (error().find("too many states") == std::string::npos) return false;
+        handle_ = pristine_->clone();
+        return handle_ != nullptr &&
+               std::ranges::all_of(consumed_, [&](Token token) { return advance(token); });
+    }
+
+    std::shared_ptr<const Pristine> pristine_;
     MatcherHandle handle_;
+    std::vector<Token> consumed_;
     std::size_t ends_ =
         0;  // end tokens that followed a complete text; llguidance knows not of them
     std::optional<ClosingSearch> search_;
@@ -125,23 +164,17 @@ class LarkMatcher final : public Matcher {
 
 class LarkGrammar final : public Grammar {
    public:
-    LarkGrammar(LarkMatcher::Shared shared, MatcherHandle pristine, std::size_t bytes)
-        : shared_(std::make_shared<const LarkMatcher::Shared>(std::move(shared))),
-          pristine_(std::move(pristine)),
-          bytes_(bytes) {}
+    LarkGrammar(std::shared_ptr<const Pristine> pristine, std::size_t bytes)
+        : pristine_(std::move(pristine)), bytes_(bytes) {}
 
     std::unique_ptr<Matcher> make_matcher() const override {
-        const std::lock_guard lock(mutex_);
-        return std::make_unique<LarkMatcher>(shared_,
-                                             MatcherHandle(llg_clone_matcher(pristine_.get())));
+        return std::make_unique<LarkMatcher>(pristine_);
     }
     std::size_t bytes() const override { return bytes_; }
 
    private:
-    std::shared_ptr<const LarkMatcher::Shared> shared_;
-    MatcherHandle pristine_;
+    std::shared_ptr<const Pristine> pristine_;
     std::size_t bytes_;
-    mutable std::mutex mutex_;
 };
 
 class LlguidanceCompiler final : public LarkCompiler {
@@ -177,7 +210,7 @@ class LlguidanceCompiler final : public LarkCompiler {
         if (llg_matcher_compute_mask_into(first.get(), mask.data(), bytes) != 0)
             return error_of(first.get());
         return std::shared_ptr<const Grammar>(std::make_shared<LarkGrammar>(
-            LarkMatcher::Shared{tokenizer_, literals_of(lark)}, std::move(pristine),
+            std::make_shared<const Pristine>(tokenizer_, literals_of(lark), std::move(pristine)),
             kGrammarBaseBytes + kBytesPerCharacter * lark.size()));
     }
 

@@ -70,6 +70,24 @@ TEST(matchers_of_one_grammar_go_their_own_ways_on_their_own_threads) {
     CHECK_EQ(followed.load(), 20);
 }
 
+TEST(a_long_text_of_limited_length_does_not_end_at_the_limit_of_lexer_states) {
+    const auto compiler = make_compiler();
+    auto grammar = compiler->compile(R"(start: %json {"type":"string","maxLength":20000})");
+    CHECK(grammar.ok());
+    const auto matcher = grammar.value()->make_matcher();
+    CHECK(follow(*matcher, "\"" + std::string(20000, 'a')));
+    CHECK_EQ(matcher->error(), "");
+    std::vector<std::uint32_t> mask;
+    CHECK(matcher->compute_mask(mask));
+    CHECK(allows(mask, '"'));
+    CHECK(!allows(mask, 'a'));
+    CHECK(matcher->rollback(1));
+    CHECK(matcher->compute_mask(mask));
+    CHECK(allows(mask, 'a'));
+    CHECK(follow(*matcher, "b\""));
+    CHECK(matcher->stopped());
+}
+
 TEST(grammars_compile_side_by_side) {
     const auto compiler = make_compiler();
     std::atomic<int> compiled = 0;
