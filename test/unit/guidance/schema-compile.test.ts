@@ -124,6 +124,8 @@ describe("what no mask holds is named", () => {
     [{ uniqueItems: true }, "#", "uniqueItems"],
     [{ properties: { a: { minLength: "2" } } }, "#/properties/a", "minLength"],
     [{ not: { maximum: "2" } }, "#/not", "maximum"],
+    [{ properties: { a: { maxLength: 40_001 } } }, "#/properties/a", "maxLength"],
+    [{ items: { type: "string", minLength: 1e6 } }, "#/items", "minLength"],
     [{ properties: { a: { required: true } } }, "#/properties/a", "required"],
     [{ $ref: "https://example.com/a" }, "#", "$ref"],
     [{ $defs: { "a/b": { format: "regex" } }, $ref: "#/$defs/a~1b" }, "#/$defs/a~1b", "format"],

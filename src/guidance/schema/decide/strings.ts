@@ -17,8 +17,14 @@ import {
   unsupported,
 } from "./keyword.ts";
 
+/** The mask engine keeps a state for each character that it has counted; 50,000 are its limit. */
+const mostCounted = 40_000;
+
+const lengths = countLimits("string", "minLength", "maxLength");
+
 export const stringKeywords: Record<string, Keyword> = {
-  ...countLimits("string", "minLength", "maxLength"),
+  minLength: counted(lengths["minLength"]!),
+  maxLength: counted(lengths["maxLength"]!),
   pattern: {
     types: ["string"],
     ways: (value, { node, holds }) => {
@@ -38,6 +44,17 @@ export const stringKeywords: Record<string, Keyword> = {
     },
   },
 };
+
+function counted({ ways, ...keyword }: Keyword): Keyword {
+  return {
+    ...keyword,
+    ways: (value, context) => {
+      if (typeof value === "number" && value > mostCounted)
+        unsupported(`is more than ${mostCounted}: that many characters are not counted`);
+      return ways(value, context);
+    },
+  };
+}
 
 /** @throws Unsupported what no automaton can do */
 export function readPattern(value: unknown, path: string): PatternFact {
