@@ -11,7 +11,8 @@ export interface SseEvent {
 export class SseParser {
   /** How long to wait before a reconnection, if the server said so. */
   retryMs: number | null = null;
-  #rest = "";
+  /** Of the line that has no end yet. To look through a long one again at each piece would take too long. */
+  #rest: string[] = [];
   #id: string;
   #event = "";
   #data: string[] = [];
@@ -22,8 +23,11 @@ export class SseParser {
 
   /** Events that are whole. One that was cut by the end of the stream never was. */
   push(text: string): SseEvent[] {
-    const lines = (this.#rest + text).split(/\r\n|\n|\r(?!$)/);
-    this.#rest = lines.pop()!;
+    const mayEnd = /[\r\n]/.test(text) || this.#rest.at(-1)?.endsWith("\r") === true;
+    this.#rest.push(text);
+    if (!mayEnd) return [];
+    const lines = this.#rest.join("").split(/\r\n|\n|\r(?!$)/);
+    this.#rest = lines.splice(-1);
     return lines.flatMap((line) => this.#line(line) ?? []);
   }
 

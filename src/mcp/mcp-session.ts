@@ -16,7 +16,7 @@ import {
 import type { McpServerConfig } from "./mcp-settings.ts";
 import { FermataError } from "../errors.ts";
 import { StdioTransport } from "./mcp-stdio-transport.ts";
-import { describeError } from "./mcp-text.ts";
+import { faultOf } from "./mcp-text.ts";
 import { type McpToolInfo, type McpToolList, listTools } from "./mcp-tool-list.ts";
 import {
   createTransport,
@@ -202,10 +202,10 @@ export class McpSession {
   #onError(error: Error): void {
     // What fails while it opens over HTTP is the reason that it does not.
     if (this.#state === "over" || (this.#state === "opening" && this.kind !== "stdio")) return;
-    this.#options.onComplaint(describeError(error));
+    this.#options.onComplaint(faultOf(error));
     // Its stream of events broke: answers to what was asked over it will not come.
     if (this.kind === "sse" || error.message.startsWith("Maximum reconnection"))
-      this.#lose(describeError(error));
+      this.#lose(faultOf(error));
   }
 
   async #guard<Value>(request: Promise<Value>, signal?: AbortSignal): Promise<Value> {
@@ -213,7 +213,7 @@ export class McpSession {
       return await request;
     } catch (error) {
       if (this.kind !== "stdio" && signal?.aborted !== true && isUnreachable(error))
-        this.#lose(describeError(error));
+        this.#lose(faultOf(error));
       throw error;
     }
   }

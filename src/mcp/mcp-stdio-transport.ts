@@ -190,7 +190,7 @@ export class StdioTransport implements Transport {
     }
     if (line.text.trim() === "") return;
     const message = parseMessage(line.text);
-    if (message === null) this.#complain(`a line is no message: ${plainText(line.text, 80)}`);
+    if (message === null) this.#complain(`a line of ${line.text.length} characters is no message`);
     else if (message !== "unheard") this.#hear(message);
   }
 

@@ -1,5 +1,7 @@
 /** Text of a foreign program, made harmless to whoever shows it: a terminal, a log, a page. */
 
+import { FermataError } from "../errors.ts";
+
 /** Control characters that are no plain white space: C0 without tab and line ends, DEL, C1. */
 // eslint-disable-next-line no-control-regex
 const controls = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f]/g;
@@ -37,4 +39,21 @@ export function cutText(text: string, length: number): string {
 export function describeError(error: unknown): string {
   const text = error instanceof Error ? error.message : String(error);
   return plainText(text.replace(/\s+/g, " ").trim(), 300);
+}
+
+/** What the SDK says in words of its own, before it quotes a message of the server. */
+const ownWords =
+  /^(Received a (response|progress notification) for an unknown [a-z ]+|Unknown message type|Maximum reconnection attempts)/i;
+
+/**
+ * What went wrong, for the log: the SDK quotes whole answers and bodies in its errors, and the log holds
+ * nothing of arguments and results.
+ */
+export function faultOf(error: unknown): string {
+  if (error instanceof FermataError) return describeError(error);
+  const { message, name, code, cause } = error as Error & { code?: unknown };
+  const own = ownWords.exec(message)?.[0];
+  if (own !== undefined) return own;
+  const said = code ?? (cause as { code?: unknown } | undefined)?.code;
+  return said === undefined ? name : `${name} ${String(said)}`;
 }

@@ -3,7 +3,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { FermataError } from "../../errors.ts";
 import type { EndpointConfig } from "../agents-config.ts";
-import { SseData } from "./sse-data.ts";
+import { SseParser } from "../../client/sse-parser.ts";
 
 export type JsonObject = { readonly [key: string]: unknown };
 
@@ -80,9 +80,10 @@ export class Endpoint {
     response: Response,
     watch: Silence,
   ): AsyncGenerator<JsonObject, "done" | "ended", void> {
-    const lines = new SseData();
+    const decoder = new TextDecoder();
+    const parser = new SseParser();
     for await (const part of this.#parts(response, watch)) {
-      for (const data of lines.push(part)) {
+      for (const { data } of parser.push(decoder.decode(part, { stream: true }))) {
         if (data === "[DONE]") return "done";
         yield this.#parse(data);
       }

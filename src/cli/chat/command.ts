@@ -34,7 +34,7 @@ export const chatOptions = {
     default: "ask",
     help: "What becomes of calls that need approval. Where nobody can be asked, ask denies.",
   },
-  reasoning: {
+  showReasoning: {
     group: "Chat",
     kind: "boolean",
     default: false,

@@ -76,7 +76,7 @@ async function converse(
     keyboard: new Keyboard(process.stdin, process.stdout, history),
     screen: new Screen(process.stdout, env),
     cwd,
-    showReasoning: options.reasoning,
+    showReasoning: options.showReasoning,
     approve: options.approve,
     onResize: (listener) => {
       process.stdout.on("resize", listener);
@@ -104,7 +104,7 @@ async function answerOnce(
   const printer = new AnswerPrinter({
     text,
     cards: options.json ? text : cards,
-    showReasoning: options.reasoning,
+    showReasoning: options.showReasoning,
   });
   const [stop, leave] = [new AbortController(), new AbortController()];
   const onSignal = (): void => {

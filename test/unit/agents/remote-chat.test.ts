@@ -1,7 +1,6 @@
 // Another server as a chat, over a real socket. The server is a fake that contradicts itself, breaks off and hangs.
 import { afterEach, describe, expect, test } from "vitest";
 import { RemoteChat } from "../../../src/agents/remote/remote-chat.ts";
-import { SseData } from "../../../src/agents/remote/sse-data.ts";
 import { FermataError } from "../../../src/errors.ts";
 import { readSampling } from "../../../src/server/body/sampling.ts";
 import { defineTool } from "../../../src/tools/tool-builder.ts";
@@ -405,12 +404,4 @@ test("a budget that was spent during a hold is not asked for more", async () => 
   }
   expect(last).toMatchObject({ type: "finish", reason: "length" });
   expect(fake.requests).toHaveLength(1);
-});
-
-test("a line of many pieces is read as a whole", () => {
-  const data = new SseData();
-  const bytes = new TextEncoder().encode(`data: ${"ä".repeat(1000)}`);
-  for (const byte of bytes) expect(data.push(Uint8Array.of(byte))).toEqual([]);
-  expect(data.push(new TextEncoder().encode("\r\n"))).toEqual([]);
-  expect(data.push(new TextEncoder().encode("\n"))).toEqual(["ä".repeat(1000)]);
 });

@@ -5,7 +5,9 @@ import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { answerBeforeBuild, runCommandLine } from "../../../src/cli/run.ts";
 import { flagOf } from "../../../src/cli/option-table.ts";
-import { optionKeys } from "../../../src/cli/options.ts";
+import { chatOptions } from "../../../src/cli/chat/command.ts";
+import { doctorOptions } from "../../../src/cli/doctor/command.ts";
+import { optionKeys, serveOptions } from "../../../src/cli/options.ts";
 import { assertPortFree } from "../../../src/cli/port.ts";
 
 const run = (...args: string[]) => told(runCommandLine, args);
@@ -103,4 +105,9 @@ test("a port in use is found before the model is loaded", async () => {
   });
   await new Promise((resolve) => other.close(resolve));
   await expect(assertPortFree(port, "127.0.0.1")).resolves.toBeUndefined();
+});
+
+test("no option of chat or doctor hides one of serve", () => {
+  const own = [...Object.keys(chatOptions), ...Object.keys(doctorOptions)];
+  expect(own.filter((key) => key in serveOptions)).toEqual([]);
 });

@@ -27,3 +27,13 @@ test("an event that was cut never was, and its id does not count", () => {
     { id: "7", event: "message", data: "x" },
   ]);
 });
+
+test("a line of many pieces is read as a whole, and not again at each", () => {
+  const parser = new SseParser();
+  const pieces = 20_000;
+  expect(parser.push("data: ")).toEqual([]);
+  for (let piece = 0; piece < pieces; piece++) expect(parser.push("ä".repeat(500))).toEqual([]);
+  expect(parser.push("\r")).toEqual([]);
+  expect(parser.push("\n")).toEqual([]);
+  expect(parser.push("\n")[0]?.data).toHaveLength(500 * pieces);
+});
