@@ -1,7 +1,7 @@
 /** What programs that embed Fermata import. */
 
-export type { ToolLogger } from "./chat/types.ts";
-export { Chat, type ChatCounters, type ChatOptions } from "./chat/chat.ts";
+export type { ChatCounters, ToolLogger } from "./chat/types.ts";
+export { Chat, type ChatOptions } from "./chat/chat.ts";
 export type {
   ChatEvent,
   ChatGeneration,

@@ -1,9 +1,17 @@
 /** The chat layer's door: messages and tools in, content, reasoning and calls out. */
 
 import { RunningChat } from "./answer/chat-generation.ts";
+import { Continuer } from "./hold/continuation.ts";
 import { PromptBuilder } from "./prompt/prompt.ts";
 import type { ReasoningDefault } from "./template/thinking.ts";
-import type { ChatEngine, ChatGeneration, ChatRequest, Logger, PromptRequest } from "./types.ts";
+import type {
+  ChatCounters,
+  ChatEngine,
+  ChatGeneration,
+  ChatRequest,
+  Logger,
+  PromptRequest,
+} from "./types.ts";
 
 export interface ChatOptions {
   logger?: Logger | undefined;
@@ -21,24 +29,11 @@ export interface ChatOptions {
   spliceBytes?: number | undefined;
 }
 
-/** Counts since the start; they only grow. */
-export interface ChatCounters {
-  /** Rounds whose template rewrites history: the held sequence was given up and the prompt re-rendered. */
-  rerenders: number;
-  /** Requests whose prompt reused generated tokens. */
-  splices: number;
-  /** Rounds that were resumed with the result's tokens only. */
-  resumes: number;
-  /** Tool results that were cut to fit the context window. */
-  truncatedResults: number;
-  /** Holds that were not prefilled: their template has no place for a result that is not whole. */
-  unextendedHolds: number;
-}
-
 export class Chat {
   readonly counters: Readonly<ChatCounters>;
   readonly #engine: ChatEngine;
   readonly #prompts: PromptBuilder;
+  readonly #continuer: Continuer;
   readonly #counters: ChatCounters = {
     rerenders: 0,
     splices: 0,
@@ -61,6 +56,7 @@ export class Chat {
       reasoning: options.reasoning,
       spliceBytes: options.spliceBytes ?? 64 * 1024 * 1024,
     });
+    this.#continuer = new Continuer(engine, this.#prompts);
     this.#logger = options.logger;
     this.#externalLeaseMs = options.externalLeaseMs ?? 5 * 60_000;
     this.#stopsRepetition = options.stopsRepetition ?? true;
@@ -95,6 +91,7 @@ export class Chat {
     return new RunningChat(request, {
       engine: this.#engine,
       prompts: this.#prompts,
+      continuer: this.#continuer,
       counters: this.#counters,
       logger: this.#logger,
       externalLeaseMs: this.#externalLeaseMs,

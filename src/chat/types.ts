@@ -210,3 +210,17 @@ export interface ToolLogger extends Logger {
   info(details: object, message: string): void;
   error(details: object, message: string): void;
 }
+
+/** Counts since the start; they only grow. */
+export interface ChatCounters {
+  /** Rounds whose template rewrites history: the held sequence was given up and the prompt re-rendered. */
+  rerenders: number;
+  /** Requests whose prompt reused generated tokens. */
+  splices: number;
+  /** Rounds that were resumed with the result's tokens only. */
+  resumes: number;
+  /** Tool results that were cut to fit the context window. */
+  truncatedResults: number;
+  /** Holds that were not prefilled: their template has no place for a result that is not whole. */
+  unextendedHolds: number;
+}

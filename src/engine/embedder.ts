@@ -3,7 +3,7 @@ import { loadAddon } from "../native/addon.ts";
 import type { EmbeddingPooling, NativeEmbedder } from "../native/addon-types.ts";
 import { checkGguf } from "./gguf-check.ts";
 import { fromThrown } from "./native-errors.ts";
-import { physicalCores } from "./physical-cores.ts";
+import { physicalCores } from "./options.ts";
 import { Turns } from "./turns.ts";
 
 export interface EmbedderOptions {

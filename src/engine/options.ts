@@ -2,8 +2,9 @@ import { FermataError } from "../errors.ts";
 import type { NativeLoadOptions } from "../native/addon-types.ts";
 import type { CheckedModel } from "./gguf-check.ts";
 import { type ModelShape, cellBytes } from "./model-shape.ts";
-import { physicalCores } from "./physical-cores.ts";
 import type { EngineOptions, KvCacheType } from "./types.ts";
+import { readFileSync, readdirSync } from "node:fs";
+import { availableParallelism } from "node:os";
 
 /** What the defaults depend on. */
 export interface LoadFacts {
@@ -166,4 +167,19 @@ function integer(
 
 function invalidOption(name: keyof EngineOptions, message: string): FermataError {
   return new FermataError("invalid_option", message, { param: name });
+}
+
+/** Cores that this process may use, two hardware threads counted as one where the system tells. */
+export function physicalCores(): number {
+  const usable = availableParallelism();
+  try {
+    const folder = "/sys/devices/system/cpu";
+    const names = readdirSync(folder).filter((name) => /^cpu\d+$/.test(name));
+    const cores = new Set(
+      names.map((name) => readFileSync(`${folder}/${name}/topology/thread_siblings_list`, "utf8")),
+    );
+    return Math.min(Math.max(cores.size, 1), usable);
+  } catch {
+    return usable;
+  }
 }

@@ -2,7 +2,7 @@
 
 import type { FastifyBaseLogger } from "fastify";
 import type { AgentDirectory } from "../agents/agent-directory.ts";
-import type { ChatCounters } from "../chat/chat.ts";
+import type { ChatCounters } from "../chat/types.ts";
 import type { ChatGeneration, ChatRequest, PromptRequest } from "../chat/types.ts";
 import type { Embedder } from "../engine/embedder.ts";
 import type { Engine } from "../engine/engine.ts";

@@ -1,6 +1,6 @@
 /** One answer of another server, from its chunks: what it says, what it calls, how it says it ended. */
 
-import { newCallId } from "../../chat/parser/call-id.ts";
+import { newCallId } from "../../chat/parser/text-parser.ts";
 import type { ChatEvent, ToolCall } from "../../chat/types.ts";
 import type { EngineUsage } from "../../engine/types.ts";
 import type { JsonObject } from "./endpoint.ts";

@@ -4,11 +4,9 @@ import type { OutputEvent } from "../parser/text-parser.ts";
 import type { GenerationEvent, Grammar } from "../../engine/types.ts";
 import { FermataError } from "../../errors.ts";
 import { AnswerTokens } from "./answer-tokens.ts";
-import { ChatHold } from "../hold/chat-hold.ts";
-import { type Continuation, type ContinueRequest, Continuer } from "../hold/continuation.ts";
-import { type KnownOutput, HoldExtension } from "../hold/hold-extension.ts";
+import type { Continuation, ContinueRequest, Continuer } from "../hold/continuation.ts";
+import { ChatHold, type KnownOutput } from "../hold/hold.ts";
 import { EngineRun } from "./engine-run.ts";
-import { pauseTriggersOf } from "../formats/format.ts";
 import { GuidedRounds, isScripted } from "./guided-rounds.ts";
 import type { Prompt, PromptBuilder } from "../prompt/prompt.ts";
 import { Round } from "./round.ts";
@@ -16,6 +14,7 @@ import type { RenderMessage, Rendering } from "../template/template.ts";
 import { TurnMemory } from "./turn-memory.ts";
 import type { ReasoningStart } from "../template/thinking.ts";
 import type {
+  ChatCounters,
   ChatEngine,
   ChatEvent,
   ChatGeneration,
@@ -30,13 +29,8 @@ import type {
 export interface GenerationContext {
   engine: ChatEngine;
   prompts: PromptBuilder;
-  counters: {
-    rerenders: number;
-    splices: number;
-    resumes: number;
-    truncatedResults: number;
-    unextendedHolds: number;
-  };
+  continuer: Continuer;
+  counters: ChatCounters;
   logger: Logger | undefined;
   externalLeaseMs: number;
   stopsRepetition: boolean;
@@ -54,15 +48,15 @@ export class RunningChat implements ChatGeneration {
   readonly #context: GenerationContext;
   readonly #run: EngineRun;
   readonly #looksForCalls: boolean;
-  readonly #tokens: AnswerTokens;
-  readonly #continuer: Continuer;
-  /** Of the round, by call id. */
-  readonly #results = new Map<string, KnownOutput>();
-  #extension: HoldExtension | null = null;
+  /** If the request asks for log-probabilities. */
+  readonly #tokens: AnswerTokens | null;
+  /** Of the round, by call id: what is known of its results, maybe before it is held. */
+  readonly #known = new Map<string, KnownOutput>();
   #guided: GuidedRounds | null = null;
   #memory: TurnMemory | null = null;
   #round: Round | null = null;
   #roundCount = 0;
+  #reasoningTokens = 0;
   #callable: readonly string[] | undefined;
   #hold: ChatHold | null = null;
   #cancelled = false;
@@ -71,9 +65,11 @@ export class RunningChat implements ChatGeneration {
     const { sampling, stop, toolMode, tools, maxTokens, signal } = request;
     this.#request = request;
     this.#context = context;
-    this.#continuer = new Continuer(context);
     this.#looksForCalls = toolMode !== "none" && tools.length > 0;
-    this.#tokens = new AnswerTokens((token) => context.engine.tokenBytes(token));
+    this.#tokens =
+      request.topLogprobs === undefined
+        ? null
+        : new AnswerTokens((token) => context.engine.tokenBytes(token));
     const mayStop = request.guidance?.document === undefined && sampling.ignoresEnd !== true;
     const stopsRepetition = context.stopsRepetition && mayStop && !isScripted(sampling);
     const run = {
@@ -84,7 +80,7 @@ export class RunningChat implements ChatGeneration {
       signal,
       spelledTokens: context.prompts.spelledTokens,
       closeAtLimit: request.guidance?.closeAtLimit,
-      pause: this.#looksForCalls ? pauseTriggersOf(context.prompts.format) : undefined,
+      pause: this.#looksForCalls ? context.prompts.pauseTriggers : undefined,
       leaseMs: toolMode === "external" ? context.externalLeaseMs : undefined,
     };
     this.#run = new EngineRun(context.engine, run, { stopsRepetition });
@@ -101,25 +97,17 @@ export class RunningChat implements ChatGeneration {
   }
 
   extend(output: ToolOutput, isWhole: boolean): void {
-    this.#results.set(output.callId, { output, isWhole });
-    this.#extension?.update();
+    this.#known.set(output.callId, { output, isWhole });
+    this.#hold?.extend();
   }
 
   /** @throws FermataError not_held | invalid_value (a call has no output) | template_error */
   async resume(outputs: ToolOutput[], limits: ResumeLimits = {}): Promise<void> {
     const { maxTokens, callable, say } = limits;
     const hold = this.#openHold("resume");
-    const ordered = hold.take(outputs);
-    this.#callable = callable;
     if (maxTokens !== undefined) this.#run.limitTokens(maxTokens);
-    this.#extension?.stop();
-    const request = this.#continueRequest(hold.pendingToken);
-    // Those whom it waited for may have spent its tokens.
-    const isSpent = this.#run.remainingTokens === 0;
-    const continuation = isSpent
-      ? null
-      : await this.#continuer.continue({ ...request, outputs: ordered, say });
-    hold.answer(continuation ?? "full");
+    this.#callable = callable;
+    await hold.resume(outputs, { maxTokens: this.#run.remainingTokens, say });
   }
 
   /** @throws FermataError not_held */
@@ -154,21 +142,30 @@ export class RunningChat implements ChatGeneration {
       this.#beginRound(prompt.rendering, prompt.messages);
       for (;;) {
         const event = await this.#run.next();
+        let finish: FinishEvent | null = null;
         if (event.type === "progress") yield event;
         else if (event.type === "text") yield* await this.#onText(event);
+        else if (event.type === "hold" && this.#isMistaken(event))
+          finish = await this.#continueText();
         else if (event.type === "hold") {
-          const finish = yield* this.#onHold(event);
-          if (finish === null) continue;
-          yield finish;
-          return;
+          yield* await this.#endRound();
+          finish = await this.#holdOrEnd(event.pendingToken);
+          if (this.#hold !== null) {
+            const calls = [...this.#currentRound.calls];
+            yield { type: "hold", calls, usage: this.#run.usage };
+            finish = await this.#afterHold(this.#hold, calls);
+          }
         } else if (event.type === "finish") {
           yield* await this.#onFinish(event);
           return;
         }
+        if (finish === null) continue;
+        yield finish;
+        return;
       }
     } finally {
       this.#request.signal?.removeEventListener("abort", onAbort);
-      this.#extension?.stop();
+      this.#hold?.answer("cancelled");
       await this.#run.close();
     }
   }
@@ -176,9 +173,9 @@ export class RunningChat implements ChatGeneration {
   #onText({ text, tokens, logprobs }: EngineText): Promise<OutputEvent[]> {
     const round = this.#currentRound;
     const wasReasoning = round.inReasoning;
-    if (this.#request.topLogprobs !== undefined) this.#tokens.add(text, logprobs ?? []);
+    this.#tokens?.add(text, logprobs ?? []);
     const events = round.push(text);
-    if (wasReasoning || round.inReasoning) this.#tokens.reasoningCount += tokens.length;
+    if (wasReasoning || round.inReasoning) this.#reasoningTokens += tokens.length;
     return this.#checked(events);
   }
 
@@ -191,39 +188,56 @@ export class RunningChat implements ChatGeneration {
       event.call.problem = fault.problem;
       if (!fault.isCertain) event.call.mayFit = true;
     }
-    return this.#request.topLogprobs === undefined ? events : this.#tokens.attribute(events);
+    return this.#tokens?.attribute(events) ?? events;
   }
 
-  /** @returns null when generation goes on */
-  async *#onHold(event: EngineHold): AsyncGenerator<ChatEvent, FinishEvent | null, void> {
-    const round = this.#currentRound;
-    const isSpent = this.#run.remainingTokens === 0;
-    // The engine saw a call's end where the text has none: a tag in a string or in reasoning.
-    if (event.reason === "text_after_call" && (round.inCall || round.calls.length === 0)) {
-      if (isSpent) return await this.#release("length");
-      await this.#run.goOn();
-      return null;
-    }
-    yield* await this.#checked(round.finish(true));
-    this.#logTurn("stop");
-    if (round.calls.length === 0 || this.#request.toolMode === "external") {
-      this.#remember(event.pendingToken);
-      return await this.#release(round.calls.length === 0 ? "stop" : "tool_calls");
-    }
-    // Without room for an answer no tool is run.
-    if (isSpent) return await this.#release("length");
+  /** The engine saw a call's end where the text has none: a tag in a string or in reasoning. */
+  #isMistaken({ reason }: EngineHold): boolean {
+    const { inCall, calls } = this.#currentRound;
+    return reason === "text_after_call" && (inCall || calls.length === 0);
+  }
 
-    this.#remember(event.pendingToken);
-    const hold = new ChatHold(round.calls, event.pendingToken);
-    this.#hold = hold;
-    if (this.#cancelled) hold.answer("cancelled");
-    else this.#prefillResults(round.calls, event.pendingToken);
-    yield { type: "hold", calls: [...round.calls], usage: this.#run.usage };
+  /** @returns null: the text goes on */
+  async #continueText(): Promise<FinishEvent | null> {
+    if (this.#run.remainingTokens === 0) return await this.#release("length");
+    await this.#run.continueText();
+    return null;
+  }
+
+  async #endRound(): Promise<OutputEvent[]> {
+    const events = await this.#checked(this.#currentRound.finish(true));
+    this.#logTurn("stop");
+    return events;
+  }
+
+  /** @returns null: the round's calls wait for their results, and there is a hold */
+  async #holdOrEnd(pendingToken: boolean): Promise<FinishEvent | null> {
+    const { calls } = this.#currentRound;
+    const isHeld = calls.length > 0 && this.#request.toolMode !== "external";
+    // Without room for an answer no tool is run.
+    if (isHeld && this.#run.remainingTokens === 0) return await this.#release("length");
+    this.#remember(pendingToken);
+    if (!isHeld) return await this.#release(calls.length === 0 ? "stop" : "tool_calls");
+    const { counters, logger, continuer } = this.#context;
+    this.#hold = new ChatHold({
+      continuer,
+      request: this.#continueRequest(pendingToken),
+      calls,
+      known: this.#known,
+      onExtend: (options) => this.#run.extend(options),
+      onNoPlace: () => (counters.unextendedHolds += 1),
+      onError: (error) => logger?.warn({ error }, "results could not be prefilled early"),
+    });
+    if (this.#cancelled) this.#hold.answer("cancelled");
+    else this.#hold.extend();
+    return null;
+  }
+
+  /** @returns null: the generation goes on, maybe to its end by a cancel */
+  async #afterHold(hold: ChatHold, calls: ToolCall[]): Promise<FinishEvent | null> {
     const answer = await hold.answered;
     this.#hold = null;
-    this.#extension?.stop();
-    this.#extension = null;
-    if (answer === "released") return await this.#release("tool_calls", [...round.calls]);
+    if (answer === "released") return await this.#release("tool_calls", calls);
     if (answer === "full") return await this.#release("length");
     if (answer !== "cancelled") await this.#take(answer);
     return null;
@@ -255,20 +269,6 @@ export class RunningChat implements ChatGeneration {
       heldTokens: tokens.length - (pendingToken ? 1 : 0),
       maxTokens: remainingTokens,
     };
-  }
-
-  #prefillResults(calls: readonly ToolCall[], pendingToken: boolean): void {
-    const { counters, logger } = this.#context;
-    this.#extension = new HoldExtension({
-      continuer: this.#continuer,
-      request: this.#continueRequest(pendingToken),
-      calls,
-      results: this.#results,
-      extend: (options) => this.#run.extend(options),
-      onNoPlace: () => (counters.unextendedHolds += 1),
-      onError: (error) => logger?.warn({ error }, "results could not be prefilled early"),
-    });
-    this.#extension.update();
   }
 
   async #take({
@@ -316,7 +316,7 @@ export class RunningChat implements ChatGeneration {
 
   #beginRound(rendering: Rendering, before: readonly RenderMessage[]): void {
     const { prompts } = this.#context;
-    this.#results.clear();
+    this.#known.clear();
     this.#round = new Round({
       rendering,
       before,
@@ -356,7 +356,7 @@ export class RunningChat implements ChatGeneration {
       type: "finish",
       reason: isStop ? "stop" : reason,
       calls,
-      usage: { ...this.#run.usage, reasoningTokens: this.#tokens.reasoningCount },
+      usage: { ...this.#run.usage, reasoningTokens: this.#reasoningTokens },
       ...(fault ? { problem: fault.problem } : {}),
     };
   }

@@ -128,7 +128,7 @@ export class EngineRun {
    * Gives up a held generation for a new one with the same tokens, which watches for calls afresh. Not
    * for a round with a grammar, which would begin afresh too.
    */
-  async goOn(): Promise<void> {
+  async continueText(): Promise<void> {
     const tokens = Int32Array.from(this.tokens);
     await this.release();
     this.#usage.next(true);

@@ -2,7 +2,8 @@
 
 import type { Prompt, PromptBuilder } from "../prompt/prompt.ts";
 import type { Round } from "./round.ts";
-import { type SpliceScope, oneMessage } from "../prompt/splice-store.ts";
+import type { SpliceScope } from "../prompt/splice-store.ts";
+import { RoundText } from "./round-text.ts";
 import type { ChatMessage } from "../types.ts";
 
 export class TurnMemory {
@@ -27,7 +28,7 @@ export class TurnMemory {
     // A probe's rendering is none that messages have.
     if (!round.isWhole || round.before.some(({ role }) => role === "sentinel")) return;
     const turn = round.turn(endsWithToken ? prompts.endTokenOf(tokens) : "");
-    prompts.remember(this.#scope, {
+    prompts.turns.add(this.#scope, {
       prompt: round.rendering,
       messageCount: round.before.length,
       turn,
@@ -39,11 +40,32 @@ export class TurnMemory {
     const before = round.before.slice(messageCount) as ChatMessage[];
     const rounds = [...before, turn.message];
     const prompt = this.#prompt.rendering;
-    prompts.rememberAnswer(this.#scope, {
+    prompts.turns.addAnswer(this.#scope, {
       prompt,
       messageCount,
       message: oneMessage(rounds),
       rounds,
     });
   }
+}
+
+/** As a client sees them that is not told of calls. */
+function oneMessage(rounds: readonly ChatMessage[]): Extract<ChatMessage, { role: "assistant" }> {
+  const turns = rounds.filter((message) => message.role === "assistant");
+  const reasoning = joined(turns.map((turn) => turn.reasoning ?? ""));
+  return {
+    role: "assistant",
+    content: joined(turns.map(({ content }) => content)),
+    ...(reasoning === "" ? {} : { reasoning }),
+  };
+}
+
+function joined(texts: readonly string[]): string {
+  const text = new RoundText();
+  const parts = texts.map((said) => {
+    const part = text.add(said);
+    text.endRound();
+    return part;
+  });
+  return parts.join("");
 }

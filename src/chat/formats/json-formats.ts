@@ -1,9 +1,9 @@
 /** Formats whose calls are JSON objects with a name and arguments, or lists of them. */
 
 import type { FormatEntry, Pair } from "./format.ts";
-import { byFirstCharacter } from "./readers/first-character.ts";
 import {
   bareCalls,
+  byFirstCharacter,
   jsonList,
   jsonObject,
   literals,

@@ -1,8 +1,14 @@
 /** Formats that write a call's name and then its arguments in one piece, as JSON or as literals of a language. */
 
 import type { FormatEntry } from "./format.ts";
-import { byFirstCharacter } from "./readers/first-character.ts";
-import { jsonList, listOfNamed, literals, named, pythonCalls } from "./readers/forms.ts";
+import {
+  byFirstCharacter,
+  jsonList,
+  listOfNamed,
+  literals,
+  named,
+  pythonCalls,
+} from "./readers/forms.ts";
 
 /** What follows the marker tells Mistral's older lists from the names that later models write. */
 const mistral: Pick<FormatEntry, "reader" | "reasoning"> = {

@@ -1,8 +1,7 @@
 /** Calls whose arguments stand between markers: how the grammar writes them and how they are read. */
 
 import type { CallSyntax, ParameterArguments } from "../../guidance/call-syntax.ts";
-import { byFirstCharacter } from "./readers/first-character.ts";
-import { jsonObject } from "./readers/forms.ts";
+import { byFirstCharacter, jsonObject } from "./readers/forms.ts";
 import type { ParameterCalls } from "./readers/parameter-markers.ts";
 import { ParameterReader } from "./readers/parameter-reader.ts";
 import type { MakeReader } from "./readers/reader.ts";

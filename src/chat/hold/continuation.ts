@@ -1,13 +1,13 @@
 /** From tool outputs to the tokens that continue a held generation. */
 
 import type { ExtendOptions } from "../../engine/types.ts";
-import { certainTokens, endMark, indexOfMark } from "./certain-tokens.ts";
 import type { PromptBuilder, RenderScope } from "../prompt/prompt.ts";
 import type { Round } from "../answer/round.ts";
 import { type GeneratedTurn, type Suffix, joinAtEndToken } from "../prompt/suffix.ts";
 import type { RenderMessage, Rendering } from "../template/template.ts";
 import { fitOutputs } from "./fit-results.ts";
 import type { ChatEngine, ChatMessage, ToolOutput } from "../types.ts";
+import { escapedMark, unusedCharacters } from "../template/untrusted.ts";
 
 /** `resume`: only the results are new. `rerender`: the template rewrote what came before; all is given. */
 export interface Continuation {
@@ -43,7 +43,7 @@ export class Continuer {
   readonly #engine: ChatEngine;
   readonly #prompts: PromptBuilder;
 
-  constructor({ engine, prompts }: { engine: ChatEngine; prompts: PromptBuilder }) {
+  constructor(engine: ChatEngine, prompts: PromptBuilder) {
     this.#engine = engine;
     this.#prompts = prompts;
   }
@@ -160,4 +160,45 @@ function messagesOf(outputs: readonly ToolOutput[]): ChatMessage[] {
     name,
     content,
   }));
+}
+
+/** Words without a blank this long are cut in the middle: merges of tokens do not reach far. */
+const MAX_WORD = 64;
+
+/** A character that none of these has, to stand where the last one's text is not known. */
+function endMark(outputs: readonly ToolOutput[]): string {
+  // Marks of renderings are taken from the other end.
+  const contents = outputs.map(({ content }) => content);
+  const [mark = "\ue000"] = unusedCharacters(contents, true);
+  return mark;
+}
+
+/** Where the mark stands, as it is or as `tojson(ensure_ascii=true)` writes it; -1: nowhere. */
+function indexOfMark(text: string, mark: string): number {
+  const plain = text.indexOf(mark);
+  return plain >= 0 ? plain : text.indexOf(escapedMark(mark));
+}
+
+/**
+ * Of a text that more will be appended to. The last word may merge with what follows, so it is left
+ * out; behind a control token nothing merges.
+ */
+async function certainTokens(engine: ChatEngine, text: string, guard: string): Promise<Int32Array> {
+  const [tokens, shorter] = await Promise.all([
+    engine.tokenize(text, guard, false),
+    engine.tokenize(withoutLastWord(text), guard, false),
+  ]);
+  const different = tokens.findIndex((token, index) => token !== shorter[index]);
+  const controls = new Set(
+    engine.model.specialTokens.filter(({ kind }) => kind === "control").map(({ id }) => id),
+  );
+  const afterControl = tokens.findLastIndex((token) => controls.has(token)) + 1;
+  return tokens.subarray(0, Math.max(different < 0 ? tokens.length : different, afterControl));
+}
+
+function withoutLastWord(text: string): string {
+  const end = text.trimEnd().length;
+  let start = end;
+  while (start > 0 && end - start < MAX_WORD && text.charAt(start - 1).trim() !== "") start--;
+  return text.slice(0, start).trimEnd();
 }

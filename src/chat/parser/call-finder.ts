@@ -1,7 +1,7 @@
 /** Finds calls in text: after the format's markers, bare at the start of a line, in a ```json block. */
 
 import type { ToolCallFormat } from "../formats/format.ts";
-import { byFirstCharacter } from "../formats/readers/first-character.ts";
+import { byFirstCharacter } from "../formats/readers/forms.ts";
 import { isBlank } from "../formats/readers/json-scanner.ts";
 import type { CallReader, CallSink, MakeReader, OfferedTools } from "../formats/readers/reader.ts";
 

@@ -4,8 +4,7 @@
  * (`to=functions.name`) makes it a call. The prompt ends with the first header's `<|start|>assistant`.
  */
 
-import type { OutputParserOptions, TextParser } from "./text-parser.ts";
-import type { EventBuffer } from "./event-buffer.ts";
+import type { EventBuffer, OutputParserOptions, TextParser } from "./text-parser.ts";
 import { isBlank } from "../formats/readers/json-scanner.ts";
 import { NamedReader } from "../formats/readers/named-reader.ts";
 import type { OfferedTools } from "../formats/readers/reader.ts";

@@ -4,10 +4,14 @@
  * back. What turns out to be no call is content, verbatim.
  */
 
-import type { OutputEvent, OutputParserOptions, TextParser } from "./text-parser.ts";
+import {
+  type OutputEvent,
+  type OutputParserOptions,
+  type TextParser,
+  EventBuffer,
+  newCallId,
+} from "./text-parser.ts";
 import type { ToolCall } from "../types.ts";
-import { newCallId } from "./call-id.ts";
-import { EventBuffer } from "./event-buffer.ts";
 import { ChannelParser } from "./channel-parser.ts";
 import { ReasoningParser } from "./reasoning-parser.ts";
 

@@ -1,8 +1,7 @@
 /** Text with markers in it: reasoning, most often at its beginning, and calls. */
 
-import type { OutputParserOptions, TextParser } from "./text-parser.ts";
+import type { EventBuffer, OutputParserOptions, TextParser } from "./text-parser.ts";
 import { CallFinder } from "./call-finder.ts";
-import type { EventBuffer } from "./event-buffer.ts";
 import type { ToolCallFormat } from "../formats/format.ts";
 import { isBlank } from "../formats/readers/json-scanner.ts";
 import type { OfferedTools } from "../formats/readers/reader.ts";

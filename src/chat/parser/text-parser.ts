@@ -1,8 +1,10 @@
-/** What the parsers of a round's text have in common. Type-only. */
+/** What the parsers of a round's text have in common: what they take, and the events that they collect. */
 
-import type { ChatEvent } from "../types.ts";
+import type { ChatEvent, ToolCall } from "../types.ts";
 import type { ToolCallFormat } from "../formats/format.ts";
 import type { OfferedTools } from "../formats/readers/reader.ts";
+import type { FinderSink } from "./call-finder.ts";
+import { randomBytes } from "node:crypto";
 
 export type OutputEvent = Extract<
   ChatEvent,
@@ -27,4 +29,90 @@ export interface TextParser {
   feed(character: string): void;
   /** @param natural the model ended its turn; else the text was cut and an open call stays incomplete. */
   finish(natural: boolean): void;
+}
+
+/** Collects the events of a push; joins neighbours of one kind. */
+export class EventBuffer implements FinderSink {
+  readonly #calls: ToolCall[];
+  readonly #newCallId: () => string;
+  #events: OutputEvent[] = [];
+  #kind: "" | "content" | "reasoning" | "arguments" = "";
+  #text: string[] = [];
+  #index = -1;
+  #id = "";
+  #name = "";
+  #arguments: string[] = [];
+
+  /** @param calls complete calls are appended */
+  constructor(calls: ToolCall[], newCallId: () => string) {
+    this.#calls = calls;
+    this.#newCallId = newCallId;
+  }
+
+  take(): OutputEvent[] {
+    this.#flush();
+    const events = this.#events;
+    this.#events = [];
+    return events;
+  }
+
+  content(text: string): void {
+    this.#append("content", text);
+  }
+
+  reasoning(text: string): void {
+    this.#append("reasoning", text);
+  }
+
+  start(name: string): void {
+    this.#flush();
+    this.#index += 1;
+    this.#id = this.#newCallId();
+    this.#name = name;
+    this.#arguments = [];
+    this.#events.push({ type: "call-start", index: this.#index, id: this.#id, name });
+  }
+
+  arguments(delta: string): void {
+    if (delta === "") return;
+    this.#arguments.push(delta);
+    this.#append("arguments", delta);
+  }
+
+  end(): void {
+    this.#flush();
+    const call = { id: this.#id, name: this.#name, arguments: this.#arguments.join("") };
+    this.#calls.push(call);
+    this.#events.push({ type: "call-end", index: this.#index, call });
+  }
+
+  #append(kind: "content" | "reasoning" | "arguments", text: string): void {
+    if (this.#kind !== kind) this.#flush();
+    this.#kind = kind;
+    this.#text.push(text);
+  }
+
+  #flush(): void {
+    const text = this.#text.join("");
+    if (this.#kind === "arguments")
+      this.#events.push({ type: "call-arguments", index: this.#index, delta: text });
+    else if (this.#kind !== "") this.#events.push({ type: this.#kind, text });
+    this.#kind = "";
+    this.#text = [];
+  }
+}
+
+const LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
+const LENGTH = 24;
+/** The largest multiple of 62 in a byte: below it every letter is as likely. */
+const FAIR = 248;
+
+export function newCallId(): string {
+  let letters = "";
+  while (letters.length < LENGTH) {
+    for (const byte of randomBytes(32)) {
+      if (byte < FAIR && letters.length < LENGTH) letters += LETTERS.charAt(byte % LETTERS.length);
+    }
+  }
+  return `call_${letters}`;
 }

@@ -1,15 +1,16 @@
 /** Messages and tools to prompt tokens, with the tokens of generated turns spliced in. */
 
+import type { PauseTriggers } from "../../engine/types.ts";
 import { FermataError } from "../../errors.ts";
-import { type ToolCallFormat, reasoningOf, spelledTokensOf } from "../formats/format.ts";
+import {
+  type ToolCallFormat,
+  pauseTriggersOf,
+  reasoningOf,
+  spelledTokensOf,
+} from "../formats/format.ts";
 import { detectFormat, formatNamed, formats, genericFormat } from "../formats/formats.ts";
 import { type ReasoningMarkers, normalizeMessages } from "../template/normalize.ts";
-import {
-  type AnswerRecord,
-  type SpliceRecord,
-  type SpliceScope,
-  SpliceStore,
-} from "./splice-store.ts";
+import { type SpliceRecord, SpliceStore } from "./splice-store.ts";
 import { SuffixDeriver, joinAtEndToken, withGuard } from "./suffix.ts";
 import { ChatTemplate, type Rendering } from "../template/template.ts";
 import type { ReasoningDefault } from "../template/thinking.ts";
@@ -41,9 +42,12 @@ export class PromptBuilder {
   readonly format: ToolCallFormat;
   /** Ids of control tokens that the format's parser must see in the text. */
   readonly spelledTokens: Int32Array;
+  /** When the engine holds for calls of the format. */
+  readonly pauseTriggers: PauseTriggers;
   readonly reasoning: ReasoningMarkers | null;
+  /** Earlier turns with their tokens. */
+  readonly turns: SpliceStore;
   readonly #engine: ChatEngine;
-  readonly #store: SpliceStore;
   readonly #specials: ReadonlyMap<number, string>;
 
   /** @throws FermataError template_error (it does not parse) | invalid_option (no such format) */
@@ -55,8 +59,9 @@ export class PromptBuilder {
     this.format = format;
     this.reasoning = reasoning;
     this.spelledTokens = spelledTokensOf(this.format, engine.model);
+    this.pauseTriggers = pauseTriggersOf(this.format);
     this.suffixes = new SuffixDeriver(this.template, this.reasoning, engine.model.eosToken);
-    this.#store = new SpliceStore(options.spliceBytes);
+    this.turns = new SpliceStore(options.spliceBytes);
     this.#specials = new Map(engine.model.specialTokens.map((token) => [token.id, token.text]));
   }
 
@@ -103,16 +108,6 @@ export class PromptBuilder {
     return rendering.text.replaceAll(rendering.marks.guard, "") + prefill;
   }
 
-  /** Call it when a turn ended by itself, and everything it said went out. */
-  remember(scope: SpliceScope, record: SpliceRecord): void {
-    this.#store.add(scope, record);
-  }
-
-  /** The same of an answer of several rounds, each of which was remembered by itself. */
-  rememberAnswer(scope: SpliceScope, answer: AnswerRecord): void {
-    this.#store.addAnswer(scope, answer);
-  }
-
   /** Spelling of the last token if it is a special one, else "". */
   endTokenOf(tokens: readonly number[]): string {
     return this.#specials.get(tokens.at(-1) ?? -1) ?? "";
@@ -145,7 +140,7 @@ export class PromptBuilder {
     for (let index = messages.length - 1; index >= 0; index--) {
       const message = messages[index];
       if (message?.role !== "assistant") continue;
-      const found = this.#store.find(request, message);
+      const found = this.turns.find(request, message);
       const records = found.filter(({ messageCount }) => messageCount === index);
       if (records.length === 0) continue;
       // The same for every index.
@@ -157,7 +152,7 @@ export class PromptBuilder {
         if (!beginsWith(whole, record.prompt)) continue;
         const prompt = await this.#spliceAt(request, messages, { index, record, whole });
         if (prompt === null) continue;
-        this.#store.touch(record);
+        this.turns.touch(record);
         return prompt;
       }
     }
@@ -200,11 +195,11 @@ export class PromptBuilder {
         messages.push(message);
         continue;
       }
-      const answers = this.#store.findAnswers(request, message);
+      const answers = this.turns.findAnswers(request, message);
       const [answer] = this.#continuing(answers, messages, request);
       if (answer === undefined) messages.push(this.#restoreTurn(request, message, messages));
       else {
-        this.#store.touch(answer);
+        this.turns.touch(answer);
         messages.push(...answer.rounds);
       }
     }
@@ -216,7 +211,7 @@ export class PromptBuilder {
     message: Extract<ChatMessage, { role: "assistant" }>,
     before: readonly ChatMessage[],
   ): ChatMessage {
-    const found = this.#store.find(request, message);
+    const found = this.turns.find(request, message);
     // The same may have been said elsewhere, for other reasons.
     const isClear = new Set(found.map(({ turn }) => turn.message.reasoning)).size < 2;
     const [record] = isClear ? found : this.#continuing(found, before, request);

@@ -6,7 +6,6 @@
 
 import { createHash } from "node:crypto";
 import { canonicalCalls } from "../template/normalize.ts";
-import { RoundText } from "../answer/round-text.ts";
 import type { GeneratedTurn } from "./suffix.ts";
 import type { Rendering } from "../template/template.ts";
 import type { ChatMessage, TemplateVariables, ToolDefinition } from "../types.ts";
@@ -148,25 +147,4 @@ export class SpliceStore {
 function agrees(sent: AssistantMessage, said: AssistantMessage): boolean {
   const reasoning = sent.reasoning?.trim() ?? "";
   return reasoning === "" || reasoning === (said.reasoning?.trim() ?? "");
-}
-
-/** As a client sees them that is not told of calls. */
-export function oneMessage(rounds: readonly ChatMessage[]): AssistantMessage {
-  const turns = rounds.filter((message) => message.role === "assistant");
-  const reasoning = joined(turns.map((turn) => turn.reasoning ?? ""));
-  return {
-    role: "assistant",
-    content: joined(turns.map(({ content }) => content)),
-    ...(reasoning === "" ? {} : { reasoning }),
-  };
-}
-
-function joined(texts: readonly string[]): string {
-  const text = new RoundText();
-  const parts = texts.map((said) => {
-    const part = text.add(said);
-    text.endRound();
-    return part;
-  });
-  return parts.join("");
 }

@@ -1,8 +1,10 @@
-/** For templates without a section for tools: tools, calls and results in the words of other messages. */
+/**
+ * For templates that lack a section for tools, or tool messages: tools, calls and results in the words of other
+ * messages, or as fields of them.
+ */
 
 import type { CallSyntax } from "../../guidance/call-syntax.ts";
 import { type WrittenCall, writeCalls, writeJson } from "../formats/write-calls.ts";
-import type { TemplateMessage } from "./tool-responses.ts";
 
 /** What a template writes of it by itself. */
 export interface GenericToolsOptions {
@@ -13,6 +15,7 @@ export interface GenericToolsOptions {
 
 /** A call in the template's shape; arguments that are no JSON object are text. */
 interface TemplateCall {
+  id: string;
   function: { name: string; arguments: Record<string, unknown> | string };
 }
 
@@ -90,4 +93,53 @@ function joinTexts(parts: readonly unknown[], separator: string): string {
     .map(String)
     .filter((text) => text !== "")
     .join(separator);
+}
+
+export interface TemplateMessage {
+  role: string;
+  content: unknown;
+  [field: string]: unknown;
+}
+
+/**
+ * Tool messages as a field of the message whose calls they answer: calls, their results and the answer after them become one message, with the answer's text: the template
+ * writes a message's content behind its results.
+ */
+export function joinToolResults(messages: readonly TemplateMessage[]): TemplateMessage[] {
+  const joined: TemplateMessage[] = [];
+  for (let at = 0; at < messages.length; at++) {
+    const message = messages[at]!;
+    const calls = callsOf(message);
+    if (calls.length === 0) {
+      joined.push(message);
+      continue;
+    }
+    const results: unknown[] = [];
+    for (; messages[at + 1]?.role === "tool"; at++)
+      results.push(responseOf(messages[at + 1]!, calls, results.length));
+    const answer = messages[at + 1];
+    const isAnswered =
+      answer?.role === "assistant" && callsOf(answer).length === 0 && answer.content !== "";
+    if (isAnswered) at += 1;
+    joined.push({
+      ...message,
+      content: isAnswered ? answer.content : "",
+      ...(results.length === 0 ? {} : { tool_responses: results }),
+    });
+  }
+  return joined;
+}
+
+function callsOf(message: TemplateMessage): readonly TemplateCall[] {
+  const calls = message["tool_calls"];
+  return message.role === "assistant" && Array.isArray(calls) ? (calls as TemplateCall[]) : [];
+}
+
+function responseOf(
+  { tool_call_id: id, content }: TemplateMessage,
+  calls: readonly TemplateCall[],
+  index: number,
+): { name: unknown; response: unknown } {
+  const call = calls.find((candidate) => candidate.id === id) ?? calls[index];
+  return { name: call?.function.name ?? id, response: content };
 }

@@ -4,9 +4,8 @@ import { createHash } from "node:crypto";
 
 import { FermataError } from "../../errors.ts";
 import { type CallSyntax, hermesCalls } from "../../guidance/call-syntax.ts";
-import { writeGenericTools } from "./generic-tools.ts";
-import { JinjaTemplate, TemplateRefusal } from "./jinja/jinja-template.ts";
-import { strftime } from "./jinja/strftime.ts";
+import { type TemplateMessage, joinToolResults, writeGenericTools } from "./generic-tools.ts";
+import { JinjaTemplate, TemplateRefusal, strftime } from "./jinja/jinja-template.ts";
 import { type ReasoningMarkers, normalizeMessages, parseArguments } from "./normalize.ts";
 import { type TemplateShape, probeShape } from "./template-shape.ts";
 import {
@@ -17,7 +16,6 @@ import {
   reasoningStart,
   thinkingVariables,
 } from "./thinking.ts";
-import { type TemplateMessage, joinToolResults } from "./tool-responses.ts";
 import type { ChatMessage, ChatModel, TemplateVariables, ToolDefinition } from "../types.ts";
 import { type Marks, Guard, chooseMarks, escapedMark } from "./untrusted.ts";
 

@@ -2,7 +2,7 @@
 
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { availableParallelism, cpus, freemem, totalmem } from "node:os";
-import { physicalCores } from "../../engine/physical-cores.ts";
+import { physicalCores } from "../../engine/options.ts";
 
 export interface Machine {
   platform: string;

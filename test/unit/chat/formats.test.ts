@@ -10,7 +10,7 @@ import type { ToolCallFormat } from "../../../src/chat/formats/format.ts";
 import { formats } from "../../../src/chat/formats/formats.ts";
 import { OutputParser } from "../../../src/chat/parser/output-parser.ts";
 import type { JsonSchema } from "../../../src/chat/types.ts";
-import { Detokenizer } from "../../../src/engine/detokenizer.ts";
+import { Detokenizer } from "../../../src/engine/generation.ts";
 import {
   type ChatCompletionChunk,
   ChunkMapper,

@@ -233,7 +233,7 @@ async function guessResults(name: string): Promise<string> {
       name: "get_weather",
       content: longResult,
     }));
-    const continuer = new Continuer({ engine, prompts });
+    const continuer = new Continuer(engine, prompts);
     const whole = await continuer.continue({ ...request, outputs });
     if (whole?.kind !== "resume") return "rerender";
     for (const open of outputs.keys()) {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { Detokenizer } from "../../../src/engine/detokenizer.ts";
+import { Detokenizer } from "../../../src/engine/generation.ts";
 
 const bytes = (text: string) => new TextEncoder().encode(text);
 

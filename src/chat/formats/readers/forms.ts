@@ -1,11 +1,11 @@
-/** How a format's calls are read: what the tables of formats choose from. */
+/** How a format's calls are read: what the tables of formats choose from. Models write more than one form after one marker. */
 
-import { byFirstCharacter } from "./first-character.ts";
 import { ListReader } from "./list-reader.ts";
 import { type LiteralCalls, LiteralReader } from "./literal-reader.ts";
 import { type NamedCalls, NamedReader } from "./named-reader.ts";
 import { ObjectReader } from "./object-reader.ts";
-import type { MakeReader } from "./reader.ts";
+import type { CallReader, CallSink, MakeReader, OfferedTools, ReaderState } from "./reader.ts";
+import { isBlank } from "./json-scanner.ts";
 
 /** `{"name": …, "arguments": …}` */
 export const jsonObject: MakeReader = (sink) => new ObjectReader(sink, null);
@@ -59,4 +59,66 @@ export function bareCalls(other?: LiteralCalls): Readonly<Record<string, MakeRea
         : { skipped: "[", other: (sink, offered) => new LiteralReader(sink, other, offered) },
     ),
   };
+}
+
+export interface FirstCharacterOptions {
+  /** Of any other character. Default: it is no call. */
+  other?: MakeReader;
+  /** Characters before the first that counts, as blanks are; the reader gets them. */
+  skipped?: string;
+}
+
+/** Chooses a reader by the first visible character. */
+export function byFirstCharacter(
+  forms: Readonly<Record<string, MakeReader>>,
+  options: FirstCharacterOptions = {},
+): MakeReader {
+  return (sink, offered) => new FirstCharacterReader(sink, offered, forms, options);
+}
+
+class FirstCharacterReader implements CallReader {
+  readonly #make: (character: string) => CallReader | undefined;
+  readonly #skipped: string;
+  #reader: CallReader | undefined;
+  #before = "";
+  #isRefused = false;
+
+  constructor(
+    sink: CallSink,
+    offered: OfferedTools | null,
+    forms: Readonly<Record<string, MakeReader>>,
+    { other, skipped = "" }: FirstCharacterOptions,
+  ) {
+    this.#make = (character) =>
+      (Object.hasOwn(forms, character) ? forms[character] : other)?.(sink, offered);
+    this.#skipped = skipped;
+  }
+
+  get state(): ReaderState {
+    return this.#reader?.state ?? (this.#isRefused ? "refused" : "undecided");
+  }
+
+  get inString(): boolean {
+    return this.#reader?.inString ?? false;
+  }
+
+  feed(character: string): boolean {
+    if (this.#reader !== undefined) return this.#reader.feed(character);
+    if (isBlank(character) || this.#skipped.includes(character)) {
+      this.#before += character;
+      return true;
+    }
+    this.#reader = this.#make(character);
+    if (this.#reader === undefined) {
+      this.#isRefused = true;
+      return false;
+    }
+    for (const earlier of this.#before) this.#reader.feed(earlier);
+    return this.#reader.feed(character);
+  }
+
+  close(): void {
+    this.#isRefused = true;
+    this.#reader?.close();
+  }
 }

@@ -3,9 +3,8 @@
 import { JsonScanner, isBlank } from "./json-scanner.ts";
 import { asName } from "./named-reader.ts";
 import { type ParameterCalls, keyIn, valueEnd } from "./parameter-markers.ts";
-import { ParameterValue } from "./parameter-value.ts";
+import { ParameterValue, schemaOfProperty } from "./parameter-value.ts";
 import type { CallReader, CallSink, OfferedTools, ReaderState } from "./reader.ts";
-import { schemaOfProperty } from "./typed-value.ts";
 
 type Place = "open" | "name" | "between" | "json" | "key" | "value-open" | "value" | "over";
 

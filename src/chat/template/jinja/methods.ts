@@ -1,10 +1,10 @@
 /** Methods and filters that templates use and the library lacks, as Python and Jinja have them. */
 
-import type { Value } from "./library.ts";
 import {
-  ArrayValue,
   type Call,
   type Entries,
+  type Value,
+  ArrayValue,
   FunctionValue,
   IntegerValue,
   NullValue,
@@ -19,7 +19,7 @@ import {
   isUndefined,
   string,
   textOf,
-} from "./values.ts";
+} from "./library.ts";
 
 /** @returns undefined where the library's own answer stands */
 export function methodOf(object: Value, name: string): Value | undefined {

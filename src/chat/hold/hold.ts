@@ -1,0 +1,128 @@
+/** A round that waits for the results of its calls. It is extended by what is known of them, and answered once. */
+
+import type { ExtendOptions } from "../../engine/types.ts";
+import { FermataError } from "../../errors.ts";
+import type { ToolCall, ToolOutput } from "../types.ts";
+import type { Continuation, ContinueRequest, Continuer } from "./continuation.ts";
+
+/** `full`: no result fits, not even cut, or no token is left for an answer. `released`: the caller ends here. */
+export type HoldAnswer = Continuation | "full" | "cancelled" | "released";
+
+export interface KnownOutput {
+  output: ToolOutput;
+  /** Else more will follow it. */
+  isWhole: boolean;
+}
+
+export interface HoldOptions {
+  continuer: Continuer;
+  request: Omit<ContinueRequest, "outputs">;
+  calls: readonly ToolCall[];
+  /** By call id; it may change between two calls of `extend`. */
+  known: ReadonlyMap<string, KnownOutput>;
+  onExtend(options: ExtendOptions): void;
+  /** The template has no place for a result that is not whole. */
+  onNoPlace(): void;
+  onError(error: unknown): void;
+}
+
+/** To render and tokenize is worth so many more characters, or this part of what there is. */
+const MIN_CHARACTERS = 128;
+const MIN_PART = 1 / 16;
+
+export class ChatHold {
+  /** Of the first `resume`, `release` or cancel. */
+  readonly answered: Promise<HoldAnswer>;
+  readonly #options: HoldOptions;
+  #resolve: (answer: HoldAnswer) => void = () => {};
+  #isOpen = true;
+  /** What the engine was told last: characters, and results that were whole. */
+  #characters = -Infinity;
+  #wholeCount = 0;
+  #isExtending = false;
+  #canExtend = true;
+
+  constructor(options: HoldOptions) {
+    this.#options = options;
+    this.answered = new Promise((resolve) => (this.#resolve = resolve));
+  }
+
+  /** False once it was answered, or a resume is at work. */
+  get isOpen(): boolean {
+    return this.#isOpen;
+  }
+
+  answer(answer: HoldAnswer): void {
+    this.#isOpen = false;
+    this.#resolve(answer);
+  }
+
+  /** Results are cut to what fits. @throws FermataError invalid_value (a call has no output) | template_error */
+  async resume(
+    outputs: readonly ToolOutput[],
+    { maxTokens, say }: Pick<ContinueRequest, "maxTokens" | "say">,
+  ): Promise<void> {
+    const { calls, continuer, request } = this.#options;
+    const ordered = calls.map((call) => {
+      const output = outputs.find((candidate) => candidate.callId === call.id);
+      if (output === undefined)
+        throw new FermataError("invalid_value", `The call ${call.id} has no output.`);
+      return output;
+    });
+    this.#isOpen = false;
+    // Sub-agents may have used up the tokens.
+    const continuation =
+      maxTokens === 0
+        ? null
+        : await continuer.continue({ ...request, maxTokens, outputs: ordered, say });
+    this.answer(continuation ?? "full");
+  }
+
+  /** More is known. Returns at once; works on one state at a time. */
+  extend(): void {
+    if (this.#isExtending || !this.#canExtend || !this.#isOpen) return;
+    const known = this.#known();
+    const open = known.findIndex(({ isWhole }) => !isWhole);
+    // With all of them the resume comes.
+    if (open < 0) return;
+    const characters = known
+      .slice(0, open + 1)
+      .reduce((sum, { output }) => sum + output.content.length, 0);
+    const least = Math.max(MIN_CHARACTERS, characters * MIN_PART);
+    if (open === this.#wholeCount && characters - this.#characters < least) return;
+    this.#characters = characters;
+    this.#wholeCount = open;
+    this.#isExtending = true;
+    void this.#extendBy(known, open);
+  }
+
+  /** In the order of the calls. */
+  #known(): KnownOutput[] {
+    const { calls, known } = this.#options;
+    return calls.map(
+      ({ id, name }) =>
+        known.get(id) ?? { output: { callId: id, name, content: "" }, isWhole: false },
+    );
+  }
+
+  async #extendBy(known: readonly KnownOutput[], open: number): Promise<void> {
+    const { continuer, request, onExtend, onNoPlace, onError } = this.#options;
+    try {
+      // The tools go first, and those that are done at once need none of this.
+      await new Promise((resolve) => setImmediate(resolve));
+      if (!this.#isOpen) return;
+      const outputs = known.map(({ output }) => output);
+      const beginning = await continuer.begin({ ...request, outputs }, open);
+      if (!this.#isOpen) return;
+      if (beginning === "no_place" || beginning === "full") {
+        this.#canExtend = false;
+        if (beginning === "no_place") onNoPlace();
+      } else if (beginning.tokens.length > 0) onExtend(beginning);
+    } catch (error) {
+      this.#canExtend = false;
+      onError(error);
+    }
+    this.#isExtending = false;
+    this.extend();
+  }
+}
