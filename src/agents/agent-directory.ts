@@ -6,7 +6,7 @@ import type { AgentConfig, AgentsConfig } from "./agents-config.ts";
 import { RemoteChat } from "./remote/remote-chat.ts";
 import type { Agent, AgentModel } from "./types.ts";
 
-export interface AgentParts {
+interface AgentParts {
   /** Of the agents that have none of their own. */
   served: AgentModel;
   /** By path: of the agents that have a file. */

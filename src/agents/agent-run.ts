@@ -6,8 +6,7 @@ import type { Sink } from "../tools/event-stream.ts";
 import { ToolLoop, type ToolLoopOptions } from "../tools/tool-loop.ts";
 import type { RunEvent, Tool } from "../tools/types.ts";
 import { DelegateTool } from "./delegate-tool.ts";
-import { MeteredChat } from "./metered-chat.ts";
-import { TokenBudget } from "./token-budget.ts";
+import { MeteredChat, TokenBudget } from "./token-budget.ts";
 import type { Agent } from "./types.ts";
 
 /** Agents on the way from the request to this run, and what is left for those below. */
@@ -22,7 +21,7 @@ const toolShare = 0.9;
 /** Of what is left of that: a sub-agent ends before it is stopped, and with what it has said. */
 const agentShare = 0.95;
 
-export type FindAgent = (name: string) => Agent | undefined;
+type FindAgent = (name: string) => Agent | undefined;
 
 export class AgentRun implements DelegatingRun {
   readonly agent: Agent;

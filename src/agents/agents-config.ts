@@ -18,7 +18,7 @@ export interface AgentConfig {
   source: ModelSource;
 }
 
-export type ModelSource =
+type ModelSource =
   /** The model that is served. */
   | { kind: "served" }
   | { kind: "file"; path: string }

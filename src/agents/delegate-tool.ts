@@ -3,11 +3,15 @@
 import type { ToolDefinition } from "../chat/types.ts";
 import type { ToolLoopOptions } from "../tools/tool-loop.ts";
 import type { RunEvent, Tool, ToolCallContext, ToolResult } from "../tools/types.ts";
-import { AgentOutput } from "./agent-output.ts";
 import type { AgentRequest, DelegatingRun } from "./delegating-run.ts";
-import { delegateDefinition, delegationServer, readDelegation } from "./delegation.ts";
-import { systemMessages } from "./instructions.ts";
+import {
+  delegateDefinition,
+  delegationServer,
+  readDelegation,
+  systemMessages,
+} from "./delegation.ts";
 import type { Agent } from "./types.ts";
+import { RoundText } from "../chat/answer/round-text.ts";
 
 /** The agent's own limit comes first and says so; the tool loop's is the backstop. */
 const graceMs = 5000;
@@ -89,4 +93,43 @@ async function answerOf(
 
 function refused(why: string): ToolResult {
   return { content: `Error: not run: ${why}.`, isError: true };
+}
+
+/** Every part that was told is at its place in the result: parts are a prefix of it. */
+class AgentOutput {
+  readonly #tell: (text: string) => void;
+  readonly #citations = new Set<string>();
+  readonly #rounds = new RoundText();
+  #text = "";
+
+  constructor(tell: (text: string) => void) {
+    this.#tell = tell;
+  }
+
+  get isEmpty(): boolean {
+    return this.#text === "";
+  }
+
+  add(text: string): void {
+    const part = this.#rounds.add(text);
+    if (part === "") return;
+    this.#text += part;
+    this.#tell(part);
+  }
+
+  endRound(): void {
+    this.#rounds.endRound();
+  }
+
+  cite(citations: readonly string[]): void {
+    for (const citation of citations) this.#citations.add(citation);
+  }
+
+  /** @param note why there is no more of it */
+  result(isError: boolean, note: string | null = null): ToolResult {
+    const citations = [...this.#citations];
+    if (note === null) return { content: this.#text, isError, citations };
+    const content = this.#text === "" ? `Error: ${note}` : `${this.#text}\n\n[${note}]`;
+    return { content, isError: isError || this.#text === "", citations };
+  }
 }

@@ -1,6 +1,6 @@
 /** How a delegation looks as a tool call. The model that ships was trained on this form. */
 
-import type { ToolCall, ToolDefinition } from "../chat/types.ts";
+import type { ChatMessage, ToolCall, ToolDefinition } from "../chat/types.ts";
 
 /** `Tool.server` of delegations; no MCP server may have this name. */
 export const delegationServer = "agent";
@@ -45,4 +45,15 @@ export function delegateDefinition(
       required: ["agent", "task"],
     },
   };
+}
+
+/** Many templates take one system message, and that first: instructions stand before what a client's says. */
+export function systemMessages(
+  instructions: string,
+  messages: readonly ChatMessage[],
+): ChatMessage[] {
+  if (instructions === "") return [...messages];
+  const [first, ...rest] = messages;
+  if (first?.role !== "system") return [{ role: "system", content: instructions }, ...messages];
+  return [{ role: "system", content: `${instructions}\n\n${first.content}` }, ...rest];
 }

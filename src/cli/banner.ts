@@ -1,8 +1,10 @@
-/** What a started server says: the model, the machine, and a line to try. */
+/** What a started server says: the model, how it is spoken to, its tools, the machine, and a line to try. */
 
+import type { Logger } from "pino";
 import type { CacheInfo, ModelInfo } from "../engine/types.ts";
-import { type ChatText, chatLine } from "./chat-text.ts";
-import { type ToolTokens, tokensByServer } from "../server/answer/tool-tokens.ts";
+import { tokensByServer, type ToolTokens, toolTokens } from "../server/answer/tool-tokens.ts";
+import type { Chat } from "../chat/chat.ts";
+import type { ToolProvider } from "../tools/types.ts";
 
 export interface BannerFacts {
   url: string;
@@ -74,7 +76,7 @@ function promptText(tokens: ToolTokens, { cellsPerSequence: size }: CacheInfo): 
 }
 
 /** Little room is left for a conversation. */
-export function takesMost({ total }: ToolTokens, contextSize: number): boolean {
+function takesMost({ total }: ToolTokens, contextSize: number): boolean {
   return total > contextSize / 2;
 }
 
@@ -91,4 +93,55 @@ function hardware(systemInfo: string): string {
 
 function megabytes(bytes: number): string {
   return bytes >= 1e9 ? `${(bytes / 1e9).toFixed(1)} GB` : `${(bytes / 1e6).toFixed(1)} MB`;
+}
+
+interface ChatFacts {
+  hasTemplate: boolean;
+  hasToolSection: boolean;
+  toolFormat: string;
+}
+
+export interface ChatText {
+  subject: "Tools" | "Chat";
+  text: string;
+}
+
+export function chatText({ hasTemplate, hasToolSection, toolFormat }: ChatFacts): ChatText {
+  if (!hasTemplate)
+    return {
+      subject: "Chat",
+      text: "none: the model has no chat template; give one with --chat-template FILE",
+    };
+  const way = hasToolSection
+    ? "the template's own section"
+    : "generic prompt, since the template has no tool section";
+  return { subject: "Tools", text: `${way}; format ${toolFormat}` };
+}
+
+/** A line of the banner and of doctor's report. */
+export function chatLine({ subject, text }: ChatText): string {
+  return `${subject.padEnd(9)} ${text}`;
+}
+
+/** Logs and returns it; null: there are no tools, or the template cannot say. */
+export async function countTools(
+  chat: Pick<Chat, "countPromptTokens">,
+  host: Pick<ToolProvider, "tools">,
+  { cellsPerSequence: context }: CacheInfo,
+  log: Logger,
+): Promise<ToolTokens | null> {
+  const tokens = await toolTokens(chat, host.tools());
+  if (tokens === null || tokens.total === 0) return null;
+  const details = {
+    tokens: tokens.total,
+    context,
+    servers: tokens.byServer,
+  };
+  if (takesMost(tokens, context))
+    log.warn(
+      details,
+      'the tools take most of the context: choose fewer with "tools": {"allow": […]} in the MCP configuration, or take a larger --ctx-size',
+    );
+  else log.info(details, "tokens of the tools");
+  return tokens;
 }

@@ -19,7 +19,7 @@ export const commands: readonly RunnableCommand[] = [
   {
     ...serveCommand,
     run: async (...input) => (await import("./run-serve.ts")).runServe(...input),
-    check: async (...input) => (await import("./check-serve.ts")).checkServe(...input),
+    check: async (...input) => (await import("./run-serve.ts")).checkServe(...input),
   },
   {
     ...chatCommand,
@@ -27,7 +27,7 @@ export const commands: readonly RunnableCommand[] = [
   },
   {
     ...pullCommand,
-    run: async (...input) => (await import("./pull/run-pull.ts")).runPull(...input),
+    run: async (...input) => (await import("./pull/pull.ts")).runPull(...input),
   },
   {
     ...doctorCommand,

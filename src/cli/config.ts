@@ -73,7 +73,7 @@ function dropOutranked(config: ServeConfig, layers: readonly Layer[]): void {
 }
 
 /** A fermata.json, as it stands in a folder. */
-export interface FolderFile {
+interface FolderFile {
   values: Layer;
   /** Keys that count only if the user trusts the folder. */
   closedKeys: string[];

@@ -18,7 +18,7 @@ export interface Source {
   cwd: string;
 }
 
-export interface NamedOption {
+interface NamedOption {
   key: string;
   spec: OptionSpec;
 }

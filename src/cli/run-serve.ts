@@ -1,11 +1,11 @@
-/** `fermata serve`: until a signal comes. */
+/** `fermata serve`: until a signal comes, and what it would refuse at once. */
 
 import { withAccess } from "./access.ts";
 import type { CommandContext } from "./command.ts";
 import { configOf } from "./config.ts";
 import type { ParsedArguments } from "./parse-arguments.ts";
-import { withPulledModel } from "./pull/run-pull.ts";
-import { closeOnSignal } from "./signals.ts";
+import { modelsDirectory } from "./folders.ts";
+import { withPulledModel } from "./pull/pull.ts";
 
 /** Beyond the drain, for what runs to be closed. */
 const closeGraceMs = 5000;
@@ -31,4 +31,46 @@ export async function runServe(
     if (!stop.signal.aborted) throw error;
   });
   return null;
+}
+
+/** Options, port, MCP servers and model file, but nothing is started. @throws FermataError */
+export async function checkServe(
+  { values }: ParsedArguments,
+  { env, cwd }: CommandContext,
+): Promise<void> {
+  const config = withAccess(configOf(values, env, cwd));
+  // A supervisor needs none of it.
+  const { assertPortFree } = await import("./port.ts");
+  const { mcpServers } = await import("./load-services.ts");
+  const { chooseModel } = await import("./model-files.ts");
+  const { checkGguf } = await import("../engine/gguf-check.ts");
+  await assertPortFree(config.port, config.host);
+  mcpServers(config);
+  if (config.hf === undefined) checkGguf(chooseModel(config.model, modelsDirectory).path);
+}
+
+const signals = ["SIGINT", "SIGTERM"] as const;
+
+/** @param deadlineMs after which the process leaves, closed or not */
+function closeOnSignal(
+  close: () => Promise<void>,
+  note: (text: string) => void,
+  deadlineMs: number,
+): void {
+  let closing = false;
+  const onSignal = (signal: NodeJS.Signals): void => {
+    if (closing) process.exit(1);
+    closing = true;
+    note(`${signal}: closing. Once more leaves at once.\n`);
+    // A client that does not read, or a server that does not end, must not keep the process.
+    setTimeout(() => process.exit(0), deadlineMs).unref();
+    close().then(
+      () => process.exit(0),
+      (error: unknown) => {
+        note(`fermata: ${error instanceof Error ? error.message : String(error)}\n`);
+        process.exit(1);
+      },
+    );
+  };
+  for (const signal of signals) process.on(signal, onSignal);
 }

@@ -6,7 +6,7 @@ import { commands, type RunnableCommand } from "./commands.ts";
 import { describeFailure } from "./failure.ts";
 import { commandHelp, generalHelp } from "./help.ts";
 import { didYouMean } from "../near-names.ts";
-import { packageVersion } from "./package-files.ts";
+import { packageVersion } from "./folders.ts";
 import { type ParsedArguments, parseArguments } from "./parse-arguments.ts";
 
 /** Resolves to the exit code, or to null while a server runs. Never rejects. */

@@ -13,16 +13,20 @@ import { loadAddon } from "../native/addon.ts";
 import { buildServer } from "../server/app.ts";
 import { type PageFiles, readPageFiles } from "../server/about/page-files.ts";
 import type { ServedEmbedder, ServedModel, ServerConfig } from "../server/services.ts";
-import { type BannerFacts, bannerText } from "./banner.ts";
-import { chatText } from "./chat-text.ts";
-import { countTools } from "./count-tools.ts";
-import { loadAgents, longestDelegationSeconds, readAgents } from "./load-agents.ts";
+import { type BannerFacts, bannerText, chatText, countTools } from "./banner.ts";
+import {
+  createMcpHost,
+  loadAgents,
+  longestDelegationSeconds,
+  mcpServers,
+  openStore,
+  readAgents,
+  requestedServers,
+} from "./load-services.ts";
 import { createLogger } from "./logger.ts";
-import { chooseModel, modelCreated } from "./model-choice.ts";
-import { openStore } from "./open-store.ts";
+import { chooseModel, modelCreated } from "./model-files.ts";
 import type { ServeConfig } from "./options.ts";
-import { createMcpHost, mcpServers, requestedServers } from "./mcp-servers.ts";
-import { modelsDirectory, pageDirectory } from "./package-files.ts";
+import { modelsDirectory, pageDirectory } from "./folders.ts";
 import { assertPortFree, listen } from "./port.ts";
 import { createProgress } from "./progress.ts";
 

@@ -9,7 +9,7 @@ import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from "
 import { dirname, join } from "node:path";
 import { type ConfigKind, readConfigFile } from "../config-reader.ts";
 import type { Layer } from "./option-values.ts";
-import { userFolder } from "./user-folders.ts";
+import { userFolder } from "./folders.ts";
 
 const kind: ConfigKind = { title: "Trusted folders ", code: "invalid_option" };
 

@@ -5,7 +5,7 @@ import { setTimeout } from "node:timers/promises";
 import type { ConnectionReports } from "../server/http/connection-reports.ts";
 import { describeFailure } from "./failure.ts";
 import { startService, type Service } from "./serve.ts";
-import type { FromWorker, ToWorker } from "./supervisor/messages.ts";
+import type { FromWorker, ToWorker } from "./supervisor/supervisor.ts";
 
 /** For the last bytes of the answers to leave. */
 const lingerMs = 1000;

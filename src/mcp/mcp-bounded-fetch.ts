@@ -6,8 +6,14 @@
 
 import type { FetchLike } from "@modelcontextprotocol/sdk/shared/transport.js";
 import { FermataError } from "../errors.ts";
-import { BoundedLines, type Line } from "./mcp-lines.ts";
-import { failedCall, idOfOversized, mebibytes, tooLarge } from "./mcp-oversized.ts";
+import {
+  BoundedLines,
+  failedCall,
+  idOfOversized,
+  type Line,
+  mebibytes,
+  tooLarge,
+} from "./mcp-lines.ts";
 
 const maxErrorBytes = 4096;
 

@@ -6,10 +6,9 @@
  */
 
 import type { FetchLike } from "@modelcontextprotocol/sdk/shared/transport.js";
-import type { McpServerConfig } from "./mcp-settings.ts";
+import type { McpLogger, McpServerConfig } from "./mcp-settings.ts";
 import { FermataError } from "../errors.ts";
 import type { ToolServerState } from "../tools/types.ts";
-import type { McpLogger } from "./mcp-logger.ts";
 import { isOffered, noRules, unusedPatterns } from "./mcp-rules.ts";
 import { RestartPolicy } from "./mcp-restart.ts";
 import { type McpCallOptions, McpSession } from "./mcp-session.ts";
@@ -17,7 +16,7 @@ import { describeError, plainText } from "./mcp-text.ts";
 import type { McpToolInfo } from "./mcp-tool-list.ts";
 import { type TransportKind, transportKinds } from "./mcp-transports.ts";
 
-export interface McpConnectionOptions {
+interface McpConnectionOptions {
   log: McpLogger;
   version: string;
   connectTimeoutMs: number;

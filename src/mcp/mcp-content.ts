@@ -1,8 +1,6 @@
 /** A `tools/call` result as text for the model. */
 
-import type { Block } from "./mcp-block.ts";
 import type { ToolResult } from "../tools/types.ts";
-import { citationsOf } from "./mcp-citations.ts";
 import { cutText, plainText, visibleControls } from "./mcp-text.ts";
 
 const maxUriLength = 2048;
@@ -76,4 +74,40 @@ function cutToBytes(text: string, maxBytes: number): string {
     .toString("utf8")
     .replace(/\ufffd+$/, "");
   return `${cutText(kept, kept.length)}\n[… the result has ${bytes} bytes: only the first ${maxBytes} are shown …]`;
+}
+
+export interface Block {
+  type: string;
+  [key: string]: unknown;
+}
+
+const maxCitations = 50;
+const maxLength = 2048;
+/** Nothing that a page would run instead of open. */
+const unsafeScheme = /^\s*(?:javascript|vbscript|data|blob):/i;
+const readerName = /(?:^|[_.-])(?:read|get|fetch|open|load|view|cat)(?:[_.-]|$)/i;
+const pathKeys = ["path", "paths", "file", "files", "file_path", "filename", "uri", "url"];
+
+/** In the order of the blocks, each once. */
+function citationsOf(blocks: readonly Block[], readPaths: readonly string[]): string[] {
+  const uris = blocks.flatMap((block) => {
+    if (block.type === "resource_link") return [block["uri"]];
+    if (block.type !== "resource") return [];
+    return [(block["resource"] as { uri?: unknown } | undefined)?.uri];
+  });
+  const all = [...readPaths, ...uris.filter((uri) => typeof uri === "string")]
+    .filter((source) => source !== "" && !unsafeScheme.test(source))
+    .map((source) => plainText(source, maxLength));
+  return [...new Set(all)].slice(0, maxCitations);
+}
+
+/** What a tool that reads was asked to read: the strings that its arguments name as paths. */
+export function readPathsOf(
+  { name, readOnly }: { name: string; readOnly: boolean },
+  args: Record<string, unknown>,
+): string[] {
+  if (!readOnly || !readerName.test(name)) return [];
+  return pathKeys
+    .flatMap((key) => [args[key] ?? []].flat())
+    .filter((path) => typeof path === "string");
 }

@@ -1,9 +1,8 @@
 /** All MCP servers as one source of tools. */
 
-import type { McpServerConfig } from "./mcp-settings.ts";
+import type { McpLogger, McpServerConfig } from "./mcp-settings.ts";
 import type { Tool, ToolProvider, ToolServerState } from "../tools/types.ts";
 import { McpConnection } from "./mcp-connection.ts";
-import type { McpLogger } from "./mcp-logger.ts";
 import { nameTools } from "./mcp-names.ts";
 import { describeError } from "./mcp-text.ts";
 import { McpTool } from "./mcp-tool.ts";

@@ -1,4 +1,6 @@
-/** Cuts a byte stream into lines and never keeps more of one than allowed. */
+/** Cuts a byte stream into lines and never keeps more of one than allowed; answers that are too long become errors of their call. */
+
+import type { JSONRPCMessage } from "@modelcontextprotocol/sdk/types.js";
 
 export type Line =
   | { kind: "line"; text: string }
@@ -87,4 +89,35 @@ function lastBytes(parts: readonly Buffer[]): Buffer {
     size += parts[index]!.length;
   }
   return Buffer.concat(kept).subarray(-edgeBytes);
+}
+
+/** JSON-RPC's range for errors of an implementation. */
+const tooLargeCode = -32010;
+
+type Oversized = Extract<Line, { kind: "oversized" }>;
+
+/**
+ * The call's id stands at the very beginning or the very end of a message, whichever its server
+ * prefers; within, it would be content.
+ */
+export function idOfOversized({ head, tail }: Pick<Oversized, "head" | "tail">): number | null {
+  const first = /^[^{]{0,16}\{(?:\s*"jsonrpc"\s*:\s*"2\.0"\s*,)?\s*"id"\s*:\s*(\d{1,15})\s*,/.exec(
+    head,
+  );
+  const last = /,\s*"id"\s*:\s*(\d{1,15})\s*(?:,\s*"jsonrpc"\s*:\s*"2\.0"\s*)?\}\s*$/.exec(tail);
+  const id = first?.[1] ?? last?.[1];
+  return id === undefined ? null : Number(id);
+}
+
+export function tooLarge(id: number, bytes: number, limitBytes: number): JSONRPCMessage {
+  const message = `its answer of ${mebibytes(bytes)} is larger than the ${mebibytes(limitBytes)} that are read`;
+  return failedCall(id, message, tooLargeCode);
+}
+
+export function failedCall(id: number, message: string, code = -32000): JSONRPCMessage {
+  return { jsonrpc: "2.0", id, error: { code, message } };
+}
+
+export function mebibytes(bytes: number): string {
+  return `${Math.round(bytes / 1024 ** 2)} MiB`;
 }

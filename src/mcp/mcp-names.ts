@@ -5,7 +5,7 @@ import { createHash } from "node:crypto";
 const legalName = /^[A-Za-z0-9_-]{1,64}$/;
 const maxLength = 64;
 
-export interface NamedTool<Tool> {
+interface NamedTool<Tool> {
   /** What the model calls; legal for every OpenAI client, unique in the table. */
   exposed: string;
   serverId: string;

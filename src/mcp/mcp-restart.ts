@@ -6,7 +6,7 @@
  *     ^------------------------- success ---------------------'
  */
 
-export interface RestartLimits {
+interface RestartLimits {
   /** Before the first restart. */
   firstDelayMs: number;
   maxDelayMs: number;

@@ -5,7 +5,7 @@ import type { ApprovalPolicy as ToolApproval } from "../tools/types.ts";
 export type ApprovalPolicy = ToolApproval | "annotations";
 
 /** `*` stands for any characters; everything else for itself. */
-export type NamePattern = string;
+type NamePattern = string;
 
 export interface McpToolRules {
   /** By the server's own names. Null: all. */

@@ -25,7 +25,7 @@ import {
   transportKinds,
 } from "./mcp-transports.ts";
 
-export interface McpSessionOptions {
+interface McpSessionOptions {
   version: string;
   /** For the handshake and each listing. */
   connectTimeoutMs: number;

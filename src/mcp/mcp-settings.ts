@@ -1,4 +1,4 @@
-/** The settings of one MCP server. Type-only. */
+/** The settings of one MCP server, and what src/mcp asks of a logger. Type-only. */
 
 import type { McpToolRules } from "./mcp-rules.ts";
 
@@ -21,7 +21,7 @@ export interface McpAddress {
   headers: Record<string, string>;
 }
 
-export interface McpServerSettings {
+interface McpServerSettings {
   /** Key in the file; labels logs and metrics and prefixes tool names. */
   id: string;
   rules?: McpToolRules | undefined;
@@ -31,4 +31,10 @@ export interface McpServerSettings {
   totalTimeoutMs?: number | undefined;
   /** Keys of other programs' configurations that have no effect here. */
   ignoredKeys?: readonly string[] | undefined;
+}
+
+export interface McpLogger {
+  debug(fields: object, message: string): void;
+  info(fields: object, message: string): void;
+  warn(fields: object, message: string): void;
 }

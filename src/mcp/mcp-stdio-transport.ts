@@ -8,8 +8,14 @@ import type { Transport } from "@modelcontextprotocol/sdk/shared/transport.js";
 import { JSONRPCMessageSchema, type JSONRPCMessage } from "@modelcontextprotocol/sdk/types.js";
 import spawn from "cross-spawn";
 import { FermataError } from "../errors.ts";
-import { BoundedLines, type Line } from "./mcp-lines.ts";
-import { failedCall, idOfOversized, mebibytes, tooLarge } from "./mcp-oversized.ts";
+import {
+  BoundedLines,
+  failedCall,
+  idOfOversized,
+  type Line,
+  mebibytes,
+  tooLarge,
+} from "./mcp-lines.ts";
 import { plainText } from "./mcp-text.ts";
 
 /** From the end of its input to SIGTERM, and from there to SIGKILL. */
@@ -36,7 +42,7 @@ process.once("exit", () => {
   for (const pid of groups) signalGroup(pid, "SIGKILL");
 });
 
-export interface StdioTransportOptions {
+interface StdioTransportOptions {
   command: string;
   args: readonly string[];
   env: Record<string, string>;

@@ -2,14 +2,13 @@
 
 import type { ToolDefinition } from "../chat/types.ts";
 import type { ApprovalPolicy, Tool, ToolCallContext, ToolResult } from "../tools/types.ts";
-import { readPathsOf } from "./mcp-citations.ts";
+import { mcpResultToText, readPathsOf } from "./mcp-content.ts";
 import { type McpConnection, isTimeout } from "./mcp-connection.ts";
-import { mcpResultToText } from "./mcp-content.ts";
 import { approvalOf, isReadOnly, noRules } from "./mcp-rules.ts";
 import { describeError, plainText } from "./mcp-text.ts";
 import type { McpToolInfo } from "./mcp-tool-list.ts";
 
-export interface McpToolLimits {
+interface McpToolLimits {
   /** Without a sign of life from a call. */
   timeoutMs: number;
   /** Of a call, whatever it reports; undefined: the tool loop's. */

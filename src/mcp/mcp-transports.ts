@@ -8,12 +8,11 @@ import {
 import type { FetchLike, Transport } from "@modelcontextprotocol/sdk/shared/transport.js";
 import type { McpAddress, McpServerConfig } from "./mcp-settings.ts";
 import { boundedFetch } from "./mcp-bounded-fetch.ts";
-import { mcpEnvironment } from "./mcp-environment.ts";
 import { StdioTransport } from "./mcp-stdio-transport.ts";
 
 export type TransportKind = "stdio" | "http" | "sse";
 
-export interface TransportOptions {
+interface TransportOptions {
   /** Of one message. */
   maxMessageBytes: number;
   /** In place of the global one. */
@@ -60,4 +59,37 @@ function createHttpTransport(
       : new StreamableHTTPClientTransport(new URL(url), options);
   // The SDK's optional fields are not exact.
   return transport as Transport;
+}
+
+const posixNames = ["PATH", "HOME", "LANG", "LANGUAGE", "TMPDIR", "TEMP", "TMP"];
+const windowsNames = [
+  "PATH",
+  "PATHEXT",
+  "USERPROFILE",
+  "HOMEDRIVE",
+  "HOMEPATH",
+  "APPDATA",
+  "LOCALAPPDATA",
+  "LANG",
+  "TEMP",
+  "TMP",
+  "SYSTEMROOT",
+  "SYSTEMDRIVE",
+  "COMSPEC",
+];
+
+/** Path, home, locale and temp of `own`, then `configured`. */
+function mcpEnvironment(
+  own: NodeJS.ProcessEnv,
+  configured: Record<string, string>,
+  platform: NodeJS.Platform = process.platform,
+): Record<string, string> {
+  const names = new Set(platform === "win32" ? windowsNames : posixNames);
+  const environment: Record<string, string> = {};
+  for (const [name, value] of Object.entries(own)) {
+    const canonical = platform === "win32" ? name.toUpperCase() : name;
+    if (value !== undefined && (names.has(canonical) || canonical.startsWith("LC_")))
+      environment[name] = value;
+  }
+  return Object.assign(environment, configured);
 }

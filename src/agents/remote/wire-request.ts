@@ -54,7 +54,7 @@ const wireNames: [key: keyof typeof unlessAsked, field: string][] = [
   ["minKeep", "min_keep"],
 ];
 
-export interface WireTurn {
+interface WireTurn {
   model: string;
   messages: readonly ChatMessage[];
   maxTokens: number | undefined;

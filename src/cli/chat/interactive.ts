@@ -9,14 +9,13 @@
 import { type Conversation, StreamError, stateOfMessage } from "../../client/index.ts";
 import { FermataError } from "../../errors.ts";
 import { AnswerPrinter } from "./answer-printer.ts";
-import type { ChatApi } from "./chat-api.ts";
-import { branchOf, type OpenConversation } from "./conversation.ts";
+import type { ChatApi } from "./connect.ts";
+import { type ApprovalAsked, branchOf, type OpenConversation, watchRun } from "./conversation.ts";
 import type { Key, Keyboard } from "./keyboard.ts";
-import { type ApprovalAsked, watchRun } from "./run-answer.ts";
 import type { Screen } from "./screen.ts";
 import { completeSlash, runSlashCommand } from "./slash-commands.ts";
 
-export interface InteractiveOptions {
+interface InteractiveOptions {
   api: ChatApi;
   conversation: OpenConversation;
   keyboard: Keyboard;

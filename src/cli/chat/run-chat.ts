@@ -11,13 +11,11 @@ import type { ParsedArguments } from "../parse-arguments.ts";
 import { AnswerPrinter } from "./answer-printer.ts";
 import { chatOptions } from "./command.ts";
 import { connect, type Connection } from "./connect.ts";
-import { OpenConversation } from "./conversation.ts";
-import { InputHistory } from "./history.ts";
+import { OpenConversation, watchRun } from "./conversation.ts";
+import { InputHistory, Keyboard } from "./keyboard.ts";
 import { Interactive } from "./interactive.ts";
-import { Keyboard } from "./keyboard.ts";
-import { watchRun } from "./run-answer.ts";
 import { Screen } from "./screen.ts";
-import { userFolder } from "../user-folders.ts";
+import { userFolder } from "../folders.ts";
 
 type ChatOptions = ValuesOf<typeof chatOptions>;
 

@@ -1,6 +1,6 @@
 /** A stream to write to, with its colours and the line that stands for the present. */
 
-export interface ScreenStream {
+interface ScreenStream {
   write(text: string): unknown;
   isTTY?: boolean;
   columns?: number;

@@ -1,15 +1,14 @@
-/** What can be typed after a slash. */
+/** What can be typed instead of a message: `/help` lists it. */
 
 import { writeFileSync } from "node:fs";
 import { resolve } from "node:path";
 import type { Conversation, RunStarted } from "../../client/index.ts";
 import { FermataError } from "../../errors.ts";
 import { didYouMean } from "../../near-names.ts";
-import type { ChatApi } from "./chat-api.ts";
-import type { OpenConversation } from "./conversation.ts";
-import { transcript } from "./transcript.ts";
+import type { ChatApi } from "./connect.ts";
+import { branchOf, type OpenConversation } from "./conversation.ts";
 
-export interface SlashContext {
+interface SlashContext {
   api: ChatApi;
   conversation: OpenConversation;
   cwd: string;
@@ -18,7 +17,7 @@ export interface SlashContext {
 }
 
 /** `run`: an answer comes. `quit`: the chat ends. */
-export type SlashOutcome = { run: RunStarted } | "quit" | null;
+type SlashOutcome = { run: RunStarted } | "quit" | null;
 
 interface SlashCommand {
   name: string;
@@ -199,4 +198,16 @@ async function save(file: string, { api, conversation, cwd, line }: SlashContext
 
 function mistake(message: string): FermataError {
   return new FermataError("invalid_value", message);
+}
+
+/** The branch that is shown, as Markdown. */
+export function transcript(conversation: Conversation): string {
+  const parts = branchOf(conversation).map(({ role, message, tool_calls: calls }) => {
+    const cards = calls.map(
+      ({ tool_name: name, tool_call_details: details, tool_response: response }) =>
+        `> \`${name}\` ${details.arguments ?? ""}\n${response.replaceAll(/^/gm, ">     ")}\n\n`,
+    );
+    return `## ${role === "user" ? "Question" : "Answer"}\n\n${cards.join("")}${message}\n`;
+  });
+  return `# ${conversation.title || "Conversation"}\n\n${parts.join("\n")}`;
 }

@@ -7,16 +7,16 @@ import { checkGguf } from "../../engine/gguf-check.ts";
 import { FermataError } from "../../errors.ts";
 import { addonPath, loadAddon } from "../../native/addon.ts";
 import { withAccess } from "../access.ts";
-import { type ChatText, chatText } from "../chat-text.ts";
+import { type ChatText, chatText } from "../banner.ts";
 import { configLayers } from "../config.ts";
-import { chooseModel } from "../model-choice.ts";
-import { storePath } from "../open-store.ts";
+import { chooseModel } from "../model-files.ts";
+import { storePath } from "../load-services.ts";
 import { flagOf } from "../option-table.ts";
 import type { Layer } from "../option-values.ts";
 import type { ServeConfig } from "../options.ts";
-import { modelsDirectory, packageVersion } from "../package-files.ts";
+import { modelsDirectory, packageVersion } from "../folders.ts";
 import { assertPortFree } from "../port.ts";
-import { bytesText } from "../pull/amounts.ts";
+import { bytesText } from "../progress.ts";
 import { type Machine, readMachine } from "./machine.ts";
 import { estimateFit, type ModelFit } from "./model-fit.ts";
 
@@ -41,7 +41,7 @@ export interface Build {
   features: string[];
 }
 
-export interface Setting {
+interface Setting {
   option: string;
   value: string;
   /** `flag`, `environment`, `fermata.json` or `default`. */
@@ -49,7 +49,7 @@ export interface Setting {
   why: string;
 }
 
-export interface Finding {
+interface Finding {
   /** error: serving would not work. warning: it would, worse than it could. */
   level: "error" | "warning";
   what: string;

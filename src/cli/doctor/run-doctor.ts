@@ -2,10 +2,10 @@
 
 import type { CommandContext } from "../command.ts";
 import { configOf } from "../config.ts";
-import { chatLine } from "../chat-text.ts";
+import { chatLine } from "../banner.ts";
 import { serveOptions } from "../options.ts";
 import type { ParsedArguments } from "../parse-arguments.ts";
-import { bytesText } from "../pull/amounts.ts";
+import { bytesText } from "../progress.ts";
 import { type Diagnosis, examine } from "./examine.ts";
 
 /** Resolves to 0 if serving would work, else to 1. @throws FermataError */

@@ -3,7 +3,7 @@
 import { FermataError } from "../../errors.ts";
 import { groupModelFiles, type ModelFiles } from "../model-files.ts";
 import { didYouMean } from "../../near-names.ts";
-import { bytesText } from "./amounts.ts";
+import { bytesText } from "../progress.ts";
 import type { HubFile } from "./hub.ts";
 
 export interface WantedModel {

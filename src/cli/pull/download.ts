@@ -11,11 +11,11 @@ import { type FileHandle, mkdir, open, rename, rm, stat, statfs } from "node:fs/
 import { dirname } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { FermataError } from "../../errors.ts";
-import { bytesText } from "./amounts.ts";
+import { bytesText } from "../progress.ts";
 import type { CachedFile } from "./cache-folder.ts";
 import type { Hub, HubFile } from "./hub.ts";
 
-export interface DownloadOptions {
+interface DownloadOptions {
   signal: AbortSignal;
   /** Bytes that are here now, those of earlier attempts included. */
   onBytes(bytes: number): void;

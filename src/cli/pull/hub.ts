@@ -5,7 +5,7 @@
 
 import { FermataError } from "../../errors.ts";
 
-export interface HubOptions {
+interface HubOptions {
   /** `https://huggingface.co`, or what HF_ENDPOINT says. */
   endpoint: string;
   token: string | undefined;

@@ -14,14 +14,14 @@ import { extname } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import type { Logger } from "pino";
-import { bannerText, type BannerFacts } from "../banner.ts";
+import { type BannerFacts, bannerText } from "../banner.ts";
 import { WorkerExit } from "../failure.ts";
 import { createLogger } from "../logger.ts";
 import type { ServeConfig } from "../options.ts";
 import { assertPortFree, listenBare } from "../port.ts";
 import type { RunningServer } from "../serve.ts";
 import { Connections, refuse } from "./connections.ts";
-import type { FromWorker, ToWorker } from "./messages.ts";
+import type { ConnectionState } from "../../server/http/connection-reports.ts";
 
 const shortestPauseMs = 250;
 const longestPauseMs = 30_000;
@@ -185,3 +185,16 @@ class Supervisor implements RunningServer {
     worker.send(message, () => {});
   }
 }
+
+export type ToWorker =
+  /** Comes first, once. */
+  | { type: "start"; config: ServeConfig }
+  /** Comes with the socket, once the worker is ready. */
+  | { type: "connection"; id: number }
+  /** Drain and end. */
+  | { type: "close" };
+
+export type FromWorker =
+  | { type: "ready"; facts: Omit<BannerFacts, "url"> }
+  | { type: "connection"; id: number; state: ConnectionState }
+  | { type: "connection-closed"; id: number };

@@ -2,7 +2,7 @@
 
 import { drawSeed } from "./choice-seed.ts";
 import { AgentRun } from "../../agents/agent-run.ts";
-import { systemMessages } from "../../agents/instructions.ts";
+import { systemMessages } from "../../agents/delegation.ts";
 import type { Agent, AgentModel } from "../../agents/types.ts";
 import type { ChatMessage } from "../../chat/types.ts";
 import type { ToolProvider } from "../../tools/types.ts";

@@ -1,8 +1,9 @@
+/** Opens the file that keeps responses and conversations, and brings its schema up to date: a step a version, and a step that was released never changes. */
+
 import { closeSync, mkdirSync, openSync } from "node:fs";
 import { dirname } from "node:path";
 import Database from "libsql";
 import { FermataError } from "../../errors.ts";
-import { migrate } from "./migrations.ts";
 
 /** What is in it is private: only the user may read the file. @throws FermataError store_invalid */
 export function openDatabase(path: string): Database.Database {
@@ -24,4 +25,138 @@ export function openDatabase(path: string): Database.Database {
       cause: error,
     });
   }
+}
+
+const migrations: readonly string[] = [
+  `
+  CREATE TABLE runs (
+    id TEXT PRIMARY KEY,
+    pid INTEGER NOT NULL,
+    seen_at INTEGER NOT NULL
+  );
+  CREATE TABLE items (
+    key INTEGER PRIMARY KEY,
+    owner TEXT NOT NULL,
+    id TEXT NOT NULL,
+    digest TEXT NOT NULL,
+    body TEXT NOT NULL,
+    UNIQUE (owner, id)
+  );
+  CREATE INDEX items_by_digest ON items (owner, digest);
+  CREATE TABLE responses (
+    id TEXT PRIMARY KEY,
+    owner TEXT NOT NULL,
+    created_at INTEGER NOT NULL,
+    -- Null once it is finished; else who is at work on it.
+    run TEXT,
+    previous_response_id TEXT,
+    conversation_id TEXT,
+    body TEXT NOT NULL,
+    events TEXT
+  );
+  CREATE INDEX responses_by_age ON responses (created_at);
+  CREATE INDEX responses_by_run ON responses (run) WHERE run IS NOT NULL;
+  CREATE TABLE response_items (
+    response_id TEXT NOT NULL REFERENCES responses (id) ON DELETE CASCADE,
+    -- 0: history, 1: input, 2: output
+    part INTEGER NOT NULL,
+    position INTEGER NOT NULL,
+    item INTEGER NOT NULL REFERENCES items (key),
+    PRIMARY KEY (response_id, part, position)
+  ) WITHOUT ROWID;
+  CREATE INDEX response_items_by_item ON response_items (item);
+  CREATE TABLE conversations (
+    id TEXT PRIMARY KEY,
+    owner TEXT NOT NULL,
+    created_at INTEGER NOT NULL,
+    used_at INTEGER NOT NULL,
+    metadata TEXT NOT NULL
+  );
+  CREATE TABLE conversation_items (
+    conversation_id TEXT NOT NULL REFERENCES conversations (id) ON DELETE CASCADE,
+    position INTEGER NOT NULL,
+    item INTEGER NOT NULL REFERENCES items (key),
+    PRIMARY KEY (conversation_id, position)
+  ) WITHOUT ROWID;
+  CREATE INDEX conversation_items_by_item ON conversation_items (item);
+  `,
+  `
+  CREATE TABLE response_events (
+    response_id TEXT NOT NULL REFERENCES responses (id) ON DELETE CASCADE,
+    number INTEGER NOT NULL,
+    body TEXT NOT NULL,
+    PRIMARY KEY (response_id, number)
+  ) WITHOUT ROWID;
+  INSERT INTO response_events (response_id, number, body)
+    SELECT responses.id, each.key, each.value
+    FROM responses, json_each(responses.events) AS each WHERE responses.events IS NOT NULL;
+  ALTER TABLE responses DROP COLUMN events;
+  `,
+  `
+  CREATE TABLE branched_conversations (
+    id TEXT PRIMARY KEY,
+    owner TEXT NOT NULL,
+    title TEXT NOT NULL,
+    created_at INTEGER NOT NULL,
+    updated_at INTEGER NOT NULL,
+    leaf_id TEXT,
+    settings TEXT NOT NULL
+  );
+  CREATE INDEX branched_conversations_by_use ON branched_conversations (owner, updated_at);
+  CREATE TABLE branched_messages (
+    position INTEGER PRIMARY KEY,
+    id TEXT NOT NULL UNIQUE,
+    conversation_id TEXT NOT NULL REFERENCES branched_conversations (id) ON DELETE CASCADE,
+    parent_id TEXT,
+    created_at INTEGER NOT NULL,
+    run_id TEXT,
+    body TEXT NOT NULL
+  );
+  CREATE INDEX branched_messages_by_conversation ON branched_messages (conversation_id);
+  CREATE TABLE branched_runs (
+    id TEXT PRIMARY KEY,
+    conversation_id TEXT NOT NULL REFERENCES branched_conversations (id) ON DELETE CASCADE,
+    message_id TEXT NOT NULL,
+    -- Null once it has ended; else who is at work on it.
+    process TEXT
+  );
+  CREATE INDEX branched_runs_by_conversation ON branched_runs (conversation_id);
+  CREATE INDEX branched_runs_by_process ON branched_runs (process) WHERE process IS NOT NULL;
+  CREATE TABLE branched_events (
+    run_id TEXT NOT NULL REFERENCES branched_runs (id) ON DELETE CASCADE,
+    number INTEGER NOT NULL,
+    body TEXT NOT NULL,
+    PRIMARY KEY (run_id, number)
+  ) WITHOUT ROWID;
+  CREATE TABLE secrets (
+    name TEXT PRIMARY KEY,
+    value BLOB NOT NULL
+  ) WITHOUT ROWID;
+  `,
+];
+
+/** @throws FermataError store_invalid: a later version of Fermata wrote the file */
+function migrate(database: Database.Database): void {
+  const version = versionOf(database);
+  if (version > migrations.length) {
+    const message = `The store has version ${version}, and this Fermata knows ${migrations.length}. Use a later Fermata or another --store.`;
+    throw new FermataError("store_invalid", message);
+  }
+  database.exec("BEGIN IMMEDIATE");
+  try {
+    // Another process may have been faster.
+    for (let next = versionOf(database); next < migrations.length; next++) {
+      database.exec(migrations[next]!);
+      database.exec(`PRAGMA user_version = ${next + 1}`);
+    }
+    database.exec("COMMIT");
+  } catch (error) {
+    database.exec("ROLLBACK");
+    throw error;
+  }
+}
+
+function versionOf(database: Database.Database): number {
+  const row = database.prepare("PRAGMA user_version").get() as { user_version: number };
+  return row.user_version;
 }

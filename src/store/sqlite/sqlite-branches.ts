@@ -35,7 +35,7 @@ interface RunRow {
 }
 
 /** What the file's owner does for its tables. */
-export interface BranchHost {
+interface BranchHost {
   /** Of this process among those that have the file open. */
   processId: string;
   /** Forgets those that are gone. Within a transaction, as `keepLimits`. */

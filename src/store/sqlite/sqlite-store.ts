@@ -18,7 +18,7 @@ import { applyRetention, type RetentionLimits } from "./retention.ts";
 import { Runs } from "./runs.ts";
 import { SqliteBranches } from "./sqlite-branches.ts";
 
-export interface SqliteStoreOptions {
+interface SqliteStoreOptions {
   limits?: Partial<RetentionLimits> | undefined;
 }
 

@@ -2,7 +2,7 @@ import { mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { chooseModel } from "../../../src/cli/model-choice.ts";
+import { chooseModel } from "../../../src/cli/model-files.ts";
 
 const directory = mkdtempSync(join(tmpdir(), "fermata-"));
 writeFileSync(

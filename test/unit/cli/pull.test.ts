@@ -12,8 +12,7 @@ import {
 import { hostname, tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { pullModel } from "../../../src/cli/pull/pull.ts";
-import { withPulledModel } from "../../../src/cli/pull/run-pull.ts";
+import { pullModel, withPulledModel } from "../../../src/cli/pull/pull.ts";
 import { runCommandLine } from "../../../src/cli/run.ts";
 import { type FakeHub, startFakeHub } from "../../support/fake-hub.ts";
 import { serveConfig } from "../../support/serve-config.ts";

@@ -3,11 +3,11 @@
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { isPublicAddress } from "../../../src/mcp/mcp-addresses.ts";
 import {
   type AddressRules,
   checkUrl,
   guardedFetch,
+  isPublicAddress,
   publicOnly,
 } from "../../../src/mcp/mcp-guarded-fetch.ts";
 

@@ -1,6 +1,5 @@
 import { expect, test } from "vitest";
-import { readPathsOf } from "../../../src/mcp/mcp-citations.ts";
-import { mcpResultToText } from "../../../src/mcp/mcp-content.ts";
+import { mcpResultToText, readPathsOf } from "../../../src/mcp/mcp-content.ts";
 
 const text = (value: string) => ({ type: "text", text: value });
 

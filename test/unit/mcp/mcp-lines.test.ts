@@ -1,7 +1,6 @@
 import { expect, test } from "vitest";
 import { boundedFetch } from "../../../src/mcp/mcp-bounded-fetch.ts";
-import { BoundedLines, type Line } from "../../../src/mcp/mcp-lines.ts";
-import { idOfOversized } from "../../../src/mcp/mcp-oversized.ts";
+import { BoundedLines, idOfOversized, type Line } from "../../../src/mcp/mcp-lines.ts";
 
 function linesOf(limit: number, chunks: string[]): Line[] {
   const lines = new BoundedLines(limit);

@@ -6,7 +6,7 @@ import { afterEach, beforeEach, expect, test } from "vitest";
 import type { McpServerConfig } from "../../../src/mcp/mcp-settings.ts";
 import { McpHost, type McpHostOptions } from "../../../src/mcp/mcp-host.ts";
 import { connectForRequest } from "../../../src/mcp/mcp-request-server.ts";
-import { isPublicAddress } from "../../../src/mcp/mcp-addresses.ts";
+import { isPublicAddress } from "../../../src/mcp/mcp-guarded-fetch.ts";
 import type { ToolResult } from "../../../src/tools/types.ts";
 import { toolContext } from "../../support/tool-context.ts";
 import { eventually } from "../../support/eventually.ts";

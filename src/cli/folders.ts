@@ -1,7 +1,21 @@
-/** Where a user's files belong, by the system's habits. */
+/** Where files belong: those of the package, found from dist/cli and src/cli alike, and those of the user. */
 
+import { readFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
 import { homedir } from "node:os";
 import { join } from "node:path";
+
+const root = new URL("../../", import.meta.url);
+
+export const modelsDirectory = fileURLToPath(new URL("models/", root));
+export const pageDirectory = fileURLToPath(new URL("ui/dist/", root));
+
+export function packageVersion(): string {
+  const manifest = JSON.parse(readFileSync(new URL("package.json", root), "utf8")) as {
+    version: string;
+  };
+  return manifest.version;
+}
 
 type Purpose = "config" | "data" | "cache" | "state";
 

@@ -1,0 +1,146 @@
+/** The services that options name: the store, MCP servers, agents with models of their own. */
+
+import { join } from "node:path";
+import type { SqliteStore } from "../store/sqlite/sqlite-store.ts";
+import type { ServeConfig } from "./options.ts";
+import { modelsDirectory, packageVersion, userFolder } from "./folders.ts";
+import type { McpLogger, McpServerConfig } from "../mcp/mcp-settings.ts";
+import { mcpServerFromCommand, readMcpConfig } from "../mcp/mcp-config.ts";
+import type { McpHost } from "../mcp/mcp-host.ts";
+import type { ServerConnector, ToolProvider } from "../tools/types.ts";
+import { AgentDirectory } from "../agents/agent-directory.ts";
+import { type AgentsConfig, checkAgentServers, readAgentsConfig } from "../agents/agents-config.ts";
+import type { AgentModel } from "../agents/types.ts";
+import { Chat } from "../chat/chat.ts";
+import type { Engine } from "../engine/engine.ts";
+import { FermataError } from "../errors.ts";
+import type { AgentEngine } from "../server/services.ts";
+import type { ToolLogger } from "../chat/types.ts";
+import { chooseModel } from "./model-files.ts";
+
+/** Null: nothing is kept. @throws FermataError store_invalid */
+export async function openStore(config: ServeConfig): Promise<SqliteStore | null> {
+  const path = storePath(config);
+  if (path === null) return null;
+  const { days, responses, megabytes } = config.storeLimits;
+  // The database's library takes its time to load: only who needs it waits for it.
+  const { SqliteStore } = await import("../store/sqlite/sqlite-store.ts");
+  return new SqliteStore(path, {
+    limits: {
+      maxCount: responses,
+      maxAgeSeconds: days * 24 * 3600,
+      maxBytes: megabytes * 1024 ** 2,
+    },
+  });
+}
+
+/** Null: nothing is kept. */
+export function storePath({ store }: ServeConfig): string | null {
+  if (store === "none") return null;
+  return store ?? join(userFolder("data"), "store.sqlite");
+}
+
+/** @throws FermataError mcp_config_invalid */
+export function mcpServers(config: ServeConfig): McpServerConfig[] {
+  if (config.mcpConfig !== undefined) return readMcpConfig(config.mcpConfig);
+  if (config.mcpCommand !== undefined)
+    return [mcpServerFromCommand(config.mcpCommand, config.mcpArgs)];
+  return [];
+}
+
+/** The MCP SDK takes as long to import as all the rest: only who needs it waits for it. */
+export async function createMcpHost(
+  config: ServeConfig,
+  servers: McpServerConfig[],
+  log: McpLogger,
+): Promise<McpHost> {
+  const { McpHost } = await import("../mcp/mcp-host.ts");
+  return new McpHost(servers, {
+    ...limitsOf(config),
+    log,
+    version: packageVersion(),
+    refreshMs: config.mcpToolRefreshSeconds * 1000,
+    // Whoever names one server on the command line wants that one.
+    mustStart: config.mcpCommand !== undefined,
+  });
+}
+
+/** Undefined: requests may name none of their own. */
+export async function requestedServers(
+  config: ServeConfig,
+  log: McpLogger,
+): Promise<ServerConnector | undefined> {
+  if (!config.allowRequestMcp) return undefined;
+  const { requestServerConnector } = await import("../mcp/mcp-request-server.ts");
+  return requestServerConnector({ ...limitsOf(config), log, version: packageVersion() });
+}
+
+function limitsOf({ toolTimeout, maxToolOutputBytes }: ServeConfig) {
+  return {
+    // The tool loop's own time-out comes first and says so; this one is the backstop.
+    toolTimeoutMs: toolTimeout.silence * 1000 + 1000,
+    maxResultBytes: maxToolOutputBytes,
+  };
+}
+
+/** Null: none are configured. @throws FermataError agents_invalid */
+export function readAgents(
+  { agents: path }: ServeConfig,
+  servers: readonly string[],
+): AgentsConfig | null {
+  if (path === undefined) return null;
+  const config = readAgentsConfig(path, process.env);
+  checkAgentServers(config, path, servers);
+  return config;
+}
+
+/** The longest that a caller is held for an agent. */
+export function longestDelegationSeconds(config: AgentsConfig | null): number {
+  const agents = [...(config?.agents.values() ?? [])];
+  return Math.max(0, ...agents.map(({ limits }) => limits.seconds));
+}
+
+interface LoadAgentsOptions {
+  served: AgentModel & { path: string; chat: Chat };
+  tools: ToolProvider | null;
+  log: ToolLogger;
+  /** Loads a file; the engine is the caller's to close. */
+  load(path: string): Promise<Engine>;
+}
+
+/** Files are loaded one after the other, each once. @throws as `Engine.load` */
+export async function loadAgents(
+  config: AgentsConfig,
+  { served, tools, log, load }: LoadAgentsOptions,
+): Promise<{ directory: AgentDirectory; engines: AgentEngine[] }> {
+  const files = new Map<string, AgentModel>([[served.path, served]]);
+  for (const { name, source } of config.agents.values())
+    if (source.kind === "served" && !served.chat.hasTemplate)
+      throw withoutTemplate(name, served.path);
+  const engines: AgentEngine[] = [];
+  for (const { name, source } of config.agents.values()) {
+    if (source.kind !== "file" || files.has(source.path)) continue;
+    const engine = await load(source.path);
+    log.info({ agent: name, model: source.path }, "model of an agent loaded");
+    const chat = new Chat(engine, { logger: log });
+    if (!chat.hasTemplate) throw withoutTemplate(name, source.path);
+    const { id, sampling } = chooseModel(source.path, modelsDirectory);
+    files.set(source.path, {
+      chat,
+      contextSize: engine.cache.cellsPerSequence,
+      vocabularySize: engine.model.vocabularySize,
+      sampling,
+    });
+    engines.push({ model: id, engine, chat });
+  }
+  const directory = new AgentDirectory(config, { served, files, tools });
+  log.info({ agents: directory.names(), supervisor: directory.supervisor }, "agents");
+  return { directory, engines };
+}
+
+function withoutTemplate(agent: string, path: string): FermataError {
+  return new FermataError(
+    "agents_invalid",
+    `The agent "${agent}" cannot chat: ${path} has no chat template. Take an instruct model.`,
+  );
+}

@@ -1,4 +1,0 @@
-export interface Block {
-  type: string;
-  [key: string]: unknown;
-}
