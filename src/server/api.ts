@@ -41,7 +41,7 @@ export function apiRoutes(
     cancelRunRoute(all),
     conversationStreamRoute(all),
     toolsRoute(services),
-    ...approvalRoutes(services),
+    ...approvalRoutes(context),
     engineRoute(meter),
     engineStreamRoute(app, meter, config),
     openSessionRoute(tokens),

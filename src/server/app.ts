@@ -20,12 +20,11 @@ import { documentedPath, installNotFound, RoutePaths } from "./http/route-paths.
 import { SealedTokens } from "./http/sealed-tokens.ts";
 import { installSingleQuery } from "./http/single-query.ts";
 import { apiRoutes } from "./api.ts";
-import { applyTemplateRoute } from "./tokens/apply-template.ts";
 import { chatCompletionsRoute } from "./chat-completions/route.ts";
 import { chatInputTokensRoute } from "./chat-completions/input-tokens.ts";
 import { storedCompletionRoutes } from "./chat-completions/stored-routes.ts";
 import { completionsRoute } from "./completions/route.ts";
-import { detokenizeRoute, tokenizeRoute } from "./tokens/routes.ts";
+import { tokenRoutes } from "./tokens/routes.ts";
 import { embeddingsRoute } from "./embeddings/route.ts";
 import { healthRoute } from "./about/health.ts";
 import { messagesCountTokensRoute } from "./messages/count-tokens.ts";
@@ -97,9 +96,7 @@ export function buildServer(services: ServerServices, config: ServerConfig): Fas
     completionsRoute(context),
     nativeCompletionRoute(context),
     embeddingsRoute(context),
-    tokenizeRoute(services),
-    detokenizeRoute(services),
-    applyTemplateRoute(context),
+    ...tokenRoutes(context),
     modelsRoute(services),
     modelRoute(services),
     propsRoute(context),

@@ -6,10 +6,10 @@
 import fc from "fast-check";
 import type { FastifyInstance } from "fastify";
 import { afterAll, expect, test } from "vitest";
-import { chatCompletionParameters } from "../../src/server/chat-completions/fields.ts";
-import { completionParameters } from "../../src/server/completions/fields.ts";
-import { embeddingParameters } from "../../src/server/embeddings/fields.ts";
-import type { ParameterTable } from "../../src/server/body/parameter.ts";
+import { chatCompletionFields } from "../../src/server/chat-completions/fields.ts";
+import { completionFields } from "../../src/server/completions/fields.ts";
+import { embeddingFields } from "../../src/server/embeddings/fields.ts";
+import type { FieldTable } from "../../src/server/body/field.ts";
 import { createWorld, fakeEmbedder, fakeTool, provider } from "./fake-services.ts";
 
 const numRuns = Number(process.env["FERMATA_FUZZ_RUNS"] ?? 200);
@@ -134,11 +134,11 @@ function body(fields: readonly string[], needed: readonly string[]): fc.Arbitrar
   );
 }
 
-const namesOf = (table: ParameterTable): string[] => Object.keys(table);
+const namesOf = (table: FieldTable): string[] => Object.keys(table);
 const endpoints: [url: string, bodies: fc.Arbitrary<unknown>][] = [
-  ["/v1/chat/completions", body(namesOf(chatCompletionParameters), ["messages"])],
-  ["/v1/completions", body(namesOf(completionParameters), ["prompt"])],
-  ["/v1/embeddings", body(namesOf(embeddingParameters), ["input"])],
+  ["/v1/chat/completions", body(namesOf(chatCompletionFields), ["messages"])],
+  ["/v1/completions", body(namesOf(completionFields), ["prompt"])],
+  ["/v1/embeddings", body(namesOf(embeddingFields()), ["input"])],
   ["/tokenize", body(["add_special", "parse_special", "with_pieces"], ["content"])],
   ["/detokenize", body(["model"], ["tokens"])],
   ["/apply-template", body(["tools", "chat_template_kwargs", "reasoning_effort"], ["messages"])],

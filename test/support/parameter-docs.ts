@@ -1,8 +1,8 @@
-import type { Parameter, ParameterTable } from "../../src/server/body/parameter.ts";
+import type { Field, FieldTable, Schema } from "../../src/server/body/field.ts";
 
 export interface DocumentedTable {
   endpoint: string;
-  table: ParameterTable;
+  table: FieldTable;
   /** Fields of the SDK's type; the table may have more. */
   sdkFields: readonly string[];
 }
@@ -14,6 +14,7 @@ export function parameterDocs(tables: readonly DocumentedTable[]): string {
     "",
     "What Fermata does with each field. *Ignored* fields are accepted, and the log says so once; *refused*",
     "ones are a 400 that names the field. A field that is in no table is ignored with a warning.",
+    "What a value may be stands in the third column, with its default; what a field has inside is in /openapi.json.",
     "Generated from the code by `npx vitest run --project unit test/unit/server/parameters.test.ts --update`.",
   ].join("\n");
   return `${[head, seeds, ...tables.map(section)].join("\n\n")}\n`;
@@ -40,20 +41,57 @@ processor time on SmolLM2-135M and 1.4 times on the model that comes with Fermat
 \`--kv-layout streams\`, the default on CPUs.`;
 
 function section({ endpoint, table, sdkFields }: DocumentedTable): string {
-  const rows = Object.entries(table).map(
-    ([name, parameter]) =>
-      `| \`${name}\`${sdkFields.includes(name) ? "" : " (not OpenAI's)"} | ${parameter.effect} | ${remark(parameter)} |`,
-  );
-  return [`## ${endpoint}`, "", "| field | | |", "| --- | --- | --- |", ...rows].join("\n");
+  const rows = Object.entries(table).map(([name, field]) => {
+    const origin = sdkFields.includes(name) ? "" : " (not OpenAI's)";
+    return `| \`${name}\`${origin} | ${field.effect} | ${valuesOf(field)} | ${remark(field)} |`;
+  });
+  const head = ["| field | | values | |", "| --- | --- | --- | --- |"];
+  return [`## ${endpoint}`, "", ...head, ...rows].join("\n");
 }
 
-function remark(parameter: Parameter): string {
-  switch (parameter.effect) {
-    case "honoured":
-      return parameter.note ?? "";
-    case "ignored":
-      return parameter.why;
-    case "refused":
-      return `${parameter.problem}${parameter.accepts === undefined ? "" : " (some values are accepted)"}. ${parameter.remedy}`;
+function remark(field: Field): string {
+  if (field.effect !== "refused") return field.about;
+  const exception = field.accepts === null ? "" : " (some values are accepted)";
+  return `${field.problem}${exception}. ${field.remedy}`;
+}
+
+/** What may be sent, and what is meant by nothing. */
+function valuesOf(field: Field): string {
+  if (field.effect !== "honoured") return "";
+  const { type, isRequired, default: otherwise } = field;
+  const values = typeOf(type.schema);
+  if (isRequired) return `${values}; required`;
+  return isPlain(otherwise) ? `${values}; default ${JSON.stringify(otherwise)}` : values;
+}
+
+/** Empty lists and objects are what nothing means anyway. */
+function isPlain(value: unknown): boolean {
+  if (value === undefined || value === null) return false;
+  return typeof value !== "object" || (Array.isArray(value) && value.length > 0);
+}
+
+function typeOf({
+  type,
+  enum: choices,
+  anyOf,
+  const: only,
+  minimum,
+  maximum,
+  ...rest
+}: Schema): string {
+  if (only !== undefined) return JSON.stringify(only);
+  if (Array.isArray(anyOf)) return [...new Set((anyOf as Schema[]).map(typeOf))].join(" or ");
+  if (Array.isArray(choices)) return choices.map((choice) => `\`${choice}\``).join(", ");
+  if (type === "array") {
+    const { items = {}, maxItems } = rest as { items?: Schema; maxItems?: number };
+    const most = maxItems === undefined ? "" : ` of up to ${maxItems}`;
+    return `array${most} (${typeOf(items)})`;
   }
+  if (type === "string") {
+    const { maxLength } = rest as { maxLength?: number };
+    return maxLength === undefined ? "string" : `string of up to ${maxLength} characters`;
+  }
+  const from = minimum === undefined ? "" : ` from ${String(minimum)}`;
+  const to = maximum === undefined ? "" : ` to ${String(maximum)}`;
+  return `${String(type)}${from}${to}`;
 }

@@ -62,7 +62,7 @@ export function namesOf({ id, aliases = [] }: ServedModel): string[] {
 
 /** One model is loaded, and answers to every name. */
 export function warnOfModel(
-  wanted: string | null,
+  wanted: string | null = "default",
   { services, warnings }: Pick<TargetContext, "services" | "warnings">,
 ): void {
   const { model } = services;

@@ -1,42 +1,51 @@
 /** The messages of a request, and how the prompt made of them ends. */
 
 import type { ChatMessage, PromptRequest } from "../../chat/types.ts";
-import { fieldError, readBoolean, type JsonObject } from "./fields.ts";
-import { parseMessages } from "./messages.ts";
-import type { Warn } from "./warnings.ts";
+import { optional, type FieldTable, type ValuesOf } from "./field.ts";
+import { fieldError } from "./fields.ts";
+import { messagesField } from "./messages.ts";
+import { boolean } from "./values.ts";
 
 /** `prefill` is "" where the answer begins with the model's own words. */
 export type Conversation = Pick<PromptRequest, "messages" | "openTurn"> & { prefill: string };
 
+export const conversationFields = {
+  messages: messagesField,
+  continue_final_message: optional(
+    boolean,
+    "an answer that the last message begins is continued, unless this is `false`; only what is new is told",
+  ),
+  add_generation_prompt: optional(
+    boolean,
+    "`false`: the prompt does not open the assistant's turn; not together with `continue_final_message`",
+  ),
+} satisfies FieldTable;
+
 /**
  * A last message of the assistant's is continued, as llama-server does it, unless `continue_final_message` is
  * false. Calls cannot be continued: behind them, another turn is opened.
+ * @param count messages of the body, some of which may have become one
  * @throws FermataError of status 400 whose `param` is the field at fault
  */
-export function readConversation(body: JsonObject, warn: Warn): Conversation {
-  const messages = parseMessages(body["messages"], warn);
+export function conversationOf(
+  given: ValuesOf<typeof conversationFields>,
+  count: number,
+): Conversation {
+  const { messages, continue_final_message: continues, add_generation_prompt: opens } = given;
   const last = messages.at(-1);
-  const continues = readBoolean(body, "continue_final_message", null);
-  const opens = readBoolean(body, "add_generation_prompt", null);
+  const isBegun = last?.role === "assistant" && last.toolCalls === undefined;
   if (continues === true) {
     const field = "continue_final_message";
-    if (opens === true)
-      throw fieldError(
-        "invalid_value",
-        field,
-        "excludes add_generation_prompt",
-        "Send one of the two",
-      );
-    const isText = last?.role === "assistant" && last.toolCalls === undefined;
-    const problem = "needs a last message that is the assistant's and has no calls";
-    if (!isText) throw fieldError("invalid_value", field, problem, "Leave it out");
+    const problem = "excludes add_generation_prompt";
+    if (opens === true) throw fieldError("invalid_value", field, problem, "Send one of the two");
+    const needed = "needs a last message that is the assistant's and has no calls";
+    if (!isBegun) throw fieldError("invalid_value", field, needed, "Leave it out");
   }
-  const isBegun = last?.role === "assistant" && last.toolCalls === undefined;
   if (!isBegun || continues === false) return { messages, prefill: "", openTurn: opens !== false };
   const before = messages.slice(0, -1);
   if (last.content === "" && last.reasoning === undefined)
     return { messages: before, prefill: "", openTurn: true };
-  const field = `messages[${(body["messages"] as unknown[]).length - 1}]`;
+  const field = `messages[${count - 1}]`;
   const remedy = `${lastIsUsers}, or send "continue_final_message": false`;
   if (before.at(-1)?.role === "assistant")
     throw fieldError("invalid_value", field, "and the one before are the assistant's", remedy);

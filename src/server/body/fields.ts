@@ -38,52 +38,6 @@ export function kindOf(value: unknown): string {
   return value === undefined ? "missing" : `a ${typeof value}`;
 }
 
-export interface NumberRange {
-  min: number;
-  max: number;
-  integer?: boolean;
-}
-
-/** `fallback` if absent or null. */
-export function readNumber<Fallback>(
-  body: JsonObject,
-  field: string,
-  range: NumberRange,
-  fallback: Fallback,
-): number | Fallback {
-  const value = body[field];
-  if (isAbsent(value)) return fallback;
-  const { min, max, integer = false } = range;
-  const wanted = integer ? "an integer" : "a number";
-  const remedy = `Send ${wanted} from ${min} to ${max}, or leave the field out`;
-  if (typeof value !== "number")
-    throw fieldError("invalid_type", field, `must be ${wanted}, not ${kindOf(value)}`, remedy);
-  if (integer && !Number.isInteger(value))
-    throw fieldError("invalid_value", field, `must be an integer, not ${value}`, remedy);
-  if (!(value >= min && value <= max)) {
-    throw fieldError("invalid_value", field, `must be from ${min} to ${max}, not ${value}`, remedy);
-  }
-  return value;
-}
-
-export function readBoolean<Fallback extends boolean | null>(
-  body: JsonObject,
-  field: string,
-  fallback: Fallback,
-): boolean | Fallback {
-  const value = body[field];
-  if (isAbsent(value)) return fallback;
-  if (typeof value !== "boolean") {
-    throw fieldError(
-      "invalid_type",
-      field,
-      `must be a boolean, not ${kindOf(value)}`,
-      "Send true or false without quotes",
-    );
-  }
-  return value;
-}
-
 /** Null if absent or null. `prefix` is the path of the object that has the field. */
 export function readText(body: JsonObject, field: string, prefix = ""): string | null {
   const value = body[field];

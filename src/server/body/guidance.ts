@@ -1,59 +1,227 @@
 /** What form the answer shall have: `response_format`, the names that vLLM and llama-server have, the choice of tools. */
 
 import type { DocumentFormat, Guidance } from "../../guidance/types.ts";
-import { fieldError, isAbsent, isObject, kindOf, readBoolean, type JsonObject } from "./fields.ts";
+import { optional, type FieldTable, type Reading, type Type, type ValuesOf } from "./field.ts";
+import { fieldError, isAbsent, isObject, kindOf, type JsonObject } from "./fields.ts";
 import type { ToolChoice } from "./tool-choice.ts";
+import { list, mapped, record, text } from "./values.ts";
 
 const maxChoices = 1000;
 const maxText = 128 * 1024;
 
-/** One name for each form; the first is ours. */
-const readers: readonly [
-  field: string,
-  read: (value: unknown, field: string) => DocumentFormat | null,
-][] = [
-  ["response_format", readResponseFormat],
-  ["guided_json_schema", readGuidedJson],
-  ["guided_json", readGuidedJson],
-  ["guided_regex", readGuidedRegex],
-  ["guided_choice", readGuidedChoice],
-  ["guided_grammar", readGuidedGrammar],
-  ["structured_outputs", readStructuredOutputs],
-  ["json_schema", readGuidedJson],
-  ["grammar", readGuidedGrammar],
-];
-/** vLLM's object has the same forms under shorter names. */
-const structuredReaders = {
-  json: readGuidedJson,
-  regex: readGuidedRegex,
-  choice: readGuidedChoice,
-  grammar: readGuidedGrammar,
-  json_object: readJsonObject,
+/** An explicit request to guide: what cannot be enforced is refused. */
+const guidedSchema: Type<DocumentFormat> = {
+  schema: { type: "object" },
+  remedy: "Send an object",
+  read(value, path) {
+    const schema = readSchema(value, path);
+    return { kind: "json_schema", schema, strict: true, alwaysStrict: true, field: path };
+  },
 };
-const structuredRemedy = `Send one of ${Object.keys(structuredReaders).join(", ")}`;
+const guidedRegex = mapped(guidingText("a regular expression"), (pattern, path): DocumentFormat => {
+  return { kind: "regex", pattern, field: path };
+});
+const guidedGrammar = mapped(
+  guidingText("a grammar in Lark or GBNF"),
+  (grammar, path): DocumentFormat => ({ kind: "grammar", text: grammar, field: path }),
+);
+const choiceRemedy = `Send 1 to ${maxChoices} strings`;
+const guidedChoice = mapped(
+  list(choiceType(), { min: 1, max: maxChoices, remedy: choiceRemedy }),
+  (choices): DocumentFormat => ({ kind: "choice", choices: [...new Set(choices)] }),
+);
+const jsonObject: Type<DocumentFormat> = {
+  schema: { type: "boolean" },
+  remedy: "Send true or false",
+  read(value, path) {
+    if (value === true) return { kind: "json_object" };
+    const problem = `must be a boolean, not ${kindOf(value)}`;
+    throw fieldError("invalid_type", path, problem, this.remedy);
+  },
+};
 
-/** @throws FermataError of status 400, also when two fields ask for different forms */
-export function parseGuidance(body: JsonObject, choice: ToolChoice): Guidance {
-  return guidanceOf(choice, {
-    document: readDocument(body),
-    parallel: readBoolean(body, "parallel_tool_calls", true),
-    closeAtLimit: readBoolean(body, "close_at_limit", false),
+/** vLLM's object has the same forms under shorter names. */
+const structuredForms: Readonly<Record<string, Type<DocumentFormat>>> = {
+  json: guidedSchema,
+  regex: guidedRegex,
+  choice: guidedChoice,
+  grammar: guidedGrammar,
+  json_object: jsonObject,
+};
+const structuredOutputs: Type<DocumentFormat> = {
+  schema: {
+    anyOf: Object.entries(structuredForms).map(([name, { schema }]) => ({
+      type: "object",
+      properties: { [name]: schema },
+      required: [name],
+    })),
+  },
+  remedy: `Send one of ${Object.keys(structuredForms).join(", ")}`,
+  read(value, path, reading) {
+    const body = record(this.remedy).read(value, path, reading);
+    const forms: DocumentFormat[] = [];
+    for (const [key, form] of Object.entries(body)) {
+      if (isAbsent(form) || form === false || key === "disable_fallback") continue;
+      const place = `${path}.${key.slice(0, 64)}`;
+      if (!Object.hasOwn(structuredForms, key))
+        throw fieldError("unsupported_value", place, "is not supported", this.remedy);
+      forms.push(structuredForms[key]!.read(form, place, reading));
+    }
+    const [first, ...others] = forms;
+    if (first !== undefined && others.length === 0) return first;
+    throw fieldError("invalid_value", path, `has ${forms.length} forms`, this.remedy);
+  },
+};
+
+const formatTypes = ["text", "json_object", "json_schema"];
+const namedSchema = {
+  name: { type: "string" },
+  schema: { type: "object" },
+  strict: { type: "boolean" },
+};
+
+/** Null: any text. A schema may stand beside the type, as llama-server has it. */
+export const responseFormat: Type<DocumentFormat | null> = {
+  schema: {
+    type: "object",
+    properties: {
+      type: { type: "string", enum: formatTypes },
+      json_schema: { type: "object", properties: namedSchema },
+      schema: { type: "object" },
+    },
+    required: ["type"],
+  },
+  remedy: 'Send {"type": "json_schema", "json_schema": …}',
+  read(value, path, reading) {
+    const format = record(this.remedy).read(value, path, reading);
+    const { type, schema, json_schema: nested } = format;
+    if (isAbsent(schema)) return readFormat(format, nested, path, `${path}.json_schema`);
+    if (type === "text" || !isAbsent(nested)) {
+      const other = type === "text" ? `${path}.type` : `${path}.json_schema`;
+      const problem = `contradicts "${other}"`;
+      throw fieldError("invalid_value", `${path}.schema`, problem, "Send one of the two");
+    }
+    if (type === "json_object") return readNamedSchema(format, path);
+    return readFormat(format, format, path, path);
+  },
+};
+
+/** `text.format` of responses, `output_config.format` of messages: its schema is not nested. */
+export const textFormat: Type<DocumentFormat | null> = {
+  schema: {
+    type: "object",
+    properties: { type: { type: "string", enum: formatTypes }, ...namedSchema },
+    required: ["type"],
+  },
+  remedy: 'Send {"type": "json_schema", "schema": …}',
+  read(value, path, reading) {
+    const format = record(this.remedy).read(value, path, reading);
+    return readFormat(format, format, path, path);
+  },
+};
+
+function readFormat(
+  { type }: JsonObject,
+  named: unknown,
+  path: string,
+  place: string,
+): DocumentFormat | null {
+  if (type === "text") return null;
+  if (type === "json_object") return { kind: "json_object" };
+  if (type === "json_schema") return readNamedSchema(named, place);
+  const code = type === undefined ? "missing_field" : "unsupported_value";
+  const remedy = 'Send "text", "json_object" or "json_schema"';
+  throw fieldError(code, `${path}.type`, "is not a known type", remedy);
+}
+
+function readNamedSchema(value: unknown, path: string): DocumentFormat {
+  if (!isObject(value)) {
+    const code = value === undefined ? "missing_field" : "invalid_type";
+    const remedy = 'Send {"name": …, "schema": …}';
+    throw fieldError(code, path, `must be an object, not ${kindOf(value)}`, remedy);
+  }
+  const { schema, strict } = value;
+  if (!isAbsent(strict) && typeof strict !== "boolean") {
+    const problem = `must be a boolean, not ${kindOf(strict)}`;
+    throw fieldError("invalid_type", `${path}.strict`, problem, "Send true or false");
+  }
+  const field = `${path}.schema`;
+  const checked = readSchema(schema ?? {}, field);
+  return { kind: "json_schema", schema: checked, strict: strict === true, field };
+}
+
+function readSchema(value: unknown, path: string): JsonObject | boolean {
+  const schema = typeof value === "string" ? parseJson(value, path) : value;
+  if (isObject(schema) || typeof schema === "boolean") return schema;
+  const problem = `must be a JSON Schema, not ${kindOf(schema)}`;
+  throw fieldError("invalid_type", path, problem, "Send an object");
+}
+
+function parseJson(value: string, path: string): unknown {
+  try {
+    return JSON.parse(value) as unknown;
+  } catch {
+    const remedy = "Send the schema as an object";
+    throw fieldError("invalid_value", path, "is a string that is not JSON", remedy);
+  }
+}
+
+function guidingText(what: string): Type<string> {
+  const any = text({ min: 1, max: maxText, remedy: `Send ${what}` });
+  return mapped(any, (value, path) => {
+    if (value.trim() !== "") return value;
+    throw fieldError("invalid_value", path, "is empty", any.remedy);
   });
 }
 
+function choiceType(): Type<string> {
+  const any = text({ min: 1, remedy: choiceRemedy });
+  return {
+    ...any,
+    read: (value, path, reading) =>
+      typeof value === "number" || typeof value === "boolean"
+        ? String(value)
+        : any.read(value, path, reading),
+  };
+}
+
+/** One name for each form. */
+export const documentFields = {
+  response_format: optional(
+    responseFormat,
+    "a `schema` may stand beside the type, as at llama-server",
+  ),
+  guided_json_schema: optional(guidedSchema, "a JSON Schema that the answer satisfies"),
+  guided_json: optional(guidedSchema, "the same under vLLM's name"),
+  guided_regex: optional(guidedRegex, "ECMA-262, of the whole answer; what is regular"),
+  guided_choice: optional(guidedChoice, "strings, one of which is the answer"),
+  guided_grammar: optional(
+    guidedGrammar,
+    "Lark as llguidance has it, or GBNF if it contains `::=`",
+  ),
+  structured_outputs: optional(
+    structuredOutputs,
+    "vLLM's object: one of `json`, `regex`, `choice`, `grammar`, `json_object`",
+  ),
+  json_schema: optional(guidedSchema, "as guided_json_schema, under llama-server's name"),
+  grammar: optional(guidedGrammar, "as guided_grammar, under llama-server's name"),
+} satisfies FieldTable;
+
+type DocumentValues = Partial<ValuesOf<typeof documentFields>>;
+
 /**
  * @param given what a field of this wire's own has asked for
- * @throws FermataError of status 400, also when two fields ask for different forms
+ * @throws FermataError of status 400 when two fields ask for different forms
  */
-export function readDocument(
-  body: JsonObject,
-  given?: { document: DocumentFormat | undefined; field: string },
+export function documentOf(
+  values: DocumentValues,
+  given?: { document: DocumentFormat | null | undefined; field: string },
 ): DocumentFormat | undefined {
-  let { document, field: from } = given ?? { document: undefined, field: "" };
-  for (const [field, read] of readers) {
-    if (isAbsent(body[field])) continue;
-    const format = read(body[field], field);
-    if (format === null) continue;
+  let document = given?.document ?? undefined;
+  let from = given?.field ?? "";
+  for (const field of Object.keys(documentFields) as (keyof DocumentValues)[]) {
+    const format = values[field];
+    if (isAbsent(format)) continue;
     if (document !== undefined)
       throw fieldError("invalid_value", field, `contradicts "${from}"`, "Send one of the two");
     document = format;
@@ -73,160 +241,4 @@ export function guidanceOf(
     parallel: rest.parallel && named !== true,
     closeAtLimit: rest.closeAtLimit,
   };
-}
-
-/** `response_format` of chat completions, and `text.format` of responses, which does not nest the schema. */
-export function readResponseFormat(value: unknown, field: string): DocumentFormat | null {
-  if (!isObject(value))
-    throw fieldError(
-      "invalid_type",
-      field,
-      `must be an object, not ${kindOf(value)}`,
-      'Send {"type": "json_schema", "json_schema": …}',
-    );
-  const { type } = value;
-  const isNested = field === "response_format";
-  const hasSchema = isNested && !isAbsent(value["schema"]);
-  if (hasSchema && (type === "text" || !isAbsent(value["json_schema"]))) {
-    const other = type === "text" ? `${field}.type` : `${field}.json_schema`;
-    const problem = `contradicts "${other}"`;
-    throw fieldError("invalid_value", `${field}.schema`, problem, "Send one of the two");
-  }
-  if (type === "text") return null;
-  if (type === "json_object" && !hasSchema) return { kind: "json_object" };
-  if (type !== "json_schema" && type !== "json_object") {
-    const code = type === undefined ? "missing_field" : "unsupported_value";
-    throw fieldError(
-      code,
-      `${field}.type`,
-      "is not a known type",
-      'Send "text", "json_object" or "json_schema"',
-    );
-  }
-  // Beside the type, as llama-server has it.
-  const isBeside = !isNested || hasSchema;
-  const target = isBeside ? value : value["json_schema"];
-  const place = isBeside ? field : `${field}.json_schema`;
-  if (!isObject(target))
-    throw fieldError(
-      target === undefined ? "missing_field" : "invalid_type",
-      place,
-      `must be an object, not ${kindOf(target)}`,
-      'Send {"name": …, "schema": …}',
-    );
-  const { schema, strict } = target;
-  if (!isAbsent(strict) && typeof strict !== "boolean")
-    throw fieldError(
-      "invalid_type",
-      `${place}.strict`,
-      `must be a boolean, not ${kindOf(strict)}`,
-      "Send true or false",
-    );
-  return {
-    kind: "json_schema",
-    schema: readSchema(schema ?? {}, `${place}.schema`),
-    strict: strict === true,
-    field: `${place}.schema`,
-  };
-}
-
-/** An explicit request to guide: what cannot be enforced is refused. */
-function readGuidedJson(value: unknown, field: string): DocumentFormat {
-  const schema = readSchema(value, field);
-  return { kind: "json_schema", schema, strict: true, alwaysStrict: true, field };
-}
-
-function readSchema(value: unknown, field: string): JsonObject | boolean {
-  const schema = typeof value === "string" ? parseJson(value, field) : value;
-  if (isObject(schema) || typeof schema === "boolean") return schema;
-  throw fieldError(
-    "invalid_type",
-    field,
-    `must be a JSON Schema, not ${kindOf(schema)}`,
-    "Send an object",
-  );
-}
-
-function parseJson(text: string, field: string): unknown {
-  try {
-    return JSON.parse(text) as unknown;
-  } catch {
-    throw fieldError(
-      "invalid_value",
-      field,
-      "is a string that is not JSON",
-      "Send the schema as an object",
-    );
-  }
-}
-
-function readStructuredOutputs(value: unknown, field: string): DocumentFormat | null {
-  if (!isObject(value)) {
-    const problem = `must be an object, not ${kindOf(value)}`;
-    throw fieldError("invalid_type", field, problem, structuredRemedy);
-  }
-  const forms: DocumentFormat[] = [];
-  for (const [key, form] of Object.entries(value)) {
-    if (isAbsent(form) || form === false || key === "disable_fallback") continue;
-    const place = `${field}.${key.slice(0, 64)}`;
-    if (!Object.hasOwn(structuredReaders, key))
-      throw fieldError("unsupported_value", place, "is not supported", structuredRemedy);
-    forms.push(structuredReaders[key as keyof typeof structuredReaders](form, place));
-  }
-  const [first, ...others] = forms;
-  if (first !== undefined && others.length === 0) return first;
-  throw fieldError("invalid_value", field, `has ${forms.length} forms`, structuredRemedy);
-}
-
-function readJsonObject(value: unknown, field: string): DocumentFormat {
-  if (value === true) return { kind: "json_object" };
-  const problem = `must be a boolean, not ${kindOf(value)}`;
-  throw fieldError("invalid_type", field, problem, "Send true or false");
-}
-
-function readGuidedRegex(value: unknown, field: string): DocumentFormat {
-  return { kind: "regex", pattern: readText(value, field, "a regular expression"), field };
-}
-
-function readGuidedGrammar(value: unknown, field: string): DocumentFormat {
-  return { kind: "grammar", text: readText(value, field, "a grammar in Lark or GBNF"), field };
-}
-
-function readGuidedChoice(value: unknown, field: string): DocumentFormat {
-  const remedy = `Send 1 to ${maxChoices} strings`;
-  if (!Array.isArray(value))
-    throw fieldError("invalid_type", field, `must be an array, not ${kindOf(value)}`, remedy);
-  if (value.length === 0 || value.length > maxChoices)
-    throw fieldError("invalid_value", field, `has ${value.length} entries`, remedy);
-  const choices = value.map((choice: unknown, index) => {
-    if (typeof choice !== "string" && typeof choice !== "number" && typeof choice !== "boolean")
-      throw fieldError(
-        "invalid_type",
-        `${field}[${index}]`,
-        `must be a string, not ${kindOf(choice)}`,
-        remedy,
-      );
-    if (choice === "") throw fieldError("invalid_value", `${field}[${index}]`, "is empty", remedy);
-    return String(choice);
-  });
-  return { kind: "choice", choices: [...new Set(choices)] };
-}
-
-function readText(value: unknown, field: string, what: string): string {
-  if (typeof value !== "string")
-    throw fieldError(
-      "invalid_type",
-      field,
-      `must be a string, not ${kindOf(value)}`,
-      `Send ${what}`,
-    );
-  if (value.trim() === "") throw fieldError("invalid_value", field, "is empty", `Send ${what}`);
-  if (value.length > maxText)
-    throw fieldError(
-      "invalid_value",
-      field,
-      `has more than ${maxText} characters`,
-      "Send a shorter one",
-    );
-  return value;
 }

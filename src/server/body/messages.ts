@@ -1,137 +1,188 @@
 /** `messages` of a chat completion as neutral chat messages. */
 
-import type { ChatMessage } from "../../chat/types.ts";
-import { fieldError, isAbsent, isObject, kindOf, type JsonObject } from "./fields.ts";
-import { parseContent, parseRequiredContent } from "./content.ts";
-import { parseToolCalls } from "./tool-calls.ts";
-import type { Warn } from "./warnings.ts";
+import type { ChatMessage, ToolCall } from "../../chat/types.ts";
+import { ignored, optional, refused, required, type Type } from "./field.ts";
+import { fieldError, isObject } from "./fields.ts";
+import { either, list, mapped, object, tagged, text } from "./values.ts";
 
-const keysByRole: Record<string, readonly string[]> = {
-  system: ["role", "content"],
-  developer: ["role", "content"],
-  user: ["role", "content"],
-  assistant: [
-    "role",
-    "content",
-    "refusal",
-    "tool_calls",
-    "reasoning",
-    "reasoning_content",
-    "function_call",
-    "audio",
-  ],
-  tool: ["role", "content", "tool_call_id", "name"],
+const textRemedy = "Send the part's text as a string";
+const textOnly = "Send text parts only";
+const notText = (type: string) => ({
+  code: "unsupported_value" as const,
+  problem: `is "${type}", and the model reads text only`,
+  remedy: textOnly,
+});
+const image = {
+  code: "image_not_supported" as const,
+  problem: "is an image, and the model reads text only",
+  remedy: textOnly,
 };
 
-/**
- * Developer means system. The system messages that lead are merged into one, since templates take one
- * and want it first. A later one keeps its place and becomes a user message: moving it to the front
- * would change the first tokens of the prompt and so lose the whole cached prefix.
- */
-export function parseMessages(value: unknown, warn: Warn): ChatMessage[] {
-  if (value === undefined)
-    throw fieldError(
-      "missing_field",
-      "messages",
-      "is missing",
-      "Send an array with at least one message",
-    );
-  if (!Array.isArray(value)) {
-    throw fieldError(
-      "invalid_type",
-      "messages",
-      `must be an array, not ${kindOf(value)}`,
-      "Send an array of messages",
-    );
-  }
-  if (value.length === 0)
-    throw fieldError("invalid_value", "messages", "is empty", "Send at least one message");
+const textPart = tagged(
+  {
+    text: mapped(
+      object({ text: required(text({ remedy: textRemedy })) }, textRemedy, "passed over"),
+      (part) => part.text,
+    ),
+    refusal: mapped(
+      object({ refusal: required(text({ remedy: textRemedy })) }, textRemedy, "passed over"),
+      (part) => part.refusal,
+    ),
+    image_url: image,
+    input_image: image,
+    input_audio: notText("input_audio"),
+    file: notText("file"),
+  },
+  {
+    remedy: 'Send {"type": "text", "text": "…"}',
+    others: {
+      code: "invalid_value",
+      problem: "is not a known kind of part",
+      remedy: 'Send "text"',
+    },
+  },
+);
 
-  const messages: ChatMessage[] = [];
-  const callNames = new Map<string, string>();
-  value.forEach((entry: unknown, index) => {
-    const message = parseMessage(entry, `messages[${index}]`, callNames, warn);
-    const previous = messages.at(-1);
-    if (message.role === "system" && previous !== undefined) {
-      const leads = messages.every(({ role }) => role === "system");
-      if (leads)
-        messages.splice(0, 1, {
-          role: "system",
-          content: `${previous.content}\n\n${message.content}`,
-        });
-      else messages.push({ role: "user", content: message.content });
-    } else {
-      messages.push(message);
-    }
-  });
-  return messages;
-}
+/** Text parts are joined by newlines. */
+const content = either(
+  {
+    string: text(),
+    array: mapped(list(textPart, { remedy: "Send text as a string" }), (parts) => parts.join("\n")),
+  },
+  "a string or an array of parts",
+  "Send text as a string",
+);
 
-function parseMessage(
-  entry: unknown,
-  field: string,
-  callNames: Map<string, string>,
-  warn: Warn,
-): ChatMessage {
-  if (!isObject(entry)) {
-    throw fieldError(
-      "invalid_type",
-      field,
-      `must be an object, not ${kindOf(entry)}`,
-      'Send {"role": …, "content": …}',
-    );
-  }
-  const role = readRole(entry, field);
-  for (const key of Object.keys(entry)) {
-    if (!keysByRole[role]!.includes(key)) warn(`messages[].${key}`, "is not used");
-  }
-  const content = `${field}.content`;
-  switch (role) {
-    case "system":
-    case "developer":
-      return { role: "system", content: parseRequiredContent(entry["content"], content) };
-    case "user":
-      return { role: "user", content: parseRequiredContent(entry["content"], content) };
-    case "tool":
-      return parseToolMessage(entry, field, callNames);
-    default:
-      return parseAssistant(entry, field, callNames);
-  }
-}
+/** Of a role that is nothing without it. */
+const neededContent: Type<string> = {
+  ...content,
+  remedy: "Send the message's text as a string",
+  read(value, path, reading) {
+    if (value !== null) return content.read(value, path, reading);
+    throw fieldError("missing_field", path, "must not be null", this.remedy);
+  },
+};
 
-function readRole(entry: JsonObject, field: string): string {
-  const { role } = entry;
-  const remedy = "Send system, developer, user, assistant or tool";
-  if (role === undefined) {
+const asReceived = "Send the call as it was received";
+const receivedText = required(text({ min: 1, remedy: asReceived }));
+
+/** Arguments stay as they came, valid JSON or not: they are history, and were once a model's output. */
+const callArguments: Type<string> = {
+  schema: { type: "string" },
+  remedy: asReceived,
+  read: (value) => (typeof value === "string" ? value : JSON.stringify(value)),
+};
+
+const functionCall = object(
+  { name: receivedText, arguments: optional(callArguments, "", "{}") },
+  asReceived,
+  "passed over",
+);
+
+const callType: Type<"function"> = {
+  schema: { type: "string", enum: ["function"] },
+  remedy: 'Send "function"',
+  read(value, path) {
+    if (value === "function") return value;
+    throw fieldError("unsupported_value", path, "is not a function call", this.remedy);
+  },
+};
+
+const toolCall = mapped(
+  object(
+    { id: receivedText, type: optional(callType), function: required(functionCall) },
+    asReceived,
+    "passed over",
+  ),
+  ({ id, function: { name, arguments: text } }): ToolCall => ({ id, name, arguments: text }),
+);
+
+const showMessage = 'Send {"role": …, "content": …}';
+const name = ignored("is not used");
+const plain = (role: "system" | "user") =>
+  mapped(
+    object({ content: required(neededContent), name }, showMessage),
+    (message): ChatMessage => ({ role, content: message.content }),
+  );
+
+const assistant = mapped(
+  object(
+    {
+      content: optional(content, "", ""),
+      refusal: optional(content, "", ""),
+      reasoning_content: optional(content),
+      reasoning: optional(content),
+      tool_calls: optional(list(toolCall, { remedy: "Send an array of calls" }), "", []),
+      name,
+      function_call: refused("was replaced", "Send tool_calls"),
+      audio: refused("is audio, and the model reads text only", "Send its transcript as content"),
+    },
+    showMessage,
+  ),
+  (message): ChatMessage => {
+    const { tool_calls: toolCalls } = message;
+    const reasoning = message.reasoning_content ?? message.reasoning ?? "";
+    return {
+      role: "assistant",
+      content: message.content || message.refusal,
+      ...(reasoning === "" ? {} : { reasoning }),
+      ...(toolCalls.length === 0 ? {} : { toolCalls }),
+    };
+  },
+);
+
+/** Its tool's name is found when the calls before it are known. */
+const toolResult = mapped(
+  object(
+    {
+      content: optional(content, "", ""),
+      tool_call_id: required(text({ remedy: "Send the id of the tool call that this answers" })),
+      name: ignored("is not used", () => true),
+    },
+    showMessage,
+  ),
+  (message): ChatMessage => {
+    const { content: result, tool_call_id: toolCallId } = message;
+    return { role: "tool", toolCallId, name: "", content: result };
+  },
+);
+
+const roles = tagged(
+  {
+    system: plain("system"),
+    developer: plain("system"),
+    user: plain("user"),
+    assistant,
+    tool: toolResult,
+    function: {
+      code: "unsupported_value",
+      problem: 'is "function", which was replaced',
+      remedy: 'Send role "tool" with tool_call_id',
+    },
+  },
+  {
+    tag: "role",
+    remedy: showMessage,
+    others: {
+      code: "invalid_value",
+      problem: "is not a known role",
+      remedy: "Send system, developer, user, assistant or tool",
+    },
+  },
+);
+
+const message: Type<ChatMessage> = {
+  ...roles,
+  read(value, path, reading) {
     // Without its role a model would not see the result, and would call the tool again and again.
-    if (typeof entry["tool_call_id"] === "string") throw roleless(entry["tool_call_id"], field);
-    throw fieldError("missing_field", `${field}.role`, "is missing", remedy);
-  }
-  if (typeof role !== "string")
-    throw fieldError(
-      "invalid_type",
-      `${field}.role`,
-      `must be a string, not ${kindOf(role)}`,
-      remedy,
-    );
-  if (role === "function") {
-    throw fieldError(
-      "unsupported_value",
-      `${field}.role`,
-      'is "function", which was replaced',
-      'Send role "tool" with tool_call_id',
-    );
-  }
-  if (!Object.hasOwn(keysByRole, role))
-    throw fieldError("invalid_value", `${field}.role`, "is not a known role", remedy);
-  return role;
-}
-
-function roleless(callId: string, field: string): Error {
-  const problem = "is missing from what looks like a tool's result";
-  const [, corrected] = roundOf(callId);
-  return fieldError("missing_field", `${field}.role`, problem, `Send ${JSON.stringify(corrected)}`);
-}
+    const callId = isObject(value) && value["role"] === undefined ? value["tool_call_id"] : null;
+    if (typeof callId !== "string") return roles.read(value, path, reading);
+    const problem = "is missing from what looks like a tool's result";
+    const [, corrected] = roundOf(callId);
+    const remedy = `Send ${JSON.stringify(corrected)}`;
+    throw fieldError("missing_field", `${path}.role`, problem, remedy);
+  },
+};
 
 /** A call and its result, as they should be sent. */
 function roundOf(callId: string): [object, object] {
@@ -143,76 +194,42 @@ function roundOf(callId: string): [object, object] {
   ];
 }
 
-function parseToolMessage(
-  entry: JsonObject,
-  field: string,
-  callNames: Map<string, string>,
-): ChatMessage {
-  const id = entry["tool_call_id"];
-  const idField = `${field}.tool_call_id`;
-  if (isAbsent(id))
-    throw fieldError(
-      "missing_field",
-      idField,
-      "is missing",
-      "Send the id of the tool call that this answers",
-    );
-  if (typeof id !== "string")
-    throw fieldError(
-      "invalid_type",
-      idField,
-      `must be a string, not ${kindOf(id)}`,
-      "Send the call's id",
-    );
-  const name = callNames.get(id);
-  if (name === undefined) {
-    throw fieldError(
-      "invalid_value",
-      idField,
-      "matches no tool call of an earlier assistant message",
-      `Send the assistant message with its tool_calls before their results, as in ${JSON.stringify(roundOf(id))}`,
-    );
-  }
-  return {
-    role: "tool",
-    toolCallId: id,
-    name,
-    content: parseContent(entry["content"], `${field}.content`),
-  };
-}
+/**
+ * Developer means system. The system messages that lead are merged into one, since templates take one
+ * and want it first. A later one keeps its place and becomes a user message: moving it to the front
+ * would change the first tokens of the prompt and so lose the whole cached prefix.
+ */
+export const messagesField = required(
+  mapped(
+    list(message, { min: 1, remedy: "Send an array with at least one message" }),
+    (messages, path) => {
+      nameResults(messages, path);
+      const first = messages.findIndex(({ role }) => role !== "system");
+      const leading = messages.slice(0, first < 0 ? messages.length : first);
+      const system = leading.map((one) => one.content).join("\n\n");
+      const rest = messages
+        .slice(leading.length)
+        .map((one): ChatMessage => (one.role === "system" ? { ...one, role: "user" } : one));
+      return leading.length === 0 ? rest : [{ role: "system" as const, content: system }, ...rest];
+    },
+  ),
+  "text only; `developer` is `system`",
+);
 
-function parseAssistant(
-  entry: JsonObject,
-  field: string,
-  callNames: Map<string, string>,
-): ChatMessage {
-  if (!isAbsent(entry["function_call"])) {
-    throw fieldError(
-      "unsupported_value",
-      `${field}.function_call`,
-      "was replaced",
-      "Send tool_calls",
-    );
+/** @throws FermataError invalid_value: a result of a call that was not made before it */
+function nameResults(messages: readonly ChatMessage[], path: string): void {
+  const names = new Map<string, string>();
+  for (const [index, one] of messages.entries()) {
+    if (one.role === "assistant")
+      for (const { id, name: called } of one.toolCalls ?? []) names.set(id, called);
+    if (one.role !== "tool") continue;
+    const called = names.get(one.toolCallId);
+    if (called === undefined) {
+      const problem = "matches no tool call of an earlier assistant message";
+      const example = JSON.stringify(roundOf(one.toolCallId));
+      const remedy = `Send the assistant message with its tool_calls before their results, as in ${example}`;
+      throw fieldError("invalid_value", `${path}[${index}].tool_call_id`, problem, remedy);
+    }
+    one.name = called;
   }
-  if (!isAbsent(entry["audio"])) {
-    throw fieldError(
-      "unsupported_value",
-      `${field}.audio`,
-      "is audio, and the model reads text only",
-      "Send its transcript as content",
-    );
-  }
-  const reasoningKey = isAbsent(entry["reasoning_content"]) ? "reasoning" : "reasoning_content";
-  const reasoning = parseContent(entry[reasoningKey], `${field}.${reasoningKey}`);
-  const content =
-    parseContent(entry["content"], `${field}.content`) ||
-    parseContent(entry["refusal"], `${field}.refusal`);
-  const toolCalls = parseToolCalls(entry["tool_calls"], `${field}.tool_calls`);
-  for (const call of toolCalls) callNames.set(call.id, call.name);
-  return {
-    role: "assistant",
-    content,
-    ...(reasoning === "" ? {} : { reasoning }),
-    ...(toolCalls.length === 0 ? {} : { toolCalls }),
-  };
 }

@@ -1,5 +1,6 @@
 /** Pages of a list of items, by the id of the last one that was read. */
 
+import type { Schema } from "./field.ts";
 import { fieldError } from "./fields.ts";
 
 export interface PageQuery {
@@ -18,16 +19,27 @@ interface Page<Item> {
 
 const maxLimit = 100;
 
+/** Of an address, for /openapi.json. */
+export const pageQuery: Record<string, Schema> = {
+  after: { type: "string" },
+  limit: { type: "integer", minimum: 1, maximum: maxLimit },
+  order: { type: "string", enum: ["asc", "desc"] },
+};
+
+/** @throws FermataError invalid_value */
+export function readLimit(limit: unknown = "20"): number {
+  const count = /^\d{1,3}$/.test(String(limit)) ? Number(limit) : 0;
+  if (count >= 1 && count <= maxLimit) return count;
+  throw fieldError("invalid_value", "limit", "is out of range", `Send 1 to ${maxLimit}`);
+}
+
 export function readPageQuery(query: Record<string, unknown>): PageQuery {
-  const { after, limit = "20", order = "desc" } = query;
+  const { after, limit, order = "desc" } = query;
   if (order !== "asc" && order !== "desc")
     throw fieldError("invalid_value", "order", "is not a known order", 'Send "asc" or "desc"');
   if (after !== undefined && typeof after !== "string")
     throw fieldError("invalid_type", "after", "must be one id", "Send a last_id");
-  const count = /^\d{1,3}$/.test(String(limit)) ? Number(limit) : 0;
-  if (count < 1 || count > maxLimit)
-    throw fieldError("invalid_value", "limit", "is out of range", `Send 1 to ${maxLimit}`);
-  return { after: after ?? null, limit: count, order };
+  return { after: after ?? null, limit: readLimit(limit), order };
 }
 
 /** @param items the oldest first */

@@ -1,7 +1,9 @@
-/** `tool_choice` and `parallel_tool_calls`, as chat completions and responses spell them. */
+/** `tool_choice`, as chat completions and responses spell it. */
 
 import type { ToolDefinition } from "../../chat/types.ts";
-import { fieldError, isAbsent, isObject, kindOf, type JsonObject } from "./fields.ts";
+import { optional, type Type } from "./field.ts";
+import { fieldError, isObject, kindOf, type JsonObject } from "./fields.ts";
+import { boolean } from "./values.ts";
 
 export interface ToolChoice {
   mode: "auto" | "none" | "required";
@@ -11,63 +13,85 @@ export interface ToolChoice {
   named?: boolean;
 }
 
-const remedy =
-  'Send "auto", "none", "required", {"type": "function", "function": {"name": …}} or allowed_tools';
+const name = { type: "string", minLength: 1 };
+const named = { type: "object", properties: { name }, required: ["name"] };
+/** Responses have the name beside the type, chat completions one level below. */
+const tool = { type: "object", properties: { type: { type: "string" }, name, function: named } };
+const allowedTools = {
+  mode: { type: "string", enum: ["auto", "required"] },
+  tools: { type: "array", items: tool, minItems: 1 },
+};
 
 /** Whether its names are offered is checked by `checkToolChoice`, when the tools are known. */
-export function parseToolChoice(value: unknown): ToolChoice {
-  if (isAbsent(value) || value === "auto") return { mode: "auto" };
-  if (value === "none" || value === "required") return { mode: value };
-  if (!isObject(value)) {
-    const code = typeof value === "string" ? "invalid_value" : "invalid_type";
-    throw fieldError(code, "tool_choice", "is not a known choice", remedy);
-  }
-  const { type } = value;
-  if (type === "function" || type === "custom")
-    return { mode: "required", allowed: [nameOf(value, "tool_choice")], named: true };
-  if (type === "allowed_tools") return parseAllowed(value);
-  throw fieldError("unsupported_value", "tool_choice.type", "is not a known choice", remedy);
-}
+const toolChoice: Type<ToolChoice> = {
+  schema: {
+    anyOf: [
+      { type: "string", enum: ["auto", "none", "required"] },
+      {
+        ...tool,
+        properties: { ...tool.properties, type: { type: "string", enum: ["function", "custom"] } },
+        required: ["type"],
+      },
+      {
+        type: "object",
+        properties: {
+          type: { type: "string", enum: ["allowed_tools"] },
+          ...allowedTools,
+          allowed_tools: { type: "object", properties: allowedTools, required: ["mode", "tools"] },
+        },
+        required: ["type"],
+      },
+    ],
+  },
+  remedy:
+    'Send "auto", "none", "required", {"type": "function", "function": {"name": …}} or allowed_tools',
+  read(value, path) {
+    if (value === "auto" || value === "none" || value === "required") return { mode: value };
+    if (!isObject(value)) {
+      const code = typeof value === "string" ? "invalid_value" : "invalid_type";
+      throw fieldError(code, path, "is not a known choice", this.remedy);
+    }
+    const { type } = value;
+    if (type === "function" || type === "custom")
+      return { mode: "required", allowed: [nameOf(value, path)], named: true };
+    if (type === "allowed_tools") return readAllowed(value, path);
+    throw fieldError("unsupported_value", `${path}.type`, "is not a known choice", this.remedy);
+  },
+};
+
+export const toolChoiceField = optional(
+  toolChoice,
+  "`auto`, `none`, `required`, a function, `allowed_tools`; default `auto`",
+);
+export const parallelField = optional(boolean, "`false`: one call in a round", true);
 
 /** Chat completions nest it once more. */
-function parseAllowed(value: JsonObject): ToolChoice {
+function readAllowed(value: JsonObject, path: string): ToolChoice {
   const nested = value["allowed_tools"];
-  const field = isObject(nested) ? "tool_choice.allowed_tools" : "tool_choice";
+  const place = isObject(nested) ? `${path}.allowed_tools` : path;
   const { mode, tools } = isObject(nested) ? nested : value;
-  if (mode !== "auto" && mode !== "required")
-    throw fieldError(
-      "invalid_value",
-      `${field}.mode`,
-      "is not a known mode",
-      'Send "auto" or "required"',
-    );
-  if (!Array.isArray(tools) || tools.length === 0)
-    throw fieldError(
-      "invalid_value",
-      `${field}.tools`,
-      "must be an array of tools",
-      "List at least one",
-    );
-  const allowed = tools.map((tool: unknown, index) => {
-    const place = `${field}.tools[${index}]`;
-    if (!isObject(tool))
-      throw fieldError(
-        "invalid_type",
-        place,
-        `must be an object, not ${kindOf(tool)}`,
-        "Name a function",
-      );
-    return nameOf(tool, place);
+  if (mode !== "auto" && mode !== "required") {
+    const remedy = 'Send "auto" or "required"';
+    throw fieldError("invalid_value", `${place}.mode`, "is not a known mode", remedy);
+  }
+  if (!Array.isArray(tools) || tools.length === 0) {
+    const problem = "must be an array of tools";
+    throw fieldError("invalid_value", `${place}.tools`, problem, "List at least one");
+  }
+  const allowed = tools.map((one: unknown, index) => {
+    const entry = `${place}.tools[${index}]`;
+    if (isObject(one)) return nameOf(one, entry);
+    const problem = `must be an object, not ${kindOf(one)}`;
+    throw fieldError("invalid_type", entry, problem, "Name a function");
   });
   return { mode, allowed: [...new Set(allowed)] };
 }
 
-function nameOf(value: JsonObject, field: string): string {
+function nameOf(value: JsonObject, path: string): string {
   const target = isObject(value["function"]) ? value["function"] : value;
-  const place = target === value ? `${field}.name` : `${field}.function.name`;
-  const { name } = target;
-  if (typeof name === "string" && name !== "") return name;
-  const code = name === undefined ? "missing_field" : "invalid_value";
+  const place = target === value ? `${path}.name` : `${path}.function.name`;
+  if (typeof target["name"] === "string" && target["name"] !== "") return target["name"];
+  const code = target["name"] === undefined ? "missing_field" : "invalid_value";
   throw fieldError(code, place, "must name a tool", "Send the name of an offered tool");
 }
 
@@ -76,20 +100,13 @@ export function checkToolChoice(
   { mode, allowed }: ToolChoice,
   tools: readonly Pick<ToolDefinition, "name">[],
 ): void {
-  if (mode === "required" && tools.length === 0)
-    throw fieldError(
-      "invalid_value",
-      "tool_choice",
-      "asks for a call, and there is no tool",
-      "Offer tools",
-    );
-  const names = new Set(tools.map(({ name }) => name));
-  const unknown = allowed?.find((name) => !names.has(name));
-  if (unknown !== undefined)
-    throw fieldError(
-      "invalid_value",
-      "tool_choice",
-      `names the tool "${unknown.slice(0, 64)}", which is not offered`,
-      "Name one of tools",
-    );
+  if (mode === "required" && tools.length === 0) {
+    const problem = "asks for a call, and there is no tool";
+    throw fieldError("invalid_value", "tool_choice", problem, "Offer tools");
+  }
+  const names = new Set(tools.map((one) => one.name));
+  const unknown = allowed?.find((one) => !names.has(one));
+  if (unknown === undefined) return;
+  const problem = `names the tool "${unknown.slice(0, 64)}", which is not offered`;
+  throw fieldError("invalid_value", "tool_choice", problem, "Name one of tools");
 }

@@ -3,9 +3,9 @@
 import type { FastifyRequest, RouteOptions } from "fastify";
 import { needStore } from "../answer/need-store.ts";
 import type { RouteContext } from "../context.ts";
-import { expectBody } from "../body/fields.ts";
+import { readBody } from "../body/field.ts";
 import { pageOf, readPageQuery } from "../body/page.ts";
-import { parseMetadata } from "../body/metadata.ts";
+import { metadataField } from "../body/metadata.ts";
 import { requestOwner } from "../http/authentication.ts";
 import { type StoredCompletion, StoredCompletions } from "./stored-completions.ts";
 import type { StoredItem } from "../../store/types.ts";
@@ -19,7 +19,9 @@ interface StoredMessage {
 
 type Query = Record<string, unknown>;
 
-export function storedCompletionRoutes({ services }: RouteContext): RouteOptions[] {
+export const labelFields = { metadata: metadataField };
+
+export function storedCompletionRoutes({ services, warnings }: RouteContext): RouteOptions[] {
   const storedOf = (request: FastifyRequest): StoredCompletions =>
     new StoredCompletions(needStore(services.store, "store"), requestOwner(request));
   const idOf = ({ params }: FastifyRequest): string => (params as { id: string }).id;
@@ -43,8 +45,8 @@ export function storedCompletionRoutes({ services }: RouteContext): RouteOptions
       method: "POST",
       url: "/v1/chat/completions/:id",
       handler: async (request) => {
-        expectBody(request.body, 'Send {"metadata": {…}}');
-        const metadata = parseMetadata(request.body["metadata"]);
+        const reading = { warn: warnings.warn };
+        const { metadata } = readBody(labelFields, request.body, reading, 'Send {"metadata": {…}}');
         return storedOf(request).setMetadata(idOf(request), metadata);
       },
     },

@@ -1,38 +1,118 @@
-/** Fields of POST /v1/completions. */
+/** Fields of POST /v1/completions, and what they ask for. */
 
-import { constraints } from "../body/constraints.ts";
-import { llamaSamplers } from "../body/llama-samplers.ts";
-import { honoured, ignored, refused, type ParameterTable } from "../body/parameter.ts";
+import type { Sampling } from "../../engine/types.ts";
+import type { DocumentFormat } from "../../guidance/types.ts";
+import {
+  ignored,
+  optional,
+  readBody,
+  refused,
+  required,
+  type FieldTable,
+  type Reading,
+} from "../body/field.ts";
+import { fieldError } from "../body/fields.ts";
+import {
+  choicesField,
+  closeAtLimitField,
+  generationFields,
+  maxChoices,
+  modelField,
+  includesUsage,
+  streamField,
+  streamOptionsField,
+  topLogprobs,
+} from "../body/generation.ts";
+import { documentOf } from "../body/guidance.ts";
+import { maxTokensFields, maxTokensOf, stopField } from "../body/limits.ts";
+import { promptInputs, type PromptInput } from "../body/prompt-inputs.ts";
+import { readSampling, type SamplingLimits } from "../body/sampling.ts";
+import { boolean } from "../body/values.ts";
 
-export const completionParameters: ParameterTable = {
-  model: honoured("one model is loaded and answers to every name; an unknown one is logged"),
-  prompt: honoured("a text, tokens, or a list of either; special tokens are recognized"),
-  n: honoured("up to 128 for each prompt; choice `i` draws with `seed + i`"),
+const maxPrompts = 128;
+/** OpenAI's, and what clients of this endpoint count on. */
+const defaultMaxTokens = 16;
+
+export const completionFields = {
+  prompt: required(
+    promptInputs(maxPrompts),
+    "a text, tokens, or a list of either; special tokens are recognized",
+  ),
+  model: modelField,
+  n: { ...choicesField, about: "for each prompt; choice `i` draws with `seed + i`" },
+  echo: optional(boolean, "not together with `logprobs`: the prompt's own are not computed", false),
+  logprobs: optional(topLogprobs, "how many alternatives to each token"),
+  ...maxTokensFields,
+  max_tokens: {
+    ...maxTokensFields.max_tokens,
+    about: `default ${defaultMaxTokens}, as OpenAI has it; -1 is no limit; at most the context`,
+  },
+  stop: stopField,
+  stream: streamField,
+  stream_options: streamOptionsField,
+  ...generationFields,
+  close_at_limit: closeAtLimitField,
+  user: ignored("is not used"),
   best_of: refused(
     "asks for answers that are thrown away",
     "Send n and choose yourself",
     (value) => value === 1,
   ),
-  echo: honoured("not together with `logprobs`: the prompt's own are not computed"),
   suffix: refused(
     "needs a model that was trained to fill in the middle",
     "Leave it out",
     (value) => value === "",
   ),
-  logprobs: honoured("0 to 20"),
-  max_tokens: honoured("default 16, as OpenAI has it; -1 is no limit; at most the context"),
-  max_completion_tokens: honoured("the same; it wins"),
-  temperature: honoured(),
-  top_p: honoured(),
-  seed: honoured("same seed, same batches, same tokens: see above; -1 draws one"),
-  stop: honoured("up to 16 strings of up to 1000 characters"),
-  frequency_penalty: honoured(),
-  presence_penalty: honoured(),
-  response_format: honoured("`text`, `json_object`, `json_schema`"),
-  close_at_limit: honoured("`true`: a guided answer ends on a valid path before the token limit"),
-  stream: honoured(),
-  stream_options: honoured("`include_usage`"),
-  ...constraints,
-  ...llamaSamplers,
-  user: ignored("is not used"),
-};
+} satisfies FieldTable;
+
+export interface CompletionRequest {
+  model: string | undefined;
+  /** At least one. */
+  prompts: PromptInput[];
+  /** Answers to each. */
+  n: number;
+  echo: boolean;
+  topLogprobs: number | undefined;
+  sampling: Sampling;
+  stop: string[];
+  /** Undefined: no limit but the context's. */
+  maxTokens: number | undefined;
+  /** What form the text shall have. */
+  document: DocumentFormat | undefined;
+  closeAtLimit: boolean;
+  stream: boolean;
+  includeUsage: boolean;
+}
+
+/** @throws FermataError of status 400 whose `param` is the field at fault */
+export function parseCompletionRequest(
+  body: unknown,
+  limits: SamplingLimits,
+  warn: Reading["warn"],
+): CompletionRequest {
+  const reading = { warn, vocabularySize: limits.vocabularySize };
+  const given = readBody(completionFields, body, reading, 'Send {"prompt": "…"}');
+  const { prompt: prompts, n, echo, logprobs: topLogprobs, stop, stream } = given;
+  if (prompts.length * n > maxChoices) {
+    const problem = `makes ${prompts.length * n} choices of ${prompts.length} prompts`;
+    throw fieldError("invalid_value", "n", problem, `Ask for at most ${maxChoices} in all`);
+  }
+  if (echo && topLogprobs !== undefined) {
+    const problem = "is not told of a prompt, which echo would put first";
+    throw fieldError("unsupported_value", "logprobs", problem, "Leave out echo or logprobs");
+  }
+  return {
+    model: given.model,
+    prompts,
+    n,
+    echo,
+    topLogprobs,
+    sampling: readSampling(given, limits),
+    stop,
+    maxTokens: maxTokensOf(given, limits, defaultMaxTokens),
+    document: documentOf(given),
+    closeAtLimit: given.close_at_limit,
+    stream,
+    includeUsage: includesUsage(given, warn),
+  };
+}

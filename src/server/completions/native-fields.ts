@@ -1,20 +1,108 @@
-/** Fields of POST /completion, as llama-server has it. */
+/** Fields of POST /completion, as llama-server has it, and what they ask for. */
 
-import { completionParameters } from "./fields.ts";
-import { honoured, ignored, refused, type ParameterTable } from "../body/parameter.ts";
+import type { Sampling } from "../../engine/types.ts";
+import type { DocumentFormat } from "../../guidance/types.ts";
+import {
+  ignored,
+  optional,
+  readBody,
+  refused,
+  required,
+  type FieldTable,
+  type Reading,
+  type Type,
+} from "../body/field.ts";
+import { fieldError, isAbsent, isObject } from "../body/fields.ts";
+import {
+  closeAtLimitField,
+  generationFields,
+  modelField,
+  streamField,
+  topLogprobs,
+} from "../body/generation.ts";
+import { documentOf } from "../body/guidance.ts";
+import { maxTokensFields, maxTokensOf, stopField } from "../body/limits.ts";
+import { promptInputs, type PromptInput } from "../body/prompt-inputs.ts";
+import { readSampling, type SamplingLimits } from "../body/sampling.ts";
+import { boolean, list, text } from "../body/values.ts";
 
-const own = new Set(["n", "best_of", "echo", "suffix", "logprobs", "stream_options"]);
+const maxPrompts = 128;
 
-export const nativeCompletionParameters: ParameterTable = {
-  ...Object.fromEntries(Object.entries(completionParameters).filter(([name]) => !own.has(name))),
-  prompt: honoured(
+interface NativePrompts {
+  /** Each in pieces that follow each other. At least one. */
+  prompts: PromptInput[][];
+  /** They came as a list, and the answers do too. */
+  isList: boolean;
+}
+
+const onePrompt = promptInputs(1);
+
+const nativePrompts: Type<NativePrompts> = {
+  schema: {
+    anyOf: [
+      ...(onePrompt.schema["anyOf"] as object[]),
+      {
+        type: "object",
+        properties: { prompt_string: { type: "string" } },
+        required: ["prompt_string"],
+      },
+      { type: "array", items: onePrompt.schema, minItems: 1, maxItems: maxPrompts },
+    ],
+  },
+  remedy: onePrompt.remedy,
+  read(value, path, reading) {
+    const isList = Array.isArray(value) && value.length > 0 && !value.some(isToken);
+    if (!isList) return { prompts: [readPrompt(value, path, reading)], isList };
+    if (value.length > maxPrompts) {
+      const remedy = `Send up to ${maxPrompts}`;
+      throw fieldError("invalid_value", path, `has ${value.length} entries`, remedy);
+    }
+    const read = (prompt: unknown, index: number): PromptInput[] =>
+      readPrompt(prompt, `${path}[${index}]`, reading);
+    return { prompts: value.map(read), isList };
+  },
+};
+
+function readPrompt(value: unknown, path: string, reading: Reading): PromptInput[] {
+  if (isObject(value)) {
+    if (!isAbsent(value["multimodal_data"])) {
+      const field = `${path}.multimodal_data`;
+      const problem = "has media, and the model reads text only";
+      throw fieldError("image_not_supported", field, problem, "Send prompt_string only");
+    }
+    return required(onePrompt).read(value["prompt_string"], `${path}.prompt_string`, reading);
+  }
+  const isMixed = Array.isArray(value) && value.some(isToken) && !value.every(isToken);
+  if (!isMixed) return onePrompt.read(value, path, reading);
+  return value.flatMap((piece: unknown, index) =>
+    onePrompt.read(isToken(piece) ? [piece] : piece, `${path}[${index}]`, reading),
+  );
+}
+
+function isToken(value: unknown): boolean {
+  return typeof value === "number";
+}
+
+export const nativeCompletionFields = {
+  prompt: required(
+    nativePrompts,
     'a text, tokens, texts and tokens mixed, `{"prompt_string": …}`, or a list of them',
   ),
-  n_predict: honoured("default -1: no limit but the context's"),
-  max_tokens: honoured("the same"),
-  n_probs: honoured("0 to 20"),
-  return_tokens: honoured("`true`: the ids of what was generated"),
-  response_fields: honoured("names of what is wanted of the answer; `a/b` is `b` in `a`"),
+  model: modelField,
+  ...maxTokensFields,
+  n_predict: { ...maxTokensFields.n_predict, about: "default -1: no limit but the context's" },
+  stop: stopField,
+  n_probs: optional(topLogprobs, "how many alternatives to each token; 0: no probabilities", 0),
+  return_tokens: optional(boolean, "`true`: the ids of what was generated", false),
+  response_fields: optional(
+    list(text(), { remedy: 'Send ["content"]' }),
+    "names of what is wanted of the answer; `a/b` is `b` in `a`",
+    [],
+  ),
+  stream: streamField,
+  ...generationFields,
+  close_at_limit: closeAtLimitField,
+  user: ignored("is not used"),
   post_sampling_probs: refused(
     "is not supported: probabilities are the model's own",
     "Leave it out",
@@ -27,4 +115,42 @@ export const nativeCompletionParameters: ParameterTable = {
   timings_per_token: ignored("has no effect: the last event has the timings"),
   return_progress: ignored("has no effect"),
   backend_sampling: ignored("has no effect"),
-};
+} satisfies FieldTable;
+
+export interface NativeCompletionRequest extends NativePrompts {
+  model: string | undefined;
+  sampling: Sampling;
+  stop: string[];
+  /** Undefined: no limit but the context's. */
+  maxTokens: number | undefined;
+  topLogprobs: number | undefined;
+  document: DocumentFormat | undefined;
+  closeAtLimit: boolean;
+  returnTokens: boolean;
+  /** Empty: all. */
+  responseFields: string[];
+  stream: boolean;
+}
+
+/** @throws FermataError of status 400 whose `param` is the field at fault */
+export function parseNativeCompletion(
+  body: unknown,
+  limits: SamplingLimits,
+  warn: Reading["warn"],
+): NativeCompletionRequest {
+  const reading = { warn, vocabularySize: limits.vocabularySize };
+  const given = readBody(nativeCompletionFields, body, reading, 'Send {"prompt": "…"}');
+  return {
+    ...given.prompt,
+    model: given.model,
+    sampling: readSampling(given, limits),
+    stop: given.stop,
+    maxTokens: maxTokensOf(given, limits),
+    topLogprobs: given.n_probs || undefined,
+    document: documentOf(given),
+    closeAtLimit: given.close_at_limit,
+    returnTokens: given.return_tokens,
+    responseFields: given.response_fields,
+    stream: given.stream,
+  };
+}

@@ -9,7 +9,7 @@ import { withTextBias } from "../../engine/sampling-bias.ts";
 import type { GenerateRequest } from "../../engine/types.ts";
 import { FermataError } from "../../errors.ts";
 import { NativeAnswer, NativeCompletionStream, type NativeEvent } from "./native-completion.ts";
-import { parseNativeCompletion } from "./native-request.ts";
+import { parseNativeCompletion } from "./native-fields.ts";
 import type { ServerServices } from "../services.ts";
 import { streamAnswer } from "../http/stream-answer.ts";
 import { warnOfModel } from "../answer/target.ts";

@@ -9,7 +9,7 @@ import { withSeed } from "../answer/choice-seed.ts";
 import { collectChoices, runChoices } from "../answer/choices.ts";
 import { TokenTimes } from "../answer/token-times.ts";
 import { TextCompletionStream, textCompletion } from "./completion.ts";
-import { parseCompletionRequest } from "./request.ts";
+import { parseCompletionRequest } from "./fields.ts";
 import { fieldError } from "../body/fields.ts";
 import { newIdentity } from "../answer/identity.ts";
 import { runCompletion } from "./run-completion.ts";
@@ -74,8 +74,8 @@ export function completionsRoute(context: RouteContext): RouteOptions {
 }
 
 /** An agent reads a conversation, and a bare prompt has none. */
-function refuseAgent(model: string | null, { agents }: ServerServices): void {
-  if (model === null || agents?.find(model) === undefined) return;
+function refuseAgent(model: string | undefined, { agents }: ServerServices): void {
+  if (model === undefined || agents?.find(model) === undefined) return;
   const remedy = "Send messages to /v1/chat/completions";
   throw fieldError("unsupported_value", "model", "names an agent", remedy);
 }

@@ -1,15 +1,16 @@
 /** Bodies and queries of /api/conversations as checked data. */
 
 import {
-  expectBody,
-  fieldError,
-  isAbsent,
-  kindOf,
-  readText,
-  type JsonObject,
-} from "../body/fields.ts";
-import { checkParameters, honoured, type ParameterTable } from "../body/parameter.ts";
-import { readResponseFormat } from "../body/guidance.ts";
+  nullable,
+  optional,
+  readBody,
+  type FieldTable,
+  type Type,
+  type ValuesOf,
+} from "../body/field.ts";
+import { responseFormat } from "../body/guidance.ts";
+import { readLimit } from "../body/page.ts";
+import { list, text } from "../body/values.ts";
 import type { Warn } from "../body/warnings.ts";
 
 /** What a conversation's runs do unless they say otherwise. */
@@ -32,87 +33,69 @@ export interface ConversationPatch {
 
 export const maxTitleLength = 200;
 const maxTools = 512;
-const defaultPage = 20;
-const maxPage = 100;
+const showTitle = 'Send {"title": …}';
 
-export const conversationParameters: ParameterTable = {
-  title: honoured(`up to ${maxTitleLength} characters`),
-  model: honoured("the model's name or an agent's"),
-  tools: honoured("names of tools; null: all that there are"),
-  instructions: honoured(),
-  response_format: honoured("as chat completions have it"),
+const sentFormat: Type<unknown> = {
+  ...responseFormat,
+  read(value, path, reading) {
+    responseFormat.read(value, path, reading);
+    return value;
+  },
 };
-export const conversationPatchParameters: ParameterTable = {
-  ...conversationParameters,
-  leaf_id: honoured("the last answer of the branch that is shown"),
-};
+
+/** Null is a value; what is left out stays as it is. */
+export const settingsFields = {
+  model: nullable(text(), "the model's name or an agent's"),
+  tools: nullable(
+    list(text(), {
+      max: maxTools,
+      remedy: "Send an array of tool names, or null for all tools",
+    }),
+    "names of tools; null: all that there are",
+  ),
+  response_format: nullable(sentFormat, "as chat completions have it"),
+} satisfies FieldTable;
+
+export const conversationFields = {
+  title: optional(text({ max: maxTitleLength })),
+  ...settingsFields,
+  instructions: nullable(text()),
+} satisfies FieldTable;
+
+export const conversationPatchFields = {
+  ...conversationFields,
+  leaf_id: optional(text(), "the last answer of the branch that is shown"),
+} satisfies FieldTable;
 
 /** An absent body is an empty one. @throws FermataError of status 400 */
 export function parseNewConversation(body: unknown, warn: Warn): ConversationPatch {
-  return parse(body ?? {}, conversationParameters, warn);
+  const given = readBody(conversationFields, body ?? {}, { warn }, showTitle);
+  return { title: given.title, settings: settingsOf(given) };
 }
 
 /** @throws FermataError of status 400 */
 export function parseConversationPatch(body: unknown, warn: Warn): ConversationPatch {
-  return parse(body, conversationPatchParameters, warn);
+  const given = readBody(conversationPatchFields, body, { warn }, showTitle);
+  return { title: given.title, leafId: given.leaf_id, settings: settingsOf(given) };
 }
 
-function parse(body: unknown, table: ParameterTable, warn: Warn): ConversationPatch {
-  expectBody(body, 'Send {"title": …}');
-  checkParameters(table, body, warn);
-  const title = readText(body, "title");
-  if (title !== null && title.length > maxTitleLength) {
-    const problem = `has ${title.length} characters`;
-    throw fieldError("invalid_value", "title", problem, `Send at most ${maxTitleLength}`);
-  }
-  const leafId = "leaf_id" in table ? readText(body, "leaf_id") : null;
+/** Those that are there. */
+export function settingsOf(
+  given: Partial<ValuesOf<typeof conversationFields>>,
+): Partial<ConversationSettings> {
+  const { model, tools, instructions, response_format: format } = given;
   return {
-    title: title ?? undefined,
-    leafId: leafId ?? undefined,
-    settings: readSettings(body),
+    ...(model === undefined ? {} : { model }),
+    ...(tools === undefined ? {} : { tools }),
+    ...(instructions === undefined ? {} : { instructions }),
+    ...(format === undefined ? {} : { responseFormat: format }),
   };
 }
 
-/** Those that are there; null is a value here. */
-export function readSettings(body: JsonObject): Partial<ConversationSettings> {
-  const settings: Partial<ConversationSettings> = {};
-  if (body["model"] !== undefined) settings.model = readText(body, "model");
-  if (body["instructions"] !== undefined) settings.instructions = readText(body, "instructions");
-  if (body["tools"] !== undefined) settings.tools = readToolNames(body["tools"]);
-  if (body["response_format"] !== undefined) {
-    const { response_format: format } = body;
-    if (!isAbsent(format)) readResponseFormat(format, "response_format");
-    settings.responseFormat = format;
-  }
-  return settings;
-}
-
-function readToolNames(value: unknown): string[] | null {
-  if (value === null) return null;
-  const remedy = "Send an array of tool names, or null for all tools";
-  if (!Array.isArray(value))
-    throw fieldError("invalid_type", "tools", `must be an array, not ${kindOf(value)}`, remedy);
-  if (value.length > maxTools)
-    throw fieldError("invalid_value", "tools", `has ${value.length} names`, remedy);
-  return value.map((name: unknown, index) => {
-    if (typeof name === "string") return name;
-    throw fieldError(
-      "invalid_type",
-      `tools[${index}]`,
-      `must be a string, not ${kindOf(name)}`,
-      remedy,
-    );
-  });
-}
-
 /** @throws FermataError invalid_value */
-export function readConversationPage(query: Record<string, unknown>): {
+export function readConversationPage({ limit, before }: Record<string, unknown>): {
   limit: number;
   before: string | null;
 } {
-  const { limit = String(defaultPage), before } = query;
-  const count = /^\d{1,3}$/.test(String(limit)) ? Number(limit) : 0;
-  if (count < 1 || count > maxPage)
-    throw fieldError("invalid_value", "limit", "is out of range", `Send 1 to ${maxPage}`);
-  return { limit: count, before: typeof before === "string" ? before : null };
+  return { limit: readLimit(limit), before: typeof before === "string" ? before : null };
 }

@@ -2,12 +2,13 @@
 
 import type { ChatRequest } from "../../chat/types.ts";
 import { FermataError } from "../../errors.ts";
+import type { DocumentFormat } from "../../guidance/types.ts";
 import type { BranchedConversation } from "../../store/types.ts";
 import { nearNames } from "../../near-names.ts";
 import type { Tool } from "../../tools/types.ts";
 import { fieldError } from "../body/fields.ts";
 import { newId } from "../answer/ids.ts";
-import { parseGuidance } from "../body/guidance.ts";
+import { documentFields, guidanceOf } from "../body/guidance.ts";
 import type { Target } from "../answer/target.ts";
 import type { ToolMode } from "../answer/tool-mode.ts";
 import { pathTo } from "./branches.ts";
@@ -45,11 +46,20 @@ export function planRun(
       ...request.sampling(target),
       stop: [],
       templateVariables: request.templateVariables,
-      guidance: parseGuidance({ response_format: settings.responseFormat }, { mode: "auto" }),
+      guidance: guidanceOf(
+        { mode: "auto" },
+        { document: documentOf(settings), parallel: true, closeAtLimit: false },
+      ),
     },
     mode: modeOf(settings.tools, target.tools),
     question,
   };
+}
+
+/** It was checked when it came. */
+function documentOf({ responseFormat: format }: ConversationSettings): DocumentFormat | undefined {
+  const { response_format: field } = documentFields;
+  return field.read(format, "response_format", { warn: () => {} }) ?? undefined;
 }
 
 function questionOf(

@@ -1,6 +1,6 @@
 /** Vectors as the body of POST /v1/embeddings. */
 
-import type { EmbeddingRequest } from "./request.ts";
+import type { EmbeddingValues } from "./fields.ts";
 
 interface EmbeddingList {
   object: "list";
@@ -12,7 +12,10 @@ interface EmbeddingList {
 export function embeddingList(
   model: string,
   { vectors, tokenCount }: { vectors: readonly Float32Array[]; tokenCount: number },
-  { dimensions, encoding }: Pick<EmbeddingRequest, "dimensions" | "encoding">,
+  {
+    dimensions = Infinity,
+    encoding_format: encoding,
+  }: Pick<EmbeddingValues, "dimensions" | "encoding_format">,
 ): EmbeddingList {
   return {
     object: "list",

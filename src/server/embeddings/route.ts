@@ -1,10 +1,11 @@
 /** POST /v1/embeddings */
 
 import type { RouteOptions } from "fastify";
-import type { RouteContext } from "../context.ts";
 import { FermataError } from "../../errors.ts";
+import { readBody } from "../body/field.ts";
+import type { RouteContext } from "../context.ts";
 import { embeddingList } from "./embedding.ts";
-import { parseEmbeddingRequest } from "./request.ts";
+import { embeddingFields } from "./fields.ts";
 
 export function embeddingsRoute({ services, active, warnings }: RouteContext): RouteOptions {
   const { embedder } = services;
@@ -19,14 +20,16 @@ export function embeddingsRoute({ services, active, warnings }: RouteContext): R
           { param: "model" },
         );
       }
-      const request = parseEmbeddingRequest(body, embedder, warnings.warn);
-      if (request.model !== null && request.model !== embedder.id)
+      const { id, dimensions, vocabularySize } = embedder;
+      const reading = { warn: warnings.warn, vocabularySize };
+      const request = readBody(embeddingFields(dimensions), body, reading, 'Send {"input": "…"}');
+      if (request.model !== undefined && request.model !== id)
         warnings.warn(
           `model=${request.model}`,
-          `names an embedding model that is not loaded; ${embedder.id} answers`,
+          `names an embedding model that is not loaded; ${id} answers`,
         );
-      const embeddings = await embedder.embed(request.inputs, active.signalFor(reply));
-      return embeddingList(embedder.id, embeddings, request);
+      const embeddings = await embedder.embed(request.input, active.signalFor(reply));
+      return embeddingList(id, embeddings, request);
     },
   };
 }

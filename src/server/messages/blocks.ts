@@ -1,82 +1,93 @@
-/** Content blocks: what they are, and the text in them. */
+/** Content blocks that are text: text, documents of plain text, search results. */
 
-import { fieldError, isObject, kindOf, type JsonObject } from "../body/fields.ts";
+import { required, type Type } from "../body/field.ts";
+import { fieldError, isObject } from "../body/fields.ts";
+import { either, list, mapped, object, tagged, text } from "../body/values.ts";
+
+const asString = "Send text as a string";
+const someText = required(text({ remedy: asString }));
+const showBlock = 'Send {"type": "text", "text": "…"}';
+const showSource = 'Send {"type": "text", "media_type": "text/plain", "data": "…"}';
+
+const source = tagged(
+  { text: object({ data: someText }, showSource, "passed over") },
+  {
+    remedy: showSource,
+    others: { code: "unsupported_value", problem: "is not plain text", remedy: showSource },
+  },
+);
+
+const plainBlocks = {
+  text: mapped(object({ text: someText }, showBlock, "passed over"), (block) => block.text),
+  document: mapped(
+    object({ source: required(source) }, showBlock, "passed over"),
+    (block) => block.source.data,
+  ),
+  tool_reference: mapped(
+    object({ tool_name: someText }, showBlock, "passed over"),
+    (block) => block.tool_name,
+  ),
+  image: {
+    code: "image_not_supported" as const,
+    problem: "is an image, and the model reads text only",
+    remedy: "Send text blocks only",
+  },
+};
+const blockOptions = {
+  remedy: showBlock,
+  others: {
+    code: "unsupported_value" as const,
+    problem: "is not a kind of block that can stand here",
+    remedy: "Send text blocks",
+  },
+};
+
+export const textBlocks = {
+  ...plainBlocks,
+  search_result: mapped(
+    object(
+      {
+        title: someText,
+        source: someText,
+        content: required(joined(tagged(plainBlocks, blockOptions))),
+      },
+      showBlock,
+      "passed over",
+    ),
+    (block) => `${block.title}\n${block.source}\n${block.content}`,
+  ),
+};
+
+/** Blocks of these kinds; what looks like a tool's result must say that it is one. */
+export function blocksOf<Kinds extends Parameters<typeof tagged>[0]>(kinds: Kinds) {
+  const blocks = tagged(kinds, blockOptions);
+  const block: typeof blocks = {
+    ...blocks,
+    read(value, path, reading) {
+      const isResult = isObject(value) && typeof value["tool_use_id"] === "string";
+      if (!isResult || value["type"] !== undefined) return blocks.read(value, path, reading);
+      const remedy = 'Send "tool_result": without it a model would not see the result';
+      throw fieldError("missing_field", `${path}.type`, "is missing", remedy);
+    },
+  };
+  return content(block);
+}
 
 /** A string stands for one block of text. */
-export function blocksOf(value: unknown, field: string): (string | JsonObject)[] {
-  if (typeof value === "string") return [value];
-  if (!Array.isArray(value)) {
-    const problem = `must be a string or an array of content blocks, not ${kindOf(value)}`;
-    throw fieldError("invalid_type", field, problem, "Send text as a string");
-  }
-  return value.map((block: unknown, index) => {
-    if (isObject(block)) return block;
-    const problem = `must be an object, not ${kindOf(block)}`;
-    const remedy = 'Send {"type": "text", "text": "…"}';
-    throw fieldError("invalid_type", `${field}[${index}]`, problem, remedy);
-  });
+function content<Block>(block: Type<Block>): Type<(Block | string)[]> {
+  return either(
+    {
+      string: mapped(text(), (value): (Block | string)[] => [value]),
+      array: list(block, { remedy: asString }),
+    },
+    "a string or an array of content blocks",
+    asString,
+  );
 }
 
-export function typeOf(block: JsonObject, field: string): string {
-  const { type } = block;
-  if (typeof type === "string") return type;
-  const code = type === undefined ? "missing_field" : "invalid_type";
-  const looksLikeResult = type === undefined && typeof block["tool_use_id"] === "string";
-  const remedy = looksLikeResult
-    ? 'Send "tool_result": without it a model would not see the result'
-    : 'Send "text" or another kind of block';
-  const problem = `must be a string, not ${kindOf(type)}`;
-  throw fieldError(code, `${field}.type`, problem, remedy);
+function joined(block: Type<string>): Type<string> {
+  return mapped(content(block), (texts) => texts.join("\n"));
 }
 
-/** Of a text block, a document of plain text or a search result. */
-export function parseText(block: JsonObject, field: string): string {
-  switch (typeOf(block, field)) {
-    case "text":
-      return readText(block["text"], `${field}.text`);
-    case "document":
-      return parseDocument(block, field);
-    case "search_result":
-      return `${readText(block["title"], `${field}.title`)}\n${readText(block["source"], `${field}.source`)}\n${parseTexts(block["content"], `${field}.content`)}`;
-    case "tool_reference":
-      return readText(block["tool_name"], `${field}.tool_name`);
-    case "image":
-      throw fieldError(
-        "image_not_supported",
-        `${field}.type`,
-        "is an image, and the model reads text only",
-        "Send text blocks only",
-      );
-    default:
-      throw fieldError(
-        "unsupported_value",
-        `${field}.type`,
-        "is not a kind of block that can stand here",
-        "Send text blocks",
-      );
-  }
-}
-
-function parseTexts(value: unknown, field: string): string {
-  return blocksOf(value, field)
-    .map((part, index) => (typeof part === "string" ? part : parseText(part, `${field}[${index}]`)))
-    .join("\n");
-}
-
-function parseDocument(block: JsonObject, field: string): string {
-  const source = block["source"];
-  if (isObject(source) && source["type"] === "text")
-    return readText(source["data"], `${field}.source.data`);
-  const remedy = 'Send {"type": "text", "media_type": "text/plain", "data": "…"}';
-  if (!isObject(source)) {
-    const code = source === undefined ? "missing_field" : "invalid_type";
-    throw fieldError(code, `${field}.source`, `must be an object, not ${kindOf(source)}`, remedy);
-  }
-  throw fieldError("unsupported_value", `${field}.source.type`, "is not plain text", remedy);
-}
-
-function readText(value: unknown, field: string): string {
-  if (typeof value === "string") return value;
-  const code = value === undefined ? "missing_field" : "invalid_type";
-  throw fieldError(code, field, `must be a string, not ${kindOf(value)}`, "Send text as a string");
-}
+/** Texts of its blocks. */
+export const textContent = content(tagged(textBlocks, blockOptions));

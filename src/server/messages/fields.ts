@@ -1,27 +1,64 @@
 /** Fields of POST /v1/messages and /v1/messages/count_tokens. */
 
-import { constraints } from "../body/constraints.ts";
-import { honoured, ignored, refused, type ParameterTable } from "../body/parameter.ts";
+import type { DocumentFormat } from "../../guidance/types.ts";
+import { ignored, optional, refused, required, type FieldTable } from "../body/field.ts";
+import { fieldsNotHere, modelField, streamField } from "../body/generation.ts";
+import { documentFields, textFormat } from "../body/guidance.ts";
+import { maxTokensFields, stopList } from "../body/limits.ts";
+import { samplingFields } from "../body/sampling.ts";
+import { integer, mapped, object, text } from "../body/values.ts";
+import { messagesField, systemField } from "./messages.ts";
+import { toolChoiceField, toolsField } from "./tools.ts";
 
 const quietly = (): boolean => true;
 const isEmptyList = (value: unknown): boolean => Array.isArray(value) && value.length === 0;
+const onTheirServers = "asks for what Anthropic's servers run";
+const showThinking = 'Send {"type": "enabled"}, "adaptive" or "disabled"';
 
-export const messageParameters: ParameterTable = {
-  model: honoured("one model is loaded and answers to every name; an unknown one is logged"),
-  messages: honoured(
-    "text, documents of plain text, tool calls and results, thinking; a last one of the assistant's begins the answer",
+/** What Anthropic's API is asked for it keeps to. */
+const strictFormat = mapped(textFormat, (format): DocumentFormat | null =>
+  format?.kind === "json_schema" ? { ...format, strict: true, alwaysStrict: true } : format,
+);
+
+/** Of the prompt; all that counting tokens reads. */
+export const promptFields = {
+  model: modelField,
+  system: systemField,
+  messages: messagesField,
+  tools: toolsField,
+  tool_choice: toolChoiceField,
+  thinking: optional(
+    object(
+      {
+        type: required({
+          ...text({ remedy: showThinking }),
+          schema: { type: "string", enum: ["enabled", "disabled", "adaptive"] },
+        }),
+        budget_tokens: ignored("has no effect", quietly),
+      },
+      showThinking,
+      "passed over",
+    ),
+    "switches thinking on or off, where the model's template can",
   ),
-  system: honoured("a string or blocks of text"),
-  max_tokens: honoured("may be left out; at most the context"),
-  stop_sequences: honoured("up to 16 strings of up to 1000 characters"),
-  stream: honoured(),
-  temperature: honoured(),
-  top_p: honoured(),
-  top_k: honoured("0 turns it off"),
-  tools: honoured("of the client; those of Anthropic's servers are skipped with a warning"),
-  tool_choice: honoured("`auto`, `any`, `tool`, `none`; `disable_parallel_tool_use`"),
-  thinking: honoured("switches thinking on or off, where the model's template can"),
-  output_config: honoured("`format` of type `json_schema`; `effort` has no effect"),
+} satisfies FieldTable;
+
+export const messageFields = {
+  ...promptFields,
+  max_tokens: optional(integer(1), "may be left out; at most the context"),
+  stop_sequences: optional(stopList, "up to 16 strings", []),
+  stream: streamField,
+  temperature: samplingFields.temperature,
+  top_p: samplingFields.top_p,
+  top_k: samplingFields.top_k,
+  output_config: optional(
+    object(
+      { format: optional(strictFormat), effort: ignored("has no effect", quietly) },
+      'Send {"format": …}',
+      "passed over",
+    ),
+    "`format` of type `json_schema`; `effort` has no effect",
+  ),
 
   metadata: ignored("is not used", quietly),
   cache_control: ignored("is not needed: every prefix is cached", quietly),
@@ -40,22 +77,25 @@ export const messageParameters: ParameterTable = {
     "asks for a history that is kept here, which is not supported",
     "Send the whole history in messages",
   ),
-  container: refused("asks for what Anthropic's servers run", "Offer tools in tools"),
+  container: refused(onTheirServers, "Offer tools in tools"),
   mcp_servers: refused(
-    "asks for what Anthropic's servers run",
+    onTheirServers,
     "Configure MCP servers where Fermata is started",
     isEmptyList,
   ),
   output_format: refused("was replaced", "Send output_config.format"),
-  // What would change the answer is not passed over.
-  ...Object.fromEntries(
-    [...Object.keys(constraints), "response_format"].map((field) => [
-      field,
-      refused(
-        "is not a field of Anthropic's API",
-        "Send output_config.format, or use /v1/chat/completions",
-        (value) => value === false || isEmptyList(value),
-      ),
-    ]),
-  ),
+} satisfies FieldTable;
+
+const refusal = refused(
+  "is not a field of Anthropic's API",
+  "Send output_config.format, or use /v1/chat/completions",
+  (value) => value === false || isEmptyList(value),
+);
+const { logit_bias, ignore_eos, n_predict } = { ...samplingFields, ...maxTokensFields };
+const otherWires = { ...documentFields, ...fieldsNotHere, logit_bias, ignore_eos, n_predict };
+
+/** With fields of other wires: what would change the answer is not passed over. */
+export const messageKeys: FieldTable = {
+  ...Object.fromEntries(Object.keys(otherWires).map((name) => [name, refusal])),
+  ...messageFields,
 };

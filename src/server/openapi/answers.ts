@@ -10,8 +10,8 @@ import {
   oneOf,
   record,
   string,
-  type Schema,
 } from "./json-schema.ts";
+import type { Schema } from "../body/field.ts";
 
 export const whole: Schema = { type: "integer", minimum: 0 };
 export const real: Schema = { type: "number" };

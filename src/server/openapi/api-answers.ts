@@ -1,7 +1,8 @@
 /** What the endpoints of /api answer with, beside those of `answers.ts`. */
 
 import { choice, answer, real, whole } from "./answers.ts";
-import { boolean, list, nullable, object, string, type Schema } from "./json-schema.ts";
+import { boolean, list, nullable, object, string } from "./json-schema.ts";
+import type { Schema } from "../body/field.ts";
 
 const summary: Record<string, Schema> = {
   id: string,

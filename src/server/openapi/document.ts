@@ -2,8 +2,8 @@
 
 import type { RouteOptions } from "fastify";
 import { documentedPath } from "../http/route-paths.ts";
+import { schemaOf, type Schema } from "../body/field.ts";
 import { operations, type Operation } from "./operations.ts";
-import type { Schema } from "./json-schema.ts";
 
 export interface OpenApiDocument {
   openapi: "3.1.0";
@@ -41,7 +41,8 @@ export function openApiDocument(
 function wireOperation(path: string, operation: Operation, errorName: string): object {
   const { summary, request, example, status = 200 } = operation;
   const parameters = parametersOf(path, operation);
-  const body = { schema: request, ...(example === undefined ? {} : { example }) };
+  const schema = request && schemaOf(request);
+  const body = { schema, ...(example === undefined ? {} : { example }) };
   return {
     summary,
     ...(parameters.length === 0 ? {} : { parameters }),

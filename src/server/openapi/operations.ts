@@ -1,36 +1,32 @@
 /** What /openapi.json says of each route. A route without an entry fails test/contract/openapi.test.ts. */
 
-import { messageParameters } from "../messages/fields.ts";
-import { chatCompletionParameters } from "../chat-completions/fields.ts";
-import type { ParameterTable } from "../body/parameter.ts";
-import { responseParameters } from "../responses/fields.ts";
+import type { FieldTable, Schema } from "../body/field.ts";
+import { pageQuery } from "../body/page.ts";
+import { chatCompletionFields } from "../chat-completions/fields.ts";
+import { labelFields } from "../chat-completions/stored-routes.ts";
+import { completionFields } from "../completions/fields.ts";
+import { nativeCompletionFields } from "../completions/native-fields.ts";
+import { decisionFields } from "../conversations/approvals.ts";
+import { conversationFields, conversationPatchFields } from "../conversations/fields.ts";
+import { runFields } from "../conversations/run-request.ts";
+import { embeddingFields } from "../embeddings/fields.ts";
+import { messageFields } from "../messages/fields.ts";
+import {
+  conversationLabelFields,
+  newConversationFields,
+  newItemsFields,
+} from "../responses/conversation-fields.ts";
+import { responseFields } from "../responses/fields.ts";
+import { toolOutputFields } from "../responses/tool-output.ts";
+import { detokenizeFields, templateBodyFields, tokenizeFields } from "../tokens/fields.ts";
 import * as answers from "./answers.ts";
 import * as apiAnswers from "./api-answers.ts";
-import { boolean, object, string, type Schema } from "./json-schema.ts";
-import {
-  approvalDecision,
-  chatTypes,
-  completionBody,
-  conversationMetadata,
-  conversationPatch,
-  detokenizeBody,
-  embeddingBody,
-  messageTypes,
-  nativeCompletionBody,
-  newBranchedConversation,
-  newConversation,
-  newItems,
-  responseTypes,
-  runBody,
-  templateBody,
-  tokenizeBody,
-  toolOutput,
-} from "./schemas.ts";
+import { boolean, object, string } from "./json-schema.ts";
 
 export interface Operation {
   summary: string;
-  /** Body of the request. None: no body is read. */
-  request?: Schema;
+  /** Fields of the request's body. None: no body is read. */
+  request?: FieldTable;
   /** A request that succeeds. */
   example?: object;
   /** Of the path's query, all optional. */
@@ -45,19 +41,9 @@ export interface Operation {
 
 const user = { role: "user", content: "Hello!" };
 
-const chat = fieldsOf(chatCompletionParameters, chatTypes, ["messages"]);
-const message = fieldsOf(messageParameters, messageTypes, ["messages"]);
-const response = fieldsOf(responseParameters, responseTypes, []);
-
-const page: Record<string, Schema> = {
-  after: string,
-  limit: { type: "integer", minimum: 1, maximum: 100 },
-  order: { type: "string", enum: ["asc", "desc"] },
-};
-
 const createResponse: Operation = {
   summary: "An answer in OpenAI's Responses format.",
-  request: response,
+  request: responseFields,
   example: { input: "Hello!" },
   answer: answers.created,
   streams: answers.extendedEvents,
@@ -67,14 +53,14 @@ const createResponse: Operation = {
 export const operations: Readonly<Record<string, Operation>> = {
   "POST /v1/chat/completions": {
     summary: "An answer in OpenAI's Chat Completions format.",
-    request: chat,
+    request: chatCompletionFields,
     example: { messages: [user] },
     streams: answers.toolStatusChunk,
     answer: answers.chatCompletion,
   },
   "GET /v1/chat/completions": {
     summary: "Stored chat completions; `metadata[name]` filters too.",
-    query: { ...page, model: string },
+    query: { ...pageQuery, model: string },
     answer: answers.storedCompletions,
   },
   "GET /v1/chat/completions/{id}": {
@@ -83,7 +69,7 @@ export const operations: Readonly<Record<string, Operation>> = {
   },
   "POST /v1/chat/completions/{id}": {
     summary: "Replaces a stored chat completion's metadata.",
-    request: conversationMetadata,
+    request: labelFields,
     answer: answers.storedCompletion,
   },
   "DELETE /v1/chat/completions/{id}": {
@@ -92,37 +78,45 @@ export const operations: Readonly<Record<string, Operation>> = {
   },
   "GET /v1/chat/completions/{id}/messages": {
     summary: "What a stored chat completion was given.",
-    query: page,
+    query: pageQuery,
     answer: answers.storedMessages,
   },
   "POST /v1/chat/completions/input_tokens": {
     summary: "What a request would take of the context.",
-    request: chat,
+    request: chatCompletionFields,
     example: { messages: [user] },
     answer: answers.inputTokens,
   },
   "POST /v1/completions": {
     summary: "A text continued, in OpenAI's legacy Completions format.",
-    request: completionBody,
+    request: completionFields,
     streams: true,
     answer: answers.textCompletion,
   },
   "POST /completion": {
     summary: "A text continued, in llama-server's format.",
-    request: nativeCompletionBody,
+    request: nativeCompletionFields,
     streams: true,
     answer: answers.nativeCompletion,
   },
   "POST /v1/embeddings": {
     summary: "Vectors of texts, if an embedding model is loaded.",
-    request: embeddingBody,
+    request: embeddingFields(),
     answer: answers.embeddingList,
   },
-  "POST /tokenize": { summary: "A text as tokens.", request: tokenizeBody, answer: answers.tokens },
-  "POST /detokenize": { summary: "Tokens as text.", request: detokenizeBody, answer: answers.text },
+  "POST /tokenize": {
+    summary: "A text as tokens.",
+    request: tokenizeFields,
+    answer: answers.tokens,
+  },
+  "POST /detokenize": {
+    summary: "Tokens as text.",
+    request: detokenizeFields,
+    answer: answers.text,
+  },
   "POST /apply-template": {
     summary: "The prompt that a chat completion would begin with.",
-    request: templateBody,
+    request: templateBodyFields,
     answer: answers.prompt,
   },
   "POST /v1/responses": createResponse,
@@ -144,35 +138,35 @@ export const operations: Readonly<Record<string, Operation>> = {
   "GET /v1/responses/{id}/input_items": {
     summary: "What a stored response was given.",
     answer: answers.itemPage,
-    query: page,
+    query: pageQuery,
   },
   "POST /v1/responses/{id}/tool_outputs": {
     summary: "The result of a call that a held response waits for.",
-    request: toolOutput,
+    request: toolOutputFields,
     answer: answers.delivered,
   },
   "POST /v1/responses/compact": {
     summary: "A conversation as its users' words and a summary.",
-    request: response,
+    request: responseFields,
     example: { model: "default", input: "Hello!" },
     answer: answers.compaction,
   },
   "POST /v1/responses/input_tokens": {
     summary: "What a request would take of the context.",
-    request: response,
+    request: responseFields,
     example: { input: "Hello!" },
     answer: answers.inputTokens,
   },
   "POST /v1/conversations": {
     summary: "Creates a conversation.",
-    request: newConversation,
+    request: newConversationFields,
     example: { metadata: { topic: "harbour" } },
     answer: answers.conversation,
   },
   "GET /v1/conversations/{id}": { summary: "A conversation.", answer: answers.conversation },
   "POST /v1/conversations/{id}": {
     summary: "Replaces a conversation's metadata.",
-    request: conversationMetadata,
+    request: conversationLabelFields,
     answer: answers.conversation,
   },
   "DELETE /v1/conversations/{id}": {
@@ -182,11 +176,11 @@ export const operations: Readonly<Record<string, Operation>> = {
   "GET /v1/conversations/{id}/items": {
     summary: "The items of a conversation.",
     answer: answers.itemPage,
-    query: page,
+    query: pageQuery,
   },
   "POST /v1/conversations/{id}/items": {
     summary: "Adds items to a conversation.",
-    request: newItems,
+    request: newItemsFields,
     answer: answers.itemPage,
   },
   "GET /v1/conversations/{id}/items/{item}": { summary: "One item.", answer: answers.item },
@@ -196,14 +190,14 @@ export const operations: Readonly<Record<string, Operation>> = {
   },
   "POST /v1/messages": {
     summary: "An answer in Anthropic's Messages format.",
-    request: message,
+    request: messageFields,
     example: { max_tokens: 100, messages: [user] },
     streams: true,
     answer: answers.message,
   },
   "POST /v1/messages/count_tokens": {
     summary: "What a message's prompt would take of the context.",
-    request: message,
+    request: messageFields,
     example: { messages: [user] },
     answer: answers.messageTokens,
   },
@@ -214,7 +208,7 @@ export const operations: Readonly<Record<string, Operation>> = {
   },
   "POST /api/conversations": {
     summary: "Creates a branched conversation.",
-    request: newBranchedConversation,
+    request: conversationFields,
     example: { title: "Harbour" },
     status: 201,
     answer: apiAnswers.conversation,
@@ -225,7 +219,7 @@ export const operations: Readonly<Record<string, Operation>> = {
   },
   "PATCH /api/conversations/{id}": {
     summary: "Renames a conversation, changes its settings or the branch that is shown.",
-    request: conversationPatch,
+    request: conversationPatchFields,
     answer: apiAnswers.conversation,
   },
   "DELETE /api/conversations/{id}": {
@@ -235,7 +229,7 @@ export const operations: Readonly<Record<string, Operation>> = {
   },
   "POST /api/conversations/{id}/runs": {
     summary: "Begins the answer to a message; it goes on without a viewer.",
-    request: runBody,
+    request: runFields,
     status: 202,
     answer: apiAnswers.runStarted,
   },
@@ -279,7 +273,7 @@ export const operations: Readonly<Record<string, Operation>> = {
   },
   "POST /api/approvals/{call_id}": {
     summary: "A person's answer to a call that waits for it.",
-    request: approvalDecision,
+    request: decisionFields,
     answer: apiAnswers.approvalDecision,
   },
   "GET /v1/models": { summary: "The loaded model.", answer: answers.models },
@@ -299,21 +293,3 @@ export const operations: Readonly<Record<string, Operation>> = {
   "GET /metrics": { summary: "Prometheus metrics.", answer: null },
   "GET /openapi.json": { summary: "This document.", answer: object },
 };
-
-/** The fields a parser reads, each with what it does. `types` has one entry for each that is honoured. */
-function fieldsOf(
-  table: ParameterTable,
-  types: Record<string, Schema>,
-  required: string[],
-): Schema {
-  const properties: Record<string, Schema> = {};
-  for (const [name, parameter] of Object.entries(table)) {
-    if (parameter.effect === "honoured") {
-      const { note } = parameter;
-      properties[name] = { ...types[name], ...(note === undefined ? {} : { description: note }) };
-    } else if (parameter.effect === "ignored") {
-      properties[name] = { description: `Without effect: ${parameter.why}.` };
-    }
-  }
-  return { type: "object", properties, required };
-}

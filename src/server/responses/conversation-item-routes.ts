@@ -1,11 +1,12 @@
 import type { RouteOptions } from "fastify";
 import { FermataError } from "../../errors.ts";
 import { needStore } from "../answer/need-store.ts";
+import { readBody } from "../body/field.ts";
 import { pageOf, readPageQuery } from "../body/page.ts";
 import { requestOwner } from "../http/authentication.ts";
 import { findConversation, wireConversation } from "./conversation-routes.ts";
 import type { ResponsesContext } from "./context.ts";
-import { parseNewItems } from "./stored-conversation.ts";
+import { newItemsFields } from "./conversation-fields.ts";
 
 /** /v1/conversations/{id}/items: read in pages, added to, read and deleted one by one. */
 export function listItemsRoute({ responses }: ResponsesContext): RouteOptions {
@@ -29,7 +30,8 @@ export function addItemsRoute({ responses, warnings }: ResponsesContext): RouteO
     url: "/v1/conversations/:id/items",
     handler: async (request) => {
       const store = needStore(responses.store, "conversation");
-      const items = parseNewItems(request.body, warnings.warn);
+      const reading = { warn: warnings.warn };
+      const { items } = readBody(newItemsFields, request.body, reading, 'Send {"items": […]}');
       const { id } = request.params as { id: string };
       const owner = requestOwner(request);
       await findConversation(store, owner, id);

@@ -1,11 +1,14 @@
 import type { RouteOptions } from "fastify";
 import { FermataError } from "../../errors.ts";
+import { readBody } from "../body/field.ts";
 import type { ResponseStore, StoredConversation } from "../../store/types.ts";
 import { newId } from "../answer/ids.ts";
 import { needStore } from "../answer/need-store.ts";
 import { requestOwner } from "../http/authentication.ts";
 import type { ResponsesContext } from "./context.ts";
-import { parseConversation, parseConversationMetadata } from "./stored-conversation.ts";
+import { conversationLabelFields, newConversationFields } from "./conversation-fields.ts";
+
+const showLabels = 'Send {"metadata": …}';
 
 /** POST /v1/conversations and what one conversation can be asked: read, relabelled, deleted. */
 export function createConversationRoute({ responses, warnings }: ResponsesContext): RouteOptions {
@@ -14,7 +17,10 @@ export function createConversationRoute({ responses, warnings }: ResponsesContex
     url: "/v1/conversations",
     handler: async (request) => {
       const store = needStore(responses.store, "conversation");
-      const { metadata, items } = parseConversation(request.body, warnings.warn);
+      const reading = { warn: warnings.warn };
+      // An absent body is an empty one.
+      const given = readBody(newConversationFields, request.body ?? {}, reading, showLabels);
+      const { metadata, items } = given;
       const owner = requestOwner(request);
       const createdAt = Math.floor(Date.now() / 1000);
       const conversation = { id: newId("conv"), createdAt, metadata };
@@ -37,7 +43,7 @@ export function retrieveConversationRoute({ responses }: ResponsesContext): Rout
   };
 }
 
-export function updateConversationRoute({ responses }: ResponsesContext): RouteOptions {
+export function updateConversationRoute({ responses, warnings }: ResponsesContext): RouteOptions {
   return {
     method: "POST",
     url: "/v1/conversations/:id",
@@ -45,8 +51,9 @@ export function updateConversationRoute({ responses }: ResponsesContext): RouteO
       const store = needStore(responses.store, "conversation");
       const { id } = request.params as { id: string };
       const owner = requestOwner(request);
-      const metadata = parseConversationMetadata(request.body);
-      await store.setConversationMetadata(owner, id, metadata);
+      const reading = { warn: warnings.warn };
+      const given = readBody(conversationLabelFields, request.body, reading, showLabels);
+      await store.setConversationMetadata(owner, id, given.metadata);
       return wireConversation(await findConversation(store, owner, id));
     },
   };

@@ -9,7 +9,7 @@ import {
   readText,
   type JsonObject,
 } from "../body/fields.ts";
-import { parseFunction } from "../body/tools.ts";
+import { functionDefinition } from "../body/tools.ts";
 import type { Warn } from "../body/warnings.ts";
 
 /** What its input must look like. */
@@ -23,7 +23,9 @@ interface InputFormat {
 const free: InputFormat = { schema: { type: "string" }, note: "" };
 
 export function parseCustomTool(entry: JsonObject, field: string, warn: Warn): ToolDefinition {
-  const { name, description } = parseFunction({ ...entry, parameters: null }, field);
+  const { name, description } = functionDefinition.read({ ...entry, parameters: null }, field, {
+    warn,
+  });
   const { schema, note } = readFormat(entry["format"], `${field}.format`, warn);
   const told = [description ?? "", note].filter((text) => text !== "").join("\n\n");
   return {

@@ -1,63 +1,133 @@
 /** Fields of POST /v1/responses. */
 
-import { constraints } from "../body/constraints.ts";
-import { llamaSamplers } from "../body/llama-samplers.ts";
-import { honoured, ignored, refused, type ParameterTable } from "../body/parameter.ts";
+import type { DocumentFormat } from "../../guidance/types.ts";
+import { ignored, optional, refused, type FieldTable, type Type } from "../body/field.ts";
+import { fieldError, isObject, kindOf, type JsonObject } from "../body/fields.ts";
+import { generationFields, modelField, streamField, topLogprobs } from "../body/generation.ts";
+import { textFormat } from "../body/guidance.ts";
+import { maxTokensFields, tokenLimit } from "../body/limits.ts";
+import { metadataField } from "../body/metadata.ts";
+import { reasoningEffort, templateFields } from "../body/template-variables.ts";
+import { parallelField, toolChoiceField } from "../body/tool-choice.ts";
+import { boolean, integer, list, object, oneOf, text } from "../body/values.ts";
+import { inputItems } from "./items.ts";
+import { responseTools } from "./tools.ts";
 
-export const responseParameters: ParameterTable = {
-  model: honoured("one model is loaded and answers to every name"),
-  input: honoured("text; items of types that mean nothing here are skipped with a warning"),
-  instructions: honoured("for this response only, as at OpenAI"),
-  previous_response_id: honoured("needs the store"),
-  conversation: honoured("needs the store"),
-  store: honoured("default true; without a store the server keeps nothing"),
-  background: honoured("needs the store"),
-  stream: honoured(),
-  stream_options: honoured("`include_obfuscation` is accepted; nothing is obfuscated"),
-  metadata: honoured("up to 16 strings"),
-  tools: honoured(
+/** What is remembered, or repeated in each event. */
+const name = text({ max: 512 });
+const cached = "has no effect: every prefix is cached";
+const isEmptyList = (value: unknown): boolean => Array.isArray(value) && value.length === 0;
+
+const conversationId: Type<string> = {
+  schema: {
+    anyOf: [
+      { type: "string", minLength: 1 },
+      { type: "object", properties: { id: { type: "string", minLength: 1 } }, required: ["id"] },
+    ],
+  },
+  remedy: 'Send "conv_…" or {"id": "conv_…"}',
+  read(value, path) {
+    const id = isObject(value) ? value["id"] : value;
+    if (typeof id === "string" && id !== "") return id;
+    const problem = `must be a conversation's id, not ${kindOf(id)}`;
+    throw fieldError("invalid_type", path, problem, this.remedy);
+  },
+};
+
+/** With what the response repeats. */
+const echoedFormat: Type<{ wire: JsonObject; document: DocumentFormat | null }> = {
+  ...textFormat,
+  read: (value, path, reading) => ({
+    document: textFormat.read(value, path, reading),
+    wire: value as JsonObject,
+  }),
+};
+
+export const responseFields = {
+  model: modelField,
+  input: optional(
+    inputItems,
+    "text; items of types that mean nothing here are skipped with a warning",
+    [],
+  ),
+  instructions: optional(text(), "for this response only, as at OpenAI"),
+  previous_response_id: optional(text(), "needs the store"),
+  conversation: optional(conversationId, "needs the store"),
+  store: optional(boolean, "default true; without a store the server keeps nothing"),
+  background: optional(boolean, "needs the store", false),
+  stream: streamField,
+  stream_options: ignored("nothing is obfuscated", () => true),
+  metadata: metadataField,
+  tools: optional(
+    responseTools,
     "of types `function`, `custom`, `namespace` and `mcp` (configured servers); others are skipped with a warning",
   ),
-  tool_choice: honoured("`auto`, `none`, `required`, a function or custom tool, `allowed_tools`"),
-  parallel_tool_calls: honoured("`false`: one call in a round"),
-  max_tool_calls: honoured("of tools that this server runs"),
-  max_output_tokens: honoured("over all rounds; -1 is no limit; at most the context"),
-  temperature: honoured(),
-  top_p: honoured(),
-  top_logprobs: honoured("up to 20"),
-  truncation: honoured(
+  tool_choice: {
+    ...toolChoiceField,
+    about: "`auto`, `none`, `required`, a function or custom tool, `allowed_tools`; default `auto`",
+  },
+  parallel_tool_calls: parallelField,
+  max_tool_calls: optional(integer(1), "of tools that this server runs"),
+  max_output_tokens: optional(tokenLimit, "over all rounds; -1 is no limit; at most the context"),
+  n_predict: {
+    ...maxTokensFields.n_predict,
+    about: "the same under llama-server's name; `max_output_tokens` wins",
+  },
+  top_logprobs: optional(topLogprobs, "how many alternatives to each token"),
+  truncation: optional(
+    oneOf(["auto", "disabled"]),
     "`auto` drops the oldest turns that do not fit, then the last one's oldest rounds of calls",
+    "disabled",
   ),
-  text: honoured("`format`: `text`, `json_object`, `json_schema`; `verbosity` has no effect"),
-  reasoning: honoured(
+  text: optional(
+    object(
+      { format: optional(echoedFormat), verbosity: optional(text()) },
+      'Send {"format": {"type": "text"}}',
+    ),
+    "`format`; `verbosity` has no effect",
+  ),
+  reasoning: optional(
+    object(
+      { effort: optional(reasoningEffort), summary: optional(text()) },
+      'Send {"effort": "medium"}',
+    ),
     "`effort`: `none` and `minimal` switch thinking off, the others on; also goes to the model's template; nothing is summed up",
   ),
-  chat_template_kwargs: honoured("given to the model's template"),
-  include: honoured(
+  chat_template_kwargs: templateFields.chat_template_kwargs,
+  include: optional(
+    list(text(), { remedy: "Send an array of names" }),
     "`message.output_text.logprobs`; the results of hosted tools have nothing to show",
+    [],
   ),
-  prompt_cache_key: honoured("tells which requests belong together when history is missing"),
-  safety_identifier: honoured("repeated in the response"),
-  user: honoured("repeated in the response"),
-  fermata: honoured("`events`: `standard` or `extended`; `tools`: `close` or `held`"),
-  seed: honoured(),
-  frequency_penalty: honoured(),
-  presence_penalty: honoured(),
-  ...constraints,
-  ...llamaSamplers,
+  prompt_cache_key: optional(name, "tells which requests belong together when history is missing"),
+  safety_identifier: optional(name, "repeated in the response"),
+  user: optional(name, "repeated in the response"),
+  // What OpenAI's wire has no words for, in one place that no client sends by accident.
+  fermata: optional(
+    object(
+      {
+        events: optional(oneOf(["standard", "extended"])),
+        tools: optional(oneOf(["close", "held"])),
+      },
+      'Send {"events": "extended"}',
+      "refused",
+    ),
+    "`events`: `standard` or `extended`; `tools`: `close` or `held`",
+  ),
+  ...generationFields,
 
   service_tier: ignored(
     "has no effect: there is one tier",
     (value) => value === "auto" || value === "default",
   ),
-  prompt_cache_options: ignored("has no effect: every prefix is cached"),
-  prompt_cache_retention: ignored("has no effect: every prefix is cached"),
+  prompt_cache_options: ignored(cached),
+  prompt_cache_retention: ignored(cached),
   client_metadata: ignored("is not used", () => true),
 
   context_management: refused(
     "is not supported: a response does not compact its own context",
     "Send POST /v1/responses/compact between turns",
-    (value) => Array.isArray(value) && value.length === 0,
+    isEmptyList,
   ),
   moderation: refused("is not supported", "Leave it out"),
   prompt: refused(
@@ -66,4 +136,4 @@ export const responseParameters: ParameterTable = {
   ),
   response_format: refused("belongs to chat completions", "Send text.format"),
   messages: refused("belongs to chat completions", "Send input"),
-};
+} satisfies FieldTable;

@@ -1,6 +1,8 @@
 /** `input` of a response as items: checked, complete, each with an id. */
 
 import { fieldError, isAbsent, isObject, kindOf, type JsonObject } from "../body/fields.ts";
+import type { Schema, Type } from "../body/field.ts";
+import { toolName } from "../body/tools.ts";
 import type { Warn } from "../body/warnings.ts";
 import { newId } from "../answer/ids.ts";
 import { parseItemContent } from "./item-content.ts";
@@ -33,9 +35,80 @@ const maxItems = 10_000;
 
 const roles = new Set(["user", "assistant", "system", "developer"]);
 
-/** A string is one user message. Items of types that mean nothing here are skipped with a warning. */
-export function parseItems(value: unknown, field: string, warn: Warn): Item[] {
-  if (isAbsent(value)) return [];
+const string = { type: "string" };
+const toolNameSchema = toolName(64).schema;
+const texts = {
+  anyOf: [
+    string,
+    {
+      type: "array",
+      items: {
+        type: "object",
+        properties: { type: { type: "string", enum: ["input_text", "output_text"] }, text: string },
+        required: ["type", "text"],
+      },
+    },
+  ],
+};
+
+function itemSchema(type: string, properties: object, required = Object.keys(properties)): Schema {
+  const tag = { type: "string", enum: [type] };
+  return {
+    type: "object",
+    properties: { type: tag, ...properties },
+    required: ["type", ...required],
+  };
+}
+
+/** Those that clients write; they send back what the server gave them as it is. */
+const itemSchemas: Schema = {
+  anyOf: [
+    {
+      ...itemSchema("message", { role: { type: "string", enum: [...roles] }, content: texts }),
+      required: ["role", "content"],
+    },
+    itemSchema("function_call", { call_id: string, name: toolNameSchema, arguments: string }),
+    itemSchema("function_call_output", { call_id: string, output: texts }),
+    itemSchema("custom_tool_call", { call_id: string, name: toolNameSchema, input: string }),
+    itemSchema("custom_tool_call_output", { call_id: string, output: texts }),
+    itemSchema("reasoning", { summary: { type: "array", items: { type: "object" } } }),
+  ],
+};
+
+/** A string is one user message. */
+export const inputItems: Type<Item[]> = {
+  schema: { anyOf: [string, { type: "array", items: itemSchemas, maxItems }] },
+  remedy: "Send the user's message as a string",
+  read: (value, path, { warn }) => parseItems(value, path, warn),
+};
+
+/** Items of a conversation, as many as OpenAI takes at once. */
+export function newItems(min: 0 | 1): Type<Item[]> {
+  const max = 20;
+  return {
+    schema: { type: "array", items: itemSchemas, minItems: min, maxItems: max },
+    remedy: "Send an array of items",
+    read(value, path, { warn }) {
+      if (!Array.isArray(value)) {
+        const problem = `must be an array, not ${kindOf(value)}`;
+        throw fieldError("invalid_type", path, problem, this.remedy);
+      }
+      if (value.length < min) throw fieldError("invalid_value", path, "has no item", this.remedy);
+      if (value.length > max) {
+        const problem = `has ${value.length} items`;
+        throw fieldError("invalid_value", path, problem, `Send at most ${max} at once`);
+      }
+      const items = parseItems(value, path, warn);
+      const reference = items.findIndex(({ type }) => type === "item_reference");
+      if (reference < 0) return items;
+      const field = `${path}[${reference}].type`;
+      throw fieldError("unsupported_value", field, "is a reference", "Send the item itself");
+    },
+  };
+}
+
+/** Items of types that mean nothing here are skipped with a warning. */
+function parseItems(value: unknown, field: string, warn: Warn): Item[] {
   if (typeof value === "string") {
     const content = [{ type: "input_text", text: value }];
     return [{ id: newId("msg"), type: "message", status: "completed", role: "user", content }];

@@ -45,13 +45,17 @@ export function inputItemsRoute({ responses }: ResponsesContext): RouteOptions {
 }
 
 /** POST /v1/responses/{id}/tool_outputs: the result of a call that a held response waits for. */
-export function toolOutputsRoute({ responses, config }: ResponsesContext): RouteOptions {
+export function toolOutputsRoute({ responses, config, warnings }: ResponsesContext): RouteOptions {
   return {
     method: "POST",
     url: "/v1/responses/:id/tool_outputs",
     handler: async (request) => {
       const { id } = request.params as { id: string };
-      const { callId, output } = parseToolOutput(request.body, config.maxToolOutputBytes);
+      const { callId, output } = parseToolOutput(
+        request.body,
+        warnings.warn,
+        config.maxToolOutputBytes,
+      );
       responses.deliver(requestOwner(request), id, callId, output);
       return { id, status: "in_progress" };
     },

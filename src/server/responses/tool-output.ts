@@ -1,44 +1,43 @@
 /** Body of POST /v1/responses/{id}/tool_outputs. */
 
-import { expectBody, fieldError, isObject, kindOf } from "../body/fields.ts";
+import { readBody, required, type FieldTable } from "../body/field.ts";
+import { fieldError } from "../body/fields.ts";
+import { either, list, mapped, object, text } from "../body/values.ts";
+import type { Warn } from "../body/warnings.ts";
 
 const defaultMaxBytes = 1024 * 1024;
+const showOutput = 'Send [{"type": "output_text", "text": "…"}]';
 
 export interface PostedOutput {
   callId: string;
   output: string;
 }
 
-export function parseToolOutput(body: unknown, maxBytes = defaultMaxBytes): PostedOutput {
-  expectBody(body, 'Send {"tool_call_id": …, "output": […]}');
-  const { tool_call_id: callId, output } = body;
-  if (typeof callId !== "string" || callId === "") {
-    const problem = `must be a string, not ${kindOf(callId)}`;
-    throw fieldError("invalid_type", "tool_call_id", problem, "Send the call's id");
-  }
-  const text = textOf(output);
-  const bytes = Buffer.byteLength(text);
-  if (bytes > maxBytes) {
-    const problem = `has ${bytes} bytes`;
-    throw fieldError("invalid_value", "output", problem, `Send at most ${maxBytes}`);
-  }
-  return { callId, output: text };
-}
+const part = object({ text: required(text({ remedy: showOutput })) }, showOutput, "passed over");
+const parts = list(part, { min: 1, remedy: showOutput });
 
-function textOf(output: unknown): string {
-  const remedy = 'Send [{"type": "output_text", "text": "…"}]';
-  if (typeof output === "string") return output;
-  if (!Array.isArray(output)) {
-    const problem = `must be an array, not ${kindOf(output)}`;
-    throw fieldError("invalid_type", "output", problem, remedy);
-  }
-  if (output.length === 0) throw fieldError("invalid_value", "output", "is empty", remedy);
-  return output
-    .map((part: unknown, index) => {
-      const text = isObject(part) ? part["text"] : undefined;
-      if (typeof text === "string") return text;
-      const field = `output[${index}].text`;
-      throw fieldError("invalid_type", field, `must be a string, not ${kindOf(text)}`, remedy);
-    })
-    .join("\n");
+export const toolOutputFields = {
+  tool_call_id: required(text({ min: 1, remedy: "Send the call's id" })),
+  output: required(
+    either(
+      {
+        string: text(),
+        array: mapped(parts, (texts) => texts.map((one) => one.text).join("\n")),
+      },
+      "an array",
+      showOutput,
+    ),
+  ),
+} satisfies FieldTable;
+
+export function parseToolOutput(
+  body: unknown,
+  warn: Warn,
+  maxBytes = defaultMaxBytes,
+): PostedOutput {
+  const showBody = 'Send {"tool_call_id": …, "output": […]}';
+  const { tool_call_id: callId, output } = readBody(toolOutputFields, body, { warn }, showBody);
+  const bytes = Buffer.byteLength(output);
+  if (bytes <= maxBytes) return { callId, output };
+  throw fieldError("invalid_value", "output", `has ${bytes} bytes`, `Send at most ${maxBytes}`);
 }

@@ -2,7 +2,8 @@
 
 import type { ToolDefinition } from "../../chat/types.ts";
 import { fieldError, isAbsent, isObject, kindOf, type JsonObject } from "../body/fields.ts";
-import { parseFunction } from "../body/tools.ts";
+import { schemaOf, type Schema, type Type } from "../body/field.ts";
+import { functionDefinition, functionFields } from "../body/tools.ts";
 import type { Warn } from "../body/warnings.ts";
 import { parseCustomTool, wireCustomTool } from "./custom-tool.ts";
 import { parseMcpTool, type McpToolRequest } from "./mcp-tool.ts";
@@ -25,18 +26,50 @@ export interface RequestedTools {
   wire: JsonObject[];
 }
 
-/** Null if the request gives no tools at all, which is not the same as giving none. */
-export function parseResponseTools(value: unknown, warn: Warn): RequestedTools | null {
-  if (isAbsent(value)) return null;
-  if (!Array.isArray(value)) {
-    const problem = `must be an array, not ${kindOf(value)}`;
-    throw fieldError("invalid_type", "tools", problem, "Send an array of tools");
-  }
-  const requested: RequestedTools = { tools: [], wire: [] };
-  value.forEach((entry: unknown, index) => addTool(requested, entry, `tools[${index}]`, warn));
-  refuseTwins(requested.tools);
-  return requested;
-}
+const string = { type: "string" };
+const toolSchema = (type: string, required: string[], properties: object): Schema => ({
+  type: "object",
+  properties: { type: { type: "string", enum: [type] }, ...properties },
+  required: ["type", ...required],
+});
+const functionSchema = schemaOf(functionFields);
+const grammarSyntax = { type: "string", enum: ["lark", "regex"] };
+
+export const responseTools: Type<RequestedTools> = {
+  schema: {
+    type: "array",
+    items: {
+      anyOf: [
+        toolSchema("function", ["name"], functionSchema["properties"] as object),
+        toolSchema("custom", ["name"], {
+          name: functionFields.name.type.schema,
+          description: string,
+          format: {
+            anyOf: [
+              toolSchema("text", [], {}),
+              toolSchema("grammar", ["syntax", "definition"], {
+                syntax: grammarSyntax,
+                definition: string,
+              }),
+            ],
+          },
+        }),
+        toolSchema("mcp", ["server_label"], { server_label: string, server_url: string }),
+      ],
+    },
+  },
+  remedy: "Send an array of tools",
+  read(value, path, { warn }) {
+    if (!Array.isArray(value)) {
+      const problem = `must be an array, not ${kindOf(value)}`;
+      throw fieldError("invalid_type", path, problem, this.remedy);
+    }
+    const requested: RequestedTools = { tools: [], wire: [] };
+    value.forEach((entry: unknown, index) => addTool(requested, entry, `${path}[${index}]`, warn));
+    refuseTwins(requested.tools);
+    return requested;
+  },
+};
 
 function addTool(requested: RequestedTools, entry: unknown, field: string, warn: Warn): void {
   if (!isObject(entry)) {
@@ -50,7 +83,7 @@ function addTool(requested: RequestedTools, entry: unknown, field: string, warn:
     throw fieldError(code, `${field}.type`, problem, 'Send "function"');
   }
   if (type === "function") {
-    const tool = parseFunctionTool(entry, field);
+    const tool = parseFunctionTool(entry, field, warn);
     requested.tools.push({ kind: "function", ...tool });
     requested.wire.push(wireFunction(entry, tool.definition));
   } else if (type === "custom") {
@@ -69,12 +102,13 @@ function addTool(requested: RequestedTools, entry: unknown, field: string, warn:
   }
 }
 
-function parseFunctionTool(entry: JsonObject, field: string): FunctionTool {
+function parseFunctionTool(entry: JsonObject, field: string, warn: Warn): FunctionTool {
   // Some clients send the nested form of chat completions.
   const nested = entry["function"];
   const isNested = isObject(nested) && isAbsent(entry["name"]);
   const target = isNested ? nested : entry;
-  const definition = parseFunction(target, isNested ? `${field}.function` : field);
+  const place = isNested ? `${field}.function` : field;
+  const definition = functionDefinition.read(target, place, { warn });
   return { definition, name: definition.name };
 }
 
@@ -103,7 +137,7 @@ function parseNamespace(entry: JsonObject, field: string, warn: Warn): Requested
     const definition =
       kind === "custom"
         ? parseCustomTool(tool, toolField, warn)
-        : parseFunctionTool(tool, toolField).definition;
+        : parseFunctionTool(tool, toolField, warn).definition;
     const { name } = definition;
     return [
       { kind, definition: { ...definition, name: flatName(namespace, name) }, name, namespace },

@@ -1,9 +1,12 @@
-/** POST /tokenize and /detokenize. */
+/** POST /tokenize, /detokenize and /apply-template, as llama-server has them. */
 
 import type { RouteOptions } from "fastify";
-import { expectBody, fieldError, kindOf, readBoolean } from "../body/fields.ts";
-import { parseTokens } from "../body/token-ids.ts";
-import type { ServerServices } from "../services.ts";
+import { conversationOf } from "../body/conversation.ts";
+import { readBody, readFields } from "../body/field.ts";
+import { expectBody, fieldError } from "../body/fields.ts";
+import { templateVariables } from "../body/template-variables.ts";
+import type { RouteContext } from "../context.ts";
+import { detokenizeFields, templateBodyFields, tokenizeFields } from "./fields.ts";
 
 /** Each is an object: of as many as a body may have, memory would not hold them. */
 const maxPieces = 200_000;
@@ -14,34 +17,54 @@ interface TokenPiece {
   piece: string | number[];
 }
 
-/** POST /tokenize, as llama-server has it. */
-export function tokenizeRoute({ engine, chat }: ServerServices): RouteOptions {
-  return {
-    method: "POST",
-    url: "/tokenize",
-    handler: async ({ body }): Promise<{ tokens: number[] | TokenPiece[] }> => {
-      const remedy = 'Send {"content": "…"}';
-      expectBody(body, remedy);
-      const content = body["content"];
-      if (typeof content !== "string") {
-        const code = content === undefined ? "missing_field" : "invalid_type";
-        throw fieldError(code, "content", `must be a string, not ${kindOf(content)}`, remedy);
-      }
-      const addSpecial = readBoolean(body, "add_special", false);
-      const parseSpecial = readBoolean(body, "parse_special", true);
-      const withPieces = readBoolean(body, "with_pieces", false);
-      const { text, guard } = parseSpecial ? { text: content, guard: "" } : chat.guardText(content);
-      const tokens = await engine.tokenize(text, guard, addSpecial && engine.model.addBos);
-      if (!withPieces) return { tokens: [...tokens] };
-      if (tokens.length > maxPieces) {
-        const problem = `has ${tokens.length} tokens, and ${maxPieces} are the most with their pieces`;
-        throw fieldError("invalid_value", "content", problem, "Send less or leave out with_pieces");
-      }
-      return {
-        tokens: Array.from(tokens, (id) => ({ id, piece: pieceOf(engine.tokenBytes(id)) })),
-      };
-    },
+export function tokenRoutes({ services, warnings }: RouteContext): RouteOptions[] {
+  const { engine, chat, model } = services;
+  const { warn } = warnings;
+  const { vocabularySize } = model;
+
+  const tokenize = async (body: unknown): Promise<{ tokens: number[] | TokenPiece[] }> => {
+    const given = readBody(tokenizeFields, body, { warn }, 'Send {"content": "…"}');
+    const { content, add_special: addSpecial, parse_special: parseSpecial } = given;
+    const { text, guard } = parseSpecial ? { text: content, guard: "" } : chat.guardText(content);
+    const tokens = await engine.tokenize(text, guard, addSpecial && engine.model.addBos);
+    if (!given.with_pieces) return { tokens: [...tokens] };
+    if (tokens.length > maxPieces) {
+      const problem = `has ${tokens.length} tokens, and ${maxPieces} are the most with their pieces`;
+      throw fieldError("invalid_value", "content", problem, "Send less or leave out with_pieces");
+    }
+    return {
+      tokens: Array.from(tokens, (id) => ({ id, piece: pieceOf(engine.tokenBytes(id)) })),
+    };
   };
+
+  const detokenize = (body: unknown): { content: string } => {
+    const reading = { warn, vocabularySize };
+    const { tokens } = readBody(detokenizeFields, body, reading, 'Send {"tokens": […]}');
+    return { content: tokens.length === 0 ? "" : engine.detokenize(tokens) };
+  };
+
+  /** The prompt that a chat completion would begin with: of its body, what goes into the prompt. */
+  const applyTemplate = (body: unknown): { prompt: string } => {
+    expectBody(body, 'Send {"messages": […]}');
+    const given = readFields(templateBodyFields, body, { warn });
+    const prompt = chat.promptText({
+      ...conversationOf(given, (body["messages"] as unknown[]).length),
+      tools: given.tools ?? [],
+      templateVariables: templateVariables(given.reasoning_effort, given.chat_template_kwargs),
+    });
+    return { prompt };
+  };
+
+  const route = (url: string, answer: (body: unknown) => unknown): RouteOptions => ({
+    method: "POST",
+    url,
+    handler: async ({ body }) => answer(body),
+  });
+  return [
+    route("/tokenize", tokenize),
+    route("/detokenize", detokenize),
+    route("/apply-template", applyTemplate),
+  ];
 }
 
 function pieceOf(bytes: Uint8Array): string | number[] {
@@ -50,20 +73,4 @@ function pieceOf(bytes: Uint8Array): string | number[] {
   } catch {
     return [...bytes];
   }
-}
-
-/** POST /detokenize, as llama-server has it. */
-export function detokenizeRoute({ engine, model }: ServerServices): RouteOptions {
-  return {
-    method: "POST",
-    url: "/detokenize",
-    handler: async ({ body }): Promise<{ content: string }> => {
-      const remedy = 'Send {"tokens": […]}';
-      expectBody(body, remedy);
-      const { tokens } = body;
-      if (tokens === undefined) throw fieldError("missing_field", "tokens", "is missing", remedy);
-      if (Array.isArray(tokens) && tokens.length === 0) return { content: "" };
-      return { content: engine.detokenize(parseTokens(tokens, "tokens", model.vocabularySize)) };
-    },
-  };
 }

@@ -2,7 +2,8 @@ import { describe, expect, it } from "vitest";
 import type { ChatEvent, ChatRequest, ToolDefinition } from "../../../src/chat/types.ts";
 import type { DocumentFormat, Guidance } from "../../../src/guidance/types.ts";
 import { parseMessagesRequest } from "../../../src/server/messages/request.ts";
-import { parseGuidance } from "../../../src/server/body/guidance.ts";
+import { readFields } from "../../../src/server/body/field.ts";
+import { documentFields, documentOf as formOf } from "../../../src/server/body/guidance.ts";
 import { greedy } from "../../support/sampling.ts";
 import { request, setUp, weather } from "./chat-fixtures.ts";
 
@@ -35,7 +36,7 @@ async function run(rounds: string[], partial: Partial<ChatRequest>, refuses = fa
 }
 
 function documentOf(body: Record<string, unknown>): DocumentFormat | undefined {
-  return parseGuidance(body, { mode: "auto" }).document;
+  return formOf(readFields(documentFields, body, { warn: () => {} }));
 }
 
 function claudeDocumentOf(output_config: object): DocumentFormat | undefined {

@@ -13,7 +13,7 @@ import { OutputParser } from "../../../src/chat/parser/output-parser.ts";
 import { openTemplate } from "../../../src/chat/prompt/prompt.ts";
 import type { ChatTemplate } from "../../../src/chat/template/template.ts";
 import type { ToolDefinition } from "../../../src/chat/types.ts";
-import { parseMessages } from "../../../src/server/body/messages.ts";
+import { messagesField } from "../../../src/server/body/messages.ts";
 import { type TemplateRow, templateDocs } from "../../support/template-docs.ts";
 
 interface Recorded {
@@ -87,7 +87,7 @@ function open(source: string): ReturnType<typeof openTemplate> {
 
 function render(template: ChatTemplate, { messages, tools }: Request): string {
   const { text, marks } = template.render(
-    parseMessages(messages, () => {}),
+    messagesField.read(messages, "messages", { warn: () => {} }),
     {
       tools: (tools ?? []).map((tool) => tool.function),
       generationPrompt: true,
@@ -99,7 +99,7 @@ function render(template: ChatTemplate, { messages, tools }: Request): string {
 /** Whether the found format reads the calls of a turn as the template writes it; null where it writes none. */
 function readsCalls({ template, format }: ReturnType<typeof openTemplate>): boolean | null {
   const { messages, tools = [] } = requests["odd arguments"] ?? { messages: [] };
-  const parsed = parseMessages(messages, () => {});
+  const parsed = messagesField.read(messages, "messages", { warn: () => {} });
   const [user, turn] = parsed;
   if (user === undefined || turn?.role !== "assistant") return null;
   const definitions = tools.map((tool) => tool.function);

@@ -1,16 +1,16 @@
 import { describe, expect, test } from "vitest";
-import { embeddingParameters } from "../../../src/server/embeddings/fields.ts";
-import { completionParameters } from "../../../src/server/completions/fields.ts";
-import { chatCompletionParameters } from "../../../src/server/chat-completions/fields.ts";
-import { nativeCompletionParameters } from "../../../src/server/completions/native-fields.ts";
-import { responseParameters } from "../../../src/server/responses/fields.ts";
+import { embeddingFields } from "../../../src/server/embeddings/fields.ts";
+import { completionFields } from "../../../src/server/completions/fields.ts";
+import { chatCompletionFields } from "../../../src/server/chat-completions/fields.ts";
+import { nativeCompletionFields } from "../../../src/server/completions/native-fields.ts";
+import { responseFields } from "../../../src/server/responses/fields.ts";
 import { type DocumentedTable, parameterDocs } from "../../support/parameter-docs.ts";
 import { sdkFields } from "../../support/sdk-fields.ts";
 
 const tables: DocumentedTable[] = [
   {
     endpoint: "POST /v1/chat/completions",
-    table: chatCompletionParameters,
+    table: chatCompletionFields,
     sdkFields: sdkFields(
       "resources/chat/completions/completions",
       "ChatCompletionCreateParamsBase",
@@ -18,26 +18,26 @@ const tables: DocumentedTable[] = [
   },
   {
     endpoint: "POST /v1/responses",
-    table: responseParameters,
+    table: responseFields,
     sdkFields: sdkFields("resources/responses/responses", "ResponseCreateParamsBase"),
   },
   {
     endpoint: "POST /v1/completions",
-    table: completionParameters,
+    table: completionFields,
     sdkFields: sdkFields("resources/completions", "CompletionCreateParamsBase"),
   },
   {
     endpoint: "POST /v1/embeddings",
-    table: embeddingParameters,
+    table: embeddingFields(),
     sdkFields: sdkFields("resources/embeddings", "EmbeddingCreateParams"),
   },
 ];
 
 const native: DocumentedTable = {
   endpoint: "POST /completion",
-  table: nativeCompletionParameters,
+  table: nativeCompletionFields,
   // Nothing of it is OpenAI's.
-  sdkFields: Object.keys(nativeCompletionParameters),
+  sdkFields: Object.keys(nativeCompletionFields),
 };
 
 describe.each(tables)("$endpoint", ({ table, sdkFields: fields }) => {

@@ -1,0 +1,75 @@
+/** Fields that every endpoint which generates takes, and those of other servers that none here has. */
+
+import { ignored, optional, refused, type FieldTable } from "./field.ts";
+import { documentFields } from "./guidance.ts";
+import { samplingFields } from "./sampling.ts";
+import { boolean, integer, object, text } from "./values.ts";
+import type { Warn } from "./warnings.ts";
+
+/** As OpenAI has it. */
+export const maxChoices = 128;
+export const maxTopLogprobs = 20;
+
+export const modelField = optional(
+  text({ remedy: "Send a model's name or leave it out" }),
+  "one model is loaded and answers to every name; an unknown one is logged",
+);
+export const streamField = optional(boolean, "server-sent events", false);
+export const choicesField = optional(integer(1, maxChoices), "choice `i` draws with `seed + i`", 1);
+export const topLogprobs = integer(0, maxTopLogprobs);
+export const closeAtLimitField = optional(
+  boolean,
+  "`true`: a guided answer ends on a valid path before the token limit",
+  false,
+);
+export const streamOptionsField = optional(
+  object(
+    {
+      include_usage: optional(boolean, "", false),
+      include_obfuscation: ignored("has no effect", (value) => value === false),
+    },
+    'Send {"include_usage": true}',
+  ),
+  "`include_usage`; without effect where `stream` is false",
+);
+
+const isEmptyList = (value: unknown): boolean => Array.isArray(value) && value.length === 0;
+const isFalse = (value: unknown): boolean => value === false;
+const isZero = (value: unknown): boolean => value === 0;
+const useDocument = "Send guided_json_schema, guided_regex or guided_grammar";
+const lazyGrammar = "asks for a grammar that begins in the middle, which is not supported";
+const leaveOutGrammar = "Leave it out: calls of tools are guided by themselves";
+
+/** Of vLLM and llama-server. */
+export const fieldsNotHere = {
+  guided_whitespace_pattern: refused("is not supported", useDocument),
+  structural_tag: refused("is not supported", useDocument),
+  guided_decoding_backend: ignored("has no effect: there is one"),
+  grammar_lazy: refused(lazyGrammar, leaveOutGrammar, isFalse),
+  grammar_triggers: refused(lazyGrammar, leaveOutGrammar, isEmptyList),
+  min_tokens: refused("is not supported", "Send ignore_eos with a limit", isZero),
+  stop_token_ids: refused("is not supported", "Send stop with the tokens' text", isEmptyList),
+  bad_words: refused("is not supported", "Send logit_bias with a text and false", isEmptyList),
+  allowed_token_ids: refused("is not supported", "Send guided_choice or guided_regex", isEmptyList),
+  use_beam_search: refused("is not supported", "Leave it out", isFalse),
+  include_stop_str_in_output: refused("is not supported", "Leave it out", isFalse),
+  n_indent: refused("is not supported", "Leave it out", isZero),
+  t_max_predict_ms: refused(
+    "is not supported",
+    "Send a limit of tokens",
+    (value) => typeof value === "number" && value <= 0,
+  ),
+  lora: refused("names adapters, and none is loaded", "Leave it out", isEmptyList),
+} satisfies FieldTable;
+
+export const generationFields = { ...samplingFields, ...documentFields, ...fieldsNotHere };
+
+/** Whether the last chunk of a stream tells the usage. */
+export function includesUsage(
+  given: { stream: boolean; stream_options: { include_usage: boolean } | undefined },
+  warn: Warn,
+): boolean {
+  if (given.stream_options === undefined) return false;
+  if (!given.stream) warn("stream_options", "has no effect without stream");
+  return given.stream_options.include_usage;
+}

@@ -1,0 +1,238 @@
+/** Types of values that fields have: numbers, texts, choices, lists, objects, and unions of them. */
+
+import {
+  checkKeys,
+  readFields,
+  schemaOf,
+  type FieldTable,
+  type Reading,
+  type Schema,
+  type Type,
+  type ValuesOf,
+} from "./field.ts";
+import type { ErrorCode } from "../../errors.ts";
+import { fieldError, isObject, kindOf, type JsonObject } from "./fields.ts";
+
+function mistyped(value: unknown, path: string, wanted: string, remedy: string): Error {
+  return fieldError("invalid_type", path, `must be ${wanted}, not ${kindOf(value)}`, remedy);
+}
+
+export const boolean: Type<boolean> = {
+  schema: { type: "boolean" },
+  remedy: "Send true or false without quotes",
+  read(value, path) {
+    if (typeof value === "boolean") return value;
+    throw mistyped(value, path, "a boolean", this.remedy);
+  },
+};
+
+export function number(min: number, max: number): Type<number> {
+  return within("a number", { type: "number", minimum: min, maximum: max }, min, max);
+}
+
+export function integer(min: number, max = Number.MAX_SAFE_INTEGER): Type<number> {
+  const most = max === Number.MAX_SAFE_INTEGER ? {} : { maximum: max };
+  const least = min === Number.MIN_SAFE_INTEGER ? {} : { minimum: min };
+  return within("an integer", { type: "integer", ...least, ...most }, min, max);
+}
+
+function within(
+  wanted: "a number" | "an integer",
+  schema: Schema,
+  min: number,
+  max: number,
+): Type<number> {
+  const remedy = `Send ${wanted} from ${min} to ${max}, or leave the field out`;
+  return {
+    schema,
+    remedy,
+    read(value, path) {
+      if (typeof value !== "number") throw mistyped(value, path, wanted, remedy);
+      if (wanted === "an integer" && !Number.isInteger(value))
+        throw fieldError("invalid_value", path, `must be an integer, not ${value}`, remedy);
+      if (value >= min && value <= max) return value;
+      const problem = `must be from ${min} to ${max}, not ${value}`;
+      throw fieldError("invalid_value", path, problem, remedy);
+    },
+  };
+}
+
+/** @param max characters */
+export function text({
+  min = 0,
+  max = Infinity,
+  remedy = max === Infinity
+    ? "Send a string or leave the field out"
+    : `Send ${min === 0 ? "at most" : `${min} to`} ${max} characters`,
+}: { min?: 0 | 1; max?: number; remedy?: string } = {}): Type<string> {
+  return {
+    schema: {
+      type: "string",
+      ...(min === 0 ? {} : { minLength: min }),
+      ...(max === Infinity ? {} : { maxLength: max }),
+    },
+    remedy,
+    read(value, path) {
+      if (typeof value !== "string") throw mistyped(value, path, "a string", remedy);
+      if (value.length < min) throw fieldError("invalid_value", path, "is empty", remedy);
+      if (value.length <= max) return value;
+      throw fieldError("invalid_value", path, `has ${value.length} characters`, remedy);
+    },
+  };
+}
+
+/** @param noun what the values are called: `is not a known choice` */
+export function oneOf<const Choice extends string>(
+  choices: readonly Choice[],
+  noun = "choice",
+): Type<Choice> {
+  const known = choices.map((choice) => `"${choice}"`);
+  const last = known.length > 1 ? ` or ${known.at(-1)}` : known[0];
+  const remedy = `Send ${known.slice(0, -1).join(", ")}${last}`;
+  return {
+    schema: { type: "string", enum: choices },
+    remedy,
+    read(value, path) {
+      const choice = choices.find((candidate) => candidate === value);
+      if (choice !== undefined) return choice;
+      const code = typeof value === "string" ? "invalid_value" : "invalid_type";
+      throw fieldError(code, path, `is not a known ${noun}`, remedy);
+    },
+  };
+}
+
+export function list<Value>(
+  entry: Type<Value>,
+  { min = 0, max = Infinity, remedy }: { min?: 0 | 1; max?: number; remedy: string },
+): Type<Value[]> {
+  return {
+    schema: {
+      type: "array",
+      items: entry.schema,
+      ...(min === 0 ? {} : { minItems: min }),
+      ...(max === Infinity ? {} : { maxItems: max }),
+    },
+    remedy,
+    read(value, path, reading) {
+      if (!Array.isArray(value)) throw mistyped(value, path, "an array", remedy);
+      if (value.length < min) throw fieldError("invalid_value", path, "is empty", remedy);
+      if (value.length > max)
+        throw fieldError("invalid_value", path, `has ${value.length} entries`, remedy);
+      return value.map((one: unknown, index) => entry.read(one, `${path}[${index}]`, reading));
+    },
+  };
+}
+
+/** Any object, as it came. */
+export function record(remedy: string, schema: Schema = {}): Type<JsonObject> {
+  return {
+    schema: { type: "object", ...schema },
+    remedy,
+    read(value, path) {
+      if (isObject(value)) return value;
+      throw mistyped(value, path, "an object", remedy);
+    },
+  };
+}
+
+/** @param others what happens to keys that the table does not have */
+export function object<Table extends FieldTable>(
+  table: Table,
+  remedy: string,
+  others: "warned of" | "refused" | "passed over" = "warned of",
+): Type<ValuesOf<Table>> {
+  const any = record(remedy);
+  return {
+    schema: schemaOf(table),
+    remedy,
+    read(value, path, reading) {
+      const body = any.read(value, path, reading);
+      if (others === "refused") refuseOthers(table, body, path);
+      if (others !== "passed over") checkKeys(table, body, reading.warn, path);
+      return readFields(table, body, reading, path);
+    },
+  };
+}
+
+function refuseOthers(table: FieldTable, body: JsonObject, path: string): void {
+  const other = Object.keys(body).find((key) => !Object.hasOwn(table, key));
+  if (other === undefined) return;
+  const remedy = `Send ${Object.keys(table).join(" or ")}`;
+  throw fieldError("invalid_value", `${path}.${other.slice(0, 64)}`, "is not known", remedy);
+}
+
+type Kind = "string" | "number" | "boolean" | "array" | "object";
+type ValueOf<Of> = Of extends Type<infer Value> ? Value : never;
+
+/** A union by the kind of the value, so that a refusal is about the branch that was meant. */
+export function either<Kinds extends Partial<Record<Kind, Type<unknown>>>>(
+  kinds: Kinds,
+  wanted: string,
+  remedy: string,
+): Type<ValueOf<Kinds[keyof Kinds]>> {
+  return {
+    schema: { anyOf: Object.values(kinds).map(({ schema }) => schema) },
+    remedy,
+    read(value, path, reading) {
+      const kind = Array.isArray(value) ? "array" : value === null ? "null" : typeof value;
+      const type = (kinds as Record<string, Type<unknown> | undefined>)[kind];
+      if (type === undefined) throw mistyped(value, path, wanted, remedy);
+      return type.read(value, path, reading) as ValueOf<Kinds[keyof Kinds]>;
+    },
+  };
+}
+
+/** What is made of a value. */
+export function mapped<Value, Result>(
+  type: Type<Value>,
+  map: (value: Value, path: string, reading: Reading) => Result,
+): Type<Result> {
+  return {
+    schema: type.schema,
+    remedy: type.remedy,
+    read: (value, path, reading) => map(type.read(value, path, reading), path, reading),
+  };
+}
+
+/** Why a kind of object is not taken: what is wrong with its tag. */
+interface Unsupported {
+  code: ErrorCode;
+  problem: string;
+  remedy: string;
+}
+
+/**
+ * Objects that say what they are: in `type`, or in `tag`.
+ * @param others why no other kind is taken
+ */
+export function tagged<Kinds extends Record<string, Type<unknown> | Unsupported>>(
+  kinds: Kinds,
+  { remedy, others, tag = "type" }: { remedy: string; others: Unsupported; tag?: string },
+): Type<ValueOf<Kinds[keyof Kinds]>> {
+  const any = record(remedy);
+  const taken = Object.entries(kinds).flatMap(([name, kind]) =>
+    "read" in kind ? [withTag(tag, name, kind.schema)] : [],
+  );
+  return {
+    schema: taken.length === 1 ? taken[0]! : { anyOf: taken },
+    remedy,
+    read(value, path, reading) {
+      const { [tag]: name, ...body } = any.read(value, path, reading);
+      const place = `${path}.${tag}`;
+      if (name === undefined) throw fieldError("missing_field", place, "is missing", others.remedy);
+      if (typeof name !== "string") throw mistyped(name, place, "a string", others.remedy);
+      const kind = (Object.hasOwn(kinds, name) ? kinds[name] : undefined) ?? others;
+      if (!("read" in kind)) throw fieldError(kind.code, place, kind.problem, kind.remedy);
+      return kind.read(body, path, reading) as ValueOf<Kinds[keyof Kinds]>;
+    },
+  };
+}
+
+function withTag(tag: string, name: string, schema: Schema): Schema {
+  const { properties = {}, required = [] } = schema as { properties?: object; required?: string[] };
+  return {
+    ...schema,
+    properties: { [tag]: { type: "string", enum: [name] }, ...properties },
+    required: [tag, ...required],
+  };
+}
