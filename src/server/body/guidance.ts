@@ -1,7 +1,7 @@
 /** What form the answer shall have: `response_format`, the names that vLLM and llama-server have, the choice of tools. */
 
 import type { DocumentFormat, Guidance } from "../../guidance/types.ts";
-import { optional, type FieldTable, type Reading, type Type, type ValuesOf } from "./field.ts";
+import { optional, type FieldTable, type Type, type ValuesOf } from "./field.ts";
 import { fieldError, isAbsent, isObject, kindOf, type JsonObject } from "./fields.ts";
 import type { ToolChoice } from "./tool-choice.ts";
 import { list, mapped, record, text } from "./values.ts";
