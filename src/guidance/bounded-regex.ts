@@ -1,7 +1,7 @@
 /** Regular expressions of clients against texts of a model: no match may take exponential time. */
 
 import { createContext, runInContext } from "node:vm";
-import { matches, maxMatchLength } from "./schema/regex/match.ts";
+import { matches, maxMatchLength } from "./schema/regex/automaton.ts";
 import { type Regex, parseRegex } from "./schema/regex/parse.ts";
 
 // Wall-clock time, on a machine that may be busy; the thread that calls it ends a schema after half a second.

@@ -1,8 +1,7 @@
 /** Objects: what keywords say of them, and the named properties, patterns of names and rest that hold it. */
 
 import { isJsonObject } from "../../../json.ts";
-import { areDisjoint } from "../regex/disjoint.ts";
-import { matches } from "../regex/match.ts";
+import { areDisjoint, matches } from "../regex/automaton.ts";
 import { RegexError } from "../regex/parse.ts";
 import { writeWhole } from "../regex/write.ts";
 import type { JsonType, Literal, ObjectAlternative } from "../types.ts";

@@ -1,6 +1,6 @@
 /** Strings: what keywords say of them, and the mask engine's keywords for it. */
 
-import { matches, maxMatchLength } from "../regex/match.ts";
+import { matches, maxMatchLength } from "../regex/automaton.ts";
 import { checkCounts, holdableTogether } from "../regex/cost.ts";
 import { RegexError, parseRegex } from "../regex/parse.ts";
 import { writeAllBut, writeOneOf, writeWhole } from "../regex/write.ts";

@@ -1,60 +1,79 @@
 /**
- * Regular expressions of JSON Schema (ECMA-262 with the `u` flag) as a tree: what is regular, for
- * masks; what is not (look-around, back-references, word boundaries) is refused by name.
+ * Regular expressions as a tree: what is regular, for masks; what is not (look-around, back-references, word
+ * boundaries) is refused by name.
+ *
+ * regexpp, ESLint's parser, reads them. The tree is ours, as the mask engine needs three things that regexpp has not:
+ * the expression in Rust's syntax, its cost, and whether it matches without backtracking. (refa, which has automata on
+ * top of regexpp, drops anchors in the middle and bounds its work by states alone.)
  */
+
+import { type AST, RegExpParser } from "@eslint-community/regexpp";
 
 export type Regex =
   | { kind: "empty" }
-  | { kind: "set"; ranges: readonly Range[]; properties: readonly string[]; negated: boolean }
+  | CharacterSet
   | { kind: "concat"; parts: readonly Regex[] }
   | { kind: "or"; options: readonly Regex[] }
   | { kind: "repeat"; body: Regex; min: number; max: number }
   | { kind: "start" }
   | { kind: "end" };
 
+export interface CharacterSet {
+  kind: "set";
+  ranges: readonly Range[];
+  /** Unicode properties: `L`, `Script=Greek`. */
+  properties: readonly string[];
+  negated: boolean;
+}
+
 /** Code points, both ends included. */
 export type Range = readonly [first: number, last: number];
 
 export class RegexError extends SyntaxError {}
 
-export const maxRegexLength = 2000;
+const maxLength = 2000;
+const maxNesting = 100;
 /** Positions in the expression once its counted repetitions are written out. */
-export const maxRegexSize = 20_000;
+const maxSize = 20_000;
 
-const LAST = 0x10ffff;
-const digits: Range[] = [[48, 57]];
-const wordCharacters: Range[] = [
-  [48, 57],
-  [65, 90],
-  [95, 95],
-  [97, 122],
-];
-const blanks: Range[] = [
-  [9, 13],
-  [32, 32],
-  [160, 160],
-  [0x1680, 0x1680],
-  [0x2000, 0x200a],
-  [0x2028, 0x2029],
-  [0x202f, 0x202f],
-  [0x205f, 0x205f],
-  [0x3000, 0x3000],
-  [0xfeff, 0xfeff],
-];
+const lastCodePoint = 0x10ffff;
+/** Without the flag `u` a character beyond U+FFFF is two. */
+const halfCharacter = /[\u{10000}-\u{10FFFF}]|\\u[dD][89a-fA-F]/u;
 const lineEnds: Range[] = [
   [10, 10],
   [13, 13],
   [0x2028, 0x2029],
 ];
-const controls: Record<string, number> = { t: 9, n: 10, v: 11, f: 12, r: 13, "0": 0 };
+const escapes: Record<AST.EscapeCharacterSet["kind"], Range[]> = {
+  digit: [[48, 57]],
+  word: [
+    [48, 57],
+    [65, 90],
+    [95, 95],
+    [97, 122],
+  ],
+  space: [
+    [9, 13],
+    [32, 32],
+    [160, 160],
+    [0x1680, 0x1680],
+    [0x2000, 0x200a],
+    [0x2028, 0x2029],
+    [0x202f, 0x202f],
+    [0x205f, 0x205f],
+    [0x3000, 0x3000],
+    [0xfeff, 0xfeff],
+  ],
+};
 
-/** @throws RegexError with what is wrong or not regular, to follow "the pattern" */
+/**
+ * As JavaScript reads it with the flag `u` or, where that refuses it, without.
+ * @throws RegexError with what is wrong or not regular, to follow "the pattern"
+ */
 export function parseRegex(source: string): Regex {
-  if (source.length > maxRegexLength)
-    throw new RegexError(`is longer than ${maxRegexLength} characters`);
-  const regex = new Parser(source).parse();
-  if (sizeOf(regex) > maxRegexSize)
-    throw new RegexError(`repeats more than ${maxRegexSize} positions`);
+  if (source.length > maxLength) throw new RegexError(`is longer than ${maxLength} characters`);
+  const regex = fromAlternatives(read(source).alternatives, 1);
+  if (sizeOf(regex) > maxSize) throw new RegexError(`repeats more than ${maxSize} positions`);
   return regex;
 }
 
@@ -75,227 +94,102 @@ export function sizeOf(regex: Regex): number {
   }
 }
 
-const MAX_NESTING = 100;
-
-class Parser {
-  readonly #characters: string[];
-  #at = 0;
-  #depth = 0;
-
-  constructor(source: string) {
-    this.#characters = Array.from(source);
+function read(source: string): AST.Pattern {
+  const parser = new RegExpParser();
+  const readAs = (unicode: boolean): AST.Pattern =>
+    parser.parsePattern(source, 0, source.length, { unicode });
+  try {
+    return readAs(true);
+  } catch {
+    if (halfCharacter.test(source)) throw new RegexError("names half of a character");
   }
-
-  parse(): Regex {
-    const regex = this.#alternatives();
-    if (this.#at < this.#characters.length) throw new RegexError('has a ")" too many');
-    return regex;
+  try {
+    return readAs(false);
+  } catch (error) {
+    // The parser calls itself for each group.
+    if (error instanceof RangeError) throw tooDeep();
+    const problem = (error as Error).message.split(": ").at(-1) ?? "";
+    throw new RegexError(`is no regular expression: ${problem}`);
   }
+}
 
-  #peek(offset = 0): string {
-    return this.#characters[this.#at + offset] ?? "";
-  }
+function tooDeep(): RegexError {
+  return new RegexError(`is nested more than ${maxNesting} deep`);
+}
 
-  #take(): string {
-    return this.#characters[this.#at++] ?? "";
-  }
-
-  #eat(text: string): boolean {
-    for (let i = 0; i < text.length; i++) if (this.#peek(i) !== text[i]) return false;
-    this.#at += text.length;
-    return true;
-  }
-
-  #alternatives(): Regex {
-    if (++this.#depth > MAX_NESTING)
-      throw new RegexError(`is nested more than ${MAX_NESTING} deep`);
-    const options = [this.#sequence()];
-    while (this.#eat("|")) options.push(this.#sequence());
-    this.#depth--;
-    return options.length === 1 ? options[0]! : { kind: "or", options };
-  }
-
-  #sequence(): Regex {
-    const parts: Regex[] = [];
-    while (this.#at < this.#characters.length && this.#peek() !== "|" && this.#peek() !== ")")
-      parts.push(this.#quantified());
+function fromAlternatives(alternatives: readonly AST.Alternative[], depth: number): Regex {
+  if (depth > maxNesting) throw tooDeep();
+  const options = alternatives.map(({ elements }): Regex => {
+    const parts = elements.map((element) => fromElement(element, depth));
     if (parts.length === 0) return { kind: "empty" };
     return parts.length === 1 ? parts[0]! : { kind: "concat", parts };
-  }
+  });
+  return options.length === 1 ? options[0]! : { kind: "or", options };
+}
 
-  #quantified(): Regex {
-    const body = this.#atom();
-    const counts = this.#quantifier();
-    if (counts === null) return body;
-    if (body.kind === "start" || body.kind === "end") throw new RegexError("repeats an anchor");
-    this.#eat("?");
-    return { kind: "repeat", body, min: counts[0], max: counts[1] };
-  }
-
-  #quantifier(): [number, number] | null {
-    if (this.#eat("*")) return [0, Infinity];
-    if (this.#eat("+")) return [1, Infinity];
-    if (this.#eat("?")) return [0, 1];
-    if (this.#peek() !== "{") return null;
-    const end = this.#characters.indexOf("}", this.#at);
-    const text = this.#characters.slice(this.#at, end + 1).join("");
-    const match = /^\{(\d{1,6})(,(\d{0,6}))?\}$/u.exec(text);
-    if (match === null) throw new RegexError("has a repetition that cannot be read");
-    this.#at = end + 1;
-    const min = Number(match[1]);
-    const max = match[2] === undefined ? min : match[3] === "" ? Infinity : Number(match[3]);
-    if (max < min) throw new RegexError("has a repetition whose limits are in the wrong order");
-    return [min, max];
-  }
-
-  #atom(): Regex {
-    const character = this.#take();
-    switch (character) {
-      case "^":
-        return { kind: "start" };
-      case "$":
-        return { kind: "end" };
-      case ".":
-        return set(lineEnds, true);
-      case "(":
-        return this.#group();
-      case "[":
-        return this.#class();
-      case "\\":
-        return this.#escape();
-      case "*":
-      case "+":
-      case "?":
-        throw new RegexError(`has "${character}" with nothing before it`);
-      default:
-        return single(character.codePointAt(0) ?? 0);
-    }
-  }
-
-  #group(): Regex {
-    if (this.#eat("?")) {
-      if (this.#eat("=") || this.#eat("!")) throw new RegexError("looks ahead");
-      if (this.#eat("<=") || this.#eat("<!")) throw new RegexError("looks behind");
-      if (this.#eat("<")) {
-        const end = this.#characters.indexOf(">", this.#at);
-        if (end < 0) throw new RegexError("has a group whose name does not end");
-        this.#at = end + 1;
-      } else if (!this.#eat(":")) throw new RegexError("has a group of an unknown kind");
-    }
-    const inner = this.#alternatives();
-    if (!this.#eat(")")) throw new RegexError("has a group that does not end");
-    return inner;
-  }
-
-  #escape(): Regex {
-    const character = this.#peek();
-    if (/[1-9]/u.test(character)) throw new RegexError("refers back to a group");
-    if (character === "k") throw new RegexError("refers back to a group");
-    if (character === "b" || character === "B") throw new RegexError("asks for a word boundary");
-    const item = this.#classEscape();
-    return typeof item === "number" ? single(item) : item;
-  }
-
-  /** After the backslash: one code point, or a set. */
-  #classEscape(): number | Extract<Regex, { kind: "set" }> {
-    const character = this.#take();
-    switch (character) {
-      case "d":
-      case "D":
-        return set(digits, character === "D");
-      case "w":
-      case "W":
-        return set(wordCharacters, character === "W");
-      case "s":
-      case "S":
-        return set(blanks, character === "S");
-      case "p":
-      case "P":
-        return this.#property(character === "P");
-      case "x":
-        return this.#hex(2);
-      case "u":
-        return this.#unicode();
-      case "c":
-        return (this.#take().codePointAt(0) ?? 0) % 32;
-      case "":
-        throw new RegexError("ends in a backslash");
-      default:
-        return controls[character] ?? character.codePointAt(0) ?? 0;
-    }
-  }
-
-  #property(negated: boolean): Extract<Regex, { kind: "set" }> {
-    const end = this.#characters.indexOf("}", this.#at);
-    const text = this.#characters.slice(this.#at, end + 1).join("");
-    if (!/^\{[A-Za-z_=]{1,60}\}$/u.test(text))
-      throw new RegexError("names a Unicode property that cannot be read");
-    this.#at = end + 1;
-    const name = text.slice(1, -1).replace(/^(General_Category|gc)=/u, "");
-    return { kind: "set", ranges: [], properties: [name], negated };
-  }
-
-  #hex(length: number): number {
-    const text = this.#characters.slice(this.#at, this.#at + length).join("");
-    if (text.length < length || !/^[0-9a-fA-F]+$/u.test(text))
-      throw new RegexError("has an escape that cannot be read");
-    this.#at += length;
-    return Number.parseInt(text, 16);
-  }
-
-  #unicode(): number {
-    if (this.#eat("{")) {
-      const end = this.#characters.indexOf("}", this.#at);
-      const value = this.#hex(Math.max(1, end - this.#at));
-      this.#at += 1;
-      if (value > LAST) throw new RegexError("names a character that does not exist");
-      return value;
-    }
-    const high = this.#hex(4);
-    if (high >= 0xd800 && high <= 0xdbff && this.#eat("\\u")) {
-      const low = this.#hex(4);
-      return 0x10000 + ((high - 0xd800) << 10) + (low - 0xdc00);
-    }
-    return high;
-  }
-
-  #class(): Regex {
-    const negated = this.#eat("^");
-    const ranges: Range[] = [];
-    const properties: string[] = [];
-    while (this.#peek() !== "]") {
-      if (this.#at >= this.#characters.length)
-        throw new RegexError("has a class that does not end");
-      const first = this.#classItem();
-      if (typeof first !== "number") {
-        if (first.negated && first.properties.length > 0)
-          throw new RegexError("has a negated Unicode property inside of a class");
-        ranges.push(...(first.negated ? invert(first.ranges) : first.ranges));
-        properties.push(...first.properties);
-      } else if (this.#peek() === "-" && this.#peek(1) !== "]") {
-        this.#take();
-        const last = this.#classItem();
-        if (typeof last !== "number" || last < first)
-          throw new RegexError("has a range that cannot be read");
-        ranges.push([first, last]);
-      } else ranges.push([first, first]);
-    }
-    this.#take();
-    return { kind: "set", ranges: merge(ranges), properties, negated };
-  }
-
-  #classItem(): number | Extract<Regex, { kind: "set" }> {
-    if (this.#eat("\\")) return this.#eat("b") ? 8 : this.#classEscape();
-    return this.#take().codePointAt(0) ?? 0;
+function fromElement(element: AST.Element, depth: number): Regex {
+  switch (element.type) {
+    case "Character":
+      return fromClass([element], false);
+    case "CharacterSet":
+      if (element.kind === "any") return { ...fromClass([], true), ranges: lineEnds };
+      return fromClass([element], false);
+    case "CharacterClass":
+      return fromClass(element.elements, element.negate);
+    case "Group":
+      if (element.modifiers !== null) throw new RegexError("has a group of an unknown kind");
+      return fromAlternatives(element.alternatives, depth + 1);
+    case "CapturingGroup":
+      return fromAlternatives(element.alternatives, depth + 1);
+    case "Quantifier":
+      return {
+        kind: "repeat",
+        body: fromElement(element.element, depth),
+        min: element.min,
+        max: element.max,
+      };
+    case "Backreference":
+      throw new RegexError("refers back to a group");
+    case "Assertion":
+      if (element.kind === "start" || element.kind === "end") return { kind: element.kind };
+      if (element.kind === "word") throw new RegexError("asks for a word boundary");
+      throw new RegexError(element.kind === "lookahead" ? "looks ahead" : "looks behind");
+    case "ExpressionCharacterClass":
+      throw new RegexError("has a class of an unknown kind");
   }
 }
 
-function single(code: number): Regex {
-  return set([[code, code]], false);
+/** Of one element, its own negation is the set's. */
+function fromClass(
+  elements: readonly (AST.CharacterClassElement | AST.CharacterSet)[],
+  negated: boolean,
+): CharacterSet {
+  const [only] = elements;
+  if (elements.length === 1 && only?.type === "CharacterSet" && only.kind !== "any") {
+    const ranges = only.kind === "property" ? [] : escapes[only.kind];
+    const properties = only.kind === "property" ? [nameOf(only)] : [];
+    return { kind: "set", ranges, properties, negated: negated !== only.negate };
+  }
+  const ranges: Range[] = [];
+  const properties: string[] = [];
+  for (const element of elements) {
+    if (element.type === "Character") ranges.push([element.value, element.value]);
+    else if (element.type === "CharacterClassRange")
+      ranges.push([element.min.value, element.max.value]);
+    else if (element.type !== "CharacterSet" || element.kind === "any")
+      throw new RegexError("has a class of an unknown kind");
+    else if (element.kind !== "property")
+      ranges.push(...(element.negate ? invert(escapes[element.kind]) : escapes[element.kind]));
+    else if (element.negate)
+      throw new RegexError("has a negated Unicode property inside of a class");
+    else properties.push(nameOf(element));
+  }
+  return { kind: "set", ranges: merge(ranges), properties, negated };
 }
 
-function set(ranges: readonly Range[], negated: boolean): Extract<Regex, { kind: "set" }> {
-  return { kind: "set", ranges, properties: [], negated };
+function nameOf({ key, value }: AST.UnicodePropertyCharacterSet): string {
+  if (value === null) return key;
+  return key === "General_Category" || key === "gc" ? value : `${key}=${value}`;
 }
 
 function merge(ranges: readonly Range[]): Range[] {
@@ -309,13 +203,14 @@ function merge(ranges: readonly Range[]): Range[] {
   return merged;
 }
 
-function invert(ranges: readonly Range[]): Range[] {
+/** All other characters. */
+export function invert(ranges: readonly Range[]): Range[] {
   const inverted: Range[] = [];
   let next = 0;
   for (const [first, last] of merge(ranges)) {
     if (first > next) inverted.push([next, first - 1]);
     next = last + 1;
   }
-  if (next <= LAST) inverted.push([next, LAST]);
+  if (next <= lastCodePoint) inverted.push([next, lastCodePoint]);
   return inverted;
 }

@@ -1,0 +1,163 @@
+/**
+ * An expression as a non-deterministic automaton. Nothing backtracks: the time of a match grows with expression times
+ * text, and a comparison is a bounded search.
+ */
+
+import { type CharacterSet, type Range, type Regex, invert } from "./parse.ts";
+
+/** Longer texts are not matched here: names of properties and constants are short. */
+export const maxMatchLength = 1000;
+
+/** Of comparisons. */
+const maxCompared = { states: 300, pairs: 50_000 };
+
+interface State {
+  /** Over a character. */
+  steps: { set: CharacterSet; to: number }[];
+  /** Over none; some only at the text's start or end. */
+  jumps: { to: number; at: "start" | "end" | null }[];
+}
+
+const first = 0;
+const last = 1;
+const anyCharacter: CharacterSet = { kind: "set", ranges: [], properties: [], negated: true };
+const automata = new WeakMap<Regex, State[]>();
+
+/** @returns whether `regex` matches somewhere in `text` */
+export function matches(regex: Regex, text: string): boolean {
+  const states = automatonOf(regex);
+  const characters = Array.from(text);
+  const closed = (open: number[], position: number): Set<number> => {
+    const reached = new Set(open);
+    for (const state of reached)
+      for (const { to, at } of states[state]!.jumps) {
+        const isAllowed = at === null || position === (at === "start" ? 0 : characters.length);
+        if (isAllowed) reached.add(to);
+      }
+    return reached;
+  };
+  let reached = closed([first], 0);
+  characters.forEach((character, index) => {
+    const next: number[] = [];
+    for (const state of reached)
+      for (const { set, to } of states[state]!.steps) if (isIn(set, character)) next.push(to);
+    reached = closed(next, index + 1);
+  });
+  return reached.has(last);
+}
+
+/** Is there no text that both match? @returns false also where it cannot be told */
+export function areDisjoint(a: Regex, b: Regex): boolean {
+  const one = automatonOf(a);
+  const other = automatonOf(b);
+  if (Math.max(one.length, other.length) > maxCompared.states) return false;
+  const seen = new Set<number>();
+  // Of the same text: where both are, whether it has begun, and whether it has ended.
+  const open: [x: number, y: number, isStart: boolean, isEnd: boolean][] = [
+    [first, first, true, false],
+  ];
+  for (let pair = open.pop(); pair !== undefined; pair = open.pop()) {
+    const [x, y, isStart, isEnd] = pair;
+    const key = (x * other.length + y) * 4 + Number(isStart) * 2 + Number(isEnd);
+    if (seen.has(key)) continue;
+    seen.add(key);
+    if (seen.size > maxCompared.pairs || (x === last && y === last)) return false;
+    const isAllowed = ({ at }: State["jumps"][number]): boolean =>
+      at === null || (at === "start" ? isStart : isEnd);
+    for (const jump of one[x]!.jumps) if (isAllowed(jump)) open.push([jump.to, y, isStart, isEnd]);
+    for (const jump of other[y]!.jumps)
+      if (isAllowed(jump)) open.push([x, jump.to, isStart, isEnd]);
+    if (isEnd) continue;
+    open.push([x, y, isStart, true]);
+    for (const step of one[x]!.steps)
+      for (const { set, to } of other[y]!.steps)
+        if (overlap(rangesOf(step.set), rangesOf(set))) open.push([step.to, to, false, false]);
+  }
+  return true;
+}
+
+/** Of all texts in which the expression matches somewhere. Its size is bounded by `parseRegex`. */
+function automatonOf(regex: Regex): State[] {
+  const known = automata.get(regex);
+  if (known !== undefined) return known;
+  const states: State[] = [];
+  const add = (): number => states.push({ steps: [], jumps: [] }) - 1;
+  const jump = (from: number, to: number, at: "start" | "end" | null = null): void => {
+    states[from]!.jumps.push({ to, at });
+  };
+  const build = (part: Regex, from: number, to: number): void => {
+    switch (part.kind) {
+      case "empty":
+        return jump(from, to);
+      case "start":
+      case "end":
+        return jump(from, to, part.kind);
+      case "set":
+        states[from]!.steps.push({ set: part, to });
+        return;
+      case "or":
+        for (const option of part.options) build(option, from, to);
+        return;
+      case "concat":
+        return jump(part.parts.reduce(buildNext, from), to);
+      case "repeat":
+        return buildRepeat(part, from, to);
+    }
+  };
+  const buildNext = (from: number, part: Regex): number => {
+    const next = add();
+    build(part, from, next);
+    return next;
+  };
+  const buildRepeat = (
+    { body, min, max }: Extract<Regex, { kind: "repeat" }>,
+    from: number,
+    to: number,
+  ): void => {
+    let at = from;
+    for (let count = 0; count < min; count++) at = buildNext(at, body);
+    if (max === Infinity) {
+      const loop = add();
+      jump(at, loop);
+      build(body, loop, loop);
+      at = loop;
+    }
+    jump(at, to);
+    for (let count = min; count < max && max < Infinity; count++) {
+      at = buildNext(at, body);
+      jump(at, to);
+    }
+  };
+  add();
+  add();
+  for (const state of [first, last]) states[state]!.steps.push({ set: anyCharacter, to: state });
+  build(regex, first, last);
+  automata.set(regex, states);
+  return states;
+}
+
+function isIn({ ranges, properties, negated }: CharacterSet, character: string): boolean {
+  const code = character.codePointAt(0) ?? 0;
+  const isListed =
+    ranges.some(([from, to]) => code >= from && code <= to) ||
+    properties.some((name) => hasProperty(name, character));
+  return isListed !== negated;
+}
+
+function hasProperty(name: string, character: string): boolean {
+  try {
+    return new RegExp(`^\\p{${name}}$`, "u").test(character);
+  } catch {
+    return false;
+  }
+}
+
+/** What a property has is not looked up: it may be anything. */
+function rangesOf({ ranges, properties, negated }: CharacterSet): readonly Range[] {
+  if (properties.length > 0) return invert([]);
+  return negated ? invert(ranges) : ranges;
+}
+
+function overlap(a: readonly Range[], b: readonly Range[]): boolean {
+  return a.some(([from, to]) => b.some(([start, end]) => from <= end && start <= to));
+}
