@@ -1,9 +1,15 @@
 /** A call's arguments in the style of a format, as Lark. */
 
 import type { ArgumentStyle, ParameterArguments } from "./call-syntax.ts";
-import { jsonValue } from "./json-value.ts";
-import { type Rules, objectsOf, sequenceRules } from "./sequences.ts";
-import { type Markup, literal, regexTerminal } from "./lark.ts";
+import {
+  type Markup,
+  type Rules,
+  jsonValue,
+  literal,
+  objectsOf,
+  regexTerminal,
+  sequenceRules,
+} from "./lark.ts";
 import { LiteralWriter } from "./literal-values.ts";
 import { writeLiteral } from "./schema/regex/write.ts";
 import { isJsonObject } from "../json.ts";

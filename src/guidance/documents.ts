@@ -2,8 +2,7 @@
 
 import { FermataError } from "../errors.ts";
 import type { GuidedSchema, SchemaUse } from "./guided-schemas.ts";
-import { documentStyle, jsonValue } from "./json-value.ts";
-import { literal, regexTerminal } from "./lark.ts";
+import { documentStyle, jsonValue, literal, regexTerminal } from "./lark.ts";
 import { RegexError, parseRegex } from "./schema/regex/parse.ts";
 import { writeExact } from "./schema/regex/write.ts";
 import type { DocumentFormat } from "./types.ts";

@@ -1,5 +1,7 @@
 /** Pieces of llguidance's Lark dialect. */
 
+import { isJsonObject } from "../json.ts";
+import type { JsonObject } from "./schema/types.ts";
 import type { ControlToken } from "./types.ts";
 
 /** Markers as literals and tokens. */
@@ -13,12 +15,7 @@ export class Markup {
     // The longest first, so that none is cut short.
     const spellings = [...this.#ids.keys()].toSorted((a, b) => b.length - a.length);
     this.#spellings =
-      spellings.length === 0
-        ? null
-        : new RegExp(
-            spellings.map((text) => text.replace(/[\\^$.*+?()[\]{}|/]/gu, "\\$&")).join("|"),
-            "gu",
-          );
+      spellings.length === 0 ? null : new RegExp(spellings.map(escapeRegex).join("|"), "gu");
   }
 
   /** A sequence that matches `text`; "" for none. */
@@ -72,4 +69,74 @@ export function literal(text: string): string {
 /** @param source in the mask engine's syntax */
 export function regexTerminal(source: string): string {
   return `/${source.replaceAll("/", "\\/")}/`;
+}
+
+export function escapeRegex(text: string): string {
+  return text.replace(/[\\^$.*+?()[\]{}|/]/gu, "\\$&");
+}
+
+/** How JSON is written: fixed, so that a model cannot spend its tokens on blanks. Regular expressions. */
+interface JsonStyle {
+  itemSeparator: string;
+  keySeparator: string;
+}
+
+/** As documents are written: a blank after separators if the model likes. */
+export const documentStyle: JsonStyle = { itemSeparator: ", ?", keySeparator: ": ?" };
+
+/** @param schema as `compileSchema` writes it */
+export function jsonValue(schema: JsonObject, style: JsonStyle): string {
+  const options = {
+    whitespace_flexible: false,
+    item_separator: style.itemSeparator,
+    key_separator: style.keySeparator,
+  };
+  return `%json ${JSON.stringify({ ...schema, "x-guidance": options })}`;
+}
+
+/** The ways to be an object. */
+export function objectsOf(schema: JsonObject): JsonObject[] {
+  const options = Array.isArray(schema["anyOf"]) ? schema["anyOf"] : [schema];
+  return (options as unknown[]).filter(isJsonObject).filter(({ type }) => type === "object");
+}
+
+export interface Rules {
+  expression: string;
+  rules: string;
+}
+
+export interface SequenceItem {
+  expression: string;
+  required: boolean;
+}
+
+/** Items in their order, optional ones left out at will, with separators between those that are there. */
+export function sequenceRules(
+  items: readonly SequenceItem[],
+  separator: string,
+  name: string,
+  rules: string[],
+): string {
+  if (separator === "")
+    return items
+      .map((item) => (item.required ? item.expression : `(${item.expression})?`))
+      .join(" ");
+  // After another item: separator first. From the last to the first, so that each is a rule once.
+  let rest = '""';
+  const after: string[] = [];
+  for (let index = items.length - 1; index >= 0; index--) {
+    const { expression, required } = items[index]!;
+    const item = `${separator} ${expression}`;
+    rules.push(`${name}_a${index}: ${required ? item : `(${item})?`} ${rest}\n`);
+    after[index] = rest;
+    rest = `${name}_a${index}`;
+  }
+  let first = '""';
+  for (let index = items.length - 1; index >= 0; index--) {
+    const { expression, required } = items[index]!;
+    const here = `${expression} ${after[index]}`;
+    rules.push(`${name}_f${index}: ${required ? here : `${here} | ${first}`}\n`);
+    first = `${name}_f${index}`;
+  }
+  return first;
 }

@@ -1,9 +1,16 @@
 /** Values as Python literals, or as objects with bare keys and marked strings. */
 
-import { type Rules, type SequenceItem, objectsOf, sequenceRules } from "./sequences.ts";
 import type { BareKeyArguments } from "./call-syntax.ts";
-import { jsonValue } from "./json-value.ts";
-import { type Markup, literal, regexTerminal } from "./lark.ts";
+import {
+  type Markup,
+  type Rules,
+  type SequenceItem,
+  jsonValue,
+  literal,
+  objectsOf,
+  regexTerminal,
+  sequenceRules,
+} from "./lark.ts";
 import { isJsonObject } from "../json.ts";
 import type { JsonObject } from "./schema/types.ts";
 

@@ -2,7 +2,7 @@
 
 import { argumentRules } from "./arguments.ts";
 import type { CallSyntax } from "./call-syntax.ts";
-import { type Markup, regexTerminal } from "./lark.ts";
+import { type Markup, escapeRegex, regexTerminal } from "./lark.ts";
 import type { JsonObject } from "./schema/types.ts";
 import type { ReasoningMarkers } from "./types.ts";
 
@@ -153,8 +153,4 @@ function toolRule(
   }
   flush();
   return `tool_${index}: ${parts.join(" ")}\n${values.rules}`;
-}
-
-function escapeRegex(text: string): string {
-  return text.replace(/[\\^$.*+?()[\]{}|/]/gu, "\\$&");
 }

@@ -2,7 +2,7 @@
 import { readFileSync } from "node:fs";
 import type { Engine } from "../../src/engine/engine.ts";
 import { FermataError } from "../../src/errors.ts";
-import { documentStyle, jsonValue } from "../../src/guidance/json-value.ts";
+import { documentStyle, jsonValue } from "../../src/guidance/lark.ts";
 import { compileSchema } from "../../src/guidance/schema/compile.ts";
 
 export type SuiteDraft = "draft2020-12" | "draft7";
