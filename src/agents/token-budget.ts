@@ -102,7 +102,7 @@ class MeteredGeneration implements ChatGeneration {
     this.#generation.extend(output, isWhole);
   }
 
-  resume(outputs: ToolOutput[], limits: ResumeLimits = {}): Promise<void> {
+  resume(outputs: ToolOutput[], limits: ResumeLimits = {}): Promise<boolean> {
     const maxTokens = atMost(limits.maxTokens, this.#budget.left);
     return this.#generation.resume(outputs, { ...limits, maxTokens });
   }

@@ -149,6 +149,8 @@ export interface ResumeLimits {
    * user there without writing anew what came before.
    */
   say?: string | undefined;
+  /** Take the place of `callable` and `say` if results have to be cut. */
+  ifCut?: Pick<ResumeLimits, "callable" | "say"> | undefined;
 }
 
 /** A chat generation over all its rounds. Iterate once; `resume` answers a `hold` event. */
@@ -162,8 +164,9 @@ export interface ChatGeneration extends AsyncIterable<ChatEvent> {
   /**
    * Appends the template's tool-result section for `outputs` (order of the calls) and continues. A
    * result that does not fit is truncated with a visible marker.
+   * @returns whether one was
    */
-  resume(outputs: ToolOutput[], limits?: ResumeLimits): Promise<void>;
+  resume(outputs: ToolOutput[], limits?: ResumeLimits): Promise<boolean>;
   /** Ends at a `hold`: its calls are the caller's. `finish` with reason `tool_calls` follows. */
   release(): void;
   cancel(): void;

@@ -34,17 +34,18 @@ const answerTokens = 256;
 
 export class LoopBudget {
   readonly #limits: LoopLimits;
-  readonly #words: LoopWords;
+  readonly words: LoopWords;
   readonly #repeats = new RepeatGuard();
   readonly deadline: Deadline;
   /** Of the round that is written or run. */
   #round = 1;
   #calls = 0;
+  #hasCut = false;
   #reached: string | null = null;
 
   constructor(limits: LoopLimits, words: LoopWords) {
     this.#limits = limits;
-    this.#words = words;
+    this.words = words;
     const { maxSeconds } = limits;
     this.deadline = { at: performance.now() + maxSeconds * 1000, seconds: maxSeconds };
   }
@@ -52,6 +53,17 @@ export class LoopBudget {
   /** The limit because of which a call was not run: no more can be called. Null: there is none. */
   get reached(): string | null {
     return this.#reached;
+  }
+
+  /** A round's results were cut to fit the context. One more such round is the last: no result fits behind it. */
+  get hasCut(): boolean {
+    return this.#hasCut;
+  }
+
+  /** To be told when a round's results were cut. */
+  cut(): void {
+    if (this.#hasCut) this.#reached ??= "the limit of the context";
+    this.#hasCut = true;
   }
 
   /** Whether the last of `closed` may start before its round is whole. `own`: how many of them are run here. */
@@ -90,8 +102,8 @@ export class LoopBudget {
     const isLast = this.#round === this.#limits.maxRounds;
     this.#round += 1;
     this.#repeats.learn(outputs);
-    if (this.#reached !== null || isLast) return this.#words.last;
-    return this.#repeats.isStale ? this.#words.repeat : undefined;
+    if (this.#reached !== null || isLast) return this.words.last;
+    return this.#repeats.isStale ? this.words.repeat : undefined;
   }
 
   #isLate(): boolean {

@@ -157,9 +157,14 @@ export class ToolLoop {
         return this.#generation.release();
       case "resume": {
         const { outputs, mayCall, say } = action;
+        const { budget } = this.#rules;
         this.#round = this.#newRound();
         const callable = mayCall ? undefined : this.#callable;
-        return await this.#generation.resume(outputs, { callable, say });
+        const ifCut = budget.hasCut
+          ? { callable: this.#callable, say: budget.words.last }
+          : undefined;
+        if (await this.#generation.resume(outputs, { callable, say, ifCut })) budget.cut();
+        return;
       }
     }
   }

@@ -137,6 +137,7 @@ export class FakeChat {
         this.outputs.push(outputs);
         if (say !== undefined) this.said.push(say);
         resumed();
+        return false;
       },
       release: () => {
         isReleased = true;

@@ -224,7 +224,7 @@ describe("closing", () => {
       return {
         [Symbol.asyncIterator]: () => iterator,
         extend: () => {},
-        resume: async () => {},
+        resume: async () => false,
         release: () => {},
         cancel: () => {},
       };

@@ -123,11 +123,12 @@ describe("every round costs its new tokens", () => {
 });
 
 describe("an answer of several rounds, whose tools ran here, costs nothing when it comes back", () => {
-  const read = (): string => callText("read_text_file", { path: `${server.folder}/notes.txt` });
+  const read = (more = {}): string =>
+    callText("read_text_file", { path: `${server.folder}/notes.txt`, ...more });
 
   test("as one message, over Chat Completions", async () => {
     // Each request says what the script has behind as many turns as its client saw.
-    await server.script("Read it", [`Well.\n${read()}`, read(), "At nine."]);
+    await server.script("Read it", [`Well.\n${read()}`, read({ head: 1 }), "At nine."]);
     const messages: ChatCompletionMessageParam[] = [];
     const costs: RoundCost[] = [];
     for (const [index, content] of ["Read it", "Again", "Sure?"].entries()) {
@@ -151,7 +152,7 @@ describe("an answer of several rounds, whose tools ran here, costs nothing when 
 
   test.each([["replayed"], ["chained"]])("as items, over Responses, %s", async (how) => {
     const question = `Read it, ${how}`;
-    await server.script(question, [read(), read(), "At nine.", "Sure."]);
+    await server.script(question, [read(), read({ head: 1 }), "At nine.", "Sure."]);
     const tool = {
       type: "mcp" as const,
       server_label: server.mcpServer,

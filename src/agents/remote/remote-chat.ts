@@ -82,12 +82,14 @@ class RemoteGeneration implements ChatGeneration {
   /** The other server takes results whole. */
   extend(): void {}
 
-  async resume(outputs: ToolOutput[], { maxTokens, say }: ResumeLimits = {}): Promise<void> {
+  /** The other server takes results whole, or refuses them. */
+  async resume(outputs: ToolOutput[], { maxTokens, say }: ResumeLimits = {}): Promise<boolean> {
     if (maxTokens !== undefined) {
       const limit = this.#usage.generatedTokens + maxTokens;
       this.#maxTokens = Math.min(this.#maxTokens ?? limit, limit);
     }
     this.#answer({ kind: "resumed", outputs, say });
+    return false;
   }
 
   release(): void {

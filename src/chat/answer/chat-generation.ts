@@ -57,6 +57,8 @@ export class RunningChat implements ChatGeneration {
   #round: Round | null = null;
   #roundCount = 0;
   #reasoningTokens = 0;
+  /** Of the round that begins next. */
+  #limits: ResumeLimits = {};
   #callable: readonly string[] | undefined;
   #hold: ChatHold | null = null;
   #cancelled = false;
@@ -102,12 +104,13 @@ export class RunningChat implements ChatGeneration {
   }
 
   /** @throws FermataError not_held | invalid_value (a call has no output) | template_error */
-  async resume(outputs: ToolOutput[], limits: ResumeLimits = {}): Promise<void> {
-    const { maxTokens, callable, say } = limits;
+  async resume(outputs: ToolOutput[], limits: ResumeLimits = {}): Promise<boolean> {
+    const { maxTokens, say, ifCut } = limits;
     const hold = this.#openHold("resume");
     if (maxTokens !== undefined) this.#run.limitTokens(maxTokens);
-    this.#callable = callable;
-    await hold.resume(outputs, { maxTokens: this.#run.remainingTokens, say });
+    this.#limits = limits;
+    const sayIfCut = ifCut?.say;
+    return await hold.resume(outputs, { maxTokens: this.#run.remainingTokens, say, sayIfCut });
   }
 
   /** @throws FermataError not_held */
@@ -281,6 +284,8 @@ export class RunningChat implements ChatGeneration {
   }: Continuation): Promise<void> {
     const { counters, logger } = this.#context;
     counters.truncatedResults += truncatedCount;
+    const { ifCut = this.#limits } = this.#limits;
+    this.#callable = (truncatedCount > 0 ? ifCut : this.#limits).callable;
     const grammar = await this.#nextGrammar(rendering);
     // Its end comes as an event.
     if (this.#cancelled) return;

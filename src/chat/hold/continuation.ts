@@ -26,6 +26,8 @@ export interface ContinueRequest {
   outputs: ToolOutput[];
   /** As `ResumeLimits` has it. */
   say?: string | undefined;
+  /** In the place of `say` where results have to be cut. */
+  sayIfCut?: string | undefined;
   /** In the cache; the pending token is not. */
   heldTokens: number;
   maxTokens: number | undefined;
@@ -50,8 +52,9 @@ export class Continuer {
 
   /** Results that do not fit are cut. @returns null when nothing fits @throws FermataError template_error */
   async continue(request: ContinueRequest): Promise<Continuation | null> {
+    const ifCut = { ...request, say: request.sayIfCut ?? request.say };
     const fitted = await fitOutputs(request.outputs, {
-      measure: (outputs) => this.#draft(request, outputs),
+      measure: (outputs) => this.#draft(outputs === request.outputs ? request : ifCut, outputs),
       countTokens: async (text) => {
         const guarded = this.#prompts.template.guardContent(text);
         return (await this.#engine.tokenize(guarded.text, guarded.guard, false)).length;

@@ -57,11 +57,14 @@ export class ChatHold {
     this.#resolve(answer);
   }
 
-  /** Results are cut to what fits. @throws FermataError invalid_value (a call has no output) | template_error */
+  /**
+   * Results are cut to what fits. @returns whether one was
+   * @throws FermataError invalid_value (a call has no output) | template_error
+   */
   async resume(
     outputs: readonly ToolOutput[],
-    { maxTokens, say }: Pick<ContinueRequest, "maxTokens" | "say">,
-  ): Promise<void> {
+    limits: Pick<ContinueRequest, "maxTokens" | "say" | "sayIfCut">,
+  ): Promise<boolean> {
     const { calls, continuer, request } = this.#options;
     const ordered = calls.map((call) => {
       const output = outputs.find((candidate) => candidate.callId === call.id);
@@ -72,10 +75,11 @@ export class ChatHold {
     this.#isOpen = false;
     // Sub-agents may have used up the tokens.
     const continuation =
-      maxTokens === 0
+      limits.maxTokens === 0
         ? null
-        : await continuer.continue({ ...request, maxTokens, outputs: ordered, say });
+        : await continuer.continue({ ...request, ...limits, outputs: ordered });
     this.answer(continuation ?? "full");
+    return (continuation?.truncatedCount ?? 0) > 0;
   }
 
   /** More is known. Returns at once; works on one state at a time. */

@@ -29,9 +29,8 @@ async function loop(
   options: ToolLoopOptions = {},
   signal?: AbortSignal,
   more: Partial<ChatRequest> = {},
-  template = chatml,
+  world = setUp(rounds),
 ) {
-  const world = setUp(rounds, { template });
   const events: (ChatEvent | ToolEvent)[] = [];
   for await (const event of runToolLoop(world.chat, request({ signal, ...more }), tools, {
     logger: world.logger,
@@ -366,6 +365,17 @@ describe("runToolLoop", () => {
     expect({ text, reason }).toEqual({ text: `Two calls.\n\n[${told}]`, reason: "stop" });
   });
 
+  it("lets the model answer when a second round's results do not fit the context", async () => {
+    const long = defineTool("get_weather", "").run(() => "rain ".repeat(400));
+    const rounds = [callText("1"), callText("2"), "Rain."];
+    const world = setUp(rounds, { contextSize: 2000 });
+    const { results, text, engine } = await loop(rounds, [long], {}, undefined, {}, world);
+    expect(results[0]).toMatch(/characters of the tool's result were cut/u);
+    expect(results.map((result) => result.includes(lastWords))).toEqual([false, true]);
+    expect(engine.grammars.at(-1)?.text).not.toContain("first_call");
+    expect(text).toBe("Rain.\n\n[No more tools were called: the limit of the context is reached.]");
+  });
+
   it.each<[string, boolean, string]>([
     [
       "and which optional argument may be why",
@@ -394,7 +404,14 @@ describe("runToolLoop", () => {
     {%- endfor %}${chatml}`;
     const limits = { maxRounds: 1 };
     const rounds = [callText("1"), "Sun."];
-    const { results, text } = await loop(rounds, [weather], limits, undefined, {}, strict);
+    const { results, text } = await loop(
+      rounds,
+      [weather],
+      limits,
+      undefined,
+      {},
+      setUp(rounds, { template: strict }),
+    );
     expect(results).toEqual([resultText(`sun in 1\n\n[${lastWords}]`)]);
     expect(text).toBe("Sun.");
   });
