@@ -180,6 +180,13 @@ Napi::Object from_stats(Napi::Env env, const EngineStats& stats) {
     set("cellsUsed", stats.cells_used);
     set("cellsRetained", stats.cells_retained);
     set("cellsFree", stats.cells_free);
+    set("ramSequences", stats.ram_sequences);
+    set("ramBytes", stats.ram_bytes);
+    set("ramLimit", stats.ram_limit);
+    set("ramSaves", stats.ram_saves);
+    set("ramRestores", stats.ram_restores);
+    set("ramDrops", stats.ram_drops);
+    set("ramMovedBytes", stats.ram_moved_bytes);
     set("promptTokens", stats.prompt_tokens);
     set("cachedTokens", stats.cached_tokens);
     set("prefilledTokens", stats.prefilled_tokens);

@@ -135,6 +135,7 @@ LoadOptions to_load_options(const Napi::Value& value) {
     options.loop.scheduler.parallel = parallel;
     options.loop.scheduler.step_token_budget = backend.max_rows;
     options.loop.scheduler.hold_lease_ms = fields.integer("holdLeaseMs", 1, kMaxInt32);
+    options.loop.scheduler.ram_limit = fields.integer("cacheRamBytes", 0, kMaxId);
     options.loop.max_queue = fields.int32("maxQueue", 0, kMaxInt32);
     options.loop.audit = fields.boolean("audit");
     return options;

@@ -87,6 +87,29 @@ bool AuditBackend::truncate(SlotId slot, std::int32_t length) {
     return done;
 }
 
+std::size_t AuditBackend::saved_size(SlotId slot) {
+    expect(is_slot(slot), "saved size: no such slot", slot);
+    return inner_.saved_size(slot);
+}
+
+SavedCells AuditBackend::save(SlotId slot) {
+    const bool known = expect(is_slot(slot), "save: no such slot", slot);
+    if (known) expect(!at(slot).failed, "save: slot not cleared after a failure", slot);
+    SavedCells saved = inner_.save(slot);
+    if (known && !saved.empty())
+        expect(saved.length() == at(slot).length, "save: another length than the slot's", slot);
+    return saved;
+}
+
+bool AuditBackend::restore(SlotId slot, const SavedCells& saved) {
+    const bool known = expect(is_slot(slot), "restore: no such slot", slot);
+    expect(!saved.empty(), "restore: nothing was saved", slot);
+    if (known) expect(at(slot).length == 0 && !at(slot).failed, "restore: slot is not empty", slot);
+    const bool done = inner_.restore(slot, saved);
+    if (known) at(slot) = {.length = done ? saved.length() : 0};
+    return done;
+}
+
 std::unique_ptr<Sampler> AuditBackend::make_sampler(const SamplingParams& params) {
     return inner_.make_sampler(params);
 }

@@ -25,6 +25,9 @@ class AuditBackend final : public Backend {
     std::span<const float> logits(std::size_t row) override;
     void copy_prefix(SlotId from, SlotId to, std::int32_t length) override;
     bool truncate(SlotId slot, std::int32_t length) override;
+    std::size_t saved_size(SlotId slot) override;
+    SavedCells save(SlotId slot) override;
+    bool restore(SlotId slot, const SavedCells& saved) override;
     std::unique_ptr<Sampler> make_sampler(const SamplingParams& params) override;
     std::string_view piece(Token token) const override { return inner_.piece(token); }
     std::string spelled_piece(Token token) const override { return inner_.spelled_piece(token); }

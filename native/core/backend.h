@@ -2,6 +2,7 @@
 // Called by one thread only. No call throws.
 #pragma once
 
+#include <cstddef>
 #include <memory>
 #include <span>
 #include <string>
@@ -30,6 +31,9 @@ struct CacheShape {
     // false for recurrent, hybrid and sliding-window models: their slots are used whole or not at
     // all until snapshots exist.
     bool partial_truncate = true;
+    // false for sliding-window models: a saved slot lacks the positions behind its window, so what
+    // is restored cannot be cut back below the length that it was saved with.
+    bool cuts_restored = true;
     // Above 0, a position's values depend on the tokens up to it alone. A decode call then has one
     // row, or this number of rows from a multiple of it on, and all are of one slot. Single rows
     // serve their own sequence: a prefix is reused up to a multiple of the number. Streams only.
@@ -41,6 +45,25 @@ struct BatchRow {
     std::int32_t position = 0;
     SlotId slot = 0;
     bool wants_logits = false;
+};
+
+// What a slot held, in host memory. Only the backend that saved it can read it.
+class SavedCells {
+   public:
+    SavedCells() = default;
+    SavedCells(std::size_t size, std::int32_t length)
+        : bytes_(std::make_unique_for_overwrite<std::byte[]>(size)), size_(size), length_(length) {}
+
+    std::span<std::byte> bytes() { return {bytes_.get(), size_}; }
+    std::span<const std::byte> bytes() const { return {bytes_.get(), size_}; }
+    std::size_t size() const { return size_; }
+    bool empty() const { return size_ == 0; }
+    std::int32_t length() const { return length_; }  // positions
+
+   private:
+    std::unique_ptr<std::byte[]> bytes_;
+    std::size_t size_ = 0;
+    std::int32_t length_ = 0;
 };
 
 enum class DecodeStatus : std::uint8_t {
@@ -65,6 +88,13 @@ class Backend {
     virtual void copy_prefix(SlotId from, SlotId to, std::int32_t length) = 0;
     // Keeps positions [0, length). length 0 clears the slot. false: the model cannot, slot cleared.
     virtual bool truncate(SlotId slot, std::int32_t length) = 0;
+
+    // Bytes of host memory that save() of the slot takes. 0: it cannot be saved now.
+    virtual std::size_t saved_size(SlotId slot) = 0;
+    // Copies what the slot holds; the slot stays. Empty: it cannot, or there is no memory.
+    virtual SavedCells save(SlotId slot) = 0;
+    // Gives the slot, which must be empty, what was saved. false: it cannot, the slot is empty.
+    virtual bool restore(SlotId slot, const SavedCells& saved) = 0;
 
     virtual std::unique_ptr<Sampler> make_sampler(const SamplingParams& params) = 0;
     // Bytes that the token adds to the output: user-defined tokens spelled out, control and

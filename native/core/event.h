@@ -85,6 +85,9 @@ struct EngineStats {
     std::int64_t cells_used = 0;      // referenced by running or held sequences
     std::int64_t cells_retained = 0;  // referenced only by retained prefixes
     std::int64_t cells_free = 0;
+    std::int32_t ram_sequences = 0;  // that left their slots for RAM
+    std::int64_t ram_bytes = 0, ram_limit = 0;
+    std::int64_t ram_saves = 0, ram_restores = 0, ram_drops = 0, ram_moved_bytes = 0;
     std::int64_t prompt_tokens = 0, cached_tokens = 0, prefilled_tokens = 0, generated_tokens = 0;
     std::int64_t recomputed_tokens = 0, resumed_tokens = 0;
     std::int64_t extended_tokens = 0;   // of the prefilled ones: while their sequence was held

@@ -5,9 +5,12 @@
 // A slot is free, running (a sequence writes to it), held (pinned by a lease until resume, release
 // or expiry), leased (finished, softly pinned for its caller's return) or retained (evictable).
 // Only running slots grow, and held ones by extend. Both stay where they are and keep their tokens,
-// except as the call that names them says. Leased and retained slots are evicted, least recently
-// used first, retained before leased. In the streams layout retained tokens may move to another
-// slot to make room beside the running ones; leased ones never move.
+// except as the call that names them says. Leased and retained slots are evicted, retained before
+// leased, in the order of eviction_policy.h. In the streams layout retained tokens may move to
+// another slot to make room beside the running ones; leased ones never move.
+//
+// What is evicted or given up goes to RAM, as far as the limit allows and the policy finds it worth
+// more than what is there, and is found by its tokens again.
 #pragma once
 
 #include <cstdint>
@@ -30,16 +33,27 @@ struct Placement {
     SlotId slot = kNoSlot;
     std::int32_t reused = 0;  // positions [0, reused) are resident; the rest is to be prefilled
     bool copied =
-        false;  // they came from another slot: by reference or, in streams, by moving data
+        false;  // they came from another slot or RAM: by reference or, in streams, by moving data
 };
 
 // The longest reusable prefix of a prompt, now and once what runs is prefilled. Never more than
 // prompt.size() - 1 positions: the last token must be decoded for its logits.
 struct Promise {
-    std::int32_t resident = 0;  // the best that any slot holds now; acquire may decline a small one
+    std::int32_t resident =
+        0;  // the best that any slot or RAM holds now; acquire may decline a small one
     std::int32_t promised =
         0;  // the best once the planned rows of running slots are decoded; >= resident
     SlotId provider = kNoSlot;  // of `promised`: a running slot if promised > resident
+};
+
+// What has left its slot for RAM.
+struct RamCounts {
+    std::int64_t limit = 0;  // bytes
+    std::int64_t bytes = 0;
+    std::int32_t sequences = 0;
+    std::int64_t saves = 0, restores = 0;
+    std::int64_t drops = 0;        // given up for want of room, or not readable
+    std::int64_t moved_bytes = 0;  // of saves and restores
 };
 
 // Below this many reused positions a copy between streams costs more than it saves.
@@ -47,8 +61,9 @@ inline constexpr std::int32_t kMinCopiedPositions = 32;
 
 class KvRetention {
    public:
-    // `backend` outlives this object; it is called for copies and truncations only.
-    explicit KvRetention(Backend& backend);
+    // `backend` outlives this object; it is called for copies, truncations, saves and restores.
+    // `ram_limit`: bytes of host memory for what leaves its slot; 0: nothing goes there.
+    explicit KvRetention(Backend& backend, std::int64_t ram_limit = 0);
     ~KvRetention();
 
     // Looks only: changes nothing, evicts nothing.
@@ -58,13 +73,14 @@ class KvRetention {
     // prefix in it. In this order:
     //  - a leased or retained slot is taken over when all it holds is a prefix of the prompt, so
     //    that nothing is lost, and a copy would not gain kMinCopiedPositions (unified: one) more;
-    //  - the best prefix is copied into a free slot, else into the least recently used evictable
-    //  one
-    //    (streams: not below kMinCopiedPositions; then such a slot is used empty);
+    //  - a prefix from RAM, if it is longer by kMinCopiedPositions, goes into a free slot, else in
+    //    place of what the policy gives up;
+    //  - the best prefix is copied into such a slot (streams: not below kMinCopiedPositions; then
+    //    the slot is used empty);
     //  - if the best prefix is in the last evictable slot, that slot is truncated and taken over.
     // In the streams layout the slot is chosen to keep running slots adjacent (see resume).
-    // With partial_truncate = false only the first kind of reuse exists.
-    // nullopt: every slot is running or held; nothing was changed.
+    // With partial_truncate = false a slot is only taken over, and only whole prefixes come from
+    // RAM. nullopt: every slot is running or held; nothing was changed.
     std::optional<Placement> acquire(std::span<const Token> prompt, Milliseconds now);
 
     // Registers tokens that the running slot will hold next, so that lookup can promise them.
@@ -85,7 +101,7 @@ class KvRetention {
     void hold(SlotId slot, Milliseconds deadline);
     // held -> running; returns where the slot is now. In the streams layout it moves when that
     // leaves fewer groups of adjacent running slots and a free or retained slot gives the place;
-    // what was retained there moves to a free slot, or in place of the least recently used.
+    // what was retained there moves to a free slot, or in place of what the policy gives up.
     SlotId resume(SlotId slot);
     // The held slot has these tokens too now, behind those that it has.
     void extend(SlotId slot, std::span<const Token> tokens);
@@ -95,6 +111,8 @@ class KvRetention {
     // running or held -> retained (lease_until = 0) or leased until then. Planned tokens are
     // forgotten. A slot without resident tokens becomes free.
     void retain(SlotId slot, Milliseconds now, Milliseconds lease_until);
+    // running or held -> free; what is resident leaves for RAM if there is room for it.
+    void give_up(SlotId slot);
     // Any state -> free; clears the cells.
     void drop(SlotId slot);
     // Leased slots whose lease has ended become retained. A hold's end is its owner's to see to.
@@ -102,13 +120,14 @@ class KvRetention {
     // The held slot to give up when nothing else is left: the one whose deadline is furthest.
     // kNoSlot: none is held.
     SlotId eviction_victim_among_held() const;
-    // Drops every leased and retained slot. Not counted as evictions.
+    // Drops every leased and retained slot and what is in RAM. Not counted as evictions.
     void clear_retained();
 
     SlotState state(SlotId slot) const;
     std::int32_t length(SlotId slot) const;            // resident positions
     std::span<const Token> tokens(SlotId slot) const;  // resident tokens
     CellCounts cells() const;
+    RamCounts ram() const;
     std::int32_t retained_slots() const;
     std::int64_t evictions() const;
     std::int64_t copies() const;

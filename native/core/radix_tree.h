@@ -18,7 +18,7 @@ namespace fermata {
 
 class RadixTree {
    public:
-    // Slots 0 .. slot_count - 1, at most kMaxSlots, all with empty paths.
+    // Slots 0 .. slot_count - 1, at most kMaxSlots + kMaxLeft, all with empty paths.
     explicit RadixTree(std::int32_t slot_count);
 
     // Valid until the slot's path changes.

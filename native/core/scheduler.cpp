@@ -28,6 +28,10 @@ constexpr std::int32_t kDecodeOnlySteps = 2;
 constexpr std::int32_t kRepetitive = 128;
 constexpr std::int32_t kLongestPattern = 16;
 
+// What a step moves to RAM and back before it stops admitting, if others wait for their next token.
+// A slot is moved in one piece, so the last move may go beyond.
+constexpr std::int64_t kMovedInAStep = std::int64_t{64} << 20;
+
 bool repeats_itself(const Sequence& sequence) {
     if (sequence.generated_in_round < kRepetitive) return false;
     const std::span last(sequence.tokens.end() - kRepetitive, sequence.tokens.end());
@@ -48,7 +52,7 @@ Scheduler::Scheduler(SchedulerConfig config, Backend& backend, MaskRunner* masks
       backend_(backend),
       masks_(masks),
       shape_(backend.shape()),
-      retention_(backend) {
+      retention_(backend, config.ram_limit) {
     config_.parallel = std::clamp(config_.parallel, 1, shape_.slot_count);
     config_.step_token_budget = std::clamp(config_.step_token_budget, 1, shape_.max_rows);
 }
@@ -75,10 +79,15 @@ void Scheduler::expire_leases(Milliseconds now) {
 
 void Scheduler::admit(Milliseconds now) {
     std::deque<SequenceId> still_waiting;
+    const bool others_wait = !running_.empty();
+    const std::int64_t moved_before = retention_.ram().moved_bytes;
     while (!waiting_.empty()) {
         const SequenceId id = waiting_.front();
         waiting_.pop_front();
-        const bool full = static_cast<std::int32_t>(running_.size()) >= config_.parallel;
+        const bool moved_enough =
+            others_wait && retention_.ram().moved_bytes - moved_before >= kMovedInAStep;
+        const bool full =
+            moved_enough || static_cast<std::int32_t>(running_.size()) >= config_.parallel;
         if (full || !try_admit(*sequences_.at(id), now)) {
             still_waiting.push_back(id);
         }

@@ -23,6 +23,7 @@ struct SchedulerConfig {
     std::int32_t parallel = 1;             // sequences running at once, >= 1
     std::int32_t step_token_budget = 512;  // rows a step may carry; decode rows come first
     Milliseconds hold_lease_ms = 600'000;  // a hold that is not resumed for so long fails
+    std::int64_t ram_limit = 0;            // bytes of host memory for what leaves its slot; 0: none
 };
 
 class Scheduler {

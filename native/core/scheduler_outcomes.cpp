@@ -7,10 +7,15 @@
 
 namespace fermata {
 
-// Gives up the sequence's cells; its tokens are known and are recomputed when it runs again.
+// Gives up the sequence's cells. When it runs again they come back from RAM, or are computed from
+// its tokens.
 void Scheduler::preempt(Sequence& sequence) {
     std::erase(extending_, sequence.id);
-    retention_.drop(sequence.slot);
+    if (sequence.retain || sequence.lease_ms > 0) {
+        retention_.give_up(sequence.slot);
+    } else {
+        retention_.drop(sequence.slot);
+    }
     sequence.slot = kNoSlot;
     const std::int32_t computed = std::exchange(sequence.resident, 0);
     sequence.in_chunks = 0;

@@ -22,6 +22,14 @@ EngineStats Scheduler::stats() const {
     stats.cells_used = cells.used;
     stats.cells_retained = cells.retained;
     stats.cells_free = cells.free;
+    const RamCounts ram = retention_.ram();
+    stats.ram_limit = ram.limit;
+    stats.ram_bytes = ram.bytes;
+    stats.ram_sequences = ram.sequences;
+    stats.ram_saves = ram.saves;
+    stats.ram_restores = ram.restores;
+    stats.ram_drops = ram.drops;
+    stats.ram_moved_bytes = ram.moved_bytes;
     stats.copies = retention_.copies();
     stats.evictions = retention_.evictions();
     return stats;

@@ -1,4 +1,4 @@
-// A set of slots, as bits.
+// A set of slots and of what has left them, as bits.
 #pragma once
 
 #include <array>
@@ -12,6 +12,8 @@ namespace fermata {
 
 // llama.cpp's LLAMA_MAX_SEQ.
 inline constexpr std::int32_t kMaxSlots = 256;
+// What has left its slot and is still known (see KvRetention) has ids behind those of the slots.
+inline constexpr std::int32_t kMaxLeft = 768;
 
 class SlotSet {
    public:
@@ -67,7 +69,7 @@ class SlotSet {
     static std::size_t word(SlotId slot) { return static_cast<std::size_t>(slot) / 64; }
     static std::uint64_t bit(SlotId slot) { return std::uint64_t{1} << (slot % 64); }
 
-    std::array<std::uint64_t, kMaxSlots / 64> words_{};
+    std::array<std::uint64_t, (kMaxSlots + kMaxLeft) / 64> words_{};
 };
 
 }  // namespace fermata

@@ -106,6 +106,7 @@ CacheShape shape_of(const Model& model, const BackendOptions& options) {
     // Unified: another slot's rows may take sliding-window cells that have left the window.
     const bool loses_window = model.shape().sliding_window > 0 && !streams;
     shape.partial_truncate = !model.info().is_recurrent && !loses_window;
+    shape.cuts_restored = model.shape().sliding_window == 0;
     // Rows that are computed again with their chunk are truncated first.
     if (options.deterministic) {
         shape.fixed_chunk = shape.partial_truncate

@@ -26,6 +26,7 @@ LlamaBackend::LlamaBackend(std::shared_ptr<const Model> model, const CacheShape&
       shape_(shape),
       max_logit_rows_(max_logit_rows),
       lengths_(static_cast<std::size_t>(shape.slot_count), 0),
+      copying_(static_cast<std::size_t>(shape.slot_count), false),
       batch_(std::make_unique<BatchArrays>(shape.max_rows)),
       dry_samplers_(model_->vocabulary().handle()) {}
 
@@ -43,6 +44,8 @@ DecodeStatus LlamaBackend::decode(std::span<const BatchRow> rows) {
     } catch (const std::exception& failure) {
         last_error_ = failure.what();
     }
+    // -1: refused before anything was copied, perhaps.
+    if (status != -1) copying_.assign(copying_.size(), false);
     if (status == 1 && shape_.layout == CacheLayout::kUnified) {
         last_error_ = "No free cells.";
         return DecodeStatus::kNoCells;
@@ -103,63 +106,6 @@ std::span<const float> LlamaBackend::logits(std::size_t row) {
     const float* values = llama_get_logits_ith(context_.get(), static_cast<std::int32_t>(row));
     if (values == nullptr) return {};
     return {values, static_cast<std::size_t>(model_->vocabulary().size())};
-}
-
-void LlamaBackend::copy_prefix(SlotId from, SlotId to, std::int32_t length) {
-    if (!contains(from) || !contains(to) || from == to) {
-        last_error_ = "A copy needs two slots that exist.";
-        return;
-    }
-    if (lengths_[static_cast<std::size_t>(to)] != 0) clear(to);
-    const std::int32_t whole = lengths_[static_cast<std::size_t>(from)];
-    length = std::clamp(length, 0, whole);
-    if (length == 0) return;
-    if (length < whole && !shape_.partial_truncate) {
-        last_error_ = "The model cannot copy a part of a slot.";
-        return;
-    }
-    if (shape_.layout == CacheLayout::kStreams) {
-        // A partial range aborts in this layout: all of it, then without its end.
-        llama_memory_seq_cp(memory_, from, to, -1, -1);
-        if (length < whole) llama_memory_seq_rm(memory_, to, length, -1);
-    } else {
-        llama_memory_seq_cp(memory_, from, to, length < whole ? 0 : -1,
-                            length < whole ? length : -1);
-    }
-    lengths_[static_cast<std::size_t>(to)] = length;
-    if (!has_prefix(to, length)) {
-        last_error_ = "The copy is incomplete.";
-        clear(to);
-    }
-}
-
-bool LlamaBackend::truncate(SlotId slot, std::int32_t length) {
-    if (!contains(slot)) return false;
-    std::int32_t& resident = lengths_[static_cast<std::size_t>(slot)];
-    if (length >= resident) return true;
-    if (length <= 0) {
-        clear(slot);
-        return true;
-    }
-    if (llama_memory_seq_rm(memory_, slot, length, -1) && has_prefix(slot, length)) {
-        resident = length;
-        return true;
-    }
-    clear(slot);
-    return false;
-}
-
-void LlamaBackend::clear(SlotId slot) {
-    llama_memory_seq_rm(memory_, slot, -1, -1);
-    lengths_[static_cast<std::size_t>(slot)] = 0;
-}
-
-// A sliding-window cache reports success even when the cells it needs have been overwritten.
-bool LlamaBackend::has_prefix(SlotId slot, std::int32_t length) const {
-    if (llama_memory_seq_pos_max(memory_, slot) != length - 1) return false;
-    const std::int32_t window = model_->shape().sliding_window;
-    if (window == 0 || model_->info().is_recurrent) return true;
-    return llama_memory_seq_pos_min(memory_, slot) <= std::max(0, length - window);
 }
 
 std::unique_ptr<Sampler> LlamaBackend::make_sampler(const SamplingParams& params) {

@@ -3,9 +3,11 @@
 // What llama.cpp would answer with abort() is checked here first and refused with kFailed, leaving
 // the cache as it was; last_error() says why. Beyond the contract of Backend:
 // - At most max_logit_rows rows of a decode call may want logits.
-// - Streams: a copy moves its data at the start of the next decode, before anything is computed, in
-//   the order of the copy_prefix calls. So `from` may be cleared, refilled, copied on or be the
-//   target of another copy at once; nothing needs to be forced through.
+// - Streams: a copy goes through host memory at once, only what is used of the slot. A
+//   sliding-window model's copy, which must be whole, and one for which there is no host memory
+//   move their data at the start of the next decode, before anything is computed, in the order of
+//   the copy_prefix calls: `from` may be cleared, refilled by decode, copied on or be the target of
+//   another copy at once, but until then neither slot is saved or restored (saved_size 0, false).
 // - copy_prefix that the model cannot do (a part of a slot without partial_truncate) leaves `to`
 //   empty, so that the decode that counts on it is refused.
 #pragma once
@@ -63,6 +65,9 @@ class LlamaBackend final : public Backend {
     std::span<const float> logits(std::size_t row) override;
     void copy_prefix(SlotId from, SlotId to, std::int32_t length) override;
     bool truncate(SlotId slot, std::int32_t length) override;
+    std::size_t saved_size(SlotId slot) override;
+    SavedCells save(SlotId slot) override;
+    bool restore(SlotId slot, const SavedCells& saved) override;
     std::unique_ptr<Sampler> make_sampler(const SamplingParams& params) override;
     std::string_view piece(Token token) const override;
     std::string spelled_piece(Token token) const override;
@@ -92,6 +97,8 @@ class LlamaBackend final : public Backend {
     bool contains(SlotId slot) const { return slot >= 0 && slot < shape_.slot_count; }
     void clear(SlotId slot);
     bool has_prefix(SlotId slot, std::int32_t length) const;
+    bool copy_through_host(SlotId from, SlotId to, std::int32_t length);
+    bool is_copying(SlotId slot) const { return copying_[static_cast<std::size_t>(slot)]; }
     void reread_lengths(std::span<const BatchRow> rows);
 
     std::shared_ptr<const Model> model_;
@@ -99,6 +106,7 @@ class LlamaBackend final : public Backend {
     std::int32_t max_logit_rows_;
     std::uint64_t cache_bytes_ = 0;
     std::vector<std::int32_t> lengths_;  // positions resident, per slot
+    std::vector<bool> copying_;          // by slot: the next decode moves its data, or data to it
     std::string last_error_;
     std::atomic<bool> aborted_{false};
     // The context uses the pool: it goes first.

@@ -214,6 +214,14 @@ export const serveOptions = {
       help: "Slots beyond --parallel for held and retained sequences. Default: as --parallel.",
       fromFolder: true,
     },
+    cacheRam: {
+      kind: "integer",
+      min: 0,
+      max: 2 ** 24,
+      value: "MIB",
+      help: "Memory for sequences that leave their slots, so that they are not computed again; 0: none. Default: a quarter of the memory that weights and slots leave, 8192 at most.",
+      fromFolder: true,
+    },
     deterministic: {
       kind: "boolean",
       default: false,

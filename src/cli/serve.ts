@@ -226,6 +226,7 @@ async function loadEngine(
         contextSize: config.ctxSize,
         parallel: config.parallel,
         retainedSlots: config.retainedSlots,
+        cacheRam: config.cacheRam,
         threads: config.threads,
         gpuLayers: config.nGpuLayers,
         kvLayout: config.kvLayout,

@@ -173,6 +173,8 @@ export interface EngineState {
   model: { id: string; context_size: number };
   sequences: { running: number; waiting: number; held: number };
   kv_cells: { used: number; retained: number; free: number };
+  /** Sequences that left their slots for memory, with its bytes. */
+  kv_ram: { sequences: number; used: number; limit: number };
   /** Generated over the last two seconds. */
   tokens_per_second: number;
   /** Since the start, as what follows. */

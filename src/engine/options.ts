@@ -26,6 +26,10 @@ export function loadFacts({ trainedContext, shape, weightBytes }: CheckedModel):
   return { trainedContext, physicalCores: physicalCores(), memory };
 }
 
+/** Of the memory that weights and slots leave, what sequences that left their slots take, and the most. */
+const ramShare = 1 / 4;
+const mostRamMib = 8192;
+const mib = 2 ** 20;
 /** Room for agents' tools and results, where the memory has it. */
 const usualContext = 8192;
 /** With less, no agent gets far. */
@@ -86,12 +90,19 @@ export function resolveOptions(options: EngineOptions, facts: LoadFacts): Native
     parallel,
     16_384,
   );
+  const cacheRam = integer(
+    "cacheRam",
+    options.cacheRam ?? defaultCacheRam(facts, onGpu ? 0 : bytesPerToken * contextSize),
+    0,
+    2 ** 24,
+  );
   return {
     modelPath: options.modelPath,
     contextSize,
     parallel,
     retainedSlots,
     cellsTotal,
+    cacheRamBytes: cacheRam * mib,
     threads: integer("threads", options.threads ?? facts.physicalCores, 1, 512),
     gpuLayers,
     kvLayout,
@@ -122,6 +133,13 @@ function defaultContext({ trainedContext, memory }: LoadFacts, bytesPerToken: nu
     size = Math.min(2 * size, trained);
   while (size > leastContext && !fits(size, 1)) size /= 2;
   return Math.floor(size);
+}
+
+/** In MiB. @param cacheBytes that the slots take of the same memory */
+function defaultCacheRam({ memory }: LoadFacts, cacheBytes: number): number {
+  if (memory === undefined) return 0;
+  const free = Math.max(0, memory.availableBytes - memory.weightBytes - cacheBytes);
+  return Math.min(mostRamMib, Math.floor((free * ramShare) / mib));
 }
 
 /** A CPU reads each sequence's own cells only in streams; a GPU shares cells for nothing in a pool. */

@@ -32,6 +32,11 @@ export interface EngineOptions {
   parallel?: number | undefined;
   /** Slots beyond `parallel` for held and retained sequences. Default: `parallel`. */
   retainedSlots?: number | undefined;
+  /**
+   * MiB of host memory for sequences that leave their slots; 0: none. Default: a quarter of the memory
+   * that the weights and the slots leave, 8192 at most.
+   */
+  cacheRam?: number | undefined;
   /** Default: number of physical cores. */
   threads?: number | undefined;
   gpuLayers?: number | undefined;

@@ -27,6 +27,8 @@ export interface NativeLoadOptions {
   retainedSlots: number;
   /** Unified layout: cells in the pool. Streams layout: ignored. */
   cellsTotal: number;
+  /** Host memory for what leaves its slot; 0: none. */
+  cacheRamBytes: number;
   threads: number;
   gpuLayers: number;
   kvLayout: "streams" | "unified";

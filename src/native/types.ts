@@ -129,7 +129,17 @@ export interface EngineStats {
   cellsUsed: number;
   cellsRetained: number;
   cellsFree: number;
+  /** What left its slot for host memory. */
+  ramSequences: number;
+  ramBytes: number;
+  ramLimit: number;
 
+  ramSaves: number;
+  ramRestores: number;
+  /** Given up for want of room. */
+  ramDrops: number;
+  /** Of saves and restores. */
+  ramMovedBytes: number;
   promptTokens: number;
   cachedTokens: number;
   prefilledTokens: number;

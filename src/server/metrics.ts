@@ -119,6 +119,21 @@ export class Metrics {
         (stats) => stats.discardedTokens,
       ],
       [
+        "fermata_ram_saves_total",
+        "Sequences that left their slots for memory.",
+        (stats) => stats.ramSaves,
+      ],
+      [
+        "fermata_ram_restores_total",
+        "Sequences that came back from memory.",
+        (stats) => stats.ramRestores,
+      ],
+      [
+        "fermata_ram_drops_total",
+        "Sequences that memory had no room for any more.",
+        (stats) => stats.ramDrops,
+      ],
+      [
         "fermata_unextended_holds_total",
         "Holds whose template has no place for a result that is not whole.",
         (_stats, counters) => counters.unextendedHolds,
@@ -145,6 +160,9 @@ export class Metrics {
         retained: cellsRetained,
         free: cellsFree,
       })),
+    );
+    this.#gauge("fermata_ram_bytes", "Memory for sequences without a slot, by state.", () =>
+      ofEach(({ ramBytes, ramLimit }) => ({ used: ramBytes, free: ramLimit - ramBytes })),
     );
     this.#gauge("fermata_mcp_servers", "MCP servers by state.", () => {
       const counts = { starting: 0, ready: 0, restarting: 0, failed: 0 };

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <cstring>
 #include <limits>
 #include <map>
 #include <memory>
@@ -68,6 +69,10 @@ class FakeBackend : public Backend {
     void set_status(std::int64_t call, DecodeStatus status) { statuses_[call] = status; }
     // Lets the model choose kEnd: about once in `period` tokens; 0 = never.
     void set_end_period(std::uint64_t period) { end_period_ = period; }
+
+    // What later saves and restores do.
+    void refuse_saves() { saves_ = false; }
+    void refuse_restores() { restores_ = false; }
 
     // As a real one's kernels: what a row gives depends on how many are in its call and which it
     // is.
@@ -161,6 +166,8 @@ class FakeBackend : public Backend {
         require(length > 0 && length <= static_cast<std::int32_t>(source.size()), "copy: length");
         require(shape_.partial_truncate || length == static_cast<std::int32_t>(source.size()),
                 "copy: partial");
+        require(length >= cut_from_[from], "copy: less than what was restored");
+        cut_from_[to] = cut_from_[from];
         target.assign(source.begin(), source.begin() + length);
         if (shape_.layout == CacheLayout::kUnified) return;
         for (auto& cell : target)
@@ -172,9 +179,42 @@ class FakeBackend : public Backend {
         require(length >= 0 && length <= static_cast<std::int32_t>(cells.size()),
                 "truncate: length");
         const bool whole = length == 0 || length == static_cast<std::int32_t>(cells.size());
-        const bool can = shape_.partial_truncate || whole;
+        const bool can = (shape_.partial_truncate && length >= cut_from_[slot]) || whole;
+        if (!can || length == 0) cut_from_[slot] = 0;
         cells.resize(can ? static_cast<std::size_t>(length) : 0);
         return can;
+    }
+
+    std::size_t saved_size(SlotId slot) override {
+        return saves_ ? checked(slot).size() * sizeof(Cell) : 0;
+    }
+    SavedCells save(SlotId slot) override {
+        const auto& cells = checked(slot);
+        require(saved_size(slot) > 0, "save: nothing to save");
+        SavedCells saved(saved_size(slot), static_cast<std::int32_t>(cells.size()));
+        std::byte* to = saved.bytes().data();
+        for (const auto& cell : cells) {
+            std::memcpy(to, cell.get(), sizeof(Cell));
+            to += sizeof(Cell);
+        }
+        return saved;
+    }
+    bool restore(SlotId slot, const SavedCells& saved) override {
+        auto& cells = checked(slot);
+        require(cells.empty(), "restore: slot is not empty");
+        require(saved.size() == static_cast<std::size_t>(saved.length()) * sizeof(Cell),
+                "restore: size");
+        if (!restores_) return false;
+        const bool unified = shape_.layout == CacheLayout::kUnified;
+        require(!unified || cells_in_use() + saved.length() <= shape_.cells_total,
+                "restore: no cells");
+        for (std::size_t at = 0; at < saved.size(); at += sizeof(Cell)) {
+            Cell cell;
+            std::memcpy(&cell, saved.bytes().data() + at, sizeof(Cell));
+            cells.push_back(std::make_shared<Cell>(cell));
+        }
+        cut_from_[slot] = shape_.cuts_restored ? 0 : saved.length();
+        return true;
     }
 
     std::unique_ptr<Sampler> make_sampler(const SamplingParams& params) override {
@@ -244,6 +284,8 @@ class FakeBackend : public Backend {
     std::map<std::int64_t, DecodeStatus> statuses_;
     std::uint64_t end_period_ = 0;
     bool feels_shapes_ = false;
+    bool saves_ = true, restores_ = true;
+    std::map<SlotId, std::int32_t> cut_from_;  // of what was restored, if it cannot be cut
     std::int64_t decode_calls_ = 0;
     std::int64_t rows_ = 0;
 };

@@ -155,6 +155,80 @@ TEST(a_copy_survives_what_happens_to_its_source) {
     });
 }
 
+TEST(a_saved_slot_is_restored_exactly) {
+    for_both_layouts([](CacheLayout layout) {
+        const auto expected = fresh(layout, 1, kPrompt, kPrompt + 1);
+        Setup setup(layout);
+        setup.decode(0, 1, 0, kPrompt);
+        const SavedCells saved = setup.backend->save(0);
+        CHECK_EQ(saved.size(), setup.backend->saved_size(0));
+        CHECK_EQ(saved.length(), kPrompt);
+        CHECK(setup.backend->truncate(0, 0));
+        setup.decode(0, 3, 0, kPrompt + 30);
+        setup.decode(2, 4, 0, kPrompt);
+        CHECK(setup.backend->truncate(2, 0));
+        // Into another slot, and twice.
+        for (const SlotId slot : {2, 1}) {
+            CHECK(setup.backend->restore(slot, saved));
+            CHECK(agrees(layout, setup.decode(slot, 1, kPrompt, kPrompt + 1), expected));
+        }
+    });
+}
+
+// Restored, cut back to what another prompt shares, and moved on before anything is decoded.
+TEST(a_restored_slot_can_be_cut_and_copied_at_once) {
+    for_both_layouts([](CacheLayout layout) {
+        const auto expected = fresh(layout, 1, kPrompt, kPrompt + 1);
+        Setup setup(layout);
+        setup.decode(0, 1, 0, kPrompt);
+        setup.decode(0, 2, kPrompt, kPrompt + 20);
+        const SavedCells longer = setup.backend->save(0);
+        setup.decode(1, 5, 0, kPrompt);
+        setup.backend->copy_prefix(1, 2, kPrompt);
+        CHECK(setup.backend->truncate(1, 0));
+        // Source and target of a copy are saved and restored at once, too.
+        const SavedCells copied = setup.backend->save(2);
+        if (!setup.backend->shape().cuts_restored) return;
+        CHECK(!copied.empty());
+        CHECK(setup.backend->restore(1, longer));
+        CHECK(setup.backend->truncate(1, kPrompt));
+        setup.backend->copy_prefix(1, 3, kPrompt);
+        CHECK(setup.backend->truncate(1, 0));
+        CHECK(setup.backend->restore(1, copied));
+        CHECK(agrees(layout, setup.decode(3, 1, kPrompt, kPrompt + 1), expected));
+        const auto other = fresh(layout, 5, kPrompt, kPrompt + 1);
+        CHECK(agrees(layout, setup.decode(1, 5, kPrompt, kPrompt + 1), other));
+        CHECK(agrees(layout, setup.decode(2, 5, kPrompt, kPrompt + 1), other));
+    });
+}
+
+TEST(what_cannot_be_restored_leaves_an_empty_slot) {
+    for_both_layouts([](CacheLayout layout) {
+        Setup setup(layout);
+        CHECK(setup.backend->save(0).empty());
+        CHECK(setup.backend->save(9).empty());
+        CHECK_EQ(setup.backend->saved_size(-1), std::size_t{0});
+        setup.decode(0, 1, 0, kPrompt);
+        const SavedCells saved = setup.backend->save(0);
+        const auto part = [&saved](std::size_t size, std::int32_t length) {
+            SavedCells cut(size, length);
+            std::ranges::copy(saved.bytes().first(size), cut.bytes().begin());
+            return cut;
+        };
+        for (const std::size_t size :
+             {std::size_t{1}, std::size_t{7}, saved.size() / 2, saved.size() - 1}) {
+            CHECK(!setup.backend->restore(1, part(size, kPrompt)));
+            CHECK(!setup.backend->last_error().empty());
+        }
+        CHECK(!setup.backend->restore(1, part(saved.size(), kPrompt - 1)));
+        CHECK(!setup.backend->restore(1, SavedCells()));
+        CHECK(!setup.backend->restore(9, saved));
+        setup.decode(1, 1, 0, kPrompt);
+        CHECK(agrees(layout, setup.decode(1, 1, kPrompt, kPrompt + 1),
+                     fresh(layout, 1, kPrompt, kPrompt + 1)));
+    });
+}
+
 TEST(a_cleared_slot_is_clean) {
     for_both_layouts([](CacheLayout layout) {
         Setup setup(layout);

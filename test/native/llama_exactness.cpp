@@ -184,13 +184,16 @@ struct Run {
     bool hold = false;    // the measured sequence is held while others run
     bool evict = false;   // and what it held is given up and recomputed
     bool extend = false;  // and it is extended while others run, at first wrongly
+    bool ram = false;     // what is given up goes to RAM and comes back from there
 };
 
 // Forces the same tokens on sequence 1 whatever surrounds it; gives the logits that chose each.
 std::vector<Logits> forced_run(const Run& run) {
     const auto inner = make_backend(run.layout, run.evict ? 9 : 12);
     RecordingBackend backend(*inner);
-    Scheduler scheduler({.parallel = 8, .step_token_budget = 200}, backend);
+    Scheduler scheduler(
+        {.parallel = 8, .step_token_budget = 200, .ram_limit = run.ram ? std::int64_t{1} << 30 : 0},
+        backend);
     const auto forced = text(500, kForced);
     Milliseconds now = 0;
     const auto work = [&] {
@@ -262,6 +265,7 @@ std::vector<Logits> forced_run(const Run& run) {
         }
     }
     work();
+    CHECK_EQ(scheduler.stats().ram_restores > 0, run.ram);
     std::vector<Logits> logits;
     auto history = prompt_of(0);
     for (const Token token : forced) {
@@ -331,6 +335,9 @@ TEST(reuse_is_exact) {
                     alone, delta);
             compare("after eviction, among 8",
                     forced_run({.layout = layout, .sequences = 8, .evict = true}), alone, delta);
+            compare("through RAM, among 8",
+                    forced_run({.layout = layout, .sequences = 8, .evict = true, .ram = true}),
+                    alone, delta);
         }
 
         const auto prompt = prompt_of(0);

@@ -41,6 +41,17 @@ class RecordingBackend final : public Backend {
         at(slot).resize(could ? static_cast<std::size_t>(length) : 0);
         return could;
     }
+    std::size_t saved_size(SlotId slot) override { return inner_.saved_size(slot); }
+    SavedCells save(SlotId slot) override {
+        SavedCells saved = inner_.save(slot);
+        saved_[saved.bytes().data()] = at(slot);
+        return saved;
+    }
+    bool restore(SlotId slot, const SavedCells& saved) override {
+        const bool could = inner_.restore(slot, saved);
+        at(slot) = could ? saved_.at(saved.bytes().data()) : std::vector<Token>();
+        return could;
+    }
     std::unique_ptr<Sampler> make_sampler(const SamplingParams& params) override {
         return inner_.make_sampler(params);
     }
@@ -54,6 +65,7 @@ class RecordingBackend final : public Backend {
 
     Backend& inner_;
     std::vector<std::vector<Token>> slots_;
+    std::map<const std::byte*, std::vector<Token>> saved_;  // by where its bytes are
     Records records_;
 };
 

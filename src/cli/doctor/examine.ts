@@ -255,6 +255,11 @@ function settingsOf(
       resolved.retainedSlots,
       "as many again for held and retained sequences",
     ),
+    setting(
+      "cacheRam",
+      resolved.cacheRamBytes / 2 ** 20,
+      "a quarter of the memory that weights and slots leave, in MiB",
+    ),
     setting("nGpuLayers", resolved.gpuLayers, "the CPU does all"),
     setting(
       "kvLayout",

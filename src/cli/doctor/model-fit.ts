@@ -24,7 +24,7 @@ export interface ModelFit {
 export function estimateFit(path: string, config: ServeConfig): ModelFit {
   const checked = checkGguf(path);
   const { architecture, trainedContext, shape, weightBytes } = checked;
-  const { ctxSize, parallel, retainedSlots, threads, nGpuLayers, kvLayout } = config;
+  const { ctxSize, parallel, retainedSlots, cacheRam, threads, nGpuLayers, kvLayout } = config;
   const { flashAttn, cacheTypeK, cacheTypeV } = config;
   const resolved = resolveOptions(
     {
@@ -32,6 +32,7 @@ export function estimateFit(path: string, config: ServeConfig): ModelFit {
       contextSize: ctxSize,
       parallel,
       retainedSlots,
+      cacheRam,
       threads,
       gpuLayers: nGpuLayers,
       kvLayout,

@@ -29,6 +29,7 @@ export class EngineMeter {
       model: { id: model.id, context_size: model.contextSize },
       sequences: { running: stats.running, waiting: stats.waiting, held: stats.held },
       kv_cells: { used: stats.cellsUsed, retained: stats.cellsRetained, free: stats.cellsFree },
+      kv_ram: { sequences: stats.ramSequences, used: stats.ramBytes, limit: stats.ramLimit },
       tokens_per_second: this.#rate(stats.generatedTokens),
       prefilled_tokens: stats.prefilledTokens,
       new_tokens: stats.generatedTokens,

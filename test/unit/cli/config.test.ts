@@ -45,6 +45,7 @@ test("defaults", () => {
     ctxSize: undefined,
     parallel: 4,
     retainedSlots: undefined,
+    cacheRam: undefined,
     deterministic: false,
     contextCache: true,
     stopRepetition: true,

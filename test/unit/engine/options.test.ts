@@ -14,6 +14,7 @@ describe("resolveOptions", () => {
       parallel: 4,
       retainedSlots: 4,
       cellsTotal: 65_536,
+      cacheRamBytes: 0,
       threads: 6,
       gpuLayers: 0,
       kvLayout: "streams",

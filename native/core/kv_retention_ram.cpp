@@ -1,0 +1,225 @@
+// What has left its slot: in RAM, where there is room for it, else remembered by its tokens.
+#include <algorithm>
+
+#include "core/kv_retention_state.h"
+
+namespace fermata {
+
+namespace {
+
+// Fewer positions are computed as fast as they are found, moved and kept account of.
+constexpr std::int32_t kWorthKeeping = 64;
+// Moving a position costs at most so little of computing it. A restore moves all that was saved, so
+// it must gain at least this part of that.
+constexpr std::int32_t kMovesPerRow = 16;
+
+}  // namespace
+
+std::int32_t KvRetention::State::left_length(SlotId id) const {
+    return static_cast<std::int32_t>(tree.path(id).size());
+}
+
+// What the slot holds is about to leave it. It goes to RAM unless it is found elsewhere anyway, or
+// what is there already is worth more.
+void KvRetention::State::remember(SlotId slot) {
+    const std::int32_t length = cells.length(slot);
+    if (length < kWorthKeeping) return;
+    const auto path = tree.path(slot).first(static_cast<std::size_t>(length));
+    const std::vector<std::int32_t> shared = match(path);
+    const bool can_cut = shape.partial_truncate && shape.cuts_restored;
+    for (SlotId other = 0; other < shape.slot_count; ++other) {
+        const bool covers = can_cut && cells.length(other) >= length &&
+                            shared[static_cast<std::size_t>(other)] == length;
+        if (other != slot && covers) return;
+    }
+    std::vector<SlotId> superseded;
+    std::int64_t freed = 0;
+    for (SlotId id = shape.slot_count; id < id_of(left.size()); ++id) {
+        const std::int32_t known = left_length(id);
+        if (known == 0 || left_at(id).wanted) continue;
+        const std::int32_t common = shared[static_cast<std::size_t>(id)];
+        const bool covers = common == length && (can_cut || known == length);
+        if (covers && !left_at(id).cells.empty()) {
+            left_at(id).use = at(slot).use;
+            return;
+        }
+        if (common != known || !(can_cut || known == length)) continue;
+        superseded.push_back(id);
+        freed += static_cast<std::int64_t>(left_at(id).cells.size());
+    }
+
+    Left entry{.use = at(slot).use,
+               .leased = is_pinned(at(slot).state) || at(slot).state == SlotState::kLeased};
+    const auto size = ram.limit > 0 ? static_cast<std::int64_t>(backend.saved_size(slot)) : 0;
+    const Candidate newcomer{.use = entry.use,
+                             .leased = entry.leased,
+                             .rows = length,
+                             .room = std::max<std::int64_t>(size, 1)};
+    if (size > 0 && make_room_in_ram(size - freed, newcomer)) {
+        entry.cells = backend.save(slot);
+        if (!entry.cells.empty()) {
+            ++ram.sequences;
+            ++ram.saves;
+            ram.bytes += size;
+            ram.moved_bytes += size;
+        }
+    }
+    for (const SlotId id : superseded)
+        if (left_at(id).cells.empty() || !entry.cells.empty()) forget(id);
+    const SlotId id = id_for_one_more();
+    tree.extend(id, tree.path(slot).first(static_cast<std::size_t>(length)));
+    left_at(id) = std::move(entry);
+}
+
+// Frees RAM for so many bytes more. false: the limit or what is worth more than the newcomer is in
+// the way.
+bool KvRetention::State::make_room_in_ram(std::int64_t bytes, const Candidate& newcomer) {
+    if (newcomer.room > ram.limit) return false;
+    while (ram.bytes + bytes > ram.limit) {
+        std::vector<Candidate> candidates{newcomer};
+        std::vector<SlotId> ids{kNoSlot};
+        for (SlotId id = shape.slot_count; id < id_of(left.size()); ++id) {
+            const Left& entry = left_at(id);
+            if (entry.cells.empty() || entry.wanted) continue;
+            candidates.push_back({.use = entry.use,
+                                  .leased = entry.leased,
+                                  .rows = entry.cells.length(),
+                                  .room = static_cast<std::int64_t>(entry.cells.size())});
+            ids.push_back(id);
+        }
+        const SlotId victim = ids[choose_victim(candidates, now, usual_gap)];
+        if (victim == kNoSlot) return false;
+        drop_cells(left_at(victim));
+        ++ram.drops;
+    }
+    return true;
+}
+
+void KvRetention::State::drop_cells(Left& entry) {
+    if (entry.cells.empty()) return;
+    ram.bytes -= static_cast<std::int64_t>(entry.cells.size());
+    --ram.sequences;
+    entry.cells = {};
+}
+
+void KvRetention::State::forget(SlotId id) {
+    drop_cells(left_at(id));
+    tree.truncate(id, 0);
+    left_at(id) = {};
+}
+
+// An id without a path; one that is only remembered, then one with cells, gives its own.
+SlotId KvRetention::State::id_for_one_more() {
+    SlotId oldest = kNoSlot;
+    const auto age = [this](SlotId id) {
+        return std::pair(!left_at(id).cells.empty(), left_at(id).use.last_used);
+    };
+    for (SlotId id = shape.slot_count; id < id_of(left.size()); ++id) {
+        if (left_length(id) == 0) return id;
+        if (left_at(id).wanted) continue;
+        if (oldest == kNoSlot || age(id) < age(oldest)) oldest = id;
+    }
+    if (!left_at(oldest).cells.empty()) ++ram.drops;
+    forget(oldest);
+    return oldest;
+}
+
+// The longest prefix that RAM has. `shared` as match() gives it.
+KvRetention::State::Source KvRetention::State::best_saved(std::span<const std::int32_t> shared,
+                                                          std::int32_t most) const {
+    Source best;
+    if (ram.sequences == 0) return best;
+    const bool can_cut = shape.partial_truncate && shape.cuts_restored;
+    for (std::size_t index = 0; index < left.size(); ++index) {
+        if (left[index].cells.empty()) continue;
+        const SlotId id = id_of(index);
+        const std::int32_t length = left[index].cells.length();
+        const std::int32_t count = std::min({shared[static_cast<std::size_t>(id)], length, most});
+        if (!can_cut && count != length) continue;
+        const std::int32_t reused = shape.partial_truncate ? whole_chunks(count, length) : count;
+        if (!can_cut && reused != length) continue;
+        if (reused > best.length) best = {id, reused};
+    }
+    return best;
+}
+
+// Whether it should be moved back for a prompt of which a slot has `resident` positions.
+bool KvRetention::State::worth_restoring(const Source& saved, std::int32_t resident) const {
+    if (saved.slot == kNoSlot) return false;
+    const std::int32_t length = left[index_of(saved.slot)].cells.length();
+    const std::int32_t gain = saved.length - resident;
+    if (gain < kMinCopiedPositions || gain < length / kMovesPerRow) return false;
+    if (is_streams()) return true;
+    const CellCounts counts = cells.counts();
+    return counts.free + counts.retained >= length;
+}
+
+// Moves it into the free slot `room`. Returns the positions that are there then: saved.length, or
+// 0.
+std::int32_t KvRetention::State::restore(const Source& saved, SlotId room) {
+    Left& entry = left_at(saved.slot);
+    const std::int32_t length = entry.cells.length();
+    if (!is_streams()) {
+        while (cells.counts().free < length) {
+            const SlotId victim = choose_evictable(kNoSlot, true);
+            if (victim == kNoSlot) break;
+            evict(victim);
+        }
+    }
+    entry.wanted = false;
+    if (!backend.restore(room, entry.cells)) {
+        ++ram.drops;
+        forget(saved.slot);
+        return 0;
+    }
+    ++ram.restores;
+    ram.moved_bytes += static_cast<std::int64_t>(entry.cells.size());
+    cells.append(room, length);
+    tree.extend(room, tree.path(saved.slot));
+    at(room).cut_from = shape.cuts_restored ? 0 : length;
+    // Behind what the prompt shares may be what another one wants; else the slot has it all now.
+    if (saved.length == length) forget(saved.slot);
+    return truncate(room, saved.length);
+}
+
+// The longest path that the prompt goes on from has come back: how it is used from now on.
+Use KvRetention::State::learn(std::span<const std::int32_t> shared) {
+    SlotId returned = kNoSlot;
+    std::int32_t longest = kWorthKeeping - 1;
+    for (SlotId id = 0; id < id_of(left.size()); ++id) {
+        const bool slot = id < shape.slot_count;
+        if (slot && !is_evictable(at(id).state)) continue;
+        const std::int32_t length = slot ? cells.length(id) : left_length(id);
+        if (length <= longest || shared[static_cast<std::size_t>(id)] < length) continue;
+        returned = id;
+        longest = length;
+    }
+    if (returned == kNoSlot) return {.last_used = now};
+    const bool slot = returned < shape.slot_count;
+    const Use before = slot ? at(returned).use : left_at(returned).use;
+    const Use use = used_again(before, now);
+    const Milliseconds gap = std::max<Milliseconds>(now - before.last_used, 1);
+    usual_gap = usual_gap == 0 ? gap : (7 * usual_gap + gap) / 8;
+    if (!slot && left_at(returned).cells.empty()) forget(returned);
+    return use;
+}
+
+std::string KvRetention::State::check_left() const {
+    std::int64_t bytes = 0;
+    std::int32_t sequences = 0;
+    for (std::size_t index = 0; index < left.size(); ++index) {
+        const auto name = "retention: what has left, number " + std::to_string(index) + ",";
+        const Left& entry = left[index];
+        if (entry.wanted) return name + " is still wanted";
+        if (entry.cells.empty()) continue;
+        if (entry.cells.length() != left_length(id_of(index)))
+            return name + " has a path of another length";
+        bytes += static_cast<std::int64_t>(entry.cells.size());
+        ++sequences;
+    }
+    if (bytes != ram.bytes || sequences != ram.sequences) return "retention: RAM is miscounted";
+    if (bytes > ram.limit) return "retention: more in RAM than allowed";
+    return {};
+}
+
+}  // namespace fermata

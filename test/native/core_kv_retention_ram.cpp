@@ -1,0 +1,249 @@
+// What leaves a slot for RAM, and comes back from there.
+#include "check.h"
+#include "core/audit_backend.h"
+#include "core/kv_retention.h"
+#include "fake_backend.h"
+#include "scheduler_world.h"
+
+using namespace fermata;
+using namespace fermata::testing;
+
+namespace {
+
+constexpr std::int64_t kPlenty = std::int64_t{1} << 30;
+constexpr auto kCellBytes = static_cast<std::int64_t>(sizeof(Cell));
+
+// Retention over a fake backend that is watched, and the decoding that a scheduler would do.
+struct Cache {
+    FakeBackend backend;
+    AuditBackend audit;
+    KvRetention retention;
+    Milliseconds now = 1;
+
+    explicit Cache(CacheShape shape, std::int64_t ram = kPlenty)
+        : backend(shape), audit(backend), retention(audit, ram) {}
+
+    Placement run(const std::vector<Token>& prompt) {
+        const auto placement = retention.acquire(prompt, ++now);
+        CHECK(placement.has_value());
+        const std::span rest =
+            std::span(prompt).subspan(static_cast<std::size_t>(placement->reused));
+        retention.plan(placement->slot, rest);
+        std::vector<BatchRow> rows;
+        std::int32_t position = placement->reused;
+        for (const Token token : rest)
+            rows.push_back({.token = token, .position = position++, .slot = placement->slot});
+        CHECK(audit.decode(rows) == DecodeStatus::kOk);
+        retention.commit(placement->slot, static_cast<std::int32_t>(rows.size()));
+        check();
+        return *placement;
+    }
+    Placement run_and_retain(const std::vector<Token>& prompt, Milliseconds lease = 0) {
+        const Placement placement = run(prompt);
+        retention.retain(placement.slot, ++now, lease);
+        check();
+        return placement;
+    }
+    void check() const {
+        CHECK_EQ(retention.check_integrity(), "");
+        CHECK_EQ(audit.violation(), "");
+        for (SlotId slot = 0; slot < backend.shape().slot_count; ++slot) {
+            const auto tokens = retention.tokens(slot);
+            CHECK(backend.content(slot) == std::vector<Token>(tokens.begin(), tokens.end()));
+        }
+    }
+};
+
+CacheShape without_cuts(CacheShape shape) {
+    shape.partial_truncate = false;
+    return shape;
+}
+
+CacheShape sliding_window(CacheShape shape) {
+    shape.cuts_restored = false;
+    return shape;
+}
+
+const auto kShapes = {streams(2, 512, 512), unified(2, 1024, 512, 512),
+                      without_cuts(streams(2, 512, 512)), sliding_window(streams(2, 512, 512))};
+
+}  // namespace
+
+TEST(what_is_evicted_comes_back_from_ram) {
+    for (const CacheShape& shape : kShapes) {
+        Cache cache(shape);
+        for (const std::uint32_t seed : {1u, 2u, 3u})
+            cache.run_and_retain(words(seed, 100));
+        CHECK_EQ(cache.retention.ram().sequences, 1);
+        CHECK_EQ(cache.retention.ram().bytes, 100 * kCellBytes);
+        CHECK_EQ(cache.retention.lookup(joined(words(1, 100), words(9, 5))).resident, 100);
+        const Placement back = cache.run(joined(words(1, 100), words(9, 5)));
+        CHECK_EQ(back.reused, 100);
+        CHECK_EQ(cache.retention.ram().restores, 1);
+        // The one that made room for it is there now.
+        CHECK_EQ(cache.retention.ram().sequences, 1);
+        CHECK_EQ(cache.retention.lookup(joined(words(2, 100), words(9, 5))).resident, 100);
+    }
+}
+
+TEST(without_a_limit_nothing_goes_to_ram) {
+    Cache cache(streams(2, 512, 512), 0);
+    for (const std::uint32_t seed : {1u, 2u, 3u})
+        cache.run_and_retain(words(seed, 100));
+    CHECK_EQ(cache.retention.ram().saves, 0);
+    CHECK_EQ(cache.run(joined(words(1, 100), words(9, 5))).reused, 0);
+}
+
+TEST(a_prefix_of_what_is_in_ram_is_restored_and_cut) {
+    Cache cache(streams(2, 512, 512));
+    cache.run_and_retain(joined(words(1, 100), words(6, 50)));
+    cache.run_and_retain(words(2, 100));
+    cache.run_and_retain(words(3, 100));
+    const Placement cut = cache.run(joined(words(1, 100), words(5, 50)));
+    CHECK_EQ(cut.reused, 100);
+    // What is behind the prefix may still be wanted.
+    CHECK_EQ(cache.retention.lookup(joined(words(1, 100), words(6, 60))).resident, 150);
+}
+
+TEST(what_cannot_be_cut_is_restored_whole_or_not_at_all) {
+    for (const CacheShape& shape :
+         {without_cuts(streams(2, 512, 512)), sliding_window(streams(2, 512, 512))}) {
+        Cache cache(shape);
+        cache.run_and_retain(joined(words(1, 100), words(6, 50)));
+        cache.run_and_retain(words(2, 100));
+        cache.run_and_retain(words(3, 100));
+        CHECK_EQ(cache.run(joined(words(1, 100), words(5, 50))).reused, 0);
+        CHECK_EQ(cache.retention.ram().restores, 0);
+    }
+}
+
+TEST(what_was_restored_without_its_past_is_not_cut_later) {
+    Cache cache(sliding_window(streams(2, 512, 512)));
+    for (const std::uint32_t seed : {1u, 2u, 3u})
+        cache.run_and_retain(words(seed, 100));
+    const SlotId slot = cache.run(joined(words(1, 100), words(9, 60))).slot;
+    cache.retention.retain(slot, ++cache.now, 0);
+    // 130 of the 160 positions are there whatever is cut behind them; 50 are not any more.
+    CHECK_EQ(cache.retention.lookup(joined(words(1, 100), words(9, 30))).resident, 129);
+    CHECK_EQ(cache.retention.lookup(words(1, 51)).resident, 0);
+    CHECK_EQ(cache.run(joined(words(1, 50), words(8, 50))).reused, 0);
+}
+
+TEST(a_longer_one_takes_the_place_of_its_beginning) {
+    Cache cache(streams(1, 512, 512));
+    cache.run_and_retain(words(1, 100));
+    cache.run_and_retain(words(2, 100));
+    cache.run_and_retain(joined(words(1, 100), words(3, 50)));
+    cache.run_and_retain(words(6, 100));
+    CHECK_EQ(cache.retention.ram().sequences, 2);
+    CHECK_EQ(cache.retention.ram().bytes, 250 * kCellBytes);
+}
+
+TEST(the_limit_holds_and_the_policy_chooses) {
+    Cache cache(streams(1, 512, 512), 250 * kCellBytes);
+    for (const std::uint32_t seed : {1u, 2u, 3u, 4u})
+        cache.run_and_retain(words(seed, 100));
+    CHECK_EQ(cache.retention.ram().bytes, 200 * kCellBytes);
+    CHECK_EQ(cache.retention.ram().drops, 1);
+    CHECK_EQ(cache.retention.lookup(words(1, 100)).resident, 0);
+    CHECK_EQ(cache.retention.lookup(words(2, 100)).resident, 99);
+    // One that would never fit leaves the others alone.
+    cache.run_and_retain(words(5, 300));
+    cache.run_and_retain(words(6, 100));
+    CHECK_EQ(cache.retention.lookup(words(5, 300)).resident, 0);
+    CHECK(cache.retention.ram().bytes <= 250 * kCellBytes);
+}
+
+TEST(a_backend_that_refuses_costs_a_recompute_and_nothing_else) {
+    Cache saves(streams(1, 512, 512));
+    saves.backend.refuse_saves();
+    saves.run_and_retain(words(1, 100));
+    saves.run_and_retain(words(2, 100));
+    CHECK_EQ(saves.run(joined(words(1, 100), words(9, 5))).reused, 0);
+    Cache restores(streams(1, 512, 512));
+    restores.run_and_retain(words(1, 100));
+    restores.run_and_retain(words(2, 100));
+    restores.backend.refuse_restores();
+    CHECK_EQ(restores.run(joined(words(1, 100), words(9, 5))).reused, 0);
+    // It is not tried again.
+    CHECK_EQ(restores.retention.ram().sequences, 1);
+    CHECK_EQ(restores.retention.ram().drops, 1);
+}
+
+TEST(nothing_is_saved_that_is_found_elsewhere) {
+    Cache cache(streams(3, 512, 512));
+    cache.run_and_retain(words(1, 100));
+    cache.run_and_retain(joined(words(1, 50), words(7, 60)));
+    const SlotId longer = cache.run(joined(words(1, 100), words(2, 20))).slot;
+    const SlotId same = cache.run(words(1, 100)).slot;
+    cache.retention.hold(same, 1000);
+    CHECK(longer != same);
+    cache.retention.give_up(same);
+    cache.check();
+    CHECK_EQ(cache.retention.ram().saves, 0);
+}
+
+TEST(what_is_cut_off_the_last_evictable_slot_is_in_ram) {
+    Cache cache(streams(2, 512, 512));
+    cache.run_and_retain(joined(words(1, 100), words(6, 100)));
+    cache.run(words(2, 10));
+    const Placement cut = cache.run(joined(words(1, 100), words(5, 100)));
+    CHECK_EQ(cut.reused, 100);
+    cache.retention.drop(cut.slot);
+    CHECK_EQ(cache.run(joined(words(1, 100), words(6, 110))).reused, 200);
+}
+
+TEST(unified_layouts_make_room_for_what_comes_back) {
+    Cache cache(unified(4, 512, 512, 512));
+    for (const std::uint32_t seed : {1u, 2u, 3u}) {
+        cache.retention.ensure_cells(200);
+        cache.run_and_retain(words(seed, 200));
+    }
+    CHECK_EQ(cache.retention.ram().sequences, 1);
+    const auto prompt = joined(words(1, 200), words(9, 5));
+    const auto placement = cache.retention.acquire(prompt, ++cache.now);
+    CHECK_EQ(placement->reused, 200);
+    CHECK(cache.retention.cells().free >= 0);
+    cache.check();
+}
+
+// 16 agents with contexts of their own, each back after the same time, over 8 slots: the least
+// recently used one is always the next one that is wanted.
+TEST(a_cycle_of_agents_finds_what_a_part_of_the_slots_can_hold) {
+    Cache cache(streams(8, 512, 512), 0);
+    std::int64_t found = 0, wanted = 0;
+    std::vector<std::vector<Token>> contexts;
+    for (std::uint32_t agent = 0; agent < 16; ++agent)
+        contexts.push_back(words(agent, 100));
+    for (int round = 0; round < 12; ++round) {
+        for (auto& context : contexts) {
+            cache.now += 100;
+            const Placement placement = cache.run_and_retain(context);
+            if (round >= 4) {
+                found += placement.reused;
+                wanted += static_cast<std::int64_t>(context.size());
+            }
+            context = joined(context, words(static_cast<std::uint32_t>(round), 10));
+        }
+    }
+    // The best that any choice can do is 7 of 16: one slot is always needed for the newcomer.
+    CHECK(found * 16 >= wanted * 5);
+}
+
+TEST(a_cycle_of_agents_finds_everything_with_ram) {
+    Cache cache(streams(8, 512, 512));
+    std::vector<std::vector<Token>> contexts;
+    for (std::uint32_t agent = 0; agent < 16; ++agent)
+        contexts.push_back(words(agent, 100));
+    for (int round = 0; round < 4; ++round) {
+        for (auto& context : contexts) {
+            cache.now += 100;
+            const Placement placement = cache.run_and_retain(context);
+            if (round > 0)
+                CHECK_EQ(placement.reused, static_cast<std::int32_t>(context.size()) - 10);
+            context = joined(context, words(static_cast<std::uint32_t>(round), 10));
+        }
+    }
+}
+
+TEST_MAIN()
