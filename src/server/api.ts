@@ -7,16 +7,7 @@ import { ConversationService } from "./conversations/service.ts";
 import { EngineMeter } from "./about/engine-meter.ts";
 import type { SealedTokens } from "./http/sealed-tokens.ts";
 import { approvalRoutes } from "./conversations/approvals.ts";
-import {
-  cancelRunRoute,
-  changeConversationRoute,
-  conversationStreamRoute,
-  createConversationRoute,
-  deleteConversationRoute,
-  getConversationRoute,
-  listConversationsRoute,
-  startRunRoute,
-} from "./conversations/routes.ts";
+import { branchedConversationRoutes } from "./conversations/routes.ts";
 import { engineRoute } from "./about/engine.ts";
 import { engineStreamRoute } from "./about/engine-stream.ts";
 import { closeSessionRoute, openSessionRoute, streamTokensRoute } from "./session/routes.ts";
@@ -32,14 +23,7 @@ export function apiRoutes(
   const all = { ...context, conversations: new ConversationService(branches, services.model.id) };
   const meter = new EngineMeter(services);
   return [
-    listConversationsRoute(all),
-    createConversationRoute(all),
-    getConversationRoute(all),
-    changeConversationRoute(all),
-    deleteConversationRoute(all),
-    startRunRoute(all),
-    cancelRunRoute(all),
-    conversationStreamRoute(all),
+    ...branchedConversationRoutes(all),
     toolsRoute(services),
     ...approvalRoutes(context),
     engineRoute(meter),

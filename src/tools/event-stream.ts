@@ -37,38 +37,41 @@ interface Offer<Event> {
 }
 
 /**
- * The events that `push` gives its sink, one at a time: it goes on when the next one is asked for. Who leaves early
- * makes its sink reject, and waits for its end. @throws whatever `push` does
+ * The events that `push` gives its sink, in their order: who gave one goes on when the next is asked for. Who leaves
+ * early makes the sink reject, and waits for the end of `push`. @throws whatever `push` does
  */
 export async function* pulled<Event, Result>(
   push: (sink: Sink<Event>) => Promise<Result>,
 ): AsyncGenerator<Event, Result, void> {
-  const state: { offer: Offer<Event> | null; isOver: boolean } = { offer: null, isOver: false };
+  const offers: Offer<Event>[] = [];
+  const ends = { work: false, reading: false };
   let wake = (): void => {};
-  const work = push(
-    (event) =>
-      new Promise((take, refuse) => {
-        state.offer = { event, take, refuse };
-        wake();
-      }),
-  );
+  const left = (): Error => new DOMException("Nobody reads any more.", "AbortError");
+  const work = push(async (event) => {
+    if (ends.reading) throw left();
+    await new Promise<void>((take, refuse) => {
+      offers.push({ event, take, refuse });
+      wake();
+    });
+  });
   const end = (): void => {
-    state.isOver = true;
+    ends.work = true;
     wake();
   };
   work.then(end, end);
   try {
     for (;;) {
-      const { offer } = state;
-      if (offer !== null) {
+      const offer = offers[0];
+      if (offer !== undefined) {
         yield offer.event;
-        state.offer = null;
+        offers.shift();
         offer.take();
-      } else if (state.isOver) return await work;
+      } else if (ends.work) return await work;
       else await new Promise<void>((resolve) => (wake = resolve));
     }
   } finally {
-    state.offer?.refuse(new DOMException("Nobody reads any more.", "AbortError"));
+    ends.reading = true;
+    for (const offer of offers) offer.refuse(left());
     await work.catch(() => {});
   }
 }

@@ -3,7 +3,7 @@
 import type { RouteOptions } from "fastify";
 import { FermataError } from "../../errors.ts";
 import { generationSettings } from "../answer/generation-settings.ts";
-import { fingerprintOf } from "../answer/identity.ts";
+import { fingerprintOf } from "../answer/completion-parts.ts";
 import type { RouteContext } from "../context.ts";
 
 /** llama-server's number for "draw one". */

@@ -5,7 +5,7 @@ import { delegationServer } from "../../agents/delegation.ts";
 import type { ChatRequest, ChatUsage, FinishReason } from "../../chat/types.ts";
 import { addUsage, noUsage } from "../../chat/answer/usage.ts";
 import type { ToolOversight } from "../../tools/oversight.ts";
-import { pulled, type Sink } from "../../tools/event-stream.ts";
+import type { Sink } from "../../tools/event-stream.ts";
 import { ToolLoop } from "../../tools/tool-loop.ts";
 import { unknownServer } from "../../tools/tool-run.ts";
 import type { ClientHistory, HistoryGaps } from "../http/history-gaps.ts";
@@ -41,25 +41,24 @@ export interface RunContext {
   tellsTools?: boolean;
 }
 
-/** For wires that know one text an answer, and read it at their own pace. @throws as `runEvents` */
-export function runRequest(
+/** `runEvents` for wires that know one text an answer. */
+export async function runRequest(
   conversation: Conversation,
   mode: ToolMode,
   context: RunContext,
-): AsyncGenerator<RunEvent, void, void> {
+  sink: Sink<RunEvent>,
+): Promise<void> {
   const { gaps, history } = context;
   const view = clientView(mode, context.tellsTools ?? false);
-  return pulled((sink) =>
-    runEvents(conversation, mode, context, async (event) => {
-      if (event.type === "finish" && history !== undefined)
-        gaps.learn(
-          history,
-          event.calls.map(({ id }) => id),
-        );
-      const shown = view(event);
-      if (shown !== null) await sink(shown);
-    }),
-  );
+  await runEvents(conversation, mode, context, async (event) => {
+    if (event.type === "finish" && history !== undefined)
+      gaps.learn(
+        history,
+        event.calls.map(({ id }) => id),
+      );
+    const shown = view(event);
+    if (shown !== null) await sink(shown);
+  });
 }
 
 /**

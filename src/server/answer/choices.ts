@@ -1,7 +1,10 @@
 /** Several answers to one request, side by side: OpenAI's `n`. */
 
+import { randomInt } from "node:crypto";
 import { setMaxListeners } from "node:events";
+import type { Sampling } from "../../engine/types.ts";
 import { FermataError } from "../../errors.ts";
+import { pulled, type Sink } from "../../tools/event-stream.ts";
 import { AnswerCollector, type Answer } from "./collect-answer.ts";
 import type { RunEvent } from "../../tools/types.ts";
 
@@ -11,63 +14,34 @@ export interface ChoiceEvent {
   event: RunEvent;
 }
 
-type ChoiceRun = AsyncGenerator<RunEvent, void, void>;
-
-interface Step {
-  choice: number;
-  /** Settled. */
-  next: Promise<IteratorResult<RunEvent, void>>;
-}
-
 /**
  * Starts `count` answers at once, so that the engine computes their prompt for the first of them and the
  * others take it from the KV cache. Their events come as they are ready, each choice's in its order.
  * What ends one by a failure, or leaving the loop, ends all.
  */
-export async function* runChoices(
+export function runChoices(
   count: number,
-  start: (choice: number, signal: AbortSignal) => ChoiceRun,
+  start: (choice: number, signal: AbortSignal, sink: Sink<RunEvent>) => Promise<void>,
   signal: AbortSignal,
 ): AsyncGenerator<ChoiceEvent, void, void> {
-  const abort = new AbortController();
-  const ended = AbortSignal.any([signal, abort.signal]);
-  // Each choice listens.
-  setMaxListeners(0, ended);
-  const answers = Array.from({ length: count }, (_, choice) => start(choice, ended));
-  // In the order in which they settled. A race of all that are awaited would leave a reaction on each of
-  // them for every event of the others.
-  const ready: Step[] = [];
-  let wake = (): void => {};
-  const ask = (choice: number): void => {
-    const next = answers[choice]!.next();
-    const settled = (): void => {
-      ready.push({ choice, next });
-      wake();
-    };
-    // Of several that fail, one is heard.
-    next.then(settled, settled);
-  };
-  for (const choice of answers.keys()) ask(choice);
-  let running = count;
-  try {
-    while (running > 0) {
-      const step = ready.shift();
-      if (step === undefined) {
-        await new Promise<void>((resolve) => (wake = resolve));
-        continue;
-      }
-      const { done, value } = await step.next;
-      if (done === true) {
-        running -= 1;
-        continue;
-      }
-      yield { choice: step.choice, event: value };
-      ask(step.choice);
+  return pulled(async (sink) => {
+    const abort = new AbortController();
+    const ended = AbortSignal.any([signal, abort.signal]);
+    // Each choice listens.
+    setMaxListeners(0, ended);
+    const runs = Array.from({ length: count }, (_, choice) =>
+      start(choice, ended, async (event) => {
+        abort.signal.throwIfAborted();
+        await sink({ choice, event });
+      }),
+    );
+    try {
+      await Promise.all(runs);
+    } finally {
+      abort.abort();
+      await Promise.allSettled(runs);
     }
-  } finally {
-    abort.abort();
-    await Promise.allSettled(answers.map((answer) => answer.return()));
-  }
+  });
 }
 
 /** Reads all to their ends. @throws whatever ended one */
@@ -97,4 +71,13 @@ export async function* observeChoices(
   }
   const [first, ...others] = collectors.map((collector) => collector.answer());
   if (first !== undefined) await onEnd([first, ...others]);
+}
+
+/** The first choice draws with the request's seed, each other with one of its own that follows from it. */
+export function withSeed(sampling: Sampling, choice: number): Sampling {
+  return { ...sampling, seed: (sampling.seed + choice) % 2 ** 32 };
+}
+
+export function drawSeed(): number {
+  return randomInt(2 ** 32);
 }

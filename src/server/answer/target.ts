@@ -1,6 +1,6 @@
 /** Who answers a request: the model that is served, or an agent by its name. */
 
-import { drawSeed } from "./choice-seed.ts";
+import { drawSeed } from "./choices.ts";
 import { AgentRun } from "../../agents/agent-run.ts";
 import { systemMessages } from "../../agents/delegation.ts";
 import type { Agent, AgentModel } from "../../agents/types.ts";

@@ -1,12 +1,17 @@
 /** Chat events to the chunks of a streamed chat completion. */
 
-import { wireFinishReason, type WireFinishReason } from "../answer/finish-reason.ts";
-import type { ResponseIdentity } from "../answer/identity.ts";
+import {
+  type ResponseIdentity,
+  usageOfChoices,
+  wireFinishReason,
+  type WireFinishReason,
+  wireUsage,
+  type WireUsage,
+} from "../answer/completion-parts.ts";
 import type { ChatEvent, ChatUsage, ContentToken } from "../../chat/types.ts";
 import type { ChoiceEvent } from "../answer/choices.ts";
 import { chatLogprobs, type ChatLogprobs } from "../answer/logprobs.ts";
-import { isToolEvent, toolStatus, type ToolStatus } from "../answer/tool-status.ts";
-import { usageOfChoices, wireUsage, type WireUsage } from "../answer/usage.ts";
+import { isToolEvent, toolStatus, type ToolStatus } from "../answer/client-view.ts";
 
 interface ToolCallDelta {
   index: number;

@@ -1,11 +1,16 @@
 /** Chat events to the body of a chat completion that is not streamed. */
 
-import { wireFinishReason, type WireFinishReason } from "../answer/finish-reason.ts";
-import type { ResponseIdentity } from "../answer/identity.ts";
+import {
+  type ResponseIdentity,
+  usageOfChoices,
+  wireFinishReason,
+  type WireFinishReason,
+  wireUsage,
+  type WireUsage,
+} from "../answer/completion-parts.ts";
 import type { ToolCall } from "../../chat/types.ts";
 import type { Answer } from "../answer/collect-answer.ts";
 import { chatLogprobs, type ChatLogprobs } from "../answer/logprobs.ts";
-import { usageOfChoices, wireUsage, type WireUsage } from "../answer/usage.ts";
 
 interface WireToolCall {
   id: string;

@@ -2,8 +2,9 @@
 
 import type { RouteOptions } from "fastify";
 import type { RouteContext } from "../context.ts";
-import { withSeed } from "../answer/choice-seed.ts";
-import { collectChoices, observeChoices, runChoices } from "../answer/choices.ts";
+import type { Sink } from "../../tools/event-stream.ts";
+import type { RunEvent } from "../../tools/types.ts";
+import { collectChoices, observeChoices, runChoices, withSeed } from "../answer/choices.ts";
 import type { Answer } from "../answer/collect-answer.ts";
 import { callsOfMessages } from "../http/history-gaps.ts";
 import { waitForServers } from "../http/missing-servers.ts";
@@ -14,7 +15,7 @@ import { fieldError } from "../body/fields.ts";
 import { parseChatCompletionRequest, type ChatCompletionRequest } from "./request.ts";
 import { checkToolChoice } from "../body/tool-choice.ts";
 import { requestOwner } from "../http/authentication.ts";
-import { newIdentity } from "../answer/identity.ts";
+import { newIdentity } from "../answer/completion-parts.ts";
 import { runRequest } from "../answer/answer.ts";
 import { Preparation } from "../http/preparation.ts";
 import { StoredCompletions } from "./stored-completions.ts";
@@ -83,9 +84,9 @@ export function chatCompletionsRoute(context: RouteContext): RouteOptions {
         tellsTools,
         preparation,
       };
-      const start = (choice: number, ended: AbortSignal) => {
+      const start = (choice: number, ended: AbortSignal, sink: Sink<RunEvent>) => {
         const sampling = withSeed(body.sampling, choice);
-        return runRequest({ ...conversation, sampling, signal: ended }, mode, run);
+        return runRequest({ ...conversation, sampling, signal: ended }, mode, run, sink);
       };
       const identity = newIdentity("chatcmpl", target.id, services.model);
       const completed = (answers: [Answer, ...Answer[]]) =>

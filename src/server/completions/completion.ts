@@ -1,7 +1,13 @@
 /** The two wire formats of POST /v1/completions. */
 
-import { wireFinishReason, type WireFinishReason } from "../answer/finish-reason.ts";
-import type { ResponseIdentity } from "../answer/identity.ts";
+import {
+  type ResponseIdentity,
+  usageOfChoices,
+  wireFinishReason,
+  type WireFinishReason,
+  wireUsage,
+  type WireUsage,
+} from "../answer/completion-parts.ts";
 import type { ChatUsage, ContentToken } from "../../chat/types.ts";
 import { noUsage } from "../../chat/answer/usage.ts";
 import type { FermataError } from "../../errors.ts";
@@ -11,7 +17,6 @@ import type { SseMessage } from "../http/sse.ts";
 import type { AnswerStream } from "../http/stream-answer.ts";
 import { errorBody } from "../http/error-body.ts";
 import { tokenText, wireLogprob } from "../answer/logprobs.ts";
-import { usageOfChoices, wireUsage, type WireUsage } from "../answer/usage.ts";
 
 interface TextLogprobs {
   tokens: string[];

@@ -1,7 +1,7 @@
 /** POST /completion, as llama-server has it. */
 
 import type { RouteOptions } from "fastify";
-import { drawSeed } from "../answer/choice-seed.ts";
+import { drawSeed } from "../answer/choices.ts";
 import type { PromptInput } from "../body/prompt-inputs.ts";
 import type { RouteContext } from "../context.ts";
 import { compileText } from "../../chat/answer/text-grammar.ts";

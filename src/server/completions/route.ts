@@ -1,17 +1,17 @@
 /** POST /v1/completions */
 
 import type { RouteOptions } from "fastify";
-import { drawSeed } from "../answer/choice-seed.ts";
+import { collectChoices, drawSeed, runChoices, withSeed } from "../answer/choices.ts";
 import type { PromptInput } from "../body/prompt-inputs.ts";
 import type { RouteContext } from "../context.ts";
 import { compileText } from "../../chat/answer/text-grammar.ts";
-import { withSeed } from "../answer/choice-seed.ts";
-import { collectChoices, runChoices } from "../answer/choices.ts";
+import type { Sink } from "../../tools/event-stream.ts";
+import type { RunEvent } from "../../tools/types.ts";
 import { TokenTimes } from "../answer/token-times.ts";
 import { TextCompletionStream, textCompletion } from "./completion.ts";
 import { parseCompletionRequest } from "./fields.ts";
 import { fieldError } from "../body/fields.ts";
-import { newIdentity } from "../answer/identity.ts";
+import { newIdentity } from "../answer/completion-parts.ts";
 import { runCompletion } from "./run-completion.ts";
 import type { ServerServices } from "../services.ts";
 import { streamAnswer } from "../http/stream-answer.ts";
@@ -37,7 +37,7 @@ export function completionsRoute(context: RouteContext): RouteOptions {
       const { document, closeAtLimit } = body;
       const grammar = document && (await compileText(document, engine));
       const prompts = await Promise.all(body.prompts.map((prompt) => tokenize(prompt, engine)));
-      const start = (choice: number, ended: AbortSignal) =>
+      const start = (choice: number, ended: AbortSignal, sink: Sink<RunEvent>) =>
         runCompletion(
           engine,
           {
@@ -51,6 +51,7 @@ export function completionsRoute(context: RouteContext): RouteOptions {
             signal: ended,
           },
           new TokenTimes(metrics, startedAt),
+          sink,
         );
       const count = prompts.length * n;
       const events = runChoices(count, start, signal);

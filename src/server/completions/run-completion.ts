@@ -4,17 +4,19 @@ import { AnswerTokens } from "../../chat/answer/answer-tokens.ts";
 import type { ChatEvent } from "../../chat/types.ts";
 import { withTextBias } from "../../engine/sampling-bias.ts";
 import type { GenerateRequest, GenerationEvent } from "../../engine/types.ts";
+import type { Sink } from "../../tools/event-stream.ts";
 import type { TokenTimes } from "../answer/token-times.ts";
 import type { ServerServices } from "../services.ts";
 
 type Finish = Extract<GenerationEvent, { type: "finish" }>;
 
-/** Content, then `finish`. @throws what ended the generation, the reason of an aborted signal among it */
-export async function* runCompletion(
+/** Pushes content, then `finish`. @throws what ended the generation, the reason of an aborted signal among it */
+export async function runCompletion(
   engine: ServerServices["engine"],
   request: GenerateRequest,
   times: TokenTimes,
-): AsyncGenerator<ChatEvent, void, void> {
+  sink: Sink<ChatEvent>,
+): Promise<void> {
   const tokens = new AnswerTokens((token) => engine.tokenBytes(token));
   const sampling = await withTextBias(request.sampling, engine);
   for await (const event of engine.generate({ ...request, sampling })) {
@@ -24,10 +26,10 @@ export async function* runCompletion(
       const [content] = tokens.attribute([{ type: "content", text: event.text }]);
       if (content === undefined) continue;
       times.observe(content);
-      yield content;
+      await sink(content);
     } else if (event.type === "finish") {
       if (event.reason === "cancelled") request.signal?.throwIfAborted();
-      yield chatFinish(event);
+      await sink(chatFinish(event));
     }
   }
 }

@@ -1,129 +1,102 @@
-/** Every endpoint below /api/conversations. */
+/** Every endpoint below /api/conversations, and the stream of a run's events. */
 
 import type { FastifyRequest, RouteOptions } from "fastify";
+import type { NumberedEvent } from "../../store/types.ts";
 import { fieldError } from "../body/fields.ts";
 import type { RouteContext } from "../context.ts";
 import { requestOwner } from "../http/authentication.ts";
-import { streamAnswer } from "../http/stream-answer.ts";
 import { waitForServers } from "../http/missing-servers.ts";
+import type { SseMessage } from "../http/sse.ts";
+import { type AnswerStream, streamAnswer } from "../http/stream-answer.ts";
 import { parseConversationPatch, parseNewConversation, readConversationPage } from "./fields.ts";
 import { parseRunRequest } from "./run-request.ts";
-import type { ConversationService } from "./service.ts";
-import { ConversationStream } from "./stream.ts";
+import { type ConversationService, plainEvent } from "./service.ts";
 
 export interface ConversationsContext extends RouteContext {
   conversations: ConversationService;
 }
 
-/** GET /api/conversations: the last changed first. */
-export function listConversationsRoute({ conversations }: ConversationsContext): RouteOptions {
-  return {
-    method: "GET",
-    url: "/api/conversations",
-    handler: async (request) => {
-      const page = readConversationPage(request.query as Record<string, unknown>);
-      return await conversations.list(requestOwner(request), page);
-    },
-  };
-}
-
-/** POST /api/conversations */
-export function createConversationRoute(context: ConversationsContext): RouteOptions {
+export function branchedConversationRoutes(context: ConversationsContext): RouteOptions[] {
   const { conversations, warnings } = context;
-  return {
-    method: "POST",
-    url: "/api/conversations",
-    handler: async (request, reply) => {
-      const given = parseNewConversation(request.body, warnings.warn);
-      reply.code(201);
-      return await conversations.create(requestOwner(request), given);
+  return [
+    {
+      method: "GET",
+      url: "/api/conversations",
+      /** The last changed first. */
+      handler: async (request) => {
+        const page = readConversationPage(request.query as Record<string, unknown>);
+        return await conversations.list(requestOwner(request), page);
+      },
     },
-  };
+    {
+      method: "POST",
+      url: "/api/conversations",
+      handler: async (request, reply) => {
+        const given = parseNewConversation(request.body, warnings.warn);
+        reply.code(201);
+        return await conversations.create(requestOwner(request), given);
+      },
+    },
+    {
+      method: "GET",
+      url: "/api/conversations/:id",
+      /** With the messages of every branch. */
+      handler: async (request) => await conversations.get(requestOwner(request), idOf(request)),
+    },
+    {
+      method: "PATCH",
+      url: "/api/conversations/:id",
+      /** Its title, its settings, the branch that is shown. */
+      handler: async (request) => {
+        const patch = parseConversationPatch(request.body, warnings.warn);
+        return await conversations.change(requestOwner(request), idOf(request), patch);
+      },
+    },
+    {
+      method: "DELETE",
+      url: "/api/conversations/:id",
+      /** What runs in it is cancelled. */
+      handler: async (request, reply) => {
+        await conversations.delete(requestOwner(request), idOf(request));
+        return reply.code(204).send();
+      },
+    },
+    {
+      method: "POST",
+      url: "/api/conversations/:id/runs",
+      preHandler: waitForServers(context.services.tools),
+      /** A message is answered, whether somebody looks or not. */
+      handler: async (request, reply) => {
+        const startedAt = performance.now();
+        const body = parseRunRequest(request.body, warnings.warn);
+        const run = { ...context, log: request.log, startedAt };
+        const owner = requestOwner(request);
+        const started = await conversations.startRun(owner, idOf(request), body, run);
+        return reply.code(202).send(started);
+      },
+    },
+    {
+      method: "POST",
+      url: "/api/conversations/:id/runs/:run_id/cancel",
+      /** What was said so far stays. */
+      handler: async (request, reply) => {
+        const { run_id: runId } = request.params as { run_id: string };
+        await conversations.cancelRun(requestOwner(request), idOf(request), runId);
+        return reply.code(202).send({ run_id: runId });
+      },
+    },
+    streamRoute(context),
+  ];
 }
 
-/** GET /api/conversations/{id}: with the messages of every branch. */
-export function getConversationRoute({ conversations }: ConversationsContext): RouteOptions {
-  return {
-    method: "GET",
-    url: "/api/conversations/:id",
-    handler: async (request) => {
-      const { id } = request.params as { id: string };
-      return await conversations.get(requestOwner(request), id);
-    },
-  };
-}
-
-/** PATCH /api/conversations/{id}: its title, its settings, the branch that is shown. */
-export function changeConversationRoute(context: ConversationsContext): RouteOptions {
-  const { conversations, warnings } = context;
-  return {
-    method: "PATCH",
-    url: "/api/conversations/:id",
-    handler: async (request) => {
-      const { id } = request.params as { id: string };
-      const patch = parseConversationPatch(request.body, warnings.warn);
-      return await conversations.change(requestOwner(request), id, patch);
-    },
-  };
-}
-
-/** DELETE /api/conversations/{id}: what runs in it is cancelled. */
-export function deleteConversationRoute({ conversations }: ConversationsContext): RouteOptions {
-  return {
-    method: "DELETE",
-    url: "/api/conversations/:id",
-    handler: async (request, reply) => {
-      const { id } = request.params as { id: string };
-      await conversations.delete(requestOwner(request), id);
-      return reply.code(204).send();
-    },
-  };
-}
-
-/** POST /api/conversations/{id}/runs: a message is answered, whether somebody looks or not. */
-export function startRunRoute(context: ConversationsContext): RouteOptions {
-  const { conversations, warnings } = context;
-  return {
-    method: "POST",
-    url: "/api/conversations/:id/runs",
-    preHandler: waitForServers(context.services.tools),
-    handler: async (request, reply) => {
-      const startedAt = performance.now();
-      const { id } = request.params as { id: string };
-      const body = parseRunRequest(request.body, warnings.warn);
-      const run = { ...context, log: request.log, startedAt };
-      const started = await conversations.startRun(requestOwner(request), id, body, run);
-      return reply.code(202).send(started);
-    },
-  };
-}
-
-/** POST /api/conversations/{id}/runs/{run_id}/cancel: what was said so far stays. */
-export function cancelRunRoute({ conversations }: ConversationsContext): RouteOptions {
-  return {
-    method: "POST",
-    url: "/api/conversations/:id/runs/:run_id/cancel",
-    handler: async (request, reply) => {
-      const { id, run_id: runId } = request.params as { id: string; run_id: string };
-      await conversations.cancelRun(requestOwner(request), id, runId);
-      return reply.code(202).send({ run_id: runId });
-    },
-  };
-}
-
-/**
- * GET /api/conversations/{id}/stream: a run's events from the first on, or those after Last-Event-ID. A
- * client that has read them all gets 204 and comes no more.
- */
-export function conversationStreamRoute(context: ConversationsContext): RouteOptions {
-  const { conversations, config } = context;
+/** A run's events from the first on, or those after Last-Event-ID. A client that has read them all gets 204 and comes no more. */
+function streamRoute({ conversations, config }: ConversationsContext): RouteOptions {
   return {
     method: "GET",
     url: "/api/conversations/:id/stream",
     exposeHeadRoute: false,
     config: { takesStreamToken: true },
     handler: async (request, reply) => {
-      const { id } = request.params as { id: string };
       const query = request.query as Record<string, string | undefined>;
       const withDetails = query["details"] === "1";
       const gone = new AbortController();
@@ -134,12 +107,16 @@ export function conversationStreamRoute(context: ConversationsContext): RouteOpt
         withDetails,
       };
       const owner = requestOwner(request);
-      const events = await conversations.events(owner, id, wanted, gone.signal);
+      const events = await conversations.events(owner, idOf(request), wanted, gone.signal);
       if (events === null) return reply.code(204).send();
       await streamAnswer(events, new ConversationStream(withDetails), { request, reply, config });
       return reply;
     },
   };
+}
+
+function idOf(request: FastifyRequest): string {
+  return (request.params as { id: string }).id;
 }
 
 function readLastEventId({ headers }: FastifyRequest): number {
@@ -152,4 +129,32 @@ function readLastEventId({ headers }: FastifyRequest): number {
     "is no id of this stream",
     "Send the id of the last event that was read",
   );
+}
+
+/** Unnamed events, numbered, without an end mark. */
+class ConversationStream implements AnswerStream<NumberedEvent> {
+  readonly isResumable = true;
+  readonly #withDetails: boolean;
+
+  constructor(withDetails: boolean) {
+    this.#withDetails = withDetails;
+  }
+
+  opening(): SseMessage[] {
+    return [];
+  }
+
+  messages({ number, body }: NumberedEvent): SseMessage[] {
+    const data = this.#withDetails ? body : plainEvent(body);
+    return data === null ? [] : [{ id: String(number), data }];
+  }
+
+  closing(): SseMessage[] {
+    return [];
+  }
+
+  /** The message has the error; a viewer that asked for details has it from the last event. */
+  failure(): SseMessage[] {
+    return [];
+  }
 }

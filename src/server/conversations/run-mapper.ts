@@ -14,10 +14,9 @@ import type {
   ToolCallDetails,
   ToolCallResponse,
 } from "../../client/types.ts";
-import type { ToolEvent, ToolReport } from "../../tools/types.ts";
-import type { RunEvent } from "../../tools/types.ts";
-import { callSummary } from "./call-summary.ts";
-import { type CallProgress, interruptedCall, interruption } from "./interruption.ts";
+import type { RunEvent, ToolEvent, ToolReport } from "../../tools/types.ts";
+import { stateOfApproval, stateOfOutcome } from "../answer/client-view.ts";
+import { type CallProgress, callSummary, interruptedCall, interruption } from "./calls.ts";
 
 /** Who speaks: the run itself, or the sub-agent that works on the delegation `parent`. */
 interface Speaker {
@@ -356,15 +355,6 @@ export class RunMapper {
     return isEmpty ? null : { message, citations, tool_calls: calls };
   }
 }
-
-const stateOfOutcome = {
-  ok: "done",
-  error: "failed",
-  timeout: "failed",
-  cancelled: "failed",
-  denied: "denied",
-} as const;
-const stateOfApproval = { asked: "approval", approved: "running", denied: "denied" } as const;
 
 function nesting({ agent, parent }: Speaker): { agent?: string; parent_call_id?: string } {
   return parent === undefined ? {} : { agent: agent!, parent_call_id: parent };

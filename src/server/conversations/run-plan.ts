@@ -1,6 +1,6 @@
 /** What a run reads, what it may call, and where in the tree its answer stands. */
 
-import type { ChatRequest } from "../../chat/types.ts";
+import type { ChatMessage, ChatRequest } from "../../chat/types.ts";
 import { FermataError } from "../../errors.ts";
 import type { DocumentFormat } from "../../guidance/types.ts";
 import type { BranchedConversation } from "../../store/types.ts";
@@ -11,11 +11,9 @@ import { newId } from "../answer/ids.ts";
 import { documentFields, guidanceOf } from "../body/guidance.ts";
 import type { Target } from "../answer/target.ts";
 import type { ToolMode } from "../answer/tool-mode.ts";
-import { pathTo } from "./branches.ts";
-import type { Message, UserBody } from "./message-body.ts";
+import type { Message, MessageBody, UserBody } from "./message-body.ts";
 import type { ConversationSettings } from "./fields.ts";
 import type { RunInput, RunRequest } from "./run-request.ts";
-import { promptOf } from "./prompt.ts";
 
 export interface RunStart {
   owner: string;
@@ -115,4 +113,47 @@ function find(name: string, index: number, offered: readonly Tool[]): Tool {
       ? `Did you mean ${near.join(", ")}`
       : "GET /api/tools lists those that there are";
   throw fieldError("invalid_value", `tools[${index}]`, "names no tool that is offered now", remedy);
+}
+
+/** Messages are a tree: a branch is the way from the first one to `leafId`, both included; empty for null. */
+export function pathTo<Node extends { id: string; parentId: string | null }>(
+  messages: readonly Node[],
+  leafId: string | null,
+): Node[] {
+  const byId = new Map(messages.map((message) => [message.id, message]));
+  const path: Node[] = [];
+  for (let node = byId.get(leafId ?? ""); node !== undefined; node = byId.get(node.parentId ?? ""))
+    path.push(node);
+  return path.reverse();
+}
+
+/** A branch as the messages that the model's template renders. */
+function promptOf(
+  branch: readonly { body: MessageBody }[],
+  instructions: string | null,
+): ChatMessage[] {
+  const system: ChatMessage[] =
+    instructions === null || instructions.trim() === ""
+      ? []
+      : [{ role: "system", content: instructions }];
+  const said = branch.flatMap(({ body }): ChatMessage[] =>
+    body.role === "user" ? [{ role: "user", content: userContent(body) }] : body.transcript,
+  );
+  return [...system, ...said];
+}
+
+/** Files come first: what is asked about them stands where the answer begins. */
+function userContent({ message, files }: Pick<UserBody, "message" | "files">): string {
+  const parts = files.map(({ name, text }) => `File ${JSON.stringify(name)}:\n${text}`);
+  return [...parts, ...(message.trim() === "" ? [] : [message])].join("\n\n");
+}
+
+const titleLength = 60;
+
+/** The first line of what was asked. */
+export function titleOf({ message, files }: Pick<UserBody, "message" | "files">): string {
+  const line = message.trim().split("\n", 1)[0]!.trim() || (files[0]?.name ?? "");
+  const characters = [...line];
+  if (characters.length <= titleLength) return line;
+  return `${characters.slice(0, titleLength - 1).join("")}…`;
 }

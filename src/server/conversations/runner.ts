@@ -1,24 +1,23 @@
 /** Begins runs and sees them to their end, whether somebody looks or not. */
 
-import type { EndDetail, RunUsage } from "../../client/types.ts";
+import { applyEvent, type ConversationState, emptyState } from "../../client/conversation-state.ts";
+import type { ConversationEvent, EndDetail, RunUsage } from "../../client/types.ts";
 import type { ChatEvent, ChatUsage } from "../../chat/types.ts";
 import { FermataError } from "../../errors.ts";
-import type { BranchedRun, BranchStore } from "../../store/types.ts";
+import type { BranchedRun, BranchStore, NumberedEvent } from "../../store/types.ts";
 import type { RunEvent } from "../../tools/types.ts";
 import { newId } from "../answer/ids.ts";
-import { BegunWork, LiveRuns } from "../answer/live-run.ts";
-import { wireUsage } from "../answer/usage.ts";
+import { BegunWork, LiveRun, LiveRuns } from "../answer/live-run.ts";
+import { wireUsage } from "../answer/completion-parts.ts";
 import type { OnceWarnings } from "../body/warnings.ts";
 import type { ActiveRequests } from "../http/active-requests.ts";
 import { logError, toFermataError } from "../http/errors.ts";
 import { runEvents, type RunContext } from "../answer/answer.ts";
 import { settledWithin } from "../http/settled-within.ts";
 import { resolveTarget } from "../answer/target.ts";
-import { ConversationRun } from "./live-run.ts";
-import { answerBody, type Message, newAnswer } from "./message-body.ts";
-import { titleOf } from "./prompt.ts";
+import { type AnswerBody, answerBody, type Message, newAnswer } from "./message-body.ts";
 import { RunMapper } from "./run-mapper.ts";
-import { planRun, type RunStart } from "./run-plan.ts";
+import { planRun, type RunStart, titleOf } from "./run-plan.ts";
 import { Transcript } from "./transcript.ts";
 
 export interface RunnerContext extends Omit<RunContext, "target"> {
@@ -30,6 +29,55 @@ export interface RunnerContext extends Omit<RunContext, "target"> {
 const patienceMs = 150;
 
 type Finish = Extract<ChatEvent, { type: "finish" }>;
+
+/** A run while it goes on, whoever looks. */
+class ConversationRun extends LiveRun<NumberedEvent> {
+  readonly run: BranchedRun;
+  readonly #store: BranchStore;
+  #count = 0;
+  #state: ConversationState = emptyState;
+
+  constructor(owner: string, run: BranchedRun, store: BranchStore, abort: AbortController) {
+    super({
+      id: run.id,
+      owner,
+      abort,
+      numberOf: (event) => event.number,
+      keep: (event) => store.appendEvents(run.id, [event]),
+    });
+    this.run = run;
+    this.#store = store;
+  }
+
+  /** As far as it is. */
+  get state(): ConversationState {
+    return this.#state;
+  }
+
+  async tell(event: ConversationEvent): Promise<void> {
+    await this.publish(this.#number(event));
+  }
+
+  /** The last event. Whoever reads it finds the message as `bodyOf` makes it of the last state. */
+  async end(
+    event: ConversationEvent,
+    bodyOf: (state: ConversationState) => AnswerBody,
+  ): Promise<void> {
+    const last = this.#number(event);
+    const message = { id: this.run.messageId, body: bodyOf(this.#state) };
+    try {
+      await this.#store.endRun(this.run.id, message, [last]);
+    } finally {
+      this.finish(last);
+    }
+  }
+
+  #number(event: ConversationEvent): NumberedEvent {
+    this.#state = applyEvent(this.#state, event);
+    this.#count += 1;
+    return { number: this.#count, body: JSON.stringify(event) };
+  }
+}
 
 export class Runner {
   readonly #store: BranchStore;

@@ -1,8 +1,13 @@
 /** Branched conversations of one server: kept, listed, continued. */
 
-import type { Conversation, ConversationList, ConversationSummary } from "../../client/types.ts";
+import type {
+  Conversation,
+  ConversationEvent,
+  ConversationList,
+  ConversationSummary,
+  RunStarted,
+} from "../../client/types.ts";
 import { applyEvent, emptyState } from "../../client/conversation-state.ts";
-import type { ConversationEvent, RunStarted } from "../../client/types.ts";
 import { FermataError } from "../../errors.ts";
 import type {
   BranchedConversation,
@@ -12,8 +17,7 @@ import type {
 } from "../../store/types.ts";
 import { fieldError } from "../body/fields.ts";
 import { newId } from "../answer/ids.ts";
-import { plainEvent } from "./stream.ts";
-import { interruptedEnd } from "./interruption.ts";
+import { interruptedEnd } from "./calls.ts";
 import { answerBody, type Message, type MessageBody, wireMessage } from "./message-body.ts";
 import type { ConversationPatch, ConversationSettings } from "./fields.ts";
 import type { RunRequest } from "./run-request.ts";
@@ -256,4 +260,13 @@ function isRunning(body: MessageBody): boolean {
 
 async function* replayed(events: readonly NumberedEvent[]): AsyncGenerator<NumberedEvent> {
   yield* events;
+}
+
+/** Without details. Null: they were all there was. */
+export function plainEvent(body: string): string | null {
+  const { details: _details, ...plain } = JSON.parse(body) as ConversationEvent;
+  const { message, citations, tool_calls: calls } = plain;
+  return message === "" && citations.length === 0 && calls.length === 0
+    ? null
+    : JSON.stringify(plain);
 }

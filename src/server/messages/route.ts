@@ -14,6 +14,8 @@ import { waitForServers } from "../http/missing-servers.ts";
 import { guidanceOf } from "../body/guidance.ts";
 import { checkToolChoice } from "../body/tool-choice.ts";
 import { requestOwner } from "../http/authentication.ts";
+import { pulled } from "../../tools/event-stream.ts";
+import type { RunEvent } from "../../tools/types.ts";
 import { runRequest } from "../answer/answer.ts";
 import { Preparation } from "../http/preparation.ts";
 import { streamAnswer } from "../http/stream-answer.ts";
@@ -56,14 +58,8 @@ export function messagesRoute(context: RouteContext): RouteOptions {
       const history = { owner, conversationKey: null, calls: callsOfMessages(messages) };
       reply.headers(context.gaps.report(history, request.log));
       const preparation = new Preparation();
-      const events = runRequest(conversation, mode, {
-        ...context,
-        target,
-        log: request.log,
-        startedAt,
-        history,
-        preparation,
-      });
+      const run = { ...context, target, log: request.log, startedAt, history, preparation };
+      const events = pulled<RunEvent, void>((sink) => runRequest(conversation, mode, run, sink));
       const identity = { id: `msg_${randomBytes(12).toString("hex")}`, model: target.id };
       if (!stream) return wireMessage(identity, await collectAnswer(events));
       const tools = [...definitionsOf(mode)];

@@ -17,7 +17,7 @@ import {
   newItemsFields,
 } from "../responses/conversation-fields.ts";
 import { responseFields } from "../responses/fields.ts";
-import { toolOutputFields } from "../responses/tool-output.ts";
+import { toolOutputFields } from "../responses/held.ts";
 import { detokenizeFields, templateBodyFields, tokenizeFields } from "../tokens/fields.ts";
 import * as answers from "./answers.ts";
 import * as apiAnswers from "./api-answers.ts";

@@ -1,6 +1,8 @@
 /** Calls that the client runs: of functions, whose arguments are JSON, and of custom tools, whose input is text. */
 
-import type { CustomToolCallItem, FunctionCallItem, Item } from "./types.ts";
+import { fieldError, isObject } from "../body/fields.ts";
+import { roundOf } from "../answer/ids.ts";
+import type { CustomToolCallItem, FunctionCallItem, Item, OutputItem } from "./types.ts";
 
 export type ClientCallItem = FunctionCallItem | CustomToolCallItem;
 
@@ -28,7 +30,7 @@ export function callsOfItems(items: readonly Item[]): { id: string; hasResult: b
 }
 
 /** Type of the item that answers such a call. */
-export function outputTypeOf({ type }: ClientCallItem): string {
+function outputTypeOf({ type }: ClientCallItem): string {
   return outputTypes[type] ?? "function_call_output";
 }
 
@@ -40,4 +42,64 @@ export function textOfCall(item: ClientCallItem): string {
 /** The model knows a custom tool as a function with one string: the arguments that have `input`. */
 export function customArguments(input: string): string {
   return JSON.stringify({ input });
+}
+
+/**
+ * What a response adds to its conversation: the output, with the outputs of calls that were answered meanwhile: they follow the last call of
+ * their round, as the model read them. @param answers by call id
+ */
+export function transcriptOf(
+  output: readonly OutputItem[],
+  answers: ReadonlyMap<string, Item>,
+): Item[] {
+  const transcript: Item[] = [];
+  let waiting: Item[] = [];
+  let round = "";
+  for (const item of output) {
+    const isCall = isClientCall(item) || item.type === "mcp_call";
+    if (waiting.length > 0 && !(isCall && roundOf(item.id) === round)) {
+      transcript.push(...waiting);
+      waiting = [];
+    }
+    transcript.push({ ...item });
+    if (!isClientCall(item)) continue;
+    round = roundOf(item.id);
+    const answer = answers.get(item.call_id);
+    if (answer !== undefined) waiting.push({ ...answer, type: outputTypeOf(item) });
+  }
+  return [...transcript, ...waiting];
+}
+
+const textTypes = new Set(["input_text", "output_text", "text"]);
+
+/** A tool's result as clients send it: text stays; parts stay parts; any other value becomes its JSON. */
+export function parseOutput(value: unknown, field: string): unknown {
+  if (value === undefined)
+    throw fieldError("missing_field", field, "is missing", "Send the tool's result as a string");
+  if (typeof value === "string") return value;
+  if (Array.isArray(value) && value.length > 0 && value.every(isPart)) return value;
+  return JSON.stringify(value);
+}
+
+/** What the model reads of it. */
+export function outputText(output: unknown): string {
+  if (typeof output === "string") return output;
+  if (!Array.isArray(output)) return "";
+  return output.map(partText).join("\n");
+}
+
+function isPart(part: unknown): boolean {
+  if (!isObject(part) || typeof part["type"] !== "string") return false;
+  return textTypes.has(part["type"])
+    ? typeof part["text"] === "string"
+    : part["type"] === "input_image" || part["type"] === "input_file";
+}
+
+/** The model reads text only, and should know that there was something else. */
+function partText(part: unknown): string {
+  const { type, text, filename } = part as { type: string; text?: string; filename?: unknown };
+  if (textTypes.has(type)) return text ?? "";
+  if (type === "input_image") return "[an image, which the model cannot see]";
+  const name = typeof filename === "string" ? ` ${filename}` : "";
+  return `[a file${name}, which the model cannot read]`;
 }

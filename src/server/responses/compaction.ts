@@ -1,13 +1,30 @@
-/** A compaction item carries a summary of what it replaces. It is encoded, not encrypted: no secret is in it. */
+/**
+ * POST /v1/responses/compact: a conversation becomes its users' words and one summary, which the model writes. A
+ * compaction item carries the summary. It is encoded, not encrypted: no secret is in it.
+ */
+
+import type { ChatMessage, PromptRequest } from "../../chat/types.ts";
+import { pulled } from "../../tools/event-stream.ts";
+import { type RunContext, runRequest } from "../answer/answer.ts";
+import { type Answer, collectAnswer } from "../answer/collect-answer.ts";
+import { newId } from "../answer/ids.ts";
+import { fieldError } from "../body/fields.ts";
+import type { ResponsesRequest } from "./request.ts";
+import { wireResponseUsage } from "./response-object.ts";
+import { fitHistory } from "./truncation.ts";
+import type { Item } from "./types.ts";
+
+/** Of a request that sets no limit: longer would save too little. */
+const maxSummaryTokens = 1024;
 
 const heading = "Summary of the conversation so far:";
 
-export function encodeSummary(summary: string): string {
+function encodeSummary(summary: string): string {
   return Buffer.from(JSON.stringify({ version: 1, summary }), "utf8").toString("base64url");
 }
 
 /** What asks the model for a summary of what stands before it. */
-export const summaryRequest =
+const summaryRequest =
   "Summarize the conversation so far for someone who continues it and will not see it: the goal, what was asked, what was done and found out, names, paths and figures that matter, and what is still open. Answer with the summary alone.";
 
 /** What the model reads in place of the turns. Content of another server's making cannot be read. */
@@ -19,4 +36,58 @@ export function compactionText(encoded: string): string {
     // Falls through: not ours.
   }
   return "[Earlier turns were compacted by another server and cannot be read.]";
+}
+
+/** @param prompt what the model would read of the request @throws FermataError: there is nothing, or no summary */
+export async function compact(
+  body: ResponsesRequest,
+  { items, messages, templateVariables, owner }: PromptRequest & { items: Item[] },
+  context: RunContext,
+  signal: AbortSignal,
+): Promise<object> {
+  if (items.length === 0)
+    throw fieldError("missing_field", "input", "is missing", "Send what is to be compacted");
+  const { target } = context;
+  const scope = { templateVariables, owner };
+  const count = (history: ChatMessage[]): Promise<number> =>
+    target.chat.countPromptTokens({ messages: withRequest(history), tools: [], ...scope });
+  const history = body.truncation === "auto" ? await fitHistory(messages, count) : messages;
+  const conversation = {
+    messages: withRequest(history),
+    sampling: body.sampling,
+    stop: [],
+    maxTokens: Math.min(body.maxOutputTokens ?? maxSummaryTokens, target.contextSize),
+    signal,
+    ...scope,
+  };
+  const answer = await collectAnswer(
+    pulled((sink) => runRequest(conversation, { kind: "none" }, context, sink)),
+  );
+  const users = items.filter((item) => item.type === "message" && item["role"] === "user");
+  const summary = encodeSummary(summaryOf(answer));
+  return {
+    id: newId("resp"),
+    object: "response.compaction",
+    created_at: Math.floor(Date.now() / 1000),
+    output: [...users, { id: newId("cmp"), type: "compaction", encrypted_content: summary }],
+    usage: wireResponseUsage(answer.finish.usage),
+  };
+}
+
+function withRequest(history: readonly ChatMessage[]): ChatMessage[] {
+  return [...history, { role: "user", content: summaryRequest }];
+}
+
+/** It takes the place of the turns: there must be one. @throws FermataError invalid_value */
+function summaryOf({ content, finish }: Answer): string {
+  const summary = content.trim();
+  if (summary !== "") return summary;
+  if (finish.reason === "length") {
+    const tokens = finish.usage.generatedTokens;
+    const problem = `left no room for a summary: after ${tokens} tokens it had not begun`;
+    const remedy = 'Send a larger one, less input, or "reasoning": {"effort": "none"}';
+    throw fieldError("invalid_value", "max_output_tokens", problem, remedy);
+  }
+  const remedy = "Send it again with other sampling, or keep it as it is";
+  throw fieldError("invalid_value", "input", "was answered with no summary", remedy);
 }

@@ -1,94 +1,117 @@
-import type { RouteOptions } from "fastify";
+/** Every endpoint below /v1/conversations: a conversation is read, relabelled, deleted, its items one by one. */
+
+import type { FastifyRequest, RouteOptions } from "fastify";
 import { FermataError } from "../../errors.ts";
-import { readBody } from "../body/field.ts";
 import type { ResponseStore, StoredConversation } from "../../store/types.ts";
 import { newId } from "../answer/ids.ts";
 import { needStore } from "../answer/need-store.ts";
+import { readBody } from "../body/field.ts";
+import { pageOf, readPageQuery } from "../body/page.ts";
+import type { OnceWarnings } from "../body/warnings.ts";
 import { requestOwner } from "../http/authentication.ts";
-import type { ResponsesContext } from "./context.ts";
-import { conversationLabelFields, newConversationFields } from "./conversation-fields.ts";
+import {
+  conversationLabelFields,
+  newConversationFields,
+  newItemsFields,
+} from "./conversation-fields.ts";
 
 const showLabels = 'Send {"metadata": …}';
 
-/** POST /v1/conversations and what one conversation can be asked: read, relabelled, deleted. */
-export function createConversationRoute({ responses, warnings }: ResponsesContext): RouteOptions {
-  return {
-    method: "POST",
-    url: "/v1/conversations",
+interface Asked {
+  store: ResponseStore;
+  owner: string;
+  request: FastifyRequest;
+  /** Of the conversation and the item, where the path has them. */
+  id: string;
+  itemId: string;
+}
+
+export function conversationRoutes(
+  kept: ResponseStore | null,
+  { warn }: OnceWarnings,
+): RouteOptions[] {
+  const route = (
+    method: "GET" | "POST" | "DELETE",
+    path: string,
+    answer: (asked: Asked) => Promise<unknown>,
+  ): RouteOptions => ({
+    method,
+    url: `/v1/conversations${path}`,
     handler: async (request) => {
-      const store = needStore(responses.store, "conversation");
-      const reading = { warn: warnings.warn };
+      const store = needStore(kept, "conversation");
+      const { id = "", item = "" } = request.params as { id?: string; item?: string };
+      return await answer({ store, owner: requestOwner(request), request, id, itemId: item });
+    },
+  });
+  return [
+    route("POST", "", async ({ store, owner, request }) => {
       // An absent body is an empty one.
-      const given = readBody(newConversationFields, request.body ?? {}, reading, showLabels);
+      const given = readBody(newConversationFields, request.body ?? {}, { warn }, showLabels);
       const { metadata, items } = given;
-      const owner = requestOwner(request);
       const createdAt = Math.floor(Date.now() / 1000);
       const conversation = { id: newId("conv"), createdAt, metadata };
       await store.createConversation(owner, conversation);
       if (items.length > 0) await store.addConversationItems(owner, conversation.id, items);
       return wireConversation(conversation);
-    },
-  };
-}
-
-export function retrieveConversationRoute({ responses }: ResponsesContext): RouteOptions {
-  return {
-    method: "GET",
-    url: "/v1/conversations/:id",
-    handler: async (request) => {
-      const store = needStore(responses.store, "conversation");
-      const { id } = request.params as { id: string };
-      return wireConversation(await findConversation(store, requestOwner(request), id));
-    },
-  };
-}
-
-export function updateConversationRoute({ responses, warnings }: ResponsesContext): RouteOptions {
-  return {
-    method: "POST",
-    url: "/v1/conversations/:id",
-    handler: async (request) => {
-      const store = needStore(responses.store, "conversation");
-      const { id } = request.params as { id: string };
-      const owner = requestOwner(request);
-      const reading = { warn: warnings.warn };
-      const given = readBody(conversationLabelFields, request.body, reading, showLabels);
+    }),
+    route("GET", "/:id", async (asked) => wireConversation(await find(asked))),
+    route("POST", "/:id", async (asked) => {
+      const { store, owner, request, id } = asked;
+      const given = readBody(conversationLabelFields, request.body, { warn }, showLabels);
       await store.setConversationMetadata(owner, id, given.metadata);
-      return wireConversation(await findConversation(store, owner, id));
-    },
-  };
-}
-
-/** Its items go with it, but for those that responses refer to. */
-export function deleteConversationRoute({ responses }: ResponsesContext): RouteOptions {
-  return {
-    method: "DELETE",
-    url: "/v1/conversations/:id",
-    handler: async (request) => {
-      const store = needStore(responses.store, "conversation");
-      const { id } = request.params as { id: string };
-      if (!(await store.deleteConversation(requestOwner(request), id))) throw noConversation(id);
+      return wireConversation(await find(asked));
+    }),
+    // Its items go with it, but for those that responses refer to.
+    route("DELETE", "/:id", async ({ store, owner, id }) => {
+      if (!(await store.deleteConversation(owner, id))) throw noConversation(id);
       return { id, object: "conversation.deleted", deleted: true };
-    },
-  };
+    }),
+    route("GET", "/:id/items", async (asked) => {
+      const page = readPageQuery(asked.request.query as Record<string, unknown>);
+      return pageOf(await itemsOf(asked), page);
+    }),
+    route("POST", "/:id/items", async (asked) => {
+      const show = 'Send {"items": […]}';
+      const { items } = readBody(newItemsFields, asked.request.body, { warn }, show);
+      await find(asked);
+      const added = await asked.store.addConversationItems(asked.owner, asked.id, items);
+      return pageOf(added, { after: null, limit: added.length, order: "asc" });
+    }),
+    route("GET", "/:id/items/:item", async (asked) => {
+      const item = (await itemsOf(asked)).find(({ id }) => id === asked.itemId);
+      if (item === undefined) throw noItem();
+      return item;
+    }),
+    route("DELETE", "/:id/items/:item", async (asked) => {
+      const { store, owner, id, itemId } = asked;
+      const conversation = await find(asked);
+      if (!(await store.deleteConversationItem(owner, id, itemId))) throw noItem();
+      return wireConversation(conversation);
+    }),
+  ];
 }
 
 /** @throws FermataError not_found */
-export async function findConversation(
-  store: ResponseStore,
-  owner: string,
-  id: string,
-): Promise<StoredConversation> {
+async function find({ store, owner, id }: Asked): Promise<StoredConversation> {
   const found = await store.conversation(owner, id);
   if (found === null) throw noConversation(id);
   return found;
 }
 
-export function wireConversation({ id, createdAt, metadata }: StoredConversation): object {
+async function itemsOf(asked: Asked) {
+  await find(asked);
+  return (await asked.store.conversationItems(asked.owner, asked.id)) ?? [];
+}
+
+function wireConversation({ id, createdAt, metadata }: StoredConversation): object {
   return { id, object: "conversation", created_at: createdAt, metadata };
 }
 
 function noConversation(id: string): FermataError {
   const message = `Conversation with id "${id.slice(0, 100)}" not found. It may have been deleted.`;
   return new FermataError("not_found", message, { param: "id" });
+}
+
+function noItem(): FermataError {
+  return new FermataError("not_found", "The conversation has no such item.", { param: "item" });
 }

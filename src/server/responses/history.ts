@@ -6,7 +6,9 @@ import type { ResponseStore } from "../../store/types.ts";
 import type { ClientHistory } from "../http/history-gaps.ts";
 import { fieldError } from "../body/fields.ts";
 import { callsOfItems, isClientCall, isClientOutput } from "./client-calls.ts";
-import type { Item } from "./types.ts";
+import type { EventLog } from "./log.ts";
+import { done, toolCallCompleted } from "./events/sequence.ts";
+import type { Item, UnnumberedEvent } from "./types.ts";
 
 export interface HistoryRequest {
   input: readonly Item[];
@@ -135,4 +137,31 @@ function strayOutput(item: Item, field: string): FermataError {
     `is "${callId}", and no ${call.type} before it has this call_id`,
     `Send the call before its output, as in ${JSON.stringify([call, output])}, or name the response that made the call as previous_response_id`,
   );
+}
+
+interface EarlierContext {
+  previous: string | null;
+  owner: string;
+  store: ResponseStore | null;
+  log: EventLog;
+}
+
+/** Calls that the previous response left open are closed by the new turn, in the store and in the log. @returns the events that say so, for clients that want them */
+export async function closeEarlierCalls(
+  items: readonly Item[],
+  { previous, owner, store, log }: EarlierContext,
+): Promise<UnnumberedEvent[]> {
+  if (previous === null) return [];
+  const events: UnnumberedEvent[] = [];
+  for (const item of items) {
+    if (!isClientCall(item) || item.status !== "in_progress") continue;
+    item.status = "completed";
+    await store?.updateItem(owner, { ...item });
+    const callId = item.call_id;
+    log.closedEarlier(previous, callId);
+    const response = { id: previous };
+    events.push({ type: toolCallCompleted, response, call_id: callId });
+    events.push({ type: done, response, output_index: 0, item });
+  }
+  return events;
 }

@@ -5,8 +5,7 @@ import type { Schema, Type } from "../body/field.ts";
 import { toolName } from "../body/tools.ts";
 import type { Warn } from "../body/warnings.ts";
 import { newId } from "../answer/ids.ts";
-import { parseItemContent } from "./item-content.ts";
-import { parseOutput } from "./output.ts";
+import { parseOutput } from "./client-calls.ts";
 import type { Item } from "./types.ts";
 
 type ItemParser = (entry: JsonObject, field: string) => Item;
@@ -34,6 +33,7 @@ const maxIdLength = 256;
 const maxItems = 10_000;
 
 const roles = new Set(["user", "assistant", "system", "developer"]);
+const textParts = new Set(["input_text", "output_text", "text", "refusal"]);
 
 const string = { type: "string" };
 const toolNameSchema = toolName(64).schema;
@@ -188,34 +188,77 @@ function parseMessage(entry: JsonObject, field: string): Item {
   };
 }
 
+/** Parts in the spelling of the role's direction: what an assistant said is output. */
+function parseItemContent(value: unknown, role: string, field: string): JsonObject[] {
+  const type = role === "assistant" ? "output_text" : "input_text";
+  if (isAbsent(value)) {
+    const problem = value === null ? "must not be null" : "is missing";
+    throw fieldError("missing_field", field, problem, "Send the message's text as a string");
+  }
+  if (typeof value === "string") return [textPart(type, value)];
+  if (Array.isArray(value))
+    return value.map((part, index) => textPart(type, parsePart(part, `${field}[${index}]`)));
+  const problem = `must be a string or an array of parts, not ${kindOf(value)}`;
+  throw fieldError("invalid_type", field, problem, "Send text as a string");
+}
+
+function textPart(type: string, text: string): JsonObject {
+  return type === "output_text" ? { type, text, annotations: [] } : { type, text };
+}
+
+function parsePart(part: unknown, field: string): string {
+  if (!isObject(part)) {
+    const problem = `must be an object, not ${kindOf(part)}`;
+    throw fieldError("invalid_type", field, problem, 'Send {"type": "input_text", "text": "…"}');
+  }
+  const { type } = part;
+  if (type === "input_image" || type === "image_url") {
+    const problem = "is an image, and the model reads text only";
+    throw fieldError("image_not_supported", `${field}.type`, problem, "Send text parts only");
+  }
+  if (type === "input_file" || type === "input_audio") {
+    const problem = `is "${type}", and the model reads text only`;
+    throw fieldError("unsupported_value", `${field}.type`, problem, "Send text parts only");
+  }
+  if (typeof type !== "string" || !textParts.has(type)) {
+    const code = isAbsent(type) ? "missing_field" : "invalid_value";
+    const problem = isAbsent(type) ? "is missing" : "is not a known kind of part";
+    throw fieldError(code, `${field}.type`, problem, 'Send "input_text"');
+  }
+  const key = type === "refusal" ? "refusal" : "text";
+  const text = part[key];
+  if (typeof text === "string") return text;
+  const code = text === undefined ? "missing_field" : "invalid_type";
+  const problem = `must be a string, not ${kindOf(text)}`;
+  throw fieldError(code, `${field}.${key}`, problem, "Send the part's text as a string");
+}
+
 function parseFunctionCall(entry: JsonObject, field: string): Item {
+  const { arguments: args } = entry;
+  // Valid JSON or not: it is history, and was once a model's output.
+  const text = typeof args === "string" ? args : isAbsent(args) ? "{}" : JSON.stringify(args);
+  return { ...callOf(entry, field, "fc", "function_call"), arguments: text };
+}
+
+function parseCustomToolCall(entry: JsonObject, field: string): Item {
+  const { input } = entry;
+  if (typeof input !== "string") {
+    const code = input === undefined ? "missing_field" : "invalid_type";
+    const problem = `must be a string, not ${kindOf(input)}`;
+    throw fieldError(code, `${field}.input`, problem, "Send the call as it was received");
+  }
+  return { ...callOf(entry, field, "ctc", "custom_tool_call"), input };
+}
+
+function callOf(entry: JsonObject, field: string, prefix: Prefix, type: string): Item {
   const remedy = "Send the call as it was received";
-  const { arguments: args, namespace, status } = entry;
+  const { namespace, status } = entry;
   return {
-    ...identity(entry, "fc", field, "function_call"),
+    ...identity(entry, prefix, field, type),
     // A call that a client replays was answered or never will be.
     status: status === "incomplete" ? status : "completed",
     call_id: requireId(entry, "call_id", field, remedy),
     name: requireText(entry, "name", field, remedy),
-    // Valid JSON or not: it is history, and was once a model's output.
-    arguments: typeof args === "string" ? args : isAbsent(args) ? "{}" : JSON.stringify(args),
-    ...(typeof namespace === "string" && namespace !== "" ? { namespace } : {}),
-  };
-}
-
-function parseCustomToolCall(entry: JsonObject, field: string): Item {
-  const remedy = "Send the call as it was received";
-  const { input, namespace, status } = entry;
-  if (typeof input !== "string") {
-    const code = input === undefined ? "missing_field" : "invalid_type";
-    throw fieldError(code, `${field}.input`, `must be a string, not ${kindOf(input)}`, remedy);
-  }
-  return {
-    ...identity(entry, "ctc", field, "custom_tool_call"),
-    status: status === "incomplete" ? status : "completed",
-    call_id: requireId(entry, "call_id", field, remedy),
-    name: requireText(entry, "name", field, remedy),
-    input,
     ...(typeof namespace === "string" && namespace !== "" ? { namespace } : {}),
   };
 }

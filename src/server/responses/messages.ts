@@ -1,10 +1,9 @@
 /** Items of a conversation as the messages that the model's template renders. */
 
 import type { ChatMessage, ToolCall } from "../../chat/types.ts";
-import { customArguments } from "./client-calls.ts";
+import { customArguments, outputText } from "./client-calls.ts";
 import { compactionText } from "./compaction.ts";
 import { roundOf } from "../answer/ids.ts";
-import { outputText } from "./output.ts";
 import type { Item } from "./types.ts";
 
 /** The name under which the model knows a tool of a namespace or an MCP server. */

@@ -1,9 +1,8 @@
-/** The response object of a request, before anything was generated. */
-
+import type { ChatUsage } from "../../chat/types.ts";
 import type { ResponsesRequest } from "./request.ts";
-import type { ResponseObject } from "./types.ts";
+import type { ResponseObject, WireResponseUsage } from "./types.ts";
 
-export interface ResponseIdentity {
+interface ResponseIdentity {
   id: string;
   /** Unix seconds. */
   createdAt: number;
@@ -11,6 +10,7 @@ export interface ResponseIdentity {
   stores: boolean;
 }
 
+/** The response of a request, before anything was generated. */
 export function newResponse(request: ResponsesRequest, identity: ResponseIdentity): ResponseObject {
   const { sampling, verbosity } = request;
   return {
@@ -47,5 +47,20 @@ export function newResponse(request: ResponsesRequest, identity: ResponseIdentit
     usage: null,
     user: request.user,
     metadata: request.metadata,
+  };
+}
+
+/** Over all rounds, tool results included; see `wireUsage` of chat completions. */
+export function wireResponseUsage(usage: ChatUsage): WireResponseUsage {
+  const input = usage.promptTokens + usage.resumedTokens;
+  return {
+    input_tokens: input,
+    input_tokens_details: {
+      cached_tokens: usage.cachedTokens,
+      cache_write_tokens: Math.max(0, input - usage.cachedTokens),
+    },
+    output_tokens: usage.generatedTokens,
+    output_tokens_details: { reasoning_tokens: usage.reasoningTokens ?? 0 },
+    total_tokens: input + usage.generatedTokens,
   };
 }

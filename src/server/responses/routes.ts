@@ -1,30 +1,27 @@
-import type { FastifyInstance, RouteOptions } from "fastify";
+/** Every endpoint below /v1/responses, and the streams of their events. */
+
+import type { FastifyInstance, FastifyRequest, RouteOptions } from "fastify";
 import { FermataError } from "../../errors.ts";
+import { resolveTarget, wantedModel } from "../answer/target.ts";
+import { fieldError } from "../body/fields.ts";
+import { pageOf, readPageQuery } from "../body/page.ts";
 import type { RouteContext } from "../context.ts";
+import { requestOwner } from "../http/authentication.ts";
 import { sendError, toFermataError } from "../http/errors.ts";
-import { compactResponseRoute } from "./compact-route.ts";
-import {
-  addItemsRoute,
-  deleteItemRoute,
-  listItemsRoute,
-  retrieveItemRoute,
-} from "./conversation-item-routes.ts";
-import {
-  createConversationRoute,
-  deleteConversationRoute,
-  retrieveConversationRoute,
-  updateConversationRoute,
-} from "./conversation-routes.ts";
-import { createResponseRoute } from "./create-route.ts";
-import { inputTokensRoute } from "./input-tokens-route.ts";
-import { ResponseService } from "./response-service.ts";
-import { retrieveResponseRoute } from "./retrieve-route.ts";
-import {
-  cancelResponseRoute,
-  deleteResponseRoute,
-  inputItemsRoute,
-  toolOutputsRoute,
-} from "./stored-routes.ts";
+import { waitForServers } from "../http/missing-servers.ts";
+import { Preparation } from "../http/preparation.ts";
+import type { SseMessage } from "../http/sse.ts";
+import { type AnswerStream, streamAnswer } from "../http/stream-answer.ts";
+import { compact } from "./compaction.ts";
+import { conversationRoutes } from "./conversation-routes.ts";
+import { parseToolOutput } from "./held.ts";
+import { parseResponsesRequest } from "./request.ts";
+import { ResponseService } from "./service.ts";
+import type { WireEvent } from "./types.ts";
+
+interface ResponsesContext extends RouteContext {
+  responses: ResponseService;
+}
 
 /** Responses that still run when the server closes are ended, and kept as far as they came. */
 export function responsesRoutes(app: FastifyInstance, context: RouteContext): RouteOptions[] {
@@ -38,22 +35,11 @@ export function responsesRoutes(app: FastifyInstance, context: RouteContext): Ro
   const all = { ...context, responses };
   const routes = [
     createResponseRoute(all, "/v1/responses"),
+    // For clients that were made for it.
     createResponseRoute(all, "/codex/responses"),
-    inputTokensRoute(all),
-    retrieveResponseRoute(all),
-    deleteResponseRoute(all),
-    cancelResponseRoute(all),
-    inputItemsRoute(all),
-    toolOutputsRoute(all),
-    compactResponseRoute(all),
-    createConversationRoute(all),
-    retrieveConversationRoute(all),
-    updateConversationRoute(all),
-    deleteConversationRoute(all),
-    listItemsRoute(all),
-    addItemsRoute(all),
-    retrieveItemRoute(all),
-    deleteItemRoute(all),
+    ...storedResponseRoutes(all),
+    ...promptRoutes(all),
+    ...conversationRoutes(responses.store, context.warnings),
   ];
   return routes.map((route) => ({
     ...route,
@@ -66,4 +52,182 @@ function ofInput(thrown: unknown): FermataError {
   const error = toFermataError(thrown);
   if (error.param !== "messages") return error;
   return new FermataError(error.code, error.message, { param: "input", cause: error.cause });
+}
+
+function createResponseRoute(context: ResponsesContext, url: string): RouteOptions {
+  const { config, active, warnings, responses } = context;
+  return {
+    method: "POST",
+    url,
+    preHandler: waitForServers(context.services.tools),
+    handler: async (request, reply) => {
+      const startedAt = performance.now();
+      const target = resolveTarget(wantedModel(request.body), context);
+      const body = parseResponsesRequest(request.body, target, warnings.warn);
+      const preparation = new Preparation();
+      const started = await responses.start(body, {
+        ...context,
+        target,
+        log: request.log,
+        startedAt,
+        owner: requestOwner(request),
+        signal: active.signalFor(reply),
+        preparation,
+      });
+      if (started.kind === "resumed") return { id: started.id, status: "in_progress" };
+      const { run, headers } = started;
+      reply.headers(headers);
+      if (body.background && !body.stream) return run.response;
+      const events = run.read(-1);
+      if (!body.stream) return await lastResponse(events);
+      await streamAnswer(events, new ResponseStream(), { request, reply, config, preparation });
+      return reply;
+    },
+  };
+}
+
+async function lastResponse(events: AsyncIterable<WireEvent>): Promise<unknown> {
+  let last: unknown = null;
+  for await (const event of events) last = event["response"];
+  return last;
+}
+
+/** What can be asked of a response that exists. */
+function storedResponseRoutes({ responses, config, warnings }: ResponsesContext): RouteOptions[] {
+  return [
+    {
+      method: "GET",
+      url: "/v1/responses/:id",
+      /** As it is now, or its events as a stream from `starting_after`. */
+      handler: async (request, reply) => {
+        const query = request.query as Record<string, string | undefined>;
+        const asked = [requestOwner(request), idOf(request)] as const;
+        if (!readStream(query["stream"])) return await responses.retrieve(...asked);
+        const events = await responses.replay(...asked, readStartingAfter(query["starting_after"]));
+        await streamAnswer(events, new ResponseStream(), { request, reply, config });
+        return reply;
+      },
+    },
+    {
+      method: "DELETE",
+      url: "/v1/responses/:id",
+      handler: async (request) => {
+        const id = idOf(request);
+        await responses.delete(requestOwner(request), id);
+        return { id, object: "response", deleted: true };
+      },
+    },
+    {
+      method: "POST",
+      url: "/v1/responses/:id/cancel",
+      /** Ends a background response; what was said so far stays. */
+      handler: async (request) => await responses.cancel(requestOwner(request), idOf(request)),
+    },
+    {
+      method: "GET",
+      url: "/v1/responses/:id/input_items",
+      /** Everything that the model read, page by page. */
+      handler: async (request) => {
+        const page = readPageQuery(request.query as Record<string, unknown>);
+        return pageOf(await responses.inputItems(requestOwner(request), idOf(request)), page);
+      },
+    },
+    {
+      method: "POST",
+      url: "/v1/responses/:id/tool_outputs",
+      /** The result of a call that a held response waits for. */
+      handler: async (request) => {
+        const id = idOf(request);
+        const { callId, output } = parseToolOutput(
+          request.body,
+          warnings.warn,
+          config.maxToolOutputBytes,
+        );
+        responses.deliver(requestOwner(request), id, callId, output);
+        return { id, status: "in_progress" };
+      },
+    },
+  ];
+}
+
+/** What works on a request's prompt and makes no response of it. */
+function promptRoutes(context: ResponsesContext): RouteOptions[] {
+  const { services, warnings, responses, active } = context;
+  return [
+    {
+      method: "POST",
+      url: "/v1/responses/input_tokens",
+      handler: async (request) => {
+        const target = resolveTarget(wantedModel(request.body), context);
+        const body = parseResponsesRequest(request.body, target, warnings.warn);
+        const prompt = await responses.prompt(body, requestOwner(request), {
+          tools: target.tools,
+          requestedServers: services.requestedServers,
+        });
+        const messages = target.instruct(prompt.messages);
+        const tokens = await target.chat.countPromptTokens({ ...prompt, messages });
+        return { object: "response.input_tokens", input_tokens: tokens };
+      },
+    },
+    {
+      method: "POST",
+      url: "/v1/responses/compact",
+      handler: async (request, reply) => {
+        const startedAt = performance.now();
+        const target = resolveTarget(wantedModel(request.body), context);
+        const body = parseResponsesRequest(request.body, target, warnings.warn);
+        if (body.model === null)
+          throw fieldError("missing_field", "model", "is missing", "Send the model's name");
+        const prompt = await responses.prompt(body, requestOwner(request), services);
+        const run = { ...context, target, log: request.log, startedAt };
+        return await compact(body, prompt, run, active.signalFor(reply));
+      },
+    },
+  ];
+}
+
+function idOf(request: FastifyRequest): string {
+  return (request.params as { id: string }).id;
+}
+
+function readStream(value: string | undefined): boolean {
+  if (value === undefined || value === "false") return false;
+  if (value === "true") return true;
+  throw fieldError("invalid_value", "stream", "is neither true nor false", "Send true or false");
+}
+
+function readStartingAfter(value: string | undefined): number {
+  if (value === undefined) return -1;
+  if (/^\d{1,9}$/.test(value)) return Number(value);
+  throw fieldError(
+    "invalid_value",
+    "starting_after",
+    "is not a sequence number",
+    "Send the number of the last event that was read",
+  );
+}
+
+/** Named events, then `[DONE]`, which the Open Responses specification wants. */
+class ResponseStream implements AnswerStream<WireEvent> {
+  #next = 0;
+
+  opening(): SseMessage[] {
+    return [];
+  }
+
+  messages(event: WireEvent): SseMessage[] {
+    this.#next = event.sequence_number + 1;
+    return [{ event: event.type, data: JSON.stringify(event) }];
+  }
+
+  closing(): SseMessage[] {
+    return [{ data: "[DONE]" }];
+  }
+
+  /** Only what fails outside of a response comes here: OpenAI's keys are flat, the specification's nested. */
+  failure({ code, message, param, type }: FermataError): SseMessage[] {
+    const error = { type, code, message, param };
+    const event = { type: "error", sequence_number: this.#next, code, message, param, error };
+    return [{ event: "error", data: JSON.stringify(event) }, ...this.closing()];
+  }
 }

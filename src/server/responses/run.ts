@@ -8,14 +8,12 @@ import type { RunEvent } from "../../tools/types.ts";
 import { BegunWork, LiveRun } from "../answer/live-run.ts";
 import { toFermataError } from "../http/errors.ts";
 import type { Preparation } from "../http/preparation.ts";
-import { isClientCall } from "./client-calls.ts";
-import type { EventLog } from "./event-log.ts";
-import { inputDone } from "./events/custom-tool-call-events.ts";
-import { argumentsDone } from "./events/function-call-events.ts";
-import type { McpCallResult } from "./events/mcp-call-events.ts";
-import type { HeldCalls } from "./held-calls.ts";
-import type { ResponseWriter } from "./response-writer.ts";
-import { transcriptOf } from "./transcript.ts";
+import { isClientCall, transcriptOf } from "./client-calls.ts";
+import type { EventLog } from "./log.ts";
+import { isCallDone } from "./events/client-call.ts";
+import type { McpCallResult } from "./events/mcp.ts";
+import type { HeldCalls } from "./held.ts";
+import type { ResponseWriter } from "./writer.ts";
 import type {
   Item,
   McpListToolsItem,
@@ -169,8 +167,7 @@ export class ResponseRun extends LiveRun<WireEvent> {
     const { log, held, onAsked } = this.#parts;
     for (const event of events) {
       log.write(event);
-      if (event.type === argumentsDone || event.type === inputDone)
-        held?.announce(this.#callIdOf(event));
+      if (isCallDone(event.type)) held?.announce(this.#callIdOf(event));
       const item = event.type === "response.output_item.done" ? (event["item"] as Item) : null;
       if (item?.type === "mcp_approval_request") onAsked(item);
       await this.publish(event);
@@ -231,4 +228,24 @@ export class ResponseRun extends LiveRun<WireEvent> {
 
 function resultOf({ outcome, content }: Extract<RunEvent, { type: "tool-end" }>): McpCallResult {
   return outcome === "ok" ? { output: content } : { error: content };
+}
+
+const lastTypes = new Set(["response.completed", "response.incomplete", "response.failed"]);
+
+/**
+ * The events of a background response, told again from the store: those numbered above `after`. One whose process died has no last event: it is told then.
+ * @param events in order, from the first @param response as it is now
+ */
+export async function* replay(
+  events: readonly WireEvent[],
+  response: ResponseObject,
+  after: number,
+): AsyncGenerator<WireEvent, void, void> {
+  for (const event of events) if (event.sequence_number > after) yield event;
+  const last = events.at(-1);
+  if (last !== undefined && lastTypes.has(last.type)) return;
+  const { status } = response;
+  const type = `response.${status === "cancelled" ? "incomplete" : status}`;
+  const number = Math.max(last?.sequence_number ?? -1, after) + 1;
+  yield { type, sequence_number: number, response };
 }

@@ -5,13 +5,12 @@ import type { Tool, ToolProvider } from "../../tools/types.ts";
 import { fieldError } from "../body/fields.ts";
 import { newId } from "../answer/ids.ts";
 import type { ToolNames } from "./messages.ts";
-import type { McpToolFilter, McpToolRequest } from "./mcp-tool.ts";
+import type { McpToolFilter, McpToolRequest, RequestedServers } from "./mcp-servers.ts";
 import type { ResponsesRequest } from "./request.ts";
 import { flatName } from "./tools.ts";
-import type { CallPresentation } from "./response-writer.ts";
+import type { CallPresentation } from "./writer.ts";
 import type { McpListToolsItem } from "./types.ts";
 import type { ToolMode } from "../answer/tool-mode.ts";
-import type { RequestedServers } from "./requested-servers.ts";
 
 export interface ToolPlan {
   mode: ToolMode;

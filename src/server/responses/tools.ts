@@ -6,7 +6,7 @@ import { schemaOf, type Schema, type Type } from "../body/field.ts";
 import { functionDefinition, functionFields } from "../body/tools.ts";
 import type { Warn } from "../body/warnings.ts";
 import { parseCustomTool, wireCustomTool } from "./custom-tool.ts";
-import { parseMcpTool, type McpToolRequest } from "./mcp-tool.ts";
+import { parseMcpTool, type McpToolRequest } from "./mcp-servers.ts";
 
 export interface FunctionTool {
   /** Under the name that the model knows it by. */

@@ -1,7 +1,6 @@
 import { expect, test } from "vitest";
-import { pathTo } from "../../../../src/server/conversations/branches.ts";
-import { callSummary } from "../../../../src/server/conversations/call-summary.ts";
-import { titleOf } from "../../../../src/server/conversations/prompt.ts";
+import { pathTo, titleOf } from "../../../../src/server/conversations/run-plan.ts";
+import { callSummary } from "../../../../src/server/conversations/calls.ts";
 import { Transcript } from "../../../../src/server/conversations/transcript.ts";
 import {
   call,

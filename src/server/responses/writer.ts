@@ -3,14 +3,15 @@
 import type { ChatEvent, ContentToken, FinishReason, ToolCall } from "../../chat/types.ts";
 import type { FermataError } from "../../errors.ts";
 import { wireContentToken } from "../answer/logprobs.ts";
-import { CustomToolCallEvents } from "./events/custom-tool-call-events.ts";
-import { EventSequence } from "./events/event-sequence.ts";
-import { FunctionCallEvents } from "./events/function-call-events.ts";
-import { mcpApprovalEvents } from "./events/mcp-approval-events.ts";
-import { McpCallEvents, type McpCallResult } from "./events/mcp-call-events.ts";
-import { mcpListToolsEvents } from "./events/mcp-list-tools-events.ts";
-import { MessageEvents } from "./events/message-events.ts";
-import { ReasoningEvents } from "./events/reasoning-events.ts";
+import { ClientCallEvents } from "./events/client-call.ts";
+import {
+  mcpApprovalEvents,
+  McpCallEvents,
+  type McpCallResult,
+  mcpListToolsEvents,
+} from "./events/mcp.ts";
+import { EventSequence } from "./events/sequence.ts";
+import { TextEvents, type TextKind } from "./events/text.ts";
 import { newId, RoundIds } from "../answer/ids.ts";
 import type {
   McpListToolsItem,
@@ -20,7 +21,7 @@ import type {
   UnnumberedEvent,
   WireEvent,
 } from "./types.ts";
-import { wireResponseUsage } from "./usage.ts";
+import { wireResponseUsage } from "./response-object.ts";
 
 /** Who runs a call, and what the client knows it as. */
 export type CallPresentation =
@@ -43,11 +44,10 @@ const cutReasons: Partial<Record<FinishReason, "max_output_tokens" | "content_fi
 };
 
 type Finish = Extract<ChatEvent, { type: "finish" }>;
-type TextEvents = MessageEvents | ReasoningEvents;
 
 /** A call whose arguments come, or whose output is waited for. */
 interface OpenCall {
-  events: FunctionCallEvents | CustomToolCallEvents | McpCallEvents | null;
+  events: ClientCallEvents | McpCallEvents | null;
   presentation: CallPresentation;
   isWhole: boolean;
 }
@@ -126,7 +126,7 @@ export class ResponseWriter {
     if (events === undefined || events === null) return [];
     this.#calls.delete(callId);
     const closing =
-      events instanceof McpCallEvents ? events.close(result) : events.close("completed");
+      events instanceof McpCallEvents ? events.answer(result) : events.close("completed");
     return this.#sequence.item(events.outputIndex, closing);
   }
 
@@ -166,20 +166,12 @@ export class ResponseWriter {
     return { ...this.response, output: [...this.#items] };
   }
 
-  #writeText(
-    type: "message" | "reasoning",
-    text: string,
-    logprobs?: readonly ContentToken[],
-  ): WireEvent[] {
-    const events = this.#text?.item.type === type ? [] : this.#closeText("completed");
+  #writeText(kind: TextKind, text: string, logprobs?: readonly ContentToken[]): WireEvent[] {
+    const events = this.#text?.kind === kind ? [] : this.#closeText("completed");
     if (this.#text === null) {
-      const next = this.#items.length;
-      this.#text =
-        type === "message"
-          ? new MessageEvents(newId("msg"), next)
-          : new ReasoningEvents(newId("rs"), next);
-      this.#add(this.#text.item);
-      events.push(...this.#sequence.item(next, this.#text.open()));
+      this.#text = new TextEvents(kind, this.#items.length);
+      const outputIndex = this.#add(this.#text.item);
+      events.push(...this.#sequence.item(outputIndex, this.#text.open()));
     }
     if (text !== "" || logprobs !== undefined) {
       const { outputIndex } = this.#text;
@@ -222,13 +214,14 @@ export class ResponseWriter {
       return new McpCallEvents({ id, server, name, approvalRequestId }, outputIndex);
     }
     const { namespace } = presentation;
+    const start = {
+      id: this.#roundIds.next(kind === "custom" ? "ctc" : "fc"),
+      callId,
+      name,
+      namespace,
+    };
     const extendedFor = this.#options.extended ? this.response.id : null;
-    if (kind === "custom") {
-      const start = { id: this.#roundIds.next("ctc"), callId, name, namespace };
-      return new CustomToolCallEvents(start, outputIndex, extendedFor);
-    }
-    const start = { id: this.#roundIds.next("fc"), callId, name, namespace };
-    return new FunctionCallEvents(start, outputIndex, extendedFor);
+    return new ClientCallEvents(kind, start, outputIndex, extendedFor);
   }
 
   #writeArguments(delta: string): WireEvent[] {

@@ -7,14 +7,13 @@ import type { ResponseStore, StoredItem } from "../../store/types.ts";
 import type { Sink } from "../../tools/event-stream.ts";
 import type { RunEvent, ToolProvider } from "../../tools/types.ts";
 import { fieldError } from "../body/fields.ts";
-import { callsOfItems, isClientOutput } from "./client-calls.ts";
 import { newId } from "../answer/ids.ts";
 import { LiveRuns } from "../answer/live-run.ts";
 import { toMessages } from "./messages.ts";
 import type { ResponsesRequest } from "./request.ts";
 import { newResponse } from "./response-object.ts";
 import { checkToolChoice } from "../body/tool-choice.ts";
-import { ResponseWriter } from "./response-writer.ts";
+import { ResponseWriter } from "./writer.ts";
 import type { Item, ResponseObject, WireEvent } from "./types.ts";
 import type { ActiveRequests } from "../http/active-requests.ts";
 import { logError } from "../http/errors.ts";
@@ -25,13 +24,12 @@ import { Preparation } from "../http/preparation.ts";
 import { openStreamAfterMs } from "../http/stream-answer.ts";
 import { definitionsOf } from "../answer/tool-mode.ts";
 import { approvedCalls, wordsOf } from "./approvals.ts";
-import { closeEarlierCalls } from "./earlier-calls.ts";
-import { EventLog } from "./event-log.ts";
-import { HeldCalls } from "./held-calls.ts";
-import { clientHistory, type History, loadHistory } from "./history.ts";
-import { replay } from "./replay.ts";
-import { RequestedServers } from "./requested-servers.ts";
-import { ResponseRun } from "./run.ts";
+import { EventLog } from "./log.ts";
+import { HeldCalls } from "./held.ts";
+import { callsOfItems, isClientOutput } from "./client-calls.ts";
+import { clientHistory, closeEarlierCalls, type History, loadHistory } from "./history.ts";
+import { type McpToolRequest, RequestedServers } from "./mcp-servers.ts";
+import { replay, ResponseRun } from "./run.ts";
 import { planTools } from "./tool-plan.ts";
 import { fitHistory } from "./truncation.ts";
 
@@ -98,7 +96,7 @@ export class ResponseService {
       work?.end();
     };
     try {
-      requested = await RequestedServers.connect(request.tools, connector, signal);
+      requested = await RequestedServers.connect(mcpToolsOf(request), connector, signal);
       const run = await this.#plan(request, context, { history, requested, abort, signal });
       const patienceMs = request.background ? 0 : request.stream ? openStreamAfterMs : maxTimerMs;
       await run.start(context.preparation ?? new Preparation(), patienceMs);
@@ -262,7 +260,7 @@ export class ResponseService {
     const history = await loadHistory(request, owner, this.store);
     const connector = services.requestedServers ?? null;
     const patience = AbortSignal.timeout(maxConnectMs);
-    const requested = await RequestedServers.connect(request.tools, connector, patience);
+    const requested = await RequestedServers.connect(mcpToolsOf(request), connector, patience);
     try {
       const plan = planTools(request, { provider: services.tools, requested }, null);
       const items = [...history.items, ...history.input];
@@ -371,6 +369,10 @@ export class ResponseService {
       its === owner && held !== null && held.pending.some((id) => callIds.includes(id));
     return this.live.where(waits)[0] ?? null;
   }
+}
+
+function mcpToolsOf({ tools }: ResponsesRequest): McpToolRequest[] {
+  return (tools?.tools ?? []).flatMap((tool) => (tool.kind === "mcp" ? tool : []));
 }
 
 function noResponse(id: string): FermataError {

@@ -3,8 +3,11 @@
 import type { ToolDefinition } from "../../chat/types.ts";
 import { FermataError } from "../../errors.ts";
 import { newId } from "../answer/ids.ts";
-import { isClientOutput } from "./client-calls.ts";
-import { outputText } from "./output.ts";
+import { readBody, required, type FieldTable } from "../body/field.ts";
+import { fieldError } from "../body/fields.ts";
+import { either, list, mapped, object, text } from "../body/values.ts";
+import type { Warn } from "../body/warnings.ts";
+import { isClientOutput, outputText } from "./client-calls.ts";
 import type { Item } from "./types.ts";
 import type { Tool, ToolResult } from "../../tools/types.ts";
 import { clientServer } from "../answer/answer.ts";
@@ -17,6 +20,8 @@ interface HeldCall {
 
 /** The longest that a timer takes. */
 const foreverMs = 2 ** 31 - 1;
+
+const defaultMaxBytes = 1024 * 1024;
 
 export class HeldCalls {
   readonly #calls = new Map<string, HeldCall>();
@@ -110,4 +115,36 @@ function outputItem(callId: string, output: string): Item {
     call_id: callId,
     output,
   };
+}
+
+const showOutput = 'Send [{"type": "output_text", "text": "…"}]';
+
+const part = object({ text: required(text({ remedy: showOutput })) }, showOutput, "passed over");
+const parts = list(part, { min: 1, remedy: showOutput });
+
+/** Body of POST /v1/responses/{id}/tool_outputs. */
+export const toolOutputFields = {
+  tool_call_id: required(text({ min: 1, remedy: "Send the call's id" })),
+  output: required(
+    either(
+      {
+        string: text(),
+        array: mapped(parts, (texts) => texts.map((one) => one.text).join("\n")),
+      },
+      "an array",
+      showOutput,
+    ),
+  ),
+} satisfies FieldTable;
+
+export function parseToolOutput(
+  body: unknown,
+  warn: Warn,
+  maxBytes = defaultMaxBytes,
+): { callId: string; output: string } {
+  const showBody = 'Send {"tool_call_id": …, "output": […]}';
+  const { tool_call_id: callId, output } = readBody(toolOutputFields, body, { warn }, showBody);
+  const bytes = Buffer.byteLength(output);
+  if (bytes <= maxBytes) return { callId, output };
+  throw fieldError("invalid_value", "output", `has ${bytes} bytes`, `Send at most ${maxBytes}`);
 }

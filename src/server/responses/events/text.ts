@@ -1,0 +1,64 @@
+/** Messages and reasoning: items with one part of text. Reasoning is told in full, neither summed up nor encrypted. */
+
+import { newId } from "../../answer/ids.ts";
+import type { WireContentToken } from "../../answer/logprobs.ts";
+import type { ItemStatus, MessageItem, ReasoningItem, UnnumberedEvent } from "../types.ts";
+import { ItemEvents } from "./item.ts";
+import { partAdded, partDone } from "./sequence.ts";
+
+export type TextKind = "message" | "reasoning";
+
+const names = { message: "response.output_text", reasoning: "response.reasoning_text" } as const;
+
+export class TextEvents extends ItemEvents<MessageItem | ReasoningItem> {
+  readonly kind: TextKind;
+  #text = "";
+  readonly #logprobs: WireContentToken[] = [];
+
+  constructor(kind: TextKind, outputIndex: number) {
+    const status = "in_progress";
+    super(
+      kind === "message"
+        ? { id: newId("msg"), type: kind, status, role: "assistant", content: [] }
+        : { id: newId("rs"), type: kind, summary: [], content: [], status },
+      outputIndex,
+    );
+    this.kind = kind;
+  }
+
+  override open(): UnnumberedEvent[] {
+    return [...super.open(), this.#partEvent(partAdded, { part: this.#part() })];
+  }
+
+  /** @param logprobs of the tokens that `delta` is made of, if they are asked for */
+  delta(delta: string, logprobs: WireContentToken[] = []): UnnumberedEvent[] {
+    this.#text += delta;
+    this.#logprobs.push(...logprobs);
+    return [this.#partEvent(`${names[this.kind]}.delta`, { delta, ...this.#ifMessage(logprobs) })];
+  }
+
+  close(status: ItemStatus): UnnumberedEvent[] {
+    const part = this.#part();
+    const text = { text: this.#text, ...this.#ifMessage(this.#logprobs) };
+    this.item.content = [part] as typeof this.item.content;
+    return [
+      this.#partEvent(`${names[this.kind]}.done`, text),
+      this.#partEvent(partDone, { part }),
+      this.done(status),
+    ];
+  }
+
+  #part(): object {
+    return this.kind === "reasoning"
+      ? { type: "reasoning_text", text: this.#text }
+      : { type: "output_text", text: this.#text, annotations: [], logprobs: [...this.#logprobs] };
+  }
+
+  #ifMessage(logprobs: WireContentToken[]): object {
+    return this.kind === "message" ? { logprobs } : {};
+  }
+
+  #partEvent(type: string, rest: object): UnnumberedEvent {
+    return this.ownEvent(type, { content_index: 0, ...rest });
+  }
+}
