@@ -3,7 +3,7 @@
 import { RunningChat } from "./answer/chat-generation.ts";
 import { Continuer } from "./hold/continuation.ts";
 import { PromptBuilder } from "./prompt/prompt.ts";
-import type { ReasoningDefault } from "./template/thinking.ts";
+import type { ReasoningDefault } from "./template/reasoning-switch.ts";
 import type {
   ChatCounters,
   ChatEngine,

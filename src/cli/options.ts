@@ -4,7 +4,7 @@
  */
 
 import { formats } from "../chat/formats/formats.ts";
-import { reasoningDefaults } from "../chat/template/thinking.ts";
+import { reasoningDefaults } from "../chat/template/reasoning-switch.ts";
 import { FermataError } from "../errors.ts";
 import { isTemplateWord, namedTemplates } from "./chat-template.ts";
 import { flagOf, type OptionTable, type ValuesOf } from "./option-table.ts";

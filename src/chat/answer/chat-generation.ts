@@ -11,8 +11,8 @@ import { GuidedRounds, isScripted } from "./guided-rounds.ts";
 import type { Prompt, PromptBuilder } from "../prompt/prompt.ts";
 import { Round } from "./round.ts";
 import type { RenderMessage, Rendering } from "../template/template.ts";
-import { TurnMemory } from "./turn-memory.ts";
-import type { ReasoningStart } from "../template/thinking.ts";
+import { rememberRound } from "./turn-memory.ts";
+import type { ReasoningStart } from "../template/reasoning-switch.ts";
 import type {
   ChatCounters,
   ChatEngine,
@@ -53,7 +53,8 @@ export class RunningChat implements ChatGeneration {
   /** Of the round, by call id: what is known of its results, maybe before it is held. */
   readonly #known = new Map<string, KnownOutput>();
   #guided: GuidedRounds | null = null;
-  #memory: TurnMemory | null = null;
+  /** What the first round continues. */
+  #prompt: Prompt | null = null;
   #round: Round | null = null;
   #roundCount = 0;
   #reasoningTokens = 0;
@@ -140,7 +141,7 @@ export class RunningChat implements ChatGeneration {
       const preparing = this.#prepare();
       this.#request.onPrepare?.(preparing);
       const { prompt, grammar } = await preparing;
-      this.#memory = new TurnMemory(this.#context.prompts, this.#request, prompt);
+      this.#prompt = prompt;
       this.#run.start(prompt.tokens, grammar);
       this.#beginRound(prompt.rendering, prompt.messages);
       for (;;) {
@@ -336,7 +337,10 @@ export class RunningChat implements ChatGeneration {
   }
 
   #remember(endsWithToken: boolean): void {
-    this.#memory?.remember(this.#currentRound, this.#run.tokens, endsWithToken);
+    if (this.#prompt === null) return;
+    const { tokens } = this.#run;
+    const ended = { round: this.#currentRound, tokens, endsWithToken };
+    rememberRound(this.#context.prompts, this.#request, this.#prompt, ended);
   }
 
   #logTurn(reason: "stop" | "length" | "cancelled"): void {

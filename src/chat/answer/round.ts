@@ -6,7 +6,7 @@ import { OutputParser } from "../parser/output-parser.ts";
 import type { OfferedTools } from "../formats/readers/reader.ts";
 import type { GeneratedTurn } from "../prompt/suffix.ts";
 import type { RenderMessage, Rendering } from "../template/template.ts";
-import type { ReasoningStart } from "../template/thinking.ts";
+import type { ReasoningStart } from "../template/reasoning-switch.ts";
 import type { ToolCall, ToolLogger } from "../types.ts";
 
 export interface RoundStart {

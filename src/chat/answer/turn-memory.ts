@@ -6,47 +6,37 @@ import type { SpliceScope } from "../prompt/splice-store.ts";
 import { RoundText } from "./round-text.ts";
 import type { ChatMessage } from "../types.ts";
 
-export class TurnMemory {
-  readonly #prompts: PromptBuilder;
-  readonly #scope: SpliceScope;
-  readonly #prompt: Prompt;
-
-  /** @param prompt of the first round */
-  constructor(prompts: PromptBuilder, scope: SpliceScope, prompt: Prompt) {
-    this.#prompts = prompts;
-    this.#scope = scope;
-    this.#prompt = prompt;
-  }
-
-  /**
-   * Call it when a round ended by itself. The last round of several makes the whole answer known too: a client that
-   * is not told of the calls sends it back as one message.
-   * @param tokens of prompt and answer so far @param endsWithToken the last of them is the end token
-   */
-  remember(round: Round, tokens: readonly number[], endsWithToken: boolean): void {
-    const prompts = this.#prompts;
-    // A probe's rendering is none that messages have.
-    if (!round.isWhole || round.before.some(({ role }) => role === "sentinel")) return;
-    const turn = round.turn(endsWithToken ? prompts.endTokenOf(tokens) : "");
-    prompts.turns.add(this.#scope, {
-      prompt: round.rendering,
-      messageCount: round.before.length,
-      turn,
-      tokens: Int32Array.from(tokens),
-    });
-    const messageCount = this.#prompt.messages.length;
-    const isFirst = round.before.length === messageCount;
-    if (isFirst || round.calls.length > 0) return;
-    const before = round.before.slice(messageCount) as ChatMessage[];
-    const rounds = [...before, turn.message];
-    const prompt = this.#prompt.rendering;
-    prompts.turns.addAnswer(this.#scope, {
-      prompt,
-      messageCount,
-      message: oneMessage(rounds),
-      rounds,
-    });
-  }
+/**
+ * Call it when a round ended by itself. The last round of several makes the whole answer known too: a client that is
+ * not told of the calls sends it back as one message.
+ * @param first what the first round continued @param tokens of prompt and answer so far
+ * @param endsWithToken the last of them is the end token
+ */
+export function rememberRound(
+  prompts: PromptBuilder,
+  scope: SpliceScope,
+  first: Prompt,
+  {
+    round,
+    tokens,
+    endsWithToken,
+  }: { round: Round; tokens: readonly number[]; endsWithToken: boolean },
+): void {
+  const { rendering, before, calls, isWhole } = round;
+  // A probe's rendering is none that messages have.
+  if (!isWhole || before.some(({ role }) => role === "sentinel")) return;
+  const turn = round.turn(endsWithToken ? prompts.endTokenOf(tokens) : "");
+  prompts.turns.add(scope, {
+    prompt: rendering,
+    messageCount: before.length,
+    turn,
+    tokens: Int32Array.from(tokens),
+  });
+  const messageCount = first.messages.length;
+  if (before.length === messageCount || calls.length > 0) return;
+  const rounds = [...(before.slice(messageCount) as ChatMessage[]), turn.message];
+  const message = oneMessage(rounds);
+  prompts.turns.addAnswer(scope, { prompt: first.rendering, messageCount, message, rounds });
 }
 
 /** As a client sees them that is not told of calls. */

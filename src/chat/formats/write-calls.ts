@@ -39,10 +39,13 @@ function writeArguments(style: ArgumentStyle, args: Readonly<Record<string, unkn
         .join(style.separator);
     case "python":
       return Object.entries(args)
-        .map(([key, value]) => `${key}=${writePython(value)}`)
+        .map(([key, value]) => `${key}=${writeValue(value, python)}`)
         .join(", ");
-    case "bare-keys":
-      return writeBare(args, style.stringMark);
+    case "bare-keys": {
+      const { stringMark: mark } = style;
+      const string = (text: string): string => mark + text + mark;
+      return writeValue(args, { ...bareKeys, string });
+    }
   }
 }
 
@@ -54,30 +57,39 @@ function middleOf({ middle, middleOfOthers = middle }: ParameterArguments, value
 
 /** `item` and `key`: what stands between two entries, and between a key and its value. */
 export function writeJson(value: unknown, item: string, key: string): string {
-  if (Array.isArray(value))
-    return `[${value.map((entry) => writeJson(entry, item, key)).join(item)}]`;
-  if (typeof value !== "object" || value === null) return JSON.stringify(value);
-  const entries = Object.entries(value).map(
-    ([name, entry]) => JSON.stringify(name) + key + writeJson(entry, item, key),
-  );
-  return `{${entries.join(item)}}`;
+  return writeValue(value, { ...python, item, key, words: {} });
 }
 
-function writePython(value: unknown): string {
-  if (Array.isArray(value)) return `[${value.map(writePython).join(", ")}]`;
-  if (value === null) return "None";
-  if (typeof value === "boolean") return value ? "True" : "False";
-  if (typeof value !== "object") return JSON.stringify(value);
-  const entries = Object.entries(value).map(
-    ([name, entry]) => `${JSON.stringify(name)}: ${writePython(entry)}`,
-  );
-  return `{${entries.join(", ")}}`;
+interface ValueStyle {
+  string(text: string): string;
+  name(key: string): string;
+  /** Between two entries, and between a key and its value. */
+  item: string;
+  key: string;
+  /** Literals that are not written as in JSON. */
+  words: Readonly<Record<string, string>>;
 }
 
-function writeBare(value: unknown, mark: string): string {
-  if (typeof value === "string") return mark + value + mark;
-  if (Array.isArray(value)) return `[${value.map((entry) => writeBare(entry, mark)).join(",")}]`;
-  if (typeof value !== "object" || value === null) return JSON.stringify(value);
-  const entries = Object.entries(value).map(([name, entry]) => `${name}:${writeBare(entry, mark)}`);
-  return `{${entries.join(",")}}`;
+const python: ValueStyle = {
+  string: (text) => JSON.stringify(text),
+  name: (key) => JSON.stringify(key),
+  item: ", ",
+  key: ": ",
+  words: { true: "True", false: "False", null: "None" },
+};
+
+const bareKeys = { name: (key: string): string => key, item: ",", key: ":", words: {} };
+
+function writeValue(value: unknown, style: ValueStyle): string {
+  if (typeof value === "string") return style.string(value);
+  const write = (entry: unknown): string => writeValue(entry, style);
+  if (Array.isArray(value)) return `[${value.map(write).join(style.item)}]`;
+  if (typeof value !== "object" || value === null) {
+    const json = JSON.stringify(value);
+    return style.words[json] ?? json;
+  }
+  const entries = Object.entries(value).map(
+    ([name, entry]) => style.name(name) + style.key + write(entry),
+  );
+  return `{${entries.join(style.item)}}`;
 }

@@ -13,7 +13,7 @@ import { type ReasoningMarkers, normalizeMessages } from "../template/normalize.
 import { type SpliceRecord, SpliceStore } from "./splice-store.ts";
 import { SuffixDeriver, joinAtEndToken, withGuard } from "./suffix.ts";
 import { ChatTemplate, type Rendering } from "../template/template.ts";
-import type { ReasoningDefault } from "../template/thinking.ts";
+import type { ReasoningDefault } from "../template/reasoning-switch.ts";
 import type { ChatEngine, ChatMessage, ChatModel, ChatRequest, PromptRequest } from "../types.ts";
 
 export interface Prompt {
@@ -265,14 +265,14 @@ export function openTemplate(
   model: ChatModel,
   {
     toolFormat,
-    reasoning: thinkingByDefault,
+    reasoning: reasoningByDefault,
   }: Pick<PromptBuilderOptions, "toolFormat" | "reasoning"> = {},
 ): { template: ChatTemplate; format: ToolCallFormat; reasoning: ReasoningMarkers | null } {
   const found = chooseFormat(source ?? "", toolFormat);
   const generic = toolFormat === undefined ? genericFormat(found) : found;
   const reasoning = reasoningOf(found, source ?? "");
   const { syntax } = generic;
-  const template = new ChatTemplate(source, model, reasoning, { syntax, thinkingByDefault });
+  const template = new ChatTemplate(source, model, reasoning, { syntax, reasoningByDefault });
   return { template, format: template.hasToolSection ? found : generic, reasoning };
 }
 

@@ -11,11 +11,11 @@ import { type TemplateShape, probeShape } from "./template-shape.ts";
 import {
   type ReasoningDefault,
   type ReasoningStart,
-  type ThinkingSwitch,
-  probeThinking,
+  type ReasoningSwitch,
+  probeReasoning,
   reasoningStart,
-  thinkingVariables,
-} from "./thinking.ts";
+  reasoningVariables,
+} from "./reasoning-switch.ts";
 import type { ChatMessage, ChatModel, TemplateVariables, ToolDefinition } from "../types.ts";
 import { type Marks, Guard, chooseMarks, escapedMark } from "./untrusted.ts";
 
@@ -47,7 +47,7 @@ export interface RenderOptions {
 export interface TemplateOptions {
   /** How calls are written where the template has no section for tools. */
   syntax?: CallSyntax | undefined;
-  thinkingByDefault?: ReasoningDefault | undefined;
+  reasoningByDefault?: ReasoningDefault | undefined;
 }
 
 export class ChatTemplate {
@@ -58,8 +58,8 @@ export class ChatTemplate {
   readonly #reasoning: ReasoningMarkers | null;
   readonly #shape: TemplateShape;
   readonly #syntax: CallSyntax;
-  readonly #thinkingByDefault: ReasoningDefault;
-  readonly #thinkingSwitch: ThinkingSwitch | null;
+  readonly #reasoningByDefault: ReasoningDefault;
+  readonly #reasoningSwitch: ReasoningSwitch | null;
 
   /**
    * @param source null: there is none, and nothing can be rendered
@@ -69,7 +69,7 @@ export class ChatTemplate {
     source: string | null,
     model: ChatModel,
     reasoning: ReasoningMarkers | null,
-    { syntax = hermesCalls, thinkingByDefault = "auto" }: TemplateOptions = {},
+    { syntax = hermesCalls, reasoningByDefault = "auto" }: TemplateOptions = {},
   ) {
     try {
       this.#template = new JinjaTemplate(source ?? "");
@@ -82,9 +82,9 @@ export class ChatTemplate {
     this.#reasoning = reasoning;
     this.#syntax = syntax;
     this.#shape = probeShape(source ?? "", (inputs) => this.#tryRender(inputs));
-    this.#thinkingByDefault = thinkingByDefault;
+    this.#reasoningByDefault = reasoningByDefault;
     const messages = [{ role: "user", content: "Hi" }];
-    this.#thinkingSwitch = probeThinking(source ?? "", reasoning, (variables) =>
+    this.#reasoningSwitch = probeReasoning(source ?? "", reasoning, (variables) =>
       this.#tryRender({ ...variables, messages }),
     );
   }
@@ -108,10 +108,10 @@ export class ChatTemplate {
     if (this.source === null) throw withoutTemplate();
     const marks = this.#chooseMarks(messages, options);
     const tools = options.tools.map((tool) => this.#toTemplateTool(tool, marks.guard));
-    const variables = thinkingVariables(
+    const variables = reasoningVariables(
       options.variables ?? {},
-      this.#thinkingByDefault,
-      this.#thinkingSwitch,
+      this.#reasoningByDefault,
+      this.#reasoningSwitch,
     );
     const inputs = {
       ...(this.#guard.json(variables, marks.guard) as object),
@@ -122,7 +122,7 @@ export class ChatTemplate {
     try {
       const rendered = unescapeMarks(this.#renderInputs(inputs), marks);
       const text = options.generationPrompt ? this.#withOpening(rendered) : rendered;
-      const control = this.#thinkingSwitch;
+      const control = this.#reasoningSwitch;
       return { text, marks, reasoning: reasoningStart(text, this.#reasoning, control, variables) };
     } catch (error) {
       throw templateError(error);

@@ -8,7 +8,7 @@ export const reasoningDefaults = ["auto", "on", "off"] as const;
 export type ReasoningDefault = (typeof reasoningDefaults)[number];
 
 /** A template's variable that turns thinking on and off. */
-export interface ThinkingSwitch {
+export interface ReasoningSwitch {
   name: string;
   on: unknown;
   off: unknown;
@@ -41,11 +41,11 @@ const pairs: readonly [on: unknown, off: unknown][] = [
 ];
 
 /** @param render a question with such variables; null when the template fails */
-export function probeThinking(
+export function probeReasoning(
   source: string,
   markers: ReasoningMarkers | null,
   render: (variables: TemplateVariables) => string | null,
-): ThinkingSwitch | null {
+): ReasoningSwitch | null {
   // An effort is no switch: templates print it, whatever it is.
   const words = source.match(/\b(?!\w*(?:effort|strength|budget))\w*(?:think|reason)\w*/gu) ?? [];
   // Clients know one name; templates that take several take this one too.
@@ -67,10 +67,10 @@ export function probeThinking(
  * All variables of a rendering. A request says by `enable_thinking`, else by `reasoning_effort`, whether the model
  * thinks; it works under whatever name the template has for it.
  */
-export function thinkingVariables(
+export function reasoningVariables(
   variables: TemplateVariables,
   byDefault: ReasoningDefault,
-  control: ThinkingSwitch | null,
+  control: ReasoningSwitch | null,
 ): TemplateVariables {
   const { reasoning_effort: effort, ...others } = variables;
   // No template but a few know this effort, and some refuse it.
@@ -85,11 +85,11 @@ export function thinkingVariables(
   return { ...defaults, enable_thinking: wanted, ...switched, ...given };
 }
 
-/** @param text ends where the answer begins @param variables as `thinkingVariables` gives them */
+/** @param text ends where the answer begins @param variables as `reasoningVariables` gives them */
 export function reasoningStart(
   text: string,
   markers: ReasoningMarkers | null,
-  control: ThinkingSwitch | null,
+  control: ReasoningSwitch | null,
   variables: TemplateVariables,
 ): ReasoningStart {
   if (markers === null) return "no";
