@@ -4,7 +4,7 @@ import { BatchRouter, type StepListener, type TokenIntervalListener } from "./ba
 import { EngineGeneration, acknowledgeWindow, tokenLimit } from "./generation.ts";
 import { GrammarCache } from "./grammar-cache.ts";
 import { type LoadHooks, loadNative } from "./load.ts";
-import { callNative, fromThrown } from "./native-errors.ts";
+import { awaitNative, callNative, fromThrown } from "./native-errors.ts";
 import { Turns } from "./turns.ts";
 import type {
   CacheInfo,
@@ -70,25 +70,22 @@ export class Engine {
   async tokenize(text: string, guard = "", addBos = false): Promise<Int32Array> {
     this.#checkOpen();
     const work = () => this.#native.tokenize(text, guard, addBos);
-    try {
-      return await (text.length < longText ? work() : this.#longTexts.take(work));
-    } catch (thrown) {
-      throw fromThrown(thrown);
-    }
+    return await awaitNative(text.length < longText ? work : () => this.#longTexts.take(work));
   }
 
   /** Bytes of one token, maybe not whole UTF-8; a control token is spelled out. @throws FermataError invalid_value */
   tokenBytes(token: number): Uint8Array {
-    this.#checkOpen();
-    return callNative(() => this.#native.detokenize(Int32Array.of(token), true));
+    return this.#bytesOf(Int32Array.of(token));
   }
 
   /** Text of the tokens, control tokens spelled out. @throws FermataError invalid_value */
   detokenize(tokens: Int32Array): string {
+    return new TextDecoder("utf-8", { ignoreBOM: true }).decode(this.#bytesOf(tokens));
+  }
+
+  #bytesOf(tokens: Int32Array): Uint8Array {
     this.#checkOpen();
-    return new TextDecoder("utf-8", { ignoreBOM: true }).decode(
-      callNative(() => this.#native.detokenize(tokens, true)),
-    );
+    return callNative(() => this.#native.detokenize(tokens, true));
   }
 
   /**
@@ -97,11 +94,7 @@ export class Engine {
    */
   async compileGrammar(source: GrammarSource): Promise<Grammar> {
     this.#checkOpen();
-    try {
-      return await this.#grammars.get(source);
-    } catch (thrown) {
-      throw fromThrown(thrown);
-    }
+    return await awaitNative(() => this.#grammars.get(source));
   }
 
   /**
@@ -145,11 +138,7 @@ export class Engine {
   /** "" when every cell and lease is accounted for, else what is wrong. Runs between two steps. */
   async checkIntegrity(): Promise<string> {
     this.#checkOpen();
-    try {
-      return await this.#native.checkIntegrity();
-    } catch (thrown) {
-      throw fromThrown(thrown);
-    }
+    return await awaitNative(() => this.#native.checkIntegrity());
   }
 
   /** Calls `listener` for each step of the inference thread. Returns what ends that. */

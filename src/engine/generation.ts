@@ -26,6 +26,16 @@ interface Waiter {
   reject: (error: FermataError) => void;
 }
 
+/** Of a sequence that has not begun. */
+export const noUsage: Readonly<EngineUsage> = {
+  promptTokens: 0,
+  cachedTokens: 0,
+  resumedTokens: 0,
+  prefilledTokens: 0,
+  recomputedTokens: 0,
+  generatedTokens: 0,
+};
+
 const noTokens = new Int32Array(0);
 const over: Step = { done: true, value: undefined };
 
@@ -174,7 +184,7 @@ export class EngineGeneration implements Generation, AsyncIterator<GenerationEve
       type: "finish",
       reason: "cancelled",
       stopString: "",
-      usage: unusedUsage(this.#tokens.length),
+      usage: { ...noUsage, promptTokens: this.#tokens.length },
     });
   }
 
@@ -242,17 +252,6 @@ export function tokenLimit(maxTokens: number | undefined): number | undefined {
     });
   }
   return Math.min(maxTokens, 2 ** 31 - 1);
-}
-
-function unusedUsage(promptTokens: number): EngineUsage {
-  return {
-    promptTokens,
-    cachedTokens: 0,
-    resumedTokens: 0,
-    prefilledTokens: 0,
-    recomputedTokens: 0,
-    generatedTokens: 0,
-  };
 }
 
 /**

@@ -14,32 +14,22 @@ export interface GgufHeader {
   end: number;
 }
 
-const typeUint8 = 0;
-const typeInt8 = 1;
-const typeUint16 = 2;
-const typeInt16 = 3;
-const typeUint32 = 4;
-const typeInt32 = 5;
-const typeFloat32 = 6;
 const typeBool = 7;
 const typeString = 8;
 const typeArray = 9;
-const typeUint64 = 10;
-const typeInt64 = 11;
-const typeFloat64 = 12;
 
-const scalarBytes: Record<number, number> = {
-  [typeUint8]: 1,
-  [typeInt8]: 1,
-  [typeUint16]: 2,
-  [typeInt16]: 2,
-  [typeUint32]: 4,
-  [typeInt32]: 4,
-  [typeFloat32]: 4,
-  [typeBool]: 1,
-  [typeUint64]: 8,
-  [typeInt64]: 8,
-  [typeFloat64]: 8,
+/** By type id: the bytes of a number, and how it is read. */
+const numbers: Record<number, readonly [size: number, read: (bytes: Buffer) => number | bigint]> = {
+  0: [1, (bytes) => bytes.readUInt8()],
+  1: [1, (bytes) => bytes.readInt8()],
+  2: [2, (bytes) => bytes.readUInt16LE()],
+  3: [2, (bytes) => bytes.readInt16LE()],
+  4: [4, (bytes) => bytes.readUInt32LE()],
+  5: [4, (bytes) => bytes.readInt32LE()],
+  6: [4, (bytes) => bytes.readFloatLE()],
+  10: [8, (bytes) => bytes.readBigUInt64LE()],
+  11: [8, (bytes) => bytes.readBigInt64LE()],
+  12: [8, (bytes) => bytes.readDoubleLE()],
 };
 
 // The least bytes that a key with its value, and a tensor's entry, can take.
@@ -98,31 +88,16 @@ function readValue(cursor: GgufCursor, key: string): GgufValue {
 }
 
 function readNumber(cursor: GgufCursor, type: number, key: string): number | bigint {
-  const size = scalarBytes[type];
-  if (size === undefined) throw cursor.damaged(`the metadata entry ${key} has type ${type}`);
-  const bytes = cursor.bytes(size);
-  switch (type) {
-    case typeFloat32:
-      return bytes.readFloatLE();
-    case typeFloat64:
-      return bytes.readDoubleLE();
-    case typeUint64:
-      return bytes.readBigUInt64LE();
-    case typeInt64:
-      return bytes.readBigInt64LE();
-    case typeInt8:
-    case typeInt16:
-    case typeInt32:
-      return bytes.readIntLE(0, size);
-    default:
-      return bytes.readUIntLE(0, size);
-  }
+  const number = numbers[type];
+  if (number === undefined) throw cursor.damaged(`the metadata entry ${key} has type ${type}`);
+  const [size, read] = number;
+  return read(cursor.bytes(size));
 }
 
 function readArray(cursor: GgufCursor, key: string): GgufArray {
   const type = cursor.u32();
   const length = cursor.u64();
-  const size = type === typeString ? 8 : scalarBytes[type];
+  const size = type === typeString ? 8 : type === typeBool ? 1 : numbers[type]?.[0];
   if (size === undefined) throw cursor.damaged(`the metadata list ${key} has type ${type}`);
   if (length * size > cursor.remaining) {
     throw cursor.damaged(`the metadata list ${key} claims ${length} entries`);

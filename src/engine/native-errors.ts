@@ -44,3 +44,12 @@ export function callNative<T>(call: () => T): T {
     throw fromThrown(thrown);
   }
 }
+
+/** The same of a call whose result is awaited. @throws FermataError */
+export async function awaitNative<T>(call: () => Promise<T>): Promise<T> {
+  try {
+    return await call();
+  } catch (thrown) {
+    throw fromThrown(thrown);
+  }
+}

@@ -12,7 +12,7 @@ import type {
   ToolCall,
   ToolOutput,
 } from "../../chat/types.ts";
-import { noUsage } from "../../chat/answer/usage.ts";
+import { noUsage } from "../../engine/generation.ts";
 import { FermataError } from "../../errors.ts";
 import type { ToolLoopChat } from "../../tools/tool-loop.ts";
 import type { EndpointConfig } from "../agents-config.ts";

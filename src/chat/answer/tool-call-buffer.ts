@@ -3,6 +3,7 @@
  * one's arguments are complete; the finish reason is advice, since servers contradict themselves in it.
  */
 
+import { parseJson } from "../json.ts";
 import type { ToolCall, ToolLogger } from "../types.ts";
 
 /** After these a turn that has calls is as it should be. Some servers say `tool_call`, older ones `function_call`. */
@@ -91,11 +92,5 @@ export class ToolCallBuffer {
 }
 
 function isWhole(text: string): boolean {
-  if (text.trim() === "") return true;
-  try {
-    JSON.parse(text);
-    return true;
-  } catch {
-    return false;
-  }
+  return text.trim() === "" || parseJson(text) !== undefined;
 }

@@ -1,17 +1,8 @@
 /** Adds up the counts of the generations that one answer took. */
 
+import { noUsage } from "../../engine/generation.ts";
 import type { EngineUsage } from "../../engine/types.ts";
 import type { ChatUsage } from "../types.ts";
-
-/** Of an answer that has not begun. */
-export const noUsage: Readonly<EngineUsage> = {
-  promptTokens: 0,
-  cachedTokens: 0,
-  resumedTokens: 0,
-  prefilledTokens: 0,
-  recomputedTokens: 0,
-  generatedTokens: 0,
-};
 
 export function addUsage(one: ChatUsage, other: ChatUsage): ChatUsage {
   const reasoningTokens = (one.reasoningTokens ?? 0) + (other.reasoningTokens ?? 0);

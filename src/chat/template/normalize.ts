@@ -1,5 +1,6 @@
 /** Brings a client's history into the shape the model's own output would have. Pure. */
 
+import { isObject, parseJson } from "../json.ts";
 import type { ChatMessage, ToolCall } from "../types.ts";
 
 export interface ReasoningMarkers {
@@ -68,18 +69,6 @@ export function canonicalCalls(
   calls: readonly ToolCall[] | undefined,
 ): [id: string, name: string, args: string][] {
   return (calls ?? []).map((call) => [call.id, call.name, canonicalArguments(call.arguments)]);
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 function sortKeys(value: unknown): unknown {

@@ -6,6 +6,7 @@ import { FermataError } from "../../errors.ts";
 import { type CallSyntax, hermesCalls } from "../../guidance/call-syntax.ts";
 import { type TemplateMessage, joinToolResults, writeGenericTools } from "./generic-tools.ts";
 import { JinjaTemplate, TemplateRefusal, strftime } from "./jinja/jinja-template.ts";
+import { parseJson } from "../json.ts";
 import { type ReasoningMarkers, normalizeMessages, parseArguments } from "./normalize.ts";
 import { type TemplateShape, probeShape } from "./template-shape.ts";
 import {
@@ -228,11 +229,8 @@ export class ChatTemplate {
 
   /** As a value, if it is JSON. */
   #toTemplateResult(content: string, guard: string): unknown {
-    try {
-      return this.#guard.json(JSON.parse(content), guard);
-    } catch {
-      return this.#guard.whole(content, guard);
-    }
+    const value = parseJson(content);
+    return value === undefined ? this.#guard.whole(content, guard) : this.#guard.json(value, guard);
   }
 
   #toTemplateSentinel(message: SentinelMessage, marks: Marks): TemplateMessage {

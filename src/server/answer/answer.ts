@@ -3,7 +3,8 @@
 import type { FastifyBaseLogger } from "fastify";
 import { delegationServer } from "../../agents/delegation.ts";
 import type { ChatRequest, ChatUsage, FinishReason } from "../../chat/types.ts";
-import { addUsage, noUsage } from "../../chat/answer/usage.ts";
+import { addUsage } from "../../chat/answer/usage.ts";
+import { noUsage } from "../../engine/generation.ts";
 import type { ToolOversight } from "../../tools/oversight.ts";
 import type { Sink } from "../../tools/event-stream.ts";
 import { ToolLoop } from "../../tools/tool-loop.ts";

@@ -9,7 +9,7 @@ import {
   type WireUsage,
 } from "../answer/completion-parts.ts";
 import type { ChatUsage, ContentToken } from "../../chat/types.ts";
-import { noUsage } from "../../chat/answer/usage.ts";
+import { noUsage } from "../../engine/generation.ts";
 import type { FermataError } from "../../errors.ts";
 import type { ChoiceEvent } from "../answer/choices.ts";
 import type { Answer } from "../answer/collect-answer.ts";

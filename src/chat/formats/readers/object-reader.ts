@@ -3,6 +3,7 @@
  * in any order. Tells as early as it can that this is a call, then streams the arguments.
  */
 
+import { isObject, parseJson } from "../../json.ts";
 import { JsonScanner, isBlank } from "./json-scanner.ts";
 import type { CallReader, CallSink, OfferedTools, ReaderState } from "./reader.ts";
 
@@ -177,7 +178,7 @@ export class ObjectReader implements CallReader {
         ? "{}"
         : value;
     this.#arguments = text;
-    if (this.#offered !== null && !isJsonObject(text)) this.#state = "refused";
+    if (this.#offered !== null && !isObject(parseJson(text))) this.#state = "refused";
     else if (this.#name !== null) this.#tell();
   }
 
@@ -242,19 +243,6 @@ export class ObjectReader implements CallReader {
 }
 
 function parseString(json: string): string | undefined {
-  try {
-    const value: unknown = JSON.parse(json);
-    return typeof value === "string" ? value : undefined;
-  } catch {
-    return undefined;
-  }
-}
-
-function isJsonObject(text: string): boolean {
-  try {
-    const value: unknown = JSON.parse(text);
-    return typeof value === "object" && value !== null && !Array.isArray(value);
-  } catch {
-    return false;
-  }
+  const value = parseJson(json);
+  return typeof value === "string" ? value : undefined;
 }

@@ -3,6 +3,8 @@
  * schema tells which; text that the schema takes only as a string streams, anything else is judged at its end.
  */
 
+import { isObject, parseJson } from "../../json.ts";
+
 export interface ValueOptions {
   schema: unknown;
   /** Stands before each tag of a value that is written as elements. Default: none is. */
@@ -140,7 +142,7 @@ function writeValue(text: string, schema: unknown): string {
   const types = typesOf(schema);
   const trimmed = text.trim();
   const json = pythonWords[trimmed] ?? trimmed;
-  const value = parse(json);
+  const value = parseJson(json);
   const isTaken =
     value !== undefined &&
     typeof value !== "string" &&
@@ -157,10 +159,6 @@ export function schemaOfProperty(schema: unknown, key: string | null): unknown {
     return properties[key];
   const branches = [schema["anyOf"], schema["oneOf"]].flat();
   return branches.map((branch) => schemaOfProperty(branch, key)).find((own) => own !== undefined);
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 /** JSON types that a schema takes; null when it does not say. */
@@ -189,12 +187,4 @@ function typesOf(schema: unknown): ReadonlySet<string> | null {
 function typeOf(value: unknown): string {
   if (value === null) return "null";
   return Array.isArray(value) ? "array" : typeof value;
-}
-
-function parse(json: string): unknown {
-  try {
-    return JSON.parse(json) as unknown;
-  } catch {
-    return undefined;
-  }
 }
