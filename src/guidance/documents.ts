@@ -15,12 +15,12 @@ export interface GuidedDocument {
   field: string;
   /** What the engine refuses is an error. */
   isStrict: boolean;
-  /** Else any JSON is allowed. */
-  isHeld: boolean;
+  /** Else masks allow any JSON. */
+  isEnforced: boolean;
 }
 
-export function documentRules({ rules, isHeld }: GuidedDocument): string {
-  return isHeld ? rules : `document: ${jsonValue({}, documentStyle)}\n`;
+export function documentRules({ rules, isEnforced }: GuidedDocument): string {
+  return isEnforced ? rules : `document: ${jsonValue({}, documentStyle)}\n`;
 }
 
 /** What a document's schema is compiled from; null where it has none. */
@@ -55,7 +55,7 @@ export function guidedDocument(
 ): GuidedDocument {
   const { rule, field } = ruleOf(format, schema);
   const isStrict = format.kind !== "json_schema" || format.strict;
-  return { rules: `document: ${rule}\n`, schema, field, isStrict, isHeld: true };
+  return { rules: `document: ${rule}\n`, schema, field, isStrict, isEnforced: true };
 }
 
 function ruleOf(

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { formats } from "../../src/chat/formats/formats.ts";
 import type { Engine } from "../../src/engine/engine.ts";
 import type { Grammar } from "../../src/engine/types.ts";
-import { Guide } from "../../src/guidance/guide.ts";
+import { OutputConstraints } from "../../src/guidance/output-constraints.ts";
 import type { DocumentFormat } from "../../src/guidance/types.ts";
 import { loadTestEngine } from "../support/engine.ts";
 import { hasMasks } from "../support/masks.ts";
@@ -78,7 +78,7 @@ describe.skipIf(!hasMasks).each(formats)("$name", (format) => {
     const guidance = { toolChoice: "auto", parallel: true, closeAtLimit: false } as const;
     const markers = format.reasoning;
     const options = { syntax, markers, controls: [], tools, guidance, budget: 4096 };
-    const source = (await Guide.create(options)).round(0, "split");
+    const source = (await OutputConstraints.create(options)).round(0, "split");
     expect(source).not.toBeNull();
     grammar = await engine.compileGrammar(source ?? { kind: "lark", text: "" });
   });
@@ -107,7 +107,9 @@ describe.skipIf(!hasMasks).each(formats)("$name", (format) => {
   it("lets an answer through and no call, where no tool may be called", async () => {
     const guidance = { toolChoice: "auto", parallel: true, closeAtLimit: false } as const;
     const options = { syntax, markers: null, controls: [], tools, guidance, budget: 4096 };
-    const last = await engine.compileGrammar((await Guide.create(options)).round(1, "no", [])!);
+    const last = await engine.compileGrammar(
+      (await OutputConstraints.create(options)).round(1, "no", [])!,
+    );
     const isAnswer = async (written: string): Promise<boolean> =>
       last.check(await engine.tokenize(written)).complete;
     const { textOpen = "", textClose = "" } = syntax;
@@ -137,14 +139,14 @@ describe.skipIf(!hasMasks)("harmony, a marker being a token", () => {
 
   async function walk(document: DocumentFormat | undefined, text: string): Promise<boolean> {
     const { id } = engine.model.specialTokens.find((special) => special.text === token)!;
-    const guide = await Guide.create({
+    const constraints = await OutputConstraints.create({
       syntax: gptOss.syntax,
       markers: gptOss.reasoning,
       controls: [{ id, text: "<|channel|>" }],
       tools,
       guidance: { toolChoice: "auto", parallel: true, closeAtLimit: false, document },
     });
-    const grammar = await engine.compileGrammar(guide.round(0, "split")!);
+    const grammar = await engine.compileGrammar(constraints.round(0, "split")!);
     return grammar.check(await engine.tokenize(text.replaceAll("<|channel|>", token))).complete;
   }
 

@@ -4,7 +4,7 @@ import { Chat } from "../../src/chat/chat.ts";
 import type { ChatRequest, ToolDefinition } from "../../src/chat/types.ts";
 import type { Engine } from "../../src/engine/engine.ts";
 import { hermesCalls } from "../../src/guidance/call-syntax.ts";
-import { Guide } from "../../src/guidance/guide.ts";
+import { OutputConstraints } from "../../src/guidance/output-constraints.ts";
 import type { JsonObject } from "../../src/guidance/schema/types.ts";
 import type { DocumentFormat } from "../../src/guidance/types.ts";
 import { many } from "../support/attacks.ts";
@@ -78,14 +78,14 @@ async function taken(
   { tools = [], document }: Pick<Turn, "tools" | "document">,
   texts: readonly string[],
 ): Promise<boolean[]> {
-  const guide = await Guide.create({
+  const constraints = await OutputConstraints.create({
     syntax: hermesCalls,
     markers: null,
     controls: [],
     tools,
     guidance: { toolChoice: "auto", parallel: false, closeAtLimit: false, document },
   });
-  const grammar = await engine.compileGrammar(guide.round(0, "no")!);
+  const grammar = await engine.compileGrammar(constraints.round(0, "no")!);
   const tokens = await Promise.all(texts.map((text) => engine.tokenize(text)));
   return tokens.map((each) => grammar.check(each).complete);
 }

@@ -1,8 +1,8 @@
-/** The grammar of each round of an answer, compiled, and what is checked where no mask held. */
+/** The grammar of each round of an answer, compiled, and what is checked where no mask enforced it. */
 
 import type { Grammar, GrammarSource, Sampling } from "../../engine/types.ts";
 import { FermataError } from "../../errors.ts";
-import { Guide, type GuidePart } from "../../guidance/guide.ts";
+import { OutputConstraints, type ConstrainedPart } from "../../guidance/output-constraints.ts";
 import type { Guidance } from "../../guidance/types.ts";
 import type { Fault } from "../../guidance/validator.ts";
 import type { PromptBuilder } from "../prompt/prompt.ts";
@@ -16,22 +16,26 @@ export function isScripted({ script, samplesAfterScript }: Sampling): boolean {
   return script !== undefined && samplesAfterScript !== true;
 }
 
-/** Characters of grammars that are compiled to find what the engine takes; what is left then is given up unseen. */
+/** Characters of grammars that are compiled to find what the engine takes; what is left then is validated afterwards. */
 const searchCharacters = 8 * 1024 * 1024;
 const anything: GrammarSource = { kind: "lark", text: 'start: "a"\n' };
 
 export class GuidedRounds {
   readonly #engine: ChatEngine;
-  readonly #guide: Guide | null;
+  readonly #constraints: OutputConstraints | null;
   /** The request's field that asks for what only masks can give. */
   readonly #demand: string | null;
   #count = 0;
   /** This round has a grammar. */
   #isMasked = false;
 
-  private constructor(engine: ChatEngine, guide: Guide | null, demand: string | null) {
+  private constructor(
+    engine: ChatEngine,
+    constraints: OutputConstraints | null,
+    demand: string | null,
+  ) {
     this.#engine = engine;
-    this.#guide = guide;
+    this.#constraints = constraints;
     this.#demand = demand;
   }
 
@@ -45,7 +49,7 @@ export class GuidedRounds {
     const tools = toolMode === "none" ? [] : request.tools;
     const isFree = tools.length === 0 && guidance.document === undefined;
     if (isFree || isScripted(sampling)) return new GuidedRounds(engine, null, null);
-    const guide = await Guide.create({
+    const constraints = await OutputConstraints.create({
       syntax: prompts.format.syntax,
       markers: prompts.reasoning,
       controls: engine.model.specialTokens.filter(({ kind }) => kind === "control"),
@@ -56,7 +60,7 @@ export class GuidedRounds {
         parallel: guidance.parallel && prompts.template.takesSeveralCalls,
       },
     });
-    return new GuidedRounds(engine, guide, demandOf(guidance, tools));
+    return new GuidedRounds(engine, constraints, demandOf(guidance, tools));
   }
 
   /**
@@ -78,8 +82,8 @@ export class GuidedRounds {
     callable?: readonly string[],
   ): Promise<Grammar | null> {
     const index = this.#count++;
-    const source = this.#guide?.round(index, reasoning, callable) ?? null;
-    if (source === null || this.#guide === null) return null;
+    const source = this.#constraints?.round(index, reasoning, callable) ?? null;
+    if (source === null || this.#constraints === null) return null;
     const compiled = await this.#compiled(source);
     if (!(compiled instanceof FermataError)) return compiled;
     const { code, message } = compiled;
@@ -90,53 +94,55 @@ export class GuidedRounds {
       if (this.#demand === null) return null;
       throw refusal;
     }
-    const guide = this.#guide;
-    return await this.#holdWhatFits(
-      guide.parts(),
-      () => guide.round(index, reasoning, callable),
+    const constraints = this.#constraints;
+    return await this.#enforceWhatFits(
+      constraints.parts(),
+      () => constraints.round(index, reasoning, callable),
       refusal,
     );
   }
 
   /** What a finished call of this round gets wrong; null: nothing. */
   async checkCall(call: { name: string; arguments: string }): Promise<Fault | null> {
-    return (await this.#guide?.checkCall(call, this.#isMasked)) ?? null;
+    return (await this.#constraints?.checkCall(call, this.#isMasked)) ?? null;
   }
 
   async checkDocument(text: string): Promise<Fault | null> {
-    return (await this.#guide?.checkDocument(text)) ?? null;
+    return (await this.#constraints?.checkDocument(text)) ?? null;
   }
 
   /**
-   * The engine refused the whole. Parts are held in their order, halves of what it refuses by themselves, as long as
+   * The engine refused the whole. Parts are enforced in their order, halves of what it refuses by themselves, as long as
    * it takes them beside those before: which ones depends on the request alone.
    */
-  async #holdWhatFits(
-    parts: readonly GuidePart[],
+  async #enforceWhatFits(
+    parts: readonly ConstrainedPart[],
     round: () => GrammarSource | null,
     refusal: FermataError,
   ): Promise<Grammar | null> {
-    for (const part of parts) part.isHeld = false;
+    for (const part of parts) part.isEnforced = false;
     let left = searchCharacters;
-    const attempt = async (group: readonly GuidePart[]): Promise<Grammar | FermataError | null> => {
-      for (const part of group) part.isHeld = true;
+    const attempt = async (
+      group: readonly ConstrainedPart[],
+    ): Promise<Grammar | FermataError | null> => {
+      for (const part of group) part.isEnforced = true;
       const source = round();
       left -= source?.text.length ?? 0;
       const result =
         source === null ? null : left < 0 ? tooManyParts() : await this.#compiled(source);
-      if (result instanceof FermataError) for (const part of group) part.isHeld = false;
+      if (result instanceof FermataError) for (const part of group) part.isEnforced = false;
       return result;
     };
     let grammar = await attempt([]);
     if (grammar instanceof FermataError) throw refusal;
     const groups = halvesOf(parts);
-    if (groups.length === 1) groups[0]![0]!.giveUp(refusal.message);
+    if (groups.length === 1) groups[0]![0]!.leaveOpen(refusal.message);
     else
       for (let group = groups.pop(); group !== undefined; group = groups.pop()) {
         const result = await attempt(group);
         if (!(result instanceof FermataError)) grammar = result;
         else if (group.length > 1 && left > 0) groups.push(...halvesOf(group));
-        else for (const part of group) part.giveUp(result.message);
+        else for (const part of group) part.leaveOpen(result.message);
       }
     return grammar;
   }
@@ -159,7 +165,7 @@ function tooManyParts(): FermataError {
 }
 
 /** The second first: a stack, whose top is the first. */
-function halvesOf(parts: readonly GuidePart[]): (readonly GuidePart[])[] {
+function halvesOf(parts: readonly ConstrainedPart[]): (readonly ConstrainedPart[])[] {
   const half = Math.ceil(parts.length / 2);
   return parts.length < 2 ? [parts] : [parts.slice(half), parts.slice(0, half)];
 }

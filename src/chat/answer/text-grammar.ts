@@ -3,7 +3,7 @@
 import type { Grammar } from "../../engine/types.ts";
 import { FermataError } from "../../errors.ts";
 import type { CallSyntax } from "../../guidance/call-syntax.ts";
-import { Guide } from "../../guidance/guide.ts";
+import { OutputConstraints } from "../../guidance/output-constraints.ts";
 import type { DocumentFormat } from "../../guidance/types.ts";
 import type { ChatEngine } from "../types.ts";
 
@@ -19,7 +19,7 @@ const noCalls: CallSyntax = {
 };
 
 /**
- * What cannot be held by masks is refused: a text is not looked at afterwards.
+ * What masks cannot enforce is refused: a text is not validated afterwards.
  * @throws FermataError of status 400 that names the field
  */
 export async function compileText(
@@ -28,14 +28,14 @@ export async function compileText(
 ): Promise<Grammar | undefined> {
   const strict =
     document.kind === "json_schema" ? { ...document, strict: true, alwaysStrict: true } : document;
-  const guide = await Guide.create({
+  const constraints = await OutputConstraints.create({
     syntax: noCalls,
     markers: null,
     controls: [],
     tools: [],
     guidance: { toolChoice: "auto", parallel: true, closeAtLimit: false, document: strict },
   });
-  const source = guide.round(0, "no");
+  const source = constraints.round(0, "no");
   if (source === null) return undefined;
   try {
     return await engine.compileGrammar(source);

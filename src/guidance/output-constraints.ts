@@ -1,4 +1,4 @@
-/** What the masks are for one request, round by round, and what is checked after them. */
+/** The constraints on the output of one request: the grammar of each round, and the checks of what it left open. */
 
 import type { GrammarSource } from "../engine/types.ts";
 import { FermataError } from "../errors.ts";
@@ -22,7 +22,7 @@ import type { Fault } from "./validator.ts";
 export const maxGuidedTools = 512;
 const maxGrammarLength = 4 * 1024 * 1024;
 
-export interface GuideOptions {
+export interface ConstraintOptions {
   syntax: CallSyntax;
   markers: ReasoningMarkers | null;
   controls: readonly ControlToken[];
@@ -35,23 +35,23 @@ interface CompiledTool {
   name: string;
   strict: boolean;
   schema: GuidedSchema;
-  isHeld: boolean;
+  isEnforced: boolean;
 }
 
 type Gbnf = Extract<DocumentFormat, { kind: "grammar" }>;
 
-/** A tool's arguments, or the document: what masks hold or leave to the validation afterwards. */
-export interface GuidePart {
-  /** Does `round` hold it? */
-  isHeld: boolean;
-  /** @throws FermataError where it must be held */
-  giveUp(problem: string): void;
+/** A tool's arguments, or the document: enforced by masks, or validated afterwards. */
+export interface ConstrainedPart {
+  /** By the grammar that `round` gives. */
+  isEnforced: boolean;
+  /** It is validated afterwards. @throws FermataError where it must be enforced */
+  leaveOpen(problem: string): void;
 }
 
 const anyObject: JsonObject = { type: "object", additionalProperties: true };
 
-export class Guide {
-  readonly #options: GuideOptions;
+export class OutputConstraints {
+  readonly #options: ConstraintOptions;
   readonly #markup: Markup;
   readonly #tools: CompiledTool[];
   readonly #gbnf: Gbnf | null;
@@ -61,21 +61,21 @@ export class Guide {
    * Compiles the schemas, large ones on a thread of their own.
    * @throws FermataError of status 400 that names the field, the tool, the keyword and its place; queue_full
    */
-  static async create(options: GuideOptions): Promise<Guide> {
+  static async create(options: ConstraintOptions): Promise<OutputConstraints> {
     const { tools, guidance } = options;
     const document = guidance.document ?? null;
     const gbnf = document?.kind === "grammar" && isGbnf(document.text) ? document : null;
     checkTools(tools, gbnf);
-    const ofDocument = document === null ? null : documentSchema(document);
+    const documentUse = document === null ? null : documentSchema(document);
     const uses = tools.map(toolSchema);
-    if (ofDocument !== null) uses.push(ofDocument);
+    if (documentUse !== null) uses.push(documentUse);
     const schemas = await guidedSchemas(uses);
-    return new Guide(options, {
+    return new OutputConstraints(options, {
       tools: tools.map(({ name, strict }, index) => ({
         name,
         strict: strict === true,
         schema: schemas[index]!,
-        isHeld: true,
+        isEnforced: true,
       })),
       gbnf,
       document:
@@ -86,7 +86,7 @@ export class Guide {
   }
 
   private constructor(
-    options: GuideOptions,
+    options: ConstraintOptions,
     compiled: { tools: CompiledTool[]; gbnf: Gbnf | null; document: GuidedDocument | null },
   ) {
     this.#options = options;
@@ -116,9 +116,9 @@ export class Guide {
     const text = roundGrammar({
       markup: this.#markup,
       syntax,
-      tools: (canCall ? tools : this.#tools).map(({ name, schema, isHeld }) => ({
+      tools: (canCall ? tools : this.#tools).map(({ name, schema, isEnforced }) => ({
         name,
-        schema: isHeld ? schema.schema : anyObject,
+        schema: isEnforced ? schema.schema : anyObject,
       })),
       calls: !canCall ? "none" : isRequired ? "required" : "optional",
       parallel: guidance.parallel,
@@ -135,23 +135,23 @@ export class Guide {
     return { kind: "lark", text };
   }
 
-  /** What the engine may refuse. What must be held comes first. */
-  parts(): GuidePart[] {
-    const parts: { part: GuidePart; isStrict: boolean }[] = [];
+  /** What the engine may refuse. What must be enforced comes first. */
+  parts(): ConstrainedPart[] {
+    const parts: { part: ConstrainedPart; isStrict: boolean }[] = [];
     const document = this.#document;
     if (document !== null) {
       const { field, isStrict } = document;
-      const giveUp = (problem: string): void => {
+      const leaveOpen = (problem: string): void => {
         if (isStrict) throw refused(`"${field}"`, field, problem);
       };
-      parts.push({ part: Object.assign(document, { giveUp }), isStrict });
+      parts.push({ part: Object.assign(document, { leaveOpen }), isStrict });
     }
     for (const tool of this.#tools) {
       const { name, strict } = tool;
-      const giveUp = (problem: string): void => {
+      const leaveOpen = (problem: string): void => {
         if (strict) throw refused(`The parameters of the tool "${name}"`, "tools", problem);
       };
-      parts.push({ part: Object.assign(tool, { giveUp }), isStrict: strict });
+      parts.push({ part: Object.assign(tool, { leaveOpen }), isStrict: strict });
     }
     return [
       ...parts.filter(({ isStrict }) => isStrict),
@@ -160,7 +160,7 @@ export class Guide {
   }
 
   /**
-   * What a finished call gets wrong that no mask has held. Null: nothing.
+   * What a finished call gets wrong that no mask has prevented. Null: nothing.
    * @param isMasked its round had the grammar
    */
   async checkCall(
@@ -168,21 +168,21 @@ export class Guide {
     isMasked: boolean,
   ): Promise<Fault | null> {
     const tool = this.#tools.find(({ name }) => name === call.name);
-    if (tool === undefined || (isMasked && this.#isHeld(tool))) return null;
+    if (tool === undefined || (isMasked && this.#isEnforced(tool))) return null;
     return tool.schema.validate(call.arguments === "" ? "{}" : call.arguments);
   }
 
   /** The same of an answer that is to be a document. */
   async checkDocument(text: string): Promise<Fault | null> {
     const schema = this.#document?.schema;
-    if (!schema || (schema.issues.length === 0 && this.#document?.isHeld)) return null;
+    if (!schema || (schema.issues.length === 0 && this.#document?.isEnforced)) return null;
     return schema.validate(text);
   }
 
   /** The masks leave nothing open. Styles other than JSON cannot say all that a schema does. */
-  #isHeld({ schema, isHeld }: CompiledTool): boolean {
+  #isEnforced({ schema, isEnforced }: CompiledTool): boolean {
     const { style } = this.#options.syntax.argumentStyle;
-    return isHeld && style === "json" && schema.issues.length === 0;
+    return isEnforced && style === "json" && schema.issues.length === 0;
   }
 }
 
