@@ -4,6 +4,7 @@ import type { ArgumentStyle, ParameterArguments } from "./call-syntax.ts";
 import {
   type Markup,
   type Rules,
+  escapeRegex,
   jsonValue,
   literal,
   objectsOf,
@@ -11,7 +12,6 @@ import {
   sequenceRules,
 } from "./lark.ts";
 import { LiteralWriter } from "./literal-values.ts";
-import { writeLiteral } from "./schema/regex/write.ts";
 import { isJsonObject } from "../json.ts";
 import type { JsonObject } from "./schema/types.ts";
 
@@ -39,8 +39,8 @@ export function argumentRules(
 
 /** The mask engine reads separators as regular expressions; a format's are texts. */
 function escaped<T extends { itemSeparator: string; keySeparator: string }>(style: T): T {
-  const itemSeparator = writeLiteral(style.itemSeparator);
-  return { ...style, itemSeparator, keySeparator: writeLiteral(style.keySeparator) };
+  const itemSeparator = escapeRegex(style.itemSeparator);
+  return { ...style, itemSeparator, keySeparator: escapeRegex(style.keySeparator) };
 }
 
 function parameterRules(

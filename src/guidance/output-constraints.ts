@@ -3,9 +3,15 @@
 import type { GrammarSource } from "../engine/types.ts";
 import { FermataError } from "../errors.ts";
 import type { CallSyntax } from "./call-syntax.ts";
-import { type GuidedDocument, documentRules, documentSchema, guidedDocument } from "./documents.ts";
+import {
+  type GuidedDocument,
+  documentRules,
+  documentSchema,
+  gbnfDocument,
+  guidedDocument,
+  isGbnf,
+} from "./documents.ts";
 import { type GuidedSchema, type SchemaUse, guidedSchemas } from "./guided-schemas.ts";
-import { isGbnf, gbnfDocument } from "./gbnf.ts";
 import { Markup } from "./lark.ts";
 import { roundGrammar } from "./round-grammar.ts";
 import type { JsonObject } from "./schema/types.ts";

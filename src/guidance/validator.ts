@@ -1,4 +1,8 @@
-/** JSON Schema validation of what a model wrote, for constraints that no mask holds. */
+/**
+ * JSON Schema validation of what a model wrote, for what no mask enforces. ajv judges. Two things stand around it:
+ * `checkable.ts` takes from a schema what ajv would throw at, as clients send schemas with errors in them, and
+ * `bounded-regex.ts` matches patterns, which JavaScript's own engine may do in exponential time.
+ */
 
 import { Ajv, type Options, type ValidateFunction } from "ajv";
 import { Ajv2020 } from "ajv/dist/2020.js";

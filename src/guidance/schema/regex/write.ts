@@ -114,7 +114,7 @@ function writeCharacter(code: number): string {
 }
 
 /** Matches exactly this text. */
-export function writeLiteral(text: string): string {
+function writeLiteral(text: string): string {
   return Array.from(text, (character) => writeCharacter(character.codePointAt(0) ?? 0)).join("");
 }
 
