@@ -54,11 +54,32 @@ test("it goes on to the end unless told otherwise", async () => {
   expect(world.text.requests[0]?.maxTokens).toBeUndefined();
 });
 
+test.each([{ n_predict: 0 }, { max_tokens: 0 }, { n_predict: 0, stream: true }])(
+  "%j reads the prompt and generates nothing",
+  async (options) => {
+    const world = createWorld();
+    const { body } = await complete(world, { prompt: "abc", ...options });
+    const events = "stream" in options ? sseEvents(body) : [JSON.parse(body)];
+    expect(events).toHaveLength(1);
+    expect(events[0]).toMatchObject({
+      content: "",
+      tokens: [],
+      stop: true,
+      stop_type: "limit",
+      tokens_predicted: 0,
+      tokens_evaluated: 3,
+      generation_settings: { n_predict: 0 },
+      timings: { predicted_n: 0 },
+    });
+    expect(world.text.requests).toHaveLength(1);
+  },
+);
+
 test("a stream tells pieces, and the last event is the last", async () => {
   const world = createWorld();
   const events = sseEvents((await complete(world, { prompt: "abc", stream: true })).body);
   expect(events).toMatchObject([
-    { content: "y", tokens: [121], stop: false },
+    { content: "y", tokens: [121], stop: false, tokens_predicted: 1, tokens_evaluated: 3 },
     { content: "e", tokens: [101], stop: false },
     { content: "s", tokens: [115], stop: false },
     { content: "", tokens: [], stop: true, stop_type: "eos", tokens_predicted: 3 },

@@ -34,6 +34,7 @@ export interface NativePiece {
 export class NativeAnswer {
   readonly #index: number;
   readonly #prompt: string;
+  readonly #promptTokens: number;
   readonly #shape: NativeShape;
   readonly #startedAt = performance.now();
   #firstAt: number | null = null;
@@ -41,10 +42,16 @@ export class NativeAnswer {
   readonly #tokens: number[] = [];
   readonly #logprobs: TokenLogprobs[] = [];
 
-  constructor(index: number, prompt: string, shape: NativeShape) {
+  constructor(index: number, prompt: string, promptTokens: number, shape: NativeShape) {
     this.#index = index;
     this.#prompt = prompt;
+    this.#promptTokens = promptTokens;
     this.#shape = shape;
+  }
+
+  /** Nothing is asked for but that the prompt is in the cache. */
+  get onlyReads(): boolean {
+    return this.#shape.maxTokens === 0;
   }
 
   /** @returns what a stream tells of it */
@@ -60,12 +67,17 @@ export class NativeAnswer {
       stop: false,
       id_slot: -1,
       tokens_predicted: this.#tokens.length,
+      tokens_evaluated: this.#promptTokens,
       ...this.#probabilities(logprobs),
     };
   }
 
   /** @param streamed the text has been told */
   end(finish: Finish, streamed: boolean): object {
+    return this.#end(this.onlyReads ? withoutAnswer(finish) : finish, streamed);
+  }
+
+  #end(finish: Finish, streamed: boolean): object {
     const { model, sampling, stop, maxTokens, topLogprobs, document, contextSize } = this.#shape;
     const { usage, stopString } = finish;
     const whole = {
@@ -122,6 +134,10 @@ export class NativeAnswer {
       ...paceOf("predicted", generatedTokens, end - firstAt),
     };
   }
+}
+
+function withoutAnswer(finish: Finish): Finish {
+  return { ...finish, reason: "length", usage: { ...finish.usage, generatedTokens: 0 } };
 }
 
 export interface NativeEvent {

@@ -24,7 +24,7 @@ import { documentOf } from "../body/guidance.ts";
 import { maxTokensFields, maxTokensOf, stopField } from "../body/limits.ts";
 import { promptInputs, type PromptInput } from "../body/prompt-inputs.ts";
 import { readSampling, type SamplingLimits } from "../body/sampling.ts";
-import { boolean, list, text } from "../body/values.ts";
+import { boolean, integer, list, text } from "../body/values.ts";
 
 const maxPrompts = 128;
 
@@ -90,7 +90,11 @@ export const nativeCompletionFields = {
   ),
   model: modelField,
   ...maxTokensFields,
-  n_predict: { ...maxTokensFields.n_predict, about: "default -1: no limit but the context's" },
+  max_tokens: optional(integer(-1), "as `n_predict`, and wins"),
+  n_predict: optional(
+    integer(-1),
+    "default -1: no limit but the context's; 0 reads the prompt into the cache and generates nothing",
+  ),
   stop: stopField,
   n_probs: optional(topLogprobs, "how many alternatives to each token; 0: no probabilities", 0),
   return_tokens: optional(boolean, "`true`: the ids of what was generated", false),
@@ -121,7 +125,7 @@ export interface NativeCompletionRequest extends NativePrompts {
   model: string | undefined;
   sampling: Sampling;
   stop: string[];
-  /** Undefined: no limit but the context's. */
+  /** Undefined: no limit but the context's. 0: the prompt is only read. */
   maxTokens: number | undefined;
   topLogprobs: number | undefined;
   document: DocumentFormat | undefined;

@@ -33,7 +33,8 @@ export function nativeCompletionRoute(context: RouteContext): RouteOptions {
         grammar: document && (await compileText(document, engine)),
         closeAtLimit,
         stop,
-        maxTokens,
+        // The engine generates a token at least; an answer that only reads its prompt leaves it out.
+        maxTokens: maxTokens === 0 ? 1 : maxTokens,
         topLogprobs,
         signal,
       };
@@ -41,7 +42,7 @@ export function nativeCompletionRoute(context: RouteContext): RouteOptions {
       const shape = { ...body, model: model.id, contextSize: model.contextSize, tokenBytes };
       const prompts = await Promise.all(body.prompts.map((pieces) => tokenize(pieces, engine)));
       const runs = prompts.map((prompt, index) => {
-        const answer = new NativeAnswer(index, engine.detokenize(prompt), shape);
+        const answer = new NativeAnswer(index, engine.detokenize(prompt), prompt.length, shape);
         return generate(engine, { ...options, prompt }, answer, body.stream);
       });
       if (body.stream) {
@@ -62,7 +63,7 @@ async function* generate(
   streamed: boolean,
 ): AsyncGenerator<NativeEvent, void, void> {
   for await (const event of engine.generate(request)) {
-    if (event.type === "text") {
+    if (event.type === "text" && !answer.onlyReads) {
       const { text, tokens, logprobs = [] } = event;
       const data = answer.add({ text, tokens: [...tokens], logprobs });
       if (text !== "" || tokens.length > 0) yield { data };
