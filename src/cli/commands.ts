@@ -1,11 +1,10 @@
 /** The commands. What a command needs is loaded when it runs: help and mistakes need no engine. */
 
-import { chatCommand } from "./chat/command.ts";
-import { type Command, type CommandContext, serveCommand } from "./command.ts";
+import type { Command, CommandContext } from "./command.ts";
+import type { OptionTable } from "./option-table.ts";
+import { serveOptions } from "./options.ts";
 import { completionCommand, runCompletion } from "./completion.ts";
-import { doctorCommand } from "./doctor/command.ts";
 import type { ParsedArguments } from "./parse-arguments.ts";
-import { pullCommand } from "./pull/command.ts";
 import { runTrust, trustCommand } from "./trust-command.ts";
 
 export interface RunnableCommand extends Command {
@@ -15,30 +14,199 @@ export interface RunnableCommand extends Command {
   check?(args: ParsedArguments, context: CommandContext): Promise<void>;
 }
 
+export const chatOptions = {
+  url: {
+    group: "Chat",
+    kind: "string",
+    value: "URL",
+    help: "Server to talk to. Default: the one on this machine's --port; if none runs there, the engine starts in this process.",
+  },
+  use: {
+    group: "Chat",
+    kind: "string",
+    value: "NAME",
+    help: "Model or agent to talk to, of those that /model lists.",
+  },
+  open: {
+    group: "Chat",
+    kind: "string",
+    value: "ID",
+    help: 'Conversation to go on with: an id, or "last".',
+  },
+  instructions: {
+    group: "Chat",
+    kind: "string",
+    value: "TEXT",
+    help: "System message of a new conversation.",
+  },
+  approve: {
+    group: "Chat",
+    kind: "choice",
+    choices: ["ask", "all", "none"],
+    default: "ask",
+    help: "What becomes of calls that need approval. Where nobody can be asked, ask denies.",
+  },
+  showReasoning: {
+    group: "Chat",
+    kind: "boolean",
+    default: false,
+    help: "Show what the model thinks.",
+  },
+  json: {
+    group: "Chat",
+    kind: "boolean",
+    default: false,
+    help: "Print the answer, its calls and its usage as one JSON object.",
+  },
+} as const satisfies OptionTable;
+
+const chatCommand: RunnableCommand = {
+  name: "chat",
+  summary: "Talk to a model in the terminal.",
+  usage: "chat [PROMPT | -] [options]",
+  operands: { min: 0, max: 2 },
+  options: { ...chatOptions, ...serveOptions },
+  examples: `  A conversation; /help lists what can be typed:
+    fermata chat
+  One question, with tools for one folder:
+    fermata chat "What is in notes.txt?" --mcp-command npx \\
+      --mcp-args=-y,@modelcontextprotocol/server-filesystem,.
+  In a pipe: "-" stands for standard input, the answer alone goes to standard output:
+    echo "Why is the sky blue?" | fermata chat -
+    git diff | fermata chat "Review this change:" -
+  For scripts:
+    fermata chat "List the files" --approve all --json | jq -r .message
+  A server elsewhere, and the conversation from before:
+    fermata chat --url http://host:8000 --api-key KEY --open last
+`,
+  notes: `Ctrl-C stops the answer; once more leaves. Options of "fermata serve" that say what is served start
+an engine in this process. Exit code: 0 answered, 1 failed, 2 a wrong command, 130 interrupted.
+`,
+  run: async (...input) => (await import("./chat/run-chat.ts")).runChat(...input),
+};
+
+export const hubOptions = {
+  revision: {
+    group: "Hub",
+    kind: "string",
+    default: "main",
+    value: "NAME",
+    help: "Branch, tag or commit.",
+  },
+  token: {
+    group: "Hub",
+    kind: "string",
+    variables: ["HF_TOKEN"],
+    value: "TOKEN",
+    help: "For private and gated repositories; HF_TOKEN works too. Only the hub's own host sees it.",
+  },
+  endpoint: {
+    group: "Hub",
+    kind: "string",
+    variables: ["HF_ENDPOINT"],
+    default: "https://huggingface.co",
+    value: "URL",
+    help: "Another hub; HF_ENDPOINT works too.",
+  },
+} as const satisfies OptionTable;
+
+export const pullOptions = {
+  file: {
+    group: "Model",
+    kind: "string",
+    alias: ["f"],
+    value: "FILE",
+    help: "Which file; of a split model, any part. Default: its Q4_K_M, or what comes nearest.",
+  },
+  list: {
+    group: "Model",
+    kind: "boolean",
+    default: false,
+    help: "List the models of the repository and pull nothing.",
+  },
+  modelsDir: serveOptions.modelsDir,
+  ...hubOptions,
+} as const satisfies OptionTable;
+
+const pullCommand: RunnableCommand = {
+  name: "pull",
+  summary: "Fetch a GGUF model from a Hugging Face repository.",
+  usage: "pull OWNER/NAME [options]",
+  operands: { min: 1, max: 1 },
+  options: pullOptions,
+  examples: `  The Q4_K_M of a repository, or what comes nearest; it prints the path of the file:
+    fermata pull Qwen/Qwen3-8B-GGUF
+  Another quantization, or a file by its name:
+    fermata pull Qwen/Qwen3-8B-GGUF:Q8_0
+    fermata pull Qwen/Qwen3-8B-GGUF --file Qwen3-8B-Q5_K_M.gguf
+  What there is, with sizes:
+    fermata pull Qwen/Qwen3-8B-GGUF --list
+  A gated repository:
+    HF_TOKEN=hf_... fermata pull OWNER/NAME-GGUF
+`,
+  notes: `A pull that was cut goes on where it stopped when the same command is given again. A file gets its
+name only when its checksum is right. "fermata serve --hf OWNER/NAME" pulls and serves.
+`,
+  run: async (...input) => (await import("./pull/pull.ts")).runPull(...input),
+};
+
+export const doctorOptions = {
+  json: {
+    group: "Doctor",
+    kind: "boolean",
+    default: false,
+    help: "Print all of it as one JSON object.",
+  },
+} as const satisfies OptionTable;
+
+const doctorCommand: RunnableCommand = {
+  name: "doctor",
+  summary: "Say what this machine can do, what would be served, and what is wrong.",
+  usage: "doctor [options]",
+  operands: { min: 0, max: 0 },
+  options: { ...doctorOptions, ...serveOptions },
+  examples: `  The machine, the build, and what "fermata serve" would do here:
+    fermata doctor
+  Would this model fit, with these options?
+    fermata doctor --model Qwen3-8B-Q4_K_M.gguf --ctx-size 32768 --parallel 8
+  For a bug report, or a script:
+    fermata doctor --json
+`,
+  notes: `It takes every option of "fermata serve", loads no model and changes nothing. Exit code: 0 if
+serving would work, 1 if something must be done first.
+`,
+  run: async (...input) => (await import("./doctor/run-doctor.ts")).runDoctor(...input),
+};
+
+const serveCommand: RunnableCommand = {
+  name: "serve",
+  summary: "Serve a GGUF model over the OpenAI API, with a chat page.",
+  usage: "serve [options]",
+  operands: { min: 0, max: 0 },
+  options: serveOptions,
+  examples: `  The model that comes with Fermata, with tools for one folder:
+    fermata serve --mcp-command npx --mcp-args=-y,@modelcontextprotocol/server-filesystem,.
+  A model of your own, for eight agents at once:
+    fermata serve --model Qwen3-8B-Q4_K_M.gguf --ctx-size 16384 --parallel 8
+  A model from a Hugging Face repository, pulled at the first start:
+    fermata serve --hf Qwen/Qwen3-8B-GGUF
+  For other machines, with a key and several MCP servers:
+    fermata serve --host 0.0.0.0 --api-key @keys.txt --mcp-config mcp.json
+`,
+  notes: `An option may also be an environment variable or a key in ./fermata.json: --ctx-size is
+FERMATA_CTX_SIZE and "ctxSize". Flags come first, then the environment, then the file. Keys of
+./fermata.json that run or open something need "fermata trust"; a file named with --config does not.
+"fermata --help" names the other commands. In a clone "npm start --" stands for "fermata".
+`,
+  run: async (...input) => (await import("./run-serve.ts")).runServe(...input),
+  check: async (...input) => (await import("./run-serve.ts")).checkServe(...input),
+};
+
 export const commands: readonly RunnableCommand[] = [
-  {
-    ...serveCommand,
-    run: async (...input) => (await import("./run-serve.ts")).runServe(...input),
-    check: async (...input) => (await import("./run-serve.ts")).checkServe(...input),
-  },
-  {
-    ...chatCommand,
-    run: async (...input) => (await import("./chat/run-chat.ts")).runChat(...input),
-  },
-  {
-    ...pullCommand,
-    run: async (...input) => (await import("./pull/pull.ts")).runPull(...input),
-  },
-  {
-    ...doctorCommand,
-    run: async (...input) => (await import("./doctor/run-doctor.ts")).runDoctor(...input),
-  },
-  {
-    ...trustCommand,
-    run: runTrust,
-  },
-  {
-    ...completionCommand,
-    run: async (...input) => runCompletion(...input, commands),
-  },
+  serveCommand,
+  chatCommand,
+  pullCommand,
+  doctorCommand,
+  { ...trustCommand, run: runTrust },
+  { ...completionCommand, run: async (...input) => runCompletion(...input, commands) },
 ];

@@ -13,14 +13,8 @@ import { didYouMean } from "../near-names.ts";
 import { givenTemplate } from "./chat-template.ts";
 import { flagOf, variableOf } from "./option-table.ts";
 import { fromEnvironment, type Layer, mergeLayers, valueFromJson } from "./option-values.ts";
-import {
-  type OptionKey,
-  optionKeys,
-  renamedOption,
-  renamedOptions,
-  type ServeConfig,
-  serveOptions,
-} from "./options.ts";
+import { type OptionKey, optionKeys, type ServeConfig, serveOptions } from "./options.ts";
+import { renamedOption, renamedOptions } from "./parse-arguments.ts";
 import { contentDigest, TrustedFolders } from "./trusted-folders.ts";
 
 const fileName = "fermata.json";

@@ -5,9 +5,8 @@
 
 import { formats } from "../chat/formats/formats.ts";
 import { reasoningDefaults } from "../chat/template/reasoning-switch.ts";
-import { FermataError } from "../errors.ts";
 import { isTemplateWord, namedTemplates } from "./chat-template.ts";
-import { flagOf, type OptionTable, type ValuesOf } from "./option-table.ts";
+import type { OptionTable, ValuesOf } from "./option-table.ts";
 
 const kvTypes = ["f32", "f16", "bf16", "q8_0", "q4_0"] as const;
 
@@ -375,25 +374,6 @@ export type ServeConfig = ValuesOf<typeof serveOptions> & {
 };
 
 export const optionKeys = Object.keys(serveOptions) as OptionKey[];
-
-/** Names of before, and what says the same today. */
-export const renamedOptions: Readonly<Record<string, string>> = {
-  toolTotalTimeout: "--tool-timeout call=SECONDS",
-  maxToolSeconds: "--tool-timeout answer=SECONDS",
-  approvalTimeout: "--tool-timeout approval=SECONDS",
-  responsesToolTimeout: "--tool-timeout output=SECONDS",
-  maxToolCalls: "--max-tool-rounds, with 8 calls a round",
-  storeDays: "--store-limits days=N",
-  storeResponses: "--store-limits responses=N",
-  storeMegabytes: "--store-limits megabytes=N",
-  chatTemplateFile: "--chat-template FILE",
-};
-
-/** @param name as it was written */
-export function renamedOption(name: string, key: string): FermataError {
-  const message = `${name} is gone: use ${renamedOptions[key]}.`;
-  return new FermataError("invalid_option", message, { param: flagOf(key) });
-}
 
 type WithGroup<Options> = { [Key in keyof Options]: Options[Key] & { group: string } };
 

@@ -3,7 +3,6 @@
 import { FermataError } from "../errors.ts";
 import type { Command } from "./command.ts";
 import { didYouMean } from "../near-names.ts";
-import { renamedOption, renamedOptions } from "./options.ts";
 import { flagOf, type OptionSpec, type OptionTable } from "./option-table.ts";
 import { valueFromText } from "./option-values.ts";
 
@@ -12,6 +11,25 @@ export interface ParsedArguments {
   values: Map<string, unknown>;
   /** Words that are no options. `-` is one; so is everything after `--`. */
   operands: string[];
+}
+
+/** Names of before, and what says the same today. */
+export const renamedOptions: Readonly<Record<string, string>> = {
+  toolTotalTimeout: "--tool-timeout call=SECONDS",
+  maxToolSeconds: "--tool-timeout answer=SECONDS",
+  approvalTimeout: "--tool-timeout approval=SECONDS",
+  responsesToolTimeout: "--tool-timeout output=SECONDS",
+  maxToolCalls: "--max-tool-rounds, with 8 calls a round",
+  storeDays: "--store-limits days=N",
+  storeResponses: "--store-limits responses=N",
+  storeMegabytes: "--store-limits megabytes=N",
+  chatTemplateFile: "--chat-template FILE",
+};
+
+/** @param name as it was written */
+export function renamedOption(name: string, key: string): FermataError {
+  const message = `${name} is gone: use ${renamedOptions[key]}.`;
+  return new FermataError("invalid_option", message, { param: flagOf(key) });
 }
 
 interface KnownFlag {

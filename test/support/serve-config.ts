@@ -1,6 +1,6 @@
 /** The configuration of `fermata serve`, as the command reads it. */
 
-import { serveCommand } from "../../src/cli/command.ts";
+import { commands } from "../../src/cli/commands.ts";
 import { configOf } from "../../src/cli/config.ts";
 import type { ServeConfig } from "../../src/cli/options.ts";
 import { parseArguments } from "../../src/cli/parse-arguments.ts";
@@ -11,5 +11,6 @@ export function serveConfig(
   env: NodeJS.ProcessEnv,
   cwd: string,
 ): ServeConfig {
-  return configOf(parseArguments(args, serveCommand, cwd).values, env, cwd);
+  const serve = commands.find(({ name }) => name === "serve")!;
+  return configOf(parseArguments(args, serve, cwd).values, env, cwd);
 }

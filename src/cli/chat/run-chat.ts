@@ -9,7 +9,7 @@ import { fromEnvironment, mergeLayers } from "../option-values.ts";
 import type { ValuesOf } from "../option-table.ts";
 import type { ParsedArguments } from "../parse-arguments.ts";
 import { AnswerPrinter } from "./answer-printer.ts";
-import { chatOptions } from "./command.ts";
+import { chatOptions } from "../commands.ts";
 import { connect, type Connection } from "./connect.ts";
 import { OpenConversation, watchRun } from "./conversation.ts";
 import { InputHistory, Keyboard } from "./keyboard.ts";

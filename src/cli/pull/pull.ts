@@ -6,7 +6,7 @@ import { fromEnvironment, mergeLayers } from "../option-values.ts";
 import type { ServeConfig } from "../options.ts";
 import type { ParsedArguments } from "../parse-arguments.ts";
 import { userFolder } from "../folders.ts";
-import { hubOptions, pullOptions } from "./command.ts";
+import { hubOptions, pullOptions } from "../commands.ts";
 import { bytesText, type ProgressOutput, TransferProgress } from "../progress.ts";
 import { FermataError } from "../../errors.ts";
 import { groupModelFiles } from "../model-files.ts";

@@ -5,8 +5,7 @@ import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { answerBeforeBuild, runCommandLine } from "../../../src/cli/run.ts";
 import { flagOf } from "../../../src/cli/option-table.ts";
-import { chatOptions } from "../../../src/cli/chat/command.ts";
-import { doctorOptions } from "../../../src/cli/doctor/command.ts";
+import { chatOptions, doctorOptions } from "../../../src/cli/commands.ts";
 import { optionKeys, serveOptions } from "../../../src/cli/options.ts";
 import { assertPortFree } from "../../../src/cli/port.ts";
 
