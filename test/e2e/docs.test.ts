@@ -166,7 +166,7 @@ describe("debugging-tool-calls.md", () => {
       messages: [{ role: "user", content: "List the files in /tmp/demo/docs" }],
     });
     const guide = await readFile(join(root, "docs/debugging-tool-calls.md"), "utf8");
-    const [, section] = guide.split("## Turns, and tools that the server runs");
+    const [, section] = guide.split("## Turns and tools that the server runs");
     const rows = [...section!.matchAll(/^\| `([a-z ]+)` \| (.*) \|$/gm)];
     expect(rows.map(([, line]) => line)).toEqual([
       "turn ended",
