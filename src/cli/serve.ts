@@ -11,7 +11,7 @@ import { Approvals } from "../tools/approvals.ts";
 import { CallAudit } from "../tools/call-audit.ts";
 import { loadAddon } from "../native/addon.ts";
 import { buildServer } from "../server/app.ts";
-import { type PageFiles, readPageFiles } from "../server/about/page-files.ts";
+import { type PageFiles, readPageFiles } from "../server/about/page.ts";
 import type { ServedEmbedder, ServedModel, ServerConfig } from "../server/services.ts";
 import { type BannerFacts, bannerText, chatText, countTools } from "./banner.ts";
 import {

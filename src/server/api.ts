@@ -8,8 +8,7 @@ import { EngineMeter } from "./about/engine-meter.ts";
 import type { SealedTokens } from "./http/sealed-tokens.ts";
 import { approvalRoutes } from "./conversations/approvals.ts";
 import { branchedConversationRoutes } from "./conversations/routes.ts";
-import { engineRoute } from "./about/engine.ts";
-import { engineStreamRoute } from "./about/engine-stream.ts";
+import { engineRoute, engineStreamRoute } from "./about/engine.ts";
 import { closeSessionRoute, openSessionRoute, streamTokensRoute } from "./session/routes.ts";
 import { toolsRoute } from "./about/tools.ts";
 

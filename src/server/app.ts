@@ -1,39 +1,37 @@
 /** The HTTP server, built and not yet listening. */
 
-import { randomBytes } from "node:crypto";
 import Fastify, { LogController, type FastifyInstance, type RouteOptions } from "fastify";
+import { randomBytes } from "node:crypto";
 import { FermataError } from "../errors.ts";
 import { HistoryGaps } from "./http/history-gaps.ts";
 import { Metrics } from "./metrics.ts";
 import { OnceWarnings } from "./body/warnings.ts";
-import { installAccessLog } from "./http/access-log.ts";
+import { installAccessLog, createRequestId, installRequestId } from "./http/request-log.ts";
 import { installActiveRequests } from "./http/active-requests.ts";
 import { installAuthentication } from "./http/authentication.ts";
 import { answerBrokenRequest, maxHeaderSize } from "./http/broken-requests.ts";
 import { installConnectionReports } from "./http/connection-reports.ts";
-import { installCors } from "./http/cors.ts";
+import { installCors, installHostNames } from "./http/origins.ts";
 import { bodyLimit, installErrorHandler, sendError, toFermataError } from "./http/errors.ts";
-import { installHostNames } from "./http/host-names.ts";
 import { installJsonBody } from "./http/json-body.ts";
-import { createRequestId, installRequestId } from "./http/request-id.ts";
-import { documentedPath, installNotFound, RoutePaths } from "./http/route-paths.ts";
+import {
+  documentedPath,
+  installNotFound,
+  RoutePaths,
+  installSingleQuery,
+} from "./http/route-paths.ts";
 import { SealedTokens } from "./http/sealed-tokens.ts";
-import { installSingleQuery } from "./http/single-query.ts";
 import { apiRoutes } from "./api.ts";
-import { chatCompletionsRoute } from "./chat-completions/route.ts";
-import { chatInputTokensRoute } from "./chat-completions/input-tokens.ts";
+import { chatCompletionsRoute, chatInputTokensRoute } from "./chat-completions/route.ts";
 import { storedCompletionRoutes } from "./chat-completions/stored-routes.ts";
 import { completionsRoute } from "./completions/route.ts";
 import { tokenRoutes } from "./tokens/routes.ts";
 import { embeddingsRoute } from "./embeddings/route.ts";
-import { healthRoute } from "./about/health.ts";
-import { messagesCountTokensRoute } from "./messages/count-tokens.ts";
-import { messagesRoute } from "./messages/route.ts";
-import { metricsRoute } from "./about/metrics.ts";
-import { modelRoute } from "./about/model.ts";
-import { modelsRoute } from "./about/models.ts";
+import { healthRoute, metricsRoute } from "./about/health.ts";
+import { messagesCountTokensRoute, messagesRoute } from "./messages/route.ts";
+import { modelRoute, modelsRoute } from "./about/models.ts";
 import { nativeCompletionRoute } from "./completions/native-route.ts";
-import { openApiRoute } from "./openapi/route.ts";
+import { openApiRoute } from "./openapi/document.ts";
 import { pageRoutes } from "./about/page.ts";
 import { responsesRoutes } from "./responses/routes.ts";
 import { propsRoute, slotsRoute } from "./about/props.ts";

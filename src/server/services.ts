@@ -2,12 +2,11 @@
 
 import type { FastifyBaseLogger } from "fastify";
 import type { AgentDirectory } from "../agents/agent-directory.ts";
-import type { ChatCounters } from "../chat/types.ts";
-import type { ChatGeneration, ChatRequest, PromptRequest } from "../chat/types.ts";
+import type { ChatCounters, ChatGeneration, ChatRequest, PromptRequest } from "../chat/types.ts";
 import type { Embedder } from "../engine/embedder.ts";
 import type { Engine } from "../engine/engine.ts";
 import type { EngineStats, EngineStep, ModelInfo, Sampling } from "../engine/types.ts";
-import type { PageFiles } from "./about/page-files.ts";
+import type { PageFiles } from "./about/page.ts";
 import type { ConnectionReports } from "./http/connection-reports.ts";
 import type { BranchStore, ResponseStore } from "../store/types.ts";
 import type { ServerConnector, ToolProvider } from "../tools/types.ts";

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { brotliCompressSync, brotliDecompressSync } from "node:zlib";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { type PageFiles, readPageFiles } from "../../src/server/about/page-files.ts";
+import { type PageFiles, readPageFiles } from "../../src/server/about/page.ts";
 import { createWorld } from "./fake-services.ts";
 
 const script = "console.log('page');";

@@ -1,7 +1,11 @@
-/** GET /api/engine: what the engine is at. */
+/** GET /api/engine, and the same as a stream: what the engine is at. */
 
-import type { RouteOptions } from "fastify";
+import type { RouteOptions, FastifyInstance } from "fastify";
 import type { EngineMeter } from "./engine-meter.ts";
+import { setTimeout } from "node:timers/promises";
+import type { ServerConfig } from "../services.ts";
+import { sseTimes } from "../http/stream-answer.ts";
+import { SseStream } from "../http/sse.ts";
 
 export function engineRoute(meter: EngineMeter): RouteOptions {
   return {
@@ -9,5 +13,36 @@ export function engineRoute(meter: EngineMeter): RouteOptions {
     url: "/api/engine",
     logLevel: "warn",
     handler: async () => meter.read(),
+  };
+}
+
+const periodMs = 500;
+
+/** Twice a second, until the client leaves. */
+export function engineStreamRoute(
+  app: FastifyInstance,
+  meter: EngineMeter,
+  config: ServerConfig,
+): RouteOptions {
+  const closing = new AbortController();
+  app.addHook("preClose", async () => closing.abort());
+  return {
+    method: "GET",
+    url: "/api/engine/stream",
+    exposeHeadRoute: false,
+    config: { takesStreamToken: true },
+    logLevel: "warn",
+    handler: async (_request, reply) => {
+      const gone = new AbortController();
+      reply.raw.once("close", () => gone.abort());
+      const signal = AbortSignal.any([gone.signal, closing.signal]);
+      const sse = new SseStream(reply, { ...sseTimes(config), isResumable: true });
+      while (!signal.aborted) {
+        await sse.send({ data: JSON.stringify(meter.read()) });
+        await setTimeout(periodMs, undefined, { signal }).catch(() => {});
+      }
+      sse.end();
+      return reply;
+    },
   };
 }

@@ -1,8 +1,9 @@
-/** GET /v1/models */
+/** GET /v1/models and /v1/models/{model} */
 
 import type { RouteOptions } from "fastify";
 import type { ServedModel, ServerServices } from "../services.ts";
 import { namesOf } from "../answer/target.ts";
+import { FermataError } from "../../errors.ts";
 
 export interface WireModel {
   id: string;
@@ -65,4 +66,24 @@ export function wireServedModel(id: string, { model, engine }: Services): WireMo
 
 function wireModel({ id, created, contextSize }: ServedModel): WireModel {
   return { id, object: "model", created, owned_by: "fermata", context_length: contextSize };
+}
+
+export function modelRoute(
+  services: Pick<ServerServices, "model" | "agents" | "engine">,
+): RouteOptions {
+  const { model } = services;
+  return {
+    method: "GET",
+    url: "/v1/models/:model",
+    handler: async (request) => {
+      const { model: wanted } = request.params as { model: string };
+      const agent = wireAgent(wanted, services);
+      if (agent !== null) return agent;
+      if (wanted === "default") return wireServedModel(model.id, services);
+      if (namesOf(model).includes(wanted)) return wireServedModel(wanted, services);
+      throw new FermataError("not_found", `The model is not loaded. "${model.id}" is.`, {
+        param: "model",
+      });
+    },
+  };
 }

@@ -3,7 +3,7 @@
 import type { ToolDefinition } from "../../chat/types.ts";
 import type { ToolLoopOptions } from "../../tools/tool-loop.ts";
 import type { Tool, ToolProvider } from "../../tools/types.ts";
-import type { ToolChoice } from "../body/tool-choice.ts";
+import type { ToolChoice } from "../body/tools.ts";
 
 export type ToolMode =
   | { kind: "none" }

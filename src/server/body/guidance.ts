@@ -3,7 +3,7 @@
 import type { DocumentFormat, Guidance } from "../../guidance/types.ts";
 import { optional, type FieldTable, type Type, type ValuesOf } from "./field.ts";
 import { fieldError, isAbsent, isObject, kindOf, type JsonObject } from "./fields.ts";
-import type { ToolChoice } from "./tool-choice.ts";
+import type { ToolChoice } from "./tools.ts";
 import { list, mapped, record, text } from "./values.ts";
 
 const maxChoices = 1000;

@@ -9,7 +9,11 @@ import {
   type WireUsage,
 } from "../answer/completion-parts.ts";
 import type { ChatEvent, ChatUsage, ContentToken } from "../../chat/types.ts";
+import type { FermataError } from "../../errors.ts";
 import type { ChoiceEvent } from "../answer/choices.ts";
+import { errorBody } from "../http/error-bodies.ts";
+import type { SseMessage } from "../http/sse.ts";
+import type { AnswerStream } from "../http/stream-answer.ts";
 import { chatLogprobs, type ChatLogprobs } from "../answer/logprobs.ts";
 import { isToolEvent, toolStatus, type ToolStatus } from "../answer/client-view.ts";
 
@@ -164,4 +168,33 @@ class ChoiceMapper {
     this.#callsWithArguments.add(index);
     return { delta: { tool_calls: [{ index, function: { arguments: delta } }] } };
   }
+}
+
+/** A streamed chat completion: chunks, then `[DONE]`; a failure is one error object. */
+export class ChunkStream implements AnswerStream<ChoiceEvent> {
+  readonly #mapper: ChunkMapper;
+
+  constructor(mapper: ChunkMapper) {
+    this.#mapper = mapper;
+  }
+
+  opening(): SseMessage[] {
+    return this.#mapper.opening().map(message);
+  }
+
+  messages(event: ChoiceEvent): SseMessage[] {
+    return this.#mapper.chunks(event).map(message);
+  }
+
+  closing(): SseMessage[] {
+    return [{ data: "[DONE]" }];
+  }
+
+  failure(error: FermataError): SseMessage[] {
+    return [message(errorBody(error))];
+  }
+}
+
+function message(value: object): SseMessage {
+  return { data: JSON.stringify(value) };
 }

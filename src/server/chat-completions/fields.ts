@@ -1,7 +1,7 @@
 /** Fields of POST /v1/chat/completions. */
 
 import { ignored, optional, refused, type FieldTable } from "../body/field.ts";
-import { conversationFields } from "../body/conversation.ts";
+import { conversationFields, templateFields } from "../body/prompt.ts";
 import {
   choicesField,
   closeAtLimitField,
@@ -10,12 +10,11 @@ import {
   streamField,
   streamOptionsField,
   topLogprobs,
+  maxTokensFields,
+  stopField,
 } from "../body/generation.ts";
-import { maxTokensFields, stopField } from "../body/limits.ts";
-import { metadata } from "../body/metadata.ts";
-import { templateFields } from "../body/template-variables.ts";
-import { parallelField, toolChoiceField } from "../body/tool-choice.ts";
-import { toolsField } from "../body/tools.ts";
+import { metadata } from "../body/stored.ts";
+import { parallelField, toolChoiceField, toolsField } from "../body/tools.ts";
 import { boolean, object, record } from "../body/values.ts";
 
 const cached = "has no effect: every prefix is cached";

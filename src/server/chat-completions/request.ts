@@ -3,16 +3,19 @@
 import type { TemplateVariables, ToolDefinition } from "../../chat/types.ts";
 import type { Sampling } from "../../engine/types.ts";
 import type { Guidance } from "../../guidance/types.ts";
-import { type Conversation, conversationOf, lastIsUsers } from "../body/conversation.ts";
+import {
+  type Conversation,
+  conversationOf,
+  lastIsUsers,
+  templateVariables,
+} from "../body/prompt.ts";
 import { readBody, type ValuesOf } from "../body/field.ts";
 import { fieldError, type JsonObject } from "../body/fields.ts";
-import { includesUsage } from "../body/generation.ts";
+import { includesUsage, maxTokensOf } from "../body/generation.ts";
 import { documentOf, guidanceOf } from "../body/guidance.ts";
-import { maxTokensOf } from "../body/limits.ts";
-import { metadata, type Metadata } from "../body/metadata.ts";
+import { metadata, type Metadata } from "../body/stored.ts";
 import { readSampling, type SamplingLimits } from "../body/sampling.ts";
-import { templateVariables } from "../body/template-variables.ts";
-import type { ToolChoice } from "../body/tool-choice.ts";
+import type { ToolChoice } from "../body/tools.ts";
 import type { Warn } from "../body/warnings.ts";
 import { chatCompletionFields } from "./fields.ts";
 

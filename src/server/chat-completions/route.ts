@@ -8,12 +8,11 @@ import { collectChoices, observeChoices, runChoices, withSeed } from "../answer/
 import type { Answer } from "../answer/collect-answer.ts";
 import { callsOfMessages } from "../http/history-gaps.ts";
 import { waitForServers } from "../http/missing-servers.ts";
-import { ChunkStream } from "./chunk-stream.ts";
-import { ChunkMapper } from "./chunks.ts";
+import { ChunkStream, ChunkMapper } from "./chunks.ts";
 import { chatCompletion, type ChatCompletion } from "./completion.ts";
 import { fieldError } from "../body/fields.ts";
 import { parseChatCompletionRequest, type ChatCompletionRequest } from "./request.ts";
-import { checkToolChoice } from "../body/tool-choice.ts";
+import { checkToolChoice } from "../body/tools.ts";
 import { requestOwner } from "../http/authentication.ts";
 import { newIdentity } from "../answer/completion-parts.ts";
 import { runRequest } from "../answer/answer.ts";
@@ -111,4 +110,23 @@ function refuseToolRuns(mode: ToolMode): void {
   if (mode.kind !== "internal") return;
   const remedy = 'Send "n": 1, or "tool_choice": "none"';
   throw fieldError("unsupported_value", "n", "must be 1 while the server runs the tools", remedy);
+}
+
+/** POST /v1/chat/completions/input_tokens, as llama-server has it: what a request would take of the context. */
+export function chatInputTokensRoute(context: RouteContext): RouteOptions {
+  return {
+    method: "POST",
+    url: "/v1/chat/completions/input_tokens",
+    handler: async (request) => {
+      const target = resolveTarget(wantedModel(request.body), context);
+      const body = parseChatCompletionRequest(request.body, target, context.warnings.warn);
+      const inputTokens = await target.chat.countPromptTokens({
+        messages: target.instruct(body.messages),
+        templateVariables: body.templateVariables,
+        tools: [...definitionsOf(resolveToolMode(body, target.tools))],
+        owner: requestOwner(request),
+      });
+      return { object: "response.input_tokens", input_tokens: inputTokens };
+    },
+  };
 }

@@ -22,9 +22,11 @@ import {
   streamField,
   streamOptionsField,
   topLogprobs,
+  maxTokensFields,
+  maxTokensOf,
+  stopField,
 } from "../body/generation.ts";
 import { documentOf } from "../body/guidance.ts";
-import { maxTokensFields, maxTokensOf, stopField } from "../body/limits.ts";
 import { promptInputs, type PromptInput } from "../body/prompt-inputs.ts";
 import { readSampling, type SamplingLimits } from "../body/sampling.ts";
 import { boolean } from "../body/values.ts";

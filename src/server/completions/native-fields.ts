@@ -19,9 +19,11 @@ import {
   modelField,
   streamField,
   topLogprobs,
+  maxTokensFields,
+  maxTokensOf,
+  stopField,
 } from "../body/generation.ts";
 import { documentOf } from "../body/guidance.ts";
-import { maxTokensFields, maxTokensOf, stopField } from "../body/limits.ts";
 import { promptInputs, type PromptInput } from "../body/prompt-inputs.ts";
 import { readSampling, type SamplingLimits } from "../body/sampling.ts";
 import { boolean, integer, list, text } from "../body/values.ts";

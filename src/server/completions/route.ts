@@ -12,10 +12,13 @@ import { TextCompletionStream, textCompletion } from "./completion.ts";
 import { parseCompletionRequest } from "./fields.ts";
 import { fieldError } from "../body/fields.ts";
 import { newIdentity } from "../answer/completion-parts.ts";
-import { runCompletion } from "./run-completion.ts";
 import type { ServerServices } from "../services.ts";
 import { streamAnswer } from "../http/stream-answer.ts";
 import { warnOfModel } from "../answer/target.ts";
+import { AnswerTokens } from "../../chat/answer/answer-tokens.ts";
+import type { ChatEvent } from "../../chat/types.ts";
+import { withTextBias } from "../../engine/sampling-bias.ts";
+import type { GenerateRequest, GenerationEvent } from "../../engine/types.ts";
 
 export function completionsRoute(context: RouteContext): RouteOptions {
   const { services, config, metrics, active, warnings } = context;
@@ -93,4 +96,34 @@ async function tokenize(
 
 function promptText(prompt: PromptInput, engine: ServerServices["engine"]): string {
   return typeof prompt === "string" ? prompt : engine.detokenize(prompt);
+}
+
+type Finish = Extract<GenerationEvent, { type: "finish" }>;
+
+/** Pushes content, then `finish`. @throws what ended the generation, the reason of an aborted signal among it */
+export async function runCompletion(
+  engine: ServerServices["engine"],
+  request: GenerateRequest,
+  times: TokenTimes,
+  sink: Sink<ChatEvent>,
+): Promise<void> {
+  const tokens = new AnswerTokens((token) => engine.tokenBytes(token));
+  const sampling = await withTextBias(request.sampling, engine);
+  for await (const event of engine.generate({ ...request, sampling })) {
+    if (event.type === "text") {
+      tokens.add(event.text, event.logprobs ?? []);
+      if (event.text === "") continue;
+      const [content] = tokens.attribute([{ type: "content", text: event.text }]);
+      if (content === undefined) continue;
+      times.observe(content);
+      await sink(content);
+    } else if (event.type === "finish") {
+      if (event.reason === "cancelled") request.signal?.throwIfAborted();
+      await sink(chatFinish(event));
+    }
+  }
+}
+
+function chatFinish({ reason, usage }: Finish): ChatEvent {
+  return { type: "finish", reason: reason === "length" ? "length" : "stop", calls: [], usage };
 }

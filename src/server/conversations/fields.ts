@@ -9,7 +9,7 @@ import {
   type ValuesOf,
 } from "../body/field.ts";
 import { responseFormat } from "../body/guidance.ts";
-import { readLimit } from "../body/page.ts";
+import { readLimit } from "../body/stored.ts";
 import { list, text } from "../body/values.ts";
 import type { Warn } from "../body/warnings.ts";
 

@@ -11,9 +11,9 @@ import {
   type ValuesOf,
 } from "../body/field.ts";
 import { fieldError, isAbsent } from "../body/fields.ts";
-import { maxTokensFields, maxTokensOf } from "../body/limits.ts";
+import { maxTokensFields, maxTokensOf } from "../body/generation.ts";
 import { readSampling, samplingFields, type SamplingLimits } from "../body/sampling.ts";
-import { templateFields, templateVariables } from "../body/template-variables.ts";
+import { templateFields, templateVariables } from "../body/prompt.ts";
 import { list, mapped, object, text } from "../body/values.ts";
 import type { Warn } from "../body/warnings.ts";
 import { type ConversationSettings, settingsFields, settingsOf } from "./fields.ts";

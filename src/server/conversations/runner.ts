@@ -13,7 +13,7 @@ import type { OnceWarnings } from "../body/warnings.ts";
 import type { ActiveRequests } from "../http/active-requests.ts";
 import { logError, toFermataError } from "../http/errors.ts";
 import { runEvents, type RunContext } from "../answer/answer.ts";
-import { settledWithin } from "../http/settled-within.ts";
+import { settledWithin } from "../http/preparation.ts";
 import { resolveTarget } from "../answer/target.ts";
 import { type AnswerBody, answerBody, type Message, newAnswer } from "./message-body.ts";
 import { RunMapper } from "./run-mapper.ts";

@@ -2,8 +2,7 @@
 
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { FermataError, type ErrorCode } from "../../errors.ts";
-import { anthropicErrorBody } from "./anthropic-error-body.ts";
-import { errorBody } from "./error-body.ts";
+import { anthropicErrorBody, errorBody } from "./error-bodies.ts";
 
 declare module "fastify" {
   interface FastifyContextConfig {

@@ -1,7 +1,5 @@
 /** What stands before a generation: its schemas and its grammar are compiled, and may be refused. */
 
-import { settledWithin } from "./settled-within.ts";
-
 export class Preparation {
   readonly #begun: Promise<void>[] = [];
   #running = 0;
@@ -23,4 +21,17 @@ export class Preparation {
     await Promise.race([first, Promise.all(this.#begun)]);
     await settledWithin(first, milliseconds);
   }
+}
+
+/** Waits for `promise`, but not for long. @throws its error, if it fails in that time */
+export async function settledWithin(
+  promise: Promise<unknown>,
+  milliseconds: number,
+): Promise<void> {
+  promise.catch(() => {});
+  let timer: NodeJS.Timeout | undefined;
+  const timeout = new Promise<void>((resolve) => {
+    timer = setTimeout(resolve, milliseconds);
+  });
+  await Promise.race([promise, timeout]).finally(() => clearTimeout(timer));
 }

@@ -1,7 +1,8 @@
-/** Paths as clients spell them, and what to say of one that leads nowhere. */
+/** Addresses as clients spell them: their paths, their parameters, and what to say of one that leads nowhere. */
 
 import type { FastifyInstance, RouteOptions } from "fastify";
 import { FermataError } from "../../errors.ts";
+import { fieldError } from "../body/fields.ts";
 
 const version = "v1";
 const maxPathLength = 200;
@@ -71,4 +72,22 @@ function segmentsOf(path: string): string[] {
 /** Neighbouring characters. */
 function pairsOf(path: string): Set<string> {
   return new Set(Array.from({ length: path.length - 1 }, (_, at) => path.slice(at, at + 2)));
+}
+
+const maxNameLength = 64;
+
+/** A parameter of an address has one value; given twice, it would be a list where routes read a text. */
+export function installSingleQuery(app: FastifyInstance): void {
+  app.addHook("onRequest", async ({ query }) => {
+    for (const [name, value] of Object.entries(query as Record<string, unknown>)) {
+      if (!Array.isArray(value) || isList(name)) continue;
+      const problem = "is given more than once";
+      throw fieldError("invalid_value", name.slice(0, maxNameLength), problem, "Send it once");
+    }
+  });
+}
+
+/** As OpenAI's clients write lists. */
+function isList(name: string): boolean {
+  return name === "include" || name.endsWith("[]");
 }

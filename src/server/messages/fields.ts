@@ -2,9 +2,14 @@
 
 import type { DocumentFormat } from "../../guidance/types.ts";
 import { ignored, optional, refused, required, type FieldTable } from "../body/field.ts";
-import { fieldsNotHere, modelField, streamField } from "../body/generation.ts";
+import {
+  fieldsNotHere,
+  modelField,
+  streamField,
+  maxTokensFields,
+  stopList,
+} from "../body/generation.ts";
 import { documentFields, textFormat } from "../body/guidance.ts";
-import { maxTokensFields, stopList } from "../body/limits.ts";
 import { samplingFields } from "../body/sampling.ts";
 import { integer, mapped, object, text } from "../body/values.ts";
 import { messagesField, systemField } from "./messages.ts";

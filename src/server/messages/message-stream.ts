@@ -4,8 +4,7 @@ import type { FermataError } from "../../errors.ts";
 import type { RunEvent } from "../../tools/types.ts";
 import type { SseMessage } from "../http/sse.ts";
 import type { AnswerStream } from "../http/stream-answer.ts";
-import { anthropicErrorBody } from "../http/anthropic-error-body.ts";
-import { InputJson } from "./input-json.ts";
+import { anthropicErrorBody } from "../http/error-bodies.ts";
 import {
   emptyMessage,
   messageUsage,
@@ -13,6 +12,7 @@ import {
   wireStop,
   type MessageIdentity,
 } from "./message.ts";
+import { JsonScanner } from "../../chat/formats/readers/json-scanner.ts";
 
 type OpenBlock =
   | { type: "text" }
@@ -139,4 +139,35 @@ export class MessageStream implements AnswerStream<RunEvent> {
 
 function message(event: { type: string; [key: string]: unknown }): SseMessage {
   return { event: event.type, data: JSON.stringify(event) };
+}
+
+/**
+ * A call's arguments as they may be streamed: the longest beginning that is one JSON object. Clients
+ * parse the pieces, and a character that breaks the JSON cannot be taken back.
+ */
+export class InputJson {
+  readonly #scanner = new JsonScanner();
+  #state: "before" | "open" | "closed" = "before";
+
+  get isEmpty(): boolean {
+    return this.#state === "before";
+  }
+
+  /** @returns the part of `delta` that may be sent */
+  push(delta: string): string {
+    let valid = "";
+    for (const character of delta) {
+      if (this.#state === "closed") break;
+      if (this.#state === "before" && character.trim() === "") continue;
+      if (this.#state === "before" && character !== "{") this.#state = "closed";
+      else valid += this.#scan(character);
+    }
+    return valid;
+  }
+
+  #scan(character: string): string {
+    const result = this.#scanner.feed(character);
+    this.#state = result === "more" ? "open" : "closed";
+    return result === "more" || result === "end" ? character : "";
+  }
 }

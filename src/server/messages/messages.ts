@@ -1,7 +1,7 @@
 /** `system` and `messages` of an Anthropic request as neutral chat messages. */
 
 import type { ChatMessage, ToolCall } from "../../chat/types.ts";
-import { lastIsUsers, prefillOf } from "../body/conversation.ts";
+import { lastIsUsers, prefillOf } from "../body/prompt.ts";
 import { optional, required, type Reading, type Type } from "../body/field.ts";
 import { fieldError, isAbsent } from "../body/fields.ts";
 import { boolean, list, mapped, object, record, tagged, text } from "../body/values.ts";

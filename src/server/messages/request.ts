@@ -3,7 +3,7 @@
 import type { TemplateVariables, ToolDefinition } from "../../chat/types.ts";
 import type { Sampling } from "../../engine/types.ts";
 import type { DocumentFormat } from "../../guidance/types.ts";
-import { lastIsUsers } from "../body/conversation.ts";
+import { lastIsUsers } from "../body/prompt.ts";
 import { checkKeys, readFields, type ValuesOf } from "../body/field.ts";
 import { expectBody, fieldError, type JsonObject } from "../body/fields.ts";
 import { readSampling, type SamplingLimits } from "../body/sampling.ts";

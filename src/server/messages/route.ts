@@ -7,12 +7,12 @@ import type { PromptRequest } from "../../chat/types.ts";
 import { FermataError } from "../../errors.ts";
 import { MessageStream } from "./message-stream.ts";
 import { wireMessage } from "./message.ts";
-import { parseMessagesRequest } from "./request.ts";
+import { parseMessagesRequest, parseCountRequest } from "./request.ts";
 import { callsOfMessages } from "../http/history-gaps.ts";
 import { collectAnswer } from "../answer/collect-answer.ts";
 import { waitForServers } from "../http/missing-servers.ts";
 import { guidanceOf } from "../body/guidance.ts";
-import { checkToolChoice } from "../body/tool-choice.ts";
+import { checkToolChoice } from "../body/tools.ts";
 import { requestOwner } from "../http/authentication.ts";
 import { pulled } from "../../tools/event-stream.ts";
 import type { RunEvent } from "../../tools/types.ts";
@@ -79,4 +79,26 @@ async function countedTokens(chat: Target["chat"], request: PromptRequest): Prom
     if (error instanceof FermataError && error.code === "unsupported_value") return 0;
     throw error;
   }
+}
+
+/** POST /v1/messages/count_tokens: what a message's prompt would cost, without running it. */
+export function messagesCountTokensRoute(context: RouteContext): RouteOptions {
+  const { warnings } = context;
+  return {
+    method: "POST",
+    url: "/v1/messages/count_tokens",
+    config: { wire: "anthropic" },
+    handler: async (request) => {
+      const body = parseCountRequest(request.body, warnings.warn);
+      const target = resolveTarget(body.model, context);
+      const inputTokens = await target.chat.countPromptTokens({
+        messages: target.instruct(body.messages),
+        prefill: body.prefill,
+        templateVariables: body.templateVariables,
+        tools: [...definitionsOf(resolveToolMode(body, target.tools))],
+        owner: requestOwner(request),
+      });
+      return { input_tokens: inputTokens };
+    },
+  };
 }

@@ -3,8 +3,13 @@
 import type { ToolDefinition } from "../../chat/types.ts";
 import { optional, readFields, required, type Type } from "../body/field.ts";
 import type { JsonObject } from "../body/fields.ts";
-import type { ToolChoice } from "../body/tool-choice.ts";
-import { argumentsSchema, description, toolList, toolName } from "../body/tools.ts";
+import {
+  type ToolChoice,
+  argumentsSchema,
+  description,
+  toolList,
+  toolName,
+} from "../body/tools.ts";
 import { boolean, mapped, object, record, tagged, text } from "../body/values.ts";
 
 const clientTool = object(

@@ -100,3 +100,14 @@ const anthropicErrorSchema: Schema = {
   properties: { type: { const: "error" }, error, request_id: { type: "string" } },
   required: ["type", "error", "request_id"],
 };
+
+/** GET /openapi.json: the document of all the other routes, and of itself. */
+export function openApiRoute(routes: readonly RouteOptions[]): RouteOptions {
+  const route: RouteOptions = {
+    method: "GET",
+    url: "/openapi.json",
+    logLevel: "warn",
+    handler: async () => openApiDocument([...routes, route]),
+  };
+  return route;
+}

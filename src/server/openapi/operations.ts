@@ -1,7 +1,7 @@
 /** What /openapi.json says of each route. A route without an entry fails test/contract/openapi.test.ts. */
 
 import type { FieldTable, Schema } from "../body/field.ts";
-import { pageQuery } from "../body/page.ts";
+import { pageQuery } from "../body/stored.ts";
 import { chatCompletionFields } from "../chat-completions/fields.ts";
 import { labelFields } from "../chat-completions/stored-routes.ts";
 import { completionFields } from "../completions/fields.ts";
@@ -21,6 +21,7 @@ import { toolOutputFields } from "../responses/held.ts";
 import { detokenizeFields, templateBodyFields, tokenizeFields } from "../tokens/fields.ts";
 import * as answers from "./answers.ts";
 import * as apiAnswers from "./api-answers.ts";
+import * as responseAnswers from "./response-answers.ts";
 import { boolean, object, string } from "./json-schema.ts";
 
 export interface Operation {
@@ -45,8 +46,8 @@ const createResponse: Operation = {
   summary: "An answer in OpenAI's Responses format.",
   request: responseFields,
   example: { input: "Hello!" },
-  answer: answers.created,
-  streams: answers.extendedEvents,
+  answer: responseAnswers.created,
+  streams: responseAnswers.extendedEvents,
 };
 
 /** By method and path. */
@@ -85,7 +86,7 @@ export const operations: Readonly<Record<string, Operation>> = {
     summary: "What a request would take of the context.",
     request: chatCompletionFields,
     example: { messages: [user] },
-    answer: answers.inputTokens,
+    answer: responseAnswers.inputTokens,
   },
   "POST /v1/completions": {
     summary: "A text continued, in OpenAI's legacy Completions format.",
@@ -124,69 +125,72 @@ export const operations: Readonly<Record<string, Operation>> = {
   "GET /v1/responses/{id}": {
     summary: "A stored response; as a stream from `starting_after` on.",
     streams: true,
-    answer: answers.response,
+    answer: responseAnswers.response,
     query: { stream: boolean, starting_after: { type: "integer", minimum: 0 } },
   },
   "DELETE /v1/responses/{id}": {
     summary: "Deletes a stored response.",
-    answer: answers.deletedResponse,
+    answer: responseAnswers.deletedResponse,
   },
   "POST /v1/responses/{id}/cancel": {
     summary: "Cancels a background response.",
-    answer: answers.response,
+    answer: responseAnswers.response,
   },
   "GET /v1/responses/{id}/input_items": {
     summary: "What a stored response was given.",
-    answer: answers.itemPage,
+    answer: responseAnswers.itemPage,
     query: pageQuery,
   },
   "POST /v1/responses/{id}/tool_outputs": {
     summary: "The result of a call that a held response waits for.",
     request: toolOutputFields,
-    answer: answers.delivered,
+    answer: responseAnswers.delivered,
   },
   "POST /v1/responses/compact": {
     summary: "A conversation as its users' words and a summary.",
     request: responseFields,
     example: { model: "default", input: "Hello!" },
-    answer: answers.compaction,
+    answer: responseAnswers.compaction,
   },
   "POST /v1/responses/input_tokens": {
     summary: "What a request would take of the context.",
     request: responseFields,
     example: { input: "Hello!" },
-    answer: answers.inputTokens,
+    answer: responseAnswers.inputTokens,
   },
   "POST /v1/conversations": {
     summary: "Creates a conversation.",
     request: newConversationFields,
     example: { metadata: { topic: "harbour" } },
-    answer: answers.conversation,
+    answer: responseAnswers.conversation,
   },
-  "GET /v1/conversations/{id}": { summary: "A conversation.", answer: answers.conversation },
+  "GET /v1/conversations/{id}": {
+    summary: "A conversation.",
+    answer: responseAnswers.conversation,
+  },
   "POST /v1/conversations/{id}": {
     summary: "Replaces a conversation's metadata.",
     request: conversationLabelFields,
-    answer: answers.conversation,
+    answer: responseAnswers.conversation,
   },
   "DELETE /v1/conversations/{id}": {
     summary: "Deletes a conversation.",
-    answer: answers.deletedConversation,
+    answer: responseAnswers.deletedConversation,
   },
   "GET /v1/conversations/{id}/items": {
     summary: "The items of a conversation.",
-    answer: answers.itemPage,
+    answer: responseAnswers.itemPage,
     query: pageQuery,
   },
   "POST /v1/conversations/{id}/items": {
     summary: "Adds items to a conversation.",
     request: newItemsFields,
-    answer: answers.itemPage,
+    answer: responseAnswers.itemPage,
   },
-  "GET /v1/conversations/{id}/items/{item}": { summary: "One item.", answer: answers.item },
+  "GET /v1/conversations/{id}/items/{item}": { summary: "One item.", answer: responseAnswers.item },
   "DELETE /v1/conversations/{id}/items/{item}": {
     summary: "Removes one item.",
-    answer: answers.conversation,
+    answer: responseAnswers.conversation,
   },
   "POST /v1/messages": {
     summary: "An answer in Anthropic's Messages format.",

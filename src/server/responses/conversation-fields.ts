@@ -1,7 +1,7 @@
 /** Fields of the bodies of /v1/conversations. */
 
 import { optional, required, type FieldTable } from "../body/field.ts";
-import { metadata, metadataField } from "../body/metadata.ts";
+import { metadata, metadataField } from "../body/stored.ts";
 import { newItems } from "./items.ts";
 
 export const newConversationFields = {

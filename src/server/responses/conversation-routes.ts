@@ -6,7 +6,7 @@ import type { ResponseStore, StoredConversation } from "../../store/types.ts";
 import { newId } from "../answer/ids.ts";
 import { needStore } from "../answer/need-store.ts";
 import { readBody } from "../body/field.ts";
-import { pageOf, readPageQuery } from "../body/page.ts";
+import { pageOf, readPageQuery } from "../body/stored.ts";
 import type { OnceWarnings } from "../body/warnings.ts";
 import { requestOwner } from "../http/authentication.ts";
 import {

@@ -3,12 +3,18 @@
 import type { DocumentFormat } from "../../guidance/types.ts";
 import { ignored, optional, refused, type FieldTable, type Type } from "../body/field.ts";
 import { fieldError, isObject, kindOf, type JsonObject } from "../body/fields.ts";
-import { generationFields, modelField, streamField, topLogprobs } from "../body/generation.ts";
+import {
+  generationFields,
+  modelField,
+  streamField,
+  topLogprobs,
+  maxTokensFields,
+  tokenLimit,
+} from "../body/generation.ts";
 import { textFormat } from "../body/guidance.ts";
-import { maxTokensFields, tokenLimit } from "../body/limits.ts";
-import { metadataField } from "../body/metadata.ts";
-import { reasoningEffort, templateFields } from "../body/template-variables.ts";
-import { parallelField, toolChoiceField } from "../body/tool-choice.ts";
+import { metadataField } from "../body/stored.ts";
+import { reasoningEffort, templateFields } from "../body/prompt.ts";
+import { parallelField, toolChoiceField } from "../body/tools.ts";
 import { boolean, integer, list, object, oneOf, text } from "../body/values.ts";
 import { inputItems } from "./items.ts";
 import { responseTools } from "./tools.ts";

@@ -4,7 +4,7 @@ import type { FastifyInstance, FastifyRequest, RouteOptions } from "fastify";
 import { FermataError } from "../../errors.ts";
 import { resolveTarget, wantedModel } from "../answer/target.ts";
 import { fieldError } from "../body/fields.ts";
-import { pageOf, readPageQuery } from "../body/page.ts";
+import { pageOf, readPageQuery } from "../body/stored.ts";
 import type { RouteContext } from "../context.ts";
 import { requestOwner } from "../http/authentication.ts";
 import { sendError, toFermataError } from "../http/errors.ts";

@@ -12,7 +12,7 @@ import { LiveRuns } from "../answer/live-run.ts";
 import { toMessages } from "./messages.ts";
 import type { ResponsesRequest } from "./request.ts";
 import { newResponse } from "./response-object.ts";
-import { checkToolChoice } from "../body/tool-choice.ts";
+import { checkToolChoice } from "../body/tools.ts";
 import { ResponseWriter } from "./writer.ts";
 import type { Item, ResponseObject, WireEvent } from "./types.ts";
 import type { ActiveRequests } from "../http/active-requests.ts";

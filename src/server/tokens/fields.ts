@@ -1,9 +1,8 @@
 /** Fields of POST /tokenize, /detokenize and /apply-template. */
 
-import { conversationFields } from "../body/conversation.ts";
+import { conversationFields, templateFields } from "../body/prompt.ts";
 import { optional, required, type FieldTable } from "../body/field.ts";
 import { tokenIds } from "../body/prompt-inputs.ts";
-import { templateFields } from "../body/template-variables.ts";
 import { toolsField } from "../body/tools.ts";
 import { boolean, text } from "../body/values.ts";
 

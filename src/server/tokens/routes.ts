@@ -1,10 +1,9 @@
 /** POST /tokenize, /detokenize and /apply-template, as llama-server has them. */
 
 import type { RouteOptions } from "fastify";
-import { conversationOf } from "../body/conversation.ts";
+import { conversationOf, templateVariables } from "../body/prompt.ts";
 import { readBody, readFields } from "../body/field.ts";
 import { expectBody, fieldError } from "../body/fields.ts";
-import { templateVariables } from "../body/template-variables.ts";
 import type { RouteContext } from "../context.ts";
 import { detokenizeFields, templateBodyFields, tokenizeFields } from "./fields.ts";
 

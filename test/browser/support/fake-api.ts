@@ -2,7 +2,7 @@
 // answers with events that a test made up. Nothing here knows a model.
 import Fastify, { type FastifyInstance, type FastifyReply } from "fastify";
 import { fileURLToPath } from "node:url";
-import { readPageFiles } from "../../../src/server/about/page-files.ts";
+import { readPageFiles } from "../../../src/server/about/page.ts";
 import { pageRoutes } from "../../../src/server/about/page.ts";
 import {
   applyEvent,

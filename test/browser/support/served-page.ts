@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { readMcpConfig } from "../../../src/mcp/mcp-config.ts";
 import { McpHost } from "../../../src/mcp/mcp-host.ts";
-import { readPageFiles } from "../../../src/server/about/page-files.ts";
+import { readPageFiles } from "../../../src/server/about/page.ts";
 import { serveCommand } from "../../support/command-line.ts";
 import {
   demoFolder as folder,

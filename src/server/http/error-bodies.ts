@@ -1,3 +1,5 @@
+/** Errors in the shapes of OpenAI and of Anthropic. */
+
 import type { FermataError } from "../../errors.ts";
 
 export interface AnthropicErrorBody {
@@ -34,4 +36,12 @@ export function anthropicErrorBody(error: FermataError, requestId: string): Anth
     error: { type, message, code, param, ...details },
     request_id: requestId,
   };
+}
+
+export interface ErrorBody {
+  error: { message: string; type: string; param: string | null; code: string };
+}
+
+export function errorBody({ message, type, param, code }: FermataError): ErrorBody {
+  return { error: { message, type, param, code } };
 }

@@ -1,10 +1,12 @@
-/** Cross-origin requests: refused, here or by the browser, unless the operator names the origins. */
+/** Which web pages may call this server: those of other origins only where the operator names them. */
 
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { FermataError } from "../../errors.ts";
 import { historyGapHeader } from "./history-gaps.ts";
 import { missingServersHeader } from "./missing-servers.ts";
 import { hasJsonType } from "./json-body.ts";
+import { isIP } from "node:net";
+import { hostname } from "node:os";
 
 const preflightSeconds = 600;
 const exposedHeaders = `x-request-id, retry-after, ${historyGapHeader}, ${missingServersHeader}`;
@@ -57,4 +59,41 @@ function answerPreflight(reply: FastifyReply, headers: string | undefined): Fast
     .header("access-control-max-age", preflightSeconds)
     .code(204)
     .send();
+}
+
+/** Never registered: of this machine, of its network, of containers that run on it. */
+const localName = /\.(?:localhost|local|internal|home\.arpa|test)$/;
+
+/**
+ * A web page can have its own name lead to this machine (DNS rebinding): the browser then takes the server for
+ * the page's own and lets it call tools and read answers. So a server that asks for no key answers to names
+ * alone that no page can have, wherever it listens: a container's published port leads here from its host.
+ * @param origins that may call; their hosts may be this server's names
+ */
+export function installHostNames(
+  app: FastifyInstance,
+  apiKeys: readonly string[],
+  origins: readonly string[],
+): void {
+  if (apiKeys.length > 0 || origins.includes("*")) return;
+  const hosts = origins.filter((origin) => URL.canParse(origin));
+  const known = new Set([hostname().toLowerCase(), ...hosts.map((url) => new URL(url).hostname)]);
+  app.addHook("onRequest", async (request) => {
+    const name = nameOf(request);
+    if (name === null || known.has(name) || isLocal(name)) return;
+    const remedy = `Use localhost, start the server with --api-key, or allow the name with --cors-origin http://${name}`;
+    const message = `Without an API key this server does not answer to the name "${name}". ${remedy}.`;
+    throw new FermataError("host_not_allowed", message, { param: "host" });
+  });
+}
+
+/** Null: a client that says no name is no browser. */
+function nameOf({ headers }: FastifyRequest): string | null {
+  const url = `http://${headers.host ?? ""}`;
+  return URL.canParse(url) ? new URL(url).hostname.replace(/\.$/, "").slice(0, 253) : null;
+}
+
+function isLocal(name: string): boolean {
+  const isAddress = isIP(name.replace(/^\[|\]$/g, "")) !== 0;
+  return isAddress || !name.includes(".") || localName.test(name);
 }
