@@ -1,3 +1,5 @@
+/** The addon's batches: each event to its generation, each step and token interval to who listens. */
+
 import type { FermataError } from "../errors.ts";
 import type { NativeBatch, NativeEvent } from "../native/addon-types.ts";
 import type { EngineGeneration } from "./generation.ts";

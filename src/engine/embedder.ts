@@ -1,3 +1,5 @@
+/** Texts to vectors, with a model and context of their own. */
+
 import { FermataError } from "../errors.ts";
 import { loadAddon } from "../native/addon.ts";
 import type { EmbeddingPooling, NativeEmbedder } from "../native/addon-types.ts";

@@ -1,3 +1,5 @@
+/** A loaded model and its KV cache: what the other layers generate with. */
+
 import { FermataError } from "../errors.ts";
 import type { NativeEngine } from "../native/addon-types.ts";
 import { BatchRouter, type StepListener, type TokenIntervalListener } from "./batch-router.ts";

@@ -1,3 +1,5 @@
+/** One sequence as an async iterator: the addon's events in order, its calls to the addon. */
+
 import { FermataError } from "../errors.ts";
 import type { NativeEngine, NativeEvent } from "../native/addon-types.ts";
 import { callNative, fromFailure } from "./native-errors.ts";

@@ -1,3 +1,5 @@
+/** Is a model file sound? Checked before llama.cpp looks at it. */
+
 import { closeSync, fstatSync, openSync, statSync } from "node:fs";
 import { FermataError } from "../errors.ts";
 import { GgufCursor } from "./gguf-cursor.ts";

@@ -1,3 +1,5 @@
+/** Bytes, numbers and strings of a file, read forward. */
+
 import { readSync } from "node:fs";
 import { FermataError } from "../errors.ts";
 

@@ -1,3 +1,5 @@
+/** Header, metadata and tensor table of a GGUF file, with the storage of each tensor type. */
+
 import type { GgufCursor } from "./gguf-cursor.ts";
 
 /** Long arrays (vocabularies) are measured, not read. */

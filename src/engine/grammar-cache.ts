@@ -1,3 +1,5 @@
+/** Compiled grammars by content. */
+
 import type { Grammar, GrammarSource } from "./types.ts";
 
 /** Compiled grammars by content, least recently used last; a content is compiled once at a time. */

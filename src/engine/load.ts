@@ -1,3 +1,5 @@
+/** From options and a file to the addon's engine. */
+
 import { FermataError } from "../errors.ts";
 import { addonPath, loadAddon } from "../native/addon.ts";
 import type { NativeBatch, NativeEngine } from "../native/addon-types.ts";

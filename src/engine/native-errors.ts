@@ -1,3 +1,5 @@
+/** The addon's codes as errors of the table. */
+
 import { type ErrorCode, FermataError } from "../errors.ts";
 import type { NativeFailCode } from "../native/addon-types.ts";
 

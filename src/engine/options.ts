@@ -1,3 +1,5 @@
+/** The engine's options: defaults for this model and machine, and ranges. */
+
 import { FermataError } from "../errors.ts";
 import type { NativeLoadOptions } from "../native/addon-types.ts";
 import type { CheckedModel } from "./gguf-check.ts";

@@ -1,3 +1,5 @@
+/** A trial load in a child process, which is all that dies of a damaged file. */
+
 import { execFile } from "node:child_process";
 import { existsSync, mkdirSync, statSync, writeFileSync } from "node:fs";
 import { FermataError } from "../errors.ts";

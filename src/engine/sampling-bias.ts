@@ -1,3 +1,5 @@
+/** Biases of texts as biases of their tokens. */
+
 import type { Sampling } from "./types.ts";
 
 /** It bans the token. */

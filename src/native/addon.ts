@@ -1,3 +1,5 @@
+/** Finds and loads the addon. */
+
 import { existsSync } from "node:fs";
 import { createRequire } from "node:module";
 import { resolve } from "node:path";
