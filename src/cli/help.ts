@@ -52,6 +52,9 @@ function placeholder(spec: OptionSpec): string {
 function describe(spec: OptionSpec): string {
   const parts = [spec.help];
   if (spec.kind === "choice") parts.push(`One of ${spec.choices.join(", ")}.`);
+  if (spec.kind === "parts")
+    for (const [name, { help, default: value }] of Object.entries(spec.parts))
+      parts.push(`${name}=${value}: ${help}.`);
   if (spec.kind === "boolean") parts.push(spec.default ? "On by default." : "Off by default.");
   else if ("default" in spec && spec.default !== undefined) parts.push(`Default: ${spec.default}.`);
   return parts.join(" ");

@@ -39,7 +39,7 @@ export const serveOptions = {
       kind: "list",
       split: true,
       value: "NAME",
-      help: "Name of the model for clients, instead of its file name. Repeatable: answers say the first, requests may say any.",
+      help: "Name of the model for clients, instead of its file name. Repeatable: responses use the first, requests may use any.",
       fromFolder: true,
     },
     embeddingModel: {
@@ -50,7 +50,7 @@ export const serveOptions = {
     pooling: {
       kind: "choice",
       choices: ["mean", "cls", "last"],
-      help: "How --embedding-model makes one vector of a text. Default: as its file says.",
+      help: "How --embedding-model pools a text into one vector. Default: as its file says.",
       fromFolder: true,
     },
     chatTemplate: {
@@ -72,7 +72,7 @@ export const serveOptions = {
       kind: "choice",
       choices: [...reasoningDefaults],
       default: "auto",
-      help: "Whether the model thinks before it answers, where a request does not say; auto does what llama-server does.",
+      help: "Whether the model thinks before it answers, unless the request says; auto: as llama-server.",
       fromFolder: true,
     },
   }),
@@ -121,7 +121,7 @@ export const serveOptions = {
       max: 3600,
       default: 5,
       value: "N",
-      help: "How long running answers may go on after SIGINT or SIGTERM.",
+      help: "Seconds that running answers get after SIGINT or SIGTERM.",
       fromFolder: true,
     },
     supervise: {
@@ -151,7 +151,7 @@ export const serveOptions = {
         megabytes: { default: 1024, help: "the oldest go first" },
       },
       value: "LIMITS",
-      help: "How much is kept, as days=30,responses=10000,megabytes=1024.",
+      help: "How much is kept, as days=30,megabytes=1024.",
     },
     responsesEvents: {
       kind: "choice",
@@ -164,7 +164,7 @@ export const serveOptions = {
       kind: "choice",
       choices: ["close", "held"],
       default: "close",
-      help: "A response with calls ends, or its stream waits for POST /v1/responses/{id}/tool_outputs.",
+      help: "close: a response ends with its calls. held: its stream waits for POST /v1/responses/{id}/tool_outputs.",
       fromFolder: true,
     },
     maxToolOutputBytes: {
@@ -173,7 +173,7 @@ export const serveOptions = {
       max: 2 ** 30,
       default: 1024 * 1024,
       value: "BYTES",
-      help: "Size of one output of a tool, posted or of an MCP server.",
+      help: "Largest output of one tool call, posted or of an MCP server.",
       fromFolder: true,
     },
   }),
@@ -193,7 +193,7 @@ export const serveOptions = {
       max: 2 ** 24,
       default: -1,
       value: "TOKENS",
-      help: "Tokens of an answer whose request does not say; -1: to the end of the context (/v1/completions: 16).",
+      help: "Tokens of an answer, unless the request says; -1: to the end of the context (/v1/completions: 16).",
       fromFolder: true,
     },
     parallel: {
@@ -224,7 +224,7 @@ export const serveOptions = {
     deterministic: {
       kind: "boolean",
       default: false,
-      help: "Same request and seed, same tokens, whatever else runs or is cached; slower: docs/parameters.md.",
+      help: "Same request and seed give the same tokens, whatever else runs or is cached. Slower: docs/parameters.md.",
       fromFolder: true,
     },
     contextCache: {
@@ -306,7 +306,7 @@ export const serveOptions = {
       max: 86_400,
       default: 30,
       value: "N",
-      help: "How often tool lists are asked for again.",
+      help: "Seconds between two readings of the tool lists.",
       fromFolder: true,
     },
     toolTimeout: {
@@ -320,7 +320,7 @@ export const serveOptions = {
         output: { default: 300, help: "until the client of a held response posts an output" },
       },
       value: "SECONDS",
-      help: "How long tools may take: a number, which is silence, or silence=60,call=600 and so on.",
+      help: "How long tools may take, as silence=60,call=600; a bare number is silence.",
       fromFolder: true,
     },
     maxToolRounds: {
@@ -355,7 +355,7 @@ export const serveOptions = {
       choices: ["trace", "debug", "info", "warn", "error", "fatal", "silent"],
       synonyms: { notset: "trace", warning: "warn", critical: "fatal" },
       default: "info",
-      help: "Least level that is logged. LOGLEVEL works too, and so do Python's names.",
+      help: "Lowest level that is logged. LOGLEVEL works too, and so do Python's names.",
       fromFolder: true,
     },
     audit: {

@@ -88,6 +88,13 @@ describe("before there is an engine", () => {
   });
 });
 
+test("help has the parts of an option, with their defaults", async () => {
+  const { out } = await run("serve", "--help");
+  const text = out.replaceAll(/\s+/g, " ");
+  expect(text).toContain("silence=60: of one call without an answer or progress.");
+  expect(text).toContain("days=30: since the last change.");
+});
+
 test("help tells how a switch that is on is turned off", async () => {
   const { out } = await run("serve", "--help");
   expect(out).toContain("--[no-]ui-server ");
