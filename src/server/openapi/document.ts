@@ -1,4 +1,11 @@
-/** The OpenAPI 3.1 document of the routes that this server has. */
+/**
+ * The OpenAPI 3.1 document of the routes that this server has.
+ *
+ * It is written here and not by @fastify/swagger, which takes a schema from each route: Fastify would then compile
+ * that schema into its own validation, whose errors do not name the remedy, or a compiler that does nothing would have
+ * to be put in its place; and three versions of each path (with `/v1`, without, with a slash) are one operation. What
+ * is left to write is these lines: the requests come from the tables of fields.
+ */
 
 import type { RouteOptions } from "fastify";
 import { documentedPath } from "../http/route-paths.ts";
