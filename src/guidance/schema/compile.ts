@@ -2,8 +2,8 @@
  * JSON Schema to the part of it that the mask engine enforces.
  *
  * Why: llguidance refuses what it does not know (`not`, `if`, `oneOf` of branches that overlap, dependencies,
- * `contains`, look-around in patterns, ...). Of 2,000 schemas in use it enforces 82 %. With this rewriter 94 % are
- * enforced, and the masks of the others are the same.
+ * `contains`, ...). Of 2,000 schemas in use it enforces 82 % by itself and 94 % after this rewriter. What both enforce
+ * gets the same masks.
  *
  * Three passes:
  *   read/    the document: bounded, one draft's keywords, references resolved to nodes

@@ -2,9 +2,8 @@
  * Regular expressions as a tree: what is regular, for masks; what is not (look-around, back-references, word
  * boundaries) is refused by name.
  *
- * regexpp, ESLint's parser, reads them. The tree is ours, as the mask engine needs three things that regexpp has not:
- * the expression in Rust's syntax, its cost, and whether it matches without backtracking. (refa, which has automata on
- * top of regexpp, drops anchors in the middle and bounds its work by states alone.)
+ * regexpp, ESLint's parser, reads them. The tree is ours, as the mask engine needs what regexpp does not have: the
+ * expression in Rust's syntax, its cost, and whether it matches, without backtracking.
  */
 
 import { type AST, RegExpParser } from "@eslint-community/regexpp";
