@@ -65,7 +65,8 @@ addon.load = (...given) => {
 };
 
 const { parseArguments } = await load("cli/parse-arguments.js");
-const { serveCommand } = await load("cli/command.js");
+const { commands } = await load("cli/commands.js");
+const serveCommand = commands.find(({ name }) => name === "serve");
 const { configOf } = await load("cli/config.js");
 const { startService } = await load("cli/serve.js");
 const given = ["--store=none", "--no-ui-server", "--log-level=error"];
