@@ -1,6 +1,7 @@
 /** What is kept of responses, and what goes on without its client. */
 
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { FermataError } from "../../src/errors.ts";
 import { eventually } from "../support/eventually.ts";
 import { createWorld, callEvents, fakeTool, finish, provider, usage } from "./fake-services.ts";
 import {
@@ -98,6 +99,15 @@ describe("background", () => {
     expect(whole.at(0)).toMatchObject({ type: "response.created", sequence_number: 0 });
     const rest = await replay(body.id, "&starting_after=3");
     expect(rest).toEqual(whole.slice(4));
+  });
+
+  test("one that cannot be kept is refused, and its generation ends", async () => {
+    world.chat.script = [{ hang: true }, finish("stop")];
+    const full = new FermataError("internal_error", "The disk is full.");
+    vi.spyOn(world.store, "createResponse").mockRejectedValue(full);
+    const { status, body } = await world.create({ input: "Hi", background: true });
+    expect([status, body.error.code]).toEqual([500, "internal_error"]);
+    expect(world.chat.requests[0]?.signal?.aborted).toBe(true);
   });
 
   test("cancel keeps what was said", async () => {

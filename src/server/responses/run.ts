@@ -98,6 +98,7 @@ export class ResponseRun extends LiveRun<WireEvent> {
       if (work !== null && patienceMs > 0) await preparation.settle(work.first, patienceMs);
       if (tellsId) await this.#create();
     } catch (error) {
+      this.#parts.abort.abort(error);
       await work?.abandon(error);
       throw error;
     }
@@ -118,6 +119,7 @@ export class ResponseRun extends LiveRun<WireEvent> {
       await this.#tell(await this.#generate(begun ?? new BegunWork<RunEvent>(generate)));
       this.finish();
     } catch (error) {
+      this.#parts.abort.abort(error);
       await begun?.abandon(error);
       this.finish(undefined, { error });
     }
