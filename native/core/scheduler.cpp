@@ -2,6 +2,7 @@
 #include "core/scheduler.h"
 
 #include <algorithm>
+#include <cmath>
 #include <span>
 #include <utility>
 
@@ -10,10 +11,6 @@
 namespace fermata {
 
 namespace {
-
-// A prompt waits for a running sequence that is about to compute this many more of its tokens. Not
-// for one: that may be a sampled token of a sequence whose reader has stopped.
-constexpr std::int32_t kWorthWaitingFor = 2;
 
 // A step with so many prefill rows begins no further prompt: the weights are read for enough rows
 // by then, and the first token of a prompt that is done is not kept waiting for its neighbours'.
@@ -27,10 +24,6 @@ constexpr std::int32_t kDecodeOnlySteps = 2;
 // does not come to an end by itself any more.
 constexpr std::int32_t kRepetitive = 128;
 constexpr std::int32_t kLongestPattern = 16;
-
-// What a step moves to RAM and back before it stops admitting, if others wait for their next token.
-// A slot is moved in one piece, so the last move may go beyond.
-constexpr std::int64_t kMovedInAStep = std::int64_t{64} << 20;
 
 bool repeats_itself(const Sequence& sequence) {
     if (sequence.generated_in_round < kRepetitive) return false;
@@ -58,81 +51,13 @@ Scheduler::Scheduler(SchedulerConfig config, Backend& backend, MaskRunner* masks
 }
 
 bool Scheduler::step(Milliseconds now) {
+    now_ = now;
     expire_leases(now);
     admit(now);
     plan_batch();
     if (rows_.empty()) return decide(now);
     decode();
     sample(now);
-    return true;
-}
-
-// A hold's lease ends, whether its cells are still there or were evicted.
-void Scheduler::expire_leases(Milliseconds now) {
-    retention_.end_leases(now);
-    for (auto next = sequences_.begin(); next != sequences_.end();) {
-        Sequence& sequence = *(next++)->second;
-        if (sequence.state == SequenceState::kHeld && sequence.hold_until <= now)
-            fail(sequence, FailCode::kLeaseExpired, "the hold was not resumed in time");
-    }
-}
-
-void Scheduler::admit(Milliseconds now) {
-    std::deque<SequenceId> still_waiting;
-    const bool others_wait = !running_.empty();
-    const std::int64_t moved_before = retention_.ram().moved_bytes;
-    while (!waiting_.empty()) {
-        const SequenceId id = waiting_.front();
-        waiting_.pop_front();
-        const bool moved_enough =
-            others_wait && retention_.ram().moved_bytes - moved_before >= kMovedInAStep;
-        const bool full =
-            moved_enough || static_cast<std::int32_t>(running_.size()) >= config_.parallel;
-        if (full || !try_admit(*sequences_.at(id), now)) {
-            still_waiting.push_back(id);
-        }
-    }
-    waiting_ = std::move(still_waiting);
-}
-
-bool Scheduler::try_admit(Sequence& sequence, Milliseconds now) {
-    if (sequence.slot != kNoSlot) {
-        // A held sequence comes back to its own cells.
-        sequence.slot = retention_.resume(sequence.slot);
-        sequence.resident = retention_.length(sequence.slot);
-    } else {
-        const Promise promise = retention_.lookup(sequence.tokens);
-        if (promise.promised >= promise.resident + kWorthWaitingFor) {
-            return false;  // a running sequence is computing this prefix
-        }
-        auto placement = retention_.acquire(sequence.tokens, now);
-        // Nothing runs and every slot is held: what is held may wait for this very sequence (a tool
-        // that is an agent), so a hold gives up its cells.
-        if (!placement && running_.empty() && preempt_held()) {
-            placement = retention_.acquire(sequence.tokens, now);
-        }
-        if (!placement) {
-            return false;
-        }
-        sequence.slot = placement->slot;
-        sequence.resident = sequence.in_chunks = placement->reused;
-        if (!sequence.admitted) {
-            sequence.usage.cached_tokens = placement->reused;
-            totals_.cached_tokens += placement->reused;
-        }
-    }
-    sequence.admitted = true;
-    if (!sequence.sampler) {
-        sequence.sampler = backend_.make_sampler(sequence.sampling);
-        sequence.sampler->observe(sequence.tokens);
-    }
-    sequence.resident_ever = std::max(sequence.resident_ever, sequence.resident);
-    sequence.round_begin = sequence.resident;
-    sequence.state = SequenceState::kRunning;
-    retention_.plan(
-        sequence.slot,
-        std::span(sequence.tokens).subspan(static_cast<std::size_t>(sequence.resident)));
-    running_.push_back(sequence.id);
     return true;
 }
 
@@ -144,8 +69,9 @@ std::vector<Sequence*> Scheduler::running_in_order(bool prefilling) const {
             found.push_back(sequence);
         }
     }
-    std::stable_sort(found.begin(), found.end(),
-                     [](const Sequence* a, const Sequence* b) { return a->resumed > b->resumed; });
+    std::stable_sort(found.begin(), found.end(), [](const Sequence* a, const Sequence* b) {
+        return a->goes_first > b->goes_first;
+    });
     return found;
 }
 
@@ -188,6 +114,15 @@ void Scheduler::plan_one() {
     shares_.push_back({next->id, next->slot, count, count == next->rows_left(), 0});
 }
 
+// One whose rows are decoded alone; nullptr: there is none.
+Sequence* Scheduler::suspected_with_rows() const {
+    for (const SequenceId id : running_) {
+        Sequence* sequence = sequences_.at(id).get();
+        if (sequence->suspected && sequence->rows_ready() > 0) return sequence;
+    }
+    return nullptr;
+}
+
 void Scheduler::plan_together() {
     std::int32_t budget = config_.step_token_budget;
     std::int32_t prefill_rows = 0;
@@ -203,11 +138,13 @@ void Scheduler::plan_together() {
     do {
         shares_.clear();
         budget = config_.step_token_budget;
+        Sequence* const alone = suspected_with_rows();
+        if (alone != nullptr) take(*alone);
         for (Sequence* sequence : running_in_order(false)) {
-            take(*sequence);
+            if (alone == nullptr) take(*sequence);
         }
         const std::int32_t left = budget;
-        if (shares_.empty() || decode_only_steps_ == 0) {
+        if (alone == nullptr && (shares_.empty() || decode_only_steps_ == 0)) {
             for (Sequence* sequence : running_in_order(true)) {
                 if (left - budget >= kEnoughPrefillRows) break;
                 take(*sequence);
@@ -215,6 +152,7 @@ void Scheduler::plan_together() {
         }
         prefill_rows = left - budget;
     } while (!make_room_for(config_.step_token_budget - budget));
+    if (suspected_with_rows() != nullptr) return;
     prefill_rows += plan_extensions(prefill_rows);
     if (prefill_rows >= kEnoughPrefillRows) {
         decode_only_steps_ = kDecodeOnlySteps;
@@ -249,6 +187,7 @@ void Scheduler::decode() {
     report.copies = static_cast<std::int32_t>(totals_.copies - copies_before);
 
     const DecodeStatus status = decode_beside_masks();
+    if (status == DecodeStatus::kFailed && shares_.size() > 1) return suspect_all();
     if (status != DecodeStatus::kOk) {
         const auto failed = shares_;
         shares_.clear();
@@ -274,6 +213,7 @@ void Scheduler::decode() {
             retention_.commit(share.slot, share.count);
         }
         sequence.resident = end;
+        sequence.suspected = sequence.suspected && sequence.rows_left() > 0;
         if (share.count == shape_.fixed_chunk) sequence.in_chunks = end;
         // Rows that were computed once more with their chunk.
         const bool again = shape_.fixed_chunk > 0 && end <= sequence.resident_ever;
@@ -293,6 +233,18 @@ void Scheduler::decode() {
     totals_.steps += 1;
     totals_.micro_batches += report.micro_batches;
     out_.steps.push_back(report);
+}
+
+// A batch of several sequences failed and spoiled their slots. Each is computed again alone, so
+// that only the one that is at fault fails.
+void Scheduler::suspect_all() {
+    for (const Share& share : std::exchange(shares_, {})) {
+        Sequence& sequence = *sequences_.at(share.id);
+        sequence.suspected = true;
+        const bool held = sequence.state == SequenceState::kHeld;
+        preempt(sequence);
+        if (!held) waiting_.push_front(sequence.id);
+    }
 }
 
 // The masks depend on tokens that are known already, so they are made while the backend works.
@@ -318,7 +270,15 @@ void Scheduler::sample(Milliseconds now) {
         if (sequence.guide && sequence.guide->deciding()) continue;
         if (sequence.guide) sequence.guide->prepare();
         const auto logits = backend_.logits(share.last_row);
+        if (logits.empty()) {
+            fail(sequence, FailCode::kDecodeFailed, "the backend gave no logits");
+            continue;
+        }
         const Token token = choose(sequence, logits);
+        if (std::isnan(logits[static_cast<std::size_t>(token)])) {
+            fail(sequence, FailCode::kDecodeFailed, "the model gave values that are no numbers");
+            continue;
+        }
         const Token end = backend_.end_token();
         const bool asks =
             sequence.guide &&

@@ -92,6 +92,11 @@ class Scheduler {
     void fail(Sequence& sequence, FailCode code, std::string message);
     void preempt(Sequence& sequence);
     bool preempt_held();
+    bool preempt_unread();
+    void age(Sequence& sequence, Milliseconds now);
+    std::int32_t places_taken() const;
+    void suspect_all();
+    Sequence* suspected_with_rows() const;
     void keep_agreed(Sequence& sequence, const Extension& next, std::int32_t most);
     void give_up_extension(Sequence& sequence, std::int32_t right);
     bool give_up_extensions();
@@ -124,6 +129,7 @@ class Scheduler {
     std::vector<Guide*> guides_;  // that the coming samples need
     EventBatch out_;
     EngineStats totals_;
+    Milliseconds now_ = 0;  // of the current step
 };
 
 }  // namespace fermata

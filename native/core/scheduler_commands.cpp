@@ -79,10 +79,11 @@ void Scheduler::resume(ResumeRequest request) {
     sequence->prefill_end = sequence->size();
     sequence->usage.resumed_tokens += sequence->size() - known;
     totals_.resumed_tokens += sequence->size() - known;
-    sequence->resumed = true;
+    sequence->goes_first = true;
+    sequence->waits_since = -1;
     sequence->state = SequenceState::kWaiting;
     const auto first_new = std::find_if(waiting_.begin(), waiting_.end(), [this](SequenceId id) {
-        return !sequences_.at(id)->resumed;
+        return !sequences_.at(id)->goes_first;
     });
     waiting_.insert(first_new, sequence->id);
 }

@@ -11,7 +11,7 @@ namespace fermata {
 // its tokens.
 void Scheduler::preempt(Sequence& sequence) {
     std::erase(extending_, sequence.id);
-    if (sequence.retain || sequence.lease_ms > 0) {
+    if ((sequence.retain || sequence.lease_ms > 0) && !sequence.suspected) {
         retention_.give_up(sequence.slot);
     } else {
         retention_.drop(sequence.slot);
@@ -22,7 +22,7 @@ void Scheduler::preempt(Sequence& sequence) {
     if (sequence.state == SequenceState::kRunning) {
         std::erase(running_, sequence.id);
         sequence.state = SequenceState::kWaiting;
-        sequence.resumed = true;
+        sequence.goes_first = true;
         sequence.prefill_end = std::max(sequence.prefill_end, computed);
     }
 }
@@ -35,6 +35,18 @@ bool Scheduler::preempt_held() {
             preempt(*sequence);
             return true;
         }
+    }
+    return false;
+}
+
+// Gives up the place of a sequence whose reader has stopped. false: there is none.
+bool Scheduler::preempt_unread() {
+    for (const SequenceId id : running_) {
+        Sequence& sequence = *sequences_.at(id);
+        if (!sequence.throttled()) continue;
+        preempt(sequence);
+        waiting_.push_back(id);
+        return true;
     }
     return false;
 }
@@ -184,7 +196,13 @@ void Scheduler::finish(Sequence& sequence, FinishReason reason, Milliseconds now
 void Scheduler::fail(Sequence& sequence, FailCode code, std::string message) {
     count_extension(sequence);
     if (sequence.slot != kNoSlot) {
-        retention_.drop(sequence.slot);
+        // What was computed is right, and the same prompt may come again.
+        const bool sound = code == FailCode::kLeaseExpired || code == FailCode::kContextLength;
+        if (sound && sequence.retain) {
+            retention_.retain(sequence.slot, now_, 0);
+        } else {
+            retention_.drop(sequence.slot);
+        }
     }
     Event& event = emit(EventKind::kFailed, sequence);
     event.fail = code;

@@ -62,8 +62,10 @@ struct Sequence {
     std::optional<TokenLogprobs> logprobs = {};  // of the token that was sampled last
     std::vector<float> logits = {};  // that it was sampled from, while its guide decides
     bool pause_requested = false;
-    bool admitted = false;  // once; cached tokens are counted then
-    bool resumed = false;   // goes before sequences that were never admitted
+    bool admitted = false;    // once; cached tokens are counted then
+    bool goes_first = false;  // resumed, preempted, or it has waited long
+    bool suspected = false;   // a batch with its rows failed: the next ones have nobody else's
+    Milliseconds waits_since = -1;  // for its first token of this round; -1: not seen yet
 
     std::int32_t round_begin = 0;  // resident when this round's prefill began
     std::int32_t prefill_end = 0;  // rows before this index are prefill, after it decode
@@ -86,7 +88,9 @@ struct Sequence {
                                 : extension.tokens[static_cast<std::size_t>(position - begin)];
     }
     bool prefilling() const { return resident < prefill_end; }
-    bool throttled() const { return !prefilling() && unacknowledged >= window; }
+    // Its reader has stopped.
+    bool unread() const { return unacknowledged >= window; }
+    bool throttled() const { return !prefilling() && unread(); }
     // Rows that may be decoded now. A throttled sequence keeps back the one that would be sampled
     // after.
     std::int32_t rows_ready() const { return throttled() ? rows_left() - 1 : rows_left(); }

@@ -1,5 +1,6 @@
 #include "runtime/engine_loop.h"
 
+#include <algorithm>
 #include <chrono>
 #include <exception>
 #include <iterator>
@@ -174,7 +175,8 @@ EngineLoop::Accept EngineLoop::submit(SubmitRequest request) {
     if (closing_) {
         return Accept::kClosed;
     }
-    if (stats_.waiting + submitted_ >= config_.max_queue) {
+    const std::int32_t places = std::max(config_.scheduler.parallel - stats_.running, 0);
+    if (stats_.waiting + submitted_ >= places + config_.max_queue) {
         return Accept::kQueueFull;
     }
     submitted_ += 1;

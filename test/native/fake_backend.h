@@ -13,6 +13,7 @@
 #include <limits>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -73,6 +74,9 @@ class FakeBackend : public Backend {
     // What later saves and restores do.
     void refuse_saves() { saves_ = false; }
     void refuse_restores() { restores_ = false; }
+
+    // From now on the model gives no numbers, or nothing at all.
+    void break_logits(bool empty) { broken_ = empty ? 0 : static_cast<std::size_t>(kVocabulary); }
 
     // As a real one's kernels: what a row gives depends on how many are in its call and which it
     // is.
@@ -156,6 +160,7 @@ class FakeBackend : public Backend {
 
     std::span<const float> logits(std::size_t row) override {
         require(row < logits_.size() && !logits_[row].empty(), "logits: not asked for");
+        if (broken_) logits_[row].assign(*broken_, std::numeric_limits<float>::quiet_NaN());
         return logits_[row];
     }
 
@@ -284,6 +289,7 @@ class FakeBackend : public Backend {
     std::map<std::int64_t, DecodeStatus> statuses_;
     std::uint64_t end_period_ = 0;
     bool feels_shapes_ = false;
+    std::optional<std::size_t> broken_;
     bool saves_ = true, restores_ = true;
     std::map<SlotId, std::int32_t> cut_from_;  // of what was restored, if it cannot be cut
     std::int64_t decode_calls_ = 0;

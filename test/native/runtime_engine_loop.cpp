@@ -170,6 +170,15 @@ TEST(the_queue_is_bounded) {
     CHECK(refused > 0);
 }
 
+TEST(without_a_queue_a_free_place_is_given) {
+    Listener listener({.scheduler = {.parallel = 1, .step_token_budget = 64}, .max_queue = 0});
+    for (SequenceId id = 1; id <= 2; ++id) {
+        CHECK(listener.loop.submit(request(id, 1, 5)) == EngineLoop::Accept::kOk);
+        CHECK(listener.loop.submit(request(id + 10, 1, 5)) == EngineLoop::Accept::kQueueFull);
+        CHECK(listener.wait_for_end(id) == EventKind::kFinished);
+    }
+}
+
 TEST(close_fails_what_is_left_and_is_idempotent) {
     Listener listener;
     for (SequenceId id = 1; id <= 6; ++id)

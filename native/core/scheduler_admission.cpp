@@ -1,0 +1,110 @@
+// Who gets a place, and whose lease is over.
+#include <algorithm>
+#include <span>
+#include <utility>
+
+#include "core/scheduler.h"
+
+namespace fermata {
+
+namespace {
+
+// A prompt waits for a running sequence that is about to compute this many more of its tokens. Not
+// for one: that may be a sampled token of a sequence whose reader has stopped.
+constexpr std::int32_t kWorthWaitingFor = 2;
+
+// What a step moves to RAM and back before it stops admitting, if others wait for their next token.
+// A slot is moved in one piece, so the last move may go beyond.
+constexpr std::int64_t kMovedInAStep = std::int64_t{64} << 20;
+
+// Who waits for its first token so long goes before those that are resumed after that, and takes
+// the place of a hold even where that must be computed again.
+constexpr Milliseconds kPatience = 5'000;
+
+}  // namespace
+
+// A hold's lease ends, whether its cells are still there or were evicted.
+void Scheduler::expire_leases(Milliseconds now) {
+    retention_.end_leases(now);
+    for (auto next = sequences_.begin(); next != sequences_.end();) {
+        Sequence& sequence = *(next++)->second;
+        if (sequence.state == SequenceState::kHeld && sequence.hold_until <= now)
+            fail(sequence, FailCode::kLeaseExpired, "the hold was not resumed in time");
+    }
+}
+
+void Scheduler::admit(Milliseconds now) {
+    std::deque<SequenceId> still_waiting;
+    const bool others_wait = !running_.empty();
+    const std::int64_t moved_before = retention_.ram().moved_bytes;
+    for (const SequenceId id : running_)
+        age(*sequences_.at(id), now);
+    while (!waiting_.empty()) {
+        const SequenceId id = waiting_.front();
+        age(*sequences_.at(id), now);
+        waiting_.pop_front();
+        const bool moved_enough =
+            others_wait && retention_.ram().moved_bytes - moved_before >= kMovedInAStep;
+        const bool full = moved_enough || places_taken() >= config_.parallel;
+        if (full || sequences_.at(id)->unread() || !try_admit(*sequences_.at(id), now)) {
+            still_waiting.push_back(id);
+        }
+    }
+    waiting_ = std::move(still_waiting);
+}
+
+void Scheduler::age(Sequence& sequence, Milliseconds now) {
+    if (sequence.waits_since < 0) sequence.waits_since = now;
+    if (now - sequence.waits_since >= kPatience) sequence.goes_first = true;
+}
+
+// Whose reader has stopped takes none.
+std::int32_t Scheduler::places_taken() const {
+    return static_cast<std::int32_t>(std::ranges::count_if(
+        running_, [this](SequenceId id) { return !sequences_.at(id)->throttled(); }));
+}
+
+bool Scheduler::try_admit(Sequence& sequence, Milliseconds now) {
+    if (sequence.slot != kNoSlot) {
+        // A held sequence comes back to its own cells.
+        sequence.slot = retention_.resume(sequence.slot);
+        sequence.resident = retention_.length(sequence.slot);
+    } else {
+        const Promise promise = retention_.lookup(sequence.tokens);
+        if (promise.promised >= promise.resident + kWorthWaitingFor) {
+            return false;  // a running sequence is computing this prefix
+        }
+        auto placement = retention_.acquire(sequence.tokens, now);
+        // A place is free and every slot is taken. What is held may wait for this very sequence (a
+        // tool that is an agent), so a hold gives up its cells: at once if they go to RAM, else
+        // when nothing runs or the sequence has waited long.
+        const bool holds_give = config_.ram_limit > 0 || running_.empty() || sequence.goes_first;
+        if (!placement && (preempt_unread() || (holds_give && preempt_held()))) {
+            placement = retention_.acquire(sequence.tokens, now);
+        }
+        if (!placement) {
+            return false;
+        }
+        sequence.slot = placement->slot;
+        sequence.resident = sequence.in_chunks = placement->reused;
+        if (!sequence.admitted) {
+            sequence.usage.cached_tokens = placement->reused;
+            totals_.cached_tokens += placement->reused;
+        }
+    }
+    sequence.admitted = true;
+    if (!sequence.sampler) {
+        sequence.sampler = backend_.make_sampler(sequence.sampling);
+        sequence.sampler->observe(sequence.tokens);
+    }
+    sequence.resident_ever = std::max(sequence.resident_ever, sequence.resident);
+    sequence.round_begin = sequence.resident;
+    sequence.state = SequenceState::kRunning;
+    retention_.plan(
+        sequence.slot,
+        std::span(sequence.tokens).subspan(static_cast<std::size_t>(sequence.resident)));
+    running_.push_back(sequence.id);
+    return true;
+}
+
+}  // namespace fermata

@@ -1,0 +1,145 @@
+// Who waits for whom: readers that stop, holds, those who come back, and batches that fail.
+#include "scheduler_world.h"
+
+using namespace fermata;
+using namespace fermata::testing;
+
+namespace {
+
+constexpr std::int64_t kPlenty = std::int64_t{1} << 30;
+
+void hold(World& world, SequenceId id) {
+    world.scheduler.pause(id);
+    while (!world.outcomes[id].held)
+        CHECK(world.step());
+}
+
+}  // namespace
+
+TEST(readers_that_stopped_cost_nobody_a_place) {
+    for (const std::int32_t slots : {2, 6}) {
+        World world(streams(slots), {.parallel = 2, .step_token_budget = 64, .ram_limit = kPlenty});
+        std::vector<SequenceId> unread;
+        for (std::uint32_t i = 0; i < 2; ++i)
+            unread.push_back(world.submit(
+                {.id = 0, .prompt = words(i, 80), .limits = {.max_tokens = 40, .window = 4}}));
+        world.run();
+        const SequenceId other = world.submit(words(9, 80), 10);
+        world.run();
+        CHECK(world.outcomes[other].finished);
+        for (const SequenceId id : unread) {
+            while (!world.outcomes[id].finished) {
+                world.scheduler.acknowledge(id, 4);
+                world.run();
+            }
+            CHECK_EQ(world.outcomes[id].sampled, world.reference(world.prompts[id], 40));
+        }
+        CHECK_EQ(world.scheduler.stats().recomputed_tokens, 0);
+    }
+}
+
+TEST(a_hold_leaves_for_ram_when_a_place_is_free) {
+    World world(streams(2), {.parallel = 2, .step_token_budget = 64, .ram_limit = kPlenty});
+    const SequenceId held = world.submit(words(1, 100), 30);
+    hold(world, held);
+    const SequenceId longer = world.submit(words(2, 100), 300);
+    for (int i = 0; i < 10; ++i)
+        world.step();
+    const SequenceId newcomer = world.submit(words(3, 100), 10);
+    for (int i = 0; i < 30; ++i)
+        world.step();
+    CHECK(world.outcomes[newcomer].finished);
+    CHECK(!world.outcomes[longer].finished);
+    const auto before = world.outcomes[held].sampled;
+    world.scheduler.resume({.id = held, .tokens = words(4, 20), .max_tokens = 5});
+    world.run();
+    CHECK_EQ(world.scheduler.stats().recomputed_tokens, 0);
+    CHECK_EQ(world.scheduler.stats().ram_restores, 1);
+    auto history = joined(joined(words(1, 100), before), words(4, 20));
+    const auto expected = joined(before, world.reference(history, 5));
+    CHECK_EQ(world.outcomes[held].sampled, expected);
+}
+
+TEST(without_ram_a_hold_gives_way_to_one_that_has_waited_long) {
+    World world(streams(2), {.parallel = 2, .step_token_budget = 64});
+    const SequenceId held = world.submit(words(1, 100), 30);
+    hold(world, held);
+    world.submit(words(2, 100), 300);
+    const SequenceId newcomer = world.submit(words(3, 100), 10);
+    for (int i = 0; i < 20; ++i)
+        world.step();
+    CHECK(world.outcomes[newcomer].sampled.empty());
+    world.now += 5'000;
+    for (int i = 0; i < 20; ++i)
+        world.step();
+    CHECK(world.outcomes[newcomer].finished);
+}
+
+TEST(one_that_has_waited_long_goes_before_those_that_are_resumed) {
+    World world(streams(4), {.parallel = 1, .step_token_budget = 64});
+    const SequenceId held = world.submit(words(1, 50), 30);
+    hold(world, held);
+    const SequenceId running = world.submit(words(2, 50), 300);
+    world.step();
+    const SequenceId newcomer = world.submit(words(3, 50), 100);
+    world.step();
+    world.now += 5'000;
+    world.step();
+    world.scheduler.resume({.id = held, .tokens = words(4, 20), .max_tokens = 5});
+    world.scheduler.cancel(running, world.now);
+    while (!world.outcomes[newcomer].finished)
+        CHECK(world.step());
+    CHECK(!world.outcomes[held].finished);
+    world.run();
+    CHECK(world.outcomes[held].finished);
+}
+
+TEST(a_batch_that_fails_costs_only_the_one_at_fault) {
+    World world(streams(4));
+    std::vector<SequenceId> ids;
+    for (std::uint32_t i = 0; i < 3; ++i)
+        ids.push_back(world.submit(words(i, 10), 12));
+    world.step();
+    // The batch, and then the second of those that are tried alone.
+    world.backend.set_status(1, DecodeStatus::kFailed);
+    world.backend.set_status(3, DecodeStatus::kFailed);
+    world.run();
+    int failed = 0;
+    for (const SequenceId id : ids) {
+        const Outcome& outcome = world.outcomes[id];
+        failed += outcome.failed ? 1 : 0;
+        if (outcome.failed) {
+            CHECK(outcome.fail == FailCode::kDecodeFailed);
+        } else {
+            CHECK_EQ(outcome.sampled, world.reference(world.prompts[id], 12));
+        }
+    }
+    CHECK_EQ(failed, 1);
+}
+
+TEST(values_that_are_no_numbers_fail_their_sequence) {
+    for (const bool empty : {false, true}) {
+        World world(streams(2));
+        const SequenceId id = world.submit(words(1, 10), 12);
+        world.step();
+        world.backend.break_logits(empty);
+        world.run();
+        CHECK(world.outcomes[id].failed);
+        CHECK(world.outcomes[id].fail == FailCode::kDecodeFailed);
+        CHECK_EQ(world.outcomes[id].sampled.size(), std::size_t{1});
+    }
+}
+
+TEST(what_a_hold_that_expired_had_computed_is_found_again) {
+    World world(streams(4), {.parallel = 2, .step_token_budget = 64, .hold_lease_ms = 100});
+    const auto prompt = words(1, 100);
+    hold(world, world.submit(prompt, 30));
+    world.now += 200;
+    world.run();
+    CHECK(world.outcomes[1].fail == FailCode::kLeaseExpired);
+    const SequenceId again = world.submit(prompt, 5);
+    world.run();
+    CHECK_EQ(world.outcomes[again].usage.cached_tokens, 99);
+}
+
+TEST_MAIN()
