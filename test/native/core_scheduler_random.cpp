@@ -120,26 +120,25 @@ TEST(one_row_a_decode_for_a_cache_that_cannot_be_truncated) {
     soak(shape, {.parallel = 4, .step_token_budget = 16}, 8, 5'000);
 }
 TEST(streams_without_room_over_ram) {
-    soak(streams(3, 256), {.parallel = 3, .step_token_budget = 16, .ram_limit = 1 << 20}, 9,
-         20'000);
+    soak(streams(3, 256), {.parallel = 3, .step_token_budget = 16, .ram_limit = 1 << 20}, 9, 5'000);
 }
 TEST(streams_over_little_ram) {
     soak(streams(4, 256), {.parallel = 2, .step_token_budget = 32, .ram_limit = 1 << 13}, 10,
-         20'000);
+         5'000);
 }
 TEST(unified_without_room_over_ram) {
     soak(unified(16, 400, 256), {.parallel = 6, .step_token_budget = 48, .ram_limit = 1 << 20}, 11,
-         20'000);
+         5'000);
 }
 TEST(a_cache_that_cannot_be_truncated_over_ram) {
     CacheShape shape = streams(4, 256);
     shape.partial_truncate = false;
-    soak(shape, {.parallel = 3, .step_token_budget = 16, .ram_limit = 1 << 20}, 12, 10'000);
+    soak(shape, {.parallel = 3, .step_token_budget = 16, .ram_limit = 1 << 20}, 12, 5'000);
 }
 TEST(a_sliding_window_over_ram) {
     CacheShape shape = streams(4, 256);
     shape.cuts_restored = false;
-    soak(shape, {.parallel = 3, .step_token_budget = 16, .ram_limit = 1 << 20}, 13, 10'000);
+    soak(shape, {.parallel = 3, .step_token_budget = 16, .ram_limit = 1 << 20}, 13, 5'000);
 }
 TEST(fixed_chunks_over_ram) {
     CacheShape shape = streams(3, 256);
