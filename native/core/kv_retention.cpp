@@ -7,13 +7,13 @@
 
 namespace fermata {
 
-KvRetention::State::State(Backend& used_backend, std::int64_t ram_limit)
+KvRetention::State::State(Backend& used_backend, std::int64_t ram_limit, std::int32_t left_limit)
     : backend(used_backend),
       shape(backend.shape()),
-      tree(shape.slot_count + kMaxLeft),
+      tree(shape.slot_count + left_limit),
       cells(shape),
       slots(static_cast<std::size_t>(shape.slot_count)),
-      left(kMaxLeft) {
+      left(static_cast<std::size_t>(left_limit)) {
     ram.limit = ram_limit;
 }
 
@@ -89,8 +89,8 @@ std::int32_t KvRetention::State::reusable(SlotId slot, std::int32_t shared,
     return whole >= at(slot).cut_from ? whole : 0;
 }
 
-KvRetention::KvRetention(Backend& backend, std::int64_t ram_limit)
-    : state_(std::make_unique<State>(backend, ram_limit)) {}
+KvRetention::KvRetention(Backend& backend, std::int64_t ram_limit, std::int32_t left_limit)
+    : state_(std::make_unique<State>(backend, ram_limit, left_limit)) {}
 KvRetention::~KvRetention() = default;
 
 Promise KvRetention::lookup(std::span<const Token> prompt) const {

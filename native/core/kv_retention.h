@@ -63,7 +63,9 @@ class KvRetention {
    public:
     // `backend` outlives this object; it is called for copies, truncations, saves and restores.
     // `ram_limit`: bytes of host memory for what leaves its slot; 0: nothing goes there.
-    explicit KvRetention(Backend& backend, std::int64_t ram_limit = 0);
+    // `left_limit`: sequences that are remembered after they left their slots, 1 .. kMaxLeft.
+    explicit KvRetention(Backend& backend, std::int64_t ram_limit = 0,
+                         std::int32_t left_limit = kMaxLeft);
     ~KvRetention();
 
     // Looks only: changes nothing, evicts nothing.

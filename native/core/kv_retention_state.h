@@ -56,7 +56,7 @@ struct KvRetention::State {
     std::int64_t evictions = 0;
     std::int64_t copies = 0;
 
-    State(Backend& used_backend, std::int64_t ram_limit);
+    State(Backend& used_backend, std::int64_t ram_limit, std::int32_t left_limit);
 
     Slot& at(SlotId slot) { return slots[static_cast<std::size_t>(slot)]; }
     const Slot& at(SlotId slot) const { return slots[static_cast<std::size_t>(slot)]; }

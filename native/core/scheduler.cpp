@@ -45,7 +45,7 @@ Scheduler::Scheduler(SchedulerConfig config, Backend& backend, MaskRunner* masks
       backend_(backend),
       masks_(masks),
       shape_(backend.shape()),
-      retention_(backend, config.ram_limit) {
+      retention_(backend, config.ram_limit, config.left_limit) {
     config_.parallel = std::clamp(config_.parallel, 1, shape_.slot_count);
     config_.step_token_budget = std::clamp(config_.step_token_budget, 1, shape_.max_rows);
 }

@@ -24,6 +24,7 @@ struct SchedulerConfig {
     std::int32_t step_token_budget = 512;  // rows a step may carry; decode rows come first
     Milliseconds hold_lease_ms = 600'000;  // a hold that is not resumed for so long fails
     std::int64_t ram_limit = 0;            // bytes of host memory for what leaves its slot; 0: none
+    std::int32_t left_limit = kMaxLeft;    // sequences remembered after they left their slots
 };
 
 class Scheduler {

@@ -27,6 +27,7 @@ const options = {
   stepTokenBudget: 512,
   microBatch: 512,
   holdLeaseMs: 60_000,
+  cacheRamBytes: 1 << 24,
   maxQueue: 4,
   audit: true,
 };
@@ -34,20 +35,7 @@ const options = {
 const request = (id, promptLength, changes = {}) => ({
   id,
   prompt: new Int32Array(promptLength).fill(65),
-  sampling: {
-    temperature: 0,
-    topK: 0,
-    topP: 1,
-    minP: 0,
-    typicalP: 1,
-    repeatPenalty: 1,
-    frequencyPenalty: 0,
-    presencePenalty: 0,
-    penaltyLastN: 0,
-    seed: 0,
-    logitBias: [],
-    script: new Int32Array(300).fill(66),
-  },
+  sampling: { script: new Int32Array(300).fill(66) },
   window: 4000,
   pause: { callOpen: "", callClose: "", holdAtEnd: "never", holdAtTextAfterCall: false },
   stop: [],
@@ -57,7 +45,7 @@ const request = (id, promptLength, changes = {}) => ({
 });
 
 function requestThatHolds() {
-  const sampling = { ...request(1, 10).sampling, script: new Int32Array([66]) };
+  const sampling = { script: new Int32Array([66]) };
   const pause = { callOpen: "", callClose: "", holdAtEnd: "always", holdAtTextAfterCall: false };
   return request(1, 10, { sampling, pause });
 }

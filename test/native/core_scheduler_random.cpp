@@ -10,7 +10,9 @@ using namespace fermata::testing;
 
 namespace {
 
+// Few sequences are remembered, so that they are often replaced and each step's check is quick.
 void soak(CacheShape shape, SchedulerConfig config, std::uint32_t seed, int operations) {
+    config.left_limit = 24;
     World world(shape, config);
     if (shape.fixed_chunk > 0) world.backend.feel_batch_shapes();
     std::mt19937 random(seed);

@@ -173,8 +173,11 @@ TEST(the_queue_is_bounded) {
 TEST(without_a_queue_a_free_place_is_given) {
     Listener listener({.scheduler = {.parallel = 1, .step_token_budget = 64}, .max_queue = 0});
     for (SequenceId id = 1; id <= 2; ++id) {
-        CHECK(listener.loop.submit(request(id, 1, 5)) == EngineLoop::Accept::kOk);
+        SubmitRequest endless = request(id, 1, 400);
+        endless.limits.window = 1;  // nobody acknowledges: it keeps its place until it is cancelled
+        CHECK(listener.loop.submit(std::move(endless)) == EngineLoop::Accept::kOk);
         CHECK(listener.loop.submit(request(id + 10, 1, 5)) == EngineLoop::Accept::kQueueFull);
+        listener.loop.cancel(id);
         CHECK(listener.wait_for_end(id) == EventKind::kFinished);
     }
 }
