@@ -22,6 +22,7 @@
 
 #include "core/backend.h"
 #include "core/cell_ledger.h"
+#include "core/slot_set.h"
 #include "core/types.h"
 
 namespace fermata {
