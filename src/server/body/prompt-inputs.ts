@@ -4,6 +4,9 @@ import type { Type } from "./field.ts";
 import { fieldError, kindOf } from "./fields.ts";
 import { text } from "./values.ts";
 
+/** Prompts of one request to a completions endpoint. */
+export const maxPrompts = 128;
+
 /** A text is yet to be tokenized. */
 export type PromptInput = string | Int32Array;
 

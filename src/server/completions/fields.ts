@@ -27,11 +27,10 @@ import {
   stopField,
 } from "../body/generation.ts";
 import { documentOf } from "../body/guidance.ts";
-import { promptInputs, type PromptInput } from "../body/prompt-inputs.ts";
+import { maxPrompts, promptInputs, type PromptInput } from "../body/prompt-inputs.ts";
 import { readSampling, type SamplingLimits } from "../body/sampling.ts";
 import { boolean } from "../body/values.ts";
 
-const maxPrompts = 128;
 /** OpenAI's, and what clients of this endpoint count on. */
 const defaultMaxTokens = 16;
 

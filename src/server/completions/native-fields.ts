@@ -24,11 +24,9 @@ import {
   stopField,
 } from "../body/generation.ts";
 import { documentOf } from "../body/guidance.ts";
-import { promptInputs, type PromptInput } from "../body/prompt-inputs.ts";
+import { maxPrompts, promptInputs, type PromptInput } from "../body/prompt-inputs.ts";
 import { readSampling, type SamplingLimits } from "../body/sampling.ts";
 import { boolean, integer, list, text } from "../body/values.ts";
-
-const maxPrompts = 128;
 
 interface NativePrompts {
   /** Each in pieces that follow each other. At least one. */
