@@ -123,7 +123,7 @@ bool EngineLoop::wait_for_commands(std::deque<Command>& commands, bool idle) {
         asleep_ = false;
     }
     append(commands, std::exchange(commands_, {}));
-    submitted_ = 0;
+    taken_ = submitted_;
     return !closing_;
 }
 
@@ -132,6 +132,7 @@ void EngineLoop::publish(Scheduler& scheduler, EventBatch batch) {
     {
         const std::lock_guard lock(mutex_);
         stats_ = scheduler.stats();
+        submitted_ -= std::exchange(taken_, 0);
         stats_.audited_rows = audit_ ? audit_->rows() : -1;
         for (Event& event : batch.events) {
             if (event.kind == EventKind::kFailed && closing_) {
