@@ -11,6 +11,7 @@ import { measureAgents } from "./parts/agents.mjs";
 import { measureEarly } from "./parts/early.mjs";
 import { measureGuided } from "./parts/guided.mjs";
 import { measureMasks } from "./parts/masks.mjs";
+import { measureRetention } from "./parts/retention.mjs";
 import { measureShared } from "./parts/shared.mjs";
 import { measureSingle } from "./parts/single.mjs";
 import { buildPeers } from "./peers/build-peers.mjs";
@@ -28,6 +29,7 @@ const parts = {
   masks: measureMasks,
   guided: measureGuided,
   early: measureEarly,
+  retention: measureRetention,
 };
 
 function readResults(file) {

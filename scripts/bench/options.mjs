@@ -3,7 +3,7 @@ import { parseArgs } from "node:util";
 import { SetupError } from "../setup/report.mjs";
 import { shapes } from "./shapes/shape.mjs";
 
-export const partNames = ["single", "shared", "agents", "early", "masks", "guided"];
+export const partNames = ["single", "shared", "agents", "early", "masks", "guided", "retention"];
 /** Parts that read schemas from the folder of --data. */
 const dataParts = ["masks", "guided"];
 
@@ -20,11 +20,13 @@ models of random weights. The first run builds those programs (7 minutes on two 
                     guided  tool calls with and without grammar and forced tokens
                     early   results and sub-agents' answers prefilled as they are told, tools that start early
                     agents  8 agents in a tool loop over HTTP, against llama-server
+                    retention  4 to 32 agents on 8 contexts, with slow tools, against llama-server
   --runs N        runs of each, interleaved; medians are shown (default: 3)
   --quick         one small run of each: does it work? Its figures mean nothing
-  --only TEXT     in shared, early and agents, the one of this name, or those whose name contains it
+  --only TEXT     in shared, early, agents and retention, the one of this name, or those whose name contains it
   --data DIR      what masks and guided read: the functions of BFCL in bfcl/, JSON-Schema-Test-Suite
-                  in json-schema-test-suite/; without it, these parts are left out
+                  in json-schema-test-suite/; without it, these parts are left out. retention replays
+                  the dialogues of tau-bench/ beside its own where they are there
   --threads N     for all programs (default: ${availableParallelism()}, the cores of this machine)
   --json FILE     writes all figures to FILE, and keeps those of other parts that are in it
   --from FILE     shows the figures of FILE instead of measuring

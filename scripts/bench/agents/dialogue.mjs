@@ -8,7 +8,8 @@ const words = (
   "car city community name president team minute idea body information back parent face level"
 ).split(" ");
 
-function wordsFrom(seed, count) {
+/** `count` words, always the same for a seed. */
+export function wordsFrom(seed, count) {
   let state = seed * 2654435761 + 1;
   const picked = [];
   for (let index = 0; index < count; index++) {

@@ -88,4 +88,24 @@ const early = [
   column("early rows", (row) => number(row.early.rows, 0)),
 ];
 
-export const columnsOf = { single, shared, masks, guided, early, agents };
+const sameLoad = (row, rows) =>
+  bestServer(rows.filter((it) => it.kind === row.kind && it.perSlot === row.perSlot));
+const rowsOver = (head, least) =>
+  column(head, ({ median }) => times(median.computedRows, median[least]));
+
+const retention = [
+  nameColumn(sameLoad),
+  column("load", ({ kind }) => kind),
+  column("agents a slot", ({ perSlot }) => String(perSlot)),
+  field("turns/min", "turnsPerMinute"),
+  ratioToBest("turnsPerMinute", sameLoad),
+  field("rows computed", "computedRows", 0),
+  rowsOver("/least", "leastRows"),
+  rowsOver("/Belady in 8 contexts", "beladyRows"),
+  secondsField("newcomers' TTFT p95 s", "newcomersTtftP95"),
+  secondsField("resume TTFT p50 s", "resumeTtftP50"),
+  secondsField("p95 s", "resumeTtftP95"),
+  field("peak MiB", "peakMiB", 0),
+];
+
+export const columnsOf = { single, shared, masks, guided, early, agents, retention };

@@ -8,6 +8,7 @@ const titles = {
   guided: "tool calls, greedy, one sequence",
   early: "early work, in one process",
   agents: "agent load over HTTP, 8 agents x 4 turns",
+  retention: "more agents than contexts in the cache, over HTTP",
 };
 
 /** One table per shape and part: { title, heads, lines }. */

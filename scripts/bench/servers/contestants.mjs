@@ -6,7 +6,7 @@ import { startServer } from "./start-server.mjs";
 
 const fermataMain = join(distDir, "cli", "main.js");
 
-const fermata = (label, flags) => ({
+export const fermata = (label, flags) => ({
   name: `Fermata, ${label}`,
   isFermata: true,
   flags,
@@ -19,7 +19,7 @@ const fermata = (label, flags) => ({
     ]),
 });
 
-const llamaServer = (label, flags) => ({
+export const llamaServer = (label, flags) => ({
   name: `llama-server, ${label}`,
   isFermata: false,
   flags,

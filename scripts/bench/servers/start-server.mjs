@@ -33,7 +33,7 @@ async function isHealthy(url) {
 
 /**
  * Starts a server, `program` with `args` and a free port, and waits until it is healthy. Returns
- * { during, stop }. `stop` resolves when the process has ended.
+ * { pid, during, stop }. `stop` resolves when the process has ended.
  */
 export async function startServer(name, program, args) {
   const port = await freePort();
@@ -68,5 +68,5 @@ export async function startServer(name, program, args) {
     await closed;
     clearTimeout(timer);
   };
-  return { during, stop };
+  return { pid: child.pid, during, stop };
 }
