@@ -115,7 +115,10 @@ export type ChatEvent =
   | { type: "call-arguments"; index: number; delta: string }
   /** The arguments are complete JSON. */
   | { type: "call-end"; index: number; call: ToolCall }
-  /** Internal mode: the sequence is held; give results with `resume`. Never empty. */
+  /**
+   * Internal mode: the sequence is held; give results with `resume`. No calls: the text repeats itself behind
+   * results, and a resume without tools and with words of the user lets the model answer.
+   */
   | { type: "hold"; calls: ToolCall[]; usage: EngineUsage }
   /**
    * `calls`: complete calls of the last round (external mode). `stopString`: the one of `stop` that

@@ -90,6 +90,8 @@ export class EngineGeneration implements Generation, AsyncIterator<GenerationEve
     callNative(() => this.#native.resume({ ...options, id: this.id, maxTokens }));
     this.#state = "running";
     if (this.#pendingToken && !keepPending) this.#tokens.pop();
+    // A character that the hold split is not completed by tokens of others.
+    if (tokens.length > 0) this.#detokenizer.end();
     for (const token of tokens) this.#tokens.push(token);
   }
 

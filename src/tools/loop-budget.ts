@@ -50,7 +50,7 @@ export class LoopBudget {
     this.deadline = { at: performance.now() + maxSeconds * 1000, seconds: maxSeconds };
   }
 
-  /** The limit because of which a call was not run: no more can be called. Null: there is none. */
+  /** The limit at which tools were turned off. Null: there is none. */
   get reached(): string | null {
     return this.#reached;
   }
@@ -104,6 +104,12 @@ export class LoopBudget {
     this.#repeats.learn(outputs);
     if (this.#reached !== null || isLast) return this.words.last;
     return this.#repeats.isStale ? this.words.repeat : undefined;
+  }
+
+  /** To be told when the text repeats itself. @returns what the user says to the model then */
+  endRepetition(): string {
+    this.#reached = "the limit of repeated text";
+    return this.words.last;
   }
 
   #isLate(): boolean {

@@ -82,6 +82,11 @@ function holdStep(
   { budget, isOwn, maxCalls, logger }: LoopRules,
 ): LoopStep {
   const { calls } = event;
+  if (calls.length === 0) {
+    const say = budget.endRepetition();
+    const resume: LoopAction = { do: "resume", outputs: [], mayCall: false, say };
+    return { state: { at: "turn", closed: [], hasText }, actions: [tell(event), resume] };
+  }
   const own = calls.filter(isOwn);
   const names = own.map((call) => call.name);
   if (budget.reached !== null && own.length > 0) {

@@ -42,6 +42,7 @@ type EngineHold = Extract<GenerationEvent, { type: "hold" }>;
 type EngineFinish = Extract<GenerationEvent, { type: "finish" }>;
 
 const repetitionNotice = "The answer was stopped: it repeated itself.";
+const repetitionWarning = "the answer repeats itself: stopped";
 
 export class RunningChat implements ChatGeneration {
   readonly #request: ChatRequest;
@@ -86,7 +87,8 @@ export class RunningChat implements ChatGeneration {
       pause: this.#looksForCalls ? context.prompts.pauseTriggers : undefined,
       leaseMs: toolMode === "external" ? context.externalLeaseMs : undefined,
     };
-    this.#run = new EngineRun(context.engine, run, { stopsRepetition });
+    const onRepetition = (): "hold" | "cancel" => (this.#mayAnswerAnew ? "hold" : "cancel");
+    this.#run = new EngineRun(context.engine, run, stopsRepetition ? onRepetition : null);
   }
 
   [Symbol.asyncIterator](): AsyncIterator<ChatEvent> {
@@ -151,9 +153,11 @@ export class RunningChat implements ChatGeneration {
         else if (event.type === "text") yield* await this.#onText(event);
         else if (event.type === "hold" && this.#isMistaken(event))
           finish = await this.#continueText();
+        else if (event.type === "hold" && event.reason === "requested" && this.#currentRound.inCall)
+          this.#run.cancel();
         else if (event.type === "hold") {
-          yield* await this.#endRound();
-          finish = await this.#holdOrEnd(event.pendingToken);
+          yield* await this.#endRound(event);
+          finish = await this.#holdOrEnd(event);
           if (this.#hold !== null) {
             const calls = [...this.#currentRound.calls];
             yield { type: "hold", calls, usage: this.#run.usage };
@@ -208,16 +212,25 @@ export class RunningChat implements ChatGeneration {
     return null;
   }
 
-  async #endRound(): Promise<OutputEvent[]> {
-    const events = await this.#checked(this.#currentRound.finish(true));
-    this.#logTurn("stop");
+  /** A text that repeats itself: results of tools are there, and tools can still be turned off. */
+  get #mayAnswerAnew(): boolean {
+    return this.#roundCount > 1 && this.#callable === undefined && !this.#currentRound.inCall;
+  }
+
+  /** A hold that was requested ends a text that repeats itself. */
+  async #endRound({ reason }: EngineHold): Promise<OutputEvent[]> {
+    const isWhole = reason !== "requested";
+    const events = await this.#checked(this.#currentRound.finish(isWhole));
+    if (isWhole) this.#logTurn("stop");
+    else this.#request.logger?.warn({}, repetitionWarning);
     return events;
   }
 
-  /** @returns null: the round's calls wait for their results, and there is a hold */
-  async #holdOrEnd(pendingToken: boolean): Promise<FinishEvent | null> {
+  /** @returns null: the round waits for a resume, and there is a hold */
+  async #holdOrEnd({ reason, pendingToken }: EngineHold): Promise<FinishEvent | null> {
     const { calls } = this.#currentRound;
-    const isHeld = calls.length > 0 && this.#request.toolMode !== "external";
+    const waits = calls.length > 0 || reason === "requested";
+    const isHeld = waits && this.#request.toolMode !== "external";
     // Without room for an answer no tool is run.
     if (isHeld && this.#run.remainingTokens === 0) return await this.#release("length");
     this.#remember(pendingToken);
@@ -252,7 +265,7 @@ export class RunningChat implements ChatGeneration {
     const { inCall } = this.#currentRound;
     const rest = await this.#checked(this.#currentRound.finish(!wasCut));
     if (reason === "cancelled" && this.#run.isRepeating && !this.#cancelled) {
-      this.#request.logger?.warn({}, "the answer repeats itself: stopped");
+      this.#request.logger?.warn({}, repetitionWarning);
       const notice: ChatEvent = { type: "content", text: `\n\n[${repetitionNotice}]` };
       const finish = await this.#finish(inCall ? "length" : "stop", []);
       return [...rest, notice, { ...finish, warnings: [repetitionNotice] }];

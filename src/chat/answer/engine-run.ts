@@ -26,12 +26,17 @@ export class EngineRun {
   #events: AsyncIterator<GenerationEvent> | null = null;
   #maxTokens: number | undefined;
   #cancelled = false;
-  /** Null: repeat it as it likes. */
-  #repetition: RepetitionDetector | null;
+  readonly #onRepetition: (() => "hold" | "cancel") | null;
+  #repetition = new RepetitionDetector();
   #isRepeating = false;
 
-  constructor(engine: ChatEngine, request: RunRequest, { stopsRepetition = false } = {}) {
-    this.#repetition = stopsRepetition ? new RepetitionDetector() : null;
+  /** @param onRepetition what becomes of a text that repeats itself. Null: it may. */
+  constructor(
+    engine: ChatEngine,
+    request: RunRequest,
+    onRepetition: (() => "hold" | "cancel") | null = null,
+  ) {
+    this.#onRepetition = onRepetition;
     this.#engine = engine;
     this.#request = request;
     this.#maxTokens = request.maxTokens;
@@ -41,7 +46,7 @@ export class EngineRun {
     return this.#generation?.tokens ?? [];
   }
 
-  /** It was stopped since it wrote the same over and over. */
+  /** It was held or cancelled since it wrote the same over and over. */
   get isRepeating(): boolean {
     return this.#isRepeating;
   }
@@ -94,11 +99,11 @@ export class EngineRun {
   }
 
   #watch(tokens: Int32Array): void {
-    for (const token of tokens) {
-      if (this.#isRepeating || this.#repetition?.add(token) !== true) continue;
-      this.#isRepeating = true;
-      this.#generation?.cancel();
-    }
+    if (this.#onRepetition === null || this.#isRepeating) return;
+    this.#isRepeating = tokens.some((token) => this.#repetition.add(token));
+    if (!this.#isRepeating) return;
+    if (this.#onRepetition() === "hold") this.#generation?.pause();
+    else this.#generation?.cancel();
   }
 
   /** Of a held generation; see `Generation.extend`. */
@@ -107,6 +112,7 @@ export class EngineRun {
   }
 
   resume(options: Omit<ResumeOptions, "maxTokens">): void {
+    this.#forgetRepetition();
     this.#generation?.resume({ ...options, maxTokens: this.remainingTokens });
   }
 
@@ -117,9 +123,15 @@ export class EngineRun {
     while (event.type !== "finish") event = await this.next();
   }
 
+  #forgetRepetition(): void {
+    this.#repetition = new RepetitionDetector();
+    this.#isRepeating = false;
+  }
+
   /** Gives up a held generation for a new one. */
   async restart(prompt: Int32Array, grammar: Grammar | null): Promise<void> {
     await this.release();
+    this.#forgetRepetition();
     this.#usage.next(false);
     this.start(prompt, grammar);
   }

@@ -98,9 +98,11 @@ export class Continuer {
   async #draft(request: ContinueRequest, outputs: ToolOutput[]): Promise<Draft> {
     const { say } = request;
     if (say !== undefined) {
-      const results = messagesOf(outputs);
-      const resumed = await this.#resume(request, [...results, { role: "user", content: say }]);
+      const said: ChatMessage[] = [...messagesOf(outputs), { role: "user", content: say }];
+      const resumed = await this.#resume(request, said);
       if (resumed !== null) return resumed;
+      // Without a result it has no other place.
+      if (outputs.length === 0) return await this.#rerender(request, said);
     }
     const results = messagesOf(say === undefined ? outputs : withLastWords(outputs, say));
     return (await this.#resume(request, results)) ?? (await this.#rerender(request, results));

@@ -25,6 +25,8 @@ export class Transcript {
       case "call-start":
         return this.#closeRound();
       case "hold":
+        // A text that repeats itself is no example for the next answer.
+        if (event.calls.length === 0) return void (this.#turn = newTurn());
         this.#turn.toolCalls = event.calls;
         this.#messages.push(this.#turn);
         this.#turn = newTurn();

@@ -151,6 +151,7 @@ export class FakeGeneration implements Generation {
   #pending = false;
   #wake = (): void => {};
   #resumed = false;
+  #pauses = false;
   #generated = 0;
   #resumedTokens = 0;
 
@@ -162,7 +163,9 @@ export class FakeGeneration implements Generation {
     request.signal?.addEventListener("abort", () => this.cancel());
   }
 
-  pause(): void {}
+  pause(): void {
+    this.#pauses = true;
+  }
 
   extend(options: ExtendOptions): void {
     this.extensions.push(options);
@@ -196,17 +199,20 @@ export class FakeGeneration implements Generation {
         const tokens = said.subarray(at, at + CHUNK);
         this.#push(tokens);
         yield { type: "text", text: this.#engine.spell(tokens).replace(/[⟪⟫]/gu, ""), tokens };
+        if (this.#pauses) break;
       }
-      const end = round.end ?? "end";
+      const end = this.#pauses ? "requested" : (round.end ?? "end");
+      this.#pauses = false;
       if (end === "fail") throw new FermataError("decode_failed", "The engine failed.");
       if (end === "never") await this.#sleep();
       if (this.cancelled) return yield this.#finish("cancelled");
       if (end === "length" || end === "stop_string") return yield this.#finish(end);
       if (end === "end") this.#push(this.#engine.tokens(round.endToken ?? "<|im_end|>"));
       if (this.request.pause === undefined) return yield this.#finish("end");
-      this.#pending = end === "end";
+      this.#pending = end === "end" || end === "requested";
       this.#resumed = false;
-      const reason = end === "end" ? "end_token" : "text_after_call";
+      const reason =
+        end === "end" ? "end_token" : end === "requested" ? "requested" : "text_after_call";
       yield { type: "hold", reason, pendingToken: this.#pending, usage: this.#usage };
       if (!this.released && !this.cancelled && !this.#resumed) await this.#sleep();
       if (this.cancelled) return yield this.#finish("cancelled");

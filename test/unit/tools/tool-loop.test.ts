@@ -352,6 +352,49 @@ describe("runToolLoop", () => {
     expect(text).toBe("Sun and rain.");
   });
 
+  it("knows a call again whose arguments are written in another way", async () => {
+    let calls = 0;
+    const written = [
+      '{"city":"Rome","at":{"x":1,"y":[100]}}',
+      '{ "at": {"y": [1e2], "x": 1.0},\n "city": "R\\u006fme" }',
+      '{"city":"Rome","at":{"y":[100.0],"x":1}}',
+      '{"city":"Rome","at":{"x":1,"y":[100]}}',
+    ].map((text) => `<tool_call>\n{"name":"get_weather","arguments":${text}}\n</tool_call>`);
+    const counting = defineTool("get_weather", "").run(() => `call ${++calls}`);
+    const { results } = await loop([...written, "Three calls."], [counting]);
+    expect(calls).toBe(3);
+    expect(results[3]).toContain("not run: the same call was made 4 times in a row");
+  });
+
+  it("lets a model answer anew that repeats itself behind results", async () => {
+    const endless = { text: `Well: ${"ha ".repeat(1000)}`, end: "never" as const };
+    const { engine, events, results, text, reason, warnings } = await loop(
+      [callText("Rome"), endless, "Sun."],
+      [weather],
+    );
+    const said = `⟪<|im_end|>⟫\n⟪<|im_start|>⟫user\n${lastWords}⟪<|im_end|>⟫\n⟪<|im_start|>⟫assistant\n`;
+    expect(results).toEqual([resultText("sun in Rome"), said]);
+    expect(engine.grammars.at(-1)?.text).not.toContain("first_call");
+    const notice = "No more tools were called: the limit of repeated text is reached.";
+    expect(text).toMatch(/^Well: (ha ){100,110}h?a?Sun\./u);
+    expect(text.endsWith(`Sun.\n\n[${notice}]`)).toBe(true);
+    expect(events.at(-1)).toMatchObject({ type: "finish", warnings: [notice] });
+    expect(reason).toBe("stop");
+    expect(warnings).toContain("the answer repeats itself: stopped");
+  });
+
+  it("stops a last turn that repeats itself, and text that does so before any result", async () => {
+    const endless = { text: "ha ".repeat(1000), end: "never" as const };
+    const stopped = "[The answer was stopped: it repeated itself.]";
+    const last = await loop([callText("Rome"), endless, endless], [weather]);
+    expect(last.results).toHaveLength(2);
+    expect(last.text).toContain(stopped);
+    expect(last.reason).toBe("stop");
+    const first = await loop([endless], [weather]);
+    expect(first.results).toEqual([]);
+    expect(first.text.endsWith(stopped)).toBe(true);
+  });
+
   it("keeps tokens for an answer", async () => {
     let calls = 0;
     const counting = defineTool("get_weather", "").run(() => `call ${++calls}`);
