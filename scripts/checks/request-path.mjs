@@ -109,9 +109,9 @@ await measure("POST /v1/chat/completions with tools", "/v1/chat/completions", {
   stream: true,
 });
 const ask = "List the files in the folder.";
-const run = { messages: [{ role: "user", content: ask }], stream: true, max_tokens: 200 };
+const run = { messages: [{ role: "user", content: ask }], stream: true, max_tokens: 8 };
 await measure("POST /v1/chat/completions, tools run here", "/v1/chat/completions", run);
-const response = { input: ask, stream: true, max_output_tokens: 200 };
+const response = { input: ask, stream: true, max_output_tokens: 8 };
 await measure("POST /v1/responses, tools run here", "/v1/responses", response);
 await service.close();
 process.exit(0);
