@@ -30,6 +30,7 @@ export default defineConfig({
       lane("integrity", { seconds: 120 }),
       lane("model", { seconds: 240 }),
       lane("browser", { seconds: 240 }),
+      lane("faults", { seconds: 240 }),
       // On demand, by `npm run test:real`, which fetches the models.
       lane("real", { seconds: 1800 }),
       lane("e2e", { seconds: 240, include: ["test/clients/*.test.ts"] }),

@@ -59,7 +59,7 @@ const nativeSteps = {
 };
 
 const ownLanes = Object.fromEntries(
-  ["unit", "contract", "integrity", "model"].map((name) => [
+  ["unit", "contract", "integrity", "model", "faults"].map((name) => [
     name,
     (options) => runLane(name, options),
   ]),
@@ -83,7 +83,8 @@ const inBrowser = async (options) => {
   return types.ok ? runLane("browser", options) : types;
 };
 
-const lanes = { ...ownLanes, e2e: endToEnd, browser: inBrowser };
+const { faults, ...beforeFaults } = ownLanes;
+const lanes = { ...beforeFaults, e2e: endToEnd, faults, browser: inBrowser };
 
 const build = async () => {
   await setUpTypeScript();

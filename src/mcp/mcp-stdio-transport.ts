@@ -8,6 +8,7 @@ import type { Transport } from "@modelcontextprotocol/sdk/shared/transport.js";
 import { JSONRPCMessageSchema, type JSONRPCMessage } from "@modelcontextprotocol/sdk/types.js";
 import spawn from "cross-spawn";
 import { FermataError } from "../errors.ts";
+import { ProcessGuard } from "../process-guard.ts";
 import {
   BoundedLines,
   failedCall,
@@ -36,11 +37,8 @@ const heardNotifications = new Set([
 const maxComplaints = 5;
 const lastWordsLength = 300;
 
-/** Process groups that run. A process that exits in haste takes them along. */
-const groups = new Set<number>();
-process.once("exit", () => {
-  for (const pid of groups) signalGroup(pid, "SIGKILL");
-});
+/** A process that ends in haste, or is killed, takes its servers along. */
+const guard = new ProcessGuard();
 
 interface StdioTransportOptions {
   command: string;
@@ -97,7 +95,7 @@ export class StdioTransport implements Transport {
       detached: process.platform !== "win32",
     });
     this.#child = child;
-    if (child.pid !== undefined) groups.add(child.pid);
+    if (child.pid !== undefined) guard.add(groupOf(child.pid));
     this.#gone = new Promise((resolve) => {
       child.once("exit", (code, signal) => {
         this.#ending ||=
@@ -157,12 +155,17 @@ export class StdioTransport implements Transport {
     this.#isClosed = true;
     // Those that it started and left.
     this.#signal("SIGKILL");
-    if (this.#child?.pid !== undefined) groups.delete(this.#child.pid);
+    if (this.#child?.pid !== undefined) guard.remove(groupOf(this.#child.pid));
     this.onclose?.();
   }
 
   #signal(signal: NodeJS.Signals): void {
-    if (this.#child?.pid !== undefined) signalGroup(this.#child.pid, signal);
+    if (this.#child?.pid === undefined) return;
+    try {
+      process.kill(groupOf(this.#child.pid), signal);
+    } catch {
+      // Already gone.
+    }
   }
 
   #note(message: JSONRPCMessage): void {
@@ -220,12 +223,9 @@ export class StdioTransport implements Transport {
   }
 }
 
-function signalGroup(pid: number, signal: NodeJS.Signals): void {
-  try {
-    process.kill(process.platform === "win32" ? pid : -pid, signal);
-  } catch {
-    // Already gone.
-  }
+/** As `kill` takes it. */
+function groupOf(pid: number): number {
+  return process.platform === "win32" ? pid : -pid;
 }
 
 /**

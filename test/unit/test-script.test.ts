@@ -40,7 +40,7 @@ test.each([
 
 test("each lane of vitest has a script, which sets up what the lane needs", async () => {
   const { scripts } = JSON.parse(await readFile(path("../package.json"), "utf8"));
-  const lanes = ["unit", "contract", "integrity", "model", "e2e", "browser"];
+  const lanes = ["unit", "contract", "integrity", "model", "e2e", "faults", "browser"];
   expect(lanes.map((lane) => scripts[`test:${lane}`])).toEqual(
     lanes.map((lane) => `node scripts/test.mjs ${lane}`),
   );

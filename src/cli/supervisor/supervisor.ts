@@ -18,6 +18,7 @@ import { type BannerFacts, bannerText } from "../banner.ts";
 import { WorkerExit } from "../failure.ts";
 import { createLogger } from "../logger.ts";
 import type { ServeConfig } from "../options.ts";
+import { ProcessGuard } from "../../process-guard.ts";
 import { assertPortFree, listenBare } from "../port.ts";
 import type { RunningServer } from "../serve.ts";
 import { Connections, refuse } from "./connections.ts";
@@ -49,6 +50,8 @@ class Supervisor implements RunningServer {
   readonly #log: Logger;
   readonly #server: Server;
   readonly #connections = new Connections();
+  /** A worker leaves by itself when its supervisor is gone, but not one that hangs. */
+  readonly #guard = new ProcessGuard();
   #state: State = "starting";
   #worker: ChildProcess | null = null;
   #pauseMs = shortestPauseMs;
@@ -107,8 +110,13 @@ class Supervisor implements RunningServer {
     const entry = new URL(`../worker${extname(import.meta.url)}`, import.meta.url);
     const worker = fork(fileURLToPath(entry), { stdio: ["ignore", "inherit", "inherit", "ipc"] });
     this.#worker = worker;
+    const { pid = 0 } = worker;
+    this.#guard.add(pid);
     const exited = new Promise<WorkerExit>((resolve) => {
-      worker.once("exit", (code, signal) => resolve(new WorkerExit(code, signal)));
+      worker.once("exit", (code, signal) => {
+        this.#guard.remove(pid);
+        resolve(new WorkerExit(code, signal));
+      });
     });
     // A message to a worker that is just dying; its end is told by `exit`.
     worker.on("error", (error) => this.#log.debug({ error: error.message }, "worker unreachable"));

@@ -9,7 +9,8 @@ import { eventually } from "../../support/eventually.ts";
 import { serveConfig } from "../../support/serve-config.ts";
 
 class FakeWorker extends EventEmitter {
-  readonly pid = 1;
+  /** Of no process. */
+  readonly pid = 2 ** 30;
   readonly told: string[] = [];
   send({ type }: { type: string }): boolean {
     this.told.push(type);

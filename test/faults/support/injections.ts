@@ -1,0 +1,4 @@
+/** How often a fault is injected: a few times in every run, and often with FERMATA_FAULTS=long. */
+export function times(short: number, long: number): number {
+  return process.env["FERMATA_FAULTS"] === "long" ? long : short;
+}
