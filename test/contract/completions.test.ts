@@ -94,7 +94,7 @@ describe("/v1/completions", () => {
 
   test.each([
     [{}, "prompt", "missing_field"],
-    [{ prompt: "" }, "prompt", "invalid_value"],
+    [{ prompt: [] }, "prompt", "invalid_value"],
     [{ prompt: [] }, "prompt", "invalid_value"],
     [{ prompt: 5 }, "prompt", "invalid_type"],
     [{ prompt: ["a", 5] }, "prompt[1]", "invalid_type"],
@@ -106,7 +106,7 @@ describe("/v1/completions", () => {
     [{ prompt: "a", logprobs: 1, echo: true }, "logprobs", "unsupported_value"],
     [{ prompt: "a", suffix: "b" }, "suffix", "unsupported_value"],
     [{ prompt: "a", best_of: 2 }, "best_of", "unsupported_value"],
-    [{ prompt: "a", max_tokens: 0 }, "max_tokens", "invalid_value"],
+    [{ prompt: "a", max_tokens: -2 }, "max_tokens", "invalid_value"],
     [[], "body", "invalid_type"],
   ])("%j names %s", async (body, param, code) => {
     const response = await complete(createWorld().app, body);

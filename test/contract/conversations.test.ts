@@ -293,7 +293,7 @@ describe("what is asked wrongly", () => {
           400,
           "response_format.type",
         ],
-        ["temperature", "POST", runs, { message: "a", temperature: 9 }, 400, "temperature"],
+        ["temperature", "POST", runs, { message: "a", temperature: 101 }, 400, "temperature"],
         ["title", "PATCH", `/api/conversations/${id}`, { title: "x".repeat(300) }, 400, "title"],
         ["leaf", "PATCH", `/api/conversations/${id}`, { leaf_id: "x" }, 400, "leaf_id"],
         ["user's leaf", "PATCH", `/api/conversations/${id}`, question, 400, "leaf_id"],

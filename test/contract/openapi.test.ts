@@ -114,11 +114,11 @@ test("each field of a request says what it may be", async () => {
 
 /** Ranges that a request is checked for are those that it is told. */
 test.each([
-  ["/v1/chat/completions", "temperature", { type: "number", minimum: 0, maximum: 2 }],
+  ["/v1/chat/completions", "temperature", { type: "number", minimum: 0, maximum: 100 }],
   ["/v1/chat/completions", "n", { type: "integer", minimum: 1, maximum: 128, default: 1 }],
   ["/v1/completions", "dry_base", { type: "number", minimum: 1, maximum: 100, default: 1.75 }],
   ["/v1/responses", "truncation", { enum: ["auto", "disabled"], default: "disabled" }],
-  ["/v1/messages", "max_tokens", { type: "integer", minimum: 1 }],
+  ["/v1/messages", "max_tokens", { type: "integer", minimum: 0 }],
   ["/v1/embeddings", "encoding_format", { enum: ["float", "base64"], default: "float" }],
 ])("%s: %s has its type, range and default", async (wanted, name, expected) => {
   const [, { schema }] = bodies(await document()).find(([path]) => path === wanted)!;

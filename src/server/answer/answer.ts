@@ -12,6 +12,7 @@ import { unknownServer } from "../../tools/tool-run.ts";
 import type { ClientHistory, HistoryGaps } from "../http/history-gaps.ts";
 import { clientView } from "./client-view.ts";
 import type { RunEvent } from "../../tools/types.ts";
+import { engineLimit, withinLimit } from "./reading-only.ts";
 import { TokenTimes } from "./token-times.ts";
 import type { Metrics } from "../metrics.ts";
 import type { Preparation } from "../http/preparation.ts";
@@ -96,7 +97,10 @@ export async function runEvents(
     return { ...event, usage: addUsage(event.usage, below) };
   };
   try {
-    await startEvents(conversation, mode, context, (event) => sink(observe(event)));
+    await startEvents(conversation, mode, context, async (event) => {
+      const told = withinLimit(event, conversation.maxTokens);
+      if (told !== null) await sink(observe(told));
+    });
   } catch (error) {
     throw await explainedLength(error, mode, target.chat);
   }
@@ -116,7 +120,8 @@ async function startEvents(
   sink: Sink<RunEvent>,
 ): Promise<void> {
   const { target, config, log } = context;
-  const conversation = { ...asked, onPrepare: context.preparation?.add };
+  const maxTokens = engineLimit(asked.maxTokens);
+  const conversation = { ...asked, maxTokens, onPrepare: context.preparation?.add };
   if (mode.kind !== "internal") {
     const tools = mode.kind === "external" ? mode.tools : [];
     const request = { ...conversation, tools, toolMode: mode.kind, logger: log };

@@ -75,33 +75,48 @@ export function includesUsage(
   return given.stream_options.include_usage;
 }
 
-const maxStops = 16;
-/** Each sequence has a table of that length. */
+/** What the engine takes; some clients send one for every name in a group chat. */
+const maxStops = 256;
+/** Each choice of each sequence has a table of that length for every string. */
 const maxStopLength = 1000;
-const stopRemedy = `Send up to ${maxStops} strings of 1 to ${maxStopLength} characters`;
-const stopText = text({ min: 1, max: maxStopLength, remedy: stopRemedy });
+const maxStopCharacters = 16_000;
+const stopRemedy = `Send up to ${maxStops} strings of up to ${maxStopLength} characters, ${maxStopCharacters} in all`;
+const stopText = text({ max: maxStopLength, remedy: stopRemedy });
+const stopEntry: Type<string> = {
+  ...stopText,
+  read: (value, path, reading) => (value === null ? "" : stopText.read(value, path, reading)),
+};
 
-export const stopList = list(stopText, { max: maxStops, remedy: stopRemedy });
+/** Empty strings and nulls stop nothing and are passed over, as at llama-server. */
+export const stopList = mapped(
+  list(stopEntry, { max: maxStops, remedy: stopRemedy }),
+  (given, path) => {
+    const stops = given.filter((stop) => stop !== "");
+    const characters = stops.join("").length;
+    if (characters <= maxStopCharacters) return stops;
+    throw fieldError("invalid_value", path, `has ${characters} characters`, stopRemedy);
+  },
+);
 
+export const stopLimits = `up to ${maxStops} strings, ${maxStopCharacters} characters in all`;
 export const stopField = optional(
-  either({ string: mapped(stopText, (stop) => [stop]), array: stopList }, "an array", stopRemedy),
-  `up to ${maxStops} strings`,
+  either(
+    { string: mapped(stopText, (stop) => (stop === "" ? [] : [stop])), array: stopList },
+    "an array",
+    stopRemedy,
+  ),
+  stopLimits,
   [],
 );
 
-const anyLimit = integer(-1);
-
-/** -1 is no limit, as llama-server's clients ask for it. */
-export const tokenLimit: Type<number> = {
-  ...mapped(anyLimit, (limit, path) => {
-    if (limit !== 0) return limit;
-    throw fieldError("invalid_value", path, "must not be 0", "Send 1 or more, or -1 for no limit");
-  }),
-  schema: { anyOf: [{ type: "integer", minimum: 1 }, { const: -1 }] },
-};
+/** -1 is no limit, as llama-server's clients ask for it; 0 reads the prompt into the cache and answers nothing. */
+export const tokenLimit = integer(-1);
 
 export const maxTokensFields = {
-  max_completion_tokens: optional(tokenLimit, "-1 is no limit; at most the context"),
+  max_completion_tokens: optional(
+    tokenLimit,
+    "-1 is no limit; 0 reads the prompt into the cache and answers nothing; at most the context",
+  ),
   max_tokens: optional(tokenLimit, "the same under its old name; `max_completion_tokens` wins"),
   n_predict: optional(tokenLimit, "the same under llama-server's name; the others win"),
 } satisfies FieldTable;

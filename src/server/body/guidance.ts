@@ -26,6 +26,11 @@ const guidedGrammar = mapped(
   (grammar, path): DocumentFormat => ({ kind: "grammar", text: grammar, field: path }),
 );
 const choiceRemedy = `Send 1 to ${maxChoices} strings`;
+/** llama-server's clients send an empty one where they have none. */
+const grammar: Type<DocumentFormat | null> = {
+  ...guidedGrammar,
+  read: (value, path, reading) => (value === "" ? null : guidedGrammar.read(value, path, reading)),
+};
 const guidedChoice = mapped(
   list(choiceType(), { min: 1, max: maxChoices, remedy: choiceRemedy }),
   (choices): DocumentFormat => ({ kind: "choice", choices: [...new Set(choices)] }),
@@ -204,7 +209,7 @@ export const documentFields = {
     "vLLM's object: one of `json`, `regex`, `choice`, `grammar`, `json_object`",
   ),
   json_schema: optional(guidedSchema, "as guided_json_schema, under llama-server's name"),
-  grammar: optional(guidedGrammar, "as guided_grammar, under llama-server's name"),
+  grammar: optional(grammar, "as guided_grammar, under llama-server's name; an empty text is none"),
 } satisfies FieldTable;
 
 type DocumentValues = Partial<ValuesOf<typeof documentFields>>;

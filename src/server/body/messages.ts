@@ -53,14 +53,11 @@ const content = either(
   "Send text as a string",
 );
 
-/** Of a role that is nothing without it. */
+/** Of a role that is nothing without it. Null says nothing, as at llama-server. */
 const neededContent: Type<string> = {
   ...content,
   remedy: "Send the message's text as a string",
-  read(value, path, reading) {
-    if (value !== null) return content.read(value, path, reading);
-    throw fieldError("missing_field", path, "must not be null", this.remedy);
-  },
+  read: (value, path, reading) => (value === null ? "" : content.read(value, path, reading)),
 };
 
 const asReceived = "Send the call as it was received";
@@ -136,14 +133,18 @@ const toolResult = mapped(
   object(
     {
       content: optional(content, "", ""),
-      tool_call_id: required(text({ remedy: "Send the id of the tool call that this answers" })),
-      name: ignored("is not used", () => true),
+      tool_call_id: optional(
+        text({ remedy: "Send the id of the tool call that this answers" }),
+        "",
+        "",
+      ),
+      name: optional(text(), "", ""),
     },
     showMessage,
   ),
   (message): ChatMessage => {
-    const { content: result, tool_call_id: toolCallId } = message;
-    return { role: "tool", toolCallId, name: "", content: result };
+    const { content: result, tool_call_id: toolCallId, name: of } = message;
+    return { role: "tool", toolCallId, name: of, content: result };
   },
 );
 
@@ -216,20 +217,39 @@ export const messagesField = required(
   "text only; `developer` is `system`",
 );
 
-/** @throws FermataError invalid_value: a result of a call that was not made before it */
+/**
+ * Gives each result the id and the name of its call. One without an id, or with one that no call has, answers the
+ * call of its name that waits the longest; without a name, the one that waits the longest (an unknown id: the only one).
+ * @throws FermataError invalid_value: a result of a call that was not made before it
+ */
 function nameResults(messages: readonly ChatMessage[], path: string): void {
-  const names = new Map<string, string>();
+  const made = new Map<string, ToolCall>();
+  const waiting = new Map<string, ToolCall>();
   for (const [index, one] of messages.entries()) {
     if (one.role === "assistant")
-      for (const { id, name: called } of one.toolCalls ?? []) names.set(id, called);
+      for (const call of one.toolCalls ?? []) {
+        made.set(call.id, call);
+        waiting.set(call.id, call);
+      }
     if (one.role !== "tool") continue;
-    const called = names.get(one.toolCallId);
-    if (called === undefined) {
+    const call = made.get(one.toolCallId) ?? unnamedCall(one, [...waiting.values()]);
+    if (call === undefined) {
       const problem = "matches no tool call of an earlier assistant message";
-      const example = JSON.stringify(roundOf(one.toolCallId));
+      const example = JSON.stringify(roundOf(one.toolCallId || "call_1"));
       const remedy = `Send the assistant message with its tool_calls before their results, as in ${example}`;
       throw fieldError("invalid_value", `${path}[${index}].tool_call_id`, problem, remedy);
     }
-    one.name = called;
+    waiting.delete(call.id);
+    one.toolCallId = call.id;
+    one.name = call.name;
   }
+}
+
+/** Which of the calls that wait a result answers that does not say so by its id. */
+function unnamedCall(
+  { toolCallId, name: of }: Extract<ChatMessage, { role: "tool" }>,
+  waiting: readonly ToolCall[],
+): ToolCall | undefined {
+  if (of !== "") return waiting.find((call) => call.name === of);
+  return toolCallId === "" || waiting.length === 1 ? waiting[0] : undefined;
 }

@@ -34,10 +34,10 @@ export function tokenIds(min: 0 | 1): Type<Int32Array> {
 
 const someTokens = tokenIds(1);
 
-/** A text, tokens, or a list of up to `most` of either. */
-export function promptInputs(most: number): Type<PromptInput[]> {
+/** A text, tokens, or a list of up to `most` of either. @param min characters of a text */
+export function promptInputs(most: number, min: 0 | 1): Type<PromptInput[]> {
   const remedy = `Send a text, an array of token ids, or an array of up to ${most} of either`;
-  const prompt = text({ min: 1, remedy });
+  const prompt = text({ min, remedy });
   const list = { type: "array", minItems: 1, maxItems: most };
   return {
     schema: {

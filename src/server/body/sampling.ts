@@ -30,7 +30,7 @@ const repeatPenalty = number(0.01, 100);
 
 /** OpenAI's. */
 export const basicSampling = {
-  temperature: optional(number(0, 2), "0 takes the likeliest token"),
+  temperature: optional(number(0, 100), "0 takes the likeliest token"),
   top_p: optional(number(0, 1)),
   seed: optional(
     integer(Number.MIN_SAFE_INTEGER, Number.MAX_SAFE_INTEGER),

@@ -1,5 +1,6 @@
 /** `tools` and `tool_choice` of a chat completion, and what all wires have of a tool. */
 
+import { isDeepStrictEqual } from "node:util";
 import type { ToolDefinition } from "../../chat/types.ts";
 import { optional, required, type Type, type ValuesOf } from "./field.ts";
 import { fieldError, isObject, kindOf, type JsonObject } from "./fields.ts";
@@ -63,7 +64,7 @@ export function definitionOf({
   };
 }
 
-/** Tools of different names. An entry that is skipped, for clients send hosted tools unasked, reads as null. */
+/** Tools of different names: one that is listed twice is one. An entry that is skipped, for clients send hosted tools unasked, reads as null. */
 export function toolList<Tool extends { name: string }>(
   entry: Type<Tool | null>,
   /** Where a tool has its name. */
@@ -81,8 +82,9 @@ export function toolList<Tool extends { name: string }>(
         const place = `${path}[${index}]`;
         const tool = entry.read(one, place, reading);
         if (tool === null) continue;
-        if (tools.has(tool.name)) {
-          const problem = "is used by an earlier tool";
+        const earlier = tools.get(tool.name);
+        if (earlier !== undefined && !isDeepStrictEqual(earlier, tool)) {
+          const problem = "is used by an earlier tool that is not the same";
           const other = "Give each tool its own name";
           throw fieldError("invalid_value", `${place}.${nameField}`, problem, other);
         }

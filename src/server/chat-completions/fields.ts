@@ -25,7 +25,8 @@ export const chatCompletionFields = {
   ...maxTokensFields,
   max_completion_tokens: {
     ...maxTokensFields.max_completion_tokens,
-    about: "over all rounds of an answer; -1 is no limit; at most the context",
+    about:
+      "over all rounds of an answer; -1 is no limit; 0 reads the prompt into the cache and answers nothing; at most the context",
   },
   stop: stopField,
   stream: streamField,

@@ -29,15 +29,15 @@ import {
 import { documentOf } from "../body/guidance.ts";
 import { maxPrompts, promptInputs, type PromptInput } from "../body/prompt-inputs.ts";
 import { readSampling, type SamplingLimits } from "../body/sampling.ts";
-import { boolean } from "../body/values.ts";
+import { boolean, integer } from "../body/values.ts";
 
 /** OpenAI's, and what clients of this endpoint count on. */
 const defaultMaxTokens = 16;
 
 export const completionFields = {
   prompt: required(
-    promptInputs(maxPrompts),
-    "a text, tokens, or a list of either; special tokens are recognized",
+    promptInputs(maxPrompts, 0),
+    "a text, tokens, or a list of either; special tokens are recognized; an empty text is the token that begins one",
   ),
   model: modelField,
   n: { ...choicesField, about: "for each prompt; choice `i` draws with `seed + i`" },
@@ -54,11 +54,7 @@ export const completionFields = {
   ...generationFields,
   close_at_limit: closeAtLimitField,
   user: ignored("is not used"),
-  best_of: refused(
-    "asks for answers that are thrown away",
-    "Send n and choose yourself",
-    (value) => value === 1,
-  ),
+  best_of: optional(integer(1, maxChoices), "as `n`: no answers are thrown away"),
   suffix: refused(
     "needs a model that was trained to fill in the middle",
     "Leave it out",
@@ -97,6 +93,10 @@ export function parseCompletionRequest(
   if (prompts.length * n > maxChoices) {
     const problem = `makes ${prompts.length * n} choices of ${prompts.length} prompts`;
     throw fieldError("invalid_value", "n", problem, `Ask for at most ${maxChoices} in all`);
+  }
+  if (given.best_of !== undefined && given.best_of !== n) {
+    const problem = "asks for answers that are thrown away";
+    throw fieldError("unsupported_value", "best_of", problem, "Send n and choose yourself");
   }
   if (echo && topLogprobs !== undefined) {
     const problem = "is not told of a prompt, which echo would put first";

@@ -22,11 +22,12 @@ import {
   maxTokensFields,
   maxTokensOf,
   stopField,
+  tokenLimit,
 } from "../body/generation.ts";
 import { documentOf } from "../body/guidance.ts";
 import { maxPrompts, promptInputs, type PromptInput } from "../body/prompt-inputs.ts";
 import { readSampling, type SamplingLimits } from "../body/sampling.ts";
-import { boolean, integer, list, text } from "../body/values.ts";
+import { boolean, list, text } from "../body/values.ts";
 
 interface NativePrompts {
   /** Each in pieces that follow each other. At least one. */
@@ -35,7 +36,7 @@ interface NativePrompts {
   isList: boolean;
 }
 
-const onePrompt = promptInputs(1);
+const onePrompt = promptInputs(1, 0);
 
 const nativePrompts: Type<NativePrompts> = {
   schema: {
@@ -90,9 +91,9 @@ export const nativeCompletionFields = {
   ),
   model: modelField,
   ...maxTokensFields,
-  max_tokens: optional(integer(-1), "as `n_predict`, and wins"),
+  max_tokens: optional(tokenLimit, "as `n_predict`, and wins"),
   n_predict: optional(
-    integer(-1),
+    tokenLimit,
     "default -1: no limit but the context's; 0 reads the prompt into the cache and generates nothing",
   ),
   stop: stopField,

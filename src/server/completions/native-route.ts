@@ -2,7 +2,6 @@
 
 import type { RouteOptions } from "fastify";
 import { drawSeed } from "../answer/choices.ts";
-import type { PromptInput } from "../body/prompt-inputs.ts";
 import type { RouteContext } from "../context.ts";
 import { compileText } from "../../chat/answer/text-grammar.ts";
 import { withTextBias } from "../../engine/sampling-bias.ts";
@@ -10,8 +9,10 @@ import type { GenerateRequest } from "../../engine/types.ts";
 import { FermataError } from "../../errors.ts";
 import { NativeAnswer, NativeCompletionStream, type NativeEvent } from "./native-completion.ts";
 import { parseNativeCompletion } from "./native-fields.ts";
+import { promptTokens } from "./prompt-tokens.ts";
 import type { ServerServices } from "../services.ts";
 import { streamAnswer } from "../http/stream-answer.ts";
+import { engineLimit } from "../answer/reading-only.ts";
 import { warnOfModel } from "../answer/target.ts";
 
 type Engine = ServerServices["engine"];
@@ -33,14 +34,13 @@ export function nativeCompletionRoute(context: RouteContext): RouteOptions {
         grammar: document && (await compileText(document, engine)),
         closeAtLimit,
         stop,
-        // The engine generates a token at least; an answer that only reads its prompt leaves it out.
-        maxTokens: maxTokens === 0 ? 1 : maxTokens,
+        maxTokens: engineLimit(maxTokens),
         topLogprobs,
         signal,
       };
       const tokenBytes = (token: number): Uint8Array => engine.tokenBytes(token);
       const shape = { ...body, model: model.id, contextSize: model.contextSize, tokenBytes };
-      const prompts = await Promise.all(body.prompts.map((pieces) => tokenize(pieces, engine)));
+      const prompts = await Promise.all(body.prompts.map((pieces) => promptTokens(pieces, engine)));
       const runs = prompts.map((prompt, index) => {
         const answer = new NativeAnswer(index, engine.detokenize(prompt), prompt.length, shape);
         return generate(engine, { ...options, prompt }, answer, body.stream);
@@ -85,16 +85,4 @@ async function lastOf(run: AsyncIterable<NativeEvent>): Promise<object> {
   for await (const { data } of run) last = data;
   if (last !== null) return last;
   throw new FermataError("internal_error", "The generation ended without a finish event.");
-}
-
-/** Special tokens of a text are recognized. */
-async function tokenize(pieces: readonly PromptInput[], engine: Engine): Promise<Int32Array> {
-  const parts = await Promise.all(
-    pieces.map((piece, index) =>
-      typeof piece === "string"
-        ? engine.tokenize(piece, "", index === 0 && engine.model.addBos)
-        : piece,
-    ),
-  );
-  return Int32Array.from(parts.flatMap((part) => [...part]));
 }

@@ -12,11 +12,12 @@ import { TextCompletionStream, textCompletion } from "./completion.ts";
 import { parseCompletionRequest } from "./fields.ts";
 import { fieldError } from "../body/fields.ts";
 import { newIdentity } from "../answer/completion-parts.ts";
+import { promptTokens } from "./prompt-tokens.ts";
 import type { ServerServices } from "../services.ts";
 import { streamAnswer } from "../http/stream-answer.ts";
+import { engineLimit, withinLimit } from "../answer/reading-only.ts";
 import { warnOfModel } from "../answer/target.ts";
 import { AnswerTokens } from "../../chat/answer/answer-tokens.ts";
-import type { ChatEvent } from "../../chat/types.ts";
 import { withTextBias } from "../../engine/sampling-bias.ts";
 import type { GenerateRequest, GenerationEvent } from "../../engine/types.ts";
 
@@ -39,7 +40,9 @@ export function completionsRoute(context: RouteContext): RouteOptions {
       const { n, echo, maxTokens, stop, topLogprobs, includeUsage } = body;
       const { document, closeAtLimit } = body;
       const grammar = document && (await compileText(document, engine));
-      const prompts = await Promise.all(body.prompts.map((prompt) => tokenize(prompt, engine)));
+      const prompts = await Promise.all(
+        body.prompts.map((prompt) => promptTokens([prompt], engine)),
+      );
       const start = (choice: number, ended: AbortSignal, sink: Sink<RunEvent>) =>
         runCompletion(
           engine,
@@ -84,16 +87,6 @@ function refuseAgent(model: string | undefined, { agents }: ServerServices): voi
   throw fieldError("unsupported_value", "model", "names an agent", remedy);
 }
 
-/** Whoever writes a prompt for this endpoint writes its special tokens too. */
-async function tokenize(
-  prompt: PromptInput,
-  engine: ServerServices["engine"],
-): Promise<Int32Array> {
-  return typeof prompt === "string"
-    ? await engine.tokenize(prompt, "", engine.model.addBos)
-    : prompt;
-}
-
 function promptText(prompt: PromptInput, engine: ServerServices["engine"]): string {
   return typeof prompt === "string" ? prompt : engine.detokenize(prompt);
 }
@@ -105,12 +98,14 @@ export async function runCompletion(
   engine: ServerServices["engine"],
   request: GenerateRequest,
   times: TokenTimes,
-  sink: Sink<ChatEvent>,
+  sink: Sink<RunEvent>,
 ): Promise<void> {
   const tokens = new AnswerTokens((token) => engine.tokenBytes(token));
   const sampling = await withTextBias(request.sampling, engine);
-  for await (const event of engine.generate({ ...request, sampling })) {
+  const maxTokens = engineLimit(request.maxTokens);
+  for await (const event of engine.generate({ ...request, sampling, maxTokens })) {
     if (event.type === "text") {
+      if (request.maxTokens === 0) continue;
       tokens.add(event.text, event.logprobs ?? []);
       if (event.text === "") continue;
       const [content] = tokens.attribute([{ type: "content", text: event.text }]);
@@ -119,11 +114,12 @@ export async function runCompletion(
       await sink(content);
     } else if (event.type === "finish") {
       if (event.reason === "cancelled") request.signal?.throwIfAborted();
-      await sink(chatFinish(event));
+      const told = withinLimit(chatFinish(event), request.maxTokens);
+      if (told !== null) await sink(told);
     }
   }
 }
 
-function chatFinish({ reason, usage }: Finish): ChatEvent {
+function chatFinish({ reason, usage }: Finish): RunEvent {
   return { type: "finish", reason: reason === "length" ? "length" : "stop", calls: [], usage };
 }

@@ -11,7 +11,7 @@ const maxInputs = 2048;
 export function embeddingFields(dimensions?: number) {
   return {
     input: required(
-      promptInputs(maxInputs),
+      promptInputs(maxInputs, 1),
       `a text, tokens, or a list of up to ${maxInputs} of either`,
     ),
     model: optional(

@@ -7,6 +7,7 @@ import {
   modelField,
   streamField,
   maxTokensFields,
+  stopLimits,
   stopList,
 } from "../body/generation.ts";
 import { documentFields, textFormat } from "../body/guidance.ts";
@@ -50,8 +51,11 @@ export const promptFields = {
 
 export const messageFields = {
   ...promptFields,
-  max_tokens: optional(integer(1), "may be left out; at most the context"),
-  stop_sequences: optional(stopList, "up to 16 strings", []),
+  max_tokens: optional(
+    integer(0),
+    "may be left out; 0 reads the prompt into the cache and answers nothing; at most the context",
+  ),
+  stop_sequences: optional(stopList, stopLimits, []),
   stream: streamField,
   temperature: samplingFields.temperature,
   top_p: samplingFields.top_p,

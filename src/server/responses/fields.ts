@@ -74,7 +74,10 @@ export const responseFields = {
   },
   parallel_tool_calls: parallelField,
   max_tool_calls: optional(integer(1), "of tools that this server runs"),
-  max_output_tokens: optional(tokenLimit, "over all rounds; -1 is no limit; at most the context"),
+  max_output_tokens: optional(
+    tokenLimit,
+    "over all rounds; -1 is no limit; 0 reads the prompt into the cache and answers nothing; at most the context",
+  ),
   n_predict: {
     ...maxTokensFields.n_predict,
     about: "the same under llama-server's name; `max_output_tokens` wins",
