@@ -168,13 +168,17 @@ export function checkKeys(table: FieldTable, body: JsonObject, warn: Warn, path 
     if (isAbsent(value)) continue;
     const field = Object.hasOwn(table, name) ? table[name] : undefined;
     const place = pathOf(path, name);
-    // Without indices: each kind of field is warned about once.
-    const key = place.replaceAll(/\[\d+\]/g, "[]");
+    const key = withoutIndices(place);
     if (field === undefined) warn(key, "is unknown and ignored");
     else if (field.effect === "ignored" && !field.isQuiet(value)) warn(key, field.about);
     else if (field.effect === "refused" && field.accepts?.(value) !== true)
       throw fieldError("unsupported_value", place, field.problem, field.remedy);
   }
+}
+
+/** Warnings name a field without indices, so each kind of field is warned about once. */
+export function withoutIndices(path: string): string {
+  return path.replaceAll(/\[\d+\]/g, "[]");
 }
 
 function pathOf(path: string, name: string): string {

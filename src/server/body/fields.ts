@@ -37,16 +37,3 @@ export function kindOf(value: unknown): string {
   if (typeof value === "object") return "an object";
   return value === undefined ? "missing" : `a ${typeof value}`;
 }
-
-/** Null if absent or null. `prefix` is the path of the object that has the field. */
-export function readText(body: JsonObject, field: string, prefix = ""): string | null {
-  const value = body[field];
-  if (isAbsent(value)) return null;
-  if (typeof value === "string") return value;
-  throw fieldError(
-    "invalid_type",
-    `${prefix}${field}`,
-    `must be a string, not ${kindOf(value)}`,
-    "Send a string or leave the field out",
-  );
-}

@@ -1,23 +1,39 @@
 /** What form the answer shall have: `response_format`, the names that vLLM and llama-server have, the choice of tools. */
 
 import type { DocumentFormat, Guidance } from "../../guidance/types.ts";
-import { optional, type FieldTable, type Type, type ValuesOf } from "./field.ts";
+import { ignored, optional, required, type FieldTable, type Type, type ValuesOf } from "./field.ts";
 import { fieldError, isAbsent, isObject, kindOf, type JsonObject } from "./fields.ts";
 import type { ToolChoice } from "./tools.ts";
-import { list, mapped, record, text } from "./values.ts";
+import { boolean, list, mapped, object, record, tagged, text } from "./values.ts";
 
 const maxChoices = 1000;
 const maxText = 128 * 1024;
 
-/** An explicit request to guide: what cannot be enforced is refused. */
-const guidedSchema: Type<DocumentFormat> = {
+/** Text is read as JSON. */
+const jsonSchema: Type<JsonObject | boolean> = {
   schema: { type: "object" },
   remedy: "Send an object",
   read(value, path) {
-    const schema = readSchema(value, path);
-    return { kind: "json_schema", schema, strict: true, alwaysStrict: true, field: path };
+    const schema = typeof value === "string" ? parseJson(value, path) : value;
+    if (isObject(schema) || typeof schema === "boolean") return schema;
+    const problem = `must be a JSON Schema, not ${kindOf(schema)}`;
+    throw fieldError("invalid_type", path, problem, this.remedy);
   },
 };
+
+function parseJson(value: string, path: string): unknown {
+  try {
+    return JSON.parse(value) as unknown;
+  } catch {
+    const remedy = "Send the schema as an object";
+    throw fieldError("invalid_value", path, "is a string that is not JSON", remedy);
+  }
+}
+
+/** An explicit request to guide: what cannot be enforced is refused. */
+const guidedSchema = mapped(jsonSchema, (schema, path): DocumentFormat => {
+  return { kind: "json_schema", schema, strict: true, alwaysStrict: true, field: path };
+});
 const guidedRegex = mapped(guidingText("a regular expression"), (pattern, path): DocumentFormat => {
   return { kind: "regex", pattern, field: path };
 });
@@ -78,98 +94,68 @@ const structuredOutputs: Type<DocumentFormat> = {
   },
 };
 
-const formatTypes = ["text", "json_object", "json_schema"];
-const namedSchema = {
-  name: { type: "string" },
-  schema: { type: "object" },
-  strict: { type: "boolean" },
-};
+const showNamed = 'Send {"name": …, "schema": …}';
+const namedSchema = mapped(
+  object(
+    {
+      name: ignored("is not used"),
+      schema: optional(jsonSchema, "", {}),
+      strict: optional(boolean, "", false),
+    },
+    showNamed,
+    "passed over",
+  ),
+  ({ schema, strict }, path): DocumentFormat => {
+    return { kind: "json_schema", schema, strict, field: `${path}.schema` };
+  },
+);
+
+/** @param withSchema of type `json_schema` */
+function formats(withSchema: Type<DocumentFormat>, remedy: string): Type<DocumentFormat | null> {
+  return tagged(
+    {
+      text: mapped(record(remedy), (): DocumentFormat | null => null),
+      json_object: mapped(record(remedy), (): DocumentFormat => ({ kind: "json_object" })),
+      json_schema: withSchema,
+    },
+    {
+      remedy,
+      others: {
+        code: "unsupported_value",
+        problem: "is not a known type",
+        remedy: 'Send "text", "json_object" or "json_schema"',
+      },
+    },
+  );
+}
+
+/** `text.format` of responses, `output_config.format` of messages. Null: any text. */
+export const textFormat = formats(namedSchema, 'Send {"type": "json_schema", "schema": …}');
+
+const showNested = 'Send {"type": "json_schema", "json_schema": …}';
+const nestedSchema = object({ json_schema: required(namedSchema) }, showNested, "passed over");
+const nestedFormat = formats(
+  mapped(nestedSchema, (given) => given.json_schema),
+  showNested,
+);
 
 /** Null: any text. A schema may stand beside the type, as llama-server has it. */
 export const responseFormat: Type<DocumentFormat | null> = {
-  schema: {
-    type: "object",
-    properties: {
-      type: { type: "string", enum: formatTypes },
-      json_schema: { type: "object", properties: namedSchema },
-      schema: { type: "object" },
-    },
-    required: ["type"],
-  },
-  remedy: 'Send {"type": "json_schema", "json_schema": …}',
+  ...nestedFormat,
   read(value, path, reading) {
     const format = record(this.remedy).read(value, path, reading);
     const { type, schema, json_schema: nested } = format;
-    if (isAbsent(schema)) return readFormat(format, nested, path, `${path}.json_schema`);
+    if (isAbsent(schema)) return nestedFormat.read(format, path, reading);
     if (type === "text" || !isAbsent(nested)) {
       const other = type === "text" ? `${path}.type` : `${path}.json_schema`;
       const problem = `contradicts "${other}"`;
       throw fieldError("invalid_value", `${path}.schema`, problem, "Send one of the two");
     }
-    if (type === "json_object") return readNamedSchema(format, path);
-    return readFormat(format, format, path, path);
+    return type === "json_object"
+      ? namedSchema.read(format, path, reading)
+      : textFormat.read(format, path, reading);
   },
 };
-
-/** `text.format` of responses, `output_config.format` of messages: its schema is not nested. */
-export const textFormat: Type<DocumentFormat | null> = {
-  schema: {
-    type: "object",
-    properties: { type: { type: "string", enum: formatTypes }, ...namedSchema },
-    required: ["type"],
-  },
-  remedy: 'Send {"type": "json_schema", "schema": …}',
-  read(value, path, reading) {
-    const format = record(this.remedy).read(value, path, reading);
-    return readFormat(format, format, path, path);
-  },
-};
-
-function readFormat(
-  { type }: JsonObject,
-  named: unknown,
-  path: string,
-  place: string,
-): DocumentFormat | null {
-  if (type === "text") return null;
-  if (type === "json_object") return { kind: "json_object" };
-  if (type === "json_schema") return readNamedSchema(named, place);
-  const code = type === undefined ? "missing_field" : "unsupported_value";
-  const remedy = 'Send "text", "json_object" or "json_schema"';
-  throw fieldError(code, `${path}.type`, "is not a known type", remedy);
-}
-
-function readNamedSchema(value: unknown, path: string): DocumentFormat {
-  if (!isObject(value)) {
-    const code = value === undefined ? "missing_field" : "invalid_type";
-    const remedy = 'Send {"name": …, "schema": …}';
-    throw fieldError(code, path, `must be an object, not ${kindOf(value)}`, remedy);
-  }
-  const { schema, strict } = value;
-  if (!isAbsent(strict) && typeof strict !== "boolean") {
-    const problem = `must be a boolean, not ${kindOf(strict)}`;
-    throw fieldError("invalid_type", `${path}.strict`, problem, "Send true or false");
-  }
-  const field = `${path}.schema`;
-  const checked = readSchema(schema ?? {}, field);
-  return { kind: "json_schema", schema: checked, strict: strict === true, field };
-}
-
-function readSchema(value: unknown, path: string): JsonObject | boolean {
-  const schema = typeof value === "string" ? parseJson(value, path) : value;
-  if (isObject(schema) || typeof schema === "boolean") return schema;
-  const problem = `must be a JSON Schema, not ${kindOf(schema)}`;
-  throw fieldError("invalid_type", path, problem, "Send an object");
-}
-
-function parseJson(value: string, path: string): unknown {
-  try {
-    return JSON.parse(value) as unknown;
-  } catch {
-    const remedy = "Send the schema as an object";
-    throw fieldError("invalid_value", path, "is a string that is not JSON", remedy);
-  }
-}
 
 function guidingText(what: string): Type<string> {
   const any = text({ min: 1, max: maxText, remedy: `Send ${what}` });

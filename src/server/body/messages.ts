@@ -7,29 +7,28 @@ import { either, list, mapped, object, tagged, text } from "./values.ts";
 
 const textRemedy = "Send the part's text as a string";
 const textOnly = "Send text parts only";
-const notText = (type: string) => ({
+export const notText = (type: string) => ({
   code: "unsupported_value" as const,
   problem: `is "${type}", and the model reads text only`,
   remedy: textOnly,
 });
-const image = {
+export const imagePart = {
   code: "image_not_supported" as const,
   problem: "is an image, and the model reads text only",
   remedy: textOnly,
 };
 
-const textPart = tagged(
+export function textPart(key: "text" | "refusal"): Type<string> {
+  const fields = { [key]: required(text({ remedy: textRemedy })) };
+  return mapped(object(fields, textRemedy, "passed over"), (part) => part[key]!);
+}
+
+const part = tagged(
   {
-    text: mapped(
-      object({ text: required(text({ remedy: textRemedy })) }, textRemedy, "passed over"),
-      (part) => part.text,
-    ),
-    refusal: mapped(
-      object({ refusal: required(text({ remedy: textRemedy })) }, textRemedy, "passed over"),
-      (part) => part.refusal,
-    ),
-    image_url: image,
-    input_image: image,
+    text: textPart("text"),
+    refusal: textPart("refusal"),
+    image_url: imagePart,
+    input_image: imagePart,
     input_audio: notText("input_audio"),
     file: notText("file"),
   },
@@ -47,7 +46,7 @@ const textPart = tagged(
 const content = either(
   {
     string: text(),
-    array: mapped(list(textPart, { remedy: "Send text as a string" }), (parts) => parts.join("\n")),
+    array: mapped(list(part, { remedy: "Send text as a string" }), (parts) => parts.join("\n")),
   },
   "a string or an array of parts",
   "Send text as a string",
@@ -64,7 +63,7 @@ const asReceived = "Send the call as it was received";
 const receivedText = required(text({ min: 1, remedy: asReceived }));
 
 /** Arguments stay as they came, valid JSON or not: they are history, and were once a model's output. */
-const callArguments: Type<string> = {
+export const callArguments: Type<string> = {
   schema: { type: "string" },
   remedy: asReceived,
   read: (value) => (typeof value === "string" ? value : JSON.stringify(value)),

@@ -1,8 +1,8 @@
 /** What is stored: pages of it, and its labels. */
 
-import { type Schema, optional, type Type } from "./field.ts";
-import { fieldError, kindOf } from "./fields.ts";
-import { record } from "./values.ts";
+import { optional, type Schema } from "./field.ts";
+import { fieldError } from "./fields.ts";
+import { dictionary, text } from "./values.ts";
 
 export interface PageQuery {
   after: string | null;
@@ -63,34 +63,15 @@ export function pageOf<Item extends { id: string }>(
 }
 
 const maxEntries = 16;
-const maxKeyLength = 64;
-const maxValueLength = 512;
+const maxName = 64;
+const label = text({ max: 512 });
 
 export type Metadata = Record<string, string>;
 
-export const metadata: Type<Metadata> = {
-  schema: {
-    type: "object",
-    additionalProperties: { type: "string", maxLength: maxValueLength },
-    maxProperties: maxEntries,
-  },
-  remedy: `Send up to ${maxEntries} strings by name`,
-  read(value, path, reading) {
-    const entries = Object.entries(record(this.remedy).read(value, path, reading));
-    if (entries.length > maxEntries)
-      throw fieldError("invalid_value", path, `has ${entries.length} entries`, this.remedy);
-    const texts = entries.map(([key, label]): [string, string] => {
-      const field = `${path}.${key.slice(0, maxKeyLength)}`;
-      if (typeof label !== "string") {
-        const problem = `must be a string, not ${kindOf(label)}`;
-        throw fieldError("invalid_type", field, problem, this.remedy);
-      }
-      if (key.length <= maxKeyLength && label.length <= maxValueLength) return [key, label];
-      const limit = `Send names of up to ${maxKeyLength} and values of up to ${maxValueLength} characters`;
-      throw fieldError("invalid_value", field, "is too long", limit);
-    });
-    return Object.fromEntries(texts);
-  },
-};
+export const metadata = dictionary(label, {
+  max: maxEntries,
+  maxName,
+  remedy: `Send up to ${maxEntries} strings with names of up to ${maxName} characters`,
+});
 
 export const metadataField = optional(metadata, `up to ${maxEntries} strings`, {});

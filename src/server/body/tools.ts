@@ -4,7 +4,7 @@ import { isDeepStrictEqual } from "node:util";
 import type { ToolDefinition } from "../../chat/types.ts";
 import { optional, required, type Type, type ValuesOf } from "./field.ts";
 import { fieldError, isObject, kindOf, type JsonObject } from "./fields.ts";
-import { boolean, mapped, object, record, text } from "./values.ts";
+import { boolean, either, list, mapped, object, oneOf, record, tagged, text } from "./values.ts";
 
 /** A tool's name. @param max characters */
 export function toolName(max: number): Type<string> {
@@ -64,56 +64,45 @@ export function definitionOf({
   };
 }
 
-/** Tools of different names: one that is listed twice is one. An entry that is skipped, for clients send hosted tools unasked, reads as null. */
+/**
+ * Tools of different names: one that is listed twice is one. An entry that reads as null is skipped.
+ * @param nameField of an entry
+ */
 export function toolList<Tool extends { name: string }>(
   entry: Type<Tool | null>,
-  /** Where a tool has its name. */
   nameField: string,
 ): Type<Tool[]> {
-  const remedy = "Send an array of tools";
-  return {
-    schema: { type: "array", items: entry.schema },
-    remedy,
-    read(value, path, reading) {
-      if (!Array.isArray(value))
-        throw fieldError("invalid_type", path, `must be an array, not ${kindOf(value)}`, remedy);
-      const tools = new Map<string, Tool>();
-      for (const [index, one] of value.entries()) {
-        const place = `${path}[${index}]`;
-        const tool = entry.read(one, place, reading);
-        if (tool === null) continue;
-        const earlier = tools.get(tool.name);
-        if (earlier !== undefined && !isDeepStrictEqual(earlier, tool)) {
-          const problem = "is used by an earlier tool that is not the same";
-          const other = "Give each tool its own name";
-          throw fieldError("invalid_value", `${place}.${nameField}`, problem, other);
-        }
-        tools.set(tool.name, tool);
+  return mapped(list(entry, { remedy: "Send an array of tools" }), (entries, path) => {
+    const tools = new Map<string, Tool>();
+    for (const [index, tool] of entries.entries()) {
+      if (tool === null) continue;
+      const earlier = tools.get(tool.name);
+      if (earlier !== undefined && !isDeepStrictEqual(earlier, tool)) {
+        const problem = "is used by an earlier tool that is not the same";
+        const field = `${path}[${index}].${nameField}`;
+        throw fieldError("invalid_value", field, problem, "Give each tool its own name");
       }
-      return [...tools.values()];
-    },
-  };
+      tools.set(tool.name, tool);
+    }
+    return [...tools.values()];
+  });
 }
 
-const functionTool: Type<ToolDefinition | null> = {
-  schema: {
-    type: "object",
-    properties: {
-      type: { type: "string", enum: ["function"] },
-      function: functionDefinition.schema,
-    },
-    required: ["type", "function"],
+const showTool = 'Send {"type": "function", "function": {"name": …}}';
+
+/** Clients send hosted tools unasked, so other types are skipped. */
+const functionTool = tagged(
+  {
+    function: mapped(
+      object({ function: required(functionDefinition) }, showTool, "passed over"),
+      (tool) => tool.function,
+    ),
   },
-  remedy: "Send a function tool",
-  read(value, path, reading) {
-    const { type, function: target } = record(this.remedy).read(value, path, reading);
-    const kind = required(text({ remedy: 'Send "function"' })).read(type, `${path}.type`, reading);
-    if (kind === "function")
-      return required(functionDefinition).read(target, `${path}.function`, reading);
-    reading.warn(`tools[].type=${kind}`, "is not a function tool and is skipped");
-    return null;
+  {
+    remedy: showTool,
+    others: { warning: "is not a function tool and is skipped", remedy: 'Send "function"' },
   },
-};
+);
 
 /** Undefined if the request gives no tools at all, which is not the same as giving none. */
 export const toolsField = optional(
@@ -129,87 +118,72 @@ export interface ToolChoice {
   named?: boolean;
 }
 
-const name = { type: "string", minLength: 1 };
-const named = { type: "object", properties: { name }, required: ["name"] };
-/** Responses have the name beside the type, chat completions one level below. */
-const tool = { type: "object", properties: { type: { type: "string" }, name, function: named } };
-const allowedTools = {
-  mode: { type: "string", enum: ["auto", "required"] },
-  tools: { type: "array", items: tool, minItems: 1 },
+const showChoice =
+  'Send "auto", "none", "required", {"type": "function", "function": {"name": …}} or allowed_tools';
+const showName = "Send the name of an offered tool";
+
+/** Responses have an object's fields beside its type, chat completions one level below, in `key`. */
+function flatOrNested<Value>(key: string, type: Type<Value>): Type<Value> {
+  const { properties } = type.schema as { properties: object };
+  const nested = { ...properties, [key]: type.schema };
+  return {
+    schema: { type: "object", properties: nested },
+    remedy: type.remedy,
+    read(value, path, reading) {
+      const target = record(type.remedy).read(value, path, reading)[key];
+      return isObject(target)
+        ? type.read(target, `${path}.${key}`, reading)
+        : type.read(value, path, reading);
+    },
+  };
+}
+
+const named = object(
+  { name: required(text({ min: 1, remedy: showName })) },
+  showName,
+  "passed over",
+);
+const reference = mapped(flatOrNested("function", named), ({ name }) => name);
+const oneTool = mapped(reference, (name): ToolChoice => {
+  return { mode: "required", allowed: [name], named: true };
+});
+const references = list(reference, { min: 1, remedy: "List at least one tool" });
+const allowedTools = object(
+  { mode: required(oneOf(["auto", "required"], "mode")), tools: required(references) },
+  'Send {"mode": "auto", "tools": […]}',
+  "passed over",
+);
+const unknownChoice = {
+  code: "unsupported_value" as const,
+  problem: "is not a known choice",
+  remedy: showChoice,
 };
 
 /** Whether its names are offered is checked by `checkToolChoice`, when the tools are known. */
-const toolChoice: Type<ToolChoice> = {
-  schema: {
-    anyOf: [
-      { type: "string", enum: ["auto", "none", "required"] },
+const toolChoice: Type<ToolChoice> = either(
+  {
+    string: mapped(oneOf(["auto", "none", "required"]), (mode): ToolChoice => ({ mode })),
+    object: tagged(
       {
-        ...tool,
-        properties: { ...tool.properties, type: { type: "string", enum: ["function", "custom"] } },
-        required: ["type"],
+        function: oneTool,
+        custom: oneTool,
+        allowed_tools: mapped(
+          flatOrNested("allowed_tools", allowedTools),
+          ({ mode, tools }): ToolChoice => ({ mode, allowed: [...new Set(tools)] }),
+        ),
       },
-      {
-        type: "object",
-        properties: {
-          type: { type: "string", enum: ["allowed_tools"] },
-          ...allowedTools,
-          allowed_tools: { type: "object", properties: allowedTools, required: ["mode", "tools"] },
-        },
-        required: ["type"],
-      },
-    ],
+      { remedy: showChoice, others: unknownChoice },
+    ),
   },
-  remedy:
-    'Send "auto", "none", "required", {"type": "function", "function": {"name": …}} or allowed_tools',
-  read(value, path) {
-    if (value === "auto" || value === "none" || value === "required") return { mode: value };
-    if (!isObject(value)) {
-      const code = typeof value === "string" ? "invalid_value" : "invalid_type";
-      throw fieldError(code, path, "is not a known choice", this.remedy);
-    }
-    const { type } = value;
-    if (type === "function" || type === "custom")
-      return { mode: "required", allowed: [nameOf(value, path)], named: true };
-    if (type === "allowed_tools") return readAllowed(value, path);
-    throw fieldError("unsupported_value", `${path}.type`, "is not a known choice", this.remedy);
-  },
-};
+  "a string or an object",
+  showChoice,
+);
 
 export const toolChoiceField = optional(
   toolChoice,
   "`auto`, `none`, `required`, a function, `allowed_tools`; default `auto`",
 );
 export const parallelField = optional(boolean, "`false`: one call in a round", true);
-
-/** Chat completions nest it once more. */
-function readAllowed(value: JsonObject, path: string): ToolChoice {
-  const nested = value["allowed_tools"];
-  const place = isObject(nested) ? `${path}.allowed_tools` : path;
-  const { mode, tools } = isObject(nested) ? nested : value;
-  if (mode !== "auto" && mode !== "required") {
-    const remedy = 'Send "auto" or "required"';
-    throw fieldError("invalid_value", `${place}.mode`, "is not a known mode", remedy);
-  }
-  if (!Array.isArray(tools) || tools.length === 0) {
-    const problem = "must be an array of tools";
-    throw fieldError("invalid_value", `${place}.tools`, problem, "List at least one");
-  }
-  const allowed = tools.map((one: unknown, index) => {
-    const entry = `${place}.tools[${index}]`;
-    if (isObject(one)) return nameOf(one, entry);
-    const problem = `must be an object, not ${kindOf(one)}`;
-    throw fieldError("invalid_type", entry, problem, "Name a function");
-  });
-  return { mode, allowed: [...new Set(allowed)] };
-}
-
-function nameOf(value: JsonObject, path: string): string {
-  const target = isObject(value["function"]) ? value["function"] : value;
-  const place = target === value ? `${path}.name` : `${path}.function.name`;
-  if (typeof target["name"] === "string" && target["name"] !== "") return target["name"];
-  const code = target["name"] === undefined ? "missing_field" : "invalid_value";
-  throw fieldError(code, place, "must name a tool", "Send the name of an offered tool");
-}
 
 /** @param tools those that this request can call, wherever they come from */
 export function checkToolChoice(

@@ -4,6 +4,7 @@ import {
   checkKeys,
   readFields,
   schemaOf,
+  withoutIndices,
   type FieldTable,
   type Reading,
   type Schema,
@@ -11,7 +12,7 @@ import {
   type ValuesOf,
 } from "./field.ts";
 import type { ErrorCode } from "../../errors.ts";
-import { fieldError, isObject, kindOf, type JsonObject } from "./fields.ts";
+import { fieldError, isAbsent, isObject, kindOf, type JsonObject } from "./fields.ts";
 
 function mistyped(value: unknown, path: string, wanted: string, remedy: string): Error {
   return fieldError("invalid_type", path, `must be ${wanted}, not ${kindOf(value)}`, remedy);
@@ -148,7 +149,7 @@ export function object<Table extends FieldTable>(
     read(value, path, reading) {
       const body = any.read(value, path, reading);
       if (others === "refused") refuseOthers(table, body, path);
-      if (others !== "passed over") checkKeys(table, body, reading.warn, path);
+      checkKeys(table, body, others === "passed over" ? () => {} : reading.warn, path);
       return readFields(table, body, reading, path);
     },
   };
@@ -194,45 +195,108 @@ export function mapped<Value, Result>(
   };
 }
 
-/** Why a kind of object is not taken: what is wrong with its tag. */
+/** Null is missing as if the field were absent. */
+export function notNull<Value>(type: Type<Value>): Type<Value> {
+  return {
+    ...type,
+    read(value, path, reading) {
+      if (value !== null) return type.read(value, path, reading);
+      throw fieldError("missing_field", path, "must not be null", type.remedy);
+    },
+  };
+}
+
+/** Any names, with values of one type. @param max entries; @param maxName characters */
+export function dictionary<Value>(
+  type: Type<Value>,
+  {
+    max = Infinity,
+    maxName = Infinity,
+    remedy,
+  }: { max?: number; maxName?: number; remedy: string },
+): Type<Record<string, Value>> {
+  const limit = max === Infinity ? {} : { maxProperties: max };
+  const any = record(remedy, { additionalProperties: type.schema, ...limit });
+  return mapped(any, (value, path, reading) => {
+    const entries = Object.entries(value);
+    if (entries.length > max)
+      throw fieldError("invalid_value", path, `has ${entries.length} entries`, remedy);
+    return Object.fromEntries(
+      entries.map(([name, one]) => {
+        const place = `${path}.${name.slice(0, 64)}`;
+        if (name.length > maxName)
+          throw fieldError("invalid_value", place, "has a name that is too long", remedy);
+        return [name, type.read(one, place, reading)];
+      }),
+    );
+  });
+}
+
+/** Why a kind of object is refused: what is wrong with its tag. */
 interface Unsupported {
   code: ErrorCode;
   problem: string;
   remedy: string;
 }
 
-/**
- * Objects that say what they are: in `type`, or in `tag`.
- * @param others why no other kind is taken
- */
-export function tagged<Kinds extends Record<string, Type<unknown> | Unsupported>>(
+/** A kind of object that reads as null, with this warning. */
+interface Skipped {
+  warning: string;
+  /** For an object without a tag. */
+  remedy: string;
+}
+
+interface TagRules<Others> {
+  remedy: string;
+  /** What happens to other kinds. */
+  others: Others;
+  tag?: string;
+  /** The kind of an object without a tag. By default the tag is required. */
+  untagged?: (value: JsonObject, path: string) => string;
+}
+
+/** Objects that say what they are: in `type`, or in `tag`. */
+export function tagged<
+  Kinds extends Record<string, Type<unknown> | Unsupported>,
+  Others extends Unsupported | Skipped,
+>(
   kinds: Kinds,
-  { remedy, others, tag = "type" }: { remedy: string; others: Unsupported; tag?: string },
-): Type<ValueOf<Kinds[keyof Kinds]>> {
+  { remedy, others, tag = "type", untagged }: TagRules<Others>,
+): Type<ValueOf<Kinds[keyof Kinds]> | (Others extends Skipped ? null : never)> {
+  type Value = ValueOf<Kinds[keyof Kinds]> | (Others extends Skipped ? null : never);
   const any = record(remedy);
+  const required = untagged === undefined ? [tag] : [];
   const taken = Object.entries(kinds).flatMap(([name, kind]) =>
-    "read" in kind ? [withTag(tag, name, kind.schema)] : [],
+    "read" in kind ? [withTag(tag, name, required, kind.schema)] : [],
   );
   return {
     schema: taken.length === 1 ? taken[0]! : { anyOf: taken },
     remedy,
     read(value, path, reading) {
-      const { [tag]: name, ...body } = any.read(value, path, reading);
+      const { [tag]: given, ...body } = any.read(value, path, reading);
       const place = `${path}.${tag}`;
+      const name = isAbsent(given) && untagged !== undefined ? untagged(body, path) : given;
       if (name === undefined) throw fieldError("missing_field", place, "is missing", others.remedy);
       if (typeof name !== "string") throw mistyped(name, place, "a string", others.remedy);
       const kind = (Object.hasOwn(kinds, name) ? kinds[name] : undefined) ?? others;
-      if (!("read" in kind)) throw fieldError(kind.code, place, kind.problem, kind.remedy);
-      return kind.read(body, path, reading) as ValueOf<Kinds[keyof Kinds]>;
+      if ("read" in kind) return kind.read(body, path, reading) as Value;
+      if ("problem" in kind) throw fieldError(kind.code, place, kind.problem, kind.remedy);
+      reading.warn(`${withoutIndices(place)}=${name.slice(0, 40)}`, kind.warning);
+      return null as Value;
     },
   };
 }
 
-function withTag(tag: string, name: string, schema: Schema): Schema {
+function withTag(
+  tag: string,
+  name: string,
+  requiredTag: readonly string[],
+  schema: Schema,
+): Schema {
   const { properties = {}, required = [] } = schema as { properties?: object; required?: string[] };
   return {
     ...schema,
     properties: { [tag]: { type: "string", enum: [name] }, ...properties },
-    required: [tag, ...required],
+    required: [...requiredTag, ...required],
   };
 }

@@ -25,7 +25,7 @@ import {
   tokenLimit,
 } from "../body/generation.ts";
 import { documentOf } from "../body/guidance.ts";
-import { maxPrompts, promptInputs, type PromptInput } from "../body/prompt-inputs.ts";
+import { isNumber, maxPrompts, promptInputs, type PromptInput } from "../body/prompt-inputs.ts";
 import { readSampling, type SamplingLimits } from "../body/sampling.ts";
 import { boolean, list, text } from "../body/values.ts";
 
@@ -52,7 +52,7 @@ const nativePrompts: Type<NativePrompts> = {
   },
   remedy: onePrompt.remedy,
   read(value, path, reading) {
-    const isList = Array.isArray(value) && value.length > 0 && !value.some(isToken);
+    const isList = Array.isArray(value) && value.length > 0 && !value.some(isNumber);
     if (!isList) return { prompts: [readPrompt(value, path, reading)], isList };
     if (value.length > maxPrompts) {
       const remedy = `Send up to ${maxPrompts}`;
@@ -73,15 +73,11 @@ function readPrompt(value: unknown, path: string, reading: Reading): PromptInput
     }
     return required(onePrompt).read(value["prompt_string"], `${path}.prompt_string`, reading);
   }
-  const isMixed = Array.isArray(value) && value.some(isToken) && !value.every(isToken);
+  const isMixed = Array.isArray(value) && value.some(isNumber) && !value.every(isNumber);
   if (!isMixed) return onePrompt.read(value, path, reading);
   return value.flatMap((piece: unknown, index) =>
-    onePrompt.read(isToken(piece) ? [piece] : piece, `${path}[${index}]`, reading),
+    onePrompt.read(isNumber(piece) ? [piece] : piece, `${path}[${index}]`, reading),
   );
-}
-
-function isToken(value: unknown): boolean {
-  return typeof value === "number";
 }
 
 export const nativeCompletionFields = {

@@ -2,9 +2,9 @@
 
 import type { ChatMessage, ToolCall } from "../../chat/types.ts";
 import { lastIsUsers, prefillOf } from "../body/prompt.ts";
-import { optional, required, type Reading, type Type } from "../body/field.ts";
-import { fieldError, isAbsent } from "../body/fields.ts";
-import { boolean, list, mapped, object, record, tagged, text } from "../body/values.ts";
+import { optional, required, type Type } from "../body/field.ts";
+import { fieldError } from "../body/fields.ts";
+import { boolean, list, mapped, notNull, object, record, tagged, text } from "../body/values.ts";
 import { blocksOf, textBlocks, textContent } from "./blocks.ts";
 
 /** Clients that count what they send put a value that changes with each request first; it would cost the whole cached prefix. */
@@ -65,17 +65,9 @@ const assistantContent = blocksOf({
 type UserBlock = ReturnType<typeof userContent.read>[number];
 type AssistantBlock = ReturnType<typeof assistantContent.read>[number];
 
-/** Content that must be there. */
-function needed<Value>(content: Type<Value>) {
-  return required({
-    ...content,
-    remedy: "Send a string or an array of content blocks",
-    read(value: unknown, path: string, reading: Reading): Value {
-      if (!isAbsent(value)) return content.read(value, path, reading);
-      throw fieldError("missing_field", path, "is missing", this.remedy);
-    },
-  });
-}
+const contentRemedy = "Send a string or an array of content blocks";
+const needed = <Value>(content: Type<Value>) =>
+  required(notNull({ ...content, remedy: contentRemedy }));
 
 const showMessage = 'Send {"role": …, "content": …}';
 const user = object({ content: needed(userContent) }, showMessage, "passed over");

@@ -10,36 +10,32 @@ import {
   toolList,
   toolName,
 } from "../body/tools.ts";
-import { boolean, mapped, object, record, tagged, text } from "../body/values.ts";
+import { boolean, mapped, object, tagged, text } from "../body/values.ts";
 
-const clientTool = object(
-  {
-    name: required(toolName(128)),
-    description,
-    input_schema: required(argumentsSchema('Send {"type": "object"} for a tool without input')),
+const showTool = 'Send {"name": …, "input_schema": …}';
+const clientTool = mapped(
+  object(
+    {
+      name: required(toolName(128)),
+      description,
+      input_schema: required(argumentsSchema('Send {"type": "object"} for a tool without input')),
+    },
+    showTool,
+    "passed over",
+  ),
+  ({ name, description: about, input_schema: parameters }): ToolDefinition => {
+    return { name, ...(about === undefined ? {} : { description: about }), parameters };
   },
-  'Send {"name": …, "input_schema": …}',
-  "passed over",
 );
-const toolType = optional(text({ remedy: 'Send "custom"' }));
 
-const tool: Type<ToolDefinition | null> = {
-  ...clientTool,
-  read(value, path, reading) {
-    const { type } = record(this.remedy).read(value, path, reading);
-    const kind = toolType.read(type, `${path}.type`, reading) ?? "custom";
-    if (kind !== "custom") {
-      reading.warn(`tools[].type=${kind}`, "is not a tool of the client and is skipped");
-      return null;
-    }
-    const { name, description: about, input_schema } = clientTool.read(value, path, reading);
-    return {
-      name,
-      ...(about === undefined ? {} : { description: about }),
-      parameters: input_schema,
-    };
+const tool = tagged(
+  { custom: clientTool },
+  {
+    remedy: showTool,
+    others: { warning: "is not a tool of the client and is skipped", remedy: 'Send "custom"' },
+    untagged: () => "custom",
   },
-};
+);
 
 export const toolsField = optional(
   toolList(tool, "name"),

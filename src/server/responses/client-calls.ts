@@ -1,6 +1,6 @@
 /** Calls that the client runs: of functions, whose arguments are JSON, and of custom tools, whose input is text. */
 
-import { fieldError, isObject } from "../body/fields.ts";
+import { isObject } from "../body/fields.ts";
 import { roundOf } from "../answer/ids.ts";
 import type { CustomToolCallItem, FunctionCallItem, Item, OutputItem } from "./types.ts";
 
@@ -73,9 +73,7 @@ export function transcriptOf(
 const textTypes = new Set(["input_text", "output_text", "text"]);
 
 /** A tool's result as clients send it: text stays; parts stay parts; any other value becomes its JSON. */
-export function parseOutput(value: unknown, field: string): unknown {
-  if (value === undefined)
-    throw fieldError("missing_field", field, "is missing", "Send the tool's result as a string");
+export function outputOf(value: unknown): unknown {
   if (typeof value === "string") return value;
   if (Array.isArray(value) && value.length > 0 && value.every(isPart)) return value;
   return JSON.stringify(value);

@@ -1,16 +1,10 @@
 /** A tool of type `custom`: its input is text. The model knows it as a function with one string. */
 
 import type { ToolDefinition } from "../../chat/types.ts";
-import {
-  fieldError,
-  isAbsent,
-  isObject,
-  kindOf,
-  readText,
-  type JsonObject,
-} from "../body/fields.ts";
-import { functionDefinition } from "../body/tools.ts";
-import type { Warn } from "../body/warnings.ts";
+import { optional, required, withoutIndices, type Type } from "../body/field.ts";
+import type { JsonObject } from "../body/fields.ts";
+import { functionFields } from "../body/tools.ts";
+import { mapped, notNull, object, oneOf, record, tagged, text } from "../body/values.ts";
 
 /** What its input must look like. */
 interface InputFormat {
@@ -21,55 +15,66 @@ interface InputFormat {
 }
 
 const free: InputFormat = { schema: { type: "string" }, note: "" };
-
-export function parseCustomTool(entry: JsonObject, field: string, warn: Warn): ToolDefinition {
-  const { name, description } = functionDefinition.read({ ...entry, parameters: null }, field, {
-    warn,
-  });
-  const { schema, note } = readFormat(entry["format"], `${field}.format`, warn);
-  const told = [description ?? "", note].filter((text) => text !== "").join("\n\n");
-  return {
-    name,
-    ...(told === "" ? {} : { description: told }),
-    parameters: {
-      type: "object",
-      properties: { input: schema },
-      required: ["input"],
-      additionalProperties: false,
+const showGrammar = 'Send {"type": "text"} or {"type": "grammar", "syntax": …, "definition": …}';
+const grammar = mapped(
+  object(
+    {
+      definition: required(notNull(text({ remedy: showGrammar }))),
+      syntax: required(oneOf(["regex", "lark"], "syntax")),
     },
-  };
-}
+    showGrammar,
+    "passed over",
+  ),
+  ({ definition, syntax }, path, { warn }): InputFormat => {
+    if (syntax === "regex") {
+      return {
+        schema: { type: "string", pattern: `^(?:${definition})$` },
+        note: `The input matches this regular expression: ${definition}`,
+      };
+    }
+    warn(`${withoutIndices(path)}.syntax=lark`, "is only shown to the model, and not enforced");
+    return { ...free, note: `The input follows this grammar, in Lark's syntax:\n${definition}` };
+  },
+);
+
+const inputFormat = tagged(
+  { text: mapped(record(showGrammar), () => free), grammar },
+  {
+    remedy: showGrammar,
+    others: { code: "invalid_value", problem: "is not a known format", remedy: showGrammar },
+  },
+);
+
+const { name, description, strict } = functionFields;
+const customFields = object(
+  { name, description, strict, format: optional(inputFormat, "", free) },
+  'Send {"name": …}',
+  "passed over",
+);
+
+export const customTool: Type<ToolDefinition> = mapped(
+  customFields,
+  ({ name: own, description: about = "", format: { schema, note } }) => {
+    const told = [about, note].filter((part) => part !== "").join("\n\n");
+    return {
+      name: own,
+      ...(told === "" ? {} : { description: told }),
+      parameters: {
+        type: "object",
+        properties: { input: schema },
+        required: ["input"],
+        additionalProperties: false,
+      },
+    };
+  },
+);
 
 /** As the response repeats it. */
-export function wireCustomTool({ name, description, format }: JsonObject): JsonObject {
+export function wireCustomTool({ name: own, description: about, format }: JsonObject): JsonObject {
   return {
     type: "custom",
-    name,
-    description: description ?? null,
+    name: own,
+    description: about ?? null,
     format: format ?? { type: "text" },
   };
-}
-
-function readFormat(value: unknown, field: string, warn: Warn): InputFormat {
-  if (isAbsent(value)) return free;
-  const remedy = 'Send {"type": "text"} or {"type": "grammar", "syntax": …, "definition": …}';
-  if (!isObject(value))
-    throw fieldError("invalid_type", field, `must be an object, not ${kindOf(value)}`, remedy);
-  if (value["type"] === "text") return free;
-  if (value["type"] !== "grammar")
-    throw fieldError("invalid_value", `${field}.type`, "is not a known format", remedy);
-  const definition = readText(value, "definition", `${field}.`);
-  if (definition === null)
-    throw fieldError("missing_field", `${field}.definition`, "is missing", remedy);
-  const { syntax } = value;
-  if (syntax === "regex") {
-    return {
-      schema: { type: "string", pattern: `^(?:${definition})$` },
-      note: `The input matches this regular expression: ${definition}`,
-    };
-  }
-  if (syntax !== "lark")
-    throw fieldError("invalid_value", `${field}.syntax`, "is not a known syntax", remedy);
-  warn("tools[].format.syntax=lark", "is told to the model and not enforced");
-  return { ...free, note: `The input follows this grammar, in Lark's syntax:\n${definition}` };
 }

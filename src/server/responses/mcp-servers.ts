@@ -2,14 +2,19 @@
 
 import { FermataError } from "../../errors.ts";
 import type { ConnectedServer, ServerConnector, Tool } from "../../tools/types.ts";
+import { optional, refused, required } from "../body/field.ts";
+import { fieldError } from "../body/fields.ts";
 import {
-  fieldError,
-  isAbsent,
-  isObject,
-  kindOf,
-  readText,
-  type JsonObject,
-} from "../body/fields.ts";
+  boolean,
+  dictionary,
+  either,
+  list,
+  mapped,
+  notNull,
+  object,
+  oneOf,
+  text,
+} from "../body/values.ts";
 
 /** Whether a tool is one of those that are meant: by its own name, and by whether it only reads. */
 export type McpToolFilter = (name: string, isReadOnly: boolean) => boolean;
@@ -30,97 +35,108 @@ export interface McpAddress {
   headers: Record<string, string>;
 }
 
-export function parseMcpTool(entry: JsonObject, field: string): McpToolRequest {
-  const { server_label: server, connector_id: connector } = entry;
-  const address = readAddress(entry, field);
-  if (typeof server !== "string" || server === "") {
-    const problem = isAbsent(server) ? "is missing" : "is not a name";
-    const remedy = "Send the id of a configured MCP server";
-    throw fieldError("missing_field", `${field}.server_label`, problem, remedy);
-  }
+const names = list(text(), { remedy: "Send the tools' names" });
+
+/** An array of names, or an object with `tool_names` and `read_only`, of which each narrows. */
+const filter = either(
+  {
+    array: mapped(names, hasName),
+    // Other keys are refused: what is not understood must not let more tools through.
+    object: mapped(
+      object(
+        { tool_names: optional(names), read_only: optional(boolean) },
+        'Send {"tool_names": […]}',
+        "refused",
+      ),
+      ({ tool_names: listed, read_only: readOnly }): McpToolFilter => {
+        const isNamed = listed === undefined ? all : hasName(listed);
+        return (name, isReadOnly) =>
+          (readOnly === undefined || isReadOnly === readOnly) && isNamed(name, isReadOnly);
+      },
+    ),
+  },
+  "an array of names or an object",
+  "Send the tools' names",
+);
+
+function hasName(listed: readonly string[]): McpToolFilter {
+  const known = new Set(listed);
+  return (name) => known.has(name);
+}
+
+function all(): boolean {
+  return true;
+}
+
+const showPolicy = 'Send "always", "never" or {"never": {"tool_names": […]}}';
+const approval = either(
+  {
+    string: mapped(
+      oneOf(["always", "never"], "policy"),
+      (policy): McpToolFilter =>
+        () =>
+          policy === "always",
+    ),
+    object: mapped(
+      object({ never: optional(filter), always: optional(filter) }, showPolicy, "refused"),
+      ({ never, always }): McpToolFilter =>
+        (...tool) =>
+          always?.(...tool) === true || never?.(...tool) !== true,
+    ),
+  },
+  "a policy",
+  showPolicy,
+);
+
+const showHeaders = "Send strings by header name";
+const headers = mapped(
+  dictionary(text({ remedy: showHeaders }), { remedy: showHeaders }),
+  (given, path) => {
+    for (const [name, value] of Object.entries(given)) {
+      // What a header cannot hold.
+      if (/^[\w!#$%&'*+.^`|~-]+$/.test(name) && /^[\t\x20-\x7e\x80-\xff]*$/.test(value)) continue;
+      const field = `${path}.${name.slice(0, 64)}`;
+      throw fieldError("invalid_value", field, "is not a legal header", showHeaders);
+    }
+    return given;
+  },
+);
+
+const mcpFields = object(
+  {
+    server_url: optional(text()),
+    headers: optional(headers, "", {}),
+    authorization: optional(text()),
+    server_label: required(
+      notNull(text({ min: 1, remedy: "Send the id of a configured MCP server" })),
+    ),
+    connector_id: refused(
+      "names a connector of OpenAI's, which is not run here",
+      "Send server_label, or server_url where the operator allows it",
+    ),
+    allowed_tools: optional(filter, "", all),
+    require_approval: optional(approval, "default `always`, as at OpenAI", all),
+  },
+  'Send {"server_label": …}',
+  "passed over",
+);
+
+export const mcpTool = mapped(mcpFields, (given, field): McpToolRequest => {
+  const { server_label: server, server_url: url, authorization } = given;
+  const address =
+    url === undefined ? null : { url, headers: headersOf(given.headers, authorization) };
   if (address !== null && !/^[A-Za-z0-9_-]{1,32}$/.test(server)) {
     const remedy = "Send 1 to 32 letters, digits, underscores or hyphens";
     throw fieldError("invalid_value", `${field}.server_label`, "is not a legal name", remedy);
   }
-  if (!isAbsent(connector)) {
-    const problem = "names a connector of OpenAI's, which is not run here";
-    const remedy = "Send server_label, or server_url where the operator allows it";
-    throw fieldError("unsupported_value", `${field}.connector_id`, problem, remedy);
-  }
-  const isAllowed = readFilter(entry["allowed_tools"], `${field}.allowed_tools`) ?? (() => true);
-  const needsApproval = readApproval(entry["require_approval"], `${field}.require_approval`);
+  const { allowed_tools: isAllowed, require_approval: needsApproval } = given;
   return { server, address, isAllowed, needsApproval, field };
-}
+});
 
-function readAddress(entry: JsonObject, field: string): McpAddress | null {
-  const url = readText(entry, "server_url", `${field}.`);
-  const headers = readHeaders(entry["headers"], `${field}.headers`);
-  const authorization = readText(entry, "authorization", `${field}.`);
-  if (url === null) return null;
-  const bearer = authorization === null ? {} : { authorization: `Bearer ${authorization}` };
-  return { url, headers: { ...headers, ...bearer } };
-}
-
-function readHeaders(value: unknown, field: string): Record<string, string> {
-  if (isAbsent(value)) return {};
-  const remedy = "Send strings by header name";
-  if (!isObject(value))
-    throw fieldError("invalid_type", field, `must be an object, not ${kindOf(value)}`, remedy);
-  for (const [name, text] of Object.entries(value)) {
-    const place = `${field}.${name.slice(0, 64)}`;
-    if (typeof text !== "string")
-      throw fieldError("invalid_type", place, `must be a string, not ${kindOf(text)}`, remedy);
-    // What a header cannot hold.
-    if (!/^[\w!#$%&'*+.^`|~-]+$/.test(name) || !/^[\t\x20-\x7e\x80-\xff]*$/.test(text))
-      throw fieldError("invalid_value", place, "is not a legal header", remedy);
-  }
-  return value as Record<string, string>;
-}
-
-/** Absent: always, as at OpenAI. */
-function readApproval(value: unknown, field: string): McpToolFilter {
-  if (isAbsent(value) || value === "always") return () => true;
-  if (value === "never") return () => false;
-  if (!isObject(value)) {
-    const remedy = 'Send "always", "never" or {"never": {"tool_names": […]}}';
-    throw fieldError("invalid_value", field, "is not a known policy", remedy);
-  }
-  checkKeys(value, ["never", "always"], field);
-  const never = readFilter(value["never"], `${field}.never`);
-  const always = readFilter(value["always"], `${field}.always`);
-  return (...tool) => always?.(...tool) === true || never?.(...tool) !== true;
-}
-
-/** An array of names, or an object with `tool_names` and `read_only`, of which each narrows. Null: not given. */
-function readFilter(value: unknown, field: string): McpToolFilter | null {
-  if (isAbsent(value)) return null;
-  if (!isObject(value)) return hasName(value, field);
-  // What is not understood must not let more tools through.
-  checkKeys(value, ["tool_names", "read_only"], field);
-  const { tool_names: names, read_only: readOnly } = value;
-  const isNamed = isAbsent(names) ? () => true : hasName(names, `${field}.tool_names`);
-  if (isAbsent(readOnly)) return isNamed;
-  if (typeof readOnly !== "boolean") {
-    const problem = `must be a boolean, not ${kindOf(readOnly)}`;
-    throw fieldError("invalid_type", `${field}.read_only`, problem, "Send true or false");
-  }
-  return (name, isReadOnly) => isReadOnly === readOnly && isNamed(name, isReadOnly);
-}
-
-function hasName(list: unknown, field: string): McpToolFilter {
-  if (!Array.isArray(list) || list.some((name) => typeof name !== "string")) {
-    const problem = `must be an array of names, not ${kindOf(list)}`;
-    throw fieldError("invalid_type", field, problem, "Send the tools' names");
-  }
-  const names = new Set<unknown>(list);
-  return (name) => names.has(name);
-}
-
-function checkKeys(value: JsonObject, known: readonly string[], field: string): void {
-  const unknown = Object.keys(value).find((key) => !known.includes(key));
-  if (unknown === undefined) return;
-  const place = `${field}.${unknown.slice(0, 64)}`;
-  throw fieldError("invalid_value", place, "is not known", `Send ${known.join(" or ")}`);
+function headersOf(given: Record<string, string>, authorization: string | undefined) {
+  return authorization === undefined
+    ? given
+    : { ...given, authorization: `Bearer ${authorization}` };
 }
 
 /** A request could have the server call many others at once. */
