@@ -2,7 +2,7 @@
 
 import type { GrammarSource } from "../engine/types.ts";
 import { FermataError } from "../errors.ts";
-import type { GuidedSchema, SchemaUse } from "./guided-schemas.ts";
+import type { GuidedSchema, SchemaUse } from "./refuse-schemas.ts";
 import { documentStyle, jsonValue, literal, regexTerminal } from "./lark.ts";
 import { RegexError, parseRegex } from "./schema/regex/parse.ts";
 import { writeExact } from "./schema/regex/write.ts";

@@ -11,7 +11,7 @@ import {
   guidedDocument,
   isGbnf,
 } from "./documents.ts";
-import { type GuidedSchema, type SchemaUse, guidedSchemas } from "./guided-schemas.ts";
+import { type GuidedSchema, type SchemaUse, guidedSchemas } from "./refuse-schemas.ts";
 import { Markup } from "./lark.ts";
 import { roundGrammar } from "./round-grammar.ts";
 import type { JsonObject } from "./schema/types.ts";

@@ -12,7 +12,7 @@ import { installAuthentication } from "./http/authentication.ts";
 import { answerBrokenRequest, maxHeaderSize } from "./http/broken-requests.ts";
 import { installConnectionReports } from "./http/connection-reports.ts";
 import { installCors, installHostNames } from "./http/origins.ts";
-import { bodyLimit, installErrorHandler, sendError, toFermataError } from "./http/errors.ts";
+import { bodyLimit, installErrorHandler, sendError, toFermataError } from "./http/error-replies.ts";
 import { installJsonBody } from "./http/json-body.ts";
 import {
   documentedPath,

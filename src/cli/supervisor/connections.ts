@@ -4,7 +4,7 @@
  */
 
 import type { Socket } from "node:net";
-import { errorBody } from "../../server/http/error-bodies.ts";
+import { errorBody } from "../../server/http/error-replies.ts";
 import { rawResponse } from "../../server/http/broken-requests.ts";
 import { type ConnectionState, crashError } from "../../server/http/connection-reports.ts";
 

@@ -6,7 +6,7 @@ import { systemMessages } from "../../agents/delegation.ts";
 import type { Agent, AgentModel } from "../../agents/types.ts";
 import type { ChatMessage } from "../../chat/types.ts";
 import type { ToolProvider } from "../../tools/types.ts";
-import { isObject } from "../body/fields.ts";
+import { isObject } from "../body/field-error.ts";
 import type { SamplingLimits } from "../body/sampling.ts";
 import type { OnceWarnings } from "../body/warnings.ts";
 import type { ServedModel, ServerConfig, ServerServices } from "../services.ts";

@@ -9,7 +9,7 @@
  * time in place of 250 lines.
  */
 
-import { expectBody, fieldError, isAbsent, type JsonObject } from "./fields.ts";
+import { expectBody, fieldError, isAbsent, type JsonObject } from "./field-error.ts";
 import type { Warn } from "./warnings.ts";
 
 /** JSON Schema. */

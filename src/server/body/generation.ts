@@ -5,7 +5,7 @@ import { documentFields } from "./guidance.ts";
 import { samplingFields, type SamplingLimits } from "./sampling.ts";
 import { boolean, integer, object, text, either, list, mapped } from "./values.ts";
 import type { Warn } from "./warnings.ts";
-import { fieldError } from "./fields.ts";
+import { fieldError } from "./field-error.ts";
 
 /** As OpenAI has it. */
 export const maxChoices = 128;

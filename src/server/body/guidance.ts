@@ -2,7 +2,7 @@
 
 import type { DocumentFormat, Guidance } from "../../guidance/types.ts";
 import { ignored, optional, required, type FieldTable, type Type, type ValuesOf } from "./field.ts";
-import { fieldError, isAbsent, isObject, kindOf, type JsonObject } from "./fields.ts";
+import { fieldError, isAbsent, isObject, kindOf, type JsonObject } from "./field-error.ts";
 import type { ToolChoice } from "./tools.ts";
 import { boolean, list, mapped, object, record, tagged, text } from "./values.ts";
 

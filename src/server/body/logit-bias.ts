@@ -3,7 +3,7 @@
 import { banningBias } from "../../engine/sampling-bias.ts";
 import type { Sampling } from "../../engine/types.ts";
 import type { Type } from "./field.ts";
-import { fieldError } from "./fields.ts";
+import { fieldError } from "./field-error.ts";
 import { isNumber, tokenId } from "./prompt-inputs.ts";
 import { dictionary, either, list, mapped, number, text } from "./values.ts";
 

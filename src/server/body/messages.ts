@@ -2,7 +2,7 @@
 
 import type { ChatMessage, ToolCall } from "../../chat/types.ts";
 import { ignored, optional, refused, required, type Type } from "./field.ts";
-import { fieldError, isObject } from "./fields.ts";
+import { fieldError, isObject } from "./field-error.ts";
 import { either, list, mapped, object, tagged, text } from "./values.ts";
 
 const textRemedy = "Send the part's text as a string";

@@ -2,7 +2,7 @@
 
 import type { ChatMessage, PromptRequest, TemplateVariables } from "../../chat/types.ts";
 import { optional, type FieldTable, type ValuesOf } from "./field.ts";
-import { fieldError, isAbsent } from "./fields.ts";
+import { fieldError, isAbsent } from "./field-error.ts";
 import { messagesField } from "./messages.ts";
 import { boolean, mapped, oneOf, record } from "./values.ts";
 

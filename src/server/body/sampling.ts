@@ -5,7 +5,7 @@
 
 import type { DrySampling, Sampling } from "../../engine/types.ts";
 import { ignored, optional, refused, type FieldTable, type ValuesOf } from "./field.ts";
-import { fieldError } from "./fields.ts";
+import { fieldError } from "./field-error.ts";
 import { logitBias } from "./logit-bias.ts";
 import { boolean, integer, list, mapped, number, text } from "./values.ts";
 

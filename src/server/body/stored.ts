@@ -1,7 +1,7 @@
 /** What is stored: pages of it, and its labels. */
 
 import { optional, type Schema } from "./field.ts";
-import { fieldError } from "./fields.ts";
+import { fieldError } from "./field-error.ts";
 import { dictionary, text } from "./values.ts";
 
 export interface PageQuery {

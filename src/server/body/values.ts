@@ -12,7 +12,7 @@ import {
   type ValuesOf,
 } from "./field.ts";
 import type { ErrorCode } from "../../errors.ts";
-import { fieldError, isAbsent, isObject, kindOf, type JsonObject } from "./fields.ts";
+import { fieldError, isAbsent, isObject, kindOf, type JsonObject } from "./field-error.ts";
 
 function mistyped(value: unknown, path: string, wanted: string, remedy: string): Error {
   return fieldError("invalid_type", path, `must be ${wanted}, not ${kindOf(value)}`, remedy);

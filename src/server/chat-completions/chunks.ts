@@ -11,7 +11,7 @@ import {
 import type { ChatEvent, ChatUsage, ContentToken } from "../../chat/types.ts";
 import type { FermataError } from "../../errors.ts";
 import type { ChoiceEvent } from "../answer/choices.ts";
-import { errorBody } from "../http/error-bodies.ts";
+import { errorBody } from "../http/error-replies.ts";
 import type { SseMessage } from "../http/sse.ts";
 import type { AnswerStream } from "../http/stream-answer.ts";
 import { chatLogprobs, type ChatLogprobs } from "../answer/logprobs.ts";

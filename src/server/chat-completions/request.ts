@@ -10,7 +10,7 @@ import {
   templateVariables,
 } from "../body/prompt.ts";
 import { readBody, type ValuesOf } from "../body/field.ts";
-import { fieldError, type JsonObject } from "../body/fields.ts";
+import { fieldError, type JsonObject } from "../body/field-error.ts";
 import { includesUsage, maxTokensOf } from "../body/generation.ts";
 import { documentOf, guidanceOf } from "../body/guidance.ts";
 import { metadata, type Metadata } from "../body/stored.ts";

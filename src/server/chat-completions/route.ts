@@ -10,7 +10,7 @@ import { callsOfMessages } from "../http/history-gaps.ts";
 import { waitForServers } from "../http/missing-servers.ts";
 import { ChunkStream, ChunkMapper } from "./chunks.ts";
 import { chatCompletion, type ChatCompletion } from "./completion.ts";
-import { fieldError } from "../body/fields.ts";
+import { fieldError } from "../body/field-error.ts";
 import { parseChatCompletionRequest, type ChatCompletionRequest } from "./request.ts";
 import { checkToolChoice } from "../body/tools.ts";
 import { requestOwner } from "../http/authentication.ts";

@@ -15,7 +15,7 @@ import type { ChoiceEvent } from "../answer/choices.ts";
 import type { Answer } from "../answer/collect-answer.ts";
 import type { SseMessage } from "../http/sse.ts";
 import type { AnswerStream } from "../http/stream-answer.ts";
-import { errorBody } from "../http/error-bodies.ts";
+import { errorBody } from "../http/error-replies.ts";
 import { tokenText, wireLogprob } from "../answer/logprobs.ts";
 
 interface TextLogprobs {

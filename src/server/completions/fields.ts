@@ -11,7 +11,7 @@ import {
   type FieldTable,
   type Reading,
 } from "../body/field.ts";
-import { fieldError } from "../body/fields.ts";
+import { fieldError } from "../body/field-error.ts";
 import {
   choicesField,
   closeAtLimitField,

@@ -5,7 +5,7 @@ import type { FermataError } from "../../errors.ts";
 import type { DocumentFormat } from "../../guidance/types.ts";
 import type { SseMessage } from "../http/sse.ts";
 import type { AnswerStream } from "../http/stream-answer.ts";
-import { errorBody } from "../http/error-bodies.ts";
+import { errorBody } from "../http/error-replies.ts";
 import { generationSettings } from "../answer/generation-settings.ts";
 import { tokenText, wireLogprob } from "../answer/logprobs.ts";
 

@@ -12,7 +12,7 @@ import {
   type Reading,
   type Type,
 } from "../body/field.ts";
-import { fieldError, isAbsent, isObject } from "../body/fields.ts";
+import { fieldError, isAbsent, isObject } from "../body/field-error.ts";
 import {
   closeAtLimitField,
   generationFields,

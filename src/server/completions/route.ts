@@ -10,7 +10,7 @@ import type { RunEvent } from "../../tools/types.ts";
 import { TokenTimes } from "../answer/token-times.ts";
 import { TextCompletionStream, textCompletion } from "./completion.ts";
 import { parseCompletionRequest } from "./fields.ts";
-import { fieldError } from "../body/fields.ts";
+import { fieldError } from "../body/field-error.ts";
 import { newIdentity } from "../answer/completion-parts.ts";
 import { promptTokens } from "./prompt-tokens.ts";
 import type { ServerServices } from "../services.ts";

@@ -2,7 +2,7 @@
 
 import type { FastifyRequest, RouteOptions } from "fastify";
 import type { NumberedEvent } from "../../store/types.ts";
-import { fieldError } from "../body/fields.ts";
+import { fieldError } from "../body/field-error.ts";
 import type { RouteContext } from "../context.ts";
 import { requestOwner } from "../http/authentication.ts";
 import { waitForServers } from "../http/missing-servers.ts";

@@ -6,7 +6,7 @@ import type { DocumentFormat } from "../../guidance/types.ts";
 import type { BranchedConversation } from "../../store/types.ts";
 import { nearNames } from "../../near-names.ts";
 import type { Tool } from "../../tools/types.ts";
-import { fieldError } from "../body/fields.ts";
+import { fieldError } from "../body/field-error.ts";
 import { newId } from "../answer/ids.ts";
 import { documentFields, guidanceOf } from "../body/guidance.ts";
 import type { Target } from "../answer/target.ts";

@@ -10,7 +10,7 @@ import {
   type FieldTable,
   type ValuesOf,
 } from "../body/field.ts";
-import { fieldError, isAbsent } from "../body/fields.ts";
+import { fieldError, isAbsent } from "../body/field-error.ts";
 import { maxTokensFields, maxTokensOf } from "../body/generation.ts";
 import { readSampling, samplingFields, type SamplingLimits } from "../body/sampling.ts";
 import { templateFields, templateVariables } from "../body/prompt.ts";

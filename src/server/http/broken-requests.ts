@@ -3,7 +3,7 @@
 import { STATUS_CODES } from "node:http";
 import type { Socket } from "node:net";
 import { FermataError } from "../../errors.ts";
-import { errorBody } from "./error-bodies.ts";
+import { errorBody } from "./error-replies.ts";
 
 /** For all headers of a request together, in bytes. */
 export const maxHeaderSize = 32 * 1024;

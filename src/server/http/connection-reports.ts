@@ -6,7 +6,7 @@
 import type { Socket } from "node:net";
 import type { FastifyInstance, FastifyReply } from "fastify";
 import { FermataError } from "../../errors.ts";
-import { anthropicErrorBody, errorBody } from "./error-bodies.ts";
+import { anthropicErrorBody, errorBody } from "./error-replies.ts";
 import { rawResponse } from "./broken-requests.ts";
 
 export type ConnectionState =

@@ -2,7 +2,7 @@
 
 import type { FastifyReply, FastifyRequest } from "fastify";
 import type { ToolProvider } from "../../tools/types.ts";
-import { isObject } from "../body/fields.ts";
+import { isObject } from "../body/field-error.ts";
 
 export const missingServersHeader = "x-fermata-missing-servers";
 

@@ -2,7 +2,7 @@
 
 import type { FastifyReply, FastifyRequest } from "fastify";
 import type { FermataError } from "../../errors.ts";
-import { logError, toFermataError } from "./errors.ts";
+import { logError, toFermataError } from "./error-replies.ts";
 import { SseStream, type SseMessage, type SseOptions } from "./sse.ts";
 import type { ServerConfig } from "../services.ts";
 import { Preparation } from "./preparation.ts";

@@ -4,7 +4,7 @@ import type { FermataError } from "../../errors.ts";
 import type { RunEvent } from "../../tools/types.ts";
 import type { SseMessage } from "../http/sse.ts";
 import type { AnswerStream } from "../http/stream-answer.ts";
-import { anthropicErrorBody } from "../http/error-bodies.ts";
+import { anthropicErrorBody } from "../http/error-replies.ts";
 import {
   emptyMessage,
   messageUsage,

@@ -5,7 +5,7 @@ import type { Sampling } from "../../engine/types.ts";
 import type { DocumentFormat } from "../../guidance/types.ts";
 import { lastIsUsers } from "../body/prompt.ts";
 import { checkKeys, readFields, type ValuesOf } from "../body/field.ts";
-import { expectBody, fieldError, type JsonObject } from "../body/fields.ts";
+import { expectBody, fieldError, type JsonObject } from "../body/field-error.ts";
 import { readSampling, type SamplingLimits } from "../body/sampling.ts";
 import type { Warn } from "../body/warnings.ts";
 import { messageFields, messageKeys, promptFields } from "./fields.ts";

@@ -2,7 +2,7 @@
 
 import type { ToolDefinition } from "../../chat/types.ts";
 import { optional, readFields, required, type Type } from "../body/field.ts";
-import type { JsonObject } from "../body/fields.ts";
+import type { JsonObject } from "../body/field-error.ts";
 import {
   type ToolChoice,
   argumentsSchema,

@@ -2,7 +2,7 @@
 
 import type { ToolDefinition } from "../../chat/types.ts";
 import { optional, required, withoutIndices, type Type } from "../body/field.ts";
-import type { JsonObject } from "../body/fields.ts";
+import type { JsonObject } from "../body/field-error.ts";
 import { functionFields } from "../body/tools.ts";
 import { mapped, notNull, object, oneOf, record, tagged, text } from "../body/values.ts";
 

@@ -2,7 +2,7 @@
 
 import type { DocumentFormat } from "../../guidance/types.ts";
 import { ignored, optional, refused, type FieldTable, type Type } from "../body/field.ts";
-import { fieldError, isObject, kindOf, type JsonObject } from "../body/fields.ts";
+import { fieldError, isObject, kindOf, type JsonObject } from "../body/field-error.ts";
 import {
   generationFields,
   modelField,

@@ -1,6 +1,6 @@
 /** `input` of a response as items: checked, complete, each with an id. */
 
-import { fieldError, type JsonObject } from "../body/fields.ts";
+import { fieldError, type JsonObject } from "../body/field-error.ts";
 import {
   optional,
   required,

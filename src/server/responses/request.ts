@@ -4,7 +4,7 @@ import type { TemplateVariables } from "../../chat/types.ts";
 import type { Sampling } from "../../engine/types.ts";
 import type { Guidance } from "../../guidance/types.ts";
 import { readBody, type ValuesOf } from "../body/field.ts";
-import { fieldError, type JsonObject } from "../body/fields.ts";
+import { fieldError, type JsonObject } from "../body/field-error.ts";
 import { documentOf, guidanceOf } from "../body/guidance.ts";
 import type { Metadata } from "../body/stored.ts";
 import { readSampling, type SamplingLimits } from "../body/sampling.ts";

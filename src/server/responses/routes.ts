@@ -3,11 +3,11 @@
 import type { FastifyInstance, FastifyRequest, RouteOptions } from "fastify";
 import { FermataError } from "../../errors.ts";
 import { resolveTarget, wantedModel } from "../answer/target.ts";
-import { fieldError } from "../body/fields.ts";
+import { fieldError } from "../body/field-error.ts";
 import { pageOf, readPageQuery } from "../body/stored.ts";
 import type { RouteContext } from "../context.ts";
 import { requestOwner } from "../http/authentication.ts";
-import { sendError, toFermataError } from "../http/errors.ts";
+import { sendError, toFermataError } from "../http/error-replies.ts";
 import { waitForServers } from "../http/missing-servers.ts";
 import { Preparation } from "../http/preparation.ts";
 import type { SseMessage } from "../http/sse.ts";

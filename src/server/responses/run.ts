@@ -6,7 +6,7 @@ import type { ResponseStore } from "../../store/types.ts";
 import type { Sink } from "../../tools/event-stream.ts";
 import type { RunEvent } from "../../tools/types.ts";
 import { BegunWork, LiveRun } from "../answer/live-run.ts";
-import { toFermataError } from "../http/errors.ts";
+import { toFermataError } from "../http/error-replies.ts";
 import type { Preparation } from "../http/preparation.ts";
 import { isClientCall, transcriptOf } from "./client-calls.ts";
 import type { EventLog } from "./log.ts";

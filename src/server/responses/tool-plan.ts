@@ -2,7 +2,7 @@
 
 import type { ToolCall, ToolDefinition } from "../../chat/types.ts";
 import type { Tool, ToolProvider } from "../../tools/types.ts";
-import { fieldError } from "../body/fields.ts";
+import { fieldError } from "../body/field-error.ts";
 import { newId } from "../answer/ids.ts";
 import type { ToolNames } from "./messages.ts";
 import type { McpToolFilter, McpToolRequest, RequestedServers } from "./mcp-servers.ts";

@@ -2,7 +2,7 @@
 
 import type { ToolDefinition } from "../../chat/types.ts";
 import { required, type Type } from "../body/field.ts";
-import { fieldError, isAbsent, isObject, type JsonObject } from "../body/fields.ts";
+import { fieldError, isAbsent, isObject, type JsonObject } from "../body/field-error.ts";
 import { functionDefinition, toolName } from "../body/tools.ts";
 import { list, mapped, object, record, tagged } from "../body/values.ts";
 import { customTool, wireCustomTool } from "./custom-tool.ts";

@@ -1,4 +1,4 @@
-/** Schemas of tools and documents, compiled once and kept. */
+/** Schemas of tools and documents: compiled once and kept, or refused with the field at fault. */
 
 import { FermataError } from "../errors.ts";
 import type { CompileOptions, CompiledSchema } from "./schema/compile.ts";

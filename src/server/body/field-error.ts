@@ -1,4 +1,4 @@
-/** Reading a JSON body by hand: every failure names the field, what is wrong and what to do. */
+/** The error about a field of a request: which field, what is wrong, what to do. And the kinds of JSON values. */
 
 import { FermataError, type ErrorCode } from "../../errors.ts";
 

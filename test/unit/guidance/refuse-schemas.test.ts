@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { type SchemaUse, guidedSchemas } from "../../../src/guidance/guided-schemas.ts";
+import { type SchemaUse, guidedSchemas } from "../../../src/guidance/refuse-schemas.ts";
 import { compileSchema } from "../../../src/guidance/schema/compile.ts";
 import type { CompileJob } from "../../../src/guidance/schema-jobs.ts";
 import { SchemaThread } from "../../../src/guidance/schema-thread.ts";
