@@ -17,7 +17,7 @@ export const conversationFields = {
   ),
   add_generation_prompt: optional(
     boolean,
-    "`false`: the prompt does not open the assistant's turn; not together with `continue_final_message`",
+    "`false`: the prompt does not open the assistant's turn; `true` is refused beside `continue_final_message: true`",
   ),
 } satisfies FieldTable;
 
