@@ -78,6 +78,11 @@ export class Chat {
     return this.#prompts.template.exists;
   }
 
+  /** The template can switch thinking on or off. */
+  get mayThink(): boolean {
+    return this.#prompts.template.mayThink;
+  }
+
   /** False: the template has no section for tools, so a generic prompt in the system message tells them. */
   get hasToolSection(): boolean {
     return this.#prompts.template.hasToolSection;

@@ -30,6 +30,7 @@ import { embeddingsRoute } from "./embeddings/route.ts";
 import { healthRoute, metricsRoute } from "./about/health.ts";
 import { messagesCountTokensRoute, messagesRoute } from "./messages/route.ts";
 import { modelRoute, modelsRoute } from "./about/models.ts";
+import { ollamaRoutes } from "./ollama/routes.ts";
 import { nativeCompletionRoute } from "./completions/native-route.ts";
 import { openApiRoute } from "./openapi/document.ts";
 import { pageRoutes } from "./about/page.ts";
@@ -95,6 +96,7 @@ export function buildServer(services: ServerServices, config: ServerConfig): Fas
     nativeCompletionRoute(context),
     embeddingsRoute(context),
     ...tokenRoutes(context),
+    ...ollamaRoutes(context),
     modelsRoute(services),
     modelRoute(services),
     propsRoute(context),

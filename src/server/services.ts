@@ -44,7 +44,14 @@ export interface AgentEngine {
   chat: Pick<ServerServices["chat"], "counters">;
 }
 
-type PublishedModel = "bosToken" | "eosToken" | "trainedContext" | "parameterCount" | "sizeBytes";
+type PublishedModel =
+  | "description"
+  | "architecture"
+  | "bosToken"
+  | "eosToken"
+  | "trainedContext"
+  | "parameterCount"
+  | "sizeBytes";
 
 type PublishedStats =
   | "running"
@@ -80,6 +87,8 @@ export interface ServerServices {
     readonly counters: Readonly<ChatCounters>;
     /** Jinja text; null: there is none. */
     readonly templateSource: string | null;
+    /** The template can switch thinking on or off. */
+    readonly mayThink: boolean;
   };
   engine: {
     stats(): Pick<EngineStats, PublishedStats>;

@@ -75,6 +75,7 @@ export class FakeChat {
   readonly outputs: ToolOutput[][] = [];
   cancelledCount = 0;
   readonly templateSource = "{{ messages }}";
+  readonly mayThink = true;
 
   promptText({ messages, prefill = "", openTurn }: Omit<PromptRequest, "owner">): string {
     const text = messages.map(({ role, content }) => `[${role}]${content}`).join("");
@@ -308,6 +309,8 @@ export function createWorld(
       onStep: (listener) => listeners.push(listener),
       onTokenInterval: (listener) => intervalListeners.push(listener),
       model: {
+        description: "llama 30 Q4_K - Medium",
+        architecture: "llama",
         addBos: false,
         bosToken: "<s>",
         eosToken: "</s>",

@@ -36,6 +36,10 @@ class ScriptedChat {
     this.#scripts = scripts;
   }
 
+  get mayThink(): boolean {
+    return this.#chat.mayThink;
+  }
+
   get templateSource(): string | null {
     return this.#chat.templateSource;
   }

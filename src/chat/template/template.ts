@@ -99,6 +99,11 @@ export class ChatTemplate {
     return this.source !== null;
   }
 
+  /** It has a variable that switches thinking on or off. */
+  get mayThink(): boolean {
+    return this.#reasoningSwitch !== null;
+  }
+
   /** It writes the tools itself. Else a generic prompt in the system message tells them. */
   get hasToolSection(): boolean {
     return this.#shape.toolInput !== null;

@@ -194,27 +194,30 @@ function roundOf(callId: string): [object, object] {
   ];
 }
 
-/**
- * Developer means system. The system messages that lead are merged into one, since templates take one
- * and want it first. A later one keeps its place and becomes a user message: moving it to the front
- * would change the first tokens of the prompt and so lose the whole cached prefix.
- */
 export const messagesField = required(
   mapped(
     list(message, { min: 1, remedy: "Send an array with at least one message" }),
-    (messages, path) => {
-      nameResults(messages, path);
-      const first = messages.findIndex(({ role }) => role !== "system");
-      const leading = messages.slice(0, first < 0 ? messages.length : first);
-      const system = leading.map((one) => one.content).join("\n\n");
-      const rest = messages
-        .slice(leading.length)
-        .map((one): ChatMessage => (one.role === "system" ? { ...one, role: "user" } : one));
-      return leading.length === 0 ? rest : [{ role: "system" as const, content: system }, ...rest];
-    },
+    asConversation,
   ),
   "text only; `developer` is `system`",
 );
+
+/**
+ * Results know their calls. The system messages that lead are merged into one, since templates take one and want it
+ * first. A later one keeps its place and becomes a user message: moving it to the front would change the first tokens
+ * of the prompt and so lose the whole cached prefix.
+ * @throws FermataError invalid_value: a result of a call that was not made before it
+ */
+export function asConversation(messages: readonly ChatMessage[], path: string): ChatMessage[] {
+  nameResults(messages, path);
+  const first = messages.findIndex(({ role }) => role !== "system");
+  const leading = messages.slice(0, first < 0 ? messages.length : first);
+  const system = leading.map((one) => one.content).join("\n\n");
+  const rest = messages
+    .slice(leading.length)
+    .map((one): ChatMessage => (one.role === "system" ? { ...one, role: "user" } : one));
+  return leading.length === 0 ? rest : [{ role: "system" as const, content: system }, ...rest];
+}
 
 /**
  * Gives each result the id and the name of its call. One without an id, or with one that no call has, answers the

@@ -9,7 +9,7 @@ import type { GenerateRequest } from "../../engine/types.ts";
 import { FermataError } from "../../errors.ts";
 import { NativeAnswer, NativeCompletionStream, type NativeEvent } from "./native-completion.ts";
 import { parseNativeCompletion } from "./native-fields.ts";
-import { promptTokens } from "./prompt-tokens.ts";
+import { promptTokens } from "../answer/prompt-tokens.ts";
 import type { ServerServices } from "../services.ts";
 import { streamAnswer } from "../http/stream-answer.ts";
 import { engineLimit } from "../answer/reading-only.ts";

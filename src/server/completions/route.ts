@@ -8,18 +8,15 @@ import { compileText } from "../../chat/answer/text-grammar.ts";
 import type { Sink } from "../../tools/event-stream.ts";
 import type { RunEvent } from "../../tools/types.ts";
 import { TokenTimes } from "../answer/token-times.ts";
+import { runText } from "../answer/text-run.ts";
 import { TextCompletionStream, textCompletion } from "./completion.ts";
 import { parseCompletionRequest } from "./fields.ts";
 import { fieldError } from "../body/field-error.ts";
 import { newIdentity } from "../answer/completion-parts.ts";
-import { promptTokens } from "./prompt-tokens.ts";
+import { promptTokens } from "../answer/prompt-tokens.ts";
 import type { ServerServices } from "../services.ts";
 import { streamAnswer } from "../http/stream-answer.ts";
-import { engineLimit, withinLimit } from "../answer/reading-only.ts";
 import { warnOfModel } from "../answer/target.ts";
-import { AnswerTokens } from "../../chat/answer/answer-tokens.ts";
-import { withTextBias } from "../../engine/sampling-bias.ts";
-import type { GenerateRequest, GenerationEvent } from "../../engine/types.ts";
 
 export function completionsRoute(context: RouteContext): RouteOptions {
   const { services, config, metrics, active, warnings } = context;
@@ -44,7 +41,7 @@ export function completionsRoute(context: RouteContext): RouteOptions {
         body.prompts.map((prompt) => promptTokens([prompt], engine)),
       );
       const start = (choice: number, ended: AbortSignal, sink: Sink<RunEvent>) =>
-        runCompletion(
+        runText(
           engine,
           {
             prompt: prompts[Math.floor(choice / n)]!,
@@ -89,37 +86,4 @@ function refuseAgent(model: string | undefined, { agents }: ServerServices): voi
 
 function promptText(prompt: PromptInput, engine: ServerServices["engine"]): string {
   return typeof prompt === "string" ? prompt : engine.detokenize(prompt);
-}
-
-type Finish = Extract<GenerationEvent, { type: "finish" }>;
-
-/** Pushes content, then `finish`. @throws what ended the generation, the reason of an aborted signal among it */
-export async function runCompletion(
-  engine: ServerServices["engine"],
-  request: GenerateRequest,
-  times: TokenTimes,
-  sink: Sink<RunEvent>,
-): Promise<void> {
-  const tokens = new AnswerTokens((token) => engine.tokenBytes(token));
-  const sampling = await withTextBias(request.sampling, engine);
-  const maxTokens = engineLimit(request.maxTokens);
-  for await (const event of engine.generate({ ...request, sampling, maxTokens })) {
-    if (event.type === "text") {
-      if (request.maxTokens === 0) continue;
-      tokens.add(event.text, event.logprobs ?? []);
-      if (event.text === "") continue;
-      const [content] = tokens.attribute([{ type: "content", text: event.text }]);
-      if (content === undefined) continue;
-      times.observe(content);
-      await sink(content);
-    } else if (event.type === "finish") {
-      if (event.reason === "cancelled") request.signal?.throwIfAborted();
-      const told = withinLimit(chatFinish(event), request.maxTokens);
-      if (told !== null) await sink(told);
-    }
-  }
-}
-
-function chatFinish({ reason, usage }: Finish): RunEvent {
-  return { type: "finish", reason: reason === "length" ? "length" : "stop", calls: [], usage };
 }

@@ -2,6 +2,7 @@
 
 import type { RouteOptions } from "fastify";
 import { FermataError } from "../../errors.ts";
+import { shortened } from "../answer/embedding.ts";
 import { readBody } from "../body/field.ts";
 import type { RouteContext } from "../context.ts";
 import { embeddingFields, type EmbeddingValues } from "./fields.ts";
@@ -58,14 +59,6 @@ export function embeddingList(
     model,
     usage: { prompt_tokens: tokenCount, total_tokens: tokenCount },
   };
-}
-
-/** Models that were trained for it say most in their first numbers. */
-function shortened(vector: Float32Array, dimensions: number): Float32Array {
-  if (dimensions >= vector.length) return vector;
-  const head = vector.slice(0, dimensions);
-  const length = Math.hypot(...head);
-  return length === 0 ? head : head.map((value) => value / length);
 }
 
 /** Little-endian floats of 32 bits. */

@@ -6,7 +6,7 @@
 import type { Socket } from "node:net";
 import type { FastifyInstance, FastifyReply } from "fastify";
 import { FermataError } from "../../errors.ts";
-import { anthropicErrorBody, errorBody } from "./error-replies.ts";
+import { errorBody, errorBodyOf, ollamaErrorBody } from "./error-replies.ts";
 import { rawResponse } from "./broken-requests.ts";
 
 export type ConnectionState =
@@ -41,8 +41,7 @@ export function installConnectionReports(
   if (reports === null) return;
   app.addHook("onRequest", async (request) => {
     const error = crashError();
-    const isAnthropic = request.routeOptions.config?.wire === "anthropic";
-    const body = isAnthropic ? anthropicErrorBody(error, request.id) : errorBody(error);
+    const body = errorBodyOf(request.routeOptions.config?.wire, error, request.id);
     const headers = [`x-request-id: ${request.id}`, "retry-after: 1"];
     const lastWords = rawResponse(error.status, body, headers);
     reports.report(request.raw.socket, { kind: "waiting", lastWords });
@@ -56,17 +55,26 @@ export function installConnectionReports(
 }
 
 /**
- * To be called once the headers are set and before they are sent. The last words are an error in all
- * of the API's wire formats at once; none where the client reads on elsewhere.
+ * To be called once the headers are set and before they are sent. The last words of events are an error in
+ * OpenAI's and Anthropic's formats at once, those of lines are one in Ollama's; none where the client reads on
+ * elsewhere.
  */
-export function reportStream(reply: FastifyReply, isResumable: boolean): void {
+export function reportStream(reply: FastifyReply, isResumable: boolean, framing: Framing): void {
   const { raw: response, server, request } = reply;
   if (server.connectionReports === null) return;
-  const { error } = errorBody(crashError());
-  const { code, message, param } = error;
-  const errorEvent = `event: error\ndata: ${JSON.stringify({ type: "error", error, code, message, param })}\n\n`;
-  const text = isResumable ? "" : errorEvent;
+  const error = framing === "lines" ? errorLine() : errorEvent();
+  const text = isResumable ? "" : error;
   const chunk = text === "" ? "" : `${Buffer.byteLength(text).toString(16)}\r\n${text}\r\n`;
   const lastWords = response.chunkedEncoding ? `${chunk}0\r\n\r\n` : text;
   server.connectionReports.report(request.raw.socket, { kind: "streaming", lastWords });
+}
+
+function errorEvent(): string {
+  const { error } = errorBody(crashError());
+  const { code, message, param } = error;
+  return `event: error\ndata: ${JSON.stringify({ type: "error", error, code, message, param })}\n\n`;
+}
+
+function errorLine(): string {
+  return `${JSON.stringify(ollamaErrorBody(crashError()))}\n`;
 }

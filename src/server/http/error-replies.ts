@@ -1,4 +1,4 @@
-/** Every failure leaves in OpenAI's shape, or in Anthropic's on its routes. */
+/** Every failure leaves in OpenAI's shape, or in that of its route's wire. */
 
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { FermataError, type ErrorCode } from "../../errors.ts";
@@ -6,7 +6,7 @@ import { FermataError, type ErrorCode } from "../../errors.ts";
 declare module "fastify" {
   interface FastifyContextConfig {
     /** Whose error shape the route has. Default: OpenAI's. */
-    wire?: "anthropic";
+    wire?: ErrorWire;
   }
 }
 
@@ -31,10 +31,7 @@ export function sendError(
   if (error.code === "queue_full" || error.code === "engine_closed")
     reply.header("retry-after", retryAfterSeconds);
   if (error.code === "unauthorized") reply.header("www-authenticate", "Bearer");
-  const body =
-    request.routeOptions.config?.wire === "anthropic"
-      ? anthropicErrorBody(error, request.id)
-      : errorBody(error);
+  const body = errorBodyOf(request.routeOptions.config?.wire, error, request.id);
   return reply.code(error.status).send(body);
 }
 
@@ -152,4 +149,23 @@ export interface ErrorBody {
 
 export function errorBody({ message, type, param, code }: FermataError): ErrorBody {
   return { error: { message, type, param, code } };
+}
+
+/** Ollama's has the text alone; its clients pass over what else there is. */
+export interface OllamaErrorBody {
+  error: string;
+  code: string;
+  param: string | null;
+}
+
+export function ollamaErrorBody({ message, code, param }: FermataError): OllamaErrorBody {
+  return { error: message, code, param };
+}
+
+/** Whose shape a route's errors have. Undefined: OpenAI's. */
+export type ErrorWire = "anthropic" | "ollama" | undefined;
+
+export function errorBodyOf(wire: ErrorWire, error: FermataError, requestId: string): object {
+  if (wire === "anthropic") return anthropicErrorBody(error, requestId);
+  return wire === "ollama" ? ollamaErrorBody(error) : errorBody(error);
 }

@@ -1,4 +1,4 @@
-/** Server-sent events with back-pressure. */
+/** Streams of messages with back-pressure: server-sent events, or a JSON value a line (NDJSON). */
 
 import type { ServerResponse } from "node:http";
 import type { FastifyReply } from "fastify";
@@ -12,8 +12,12 @@ export interface SseMessage {
   data: string;
 }
 
+export type Framing = "events" | "lines";
+
 export interface SseOptions {
-  /** Silence after which a comment is sent. */
+  /** Default: events. */
+  framing?: Framing | undefined;
+  /** Silence after which a comment is sent; lines have none. */
   keepAliveMs: number;
   /** A client that takes nothing for so long is given up. */
   stalledMs: number;
@@ -21,31 +25,40 @@ export interface SseOptions {
   isResumable?: boolean;
 }
 
+const contentTypes = {
+  events: "text/event-stream; charset=utf-8",
+  lines: "application/x-ndjson",
+};
 const keepAliveComment = ": keep-alive\n\n";
 
 export class SseStream {
   readonly #response: ServerResponse;
-  readonly #keepAlive: NodeJS.Timeout;
+  readonly #framing: Framing;
+  readonly #keepAlive: NodeJS.Timeout | undefined;
   readonly #stalledMs: number;
 
   /** Takes the response over from fastify and sends the headers. */
-  constructor(reply: FastifyReply, { keepAliveMs, stalledMs, isResumable = false }: SseOptions) {
+  constructor(
+    reply: FastifyReply,
+    { keepAliveMs, stalledMs, isResumable = false, framing = "events" }: SseOptions,
+  ) {
     reply.hijack();
+    this.#framing = framing;
     this.#response = reply.raw;
     this.#stalledMs = stalledMs;
     for (const [name, value] of Object.entries(reply.getHeaders())) {
       if (value !== undefined) this.#response.setHeader(name, value);
     }
     this.#response.writeHead(200, {
-      "content-type": "text/event-stream; charset=utf-8",
+      "content-type": contentTypes[framing],
       "cache-control": "no-cache, no-transform",
       connection: "keep-alive",
       "x-accel-buffering": "no",
     });
-    reportStream(reply, isResumable);
+    reportStream(reply, isResumable, framing);
     this.#response.flushHeaders();
-    this.#keepAlive = setInterval(() => this.#sendKeepAlive(), keepAliveMs);
-    this.#keepAlive.unref();
+    if (framing === "events")
+      this.#keepAlive = setInterval(() => this.#sendKeepAlive(), keepAliveMs).unref();
   }
 
   /**
@@ -54,8 +67,9 @@ export class SseStream {
    */
   async send(message: SseMessage): Promise<void> {
     if (!this.#isOpen()) return;
-    this.#keepAlive.refresh();
-    if (!this.#response.write(sseText(message))) await this.#drained();
+    this.#keepAlive?.refresh();
+    const text = this.#framing === "lines" ? `${message.data}\n` : sseText(message);
+    if (!this.#response.write(text)) await this.#drained();
   }
 
   end(): void {

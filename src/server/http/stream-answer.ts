@@ -1,4 +1,4 @@
-/** Writes an answer as server-sent events while it is generated, whatever its wire format. */
+/** Writes an answer while it is generated, whatever its wire format. */
 
 import type { FastifyReply, FastifyRequest } from "fastify";
 import type { FermataError } from "../../errors.ts";
@@ -11,6 +11,7 @@ import { Preparation } from "./preparation.ts";
 export interface AnswerStream<Event> {
   /** See `SseOptions`. */
   readonly isResumable?: boolean;
+  readonly framing?: Framing;
   opening(): SseMessage[];
   messages(event: Event): SseMessage[];
   closing(): SseMessage[];
@@ -49,7 +50,8 @@ export async function streamAnswer<Event>(
   await preparation.settle(pending, openStreamAfterMs);
 
   const isResumable = stream.isResumable ?? false;
-  const sse = new SseStream(reply, { ...sseTimes(config), isResumable });
+  const { framing } = stream;
+  const sse = new SseStream(reply, { ...sseTimes(config), isResumable, framing });
   const send = async (messages: SseMessage[]): Promise<void> => {
     for (const message of messages) await sse.send(message);
   };

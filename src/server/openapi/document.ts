@@ -20,6 +20,8 @@ export interface OpenApiDocument {
   components: object;
 }
 
+const errorNames = { openai: "Error", anthropic: "AnthropicError", ollama: "OllamaError" };
+
 export function openApiDocument(
   routes: readonly Pick<RouteOptions, "method" | "url" | "config">[],
 ): OpenApiDocument {
@@ -27,8 +29,8 @@ export function openApiDocument(
   for (const { method, url, config } of routes) {
     const path = documentedPath(url);
     const operation = operations[`${String(method)} ${path}`] ?? { summary: "", answer: null };
-    const wire = config?.wire === "anthropic" ? "AnthropicError" : "Error";
-    (paths[path] ??= {})[String(method).toLowerCase()] = wireOperation(path, operation, wire);
+    const errorName = errorNames[config?.wire ?? "openai"];
+    (paths[path] ??= {})[String(method).toLowerCase()] = wireOperation(path, operation, errorName);
   }
   return {
     openapi: "3.1.0",
@@ -40,7 +42,11 @@ export function openApiDocument(
         bearer: { type: "http", scheme: "bearer" },
         header: { type: "apiKey", in: "header", name: "x-api-key" },
       },
-      schemas: { Error: errorSchema, AnthropicError: anthropicErrorSchema },
+      schemas: {
+        Error: errorSchema,
+        AnthropicError: anthropicErrorSchema,
+        OllamaError: ollamaErrorSchema,
+      },
     },
   };
 }
@@ -79,11 +85,12 @@ function parametersOf(path: string, { query = {} }: Operation): object[] {
   return [...inPath, ...inQuery];
 }
 
-function success({ answer, streams, status }: Operation): object {
+function success({ answer, streams, lines, status }: Operation): object {
   if (status === 204) return { description: "Done." };
   const content = {
     ...(answer === null ? {} : { "application/json": { schema: answer } }),
     ...(streams === undefined ? {} : { "text/event-stream": eventStream(streams) }),
+    ...(lines === undefined ? {} : { "application/x-ndjson": { schema: answer } }),
   };
   const isText = Object.keys(content).length === 0;
   return { description: "The answer.", content: isText ? { "text/plain": {} } : content };
@@ -102,6 +109,11 @@ const fields = {
 };
 const error = { type: "object", properties: fields, required: Object.keys(fields) };
 const errorSchema: Schema = { type: "object", properties: { error }, required: ["error"] };
+const ollamaErrorSchema: Schema = {
+  type: "object",
+  properties: { error: fields.message, code: fields.code, param: nullableString },
+  required: ["error", "code", "param"],
+};
 const anthropicErrorSchema: Schema = {
   type: "object",
   properties: { type: { const: "error" }, error, request_id: { type: "string" } },

@@ -18,9 +18,11 @@ import {
 } from "../responses/conversation-fields.ts";
 import { responseFields } from "../responses/fields.ts";
 import { toolOutputFields } from "../responses/held.ts";
+import { chatFields, embedFields, generateFields, showFields } from "../ollama/fields.ts";
 import { detokenizeFields, templateBodyFields, tokenizeFields } from "../tokens/fields.ts";
 import * as answers from "./answers.ts";
 import * as apiAnswers from "./api-answers.ts";
+import * as ollamaAnswers from "./ollama-answers.ts";
 import * as responseAnswers from "./response-answers.ts";
 import { boolean, object, string } from "./json-schema.ts";
 
@@ -38,6 +40,8 @@ export interface Operation {
   answer: Schema | null;
   /** May answer with server-sent events. Those that no other server's documentation has stand here, by type. */
   streams?: true | Record<string, Schema>;
+  /** May answer with lines of JSON, each of them as the body of an answer that is not streamed. */
+  lines?: true;
 }
 
 const user = { role: "user", content: "Hello!" };
@@ -104,6 +108,42 @@ export const operations: Readonly<Record<string, Operation>> = {
     summary: "Vectors of texts, if an embedding model is loaded.",
     request: embeddingFields(),
     answer: answers.embeddingList,
+  },
+  "POST /api/chat": {
+    summary: "An answer in Ollama's format; a JSON object a line, unless `stream` is false.",
+    request: chatFields,
+    example: { model: "default", messages: [user], stream: false },
+    lines: true,
+    answer: ollamaAnswers.chat,
+  },
+  "POST /api/generate": {
+    summary: "An answer to one prompt in Ollama's format.",
+    request: generateFields,
+    example: { model: "default", prompt: "Hello!", stream: false },
+    lines: true,
+    answer: ollamaAnswers.generated,
+  },
+  "POST /api/embed": {
+    summary: "Vectors of texts in Ollama's format, if an embedding model is loaded.",
+    request: embedFields(),
+    answer: ollamaAnswers.embeddings,
+  },
+  "GET /api/version": {
+    summary: "The version of Ollama whose API this follows.",
+    answer: ollamaAnswers.version,
+  },
+  "GET /api/tags": {
+    summary: "The model and the agents, in Ollama's format.",
+    answer: ollamaAnswers.tags,
+  },
+  "GET /api/ps": {
+    summary: "The loaded model, in Ollama's format.",
+    answer: ollamaAnswers.loadedModels,
+  },
+  "POST /api/show": {
+    summary: "What a model is and can do, in Ollama's format.",
+    request: showFields,
+    answer: ollamaAnswers.shownModel,
   },
   "POST /tokenize": {
     summary: "A text as tokens.",

@@ -52,6 +52,8 @@ export class FakeEngine implements ChatEngine {
       bosToken: "",
       eosToken: "<|im_end|>",
       addBos: false,
+      description: "fake 1B F16",
+      architecture: "fake",
       trainedContext: 100_000,
       parameterCount: 1000,
       sizeBytes: 4000,

@@ -3,6 +3,8 @@ import { embeddingFields } from "../../../src/server/embeddings/fields.ts";
 import { completionFields } from "../../../src/server/completions/fields.ts";
 import { chatCompletionFields } from "../../../src/server/chat-completions/fields.ts";
 import { nativeCompletionFields } from "../../../src/server/completions/native-fields.ts";
+import { messageFields } from "../../../src/server/messages/fields.ts";
+import { chatFields, embedFields, generateFields } from "../../../src/server/ollama/fields.ts";
 import { responseFields } from "../../../src/server/responses/fields.ts";
 import { type DocumentedTable, parameterDocs } from "../../support/parameter-docs.ts";
 import { sdkFields } from "../../support/sdk-fields.ts";
@@ -33,12 +35,14 @@ const tables: DocumentedTable[] = [
   },
 ];
 
-const native: DocumentedTable = {
-  endpoint: "POST /completion",
-  table: nativeCompletionFields,
-  // Nothing of it is OpenAI's.
-  sdkFields: Object.keys(nativeCompletionFields),
-};
+/** Nothing of them is OpenAI's. */
+const others: DocumentedTable[] = Object.entries({
+  "POST /completion": nativeCompletionFields,
+  "POST /v1/messages": messageFields,
+  "POST /api/chat": chatFields,
+  "POST /api/generate": generateFields,
+  "POST /api/embed": embedFields(),
+}).map(([endpoint, table]) => ({ endpoint, table, sdkFields: Object.keys(table) }));
 
 describe.each(tables)("$endpoint", ({ table, sdkFields: fields }) => {
   test("every field of the SDK's request type is in the table", () => {
@@ -48,7 +52,7 @@ describe.each(tables)("$endpoint", ({ table, sdkFields: fields }) => {
 });
 
 test("the docs show the tables", async () => {
-  await expect(parameterDocs([...tables, native])).toMatchFileSnapshot(
+  await expect(parameterDocs([...tables, ...others])).toMatchFileSnapshot(
     "../../../docs/parameters.md",
   );
 });

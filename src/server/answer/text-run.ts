@@ -1,0 +1,43 @@
+/** A text continued by the model itself: the engine's events as those of a chat. */
+
+import { AnswerTokens } from "../../chat/answer/answer-tokens.ts";
+import { withTextBias } from "../../engine/sampling-bias.ts";
+import type { GenerateRequest, GenerationEvent } from "../../engine/types.ts";
+import type { Sink } from "../../tools/event-stream.ts";
+import type { RunEvent } from "../../tools/types.ts";
+import type { ServerServices } from "../services.ts";
+import { engineLimit, withinLimit } from "./reading-only.ts";
+import type { TokenTimes } from "./token-times.ts";
+
+type Finish = Extract<GenerationEvent, { type: "finish" }>;
+
+/** Pushes content, then `finish`. @throws what ended the generation, the reason of an aborted signal among it */
+export async function runText(
+  engine: ServerServices["engine"],
+  request: GenerateRequest,
+  times: TokenTimes,
+  sink: Sink<RunEvent>,
+): Promise<void> {
+  const tokens = new AnswerTokens((token) => engine.tokenBytes(token));
+  const sampling = await withTextBias(request.sampling, engine);
+  const maxTokens = engineLimit(request.maxTokens);
+  for await (const event of engine.generate({ ...request, sampling, maxTokens })) {
+    if (event.type === "text") {
+      if (request.maxTokens === 0) continue;
+      tokens.add(event.text, event.logprobs ?? []);
+      if (event.text === "") continue;
+      const [content] = tokens.attribute([{ type: "content", text: event.text }]);
+      if (content === undefined) continue;
+      times.observe(content);
+      await sink(content);
+    } else if (event.type === "finish") {
+      if (event.reason === "cancelled") request.signal?.throwIfAborted();
+      const told = withinLimit(chatFinish(event), request.maxTokens);
+      if (told !== null) await sink(told);
+    }
+  }
+}
+
+function chatFinish({ reason, usage }: Finish): RunEvent {
+  return { type: "finish", reason: reason === "length" ? "length" : "stop", calls: [], usage };
+}

@@ -1,0 +1,142 @@
+/** An answer in Ollama's two formats: JSON objects, one a line while it is streamed. */
+
+import type { FermataError } from "../../errors.ts";
+import type { ToolCall } from "../../chat/types.ts";
+import type { RunEvent } from "../../tools/types.ts";
+import { AnswerCollector } from "../answer/collect-answer.ts";
+import { ollamaErrorBody } from "../http/error-bodies.ts";
+import type { SseMessage } from "../http/sse.ts";
+import type { AnswerStream } from "../http/stream-answer.ts";
+
+/** What is told of a part of the answer. */
+interface Part {
+  content: string;
+  thinking?: string;
+  calls?: readonly ToolCall[];
+}
+
+export type Format = "chat" | "generate";
+
+type Line = Record<string, unknown>;
+
+/** Of one answer. `clock` gives milliseconds. */
+export class OllamaAnswer implements AnswerStream<RunEvent> {
+  readonly framing = "lines";
+  readonly #model: string;
+  readonly #format: Format;
+  readonly #clock: () => number;
+  readonly #collector = new AnswerCollector();
+  readonly #startedAt: number;
+  #firstAt: number | null = null;
+
+  constructor(model: string, format: Format, clock: () => number = () => performance.now()) {
+    this.#model = model;
+    this.#format = format;
+    this.#clock = clock;
+    this.#startedAt = clock();
+  }
+
+  opening(): SseMessage[] {
+    return [];
+  }
+
+  messages(event: RunEvent): SseMessage[] {
+    this.add(event);
+    switch (event.type) {
+      case "content":
+        return event.text === "" ? [] : [this.#part({ content: event.text })];
+      case "reasoning":
+        return event.text === "" ? [] : [this.#part({ content: "", thinking: event.text })];
+      case "call-end":
+        return [this.#part({ content: "", calls: [event.call] })];
+      case "finish":
+        return [line(this.#end({ content: "" }))];
+      default:
+        return [];
+    }
+  }
+
+  closing(): SseMessage[] {
+    return [];
+  }
+
+  failure(error: FermataError): SseMessage[] {
+    return [line({ ...ollamaErrorBody(error) })];
+  }
+
+  add(event: RunEvent): void {
+    const isOutput = event.type === "content" || event.type === "reasoning";
+    if (isOutput || event.type === "call-start") this.#firstAt ??= this.#clock();
+    this.#collector.add(event);
+  }
+
+  /** Once all events were added. */
+  whole(): Line {
+    const { content, reasoning, calls } = this.#collector.answer();
+    return this.#end({ content, thinking: reasoning, calls });
+  }
+
+  /** Of a request that only asks for the model to be loaded. */
+  loaded(): Line {
+    return { ...this.#said({ content: "" }), done: true, done_reason: "load" };
+  }
+
+  #part(part: Part): SseMessage {
+    return line({ ...this.#said(part), done: false });
+  }
+
+  #said(part: Part): Line {
+    const head = { model: this.#model, created_at: new Date().toISOString() };
+    return this.#format === "chat"
+      ? { ...head, message: { role: "assistant", ...wirePart(part, "content") } }
+      : { ...head, ...wirePart(part, "response") };
+  }
+
+  #end(part: Part): Line {
+    const { finish } = this.#collector.answer();
+    const { promptTokens, generatedTokens } = finish.usage;
+    const now = this.#clock();
+    const first = this.#firstAt ?? now;
+    return {
+      ...this.#said(part),
+      done: true,
+      done_reason: finish.reason === "length" ? "length" : "stop",
+      total_duration: nanoseconds(now - this.#startedAt),
+      load_duration: 0,
+      prompt_eval_count: promptTokens,
+      prompt_eval_duration: nanoseconds(first - this.#startedAt),
+      eval_count: generatedTokens,
+      eval_duration: nanoseconds(now - first),
+      ...(finish.warnings === undefined ? {} : { warnings: finish.warnings }),
+    };
+  }
+}
+
+function wirePart({ content, thinking = "", calls = [] }: Part, name: string): Line {
+  return {
+    [name]: content,
+    ...(thinking === "" ? {} : { thinking }),
+    ...(calls.length === 0 ? {} : { tool_calls: calls.map(wireCall) }),
+  };
+}
+
+function wireCall({ id, name, arguments: text }: ToolCall, index: number): object {
+  return { id, function: { index, name, arguments: argumentsOf(text) } };
+}
+
+/** Ollama's clients take an object. Text that is none, of a call that no mask held, comes as it is under `text`. */
+function argumentsOf(text: string): unknown {
+  try {
+    return JSON.parse(text) as unknown;
+  } catch {
+    return { text };
+  }
+}
+
+function line(value: Line): SseMessage {
+  return { data: JSON.stringify(value) };
+}
+
+function nanoseconds(milliseconds: number): number {
+  return Math.round(milliseconds * 1e6);
+}

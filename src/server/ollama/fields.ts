@@ -1,0 +1,155 @@
+/** Fields of Ollama's POST /api/chat, /api/generate, /api/embed and /api/show. */
+
+import type { DocumentFormat } from "../../guidance/types.ts";
+import { promptInputs } from "../body/prompt-inputs.ts";
+import { ignored, optional, refused, required, type FieldTable, type Type } from "../body/field.ts";
+import { fieldError, isObject, kindOf } from "../body/fields.ts";
+import { stopField } from "../body/generation.ts";
+import { samplingFields } from "../body/sampling.ts";
+import { toolsField } from "../body/tools.ts";
+import { boolean, integer, object, text } from "../body/values.ts";
+import { imagesField, messagesField } from "./messages.ts";
+
+const quietly = (): boolean => true;
+const isEmptyText = (value: unknown): boolean => value === "";
+const isEmptyList = (value: unknown): boolean => Array.isArray(value) && value.length === 0;
+
+const modelName = text({ min: 1, remedy: "Send a model's name" });
+const modelField = optional(
+  modelName,
+  "one model is loaded and answers to every name, with a tag or without; an unknown one is logged",
+);
+const keepAlive = ignored("has no effect: the model stays loaded", quietly);
+const streamField = optional(boolean, "a JSON object a line", true);
+const atStart = ignored("has no effect: it is set when the server is started", quietly);
+
+const { temperature, top_p, top_k, min_p, typical_p, seed, ...penalties } = samplingFields;
+
+const optionFields = {
+  num_predict: optional(integer(-2), "-1 and -2 are no limit; at most the context"),
+  stop: stopField,
+  temperature,
+  top_p,
+  top_k,
+  min_p,
+  typical_p,
+  seed,
+  repeat_penalty: penalties.repeat_penalty,
+  repeat_last_n: penalties.repeat_last_n,
+  presence_penalty: penalties.presence_penalty,
+  frequency_penalty: penalties.frequency_penalty,
+  mirostat: penalties.mirostat,
+  mirostat_tau: penalties.mirostat_tau,
+  mirostat_eta: penalties.mirostat_eta,
+  num_ctx: atStart,
+  num_batch: atStart,
+  num_gpu: atStart,
+  main_gpu: atStart,
+  num_thread: atStart,
+  numa: atStart,
+  low_vram: atStart,
+  use_mmap: atStart,
+  use_mlock: atStart,
+  num_keep: ignored("has no effect: a context is not shifted", quietly),
+  penalize_newline: ignored("has no effect", quietly),
+  tfs_z: ignored("has no effect: the sampler is gone from llama.cpp", (value) => value === 1),
+} satisfies FieldTable;
+
+const options = object(optionFields, 'Send {"temperature": 0}');
+
+/** A schema that a mask cannot hold is applied as far as it can be, as Ollama has it. */
+const format: Type<DocumentFormat | null> = {
+  schema: { anyOf: [{ type: "string", enum: ["", "json"] }, { type: "object" }] },
+  remedy: 'Send "json" or a JSON Schema',
+  read(value, path) {
+    if (value === "") return null;
+    if (value === "json") return { kind: "json_object" };
+    if (isObject(value)) return { kind: "json_schema", schema: value, strict: false, field: path };
+    const code = typeof value === "string" ? "invalid_value" : "invalid_type";
+    const problem = typeof value === "string" ? "is not known" : `must not be ${kindOf(value)}`;
+    throw fieldError(code, path, problem, this.remedy);
+  },
+};
+
+const efforts = ["low", "medium", "high", "max"];
+
+const think: Type<boolean | string> = {
+  schema: { anyOf: [boolean.schema, { type: "string", enum: efforts }] },
+  remedy: `Send true, false, ${efforts.map((one) => `"${one}"`).join(", ")}`,
+  read(value, path) {
+    if (typeof value === "boolean") return value;
+    if (typeof value === "string" && efforts.includes(value)) return value;
+    const code = typeof value === "string" ? "invalid_value" : "invalid_type";
+    throw fieldError(code, path, "is not a known choice", this.remedy);
+  },
+};
+
+const answerFields = {
+  model: modelField,
+  stream: streamField,
+  format: optional(format, "`json`, or a JSON Schema that the answer satisfies"),
+  options: optional(options, "sampling and limits; what belongs to the start has no effect"),
+  think: optional(
+    think,
+    "switches thinking on or off, where the model's template can; or an effort",
+  ),
+  keep_alive: keepAlive,
+  logprobs: refused("is not supported here", "Use /v1/chat/completions", (value) => !value),
+  top_logprobs: refused("is not supported here", "Use /v1/chat/completions", (value) => !value),
+} satisfies FieldTable;
+
+export const chatFields = {
+  ...answerFields,
+  messages: messagesField,
+  tools: toolsField,
+} satisfies FieldTable;
+
+export const generateFields = {
+  ...answerFields,
+  prompt: optional(
+    text({ remedy: "Send a string" }),
+    "empty: the model is there already, and the answer is empty",
+    "",
+  ),
+  system: optional(text({ remedy: "Send a string" }), "the system message", ""),
+  raw: optional(boolean, "`true`: the prompt is not put into the model's template", false),
+  images: imagesField,
+  suffix: refused("is not supported: no model here fills in", "Leave it out", isEmptyText),
+  template: refused(
+    "would replace the model's own",
+    'Send "raw": true with a prompt that is rendered, or start with --chat-template',
+    isEmptyText,
+  ),
+  context: refused(
+    "is a history in tokens, which was replaced",
+    "Send messages to /api/chat",
+    isEmptyList,
+  ),
+} satisfies FieldTable;
+
+export const showFields = {
+  model: optional(modelName, "one that /api/tags lists"),
+  name: optional(modelName, "the same under its old name"),
+  verbose: ignored("has no effect", quietly),
+} satisfies FieldTable;
+
+/** As OpenAI has it. */
+const maxInputs = 2048;
+
+/** @param dimensions of the model's vectors */
+export function embedFields(dimensions?: number) {
+  return {
+    model: modelField,
+    input: required(promptInputs(maxInputs, 1), `a text, or a list of up to ${maxInputs}`),
+    dimensions: optional(
+      integer(1, dimensions),
+      "the first so many numbers, brought to length 1 again",
+    ),
+    truncate: ignored(
+      "has no effect: a text that is too long is an error",
+      (value) => value === false,
+    ),
+    options: ignored("has no effect", quietly),
+    keep_alive: keepAlive,
+  } satisfies FieldTable;
+}

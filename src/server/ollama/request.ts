@@ -1,0 +1,75 @@
+/** What a body of /api/chat or /api/generate asks for. Pure: no clock, no log, no engine. */
+
+import type { TemplateVariables, ToolDefinition } from "../../chat/types.ts";
+import type { Sampling } from "../../engine/types.ts";
+import type { DocumentFormat } from "../../guidance/types.ts";
+import { readBody, type ValuesOf } from "../body/field.ts";
+import { type Conversation, conversationOf, templateVariables } from "../body/prompt.ts";
+import { readSampling, type SamplingLimits } from "../body/sampling.ts";
+import type { Warn } from "../body/warnings.ts";
+import { chatFields, generateFields } from "./fields.ts";
+
+export interface OllamaRequest {
+  /** Without messages nothing is generated. */
+  conversation: Conversation;
+  /** Null: not given. An empty list is given. */
+  tools: ToolDefinition[] | null;
+  document: DocumentFormat | undefined;
+  templateVariables: TemplateVariables;
+  sampling: Sampling;
+  stop: string[];
+  maxTokens: number | undefined;
+  stream: boolean;
+}
+
+/** @throws FermataError of status 400 whose `param` is the field at fault */
+export function parseChat(body: unknown, limits: SamplingLimits, warn: Warn): OllamaRequest {
+  const given = readBody(chatFields, body, { warn }, 'Send {"model": "…", "messages": […]}');
+  const { messages } = given;
+  return {
+    ...answerOf(given, limits),
+    conversation: conversationOf(
+      { messages, continue_final_message: undefined, add_generation_prompt: undefined },
+      messages.length,
+    ),
+    tools: given.tools ?? null,
+  };
+}
+
+export interface GenerateRequest extends OllamaRequest {
+  prompt: string;
+  /** The prompt is not put into the template. */
+  raw: boolean;
+}
+
+/** @throws as `parseChat` */
+export function parseGenerate(body: unknown, limits: SamplingLimits, warn: Warn): GenerateRequest {
+  const given = readBody(generateFields, body, { warn }, 'Send {"model": "…", "prompt": "…"}');
+  const { prompt, system, raw } = given;
+  const messages = [
+    ...(system === "" ? [] : [{ role: "system" as const, content: system }]),
+    { role: "user" as const, content: prompt },
+  ];
+  return {
+    ...answerOf(given, limits),
+    conversation: { messages: prompt === "" ? [] : messages, prefill: "", openTurn: true },
+    tools: null,
+    prompt,
+    raw,
+  };
+}
+
+type Given = Pick<ValuesOf<typeof chatFields>, "options" | "format" | "think" | "stream">;
+
+function answerOf({ options, format, think, stream }: Given, limits: SamplingLimits) {
+  const { num_predict: asked = limits.maxTokens ?? -1, stop = [], ...sampling } = options ?? {};
+  return {
+    document: format ?? undefined,
+    templateVariables:
+      typeof think === "boolean" ? { enable_thinking: think } : templateVariables(think, {}),
+    sampling: readSampling(sampling, limits),
+    stop,
+    maxTokens: asked < 0 ? undefined : Math.min(asked, limits.contextSize),
+    stream,
+  };
+}

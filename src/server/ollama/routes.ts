@@ -1,0 +1,143 @@
+/** POST /api/chat and /api/generate, as Ollama has them. */
+
+import type { FastifyReply, FastifyRequest, RouteOptions } from "fastify";
+import { compileText } from "../../chat/answer/text-grammar.ts";
+import { pulled, type Sink } from "../../tools/event-stream.ts";
+import type { RunEvent } from "../../tools/types.ts";
+import { runRequest } from "../answer/answer.ts";
+import { resolveTarget, wantedModel, type Target } from "../answer/target.ts";
+import { promptTokens } from "../answer/prompt-tokens.ts";
+import { runText } from "../answer/text-run.ts";
+import { TokenTimes } from "../answer/token-times.ts";
+import { resolveToolMode } from "../answer/tool-mode.ts";
+import { guidanceOf } from "../body/guidance.ts";
+import type { RouteContext } from "../context.ts";
+import { requestOwner } from "../http/authentication.ts";
+import { callsOfMessages } from "../http/history-gaps.ts";
+import { waitForServers } from "../http/missing-servers.ts";
+import { Preparation } from "../http/preparation.ts";
+import { streamAnswer } from "../http/stream-answer.ts";
+import { OllamaAnswer } from "./answer.ts";
+import { embedRoute } from "./embed.ts";
+import { modelRoutes, withoutTag } from "./models.ts";
+import { parseChat, parseGenerate, type GenerateRequest, type OllamaRequest } from "./request.ts";
+
+export function ollamaRoutes(context: RouteContext): RouteOptions[] {
+  return [
+    chatRoute(context),
+    generateRoute(context),
+    embedRoute(context),
+    ...modelRoutes(context.services),
+  ];
+}
+
+function chatRoute(context: RouteContext): RouteOptions {
+  return {
+    method: "POST",
+    url: "/api/chat",
+    preHandler: waitForServers(context.services.tools),
+    config: { wire: "ollama" },
+    handler: async (request, reply) => {
+      const target = targetOf(request, context);
+      const body = parseChat(request.body, target, context.warnings.warn);
+      const answer = new OllamaAnswer(target.id, "chat");
+      if (body.conversation.messages.length === 0) return answer.loaded();
+      return await respond(answer, body, runConversation(body, target, request, context), {
+        request,
+        reply,
+        context,
+      });
+    },
+  };
+}
+
+function generateRoute(context: RouteContext): RouteOptions {
+  return {
+    method: "POST",
+    url: "/api/generate",
+    preHandler: waitForServers(context.services.tools),
+    config: { wire: "ollama" },
+    handler: async (request, reply) => {
+      const target = targetOf(request, context);
+      const body = parseGenerate(request.body, target, context.warnings.warn);
+      const answer = new OllamaAnswer(target.id, "generate");
+      if (body.prompt === "") return answer.loaded();
+      const run = body.raw
+        ? runRaw(body, context)
+        : runConversation(body, target, request, context);
+      return await respond(answer, body, run, { request, reply, context });
+    },
+  };
+}
+
+/** Pushes the events of an answer until it ends or `signal` is aborted. */
+type Run = (signal: AbortSignal, preparation: Preparation, sink: Sink<RunEvent>) => Promise<void>;
+
+function targetOf({ body }: FastifyRequest, context: RouteContext): Target {
+  const wanted = wantedModel(body);
+  return resolveTarget(wanted && withoutTag(wanted), context);
+}
+
+function runConversation(
+  body: OllamaRequest,
+  target: Target,
+  request: FastifyRequest,
+  context: RouteContext,
+): Run {
+  const startedAt = performance.now();
+  const { tools, templateVariables, sampling, stop, maxTokens, document } = body;
+  const { messages, prefill, openTurn } = body.conversation;
+  const toolChoice = { mode: "auto" as const };
+  const owner = requestOwner(request);
+  const mode = resolveToolMode({ tools, toolChoice }, target.tools);
+  const history = { owner, conversationKey: null, calls: callsOfMessages(messages) };
+  const conversation = {
+    messages: target.instruct(messages),
+    prefill,
+    openTurn,
+    templateVariables,
+    sampling,
+    stop,
+    maxTokens,
+    guidance: guidanceOf(toolChoice, { document, parallel: true, closeAtLimit: false }),
+    owner,
+  };
+  return (signal, preparation, sink) => {
+    const run = { ...context, target, log: request.log, startedAt, history, preparation };
+    return runRequest({ ...conversation, signal }, mode, run, sink);
+  };
+}
+
+/** The prompt as it is, its special tokens recognized. */
+function runRaw(body: GenerateRequest, { services: { engine }, metrics }: RouteContext): Run {
+  const { prompt: text, document, sampling, stop, maxTokens } = body;
+  const times = new TokenTimes(metrics, performance.now());
+  return async (signal, preparation, sink) => {
+    const compiling = document === undefined ? undefined : compileText(document, engine);
+    if (compiling !== undefined) preparation.add(compiling);
+    const prompt = await promptTokens([text], engine);
+    const grammar = await compiling;
+    await runText(engine, { prompt, sampling, stop, maxTokens, grammar, signal }, times, sink);
+  };
+}
+
+async function respond(
+  answer: OllamaAnswer,
+  { stream }: OllamaRequest,
+  run: Run,
+  {
+    request,
+    reply,
+    context,
+  }: { request: FastifyRequest; reply: FastifyReply; context: RouteContext },
+): Promise<unknown> {
+  const signal = context.active.signalFor(reply);
+  const preparation = new Preparation();
+  if (stream) {
+    const events = pulled<RunEvent, void>((sink) => run(signal, preparation, sink));
+    await streamAnswer(events, answer, { request, reply, config: context.config, preparation });
+    return reply;
+  }
+  await run(signal, preparation, async (event) => answer.add(event));
+  return answer.whole();
+}

@@ -1,0 +1,315 @@
+/** Ollama's API over the same chat events. */
+
+import { expect, test } from "vitest";
+import {
+  callEvents,
+  createWorld,
+  fakeEmbedder,
+  finish,
+  fakeTool,
+  provider,
+  type World,
+} from "./fake-services.ts";
+
+const hello = { model: "tiny", messages: [{ role: "user", content: "Hi" }] };
+const call = { id: "call_1", name: "list_files", arguments: '{"path":"."}' };
+const tools = [
+  {
+    type: "function",
+    function: { name: "list_files", description: "Lists.", parameters: { type: "object" } },
+  },
+];
+const counts = {
+  total_duration: expect.any(Number),
+  load_duration: 0,
+  prompt_eval_count: 20,
+  prompt_eval_duration: expect.any(Number),
+  eval_count: 7,
+  eval_duration: expect.any(Number),
+};
+const head = { model: "tiny", created_at: expect.stringMatching(/^\d{4}-.*Z$/) };
+
+function post({ app }: World, url: string, body: object) {
+  return app.inject({ method: "POST", url, payload: body });
+}
+
+function linesOf(text: string): Record<string, unknown>[] {
+  expect(text.endsWith("\n")).toBe(true);
+  return text
+    .slice(0, -1)
+    .split("\n")
+    .map((line) => JSON.parse(line) as Record<string, unknown>);
+}
+
+test("a chat is streamed as lines of JSON, thinking and calls among them", async () => {
+  const world = createWorld();
+  world.chat.script = [
+    { type: "reasoning", text: "Hm." },
+    { type: "content", text: "Let me " },
+    { type: "content", text: "see." },
+    ...callEvents(call),
+    finish("tool_calls", [call]),
+  ];
+  const response = await post(world, "/api/chat", { ...hello, tools });
+  expect(response.statusCode).toBe(200);
+  expect(response.headers["content-type"]).toBe("application/x-ndjson");
+  const said = (message: object) => ({
+    ...head,
+    message: { role: "assistant", content: "", ...message },
+    done: false,
+  });
+  expect(linesOf(response.body)).toEqual([
+    said({ thinking: "Hm." }),
+    said({ content: "Let me " }),
+    said({ content: "see." }),
+    said({
+      tool_calls: [
+        { id: "call_1", function: { index: 0, name: "list_files", arguments: { path: "." } } },
+      ],
+    }),
+    {
+      ...head,
+      message: { role: "assistant", content: "" },
+      done: true,
+      done_reason: "stop",
+      ...counts,
+    },
+  ]);
+});
+
+test("a chat as one object", async () => {
+  const world = createWorld();
+  world.chat.script = [
+    { type: "reasoning", text: "Hm." },
+    { type: "content", text: "Yes" },
+    finish("length"),
+  ];
+  const response = await post(world, "/api/chat", { ...hello, stream: false });
+  expect(response.json()).toEqual({
+    ...head,
+    message: { role: "assistant", content: "Yes", thinking: "Hm." },
+    done: true,
+    done_reason: "length",
+    ...counts,
+  });
+});
+
+test("options, format and thinking reach the chat", async () => {
+  const world = createWorld();
+  const schema = { type: "object", properties: { age: { type: "integer" } } };
+  await post(world, "/api/chat", {
+    ...hello,
+    format: schema,
+    think: false,
+    keep_alive: "5m",
+    options: { temperature: 0.3, seed: 4, num_predict: 9, stop: ["END"], top_k: 5, num_ctx: 8192 },
+  });
+  await post(world, "/api/chat", {
+    ...hello,
+    think: "high",
+    format: "json",
+    options: { num_predict: -1 },
+  });
+  const [first, second] = world.chat.requests;
+  expect(first).toMatchObject({
+    stop: ["END"],
+    maxTokens: 9,
+    sampling: { temperature: 0.3, seed: 4, topK: 5 },
+    templateVariables: { enable_thinking: false },
+    guidance: { document: { kind: "json_schema", schema, strict: false } },
+  });
+  expect(second).toMatchObject({
+    templateVariables: { reasoning_effort: "high" },
+    guidance: { document: { kind: "json_object" } },
+  });
+  expect(second?.maxTokens).toBeUndefined();
+});
+
+test("results find their calls without ids: by name, else in order", async () => {
+  const world = createWorld();
+  const ask = (name: string, args: object) => ({ function: { name, arguments: args } });
+  const messages = [
+    { role: "user", content: "Compare." },
+    {
+      role: "assistant",
+      content: "",
+      tool_calls: [ask("a", { x: 1 }), ask("b", {}), ask("b", {})],
+    },
+    { role: "tool", tool_name: "b", content: "B1" },
+    { role: "tool", content: "A" },
+    { role: "tool", content: "B2" },
+  ];
+  await post(world, "/api/chat", { ...hello, messages, tools });
+  expect(world.chat.requests[0]?.messages.slice(1)).toEqual([
+    {
+      role: "assistant",
+      content: "",
+      toolCalls: [
+        { id: "call_1_0", name: "a", arguments: '{"x":1}' },
+        { id: "call_1_1", name: "b", arguments: "{}" },
+        { id: "call_1_2", name: "b", arguments: "{}" },
+      ],
+    },
+    { role: "tool", toolCallId: "call_1_1", name: "b", content: "B1" },
+    { role: "tool", toolCallId: "call_1_0", name: "a", content: "A" },
+    { role: "tool", toolCallId: "call_1_2", name: "b", content: "B2" },
+  ]);
+  const lost = [...messages, { role: "tool", content: "B3" }];
+  const refused = await post(world, "/api/chat", { ...hello, messages: lost });
+  expect(refused.statusCode).toBe(400);
+  expect(refused.json()).toMatchObject({
+    code: "invalid_value",
+    param: "messages[5].tool_call_id",
+  });
+});
+
+test("several system messages are one, and only the first ones lead", async () => {
+  const world = createWorld();
+  const messages = [
+    { role: "system", content: "A" },
+    { role: "system", content: "B" },
+    { role: "user", content: "Hi" },
+    { role: "system", content: "C" },
+  ];
+  await post(world, "/api/chat", { ...hello, messages });
+  expect(world.chat.requests[0]?.messages).toEqual([
+    { role: "system", content: "A\n\nB" },
+    { role: "user", content: "Hi" },
+    { role: "user", content: "C" },
+  ]);
+});
+
+test("without tools of its own, a chat has the server's", async () => {
+  const world = createWorld({
+    tools: provider(fakeTool("read", { content: "12", isError: false })),
+  });
+  const held = { id: "call_1", name: "read", arguments: "{}" };
+  world.chat.script = [
+    ...callEvents(held),
+    { type: "hold", calls: [held], usage: finishUsage() },
+    { type: "content", text: "It is 12." },
+    finish("stop"),
+  ];
+  const response = await post(world, "/api/chat", { ...hello, stream: false });
+  expect(response.json()).toMatchObject({ message: { role: "assistant", content: "It is 12." } });
+  expect(response.json().message).not.toHaveProperty("tool_calls");
+});
+
+function finishUsage() {
+  const event = finish("stop");
+  if (event.type !== "finish") throw new TypeError("no finish");
+  return event.usage;
+}
+
+test("a prompt is put into the template, unless it is raw", async () => {
+  const world = createWorld();
+  const asked = { model: "tiny:latest", prompt: "Why?", system: "Be brief.", stream: false };
+  const templated = await post(world, "/api/generate", asked);
+  expect(templated.json()).toEqual({
+    ...head,
+    response: "Hello.",
+    done: true,
+    done_reason: "stop",
+    ...counts,
+  });
+  expect(world.chat.requests[0]?.messages).toEqual([
+    { role: "system", content: "Be brief." },
+    { role: "user", content: "Why?" },
+  ]);
+  const raw = await post(world, "/api/generate", {
+    ...asked,
+    raw: true,
+    options: { num_predict: 2 },
+  });
+  expect(raw.json()).toMatchObject({
+    response: "ye",
+    done_reason: "length",
+    prompt_eval_count: 4,
+    eval_count: 2,
+  });
+  expect(world.text.requests[0]).toMatchObject({ prompt: Int32Array.from([87, 104, 121, 63]) });
+});
+
+test.each(["/api/chat", "/api/generate"])(
+  "%s with nothing to answer loads the model",
+  async (url) => {
+    const response = await post(createWorld(), url, { model: "tiny", keep_alive: -1 });
+    expect(response.json()).toMatchObject({ ...head, done: true, done_reason: "load" });
+  },
+);
+
+test("models: the list, the loaded one, and what it can do", async () => {
+  const world = createWorld({ model: { toolSection: "template" } });
+  const get = async (url: string) => (await world.app.inject({ url })).json();
+  expect(await get("/api/version")).toEqual({ version: expect.stringMatching(/^\d+\.\d+\.\d+$/) });
+  const listed = {
+    name: "tiny:latest",
+    model: "tiny:latest",
+    modified_at: expect.any(String),
+    size: 60,
+    digest: expect.stringMatching(/^[0-9a-f]{64}$/),
+    details: {
+      parent_model: "",
+      format: "gguf",
+      family: "llama",
+      families: ["llama"],
+      parameter_size: "0.03K",
+      quantization_level: "Q4_K_M",
+    },
+  };
+  expect(await get("/api/tags")).toEqual({ models: [listed] });
+  expect(await get("/api/ps")).toMatchObject({ models: [{ ...listed, context_length: 1000 }] });
+  const shown = await post(world, "/api/show", { model: "tiny:latest" });
+  expect(shown.json()).toMatchObject({
+    capabilities: ["completion", "tools", "thinking"],
+    model_info: { "general.architecture": "llama", "llama.context_length": 1000 },
+  });
+  const missing = await post(world, "/api/show", { model: "gpt" });
+  expect(missing.statusCode).toBe(404);
+  expect(missing.json()).toMatchObject({ error: "model 'gpt' not found", code: "not_found" });
+});
+
+test("embeddings of a list", async () => {
+  const world = createWorld({ embedder: fakeEmbedder });
+  const response = await post(world, "/api/embed", { model: "vectors", input: ["a", "b"] });
+  expect(response.json()).toMatchObject({
+    model: "vectors",
+    embeddings: [new Array(8).fill(0.5), new Array(8).fill(0.5)],
+    prompt_eval_count: 2,
+  });
+  const without = await post(createWorld(), "/api/embed", { input: "a" });
+  expect(without.statusCode).toBe(400);
+  expect(without.json()).toMatchObject({ error: expect.stringContaining("--embedding-model") });
+});
+
+const bad: [object, string][] = [
+  [{ messages: "Hi" }, "messages"],
+  [{ messages: [{ role: "robot", content: "Hi" }] }, "messages[0].role"],
+  [{ messages: [{ role: "user", content: "Hi", images: ["aGk="] }] }, "messages[0].images"],
+  [{ ...hello, options: { temperature: "hot" } }, "options.temperature"],
+  [{ ...hello, options: { stop: 3 } }, "options.stop"],
+  [{ ...hello, format: "xml" }, "format"],
+  [{ ...hello, think: "a lot" }, "think"],
+  [{ ...hello, stream: "yes" }, "stream"],
+  [{ ...hello, tools: [{ type: "function", function: {} }] }, "tools[0].function.name"],
+];
+
+test.each(bad)("%j is a 400 in Ollama's shape", async (body, param) => {
+  const response = await post(createWorld(), "/api/chat", body);
+  expect(response.statusCode).toBe(400);
+  expect(response.json()).toEqual({
+    error: expect.stringContaining(`"${param}"`),
+    code: expect.any(String),
+    param,
+  });
+});
+
+test("a failure in the middle of a stream is its last line", async () => {
+  const world = createWorld();
+  world.chat.script = [{ type: "content", text: "Hel" }, { fail: new Error("lost") }];
+  const response = await post(world, "/api/chat", hello);
+  expect(linesOf(response.body).at(-1)).toMatchObject({
+    error: expect.any(String),
+    code: "internal_error",
+  });
+});
