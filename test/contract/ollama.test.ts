@@ -270,11 +270,12 @@ test("models: the list, the loaded one, and what it can do", async () => {
 });
 
 test("embeddings of a list", async () => {
+  const vector = Array.from({ length: 8 }, () => 0.5);
   const world = createWorld({ embedder: fakeEmbedder });
   const response = await post(world, "/api/embed", { model: "vectors", input: ["a", "b"] });
   expect(response.json()).toMatchObject({
     model: "vectors",
-    embeddings: [new Array(8).fill(0.5), new Array(8).fill(0.5)],
+    embeddings: [vector, vector],
     prompt_eval_count: 2,
   });
   const without = await post(createWorld(), "/api/embed", { input: "a" });

@@ -170,16 +170,24 @@ function checkReply(
   if (status >= 200 && status < 300) {
     if (type.startsWith("text/event-stream")) checkStream(body);
     else if (isAnswer !== null)
-      expect(isAnswer(JSON.parse(body)), `${JSON.stringify(isAnswer.errors)} ${body}`).toBe(true);
+      for (const text of type === "application/x-ndjson" ? body.trimEnd().split("\n") : [body])
+        expect(isAnswer(JSON.parse(text)), `${JSON.stringify(isAnswer.errors)} ${text}`).toBe(true);
     return "answered";
   }
   expect(status, body).toBeGreaterThanOrEqual(400);
   expect(status, body).toBeLessThan(500);
-  const { error } = JSON.parse(body) as { error: { message: string; param: string | null } };
-  expect(error.message, body).toMatch(/\S/);
-  expect(error.param, body).toMatch(/\S/);
+  const { error, param } = JSON.parse(body) as WireError;
+  const [message, field] =
+    typeof error === "string" ? [error, param] : [error.message, error.param];
+  expect(message, body).toMatch(/\S/);
+  expect(field, body).toMatch(/\S/);
   return "refused";
 }
+
+/** Ollama's, and the others'. */
+type WireError =
+  | { error: string; param: string | null }
+  | { error: { message: string; param: string | null }; param?: undefined };
 
 /** Faults have no status once a stream is open. */
 function checkStream(body: string): void {

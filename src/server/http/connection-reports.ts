@@ -9,6 +9,9 @@ import { FermataError } from "../../errors.ts";
 import { errorBody, errorBodyOf, ollamaErrorBody } from "./error-replies.ts";
 import { rawResponse } from "./broken-requests.ts";
 
+/** How a stream's messages stand in its body: as server-sent events, or each as a line. */
+export type Framing = "events" | "lines";
+
 export type ConnectionState =
   | { kind: "idle" }
   /** Nothing was answered yet. `lastWords`: a whole response. */

@@ -2,7 +2,7 @@
 
 import type { ServerResponse } from "node:http";
 import type { FastifyReply } from "fastify";
-import { reportStream } from "./connection-reports.ts";
+import { reportStream, type Framing } from "./connection-reports.ts";
 
 export interface SseMessage {
   /** What a client that reconnects sends as Last-Event-ID. */
@@ -11,8 +11,6 @@ export interface SseMessage {
   event?: string;
   data: string;
 }
-
-export type Framing = "events" | "lines";
 
 export interface SseOptions {
   /** Default: events. */

@@ -3,6 +3,7 @@
 import type { FastifyReply, FastifyRequest } from "fastify";
 import type { FermataError } from "../../errors.ts";
 import { logError, toFermataError } from "./error-replies.ts";
+import type { Framing } from "./connection-reports.ts";
 import { SseStream, type SseMessage, type SseOptions } from "./sse.ts";
 import type { ServerConfig } from "../services.ts";
 import { Preparation } from "./preparation.ts";

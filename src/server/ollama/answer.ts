@@ -4,7 +4,7 @@ import type { FermataError } from "../../errors.ts";
 import type { ToolCall } from "../../chat/types.ts";
 import type { RunEvent } from "../../tools/types.ts";
 import { AnswerCollector } from "../answer/collect-answer.ts";
-import { ollamaErrorBody } from "../http/error-bodies.ts";
+import { ollamaErrorBody } from "../http/error-replies.ts";
 import type { SseMessage } from "../http/sse.ts";
 import type { AnswerStream } from "../http/stream-answer.ts";
 

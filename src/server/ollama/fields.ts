@@ -3,7 +3,7 @@
 import type { DocumentFormat } from "../../guidance/types.ts";
 import { promptInputs } from "../body/prompt-inputs.ts";
 import { ignored, optional, refused, required, type FieldTable, type Type } from "../body/field.ts";
-import { fieldError, isObject, kindOf } from "../body/fields.ts";
+import { fieldError, isObject, kindOf } from "../body/field-error.ts";
 import { stopField } from "../body/generation.ts";
 import { samplingFields } from "../body/sampling.ts";
 import { toolsField } from "../body/tools.ts";

@@ -2,7 +2,7 @@
 
 import type { ChatMessage } from "../../chat/types.ts";
 import { optional, required, type Type } from "../body/field.ts";
-import { fieldError } from "../body/fields.ts";
+import { fieldError } from "../body/field-error.ts";
 import { asConversation } from "../body/messages.ts";
 import { list, mapped, object, record, tagged, text } from "../body/values.ts";
 

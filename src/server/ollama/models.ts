@@ -5,7 +5,7 @@ import type { RouteOptions } from "fastify";
 import { FermataError } from "../../errors.ts";
 import { namesOf } from "../answer/target.ts";
 import { readBody } from "../body/field.ts";
-import { fieldError } from "../body/fields.ts";
+import { fieldError } from "../body/field-error.ts";
 import type { ServerServices } from "../services.ts";
 import { showFields } from "./fields.ts";
 

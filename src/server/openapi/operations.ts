@@ -143,6 +143,7 @@ export const operations: Readonly<Record<string, Operation>> = {
   "POST /api/show": {
     summary: "What a model is and can do, in Ollama's format.",
     request: showFields,
+    example: { model: "default" },
     answer: ollamaAnswers.shownModel,
   },
   "POST /tokenize": {
