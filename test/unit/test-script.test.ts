@@ -1,5 +1,6 @@
 // What `npm test` says before its first check, and what it takes.
 import { spawnSync } from "node:child_process";
+import { existsSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
@@ -44,4 +45,21 @@ test("each lane of vitest has a script, which sets up what the lane needs", asyn
   expect(lanes.map((lane) => scripts[`test:${lane}`])).toEqual(
     lanes.map((lane) => `node scripts/test.mjs ${lane}`),
   );
+});
+
+test("CONTRIBUTING.md has the checks in their order, and scripts and files that there are", async () => {
+  const guide = await readFile(path("../CONTRIBUTING.md"), "utf8");
+  const { stderr } = spawnSync(process.execPath, [path("test.mjs"), "none"], { encoding: "utf8" });
+  const checks = /There are: (.*)\./u.exec(stderr)?.[1]?.split(", ");
+  const [, told] = /^The checks, in order: (.*)\.$/mu.exec(guide)!;
+  expect(told!.split(", ").map((name) => name.replaceAll("`", ""))).toEqual(checks);
+
+  const { scripts } = JSON.parse(await readFile(path("../package.json"), "utf8"));
+  const named = [...guide.matchAll(/`npm run ([\w:]+)/gu)].map(([, name]) => name);
+  expect(named.filter((name) => !(name! in scripts))).toEqual([]);
+  const lanes = /`npm run test:unit` \((.*?)\)/u.exec(guide)![1]!.match(/\w+/gu)!;
+  expect(lanes.filter((lane) => !(`test:${lane}` in scripts))).toEqual([]);
+
+  const files = guide.match(/(?<=`)(?:src|scripts|test|docs|native|examples|ui)\/[\w./-]+(?=`)/gu)!;
+  expect(files.filter((file) => !existsSync(path(`../${file}`)))).toEqual([]);
 });
