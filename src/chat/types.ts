@@ -67,6 +67,11 @@ export interface ChatRequest {
   /** Default: the model chooses, calls are held to their tools' schemas, text is free. */
   guidance?: Guidance | undefined;
   signal?: AbortSignal | undefined;
+  /**
+   * Told how many tokens have been drawn, over all rounds, whenever it is more; and as often as the engine begins to
+   * read a prompt or results.
+   */
+  onTokens?: ((drawn: number) => void) | undefined;
   /** Told what the generation waits for before it is begun; what fails there, fails the generation. */
   onPrepare?: ((work: Promise<unknown>) => void) | undefined;
   /** Splicing of generated tokens never crosses this (API key). */
@@ -106,7 +111,8 @@ export interface ChatUsage extends EngineUsage {
 export type FinishReason = "stop" | "length" | "tool_calls" | "content_filter" | "cancelled";
 
 export type ChatEvent =
-  | { type: "progress"; done: number; total: number }
+  /** Of `total` tokens that are to be read, `done` are; `cached` before them were found in the cache. */
+  | { type: "progress"; done: number; total: number; cached: number }
   | { type: "reasoning"; text: string }
   /** `logprobs`: of the tokens that the text is made of, if asked for. */
   | { type: "content"; text: string; logprobs?: ContentToken[] }

@@ -143,7 +143,12 @@ export class EngineGeneration implements Generation, AsyncIterator<GenerationEve
         });
         break;
       case "progress":
-        this.#emit({ type: "progress", done: event.done, total: event.total });
+        this.#emit({
+          type: "progress",
+          done: event.done,
+          total: event.total,
+          cached: Math.max(0, this.#tokens.length - event.total),
+        });
         break;
       case "tool_call_ready":
         this.#emit({ type: "tool-call-ready", callIndex: event.callIndex });

@@ -74,7 +74,8 @@ export interface TokenLogprobs {
 }
 
 export type GenerationEvent =
-  | { type: "progress"; done: number; total: number }
+  /** Of `total` tokens that are to be read, `done` are; `cached` before them were found in the cache. */
+  | { type: "progress"; done: number; total: number; cached: number }
   /** `tokens` were sampled; `text` is valid UTF-8 that may be shown (maybe empty). */
   | {
       type: "text";

@@ -25,7 +25,7 @@ describe("not streamed", () => {
   test("an answer", async () => {
     const { app, chat } = createWorld();
     chat.script = [
-      { type: "progress", done: 1, total: 2 },
+      { type: "progress", done: 1, total: 2, cached: 0 },
       { type: "reasoning", text: "Greet " },
       { type: "reasoning", text: "back." },
       { type: "content", text: "Hello" },

@@ -27,6 +27,7 @@ describe("/v1/completions", () => {
         prompt_tokens_details: { cached_tokens: 12, cache_write_tokens: 0 },
         completion_tokens_details: { reasoning_tokens: 0 },
       },
+      timings: expect.objectContaining({ cache_n: 12, predicted_n: 3 }),
     });
     expect(text.requests[0]).toMatchObject({
       prompt: Int32Array.of(97, 98, 99),

@@ -56,11 +56,12 @@ export const idleStats = {
   discardedTokens: 0,
 };
 
-/** An event, a failure, what is waited for before anything is generated, or a wait that only cancellation ends. */
+/** An event, a failure, what is waited for before anything is generated, a count of tokens, or a wait that only cancellation ends. */
 export type ScriptStep =
   | ChatEvent
   | { fail: unknown }
   | { prepare: () => Promise<void> }
+  | { drawn: number }
   | { hang: true };
 
 export class FakeChat {
@@ -116,6 +117,10 @@ export class FakeChat {
           const work = step.prepare();
           request.onPrepare?.(work);
           await work;
+          continue;
+        }
+        if ("drawn" in step) {
+          request.onTokens?.(step.drawn);
           continue;
         }
         if ("hang" in step) {
@@ -187,7 +192,9 @@ export class FakeTextEngine {
     const said = this.says.slice(0, request.maxTokens);
     const reason = said === this.says ? "end" : "length";
     const { prompt, topLogprobs } = request;
+    const { length } = prompt;
     async function* events(): AsyncGenerator<GenerationEvent, void, void> {
+      yield { type: "progress", done: length - 1, total: length - 1, cached: 1 };
       for (const character of said) {
         const token = character.charCodeAt(0);
         const top: [number, number][] = [[token, -0.25]];

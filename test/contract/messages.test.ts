@@ -62,7 +62,7 @@ test("an answer in thinking, text and tool_use blocks", async () => {
 test("the stream: a block for each kind, in order, deltas that add up", async () => {
   const world = createWorld();
   world.chat.script = [
-    { type: "progress", done: 1, total: 2 },
+    { type: "progress", done: 1, total: 2, cached: 0 },
     { type: "reasoning", text: "H" },
     { type: "reasoning", text: "m." },
     { type: "content", text: "Let me " },

@@ -88,7 +88,12 @@ export class RunningChat implements ChatGeneration {
       leaseMs: toolMode === "external" ? context.externalLeaseMs : undefined,
     };
     const onRepetition = (): "hold" | "cancel" => (this.#mayAnswerAnew ? "hold" : "cancel");
-    this.#run = new EngineRun(context.engine, run, stopsRepetition ? onRepetition : null);
+    this.#run = new EngineRun(
+      context.engine,
+      run,
+      stopsRepetition ? onRepetition : null,
+      request.onTokens,
+    );
   }
 
   [Symbol.asyncIterator](): AsyncIterator<ChatEvent> {

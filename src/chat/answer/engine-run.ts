@@ -26,16 +26,20 @@ export class EngineRun {
   #events: AsyncIterator<GenerationEvent> | null = null;
   #maxTokens: number | undefined;
   #cancelled = false;
+  #drawn = 0;
+  readonly #onTokens: (drawn: number) => void;
   readonly #onRepetition: (() => "hold" | "cancel") | null;
   #repetition = new RepetitionDetector();
   #isRepeating = false;
 
-  /** @param onRepetition what becomes of a text that repeats itself. Null: it may. */
+  /** @param onRepetition what becomes of a text that repeats itself. Null: it may. @param onTokens `ChatRequest`'s */
   constructor(
     engine: ChatEngine,
     request: RunRequest,
     onRepetition: (() => "hold" | "cancel") | null = null,
+    onTokens: (drawn: number) => void = () => {},
   ) {
+    this.#onTokens = onTokens;
     this.#onRepetition = onRepetition;
     this.#engine = engine;
     this.#request = request;
@@ -76,6 +80,7 @@ export class EngineRun {
   }
 
   start(prompt: Int32Array, grammar: Grammar | null): void {
+    this.#onTokens(this.#drawn);
     this.#generation = this.#engine.generate({
       ...this.#request,
       ...(grammar === null ? {} : guidedBy(grammar, this.#request.pause)),
@@ -93,9 +98,15 @@ export class EngineRun {
       throw new FermataError("internal_error", "The generation ended without a finish event.");
     }
     const event = result.value;
-    if (event.type === "text") this.#watch(event.tokens);
+    if (event.type === "text") this.#count(event.tokens);
     if (event.type === "hold" || event.type === "finish") this.#usage.update(event.usage);
     return event;
+  }
+
+  #count(tokens: Int32Array): void {
+    this.#drawn += tokens.length;
+    if (tokens.length > 0) this.#onTokens(this.#drawn);
+    this.#watch(tokens);
   }
 
   #watch(tokens: Int32Array): void {
@@ -113,6 +124,7 @@ export class EngineRun {
 
   resume(options: Omit<ResumeOptions, "maxTokens">): void {
     this.#forgetRepetition();
+    this.#onTokens(this.#drawn);
     this.#generation?.resume({ ...options, maxTokens: this.remainingTokens });
   }
 

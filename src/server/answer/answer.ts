@@ -41,6 +41,8 @@ export interface RunContext {
   history?: ClientHistory;
   /** The client asked what the tools do. */
   tellsTools?: boolean;
+  /** Where the wire tells them. */
+  times?: TokenTimes;
 }
 
 /** `runEvents` for wires that know one text an answer. */
@@ -74,7 +76,7 @@ export async function runEvents(
   sink: Sink<RunEvent>,
 ): Promise<void> {
   const { log, metrics, startedAt, target } = context;
-  const times = new TokenTimes(metrics, startedAt);
+  const times = context.times ?? new TokenTimes(metrics, startedAt);
   const callEnd = mode.kind === "internal" ? "tool-end" : "call-end";
   let callCount = 0;
   let below: ChatUsage = noUsage;
@@ -97,7 +99,8 @@ export async function runEvents(
     return { ...event, usage: addUsage(event.usage, below) };
   };
   try {
-    await startEvents(conversation, mode, context, async (event) => {
+    const timed = { ...conversation, onTokens: times.drew };
+    await startEvents(timed, mode, context, async (event) => {
       const told = withinLimit(event, conversation.maxTokens);
       if (told !== null) await sink(observe(told));
     });

@@ -9,7 +9,7 @@ export function engineLimit(maxTokens: number | undefined): number | undefined {
 
 /** What is told of an answer that was limited by `engineLimit`; null: nothing. */
 export function withinLimit(event: RunEvent, maxTokens: number | undefined): RunEvent | null {
-  if (maxTokens !== 0) return event;
+  if (maxTokens !== 0 || event.type === "progress") return event;
   if (event.type !== "finish") return null;
   const usage = { ...event.usage, generatedTokens: 0, reasoningTokens: 0 };
   const reason = event.reason === "cancelled" ? event.reason : "length";

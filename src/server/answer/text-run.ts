@@ -11,7 +11,7 @@ import type { TokenTimes } from "./token-times.ts";
 
 type Finish = Extract<GenerationEvent, { type: "finish" }>;
 
-/** Pushes content, then `finish`. @throws what ended the generation, the reason of an aborted signal among it */
+/** Pushes how far the prompt is read, content, then `finish`. @throws what ended the generation, the reason of an aborted signal among it */
 export async function runText(
   engine: ServerServices["engine"],
   request: GenerateRequest,
@@ -21,8 +21,15 @@ export async function runText(
   const tokens = new AnswerTokens((token) => engine.tokenBytes(token));
   const sampling = await withTextBias(request.sampling, engine);
   const maxTokens = engineLimit(request.maxTokens);
+  let drawn = 0;
+  times.drew(drawn);
   for await (const event of engine.generate({ ...request, sampling, maxTokens })) {
-    if (event.type === "text") {
+    if (event.type === "progress") {
+      times.observe(event);
+      await sink(event);
+    } else if (event.type === "text") {
+      drawn += event.tokens.length;
+      if (event.tokens.length > 0) times.drew(drawn);
       if (request.maxTokens === 0) continue;
       tokens.add(event.text, event.logprobs ?? []);
       if (event.text === "") continue;
@@ -33,7 +40,9 @@ export async function runText(
     } else if (event.type === "finish") {
       if (event.reason === "cancelled") request.signal?.throwIfAborted();
       const told = withinLimit(chatFinish(event), request.maxTokens);
-      if (told !== null) await sink(told);
+      if (told === null) continue;
+      times.observe(told);
+      await sink(told);
     }
   }
 }

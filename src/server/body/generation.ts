@@ -1,6 +1,6 @@
 /** Fields that every endpoint which generates takes: model, stream, limits, and those of other servers that none here has. */
 
-import { ignored, optional, refused, type FieldTable, type Type } from "./field.ts";
+import { ignored, optional, refused, type FieldTable, type Type, type ValuesOf } from "./field.ts";
 import { documentFields } from "./guidance.ts";
 import { samplingFields, type SamplingLimits } from "./sampling.ts";
 import { boolean, integer, object, text, either, list, mapped } from "./values.ts";
@@ -33,6 +33,26 @@ export const streamOptionsField = optional(
   ),
   "`include_usage`; without effect where `stream` is false",
 );
+
+/** llama-server's, of streams. The last event has the times unasked. */
+export const timesFields = {
+  timings_per_token: optional(boolean, "`true`: every event of a stream has `timings`", false),
+  return_progress: optional(
+    boolean,
+    "`true`: a stream has events with `prompt_progress` while the prompt is read",
+    false,
+  ),
+} satisfies FieldTable;
+
+/** Which times a stream tells before its end. */
+export interface TimesWanted {
+  perToken: boolean;
+  progress: boolean;
+}
+
+export function timesWanted(given: ValuesOf<typeof timesFields>): TimesWanted {
+  return { perToken: given.timings_per_token, progress: given.return_progress };
+}
 
 const isEmptyList = (value: unknown): boolean => Array.isArray(value) && value.length === 0;
 const isFalse = (value: unknown): boolean => value === false;

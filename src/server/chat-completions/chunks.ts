@@ -15,6 +15,8 @@ import { errorBody } from "../http/error-replies.ts";
 import type { SseMessage } from "../http/sse.ts";
 import type { AnswerStream } from "../http/stream-answer.ts";
 import { chatLogprobs, type ChatLogprobs } from "../answer/logprobs.ts";
+import type { PromptProgress, Timings, TokenTimes } from "../answer/token-times.ts";
+import type { TimesWanted } from "../body/generation.ts";
 import { isToolEvent, toolStatus, type ToolStatus } from "../answer/client-view.ts";
 
 interface ToolCallDelta {
@@ -49,25 +51,38 @@ export interface ChatCompletionChunk extends ResponseIdentity {
   usage?: WireUsage | null;
   /** Of a stream that was asked for it: what a tool does while nothing is said. */
   tool_status?: ToolStatus;
+  /** llama-server's: of the last chunk, and of each if they were asked for. */
+  timings?: Timings | undefined;
+  prompt_progress?: PromptProgress;
 }
 
 export interface ChunkOptions {
   /** How many choices there are. */
   n: number;
   includeUsage: boolean;
+  /** Default: none before the end. */
+  times?: TimesWanted;
 }
 
 /**
  * One stream's chunks. Of each choice, in order: the role, deltas, an empty delta with the finish
- * reason. After all of them, if asked for, one without choices that carries the usage.
+ * reason. After all of them, if asked for, one without choices that carries the usage. `times` are the choices'.
  */
 export class ChunkMapper {
   readonly #identity: ResponseIdentity;
   readonly #includeUsage: boolean;
+  readonly #wanted: TimesWanted;
+  readonly #times: readonly TokenTimes[];
   readonly #choices: ChoiceMapper[];
   readonly #usages = new Map<number, ChatUsage>();
 
-  constructor(identity: ResponseIdentity, { n, includeUsage }: ChunkOptions) {
+  constructor(
+    identity: ResponseIdentity,
+    { n, includeUsage, times: wanted = { perToken: false, progress: false } }: ChunkOptions,
+    times: readonly TokenTimes[] = [],
+  ) {
+    this.#wanted = wanted;
+    this.#times = times;
     this.#identity = identity;
     this.#includeUsage = includeUsage;
     this.#choices = Array.from({ length: n }, () => new ChoiceMapper());
@@ -86,15 +101,23 @@ export class ChunkMapper {
         ? []
         : [{ ...this.#chunk(choice, { delta: {} }), tool_status: status }];
     }
+    const times = this.#times[choice];
+    if (event.type === "progress") {
+      if (!this.#wanted.progress || times === undefined) return [];
+      return [{ ...this.#chunk(choice, { delta: {} }), prompt_progress: times.progress(event) }];
+    }
     const pieces = this.#choices[choice]?.pieces(event) ?? [];
-    const chunks = pieces.map((piece) => this.#chunk(choice, piece));
+    const isLast = event.type === "finish" && !this.#includeUsage;
+    const timings = this.#wanted.perToken || isLast ? { timings: times?.timings } : {};
+    const chunks = pieces.map((piece) => ({ ...this.#chunk(choice, piece), ...timings }));
     if (event.type !== "finish") return chunks;
     this.#usages.set(choice, event.usage);
     const [first, ...others] = this.#choices.map((_, index) => this.#usages.get(index));
     if (!this.#includeUsage || first === undefined || this.#usages.size < this.#choices.length)
       return chunks;
     const usage = usageOfChoices([first, ...others.filter((other) => other !== undefined)]);
-    return [...chunks, { ...this.#head(), choices: [], usage: wireUsage(usage) }];
+    const last = { choices: [] as [], usage: wireUsage(usage), timings: this.#times[0]?.timings };
+    return [...chunks, { ...this.#head(), ...last }];
   }
 
   #chunk(index: number, { delta, finishReason, tokens }: Piece): ChatCompletionChunk {

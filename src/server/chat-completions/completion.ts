@@ -10,6 +10,7 @@ import {
 } from "../answer/completion-parts.ts";
 import type { ToolCall } from "../../chat/types.ts";
 import type { Answer } from "../answer/collect-answer.ts";
+import type { Timings } from "../answer/token-times.ts";
 import { chatLogprobs, type ChatLogprobs } from "../answer/logprobs.ts";
 
 interface WireToolCall {
@@ -24,6 +25,8 @@ export interface ChatCompletion extends ResponseIdentity {
   object: "chat.completion";
   choices: WireChoice[];
   usage: WireUsage;
+  /** llama-server's; of the first choice. */
+  timings?: Timings | undefined;
 }
 
 interface WireChoice {
@@ -48,6 +51,7 @@ export function chatCompletion(
   identity: ResponseIdentity,
   answers: readonly [Answer, ...Answer[]],
   withLogprobs: boolean,
+  timings?: Timings,
 ): ChatCompletion {
   const [first, ...others] = answers;
   return {
@@ -57,6 +61,7 @@ export function chatCompletion(
     usage: wireUsage(
       usageOfChoices([first.finish.usage, ...others.map(({ finish }) => finish.usage)]),
     ),
+    timings,
   };
 }
 

@@ -12,6 +12,7 @@ import {
   topLogprobs,
   maxTokensFields,
   stopField,
+  timesFields,
 } from "../body/generation.ts";
 import { metadata } from "../body/stored.ts";
 import { parallelField, toolChoiceField, toolsField } from "../body/tools.ts";
@@ -31,6 +32,7 @@ export const chatCompletionFields = {
   stop: stopField,
   stream: streamField,
   stream_options: streamOptionsField,
+  ...timesFields,
   tools: toolsField,
   tool_choice: toolChoiceField,
   parallel_tool_calls: parallelField,

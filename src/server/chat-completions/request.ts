@@ -11,7 +11,7 @@ import {
 } from "../body/prompt.ts";
 import { readBody, type ValuesOf } from "../body/field.ts";
 import { fieldError, type JsonObject } from "../body/field-error.ts";
-import { includesUsage, maxTokensOf } from "../body/generation.ts";
+import { includesUsage, maxTokensOf, timesWanted, type TimesWanted } from "../body/generation.ts";
 import { documentOf, guidanceOf } from "../body/guidance.ts";
 import { metadata, type Metadata } from "../body/stored.ts";
 import { readSampling, type SamplingLimits } from "../body/sampling.ts";
@@ -35,6 +35,7 @@ export interface ChatCompletionRequest extends Conversation {
   stream: boolean;
   tellsTools: boolean;
   includeUsage: boolean;
+  times: TimesWanted;
   /** To be kept, under these labels. */
   stored: { metadata: Metadata; messages: readonly JsonObject[] } | null;
 }
@@ -76,6 +77,7 @@ export function parseChatCompletionRequest(
     stream,
     tellsTools: tellsTools(given, warn),
     includeUsage: includesUsage(given, warn),
+    times: timesWanted(given),
     stored: given.store
       ? { metadata: metadata.read(given.metadata, "metadata", reading), messages: sent }
       : null,

@@ -19,6 +19,7 @@ import { runRequest } from "../answer/answer.ts";
 import { Preparation } from "../http/preparation.ts";
 import { StoredCompletions } from "./stored-completions.ts";
 import { streamAnswer } from "../http/stream-answer.ts";
+import { TokenTimes } from "../answer/token-times.ts";
 import { resolveTarget, wantedModel } from "../answer/target.ts";
 import { definitionsOf, resolveToolMode, type ToolMode } from "../answer/tool-mode.ts";
 
@@ -74,6 +75,7 @@ export function chatCompletionsRoute(context: RouteContext): RouteOptions {
       reply.headers(context.gaps.report(history, request.log));
       const { tellsTools } = body;
       const preparation = new Preparation();
+      const times = Array.from({ length: n }, () => new TokenTimes(context.metrics, startedAt));
       const run = {
         ...context,
         target,
@@ -85,11 +87,12 @@ export function chatCompletionsRoute(context: RouteContext): RouteOptions {
       };
       const start = (choice: number, ended: AbortSignal, sink: Sink<RunEvent>) => {
         const sampling = withSeed(body.sampling, choice);
-        return runRequest({ ...conversation, sampling, signal: ended }, mode, run, sink);
+        const own = { ...run, times: times[choice]! };
+        return runRequest({ ...conversation, sampling, signal: ended }, mode, own, sink);
       };
       const identity = newIdentity("chatcmpl", target.id, services.model);
       const completed = (answers: [Answer, ...Answer[]]) =>
-        chatCompletion(identity, answers, topLogprobs !== undefined);
+        chatCompletion(identity, answers, topLogprobs !== undefined, times[0]?.timings);
       const choices = runChoices(n, start, signal);
       const events =
         body.stored === null
@@ -98,7 +101,7 @@ export function chatCompletionsRoute(context: RouteContext): RouteOptions {
               keep(completed(answers), body.stored, owner),
             );
       if (!body.stream) return completed(await collectChoices(events, n));
-      const chunks = new ChunkStream(new ChunkMapper(identity, body));
+      const chunks = new ChunkStream(new ChunkMapper(identity, body, times));
       await streamAnswer(events, chunks, { request, reply, config, preparation });
       return reply;
     },

@@ -16,6 +16,8 @@ import type { Answer } from "../answer/collect-answer.ts";
 import type { SseMessage } from "../http/sse.ts";
 import type { AnswerStream } from "../http/stream-answer.ts";
 import { errorBody } from "../http/error-replies.ts";
+import type { PromptProgress, Timings, TokenTimes } from "../answer/token-times.ts";
+import type { TimesWanted } from "../body/generation.ts";
 import { tokenText, wireLogprob } from "../answer/logprobs.ts";
 
 interface TextLogprobs {
@@ -37,6 +39,9 @@ interface TextCompletion extends ResponseIdentity {
   object: "text_completion";
   choices: TextChoice[];
   usage?: WireUsage | null;
+  /** llama-server's, as in a chat completion. */
+  timings?: Timings | undefined;
+  prompt_progress?: PromptProgress;
 }
 
 export interface TextCompletionShape {
@@ -46,6 +51,9 @@ export interface TextCompletionShape {
   n: number;
   withLogprobs: boolean;
   includeUsage: boolean;
+  /** Which times a stream tells before its end, and those of the choices. */
+  timesWanted: TimesWanted;
+  times: readonly TokenTimes[];
 }
 
 export function textCompletion(
@@ -60,7 +68,8 @@ export function textCompletion(
     finish_reason: wireFinishReason(finish.reason),
   }));
   const usages = answers.map(({ finish }) => finish.usage);
-  return { ...head(identity), choices, usage: wireUsage(usageOfPrompts(usages, shape.n)) };
+  const usage = wireUsage(usageOfPrompts(usages, shape.n));
+  return { ...head(identity), choices, usage, timings: shape.times[0]?.timings };
 }
 
 /** Chunks with text, one with each choice's finish reason, then the usage if asked for. */
@@ -82,33 +91,43 @@ export class TextCompletionStream implements AnswerStream<ChoiceEvent> {
   }
 
   messages({ choice: index, event }: ChoiceEvent): SseMessage[] {
+    const { times, timesWanted: wanted, includeUsage } = this.#shape;
+    const timings = times[index]?.timings;
+    if (event.type === "progress") {
+      if (!wanted.progress) return [];
+      const choice = { index, text: "", logprobs: null, finish_reason: null };
+      return [this.#chunk(choice, { prompt_progress: times[index]?.progress(event) })];
+    }
     if (event.type === "content") {
       const { text, logprobs = [] } = event;
       const offset = this.#offsets.get(index) ?? 0;
       this.#offsets.set(index, offset + text.length);
       const told = this.#shape.withLogprobs ? textLogprobs(logprobs, offset) : null;
-      return [this.#chunk({ index, text, logprobs: told, finish_reason: null })];
+      const choice = { index, text, logprobs: told, finish_reason: null };
+      return [this.#chunk(choice, wanted.perToken ? { timings } : {})];
     }
     if (event.type !== "finish") return [];
     this.#usages[index] = event.usage;
     const finish_reason = wireFinishReason(event.reason);
-    return [this.#chunk({ index, text: "", logprobs: null, finish_reason })];
+    const choice = { index, text: "", logprobs: null, finish_reason };
+    return [this.#chunk(choice, wanted.perToken || !includeUsage ? { timings } : {})];
   }
 
   closing(): SseMessage[] {
     const done = { data: "[DONE]" };
     if (!this.#shape.includeUsage) return [done];
     const usage = wireUsage(usageOfPrompts(this.#usages, this.#shape.n));
-    return [message({ ...head(this.#identity), choices: [], usage }), done];
+    const { timings } = this.#shape.times[0] ?? {};
+    return [message({ ...head(this.#identity), choices: [], usage, timings }), done];
   }
 
   failure(error: FermataError): SseMessage[] {
     return [message(errorBody(error))];
   }
 
-  #chunk(choice: TextChoice): SseMessage {
+  #chunk(choice: TextChoice, more: object = {}): SseMessage {
     const usage = this.#shape.includeUsage ? { usage: null } : {};
-    return message({ ...head(this.#identity), choices: [choice], ...usage });
+    return message({ ...head(this.#identity), choices: [choice], ...usage, ...more });
   }
 }
 

@@ -25,6 +25,9 @@ import {
   maxTokensFields,
   maxTokensOf,
   stopField,
+  timesFields,
+  timesWanted,
+  type TimesWanted,
 } from "../body/generation.ts";
 import { documentOf } from "../body/guidance.ts";
 import { maxPrompts, promptInputs, type PromptInput } from "../body/prompt-inputs.ts";
@@ -51,6 +54,7 @@ export const completionFields = {
   stop: stopField,
   stream: streamField,
   stream_options: streamOptionsField,
+  ...timesFields,
   ...generationFields,
   close_at_limit: closeAtLimitField,
   user: ignored("is not used"),
@@ -79,6 +83,7 @@ export interface CompletionRequest {
   closeAtLimit: boolean;
   stream: boolean;
   includeUsage: boolean;
+  times: TimesWanted;
 }
 
 /** @throws FermataError of status 400 whose `param` is the field at fault */
@@ -115,5 +120,6 @@ export function parseCompletionRequest(
     closeAtLimit: given.close_at_limit,
     stream,
     includeUsage: includesUsage(given, warn),
+    times: timesWanted(given),
   };
 }

@@ -7,8 +7,11 @@ import type { SseMessage } from "../http/sse.ts";
 import type { AnswerStream } from "../http/stream-answer.ts";
 import { errorBody } from "../http/error-replies.ts";
 import { generationSettings } from "../answer/generation-settings.ts";
+import type { TokenTimes } from "../answer/token-times.ts";
+import type { TimesWanted } from "../body/generation.ts";
 import { tokenText, wireLogprob } from "../answer/logprobs.ts";
 
+type Progress = Extract<GenerationEvent, { type: "progress" }>;
 type Finish = Extract<GenerationEvent, { type: "finish" }>;
 
 export interface NativeShape {
@@ -20,6 +23,8 @@ export interface NativeShape {
   document: DocumentFormat | undefined;
   contextSize: number;
   returnTokens: boolean;
+  stream: boolean;
+  times: TimesWanted;
   responseFields: readonly string[];
   tokenBytes(token: number): Uint8Array;
 }
@@ -36,13 +41,19 @@ export class NativeAnswer {
   readonly #prompt: string;
   readonly #promptTokens: number;
   readonly #shape: NativeShape;
-  readonly #startedAt = performance.now();
-  #firstAt: number | null = null;
+  readonly #times: TokenTimes;
   #text = "";
   readonly #tokens: number[] = [];
   readonly #logprobs: TokenLogprobs[] = [];
 
-  constructor(index: number, prompt: string, promptTokens: number, shape: NativeShape) {
+  constructor(
+    index: number,
+    prompt: string,
+    promptTokens: number,
+    shape: NativeShape,
+    times: TokenTimes,
+  ) {
+    this.#times = times;
     this.#index = index;
     this.#prompt = prompt;
     this.#promptTokens = promptTokens;
@@ -54,12 +65,30 @@ export class NativeAnswer {
     return this.#shape.maxTokens === 0;
   }
 
+  /** The engine begins to read the prompt. */
+  start(): void {
+    this.#times.drew(0);
+  }
+
+  /** @returns what a stream tells of it; null: nothing */
+  progress(event: Progress): object | null {
+    this.#times.observe(event);
+    const { stream, times: wanted } = this.#shape;
+    if (!stream || !wanted.progress) return null;
+    return { ...this.#piece(""), prompt_progress: this.#times.progress(event) };
+  }
+
   /** @returns what a stream tells of it */
   add({ text, tokens, logprobs }: NativePiece): object {
-    this.#firstAt ??= performance.now();
     this.#text += text;
     this.#tokens.push(...tokens);
     this.#logprobs.push(...logprobs);
+    if (tokens.length > 0) this.#times.drew(this.#tokens.length);
+    this.#times.observe({ type: "content", text });
+    return { ...this.#piece(text, tokens), ...this.#probabilities(logprobs) };
+  }
+
+  #piece(text: string, tokens: readonly number[] = []): object {
     return {
       index: this.#index,
       content: text,
@@ -68,7 +97,7 @@ export class NativeAnswer {
       id_slot: -1,
       tokens_predicted: this.#tokens.length,
       tokens_evaluated: this.#promptTokens,
-      ...this.#probabilities(logprobs),
+      ...(this.#shape.times.perToken ? { timings: this.#times.timings } : {}),
     };
   }
 
@@ -80,6 +109,7 @@ export class NativeAnswer {
   #end(finish: Finish, streamed: boolean): object {
     const { model, sampling, stop, maxTokens, topLogprobs, document, contextSize } = this.#shape;
     const { usage, stopString } = finish;
+    this.#times.end(usage);
     const whole = {
       index: this.#index,
       content: streamed ? "" : this.#text,
@@ -103,7 +133,7 @@ export class NativeAnswer {
       stop_type: stopType(finish),
       stopping_word: stopString,
       tokens_cached: usage.promptTokens + usage.generatedTokens,
-      timings: this.#timings(usage),
+      timings: this.#times.timings,
       ...(streamed ? {} : this.#probabilities(this.#logprobs)),
     };
     const { responseFields } = this.#shape;
@@ -121,17 +151,6 @@ export class NativeAnswer {
         ...wire(token, logprob),
         top_logprobs: top.map(([id, other]) => wire(id, other)),
       })),
-    };
-  }
-
-  #timings({ promptTokens, cachedTokens, generatedTokens }: Finish["usage"]): object {
-    const end = performance.now();
-    const firstAt = this.#firstAt ?? end;
-    const prompt = promptTokens - cachedTokens;
-    return {
-      cache_n: cachedTokens,
-      ...paceOf("prompt", prompt, firstAt - this.#startedAt),
-      ...paceOf("predicted", generatedTokens, end - firstAt),
     };
   }
 }
@@ -161,15 +180,6 @@ export class NativeCompletionStream implements AnswerStream<NativeEvent> {
   failure(error: FermataError): SseMessage[] {
     return [{ data: JSON.stringify(errorBody(error)) }];
   }
-}
-
-function paceOf(name: string, count: number, milliseconds: number): object {
-  return {
-    [`${name}_n`]: count,
-    [`${name}_ms`]: milliseconds,
-    [`${name}_per_token_ms`]: count === 0 ? 0 : milliseconds / count,
-    [`${name}_per_second`]: milliseconds === 0 ? 0 : (count * 1000) / milliseconds,
-  };
 }
 
 function stopType({ reason }: Finish): "eos" | "word" | "limit" | "none" {

@@ -22,6 +22,9 @@ import {
   maxTokensFields,
   maxTokensOf,
   stopField,
+  timesFields,
+  timesWanted,
+  type TimesWanted,
   tokenLimit,
 } from "../body/generation.ts";
 import { documentOf } from "../body/guidance.ts";
@@ -101,6 +104,7 @@ export const nativeCompletionFields = {
     [],
   ),
   stream: streamField,
+  ...timesFields,
   ...generationFields,
   close_at_limit: closeAtLimitField,
   user: ignored("is not used"),
@@ -113,8 +117,6 @@ export const nativeCompletionFields = {
   n_keep: ignored("has no effect: a context is not shifted", (value) => value === 0),
   n_discard: ignored("has no effect: a context is not shifted", (value) => value === 0),
   n_cache_reuse: ignored("has no effect: a prefix is reused as it is", (value) => value === 0),
-  timings_per_token: ignored("has no effect: the last event has the timings"),
-  return_progress: ignored("has no effect"),
   backend_sampling: ignored("has no effect"),
 } satisfies FieldTable;
 
@@ -131,6 +133,7 @@ export interface NativeCompletionRequest extends NativePrompts {
   /** Empty: all. */
   responseFields: string[];
   stream: boolean;
+  times: TimesWanted;
 }
 
 /** @throws FermataError of status 400 whose `param` is the field at fault */
@@ -153,5 +156,6 @@ export function parseNativeCompletion(
     returnTokens: given.return_tokens,
     responseFields: given.response_fields,
     stream: given.stream,
+    times: timesWanted(given),
   };
 }

@@ -13,17 +13,19 @@ import { promptTokens } from "../answer/prompt-tokens.ts";
 import type { ServerServices } from "../services.ts";
 import { streamAnswer } from "../http/stream-answer.ts";
 import { engineLimit } from "../answer/reading-only.ts";
+import { TokenTimes } from "../answer/token-times.ts";
 import { warnOfModel } from "../answer/target.ts";
 
 type Engine = ServerServices["engine"];
 
 export function nativeCompletionRoute(context: RouteContext): RouteOptions {
-  const { services, config, active, warnings } = context;
+  const { services, config, metrics, active, warnings } = context;
   const { engine, model } = services;
   return {
     method: "POST",
     url: "/completion",
     handler: async (request, reply) => {
+      const startedAt = performance.now();
       const sampling = { ...config.sampling, seed: drawSeed(), logitBias: [] };
       const body = parseNativeCompletion(request.body, { ...model, sampling }, warnings.warn);
       warnOfModel(body.model, context);
@@ -42,7 +44,9 @@ export function nativeCompletionRoute(context: RouteContext): RouteOptions {
       const shape = { ...body, model: model.id, contextSize: model.contextSize, tokenBytes };
       const prompts = await Promise.all(body.prompts.map((pieces) => promptTokens(pieces, engine)));
       const runs = prompts.map((prompt, index) => {
-        const answer = new NativeAnswer(index, engine.detokenize(prompt), prompt.length, shape);
+        const times = new TokenTimes(metrics, startedAt);
+        const text = engine.detokenize(prompt);
+        const answer = new NativeAnswer(index, text, prompt.length, shape, times);
         return generate(engine, { ...options, prompt }, answer, body.stream);
       });
       if (body.stream) {
@@ -62,8 +66,12 @@ async function* generate(
   answer: NativeAnswer,
   streamed: boolean,
 ): AsyncGenerator<NativeEvent, void, void> {
+  answer.start();
   for await (const event of engine.generate(request)) {
-    if (event.type === "text" && !answer.onlyReads) {
+    if (event.type === "progress") {
+      const data = answer.progress(event);
+      if (data !== null) yield { data };
+    } else if (event.type === "text" && !answer.onlyReads) {
       const { text, tokens, logprobs = [] } = event;
       const data = answer.add({ text, tokens: [...tokens], logprobs });
       if (text !== "" || tokens.length > 0) yield { data };

@@ -40,6 +40,8 @@ export function completionsRoute(context: RouteContext): RouteOptions {
       const prompts = await Promise.all(
         body.prompts.map((prompt) => promptTokens([prompt], engine)),
       );
+      const count = prompts.length * n;
+      const times = Array.from({ length: count }, () => new TokenTimes(metrics, startedAt));
       const start = (choice: number, ended: AbortSignal, sink: Sink<RunEvent>) =>
         runText(
           engine,
@@ -53,10 +55,9 @@ export function completionsRoute(context: RouteContext): RouteOptions {
             closeAtLimit,
             signal: ended,
           },
-          new TokenTimes(metrics, startedAt),
+          times[choice]!,
           sink,
         );
-      const count = prompts.length * n;
       const events = runChoices(count, start, signal);
       const identity = newIdentity("cmpl", model.id, model);
       const echoes = echo ? body.prompts.map((prompt) => promptText(prompt, engine)) : [];
@@ -68,6 +69,8 @@ export function completionsRoute(context: RouteContext): RouteOptions {
         n,
         withLogprobs: topLogprobs !== undefined,
         includeUsage,
+        timesWanted: body.times,
+        times,
       };
       if (!body.stream) return textCompletion(identity, await collectChoices(events, count), shape);
       const stream = new TextCompletionStream(identity, shape);

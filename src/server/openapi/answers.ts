@@ -57,6 +57,18 @@ const usage = answer({
   prompt_tokens_details: answer({ cached_tokens: whole, cache_write_tokens: whole }),
   completion_tokens_details: answer({ reasoning_tokens: whole }),
 });
+/** llama-server's. */
+const timings = record({
+  cache_n: whole,
+  prompt_n: whole,
+  prompt_ms: real,
+  prompt_per_token_ms: real,
+  prompt_per_second: real,
+  predicted_n: whole,
+  predicted_ms: real,
+  predicted_per_token_ms: real,
+  predicted_per_second: real,
+});
 const finishReason = choice("stop", "length", "tool_calls", "content_filter");
 const chatCall = answer(
   {
@@ -92,8 +104,8 @@ const completionFields = {
   ),
   usage,
 };
-export const chatCompletion = answer(completionFields);
-export const storedCompletion = answer({ ...completionFields, metadata });
+export const chatCompletion = answer(completionFields, { timings });
+export const storedCompletion = answer({ ...completionFields, metadata }, { timings });
 export const storedCompletions = pageOf(storedCompletion);
 export const deletedCompletion = answer({
   id: string,
@@ -106,7 +118,7 @@ export const storedMessages = pageOf({
   additionalProperties: true,
 });
 
-export const textCompletion = answer({
+const textCompletionFields = {
   id: string,
   object: constant("text_completion"),
   created: whole,
@@ -128,7 +140,8 @@ export const textCompletion = answer({
     }),
   ),
   usage,
-});
+};
+export const textCompletion = answer(textCompletionFields, { timings });
 
 /** Fewer if `response_fields` says so; a list if the prompt was one. */
 const nativeAnswer: Schema = {

@@ -57,7 +57,7 @@ describe("a generation", () => {
     publish(finishedEvent(1, "end"));
     const usage = fakeUsage;
     expect(await readAll(generation)).toEqual([
-      { type: "progress", done: 3, total: 3 },
+      { type: "progress", done: 3, total: 3, cached: 0 },
       { type: "text", text: "end", tokens: new Int32Array(0) },
       { type: "finish", reason: "end", stopString: "", usage },
     ]);

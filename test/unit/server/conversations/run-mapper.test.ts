@@ -300,8 +300,8 @@ describe("details", () => {
 
   test("the timeline: prefill, decode, hold, tool, resume, decode", () => {
     const events = stream([
-      { type: "progress", done: 0, total: 30 },
-      { type: "progress", done: 30, total: 30 },
+      { type: "progress", done: 0, total: 30, cached: 0 },
+      { type: "progress", done: 30, total: 30, cached: 0 },
       ...written(weather),
       hold(weather),
       started(weather),

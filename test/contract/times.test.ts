@@ -1,0 +1,175 @@
+/** `timings`, `timings_per_token` and `return_progress`, as llama-server has them. */
+
+import { describe, expect, test, vi } from "vitest";
+import {
+  callEvents,
+  createWorld,
+  fakeTool,
+  finish,
+  post,
+  provider,
+  sseEvents,
+} from "./fake-services.ts";
+
+const messages = [{ role: "user", content: "Hi" }];
+interface Told {
+  choices?: { index: number; finish_reason: string | null }[];
+  usage?: object | null;
+  timings?: Record<string, number>;
+  prompt_progress?: Record<string, number>;
+}
+
+function chatWorld() {
+  const world = createWorld();
+  world.chat.script = [
+    { drawn: 0 },
+    { type: "progress", done: 3, total: 8, cached: 12 },
+    { type: "progress", done: 8, total: 8, cached: 12 },
+    { drawn: 1 },
+    { type: "reasoning", text: "Hm." },
+    { drawn: 2 },
+    { type: "content", text: "Hello." },
+    { drawn: 7 },
+    finish("stop"),
+  ];
+  return world;
+}
+
+/** Numbers of the script's usage: 20 of the prompt and 5 of results, 12 of them cached, 7 written. */
+const whole = { cache_n: 12, prompt_n: 13, predicted_n: 7 };
+
+const names = ["prompt", "predicted"].flatMap((what) =>
+  ["n", "ms", "per_token_ms", "per_second"].map((unit) => `${what}_${unit}`),
+);
+
+test("a chat completion has its timings", async () => {
+  const { timings } = (await post(chatWorld().app, { messages })).json() as Told;
+  expect(timings).toMatchObject(whole);
+  expect(Object.keys(timings!).toSorted()).toEqual(["cache_n", ...names].toSorted());
+  const { prompt_ms, prompt_per_token_ms, prompt_n } = timings as Record<string, number>;
+  expect(prompt_ms).toBeGreaterThan(0);
+  expect(prompt_per_token_ms).toBeCloseTo(prompt_ms! / prompt_n!, 9);
+});
+
+describe("streams", () => {
+  const stream = async (options: object) => {
+    const { body } = await post(chatWorld().app, { messages, stream: true, ...options });
+    return sseEvents(body).filter((event) => event !== "[DONE]") as Told[];
+  };
+  const timed = (events: Told[]) => events.map(({ timings }) => timings !== undefined);
+
+  test("the last chunk has them", async () => {
+    const events = await stream({});
+    expect(timed(events)).toEqual([false, false, false, true]);
+    expect(events.at(-1)!.timings).toMatchObject(whole);
+    expect(events.at(-1)!.choices![0]!.finish_reason).toBe("stop");
+  });
+
+  test("the chunk with the usage has them, if there is one", async () => {
+    const events = await stream({ stream_options: { include_usage: true } });
+    expect(timed(events)).toEqual([false, false, false, false, true]);
+    expect(events.at(-1)).toMatchObject({ choices: [], usage: {}, timings: whole });
+  });
+
+  test("timings_per_token: each chunk has them so far", async () => {
+    const events = await stream({ timings_per_token: true });
+    expect(events.map(({ timings }) => timings?.["predicted_n"])).toEqual([undefined, 1, 2, 7]);
+    expect(events[1]!.timings).toMatchObject({ cache_n: 12, prompt_n: 8 });
+  });
+
+  test("return_progress: how much of the prompt is read", async () => {
+    const events = await stream({ return_progress: true });
+    const progress = events.map((event) => event.prompt_progress).filter((told) => told);
+    const time_ms = expect.any(Number);
+    expect(progress).toEqual([
+      { total: 20, cache: 12, processed: 15, time_ms },
+      { total: 20, cache: 12, processed: 20, time_ms },
+    ]);
+    expect((await stream({})).some((event) => "prompt_progress" in event)).toBe(false);
+  });
+
+  test("each choice has its own", async () => {
+    const events = await stream({ n: 2 });
+    const last = events.filter(({ timings }) => timings !== undefined);
+    expect(last.map(({ choices }) => choices![0]!.index).toSorted()).toEqual([0, 1]);
+  });
+});
+
+test("what is waited for tools is not counted", async () => {
+  const call = { id: "c1", name: "wait", arguments: "{}" };
+  const tool = fakeTool("wait", { content: "done", isError: false });
+  const hour = 3_600_000;
+  const slow = async () => {
+    const now = performance.now() + hour;
+    vi.spyOn(performance, "now").mockImplementation(() => now);
+    return { content: "done", isError: false };
+  };
+  const world = createWorld({ tools: provider({ ...tool, call: slow }) });
+  world.chat.script = [
+    { drawn: 0 },
+    { drawn: 1 },
+    ...callEvents(call),
+    { type: "hold", calls: [call], usage: { ...noUsage, generatedTokens: 1 } },
+    { drawn: 1 },
+    { drawn: 2 },
+    { type: "content", text: "Hello." },
+    finish("stop"),
+  ];
+  const { timings } = (await post(world.app, { messages })).json() as Told;
+  vi.restoreAllMocks();
+  expect(timings!["prompt_ms"]! + timings!["predicted_ms"]!).toBeLessThan(hour);
+});
+
+const noUsage = {
+  promptTokens: 20,
+  cachedTokens: 0,
+  resumedTokens: 0,
+  prefilledTokens: 20,
+  recomputedTokens: 0,
+  generatedTokens: 0,
+};
+
+test("an agent's endpoint tells no times", async () => {
+  const { app } = createWorld();
+  expect((await post(app, { messages })).json()).not.toHaveProperty("timings");
+});
+
+describe.each(["/v1/completions", "/completion"])("%s", (url) => {
+  const complete = async (options: object) => {
+    const payload = { prompt: "abc", ...options };
+    return (await createWorld().app.inject({ method: "POST", url, payload })).body;
+  };
+  const stream = async (options: object) =>
+    sseEvents(await complete({ stream: true, ...options })).filter(
+      (event) => event !== "[DONE]",
+    ) as Told[];
+
+  test("the answer", async () => {
+    const { timings } = JSON.parse(await complete({})) as Told;
+    expect(timings).toMatchObject({ cache_n: 12, predicted_n: 3 });
+  });
+
+  test("the last event", async () => {
+    const events = await stream({});
+    expect(events.map(({ timings }) => timings?.["predicted_n"])).toEqual([
+      undefined,
+      undefined,
+      undefined,
+      3,
+    ]);
+  });
+
+  test("timings_per_token", async () => {
+    const events = await stream({ timings_per_token: true });
+    expect(events.map(({ timings }) => timings?.["predicted_n"])).toEqual([1, 2, 3, 3]);
+    expect(events[0]!.timings).toMatchObject({ cache_n: 1, prompt_n: 2 });
+  });
+
+  test("return_progress", async () => {
+    const [first, ...others] = await stream({ return_progress: true });
+    expect(first!.prompt_progress).toMatchObject({ total: 3, cache: 1, processed: 3 });
+    expect(others.some((event) => "prompt_progress" in event)).toBe(false);
+    const [plain] = await stream({});
+    expect(plain).not.toHaveProperty("prompt_progress");
+  });
+});
