@@ -1,5 +1,7 @@
 #include "binding/engine_host.h"
 
+#include <chrono>
+
 #include "binding/error.h"
 #include "binding/live_engines.h"
 
@@ -9,6 +11,10 @@ namespace {
 
 // One wake is queued at most; the second place is never used.
 constexpr std::size_t kQueueSize = 2;
+
+// The cache is written to files for so long when the engine closes. The server's grace for closing
+// is longer.
+constexpr std::chrono::seconds kSavesWithin{10};
 
 Refusal closed_refusal() {
     return Refusal("closed", "The engine is closed.");
@@ -69,7 +75,7 @@ void EngineHost::run_load() {
 }
 
 void EngineHost::run_close() {
-    loop_->close();
+    loop_->close(kSavesWithin);
     model_.reset();
     {
         const std::lock_guard lock(mutex_);

@@ -71,7 +71,7 @@ void EngineHost::settle_load(Napi::Env env) {
     LlamaBackend* backend = loaded.backend.get();
     loop_ = std::make_unique<EngineLoop>(
         std::move(loaded.backend), options_.loop, [this] { wake(); },
-        [backend] { backend->set_abort(); });
+        [backend] { backend->set_abort(); }, std::move(loaded.files));
     open_ = true;
     load_deferred_.Resolve(
         make_engine_object(env, shared_from_this(), from_cache(env, shape_, cache_bytes_)));

@@ -3,6 +3,8 @@
 #include <array>
 #include <utility>
 
+#include "llama/state_fingerprint.h"
+
 namespace fermata {
 
 Result<LoadedEngine> load_engine(const LoadOptions& options,
@@ -15,7 +17,15 @@ Result<LoadedEngine> load_engine(const LoadOptions& options,
     if (!model.ok()) return model.error();
     auto backend = LlamaBackend::create(model.value(), options.backend);
     if (!backend.ok()) return backend.error();
-    return LoadedEngine{std::move(model.value()), std::move(backend.value())};
+    LoadedEngine loaded{std::move(model.value()), std::move(backend.value()), nullptr};
+    if (options.loop.scheduler.disk_limit > 0) {
+        const CacheShape shape = loaded.backend->shape();
+        const FileKind kind{.fingerprint = state_fingerprint(options.model_path, *loaded.model,
+                                                             shape, options.backend),
+                            .longest = shape.cells_per_sequence};
+        loaded.files = std::make_unique<DiskFiles>(options.cache_dir, kind);
+    }
+    return loaded;
 }
 
 std::optional<Error> probe_model(const std::string& path) {

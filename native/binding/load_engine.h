@@ -9,6 +9,7 @@
 #include "core/result.h"
 #include "llama/llama_backend.h"
 #include "llama/model.h"
+#include "runtime/disk_files.h"
 #include "runtime/engine_loop.h"
 
 namespace fermata {
@@ -18,11 +19,13 @@ struct LoadOptions {
     std::int32_t gpu_layers = 0;
     BackendOptions backend;
     LoopConfig loop;
+    std::string cache_dir;  // for files of sequences, if loop.scheduler.disk_limit > 0
 };
 
 struct LoadedEngine {
     std::shared_ptr<const Model> model;
     std::unique_ptr<LlamaBackend> backend;
+    std::unique_ptr<DiskFiles> files;  // null: none
 };
 
 // `on_progress` is called with 0 .. 1; false cancels.

@@ -187,6 +187,17 @@ Napi::Object from_stats(Napi::Env env, const EngineStats& stats) {
     set("ramRestores", stats.ram_restores);
     set("ramDrops", stats.ram_drops);
     set("ramMovedBytes", stats.ram_moved_bytes);
+    set("diskFiles", stats.disk_files);
+    set("diskBytes", stats.disk_bytes);
+    set("diskLimit", stats.disk_limit);
+    set("diskSaves", stats.disk_saves);
+    set("diskRestores", stats.disk_restores);
+    set("diskFull", stats.disk_full);
+    set("diskDamaged", stats.disk_damaged);
+    set("diskForeign", stats.disk_foreign);
+    set("diskFailed", stats.disk_failed);
+    set("diskBusy", stats.disk_busy);
+    object.Set("diskFault", Napi::String::New(env, stats.disk_fault));
     set("promptTokens", stats.prompt_tokens);
     set("cachedTokens", stats.cached_tokens);
     set("prefilledTokens", stats.prefilled_tokens);

@@ -136,6 +136,10 @@ LoadOptions to_load_options(const Napi::Value& value) {
     options.loop.scheduler.step_token_budget = backend.max_rows;
     options.loop.scheduler.hold_lease_ms = fields.integer("holdLeaseMs", 1, kMaxInt32);
     options.loop.scheduler.ram_limit = fields.integer("cacheRamBytes", 0, kMaxId);
+    if (fields.has("cacheDiskBytes")) {
+        options.loop.scheduler.disk_limit = fields.integer("cacheDiskBytes", 0, kMaxId);
+        options.cache_dir = fields.text("cacheDir");
+    }
     options.loop.max_queue = fields.int32("maxQueue", 0, kMaxInt32);
     options.loop.audit = fields.boolean("audit");
     return options;

@@ -47,7 +47,8 @@ struct BatchRow {
     bool wants_logits = false;
 };
 
-// What a slot held, in host memory. Only the backend that saved it can read it.
+// What a slot held, in host memory; copies share it. Only a backend of the same model, options and
+// build can read it.
 class SavedCells {
    public:
     SavedCells() = default;
@@ -61,7 +62,7 @@ class SavedCells {
     std::int32_t length() const { return length_; }  // positions
 
    private:
-    std::unique_ptr<std::byte[]> bytes_;
+    std::shared_ptr<std::byte[]> bytes_;
     std::size_t size_ = 0;
     std::int32_t length_ = 0;
 };

@@ -88,6 +88,12 @@ struct EngineStats {
     std::int32_t ram_sequences = 0;  // that left their slots for RAM
     std::int64_t ram_bytes = 0, ram_limit = 0;
     std::int64_t ram_saves = 0, ram_restores = 0, ram_drops = 0, ram_moved_bytes = 0;
+    std::int32_t disk_files = 0;  // of sequences, or on their way there
+    std::int64_t disk_bytes = 0, disk_limit = 0;
+    std::int64_t disk_saves = 0, disk_restores = 0;
+    // By reason, see DiskCounts.
+    std::int64_t disk_full = 0, disk_damaged = 0, disk_foreign = 0, disk_failed = 0, disk_busy = 0;
+    std::string disk_fault;
     std::int64_t prompt_tokens = 0, cached_tokens = 0, prefilled_tokens = 0, generated_tokens = 0;
     std::int64_t recomputed_tokens = 0, resumed_tokens = 0;
     std::int64_t extended_tokens = 0;   // of the prefilled ones: while their sequence was held

@@ -7,14 +7,17 @@
 
 namespace fermata {
 
-KvRetention::State::State(Backend& used_backend, std::int64_t ram_limit, std::int32_t left_limit)
+KvRetention::State::State(Backend& used_backend, std::int64_t ram_limit, std::int32_t left_limit,
+                          SequenceFiles* used_files, std::int64_t disk_limit)
     : backend(used_backend),
       shape(backend.shape()),
       tree(shape.slot_count + left_limit),
       cells(shape),
       slots(static_cast<std::size_t>(shape.slot_count)),
-      left(static_cast<std::size_t>(left_limit)) {
+      left(static_cast<std::size_t>(left_limit)),
+      files(used_files) {
     ram.limit = ram_limit;
+    disk.limit = disk_limit;
 }
 
 SlotSet KvRetention::State::in_state(SlotState first, SlotState second) const {
@@ -44,6 +47,7 @@ std::int32_t KvRetention::State::truncate(SlotId slot, std::int32_t length) {
     cells.truncate(slot, length);
     tree.truncate(slot, length);
     if (length == 0) at(slot).cut_from = 0;
+    at(slot).filed = 0;
     return length;
 }
 
@@ -89,8 +93,9 @@ std::int32_t KvRetention::State::reusable(SlotId slot, std::int32_t shared,
     return whole >= at(slot).cut_from ? whole : 0;
 }
 
-KvRetention::KvRetention(Backend& backend, std::int64_t ram_limit, std::int32_t left_limit)
-    : state_(std::make_unique<State>(backend, ram_limit, left_limit)) {}
+KvRetention::KvRetention(Backend& backend, std::int64_t ram_limit, std::int32_t left_limit,
+                         SequenceFiles* files, std::int64_t disk_limit)
+    : state_(std::make_unique<State>(backend, ram_limit, left_limit, files, disk_limit)) {}
 KvRetention::~KvRetention() = default;
 
 Promise KvRetention::lookup(std::span<const Token> prompt) const {
@@ -191,6 +196,7 @@ std::int32_t KvRetention::rewind(SlotId slot, std::int32_t length) {
     assert(state(slot) == SlotState::kRunning);
     if (!state_->backend.truncate(slot, length)) length = 0;
     state_->cells.truncate(slot, length);
+    state_->at(slot).filed = 0;
     return length;
 }
 
@@ -211,6 +217,7 @@ void KvRetention::hold(SlotId slot, Milliseconds deadline) {
     assert(state(slot) == SlotState::kRunning);
     state_->set_state(slot, SlotState::kHeld);
     state_->at(slot).until = deadline;
+    state_->at(slot).rests_since = state_->now;
 }
 
 SlotId KvRetention::resume(SlotId slot) {
@@ -236,6 +243,7 @@ void KvRetention::retain(SlotId slot, Milliseconds now, Milliseconds lease_until
     state_->now = now;
     state_->set_state(slot, lease_until > 0 ? SlotState::kLeased : SlotState::kRetained);
     state_->at(slot).use.last_used = now;
+    state_->at(slot).rests_since = now;
     state_->at(slot).until = lease_until;
 }
 

@@ -10,7 +10,9 @@
 // another slot to make room beside the running ones; leased ones never move.
 //
 // What is evicted or given up goes to RAM, as far as the limit allows and the policy finds it worth
-// more than what is there, and is found by its tokens again.
+// more than what is there, and is found by its tokens again. What RAM has no room for goes to
+// files, if there are any; what rests for a while is written there too, so that it survives the
+// process.
 #pragma once
 
 #include <cstdint>
@@ -22,6 +24,7 @@
 
 #include "core/backend.h"
 #include "core/cell_ledger.h"
+#include "core/sequence_files.h"
 #include "core/slot_set.h"
 #include "core/types.h"
 
@@ -57,6 +60,19 @@ struct RamCounts {
     std::int64_t moved_bytes = 0;  // of saves and restores
 };
 
+// What is in files, or on its way there.
+struct DiskCounts {
+    std::int64_t limit = 0;  // bytes
+    std::int64_t bytes = 0;
+    std::int32_t files = 0;
+    std::int64_t saves = 0, restores = 0;
+    // Why a sequence is not there, or not any more: the policy gave it up for want of room; a file
+    // was not what was written; it was of another model, options or build; the system refused; too
+    // much waited to be written.
+    std::int64_t full = 0, damaged = 0, foreign = 0, failed = 0, busy = 0;
+    std::string fault;  // what the system said first; empty: nothing
+};
+
 // Below this many reused positions a copy between streams costs more than it saves.
 inline constexpr std::int32_t kMinCopiedPositions = 32;
 
@@ -65,8 +81,10 @@ class KvRetention {
     // `backend` outlives this object; it is called for copies, truncations, saves and restores.
     // `ram_limit`: bytes of host memory for what leaves its slot; 0: nothing goes there.
     // `left_limit`: sequences that are remembered after they left their slots, 1 .. kMaxLeft.
+    // `files` outlives this object; null: there are none. `disk_limit`: bytes that they may take.
     explicit KvRetention(Backend& backend, std::int64_t ram_limit = 0,
-                         std::int32_t left_limit = kMaxLeft);
+                         std::int32_t left_limit = kMaxLeft, SequenceFiles* files = nullptr,
+                         std::int64_t disk_limit = 0);
     ~KvRetention();
 
     // Looks only: changes nothing, evicts nothing.
@@ -123,14 +141,27 @@ class KvRetention {
     // The held slot to give up when nothing else is left: the one whose deadline is furthest.
     // kNoSlot: none is held.
     SlotId eviction_victim_among_held() const;
-    // Drops every leased and retained slot and what is in RAM. Not counted as evictions.
+    // Drops every leased and retained slot, and what is in RAM and in files. Not counted as
+    // evictions.
     void clear_retained();
+
+    // Takes in what became of reads and writes. Before the calls of a step that name a time.
+    void attend_files(Milliseconds now);
+    // A file has more of the prompt than the `have` positions that are to be had otherwise, and is
+    // being read: ask again. false: acquire may be called.
+    bool fetch(std::span<const Token> prompt, std::int32_t have);
+    // Writes one sequence of at most `most` bytes that has rested for a while and is in no file.
+    void back_up(std::int64_t most);
+    // The last call but for drops: what rests in slots and RAM is written, as far as time allows,
+    // and files are left alone from then on.
+    void save_all();
 
     SlotState state(SlotId slot) const;
     std::int32_t length(SlotId slot) const;            // resident positions
     std::span<const Token> tokens(SlotId slot) const;  // resident tokens
     CellCounts cells() const;
     RamCounts ram() const;
+    DiskCounts disk() const;
     std::int32_t retained_slots() const;
     std::int64_t evictions() const;
     std::int64_t copies() const;

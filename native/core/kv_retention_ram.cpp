@@ -7,8 +7,6 @@ namespace fermata {
 
 namespace {
 
-// Fewer positions are computed as fast as they are found, moved and kept account of.
-constexpr std::int32_t kWorthKeeping = 64;
 // Moving a position costs at most so little of computing it. A restore moves all that was saved, so
 // it must gain at least this part of that.
 constexpr std::int32_t kMovesPerRow = 16;
@@ -20,55 +18,71 @@ std::int32_t KvRetention::State::left_length(SlotId id) const {
 }
 
 // What the slot holds is about to leave it. It goes to RAM unless it is found elsewhere anyway, or
-// what is there already is worth more.
+// what is there already is worth more; then to a file.
 void KvRetention::State::remember(SlotId slot) {
     const std::int32_t length = cells.length(slot);
     if (length < kWorthKeeping) return;
     const auto path = tree.path(slot).first(static_cast<std::size_t>(length));
     const std::vector<std::int32_t> shared = match(path);
-    const bool can_cut = shape.partial_truncate && shape.cuts_restored;
     for (SlotId other = 0; other < shape.slot_count; ++other) {
-        const bool covers = can_cut && cells.length(other) >= length &&
+        const bool covers = can_cut() && cells.length(other) >= length &&
                             shared[static_cast<std::size_t>(other)] == length;
         if (other != slot && covers) return;
     }
     std::vector<SlotId> superseded;
+    SlotId filed = kNoSlot;  // a file has exactly this
     std::int64_t freed = 0;
     for (SlotId id = shape.slot_count; id < id_of(left.size()); ++id) {
         const std::int32_t known = left_length(id);
         if (known == 0 || left_at(id).wanted) continue;
         const std::int32_t common = shared[static_cast<std::size_t>(id)];
-        const bool covers = common == length && (can_cut || known == length);
-        if (covers && !left_at(id).cells.empty()) {
+        const bool covers = common == length && (can_cut() || known == length);
+        if (covers && !left_at(id).cells.empty() && !left_at(id).staged) {
             left_at(id).use = at(slot).use;
             return;
         }
-        if (common != known || !(can_cut || known == length)) continue;
+        if (common != known || !(can_cut() || known == length)) continue;
+        if (left_at(id).file != 0 && known == length) filed = id;
+        if (left_at(id).staged) continue;
         superseded.push_back(id);
         freed += static_cast<std::int64_t>(left_at(id).cells.size());
     }
 
     Left entry{.use = at(slot).use,
                .leased = is_pinned(at(slot).state) || at(slot).state == SlotState::kLeased};
-    const auto size = ram.limit > 0 ? static_cast<std::int64_t>(backend.saved_size(slot)) : 0;
+    const bool goes_anywhere = ram.limit > 0 || (files != nullptr && filed == kNoSlot);
+    const auto size = goes_anywhere ? static_cast<std::int64_t>(backend.saved_size(slot)) : 0;
     const Candidate newcomer{.use = entry.use,
                              .leased = entry.leased,
                              .rows = length,
                              .room = std::max<std::int64_t>(size, 1)};
-    if (size > 0 && make_room_in_ram(size - freed, newcomer)) {
-        entry.cells = backend.save(slot);
-        if (!entry.cells.empty()) {
-            ++ram.sequences;
-            ++ram.saves;
-            ram.bytes += size;
-            ram.moved_bytes += size;
-        }
+    const bool fits = size > 0 && make_room_in_ram(size - freed, newcomer);
+    SavedCells saved;
+    if (fits || (size > 0 && files != nullptr && filed == kNoSlot)) saved = backend.save(slot);
+    if (fits && !saved.empty()) {
+        ++ram.sequences;
+        ++ram.saves;
+        ram.bytes += size;
+        entry.cells = saved;
     }
-    for (const SlotId id : superseded)
+    if (!saved.empty()) ram.moved_bytes += size;
+    // A file goes when what continues it is written.
+    for (const SlotId id : superseded) {
+        if (left_at(id).file != 0 && !entry.cells.empty()) drop_cells(left_at(id));
+        if (left_at(id).file != 0) continue;
         if (left_at(id).cells.empty() || !entry.cells.empty()) forget(id);
+    }
+    if (filed != kNoSlot && left_at(filed).file != 0) {
+        unstage(left_at(filed));
+        left_at(filed).cells = std::move(entry.cells);
+        left_at(filed).use = entry.use;
+        left_at(filed).leased = entry.leased;
+        return;
+    }
     const SlotId id = id_for_one_more();
     tree.extend(id, tree.path(slot).first(static_cast<std::size_t>(length)));
     left_at(id) = std::move(entry);
+    if (!fits) file(id, saved);
 }
 
 // Frees RAM for so many bytes more. false: the limit or what is worth more than the newcomer is in
@@ -80,7 +94,7 @@ bool KvRetention::State::make_room_in_ram(std::int64_t bytes, const Candidate& n
         std::vector<SlotId> ids{kNoSlot};
         for (SlotId id = shape.slot_count; id < id_of(left.size()); ++id) {
             const Left& entry = left_at(id);
-            if (entry.cells.empty() || entry.wanted) continue;
+            if (entry.cells.empty() || entry.wanted || entry.staged) continue;
             candidates.push_back({.use = entry.use,
                                   .leased = entry.leased,
                                   .rows = entry.cells.length(),
@@ -89,13 +103,16 @@ bool KvRetention::State::make_room_in_ram(std::int64_t bytes, const Candidate& n
         }
         const SlotId victim = ids[choose_victim(candidates, now, usual_gap)];
         if (victim == kNoSlot) return false;
-        drop_cells(left_at(victim));
         ++ram.drops;
+        const SavedCells leaving = left_at(victim).cells;
+        drop_cells(left_at(victim));
+        file(victim, leaving);
     }
     return true;
 }
 
 void KvRetention::State::drop_cells(Left& entry) {
+    if (entry.staged) return unstage(entry);
     if (entry.cells.empty()) return;
     ram.bytes -= static_cast<std::int64_t>(entry.cells.size());
     --ram.sequences;
@@ -104,15 +121,16 @@ void KvRetention::State::drop_cells(Left& entry) {
 
 void KvRetention::State::forget(SlotId id) {
     drop_cells(left_at(id));
+    remove_file(left_at(id));
     tree.truncate(id, 0);
     left_at(id) = {};
 }
 
-// An id without a path; one that is only remembered, then one with cells, gives its own.
+// An id without a path; one that is only remembered, then one that is kept, gives its own.
 SlotId KvRetention::State::id_for_one_more() {
     SlotId oldest = kNoSlot;
     const auto age = [this](SlotId id) {
-        return std::pair(!left_at(id).cells.empty(), left_at(id).use.last_used);
+        return std::pair(left_at(id).is_kept(), left_at(id).use.last_used);
     };
     for (SlotId id = shape.slot_count; id < id_of(left.size()); ++id) {
         if (left_length(id) == 0) return id;
@@ -120,6 +138,7 @@ SlotId KvRetention::State::id_for_one_more() {
         if (oldest == kNoSlot || age(id) < age(oldest)) oldest = id;
     }
     if (!left_at(oldest).cells.empty()) ++ram.drops;
+    if (left_at(oldest).file != 0) ++disk.full;
     forget(oldest);
     return oldest;
 }
@@ -128,26 +147,34 @@ SlotId KvRetention::State::id_for_one_more() {
 KvRetention::State::Source KvRetention::State::best_saved(std::span<const std::int32_t> shared,
                                                           std::int32_t most) const {
     Source best;
-    if (ram.sequences == 0) return best;
-    const bool can_cut = shape.partial_truncate && shape.cuts_restored;
+    if (ram.sequences == 0 && reads == 0) return best;
     for (std::size_t index = 0; index < left.size(); ++index) {
         if (left[index].cells.empty()) continue;
         const SlotId id = id_of(index);
-        const std::int32_t length = left[index].cells.length();
-        const std::int32_t count = std::min({shared[static_cast<std::size_t>(id)], length, most});
-        if (!can_cut && count != length) continue;
-        const std::int32_t reused = shape.partial_truncate ? whole_chunks(count, length) : count;
-        if (!can_cut && reused != length) continue;
+        const std::int32_t reused =
+            cut_of_saved(shared[static_cast<std::size_t>(id)], left[index].cells.length(), most);
         if (reused > best.length) best = {id, reused};
     }
     return best;
 }
 
+// Of what was saved with `length` positions, how many can be reused for a prompt that shares so
+// many of them.
+std::int32_t KvRetention::State::cut_of_saved(std::int32_t shared, std::int32_t length,
+                                              std::int32_t most) const {
+    const std::int32_t count = std::min({shared, length, most});
+    const std::int32_t reused = shape.partial_truncate ? whole_chunks(count, length) : count;
+    return can_cut() || reused == length ? reused : 0;
+}
+
 // Whether it should be moved back for a prompt of which a slot has `resident` positions.
 bool KvRetention::State::worth_restoring(const Source& saved, std::int32_t resident) const {
-    if (saved.slot == kNoSlot) return false;
-    const std::int32_t length = left[index_of(saved.slot)].cells.length();
-    const std::int32_t gain = saved.length - resident;
+    return saved.slot != kNoSlot &&
+           worth_moving(left[index_of(saved.slot)].cells.length(), saved.length - resident);
+}
+
+// Whether so many positions should be moved to a slot to gain so many, and fit.
+bool KvRetention::State::worth_moving(std::int32_t length, std::int32_t gain) const {
     if (gain < kMinCopiedPositions || gain < length / kMovesPerRow) return false;
     if (is_streams()) return true;
     const CellCounts counts = cells.counts();
@@ -168,17 +195,23 @@ std::int32_t KvRetention::State::restore(const Source& saved, SlotId room) {
     }
     entry.wanted = false;
     if (!backend.restore(room, entry.cells)) {
-        ++ram.drops;
+        ++(entry.staged ? disk.damaged : ram.drops);
         forget(saved.slot);
         return 0;
     }
-    ++ram.restores;
+    ++(entry.staged ? disk.restores : ram.restores);
     ram.moved_bytes += static_cast<std::int64_t>(entry.cells.size());
     cells.append(room, length);
     tree.extend(room, tree.path(saved.slot));
     at(room).cut_from = shape.cuts_restored ? 0 : length;
+    at(room).filed = entry.file != 0 ? length : 0;
     // Behind what the prompt shares may be what another one wants; else the slot has it all now.
-    if (saved.length == length) forget(saved.slot);
+    if (entry.staged || (saved.length == length && entry.file != 0)) {
+        drop_cells(entry);
+        entry.use = {.last_used = now, .gap = entry.use.gap};
+    } else if (saved.length == length) {
+        forget(saved.slot);
+    }
     return truncate(room, saved.length);
 }
 
@@ -200,7 +233,7 @@ Use KvRetention::State::learn(std::span<const std::int32_t> shared) {
     const Use use = used_again(before, now);
     const Milliseconds gap = std::max<Milliseconds>(now - before.last_used, 1);
     usual_gap = usual_gap == 0 ? gap : (7 * usual_gap + gap) / 8;
-    if (!slot && left_at(returned).cells.empty()) forget(returned);
+    if (!slot && !left_at(returned).is_kept()) forget(returned);
     return use;
 }
 
@@ -211,7 +244,8 @@ std::string KvRetention::State::check_left() const {
         const auto name = "retention: what has left, number " + std::to_string(index) + ",";
         const Left& entry = left[index];
         if (entry.wanted) return name + " is still wanted";
-        if (entry.cells.empty()) continue;
+        if (entry.file != 0 && left_length(id_of(index)) == 0) return name + " has a file, no path";
+        if (entry.staged || entry.cells.empty()) continue;
         if (entry.cells.length() != left_length(id_of(index)))
             return name + " has a path of another length";
         bytes += static_cast<std::int64_t>(entry.cells.size());
@@ -219,6 +253,8 @@ std::string KvRetention::State::check_left() const {
     }
     if (bytes != ram.bytes || sequences != ram.sequences) return "retention: RAM is miscounted";
     if (bytes > ram.limit) return "retention: more in RAM than allowed";
+    if (filed_bytes() != disk.bytes) return "retention: files are miscounted";
+    if (disk.bytes > disk.limit) return "retention: more in files than allowed";
     return {};
 }
 

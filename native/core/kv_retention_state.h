@@ -16,6 +16,9 @@
 
 namespace fermata {
 
+// Fewer positions are computed as fast as they are found, moved and kept account of.
+inline constexpr std::int32_t kWorthKeeping = 64;
+
 inline bool is_evictable(SlotState state) {
     return state == SlotState::kLeased || state == SlotState::kRetained;
 }
@@ -28,16 +31,26 @@ struct KvRetention::State {
     struct Slot {
         SlotState state = SlotState::kFree;
         Use use = {};
-        Milliseconds until = 0;     // kHeld: deadline; kLeased: end of the lease
-        std::int32_t cut_from = 0;  // it cannot be cut to fewer positions than this, but to none
+        Milliseconds until = 0;        // kHeld: deadline; kLeased: end of the lease
+        std::int32_t cut_from = 0;     // it cannot be cut to fewer positions than this, but to none
+        Milliseconds rests_since = 0;  // held, leased or retained since then
+        std::int32_t filed = 0;        // a file has, or was refused, so many of its positions
     };
-    // What has left its slot. Its path in the tree is at id_of its index; without cells it is only
-    // remembered, so that its return teaches the policy.
+    // What has left its slot, or has a copy in a file. Its path in the tree is at id_of its index;
+    // without cells and file it is only remembered, so that its return teaches the policy.
     struct Left {
         SavedCells cells = {};
         Use use = {};
         bool leased = false;
         bool wanted = false;  // being restored now: it must not go
+        bool staged = false;  // `cells` were read from the file for a prompt that waits; not RAM's
+        FileId file = 0;
+        std::int64_t file_bytes = 0;
+        bool filed = false;  // a file has it, or was refused
+        bool reading = false;
+        Milliseconds asked_or_staged = 0;  // when
+
+        bool is_kept() const { return !cells.empty() || file != 0; }
     };
     struct Source {
         SlotId slot = kNoSlot;
@@ -51,12 +64,18 @@ struct KvRetention::State {
     std::vector<Slot> slots;
     std::vector<Left> left;
     RamCounts ram;
+    SequenceFiles* files;
+    DiskCounts disk;
+    FileId next_file = 1;
+    bool took_found = false;
+    std::int32_t reads = 0;  // under way or staged
     Milliseconds now = 0;
     Milliseconds usual_gap = 0;  // of all that came back, a moving average
     std::int64_t evictions = 0;
     std::int64_t copies = 0;
 
-    State(Backend& used_backend, std::int64_t ram_limit, std::int32_t left_limit);
+    State(Backend& used_backend, std::int64_t ram_limit, std::int32_t left_limit,
+          SequenceFiles* used_files, std::int64_t disk_limit);
 
     Slot& at(SlotId slot) { return slots[static_cast<std::size_t>(slot)]; }
     const Slot& at(SlotId slot) const { return slots[static_cast<std::size_t>(slot)]; }
@@ -96,10 +115,28 @@ struct KvRetention::State {
     void forget(SlotId id);
     SlotId id_for_one_more();
     Source best_saved(std::span<const std::int32_t> shared, std::int32_t most) const;
+    std::int32_t cut_of_saved(std::int32_t shared, std::int32_t length, std::int32_t most) const;
     bool worth_restoring(const Source& saved, std::int32_t resident) const;
+    bool worth_moving(std::int32_t length, std::int32_t gain) const;
     std::int32_t restore(const Source& saved, SlotId room);
     Use learn(std::span<const std::int32_t> shared);
     std::string check_left() const;
+
+    // kv_retention_disk.cpp: what is in files.
+    bool can_cut() const { return shape.partial_truncate && shape.cuts_restored; }
+    void take_found();
+    void settle(FileOutcome outcome);
+    SlotId id_of_file(FileId file) const;
+    void unstage(Left& entry);
+    void forget_file(Left& entry);
+    void remove_file(Left& entry);
+    bool is_in_files(std::span<const Token> path) const;
+    bool make_room_on_disk(std::int64_t bytes, const Candidate& newcomer);
+    bool file(SlotId id, const SavedCells& saved);
+    void back_up_slot(SlotId slot);
+    void drop_superseded(SlotId id);
+    Source best_filed(std::span<const std::int32_t> shared, std::int32_t most) const;
+    std::int64_t filed_bytes() const;
 };
 
 }  // namespace fermata

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <span>
 #include <utility>
 
@@ -40,21 +41,24 @@ constexpr std::size_t kClosingWork = 32;
 
 }  // namespace
 
-Scheduler::Scheduler(SchedulerConfig config, Backend& backend, MaskRunner* masks)
+Scheduler::Scheduler(SchedulerConfig config, Backend& backend, MaskRunner* masks,
+                     SequenceFiles* files)
     : config_(config),
       backend_(backend),
       masks_(masks),
       shape_(backend.shape()),
-      retention_(backend, config.ram_limit, config.left_limit) {
+      retention_(backend, config.ram_limit, config.left_limit, files, config.disk_limit) {
     config_.parallel = std::clamp(config_.parallel, 1, shape_.slot_count);
     config_.step_token_budget = std::clamp(config_.step_token_budget, 1, shape_.max_rows);
 }
 
 bool Scheduler::step(Milliseconds now) {
     now_ = now;
+    retention_.attend_files(now);
     expire_leases(now);
     admit(now);
     plan_batch();
+    retention_.back_up(rows_.empty() ? std::numeric_limits<std::int64_t>::max() : kMovedInAStep);
     if (rows_.empty()) return decide(now);
     decode();
     sample(now);

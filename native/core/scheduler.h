@@ -19,18 +19,25 @@
 
 namespace fermata {
 
+// What a step moves between slots, RAM and files before it stops admitting, if others wait for
+// their next token. A slot is moved in one piece, so the last move may go beyond.
+inline constexpr std::int64_t kMovedInAStep = std::int64_t{64} << 20;
+
 struct SchedulerConfig {
     std::int32_t parallel = 1;             // sequences running at once, >= 1
     std::int32_t step_token_budget = 512;  // rows a step may carry; decode rows come first
     Milliseconds hold_lease_ms = 600'000;  // a hold that is not resumed for so long fails
     std::int64_t ram_limit = 0;            // bytes of host memory for what leaves its slot; 0: none
     std::int32_t left_limit = kMaxLeft;    // sequences remembered after they left their slots
+    std::int64_t disk_limit = 0;           // bytes of files for what RAM has no room for
 };
 
 class Scheduler {
    public:
-    // `backend` and `masks` outlive the scheduler. Without `masks`, masks are made before sampling.
-    Scheduler(SchedulerConfig config, Backend& backend, MaskRunner* masks = nullptr);
+    // `backend`, `masks` and `files` outlive the scheduler. Without `masks`, masks are made before
+    // sampling; without `files`, nothing goes to disk.
+    Scheduler(SchedulerConfig config, Backend& backend, MaskRunner* masks = nullptr,
+              SequenceFiles* files = nullptr);
 
     // Queues a generation. The caller has checked the request (see request.h); a prompt that cannot
     // fit fails by event.
@@ -54,6 +61,9 @@ class Scheduler {
     // One decode call at most. false: there was nothing to do.
     bool step(Milliseconds now);
 
+    // Before fail_all at the end: what is retained or held is written to files, as far as time
+    // allows.
+    void save_all();
     // Ends every sequence as failed and drops all that is retained.
     void fail_all(FailCode code, const std::string& message);
 

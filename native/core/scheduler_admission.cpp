@@ -13,10 +13,6 @@ namespace {
 // for one: that may be a sampled token of a sequence whose reader has stopped.
 constexpr std::int32_t kWorthWaitingFor = 2;
 
-// What a step moves to RAM and back before it stops admitting, if others wait for their next token.
-// A slot is moved in one piece, so the last move may go beyond.
-constexpr std::int64_t kMovedInAStep = std::int64_t{64} << 20;
-
 // Who waits for its first token so long goes before those that are resumed after that, and takes
 // the place of a hold even where that must be computed again.
 constexpr Milliseconds kPatience = 5'000;
@@ -71,6 +67,9 @@ bool Scheduler::try_admit(Sequence& sequence, Milliseconds now) {
         sequence.resident = retention_.length(sequence.slot);
     } else {
         const Promise promise = retention_.lookup(sequence.tokens);
+        if (retention_.fetch(sequence.tokens, promise.promised)) {
+            return false;  // a file is being read
+        }
         if (promise.promised >= promise.resident + kWorthWaitingFor) {
             return false;  // a running sequence is computing this prefix
         }

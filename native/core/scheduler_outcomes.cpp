@@ -211,6 +211,10 @@ void Scheduler::fail(Sequence& sequence, FailCode code, std::string message) {
     erase(sequence.id);
 }
 
+void Scheduler::save_all() {
+    retention_.save_all();
+}
+
 void Scheduler::fail_all(FailCode code, const std::string& message) {
     while (!sequences_.empty()) {
         fail(*sequences_.begin()->second, code, message);

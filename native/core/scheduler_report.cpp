@@ -30,6 +30,18 @@ EngineStats Scheduler::stats() const {
     stats.ram_restores = ram.restores;
     stats.ram_drops = ram.drops;
     stats.ram_moved_bytes = ram.moved_bytes;
+    const DiskCounts disk = retention_.disk();
+    stats.disk_limit = disk.limit;
+    stats.disk_bytes = disk.bytes;
+    stats.disk_files = disk.files;
+    stats.disk_saves = disk.saves;
+    stats.disk_restores = disk.restores;
+    stats.disk_full = disk.full;
+    stats.disk_damaged = disk.damaged;
+    stats.disk_foreign = disk.foreign;
+    stats.disk_failed = disk.failed;
+    stats.disk_busy = disk.busy;
+    stats.disk_fault = disk.fault;
     stats.copies = retention_.copies();
     stats.evictions = retention_.evictions();
     return stats;

@@ -35,18 +35,22 @@ void append(List& to, List&& from) {
 }  // namespace
 
 EngineLoop::EngineLoop(std::unique_ptr<Backend> backend, LoopConfig config,
-                       std::function<void()> notify, std::function<void()> abort_decode)
+                       std::function<void()> notify, std::function<void()> abort_decode,
+                       std::unique_ptr<DiskFiles> files)
     : config_(config),
       backend_(std::move(backend)),
       masks_(config.mask_threads),
       notify_(std::move(notify)),
-      abort_decode_(std::move(abort_decode)) {
+      abort_decode_(std::move(abort_decode)),
+      files_(std::move(files)) {
     if (config_.audit) {
         audit_ = std::make_unique<AuditBackend>(*backend_);
         stats_.audited_rows = 0;
     }
     stats_.slots = backend_->shape().slot_count;
     stats_.cells_free = backend_->shape().cells_total;
+    // A command that does nothing wakes the inference thread.
+    if (files_) files_->start([this] { post([](Scheduler&, Milliseconds) {}); });
     thread_ = std::thread([this] { run(); });
 }
 
@@ -56,7 +60,7 @@ EngineLoop::~EngineLoop() {
 
 void EngineLoop::run() {
     Backend& backend = audit_ ? static_cast<Backend&>(*audit_) : *backend_;
-    Scheduler scheduler(config_.scheduler, backend, &masks_);
+    Scheduler scheduler(config_.scheduler, backend, &masks_, files_.get());
     std::deque<Command> commands;
     bool idle = true;
     while (wait_for_commands(commands, idle)) {
@@ -89,8 +93,18 @@ void EngineLoop::run() {
             scheduler.fail_all(FailCode::kInternal, error.what());
         }
     }
+    save_all(scheduler);
     scheduler.fail_all(FailCode::kClosed, "the engine was closed");
     publish(scheduler, scheduler.take_events());
+}
+
+void EngineLoop::save_all(Scheduler& scheduler) {
+    try {
+        scheduler.save_all();
+        if (files_) files_->flush();
+    } catch (const std::exception&) {
+        // Out of memory: what is written is whole, the rest is not there.
+    }
 }
 
 // Each is taken out before it runs: one that throws is not run again, those behind it are.
@@ -256,8 +270,9 @@ void EngineLoop::check_integrity(std::function<void(std::string)> done) {
     }
 }
 
-void EngineLoop::close() {
+void EngineLoop::close(std::chrono::milliseconds saving) {
     const std::lock_guard closing(close_mutex_);
+    if (files_) files_->close_within(saving);
     {
         const std::lock_guard lock(mutex_);
         closing_ = true;
@@ -266,6 +281,7 @@ void EngineLoop::close() {
         abort_decode_();
         wake_.notify_one();
         thread_.join();
+        files_.reset();
         audit_.reset();
         backend_.reset();
     }

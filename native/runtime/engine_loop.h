@@ -2,6 +2,7 @@
 // public members may be called from any thread but the inference thread, unless they say otherwise.
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
@@ -19,6 +20,7 @@
 #include "core/event.h"
 #include "core/request.h"
 #include "core/scheduler.h"
+#include "runtime/disk_files.h"
 #include "runtime/mask_pool.h"
 
 namespace fermata {
@@ -37,8 +39,9 @@ class EngineLoop {
     // Owns the backend. `notify` runs on the inference thread when there is something to take, at
     // most once between two calls of take_events(); it must not call back into the loop.
     // `abort_decode` makes a running decode call return early; used by close() only.
+    // `files`: for what memory has no room for; null: none.
     EngineLoop(std::unique_ptr<Backend> backend, LoopConfig config, std::function<void()> notify,
-               std::function<void()> abort_decode);
+               std::function<void()> abort_decode, std::unique_ptr<DiskFiles> files = nullptr);
     ~EngineLoop();
     EngineLoop(const EngineLoop&) = delete;
     EngineLoop& operator=(const EngineLoop&) = delete;
@@ -63,8 +66,9 @@ class EngineLoop {
     void check_integrity(std::function<void(std::string)> done);
 
     // Idempotent. What runs, waits or is held fails as closed; the events can still be taken.
-    // Returns when the thread has ended and the backend is destroyed.
-    void close();
+    // What is in the cache goes to files within the time `saving`; the rest of it is lost.
+    // Returns when the threads have ended and the backend is destroyed.
+    void close(std::chrono::milliseconds saving = {});
 
    private:
     using Command = std::function<void(Scheduler&, Milliseconds)>;
@@ -72,6 +76,7 @@ class EngineLoop {
     void run();
     bool wait_for_commands(std::deque<Command>& commands, bool idle);
     static void apply(std::deque<Command>& commands, Scheduler& scheduler);
+    void save_all(Scheduler& scheduler);
     void publish(Scheduler& scheduler, EventBatch batch);
     void check_when_idle(Scheduler& scheduler);
     std::string integrity(const Scheduler& scheduler) const;
@@ -84,6 +89,7 @@ class EngineLoop {
     MaskPool masks_;
     std::function<void()> notify_;
     std::function<void()> abort_decode_;
+    std::unique_ptr<DiskFiles> files_;
 
     mutable std::mutex mutex_;
     std::condition_variable wake_;

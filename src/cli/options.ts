@@ -221,6 +221,19 @@ export const serveOptions = {
       help: "Memory for sequences that leave their slots, so that they are not computed again; 0: none. Default: a quarter of the memory that weights and slots leave, 8192 at most.",
       fromFolder: true,
     },
+    cacheDisk: {
+      kind: "integer",
+      min: 0,
+      max: 2 ** 30,
+      default: 0,
+      value: "MIB",
+      help: "Files for sequences that memory has no room for, and that are there after a restart; 0: none. They can be read back to what users wrote.",
+    },
+    cacheDir: {
+      kind: "path",
+      value: "FOLDER",
+      help: "Where --cache-disk keeps its files. Default: fermata/contexts in your cache folder.",
+    },
     deterministic: {
       kind: "boolean",
       default: false,

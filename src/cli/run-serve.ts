@@ -1,5 +1,6 @@
 /** `fermata serve`: until a signal comes, and what it would refuse at once. */
 
+import { savingMs } from "./closing.ts";
 import { withAccess } from "./access.ts";
 import type { CommandContext } from "./command.ts";
 import { configOf } from "./config.ts";
@@ -26,7 +27,7 @@ export async function runServe(
     const server = await starting.catch(() => null);
     await server?.close();
   };
-  closeOnSignal(close, context.err, config.drainSeconds * 1000 + closeGraceMs);
+  closeOnSignal(close, context.err, config.drainSeconds * 1000 + closeGraceMs + savingMs(config));
   await starting.catch((error: unknown) => {
     if (!stop.signal.aborted) throw error;
   });

@@ -1,6 +1,6 @@
 /** The composition root: configuration in, a service out, listening or not. */
 
-import { basename } from "node:path";
+import { basename, join } from "node:path";
 import type { FastifyInstance } from "fastify";
 import type { McpServerConfig } from "../mcp/mcp-settings.ts";
 import type { AgentsConfig } from "../agents/agents-config.ts";
@@ -26,7 +26,7 @@ import {
 import { createLogger } from "./logger.ts";
 import { chooseModel, modelCreated } from "./model-files.ts";
 import type { ServeConfig } from "./options.ts";
-import { modelsDirectory, pageDirectory } from "./folders.ts";
+import { modelsDirectory, pageDirectory, userFolder } from "./folders.ts";
 import { assertPortFree, listen } from "./port.ts";
 import { createProgress } from "./progress.ts";
 
@@ -98,6 +98,7 @@ export async function startService(
     // From here on the tools are needed until the last answer has ended.
     signal.removeEventListener("abort", giveUp);
     parts.push(engine);
+    logFault(engine, log);
 
     const embedder = await loadEmbedder(config);
     const toolFormat = config.toolFormat === "auto" ? undefined : config.toolFormat;
@@ -191,6 +192,17 @@ export async function startService(
   }
 }
 
+/** Of the files that the cache is in: once, nothing fails for it. */
+function logFault(engine: Engine, log: ReturnType<typeof createLogger>): void {
+  let isLogged = false;
+  engine.onStep(() => {
+    const { diskFault } = engine.stats();
+    if (diskFault === "" || isLogged) return;
+    isLogged = true;
+    log.warn({ fault: diskFault }, "the context cache does not reach its files");
+  });
+}
+
 async function loadEmbedder(config: ServeConfig): Promise<ServedEmbedder | undefined> {
   const { embeddingModel: modelPath, threads, pooling } = config;
   if (modelPath === undefined) return undefined;
@@ -227,6 +239,8 @@ async function loadEngine(
         parallel: config.parallel,
         retainedSlots: config.retainedSlots,
         cacheRam: config.cacheRam,
+        cacheDisk: config.cacheDisk,
+        cacheDir: config.cacheDir ?? join(userFolder("cache"), "contexts"),
         threads: config.threads,
         gpuLayers: config.nGpuLayers,
         kvLayout: config.kvLayout,

@@ -4,11 +4,14 @@ import type { Socket } from "node:net";
 import { setTimeout } from "node:timers/promises";
 import type { ConnectionReports } from "../server/http/connection-reports.ts";
 import { describeFailure } from "./failure.ts";
+import { savingMs } from "./closing.ts";
 import { startService, type Service } from "./serve.ts";
 import type { FromWorker, ToWorker } from "./supervisor/supervisor.ts";
 
 /** For the last bytes of the answers to leave. */
 const lingerMs = 1000;
+
+let savingTimeMs = 0;
 
 const ids = new Map<Socket, number>();
 const stop = new AbortController();
@@ -33,6 +36,7 @@ const reports: ConnectionReports = {
 
 async function start(config: Parameters<typeof startService>[0]): Promise<Service> {
   try {
+    savingTimeMs = savingMs(config);
     const service = await startService(config, stop.signal, { connectionReports: reports });
     await service.app.ready();
     // The limits on slow requests are watched for listening servers only.
@@ -68,7 +72,9 @@ async function close(): Promise<void> {
   await service?.app.close();
   // What was written leaves, and the client hears that nothing follows.
   const left = [...ids.keys()].map((socket) => new Promise<void>((done) => socket.end(done)));
-  await Promise.race([Promise.all([...left, service?.close()]), setTimeout(lingerMs)]);
+  const closing = service?.close();
+  await Promise.race([Promise.all([...left, closing]), setTimeout(lingerMs)]);
+  if (savingTimeMs > 0) await Promise.race([closing, setTimeout(savingTimeMs)]);
   process.exit(0);
 }
 

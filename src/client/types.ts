@@ -175,6 +175,8 @@ export interface EngineState {
   kv_cells: { used: number; retained: number; free: number };
   /** Sequences that left their slots for memory, with its bytes. */
   kv_ram: { sequences: number; used: number; limit: number };
+  /** Sequences in files, with their bytes. */
+  kv_disk: { sequences: number; used: number; limit: number };
   /** Generated over the last two seconds. */
   tokens_per_second: number;
   /** Since the start, as what follows. */

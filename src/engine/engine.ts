@@ -11,6 +11,7 @@ import { Turns } from "./turns.ts";
 import type {
   CacheInfo,
   EngineOptions,
+  EngineFaults,
   EngineStats,
   GenerateRequest,
   Generation,
@@ -132,7 +133,7 @@ export class Engine {
   }
 
   /** @throws FermataError engine_closed */
-  stats(): EngineStats {
+  stats(): EngineStats & EngineFaults {
     this.#checkOpen();
     return callNative(() => this.#native.stats());
   }

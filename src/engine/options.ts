@@ -7,6 +7,7 @@ import { type ModelShape, cellBytes } from "./model-shape.ts";
 import type { EngineOptions, KvCacheType } from "./types.ts";
 import { readFileSync, readdirSync } from "node:fs";
 import { availableParallelism } from "node:os";
+import { basename, resolve } from "node:path";
 
 /** What the defaults depend on. */
 export interface LoadFacts {
@@ -98,6 +99,9 @@ export function resolveOptions(options: EngineOptions, facts: LoadFacts): Native
     0,
     2 ** 24,
   );
+  const cacheDisk = integer("cacheDisk", options.cacheDisk ?? 0, 0, 2 ** 30);
+  if (cacheDisk > 0 && options.cacheDir === undefined)
+    throw invalidOption("cacheDir", "cacheDisk needs cacheDir: a folder for the files.");
   return {
     modelPath: options.modelPath,
     contextSize,
@@ -105,6 +109,11 @@ export function resolveOptions(options: EngineOptions, facts: LoadFacts): Native
     retainedSlots,
     cellsTotal,
     cacheRamBytes: cacheRam * mib,
+    cacheDiskBytes: cacheDisk * mib,
+    cacheDir:
+      options.cacheDir === undefined
+        ? ""
+        : resolve(options.cacheDir, basename(options.modelPath, ".gguf")),
     threads: integer("threads", options.threads ?? facts.physicalCores, 1, 512),
     gpuLayers,
     kvLayout,

@@ -11,6 +11,7 @@ import type {
 export type {
   CacheInfo,
   DrySampling,
+  EngineFaults,
   EngineStats,
   EngineStep,
   EngineUsage,
@@ -37,6 +38,10 @@ export interface EngineOptions {
    * that the weights and the slots leave, 8192 at most.
    */
   cacheRam?: number | undefined;
+  /** MiB of files for what memory has no room for, and that outlive the process. Default 0: none. */
+  cacheDisk?: number | undefined;
+  /** Where they are; a folder in it is of this model file. */
+  cacheDir?: string | undefined;
   /** Default: number of physical cores. */
   threads?: number | undefined;
   gpuLayers?: number | undefined;

@@ -5,6 +5,7 @@
 
 import type {
   CacheInfo,
+  EngineFaults,
   EngineStats,
   EngineStep,
   EngineUsage,
@@ -29,6 +30,10 @@ export interface NativeLoadOptions {
   cellsTotal: number;
   /** Host memory for what leaves its slot; 0: none. */
   cacheRamBytes: number;
+  /** Files for what memory has no room for, and that outlive the process; 0: none. */
+  cacheDiskBytes: number;
+  /** Of these files; of one engine at a time. Empty if there are none. */
+  cacheDir: string;
   threads: number;
   gpuLayers: number;
   kvLayout: "streams" | "unified";
@@ -143,7 +148,7 @@ export interface NativeEngine {
   cancel(id: number): void;
   /** The consumer took `count` generated tokens. */
   acknowledge(id: number, count: number): void;
-  stats(): EngineStats;
+  stats(): EngineStats & EngineFaults;
   /** "" when sound. Runs between steps. */
   checkIntegrity(): Promise<string>;
   /** Idempotent. Running sequences fail with `closed`; resolves when the thread has ended and memory is freed. */

@@ -119,6 +119,12 @@ export interface CacheInfo {
   bytes: number;
 }
 
+/** What has gone wrong and nothing failed for. */
+export interface EngineFaults {
+  /** What the system said when it first refused a file; empty: it did not. */
+  diskFault: string;
+}
+
 /** Gauges (first block) and counters since load. */
 export interface EngineStats {
   running: number;
@@ -134,12 +140,29 @@ export interface EngineStats {
   ramBytes: number;
   ramLimit: number;
 
+  /** Sequences in files, or on their way there. */
+  diskFiles: number;
+  diskBytes: number;
+  diskLimit: number;
+
   ramSaves: number;
   ramRestores: number;
   /** Given up for want of room. */
   ramDrops: number;
   /** Of saves and restores. */
   ramMovedBytes: number;
+  diskSaves: number;
+  diskRestores: number;
+  /** Sequences that are in no file, or not any more, by reason: given up for want of room. */
+  diskFull: number;
+  /** The file was not what was written. */
+  diskDamaged: number;
+  /** It was of another model, options or build. */
+  diskForeign: number;
+  /** The system refused to read or to write. */
+  diskFailed: number;
+  /** Too much waited to be written. */
+  diskBusy: number;
   promptTokens: number;
   cachedTokens: number;
   prefilledTokens: number;

@@ -17,6 +17,7 @@ type Stats = ReturnType<ServerServices["engine"]["stats"]>;
 type ModelLabel = { model?: string };
 type Labelled<Labels = ModelLabel> = [labels: Labels, value: number];
 type StateLabels = ModelLabel & { state: string };
+type ReasonLabels = ModelLabel & { reason?: string };
 
 const latencyBuckets = [0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60];
 const tokenBuckets = [
@@ -134,6 +135,16 @@ export class Metrics {
         (stats) => stats.ramDrops,
       ],
       [
+        "fermata_disk_saves_total",
+        "Sequences that were written to a file.",
+        (stats) => stats.diskSaves,
+      ],
+      [
+        "fermata_disk_restores_total",
+        "Sequences that came back from a file.",
+        (stats) => stats.diskRestores,
+      ],
+      [
         "fermata_unextended_holds_total",
         "Holds whose template has no place for a result that is not whole.",
         (_stats, counters) => counters.unextendedHolds,
@@ -163,6 +174,23 @@ export class Metrics {
     );
     this.#gauge("fermata_ram_bytes", "Memory for sequences without a slot, by state.", () =>
       ofEach(({ ramBytes, ramLimit }) => ({ used: ramBytes, free: ramLimit - ramBytes })),
+    );
+    this.#gauge("fermata_disk_bytes", "Files of sequences, by state.", () =>
+      ofEach(({ diskBytes, diskLimit }) => ({ used: diskBytes, free: diskLimit - diskBytes })),
+    );
+    this.#gauge("fermata_disk_files", "Sequences in files, or on their way there.", () =>
+      measured.map((one) => [one.labels, one.engine.stats().diskFiles]),
+    );
+    this.#publish(
+      "fermata_disk_drops_total",
+      "Sequences that are in no file, or not any more, by reason.",
+      () =>
+        measured.flatMap((one) =>
+          diskDrops(one.engine.stats()).map<Labelled<ReasonLabels>>(([reason, count]) => [
+            { ...one.labels, reason },
+            count,
+          ]),
+        ),
     );
     this.#gauge("fermata_mcp_servers", "MCP servers by state.", () => {
       const counts = { starting: 0, ready: 0, restarting: 0, failed: 0 };
@@ -202,11 +230,11 @@ export class Metrics {
   }
 
   /** A counter that is kept elsewhere and read at each scrape. */
-  #publish(name: string, help: string, values: () => Labelled[]): void {
+  #publish(name: string, help: string, values: () => Labelled<ReasonLabels>[]): void {
     new Counter({
       name,
       help,
-      labelNames: ["model"],
+      labelNames: ["reason", "model"],
       registers: [this.registry],
       collect() {
         this.reset();
@@ -215,7 +243,7 @@ export class Metrics {
     });
   }
 
-  #gauge(name: string, help: string, values: () => Labelled<StateLabels>[]): void {
+  #gauge(name: string, help: string, values: () => Labelled<Partial<StateLabels>>[]): void {
     new Gauge({
       name,
       help,
@@ -227,6 +255,16 @@ export class Metrics {
       },
     });
   }
+}
+
+function diskDrops(stats: Stats): [reason: string, count: number][] {
+  return [
+    ["full", stats.diskFull],
+    ["damaged", stats.diskDamaged],
+    ["foreign", stats.diskForeign],
+    ["failed", stats.diskFailed],
+    ["busy", stats.diskBusy],
+  ];
 }
 
 function byState(counts: Record<string, number>, labels: ModelLabel = {}): Labelled<StateLabels>[] {

@@ -260,6 +260,11 @@ function settingsOf(
       resolved.cacheRamBytes / 2 ** 20,
       "a quarter of the memory that weights and slots leave, in MiB",
     ),
+    setting(
+      "cacheDisk",
+      resolved.cacheDiskBytes / 2 ** 20,
+      "files outlive a restart, in MiB; they hold what users wrote, so none unless you ask",
+    ),
     setting("nGpuLayers", resolved.gpuLayers, "the CPU does all"),
     setting(
       "kvLayout",

@@ -25,7 +25,7 @@ export function estimateFit(path: string, config: ServeConfig): ModelFit {
   const checked = checkGguf(path);
   const { architecture, trainedContext, shape, weightBytes } = checked;
   const { ctxSize, parallel, retainedSlots, cacheRam, threads, nGpuLayers, kvLayout } = config;
-  const { flashAttn, cacheTypeK, cacheTypeV } = config;
+  const { flashAttn, cacheTypeK, cacheTypeV, cacheDisk, cacheDir = "" } = config;
   const resolved = resolveOptions(
     {
       modelPath: path,
@@ -33,6 +33,8 @@ export function estimateFit(path: string, config: ServeConfig): ModelFit {
       parallel,
       retainedSlots,
       cacheRam,
+      cacheDisk,
+      cacheDir,
       threads,
       gpuLayers: nGpuLayers,
       kvLayout,

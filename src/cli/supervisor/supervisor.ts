@@ -7,6 +7,7 @@
  *       any of them -> closing
  */
 
+import { savingMs } from "../closing.ts";
 import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
 import { createServer, type Server, type Socket } from "node:net";
@@ -95,7 +96,7 @@ class Supervisor implements RunningServer {
     if (worker !== null) {
       const ended = once(worker, "exit");
       this.#send(worker, { type: "close" });
-      const deadline = this.#config.drainSeconds * 1000 + closeGraceMs;
+      const deadline = this.#config.drainSeconds * 1000 + closeGraceMs + savingMs(this.#config);
       const timer = setTimeout(() => worker.kill("SIGKILL"), deadline);
       await ended;
       clearTimeout(timer);

@@ -30,6 +30,7 @@ export class EngineMeter {
       sequences: { running: stats.running, waiting: stats.waiting, held: stats.held },
       kv_cells: { used: stats.cellsUsed, retained: stats.cellsRetained, free: stats.cellsFree },
       kv_ram: { sequences: stats.ramSequences, used: stats.ramBytes, limit: stats.ramLimit },
+      kv_disk: { sequences: stats.diskFiles, used: stats.diskBytes, limit: stats.diskLimit },
       tokens_per_second: this.#rate(stats.generatedTokens),
       prefilled_tokens: stats.prefilledTokens,
       new_tokens: stats.generatedTokens,

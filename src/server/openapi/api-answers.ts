@@ -78,6 +78,7 @@ export const engine = answer({
   sequences: answer({ running: whole, waiting: whole, held: whole }),
   kv_cells: answer({ used: whole, retained: whole, free: whole }),
   kv_ram: answer({ sequences: whole, used: whole, limit: whole }),
+  kv_disk: answer({ sequences: whole, used: whole, limit: whole }),
   tokens_per_second: real,
   prefilled_tokens: whole,
   new_tokens: whole,

@@ -48,6 +48,7 @@ export const engineAtRest: EngineState = {
   sequences: { running: 0, waiting: 0, held: 0 },
   kv_cells: { used: 2361, retained: 512, free: 5319 },
   kv_ram: { sequences: 3, used: 70_778_880, limit: 8_589_934_592 },
+  kv_disk: { sequences: 0, used: 0, limit: 0 },
   tokens_per_second: 0,
   prefilled_tokens: 2361,
   new_tokens: 2361,

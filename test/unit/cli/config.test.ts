@@ -46,6 +46,8 @@ test("defaults", () => {
     parallel: 4,
     retainedSlots: undefined,
     cacheRam: undefined,
+    cacheDisk: 0,
+    cacheDir: undefined,
     deterministic: false,
     contextCache: true,
     stopRepetition: true,

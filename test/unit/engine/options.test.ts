@@ -15,6 +15,8 @@ describe("resolveOptions", () => {
       retainedSlots: 4,
       cellsTotal: 65_536,
       cacheRamBytes: 0,
+      cacheDiskBytes: 0,
+      cacheDir: "",
       threads: 6,
       gpuLayers: 0,
       kvLayout: "streams",
@@ -34,6 +36,18 @@ describe("resolveOptions", () => {
     const gpu = { kvLayout: "unified", flashAttention: true, cellsTotal: 32_768 };
     expect(resolve({ gpuLayers: -1 })).toMatchObject(gpu);
     expect(resolve({ gpuLayers: 10 })).toMatchObject(gpu);
+  });
+
+  it("keeps files in a folder of the model's", () => {
+    expect(
+      resolve({ modelPath: "models/a.b.gguf", cacheDisk: 3, cacheDir: "/cache" }),
+    ).toMatchObject({
+      cacheDiskBytes: 3 * 2 ** 20,
+      cacheDir: "/cache/a.b",
+    });
+    expect(() => resolve({ cacheDisk: 3 })).toThrow(
+      expect.objectContaining({ code: "invalid_option", param: "cacheDir" }),
+    );
   });
 
   it("is deterministic in streams only", () => {

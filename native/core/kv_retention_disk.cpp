@@ -1,0 +1,330 @@
+// What is in files: what RAM has no room for, copies of what rests, and what was there at the
+// start. A file stays when its sequence comes back, until one that continues it is written.
+#include <algorithm>
+
+#include "core/kv_retention_state.h"
+
+namespace fermata {
+
+namespace {
+
+// What goes on within this time is not written: it would be written again soon.
+constexpr Milliseconds kRestsFor = 3'000;
+// A disk that takes longer is not waited for, and what was read and not taken is given up.
+constexpr Milliseconds kReadPatience = 10'000;
+// Sequences that are read, or were read and wait for their slot: they are in memory beside RAM's.
+constexpr std::int32_t kMostReads = 2;
+
+std::int64_t file_size(std::span<const Token> path, std::size_t cells) {
+    return kFileHeaderBytes + static_cast<std::int64_t>(path.size() * sizeof(Token) + cells);
+}
+
+}  // namespace
+
+// Once, when the time is known.
+void KvRetention::State::take_found() {
+    took_found = true;
+    disk.foreign = files->foreign();
+    disk.damaged = files->damaged_at_start();
+    disk.fault = files->fault();
+    for (FoundFile& found : files->take_found()) {
+        next_file = std::max(next_file, found.id + 1);
+        const Candidate newcomer{.use = {.last_used = now - found.age_ms},
+                                 .rows = static_cast<std::int64_t>(found.tokens.size()),
+                                 .room = std::max<std::int64_t>(found.bytes, 1)};
+        const bool fits = disk.files < static_cast<std::int32_t>(left.size()) / 2 &&
+                          make_room_on_disk(found.bytes, newcomer);
+        if (!fits) {
+            ++disk.full;
+            files->remove(found.id);
+            continue;
+        }
+        const SlotId id = id_for_one_more();
+        tree.extend(id, found.tokens);
+        left_at(id) = {
+            .use = newcomer.use, .file = found.id, .file_bytes = found.bytes, .filed = true};
+        disk.bytes += found.bytes;
+        ++disk.files;
+    }
+}
+
+SlotId KvRetention::State::id_of_file(FileId file) const {
+    for (std::size_t index = 0; index < left.size(); ++index)
+        if (left[index].file == file) return id_of(index);
+    return kNoSlot;
+}
+
+void KvRetention::State::settle(FileOutcome outcome) {
+    const SlotId id = id_of_file(outcome.id);
+    if (id == kNoSlot) return;  // removed meanwhile
+    Left& entry = left_at(id);
+    switch (outcome.event) {
+        case FileEvent::kWritten:
+            ++disk.saves;
+            drop_superseded(id);
+            return;
+        case FileEvent::kRead:
+            entry.reading = false;
+            entry.asked_or_staged = now;
+            entry.staged = entry.cells.empty();
+            if (!entry.staged) {
+                --reads;
+            } else if (outcome.cells.length() == left_length(id)) {
+                entry.cells = std::move(outcome.cells);
+            } else {
+                entry.staged = false;
+                --reads;
+                ++disk.damaged;
+                remove_file(entry);
+            }
+            break;
+        case FileEvent::kDamaged:
+            ++disk.damaged;
+            forget_file(entry);
+            break;
+        case FileEvent::kNotWritten:
+        case FileEvent::kUnreadable:
+            ++disk.failed;
+            forget_file(entry);
+            break;
+    }
+    if (!entry.is_kept()) forget(id);
+}
+
+void KvRetention::State::unstage(Left& entry) {
+    if (!entry.staged) return;
+    entry.staged = false;
+    entry.cells = {};
+    --reads;
+}
+
+// Keeps no account of the file any more.
+void KvRetention::State::forget_file(Left& entry) {
+    if (entry.file == 0) return;
+    unstage(entry);
+    if (entry.reading) --reads;
+    entry.reading = false;
+    disk.bytes -= entry.file_bytes;
+    --disk.files;
+    entry.file = 0;
+    entry.file_bytes = 0;
+}
+
+void KvRetention::State::remove_file(Left& entry) {
+    if (entry.file == 0) return;
+    if (files != nullptr) files->remove(entry.file);
+    forget_file(entry);
+}
+
+// Whether a file has all of the path.
+bool KvRetention::State::is_in_files(std::span<const Token> path) const {
+    if (disk.files == 0) return false;
+    const std::vector<std::int32_t> shared = match(path);
+    const auto length = static_cast<std::int32_t>(path.size());
+    for (std::size_t index = 0; index < left.size(); ++index) {
+        const SlotId id = id_of(index);
+        const bool whole = can_cut() || left_length(id) == length;
+        if (left[index].file != 0 && shared[static_cast<std::size_t>(id)] == length && whole)
+            return true;
+    }
+    return false;
+}
+
+// Frees disk for so many bytes more. false: the limit or what is worth more than the newcomer is in
+// the way.
+bool KvRetention::State::make_room_on_disk(std::int64_t bytes, const Candidate& newcomer) {
+    if (bytes > disk.limit) return false;
+    while (disk.bytes + bytes > disk.limit) {
+        std::vector<Candidate> candidates{newcomer};
+        std::vector<SlotId> ids{kNoSlot};
+        for (std::size_t index = 0; index < left.size(); ++index) {
+            const Left& entry = left[index];
+            if (entry.file == 0 || entry.wanted || entry.reading || entry.staged) continue;
+            candidates.push_back({.use = entry.use,
+                                  .leased = entry.leased,
+                                  .rows = std::max(left_length(id_of(index)), 1),
+                                  .room = std::max<std::int64_t>(entry.file_bytes, 1)});
+            ids.push_back(id_of(index));
+        }
+        const SlotId victim = ids[choose_victim(candidates, now, usual_gap)];
+        if (victim == kNoSlot) return false;
+        ++disk.full;
+        remove_file(left_at(victim));
+        if (!left_at(victim).is_kept()) forget(victim);
+    }
+    return true;
+}
+
+// Has what is at the id written. false: a file has it, or there is no room.
+bool KvRetention::State::file(SlotId id, const SavedCells& saved) {
+    if (files == nullptr || saved.empty() || left_at(id).filed) return false;
+    left_at(id).filed = true;
+    const auto path = tree.path(id);
+    if (is_in_files(path)) return false;
+    const std::int64_t bytes = file_size(path, saved.size());
+    if (!files->has_room(bytes)) {
+        ++disk.busy;
+        return false;
+    }
+    left_at(id).wanted = true;
+    const bool fits = make_room_on_disk(bytes, {.use = left_at(id).use,
+                                                .leased = left_at(id).leased,
+                                                .rows = saved.length(),
+                                                .room = bytes});
+    Left& entry = left_at(id);
+    entry.wanted = false;
+    if (!fits) {
+        ++disk.full;
+        return false;
+    }
+    files->write(next_file, {path.begin(), path.end()}, saved);
+    entry.file = next_file++;
+    entry.file_bytes = bytes;
+    disk.bytes += bytes;
+    ++disk.files;
+    return true;
+}
+
+// What the slot holds stays there too.
+void KvRetention::State::back_up_slot(SlotId slot) {
+    const std::int32_t length = cells.length(slot);
+    at(slot).filed = length;
+    if (is_in_files(tree.path(slot).first(static_cast<std::size_t>(length)))) return;
+    const SavedCells saved = backend.save(slot);
+    if (saved.empty()) return;
+    const SlotId id = id_for_one_more();
+    tree.extend(id, tree.path(slot).first(static_cast<std::size_t>(length)));
+    left_at(id) = {.use = at(slot).use, .leased = at(slot).state != SlotState::kRetained};
+    if (!file(id, saved)) forget(id);
+}
+
+// What has just been written has all of these files.
+void KvRetention::State::drop_superseded(SlotId written) {
+    const std::int32_t length = left_length(written);
+    const std::vector<std::int32_t> shared = match(tree.path(written));
+    for (SlotId id = shape.slot_count; id < id_of(left.size()); ++id) {
+        Left& entry = left_at(id);
+        const std::int32_t known = left_length(id);
+        if (id == written || entry.file == 0 || entry.reading || entry.staged) continue;
+        if (shared[static_cast<std::size_t>(id)] != known) continue;
+        if (!can_cut() && known != length) continue;
+        remove_file(entry);
+        if (!entry.is_kept()) forget(id);
+    }
+}
+
+// The longest prefix that a file has and RAM has not. `shared` as match() gives it.
+KvRetention::State::Source KvRetention::State::best_filed(std::span<const std::int32_t> shared,
+                                                          std::int32_t most) const {
+    Source best;
+    for (std::size_t index = 0; index < left.size(); ++index) {
+        const Left& entry = left[index];
+        if (entry.file == 0 || (!entry.cells.empty() && !entry.staged)) continue;
+        const std::int32_t length = left_length(id_of(index));
+        const std::int32_t reused =
+            cut_of_saved(shared[static_cast<std::size_t>(id_of(index))], length, most);
+        if (reused > best.length) best = {id_of(index), reused};
+    }
+    return best;
+}
+
+std::int64_t KvRetention::State::filed_bytes() const {
+    std::int64_t bytes = 0;
+    for (const Left& entry : left)
+        bytes += entry.file_bytes;
+    return bytes;
+}
+
+void KvRetention::attend_files(Milliseconds now) {
+    State& s = *state_;
+    if (s.files == nullptr) return;
+    s.now = now;
+    if (!s.took_found) s.take_found();
+    for (FileOutcome& outcome : s.files->take_outcomes()) {
+        s.settle(std::move(outcome));
+        s.disk.fault = s.files->fault();
+    }
+    if (s.reads == 0) return;
+    for (State::Left& entry : s.left)
+        if (now - entry.asked_or_staged >= kReadPatience) s.unstage(entry);
+}
+
+bool KvRetention::fetch(std::span<const Token> prompt, std::int32_t have) {
+    State& s = *state_;
+    if (s.files == nullptr || s.disk.files == 0) return false;
+    const auto most = std::max(0, static_cast<std::int32_t>(prompt.size()) - 1);
+    const State::Source filed = s.best_filed(s.match(prompt), most);
+    if (filed.slot == kNoSlot || !s.worth_moving(s.left_length(filed.slot), filed.length - have))
+        return false;
+    State::Left& entry = s.left_at(filed.slot);
+    if (entry.staged) return false;  // acquire takes it
+    if (entry.reading) return s.now - entry.asked_or_staged < kReadPatience;
+    if (s.reads >= kMostReads) return true;
+    entry.reading = true;
+    entry.asked_or_staged = s.now;
+    ++s.reads;
+    s.files->read(entry.file);
+    return true;
+}
+
+void KvRetention::back_up(std::int64_t most) {
+    State& s = *state_;
+    if (s.files == nullptr) return;
+    const auto may_go = [&](std::int64_t bytes) {
+        return bytes > 0 && bytes <= most && s.files->has_room(bytes);
+    };
+    for (SlotId slot = 0; slot < s.shape.slot_count; ++slot) {
+        const State::Slot& entry = s.at(slot);
+        const std::int32_t length = s.cells.length(slot);
+        const bool rests = entry.state == SlotState::kHeld || is_evictable(entry.state);
+        if (!rests || length < kWorthKeeping || entry.filed == length) continue;
+        if (s.now - entry.rests_since < kRestsFor) continue;
+        const std::size_t cells = s.backend.saved_size(slot);
+        if (cells == 0 || !may_go(file_size(tokens(slot), cells))) continue;
+        return s.back_up_slot(slot);
+    }
+    for (SlotId id = s.shape.slot_count; id < s.id_of(s.left.size()); ++id) {
+        const State::Left& entry = s.left_at(id);
+        if (entry.cells.empty() || entry.staged || entry.filed) continue;
+        if (s.now - entry.use.last_used < kRestsFor) continue;
+        if (!may_go(file_size(s.tree.path(id), entry.cells.size()))) continue;
+        s.file(id, SavedCells(entry.cells));
+        return;
+    }
+}
+
+void KvRetention::save_all() {
+    State& s = *state_;
+    if (s.files == nullptr) return;
+    struct LetGo {
+        State& s;
+        ~LetGo() { s.files = nullptr; }
+    } let_go{s};
+    std::vector<std::pair<Milliseconds, SlotId>> newest;
+    for (SlotId slot = 0; slot < s.shape.slot_count; ++slot)
+        if (s.at(slot).state != SlotState::kFree && s.cells.length(slot) >= kWorthKeeping &&
+            s.at(slot).filed != s.cells.length(slot))
+            newest.emplace_back(-s.at(slot).rests_since, slot);
+    std::ranges::sort(newest);
+    for (const auto& [since, slot] : newest) {
+        const std::size_t cells = s.backend.saved_size(slot);
+        if (cells == 0) continue;
+        if (s.files->wait_for_room(file_size(tokens(slot), cells))) s.back_up_slot(slot);
+    }
+    newest.clear();
+    for (SlotId id = s.shape.slot_count; id < s.id_of(s.left.size()); ++id)
+        if (const State::Left& entry = s.left_at(id); !entry.cells.empty() && !entry.staged)
+            newest.emplace_back(-entry.use.last_used, id);
+    std::ranges::sort(newest);
+    for (const auto& [since, id] : newest) {
+        const SavedCells saved = s.left_at(id).cells;
+        if (saved.empty() || s.left_at(id).filed) continue;
+        if (s.files->wait_for_room(file_size(s.tree.path(id), saved.size()))) s.file(id, saved);
+    }
+}
+
+DiskCounts KvRetention::disk() const {
+    return state_->disk;
+}
+
+}  // namespace fermata

@@ -1,0 +1,68 @@
+// Where sequences go that memory has no room for, and that outlive the process: files. The runtime
+// implements it with a thread of its own; tests have a fake. The inference thread calls it, and is
+// made to wait only where that is said.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/backend.h"
+#include "core/types.h"
+
+namespace fermata {
+
+// 0: none. Given by the caller, never again for other tokens.
+using FileId = std::uint64_t;
+
+// In front of the tokens, 4 bytes each, and the cells.
+inline constexpr std::int64_t kFileHeaderBytes = 64;
+
+// A file that an earlier process left.
+struct FoundFile {
+    FileId id = 0;
+    std::vector<Token> tokens = {};
+    std::int64_t bytes = 0;   // of the whole file
+    Milliseconds age_ms = 0;  // since it was written
+};
+
+enum class FileEvent : std::uint8_t {
+    kWritten,
+    kNotWritten,  // nothing is left of it
+    kRead,
+    kDamaged,     // it is not what was written, and gone
+    kUnreadable,  // the disk refused, and the file is given up
+};
+
+struct FileOutcome {
+    FileId id = 0;
+    FileEvent event = FileEvent::kWritten;
+    SavedCells cells = {};  // kRead
+};
+
+class SequenceFiles {
+   public:
+    virtual ~SequenceFiles() = default;
+
+    // What was there at the start, the newest first. Moved out.
+    virtual std::vector<FoundFile> take_found() = 0;
+    // Whether a write of so many bytes can be queued now.
+    virtual bool has_room(std::int64_t bytes) const = 0;
+    // Waits until it can; false: it cannot before the time to close is over.
+    virtual bool wait_for_room(std::int64_t bytes) = 0;
+    // Only when there is room. The outcome is kWritten or kNotWritten.
+    virtual void write(FileId id, std::vector<Token> tokens, SavedCells cells) = 0;
+    // Of a file that was written, found or is being written. The outcome is one of the others.
+    virtual void read(FileId id) = 0;
+    // Without an outcome; those that were still to come for the id may come or not.
+    virtual void remove(FileId id) = 0;
+    // Moved out.
+    virtual std::vector<FileOutcome> take_outcomes() = 0;
+    // Files of other models, options or builds that were there at the start, and damaged ones.
+    virtual std::int64_t foreign() const = 0;
+    virtual std::int64_t damaged_at_start() const = 0;
+    // What the system said when it first refused something; empty: it did not.
+    virtual std::string fault() const = 0;
+};
+
+}  // namespace fermata

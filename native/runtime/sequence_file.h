@@ -1,0 +1,50 @@
+// One saved sequence in one file: a header, the tokens, the cells.
+//
+//   bytes  0  "FERMATAS", then the format's version and the number of tokens, 4 bytes each
+//         16  the fingerprint of model, options and build
+//         24  bytes of cells
+//         32  checksum of what stands before it, and of the tokens
+//         40  checksum of the cells
+//         48  zeros
+//         64  tokens, 4 bytes each; cells
+//
+// Numbers are as the machine writes them. Nothing throws but for want of memory.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/backend.h"
+#include "core/types.h"
+
+namespace fermata {
+
+enum class FileFault : std::uint8_t {
+    kNone,
+    kDamaged,  // cut, changed, or none of ours
+    kForeign,  // whole, but of another model, options, build or format
+    kRefused,  // by the system; `why` says what
+    kStopped,
+};
+
+// What all files of an engine have in common.
+struct FileKind {
+    std::uint64_t fingerprint = 0;
+    std::int32_t longest = 0;  // tokens of a sequence
+};
+
+// Creates `path`, for this user only, and writes all of it to the disk. Nothing is left of it after
+// a fault. `stopped` is looked at every few MiB.
+FileFault write_sequence(const std::string& path, FileKind kind, std::span<const Token> tokens,
+                         const SavedCells& cells, const std::atomic<bool>& stopped,
+                         std::string& why);
+// The tokens of the file, and its size; the cells are not read.
+FileFault read_tokens(const std::string& path, FileKind kind, std::vector<Token>& tokens,
+                      std::int64_t& bytes, std::string& why);
+FileFault read_cells(const std::string& path, FileKind kind, SavedCells& cells,
+                     const std::atomic<bool>& stopped, std::string& why);
+
+}  // namespace fermata

@@ -1,0 +1,6 @@
+import type { ServeConfig } from "./options.ts";
+
+/** What engines may take to write their caches to files when they close, in milliseconds: more than `native/binding/engine_host.cpp` lets them. */
+export function savingMs({ cacheDisk }: Pick<ServeConfig, "cacheDisk">): number {
+  return cacheDisk > 0 ? 12_000 : 0;
+}

@@ -1,0 +1,180 @@
+// Conversations are kept in files: after a restart, however the process ended, their next turn computes
+// what is new and says what an uninterrupted server says.
+import { mkdtemp, readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { serveCommand, type ServedCommand } from "../support/command-line.ts";
+import { eventually } from "../support/eventually.ts";
+
+let folder: string;
+const servers: ServedCommand[] = [];
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), "fermata-context-files-"));
+});
+afterEach(async () => {
+  await Promise.all(servers.splice(0).map((server) => server.stop("SIGKILL")));
+  await rm(folder, { recursive: true });
+});
+
+async function serve(...args: string[]): Promise<ServedCommand> {
+  const server = await serveCommand("--store=none", "--parallel=2", ...args);
+  servers.push(server);
+  return server;
+}
+
+const withFiles = (...args: string[]): Promise<ServedCommand> =>
+  serve("--cache-disk=256", `--cache-dir=${folder}`, ...args);
+
+type Message = { role: "system" | "user" | "assistant"; content: string };
+interface Answer {
+  content: string;
+  prompt: number;
+  cached: number;
+}
+
+async function ask({ url }: ServedCommand, messages: Message[]): Promise<Answer> {
+  const reply = await fetch(`${url}/v1/chat/completions`, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify({ messages, temperature: 0, max_tokens: 8 }),
+  });
+  expect(reply.status).toBe(200);
+  const { choices, usage } = (await reply.json()) as {
+    choices: [{ message: { content: string } }];
+    usage: { prompt_tokens: number; prompt_tokens_details: { cached_tokens: number } };
+  };
+  return {
+    content: choices[0].message.content,
+    prompt: usage.prompt_tokens,
+    cached: usage.prompt_tokens_details.cached_tokens,
+  };
+}
+
+const begins = (name: string): Message[] => [
+  { role: "system", content: `You help ${name}. ${`${name} likes short answers. `.repeat(10)}` },
+  { role: "user", content: "Hello! Who are you?" },
+];
+
+const goesOn = (messages: Message[], { content }: Answer): Message[] => [
+  ...messages,
+  { role: "assistant", content },
+  { role: "user", content: "And what can you do for me?" },
+];
+
+async function metric({ url }: ServedCommand, line: string): Promise<number> {
+  const text = await (await fetch(`${url}/metrics`)).text();
+  const found = text.split("\n").find((one) => one.startsWith(`${line} `));
+  return Number(found?.slice(line.length));
+}
+
+/** What the second turns of these conversations are on a server that nothing interrupts. */
+async function uninterrupted(names: string[]): Promise<Answer[]> {
+  const server = await serve();
+  const answers: Answer[] = [];
+  for (const name of names) answers.push(await ask(server, begins(name)));
+  const second: Answer[] = [];
+  for (const [index, name] of names.entries())
+    second.push(await ask(server, goesOn(begins(name), answers[index]!)));
+  return second;
+}
+
+async function expectGoesOn(server: ServedCommand, names: string[], first: Answer[]) {
+  const expected = await uninterrupted(names);
+  for (const [index, name] of names.entries()) {
+    const answer = await ask(server, goesOn(begins(name), first[index]!));
+    expect(answer.content).toBe(expected[index]!.content);
+    // What was computed in the first turn is not computed again; the answer comes back as text.
+    expect(answer.cached).toBeGreaterThanOrEqual(first[index]!.prompt - 1);
+  }
+  expect(await metric(server, "fermata_disk_restores_total")).toBe(names.length);
+}
+
+async function firstTurns(server: ServedCommand, names: string[]): Promise<Answer[]> {
+  const answers: Answer[] = [];
+  for (const name of names) answers.push(await ask(server, begins(name)));
+  return answers;
+}
+
+async function files(): Promise<string[]> {
+  const names = await readdir(folder, { recursive: true });
+  return names.filter((name) => name.endsWith(".kv")).map((name) => join(folder, name));
+}
+
+test("SIGTERM: what was in slots and in memory is there after the restart", async () => {
+  // Three slots: one of the four has left for memory.
+  const names = ["Ada", "Bob", "Cleo", "Dan"];
+  const before = await withFiles("--retained-slots=1");
+  const first = await firstTurns(before, names);
+  expect(await metric(before, "fermata_ram_saves_total")).toBeGreaterThan(0);
+  expect(await before.stop()).toBe(0);
+  expect(await files()).toHaveLength(names.length);
+  for (const path of await files()) expect((await stat(path)).mode & 0o777).toBe(0o600);
+  await expectGoesOn(await withFiles("--retained-slots=1"), names, first);
+});
+
+test.each(["server", "worker"] as const)(
+  "kill -9 of the %s: what was written is there",
+  async (who) => {
+    const names = ["Ada", "Bob"];
+    let server = await withFiles();
+    const first = await firstTurns(server, names);
+    await eventually(async () =>
+      expect(await metric(server, "fermata_disk_saves_total")).toBe(names.length),
+    );
+    const worker = Number(/"pid":(\d+)[^\n]*worker ready/.exec(server.log())![1]);
+    if (who === "server") {
+      await server.stop("SIGKILL");
+      server = await withFiles();
+    } else {
+      process.kill(worker, "SIGKILL");
+      await eventually(async () => {
+        expect(server.log().match(/worker ready/g)).toHaveLength(2);
+        expect((await fetch(`${server.url}/health`)).status).toBe(200);
+      });
+    }
+    await expectGoesOn(server, names, first);
+  },
+);
+
+test("files that were changed are dropped and counted, and the answer is the same", async () => {
+  const names = ["Ada", "Bob"];
+  const before = await withFiles();
+  const first = await firstTurns(before, names);
+  await before.stop();
+  const [head, cells] = await files();
+  for (const [path, at] of [
+    [head!, 70],
+    [cells!, (await stat(cells!)).size - 9],
+  ] as const) {
+    const bytes = await readFile(path);
+    bytes[at]! ^= 1;
+    await writeFile(path, bytes);
+  }
+  const after = await withFiles();
+  const expected = await uninterrupted(names);
+  for (const [index, name] of names.entries()) {
+    const answer = await ask(after, goesOn(begins(name), first[index]!));
+    expect(answer.content).toBe(expected[index]!.content);
+  }
+  expect(await metric(after, 'fermata_disk_drops_total{reason="damaged"}')).toBe(2);
+});
+
+test("files of a server with other options are dropped and counted", async () => {
+  const before = await withFiles();
+  await firstTurns(before, ["Ada"]);
+  await before.stop();
+  const after = await withFiles("--cache-type-k=q8_0");
+  expect((await ask(after, begins("Ada"))).cached).toBe(0);
+  expect(await metric(after, 'fermata_disk_drops_total{reason="foreign"}')).toBe(1);
+});
+
+test("a folder that cannot be used is logged once, and nothing fails for it", async () => {
+  await writeFile(join(folder, "file"), "");
+  const server = await serve("--cache-disk=256", `--cache-dir=${join(folder, "file")}`);
+  const first = await firstTurns(server, ["Ada", "Bob"]);
+  const again = await ask(server, goesOn(begins("Ada"), first[0]!));
+  expect(again.cached).toBeGreaterThanOrEqual(first[0]!.prompt - 1);
+  expect(server.log().match(/does not reach its files/g)).toHaveLength(1);
+  expect(await server.stop()).toBe(0);
+});

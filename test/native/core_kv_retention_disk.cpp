@@ -1,0 +1,366 @@
+// What goes to files and comes back from there, with files that are a fake: nothing is written, and
+// outcomes come when the test says so.
+#include <map>
+#include <set>
+
+#include "check.h"
+#include "core/audit_backend.h"
+#include "core/kv_retention.h"
+#include "fake_backend.h"
+#include "scheduler_world.h"
+
+using namespace fermata;
+using namespace fermata::testing;
+
+namespace {
+
+constexpr std::int64_t kPlenty = std::int64_t{1} << 30;
+constexpr auto kCellBytes = static_cast<std::int64_t>(sizeof(Cell));
+constexpr Milliseconds kLong = 60'000;
+
+// Of a sequence of so many tokens.
+std::int64_t file_bytes(std::int64_t tokens) {
+    return kFileHeaderBytes + tokens * (4 + kCellBytes);
+}
+
+class FakeFiles final : public SequenceFiles {
+   public:
+    struct File {
+        std::vector<Token> tokens;
+        SavedCells cells;
+    };
+
+    std::vector<FoundFile> take_found() override {
+        std::vector<FoundFile> found;
+        for (const auto& [id, file] : files)
+            found.push_back({.id = id,
+                             .tokens = file.tokens,
+                             .bytes = file_bytes(static_cast<std::int64_t>(file.tokens.size()))});
+        return found;
+    }
+    bool has_room(std::int64_t) const override { return room; }
+    bool wait_for_room(std::int64_t) override { return time_left; }
+    void write(FileId id, std::vector<Token> tokens, SavedCells cells) override {
+        CHECK(!files.contains(id));
+        files[id] = {std::move(tokens), std::move(cells)};
+        pending.push_back({.id = id, .event = FileEvent::kWritten});
+    }
+    void read(FileId id) override {
+        CHECK(files.contains(id));
+        reads += 1;
+        if (!answers) return;
+        pending.push_back({.id = id, .event = FileEvent::kRead, .cells = files[id].cells});
+    }
+    void remove(FileId id) override { files.erase(id); }
+    std::vector<FileOutcome> take_outcomes() override { return std::exchange(pending, {}); }
+    std::int64_t foreign() const override { return 2; }
+    std::int64_t damaged_at_start() const override { return 3; }
+    std::string fault() const override { return {}; }
+
+    std::map<FileId, File> files;
+    std::vector<FileOutcome> pending;
+    bool room = true, time_left = true, answers = true;
+    int reads = 0;
+};
+
+struct Cache {
+    FakeBackend backend;
+    AuditBackend audit;
+    FakeFiles& files;
+    KvRetention retention;
+    Milliseconds now = 1;
+
+    Cache(CacheShape shape, FakeFiles& used, std::int64_t ram = kPlenty,
+          std::int64_t disk = kPlenty)
+        : backend(shape),
+          audit(backend),
+          files(used),
+          retention(audit, ram, kMaxLeft, &used, disk) {
+        attend();
+    }
+
+    void attend(Milliseconds later = 1) {
+        now += later;
+        retention.attend_files(now);
+        retention.end_leases(now);
+        check();
+    }
+    // As the scheduler does: it asks until nothing is being read.
+    Placement run(const std::vector<Token>& prompt) {
+        for (int asked = 0; retention.fetch(prompt, retention.lookup(prompt).promised); ++asked) {
+            CHECK(asked < 3);
+            attend();
+        }
+        const auto placement = retention.acquire(prompt, ++now);
+        CHECK(placement.has_value());
+        const std::span rest =
+            std::span(prompt).subspan(static_cast<std::size_t>(placement->reused));
+        retention.plan(placement->slot, rest);
+        std::vector<BatchRow> rows;
+        std::int32_t position = placement->reused;
+        for (const Token token : rest)
+            rows.push_back({.token = token, .position = position++, .slot = placement->slot});
+        CHECK(audit.decode(rows) == DecodeStatus::kOk);
+        retention.commit(placement->slot, static_cast<std::int32_t>(rows.size()));
+        check();
+        return *placement;
+    }
+    Placement run_and_retain(const std::vector<Token>& prompt) {
+        const Placement placement = run(prompt);
+        retention.retain(placement.slot, ++now, 0);
+        attend();
+        return placement;
+    }
+    void check() const {
+        CHECK_EQ(retention.check_integrity(), "");
+        CHECK_EQ(audit.violation(), "");
+        for (SlotId slot = 0; slot < backend.shape().slot_count; ++slot) {
+            const auto tokens = retention.tokens(slot);
+            CHECK(backend.content(slot) == std::vector<Token>(tokens.begin(), tokens.end()));
+        }
+    }
+};
+
+CacheShape without_cuts(CacheShape shape) {
+    shape.partial_truncate = false;
+    return shape;
+}
+
+CacheShape sliding_window(CacheShape shape) {
+    shape.cuts_restored = false;
+    return shape;
+}
+
+const auto kShapes = {streams(2, 512, 512), unified(2, 1024, 512, 512),
+                      without_cuts(streams(2, 512, 512)), sliding_window(streams(2, 512, 512))};
+
+std::vector<Token> continued(std::uint32_t seed, std::size_t count = 100) {
+    return joined(words(seed, count), words(99, 5));
+}
+
+}  // namespace
+
+TEST(what_ram_has_no_room_for_comes_back_from_a_file) {
+    for (const CacheShape& shape : kShapes) {
+        FakeFiles files;
+        Cache cache(shape, files, 150 * kCellBytes);
+        for (const std::uint32_t seed : {1u, 2u, 3u, 4u, 5u, 6u})
+            cache.run_and_retain(words(seed, 100));
+        // Two in slots, one in RAM.
+        CHECK_EQ(cache.retention.ram().sequences, 1);
+        CHECK_EQ(cache.retention.disk().files, 3);
+        CHECK_EQ(cache.retention.disk().saves, 3);
+        CHECK_EQ(cache.retention.disk().bytes, 3 * file_bytes(100));
+        int found = 0;
+        for (const std::uint32_t seed : {1u, 2u, 3u, 4u, 5u, 6u})
+            found += cache.run(continued(seed)).reused == 100 ? (cache.retention.drop(0), 1) : 0;
+        CHECK(found >= 1);
+        CHECK(cache.retention.disk().restores >= 1);
+    }
+}
+
+TEST(without_ram_everything_goes_to_files) {
+    FakeFiles files;
+    Cache cache(streams(1, 512, 512), files, 0);
+    cache.run_and_retain(words(1, 100));
+    cache.run_and_retain(words(2, 100));
+    CHECK_EQ(cache.retention.disk().files, 1);
+    CHECK_EQ(cache.run(continued(1)).reused, 100);
+    CHECK_EQ(cache.retention.disk().restores, 1);
+    // It stays there until what continues it is written.
+    CHECK_EQ(cache.retention.disk().files, 2);
+}
+
+TEST(what_rests_is_copied_to_a_file_and_found_by_the_next_process) {
+    for (const CacheShape& shape : kShapes) {
+        FakeFiles files;
+        {
+            Cache cache(shape, files);
+            cache.run_and_retain(words(1, 100));
+            cache.retention.back_up(kPlenty);
+            CHECK_EQ(cache.retention.disk().files, 0);  // it may go on at once
+            cache.attend(kLong);
+            cache.retention.back_up(10);
+            CHECK_EQ(cache.retention.disk().files, 0);  // more than may be moved now
+            cache.retention.back_up(kPlenty);
+            CHECK_EQ(cache.retention.disk().files, 1);
+            cache.attend(kLong);
+            cache.retention.back_up(kPlenty);
+            CHECK_EQ(cache.retention.disk().files, 1);
+        }
+        Cache next(shape, files);
+        CHECK_EQ(next.retention.disk().foreign, 2);
+        CHECK_EQ(next.retention.disk().damaged, 3);
+        CHECK_EQ(next.run(continued(1)).reused, 100);
+        CHECK_EQ(next.retention.disk().restores, 1);
+    }
+}
+
+TEST(at_the_end_slots_holds_and_ram_are_written) {
+    FakeFiles files;
+    {
+        Cache cache(streams(2, 512, 512), files);
+        for (const std::uint32_t seed : {1u, 2u, 3u})
+            cache.run_and_retain(words(seed, 100));
+        const SlotId held = cache.run(words(4, 100)).slot;
+        cache.retention.hold(held, kLong);
+        cache.retention.save_all();
+        cache.retention.clear_retained();
+        cache.check();
+    }
+    Cache next(streams(4, 512, 512), files);
+    for (const std::uint32_t seed : {1u, 2u, 3u, 4u})
+        CHECK_EQ(next.run(continued(seed)).reused, 100);
+}
+
+TEST(at_the_end_nothing_is_written_when_the_time_is_over) {
+    FakeFiles files;
+    Cache cache(streams(2, 512, 512), files);
+    cache.run_and_retain(words(1, 100));
+    files.time_left = false;
+    cache.retention.save_all();
+    CHECK_EQ(files.files.size(), 0u);
+}
+
+TEST(what_continues_a_file_takes_its_place) {
+    FakeFiles files;
+    Cache cache(streams(2, 512, 512), files);
+    cache.run_and_retain(words(1, 100));
+    cache.attend(kLong);
+    cache.retention.back_up(kPlenty);
+    cache.run_and_retain(continued(1));
+    cache.attend(kLong);
+    cache.retention.back_up(kPlenty);
+    CHECK_EQ(cache.retention.disk().files, 2);  // until the new one is whole
+    cache.attend();
+    CHECK_EQ(cache.retention.disk().files, 1);
+    CHECK_EQ(files.files.size(), 1u);
+    CHECK_EQ(files.files.begin()->second.tokens.size(), 105u);
+}
+
+TEST(the_limit_of_files_holds) {
+    FakeFiles files;
+    Cache cache(streams(1, 512, 512), files, 0, 2 * file_bytes(100));
+    for (const std::uint32_t seed : {1u, 2u, 3u, 4u, 5u})
+        cache.run_and_retain(words(seed, 100));
+    CHECK_EQ(cache.retention.disk().files, 2);
+    CHECK_EQ(files.files.size(), 2u);
+    CHECK_EQ(cache.retention.disk().full, 2);
+    // One that would never fit leaves the others alone.
+    cache.run_and_retain(words(6, 400));
+    cache.run_and_retain(words(7, 100));
+    CHECK_EQ(cache.retention.disk().files, 2);
+}
+
+TEST(a_lower_limit_drops_files_at_the_start) {
+    FakeFiles files;
+    {
+        Cache cache(streams(1, 512, 512), files, 0);
+        for (const std::uint32_t seed : {1u, 2u, 3u, 4u})
+            cache.run_and_retain(words(seed, 100));
+        CHECK_EQ(files.files.size(), 3u);
+    }
+    const Cache next(streams(1, 512, 512), files, 0, file_bytes(100));
+    CHECK_EQ(next.retention.disk().files, 1);
+    CHECK_EQ(files.files.size(), 1u);
+}
+
+TEST(a_queue_that_is_full_costs_the_sequence_only) {
+    FakeFiles files;
+    Cache cache(streams(1, 512, 512), files, 0);
+    files.room = false;
+    cache.run_and_retain(words(1, 100));
+    cache.run_and_retain(words(2, 100));
+    CHECK_EQ(cache.retention.disk().busy, 1);
+    CHECK_EQ(cache.run(continued(1)).reused, 0);
+}
+
+TEST(files_that_fail_are_counted_and_computed_again) {
+    using enum FileEvent;
+    for (const FileEvent event : {kNotWritten, kDamaged, kUnreadable}) {
+        FakeFiles files;
+        Cache cache(streams(1, 512, 512), files, 0);
+        cache.run_and_retain(words(1, 100));
+        files.answers = false;
+        cache.run_and_retain(words(2, 100));
+        if (event != kNotWritten) CHECK(cache.retention.fetch(continued(1), 0));
+        const FileId id = files.files.begin()->first;
+        files.files.clear();
+        files.pending = {{.id = id, .event = event}};
+        cache.attend();
+        CHECK_EQ(cache.retention.disk().files, 0);
+        CHECK_EQ(cache.retention.disk().damaged, 3 + (event == kDamaged ? 1 : 0));
+        CHECK_EQ(cache.retention.disk().failed, event == kDamaged ? 0 : 1);
+        CHECK_EQ(cache.run(continued(1)).reused, 0);
+    }
+}
+
+TEST(what_cannot_be_restored_is_a_damaged_file) {
+    FakeFiles files;
+    Cache cache(streams(1, 512, 512), files, 0);
+    cache.run_and_retain(words(1, 100));
+    cache.run_and_retain(words(2, 100));
+    cache.backend.refuse_restores();
+    CHECK_EQ(cache.run(continued(1)).reused, 0);
+    CHECK_EQ(cache.retention.disk().damaged, 4);
+    CHECK(!cache.retention.fetch(continued(1), 0));
+}
+
+TEST(a_disk_that_does_not_answer_is_not_waited_for) {
+    FakeFiles files;
+    Cache cache(streams(1, 512, 512), files, 0);
+    cache.run_and_retain(words(1, 100));
+    cache.run_and_retain(words(2, 100));
+    files.answers = false;
+    CHECK(cache.retention.fetch(continued(1), 0));
+    cache.attend();
+    CHECK(cache.retention.fetch(continued(1), 0));
+    CHECK_EQ(files.reads, 1);
+    cache.attend(kLong);
+    CHECK(!cache.retention.fetch(continued(1), 0));
+    CHECK_EQ(cache.run(continued(1)).reused, 0);
+}
+
+TEST(what_was_read_and_not_taken_leaves_memory) {
+    FakeFiles files;
+    Cache cache(streams(1, 512, 512), files, 0);
+    cache.run_and_retain(words(1, 100));
+    cache.run_and_retain(words(2, 100));
+    CHECK(cache.retention.fetch(continued(1), 0));
+    cache.attend();
+    CHECK(!cache.retention.fetch(continued(1), 0));
+    CHECK_EQ(cache.retention.lookup(continued(1)).resident, 100);
+    cache.attend(kLong);
+    CHECK(cache.retention.lookup(continued(1)).resident < 10);
+    CHECK(cache.retention.fetch(continued(1), 0));
+}
+
+TEST(a_scheduler_waits_for_a_file_and_samples_the_same) {
+    FakeFiles files;
+    const SchedulerConfig config{.parallel = 1, .step_token_budget = 64, .disk_limit = kPlenty};
+    World alone(streams(1), config);
+    FakeBackend backend(streams(1));
+    std::map<SequenceId, std::vector<Token>> sampled;
+    std::int32_t cached = 0;
+    // Each prompt is another process's.
+    for (const SequenceId id : {1u, 2u}) {
+        FakeBackend fresh(streams(1));
+        Scheduler scheduler(config, fresh, nullptr, &files);
+        const auto prompt = id == 1 ? words(1, 100) : continued(1);
+        scheduler.submit({.id = id, .prompt = prompt, .limits = {.max_tokens = 8}});
+        for (Milliseconds now = 1; now < 50; ++now) {
+            scheduler.step(now);
+            CHECK_EQ(scheduler.check_integrity(), "");
+            for (const Event& event : scheduler.take_events().events) {
+                auto& tokens = sampled[event.id];
+                tokens.insert(tokens.end(), event.tokens.begin(), event.tokens.end());
+                if (event.kind == EventKind::kFinished) cached = event.usage.cached_tokens;
+            }
+        }
+        scheduler.save_all();
+    }
+    CHECK_EQ(cached, 100);
+    CHECK(sampled[2] == alone.reference(continued(1), 8));
+}
+
+TEST_MAIN()
