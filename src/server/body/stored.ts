@@ -66,7 +66,7 @@ const maxEntries = 16;
 const maxName = 64;
 const label = text({ max: 512 });
 
-export type Metadata = Record<string, string>;
+type Metadata = Record<string, string>;
 
 export const metadata = dictionary(label, {
   max: maxEntries,

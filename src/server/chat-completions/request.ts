@@ -1,53 +1,20 @@
 /** What a chat-completions body asks for. Pure: no clock, no log, no engine. */
 
-import type { TemplateVariables, ToolDefinition } from "../../chat/types.ts";
-import type { Sampling } from "../../engine/types.ts";
-import type { Guidance } from "../../guidance/types.ts";
-import {
-  type Conversation,
-  conversationOf,
-  lastIsUsers,
-  templateVariables,
-} from "../body/prompt.ts";
+import { conversationOf, lastIsUsers, templateVariables } from "../body/prompt.ts";
 import { readBody, type ValuesOf } from "../body/field.ts";
 import { fieldError, type JsonObject } from "../body/field-error.ts";
-import { includesUsage, maxTokensOf, timesWanted, type TimesWanted } from "../body/generation.ts";
+import { includesUsage, maxTokensOf, timesWanted } from "../body/generation.ts";
 import { documentOf, guidanceOf } from "../body/guidance.ts";
-import { metadata, type Metadata } from "../body/stored.ts";
+import { metadata } from "../body/stored.ts";
 import { readSampling, type SamplingLimits } from "../body/sampling.ts";
-import type { ToolChoice } from "../body/tools.ts";
 import type { Warn } from "../body/warnings.ts";
 import { chatCompletionFields } from "./fields.ts";
 
-export interface ChatCompletionRequest extends Conversation {
-  /** Null: not given. An empty list is given. */
-  tools: ToolDefinition[] | null;
-  toolChoice: ToolChoice;
-  guidance: Guidance;
-  templateVariables: TemplateVariables;
-  sampling: Sampling;
-  stop: string[];
-  maxTokens: number | undefined;
-  /** How many answers. */
-  n: number;
-  /** Undefined: none are asked for. */
-  topLogprobs: number | undefined;
-  stream: boolean;
-  tellsTools: boolean;
-  includeUsage: boolean;
-  times: TimesWanted;
-  /** To be kept, under these labels. */
-  stored: { metadata: Metadata; messages: readonly JsonObject[] } | null;
-}
-
+export type ChatCompletionRequest = ReturnType<typeof parseChatCompletionRequest>;
 type Given = ValuesOf<typeof chatCompletionFields>;
 
 /** @throws FermataError of status 400 whose `param` is the field at fault */
-export function parseChatCompletionRequest(
-  body: unknown,
-  limits: SamplingLimits,
-  warn: Warn,
-): ChatCompletionRequest {
+export function parseChatCompletionRequest(body: unknown, limits: SamplingLimits, warn: Warn) {
   const reading = { warn, vocabularySize: limits.vocabularySize };
   const given = readBody(chatCompletionFields, body, reading, 'Send {"messages": […]}');
   const { messages: sent } = body as { messages: readonly JsonObject[] };
@@ -61,6 +28,7 @@ export function parseChatCompletionRequest(
   }
   return {
     ...conversation,
+    /** Null: not given. An empty list is given. */
     tools: given.tools ?? null,
     toolChoice,
     guidance: guidanceOf(toolChoice, {
@@ -73,11 +41,13 @@ export function parseChatCompletionRequest(
     stop,
     maxTokens: maxTokensOf(given, limits),
     n,
+    /** Undefined: none are asked for. */
     topLogprobs: topLogprobsOf(given),
     stream,
     tellsTools: tellsTools(given, warn),
     includeUsage: includesUsage(given, warn),
     times: timesWanted(given),
+    /** To be kept, under these labels. */
     stored: given.store
       ? { metadata: metadata.read(given.metadata, "metadata", reading), messages: sent }
       : null,

@@ -1,7 +1,5 @@
 /** Fields of POST /v1/completions, and what they ask for. */
 
-import type { Sampling } from "../../engine/types.ts";
-import type { DocumentFormat } from "../../guidance/types.ts";
 import {
   ignored,
   optional,
@@ -27,10 +25,9 @@ import {
   stopField,
   timesFields,
   timesWanted,
-  type TimesWanted,
 } from "../body/generation.ts";
 import { documentOf } from "../body/guidance.ts";
-import { maxPrompts, promptInputs, type PromptInput } from "../body/prompt-inputs.ts";
+import { maxPrompts, promptInputs } from "../body/prompt-inputs.ts";
 import { readSampling, type SamplingLimits } from "../body/sampling.ts";
 import { boolean, integer } from "../body/values.ts";
 
@@ -66,32 +63,12 @@ export const completionFields = {
   ),
 } satisfies FieldTable;
 
-export interface CompletionRequest {
-  model: string | undefined;
-  /** At least one. */
-  prompts: PromptInput[];
-  /** Answers to each. */
-  n: number;
-  echo: boolean;
-  topLogprobs: number | undefined;
-  sampling: Sampling;
-  stop: string[];
-  /** Undefined: no limit but the context's. */
-  maxTokens: number | undefined;
-  /** What form the text shall have. */
-  document: DocumentFormat | undefined;
-  closeAtLimit: boolean;
-  stream: boolean;
-  includeUsage: boolean;
-  times: TimesWanted;
-}
-
 /** @throws FermataError of status 400 whose `param` is the field at fault */
 export function parseCompletionRequest(
   body: unknown,
   limits: SamplingLimits,
   warn: Reading["warn"],
-): CompletionRequest {
+) {
   const reading = { warn, vocabularySize: limits.vocabularySize };
   const given = readBody(completionFields, body, reading, 'Send {"prompt": "…"}');
   const { prompt: prompts, n, echo, logprobs: topLogprobs, stop, stream } = given;
@@ -110,6 +87,7 @@ export function parseCompletionRequest(
   return {
     model: given.model,
     prompts,
+    /** Answers to each prompt. */
     n,
     echo,
     topLogprobs,

@@ -1,7 +1,5 @@
 /** Fields of POST /completion, as llama-server has it, and what they ask for. */
 
-import type { Sampling } from "../../engine/types.ts";
-import type { DocumentFormat } from "../../guidance/types.ts";
 import {
   ignored,
   optional,
@@ -24,7 +22,6 @@ import {
   stopField,
   timesFields,
   timesWanted,
-  type TimesWanted,
   tokenLimit,
 } from "../body/generation.ts";
 import { documentOf } from "../body/guidance.ts";
@@ -120,28 +117,12 @@ export const nativeCompletionFields = {
   backend_sampling: ignored("has no effect"),
 } satisfies FieldTable;
 
-export interface NativeCompletionRequest extends NativePrompts {
-  model: string | undefined;
-  sampling: Sampling;
-  stop: string[];
-  /** Undefined: no limit but the context's. 0: the prompt is only read. */
-  maxTokens: number | undefined;
-  topLogprobs: number | undefined;
-  document: DocumentFormat | undefined;
-  closeAtLimit: boolean;
-  returnTokens: boolean;
-  /** Empty: all. */
-  responseFields: string[];
-  stream: boolean;
-  times: TimesWanted;
-}
-
 /** @throws FermataError of status 400 whose `param` is the field at fault */
 export function parseNativeCompletion(
   body: unknown,
   limits: SamplingLimits,
   warn: Reading["warn"],
-): NativeCompletionRequest {
+) {
   const reading = { warn, vocabularySize: limits.vocabularySize };
   const given = readBody(nativeCompletionFields, body, reading, 'Send {"prompt": "…"}');
   return {

@@ -1,40 +1,16 @@
 /** What an Anthropic messages body asks for. Pure: no clock, no log, no engine. */
 
-import type { TemplateVariables, ToolDefinition } from "../../chat/types.ts";
-import type { Sampling } from "../../engine/types.ts";
-import type { DocumentFormat } from "../../guidance/types.ts";
+import type {} from "../../chat/types.ts";
 import { lastIsUsers } from "../body/prompt.ts";
 import { checkKeys, readFields, type ValuesOf } from "../body/field.ts";
 import { expectBody, fieldError, type JsonObject } from "../body/field-error.ts";
 import { readSampling, type SamplingLimits } from "../body/sampling.ts";
 import type { Warn } from "../body/warnings.ts";
 import { messageFields, messageKeys, promptFields } from "./fields.ts";
-import { conversationOf, type ParsedConversation } from "./messages.ts";
-import type { AnthropicToolChoice } from "./tools.ts";
-
-export interface MessagesPrompt extends ParsedConversation {
-  model: string | null;
-  /** Null: not given. An empty list is given. */
-  tools: ToolDefinition[] | null;
-  toolChoice: AnthropicToolChoice;
-  templateVariables: TemplateVariables;
-}
-
-export interface MessagesRequest extends MessagesPrompt {
-  sampling: Sampling;
-  /** What form the answer's text shall have. */
-  document: DocumentFormat | undefined;
-  stop: string[];
-  maxTokens: number | undefined;
-  stream: boolean;
-}
+import { conversationOf } from "./messages.ts";
 
 /** @throws FermataError of status 400 whose `param` is the field at fault */
-export function parseMessagesRequest(
-  value: unknown,
-  limits: SamplingLimits,
-  warn: Warn,
-): MessagesRequest {
+export function parseMessagesRequest(value: unknown, limits: SamplingLimits, warn: Warn) {
   const body = checkBody(value, warn);
   const given = readFields(messageFields, body, { warn });
   const prompt = promptOf(given);
@@ -47,6 +23,7 @@ export function parseMessagesRequest(
   return {
     ...prompt,
     sampling: readSampling({ temperature, top_p, top_k }, limits),
+    /** What form the answer's text shall have. */
     document,
     stop: given.stop_sequences,
     // More than the context holds is no error: agents send one fixed number to every model.
@@ -56,7 +33,7 @@ export function parseMessagesRequest(
 }
 
 /** The body of `count_tokens`. @throws as `parseMessagesRequest` */
-export function parseCountRequest(value: unknown, warn: Warn): MessagesPrompt {
+export function parseCountRequest(value: unknown, warn: Warn) {
   return promptOf(readFields(promptFields, checkBody(value, warn), { warn }));
 }
 
@@ -66,13 +43,14 @@ function checkBody(body: unknown, warn: Warn): JsonObject {
   return body;
 }
 
-function promptOf(given: ValuesOf<typeof promptFields>): MessagesPrompt {
+function promptOf(given: ValuesOf<typeof promptFields>) {
   const { model = null, tools = null, thinking } = given;
   return {
     model,
     ...conversationOf(given.system, given.messages),
+    /** Null: not given. An empty list is given. */
     tools,
-    toolChoice: given.tool_choice ?? { mode: "auto", parallel: true },
+    toolChoice: given.tool_choice ?? { mode: "auto" as const, parallel: true },
     // Templates of models that think on request have a variable for it.
     templateVariables:
       thinking === undefined ? {} : { enable_thinking: thinking.type !== "disabled" },

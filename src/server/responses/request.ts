@@ -1,65 +1,17 @@
 /** What a responses body asks for. Pure: no clock, no log, no engine, no store. */
 
-import type { TemplateVariables } from "../../chat/types.ts";
-import type { Sampling } from "../../engine/types.ts";
-import type { Guidance } from "../../guidance/types.ts";
 import { readBody, type ValuesOf } from "../body/field.ts";
 import { fieldError, type JsonObject } from "../body/field-error.ts";
 import { documentOf, guidanceOf } from "../body/guidance.ts";
-import type { Metadata } from "../body/stored.ts";
 import { readSampling, type SamplingLimits } from "../body/sampling.ts";
 import { templateVariables } from "../body/prompt.ts";
-import type { ToolChoice } from "../body/tools.ts";
 import type { Warn } from "../body/warnings.ts";
 import { responseFields } from "./fields.ts";
-import type { RequestedTools } from "./tools.ts";
-import type { Item } from "./types.ts";
 
-export type EventDialect = "standard" | "extended";
-export type ToolHandling = "close" | "held";
-
-export interface ResponsesRequest {
-  model: string | null;
-  input: Item[];
-  instructions: string | null;
-  previousResponseId: string | null;
-  conversationId: string | null;
-  /** Null: the server's default. */
-  store: boolean | null;
-  background: boolean;
-  stream: boolean;
-  /** Null: not given. An empty list is given. */
-  tools: RequestedTools | null;
-  toolChoice: ToolChoice;
-  guidance: Guidance;
-  /** As it came; "auto" if it did not. */
-  wireToolChoice: unknown;
-  maxToolCalls: number | null;
-  /** Null: no limit but the context's. */
-  maxOutputTokens: number | null;
-  sampling: Sampling;
-  /** Undefined: no log-probabilities. */
-  topLogprobs: number | undefined;
-  templateVariables: TemplateVariables;
-  truncation: "auto" | "disabled";
-  textFormat: JsonObject;
-  verbosity: string | null;
-  reasoning: { effort: string | null; summary: string | null };
-  metadata: Metadata;
-  promptCacheKey: string | null;
-  safetyIdentifier: string | null;
-  user: string | null;
-  /** Null: the server's default. */
-  events: EventDialect | null;
-  handling: ToolHandling | null;
-}
+export type ResponsesRequest = ReturnType<typeof parseResponsesRequest>;
 
 /** @throws FermataError of status 400 whose `param` is the field at fault */
-export function parseResponsesRequest(
-  body: unknown,
-  limits: SamplingLimits,
-  warn: Warn,
-): ResponsesRequest {
+export function parseResponsesRequest(body: unknown, limits: SamplingLimits, warn: Warn) {
   const reading = { warn, vocabularySize: limits.vocabularySize };
   const given = readBody(responseFields, body, reading, 'Send {"input": "…"}');
   const { previous_response_id: previousResponseId = null, conversation = null } = given;
@@ -78,9 +30,11 @@ export function parseResponsesRequest(
     instructions: given.instructions ?? null,
     previousResponseId,
     conversationId: conversation,
+    /** Null: the server's default. */
     store: given.store ?? null,
     background: given.background,
     stream: given.stream,
+    /** Null: not given. An empty list is given. */
     tools: given.tools ?? null,
     toolChoice,
     guidance: guidanceOf(toolChoice, {
@@ -88,10 +42,13 @@ export function parseResponsesRequest(
       parallel: given.parallel_tool_calls,
       closeAtLimit: false,
     }),
+    /** As it came, for the response's echo. */
     wireToolChoice: (body as JsonObject)["tool_choice"] ?? "auto",
     maxToolCalls: given.max_tool_calls ?? null,
+    /** Null: no limit but the context's. */
     maxOutputTokens: limit === -1 ? null : limit,
     sampling: readSampling(given, limits),
+    /** Undefined: no log-probabilities. */
     topLogprobs: topLogprobsOf(given),
     templateVariables: templateVariables(reasoning?.effort, given.chat_template_kwargs),
     truncation: given.truncation,
@@ -102,6 +59,7 @@ export function parseResponsesRequest(
     promptCacheKey: given.prompt_cache_key ?? null,
     safetyIdentifier: given.safety_identifier ?? null,
     user: given.user ?? null,
+    /** Null: the server's default. */
     events: fermata?.events ?? null,
     handling: fermata?.tools ?? null,
   };
