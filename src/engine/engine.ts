@@ -4,7 +4,6 @@ import { FermataError } from "../errors.ts";
 import type { NativeEngine } from "../native/addon-types.ts";
 import { BatchRouter, type StepListener, type TokenIntervalListener } from "./batch-router.ts";
 import { EngineGeneration, acknowledgeWindow, tokenLimit } from "./generation.ts";
-import { GrammarCache } from "./grammar-cache.ts";
 import { type LoadHooks, loadNative } from "./load.ts";
 import { awaitNative, callNative, fromThrown } from "./native-errors.ts";
 import { Turns } from "./turns.ts";
@@ -18,6 +17,7 @@ import type {
   Grammar,
   GrammarSource,
   ModelInfo,
+  Sampling,
 } from "./types.ts";
 
 /** Characters from which on texts are tokenized one after the other: they take seconds. */
@@ -194,4 +194,68 @@ export class Engine {
 
 function closedError(): FermataError {
   return new FermataError("engine_closed", "The engine is closed.");
+}
+
+/** Compiled grammars by content, least recently used last; a content is compiled once at a time. */
+export class GrammarCache {
+  readonly #compile: (source: GrammarSource) => Promise<Grammar>;
+  readonly #maxBytes: number;
+  // In order of use. A failed compile is not kept.
+  readonly #entries = new Map<string, { grammar: Promise<Grammar>; bytes: number }>();
+  #bytes = 0;
+
+  constructor(compile: (source: GrammarSource) => Promise<Grammar>, maxBytes: number) {
+    this.#compile = compile;
+    this.#maxBytes = maxBytes;
+  }
+
+  get(source: GrammarSource): Promise<Grammar> {
+    const key = `${source.kind} ${source.text}`;
+    const known = this.#entries.get(key);
+    if (known) {
+      this.#entries.delete(key);
+      this.#entries.set(key, known);
+      return known.grammar;
+    }
+    const entry = { grammar: this.#compile(source), bytes: 0 };
+    this.#entries.set(key, entry);
+    entry.grammar.then(
+      ({ bytes }) => {
+        if (this.#entries.get(key) !== entry) return;
+        entry.bytes = bytes;
+        this.#bytes += bytes;
+        this.#evict();
+      },
+      () => this.#entries.delete(key),
+    );
+    return entry.grammar;
+  }
+
+  /** The least recently used go first; what is being compiled counts nothing yet and stays. */
+  #evict(): void {
+    for (const [key, { bytes }] of this.#entries) {
+      if (this.#bytes <= this.#maxBytes) return;
+      if (bytes === 0) continue;
+      this.#entries.delete(key);
+      this.#bytes -= bytes;
+    }
+  }
+}
+
+/** Biases of texts as those of their tokens, special tokens among them. */
+export async function withTextBias(
+  sampling: Partial<Sampling> | undefined,
+  engine: { tokenize(text: string, guard: string, addBos: boolean): Promise<Int32Array> },
+): Promise<Partial<Sampling>> {
+  const { textBias = [], logitBias = [], ...others } = sampling ?? {};
+  if (textBias.length === 0) return sampling ?? {};
+  const biases = await Promise.all(
+    textBias.map(async ([text, bias]) =>
+      Array.from(await engine.tokenize(text, "", false), (token): [number, number] => [
+        token,
+        bias,
+      ]),
+    ),
+  );
+  return { ...others, logitBias: [...logitBias, ...biases.flat()] };
 }

@@ -6,12 +6,15 @@ import { FermataError } from "../errors.ts";
 import { HistoryGaps } from "./http/history-gaps.ts";
 import { Metrics } from "./metrics.ts";
 import { OnceWarnings } from "./body/warnings.ts";
-import { installAccessLog, createRequestId, installRequestId } from "./http/request-log.ts";
-import { installActiveRequests } from "./http/active-requests.ts";
-import { installAuthentication } from "./http/authentication.ts";
+import {
+  installAccessLog,
+  createRequestId,
+  installRequestId,
+  installActiveRequests,
+} from "./http/requests.ts";
+import { installAuthentication, installCors, installHostNames } from "./http/access.ts";
 import { answerBrokenRequest, maxHeaderSize } from "./http/broken-requests.ts";
 import { installConnectionReports } from "./http/connection-reports.ts";
-import { installCors, installHostNames } from "./http/origins.ts";
 import { bodyLimit, installErrorHandler, sendError, toFermataError } from "./http/error-replies.ts";
 import { installJsonBody } from "./http/json-body.ts";
 import {

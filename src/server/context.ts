@@ -1,7 +1,7 @@
 /** What every route is made with. Type-only. */
 
 import type { OnceWarnings } from "./body/warnings.ts";
-import type { ActiveRequests } from "./http/active-requests.ts";
+import type { ActiveRequests } from "./http/requests.ts";
 import type { HistoryGaps } from "./http/history-gaps.ts";
 import type { Metrics } from "./metrics.ts";
 import type { ServerConfig, ServerServices } from "./services.ts";

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, expect, it } from "vitest";
 import type { Engine } from "../../src/engine/engine.ts";
 import { readFields } from "../../src/server/body/field.ts";
-import { readSampling, samplingFields } from "../../src/server/body/sampling.ts";
+import { readSampling, samplingFields } from "../../src/server/body/generation.ts";
 import { collect, loadTestEngine } from "../support/engine.ts";
 import { greedy } from "../support/sampling.ts";
 

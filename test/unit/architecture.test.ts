@@ -80,7 +80,7 @@ test("inside src/server, body <- http <- answer <- the wires, and no wire import
   expect(problem("app.ts", "./responses/routes.ts")).toBeUndefined();
   expect(problem("answer/target.ts", "../responses/routes.ts")).toContain("may not import");
   expect(problem("responses/routes.ts", "../messages/route.ts")).toContain("may not import");
-  expect(problem("body/field-error.ts", "../app.ts")).toContain("may not import");
+  expect(problem("body/field.ts", "../app.ts")).toContain("may not import");
 });
 
 test("no file of src imports itself by way of others", () => {

@@ -10,11 +10,10 @@ import type {
   PauseTriggers,
   ResumeOptions,
 } from "../../engine/types.ts";
-import { withTextBias } from "../../engine/sampling-bias.ts";
+import { withTextBias } from "../../engine/engine.ts";
 import { FermataError } from "../../errors.ts";
-import type { ChatEngine } from "../types.ts";
-import { RepetitionDetector } from "./repetition.ts";
-import { UsageSum } from "./usage.ts";
+import type { ChatEngine, ChatUsage } from "../types.ts";
+import { noUsage } from "../../engine/generation.ts";
 
 export type RunRequest = Omit<GenerateRequest, "prompt">;
 
@@ -178,4 +177,73 @@ function guidedBy(
   return pause === undefined
     ? { grammar }
     : { grammar, pause: { ...pause, holdAtTextAfterCall: false } };
+}
+
+export function addUsage(one: ChatUsage, other: ChatUsage): ChatUsage {
+  const reasoningTokens = (one.reasoningTokens ?? 0) + (other.reasoningTokens ?? 0);
+  return {
+    promptTokens: one.promptTokens + other.promptTokens,
+    cachedTokens: one.cachedTokens + other.cachedTokens,
+    resumedTokens: one.resumedTokens + other.resumedTokens,
+    prefilledTokens: one.prefilledTokens + other.prefilledTokens,
+    recomputedTokens: one.recomputedTokens + other.recomputedTokens,
+    generatedTokens: one.generatedTokens + other.generatedTokens,
+    ...(reasoningTokens === 0 ? {} : { reasoningTokens }),
+  };
+}
+
+export class UsageSum {
+  #ended = noUsage;
+  #current = noUsage;
+  #hidesPrompt = false;
+
+  get total(): EngineUsage {
+    const current = this.#hidesPrompt
+      ? { ...this.#current, promptTokens: 0, cachedTokens: 0 }
+      : this.#current;
+    return addUsage(this.#ended, current);
+  }
+
+  /** `usage` of the running generation, over its whole life. */
+  update(usage: EngineUsage): void {
+    this.#current = usage;
+  }
+
+  /** @param hidesPrompt the next generation's prompt is this one's text, which has been counted */
+  next(hidesPrompt: boolean): void {
+    this.#ended = this.total;
+    this.#current = noUsage;
+    this.#hidesPrompt = hidesPrompt;
+  }
+}
+
+const maxPeriod = 64;
+const minTokens = 320;
+const minCopies = 16;
+
+/**
+ * Notices a model that writes the same tokens over and over, as small models do when they are greedy. A pattern
+ * of up to 64 tokens counts when its copies fill 320 tokens and there are at least 16 of them: tables with equal
+ * rows, rulers and short lists of zeros stay below, and nobody reads on beyond.
+ */
+export class RepetitionDetector {
+  /** The last `maxPeriod` tokens, in a ring. */
+  readonly #last = new Int32Array(maxPeriod).fill(-1);
+  /** By period: how many of the last tokens equal the one that many before. */
+  readonly #runs = new Int32Array(maxPeriod + 1);
+  #count = 0;
+
+  /** @returns whether the tokens so far end in a pattern that repeats */
+  add(token: number): boolean {
+    let repeats = false;
+    for (let period = 1; period <= maxPeriod; period++) {
+      const before = this.#last[(this.#count - period + maxPeriod) % maxPeriod];
+      const run = before === token ? this.#runs[period]! + 1 : 0;
+      this.#runs[period] = run;
+      if (run + period >= Math.max(minTokens, minCopies * period)) repeats = true;
+    }
+    this.#last[this.#count % maxPeriod] = token;
+    this.#count += 1;
+    return repeats;
+  }
 }

@@ -3,7 +3,7 @@
 import type { FastifyBaseLogger } from "fastify";
 import { delegationServer } from "../../agents/delegation.ts";
 import type { ChatRequest, ChatUsage, FinishReason } from "../../chat/types.ts";
-import { addUsage } from "../../chat/answer/usage.ts";
+import { addUsage } from "../../chat/answer/engine-run.ts";
 import { noUsage } from "../../engine/generation.ts";
 import type { ToolOversight } from "../../tools/oversight.ts";
 import type { Sink } from "../../tools/event-stream.ts";
@@ -12,13 +12,11 @@ import { unknownServer } from "../../tools/tool-run.ts";
 import type { ClientHistory, HistoryGaps } from "../http/history-gaps.ts";
 import { clientView } from "./client-view.ts";
 import type { RunEvent } from "../../tools/types.ts";
-import { engineLimit, withinLimit } from "./reading-only.ts";
 import { TokenTimes } from "./token-times.ts";
 import type { Metrics } from "../metrics.ts";
 import type { Preparation } from "../http/preparation.ts";
 import type { ServerConfig, ServerServices } from "../services.ts";
-import type { Target } from "./target.ts";
-import type { ToolMode } from "./tool-mode.ts";
+import type { Target, ToolMode } from "./target.ts";
 import { explainedLength } from "./tool-tokens.ts";
 
 /** `Tool.server` of functions that the client runs while the sequence is held. */
@@ -196,4 +194,18 @@ export function oversightOf(
 
 function throwIfCancelled(reason: FinishReason, signal: AbortSignal | undefined): void {
   if (reason === "cancelled") signal?.throwIfAborted();
+}
+
+/** A limit of 0 tokens reads the prompt into the cache and answers nothing. The engine draws one token at least. */
+export function engineLimit(maxTokens: number | undefined): number | undefined {
+  return maxTokens === 0 ? 1 : maxTokens;
+}
+
+/** What is told of an answer that was limited by `engineLimit`; null: nothing. */
+export function withinLimit(event: RunEvent, maxTokens: number | undefined): RunEvent | null {
+  if (maxTokens !== 0 || event.type === "progress") return event;
+  if (event.type !== "finish") return null;
+  const usage = { ...event.usage, generatedTokens: 0, reasoningTokens: 0 };
+  const reason = event.reason === "cancelled" ? event.reason : "length";
+  return { type: "finish", reason, calls: [], usage };
 }

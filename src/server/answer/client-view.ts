@@ -2,7 +2,7 @@
 
 import { RoundText } from "../../chat/answer/round-text.ts";
 import type { RunEvent, ToolEvent, ToolOutcome } from "../../tools/types.ts";
-import type { ToolMode } from "./tool-mode.ts";
+import type { ToolMode } from "./target.ts";
 
 /**
  * The texts of the rounds become one, a blank line between them. Internal mode hides calls and their results: a

@@ -1,5 +1,5 @@
 import type { ResponseStore } from "../../store/types.ts";
-import { fieldError } from "../body/field-error.ts";
+import { fieldError } from "../body/field.ts";
 
 /** @throws FermataError unsupported_value: the server keeps nothing */
 export function needStore(store: ResponseStore | null, field: string): ResponseStore {

@@ -1,6 +1,6 @@
 /** A prompt's pieces as tokens. Whoever writes a prompt for these endpoints writes its special tokens too. */
 
-import { fieldError } from "../body/field-error.ts";
+import { fieldError } from "../body/field.ts";
 import type { PromptInput } from "../body/prompt-inputs.ts";
 import type { ServerServices } from "../services.ts";
 

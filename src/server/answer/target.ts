@@ -1,15 +1,17 @@
-/** Who answers a request: the model that is served, or an agent by its name. */
+/** Who answers a request, the served model or an agent, and who runs its tools. */
 
 import { drawSeed } from "./choices.ts";
 import { AgentRun } from "../../agents/agent-run.ts";
 import { systemMessages } from "../../agents/delegation.ts";
 import type { Agent, AgentModel } from "../../agents/types.ts";
-import type { ChatMessage } from "../../chat/types.ts";
-import type { ToolProvider } from "../../tools/types.ts";
-import { isObject } from "../body/field-error.ts";
-import type { SamplingLimits } from "../body/sampling.ts";
+import type { ChatMessage, ToolDefinition } from "../../chat/types.ts";
+import type { ToolProvider, Tool } from "../../tools/types.ts";
+import { isObject } from "../body/field.ts";
+import type { SamplingLimits } from "../body/generation.ts";
 import type { OnceWarnings } from "../body/warnings.ts";
 import type { ServedModel, ServerConfig, ServerServices } from "../services.ts";
+import type { ToolLoopOptions } from "../../tools/tool-loop.ts";
+import type { ToolChoice } from "../body/tools.ts";
 
 export interface Target extends SamplingLimits {
   /** What `model` says in the answer. */
@@ -83,4 +85,46 @@ function agentTarget(agent: Agent, { services }: Pick<TargetContext, "services">
     run,
     instruct: (messages) => systemMessages(agent.instructions, messages),
   };
+}
+
+export type ToolMode =
+  | { kind: "none" }
+  | { kind: "external"; tools: ToolDefinition[] }
+  | {
+      kind: "internal";
+      tools: Tool[];
+      /** Where a request mixes these tools with its own. */
+      limits?: Pick<ToolLoopOptions, "offered" | "handsOver" | "maxCalls"> | undefined;
+    };
+
+/**
+ * | request has `tools` | MCP configured | mode     |
+ * |---------------------|----------------|----------|
+ * | no                  | no             | none     |
+ * | yes                 | either         | external |
+ * | no                  | yes            | internal |
+ *
+ * An empty list counts as given, so MCP tools stay out of the prompt; since there is then nothing to
+ * call, markers are plain text. The same holds for `tool_choice: "none"`, and while no MCP server
+ * offers a tool.
+ */
+export function resolveToolMode(
+  request: { tools: ToolDefinition[] | null; toolChoice: Pick<ToolChoice, "mode"> },
+  provider: Pick<ToolProvider, "tools"> | null,
+): ToolMode {
+  if (request.toolChoice.mode === "none") return { kind: "none" };
+  if (request.tools !== null) {
+    return request.tools.length === 0
+      ? { kind: "none" }
+      : { kind: "external", tools: request.tools };
+  }
+  const tools = provider?.tools() ?? [];
+  return tools.length === 0 ? { kind: "none" } : { kind: "internal", tools };
+}
+
+/** What can be called. */
+export function definitionsOf(mode: ToolMode): readonly ToolDefinition[] {
+  if (mode.kind === "external") return mode.tools;
+  if (mode.kind === "none") return [];
+  return mode.limits?.offered ?? mode.tools.map((tool) => tool.definition);
 }

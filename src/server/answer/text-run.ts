@@ -1,12 +1,12 @@
 /** A text continued by the model itself: the engine's events as those of a chat. */
 
 import { AnswerTokens } from "../../chat/answer/answer-tokens.ts";
-import { withTextBias } from "../../engine/sampling-bias.ts";
+import { withTextBias } from "../../engine/engine.ts";
 import type { GenerateRequest, GenerationEvent } from "../../engine/types.ts";
 import type { Sink } from "../../tools/event-stream.ts";
 import type { RunEvent } from "../../tools/types.ts";
 import type { ServerServices } from "../services.ts";
-import { engineLimit, withinLimit } from "./reading-only.ts";
+import { engineLimit, withinLimit } from "./answer.ts";
 import type { TokenTimes } from "./token-times.ts";
 
 type Finish = Extract<GenerationEvent, { type: "finish" }>;

@@ -4,7 +4,7 @@ import type { ToolDefinition } from "../../chat/types.ts";
 import { FermataError } from "../../errors.ts";
 import type { Tool } from "../../tools/types.ts";
 import type { ServerServices } from "../services.ts";
-import type { ToolMode } from "./tool-mode.ts";
+import type { ToolMode } from "./target.ts";
 
 type Counter = Pick<ServerServices["chat"], "countPromptTokens">;
 

@@ -1,8 +1,19 @@
 /** What form the answer shall have: `response_format`, the names that vLLM and llama-server have, the choice of tools. */
 
 import type { DocumentFormat, Guidance } from "../../guidance/types.ts";
-import { ignored, optional, required, type FieldTable, type Type, type ValuesOf } from "./field.ts";
-import { fieldError, isAbsent, isObject, kindOf, type JsonObject } from "./field-error.ts";
+import {
+  ignored,
+  optional,
+  required,
+  type FieldTable,
+  type Type,
+  type ValuesOf,
+  fieldError,
+  isAbsent,
+  isObject,
+  kindOf,
+  type JsonObject,
+} from "./field.ts";
 import type { ToolChoice } from "./tools.ts";
 import { boolean, list, mapped, object, record, tagged, text } from "./values.ts";
 

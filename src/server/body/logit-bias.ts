@@ -1,9 +1,7 @@
 /** `logit_bias`: OpenAI's object, or llama-server's list of pairs. A token is named by its id or by a text that has it. */
 
-import { banningBias } from "../../engine/sampling-bias.ts";
 import type { Sampling } from "../../engine/types.ts";
-import type { Type } from "./field.ts";
-import { fieldError } from "./field-error.ts";
+import { type Type, fieldError } from "./field.ts";
 import { isNumber, tokenId } from "./prompt-inputs.ts";
 import { dictionary, either, list, mapped, number, text } from "./values.ts";
 
@@ -11,6 +9,7 @@ import { dictionary, either, list, mapped, number, text } from "./values.ts";
 const maxBiases = 10_000;
 const maxBiasedText = 1000;
 const maxBias = 100;
+const banningBias = -100;
 const remedy = 'Send {"<token id>": <bias>} or [[<token id or text>, <bias>]]';
 
 export type LogitBias = Pick<Sampling, "logitBias" | "textBias">;

@@ -1,8 +1,7 @@
 /** `messages` of a chat completion as neutral chat messages. */
 
 import type { ChatMessage, ToolCall } from "../../chat/types.ts";
-import { ignored, optional, refused, required, type Type } from "./field.ts";
-import { fieldError, isObject } from "./field-error.ts";
+import { ignored, optional, refused, required, type Type, fieldError, isObject } from "./field.ts";
 import { either, list, mapped, object, tagged, text } from "./values.ts";
 
 const textRemedy = "Send the part's text as a string";

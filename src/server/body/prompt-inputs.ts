@@ -1,7 +1,6 @@
 /** Prompts of requests that have no messages: texts or token ids. */
 
-import type { Type } from "./field.ts";
-import { fieldError, kindOf } from "./field-error.ts";
+import { type Type, fieldError, kindOf } from "./field.ts";
 import { either, list, mapped, notNull, text } from "./values.ts";
 
 /** Prompts of one request to a completions endpoint. */

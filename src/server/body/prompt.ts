@@ -1,8 +1,7 @@
 /** What a prompt is made of: the messages, how it ends, and what the template is given. */
 
 import type { ChatMessage, PromptRequest, TemplateVariables } from "../../chat/types.ts";
-import { optional, type FieldTable, type ValuesOf } from "./field.ts";
-import { fieldError, isAbsent } from "./field-error.ts";
+import { optional, type FieldTable, type ValuesOf, fieldError, isAbsent } from "./field.ts";
 import { messagesField } from "./messages.ts";
 import { boolean, mapped, oneOf, record } from "./values.ts";
 

@@ -1,7 +1,6 @@
 /** What is stored: pages of it, and its labels. */
 
-import { optional, type Schema } from "./field.ts";
-import { fieldError } from "./field-error.ts";
+import { optional, type Schema, fieldError } from "./field.ts";
 import { dictionary, text } from "./values.ts";
 
 export interface PageQuery {
@@ -65,8 +64,6 @@ export function pageOf<Item extends { id: string }>(
 const maxEntries = 16;
 const maxName = 64;
 const label = text({ max: 512 });
-
-type Metadata = Record<string, string>;
 
 export const metadata = dictionary(label, {
   max: maxEntries,

@@ -2,8 +2,16 @@
 
 import { isDeepStrictEqual } from "node:util";
 import type { ToolDefinition } from "../../chat/types.ts";
-import { optional, required, type Type, type ValuesOf } from "./field.ts";
-import { fieldError, isObject, kindOf, type JsonObject } from "./field-error.ts";
+import {
+  optional,
+  required,
+  type Type,
+  type ValuesOf,
+  fieldError,
+  isObject,
+  kindOf,
+  type JsonObject,
+} from "./field.ts";
 import { boolean, either, list, mapped, object, oneOf, record, tagged, text } from "./values.ts";
 
 /** A tool's name. @param max characters */

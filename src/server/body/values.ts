@@ -10,9 +10,13 @@ import {
   type Schema,
   type Type,
   type ValuesOf,
+  fieldError,
+  isAbsent,
+  isObject,
+  kindOf,
+  type JsonObject,
 } from "./field.ts";
 import type { ErrorCode } from "../../errors.ts";
-import { fieldError, isAbsent, isObject, kindOf, type JsonObject } from "./field-error.ts";
 
 function mistyped(value: unknown, path: string, wanted: string, remedy: string): Error {
   return fieldError("invalid_type", path, `must be ${wanted}, not ${kindOf(value)}`, remedy);

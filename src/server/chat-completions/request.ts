@@ -1,12 +1,16 @@
 /** What a chat-completions body asks for. Pure: no clock, no log, no engine. */
 
 import { conversationOf, lastIsUsers, templateVariables } from "../body/prompt.ts";
-import { readBody, type ValuesOf } from "../body/field.ts";
-import { fieldError, type JsonObject } from "../body/field-error.ts";
-import { includesUsage, maxTokensOf, timesWanted } from "../body/generation.ts";
+import { readBody, type ValuesOf, fieldError, type JsonObject } from "../body/field.ts";
+import {
+  includesUsage,
+  maxTokensOf,
+  timesWanted,
+  readSampling,
+  type SamplingLimits,
+} from "../body/generation.ts";
 import { documentOf, guidanceOf } from "../body/guidance.ts";
 import { metadata } from "../body/stored.ts";
-import { readSampling, type SamplingLimits } from "../body/sampling.ts";
 import type { Warn } from "../body/warnings.ts";
 import { chatCompletionFields } from "./fields.ts";
 

@@ -7,21 +7,25 @@ import type { RunEvent } from "../../tools/types.ts";
 import { collectChoices, observeChoices, runChoices, withSeed } from "../answer/choices.ts";
 import type { Answer } from "../answer/collect-answer.ts";
 import { callsOfMessages } from "../http/history-gaps.ts";
-import { waitForServers } from "../http/missing-servers.ts";
+import { waitForServers, Preparation } from "../http/preparation.ts";
 import { ChunkStream, ChunkMapper } from "./chunks.ts";
 import { chatCompletion, type ChatCompletion } from "./completion.ts";
-import { fieldError } from "../body/field-error.ts";
+import { fieldError } from "../body/field.ts";
 import { parseChatCompletionRequest, type ChatCompletionRequest } from "./request.ts";
 import { checkToolChoice } from "../body/tools.ts";
-import { requestOwner } from "../http/authentication.ts";
+import { requestOwner } from "../http/access.ts";
 import { newIdentity } from "../answer/completion-parts.ts";
 import { runRequest } from "../answer/answer.ts";
-import { Preparation } from "../http/preparation.ts";
 import { StoredCompletions } from "./stored-completions.ts";
 import { streamAnswer } from "../http/stream-answer.ts";
 import { TokenTimes } from "../answer/token-times.ts";
-import { resolveTarget, wantedModel } from "../answer/target.ts";
-import { definitionsOf, resolveToolMode, type ToolMode } from "../answer/tool-mode.ts";
+import {
+  resolveTarget,
+  wantedModel,
+  definitionsOf,
+  resolveToolMode,
+  type ToolMode,
+} from "../answer/target.ts";
 
 export function chatCompletionsRoute(context: RouteContext): RouteOptions {
   const { services, config, active, warnings } = context;

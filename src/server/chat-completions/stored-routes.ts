@@ -5,7 +5,7 @@ import { needStore } from "../answer/need-store.ts";
 import type { RouteContext } from "../context.ts";
 import { readBody } from "../body/field.ts";
 import { pageOf, readPageQuery, metadataField } from "../body/stored.ts";
-import { requestOwner } from "../http/authentication.ts";
+import { requestOwner } from "../http/access.ts";
 import { type StoredCompletion, StoredCompletions } from "./stored-completions.ts";
 import type { StoredItem } from "../../store/types.ts";
 

@@ -8,8 +8,8 @@ import {
   required,
   type FieldTable,
   type Reading,
+  fieldError,
 } from "../body/field.ts";
-import { fieldError } from "../body/field-error.ts";
 import {
   choicesField,
   closeAtLimitField,
@@ -25,10 +25,11 @@ import {
   stopField,
   timesFields,
   timesWanted,
+  readSampling,
+  type SamplingLimits,
 } from "../body/generation.ts";
 import { documentOf } from "../body/guidance.ts";
 import { maxPrompts, promptInputs } from "../body/prompt-inputs.ts";
-import { readSampling, type SamplingLimits } from "../body/sampling.ts";
 import { boolean, integer } from "../body/values.ts";
 
 /** OpenAI's, and what clients of this endpoint count on. */

@@ -9,8 +9,10 @@ import {
   type FieldTable,
   type Reading,
   type Type,
+  fieldError,
+  isAbsent,
+  isObject,
 } from "../body/field.ts";
-import { fieldError, isAbsent, isObject } from "../body/field-error.ts";
 import {
   closeAtLimitField,
   generationFields,
@@ -23,10 +25,11 @@ import {
   timesFields,
   timesWanted,
   tokenLimit,
+  readSampling,
+  type SamplingLimits,
 } from "../body/generation.ts";
 import { documentOf } from "../body/guidance.ts";
 import { isNumber, maxPrompts, promptInputs, type PromptInput } from "../body/prompt-inputs.ts";
-import { readSampling, type SamplingLimits } from "../body/sampling.ts";
 import { boolean, list, text } from "../body/values.ts";
 
 interface NativePrompts {

@@ -4,7 +4,7 @@ import type { RouteOptions } from "fastify";
 import { drawSeed } from "../answer/choices.ts";
 import type { RouteContext } from "../context.ts";
 import { compileText } from "../../chat/answer/text-grammar.ts";
-import { withTextBias } from "../../engine/sampling-bias.ts";
+import { withTextBias } from "../../engine/engine.ts";
 import type { GenerateRequest } from "../../engine/types.ts";
 import { FermataError } from "../../errors.ts";
 import { NativeAnswer, NativeCompletionStream, type NativeEvent } from "./native-completion.ts";
@@ -12,7 +12,7 @@ import { parseNativeCompletion } from "./native-fields.ts";
 import { promptTokens } from "../answer/prompt-tokens.ts";
 import type { ServerServices } from "../services.ts";
 import { streamAnswer } from "../http/stream-answer.ts";
-import { engineLimit } from "../answer/reading-only.ts";
+import { engineLimit } from "../answer/answer.ts";
 import { TokenTimes } from "../answer/token-times.ts";
 import { warnOfModel } from "../answer/target.ts";
 

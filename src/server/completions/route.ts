@@ -11,7 +11,7 @@ import { TokenTimes } from "../answer/token-times.ts";
 import { runText } from "../answer/text-run.ts";
 import { TextCompletionStream, textCompletion } from "./completion.ts";
 import { parseCompletionRequest } from "./fields.ts";
-import { fieldError } from "../body/field-error.ts";
+import { fieldError } from "../body/field.ts";
 import { newIdentity } from "../answer/completion-parts.ts";
 import { promptTokens } from "../answer/prompt-tokens.ts";
 import type { ServerServices } from "../services.ts";

@@ -3,7 +3,7 @@ import type { PendingApproval } from "../../tools/approvals.ts";
 import { optional, readBody, required, type FieldTable } from "../body/field.ts";
 import { oneOf, text } from "../body/values.ts";
 import type { RouteContext } from "../context.ts";
-import { requestOwner } from "../http/authentication.ts";
+import { requestOwner } from "../http/access.ts";
 
 export const decisionFields = {
   decision: required(oneOf(["approve", "deny"], "decision")),

@@ -2,10 +2,10 @@
 
 import type { FastifyRequest, RouteOptions } from "fastify";
 import type { NumberedEvent } from "../../store/types.ts";
-import { fieldError } from "../body/field-error.ts";
+import { fieldError } from "../body/field.ts";
 import type { RouteContext } from "../context.ts";
-import { requestOwner } from "../http/authentication.ts";
-import { waitForServers } from "../http/missing-servers.ts";
+import { requestOwner } from "../http/access.ts";
+import { waitForServers } from "../http/preparation.ts";
 import type { SseMessage } from "../http/sse.ts";
 import { type AnswerStream, streamAnswer } from "../http/stream-answer.ts";
 import { parseConversationPatch, parseNewConversation, readConversationPage } from "./fields.ts";

@@ -9,10 +9,16 @@ import {
   required,
   type FieldTable,
   type ValuesOf,
+  fieldError,
+  isAbsent,
 } from "../body/field.ts";
-import { fieldError, isAbsent } from "../body/field-error.ts";
-import { maxTokensFields, maxTokensOf } from "../body/generation.ts";
-import { readSampling, samplingFields, type SamplingLimits } from "../body/sampling.ts";
+import {
+  maxTokensFields,
+  maxTokensOf,
+  readSampling,
+  samplingFields,
+  type SamplingLimits,
+} from "../body/generation.ts";
 import { templateFields, templateVariables } from "../body/prompt.ts";
 import { list, mapped, object, text } from "../body/values.ts";
 import type { Warn } from "../body/warnings.ts";

@@ -10,7 +10,7 @@ import { newId } from "../answer/ids.ts";
 import { BegunWork, LiveRun, LiveRuns } from "../answer/live-run.ts";
 import { wireUsage } from "../answer/completion-parts.ts";
 import type { OnceWarnings } from "../body/warnings.ts";
-import type { ActiveRequests } from "../http/active-requests.ts";
+import type { ActiveRequests } from "../http/requests.ts";
 import { logError, toFermataError } from "../http/error-replies.ts";
 import { runEvents, type RunContext } from "../answer/answer.ts";
 import { settledWithin } from "../http/preparation.ts";

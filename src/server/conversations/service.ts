@@ -15,7 +15,7 @@ import type {
   InterruptedRun,
   NumberedEvent,
 } from "../../store/types.ts";
-import { fieldError } from "../body/field-error.ts";
+import { fieldError } from "../body/field.ts";
 import { newId } from "../answer/ids.ts";
 import { interruptedEnd } from "./calls.ts";
 import { answerBody, type Message, type MessageBody, wireMessage } from "./message-body.ts";

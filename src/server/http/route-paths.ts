@@ -2,7 +2,7 @@
 
 import type { FastifyInstance, RouteOptions } from "fastify";
 import { FermataError } from "../../errors.ts";
-import { fieldError } from "../body/field-error.ts";
+import { fieldError } from "../body/field.ts";
 
 const version = "v1";
 const maxPathLength = 200;

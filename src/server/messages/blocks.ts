@@ -1,7 +1,6 @@
 /** Content blocks that are text: text, documents of plain text, search results. */
 
-import { required, type Type } from "../body/field.ts";
-import { fieldError, isObject } from "../body/field-error.ts";
+import { required, type Type, fieldError, isObject } from "../body/field.ts";
 import { either, list, mapped, object, tagged, text } from "../body/values.ts";
 
 const asString = "Send text as a string";

@@ -9,9 +9,9 @@ import {
   maxTokensFields,
   stopLimits,
   stopList,
+  samplingFields,
 } from "../body/generation.ts";
 import { documentFields, textFormat } from "../body/guidance.ts";
-import { samplingFields } from "../body/sampling.ts";
 import { integer, mapped, object, text } from "../body/values.ts";
 import { messagesField, systemField } from "./messages.ts";
 import { toolChoiceField, toolsField } from "./tools.ts";

@@ -2,8 +2,7 @@
 
 import type { ChatMessage, ToolCall } from "../../chat/types.ts";
 import { lastIsUsers, prefillOf } from "../body/prompt.ts";
-import { optional, required, type Type } from "../body/field.ts";
-import { fieldError } from "../body/field-error.ts";
+import { optional, required, type Type, fieldError } from "../body/field.ts";
 import { boolean, list, mapped, notNull, object, record, tagged, text } from "../body/values.ts";
 import { blocksOf, textBlocks, textContent } from "./blocks.ts";
 

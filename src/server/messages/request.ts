@@ -2,9 +2,15 @@
 
 import type {} from "../../chat/types.ts";
 import { lastIsUsers } from "../body/prompt.ts";
-import { checkKeys, readFields, type ValuesOf } from "../body/field.ts";
-import { expectBody, fieldError, type JsonObject } from "../body/field-error.ts";
-import { readSampling, type SamplingLimits } from "../body/sampling.ts";
+import {
+  checkKeys,
+  readFields,
+  type ValuesOf,
+  expectBody,
+  fieldError,
+  type JsonObject,
+} from "../body/field.ts";
+import { readSampling, type SamplingLimits } from "../body/generation.ts";
 import type { Warn } from "../body/warnings.ts";
 import { messageFields, messageKeys, promptFields } from "./fields.ts";
 import { conversationOf } from "./messages.ts";

@@ -10,17 +10,21 @@ import { wireMessage } from "./message.ts";
 import { parseMessagesRequest, parseCountRequest } from "./request.ts";
 import { callsOfMessages } from "../http/history-gaps.ts";
 import { collectAnswer } from "../answer/collect-answer.ts";
-import { waitForServers } from "../http/missing-servers.ts";
+import { waitForServers, Preparation } from "../http/preparation.ts";
 import { guidanceOf } from "../body/guidance.ts";
 import { checkToolChoice } from "../body/tools.ts";
-import { requestOwner } from "../http/authentication.ts";
+import { requestOwner } from "../http/access.ts";
 import { pulled } from "../../tools/event-stream.ts";
 import type { RunEvent } from "../../tools/types.ts";
 import { runRequest } from "../answer/answer.ts";
-import { Preparation } from "../http/preparation.ts";
 import { streamAnswer } from "../http/stream-answer.ts";
-import { resolveTarget, type Target, wantedModel } from "../answer/target.ts";
-import { definitionsOf, resolveToolMode } from "../answer/tool-mode.ts";
+import {
+  resolveTarget,
+  type Target,
+  wantedModel,
+  definitionsOf,
+  resolveToolMode,
+} from "../answer/target.ts";
 
 export function messagesRoute(context: RouteContext): RouteOptions {
   const { config, active, warnings } = context;

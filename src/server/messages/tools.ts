@@ -1,8 +1,7 @@
 /** `tools` and `tool_choice` of an Anthropic request. */
 
 import type { ToolDefinition } from "../../chat/types.ts";
-import { optional, readFields, required, type Type } from "../body/field.ts";
-import type { JsonObject } from "../body/field-error.ts";
+import { optional, readFields, required, type Type, type JsonObject } from "../body/field.ts";
 import {
   type ToolChoice,
   argumentsSchema,

@@ -3,8 +3,7 @@
 import type { RouteOptions } from "fastify";
 import type { FermataError } from "../../errors.ts";
 import { shortened } from "../answer/embedding.ts";
-import { readBody } from "../body/field.ts";
-import { fieldError } from "../body/field-error.ts";
+import { readBody, fieldError } from "../body/field.ts";
 import type { RouteContext } from "../context.ts";
 import { embedFields } from "./fields.ts";
 

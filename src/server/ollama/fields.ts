@@ -2,10 +2,18 @@
 
 import type { DocumentFormat } from "../../guidance/types.ts";
 import { promptInputs } from "../body/prompt-inputs.ts";
-import { ignored, optional, refused, required, type FieldTable, type Type } from "../body/field.ts";
-import { fieldError, isObject, kindOf } from "../body/field-error.ts";
-import { stopField } from "../body/generation.ts";
-import { samplingFields } from "../body/sampling.ts";
+import {
+  ignored,
+  optional,
+  refused,
+  required,
+  type FieldTable,
+  type Type,
+  fieldError,
+  isObject,
+  kindOf,
+} from "../body/field.ts";
+import { stopField, samplingFields } from "../body/generation.ts";
 import { toolsField } from "../body/tools.ts";
 import { boolean, integer, object, text } from "../body/values.ts";
 import { imagesField, messagesField } from "./messages.ts";

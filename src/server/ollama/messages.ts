@@ -1,8 +1,7 @@
 /** Messages as Ollama's clients send them: arguments are objects, and calls and results may have no ids. */
 
 import type { ChatMessage } from "../../chat/types.ts";
-import { optional, required, type Type } from "../body/field.ts";
-import { fieldError } from "../body/field-error.ts";
+import { optional, required, type Type, fieldError } from "../body/field.ts";
 import { asConversation } from "../body/messages.ts";
 import { list, mapped, object, record, tagged, text } from "../body/values.ts";
 

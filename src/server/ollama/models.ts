@@ -4,8 +4,7 @@ import { createHash } from "node:crypto";
 import type { RouteOptions } from "fastify";
 import { FermataError } from "../../errors.ts";
 import { namesOf } from "../answer/target.ts";
-import { readBody } from "../body/field.ts";
-import { fieldError } from "../body/field-error.ts";
+import { readBody, fieldError } from "../body/field.ts";
 import type { ServerServices } from "../services.ts";
 import { showFields } from "./fields.ts";
 

@@ -5,7 +5,7 @@ import type { Sampling } from "../../engine/types.ts";
 import type { DocumentFormat } from "../../guidance/types.ts";
 import { readBody, type ValuesOf } from "../body/field.ts";
 import { type Conversation, conversationOf, templateVariables } from "../body/prompt.ts";
-import { readSampling, type SamplingLimits } from "../body/sampling.ts";
+import { readSampling, type SamplingLimits } from "../body/generation.ts";
 import type { Warn } from "../body/warnings.ts";
 import { chatFields, generateFields } from "./fields.ts";
 

@@ -3,7 +3,7 @@
 import type { Approvals } from "../../tools/approvals.ts";
 import type { ToolOversight } from "../../tools/oversight.ts";
 import { runTool } from "../../tools/tool-run.ts";
-import { fieldError } from "../body/field-error.ts";
+import { fieldError } from "../body/field.ts";
 import { newId } from "../answer/ids.ts";
 import type { Item } from "./types.ts";
 import type { ApprovedCall } from "./run.ts";

@@ -1,6 +1,6 @@
 /** Calls that the client runs: of functions, whose arguments are JSON, and of custom tools, whose input is text. */
 
-import { isObject } from "../body/field-error.ts";
+import { isObject } from "../body/field.ts";
 import { roundOf } from "../answer/ids.ts";
 import type { CustomToolCallItem, FunctionCallItem, Item, OutputItem } from "./types.ts";
 

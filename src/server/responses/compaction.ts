@@ -8,7 +8,7 @@ import { pulled } from "../../tools/event-stream.ts";
 import { type RunContext, runRequest } from "../answer/answer.ts";
 import { type Answer, collectAnswer } from "../answer/collect-answer.ts";
 import { newId } from "../answer/ids.ts";
-import { fieldError } from "../body/field-error.ts";
+import { fieldError } from "../body/field.ts";
 import type { ResponsesRequest } from "./request.ts";
 import { wireResponseUsage } from "./response-object.ts";
 import { fitHistory } from "./truncation.ts";

@@ -8,7 +8,7 @@ import { needStore } from "../answer/need-store.ts";
 import { readBody } from "../body/field.ts";
 import { pageOf, readPageQuery } from "../body/stored.ts";
 import type { OnceWarnings } from "../body/warnings.ts";
-import { requestOwner } from "../http/authentication.ts";
+import { requestOwner } from "../http/access.ts";
 import {
   conversationLabelFields,
   newConversationFields,

@@ -1,8 +1,7 @@
 /** A tool of type `custom`: its input is text. The model knows it as a function with one string. */
 
 import type { ToolDefinition } from "../../chat/types.ts";
-import { optional, required, withoutIndices, type Type } from "../body/field.ts";
-import type { JsonObject } from "../body/field-error.ts";
+import { optional, required, withoutIndices, type Type, type JsonObject } from "../body/field.ts";
 import { functionFields } from "../body/tools.ts";
 import { mapped, notNull, object, oneOf, record, tagged, text } from "../body/values.ts";
 

@@ -1,8 +1,17 @@
 /** Fields of POST /v1/responses. */
 
 import type { DocumentFormat } from "../../guidance/types.ts";
-import { ignored, optional, refused, type FieldTable, type Type } from "../body/field.ts";
-import { fieldError, isObject, kindOf, type JsonObject } from "../body/field-error.ts";
+import {
+  ignored,
+  optional,
+  refused,
+  type FieldTable,
+  type Type,
+  fieldError,
+  isObject,
+  kindOf,
+  type JsonObject,
+} from "../body/field.ts";
 import {
   generationFields,
   modelField,

@@ -3,8 +3,7 @@
 import type { ToolDefinition } from "../../chat/types.ts";
 import { FermataError } from "../../errors.ts";
 import { newId } from "../answer/ids.ts";
-import { readBody, required, type FieldTable } from "../body/field.ts";
-import { fieldError } from "../body/field-error.ts";
+import { readBody, required, type FieldTable, fieldError } from "../body/field.ts";
 import { either, list, mapped, object, text } from "../body/values.ts";
 import type { Warn } from "../body/warnings.ts";
 import { isClientOutput, outputText } from "./client-calls.ts";

@@ -4,7 +4,7 @@ import { needStore } from "../answer/need-store.ts";
 import { FermataError } from "../../errors.ts";
 import type { ResponseStore } from "../../store/types.ts";
 import type { ClientHistory } from "../http/history-gaps.ts";
-import { fieldError } from "../body/field-error.ts";
+import { fieldError } from "../body/field.ts";
 import { callsOfItems, isClientCall, isClientOutput } from "./client-calls.ts";
 import type { EventLog } from "./log.ts";
 import { done, toolCallCompleted } from "./events/sequence.ts";

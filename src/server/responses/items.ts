@@ -1,7 +1,8 @@
 /** `input` of a response as items: checked, complete, each with an id. */
 
-import { fieldError, type JsonObject } from "../body/field-error.ts";
 import {
+  fieldError,
+  type JsonObject,
   optional,
   required,
   type FieldTable,

@@ -2,8 +2,7 @@
 
 import { FermataError } from "../../errors.ts";
 import type { ConnectedServer, ServerConnector, Tool } from "../../tools/types.ts";
-import { optional, refused, required } from "../body/field.ts";
-import { fieldError } from "../body/field-error.ts";
+import { optional, refused, required, fieldError } from "../body/field.ts";
 import {
   boolean,
   dictionary,

@@ -1,9 +1,8 @@
 /** What a responses body asks for. Pure: no clock, no log, no engine, no store. */
 
-import { readBody, type ValuesOf } from "../body/field.ts";
-import { fieldError, type JsonObject } from "../body/field-error.ts";
+import { readBody, type ValuesOf, fieldError, type JsonObject } from "../body/field.ts";
 import { documentOf, guidanceOf } from "../body/guidance.ts";
-import { readSampling, type SamplingLimits } from "../body/sampling.ts";
+import { readSampling, type SamplingLimits } from "../body/generation.ts";
 import { templateVariables } from "../body/prompt.ts";
 import type { Warn } from "../body/warnings.ts";
 import { responseFields } from "./fields.ts";

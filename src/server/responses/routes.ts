@@ -3,13 +3,12 @@
 import type { FastifyInstance, FastifyRequest, RouteOptions } from "fastify";
 import { FermataError } from "../../errors.ts";
 import { resolveTarget, wantedModel } from "../answer/target.ts";
-import { fieldError } from "../body/field-error.ts";
+import { fieldError } from "../body/field.ts";
 import { pageOf, readPageQuery } from "../body/stored.ts";
 import type { RouteContext } from "../context.ts";
-import { requestOwner } from "../http/authentication.ts";
+import { requestOwner } from "../http/access.ts";
 import { sendError, toFermataError } from "../http/error-replies.ts";
-import { waitForServers } from "../http/missing-servers.ts";
-import { Preparation } from "../http/preparation.ts";
+import { waitForServers, Preparation } from "../http/preparation.ts";
 import type { SseMessage } from "../http/sse.ts";
 import { type AnswerStream, streamAnswer } from "../http/stream-answer.ts";
 import { compact } from "./compaction.ts";

@@ -2,7 +2,7 @@
 
 import type { ToolCall, ToolDefinition } from "../../chat/types.ts";
 import type { Tool, ToolProvider } from "../../tools/types.ts";
-import { fieldError } from "../body/field-error.ts";
+import { fieldError } from "../body/field.ts";
 import { newId } from "../answer/ids.ts";
 import type { ToolNames } from "./messages.ts";
 import type { McpToolFilter, McpToolRequest, RequestedServers } from "./mcp-servers.ts";
@@ -10,7 +10,7 @@ import type { ResponsesRequest } from "./request.ts";
 import { flatName } from "./tools.ts";
 import type { CallPresentation } from "./writer.ts";
 import type { McpListToolsItem } from "./types.ts";
-import type { ToolMode } from "../answer/tool-mode.ts";
+import type { ToolMode } from "../answer/target.ts";
 
 export interface ToolPlan {
   mode: ToolMode;

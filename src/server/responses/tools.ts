@@ -1,8 +1,14 @@
 /** `tools` of a response: functions, custom tools, namespaces of both, MCP servers. */
 
 import type { ToolDefinition } from "../../chat/types.ts";
-import { required, type Type } from "../body/field.ts";
-import { fieldError, isAbsent, isObject, type JsonObject } from "../body/field-error.ts";
+import {
+  required,
+  type Type,
+  fieldError,
+  isAbsent,
+  isObject,
+  type JsonObject,
+} from "../body/field.ts";
 import { functionDefinition, toolName } from "../body/tools.ts";
 import { list, mapped, object, record, tagged } from "../body/values.ts";
 import { customTool, wireCustomTool } from "./custom-tool.ts";

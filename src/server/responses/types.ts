@@ -1,6 +1,6 @@
 /** Items, response objects and requests of the Responses API. Type-only. */
 
-import type { JsonObject } from "../body/field-error.ts";
+import type { JsonObject } from "../body/field.ts";
 import type { WireContentToken } from "../answer/logprobs.ts";
 
 export type ItemStatus = "in_progress" | "completed" | "incomplete";

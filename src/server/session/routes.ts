@@ -1,7 +1,7 @@
 /** What stands for an API key: a cookie for the page, short-lived tokens for streams. */
 
 import type { RouteOptions } from "fastify";
-import { requestOwner, sessionCookie } from "../http/authentication.ts";
+import { requestOwner, sessionCookie } from "../http/access.ts";
 import type { SealedTokens } from "../http/sealed-tokens.ts";
 
 const sessionSeconds = 30 * 24 * 3600;

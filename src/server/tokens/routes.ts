@@ -2,8 +2,7 @@
 
 import type { RouteOptions } from "fastify";
 import { conversationOf, templateVariables } from "../body/prompt.ts";
-import { readBody, readFields } from "../body/field.ts";
-import { expectBody, fieldError } from "../body/field-error.ts";
+import { readBody, readFields, expectBody, fieldError } from "../body/field.ts";
 import type { RouteContext } from "../context.ts";
 import { detokenizeFields, templateBodyFields, tokenizeFields } from "./fields.ts";
 

@@ -2,7 +2,7 @@
 import { afterEach, describe, expect, test } from "vitest";
 import { RemoteChat } from "../../../src/agents/remote/remote-chat.ts";
 import { FermataError } from "../../../src/errors.ts";
-import { readSampling } from "../../../src/server/body/sampling.ts";
+import { readSampling } from "../../../src/server/body/generation.ts";
 import { defineTool } from "../../../src/tools/tool-builder.ts";
 import { runToolLoop } from "../../../src/tools/tool-loop.ts";
 import type { ChatEvent, ChatRequest, ToolLogger } from "../../../src/chat/types.ts";
