@@ -24,8 +24,8 @@ interface ModelManifest {
   models: Record<string, { sampling?: Partial<DefaultSampling> }>;
 }
 
-/** Middle of the road, as in most servers. */
-const fieldSampling: DefaultSampling = {
+/** Of a model whose manifest says nothing else. */
+export const defaultSampling: DefaultSampling = {
   temperature: 0.7,
   topK: 40,
   topP: 0.95,
@@ -45,7 +45,7 @@ export function chooseModel(given: string | undefined, bundled: string): ModelCh
   return {
     path,
     id: modelName(path),
-    sampling: { ...fieldSampling, ...knownKeys(overrides) },
+    sampling: { ...defaultSampling, ...knownKeys(overrides) },
   };
 }
 
@@ -94,7 +94,7 @@ function readManifest(directory: string): ModelManifest | undefined {
 
 function knownKeys(overrides: Partial<DefaultSampling>): Partial<DefaultSampling> {
   const known = Object.entries(overrides).filter(
-    ([key, value]) => key in fieldSampling && typeof value === "number",
+    ([key, value]) => key in defaultSampling && typeof value === "number",
   );
   return Object.fromEntries(known);
 }

@@ -1,6 +1,7 @@
 /** Agents as model names of every endpoint. */
 
 import { expect, test } from "vitest";
+import { defaultSampling } from "../../src/cli/model-files.ts";
 import {
   chunk,
   startFakeEndpoint,
@@ -50,21 +51,10 @@ const delegation = {
 
 function agentWorld(entries: Record<string, object> = config.agents): World {
   const chat = new FakeChat();
-  const sampling = {
-    temperature: 0.7,
-    topK: 40,
-    topP: 0.95,
-    minP: 0.05,
-    typicalP: 1,
-    repeatPenalty: 1,
-    frequencyPenalty: 0,
-    presencePenalty: 0,
-    penaltyLastN: 64,
-  };
   const agents = new AgentDirectory(
     parseAgentsConfig({ ...config, agents: entries }, "agents.json", {}),
     {
-      served: { chat, contextSize: 1000, vocabularySize: 500, sampling },
+      served: { chat, contextSize: 1000, vocabularySize: 500, sampling: defaultSampling },
       files: new Map(),
       tools,
     },

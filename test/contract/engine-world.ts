@@ -6,6 +6,7 @@ import { buildServer } from "../../src/server/app.ts";
 import type { ServerServices } from "../../src/server/services.ts";
 import { Approvals } from "../../src/tools/approvals.ts";
 import type { Tool } from "../../src/tools/types.ts";
+import { greedy } from "../support/sampling.ts";
 import { chatml } from "../unit/chat/chat-fixtures.ts";
 import { FakeEngine, type FakeEngineOptions } from "../unit/chat/fake-engine.ts";
 import { FakeTextEngine, idleStats, provider, usage } from "./fake-services.ts";
@@ -41,17 +42,7 @@ export function engineWorld(
     {
       apiKeys: [],
       logger,
-      sampling: {
-        temperature: 0,
-        topK: 0,
-        topP: 1,
-        minP: 0,
-        typicalP: 1,
-        repeatPenalty: 1,
-        frequencyPenalty: 0,
-        presencePenalty: 0,
-        penaltyLastN: 0,
-      },
+      sampling: greedy,
     },
   );
   return { app, engine, lines };

@@ -1,6 +1,7 @@
 /** Services whose model is a script: what the wire makes of chat events, without an engine. */
 
 import type { FastifyInstance } from "fastify";
+import { defaultSampling } from "../../src/cli/model-files.ts";
 import type {
   ChatEvent,
   ChatGeneration,
@@ -367,17 +368,7 @@ export function createWorld(
   };
   const app = buildServer(services, {
     apiKeys: [],
-    sampling: {
-      temperature: 0.7,
-      topK: 40,
-      topP: 0.95,
-      minP: 0.05,
-      typicalP: 1,
-      repeatPenalty: 1,
-      frequencyPenalty: 0,
-      presencePenalty: 0,
-      penaltyLastN: 64,
-    },
+    sampling: defaultSampling,
     ...parts.config,
   });
   const tokenInterval = (milliseconds: number): void =>

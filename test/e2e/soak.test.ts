@@ -2,6 +2,7 @@
 // any, and the process is no larger than it was half-way.
 import { randomInt } from "node:crypto";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { greedy } from "../support/sampling.ts";
 import { callText, type ScriptedServer, startScriptedServer } from "../support/scripted-server.ts";
 
 const requests = 2000;
@@ -70,19 +71,7 @@ async function abandonedHold(): Promise<void> {
   const prompt = await server.engine.tokenize("hold");
   const generation = server.engine.generate({
     prompt,
-    sampling: {
-      temperature: 0.9,
-      topK: 40,
-      topP: 1,
-      minP: 0,
-      typicalP: 1,
-      repeatPenalty: 1,
-      frequencyPenalty: 0,
-      presencePenalty: 0,
-      penaltyLastN: 64,
-      seed: randomInt(1000),
-      logitBias: [],
-    },
+    sampling: { ...greedy, temperature: 0.9, topK: 40, seed: randomInt(1000) },
     maxTokens: 30,
   });
   generation.pause();

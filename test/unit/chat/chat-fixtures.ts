@@ -4,6 +4,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 
 import { Chat } from "../../../src/chat/chat.ts";
+import { greedy } from "../../support/sampling.ts";
 import type {
   ChatEvent,
   ChatMessage,
@@ -51,24 +52,11 @@ export function setUp(
 }
 
 export function request(partial: Partial<ChatRequest> = {}): ChatRequest {
-  const sampling = {
-    temperature: 0,
-    topK: 0,
-    topP: 1,
-    minP: 0,
-    typicalP: 1,
-    repeatPenalty: 1,
-    frequencyPenalty: 0,
-    presencePenalty: 0,
-    penaltyLastN: 0,
-    seed: 0,
-    logitBias: [],
-  };
   return {
     messages: [user],
     tools: [weather],
     toolMode: "internal",
-    sampling,
+    sampling: greedy,
     stop: [],
     owner: "me",
     ...partial,

@@ -1,23 +1,12 @@
 import { describe, expect, test } from "vitest";
+import { defaultSampling } from "../../../src/cli/model-files.ts";
 import { parseChatCompletionRequest } from "../../../src/server/chat-completions/request.ts";
 import { OnceWarnings } from "../../../src/server/body/warnings.ts";
 
 const limits = {
   contextSize: 1000,
   vocabularySize: 500,
-  sampling: {
-    temperature: 0.7,
-    topK: 40,
-    topP: 0.95,
-    minP: 0.05,
-    typicalP: 1,
-    repeatPenalty: 1,
-    frequencyPenalty: 0,
-    presencePenalty: 0,
-    penaltyLastN: 64,
-    seed: 1,
-    logitBias: [],
-  },
+  sampling: { ...defaultSampling, seed: 1, logitBias: [] },
 };
 const user = { role: "user", content: "Hi" };
 
