@@ -5,21 +5,21 @@ import type { Sampling } from "../engine/types.ts";
 import type { ToolLoopChat } from "../tools/tool-loop.ts";
 import type { Tool } from "../tools/types.ts";
 
-/** Of one run of an agent. */
+/** Limits of one run of an agent. */
 export interface AgentLimits {
   /** Rounds of tool calls. Undefined: the server's. */
   rounds?: number | undefined;
-  /** Calls it makes, delegations among them. */
+  /** Tool calls, delegations included. */
   calls: number;
-  /** Tokens that it and the agents below it generate. Undefined: no limit but the context. */
+  /** Tokens that it and the agents below it generate. Undefined: only the context limits them. */
   tokens?: number | undefined;
-  /** With everything below it. */
+  /** Time of the run, with the agents below it. */
   seconds: number;
-  /** Agents below it, one delegating to the next. 0: it does its work itself. */
+  /** Levels of agents below it. 0: it may not delegate. */
   depth: number;
 }
 
-/** What it samples with in place of the model's defaults. */
+/** Sampling that replaces the model's defaults. */
 export type AgentSampling = Partial<
   Pick<
     Sampling,
@@ -34,7 +34,7 @@ export type AgentSampling = Partial<
   >
 >;
 
-/** What an agent generates with: this server's model, one of its own, or another server's. */
+/** The model of an agent: this server's, one of its own, or another server's. */
 export interface AgentModel {
   chat: ToolLoopChat & {
     /** Tokens of the prompt. @throws FermataError unsupported_value: another server counts its own */
@@ -47,7 +47,7 @@ export interface AgentModel {
 
 export interface Agent {
   readonly name: string;
-  /** For agents that may delegate to it. */
+  /** Shown to the agents that may delegate to it. */
   readonly description: string;
   readonly instructions: string;
   readonly limits: AgentLimits;
@@ -55,6 +55,6 @@ export interface Agent {
   readonly model: AgentModel;
   /** Names of the agents that it may delegate to. */
   readonly delegates: readonly string[];
-  /** Of the MCP servers, those it may call, as they are now. */
+  /** The tools of MCP servers that it may call now. */
   tools(): Tool[];
 }

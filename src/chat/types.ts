@@ -1,4 +1,4 @@
-/** Neutral chat types, which wires and tools share, and what chat needs of the engine. Type-only. */
+/** Chat types that all wires and tools share, and the part of the engine that chat uses. Type-only. */
 
 import type {
   EngineUsage,
@@ -16,18 +16,18 @@ export interface ToolDefinition {
   name: string;
   description?: string | undefined;
   parameters: JsonSchema;
-  /** A schema that no mask can hold is refused; else its arguments are validated afterwards. */
+  /** True: a schema that no mask can enforce is refused. False: the arguments are validated afterwards. */
   strict?: boolean | undefined;
 }
 
 export interface ToolCall {
   id: string;
   name: string;
-  /** JSON text as the model wrote it or the client sent it; maybe not valid JSON in a client's history. */
+  /** JSON text as the model wrote it or the client sent it. In a client's history it may be invalid JSON. */
   arguments: string;
-  /** What the arguments get wrong by the tool's schema, where no mask held them to it. */
+  /** Why the arguments do not fit the tool's schema, where no mask enforced it. */
   problem?: string | undefined;
-  /** The problem is that a part of the schema could not be applied: the arguments may fit. */
+  /** True: a part of the schema could not be checked, so the arguments may fit. */
   mayFit?: boolean | undefined;
 }
 
@@ -50,7 +50,7 @@ export type TemplateVariables = Readonly<Record<string, unknown>>;
 
 export interface ChatRequest {
   messages: ChatMessage[];
-  /** Tools in the prompt. Empty: none are injected. */
+  /** Tools in the prompt. Empty: none. */
   tools: ToolDefinition[];
   templateVariables?: TemplateVariables | undefined;
   /**
@@ -60,61 +60,61 @@ export interface ChatRequest {
   toolMode: "none" | "external" | "internal";
   sampling: Sampling;
   stop: string[];
-  /** Over all rounds. Undefined: to the end of the context. */
+  /** Token limit over all rounds. Undefined: to the end of the context. */
   maxTokens?: number | undefined;
   /** Log-probabilities of content, and of so many of the likeliest tokens in its place: 0 to 20. */
   topLogprobs?: number | undefined;
-  /** Default: the model chooses, calls are held to their tools' schemas, text is free. */
+  /** Default: the model chooses between free text and calls, and masks enforce the tools' schemas. */
   guidance?: Guidance | undefined;
   signal?: AbortSignal | undefined;
   /**
-   * Told how many tokens have been drawn, over all rounds, whenever it is more; and as often as the engine begins to
-   * read a prompt or results.
+   * Called with the number of tokens drawn over all rounds, each time it grows, and whenever the engine begins to read a
+   * prompt or results.
    */
   onTokens?: ((drawn: number) => void) | undefined;
-  /** Told what the generation waits for before it is begun; what fails there, fails the generation. */
+  /** Called with the work that must end before the generation starts. If the work fails, the generation fails. */
   onPrepare?: ((work: Promise<unknown>) => void) | undefined;
-  /** Splicing of generated tokens never crosses this (API key). */
+  /** Generated tokens are only spliced into requests of the same owner (API key). */
   owner: string;
-  /** How the answer begins: the model continues it, and only what it adds is told. */
+  /** The beginning of the answer. The model continues it, and events contain only what it adds. */
   prefill?: string | undefined;
   /** The prompt ends with the opening of the assistant's turn. Default true. */
   openTurn?: boolean | undefined;
-  /** Is told how each turn ends that may have calls. */
+  /** Called at the end of each turn that may have calls. */
   logger?: ToolLogger | undefined;
 }
 
-/** What the model reads before it answers. */
+/** The prompt of an answer. */
 export type PromptRequest = Pick<
   ChatRequest,
   "messages" | "tools" | "templateVariables" | "owner" | "prefill" | "openTurn"
 >;
 
-/** From the logits as the model gave them. Natural logarithms, maybe minus infinity. */
+/** Natural logarithms from the model's own logits; may be minus infinity. */
 export interface TokenProbability {
-  /** Maybe not whole UTF-8. */
+  /** May be incomplete UTF-8. */
   bytes: Uint8Array;
   logprob: number;
 }
 
 export interface ContentToken extends TokenProbability {
-  /** The likeliest tokens in its place, the likeliest first. */
+  /** The likeliest tokens at this position, the likeliest first. */
   top: TokenProbability[];
 }
 
 export interface ChatUsage extends EngineUsage {
-  /** Of the generated ones. */
+  /** Part of the generated tokens. */
   reasoningTokens?: number;
 }
 
-/** `content_filter`: another server's, of an agent with an endpoint. */
+/** `content_filter` comes only from a remote endpoint. */
 export type FinishReason = "stop" | "length" | "tool_calls" | "content_filter" | "cancelled";
 
 export type ChatEvent =
-  /** Of `total` tokens that are to be read, `done` are; `cached` before them were found in the cache. */
+  /** `done` of `total` tokens have been read; `cached` tokens before them were found in the cache. */
   | { type: "progress"; done: number; total: number; cached: number }
   | { type: "reasoning"; text: string }
-  /** `logprobs`: of the tokens that the text is made of, if asked for. */
+  /** `logprobs`, if requested: those of the tokens of `text`. */
   | { type: "content"; text: string; logprobs?: ContentToken[] }
   /** First event of a call: its name is known. `index` counts calls of the round. */
   | { type: "call-start"; index: number; id: string; name: string }
@@ -136,9 +136,9 @@ export type ChatEvent =
       calls: ToolCall[];
       usage: ChatUsage;
       stopString?: string;
-      /** What the document gets wrong where no mask held it, or why there is none. */
+      /** Why the document does not fit its schema, or why there is none. */
       problem?: string;
-      /** Sentences for the client: what the answer lacks, and why. */
+      /** Sentences for the client: what is missing in the answer, and why. */
       warnings?: string[];
     };
 
@@ -149,16 +149,16 @@ export interface ToolOutput {
 }
 
 export interface ResumeLimits {
-  /** Of all rounds that follow, where that is less than what the request leaves. */
+  /** Token limit of all rounds that follow, if it is lower than what the request leaves. */
   maxTokens?: number | undefined;
-  /** Names of the tools that may still be called. Default: as the request says. Empty: an answer follows. */
+  /** Names of the tools that may still be called. Default: those of the request. Empty: the model must answer. */
   callable?: readonly string[] | undefined;
   /**
    * Said to the model behind the results: by the user, or at the end of the last result where the template takes no
    * user there without writing anew what came before.
    */
   say?: string | undefined;
-  /** Take the place of `callable` and `say` if results have to be cut. */
+  /** Replace `callable` and `say` if results must be cut. */
   ifCut?: Pick<ResumeLimits, "callable" | "say"> | undefined;
 }
 
@@ -176,12 +176,12 @@ export interface ChatGeneration extends AsyncIterable<ChatEvent> {
    * @returns whether one was
    */
   resume(outputs: ToolOutput[], limits?: ResumeLimits): Promise<boolean>;
-  /** Ends at a `hold`: its calls are the caller's. `finish` with reason `tool_calls` follows. */
+  /** Ends the generation at a `hold`; the caller answers the calls. `finish` with reason `tool_calls` follows. */
   release(): void;
   cancel(): void;
 }
 
-/** What chat knows of the engine's model. */
+/** The engine's model, as chat sees it. */
 export interface ChatModel {
   readonly chatTemplate: string | null;
   readonly bosToken: string;
@@ -205,19 +205,19 @@ export interface ChatEngine {
    * spelling or directly after its first character. Guards are removed.
    */
   tokenize(text: string, guard: string, addBos: boolean): Promise<Int32Array>;
-  /** Of a control token, its spelling. */
+  /** The token's text; of a control token, its spelling. */
   tokenBytes(token: number): Uint8Array;
   /** @throws FermataError invalid_grammar */
   compileGrammar(source: GrammarSource): Promise<Grammar>;
   generate(request: GenerateRequest): Generation;
 }
 
-/** What chat and tools write to; pino's loggers fit. */
+/** The log of chat and tools; a pino logger fits. */
 export interface Logger {
   warn(details: object, message: string): void;
 }
 
-/** What the turns of a model and the tools that they call are told to. */
+/** Receives the ends of turns and of tool calls. */
 export interface ToolLogger extends Logger {
   info(details: object, message: string): void;
   error(details: object, message: string): void;
@@ -225,14 +225,14 @@ export interface ToolLogger extends Logger {
 
 /** Counts since the start; they only grow. */
 export interface ChatCounters {
-  /** Rounds whose template rewrites history: the held sequence was given up and the prompt re-rendered. */
+  /** Rounds whose template rewrites history: the hold was released and the prompt rendered again. */
   rerenders: number;
   /** Requests whose prompt reused generated tokens. */
   splices: number;
-  /** Rounds that were resumed with the result's tokens only. */
+  /** Rounds that computed only the tokens of the results. */
   resumes: number;
   /** Tool results that were cut to fit the context window. */
   truncatedResults: number;
-  /** Holds that were not prefilled: their template has no place for a result that is not whole. */
+  /** Holds that were not extended, because their template cannot show an incomplete result. */
   unextendedHolds: number;
 }

@@ -9,35 +9,35 @@ import { readFileSync, readdirSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { basename, resolve } from "node:path";
 
-/** What the defaults depend on. */
+/** The model and machine that the defaults depend on. */
 export interface LoadFacts {
   /** Undefined when the model does not say. */
   trainedContext: number | undefined;
   physicalCores: number;
-  /** Undefined: nothing is known of it. */
+  /** Undefined: unknown. */
   memory?: {
-    /** What can be had without swapping. */
+    /** Free memory without swapping. */
     availableBytes: number;
     weightBytes: number;
     shape: ModelShape;
   };
 }
 
-/** Of this model and machine. */
+/** Defaults for this model and machine. */
 export function loadFacts({ trainedContext, shape, weightBytes }: CheckedModel): LoadFacts {
   const memory = { availableBytes: process.availableMemory(), weightBytes, shape };
   return { trainedContext, physicalCores: physicalCores(), memory };
 }
 
-/** Of the memory that weights and slots leave, what sequences that left their slots take, and the most. */
+/** Host memory for sequences without a slot: a share of what weights and slots leave, and a maximum. */
 const ramShare = 1 / 4;
 const mostRamMib = 8192;
 const mib = 2 ** 20;
 /** Room for agents' tools and results, where the memory has it. */
 const usualContext = 8192;
-/** With less, no agent gets far. */
+/** Too little context for agents below this. */
 const leastContext = 2048;
-/** Of the memory that the weights leave, what the cache takes by default beyond the usual context. */
+/** Share of the memory that the weights leave: the cache's limit for a context above the usual one. */
 const cacheShare = 1 / 4;
 // llama.cpp's LLAMA_MAX_SEQ.
 const maximumSlots = 256;
@@ -71,7 +71,7 @@ export function resolveOptions(options: EngineOptions, facts: LoadFacts): Native
   }
   const cacheTypeK = options.cacheTypeK ?? "f16";
   const cacheTypeV = options.cacheTypeV ?? "f16";
-  // Streams have the cells of their slots; a pool is as large as what may run at once needs.
+  // In streams each slot has its own cells; a pool needs cells for the sequences that may run at once.
   const sequences = kvLayout === "streams" ? parallel + retainedSlots : parallel;
   const bytesPerToken =
     facts.memory === undefined
@@ -130,8 +130,8 @@ export function resolveOptions(options: EngineOptions, facts: LoadFacts): Native
 }
 
 /**
- * What the model was trained for, or the largest power of two below that takes a share of the free memory.
- * @param bytesPerToken of all sequences' caches; 0: nothing is known of their memory
+ * The model's trained context, or the largest power of two below it whose cache fits its share of the free memory.
+ * @param bytesPerToken of all sequences' caches; 0: unknown
  */
 function defaultContext({ trainedContext, memory }: LoadFacts, bytesPerToken: number): number {
   const trained = trainedContext ?? usualContext;
@@ -153,7 +153,7 @@ function defaultCacheRam({ memory }: LoadFacts, cacheBytes: number): number {
   return Math.min(mostRamMib, Math.floor((free * ramShare) / mib));
 }
 
-/** A CPU reads each sequence's own cells only in streams; a GPU shares cells for nothing in a pool. */
+/** On a CPU, streams read only a sequence's own cells. On a GPU, a pool shares cells at no cost. */
 function resolveLayout(
   layout: "streams" | "unified" | "auto",
   onGpu: boolean,

@@ -1,4 +1,4 @@
-/** What the engine takes and gives: token ids in, text and life-cycle events out. Type-only. */
+/** Requests to the engine (token ids) and its events (text and states). Type-only. */
 
 import type {
   EngineUsage,
@@ -70,7 +70,7 @@ export interface GenerateRequest extends SequenceRequest {
   signal?: AbortSignal | undefined;
 }
 
-/** From the logits as the model gave them. Natural logarithms, maybe minus infinity. */
+/** Natural logarithms from the model's own logits; may be minus infinity. */
 export interface TokenLogprobs {
   token: number;
   logprob: number;
@@ -79,14 +79,14 @@ export interface TokenLogprobs {
 }
 
 export type GenerationEvent =
-  /** Of `total` tokens that are to be read, `done` are; `cached` before them were found in the cache. */
+  /** `done` of `total` tokens have been read; `cached` tokens before them were found in the cache. */
   | { type: "progress"; done: number; total: number; cached: number }
-  /** `tokens` were sampled; `text` is valid UTF-8 that may be shown (maybe empty). */
+  /** `tokens` were sampled. `text` is valid UTF-8 and may be empty. */
   | {
       type: "text";
       text: string;
       tokens: Int32Array;
-      /** If asked for: of `tokens`, but for one that nothing was sampled for. */
+      /** If requested: those of `tokens`. A token that was not sampled has none. */
       logprobs?: TokenLogprobs[];
     }
   | { type: "tool-call-ready"; callIndex: number }
@@ -97,7 +97,7 @@ export type GenerationEvent =
       pendingToken: boolean;
       usage: EngineUsage;
     }
-  /** Of the tokens of the last `extend`, `done` are in the cache. */
+  /** `done` tokens of the last `extend` are in the cache. */
   | { type: "extended"; done: number; total: number }
   | {
       type: "finish";
@@ -117,10 +117,9 @@ export interface Generation extends AsyncIterable<GenerationEvent> {
   /** Holds after the next token; a `hold` event with reason `requested` follows. */
   pause(): void;
   /**
-   * Tells what the tokens of `resume` will begin with, as far as that is known; it takes the place of
-   * what was told before. They are prefilled while the generation is held, when nothing else wants the
-   * rows or the cells, and `resume` computes the rest. A wrong guess costs time and changes nothing.
-   * Ignored when the generation is not held, and when the tokens do not fit the context.
+   * Gives the known beginning of the tokens of `resume`, and replaces what an earlier call gave. While the generation is
+   * held, the engine prefills them when nothing else needs the rows or the cells; `resume` computes the rest. A wrong
+   * guess costs time and changes no token. Ignored when the generation is not held, or the tokens do not fit the context.
    * @throws FermataError invalid_value (no token, or none of the vocabulary)
    */
   extend(options: ExtendOptions): void;

@@ -1,4 +1,4 @@
-/** What the server is built from. Structural, so that tests can stand in for the engine. Type-only. */
+/** The parts that the server is built from. Interfaces, so that tests can replace the engine. Type-only. */
 
 import type { FastifyBaseLogger } from "fastify";
 import type { AgentDirectory } from "../agents/agent-directory.ts";
@@ -14,7 +14,7 @@ import type { Approvals } from "../tools/approvals.ts";
 import type { CallAudit } from "../tools/call-audit.ts";
 
 export interface ServedModel {
-  /** What answers call it: its first alias, else its file name without `.gguf`. */
+  /** The model's name in answers: its first alias, else its file name without `.gguf`. */
   id: string;
   /** Unix seconds. */
   created: number;
@@ -22,13 +22,13 @@ export interface ServedModel {
   /** Sequences that run at once. */
   parallel: number;
   vocabularySize: number;
-  /** More names that requests may call it by. */
+  /** More names for the model in requests. */
   aliases?: readonly string[] | undefined;
-  /** Of an answer whose request does not say. Default: to the end of the context. */
+  /** Token limit of an answer whose request sets none. Default: to the end of the context. */
   maxTokens?: number | undefined;
-  /** What tells it of tools: its template, or a generic prompt. Null: it has no template and cannot chat. */
+  /** Where the model reads its tools: in its template, or in a generic prompt. Null: no template, so it cannot chat. */
   toolSection?: "template" | "generic" | null;
-  /** How it writes calls. */
+  /** The format in which the model writes calls. */
   toolFormat?: string;
 }
 
@@ -116,13 +116,13 @@ export interface ServerServices {
   agents?: Pick<AgentDirectory, "supervisor" | "names" | "find"> | undefined;
   /** Engines of agents that have a model of their own, for the metrics. */
   agentEngines?: readonly AgentEngine[] | undefined;
-  /** Of calls that a person must consent to. */
+  /** Calls that a person must approve. */
   approvals: Approvals;
   /** Null: calls are not recorded. */
   audit: Pick<CallAudit, "record"> | null;
   /** Null: responses are not kept. */
   store: ResponseStore | null;
-  /** Of /api/conversations. Default: in memory. */
+  /** The store of /api/conversations. Default: in memory. */
   branches?: BranchStore | undefined;
   model: ServedModel;
 }
@@ -130,21 +130,21 @@ export interface ServerServices {
 export interface ServerConfig {
   /** Empty: anyone may call. */
   apiKeys: readonly string[];
-  /** 32 bytes that seal sessions and stream tokens. Default: new ones, so that they end with the server. */
+  /** 32 bytes that seal sessions and stream tokens. Default: random bytes, so these end with the server. */
   tokenSecret?: Buffer | undefined;
-  /** Web pages that may call, by origin; `*` for all. Default: none. */
+  /** Origins of the web pages that may call; `*` for all. Default: none. */
   corsOrigins?: readonly string[];
   /** How long running requests may go on once the server closes. Default 0. */
   drainMs?: number;
-  /** What the model samples with when a request does not say. A seed is drawn for each request. */
+  /** The model's default sampling. A seed is drawn for each request. */
   sampling: Omit<Sampling, "seed" | "logitBias" | "script">;
   maxToolRounds?: number | undefined;
-  /** Of one answer. */
+  /** Limit of one answer. */
   maxToolCalls?: number | undefined;
   maxToolSeconds?: number | undefined;
-  /** Of a call, without a sign of life. */
+  /** How long a call may be silent. */
   toolTimeoutMs?: number | undefined;
-  /** Of a call, whatever it reports. */
+  /** How long a call may take in all. */
   toolTotalTimeoutMs?: number | undefined;
   /** Default: OpenAI's events alone. */
   responsesEvents?: "standard" | "extended" | undefined;
@@ -152,15 +152,15 @@ export interface ServerConfig {
   responsesTools?: "close" | "held" | undefined;
   /** How long a held response waits for an output. Default 300 s. */
   responsesToolTimeoutMs?: number | undefined;
-  /** Of one posted output. Default 1 MiB. */
+  /** Limit of one posted output. Default 1 MiB. */
   maxToolOutputBytes?: number | undefined;
   /** Silence after which a stream gets an SSE comment. Default 15 s. */
   keepAliveMs?: number | undefined;
-  /** A stream whose client takes nothing for so long is ended. Default five minutes. */
+  /** A client that reads nothing for this long is disconnected. Default five minutes. */
   stalledMs?: number | undefined;
   /** The web page, served at `/`. Default: none. */
   page?: PageFiles | null | undefined;
-  /** Is told what each connection is in the middle of. */
+  /** Receives the state of each connection. */
   connectionReports?: ConnectionReports | undefined;
   logger?: FastifyBaseLogger | undefined;
 }

@@ -3,21 +3,21 @@
 import type { ChatEvent, ToolCall, ToolDefinition } from "../chat/types.ts";
 
 export interface ToolResult {
-  /** Text for the model. An error's message when `isError`. */
+  /** Text for the model; with `isError`, the error's message. */
   content: string;
   isError: boolean;
-  /** Where it comes from: file paths, URIs. */
+  /** Sources of the text: file paths, URIs. */
   citations?: readonly string[] | undefined;
 }
 
 export type ToolOutcome = "ok" | "error" | "timeout" | "cancelled" | "denied";
 
-/** Whether a person is asked before each call. */
+/** Whether a person must approve each call. */
 export type ApprovalPolicy = "never" | "always";
 
-/** What a tool tells while it runs. */
+/** A report of a tool that is running. */
 export type ToolReport =
-  /** Of its state, for people; never part of the result. */
+  /** The tool's state, for people to read; never part of the result. */
   | {
       type: "progress";
       message?: string | undefined;
@@ -26,13 +26,13 @@ export type ToolReport =
     }
   /** The next part of its result: all parts in order are a prefix of the result's content. */
   | { type: "output"; text: string }
-  /** What a sub-agent does. */
+  /** An event of a sub-agent's run. */
   | { type: "agent"; agent: string; event: RunEvent };
 
 export type ToolEvent =
   | { type: "tool-start"; call: ToolCall; server: string }
   | { type: "tool-report"; call: ToolCall; server: string; report: ToolReport }
-  /** A person decides whether it runs. */
+  /** A person is asked whether the call may run. */
   | {
       type: "tool-approval";
       call: ToolCall;
@@ -44,36 +44,36 @@ export type ToolEvent =
       call: ToolCall;
       server: string;
       outcome: ToolOutcome;
-      /** What the model reads of it. */
+      /** The text that the model reads. */
       content: string;
       citations: readonly string[];
       milliseconds: number;
     };
 
-/** What happens while an answer is made, by the model and by its tools. */
+/** Events of one answer: the model's and its tools'. */
 export type RunEvent = ChatEvent | ToolEvent;
 
 export interface ToolCallContext {
   callId: string;
   /** Aborted when nobody waits for the result any more. */
   signal: AbortSignal;
-  /** Never throws; what is told after the end is dropped. */
+  /** Never throws. Reports after the end of the call are dropped. */
   report(report: ToolReport): void;
 }
 
 export interface Tool {
   readonly definition: ToolDefinition;
-  /** Who runs it: an MCP server's name, `agent`, … Labels metrics and logs. */
+  /** The MCP server that runs the tool, or `agent`, …; a label of metrics and logs. */
   readonly server: string;
-  /** What its server calls it, if the model knows it by another name. */
+  /** The name on its server, if the model knows the tool by another name. */
   readonly originalName?: string | undefined;
-  /** Without a sign of life from a call, in place of the caller's limit. */
+  /** How long a call may be silent; replaces the caller's limit. */
   readonly timeoutMs?: number | undefined;
-  /** Of a call, whatever it reports, in place of the caller's limit. */
+  /** How long a call may take in all; replaces the caller's limit. */
   readonly totalTimeoutMs?: number | undefined;
-  /** Changes nothing, so that it may run before its round ends. */
+  /** The tool changes nothing, so a call may run before its round ends. */
   readonly readOnly?: boolean | undefined;
-  /** Default: never. Where nobody can be asked, a call that must be approved is not run. */
+  /** Default: never. A call that needs approval does not run where nobody can be asked. */
   readonly approval?: ApprovalPolicy | undefined;
   /** Never throws: failures, time-outs and cancellation come back as `isError` results. */
   call(args: unknown, context: ToolCallContext): Promise<ToolResult>;
@@ -82,9 +82,9 @@ export interface Tool {
 /** Tools offered now. The list may change between requests, never within one. */
 export interface ToolProvider {
   tools(): Tool[];
-  /** Who runs them, and how they are. */
+  /** The servers that run the tools, and their states. */
   servers?(): ToolServerState[];
-  /** Waits for servers that start, up to a limit. @returns names of those whose tools are not there then */
+  /** Waits for servers that are starting, up to a limit. @returns names of the servers that are still not ready */
   missing?(): Promise<string[]>;
   close(): Promise<void>;
 }
@@ -98,7 +98,7 @@ export interface ServerConnector {
   ): Promise<ConnectedServer>;
 }
 
-/** Its tools have the label as their server. */
+/** The label is the `server` of its tools. */
 export interface ConnectedServer {
   readonly tools: readonly Tool[];
   close(): Promise<void>;
@@ -107,9 +107,9 @@ export interface ConnectedServer {
 export interface ToolServerState {
   name: string;
   transport: "stdio" | "http" | "sse";
-  /** `failed`: it failed again and again; its tools are not offered until it works. */
+  /** `failed`: it failed several times; its tools are not offered until it works again. */
   state: "starting" | "ready" | "restarting" | "failed";
-  /** What went wrong last, while it is not ready. */
+  /** The last failure, while the server is not ready. */
   error: string | null;
   tools: Tool[];
 }

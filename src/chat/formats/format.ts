@@ -1,4 +1,4 @@
-/** Tool-call formats as data: an entry of a table says how a model writes calls, and all else follows from it. */
+/** Tool-call formats as data: a table entry describes how a model writes calls; parser and grammar are derived from it. */
 
 import type { PauseTriggers } from "../../engine/types.ts";
 import type { ArgumentStyle, CallPart, CallSyntax } from "../../guidance/call-syntax.ts";
@@ -10,7 +10,7 @@ import type { MakeReader } from "./readers/reader.ts";
 
 export type Pair = readonly [open: string, close: string];
 
-/** What the parser of answers, the grammar and the engine know of a format. */
+/** A format, as the parser of answers, the grammar and the engine use it. */
 export interface ToolCallFormat {
   readonly name: string;
   /** Does a model of this template write this format? */
@@ -18,16 +18,16 @@ export interface ToolCallFormat {
   /** How the model writes calls, for the grammar. */
   readonly syntax: CallSyntax;
 
-  /** For the parser, which is more lenient than the grammar. "" where there is none. */
+  /** Markers for the parser, which is more lenient than the grammar. "": none. */
   readonly sectionOpen: string;
   readonly sectionClose: string;
   readonly callOpen: string;
   readonly callClose: string;
-  /** Characters between a call's end and `callClose` that models write and that say nothing. */
+  /** Characters that models may write between a call's end and `callClose`; they are ignored. */
   readonly ignoredAfterCall: string;
   /** Reads what follows `callOpen`. */
   readonly reader: MakeReader;
-  /** What opens a call where `callOpen` was left out; its reader reads the opening, too, and takes offered names only. */
+  /** Opens a call where the model left `callOpen` out. Its reader reads the opening too, and accepts only offered names. */
   readonly unmarked: { readonly open: string; readonly reader: MakeReader } | null;
   /**
    * Calls without markers, at the start of a line or in a ```json block, by their first character. They are
@@ -40,7 +40,7 @@ export interface ToolCallFormat {
   readonly reasoning: ReasoningMarkers;
   /** What a template with reasoning has in it, where it does not spell the markers. Default: the markers. */
   readonly reasoningHint: string;
-  /** Markers around text that say nothing to the reader: they are dropped. */
+  /** Markers that are dropped; the text between them stays. */
   readonly silentMarkers: readonly string[];
   /** Every message has a header that names its channel; markers and readers are not looked at. */
   readonly usesChannels: boolean;

@@ -19,15 +19,15 @@ export interface SpliceRecord {
   tokens: Int32Array;
 }
 
-/** An answer of several rounds, whose client saw one message and none of the calls in it. */
+/** An answer of several rounds. Its client saw one message and none of the calls. */
 export interface AnswerRecord {
-  /** What its first round continued. */
+  /** The prompt of its first round. */
   prompt: Rendering;
   /** Of `prompt`. */
   messageCount: number;
-  /** As the client saw it: what all rounds said. */
+  /** The text that the client saw: that of all rounds. */
   message: AssistantMessage;
-  /** As the template knows it: the turns with their calls, and the results. */
+  /** The messages for the template: the turns with their calls, and the results. */
   rounds: readonly ChatMessage[];
 }
 
@@ -75,21 +75,21 @@ export class SpliceStore {
     this.#put({ key: this.#keyOf(scope, answer.message), value: answer, bytes });
   }
 
-  /** Turns that say what `message` says, the newest first. */
+  /** Turns equal to `message`, the newest first. */
   find(scope: SpliceScope, message: AssistantMessage): SpliceRecord[] {
     return this.#at(scope, message).filter(
       (value): value is SpliceRecord => "turn" in value && agrees(message, value.turn.message),
     );
   }
 
-  /** Answers of several rounds that say what `message` says, the newest first. */
+  /** Answers of several rounds with the text of `message`, the newest first. */
   findAnswers(scope: SpliceScope, message: AssistantMessage): AnswerRecord[] {
     return this.#at(scope, message).filter(
       (value): value is AnswerRecord => "rounds" in value && agrees(message, value.message),
     );
   }
 
-  /** Keeps it longer. */
+  /** Marks it as recently used. */
   touch(value: Remembered): void {
     for (const entry of this.#entries) {
       if (entry.value !== value) continue;

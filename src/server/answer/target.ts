@@ -14,14 +14,14 @@ import type { ToolLoopOptions } from "../../tools/tool-loop.ts";
 import type { ToolChoice } from "../body/tools.ts";
 
 export interface Target extends SamplingLimits {
-  /** What `model` says in the answer. */
+  /** `model` of the answer. */
   id: string;
   chat: AgentModel["chat"];
-  /** What it may call where the request brings no tools. Null: there is nothing. */
+  /** The tools for a request without tools of its own. Null: none. */
   tools: Pick<ToolProvider, "tools"> | null;
   /** Null: the model itself answers. */
   run: AgentRun | null;
-  /** The conversation as it is read: an agent's instructions come first. */
+  /** The messages for the model: an agent's instructions come first. */
   instruct(messages: readonly ChatMessage[]): ChatMessage[];
 }
 
@@ -31,7 +31,7 @@ export interface TargetContext {
   warnings: OnceWarnings;
 }
 
-/** For one request, since an agent's limits are of one run. Names that nobody has stand for the served model. */
+/** Call it once per request, because an agent's limits belong to one run. Unknown names select the served model. */
 export function resolveTarget(wanted: string | null, context: TargetContext): Target {
   const agent = wanted === null ? undefined : context.services.agents?.find(wanted);
   if (agent !== undefined) return agentTarget(agent, context);
@@ -51,13 +51,13 @@ export function resolveTarget(wanted: string | null, context: TargetContext): Ta
   };
 }
 
-/** Of a body that is not checked yet. */
+/** `model` of a body that is not checked yet. */
 export function wantedModel(body: unknown): string | null {
   const model = isObject(body) ? body["model"] : null;
   return typeof model === "string" ? model : null;
 }
 
-/** What requests may call the model; the first is its own. */
+/** The names of the model in requests; the first is its own. */
 export function namesOf({ id, aliases = [] }: ServedModel): string[] {
   return [id, ...aliases];
 }
@@ -93,7 +93,7 @@ export type ToolMode =
   | {
       kind: "internal";
       tools: Tool[];
-      /** Where a request mixes these tools with its own. */
+      /** For requests that mix these tools with their own. */
       limits?: Pick<ToolLoopOptions, "offered" | "handsOver" | "maxCalls"> | undefined;
     };
 
@@ -104,9 +104,8 @@ export type ToolMode =
  * | yes                 | either         | external |
  * | no                  | yes            | internal |
  *
- * An empty list counts as given, so MCP tools stay out of the prompt; since there is then nothing to
- * call, markers are plain text. The same holds for `tool_choice: "none"`, and while no MCP server
- * offers a tool.
+ * An empty list counts as given, so the prompt has no MCP tools. Then there is nothing to call, and call markers are
+ * plain text. The same is true for `tool_choice: "none"`, and while no MCP server offers a tool.
  */
 export function resolveToolMode(
   request: { tools: ToolDefinition[] | null; toolChoice: Pick<ToolChoice, "mode"> },
@@ -122,7 +121,7 @@ export function resolveToolMode(
   return tools.length === 0 ? { kind: "none" } : { kind: "internal", tools };
 }
 
-/** What can be called. */
+/** The tools that can be called. */
 export function definitionsOf(mode: ToolMode): readonly ToolDefinition[] {
   if (mode.kind === "external") return mode.tools;
   if (mode.kind === "none") return [];

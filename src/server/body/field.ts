@@ -1,12 +1,11 @@
 /**
- * A request's fields, each declared once: its type and range, its default, what becomes of it. A table of them
- * reads a body, is the request's schema in /openapi.json and a table of docs/parameters.md.
+ * The fields of requests. Each is declared once, with its type, range, default and effect. A table of fields reads a
+ * body, and is the request's schema in /openapi.json and a table in docs/parameters.md.
  *
- * This is not zod, valibot or typebox, for four reasons. A refusal names the field at fault and the remedy, and in a
- * union it comes from the branch that was meant; theirs list every branch that failed. Fields that are accepted without
- * effect, or refused with a reason, are most of a table; theirs know such fields only as unknown keys. A type reads into
- * what the engine wants (token ids, a document's form) and warns on the way. And it would be one more dependency at run
- * time in place of 250 lines.
+ * Why not zod, valibot or typebox: a refusal here names the field at fault and the remedy, and in a union only the
+ * branch that the client meant; theirs list every branch that failed. Most fields of a table are accepted without effect
+ * or refused with a reason; for theirs, such fields are unknown keys. A type here returns what the engine takes (token
+ * ids, a document's form) and warns while it reads. And 250 lines replace one more dependency at run time.
  */
 
 import type { Warn } from "./warnings.ts";
@@ -15,46 +14,46 @@ import { FermataError, type ErrorCode } from "../../errors.ts";
 /** JSON Schema. */
 export type Schema = { [key: string]: unknown };
 
-/** What is known while a body is read. */
+/** What types may use while they read. */
 export interface Reading {
   warn: Warn;
-  /** Of the loaded model; for wires that take token ids. */
+  /** Size of the loaded model's vocabulary; for wires that take token ids. */
   vocabularySize?: number;
 }
 
-/** What a value may be. */
+/** A type of values. */
 export interface Type<Value> {
-  /** Of the values that clients should send; `read` may take more. */
+  /** JSON Schema of the values that clients should send; `read` may accept more. */
   readonly schema: Schema;
-  /** What to do about a value that is missing. */
+  /** Remedy in the error for a missing value. */
   readonly remedy: string;
   /**
-   * @param value there, and null only if a required field was
+   * @param value not undefined; null only in a required field
    * @param path of the value in the body: `messages[0].content`
-   * @throws FermataError of status 400 whose `param` is the path of what is wrong
+   * @throws FermataError of status 400 whose `param` is the path of the wrong value
    */
   read(value: unknown, path: string, reading: Reading): Value;
 }
 
-/** Does what its documentation says, within `about`. */
+/** The field has an effect, which `about` describes. */
 export interface Honoured<Value> {
   effect: "honoured";
   type: Type<unknown>;
   about: string;
   isRequired: boolean;
   default?: Value | undefined;
-  /** As `Type.read`, of a value that may be absent. */
+  /** As `Type.read`, but the value may be absent. */
   read(value: unknown, path: string, reading: Reading): Value;
 }
 
-/** Harmless without effect: accepted with one warning, none if a `quiet` value asks for what happens anyway. */
+/** The field has no effect and is accepted with one warning. `isQuiet` values need no warning: they ask for the default. */
 export interface Ignored {
   effect: "ignored";
   about: string;
   isQuiet(value: unknown): boolean;
 }
 
-/** A reply without it would not be what was asked for: a 400, but for values that ask for what happens anyway. */
+/** The field is not supported and would change the answer: 400, unless `accepts` says that the value is the default. */
 export interface Refused {
   effect: "refused";
   problem: string;
@@ -65,7 +64,7 @@ export interface Refused {
 export type Field = Honoured<unknown> | Ignored | Refused;
 export type FieldTable = Readonly<Record<string, Field>>;
 
-/** What `readFields` gives. */
+/** The result of `readFields`. */
 export type ValuesOf<Table extends FieldTable> = {
   [
     Name in keyof Table as Table[Name] extends Honoured<unknown> ? Name : never
@@ -94,7 +93,7 @@ export function optional<Value>(
   };
 }
 
-/** Null is a value of its own; undefined: absent. */
+/** Null is a value; undefined means absent. */
 export function nullable<Value>(type: Type<Value>, about = ""): Honoured<Value | null | undefined> {
   return {
     effect: "honoured",
@@ -133,8 +132,8 @@ export function refused(
 }
 
 /**
- * A whole body.
- * @param remedy shows a body
+ * Reads a whole body.
+ * @param remedy shows a valid body
  * @throws FermataError of status 400 whose `param` is the field at fault
  */
 export function readBody<Table extends FieldTable>(
@@ -148,7 +147,7 @@ export function readBody<Table extends FieldTable>(
   return readFields(table, body, reading);
 }
 
-/** The honoured fields of a body or of an object within it. `path` is the object's; "" of the body. */
+/** Reads the honoured fields of a body, or of an object in it. @param path of the object; "" for the body */
 export function readFields<Table extends FieldTable>(
   table: Table,
   body: JsonObject,
@@ -162,7 +161,7 @@ export function readFields<Table extends FieldTable>(
   return values as ValuesOf<Table>;
 }
 
-/** No key passes in silence: known without effect, or unknown, it is warned about or refused. */
+/** Warns about keys that are unknown or have no effect, and refuses those that are not supported. */
 export function checkKeys(table: FieldTable, body: JsonObject, warn: Warn, path = ""): void {
   for (const [name, value] of Object.entries(body)) {
     if (isAbsent(value)) continue;
@@ -185,7 +184,7 @@ function pathOf(path: string, name: string): string {
   return path === "" ? name : `${path}.${name}`;
 }
 
-/** Of the fields that are read, for /openapi.json. */
+/** JSON Schema of the fields that have an effect, for /openapi.json. */
 export function schemaOf(table: FieldTable): Schema {
   const properties: Record<string, Schema> = {};
   for (const [name, field] of Object.entries(table)) {
@@ -209,7 +208,7 @@ function honouredSchema({ type, about, default: otherwise }: Honoured<unknown>):
 
 export type JsonObject = { [key: string]: unknown };
 
-/** "field": problem. Remedy. */
+/** The message reads: "field" problem. Remedy. */
 export function fieldError(
   code: ErrorCode,
   field: string,
@@ -235,7 +234,7 @@ export function isAbsent(value: unknown): value is null | undefined {
   return value === undefined || value === null;
 }
 
-/** "a string", "an array"…: the kind only, since values may be private. */
+/** "a string", "an array"…: only the kind, because values may be private. */
 export function kindOf(value: unknown): string {
   if (value === null) return "null";
   if (Array.isArray(value)) return "an array";

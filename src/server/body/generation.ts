@@ -1,7 +1,6 @@
 /**
- * Fields that every endpoint which generates takes: model, stream, limits, and how tokens are drawn: OpenAI's, those of
- * llama-server and vLLM, and those that none here has. The engine takes at least these ranges;
- * test/integrity/sampling-ranges.test.ts compares them.
+ * Fields of every endpoint that generates: model, stream, limits and sampling. The names are those of OpenAI,
+ * llama-server and vLLM. The engine accepts at least these ranges; test/integrity/sampling-ranges.test.ts compares them.
  */
 
 import type { DrySampling, Sampling } from "../../engine/types.ts";
@@ -20,11 +19,11 @@ import { documentFields } from "./guidance.ts";
 import type { Warn } from "./warnings.ts";
 
 export interface SamplingLimits {
-  /** What the served model samples with unless told otherwise; its seed is used when none is given. */
+  /** The served model's default sampling, with the seed for requests that give none. */
   sampling: Sampling;
   contextSize: number;
   vocabularySize: number;
-  /** Of an answer whose request does not say. Default: to the end of the context. */
+  /** Token limit of an answer whose request sets none. Default: to the end of the context. */
   maxTokens?: number | undefined;
 }
 
@@ -54,7 +53,7 @@ export const basicSampling = {
   ),
 } satisfies FieldTable;
 
-/** llama-server's, which every endpoint that generates takes. Without a value, the model's default holds. */
+/** llama-server's sampling fields. Without a value, the model's default is used. */
 export const llamaSampling = {
   top_k: optional(integer(-1, maxInt32), "-1 and 0 turn it off"),
   min_p: optional(number(0, 1)),
@@ -102,7 +101,7 @@ export const samplingFields = { ...basicSampling, ...llamaSampling };
 
 type SamplingValues = Partial<ValuesOf<typeof samplingFields>>;
 
-/** @param given of the fields that the wire has */
+/** @param given values of the wire's fields */
 export function readSampling(given: SamplingValues, limits: SamplingLimits): Sampling {
   const defaults = limits.sampling;
   const {
@@ -153,7 +152,7 @@ export function readSampling(given: SamplingValues, limits: SamplingLimits): Sam
   return { ...sampling, ...Object.fromEntries(wanted) };
 }
 
-/** Zero keeps the likeliest token alone, and so does the smallest number above. */
+/** Zero keeps only the likeliest token, and so does the smallest number above zero. */
 function aboveZero(probability: number): number {
   return Math.max(probability, 1e-6);
 }
@@ -178,7 +177,7 @@ function dryOf(given: SamplingValues, contextSize: number): DrySampling | undefi
   };
 }
 
-/** llama-server's name and vLLM's. */
+/** llama-server and vLLM have different names for it. */
 function repeatPenaltyOf(given: SamplingValues): number | undefined {
   const { repeat_penalty: penalty, repetition_penalty: other } = given;
   if (penalty === undefined || other === undefined || other === penalty) return penalty ?? other;
@@ -186,7 +185,7 @@ function repeatPenaltyOf(given: SamplingValues): number | undefined {
   throw fieldError("invalid_value", "repetition_penalty", problem, "Send one of the two");
 }
 
-/** As OpenAI has it. */
+/** OpenAI's limit. */
 export const maxChoices = 128;
 export const maxTopLogprobs = 20;
 
@@ -240,7 +239,7 @@ const useDocument = "Send guided_json_schema, guided_regex or guided_grammar";
 const lazyGrammar = "asks for a grammar that begins in the middle, which is not supported";
 const leaveOutGrammar = "Leave it out: calls of tools are guided by themselves";
 
-/** Of vLLM and llama-server. */
+/** Fields of vLLM and llama-server that Fermata does not have. */
 export const fieldsNotHere = {
   guided_whitespace_pattern: refused("is not supported", useDocument),
   structural_tag: refused("is not supported", useDocument),
@@ -264,7 +263,7 @@ export const fieldsNotHere = {
 
 export const generationFields = { ...samplingFields, ...documentFields, ...fieldsNotHere };
 
-/** Whether the last chunk of a stream tells the usage. */
+/** Whether the last chunk of a stream contains the usage. */
 export function includesUsage(
   given: { stream: boolean; stream_options: { include_usage: boolean } | undefined },
   warn: Warn,
@@ -327,8 +326,8 @@ interface MaxTokens {
 }
 
 /**
- * Undefined: no limit but the context's. More than the context holds is no error: agents send one fixed number to
- * every model.
+ * Undefined: only the context limits the answer. A limit above the context is no error, because agents send one fixed
+ * number to every model.
  */
 export function maxTokensOf(
   given: MaxTokens,

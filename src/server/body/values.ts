@@ -1,4 +1,4 @@
-/** Types of values that fields have: numbers, texts, choices, lists, objects, and unions of them. */
+/** Types of fields: numbers, texts, choices, lists, objects, and unions of them. */
 
 import {
   checkKeys,
@@ -86,7 +86,7 @@ export function text({
   };
 }
 
-/** @param noun what the values are called: `is not a known choice` */
+/** @param noun for the error: `is not a known choice` */
 export function oneOf<const Choice extends string>(
   choices: readonly Choice[],
   noun = "choice",
@@ -128,7 +128,7 @@ export function list<Value>(
   };
 }
 
-/** Any object, as it came. */
+/** Any object; it is not changed. */
 export function record(remedy: string, schema: Schema = {}): Type<JsonObject> {
   return {
     schema: { type: "object", ...schema },
@@ -140,7 +140,7 @@ export function record(remedy: string, schema: Schema = {}): Type<JsonObject> {
   };
 }
 
-/** @param others what happens to keys that the table does not have */
+/** @param others what happens to keys that are not in the table */
 export function object<Table extends FieldTable>(
   table: Table,
   remedy: string,
@@ -169,7 +169,7 @@ function refuseOthers(table: FieldTable, body: JsonObject, path: string): void {
 type Kind = "string" | "number" | "boolean" | "array" | "object";
 type ValueOf<Of> = Of extends Type<infer Value> ? Value : never;
 
-/** A union by the kind of the value, so that a refusal is about the branch that was meant. */
+/** A union by the kind of the value, so an error names only the branch that the client meant. */
 export function either<Kinds extends Partial<Record<Kind, Type<unknown>>>>(
   kinds: Kinds,
   wanted: string,
@@ -187,7 +187,7 @@ export function either<Kinds extends Partial<Record<Kind, Type<unknown>>>>(
   };
 }
 
-/** What is made of a value. */
+/** The type's value, changed by `map`. */
 export function mapped<Value, Result>(
   type: Type<Value>,
   map: (value: Value, path: string, reading: Reading) => Result,
@@ -199,7 +199,7 @@ export function mapped<Value, Result>(
   };
 }
 
-/** Null is missing as if the field were absent. */
+/** Null is refused as a missing value. */
 export function notNull<Value>(type: Type<Value>): Type<Value> {
   return {
     ...type,
@@ -210,7 +210,7 @@ export function notNull<Value>(type: Type<Value>): Type<Value> {
   };
 }
 
-/** Any names, with values of one type. @param max entries; @param maxName characters */
+/** An object with any names and values of one type. @param max entries @param maxName characters of a name */
 export function dictionary<Value>(
   type: Type<Value>,
   {
@@ -236,7 +236,7 @@ export function dictionary<Value>(
   });
 }
 
-/** Why a kind of object is refused: what is wrong with its tag. */
+/** A kind of object that is refused: the error about its tag. */
 interface Unsupported {
   code: ErrorCode;
   problem: string;
