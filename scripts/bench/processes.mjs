@@ -15,11 +15,11 @@ for (const [signal, code] of [
 }
 
 /**
- * Starts a program that this process owns. `closed` resolves with { code, signal, stdout, tail },
+ * Starts a program that this process owns; `options` are those of `spawn`. `closed` resolves with { code, signal, stdout, tail },
  * where `tail` is the end of its stderr.
  */
-export function startProcess(program, args) {
-  const child = spawn(program, args, { stdio: ["ignore", "pipe", "pipe"] });
+export function startProcess(program, args, options) {
+  const child = spawn(program, args, { ...options, stdio: ["ignore", "pipe", "pipe"] });
   running.add(child);
   let stdout = "";
   let tail = [];

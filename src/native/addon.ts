@@ -6,15 +6,23 @@ import { resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { FermataError } from "../errors.ts";
 import type { NativeAddon } from "./addon-types.ts";
+import { prebuiltAddon } from "./prebuilt.ts";
 
 // The same from src/native and from dist/native.
 const builtAddon = fileURLToPath(new URL("../../build/Release/fermata.node", import.meta.url));
 
-/** Where the addon is: in the package, or where `FERMATA_ADDON` says. */
+/** Where the addon is: where `FERMATA_ADDON` says, in the clone that built it, or in the platform's package. */
 export function addonPath(): string {
   const elsewhere = process.env["FERMATA_ADDON"];
-  return elsewhere ? resolve(elsewhere) : builtAddon;
+  if (elsewhere) return resolve(elsewhere);
+  return existsSync(builtAddon) ? builtAddon : (prebuiltAddon() ?? builtAddon);
 }
+
+/** A clone has the means to build it; an installed package has not. */
+const canBuild = existsSync(fileURLToPath(new URL("../../scripts/setup.mjs", import.meta.url)));
+const remedy = canBuild
+  ? "Build it: `node scripts/setup.mjs`."
+  : `No addon was installed for ${process.platform}-${process.arch} and this processor. Install again without --omit=optional, or build Fermata from its source.`;
 
 /**
  * Loads the addon; later calls return the same one.
@@ -25,7 +33,7 @@ export function loadAddon(): NativeAddon {
   if (!existsSync(path)) {
     throw new FermataError(
       "addon_missing",
-      `The native addon is not built: there is no ${path}. Run \`node scripts/setup.mjs\`.`,
+      `The native addon is not there: there is no ${path}. ${remedy}`,
     );
   }
   try {
@@ -34,7 +42,7 @@ export function loadAddon(): NativeAddon {
     const reason = cause instanceof Error ? cause.message : String(cause);
     throw new FermataError(
       "addon_missing",
-      `The native addon does not load (${reason}). Build it again: \`node scripts/setup.mjs\`.`,
+      `The native addon does not load (${reason}). ${remedy}`,
       { cause },
     );
   }

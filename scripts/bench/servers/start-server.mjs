@@ -35,10 +35,10 @@ async function isHealthy(url) {
  * Starts a server, `program` with `args` and a free port, and waits until it is healthy. Returns
  * { pid, during, stop }. `stop` resolves when the process has ended.
  */
-export async function startServer(name, program, args) {
+export async function startServer(name, program, args, options) {
   const port = await freePort();
   const url = `http://127.0.0.1:${port}`;
-  const { child, closed } = startProcess(program, [...args, "--port", String(port)]);
+  const { child, closed } = startProcess(program, [...args, "--port", String(port)], options);
   let ended;
   void closed.then((result) => (ended = result));
 

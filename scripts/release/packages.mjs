@@ -1,0 +1,93 @@
+// The folders that npm packs: one with everything but the addon, and one with the addons of this platform.
+import { cpSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { root } from "../setup/paths.mjs";
+import { npmCommand, runOrFail } from "../setup/run.mjs";
+
+/** `fermata` is another's on npm. */
+export const packageName = "fermata-engine";
+/** Platforms that have a package. Only those of Linux on x64 were run; the others are made by the same script. */
+export const platforms = ["linux-x64", "linux-arm64", "darwin-arm64", "win32-x64"];
+
+export function platformName() {
+  return `${packageName}-${process.platform}-${process.arch}`;
+}
+
+const modelFiles = ["fermata-small.gguf", "manifest.json", "README.md"].map((name) =>
+  join("models", name),
+);
+
+const source = () => JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
+
+function writeManifest(directory, manifest) {
+  writeFileSync(join(directory, "package.json"), `${JSON.stringify(manifest, undefined, 2)}\n`);
+}
+
+/** What a user installs. */
+export function assembleMain(directory) {
+  const manifest = source();
+  const kept = [
+    "version",
+    "description",
+    "license",
+    "author",
+    "bin",
+    "type",
+    "exports",
+    "dependencies",
+    "peerDependencies",
+    "peerDependenciesMeta",
+    "engines",
+  ];
+  rmSync(directory, { recursive: true, force: true });
+  for (const part of ["dist", "ui/dist", "LICENSE", "README.md", ...modelFiles])
+    cpSync(join(root, part), join(directory, part), { recursive: true, filter: isShipped });
+  writeManifest(directory, {
+    name: packageName,
+    ...Object.fromEntries(kept.map((field) => [field, manifest[field]])),
+    files: ["dist", "ui/dist", "models", "LICENCES.md"],
+    optionalDependencies: Object.fromEntries(
+      platforms.map((platform) => [`${packageName}-${platform}`, manifest.version]),
+    ),
+  });
+}
+
+/** Neither stamps nor maps to sources that are not there. */
+function isShipped(path) {
+  return !/\.map$|\.fermata-stamp$|\.tsbuildinfo$/.test(path);
+}
+
+/** The addons themselves are put into it by `addAddon`. */
+export function assemblePlatform(directory, levels) {
+  const { version, license, author } = source();
+  rmSync(directory, { recursive: true, force: true });
+  mkdirSync(directory, { recursive: true });
+  cpSync(join(root, "LICENSE"), join(directory, "LICENSE"));
+  writeManifest(directory, {
+    name: platformName(),
+    version,
+    description: `Fermata's native addon for ${process.platform} on ${process.arch}.`,
+    license,
+    author,
+    os: [process.platform],
+    cpu: [process.arch],
+    ...(process.platform === "linux" ? { libc: ["glibc"] } : {}),
+    files: ["*.node", "LICENCES.md"],
+    fermata: { levels: levels.map(({ name, needs }) => ({ file: `${name}.node`, needs })) },
+  });
+}
+
+/** Returns { file, bytes } of the tarball in `target`. npm gives all files one time, so equal files are equal bytes. */
+export async function pack(directory, target) {
+  const [npm, args] = npmCommand([
+    "pack",
+    "--json",
+    "--ignore-scripts",
+    "--pack-destination",
+    target,
+  ]);
+  const text = await runOrFail(`Packing ${directory}`, npm, args, { cwd: directory });
+  const [{ filename }] = Object.values(JSON.parse(/[[{][^]*[\]}]/.exec(text)[0]));
+  const file = join(target, filename);
+  return { file, bytes: statSync(file).size };
+}
