@@ -31,7 +31,11 @@ import {
   isUndefined,
   string,
 } from "./library.ts";
-import { filterOf, methodOf, numberedObject } from "./methods.ts";
+import { RenderBudget } from "./budget.ts";
+import { filterOf, methodOf, numberedObject, strftime } from "./methods.ts";
+
+/** The longest of llama.cpp's has 30,000 characters. */
+const maxSource = 1024 * 1024;
 
 /** The template itself said no, with `raise_exception`. */
 export class TemplateRefusal extends TypeError {}
@@ -39,20 +43,28 @@ export class TemplateRefusal extends TypeError {}
 export class JinjaTemplate {
   readonly #program: Node;
 
-  /** @throws SyntaxError | Error of the parser */
+  /** @throws SyntaxError | Error of the parser | TypeError it is longer than any template */
   constructor(source: string) {
+    if (source.length > maxSource)
+      throw new TypeError(`it has ${source.length} characters, and at most ${maxSource} are read`);
     this.#program = parse(tokenize(source, { lstrip_blocks: true, trim_blocks: true }));
   }
 
   /** @throws TemplateRefusal, or an error that names what the template asks for and is missing */
   render(variables: Record<string, unknown>): string {
     const environment = new Environment();
+    const budget = new RenderBudget(variables);
     const globals = { true: true, True: true, false: false, False: false, none: null, None: null };
-    for (const [name, value] of Object.entries({ ...variables, ...globals, ...functions })) {
+    for (const [name, value] of Object.entries({
+      ...variables,
+      ...globals,
+      ...functions,
+      range: rangeWithin(budget),
+    })) {
       // The language's own names cannot be given away.
       if (value !== undefined && name !== "namespace") environment.set(name, value);
     }
-    return textOf(new TemplateInterpreter(environment).run(this.#program));
+    return textOf(new TemplateInterpreter(environment, budget).run(this.#program));
   }
 }
 
@@ -61,47 +73,17 @@ const functions = {
     throw new TemplateRefusal(String(message));
   },
   strftime_now: (format: string): string => strftime(format, new Date()),
-  range: (first: number, last?: number, step = 1): number[] => {
+};
+
+function rangeWithin(
+  budget: RenderBudget,
+): (first: number, last?: number, step?: number) => number[] {
+  return (first, last, step = 1) => {
     const [start, end] = last === undefined ? [0, first] : [first, last];
     const length = Math.max(0, Math.ceil((end - start) / step));
+    budget.step(length);
     return Array.from({ length }, (_, index) => start + index * step);
-  },
-};
-
-/** C's `strftime` in English and local time, as far as templates use it. */
-export function strftime(format: string, date: Date): string {
-  return format.replaceAll(/%(-?)([a-zA-Z%])/gu, (directive, dash: string, letter: string) => {
-    const text = directives[letter]?.(date);
-    if (text === undefined) return directive;
-    return dash === "" ? text : text.replace(/^0+(?=.)/u, "");
-  });
-}
-
-const directives: Readonly<Record<string, (date: Date) => string>> = {
-  "%": () => "%",
-  Y: (date) => String(date.getFullYear()),
-  y: (date) => pad(date.getFullYear() % 100),
-  m: (date) => pad(date.getMonth() + 1),
-  d: (date) => pad(date.getDate()),
-  H: (date) => pad(date.getHours()),
-  I: (date) => pad(date.getHours() % 12 || 12),
-  M: (date) => pad(date.getMinutes()),
-  S: (date) => pad(date.getSeconds()),
-  p: (date) => (date.getHours() < 12 ? "AM" : "PM"),
-  B: (date) => name(date, { month: "long" }),
-  b: (date) => name(date, { month: "short" }),
-  A: (date) => name(date, { weekday: "long" }),
-  a: (date) => name(date, { weekday: "short" }),
-  F: (date) => `${date.getFullYear()}-${pad(date.getMonth() + 1)}-${pad(date.getDate())}`,
-  T: (date) => `${pad(date.getHours())}:${pad(date.getMinutes())}:${pad(date.getSeconds())}`,
-};
-
-function pad(value: number): string {
-  return String(value).padStart(2, "0");
-}
-
-function name(date: Date, options: Intl.DateTimeFormatOptions): string {
-  return date.toLocaleDateString("en-US", options);
+  };
 }
 
 interface FilterNode extends Node {
@@ -128,6 +110,7 @@ interface MemberNode extends Node {
 
 interface CallNode extends Node {
   callee: Node;
+  args: Node[];
 }
 
 interface TestNode extends Node {
@@ -154,16 +137,20 @@ const ownOperators: ReadonlySet<string> = new Set(["~", "==", "!=", "in", "not i
 
 export class TemplateInterpreter extends Interpreter {
   readonly #applyFilter: Internals["applyFilter"];
+  readonly #budget: RenderBudget;
 
-  constructor(environment: Environment) {
+  constructor(environment: Environment, budget: RenderBudget) {
     super(environment);
+    this.#budget = budget;
     const internals = this as unknown as Internals;
     this.#applyFilter = internals.applyFilter.bind(this);
     internals.evaluateBlock = (statements, scope) => this.#block(statements, scope);
     internals.applyFilter = (operand, filter, scope) => this.#filter(operand, filter, scope);
   }
 
+  /** @throws TypeError the template asks for what is not there, or for more than its budget */
   override evaluate(node: Node | undefined, environment: Environment): Value {
+    this.#budget.step();
     switch (node?.type) {
       case "Known":
         return (node as KnownNode).known;
@@ -188,18 +175,37 @@ export class TemplateInterpreter extends Interpreter {
     }
   }
 
+  #textOf(value: Value): string {
+    if (!isString(value)) this.#budget.walk(value);
+    const text = textOf(value);
+    this.#budget.write(text.length);
+    return text;
+  }
+
   /** Values become text as Python's `str` makes it. */
   #block(statements: Node[], environment: Environment): Value {
     let text = "";
     for (const statement of statements) {
       const value = this.evaluate(statement, environment);
-      if (!isNull(value)) text += textOf(value);
+      if (!isNull(value)) text += this.#textOf(value);
     }
     return string(text);
   }
 
   #filter(operand: Value, filter: FilterNode, environment: Environment): Value {
     const name = filter.value ?? filter.callee?.value ?? "";
+    this.#budget.expand(name, operand, () => this.#values(filter.args ?? [], environment));
+    return this.#budget.made(this.#filtered(operand, name, filter, environment));
+  }
+
+  #values(args: readonly Node[], environment: Environment): Value[] {
+    return args.map((arg) => {
+      const { value } = arg as Node & { value?: Node };
+      return this.evaluate(arg.type === "KeywordArgumentExpression" ? value : arg, environment);
+    });
+  }
+
+  #filtered(operand: Value, name: string, filter: FilterNode, environment: Environment): Value {
     if (filter.callee === undefined) {
       const own = filterOf(operand, name);
       if (own !== undefined) return own();
@@ -221,25 +227,31 @@ export class TemplateInterpreter extends Interpreter {
     if (!ownOperators.has(operator)) return super.evaluate(node, environment);
     const left = this.evaluate(node.left, environment);
     const right = this.evaluate(node.right, environment);
-    if (operator === "~") return string(textOf(left) + textOf(right));
-    if (operator === "==") return new BooleanValue(equals(left, right));
-    if (operator === "!=") return new BooleanValue(!equals(left, right));
+    if (operator === "~") return string(this.#textOf(left) + this.#textOf(right));
+    if (operator === "==" || operator === "!=") {
+      this.#budget.walk(left);
+      return new BooleanValue(equals(left, right) === (operator === "=="));
+    }
     if (operator === "+") {
       if (isString(left) && (isString(right) || isUndefined(right)))
-        return string(left.value + textOf(right));
+        return string(this.#textOf(left) + this.#textOf(right));
       if (isUndefined(left) && isString(right)) return right;
       if (isString(left) && (isObject(right) || isArray(right)))
         throw new TypeError(`cannot add ${right.type} to a string`);
     } else if (operator === "*") {
-      if (isString(left) && isNumber(right))
-        return string(left.value.repeat(Math.max(0, right.value)));
+      if (isString(left) && isNumber(right)) {
+        const times = Math.max(0, right.value);
+        this.#budget.write(left.value.length * times);
+        return string(left.value.repeat(times));
+      }
     } else if (isUndefined(left)) return new BooleanValue(operator === "not in");
     else if (isArray(right)) {
+      this.#budget.walk(right);
       const isIn = right.value.some((item) => equals(item, left));
       return new BooleanValue(isIn === (operator === "in"));
     }
     const evaluated: BinaryNode = { ...node, left: known(left), right: known(right) };
-    return super.evaluate(evaluated, environment);
+    return this.#budget.made(super.evaluate(evaluated, environment));
   }
 
   /** What is undefined can be iterated, and has nothing in it. */
@@ -280,17 +292,18 @@ export class TemplateInterpreter extends Interpreter {
 
   /** `schema.items()` is the method, whatever keys the object has. */
   #call(node: CallNode, environment: Environment): Value {
-    const callee = this.#callee(node.callee, environment);
+    const callee = this.#callee(node, environment);
     if (!isFunction(callee)) throw new TypeError(`${spell(node.callee)}() is unknown`);
     const evaluated: CallNode = { ...node, callee: known(callee) };
-    return super.evaluate(evaluated, environment);
+    return this.#budget.made(super.evaluate(evaluated, environment));
   }
 
-  #callee(node: Node, environment: Environment): Value {
+  #callee({ callee: node, args }: CallNode, environment: Environment): Value {
     if (node.type !== "MemberExpression") return this.evaluate(node, environment);
     const member = node as MemberNode;
     const object = this.evaluate(member.object, environment);
     const name = String(member.property.value);
+    this.#budget.expand(name, object, () => this.#values(args, environment));
     const method = !member.computed && isObject(object) ? object.builtins.get(name) : undefined;
     const evaluated: MemberNode = { ...member, object: known(object) };
     return method ?? this.evaluate(evaluated, environment);
@@ -315,6 +328,8 @@ export class TemplateInterpreter extends Interpreter {
     let items = value;
     if (isUndefined(value)) items = new ArrayValue([]);
     else if (isString(value)) items = new ArrayValue([...value.value].map(string));
+    // A loop without a body takes its time too.
+    if (isArray(items)) this.#budget.step(items.value.length);
     const evaluated: ForNode = {
       ...node,
       iterable: isFiltered ? { ...iterable, lhs: known(items) } : known(items),

@@ -23,17 +23,17 @@ import {
 
 /** @returns undefined where the library's own answer stands */
 export function methodOf(object: Value, name: string): Value | undefined {
-  if (isString(object)) return bound(stringMethods[name], object.value);
-  if (isArray(object)) return bound(arrayMethods[name], object.value);
+  if (isString(object)) return bound(ownOf(stringMethods, name), object.value);
+  if (isArray(object)) return bound(ownOf(arrayMethods, name), object.value);
   return isObject(object) && name !== "" && !object.value.has(name)
-    ? bound(objectMethods[name], object.value)
+    ? bound(ownOf(objectMethods, name), object.value)
     : undefined;
 }
 
 /** @returns undefined where the library's own filter stands */
 export function filterOf(operand: Value, name: string): (() => Value) | undefined {
   if (name === "string") return () => string(textOf(operand));
-  if (isMissing(operand)) return missingFilters[name];
+  if (isMissing(operand)) return ownOf(missingFilters, name);
   if (isArray(operand)) {
     const items = operand.value;
     if (name === "min" || name === "max") return () => extreme(items, name);
@@ -45,6 +45,11 @@ export function filterOf(operand: Value, name: string): (() => Value) | undefine
     if (name === "last") return () => string([...operand.value].at(-1) ?? "");
   }
   return undefined;
+}
+
+/** `constructor` and its like are no names of ours. */
+function ownOf<T>(table: Readonly<Record<string, T>>, name: string): T | undefined {
+  return Object.hasOwn(table, name) ? table[name] : undefined;
 }
 
 type Method<T> = (self: T, args: Value[]) => Value;
@@ -168,4 +173,40 @@ export function numberedObject(entries: Entries): Value {
     keys: () => new ArrayValue([...entries.keys()].map(keyOf)),
   };
   return Object.defineProperty(Object.assign(object, own), "builtins", { value: builtins });
+}
+
+/** C's `strftime` in English and local time, as far as templates use it. */
+export function strftime(format: string, date: Date): string {
+  return format.replaceAll(/%(-?)([a-zA-Z%])/gu, (directive, dash: string, letter: string) => {
+    const text = directives[letter]?.(date);
+    if (text === undefined) return directive;
+    return dash === "" ? text : text.replace(/^0+(?=.)/u, "");
+  });
+}
+
+const directives: Readonly<Record<string, (date: Date) => string>> = {
+  "%": () => "%",
+  Y: (date) => String(date.getFullYear()),
+  y: (date) => pad(date.getFullYear() % 100),
+  m: (date) => pad(date.getMonth() + 1),
+  d: (date) => pad(date.getDate()),
+  H: (date) => pad(date.getHours()),
+  I: (date) => pad(date.getHours() % 12 || 12),
+  M: (date) => pad(date.getMinutes()),
+  S: (date) => pad(date.getSeconds()),
+  p: (date) => (date.getHours() < 12 ? "AM" : "PM"),
+  B: (date) => name(date, { month: "long" }),
+  b: (date) => name(date, { month: "short" }),
+  A: (date) => name(date, { weekday: "long" }),
+  a: (date) => name(date, { weekday: "short" }),
+  F: (date) => `${date.getFullYear()}-${pad(date.getMonth() + 1)}-${pad(date.getDate())}`,
+  T: (date) => `${pad(date.getHours())}:${pad(date.getMinutes())}:${pad(date.getSeconds())}`,
+};
+
+function pad(value: number): string {
+  return String(value).padStart(2, "0");
+}
+
+function name(date: Date, options: Intl.DateTimeFormatOptions): string {
+  return date.toLocaleDateString("en-US", options);
 }

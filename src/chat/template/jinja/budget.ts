@@ -1,0 +1,102 @@
+/**
+ * What one rendering may cost. A template is a program from a file that somebody else made: without bounds, a few
+ * loops or doublings in it stop the server for all.
+ */
+
+import { type Value, isArray, isObject, isString } from "./library.ts";
+
+/**
+ * Of llama.cpp's 70 templates the dearest takes 2,525 steps for one round with a tool. Some look back over all messages
+ * for each: with 400 messages that is 1,994 steps a message, and a message has at least 4 values.
+ */
+const baseSteps = 50_000;
+const stepsPerValue = 2000;
+/** A template may look at a text character by character. */
+const stepsPerCharacter = 20;
+/** One of the 70 appends each message to all the text before it: with n messages, n / 2 times what they say. */
+const baseCharacters = 16 * 2 ** 20;
+const charactersPerCharacter = 1000;
+/** Of one text. */
+const baseLength = 16 * 2 ** 20;
+const lengthPerCharacter = 10;
+/** Of `indent` and of `tojson`, which take any number. */
+const maxWidth = 1000;
+
+export class RenderBudget {
+  #steps: number;
+  #characters: number;
+  readonly #longest: number;
+
+  /** @param variables the template's inputs; more of them may cost more */
+  constructor(variables: Record<string, unknown>) {
+    const { values, characters } = sizeOf(variables);
+    this.#steps = baseSteps + stepsPerValue * values + stepsPerCharacter * characters;
+    this.#characters = baseCharacters + charactersPerCharacter * characters;
+    this.#longest = baseLength + lengthPerCharacter * characters;
+  }
+
+  /** @throws TypeError the template has done too much */
+  step(count = 1): void {
+    this.#steps -= count;
+    if (!(this.#steps >= 0)) throw new TypeError("it takes too many steps");
+  }
+
+  /** A text of so many characters is made. @throws as `step` */
+  write(characters: number): void {
+    this.#characters -= characters;
+    if (!(this.#characters >= 0) || characters > this.#longest)
+      throw new TypeError("it writes too much text");
+  }
+
+  /** Has been made. @throws as `step` */
+  made(value: Value): Value {
+    if (isString(value)) this.write(value.value.length);
+    else if (isArray(value)) this.step(value.value.length);
+    return value;
+  }
+
+  /** Is about to be read as a whole: values may stand in each other, and be more than memory shows. @throws as `step` */
+  walk(value: Value): void {
+    this.step();
+    if (isArray(value)) for (const item of value.value) this.walk(item);
+    else if (isObject(value)) for (const item of value.value.values()) this.walk(item);
+  }
+
+  /**
+   * Before a filter or method runs whose result may be far larger than what it is given.
+   * @param argumentsOf evaluates its arguments
+   * @throws as `step`
+   */
+  expand(name: string, operand: Value, argumentsOf: () => readonly Value[]): void {
+    if (name === "tojson" || name === "string" || name === "join") this.walk(operand);
+    if (name !== "tojson" && name !== "indent" && name !== "replace") return;
+    const args = argumentsOf();
+    const [width = 4] = args.flatMap(({ value }) => (typeof value === "number" ? [value] : []));
+    if (name !== "replace" && width > maxWidth)
+      throw new TypeError(`${name} takes a width of at most ${maxWidth}`);
+    if (!isString(operand)) return;
+    const text = operand.value;
+    if (name === "indent") this.write(text.length + width * placesOf("\n", text));
+    if (name !== "replace") return;
+    const [from = "", to = ""] = args.map(({ value }) => (typeof value === "string" ? value : ""));
+    this.write(text.length + placesOf(from, text) * to.length);
+  }
+}
+
+function placesOf(part: string, text: string): number {
+  return text.split(part).length;
+}
+
+function sizeOf(value: unknown): { values: number; characters: number } {
+  if (typeof value === "string") return { values: 1, characters: value.length };
+  if (typeof value !== "object" || value === null) return { values: 1, characters: 0 };
+  return Object.values(value)
+    .map(sizeOf)
+    .reduce(
+      (sum, one) => ({
+        values: sum.values + one.values,
+        characters: sum.characters + one.characters,
+      }),
+      { values: 1, characters: 0 },
+    );
+}
