@@ -78,20 +78,29 @@ const table = {
 
 export type ErrorCode = keyof typeof table;
 
+/** A prompt that does not fit, in tokens. */
+export interface PromptSize {
+  promptTokens: number;
+  contextSize: number;
+}
+
 export class FermataError extends Error {
   override readonly name = "FermataError";
   readonly code: ErrorCode;
   /** The request field or option at fault, in dotted form (`messages[2].content`), or null. */
   readonly param: string | null;
+  /** Of context_length_exceeded, where it was counted. */
+  readonly size: PromptSize | null;
 
   constructor(
     code: ErrorCode,
     message: string,
-    options: { param?: string | undefined; cause?: unknown } = {},
+    options: { param?: string | undefined; size?: PromptSize | null; cause?: unknown } = {},
   ) {
     super(message, options.cause === undefined ? undefined : { cause: options.cause });
     this.code = code;
     this.param = options.param ?? null;
+    this.size = options.size ?? null;
   }
 
   get status(): number {

@@ -63,8 +63,8 @@ SamplingParams to_sampling(const Fields& fields, std::int32_t vocabulary_size) {
     fields.read("minP", sampling.min_p, 0, 1);
     fields.read("typicalP", sampling.typical_p, kAboveZero, 1);
     fields.read("repeatPenalty", sampling.repeat_penalty, kAboveZero, 100);
-    fields.read("frequencyPenalty", sampling.frequency_penalty, -2, 2);
-    fields.read("presencePenalty", sampling.presence_penalty, -2, 2);
+    fields.read("frequencyPenalty", sampling.frequency_penalty, -100, 100);
+    fields.read("presencePenalty", sampling.presence_penalty, -100, 100);
     fields.read("penaltyLastN", sampling.penalty_last_n, 0, kMaxContext);
     fields.read("topNSigma", sampling.top_n_sigma, 0, 1000);
     fields.read("xtcProbability", sampling.xtc_probability, 0, 1);

@@ -186,7 +186,7 @@ export class Engine {
       throw new FermataError(
         "context_length_exceeded",
         `The prompt has ${prompt.length} tokens, but the context holds ${room}, answer included.`,
-        { param: "prompt" },
+        { param: "prompt", size: { promptTokens: prompt.length, contextSize: room } },
       );
     }
   }

@@ -40,6 +40,19 @@ test("any temperature that the engine takes", async () => {
   expect(chat.requests.map(({ sampling }) => sampling.temperature)).toEqual([2.5, 100]);
 });
 
+test.each([
+  [{ top_k: -7 }, { topK: 0 }],
+  [{ top_n_sigma: -5 }, { topNSigma: 0 }],
+  [
+    { presence_penalty: 5, frequency_penalty: -3 },
+    { presencePenalty: 5, frequencyPenalty: -3 },
+  ],
+])("%j is %j to the sampler", async (options, wanted) => {
+  const { app, chat } = createWorld();
+  expect((await post(app, { messages: [user], ...options })).statusCode).toBe(200);
+  expect(chat.requests[0]!.sampling).toMatchObject(wanted);
+});
+
 test("content that is null says nothing", async () => {
   const { app, chat } = createWorld();
   const messages = [

@@ -3,12 +3,13 @@
 import { expect, test } from "vitest";
 import { FermataError } from "../../src/errors.ts";
 import type { Tool } from "../../src/tools/types.ts";
-import { createWorld, fakeTool, provider } from "./fake-services.ts";
+import { engineWorld } from "./engine-world.ts";
+import { createWorld, fakeTool, post, provider } from "./fake-services.ts";
 
 const tooLong = new FermataError(
   "context_length_exceeded",
   "The prompt has 9923 tokens, but the context holds 1000, answer included.",
-  { param: "prompt" },
+  { param: "prompt", size: { promptTokens: 9923, contextSize: 1000 } },
 );
 const onServer = (server: string, name: string): Tool =>
   fakeTool(name, { content: "", isError: false }, server);
@@ -46,4 +47,27 @@ test.each([
   expect(reply.statusCode).toBe(400);
   expect(reply.json().error.message).toContain(tooLong.message);
   expect(reply.json().error.message).toContain(expected);
+});
+
+const counts = { n_prompt_tokens: 9923, n_ctx: 1000 };
+
+test.each([
+  ["/v1/chat/completions", { messages }],
+  ["/v1/chat/completions", { messages, stream: true }],
+  ["/v1/responses", { input: "Hi" }],
+])("%s %j: the error counts, as llama-server's does", async (url, payload) => {
+  const world = createWorld();
+  world.chat.script = [{ fail: tooLong }];
+  const reply = await world.app.inject({ method: "POST", url, payload });
+  expect(reply.json().error).toMatchObject({ code: "context_length_exceeded", ...counts });
+});
+
+test("what the template makes of the messages is counted", async () => {
+  const { app, engine } = engineWorld();
+  const n_ctx = engine.cache.cellsPerSequence;
+  const content = "word ".repeat(n_ctx);
+  const reply = await post(app, { messages: [{ role: "user", content }] });
+  const { error } = reply.json();
+  expect(error).toMatchObject({ code: "context_length_exceeded", n_ctx });
+  expect(error.message).toContain(`take ${error.n_prompt_tokens},`);
 });

@@ -153,3 +153,20 @@ test.each([
   expect(response.json().error.param).toBe(param);
   expect(world.text.requests).toEqual([]);
 });
+
+test("several answers to each prompt draw with seeds of their own", async () => {
+  const world = createWorld();
+  const body = (await complete(world, { prompt: ["a", "b"], n: 2, seed: 7 })).json();
+  expect(
+    body.map(({ index, prompt }: { index: number; prompt: string }) => [index, prompt]),
+  ).toEqual([
+    [0, "a"],
+    [1, "a"],
+    [2, "b"],
+    [3, "b"],
+  ]);
+  expect(world.text.requests.map(({ sampling }) => sampling?.seed)).toEqual([7, 8, 7, 8]);
+  expect((await complete(world, { prompt: "a", n: 2 })).json()).toHaveLength(2);
+  const tooMany = await complete(world, { prompt: ["a", "b"], n: 65 });
+  expect(tooMany.json().error).toMatchObject({ param: "n", code: "invalid_value" });
+});

@@ -1,7 +1,7 @@
 /** Messages and tools to prompt tokens, with the tokens of generated turns spliced in. */
 
 import type { PauseTriggers } from "../../engine/types.ts";
-import { FermataError } from "../../errors.ts";
+import { FermataError, type PromptSize } from "../../errors.ts";
 import {
   type ToolCallFormat,
   pauseTriggersOf,
@@ -77,7 +77,9 @@ export class PromptBuilder {
     const bare = spliced ?? (await this.render(messages, request, openTurn));
     const prompt = request.prefill ? await this.#begin(bare, request.prefill) : bare;
     if (prompt.tokens.length < contextSize) return prompt;
-    throw tooLong(contextSize, `the messages and tools take ${prompt.tokens.length}`);
+    const promptTokens = prompt.tokens.length;
+    const problem = `the messages and tools take ${promptTokens}`;
+    throw tooLong(contextSize, problem, { promptTokens, contextSize });
   }
 
   /** The template's text alone, nothing spliced, however long. @throws as `ChatTemplate.render` */
@@ -281,9 +283,12 @@ function beginsWith(whole: Rendering, prompt: Rendering): boolean {
   return text !== null && whole.text.startsWith(text);
 }
 
-function tooLong(contextSize: number, problem: string): FermataError {
+function tooLong(contextSize: number, problem: string, size?: PromptSize): FermataError {
   const message = `The context holds ${contextSize} tokens; ${problem}, and an answer needs at least one more.`;
-  return new FermataError("context_length_exceeded", message, { param: "messages" });
+  return new FermataError("context_length_exceeded", message, {
+    param: "messages",
+    size: size ?? null,
+  });
 }
 
 function chooseFormat(template: string, name: string | undefined): ToolCallFormat {

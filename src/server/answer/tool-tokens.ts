@@ -67,7 +67,8 @@ export async function explainedLength(
 ): Promise<unknown> {
   if (!(error instanceof FermataError) || error.code !== "context_length_exceeded") return error;
   const message = `${error.message} ${await remedy(mode, chat)}`;
-  return new FermataError(error.code, message, { param: error.param ?? undefined, cause: error });
+  const { code, param, size } = error;
+  return new FermataError(code, message, { param: param ?? undefined, size, cause: error });
 }
 
 async function remedy(mode: ToolMode, chat: Counter): Promise<string> {

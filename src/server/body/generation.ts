@@ -45,8 +45,8 @@ export const basicSampling = {
     integer(Number.MIN_SAFE_INTEGER, Number.MAX_SAFE_INTEGER),
     "same seed, same batches, same tokens: see above; -1 draws one",
   ),
-  frequency_penalty: optional(number(-2, 2)),
-  presence_penalty: optional(number(-2, 2)),
+  frequency_penalty: optional(number(-100, 100)),
+  presence_penalty: optional(number(-100, 100)),
   logit_bias: optional(
     logitBias,
     "up to 10000 tokens, by id or by a text that has them; an object or pairs; `false` bans",
@@ -55,10 +55,10 @@ export const basicSampling = {
 
 /** llama-server's sampling fields. Without a value, the model's default is used. */
 export const llamaSampling = {
-  top_k: optional(integer(-1, maxInt32), "-1 and 0 turn it off"),
+  top_k: optional(integer(-maxInt32, maxInt32), "0 and less turn it off"),
   min_p: optional(number(0, 1)),
   typical_p: optional(number(0, 1)),
-  top_n_sigma: optional(number(-1, 1000), "-1 and 0 turn it off"),
+  top_n_sigma: optional(number(-1000, 1000), "0 and less turn it off"),
   repeat_penalty: optional(repeatPenalty),
   repetition_penalty: optional(repeatPenalty, "the same under vLLM's name"),
   repeat_last_n: optional(
@@ -195,6 +195,14 @@ export const modelField = optional(
 );
 export const streamField = optional(boolean, "server-sent events", false);
 export const choicesField = optional(integer(1, maxChoices), "choice `i` draws with `seed + i`", 1);
+/** @param n answers to each prompt */
+export function checkChoices(promptCount: number, n: number): void {
+  const count = promptCount * n;
+  if (count <= maxChoices) return;
+  const problem = `makes ${count} choices of ${promptCount} prompts`;
+  throw fieldError("invalid_value", "n", problem, `Ask for at most ${maxChoices} in all`);
+}
+
 export const topLogprobs = integer(0, maxTopLogprobs);
 export const closeAtLimitField = optional(
   boolean,
@@ -261,7 +269,36 @@ export const fieldsNotHere = {
   lora: refused("names adapters, and none is loaded", "Leave it out", isEmptyList),
 } satisfies FieldTable;
 
-export const generationFields = { ...samplingFields, ...documentFields, ...fieldsNotHere };
+const shift = "has no effect: a context is not shifted";
+const budget = "has no effect: a model ends its reasoning by itself";
+
+/** llama-server's, whose clients send them to every endpoint that generates. */
+const llamaFields = {
+  post_sampling_probs: refused(
+    "is not supported: probabilities are the model's own",
+    "Leave it out",
+    isFalse,
+  ),
+  id_slot: ignored("has no effect: prefixes are found by their tokens", (value) => value === -1),
+  n_keep: ignored(shift, isZero),
+  n_discard: ignored(shift, isZero),
+  n_cache_reuse: ignored("has no effect: a prefix is reused as it is", isZero),
+  backend_sampling: ignored("has no effect", isFalse),
+  sse_ping_interval: ignored("has no effect: the server has an interval of its own"),
+  reasoning_format: ignored(
+    "has no effect: reasoning is told apart from content",
+    (value) => value !== "none",
+  ),
+  reasoning_budget_tokens: ignored(budget, (value) => value === -1),
+  thinking_budget_tokens: ignored(budget, (value) => value === -1),
+} satisfies FieldTable;
+
+export const generationFields = {
+  ...samplingFields,
+  ...documentFields,
+  ...fieldsNotHere,
+  ...llamaFields,
+};
 
 /** Whether the last chunk of a stream contains the usage. */
 export function includesUsage(

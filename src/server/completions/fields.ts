@@ -11,6 +11,7 @@ import {
   fieldError,
 } from "../body/field.ts";
 import {
+  checkChoices,
   choicesField,
   closeAtLimitField,
   generationFields,
@@ -73,10 +74,7 @@ export function parseCompletionRequest(
   const reading = { warn, vocabularySize: limits.vocabularySize };
   const given = readBody(completionFields, body, reading, 'Send {"prompt": "…"}');
   const { prompt: prompts, n, echo, logprobs: topLogprobs, stop, stream } = given;
-  if (prompts.length * n > maxChoices) {
-    const problem = `makes ${prompts.length * n} choices of ${prompts.length} prompts`;
-    throw fieldError("invalid_value", "n", problem, `Ask for at most ${maxChoices} in all`);
-  }
+  checkChoices(prompts.length, n);
   if (given.best_of !== undefined && given.best_of !== n) {
     const problem = "asks for answers that are thrown away";
     throw fieldError("unsupported_value", "best_of", problem, "Send n and choose yourself");

@@ -4,7 +4,6 @@ import {
   ignored,
   optional,
   readBody,
-  refused,
   required,
   type FieldTable,
   type Reading,
@@ -14,6 +13,8 @@ import {
   isObject,
 } from "../body/field.ts";
 import {
+  checkChoices,
+  choicesField,
   closeAtLimitField,
   generationFields,
   modelField,
@@ -35,7 +36,7 @@ import { boolean, list, text } from "../body/values.ts";
 interface NativePrompts {
   /** Each in pieces that follow each other. At least one. */
   prompts: PromptInput[][];
-  /** They came as a list, and the answers do too. */
+  /** They came as a list, or several answers are wanted: the answers are a list. */
   isList: boolean;
 }
 
@@ -89,6 +90,7 @@ export const nativeCompletionFields = {
     'a text, tokens, texts and tokens mixed, `{"prompt_string": …}`, or a list of them',
   ),
   model: modelField,
+  n: { ...choicesField, about: "answers to each prompt, the `i`th of which draws with `seed + i`" },
   ...maxTokensFields,
   max_tokens: optional(tokenLimit, "as `n_predict`, and wins"),
   n_predict: optional(
@@ -108,16 +110,6 @@ export const nativeCompletionFields = {
   ...generationFields,
   close_at_limit: closeAtLimitField,
   user: ignored("is not used"),
-  post_sampling_probs: refused(
-    "is not supported: probabilities are the model's own",
-    "Leave it out",
-    (value) => value === false,
-  ),
-  id_slot: ignored("has no effect: prefixes are found by their tokens", (value) => value === -1),
-  n_keep: ignored("has no effect: a context is not shifted", (value) => value === 0),
-  n_discard: ignored("has no effect: a context is not shifted", (value) => value === 0),
-  n_cache_reuse: ignored("has no effect: a prefix is reused as it is", (value) => value === 0),
-  backend_sampling: ignored("has no effect"),
 } satisfies FieldTable;
 
 /** @throws FermataError of status 400 whose `param` is the field at fault */
@@ -128,8 +120,12 @@ export function parseNativeCompletion(
 ) {
   const reading = { warn, vocabularySize: limits.vocabularySize };
   const given = readBody(nativeCompletionFields, body, reading, 'Send {"prompt": "…"}');
+  const { prompts, isList } = given.prompt;
+  checkChoices(prompts.length, given.n);
   return {
-    ...given.prompt,
+    prompts,
+    n: given.n,
+    isList: isList || given.n > 1,
     model: given.model,
     sampling: readSampling(given, limits),
     stop: given.stop,

@@ -1,7 +1,7 @@
 /** POST /completion, as llama-server has it. */
 
 import type { RouteOptions } from "fastify";
-import { drawSeed } from "../answer/choices.ts";
+import { drawSeed, withSeed } from "../answer/choices.ts";
 import type { RouteContext } from "../context.ts";
 import { compileText } from "../../chat/answer/text-grammar.ts";
 import { withTextBias } from "../../engine/engine.ts";
@@ -31,8 +31,8 @@ export function nativeCompletionRoute(context: RouteContext): RouteOptions {
       warnOfModel(body.model, context);
       const signal = active.signalFor(reply);
       const { document, closeAtLimit, stop, maxTokens, topLogprobs } = body;
+      const biased = await withTextBias(body.sampling, engine);
       const options = {
-        sampling: await withTextBias(body.sampling, engine),
         grammar: document && (await compileText(document, engine)),
         closeAtLimit,
         stop,
@@ -43,11 +43,15 @@ export function nativeCompletionRoute(context: RouteContext): RouteOptions {
       const tokenBytes = (token: number): Uint8Array => engine.tokenBytes(token);
       const shape = { ...body, model: model.id, contextSize: model.contextSize, tokenBytes };
       const prompts = await Promise.all(body.prompts.map((pieces) => promptTokens(pieces, engine)));
-      const runs = prompts.map((prompt, index) => {
+      const choices = prompts.flatMap((prompt) => Array.from({ length: body.n }, () => prompt));
+      const runs = choices.map((prompt, index) => {
         const times = new TokenTimes(metrics, startedAt);
         const text = engine.detokenize(prompt);
-        const answer = new NativeAnswer(index, text, prompt.length, shape, times);
-        return generate(engine, { ...options, prompt }, answer, body.stream);
+        const { seed } = withSeed(body.sampling, index % body.n);
+        const told = { ...shape, sampling: { ...body.sampling, seed } };
+        const answer = new NativeAnswer(index, text, prompt.length, told, times);
+        const sampling = { ...biased, seed };
+        return generate(engine, { ...options, sampling, prompt }, answer, body.stream);
       });
       if (body.stream) {
         await streamAnswer(inTurn(runs), new NativeCompletionStream(), { request, reply, config });

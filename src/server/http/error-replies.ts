@@ -144,11 +144,20 @@ export function anthropicErrorBody(error: FermataError, requestId: string): Anth
 }
 
 export interface ErrorBody {
-  error: { message: string; type: string; param: string | null; code: string };
+  error: {
+    message: string;
+    type: string;
+    param: string | null;
+    code: string;
+    /** llama-server's, of a prompt that does not fit. */
+    n_prompt_tokens?: number;
+    n_ctx?: number;
+  };
 }
 
-export function errorBody({ message, type, param, code }: FermataError): ErrorBody {
-  return { error: { message, type, param, code } };
+export function errorBody({ message, type, param, code, size }: FermataError): ErrorBody {
+  const counts = size && { n_prompt_tokens: size.promptTokens, n_ctx: size.contextSize };
+  return { error: { message, type, param, code, ...counts } };
 }
 
 /** Ollama's has the text alone; its clients pass over what else there is. */

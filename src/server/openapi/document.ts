@@ -107,7 +107,12 @@ const fields = {
   param: nullableString,
   code: { type: "string" },
 };
-const error = { type: "object", properties: fields, required: Object.keys(fields) };
+const counts = { n_prompt_tokens: { type: "integer" }, n_ctx: { type: "integer" } };
+const error = {
+  type: "object",
+  properties: { ...fields, ...counts },
+  required: Object.keys(fields),
+};
 const errorSchema: Schema = { type: "object", properties: { error }, required: ["error"] };
 const ollamaErrorSchema: Schema = {
   type: "object",

@@ -50,7 +50,11 @@ export function responsesRoutes(app: FastifyInstance, context: RouteContext): Ro
 function ofInput(thrown: unknown): FermataError {
   const error = toFermataError(thrown);
   if (error.param !== "messages") return error;
-  return new FermataError(error.code, error.message, { param: "input", cause: error.cause });
+  return new FermataError(error.code, error.message, {
+    param: "input",
+    size: error.size,
+    cause: error.cause,
+  });
 }
 
 function createResponseRoute(context: ResponsesContext, url: string): RouteOptions {
