@@ -1,4 +1,4 @@
-// The step: who runs, which rows, one decode call, one token each.
+// One step: chooses sequences and rows, decodes them in one call, samples one token each.
 #include "core/scheduler.h"
 
 #include <algorithm>
@@ -13,16 +13,15 @@ namespace fermata {
 
 namespace {
 
-// A step with so many prefill rows begins no further prompt: the weights are read for enough rows
-// by then, and the first token of a prompt that is done is not kept waiting for its neighbours'.
+// A step with this many prefill rows starts no further prompt: one pass over the weights then has
+// enough rows, and a finished prompt's first token need not wait for other prompts.
 constexpr std::int32_t kEnoughPrefillRows = 128;
 
-// Steps of decode alone after one with so many prefill rows. Sequences whose tools end together are
-// spread by them, so that each later resume finds less in front of it.
+// Steps that only decode, after a step with this many prefill rows. They spread sequences whose
+// tools end together, so a later resume has less work in front of it.
 constexpr std::int32_t kDecodeOnlySteps = 2;
 
-// A text that is nothing but repetitions of at most kLongestPattern tokens for kRepetitive tokens
-// does not come to an end by itself any more.
+// A text that repeats at most kLongestPattern tokens for kRepetitive tokens does not end by itself.
 constexpr std::int32_t kRepetitive = 128;
 constexpr std::int32_t kLongestPattern = 16;
 
@@ -35,8 +34,8 @@ bool repeats_itself(const Sequence& sequence) {
     return false;
 }
 
-// Looks at grammars in a step, of all sequences that search for their end together: some 20 to 300
-// us each, which everybody's next token waits for.
+// Checks of grammars per step, for all sequences together that search for their end. A check takes
+// 20 to 300 us, and every sequence's next token waits for it.
 constexpr std::size_t kClosingWork = 32;
 
 }  // namespace
@@ -100,8 +99,8 @@ void Scheduler::plan_batch() {
     }
 }
 
-// Rows of the sequence that has waited longest: a chunk if one can be filled and a token stays
-// behind it, else one row. Rows that were computed one by one are computed again with their chunk.
+// Rows of the sequence that has waited longest: a chunk if it can be filled and one more token
+// follows, else one row. Rows that were computed one by one are computed again with their chunk.
 void Scheduler::plan_one() {
     Sequence* next = nullptr;
     for (const SequenceId id : running_) {
@@ -118,7 +117,7 @@ void Scheduler::plan_one() {
     shares_.push_back({next->id, next->slot, count, count == next->rows_left(), 0});
 }
 
-// One whose rows are decoded alone; nullptr: there is none.
+// A sequence whose rows must be decoded alone; nullptr: none.
 Sequence* Scheduler::suspected_with_rows() const {
     for (const SequenceId id : running_) {
         Sequence* sequence = sequences_.at(id).get();
@@ -138,7 +137,7 @@ void Scheduler::plan_together() {
             budget -= count;
         }
     };
-    // Preemption changes who runs: plan again until what is planned has room.
+    // Preemption changes who runs: plan again until the planned rows have cells.
     do {
         shares_.clear();
         budget = config_.step_token_budget;
@@ -239,8 +238,8 @@ void Scheduler::decode() {
     out_.steps.push_back(report);
 }
 
-// A batch of several sequences failed and spoiled their slots. Each is computed again alone, so
-// that only the one that is at fault fails.
+// A batch of several sequences failed and spoiled their slots. Each sequence is computed again
+// alone, so only the one at fault fails.
 void Scheduler::suspect_all() {
     for (const Share& share : std::exchange(shares_, {})) {
         Sequence& sequence = *sequences_.at(share.id);
@@ -251,7 +250,7 @@ void Scheduler::suspect_all() {
     }
 }
 
-// The masks depend on tokens that are known already, so they are made while the backend works.
+// The masks depend only on known tokens, so they are computed while the backend decodes.
 DecodeStatus Scheduler::decode_beside_masks() {
     guides_.clear();
     for (const Share& share : shares_) {
@@ -306,8 +305,8 @@ Token Scheduler::choose(Sequence& sequence, std::span<const float> logits) {
     return guide.closing().front();
 }
 
-// Sequences that look for their end share a step's work; whose search is longer goes on in the next
-// step, while the others decode. false: there were none.
+// All sequences that search for their end share kClosingWork. A longer search continues in the next
+// step, while the others decode. false: no sequence searched.
 bool Scheduler::decide(Milliseconds now) {
     std::vector<SequenceId> deciding;
     for (const SequenceId id : running_) {
@@ -327,7 +326,7 @@ bool Scheduler::decide(Milliseconds now) {
     return !deciding.empty();
 }
 
-// The token that comes next, and whatever follows from it.
+// Takes the next token, with all its consequences.
 void Scheduler::settle(Sequence& sequence, Token token, std::span<const float> logits,
                        Milliseconds now) {
     if (sequence.guide && !sequence.guide->error().empty()) {

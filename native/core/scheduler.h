@@ -1,4 +1,4 @@
-// Continuous batching: which rows enter the next decode call, and what becomes of the tokens.
+// Continuous batching: chooses the rows of the next decode call and handles the sampled tokens.
 // Pure: no clock, no thread, no llama.h. One thread calls it.
 #pragma once
 
@@ -19,32 +19,31 @@
 
 namespace fermata {
 
-// What a step moves between slots, RAM and files before it stops admitting, if others wait for
-// their next token. A slot is moved in one piece, so the last move may go beyond.
+// Bytes that a step moves between slots, RAM and files before it stops admitting, while others
+// decode. A slot is moved in one piece, so the last move may exceed the limit.
 inline constexpr std::int64_t kMovedInAStep = std::int64_t{64} << 20;
 
 struct SchedulerConfig {
     std::int32_t parallel = 1;             // sequences running at once, >= 1
-    std::int32_t step_token_budget = 512;  // rows a step may carry; decode rows come first
-    Milliseconds hold_lease_ms = 600'000;  // a hold that is not resumed for so long fails
-    std::int64_t ram_limit = 0;            // bytes of host memory for what leaves its slot; 0: none
+    std::int32_t step_token_budget = 512;  // most rows per step; decode rows come first
+    Milliseconds hold_lease_ms = 600'000;  // a hold fails when it is not resumed in this time
+    std::int64_t ram_limit = 0;            // bytes of host memory for cells without a slot
     std::int32_t left_limit = kMaxLeft;    // sequences remembered after they left their slots
-    std::int64_t disk_limit = 0;           // bytes of files for what RAM has no room for
+    std::int64_t disk_limit = 0;           // bytes of files for what does not fit into RAM
 };
 
 class Scheduler {
    public:
-    // `backend`, `masks` and `files` outlive the scheduler. Without `masks`, masks are made before
-    // sampling; without `files`, nothing goes to disk.
+    // `backend`, `masks` and `files` must outlive the scheduler. Without `masks`, masks are made
+    // before sampling. Without `files`, nothing goes to disk.
     Scheduler(SchedulerConfig config, Backend& backend, MaskRunner* masks = nullptr,
               SequenceFiles* files = nullptr);
 
     // Queues a generation. The caller has checked the request (see request.h); a prompt that cannot
     // fit fails by event.
     void submit(SubmitRequest request);
-    // Prefills a held sequence with what its resume will begin with. Running sequences go first: it
-    // gets the rows and the cells that they leave. Ignored when `id` is not held, and when the
-    // tokens do not fit.
+    // Prefills a held sequence with the expected beginning of its resume. It gets only rows and
+    // cells that running sequences leave. Ignored when `id` is not held or the tokens do not fit.
     void extend(ExtendRequest request);
     // Queues the continuation of a held sequence, before sequences that were never admitted.
     // Ignored when `id` is not held.
@@ -55,16 +54,16 @@ class Scheduler {
     void cancel(SequenceId id, Milliseconds now);
     // Holds a sequence after its next sampled token. Ignored when held or unknown.
     void pause(SequenceId id);
-    // The consumer took `count` generated tokens; reopens the sequence's window.
+    // The consumer has read `count` generated tokens; reopens the sequence's window.
     void acknowledge(SequenceId id, std::int32_t count);
 
     // One decode call at most. false: there was nothing to do.
     bool step(Milliseconds now);
 
-    // Before fail_all at the end: what is retained or held is written to files, as far as time
+    // Call before the last fail_all: writes retained and held sequences to files, as far as time
     // allows.
     void save_all();
-    // Ends every sequence as failed and drops all that is retained.
+    // Ends every sequence as failed and drops all retained sequences.
     void fail_all(FailCode code, const std::string& message);
 
     // Events and the report of the last steps; moves them out.
@@ -127,9 +126,9 @@ class Scheduler {
     std::deque<SequenceId> waiting_;      // admission order
     std::vector<SequenceId> running_;     // admission order
     std::vector<SequenceId> extending_;   // held in a slot, with rows to prefill
-    std::int32_t decode_only_steps_ = 0;  // still to come before the next prefill
+    std::int32_t decode_only_steps_ = 0;  // before the next prefill
     std::vector<BatchRow> rows_;
-    struct Share {  // of a sequence in the batch
+    struct Share {  // the rows of one sequence in the batch
         SequenceId id;
         SlotId slot;
         std::int32_t count;
@@ -137,7 +136,7 @@ class Scheduler {
         std::size_t last_row;
     };
     std::vector<Share> shares_;
-    std::vector<Guide*> guides_;  // that the coming samples need
+    std::vector<Guide*> guides_;  // whose masks the coming samples need
     EventBatch out_;
     EngineStats totals_;
     Milliseconds now_ = 0;  // of the current step

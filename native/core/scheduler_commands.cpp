@@ -1,4 +1,4 @@
-// What callers ask for, applied between two steps.
+// Commands of callers, applied between two steps.
 #include "core/scheduler.h"
 
 #include <algorithm>
@@ -23,7 +23,7 @@ void Scheduler::submit(SubmitRequest request) {
         .top_logprobs = request.top_logprobs,
     });
     Sequence& added = *sequence;
-    // Known first: whatever throws below fails it by event.
+    // Registered first, so anything that throws below fails it by event.
     sequences_[added.id] = std::move(sequence);
     if (request.grammar) added.guide.emplace(std::move(request.grammar));
     for (const Token token : request.spelled_tokens) {
@@ -56,7 +56,7 @@ void Scheduler::resume(ResumeRequest request) {
     const Extension whole{.tokens = std::move(request.tokens), .keep_pending = !dropped};
     const std::int32_t end =
         sequence->size() - (dropped ? 1 : 0) + static_cast<std::int32_t>(whole.tokens.size());
-    // The last row is computed now, whatever extended the hold: its logits are wanted.
+    // The last row is always computed now, because its logits are needed.
     keep_agreed(*sequence, whole, end - 1);
     sequence->extension = {};
     std::erase(extending_, sequence->id);

@@ -1,4 +1,4 @@
-// Prefilling a held sequence with what its resume will begin with, before that is all known.
+// Prefills a held sequence with the known beginning of its resume.
 #include "core/scheduler.h"
 
 #include <algorithm>
@@ -10,9 +10,9 @@ namespace fermata {
 
 namespace {
 
-// Rows of one more slot may cost the others one more pass over the weights: it should be worth it.
+// Rows of one more slot may cost one more pass over the weights, so there must be enough of them.
 constexpr std::int32_t kWorthAPass = 32;
-// The others' next tokens wait for the rows beside them.
+// The next tokens of other sequences wait for these rows.
 constexpr std::int32_t kMostBesideOthers = 128;
 
 }  // namespace
@@ -33,7 +33,7 @@ void Scheduler::extend(ExtendRequest request) {
         extending_.push_back(sequence->id);
 }
 
-// Rows that the step has left, and cells that nobody else needs. Returns how many rows.
+// Plans extensions with rows and cells that the step has left. Returns the number of rows.
 std::int32_t Scheduler::plan_extensions(std::int32_t prefill_rows) {
     const bool alone = shares_.empty();
     if (!alone && decode_only_steps_ > 0) return 0;
@@ -56,8 +56,7 @@ std::int32_t Scheduler::plan_extensions(std::int32_t prefill_rows) {
     return extended;
 }
 
-// Of what extended the sequence, keeps in the cache what `next` begins with too, up to position
-// `most`.
+// Keeps the cells of the extension that agree with the beginning of `next`, up to position `most`.
 void Scheduler::keep_agreed(Sequence& sequence, const Extension& next, std::int32_t most) {
     const Extension& held = sequence.extension;
     std::int32_t right = sequence.size() - 1;
@@ -69,7 +68,7 @@ void Scheduler::keep_agreed(Sequence& sequence, const Extension& next, std::int3
     give_up_extension(sequence, std::max(std::min(right, most), sequence.held_resident));
 }
 
-// Takes what extended the sequence out of the cache from position `right` on.
+// Removes the extension's cells from position `right` on.
 void Scheduler::give_up_extension(Sequence& sequence, std::int32_t right) {
     if (right >= sequence.resident_ever) return;
     totals_.discarded_tokens += sequence.resident_ever - right;
@@ -77,8 +76,8 @@ void Scheduler::give_up_extension(Sequence& sequence, std::int32_t right) {
     if (sequence.resident > right) sequence.resident = retention_.truncate(sequence.slot, right);
 }
 
-// Frees the cells of what extends holds, for others; these holds are not extended any more. false:
-// there are none.
+// Frees the cells of all extensions for other sequences. These holds are not extended again. false:
+// there were none.
 bool Scheduler::give_up_extensions() {
     bool any = false;
     for (const auto& [id, sequence] : sequences_) {
@@ -105,7 +104,7 @@ void Scheduler::commit_extension(Sequence& sequence, std::int32_t count) {
     event.prefill_total = static_cast<std::int32_t>(sequence.extension.tokens.size());
 }
 
-// A hold ends without a resume: what extended it is part of what was asked for.
+// A hold ends without a resume: the caller asked for its extension, so that counts as resumed.
 void Scheduler::count_extension(Sequence& sequence) {
     if (sequence.state != SequenceState::kHeld) return;
     const std::int32_t count = sequence.resident_ever - sequence.held_resident;

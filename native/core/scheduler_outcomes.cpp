@@ -1,4 +1,4 @@
-// What a sampled token leads to, and every way a sequence stops running.
+// The consequences of a sampled token, and every way a sequence stops running.
 #include "core/scheduler.h"
 
 #include <algorithm>
@@ -7,8 +7,7 @@
 
 namespace fermata {
 
-// Gives up the sequence's cells. When it runs again they come back from RAM, or are computed from
-// its tokens.
+// Frees the sequence's cells. When it runs again, they come back from RAM or are computed again.
 void Scheduler::preempt(Sequence& sequence) {
     std::erase(extending_, sequence.id);
     if ((sequence.retain || sequence.lease_ms > 0) && !sequence.suspected) {
@@ -27,7 +26,7 @@ void Scheduler::preempt(Sequence& sequence) {
     }
 }
 
-// Gives up the cells of the hold that has the longest time left. false: nothing is held.
+// Frees the cells of the hold with the furthest deadline. false: nothing is held.
 bool Scheduler::preempt_held() {
     const SlotId victim = retention_.eviction_victim_among_held();
     for (auto& [id, sequence] : sequences_) {
@@ -39,7 +38,7 @@ bool Scheduler::preempt_held() {
     return false;
 }
 
-// Gives up the place of a sequence whose reader has stopped. false: there is none.
+// Preempts a sequence whose reader has stopped. false: there is none.
 bool Scheduler::preempt_unread() {
     for (const SequenceId id : running_) {
         Sequence& sequence = *sequences_.at(id);
@@ -51,7 +50,7 @@ bool Scheduler::preempt_unread() {
     return false;
 }
 
-// The sampled token, and what follows it whatever would be sampled.
+// Appends the sampled token and the tokens that the grammar forces after it.
 void Scheduler::extend(Sequence& sequence, Token sampled, Milliseconds now) {
     if (!accept(sequence, sampled, now) || !sequence.guide || !sequence.forced_tokens) return;
     // Only rows that are sampled after have logits to tell of.
@@ -61,16 +60,16 @@ void Scheduler::extend(Sequence& sequence, Token sampled, Milliseconds now) {
                                          ? sequence.guide->forced()
                                          : std::vector<Token>(closing.begin(), closing.end());
     for (const Token token : known) {
-        // A reader that has stopped gets no more; the mask forces the rest later. What is sampled
-        // does not depend on the reader where the chunk is fixed.
+        // A reader that has stopped gets no more; the mask forces the rest later. With a fixed
+        // chunk the samples must not depend on the reader.
         if (sequence.throttled() && shape_.fixed_chunk == 0) return;
         sequence.sampler->observe_forced(token);
         if (!accept(sequence, token, now)) return;
     }
 }
 
-// Appends a generated token, or ends the round before it or after it. false: the sequence does not
-// run any longer, and may be gone.
+// Appends a generated token, or ends the round before or after it. false: the sequence has stopped
+// running and may no longer exist.
 bool Scheduler::accept(Sequence& sequence, Token token, Milliseconds now) {
     const bool end = backend_.is_end(token);
     const int closed_before = sequence.watcher.calls_closed();
@@ -116,14 +115,14 @@ bool Scheduler::accept(Sequence& sequence, Token token, Milliseconds now) {
     return false;
 }
 
-// Moves the sequence's grammar on. false: it could not follow, the sequence has failed.
+// Advances the sequence's grammar. false: the grammar refused the token, and the sequence failed.
 bool Scheduler::advance(Sequence& sequence, Token token) {
     if (!sequence.guide || sequence.guide->consume(token)) return true;
     fail(sequence, FailCode::kGrammarFailed, sequence.guide->error());
     return false;
 }
 
-// The grammar lets nothing but an end token follow: no decode is spent on it.
+// The grammar allows only an end token, so no decode is needed.
 void Scheduler::complete(Sequence& sequence, Milliseconds now) {
     if (remaining(sequence) <= 0 || !backend_.is_end(backend_.end_token())) {
         end_round(sequence, now);
@@ -196,7 +195,7 @@ void Scheduler::finish(Sequence& sequence, FinishReason reason, Milliseconds now
 void Scheduler::fail(Sequence& sequence, FailCode code, std::string message) {
     count_extension(sequence);
     if (sequence.slot != kNoSlot) {
-        // What was computed is right, and the same prompt may come again.
+        // The computed cells are right, and the same prompt may come again.
         const bool sound = code == FailCode::kLeaseExpired || code == FailCode::kContextLength;
         if (sound && sequence.retain) {
             retention_.retain(sequence.slot, now_, 0);

@@ -25,7 +25,7 @@ enum class SequenceState : std::uint8_t {
     kHeld,     // waits for resume under a lease; owns a held slot unless that was evicted
 };
 
-// What a held sequence's resume is expected to begin with.
+// The expected beginning of a held sequence's resume.
 struct Extension {
     std::vector<Token> tokens = {};
     bool keep_pending = true;
@@ -37,15 +37,15 @@ struct Sequence {
     std::vector<Token> tokens;  // prompt, sampled and resumed, in order
     std::int32_t resident = 0;  // positions [0, resident) are in the cache
     std::int32_t resident_ever = 0;
-    std::int32_t in_chunks = 0;      // of those, computed in chunks of CacheShape::fixed_chunk
-    std::int64_t last_step = 0;      // in which it had rows, if the chunk is fixed
-    std::int32_t held_resident = 0;  // resident_ever when it was held
-    Extension extension = {};        // while it is held: goes on where `tokens` end
-    bool extendable = true;          // false: in this hold its cells were wanted elsewhere
+    std::int32_t in_chunks = 0;      // of these, computed in chunks of CacheShape::fixed_chunk
+    std::int64_t last_step = 0;      // last step with its rows, if the chunk is fixed
+    std::int32_t held_resident = 0;  // resident_ever at the time of the hold
+    Extension extension = {};        // while held: continues after `tokens`
+    bool extendable = true;          // false: others took the cells of this hold's extension
     SlotId slot = kNoSlot;
 
     SamplingParams sampling = {};
-    std::unique_ptr<Sampler> sampler = nullptr;  // from its first admission on: it takes memory
+    std::unique_ptr<Sampler> sampler = nullptr;  // since its first admission
     std::optional<Guide> guide = {};
     bool forced_tokens = true;
     bool close_at_limit = false;
@@ -57,14 +57,14 @@ struct Sequence {
     std::int32_t unacknowledged = 0;
     bool retain = true;
     Milliseconds lease_ms = 0;
-    Milliseconds hold_until = 0;  // while it is held: the end of the hold's lease
+    Milliseconds hold_until = 0;  // while held: the end of the hold's lease
     std::int32_t top_logprobs = -1;
-    std::optional<TokenLogprobs> logprobs = {};  // of the token that was sampled last
-    std::vector<float> logits = {};  // that it was sampled from, while its guide decides
+    std::optional<TokenLogprobs> logprobs = {};  // of the last sampled token
+    std::vector<float> logits = {};              // of that token, while the guide decides
     bool pause_requested = false;
-    bool admitted = false;    // once; cached tokens are counted then
-    bool goes_first = false;  // resumed, preempted, or it has waited long
-    bool suspected = false;   // a batch with its rows failed: the next ones have nobody else's
+    bool admitted = false;          // at least once; cached tokens were counted then
+    bool goes_first = false;        // resumed, preempted, or it has waited long
+    bool suspected = false;         // a batch with its rows failed: it is decoded alone now
     Milliseconds waits_since = -1;  // for its first token of this round; -1: not seen yet
 
     std::int32_t round_begin = 0;  // resident when this round's prefill began
@@ -74,14 +74,14 @@ struct Sequence {
 
     std::int32_t size() const { return static_cast<std::int32_t>(tokens.size()); }
     std::int32_t rows_left() const { return size() - resident; }
-    // Of a held one: tokens at its end were not in the cache when it was held.
+    // Held sequences: tokens at the end were not in the cache at the time of the hold.
     bool has_pending() const { return size() > held_resident; }
     std::int32_t extension_begin() const { return size() - (extension.keep_pending ? 0 : 1); }
     std::int32_t rows_to_extend() const {
         if (extension.tokens.empty()) return 0;
         return extension_begin() + static_cast<std::int32_t>(extension.tokens.size()) - resident;
     }
-    // The token of a position, those of the extension included.
+    // The token at a position; extension included.
     Token token_at(std::int32_t position) const {
         const std::int32_t begin = extension_begin();
         return position < begin ? tokens[static_cast<std::size_t>(position)]
@@ -91,8 +91,7 @@ struct Sequence {
     // Its reader has stopped.
     bool unread() const { return unacknowledged >= window; }
     bool throttled() const { return !prefilling() && unread(); }
-    // Rows that may be decoded now. A throttled sequence keeps back the one that would be sampled
-    // after.
+    // Rows that may be decoded now. A throttled sequence keeps back the row that would be sampled.
     std::int32_t rows_ready() const { return throttled() ? rows_left() - 1 : rows_left(); }
 };
 

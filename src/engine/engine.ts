@@ -20,10 +20,10 @@ import type {
   Sampling,
 } from "./types.ts";
 
-/** Characters from which on texts are tokenized one after the other: they take seconds. */
+/** Texts with at least this many characters are tokenized one at a time, because they take seconds. */
 const longText = 1024 * 1024;
 
-/** Of compiled grammars that no generation uses. */
+/** Limit of the compiled grammars that no generation uses. */
 const grammarCacheBytes = 64 * 1024 * 1024;
 
 /**
@@ -41,7 +41,7 @@ export class Engine {
   #nextId = 1;
   #closing: Promise<void> | undefined;
 
-  /** For an engine of the addon whose batches go to `router`. Use {@link Engine.load}. */
+  /** Internal; `router` receives the addon's batches. Use {@link Engine.load}. */
   constructor(native: NativeEngine, router: BatchRouter, { retain }: { retain: boolean }) {
     this.#native = native;
     this.#router = router;
@@ -92,7 +92,7 @@ export class Engine {
   }
 
   /**
-   * Compiles off the JavaScript thread, in bounded time; one that was compiled lately is at hand.
+   * Compiles off the JavaScript thread, in bounded time. Recently compiled grammars are cached.
    * @throws FermataError invalid_grammar (the message says what is wrong) | engine_closed
    */
   async compileGrammar(source: GrammarSource): Promise<Grammar> {
@@ -101,7 +101,7 @@ export class Engine {
   }
 
   /**
-   * Starts a generation, or queues it when as many run as may.
+   * Starts a generation, or queues it when `parallel` generations run.
    * @throws FermataError engine_closed | queue_full | context_length_exceeded | invalid_value
    */
   generate(request: GenerateRequest): Generation {
@@ -144,14 +144,14 @@ export class Engine {
     return await awaitNative(() => this.#native.checkIntegrity());
   }
 
-  /** Calls `listener` for each step of the inference thread. Returns what ends that. */
+  /** Calls `listener` for each step of the inference thread. @returns a function that ends the calls */
   onStep(listener: StepListener): () => void {
     return this.#router.onStep(listener);
   }
 
   /**
-   * Calls `listener` with the milliseconds between each two tokens of a generation, holds left out.
-   * Returns what ends that.
+   * Calls `listener` with the milliseconds between two tokens of a generation, without holds.
+   * @returns a function that ends the calls
    */
   onTokenInterval(listener: TokenIntervalListener): () => void {
     return this.#router.onTokenInterval(listener);
@@ -196,11 +196,11 @@ function closedError(): FermataError {
   return new FermataError("engine_closed", "The engine is closed.");
 }
 
-/** Compiled grammars by content, least recently used last; a content is compiled once at a time. */
+/** Compiled grammars by content, the least recently used first. Equal grammars are compiled once. */
 export class GrammarCache {
   readonly #compile: (source: GrammarSource) => Promise<Grammar>;
   readonly #maxBytes: number;
-  // In order of use. A failed compile is not kept.
+  // A failed compile is not kept.
   readonly #entries = new Map<string, { grammar: Promise<Grammar>; bytes: number }>();
   #bytes = 0;
 
@@ -231,7 +231,7 @@ export class GrammarCache {
     return entry.grammar;
   }
 
-  /** The least recently used go first; what is being compiled counts nothing yet and stays. */
+  /** Removes the least recently used ones. A grammar that is being compiled has no size yet and stays. */
   #evict(): void {
     for (const [key, { bytes }] of this.#entries) {
       if (this.#bytes <= this.#maxBytes) return;
@@ -242,7 +242,7 @@ export class GrammarCache {
   }
 }
 
-/** Biases of texts as those of their tokens, special tokens among them. */
+/** Turns biases of texts into biases of their tokens, special tokens included. */
 export async function withTextBias(
   sampling: Partial<Sampling> | undefined,
   engine: { tokenize(text: string, guard: string, addBos: boolean): Promise<Int32Array> },

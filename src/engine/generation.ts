@@ -15,7 +15,7 @@ import type {
 /** Generated tokens that may wait for the consumer before decoding skips the sequence. */
 export const acknowledgeWindow = 1024;
 
-/** What a generation asks of the addon. */
+/** The addon's functions that a generation calls. */
 export type GenerationControls = Pick<
   NativeEngine,
   "pause" | "extend" | "resume" | "release" | "cancel" | "acknowledge"
@@ -28,7 +28,7 @@ interface Waiter {
   reject: (error: FermataError) => void;
 }
 
-/** Of a sequence that has not begun. */
+/** The usage of a sequence that has not started. */
 export const noUsage: Readonly<EngineUsage> = {
   promptTokens: 0,
   cachedTokens: 0,
@@ -120,7 +120,7 @@ export class EngineGeneration implements Generation, AsyncIterator<GenerationEve
     return new Promise((resolve, reject) => this.#waiters.push({ resolve, reject }));
   }
 
-  /** Leaving the loop early: cancels, and drops what was not read. */
+  /** The consumer leaves the loop early: cancels, and drops unread events. */
   return(): Promise<Step> {
     this.#abandoned = true;
     this.#failure = undefined;
@@ -226,7 +226,7 @@ export class EngineGeneration implements Generation, AsyncIterator<GenerationEve
       waiter.resolve({ done: false, value: event });
       return;
     }
-    // Of progress nobody has read only the latest matters.
+    // Only the latest of the unread progress events matters.
     const isProgress = event.type === "progress" || event.type === "extended";
     if (isProgress && this.#queue.at(-1)?.type === event.type) this.#queue.pop();
     this.#queue.push(event);
@@ -252,7 +252,7 @@ function withTokens({ tokens, logprobs }: NativeEvent & { kind: "tokens" }): Tok
   return (logprobs ?? []).map((entry, index) => ({ token: tokens[index] ?? -1, ...entry }));
 }
 
-/** A limit that the addon takes; what is beyond its numbers is no limit. @throws FermataError invalid_value */
+/** The limit for the addon. A limit above its number range means none. @throws FermataError invalid_value */
 export function tokenLimit(maxTokens: number | undefined): number | undefined {
   if (maxTokens === undefined) return undefined;
   if (!Number.isInteger(maxTokens) || maxTokens < 1) {
@@ -270,7 +270,7 @@ export function tokenLimit(maxTokens: number | undefined): number | undefined {
 export class Detokenizer {
   readonly #decoder = new TextDecoder("utf-8", { ignoreBOM: true });
 
-  /** The text that `bytes` completes; what it leaves unfinished waits for the next call. */
+  /** The text that `bytes` completes. An unfinished character waits for the next call. */
   push(bytes: Uint8Array): string {
     return this.#decoder.decode(bytes, { stream: true });
   }

@@ -1,35 +1,35 @@
-/** How much one answer may do with tools, and what is said when that is spent: to the model, then to the client. */
+/** The limits of one answer with tools, and the words for the model and the client when a limit is reached. */
 
 import type { ToolCall, ToolOutput } from "../chat/types.ts";
 import type { LoopWords } from "./loop-words.ts";
 import { RepeatGuard } from "./repeat-guard.ts";
 
 export interface LoopLimits {
-  /** Rounds of calls that are run. */
+  /** Most rounds with calls. */
   maxRounds: number;
-  /** Calls that are run. */
+  /** Most calls. */
   maxCalls: number;
-  /** From the beginning of the answer; what runs then is stopped. */
+  /** Time from the start of the answer. Then running calls are stopped. */
   maxSeconds: number;
-  /** Of the answer, calls and all. A part of them is kept for its last turn. */
+  /** Tokens of the answer, calls included. A part of them is kept for the last turn. */
   maxTokens: number;
 }
 
-/** `room`: this many of the calls are run; `refusal`: none, this is each one's result. */
+/** `room`: how many of the calls run. `refusal`: no call runs, and this is the result of each. */
 export interface Verdict {
   room: number;
   refusal: string | undefined;
 }
 
-/** When all calls are to end. */
+/** When all calls must end. */
 export interface Deadline {
   /** On `performance.now()`'s clock. */
   at: number;
-  /** The limit that it comes of. */
+  /** The limit that set this time. */
   seconds: number;
 }
 
-/** Tokens that are kept for the last turn, where a quarter of the limit is not less. */
+/** Tokens that are kept for the last turn, or a quarter of the limit if that is less. */
 const answerTokens = 256;
 
 export class LoopBudget {
@@ -37,7 +37,7 @@ export class LoopBudget {
   readonly words: LoopWords;
   readonly #repeats = new RepeatGuard();
   readonly deadline: Deadline;
-  /** Of the round that is written or run. */
+  /** The number of the current round. */
   #round = 1;
   #calls = 0;
   #hasCut = false;
@@ -55,18 +55,18 @@ export class LoopBudget {
     return this.#reached;
   }
 
-  /** A round's results were cut to fit the context. One more such round is the last: no result fits behind it. */
+  /** A round's results were cut to fit the context. After one more such round no result fits. */
   get hasCut(): boolean {
     return this.#hasCut;
   }
 
-  /** To be told when a round's results were cut. */
+  /** Call it when a round's results were cut. */
   cut(): void {
     if (this.#hasCut) this.#reached ??= "the limit of the context";
     this.#hasCut = true;
   }
 
-  /** Whether the last of `closed` may start before its round is whole. `own`: how many of them are run here. */
+  /** Whether the last of `closed` may start before its round ends. `own`: how many of them Fermata runs. */
   mayStart(closed: readonly ToolCall[], own: number): boolean {
     const { maxRounds, maxCalls } = this.#limits;
     return (
@@ -78,7 +78,7 @@ export class LoopBudget {
     );
   }
 
-  /** To be asked once a round, when it is whole. `tokens`: generated so far. */
+  /** Call it once per round, when the round has ended. `tokens`: generated so far. */
   judge(calls: readonly ToolCall[], own: number, tokens: number): Verdict {
     const { maxRounds, maxCalls, maxSeconds, maxTokens } = this.#limits;
     const room = Math.max(0, maxCalls - this.#calls);
@@ -97,7 +97,7 @@ export class LoopBudget {
     return { room, refusal };
   }
 
-  /** What the user says to the model behind the round's outputs, if anything. */
+  /** Words of the user behind the round's outputs, if any. */
   close(outputs: readonly ToolOutput[]): string | undefined {
     const isLast = this.#round === this.#limits.maxRounds;
     this.#round += 1;
@@ -106,7 +106,7 @@ export class LoopBudget {
     return this.#repeats.isStale ? this.words.repeat : undefined;
   }
 
-  /** To be told when the text repeats itself. @returns what the user says to the model then */
+  /** Call it when the text repeats itself. @returns words of the user for the model */
   endRepetition(): string {
     this.#reached = "the limit of repeated text";
     return this.words.last;

@@ -1,4 +1,4 @@
-/** The tool loop's states, and the one function that leads from each to the next. */
+/** The tool loop's states, and the one function that returns the next state. */
 
 import type { ToolLogger } from "../chat/types.ts";
 import type { ChatEvent, ToolCall, ToolOutput } from "../chat/types.ts";
@@ -12,20 +12,20 @@ export type LoopState = {
   | { at: "turn"; /** Calls of the turn whose arguments are complete. */ closed: ToolCall[] }
   /** The sequence is held while `own` of its calls run. */
   | { at: "round"; calls: readonly ToolCall[]; own: ToolCall[]; limits: ToolRoundLimits }
-  /** The model called on beyond its limits, and its generation is cancelled. */
+  /** The model made calls beyond its limits, and its generation is cancelled. */
   | { at: "cut" }
   | { at: "end" }
 );
 
-/** What the chat says, or the end of a round. */
+/** An event of the chat, or the end of a round. */
 export type LoopInput = ChatEvent | { type: "outputs"; outputs: ToolOutput[] };
 
 export type LoopAction =
   | { do: "tell"; event: ChatEvent }
   | { do: "start-early"; call: ToolCall }
-  /** Calls that were started early come to nothing. */
+  /** Early calls are cancelled, and their results are dropped. */
   | { do: "drop-early" }
-  /** `mayCall` false: only what the client runs may be called then. `say`: by the user, behind the results. */
+  /** `mayCall` false: only tools of the client may be called. `say`: words of the user behind the results. */
   | { do: "resume"; outputs: ToolOutput[]; mayCall: boolean; say: string | undefined }
   | { do: "release" }
   | { do: "cancel" };
@@ -33,14 +33,14 @@ export type LoopAction =
 export interface LoopRules {
   budget: LoopBudget;
   maxCalls: number | undefined;
-  /** The answer is a document of a given form: it has no place for words of ours. */
+  /** The answer is a document, so the loop may not add words to it. */
   hasForm: boolean;
-  /** Nobody reads any more. */
+  /** Nobody reads the events any more. */
   signal: AbortSignal;
   logger: ToolLogger | undefined;
-  /** The call is run here. */
+  /** Fermata runs the call. */
   isOwn(call: ToolCall): boolean;
-  /** Its tool changes nothing, and nobody is asked. */
+  /** Its tool changes nothing and needs no approval. */
   mayStartEarly(call: ToolCall): boolean;
 }
 
@@ -90,7 +90,7 @@ function holdStep(
   const own = calls.filter(isOwn);
   const names = own.map((call) => call.name);
   if (budget.reached !== null && own.length > 0) {
-    // Without masks nothing keeps the model from calling on.
+    // Without masks nothing prevents more calls.
     logger?.warn({ calls: names }, "the model calls tools beyond its limits: not run");
     return { state: { at: "cut", hasText }, actions: [{ do: "cancel" }] };
   }
@@ -108,7 +108,7 @@ function holdStep(
 function outputsStep(state: LoopState, outputs: ToolOutput[], rules: LoopRules): LoopStep {
   const { budget, signal } = rules;
   const next: LoopState = { at: "turn", closed: [], hasText: state.hasText };
-  // The generation knows, and its end comes as an event.
+  // The generation was cancelled too, and its end comes as an event.
   if (signal.aborted) return { state: next, actions: [] };
   if (state.at === "round" && state.own.length < state.calls.length)
     return { state: next, actions: [{ do: "release" }] };
@@ -134,7 +134,7 @@ function finishStep(
   return { state: { at: "end", hasText }, actions: [{ do: "drop-early" }, ...events.map(tell)] };
 }
 
-/** An answer after a limit ends with a notice; one of a given form has no place for words of ours. */
+/** An answer after a limit ends with a notice, unless it is a document. */
 function finishAtLimit(
   finish: Extract<ChatEvent, { type: "finish" }>,
   answer: { limit: string; isCut: boolean; hasText: boolean; hasForm: boolean },

@@ -1,4 +1,4 @@
-/** Internal mode: hold, run the calls, resume, until the model answers. */
+/** Runs calls and resumes the held sequence until the model answers. */
 
 import type {
   ChatEvent,
@@ -24,21 +24,21 @@ import { findTool } from "./tool-run.ts";
 import type { RunEvent, Tool, ToolEvent } from "./types.ts";
 
 export interface ToolLoopOptions extends Omit<ToolRunsOptions, "signal" | "onOutput"> {
-  /** Rounds of calls that are run. Default 16. */
+  /** Most rounds with calls. Default 16. */
   maxRounds?: number | undefined;
-  /** Tools in the prompt. Default: those that are run. */
+  /** Tools in the prompt. Default: the tools that Fermata runs. */
   offered?: readonly ToolDefinition[] | undefined;
-  /** A call that is not run here: after its round's other calls the generation ends with it. */
+  /** Calls that the client runs: the generation ends with them after its round's other calls. */
   handsOver?: ((call: ToolCall) => boolean) | undefined;
-  /** Calls that are run; the model is told that the rest are not. Default: as many as it likes. */
+  /** Most calls. The model reads that the others were not run. Default: no limit. */
   maxCalls?: number | undefined;
-  /** Of the whole answer. Calls that run then are stopped, and the model is told. Default: no limit. */
+  /** Seconds for the whole answer. Then running calls are stopped, and the model reads that. Default: no limit. */
   maxSeconds?: number | undefined;
-  /** Is told of turns and of limits, unless the request has its own. */
+  /** Receives turns and limits, unless the request has a listener of its own. */
   logger?: ToolLogger | undefined;
 }
 
-/** What the loop needs of `Chat`. */
+/** The part of `Chat` that the loop uses. */
 export interface ToolLoopChat {
   generate(request: ChatRequest): ChatGeneration;
 }
@@ -46,11 +46,10 @@ export interface ToolLoopChat {
 export type ToolLoopRequest = Omit<ChatRequest, "tools" | "toolMode">;
 
 /**
- * Runs `request` with `tools` in the prompt. Yields the chat's events (a `hold` marks the end of a
- * round that is run) and the tools' own. A call of a tool that only reads starts when its arguments are
- * complete; it ends, as far as is told, after the hold, and comes to nothing if no hold comes. Ends with
- * `finish`, for `tool_calls` only if calls are handed over. Leaving the loop early cancels the
- * generation and the tools.
+ * Runs `request` with `tools` in the prompt. Yields the events of the chat and of the tools; a `hold` marks the end of
+ * a round whose calls run. A call of a tool that only reads starts when its arguments are complete. Its end is reported
+ * after the hold; without a hold it is cancelled. The last event is `finish`, with reason `tool_calls` only if the
+ * client must run calls. Leaving the loop early cancels the generation and the tools.
  */
 export function runToolLoop(
   chat: ToolLoopChat,
@@ -61,7 +60,7 @@ export function runToolLoop(
   return pulled((sink) => new ToolLoop(chat, request, tools, options).run(sink));
 }
 
-/** `runToolLoop` for callers that take events as they are pushed. Used once. */
+/** `runToolLoop` for callers with a sink. Use an instance once. */
 export class ToolLoop {
   readonly #tools: readonly Tool[];
   readonly #options: ToolLoopOptions;
@@ -70,7 +69,7 @@ export class ToolLoop {
   readonly #generation: ChatGeneration;
   readonly #events: AsyncIterator<ChatEvent>;
   readonly #oversight: ToolRunsOptions["oversight"];
-  /** What the client runs may be called beyond the limits. */
+  /** Tools of the client may be called beyond the limits. */
   readonly #callable: readonly string[];
   readonly #told = new EventQueue<ToolEvent>();
   #round: ToolRound;
@@ -110,7 +109,7 @@ export class ToolLoop {
     this.#round = this.#newRound();
   }
 
-  /** Resolves after `finish`. @throws what the generation throws, or the sink */
+  /** Resolves after `finish`. @throws the errors of the generation and of the sink */
   async run(sink: Sink<RunEvent>): Promise<void> {
     let state = firstState;
     try {
@@ -122,7 +121,7 @@ export class ToolLoop {
         state = step.state;
       }
     } finally {
-      // The generation is left only when it has its next event: the one that a cancel brings about.
+      // A generation can be left only at its next event. The cancel causes that event.
       if (this.#isReading) this.#generation.cancel();
       await this.#events.return?.();
       this.#abort.abort();
@@ -176,7 +175,7 @@ export class ToolLoop {
       signal: this.#rules.signal,
       deadline: this.#rules.budget.deadline,
       tell: this.#told.push,
-      // A notice may follow the last output, but once that one is whole the resume comes.
+      // A notice may follow the last output. When that output is complete, the resume follows at once.
       onOutput: this.#generation.extend.bind(this.#generation),
     });
   }

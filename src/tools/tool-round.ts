@@ -1,4 +1,4 @@
-/** One turn's calls, run side by side; those that change nothing may start while the turn goes on. */
+/** Runs the calls of one turn in parallel. Calls that change nothing may start before the turn ends. */
 
 import { setMaxListeners } from "node:events";
 import { ToolCallBuffer } from "../chat/answer/tool-call-buffer.ts";
@@ -13,32 +13,32 @@ export type ToolEnd = Extract<ToolEvent, { type: "tool-end" }>;
 
 export interface ToolRunsOptions {
   signal: AbortSignal;
-  /** For each call, without a sign of life. Default 60 s. */
+  /** How long a call may be silent. Default 60 s. */
   toolTimeoutMs?: number | undefined;
-  /** For each call, whatever it reports. Default ten minutes. */
+  /** How long a call may take in all. Default ten minutes. */
   toolTotalTimeoutMs?: number | undefined;
-  /** When all calls are to end. Default: never. */
+  /** When all calls must end. Default: never. */
   deadline?: Deadline | undefined;
-  /** Default: what needs an approval is not run, nothing is recorded. */
+  /** Default: calls that need approval do not run, and nothing is recorded. */
   oversight?: ToolOversight | undefined;
-  /** Called once a call, when it ended. */
+  /** Called once per call, when it has ended. */
   onToolCall?: ((end: ToolEnd) => void) | undefined;
-  /** Called with what is known of a call's output: its beginning, then all of it. */
+  /** Called with the output of a call: first its beginning, then all of it. */
   onOutput?: ((output: ToolOutput, isWhole: boolean) => void) | undefined;
 }
 
 export interface ToolRoundLimits {
-  /** Of `maxCalls` in all, those that may still be run; the model is told that the rest are not. */
+  /** How many calls may still run. The model reads that the others were not run. */
   room?: number | undefined;
   maxCalls?: number | undefined;
-  /** No call is run; this is each one's result. */
+  /** No call runs; this is the result of each. */
   refusal?: string | undefined;
 }
 
 export type ToolRoundOptions = ToolRunsOptions &
   ToolRoundLimits & { logger?: ToolLogger | undefined };
 
-/** A turn with calls, of any server's response. */
+/** A turn with calls. */
 export interface CallingTurn {
   calls: readonly ToolCall[];
   /** Any server's; null when there is none. */
@@ -46,7 +46,7 @@ export interface CallingTurn {
 }
 
 /**
- * Reports and ends are told in the order they come; outputs are in the order of the calls.
+ * Reports and ends are passed on as they come; the outputs are in the order of the calls.
  * @returns null when nothing is run: there are no calls, or the turn was cut inside of one
  */
 export async function* runToolRound(
@@ -64,7 +64,7 @@ export async function* runToolRound(
   });
 }
 
-/** Used once: any number of `startEarly`, then `finish` or `cancel`. */
+/** Use an instance once: any number of `startEarly`, then `finish` or `cancel`. */
 export class ToolRound {
   readonly #tools: readonly Tool[];
   readonly #options: ToolRunsOptions & { tell(event: ToolEvent): void };
@@ -72,7 +72,7 @@ export class ToolRound {
   readonly #signal: AbortSignal;
   /** By call id. */
   readonly #early = new Map<string, Promise<ToolOutput>>();
-  /** Ends of early calls: of a turn that goes on nothing is over. */
+  /** Ends of early calls, which are reported after the turn has ended. */
   readonly #kept: ToolEnd[] = [];
   #isOver = false;
 
@@ -85,12 +85,12 @@ export class ToolRound {
     setMaxListeners(0, this.#signal);
   }
 
-  /** Starts a complete call of a turn that goes on; whether it may is the caller's to judge. */
+  /** Starts a complete call before the turn has ended. The caller has checked that it may start. */
   startEarly(call: ToolCall): void {
     this.#early.set(call.id, this.#start(call));
   }
 
-  /** The turn is over, and its calls are to be run: runs those that have not been started. */
+  /** The turn has ended: runs the calls that have not started yet. */
   async finish(calls: readonly ToolCall[], limits: ToolRoundLimits): Promise<ToolOutput[]> {
     const outputs = calls.map(
       (call, index) => this.#early.get(call.id) ?? this.#start(call, refusalOf(index, limits)),
@@ -99,7 +99,7 @@ export class ToolRound {
     return await Promise.all(outputs);
   }
 
-  /** The turn did not become a round of calls: what was started early ends, and its results count for nothing. */
+  /** The turn's calls must not run: cancels the early calls and drops their results. */
   async cancel(): Promise<void> {
     this.#abort.abort();
     this.#tellKept();

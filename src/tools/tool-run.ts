@@ -1,4 +1,4 @@
-/** Runs one call: finds its tool, checks its arguments, bounds its time. Never throws. */
+/** Runs one call: finds its tool, checks its arguments, limits its time. Never throws. */
 
 import type { ToolCall } from "../chat/types.ts";
 import { nearNames } from "../near-names.ts";
@@ -15,9 +15,9 @@ export interface ToolRun {
 }
 
 export interface ToolRunOptions {
-  /** Without a sign of life: each report starts it anew. */
+  /** How long the call may be silent; each report starts the time again. */
   timeoutMs: number;
-  /** Whatever is reported. Default: ten minutes, or `timeoutMs` if that is more. */
+  /** How long the call may take in all. Default: ten minutes, or `timeoutMs` if that is longer. */
   totalTimeoutMs?: number | undefined;
   /** Default: none. */
   deadline?: Deadline | undefined;
@@ -29,7 +29,7 @@ export interface ToolRunOptions {
 }
 
 const DEFAULT_TOTAL_MS = 600_000;
-/** The longest that a timer takes. */
+/** The longest delay of a timer. */
 const foreverMs = 2 ** 31 - 1;
 
 const MAX_LISTED = 20;
@@ -85,7 +85,7 @@ async function runBounded(
     problem = text;
     controller.abort(new DOMException(text, "TimeoutError"));
   };
-  // A tool may ignore its signal; nobody waits for it longer than this.
+  // A tool may ignore its signal, so nobody waits longer than this.
   const stopped = new Promise<"timeout" | "cancelled">((resolve) => {
     controller.signal.addEventListener(
       "abort",
@@ -149,7 +149,7 @@ async function callTool(tool: Tool, args: unknown, context: ToolCallContext): Pr
   }
 }
 
-/** An empty result in words: models take nothing for a reason to call again, with the same arguments. */
+/** Text for an empty result. Without it, models call again with the same arguments. */
 function emptyResult({ definition, readOnly = false }: Tool, args: unknown): string {
   const { name, parameters } = definition;
   const required = Array.isArray(parameters["required"]) ? parameters["required"] : [];

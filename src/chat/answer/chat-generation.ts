@@ -1,4 +1,4 @@
-/** One answer over all its rounds: reads what the engine says, parses it, holds and resumes. */
+/** One answer over all its rounds: reads the engine's events, parses the text, holds and resumes. */
 
 import type { OutputEvent } from "../parser/text-parser.ts";
 import type { GenerationEvent, Grammar } from "../../engine/types.ts";
@@ -49,12 +49,12 @@ export class RunningChat implements ChatGeneration {
   readonly #context: GenerationContext;
   readonly #run: EngineRun;
   readonly #looksForCalls: boolean;
-  /** If the request asks for log-probabilities. */
+  /** Only if the request asks for log-probabilities. */
   readonly #tokens: AnswerTokens | null;
-  /** Of the round, by call id: what is known of its results, maybe before it is held. */
+  /** The round's results so far, by call id. They may come before the hold. */
   readonly #known = new Map<string, KnownOutput>();
   #guided: GuidedRounds | null = null;
-  /** What the first round continues. */
+  /** The prompt of the first round. */
   #prompt: Prompt | null = null;
   #round: Round | null = null;
   #roundCount = 0;
@@ -131,7 +131,7 @@ export class RunningChat implements ChatGeneration {
     throw new FermataError("not_held", `There is no hold to ${action}.`);
   }
 
-  /** All that may refuse the request before it has a place in the queue. */
+  /** Does all that may refuse the request, before it enters the queue. */
   async #prepare(): Promise<{ prompt: Prompt; grammar: Grammar | null }> {
     const { prompts, counters, engine } = this.#context;
     this.#guided = await GuidedRounds.create(this.#request, engine, prompts);
@@ -217,12 +217,12 @@ export class RunningChat implements ChatGeneration {
     return null;
   }
 
-  /** A text that repeats itself: results of tools are there, and tools can still be turned off. */
+  /** True: a text that repeats itself may get a last turn without tools, because it has results of tools. */
   get #mayAnswerAnew(): boolean {
     return this.#roundCount > 1 && this.#callable === undefined && !this.#currentRound.inCall;
   }
 
-  /** A hold that was requested ends a text that repeats itself. */
+  /** The requested hold that ends a text which repeats itself. */
   async #endRound({ reason }: EngineHold): Promise<OutputEvent[]> {
     const isWhole = reason !== "requested";
     const events = await this.#checked(this.#currentRound.finish(isWhole));
@@ -236,7 +236,7 @@ export class RunningChat implements ChatGeneration {
     const { calls } = this.#currentRound;
     const waits = calls.length > 0 || reason === "requested";
     const isHeld = waits && this.#request.toolMode !== "external";
-    // Without room for an answer no tool is run.
+    // No tool runs when there is no room left for an answer.
     if (isHeld && this.#run.remainingTokens === 0) return await this.#release("length");
     this.#remember(pendingToken);
     if (!isHeld) return await this.#release(calls.length === 0 ? "stop" : "tool_calls");
@@ -255,7 +255,7 @@ export class RunningChat implements ChatGeneration {
     return null;
   }
 
-  /** @returns null: the generation goes on, maybe to its end by a cancel */
+  /** @returns null: the generation continues, or a cancel will end it */
   async #afterHold(hold: ChatHold, calls: ToolCall[]): Promise<FinishEvent | null> {
     const answer = await hold.answered;
     this.#hold = null;
@@ -328,12 +328,12 @@ export class RunningChat implements ChatGeneration {
     return (await this.#guided?.next(start, this.#callable)) ?? null;
   }
 
-  /** Of the round that begins next. Reasoning stands before an answer: one that was begun has none. */
+  /** For the next round. An answer that has begun has no more reasoning. */
   #reasoningAfter({ reasoning }: Rendering): ReasoningStart {
     return this.#begun === "" ? reasoning : "no";
   }
 
-  /** What the prompt has of the round that begins next. */
+  /** The beginning of the next round that is already in the prompt. */
   get #begun(): string {
     return this.#roundCount === 0 ? (this.#request.prefill ?? "") : "";
   }
@@ -370,7 +370,7 @@ export class RunningChat implements ChatGeneration {
     return await this.#finish(reason, calls);
   }
 
-  /** `tool_calls` needs calls, and a client that is to run them; else the answer just stops. */
+  /** `tool_calls` only if there are calls that the client must run; else `stop`. */
   async #finish(
     reason: FinishReason,
     calls = this.#request.toolMode === "external" ? [...this.#currentRound.calls] : [],

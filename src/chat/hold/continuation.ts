@@ -1,4 +1,4 @@
-/** From tool outputs to the tokens that continue a held generation. */
+/** Turns tool outputs into the tokens that continue a held generation. */
 
 import type { ExtendOptions } from "../../engine/types.ts";
 import type { PromptBuilder, RenderScope } from "../prompt/prompt.ts";
@@ -9,7 +9,7 @@ import { fitOutputs } from "./fit-results.ts";
 import type { ChatEngine, ChatMessage, ToolOutput } from "../types.ts";
 import { escapedMark, unusedCharacters } from "../template/untrusted.ts";
 
-/** `resume`: only the results are new. `rerender`: the template rewrote what came before; all is given. */
+/** `resume`: only the tokens of the results. `rerender`: the template rewrote the history, so all tokens. */
 export interface Continuation {
   kind: "resume" | "rerender";
   tokens: Int32Array;
@@ -24,21 +24,21 @@ export interface ContinueRequest {
   round: Round;
   turn: GeneratedTurn;
   outputs: ToolOutput[];
-  /** As `ResumeLimits` has it. */
+  /** See `ResumeLimits`. */
   say?: string | undefined;
-  /** In the place of `say` where results have to be cut. */
+  /** Replaces `say` when results must be cut. */
   sayIfCut?: string | undefined;
-  /** In the cache; the pending token is not. */
+  /** The tokens in the cache; the pending token is not one of them. */
   heldTokens: number;
   maxTokens: number | undefined;
 }
 
 interface Draft extends Omit<Continuation, "truncatedCount"> {
-  /** The whole sequence's. */
+  /** The limit of the whole sequence. */
   tokenCount: number;
 }
 
-/** An answer of this size, or of a quarter of the context, is left room for. */
+/** Room that is left for the answer, in tokens, or a quarter of the context if that is less. */
 const ANSWER_RESERVE = 1024;
 
 export class Continuer {
@@ -66,9 +66,9 @@ export class Continuer {
   }
 
   /**
-   * What a continuation begins with, as long as nothing is known of the output at index `open` but its
-   * beginning, and nothing of those behind it. A guess: a template may look at what is not known yet.
-   * `no_place`: it writes results where no beginning can be told. `full`: more would be cut.
+   * The known beginning of a continuation, when the output at index `open` is incomplete and those behind it are
+   * unknown. It is a guess, because a template may read the unknown part. `no_place`: the template writes results in a
+   * way that has no known beginning. `full`: more text would be cut.
    */
   async begin(
     request: ContinueRequest,
@@ -89,7 +89,7 @@ export class Continuer {
     return tokenCount > this.#comfortable(request) ? "full" : { tokens, keepPending };
   }
 
-  /** Tokens of a whole sequence that is followed by an answer. */
+  /** Token limit of a sequence that still needs room for an answer. */
   #comfortable({ maxTokens = Infinity }: ContinueRequest): number {
     const contextSize = this.#engine.cache.cellsPerSequence;
     return contextSize - Math.min(ANSWER_RESERVE, Math.floor(contextSize / 4), maxTokens);
@@ -101,7 +101,7 @@ export class Continuer {
       const said: ChatMessage[] = [...messagesOf(outputs), { role: "user", content: say }];
       const resumed = await this.#resume(request, said);
       if (resumed !== null) return resumed;
-      // Without a result it has no other place.
+      // Without a result there is no other place for it.
       if (outputs.length === 0) return await this.#rerender(request, said);
     }
     const results = messagesOf(say === undefined ? outputs : withLastWords(outputs, say));
@@ -170,9 +170,9 @@ function messagesOf(outputs: readonly ToolOutput[]): ChatMessage[] {
 /** Words without a blank this long are cut in the middle: merges of tokens do not reach far. */
 const MAX_WORD = 64;
 
-/** A character that none of these has, to stand where the last one's text is not known. */
+/** A character that is in none of the texts: the mark for the unknown part of the last one. */
 function endMark(outputs: readonly ToolOutput[]): string {
-  // Marks of renderings are taken from the other end.
+  // Renderings take their marks from the other end of the range.
   const contents = outputs.map(({ content }) => content);
   const [mark = "\ue000"] = unusedCharacters(contents, true);
   return mark;
@@ -185,8 +185,8 @@ function indexOfMark(text: string, mark: string): number {
 }
 
 /**
- * Of a text that more will be appended to. The last word may merge with what follows, so it is left
- * out; behind a control token nothing merges.
+ * The part of the text that stays the same when more text follows. The last word is left out, because its tokens may
+ * merge with the next ones. Nothing merges behind a control token.
  */
 async function certainTokens(engine: ChatEngine, text: string, guard: string): Promise<Int32Array> {
   const [tokens, shorter] = await Promise.all([

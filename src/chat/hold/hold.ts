@@ -1,16 +1,16 @@
-/** A round that waits for the results of its calls. It is extended by what is known of them, and answered once. */
+/** A round that waits for the results of its calls. It is extended with the known results, and answered once. */
 
 import type { ExtendOptions } from "../../engine/types.ts";
 import { FermataError } from "../../errors.ts";
 import type { ToolCall, ToolOutput } from "../types.ts";
 import type { Continuation, ContinueRequest, Continuer } from "./continuation.ts";
 
-/** `full`: no result fits, not even cut, or no token is left for an answer. `released`: the caller ends here. */
+/** `full`: no result fits, even if it is cut, or no token is left for an answer. `released`: the caller ended it. */
 export type HoldAnswer = Continuation | "full" | "cancelled" | "released";
 
 export interface KnownOutput {
   output: ToolOutput;
-  /** Else more will follow it. */
+  /** False: more output follows. */
   isWhole: boolean;
 }
 
@@ -21,22 +21,22 @@ export interface HoldOptions {
   /** By call id; it may change between two calls of `extend`. */
   known: ReadonlyMap<string, KnownOutput>;
   onExtend(options: ExtendOptions): void;
-  /** The template has no place for a result that is not whole. */
+  /** The template cannot show an incomplete result. */
   onNoPlace(): void;
   onError(error: unknown): void;
 }
 
-/** To render and tokenize is worth so many more characters, or this part of what there is. */
+/** The hold is extended again after this many new characters, or this share of the text. */
 const MIN_CHARACTERS = 128;
 const MIN_PART = 1 / 16;
 
 export class ChatHold {
-  /** Of the first `resume`, `release` or cancel. */
+  /** The result of the first `resume`, `release` or cancel. */
   readonly answered: Promise<HoldAnswer>;
   readonly #options: HoldOptions;
   #resolve: (answer: HoldAnswer) => void = () => {};
   #isOpen = true;
-  /** What the engine was told last: characters, and results that were whole. */
+  /** The state of the last extension: characters, and complete results. */
   #characters = -Infinity;
   #wholeCount = 0;
   #isExtending = false;
@@ -47,7 +47,7 @@ export class ChatHold {
     this.answered = new Promise((resolve) => (this.#resolve = resolve));
   }
 
-  /** False once it was answered, or a resume is at work. */
+  /** False after the answer, and while a resume is prepared. */
   get isOpen(): boolean {
     return this.#isOpen;
   }
@@ -82,12 +82,12 @@ export class ChatHold {
     return (continuation?.truncatedCount ?? 0) > 0;
   }
 
-  /** More is known. Returns at once; works on one state at a time. */
+  /** Call it when more output is known. Returns at once and extends in the background, one state at a time. */
   extend(): void {
     if (this.#isExtending || !this.#canExtend || !this.#isOpen) return;
     const known = this.#known();
     const open = known.findIndex(({ isWhole }) => !isWhole);
-    // With all of them the resume comes.
+    // When all results are complete, the resume follows at once.
     if (open < 0) return;
     const characters = known
       .slice(0, open + 1)
@@ -112,7 +112,7 @@ export class ChatHold {
   async #extendBy(known: readonly KnownOutput[], open: number): Promise<void> {
     const { continuer, request, onExtend, onNoPlace, onError } = this.#options;
     try {
-      // The tools go first, and those that are done at once need none of this.
+      // The tools start first; results that are ready at once need no extension.
       await new Promise((resolve) => setImmediate(resolve));
       if (!this.#isOpen) return;
       const outputs = known.map(({ output }) => output);

@@ -1,4 +1,4 @@
-/** From a checked request to the events that its client may see. */
+/** Turns a checked request into the events that its client may see. */
 
 import type { FastifyBaseLogger } from "fastify";
 import { delegationServer } from "../../agents/delegation.ts";
@@ -31,19 +31,19 @@ export interface RunContext {
   metrics: Metrics;
   gaps: HistoryGaps;
   log: FastifyBaseLogger;
-  /** `performance.now()` when the request came. */
+  /** `performance.now()` at the arrival of the request. */
   startedAt: number;
-  /** Of a stream that waits for it. */
+  /** The stream waits for it before it opens. */
   preparation?: Preparation;
-  /** Of a client that brings its history with it. */
+  /** For clients that send the whole history. */
   history?: ClientHistory;
-  /** The client asked what the tools do. */
+  /** The client asked for the states of tools. */
   tellsTools?: boolean;
   /** Where the wire tells them. */
   times?: TokenTimes;
 }
 
-/** `runEvents` for wires that know one text an answer. */
+/** `runEvents` for wires with one text per answer. */
 export async function runRequest(
   conversation: Conversation,
   mode: ToolMode,
@@ -64,7 +64,7 @@ export async function runRequest(
 }
 
 /**
- * Pushes everything that happens. Usage counts the agents below it too.
+ * Pushes every event. The usage includes the agents below.
  * @throws whatever ended the generation, the reason of an aborted signal among it
  */
 export async function runEvents(
@@ -107,7 +107,7 @@ export async function runEvents(
   }
 }
 
-/** What an agent below this run has used, when it ends. */
+/** The usage of an agent below this run, when that agent ends. */
 function usageBelow(event: RunEvent): ChatUsage {
   if (event.type !== "tool-report" || event.report.type !== "agent") return noUsage;
   const inner = event.report.event;
@@ -133,7 +133,7 @@ async function startEvents(
     ...mode.limits,
     maxRounds: config.maxToolRounds,
     maxCalls: Math.min(mode.limits?.maxCalls ?? Infinity, config.maxToolCalls ?? Infinity),
-    // A client takes its own time, which has a limit of its own.
+    // Calls of the client have a time limit of their own.
     maxSeconds: mode.tools.some(({ server }) => server === clientServer)
       ? undefined
       : config.maxToolSeconds,
@@ -170,7 +170,7 @@ function observeTool(
   log.info(agent === undefined ? details : { ...details, agent }, "tool call ended");
 }
 
-/** A label is kept for ever: none is made of names that a model or a client makes up. */
+/** Metrics keep every label, so names that a model or a client invents become no labels. */
 function toolLabels(
   { call, server }: Extract<RunEvent, { type: "tool-end" }>,
   { tools }: Pick<ServerServices, "tools">,
@@ -201,7 +201,7 @@ export function engineLimit(maxTokens: number | undefined): number | undefined {
   return maxTokens === 0 ? 1 : maxTokens;
 }
 
-/** What is told of an answer that was limited by `engineLimit`; null: nothing. */
+/** The event for the client, when `engineLimit` changed a limit of 0; null: none. */
 export function withinLimit(event: RunEvent, maxTokens: number | undefined): RunEvent | null {
   if (maxTokens !== 0 || event.type === "progress") return event;
   if (event.type !== "finish") return null;

@@ -1,7 +1,7 @@
 /**
- * Who may call: hosts by the names that this server answers to, web pages by their origins, everybody by API keys,
- * `Authorization: Bearer …` or `x-api-key`. A browser's page sends its session's cookie instead of a key, an
- * EventSource of another origin a short-lived token in its address.
+ * Who may call. Checks the host name of a request, the origin of a web page, and the API key (`Authorization: Bearer …`
+ * or `x-api-key`). A page in a browser may send its session's cookie instead of a key; an EventSource of another origin
+ * a short-lived token in its address.
  */
 
 import { createHash, timingSafeEqual } from "node:crypto";
@@ -31,7 +31,7 @@ export const sessionCookie = "fermata_session";
 const nobody = "anonymous";
 const remedy = 'Send the header "Authorization: Bearer <key>".';
 
-/** No keys: everybody may come in, and all are one owner, whatever key a client makes up. */
+/** Without keys everybody may call, and all callers are one owner, even if they send a key. */
 export function installAuthentication(
   app: FastifyInstance,
   apiKeys: readonly string[],
@@ -49,19 +49,19 @@ export function installAuthentication(
       return;
     }
     const claims = givenClaims(request, tokens);
-    // A key that was taken back takes its tokens with it.
+    // Tokens of a removed key are refused as well.
     if (claims === null || !isKnown(ownerHash(claims), hashes))
       throw new FermataError("unauthorized", `An API key is needed. ${remedy}`);
     request.owner = claims.owner;
   });
 }
 
-/** Whose request it is, without the key itself. Callers of a server without keys are one owner. */
+/** The owner of a request: a hash of its key. Callers of a server without keys are one owner. */
 export function requestOwner(request: FastifyRequest): string {
   return request.owner;
 }
 
-/** @throws FermataError unauthorized: a stream's token that is no longer good */
+/** @throws FermataError unauthorized: the stream's token is unknown or has expired */
 function givenClaims(request: FastifyRequest, tokens: SealedTokens): TokenClaims | null {
   const { token } = request.query as { token?: unknown };
   if (request.routeOptions.config?.takesStreamToken === true && typeof token === "string") {
@@ -92,7 +92,7 @@ function ownerHash({ owner }: TokenClaims): Buffer {
   return bytes.length === 32 ? bytes : Buffer.alloc(32);
 }
 
-/** All are compared, so that the time taken tells nothing. */
+/** Compares with all keys, so the time does not show which one is equal. */
 function isKnown(given: Buffer, hashes: readonly Buffer[]): boolean {
   return hashes.filter((known) => timingSafeEqual(known, given)).length > 0;
 }
@@ -116,7 +116,7 @@ export function installCors(app: FastifyInstance, origins: readonly string[]): v
   const all = origins.includes("*");
   if (!all) refuseUnasked(app, origins);
   if (origins.length === 0) return;
-  // Before the keys are asked for: a browser sends none with a preflight.
+  // Runs before the check of keys, because a browser sends no key with a preflight.
   app.addHook("onRequest", async (request, reply) => {
     const { origin } = request.headers;
     reply.header("vary", "origin");
@@ -131,8 +131,8 @@ export function installCors(app: FastifyInstance, origins: readonly string[]): v
 }
 
 /**
- * A page of any site may send a form or a text without a preflight. It cannot read the answer, but what it asked
- * for would be done.
+ * A page of any site may send a form or a text without a preflight. It cannot read the answer, but the server would do
+ * what it asks.
  */
 function refuseUnasked(app: FastifyInstance, origins: readonly string[]): void {
   app.addHook("onRequest", async (request) => {
@@ -165,7 +165,7 @@ function answerPreflight(reply: FastifyReply, headers: string | undefined): Fast
     .send();
 }
 
-/** Never registered: of this machine, of its network, of containers that run on it. */
+/** Nobody can register these names: they are for this machine, its network and its containers. */
 const localName = /\.(?:localhost|local|internal|home\.arpa|test)$/;
 
 /**
@@ -191,7 +191,7 @@ export function installHostNames(
   });
 }
 
-/** Null: a client that says no name is no browser. */
+/** Null: the client sends no name, so it is no browser. */
 function nameOf({ headers }: FastifyRequest): string | null {
   const url = `http://${headers.host ?? ""}`;
   return URL.canParse(url) ? new URL(url).hostname.replace(/\.$/, "").slice(0, 253) : null;

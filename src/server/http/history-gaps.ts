@@ -1,6 +1,6 @@
 /**
- * Notices a client that loses part of its history: a call without its result, or a request that has a call of
- * this server's and lacks one that was before it. A model that does not see what it did does it again.
+ * Detects clients that lose part of the history: a call has no result, or an earlier call of this server is missing. A
+ * model that does not see its calls repeats them.
  */
 
 import type { FastifyBaseLogger } from "fastify";
@@ -11,10 +11,10 @@ export interface HistoryCall {
   hasResult: boolean;
 }
 
-/** What a request says of the calls before it. */
+/** The calls in a request's history. */
 export interface ClientHistory {
   owner: string;
-  /** Tells which requests belong together. Null: the client did not say. */
+  /** Equal for requests of one conversation. Null: unknown. */
   conversationKey: string | null;
   /** In their order. */
   calls: readonly HistoryCall[];
@@ -22,7 +22,7 @@ export interface ClientHistory {
 
 interface IssuedCall {
   callId: string;
-  /** The one before it in the same history. */
+  /** The call before it in the same history. */
   before: IssuedCall | null;
 }
 
@@ -58,7 +58,7 @@ export class HistoryGaps {
     for (const callId of new Set([...calls.map(({ id }) => id), ...issued])) {
       const key = keyOf(owner, "call", callId);
       const known = this.#known.get(key);
-      // A client may bring calls of others' making, whose ids mean nothing outside of its history.
+      // Calls of other servers have ids that mean nothing outside of this history.
       if (known === undefined && !isNew.has(callId)) continue;
       last = known?.before === last ? known : { callId, before: last };
       this.#remember(key, last);
@@ -107,7 +107,7 @@ function shown(ids: readonly string[]): string[] {
   return ids.slice(0, maxReported).map((id) => id.slice(0, maxIdLength));
 }
 
-/** A call id may be the client's own, and hold what a header cannot. */
+/** A client's call id may have characters that a header cannot have. */
 function inHeader(callId: string): string {
   return callId.replaceAll(/[^\w.:~-]/g, "?");
 }

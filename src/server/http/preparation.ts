@@ -8,7 +8,7 @@ export class Preparation {
   readonly #begun: Promise<void>[] = [];
   #running = 0;
 
-  /** As `ChatRequest.onPrepare`. */
+  /** See `ChatRequest.onPrepare`. */
   readonly add = (work: Promise<unknown>): void => {
     this.#running += 1;
     const end = (): void => void (this.#running -= 1);
@@ -16,7 +16,7 @@ export class Preparation {
   };
 
   /**
-   * Waits for `first`: `milliseconds`, and as much longer as is prepared, so that what is refused gets its HTTP status.
+   * Waits for `first`, for `milliseconds` and until the preparation has ended, so a refusal gets its HTTP status.
    * @throws the error of `first`, if it fails in that time
    */
   async settle(first: Promise<unknown>, milliseconds: number): Promise<void> {
@@ -27,7 +27,7 @@ export class Preparation {
   }
 }
 
-/** Waits for `promise`, but not for long. @throws its error, if it fails in that time */
+/** Waits for `promise`, at most `milliseconds`. @throws its error, if it fails in that time */
 export async function settledWithin(
   promise: Promise<unknown>,
   milliseconds: number,
@@ -42,7 +42,7 @@ export async function settledWithin(
 
 export const missingServersHeader = "x-fermata-missing-servers";
 
-/** A route's `preHandler`: before its tools are looked up. */
+/** A route's `preHandler`; it runs before the tools are looked up. */
 export function waitForServers(provider: Pick<ToolProvider, "missing"> | null) {
   return async (request: FastifyRequest, reply: FastifyReply): Promise<void> => {
     if (provider?.missing === undefined || !mayCallServers(request.body)) return;
@@ -53,13 +53,13 @@ export function waitForServers(provider: Pick<ToolProvider, "missing"> | null) {
   };
 }
 
-/** Not of a client that brings its own tools, or wants none. */
+/** False: the client sends its own tools, or wants none. */
 function mayCallServers(body: unknown): boolean {
   if (!isObject(body)) return false;
   const { tools, tool_choice: choice } = body;
   if (choice === "none") return false;
   if (!Array.isArray(tools)) return true;
-  // A conversation names tools of servers; a response's are objects.
+  // Conversations name tools of servers; tools of responses are objects.
   return tools.some(
     (tool: unknown) => typeof tool === "string" || (isObject(tool) && tool["type"] === "mcp"),
   );

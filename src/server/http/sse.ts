@@ -5,7 +5,7 @@ import type { FastifyReply } from "fastify";
 import { reportStream, type Framing } from "./connection-reports.ts";
 
 export interface SseMessage {
-  /** What a client that reconnects sends as Last-Event-ID. */
+  /** A client that reconnects sends it as Last-Event-ID. */
   id?: string;
   /** Name of the event; clients of OpenAI's chat format want none. */
   event?: string;
@@ -17,9 +17,9 @@ export interface SseOptions {
   framing?: Framing | undefined;
   /** Silence after which a comment is sent; lines have none. */
   keepAliveMs: number;
-  /** A client that takes nothing for so long is given up. */
+  /** A client that reads nothing for this long is disconnected. */
   stalledMs: number;
-  /** Its client reads on over another connection, so that its end alone says nothing. */
+  /** The client may continue over another connection, so the end of this one means nothing. */
   isResumable?: boolean;
 }
 

@@ -27,8 +27,8 @@ interface StreamTarget {
 }
 
 /**
- * A failure within this time, and one of what is prepared, still gets its HTTP status; then the stream opens, so that a
- * queued client hears of it.
+ * A failure within this time, or during the preparation, still gets its HTTP status. Then the stream opens, so a client
+ * in the queue gets a first sign.
  */
 export const openStreamAfterMs = 500;
 const defaultKeepAliveMs = 15_000;
