@@ -38,6 +38,18 @@ export interface StoredConversation {
   metadata: Record<string, string>;
 }
 
+/** A response that waits for outputs of its client's calls, and what it takes to go on in another process. */
+export interface ResponseHold {
+  owner: string;
+  id: string;
+  /** The body that made it. */
+  request: unknown;
+  /** The number of the event after the last. */
+  next: number;
+  /** Milliseconds since 1970. */
+  deadline: number;
+}
+
 /**
  * Every item is stored once; responses and conversations refer to items in their order. An owner
  * never sees what another one stored. What a promise says is done survives the end of the process.
@@ -67,6 +79,11 @@ export interface ResponseStore {
   item(owner: string, id: string): Promise<StoredItem | null>;
   /** A later version of a stored item, for all who refer to it. */
   updateItem(owner: string, item: StoredItem): Promise<void>;
+
+  /** Kept until the response ends: it outlives the process. */
+  setHold(hold: ResponseHold): Promise<void>;
+  /** Those whose process is gone; from now on they are this one's. */
+  takeHolds(): Promise<ResponseHold[]>;
 
   /** The next event of a response, for clients that read its stream later; numbers count from 0. */
   addEvent(id: string, number: number, event: object): Promise<void>;

@@ -178,3 +178,64 @@ test("a folder that cannot be used is logged once, and nothing fails for it", as
   expect(server.log().match(/does not reach its files/g)).toHaveLength(1);
   expect(await server.stop()).toBe(0);
 });
+
+test("kill -9 while a response waits for a call's output: it is answered after the restart, from the file", async () => {
+  const kept = `--store=${join(folder, "store.sqlite")}`;
+  const send = async ({ url }: ServedCommand, path: string, body?: object) => {
+    const reply = await fetch(url + path, {
+      ...(body === undefined ? {} : { method: "POST", body: JSON.stringify(body) }),
+      headers: { "content-type": "application/json" },
+    });
+    expect(reply.status).toBe(200);
+    return (await reply.json()) as {
+      id: string;
+      status: string;
+      output: { type: string; call_id: string; status: string }[];
+    };
+  };
+  const before = await withFiles(kept);
+  const { id } = await send(before, "/v1/responses", {
+    input: "What's the weather in Tokyo?",
+    instructions: "You help. ".repeat(40),
+    tools: [
+      {
+        type: "function",
+        name: "get_weather",
+        description: "Get the weather of a place",
+        parameters: { type: "object", properties: { location: { type: "string" } } },
+      },
+    ],
+    tool_choice: "required",
+    parallel_tool_calls: false,
+    temperature: 0,
+    max_output_tokens: 200,
+    background: true,
+    fermata: { tools: "held" },
+  });
+  await eventually(async () =>
+    expect(await metric(before, "fermata_disk_saves_total")).toBeGreaterThan(0),
+  );
+  const [call] = (await send(before, `/v1/responses/${id}`)).output.filter(
+    ({ type }) => type === "function_call",
+  );
+  await before.stop("SIGKILL");
+
+  const after = await withFiles(kept);
+  await send(after, `/v1/responses/${id}/tool_outputs`, {
+    tool_call_id: call!.call_id,
+    output: "Sunny, 21 degrees.",
+  });
+  const response = await eventually(async () => {
+    const now = await send(after, `/v1/responses/${id}`);
+    const waits = now.output.filter(
+      ({ type, status }) => type === "function_call" && status === "in_progress",
+    );
+    expect(now.status === "completed" || waits.length > 0).toBe(true);
+    return now;
+  });
+  expect(response.output.find(({ call_id: callId }) => callId === call!.call_id)).toMatchObject({
+    status: "completed",
+  });
+  expect(await metric(after, "fermata_disk_restores_total")).toBe(1);
+  expect(await metric(after, "fermata_recomputed_tokens_total")).toBe(0);
+});

@@ -23,12 +23,12 @@ const foreverMs = 2 ** 31 - 1;
 const defaultMaxBytes = 1024 * 1024;
 
 export class HeldCalls {
+  readonly timeoutMs: number;
   readonly #calls = new Map<string, HeldCall>();
-  readonly #timeoutMs: number;
   readonly #onTimeout: (error: FermataError) => void;
 
   constructor(timeoutMs: number, onTimeout: (error: FermataError) => void) {
-    this.#timeoutMs = timeoutMs;
+    this.timeoutMs = timeoutMs;
     this.#onTimeout = onTimeout;
   }
 
@@ -47,6 +47,11 @@ export class HeldCalls {
     if (!this.#calls.has(callId)) this.#calls.set(callId, { output: null, answer: null });
   }
 
+  /** An output that came before. */
+  remember(output: Item): void {
+    this.#calls.set(String(output["call_id"]), { output, answer: null });
+  }
+
   /** The client's function, which "runs" until the output comes. */
   tool(definition: ToolDefinition): Tool {
     return {
@@ -54,7 +59,7 @@ export class HeldCalls {
       server: clientServer,
       // Its own timer ends the response: a model that is told to go on without would make things up.
       timeoutMs: foreverMs,
-      call: async (_args, { callId, signal }) => await this.#wait(callId, signal),
+      call: async (_args, { callId, signal }) => await this.wait(callId, signal),
     };
   }
 
@@ -84,15 +89,16 @@ export class HeldCalls {
     return true;
   }
 
-  async #wait(callId: string, signal: AbortSignal): Promise<ToolResult> {
+  /** Resolves to the call's output when it comes; one that does not come in time ends the response. */
+  async wait(callId: string, signal: AbortSignal): Promise<ToolResult> {
     this.announce(callId);
     const call = this.#calls.get(callId)!;
     if (call.output !== null) return { content: String(call.output["output"]), isError: false };
-    const seconds = this.#timeoutMs / 1000;
+    const seconds = this.timeoutMs / 1000;
     const timer = setTimeout(() => {
       const message = `The output of call ${callId} did not come within ${seconds} seconds.`;
       this.#onTimeout(new FermataError("tool_output_timeout", message));
-    }, this.#timeoutMs);
+    }, this.timeoutMs);
     timer.unref();
     try {
       return await new Promise<ToolResult>((resolve) => {

@@ -31,6 +31,7 @@ export function responsesRoutes(app: FastifyInstance, context: RouteContext): Ro
       new FermataError("engine_closed", "The server is shutting down. Try again later."),
     );
   });
+  app.addHook("onReady", () => responses.adopt({ ...context, log: app.log }));
   const all = { ...context, responses };
   const routes = [
     createResponseRoute(all, "/v1/responses"),
@@ -76,6 +77,7 @@ function createResponseRoute(context: ResponsesContext, url: string): RouteOptio
         owner: requestOwner(request),
         signal: active.signalFor(reply),
         preparation,
+        wire: request.body,
       });
       if (started.kind === "resumed") return { id: started.id, status: "in_progress" };
       const { run, headers } = started;
@@ -146,7 +148,7 @@ function storedResponseRoutes({ responses, config, warnings }: ResponsesContext)
           warnings.warn,
           config.maxToolOutputBytes,
         );
-        responses.deliver(requestOwner(request), id, callId, output);
+        await responses.deliver(requestOwner(request), id, callId, output);
         return { id, status: "in_progress" };
       },
     },

@@ -33,8 +33,12 @@ export interface ResponseParts {
   tellsId: boolean;
   /** Null: calls of the client's functions end the response. */
   held: HeldCalls | null;
+  /** Another process began it: the store knows it, and its connection is gone. */
+  isRevived?: boolean;
   /** Its client asked for the wait, and knows that a request with the outputs may resume it. */
   resumesByRequest: boolean;
+  /** The body that made it, for another process to go on with; null: it ends with this one. */
+  wire: unknown;
   log: EventLog;
   lists: readonly McpListToolsItem[];
   /** Of earlier responses; see `ResponseWriter.foreign`. */
@@ -61,20 +65,26 @@ export class ResponseRun extends LiveRun<WireEvent> {
   readonly resumesByRequest: boolean;
   readonly #parts: ResponseParts;
   #isCreated = false;
+  #isHoldKept = false;
   #ending: WireEvent[] | null = null;
 
   constructor(parts: ResponseParts) {
-    const { owner, writer, abort, store } = parts;
+    const { owner, writer, abort, store, isRevived = false } = parts;
     const { id, background } = writer.response;
     super({
       id,
       owner,
       abort,
       numberOf: (event) => event.sequence_number,
-      keep: background
-        ? async (event) => await store?.addEvent(id, event.sequence_number, event)
-        : null,
+      keep:
+        background || isRevived
+          ? async (event) => {
+              if (background) await store?.addEvent(id, event.sequence_number, event);
+            }
+          : null,
     });
+    this.#isCreated = isRevived;
+    this.#isHoldKept = isRevived;
     this.held = parts.held;
     this.resumesByRequest = parts.resumesByRequest;
     this.#parts = parts;
@@ -105,23 +115,39 @@ export class ResponseRun extends LiveRun<WireEvent> {
     void this.#tellAll(work);
   }
 
+  /** In place of `start`, of one that another process began. */
+  goOn(): void {
+    void this.#tellAll(new BegunWork<RunEvent>(this.#parts.generate));
+  }
+
+  /** The outputs that came are in the store. */
+  async keepOutputs(): Promise<void> {
+    await this.#update();
+  }
+
   /** Never rejects: the readers have what fails outside of the response. */
   async #tellAll(begun: BegunWork<RunEvent> | null): Promise<void> {
-    const { writer, lists, foreign, approved, generate } = this.#parts;
+    const { generate, isRevived = false } = this.#parts;
     try {
-      await this.#tell(writer.begin());
-      await this.#tell(writer.foreign(foreign));
-      for (const list of lists) await this.#tell(writer.toolList(list));
-      for (const { call, requestId, run } of approved) {
-        await this.#tell(writer.approvedCall(call, requestId));
-        await this.#tell(writer.answered(call.id, await run()));
-      }
+      if (!isRevived) await this.#open();
       await this.#tell(await this.#generate(begun ?? new BegunWork<RunEvent>(generate)));
       this.finish();
     } catch (error) {
       this.#parts.abort.abort(error);
       await begun?.abandon(error);
       this.finish(undefined, { error });
+    }
+  }
+
+  /** What comes before the model's words. */
+  async #open(): Promise<void> {
+    const { writer, lists, foreign, approved } = this.#parts;
+    await this.#tell(writer.begin());
+    await this.#tell(writer.foreign(foreign));
+    for (const list of lists) await this.#tell(writer.toolList(list));
+    for (const { call, requestId, run } of approved) {
+      await this.#tell(writer.approvedCall(call, requestId));
+      await this.#tell(writer.answered(call.id, await run()));
     }
   }
 
@@ -136,6 +162,7 @@ export class ResponseRun extends LiveRun<WireEvent> {
       return this.#ending;
     } catch (error) {
       const failure = toFermataError(error);
+      if (failure.code === "engine_closed" && this.#outlivesProcess) throw failure;
       const ending = failure.code === "cancelled" ? writer.cancel() : writer.fail(failure);
       await this.#end(failure);
       return ending;
@@ -152,14 +179,18 @@ export class ResponseRun extends LiveRun<WireEvent> {
       case "tool-end":
         // The end of the response says what becomes of it.
         if (event.outcome === "cancelled") return;
-        return await this.#tell(writer.answered(event.call.id, resultOf(event)));
+        await this.#tell(writer.answered(event.call.id, resultOf(event)));
+        // A call that ran does not run again, whatever becomes of the process.
+        if (this.#outlivesProcess) await this.#update();
+        return;
       case "finish":
         this.#ending = writer.finish(event, Math.floor(Date.now() / 1000));
         return;
       case "hold":
         await this.#tell(writer.write(event));
         // All calls of a round are written and wait for their outputs.
-        return await this.#update();
+        await this.#update();
+        return await this.#keepHold();
       default:
         return await this.#tell(writer.write(event));
     }
@@ -207,6 +238,20 @@ export class ResponseRun extends LiveRun<WireEvent> {
     await this.#create();
     const { owner, store } = this.#parts;
     await store?.updateResponse(owner, this.id, this.#body, this.#transcript);
+  }
+
+  /** It waits for its client, and the store has what another process needs to go on. */
+  get #outlivesProcess(): boolean {
+    return this.#isHoldKept && this.held !== null && this.held.pending.length > 0;
+  }
+
+  async #keepHold(): Promise<void> {
+    const { owner, store, wire, writer } = this.#parts;
+    const { held } = this;
+    if (store === null || held === null || wire === null || held.pending.length === 0) return;
+    const deadline = Date.now() + held.timeoutMs;
+    await store.setHold({ owner, id: this.id, request: wire, next: writer.next, deadline });
+    this.#isHoldKept = true;
   }
 
   /** Before the last event, or the whole response, goes out. */

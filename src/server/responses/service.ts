@@ -4,8 +4,7 @@ import { needStore } from "../answer/need-store.ts";
 import { FermataError } from "../../errors.ts";
 import type { PromptRequest } from "../../chat/types.ts";
 import type { ResponseStore, StoredItem } from "../../store/types.ts";
-import type { Sink } from "../../tools/event-stream.ts";
-import type { RunEvent, ToolProvider } from "../../tools/types.ts";
+import type { ToolProvider } from "../../tools/types.ts";
 import { fieldError } from "../body/field.ts";
 import { newId } from "../answer/ids.ts";
 import { LiveRuns } from "../answer/live-run.ts";
@@ -18,7 +17,8 @@ import type { Item, ResponseObject, WireEvent } from "./types.ts";
 import type { ActiveRequests } from "../http/requests.ts";
 import { logError } from "../http/error-replies.ts";
 import type { HistoryGaps } from "../http/history-gaps.ts";
-import { oversightOf, runEvents, type RunContext } from "../answer/answer.ts";
+import { oversightOf, type RunContext } from "../answer/answer.ts";
+import type { RouteContext } from "../context.ts";
 import type { ServerConfig, ServerServices } from "../services.ts";
 import { Preparation } from "../http/preparation.ts";
 import { openStreamAfterMs } from "../http/stream-answer.ts";
@@ -31,7 +31,8 @@ import { clientHistory, closeEarlierCalls, type History, loadHistory } from "./h
 import { type McpToolRequest, RequestedServers } from "./mcp-servers.ts";
 import { replay, ResponseRun } from "./run.ts";
 import { planTools } from "./tool-plan.ts";
-import { fitHistory } from "./truncation.ts";
+import { revive } from "./revive.ts";
+import { generateResponse } from "./generate.ts";
 
 /** The longest that a timer takes: about 24 days. */
 const maxTimerMs = 2 ** 31 - 1;
@@ -45,6 +46,8 @@ export interface StartContext extends RunContext {
   owner: string;
   /** Of the client's connection; a background response outlives it. */
   signal: AbortSignal;
+  /** The body as it came. */
+  wire: unknown;
 }
 
 export type Started =
@@ -161,11 +164,17 @@ export class ResponseService {
       tellsId: request.stream || request.background,
       held,
       resumesByRequest: request.handling === "held",
+      // The credentials of a server of its own are not kept, so that it cannot go on elsewhere.
+      wire: mcpToolsOf(request).every(({ address }) => address === null) ? context.wire : null,
       log,
       lists: plan.lists,
       foreign: isExtended ? earlier : [],
       approved,
-      generate: (sink) => this.#generate(request, { items, plan, writer, signal, context }, sink),
+      generate: (sink) => {
+        const approvedItems = writer.output.filter(({ type }) => type === "mcp_call");
+        const read = [...items, ...(approvedItems as unknown as Item[])];
+        return generateResponse(request, { items: read, plan, signal, owner, context }, sink);
+      },
       onAsked: (item) => context.services.approvals.issue(owner, item.id, wordsOf(item)),
       onEnd: (failure, transcript) => {
         if (failure !== null && failure.code !== "cancelled") logError(failure, context);
@@ -232,8 +241,24 @@ export class ResponseService {
     return [...items.history, ...items.input];
   }
 
-  /** @throws FermataError not_found | invalid_value */
-  deliver(owner: string, id: string, callId: string, output: string): void {
+  /** Takes over what an earlier process left waiting for outputs. Before the first request. */
+  async adopt(context: Omit<RunContext, "target" | "startedAt"> & RouteContext): Promise<void> {
+    const { store } = this;
+    for (const hold of (await store?.takeHolds()) ?? []) {
+      const work = context.active.begin();
+      const run = await revive(hold, { store: store!, context, abort: work.controller });
+      if (run === null) {
+        work.end();
+        continue;
+      }
+      this.live.add(run);
+      void run.ended.then(() => work.end());
+      run.goOn();
+    }
+  }
+
+  /** Resolves when the output is kept. @throws FermataError not_found | invalid_value */
+  async deliver(owner: string, id: string, callId: string, output: string): Promise<void> {
     const live = this.live.find(owner, id);
     if (live === null) throw noResponse(id);
     if (live.held === null) {
@@ -246,6 +271,7 @@ export class ResponseService {
       );
     }
     live.held.deliver(callId, output);
+    await live.keepOutputs();
   }
 
   /** What `start` would have the model read, nothing left out. */
@@ -270,42 +296,6 @@ export class ResponseService {
     } finally {
       await requested.close();
     }
-  }
-
-  async #generate(
-    request: ResponsesRequest,
-    parts: {
-      items: readonly Item[];
-      plan: ReturnType<typeof planTools>;
-      writer: ResponseWriter;
-      signal: AbortSignal;
-      context: StartContext;
-    },
-    sink: Sink<RunEvent>,
-  ): Promise<void> {
-    const { plan, signal, context } = parts;
-    const { owner, target } = context;
-    const done = parts.writer.output.filter(({ type }) => type === "mcp_call");
-    const items = [...parts.items, ...(done as unknown as Item[])];
-    const all = target.instruct(toMessages(items, request.instructions, plan.names));
-    const { templateVariables } = request;
-    const scope = { tools: plan.offered, templateVariables, owner };
-    const messages =
-      request.truncation === "auto"
-        ? await fitHistory(all, (messages) => target.chat.countPromptTokens({ messages, ...scope }))
-        : all;
-    const conversation = {
-      messages,
-      sampling: request.sampling,
-      stop: [],
-      maxTokens: request.maxOutputTokens ?? target.maxTokens,
-      topLogprobs: request.topLogprobs,
-      templateVariables,
-      guidance: request.guidance,
-      signal,
-      owner,
-    };
-    await runEvents(conversation, plan.mode, context, sink);
   }
 
   #stores(request: ResponsesRequest): boolean {
@@ -356,7 +346,10 @@ export class ResponseService {
       throw fieldError("invalid_value", "previous_response_id", problem, remedy);
     }
     const isAnswer = id !== null && !request.stream && live.resumesByRequest;
-    if (isAnswer && live.held.take(input)) return live.id;
+    if (isAnswer && live.held.take(input)) {
+      await live.keepOutputs();
+      return live.id;
+    }
     live.cancel(new FermataError("cancelled", "A new turn took the place of this one."));
     await live.ended;
     return null;

@@ -3,6 +3,7 @@
 import type { ChatEvent, ContentToken, FinishReason, ToolCall } from "../../chat/types.ts";
 import type { FermataError } from "../../errors.ts";
 import { wireContentToken } from "../answer/logprobs.ts";
+import { isClientCall } from "./client-calls.ts";
 import { ClientCallEvents } from "./events/client-call.ts";
 import {
   mcpApprovalEvents,
@@ -72,6 +73,32 @@ export class ResponseWriter {
   /** Everything that was said so far, whole or not. */
   get output(): readonly OutputItem[] {
     return this.#items;
+  }
+
+  /** The number of the next event. */
+  get next(): number {
+    return this.#sequence.next;
+  }
+
+  /** In place of `begin`: what was said until now was told before, and the calls in progress wait for their outputs. */
+  goOn(output: readonly OutputItem[], next: number): void {
+    const extendedFor = this.#options.extended ? this.response.id : null;
+    for (const item of output) {
+      const index = this.#items.length;
+      if (!isClientCall(item) || item.status !== "in_progress") {
+        this.#add(item);
+        continue;
+      }
+      const events = ClientCallEvents.waiting(item, index, extendedFor);
+      const kind = item.type === "function_call" ? "function" : "custom";
+      this.#add(events.item);
+      this.#calls.set(item.call_id, {
+        events,
+        presentation: { kind, name: item.name },
+        isWhole: true,
+      });
+    }
+    this.#sequence.goOn(next, this.#items);
   }
 
   begin(): WireEvent[] {

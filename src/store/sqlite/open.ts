@@ -133,6 +133,15 @@ const migrations: readonly string[] = [
     value BLOB NOT NULL
   ) WITHOUT ROWID;
   `,
+  `
+  -- What waits for its client: its response is in progress, and nobody's when its process has ended.
+  CREATE TABLE response_holds (
+    response_id TEXT PRIMARY KEY REFERENCES responses (id) ON DELETE CASCADE,
+    request TEXT NOT NULL,
+    next INTEGER NOT NULL,
+    deadline INTEGER NOT NULL
+  ) WITHOUT ROWID;
+  `,
 ];
 
 /** @throws FermataError store_invalid: a later version of Fermata wrote the file */

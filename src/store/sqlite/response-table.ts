@@ -1,7 +1,13 @@
 /** Responses and the order of their items. Writing is done within the caller's transaction. */
 
 import type { Database } from "libsql";
-import type { NewResponse, ResponseItems, StoredItem, StoredResponse } from "../types.ts";
+import type {
+  NewResponse,
+  ResponseHold,
+  ResponseItems,
+  StoredItem,
+  StoredResponse,
+} from "../types.ts";
 import { type ItemTable, TakenItems } from "./item-table.ts";
 
 const parts = { history: 0, input: 1, output: 2 } as const;
@@ -37,6 +43,11 @@ export class ResponseTable {
   readonly #byRun;
   readonly #addEvent;
   readonly #events;
+  readonly #setHold;
+  readonly #endHold;
+  readonly #leaveHolds;
+  readonly #freeHolds;
+  readonly #take;
 
   constructor(database: Database, items: ItemTable, run: string) {
     this.#items = items;
@@ -82,6 +93,21 @@ export class ResponseTable {
     );
     this.#delete = database.prepare("DELETE FROM responses WHERE owner = ? AND id = ?");
     this.#byRun = database.prepare("SELECT owner, id, body FROM responses WHERE run = ?");
+    // The response may have been deleted meanwhile.
+    this.#setHold = database.prepare(
+      `INSERT OR REPLACE INTO response_holds (response_id, request, next, deadline)
+       SELECT id, ?, ?, ? FROM responses WHERE id = ?`,
+    );
+    this.#endHold = database.prepare("DELETE FROM response_holds WHERE response_id = ?");
+    this.#leaveHolds = database.prepare(
+      `UPDATE responses SET run = NULL
+       WHERE run = ? AND id IN (SELECT response_id FROM response_holds)`,
+    );
+    this.#freeHolds = database.prepare(
+      `SELECT owner, id, request, next, deadline
+       FROM response_holds JOIN responses ON id = response_id WHERE run IS NULL`,
+    );
+    this.#take = database.prepare("UPDATE responses SET run = ? WHERE id = ?");
     // The response may have been deleted while it was generated.
     this.#addEvent = database.prepare(
       `INSERT INTO response_events (response_id, number, body)
@@ -119,6 +145,7 @@ export class ResponseTable {
     const run = isAtWork(body) ? this.#run : null;
     const { changes } = this.#update.run(JSON.stringify(body), run, owner, id);
     if (changes === 0) return;
+    if (run === null) this.#endHold.run(id);
     this.#clearOutput.run(id);
     output.forEach((item, position) => {
       this.#insertItem.run(id, parts.output, position, this.#items.put(owner, item));
@@ -149,8 +176,24 @@ export class ResponseTable {
     return isDeleted;
   }
 
-  /** Everything that a process left unfinished. */
+  setHold({ id, request, next, deadline }: ResponseHold): void {
+    this.#setHold.run(JSON.stringify(request), next, deadline, id);
+  }
+
+  /** What a process left that waits is nobody's from now on. */
+  leaveHolds(run: string): void {
+    this.#leaveHolds.run(run);
+  }
+
+  takeHolds(): ResponseHold[] {
+    const rows = this.#freeHolds.all() as (Omit<ResponseHold, "request"> & { request: string })[];
+    for (const { id } of rows) this.#take.run(this.#run, id);
+    return rows.map((row) => ({ ...row, request: JSON.parse(row.request) as unknown }));
+  }
+
+  /** Everything that a process left unfinished, but what waits for its client. */
   failAll(run: string): void {
+    this.leaveHolds(run);
     for (const row of this.#byRun.all(run) as { owner: string; id: string; body: string }[]) {
       const body = { ...JSON.parse(row.body), status: "failed", error: interrupted };
       const output = this.items(row.owner, row.id)?.output ?? [];

@@ -4,6 +4,7 @@ import { randomBytes } from "node:crypto";
 import type { Database } from "libsql";
 import type {
   NewResponse,
+  ResponseHold,
   ResponseItems,
   ResponseStore,
   StoredConversation,
@@ -120,6 +121,17 @@ export class SqliteStore implements ResponseStore {
     this.#inTransaction(() => this.#items.put(owner, item));
   }
 
+  async setHold(hold: ResponseHold): Promise<void> {
+    this.#responses.setHold(hold);
+  }
+
+  async takeHolds(): Promise<ResponseHold[]> {
+    return this.#inTransaction(() => {
+      this.#failInterrupted();
+      return this.#responses.takeHolds();
+    });
+  }
+
   async addEvent(id: string, number: number, event: object): Promise<void> {
     this.#responses.addEvent(id, number, event);
   }
@@ -166,6 +178,7 @@ export class SqliteStore implements ResponseStore {
 
   async close(): Promise<void> {
     if (!this.#database.open) return;
+    this.#responses.leaveHolds(this.#runs.id);
     this.#runs.close();
     this.#database.close();
   }

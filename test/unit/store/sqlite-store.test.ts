@@ -188,6 +188,13 @@ describe("the end of a process", () => {
     await gone.createResponse(response("half"));
     const said1 = { ...said("m1", "assistant", "Hel"), status: "in_progress" };
     await gone.updateResponse("ann", "half", { status: "in_progress" }, [said1]);
+    await gone.createResponse(response("waits"));
+    const hold = { owner: "ann", id: "waits", request: { input: "Hi" }, next: 7, deadline: 8 };
+    await gone.setHold(hold);
+    await gone.createResponse(response("waited"));
+    await gone.setHold({ ...hold, id: "waited" });
+    await gone.updateResponse("ann", "waited", { status: "completed" }, []);
+    expect(await store.takeHolds()).toEqual([]);
     // As if it were another process, which ended.
     const { pid } = spawnSync(process.execPath, ["--version"]);
     const database = new Database(path);
@@ -205,6 +212,10 @@ describe("the end of a process", () => {
     expect((await store.responseItems("ann", "half"))!.output).toMatchObject([
       { status: "incomplete" },
     ]);
+    // What waits for its client goes on, in the first process that takes it.
+    expect(await store.takeHolds()).toEqual([hold]);
+    expect(await store.takeHolds()).toEqual([]);
+    expect((await store.response("ann", "waits"))!.body).toMatchObject({ status: "in_progress" });
   });
 
   test("events are there as far as they came", async () => {
@@ -236,7 +247,7 @@ test("a file of the first version keeps its events", async () => {
   database.exec("DROP TABLE response_events");
   database.exec("ALTER TABLE responses ADD COLUMN events TEXT");
   const later = ["events", "runs", "messages", "conversations"].map((name) => `branched_${name}`);
-  for (const table of [...later, "secrets"]) database.exec(`DROP TABLE ${table}`);
+  for (const table of [...later, "secrets", "response_holds"]) database.exec(`DROP TABLE ${table}`);
   database.prepare("UPDATE responses SET events = ?").run('[{"type":"a"},{"type":"b","n":1}]');
   database.exec("PRAGMA user_version = 1");
   database.close();

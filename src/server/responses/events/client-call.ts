@@ -52,6 +52,24 @@ export class ClientCallEvents extends ItemEvents<FunctionCallItem | CustomToolCa
     this.#extendedFor = extendedFor;
   }
 
+  /** Of a call that is whole and waits for its output. */
+  static waiting(
+    item: FunctionCallItem | CustomToolCallItem,
+    outputIndex: number,
+    extendedFor: string | null,
+  ): ClientCallEvents {
+    const { id, call_id: callId, name, namespace } = item;
+    const kind = item.type === "function_call" ? "function" : "custom";
+    const events = new ClientCallEvents(
+      kind,
+      { id, callId, name, namespace },
+      outputIndex,
+      extendedFor,
+    );
+    Object.assign(events.item, item);
+    return events;
+  }
+
   /** @param delta of the arguments, as the model writes them */
   delta(delta: string): UnnumberedEvent[] {
     this.#arguments += delta;

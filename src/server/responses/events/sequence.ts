@@ -57,6 +57,12 @@ const orders: Readonly<Record<string, Order>> = {
   mcp_approval_request: { [added]: [done] },
 };
 
+/** The last event of a call before its output comes. */
+const waitsBehind: Readonly<Record<string, string>> = {
+  function_call: "response.function_call_arguments.done",
+  custom_tool_call: "response.custom_tool_call_input.done",
+};
+
 function textOrder(name: string): Order {
   const [delta, textDone] = [`${name}.delta`, `${name}.done`];
   return {
@@ -85,6 +91,23 @@ export class EventSequence {
   #addedCount = 0;
   /** By output index. */
   readonly #open = new Map<number, { order: Order; last: string }>();
+
+  /** The number of the next event. */
+  get next(): number {
+    return this.#next;
+  }
+
+  /** Goes on behind events that were told before: of the items that are there, calls may wait for their outputs. */
+  goOn(next: number, items: readonly { type: string; status?: string }[]): void {
+    this.#next = next;
+    this.#addedCount = items.length;
+    for (const [index, { type, status }] of items.entries()) {
+      const order = orders[type];
+      const last = waitsBehind[type];
+      if (order !== undefined && last !== undefined && status === "in_progress")
+        this.#open.set(index, { order, last });
+    }
+  }
 
   /** An event of the response as a whole. */
   lifecycle(type: string, rest: object): WireEvent {

@@ -1,0 +1,50 @@
+/** The generation behind a response: its items as messages, its tools, and the tool loop. */
+
+import type { Sink } from "../../tools/event-stream.ts";
+import type { RunEvent } from "../../tools/types.ts";
+import { type RunContext, runEvents } from "../answer/answer.ts";
+import { toMessages } from "./messages.ts";
+import type { ResponsesRequest } from "./request.ts";
+import type { ToolPlan } from "./tool-plan.ts";
+import { fitHistory } from "./truncation.ts";
+import type { Item } from "./types.ts";
+
+/** @param items all that the model reads, but the instructions. @throws as `runEvents` */
+export async function generateResponse(
+  request: ResponsesRequest,
+  {
+    items,
+    plan,
+    signal,
+    owner,
+    context,
+  }: {
+    items: readonly Item[];
+    plan: ToolPlan;
+    signal: AbortSignal;
+    owner: string;
+    context: RunContext;
+  },
+  sink: Sink<RunEvent>,
+): Promise<void> {
+  const { target } = context;
+  const all = target.instruct(toMessages(items, request.instructions, plan.names));
+  const { templateVariables } = request;
+  const scope = { tools: plan.offered, templateVariables, owner };
+  const messages =
+    request.truncation === "auto"
+      ? await fitHistory(all, (messages) => target.chat.countPromptTokens({ messages, ...scope }))
+      : all;
+  const conversation = {
+    messages,
+    sampling: request.sampling,
+    stop: [],
+    maxTokens: request.maxOutputTokens ?? target.maxTokens,
+    topLogprobs: request.topLogprobs,
+    templateVariables,
+    guidance: request.guidance,
+    signal,
+    owner,
+  };
+  await runEvents(conversation, plan.mode, context, sink);
+}

@@ -1,0 +1,259 @@
+/** A response that waits for outputs of its client outlives the server: in the next one they are answered as if nothing had been. */
+
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import type { ToolCall } from "../../src/chat/types.ts";
+import type { ServerConfig } from "../../src/server/services.ts";
+import { SqliteStore } from "../../src/store/sqlite/sqlite-store.ts";
+import type { Tool, ToolProvider, ToolResult } from "../../src/tools/types.ts";
+import { eventually } from "../support/eventually.ts";
+import {
+  callEvents,
+  createWorld,
+  fakeTool,
+  finish,
+  provider,
+  type ScriptStep,
+  usage,
+  type World,
+} from "./fake-services.ts";
+import { eventsOf, type Json } from "./responses-world.ts";
+
+const call: ToolCall = { id: "call_1", name: "list_files", arguments: `{"path":"."}` };
+const other: ToolCall = { id: "call_2", name: "list_files", arguments: "{}" };
+const holds = (...calls: ToolCall[]): ScriptStep[] => [
+  { type: "content", text: "Let me look." },
+  ...calls.flatMap((one, index) => callEvents(one, index)),
+  { type: "hold", calls, usage },
+  { type: "content", text: "not in this process" },
+  finish("stop"),
+];
+const request = {
+  input: "What is here?",
+  instructions: "Be short.",
+  tools: [{ type: "function", name: "list_files", parameters: { type: "object" } }],
+  background: true,
+  temperature: 0.25,
+  fermata: { tools: "held" },
+};
+
+let folder: string;
+let store: SqliteStore;
+let world: World;
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), "fermata-restart-"));
+  begin();
+});
+afterEach(async () => {
+  await end();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+function begin(parts: { tools?: ToolProvider; config?: Partial<ServerConfig> } = {}): void {
+  store = new SqliteStore(join(folder, "store.sqlite"));
+  world = createWorld({ ...parts, store });
+}
+
+async function end(): Promise<void> {
+  await world.app.close();
+  await store.close();
+}
+
+async function restart(parts: Parameters<typeof begin>[0] = {}): Promise<void> {
+  await end();
+  begin(parts);
+  await world.app.ready();
+}
+
+async function send(method: "GET" | "POST", url: string, payload?: object) {
+  const reply = await world.app.inject({ method, url, ...(payload ? { payload } : {}) });
+  return { status: reply.statusCode, body: reply.json() as Json };
+}
+
+const answer = (id: string, callId: string, output: string) =>
+  send("POST", `/v1/responses/${id}/tool_outputs`, { tool_call_id: callId, output });
+
+/** The id of a response that waits for these calls. */
+async function waiting(body: object, ...calls: ToolCall[]): Promise<string> {
+  world.chat.script = holds(...calls);
+  const { status, body: created } = await send("POST", "/v1/responses", body);
+  expect(status).toBe(200);
+  await eventually(async () => {
+    const { body: now } = await send("GET", `/v1/responses/${created.id}`);
+    expect(now.output.filter((item: Json) => item.type.endsWith("_call"))).toHaveLength(
+      calls.length,
+    );
+  });
+  return created.id;
+}
+
+const ended = (id: string): Promise<Json> =>
+  eventually(async () => {
+    const { body } = await send("GET", `/v1/responses/${id}`);
+    expect(["queued", "in_progress"]).not.toContain(body.status);
+    return body;
+  });
+
+const messagesRead = (): Json => world.chat.requests.at(-1)!.messages;
+
+test("outputs that come after a restart are read with the call, and the response ends", async () => {
+  const id = await waiting(request, call, other);
+  expect((await answer(id, "call_2", "nothing")).status).toBe(200);
+  await restart();
+  expect((await send("GET", `/v1/responses/${id}`)).body).toMatchObject({ status: "queued" });
+  // What came before counts, and what is unknown is refused, as before.
+  expect((await answer(id, "call_2", "again")).status).toBe(400);
+  expect((await answer(id, "call_9", "what?")).status).toBe(404);
+  expect(world.chat.requests).toEqual([]);
+
+  world.chat.script = [{ type: "content", text: "Two files." }, finish("stop")];
+  expect((await answer(id, "call_1", "a b")).status).toBe(200);
+  const response = await ended(id);
+  expect(response).toMatchObject({ status: "completed", error: null, temperature: 0.25 });
+  expect(
+    response.output.map((item: Json) => [
+      item.type,
+      item.status,
+      item.content?.[0].text ?? item.call_id,
+    ]),
+  ).toEqual([
+    ["message", "completed", "Let me look."],
+    ["function_call", "completed", "call_1"],
+    ["function_call", "completed", "call_2"],
+    ["message", "completed", "Two files."],
+  ]);
+  expect(messagesRead()).toEqual([
+    { role: "system", content: "Be short." },
+    { role: "user", content: "What is here?" },
+    { role: "assistant", content: "Let me look.", toolCalls: [call, other] },
+    { role: "tool", toolCallId: "call_1", content: "a b" },
+    { role: "tool", toolCallId: "call_2", content: "nothing" },
+  ]);
+  expect(world.chat.requests.at(-1)!.sampling).toMatchObject({ temperature: 0.25 });
+});
+
+test("the events of both processes are one stream", async () => {
+  const id = await waiting(request, call);
+  await restart();
+  world.chat.script = [{ type: "content", text: "Two files." }, finish("stop")];
+  await answer(id, "call_1", "a b");
+  await ended(id);
+  const reply = await world.app.inject({ url: `/v1/responses/${id}?stream=true` });
+  const events = eventsOf(reply.body);
+  expect(events.map(({ sequence_number: number }) => number)).toEqual(
+    events.map((_, index) => index),
+  );
+  const dones = events.filter(({ type }) => type === "response.output_item.done");
+  expect(dones.map(({ output_index: index }) => index)).toEqual([0, 1, 2]);
+  expect(events.at(-1)).toMatchObject({ type: "response.completed" });
+});
+
+test("a request that brings the outputs resumes it", async () => {
+  const id = await waiting(request, call);
+  await restart();
+  world.chat.script = [{ type: "content", text: "Two files." }, finish("stop")];
+  const input = [{ type: "function_call_output", call_id: "call_1", output: "a b" }];
+  const { body } = await send("POST", "/v1/responses", { previous_response_id: id, input });
+  expect(body).toEqual({ id, status: "in_progress" });
+  expect(await ended(id)).toMatchObject({ status: "completed" });
+});
+
+test("it survives more than one restart, and then waits for the next calls", async () => {
+  const id = await waiting(request, call);
+  await restart();
+  await restart();
+  world.chat.script = holds(other);
+  await answer(id, "call_1", "a b");
+  await eventually(async () =>
+    expect((await send("GET", `/v1/responses/${id}`)).body.output).toHaveLength(4),
+  );
+  await restart();
+  world.chat.script = [{ type: "content", text: "Done." }, finish("stop")];
+  expect((await answer(id, "call_2", "c")).status).toBe(200);
+  expect(await ended(id)).toMatchObject({ status: "completed" });
+  expect(messagesRead().filter(({ role }: Json) => role === "tool")).toEqual([
+    { role: "tool", toolCallId: "call_1", content: "a b" },
+    { role: "tool", toolCallId: "call_2", content: "c" },
+  ]);
+});
+
+test("the time for outputs goes on while the server is down", async () => {
+  const id = await waiting(request, call);
+  const begun = Date.now();
+  await end();
+  const between = new SqliteStore(join(folder, "store.sqlite"));
+  const [hold] = await between.takeHolds();
+  expect(hold!.deadline).toBeLessThanOrEqual(begun + 300_000);
+  expect(hold!.deadline).toBeGreaterThan(begun + 200_000);
+  await between.setHold({ ...hold!, deadline: begun - 1 });
+  await between.close();
+  begin();
+  await world.app.ready();
+  const response = await ended(id);
+  expect(response.status).toBe("failed");
+  expect(response.error.message).toContain("did not come within");
+});
+
+test("a call that may have run is not run again: the model is told, and what had ended counts", async () => {
+  const own = [
+    { id: "own_1", name: "fast", arguments: "{}" },
+    { id: "own_2", name: "slow", arguments: "{}" },
+  ];
+  const runs = { fast: 0, slow: 0 };
+  const tool = (name: "fast" | "slow", result: Promise<ToolResult>): Tool => ({
+    ...fakeTool(name, { content: "", isError: false }),
+    call: async () => {
+      runs[name] += 1;
+      return await result;
+    },
+  });
+  const tools = provider(
+    tool("fast", Promise.resolve({ content: "done", isError: false })),
+    tool("slow", new Promise(() => {})),
+  );
+  await restart({ tools });
+  const mixed = [
+    ...request.tools,
+    { type: "mcp", server_label: "files", require_approval: "never" },
+  ];
+  const id = await waiting({ ...request, tools: mixed, tool_choice: "required" }, call, ...own);
+  const mcpCalls = async (): Promise<Json[]> =>
+    (await send("GET", `/v1/responses/${id}`)).body.output.filter(
+      ({ type }: Json) => type === "mcp_call",
+    );
+  await eventually(async () => expect((await mcpCalls())[0].output).toBe("done"));
+  await restart({ tools });
+  expect(await mcpCalls()).toMatchObject([
+    { name: "fast", status: "completed", output: "done" },
+    { name: "slow", status: "failed", error: expect.stringContaining("not run again") },
+  ]);
+  world.chat.script = [{ type: "content", text: "Done." }, finish("stop")];
+  await answer(id, "call_1", "a b");
+  expect(await ended(id)).toMatchObject({ status: "completed" });
+  expect(runs).toEqual({ fast: 1, slow: 1 });
+  expect(
+    messagesRead()
+      .filter(({ role }: Json) => role === "tool")
+      .map(({ content }: Json) => content)
+      .toSorted(),
+  ).toEqual([expect.stringContaining("may have taken effect"), "a b", "done"]);
+  // A call was made already.
+  expect(world.chat.requests.at(-1)!.guidance).toMatchObject({ toolChoice: "auto" });
+});
+
+test("cancelled after the restart, it is cancelled", async () => {
+  const id = await waiting(request, call);
+  await restart();
+  expect((await send("POST", `/v1/responses/${id}/cancel`)).body.status).toBe("cancelled");
+  await restart();
+  expect((await answer(id, "call_1", "a b")).status).toBe(404);
+});
+
+test("a response that generated is failed by a restart, as before", async () => {
+  world.chat.script = [{ type: "content", text: "So" }, { hang: true }];
+  const { body } = await send("POST", "/v1/responses", request);
+  await restart();
+  expect((await send("GET", `/v1/responses/${body.id}`)).body.status).toBe("failed");
+});
