@@ -63,6 +63,20 @@ describe("a generation", () => {
     ]);
   });
 
+  it("does not join a character that a hold split with the text behind other tokens", async () => {
+    const { publish, generate } = setUp();
+    const generation = generate();
+    const [first] = new TextEncoder().encode("é");
+    publish(tokensEvent(1, Uint8Array.of(first!), 5));
+    publish({ ...pauseEvent(1, true), reason: "requested" } as NativeEvent);
+    generation.resume({ tokens: new Int32Array([9]), keepPending: false });
+    publish(tokensEvent(1, "Sun", 6), finishedEvent(1));
+    const texts = (await readAll(generation)).map((event) =>
+      event.type === "text" ? event.text : "",
+    );
+    expect(texts.join("")).toBe("Sun");
+  });
+
   it("joins a character whose bytes are spread over events", async () => {
     const { publish, generate } = setUp();
     const generation = generate();
