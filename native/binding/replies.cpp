@@ -198,6 +198,11 @@ Napi::Object from_stats(Napi::Env env, const EngineStats& stats) {
     set("diskFailed", stats.disk_failed);
     set("diskBusy", stats.disk_busy);
     object.Set("diskFault", Napi::String::New(env, stats.disk_fault));
+    set("forks", stats.forks);
+    set("forkBytes", stats.fork_bytes);
+    set("forkSaves", stats.fork_saves);
+    set("forkUses", stats.fork_uses);
+    set("forkDrops", stats.fork_drops);
     set("promptTokens", stats.prompt_tokens);
     set("cachedTokens", stats.cached_tokens);
     set("prefilledTokens", stats.prefilled_tokens);
@@ -239,6 +244,7 @@ Napi::Object from_cache(Napi::Env env, const CacheShape& shape, std::uint64_t by
     set_number(object, "cellsPerSequence", shape.cells_per_sequence);
     set_number(object, "cellsTotal", static_cast<double>(shape.cells_total));
     set_number(object, "bytes", static_cast<double>(bytes));
+    object.Set("cutsAnywhere", shape.partial_truncate);
     return object;
 }
 

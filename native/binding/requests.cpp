@@ -1,6 +1,8 @@
 #include "binding/requests.h"
 
+#include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 
 #include "binding/fields.h"
@@ -13,6 +15,7 @@ namespace {
 constexpr std::int32_t kMaxInt32 = std::numeric_limits<std::int32_t>::max();
 constexpr std::int64_t kMaxId = (std::int64_t{1} << 53) - 1;
 constexpr std::int32_t kMaxContext = 1 << 24;
+constexpr std::size_t kMaxMarks = 64;
 constexpr std::uint32_t kMaxStopStrings = 256;
 constexpr std::uint32_t kMaxSequenceBreakers = 16;
 constexpr std::int32_t kMaxTopLogprobs = 20;
@@ -107,6 +110,18 @@ PauseTriggers to_pause(const Fields& fields) {
     return pause;
 }
 
+// Lengths of `tokens`, each longer than the one before.
+std::vector<std::int32_t> to_marks(const Fields& fields, const std::vector<Token>& tokens) {
+    if (!fields.has("marks")) return {};
+    std::vector<std::int32_t> marks =
+        fields.tokens("marks", static_cast<std::int32_t>(tokens.size()) + 1);
+    if (marks.size() > kMaxMarks) throw fields.refused("marks", "has too many lengths");
+    const bool rises = std::ranges::is_sorted(marks, std::ranges::less_equal());
+    if (!rises || (!marks.empty() && marks.front() < 1))
+        throw fields.refused("marks", "must be ascending lengths of at least 1");
+    return marks;
+}
+
 SequenceId id_of(const Fields& fields) {
     return static_cast<SequenceId>(fields.integer("id", 1, kMaxId));
 }
@@ -140,6 +155,7 @@ LoadOptions to_load_options(const Napi::Value& value) {
         options.loop.scheduler.disk_limit = fields.integer("cacheDiskBytes", 0, kMaxId);
         options.cache_dir = fields.text("cacheDir");
     }
+    backend.forks = options.loop.scheduler.ram_limit > 0;
     options.loop.max_queue = fields.int32("maxQueue", 0, kMaxInt32);
     options.loop.audit = fields.boolean("audit");
     return options;
@@ -163,6 +179,7 @@ SubmitRequest to_submit(const Napi::Value& value, std::int32_t vocabulary_size,
     if (fields.has("pause")) request.pause = to_pause(fields.object("pause"));
     if (fields.has("stop")) request.stop = fields.texts("stop", kMaxStopStrings);
     fields.read("topLogprobs", request.top_logprobs, 0, kMaxTopLogprobs);
+    request.marks = to_marks(fields, request.prompt);
     request.retain = fields.boolean("retain");
     if (fields.has("leaseMs")) request.lease_ms = fields.integer("leaseMs", 0, kMaxInt32);
     if (fields.has("grammar")) request.grammar = to_grammar(fields.get("grammar"), engine);
@@ -195,6 +212,7 @@ ResumeRequest to_resume(const Napi::Value& value, std::int32_t vocabulary_size,
     request.id = id_of(fields);
     request.tokens = fields.tokens("tokens", vocabulary_size);
     if (request.tokens.empty()) throw fields.refused("tokens", "must not be empty");
+    request.marks = to_marks(fields, request.tokens);
     request.keep_pending = fields.boolean("keepPending");
     fields.read("maxTokens", request.max_tokens, 1, kMaxInt32);
     if (fields.has("grammar")) {

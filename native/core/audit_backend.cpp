@@ -65,14 +65,19 @@ std::span<const float> AuditBackend::logits(std::size_t row) {
     return inner_.logits(row);
 }
 
-void AuditBackend::copy_prefix(SlotId from, SlotId to, std::int32_t length) {
-    if (expect(is_slot(from) && is_slot(to) && from != to, "copy: no such slots", from)) {
+bool AuditBackend::copy_prefix(SlotId from, SlotId to, std::int32_t length) {
+    const bool known =
+        expect(is_slot(from) && is_slot(to) && from != to, "copy: no such slots", from);
+    if (known) {
         expect(!at(from).failed, "copy: source not cleared after a failure", from);
         expect(at(to).length == 0 && !at(to).failed, "copy: target is not empty", to);
         expect(length > 0 && length <= at(from).length, "copy: more than the source holds", from);
-        at(to) = {.length = length};
+        expect(shape_.partial_truncate || length == at(from).length, "copy: a part of a slot",
+               from);
     }
-    inner_.copy_prefix(from, to, length);
+    const bool done = inner_.copy_prefix(from, to, length);
+    if (known) at(to) = {.length = done ? length : 0};
+    return done;
 }
 
 bool AuditBackend::truncate(SlotId slot, std::int32_t length) {
@@ -83,7 +88,33 @@ bool AuditBackend::truncate(SlotId slot, std::int32_t length) {
         expect(length == 0 || !at(slot).failed, "truncate: slot not cleared after a failure", slot);
     }
     const bool done = inner_.truncate(slot, length);
-    if (known) at(slot) = {.length = done ? length : 0};
+    if (known && done) at(slot) = {.length = length};
+    return done;
+}
+
+std::size_t AuditBackend::fork_size(SlotId slot) {
+    expect(is_slot(slot), "fork size: no such slot", slot);
+    return inner_.fork_size(slot);
+}
+
+SavedCells AuditBackend::fork(SlotId slot) {
+    const bool known = expect(is_slot(slot), "fork: no such slot", slot);
+    if (known) expect(!at(slot).failed, "fork: slot not cleared after a failure", slot);
+    SavedCells fork = inner_.fork(slot);
+    if (known && !fork.empty())
+        expect(fork.length() == at(slot).length, "fork: another length than the slot's", slot);
+    return fork;
+}
+
+bool AuditBackend::cut_back(SlotId slot, const SavedCells& fork) {
+    const bool known = expect(is_slot(slot), "cut back: no such slot", slot);
+    expect(!fork.empty(), "cut back: no fork", slot);
+    if (known && !shape_.forks_stand_alone) {
+        expect(!at(slot).failed, "cut back: slot not cleared after a failure", slot);
+        expect(fork.length() <= at(slot).length, "cut back: more than the slot holds", slot);
+    }
+    const bool done = inner_.cut_back(slot, fork);
+    if (known) at(slot) = {.length = done ? fork.length() : 0};
     return done;
 }
 

@@ -23,8 +23,11 @@ class AuditBackend final : public Backend {
     CacheShape shape() const override { return inner_.shape(); }
     DecodeStatus decode(std::span<const BatchRow> rows) override;
     std::span<const float> logits(std::size_t row) override;
-    void copy_prefix(SlotId from, SlotId to, std::int32_t length) override;
+    bool copy_prefix(SlotId from, SlotId to, std::int32_t length) override;
     bool truncate(SlotId slot, std::int32_t length) override;
+    std::size_t fork_size(SlotId slot) override;
+    SavedCells fork(SlotId slot) override;
+    bool cut_back(SlotId slot, const SavedCells& fork) override;
     std::size_t saved_size(SlotId slot) override;
     SavedCells save(SlotId slot) override;
     bool restore(SlotId slot, const SavedCells& saved) override;

@@ -28,12 +28,12 @@ struct CacheShape {
     std::int64_t cells_total = 0;  // streams: slot_count * cells_per_sequence; unified: the pool
     std::int32_t max_rows = 0;     // rows per decode call
     std::int32_t micro_batch_rows = 0;  // rows per pass over the weights
-    // false for recurrent, hybrid and sliding-window models: their slots are used whole or not at
-    // all until snapshots exist.
+    // false for recurrent, hybrid and sliding-window models: what they keep of earlier positions is
+    // overwritten. Their slots are cut back to forks.
     bool partial_truncate = true;
-    // false for sliding-window models: a saved slot lacks the positions behind its window, so what
-    // is restored cannot be cut back below the length that it was saved with.
-    bool cuts_restored = true;
+    // A fork is all there is of its positions (recurrent models without attention): no slot needs
+    // to hold them.
+    bool forks_stand_alone = false;
     // Above 0, a position's values depend on the tokens up to it alone. A decode call then has one
     // row, or this number of rows from a multiple of it on, and all are of one slot. Single rows
     // serve their own sequence: a prefix is reused up to a multiple of the number. Streams only.
@@ -47,8 +47,8 @@ struct BatchRow {
     bool wants_logits = false;
 };
 
-// What a slot held, in host memory; copies share it. Only a backend of the same model, options and
-// build can read it.
+// What a slot held, or a fork of it, in host memory; copies share it. Only a backend of the same
+// model, options and build can read it.
 class SavedCells {
    public:
     SavedCells() = default;
@@ -85,10 +85,20 @@ class Backend {
     // Logits of rows[row] of the last decode; valid until the next call of decode.
     virtual std::span<const float> logits(std::size_t row) = 0;
 
-    // Makes the first `length` positions of `from` those of `to`, which must be empty.
-    virtual void copy_prefix(SlotId from, SlotId to, std::int32_t length) = 0;
-    // Keeps positions [0, length). length 0 clears the slot. false: the model cannot, slot cleared.
+    // Makes the first `length` positions of `from` those of `to`, which must be empty. Without
+    // partial_truncate: all positions of `from`. false: it cannot, `to` is empty.
+    virtual bool copy_prefix(SlotId from, SlotId to, std::int32_t length) = 0;
+    // Keeps positions [0, length). length 0 clears the slot. false: it cannot, nothing was changed.
     virtual bool truncate(SlotId slot, std::int32_t length) = 0;
+
+    // Without partial_truncate: what cut_back() needs of the slot to give it its present length
+    // again, once it has grown. Bytes of it; 0: there is none now.
+    virtual std::size_t fork_size(SlotId slot) = 0;
+    // Empty: it cannot, or there is no memory. The slot stays.
+    virtual SavedCells fork(SlotId slot) = 0;
+    // Gives the slot the length of the fork, whose tokens the slot begins with (any slot, with
+    // forks_stand_alone). false: it cannot, the slot is empty.
+    virtual bool cut_back(SlotId slot, const SavedCells& fork) = 0;
 
     // Bytes of host memory that save() of the slot takes. 0: it cannot be saved now.
     virtual std::size_t saved_size(SlotId slot) = 0;

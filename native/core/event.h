@@ -94,6 +94,8 @@ struct EngineStats {
     // By reason, see DiskCounts.
     std::int64_t disk_full = 0, disk_damaged = 0, disk_foreign = 0, disk_failed = 0, disk_busy = 0;
     std::string disk_fault;
+    std::int32_t forks = 0;  // in RAM, within ram_limit; their bytes are not in ram_bytes
+    std::int64_t fork_bytes = 0, fork_saves = 0, fork_uses = 0, fork_drops = 0;
     std::int64_t prompt_tokens = 0, cached_tokens = 0, prefilled_tokens = 0, generated_tokens = 0;
     std::int64_t recomputed_tokens = 0, resumed_tokens = 0;
     std::int64_t extended_tokens = 0;   // of the prefilled ones: while their sequence was held

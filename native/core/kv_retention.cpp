@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <utility>
 
 #include "core/kv_retention_state.h"
 
@@ -11,13 +12,14 @@ KvRetention::State::State(Backend& used_backend, std::int64_t ram_limit, std::in
                           SequenceFiles* used_files, std::int64_t disk_limit)
     : backend(used_backend),
       shape(backend.shape()),
-      tree(shape.slot_count + left_limit),
+      tree(shape.slot_count + left_limit + kMaxForks),
       cells(shape),
       slots(static_cast<std::size_t>(shape.slot_count)),
       left(static_cast<std::size_t>(left_limit)),
       files(used_files) {
     ram.limit = ram_limit;
     disk.limit = disk_limit;
+    if (!shape.partial_truncate && ram_limit > 0) forks.resize(kMaxForks);
 }
 
 SlotSet KvRetention::State::in_state(SlotState first, SlotState second) const {
@@ -40,37 +42,43 @@ void KvRetention::State::clear(SlotId slot) {
     at(slot) = {};
 }
 
-// Returns the positions that are left: `length`, or 0 if the model cannot truncate.
+// Returns the positions that are left: `length`, or up to the last fork before if the model cannot
+// truncate.
 std::int32_t KvRetention::State::truncate(SlotId slot, std::int32_t length) {
     if (length == cells.length(slot)) return length;
-    if (!backend.truncate(slot, length)) length = 0;
+    if (!backend.truncate(slot, length)) length = cut_back(slot, length);
     cells.truncate(slot, length);
     tree.truncate(slot, length);
-    if (length == 0) at(slot).cut_from = 0;
     at(slot).filed = 0;
     return length;
 }
 
-void KvRetention::State::copy(SlotId from, SlotId to, std::int32_t length) {
-    if (length == 0) return;
-    backend.copy_prefix(from, to, length);
-    cells.copy(from, to, length);
-    tree.extend(to, tree.path(from).first(static_cast<std::size_t>(length)));
-    at(to).cut_from = at(from).cut_from;
+// Returns the positions that `to` has then: `length`, or fewer if the backend cannot.
+std::int32_t KvRetention::State::copy(SlotId from, SlotId to, std::int32_t length) {
+    if (length == 0) return 0;
+    const std::int32_t part = shape.partial_truncate ? length : cells.length(from);
+    if (!backend.copy_prefix(from, to, part)) return 0;
+    cells.copy(from, to, part);
+    tree.extend(to, tree.path(from).first(static_cast<std::size_t>(part)));
     if (is_streams()) ++copies;
+    return truncate(to, length);
 }
 
-// The free slot `to` takes the place of `from`, with its state.
-void KvRetention::State::move(SlotId from, SlotId to) {
-    copy(from, to, cells.length(from));
+// The free slot `to` takes the place of `from`, with its state. false: nothing was changed.
+bool KvRetention::State::move(SlotId from, SlotId to) {
+    if (copy(from, to, cells.length(from)) != cells.length(from)) {
+        clear(to);
+        return false;
+    }
     at(to) = at(from);
     cells.pin(to, is_pinned(at(to).state));
     clear(from);
+    return true;
 }
 
 // By id, of slots and of what has left them.
 std::vector<std::int32_t> KvRetention::State::match(std::span<const Token> prompt) const {
-    std::vector<std::int32_t> shared(slots.size() + left.size());
+    std::vector<std::int32_t> shared(slots.size() + left.size() + kMaxForks);
     tree.match(prompt, shared);
     return shared;
 }
@@ -82,15 +90,31 @@ std::int32_t KvRetention::State::whole_chunks(std::int32_t count, std::int32_t l
     return std::max(0, std::min(count, length - 1)) / shape.fixed_chunk * shape.fixed_chunk;
 }
 
-// Of `shared` positions that a slot has in common with a prompt, how many can be reused now.
-std::int32_t KvRetention::State::reusable(SlotId slot, std::int32_t shared,
+// Of the positions that a slot has in common with a prompt, how many can be reused now. `shared` as
+// match() gives it.
+std::int32_t KvRetention::State::reusable(SlotId slot, std::span<const std::int32_t> shared,
                                           std::int32_t most) const {
     const std::int32_t resident = cells.length(slot);
-    const std::int32_t count = std::min({shared, resident, most});
-    if (!shape.partial_truncate)
-        return is_evictable(at(slot).state) && count == resident ? count : 0;
-    const std::int32_t whole = whole_chunks(count, resident);
-    return whole >= at(slot).cut_from ? whole : 0;
+    const std::int32_t count = std::min({shared[static_cast<std::size_t>(slot)], resident, most});
+    if (shape.partial_truncate) return whole_chunks(count, resident);
+    return count == resident ? count : last_fork(shared, count).length;
+}
+
+// The longest beginning of the prompt that anybody has, or has had.
+std::int32_t KvRetention::State::known_length(std::span<const std::int32_t> shared,
+                                              std::int32_t most) const {
+    return std::min(std::ranges::max(shared), most);
+}
+
+// Of the first `common` positions that a running slot has or plans, those that it will give.
+std::int32_t KvRetention::State::promised(SlotId slot, std::int32_t common) const {
+    // The last token of the plan may be kept back.
+    if (shape.partial_truncate)
+        return whole_chunks(common, static_cast<std::int32_t>(tree.path(slot).size()) - 1);
+    std::int32_t last = 0;
+    for (const std::int32_t mark : at(slot).marks)
+        if (mark <= common) last = mark;
+    return last;
 }
 
 KvRetention::KvRetention(Backend& backend, std::int64_t ram_limit, std::int32_t left_limit,
@@ -104,20 +128,17 @@ Promise KvRetention::lookup(std::span<const Token> prompt) const {
     const auto most = std::max(0, static_cast<std::int32_t>(prompt.size()) - 1);
     Promise promise;
     for (SlotId slot = 0; slot < s.shape.slot_count; ++slot) {
-        const std::int32_t count = s.reusable(slot, shared[static_cast<std::size_t>(slot)], most);
+        const std::int32_t count = s.reusable(slot, shared, most);
         if (count <= promise.resident) continue;
         promise = {.resident = count, .promised = count, .provider = slot};
     }
     const State::Source saved = s.best_saved(shared, most);
     if (s.worth_restoring(saved, promise.resident))
         promise = {.resident = saved.length, .promised = saved.length, .provider = kNoSlot};
-    if (!s.shape.partial_truncate) return promise;
     for (SlotId slot = 0; slot < s.shape.slot_count; ++slot) {
         if (s.at(slot).state != SlotState::kRunning) continue;
-        // The last token of the plan may be kept back.
-        const auto planned = static_cast<std::int32_t>(s.tree.path(slot).size()) - 1;
-        const std::int32_t count =
-            s.whole_chunks(std::min(shared[static_cast<std::size_t>(slot)], most), planned);
+        const std::int32_t common = std::min(shared[static_cast<std::size_t>(slot)], most);
+        const std::int32_t count = s.promised(slot, common);
         if (count <= promise.promised) continue;
         promise.promised = count;
         promise.provider = slot;
@@ -135,7 +156,7 @@ std::optional<Placement> KvRetention::acquire(std::span<const Token> prompt, Mil
     State::Source whole;  // the longest whose slot loses nothing when taken over
     for (SlotId slot = 0; slot < s.shape.slot_count; ++slot) {
         const std::int32_t common = shared[static_cast<std::size_t>(slot)];
-        const std::int32_t length = s.reusable(slot, common, most);
+        const std::int32_t length = s.reusable(slot, shared, most);
         if (length > best.length) best = {slot, length};
         const bool loses_nothing = common >= s.cells.length(slot);
         if (is_evictable(s.at(slot).state) && loses_nothing && length > whole.length)
@@ -151,11 +172,15 @@ std::optional<Placement> KvRetention::acquire(std::span<const Token> prompt, Mil
     if (room == kNoSlot && !takes_over && !best_can_move) return std::nullopt;
 
     // Before anything leaves its place: `shared` is by id.
+    const std::int32_t known = s.keeps_forks() ? s.known_length(shared, most) : 0;
+    s.wanted_fork = s.last_fork(shared, most).slot;
     const Use use = s.learn(shared);
     const auto start = [&](SlotId slot, std::int32_t reused, bool copied) {
         s.set_state(slot, SlotState::kRunning);
         s.at(slot).use = use;
-        return Placement{.slot = slot, .reused = reused, .copied = copied};
+        s.wanted_fork = kNoSlot;
+        return Placement{
+            .slot = slot, .reused = reused, .branch = known > reused ? known : 0, .copied = copied};
     };
     const auto take_over = [&](const State::Source& source) {
         if (source.slot != whole.slot) s.remember(source.slot);
@@ -167,20 +192,34 @@ std::optional<Placement> KvRetention::acquire(std::span<const Token> prompt, Mil
     if (takes_over && !restores) return take_over(whole);
     if (room == kNoSlot) return take_over(best);
     if (restores) {
-        s.left_at(saved.slot).wanted = true;
+        if (!s.is_fork(saved.slot)) s.left_at(saved.slot).wanted = true;
         s.vacate(room, kNoSlot);
         return start(room, s.restore(saved, room), true);
     }
     s.vacate(room, best.slot);
     if (best.slot == kNoSlot) return start(room, 0, false);
-    s.copy(best.slot, room, best.length);
+    const std::int32_t copied = s.copy(best.slot, room, best.length);
     s.at(best.slot).use.last_used = now;
-    return start(room, best.length, true);
+    return start(room, copied, copied > 0);
 }
 
 void KvRetention::plan(SlotId slot, std::span<const Token> tokens) {
     assert(state(slot) == SlotState::kRunning);
     state_->tree.extend(slot, tokens);
+}
+
+void KvRetention::mark(SlotId slot, std::vector<std::int32_t> lengths) {
+    assert(state(slot) == SlotState::kRunning);
+    if (keeps_forks()) state_->at(slot).marks = std::move(lengths);
+}
+
+bool KvRetention::keeps_forks() const {
+    return state_->keeps_forks();
+}
+
+bool KvRetention::fork(SlotId slot) {
+    std::erase_if(state_->at(slot).marks, [&](std::int32_t mark) { return mark <= length(slot); });
+    return state_->fork(slot);
 }
 
 void KvRetention::commit(SlotId slot, std::int32_t count) {
@@ -194,7 +233,7 @@ void KvRetention::forget_planned(SlotId slot) {
 
 std::int32_t KvRetention::rewind(SlotId slot, std::int32_t length) {
     assert(state(slot) == SlotState::kRunning);
-    if (!state_->backend.truncate(slot, length)) length = 0;
+    if (!state_->backend.truncate(slot, length)) length = state_->cut_back(slot, length);
     state_->cells.truncate(slot, length);
     state_->at(slot).filed = 0;
     return length;
@@ -205,17 +244,14 @@ bool KvRetention::ensure_cells(std::int64_t count) {
     if (s.is_streams()) return true;
     const CellCounts counts = s.cells.counts();
     if (counts.free + counts.retained < count) return false;
-    while (s.cells.counts().free < count) {
-        const SlotId victim = s.choose_evictable(kNoSlot, true);
-        if (victim == kNoSlot) break;
-        s.evict(victim);
-    }
+    s.free_cells(count);
     return true;
 }
 
 void KvRetention::hold(SlotId slot, Milliseconds deadline) {
     assert(state(slot) == SlotState::kRunning);
     state_->set_state(slot, SlotState::kHeld);
+    state_->at(slot).marks.clear();
     state_->at(slot).until = deadline;
     state_->at(slot).rests_since = state_->now;
 }
@@ -242,6 +278,7 @@ void KvRetention::retain(SlotId slot, Milliseconds now, Milliseconds lease_until
     if (length(slot) == 0) return state_->clear(slot);
     state_->now = now;
     state_->set_state(slot, lease_until > 0 ? SlotState::kLeased : SlotState::kRetained);
+    state_->at(slot).marks.clear();
     state_->at(slot).use.last_used = now;
     state_->at(slot).rests_since = now;
     state_->at(slot).until = lease_until;
@@ -279,6 +316,8 @@ void KvRetention::clear_retained() {
         if (is_evictable(state(slot))) state_->clear(slot);
     for (SlotId id = state_->shape.slot_count; id < state_->id_of(state_->left.size()); ++id)
         state_->forget(id);
+    for (std::size_t index = 0; index < state_->forks.size(); ++index)
+        state_->drop_fork(state_->id_of_fork(index));
 }
 
 SlotState KvRetention::state(SlotId slot) const {
@@ -316,6 +355,7 @@ std::string KvRetention::check_integrity() const {
     if (std::string wrong = s.tree.check_integrity(); !wrong.empty()) return wrong;
     if (std::string wrong = s.cells.check_integrity(); !wrong.empty()) return wrong;
     if (std::string wrong = s.check_left(); !wrong.empty()) return wrong;
+    if (std::string wrong = s.check_forks(); !wrong.empty()) return wrong;
     std::int64_t pinned_positions = 0;
     for (SlotId slot = 0; slot < s.shape.slot_count; ++slot) {
         const auto name = "retention: slot " + std::to_string(slot);

@@ -13,6 +13,10 @@
 // more than what is there, and is found by its tokens again. What RAM has no room for goes to
 // files, if there are any; what rests for a while is written there too, so that it survives the
 // process.
+//
+// A model that cannot be cut back anywhere is cut back to forks: snapshots in RAM of what its later
+// positions overwrite. A fork belongs to its tokens, not to a slot: whatever begins with them is
+// cut back to it.
 #pragma once
 
 #include <cstdint>
@@ -36,6 +40,9 @@ enum class SlotState : std::uint8_t { kFree, kRunning, kHeld, kLeased, kRetained
 struct Placement {
     SlotId slot = kNoSlot;
     std::int32_t reused = 0;  // positions [0, reused) are resident; the rest is to be prefilled
+    // Behind them, the prompt goes on as what is known already up to here, but no fork is there.
+    // 0: as far as `reused`.
+    std::int32_t branch = 0;
     bool copied =
         false;  // they came from another slot or RAM: by reference or, in streams, by moving data
 };
@@ -58,6 +65,9 @@ struct RamCounts {
     std::int64_t saves = 0, restores = 0;
     std::int64_t drops = 0;        // given up for want of room, or not readable
     std::int64_t moved_bytes = 0;  // of saves and restores
+    std::int64_t fork_bytes = 0;   // beside `bytes`, within the same limit
+    std::int32_t forks = 0;
+    std::int64_t fork_saves = 0, fork_uses = 0, fork_drops = 0;
 };
 
 // What is in files, or on its way there.
@@ -100,12 +110,19 @@ class KvRetention {
     //    the slot is used empty);
     //  - if the best prefix is in the last evictable slot, that slot is truncated and taken over.
     // In the streams layout the slot is chosen to keep running slots adjacent (see resume).
-    // With partial_truncate = false a slot is only taken over, and only whole prefixes come from
-    // RAM. nullopt: every slot is running or held; nothing was changed.
+    // With partial_truncate = false a prefix is all that a slot or RAM holds, or goes up to a fork.
+    // nullopt: every slot is running or held; nothing was changed.
     std::optional<Placement> acquire(std::span<const Token> prompt, Milliseconds now);
 
     // Registers tokens that the running slot will hold next, so that lookup can promise them.
     void plan(SlotId slot, std::span<const Token> tokens);
+    // Lengths, ascending, at which fork() will be called for the running slot, so that lookup can
+    // promise them.
+    void mark(SlotId slot, std::vector<std::int32_t> lengths);
+    // Forks are of use and have room.
+    bool keeps_forks() const;
+    // Keeps a fork of what the slot, which runs or is held, holds now. false: there is none.
+    bool fork(SlotId slot);
     // The next `count` planned tokens of the slot are now resident.
     void commit(SlotId slot, std::int32_t count);
     // Positions of the running slot from `length` on are not resident any more and planned again.
@@ -126,8 +143,8 @@ class KvRetention {
     SlotId resume(SlotId slot);
     // The held slot has these tokens too now, behind those that it has.
     void extend(SlotId slot, std::span<const Token> tokens);
-    // Keeps positions [0, length) of the held slot. Returns how many are left: `length`, or 0 when
-    // the model cannot.
+    // Keeps positions [0, length) of the held slot. Returns how many are left: `length`, or up to
+    // the last fork before when the model cannot.
     std::int32_t truncate(SlotId slot, std::int32_t length);
     // running or held -> retained (lease_until = 0) or leased until then. Planned tokens are
     // forgotten. A slot without resident tokens becomes free.

@@ -123,7 +123,7 @@ bool KvRetention::State::is_in_files(std::span<const Token> path) const {
     const auto length = static_cast<std::int32_t>(path.size());
     for (std::size_t index = 0; index < left.size(); ++index) {
         const SlotId id = id_of(index);
-        const bool whole = can_cut() || left_length(id) == length;
+        const bool whole = shape.partial_truncate || left_length(id) == length;
         if (left[index].file != 0 && shared[static_cast<std::size_t>(id)] == length && whole)
             return true;
     }
@@ -207,7 +207,7 @@ void KvRetention::State::drop_superseded(SlotId written) {
         const std::int32_t known = left_length(id);
         if (id == written || entry.file == 0 || entry.reading || entry.staged) continue;
         if (shared[static_cast<std::size_t>(id)] != known) continue;
-        if (!can_cut() && known != length) continue;
+        if (!shape.partial_truncate && known != length) continue;
         remove_file(entry);
         if (!entry.is_kept()) forget(id);
     }
@@ -221,8 +221,7 @@ KvRetention::State::Source KvRetention::State::best_filed(std::span<const std::i
         const Left& entry = left[index];
         if (entry.file == 0 || (!entry.cells.empty() && !entry.staged)) continue;
         const std::int32_t length = left_length(id_of(index));
-        const std::int32_t reused =
-            cut_of_saved(shared[static_cast<std::size_t>(id_of(index))], length, most);
+        const std::int32_t reused = cut_of_saved(shared, id_of(index), length, most);
         if (reused > best.length) best = {id_of(index), reused};
     }
     return best;

@@ -46,7 +46,7 @@ SlotId KvRetention::State::choose_room(SlotId except) const {
     for (SlotId slot = 0; slot < shape.slot_count; ++slot) {
         const SlotState state = at(slot).state;
         const bool offers =
-            state == SlotState::kFree || (state == SlotState::kRetained && places_matter());
+            state == SlotState::kFree || (state == SlotState::kRetained && is_streams());
         if (slot == except || !offers) continue;
         if (best == kNoSlot || cost(slot) < cost(best)) best = slot;
     }
@@ -57,14 +57,13 @@ SlotId KvRetention::State::choose_room(SlotId except) const {
 // retained there moves to a free slot, else it replaces what the policy gives up.
 void KvRetention::State::vacate(SlotId slot, SlotId keep) {
     if (at(slot).state == SlotState::kFree) return;
-    if (at(slot).state == SlotState::kRetained && places_matter()) {
+    if (at(slot).state == SlotState::kRetained && is_streams()) {
         SlotId spare = in_state(SlotState::kFree, SlotState::kFree).first();
         if (spare == kNoSlot) {
             spare = choose_evictable(keep);
             evict(spare);
         }
-        if (spare != slot) move(slot, spare);
-        return;
+        if (spare == slot || move(slot, spare)) return;
     }
     evict(slot);
 }
@@ -72,14 +71,13 @@ void KvRetention::State::vacate(SlotId slot, SlotId keep) {
 // Moves a slot that is about to run beside the running ones if that joins groups; returns where
 // it is.
 SlotId KvRetention::State::settle(SlotId slot) {
-    if (!places_matter()) return slot;
+    if (!is_streams()) return slot;
     const SlotId room = choose_room(slot);
     if (room == kNoSlot || at(room).state == SlotState::kLeased) return slot;
     const SlotSet running = in_state(SlotState::kRunning, SlotState::kRunning);
     if (running.with(room).runs() >= running.with(slot).runs()) return slot;
     vacate(room, slot);
-    move(slot, room);
-    return room;
+    return move(slot, room) ? room : slot;
 }
 
 }  // namespace fermata

@@ -25,7 +25,7 @@ void KvRetention::State::remember(SlotId slot) {
     const auto path = tree.path(slot).first(static_cast<std::size_t>(length));
     const std::vector<std::int32_t> shared = match(path);
     for (SlotId other = 0; other < shape.slot_count; ++other) {
-        const bool covers = can_cut() && cells.length(other) >= length &&
+        const bool covers = shape.partial_truncate && cells.length(other) >= length &&
                             shared[static_cast<std::size_t>(other)] == length;
         if (other != slot && covers) return;
     }
@@ -36,12 +36,12 @@ void KvRetention::State::remember(SlotId slot) {
         const std::int32_t known = left_length(id);
         if (known == 0 || left_at(id).wanted) continue;
         const std::int32_t common = shared[static_cast<std::size_t>(id)];
-        const bool covers = common == length && (can_cut() || known == length);
+        const bool covers = common == length && (shape.partial_truncate || known == length);
         if (covers && !left_at(id).cells.empty() && !left_at(id).staged) {
             left_at(id).use = at(slot).use;
             return;
         }
-        if (common != known || !(can_cut() || known == length)) continue;
+        if (common != known || !(shape.partial_truncate || known == length)) continue;
         if (left_at(id).file != 0 && known == length) filed = id;
         if (left_at(id).staged) continue;
         superseded.push_back(id);
@@ -89,7 +89,7 @@ void KvRetention::State::remember(SlotId slot) {
 // the way.
 bool KvRetention::State::make_room_in_ram(std::int64_t bytes, const Candidate& newcomer) {
     if (newcomer.room > ram.limit) return false;
-    while (ram.bytes + bytes > ram.limit) {
+    while (ram.bytes + ram.fork_bytes + bytes > ram.limit) {
         std::vector<Candidate> candidates{newcomer};
         std::vector<SlotId> ids{kNoSlot};
         for (SlotId id = shape.slot_count; id < id_of(left.size()); ++id) {
@@ -101,8 +101,14 @@ bool KvRetention::State::make_room_in_ram(std::int64_t bytes, const Candidate& n
                                   .room = static_cast<std::int64_t>(entry.cells.size())});
             ids.push_back(id);
         }
+        add_forks(candidates, ids);
         const SlotId victim = ids[choose_victim(candidates, now, usual_gap)];
         if (victim == kNoSlot) return false;
+        if (is_fork(victim)) {
+            drop_fork(victim);
+            ++ram.fork_drops;
+            continue;
+        }
         ++ram.drops;
         const SavedCells leaving = left_at(victim).cells;
         drop_cells(left_at(victim));
@@ -146,31 +152,31 @@ SlotId KvRetention::State::id_for_one_more() {
 // The longest prefix that RAM has. `shared` as match() gives it.
 KvRetention::State::Source KvRetention::State::best_saved(std::span<const std::int32_t> shared,
                                                           std::int32_t most) const {
-    Source best;
+    Source best = shape.forks_stand_alone ? last_fork(shared, most) : Source{};
     if (ram.sequences == 0 && reads == 0) return best;
     for (std::size_t index = 0; index < left.size(); ++index) {
         if (left[index].cells.empty()) continue;
         const SlotId id = id_of(index);
-        const std::int32_t reused =
-            cut_of_saved(shared[static_cast<std::size_t>(id)], left[index].cells.length(), most);
+        const std::int32_t reused = cut_of_saved(shared, id, left[index].cells.length(), most);
         if (reused > best.length) best = {id, reused};
     }
     return best;
 }
 
-// Of what was saved with `length` positions, how many can be reused for a prompt that shares so
-// many of them.
-std::int32_t KvRetention::State::cut_of_saved(std::int32_t shared, std::int32_t length,
-                                              std::int32_t most) const {
-    const std::int32_t count = std::min({shared, length, most});
-    const std::int32_t reused = shape.partial_truncate ? whole_chunks(count, length) : count;
-    return can_cut() || reused == length ? reused : 0;
+// Of what was saved with `length` positions, how many can be reused. `shared` as match() gives it.
+std::int32_t KvRetention::State::cut_of_saved(std::span<const std::int32_t> shared, SlotId id,
+                                              std::int32_t length, std::int32_t most) const {
+    const std::int32_t count = std::min({shared[static_cast<std::size_t>(id)], length, most});
+    if (shape.partial_truncate) return whole_chunks(count, length);
+    return count == length ? length : last_fork(shared, count).length;
 }
 
 // Whether it should be moved back for a prompt of which a slot has `resident` positions.
 bool KvRetention::State::worth_restoring(const Source& saved, std::int32_t resident) const {
-    return saved.slot != kNoSlot &&
-           worth_moving(left[index_of(saved.slot)].cells.length(), saved.length - resident);
+    if (saved.slot == kNoSlot) return false;
+    const std::int32_t length =
+        is_fork(saved.slot) ? saved.length : left[index_of(saved.slot)].cells.length();
+    return worth_moving(length, saved.length - resident);
 }
 
 // Whether so many positions should be moved to a slot to gain so many, and fit.
@@ -181,18 +187,22 @@ bool KvRetention::State::worth_moving(std::int32_t length, std::int32_t gain) co
     return counts.free + counts.retained >= length;
 }
 
+// Unified layout: evicts until so many cells are free, as far as that is possible.
+void KvRetention::State::free_cells(std::int64_t count) {
+    while (!is_streams() && cells.counts().free < count) {
+        const SlotId victim = choose_evictable(kNoSlot, true);
+        if (victim == kNoSlot) return;
+        evict(victim);
+    }
+}
+
 // Moves it into the free slot `room`. Returns the positions that are there then: saved.length, or
 // 0.
 std::int32_t KvRetention::State::restore(const Source& saved, SlotId room) {
+    if (is_fork(saved.slot)) return restore_fork(saved.slot, room);
     Left& entry = left_at(saved.slot);
     const std::int32_t length = entry.cells.length();
-    if (!is_streams()) {
-        while (cells.counts().free < length) {
-            const SlotId victim = choose_evictable(kNoSlot, true);
-            if (victim == kNoSlot) break;
-            evict(victim);
-        }
-    }
+    free_cells(length);
     entry.wanted = false;
     if (!backend.restore(room, entry.cells)) {
         ++(entry.staged ? disk.damaged : ram.drops);
@@ -203,7 +213,6 @@ std::int32_t KvRetention::State::restore(const Source& saved, SlotId room) {
     ram.moved_bytes += static_cast<std::int64_t>(entry.cells.size());
     cells.append(room, length);
     tree.extend(room, tree.path(saved.slot));
-    at(room).cut_from = shape.cuts_restored ? 0 : length;
     at(room).filed = entry.file != 0 ? length : 0;
     // Behind what the prompt shares may be what another one wants; else the slot has it all now.
     if (entry.staged || (saved.length == length && entry.file != 0)) {
@@ -252,7 +261,7 @@ std::string KvRetention::State::check_left() const {
         ++sequences;
     }
     if (bytes != ram.bytes || sequences != ram.sequences) return "retention: RAM is miscounted";
-    if (bytes > ram.limit) return "retention: more in RAM than allowed";
+    if (bytes + ram.fork_bytes > ram.limit) return "retention: more in RAM than allowed";
     if (filed_bytes() != disk.bytes) return "retention: files are miscounted";
     if (disk.bytes > disk.limit) return "retention: more in files than allowed";
     return {};

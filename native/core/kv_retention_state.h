@@ -31,10 +31,10 @@ struct KvRetention::State {
     struct Slot {
         SlotState state = SlotState::kFree;
         Use use = {};
-        Milliseconds until = 0;        // kHeld: deadline; kLeased: end of the lease
-        std::int32_t cut_from = 0;     // it cannot be cut to fewer positions than this, but to none
-        Milliseconds rests_since = 0;  // held, leased or retained since then
-        std::int32_t filed = 0;        // a file has, or was refused, so many of its positions
+        Milliseconds until = 0;                // kHeld: deadline; kLeased: end of the lease
+        std::vector<std::int32_t> marks = {};  // ascending: it will be forked at these lengths
+        Milliseconds rests_since = 0;          // held, leased or retained since then
+        std::int32_t filed = 0;  // a file has, or was refused, so many of its positions
     };
     // What has left its slot, or has a copy in a file. Its path in the tree is at id_of its index;
     // without cells and file it is only remembered, so that its return teaches the policy.
@@ -52,6 +52,11 @@ struct KvRetention::State {
 
         bool is_kept() const { return !cells.empty() || file != 0; }
     };
+    // Its path in the tree is at id_of_fork of its index; empty: there is none.
+    struct Fork {
+        SavedCells cells = {};
+        Use use = {};
+    };
     struct Source {
         SlotId slot = kNoSlot;
         std::int32_t length = 0;
@@ -63,6 +68,8 @@ struct KvRetention::State {
     CellLedger cells;
     std::vector<Slot> slots;
     std::vector<Left> left;
+    std::vector<Fork> forks;
+    SlotId wanted_fork = kNoSlot;  // about to be used: it must not go
     RamCounts ram;
     SequenceFiles* files;
     DiskCounts disk;
@@ -80,19 +87,20 @@ struct KvRetention::State {
     Slot& at(SlotId slot) { return slots[static_cast<std::size_t>(slot)]; }
     const Slot& at(SlotId slot) const { return slots[static_cast<std::size_t>(slot)]; }
     bool is_streams() const { return shape.layout == CacheLayout::kStreams; }
-    // Where a sequence sits matters, and it can be moved.
-    bool places_matter() const { return is_streams() && shape.partial_truncate; }
     SlotSet in_state(SlotState first, SlotState second) const;
     void set_state(SlotId slot, SlotState state);
 
     // kv_retention.cpp: cells, tree and backend together.
     void clear(SlotId slot);
     std::int32_t truncate(SlotId slot, std::int32_t length);
-    void copy(SlotId from, SlotId to, std::int32_t length);
-    void move(SlotId from, SlotId to);
+    std::int32_t copy(SlotId from, SlotId to, std::int32_t length);
+    bool move(SlotId from, SlotId to);
     std::vector<std::int32_t> match(std::span<const Token> prompt) const;
     std::int32_t whole_chunks(std::int32_t count, std::int32_t length) const;
-    std::int32_t reusable(SlotId slot, std::int32_t shared, std::int32_t most) const;
+    std::int32_t reusable(SlotId slot, std::span<const std::int32_t> shared,
+                          std::int32_t most) const;
+    std::int32_t promised(SlotId slot, std::int32_t common) const;
+    std::int32_t known_length(std::span<const std::int32_t> shared, std::int32_t most) const;
 
     // kv_retention_places.cpp: who gives up a slot, and where a sequence runs.
     void evict(SlotId slot);
@@ -115,15 +123,16 @@ struct KvRetention::State {
     void forget(SlotId id);
     SlotId id_for_one_more();
     Source best_saved(std::span<const std::int32_t> shared, std::int32_t most) const;
-    std::int32_t cut_of_saved(std::int32_t shared, std::int32_t length, std::int32_t most) const;
+    std::int32_t cut_of_saved(std::span<const std::int32_t> shared, SlotId id, std::int32_t length,
+                              std::int32_t most) const;
     bool worth_restoring(const Source& saved, std::int32_t resident) const;
     bool worth_moving(std::int32_t length, std::int32_t gain) const;
+    void free_cells(std::int64_t count);
     std::int32_t restore(const Source& saved, SlotId room);
     Use learn(std::span<const std::int32_t> shared);
     std::string check_left() const;
 
     // kv_retention_disk.cpp: what is in files.
-    bool can_cut() const { return shape.partial_truncate && shape.cuts_restored; }
     void take_found();
     void settle(FileOutcome outcome);
     SlotId id_of_file(FileId file) const;
@@ -137,6 +146,26 @@ struct KvRetention::State {
     void drop_superseded(SlotId id);
     Source best_filed(std::span<const std::int32_t> shared, std::int32_t most) const;
     std::int64_t filed_bytes() const;
+
+    // kv_retention_forks.cpp: what models that cannot be cut are cut back to.
+    SlotId id_of_fork(std::size_t index) const {
+        return shape.slot_count + static_cast<SlotId>(left.size() + index);
+    }
+    bool is_fork(SlotId id) const { return id >= id_of_fork(0); }
+    Fork& fork_at(SlotId id) { return forks[static_cast<std::size_t>(id - id_of_fork(0))]; }
+    const Fork& fork_at(SlotId id) const {
+        return forks[static_cast<std::size_t>(id - id_of_fork(0))];
+    }
+    bool keeps_forks() const { return !forks.empty(); }
+    bool fork(SlotId slot);
+    Source last_fork(std::span<const std::int32_t> shared, std::int32_t most) const;
+    std::int32_t cut_back(SlotId slot, std::int32_t length);
+    std::int32_t restore_fork(SlotId id, SlotId room);
+    void drop_fork(SlotId id);
+    SlotId id_for_one_more_fork();
+    bool is_held_somewhere(SlotId fork) const;
+    void add_forks(std::vector<Candidate>& candidates, std::vector<SlotId>& ids) const;
+    std::string check_forks() const;
 };
 
 }  // namespace fermata

@@ -87,7 +87,10 @@ struct SubmitRequest {
     std::int32_t top_logprobs =
         -1;  // < 0: no log-probabilities; else of the token and so many more
     std::vector<std::string> stop = {};  // non-empty strings; the text of a hit is not emitted
-    bool retain = true;                  // keep the cells for later requests when finished
+    // Lengths of the prompt, ascending, up to which other prompts may be equal. Models that cannot
+    // be cut back anywhere can be cut back to these; for others they mean nothing.
+    std::vector<std::int32_t> marks = {};
+    bool retain = true;         // keep the cells for later requests when finished
     Milliseconds lease_ms = 0;  // > 0: pin softly for the caller's return (external tool rounds)
     // What is generated satisfies it from the first token on; nullptr: any text.
     std::shared_ptr<const Grammar> grammar = {};
@@ -113,7 +116,8 @@ struct ExtendRequest {
 // that an extension brought there already.
 struct ResumeRequest {
     SequenceId id = 0;
-    std::vector<Token> tokens = {};  // at least 1
+    std::vector<Token> tokens = {};        // at least 1
+    std::vector<std::int32_t> marks = {};  // as of a prompt, but lengths of `tokens`
     // The last sampled token is not yet in the cache. true = it stays before `tokens`;
     // false = it is dropped (an end token that the template writes differently).
     bool keep_pending = true;

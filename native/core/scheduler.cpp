@@ -130,7 +130,8 @@ void Scheduler::plan_together() {
     std::int32_t budget = config_.step_token_budget;
     std::int32_t prefill_rows = 0;
     const auto take = [&](Sequence& sequence) {
-        const std::int32_t count = std::min(sequence.rows_ready(), budget);
+        const std::int32_t count =
+            std::min({sequence.rows_ready(), sequence.rows_to_mark(), budget});
         if (count > 0) {
             shares_.push_back(
                 {sequence.id, sequence.slot, count, count == sequence.rows_left(), 0});
@@ -216,6 +217,7 @@ void Scheduler::decode() {
             retention_.commit(share.slot, share.count);
         }
         sequence.resident = end;
+        if (!held && std::ranges::binary_search(sequence.marks, end)) retention_.fork(share.slot);
         sequence.suspected = sequence.suspected && sequence.rows_left() > 0;
         if (share.count == shape_.fixed_chunk) sequence.in_chunks = end;
         // Rows that were computed once more with their chunk.

@@ -78,6 +78,7 @@ class Scheduler {
     void expire_leases(Milliseconds now);
     void admit(Milliseconds now);
     bool try_admit(Sequence& sequence, Milliseconds now);
+    void set_marks(Sequence& sequence, std::int32_t branch);
     void plan_batch();
     void plan_together();
     void plan_one();

@@ -17,6 +17,9 @@ constexpr std::int32_t kWorthWaitingFor = 2;
 // the place of a hold even where that must be computed again.
 constexpr Milliseconds kPatience = 5'000;
 
+// Rows that are computed again rather than that a prompt is forked there.
+constexpr std::int32_t kWorthAFork = 64;
+
 }  // namespace
 
 // A hold's lease ends, whether its cells are still there or were evicted.
@@ -60,6 +63,22 @@ std::int32_t Scheduler::places_taken() const {
         running_, [this](SequenceId id) { return !sequences_.at(id)->throttled(); }));
 }
 
+// Where the sequence is forked while it is prefilled: at the marks of its request; where others
+// left what it goes on as; and near its end, for the same prompt once more.
+void Scheduler::set_marks(Sequence& sequence, std::int32_t branch) {
+    std::vector<std::int32_t>& marks = sequence.marks;
+    std::erase_if(marks, [&](std::int32_t mark) { return mark <= sequence.resident; });
+    if (!retention_.keeps_forks()) return marks.clear();
+    const auto add = [&](std::int32_t mark) {
+        const auto next = std::ranges::lower_bound(marks, mark - kWorthAFork);
+        const bool near = next != marks.end() && *next <= mark;
+        if (!near && mark - sequence.resident >= kWorthAFork)
+            marks.insert(std::ranges::lower_bound(marks, mark), mark);
+    };
+    add(branch);
+    add(sequence.size() - 1);
+}
+
 bool Scheduler::try_admit(Sequence& sequence, Milliseconds now) {
     if (sequence.slot != kNoSlot) {
         // A held sequence comes back to its own cells.
@@ -86,6 +105,7 @@ bool Scheduler::try_admit(Sequence& sequence, Milliseconds now) {
         }
         sequence.slot = placement->slot;
         sequence.resident = sequence.in_chunks = placement->reused;
+        set_marks(sequence, placement->branch);
         if (!sequence.admitted) {
             sequence.usage.cached_tokens = placement->reused;
             totals_.cached_tokens += placement->reused;
@@ -99,6 +119,7 @@ bool Scheduler::try_admit(Sequence& sequence, Milliseconds now) {
     sequence.resident_ever = std::max(sequence.resident_ever, sequence.resident);
     sequence.round_begin = sequence.resident;
     sequence.state = SequenceState::kRunning;
+    retention_.mark(sequence.slot, sequence.marks);
     retention_.plan(
         sequence.slot,
         std::span(sequence.tokens).subspan(static_cast<std::size_t>(sequence.resident)));

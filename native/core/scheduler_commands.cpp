@@ -11,6 +11,7 @@ void Scheduler::submit(SubmitRequest request) {
     SequencePtr sequence(new Sequence{
         .id = request.id,
         .tokens = std::move(request.prompt),
+        .marks = std::move(request.marks),
         .sampling = std::move(request.sampling),
         .forced_tokens = request.forced_tokens,
         .close_at_limit = request.close_at_limit,
@@ -70,6 +71,9 @@ void Scheduler::resume(ResumeRequest request) {
                  std::to_string(shape_.cells_per_sequence) + " tokens");
         return;
     }
+    sequence->marks.clear();
+    for (const std::int32_t mark : request.marks)
+        sequence->marks.push_back(sequence->size() + mark);
     sequence->tokens.insert(sequence->tokens.end(), whole.tokens.begin(), whole.tokens.end());
     sequence->sampler->observe(whole.tokens);
     sequence->watcher.begin_round();

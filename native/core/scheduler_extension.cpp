@@ -48,6 +48,9 @@ std::int32_t Scheduler::plan_extensions(std::int32_t prefill_rows) {
         if (!alone && sequence.rows_to_extend() < kWorthAPass) continue;
         const std::int32_t count = std::min(sequence.rows_to_extend(), room);
         if (count <= 0 || !retention_.ensure_cells(planned + count)) break;
+        // What comes may be something else.
+        const bool first = sequence.resident == sequence.held_resident;
+        if (first && retention_.keeps_forks() && !retention_.fork(sequence.slot)) continue;
         shares_.push_back({id, sequence.slot, count, false, 0});
         planned += count;
         room -= count;
@@ -81,7 +84,8 @@ void Scheduler::give_up_extension(Sequence& sequence, std::int32_t right) {
 bool Scheduler::give_up_extensions() {
     bool any = false;
     for (const auto& [id, sequence] : sequences_) {
-        if (sequence->extension.tokens.empty() || !shape_.partial_truncate) continue;
+        if (sequence->extension.tokens.empty()) continue;
+        if (!shape_.partial_truncate && !retention_.keeps_forks()) continue;
         any = any || sequence->resident > sequence->held_resident;
         give_up_extension(*sequence, sequence->held_resident);
         sequence->extension = {};

@@ -42,6 +42,11 @@ EngineStats Scheduler::stats() const {
     stats.disk_failed = disk.failed;
     stats.disk_busy = disk.busy;
     stats.disk_fault = disk.fault;
+    stats.forks = ram.forks;
+    stats.fork_bytes = ram.fork_bytes;
+    stats.fork_saves = ram.fork_saves;
+    stats.fork_uses = ram.fork_uses;
+    stats.fork_drops = ram.fork_drops;
     stats.copies = retention_.copies();
     stats.evictions = retention_.evictions();
     return stats;

@@ -1,6 +1,7 @@
 // One generation, from submit to finished: its tokens, its place in the cache, its counters.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -43,6 +44,7 @@ struct Sequence {
     Extension extension = {};        // while held: continues after `tokens`
     bool extendable = true;          // false: others took the cells of this hold's extension
     SlotId slot = kNoSlot;
+    std::vector<std::int32_t> marks = {};  // ascending: lengths at which its slot is forked
 
     SamplingParams sampling = {};
     std::unique_ptr<Sampler> sampler = nullptr;  // since its first admission
@@ -86,6 +88,11 @@ struct Sequence {
         const std::int32_t begin = extension_begin();
         return position < begin ? tokens[static_cast<std::size_t>(position)]
                                 : extension.tokens[static_cast<std::size_t>(position - begin)];
+    }
+    // Rows up to the next mark, or all of them.
+    std::int32_t rows_to_mark() const {
+        const auto next = std::ranges::upper_bound(marks, resident);
+        return next == marks.end() ? rows_left() : *next - resident;
     }
     bool prefilling() const { return resident < prefill_end; }
     // Its reader has stopped.

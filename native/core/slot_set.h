@@ -14,6 +14,8 @@ namespace fermata {
 inline constexpr std::int32_t kMaxSlots = 256;
 // What has left its slot and is still known (see KvRetention) has ids behind those of the slots.
 inline constexpr std::int32_t kMaxLeft = 768;
+// Forks have ids behind those.
+inline constexpr std::int32_t kMaxForks = 256;
 
 class SlotSet {
    public:
@@ -69,7 +71,7 @@ class SlotSet {
     static std::size_t word(SlotId slot) { return static_cast<std::size_t>(slot) / 64; }
     static std::uint64_t bit(SlotId slot) { return std::uint64_t{1} << (slot % 64); }
 
-    std::array<std::uint64_t, (kMaxSlots + kMaxLeft) / 64> words_{};
+    std::array<std::uint64_t, (kMaxSlots + kMaxLeft + kMaxForks) / 64> words_{};
 };
 
 }  // namespace fermata

@@ -90,6 +90,13 @@ std::string options_fault(const Model& model, const BackendOptions& options) {
     return {};
 }
 
+// Whether every position of a sliding-window model stays, so that it can be cut anywhere. In the
+// unified layout another slot's rows may take cells that have left the window.
+bool keeps_full_window(const Model& model, const BackendOptions& options) {
+    return model.shape().sliding_window > 0 && options.layout == CacheLayout::kStreams &&
+           (options.deterministic || !options.forks);
+}
+
 CacheShape shape_of(const Model& model, const BackendOptions& options) {
     CacheShape shape;
     const bool streams = options.layout == CacheLayout::kStreams;
@@ -103,10 +110,10 @@ CacheShape shape_of(const Model& model, const BackendOptions& options) {
     const std::int32_t micro_batch_rows =
         std::min(std::max(options.micro_batch_rows, options.slot_count), shape.max_rows);
     shape.micro_batch_rows = whole_lines(micro_batch_rows, options.slot_count, shape.cells_total);
-    // Unified: another slot's rows may take sliding-window cells that have left the window.
-    const bool loses_window = model.shape().sliding_window > 0 && !streams;
-    shape.partial_truncate = !model.info().is_recurrent && !loses_window;
-    shape.cuts_restored = model.shape().sliding_window == 0;
+    const bool slides = model.shape().sliding_window > 0;
+    shape.partial_truncate =
+        !model.info().is_recurrent && (!slides || keeps_full_window(model, options));
+    shape.forks_stand_alone = llama_model_is_recurrent(model.handle());
     // Rows that are computed again with their chunk are truncated first.
     if (options.deterministic) {
         shape.fixed_chunk = shape.partial_truncate
@@ -117,7 +124,7 @@ CacheShape shape_of(const Model& model, const BackendOptions& options) {
 }
 
 llama_context_params params_of(const CacheShape& shape, const BackendOptions& options,
-                               std::int32_t max_logit_rows) {
+                               std::int32_t max_logit_rows, bool keeps_full_window) {
     llama_context_params params = llama_context_default_params();
     params.n_ctx = static_cast<std::uint32_t>(shape.cells_total);
     params.n_batch = static_cast<std::uint32_t>(std::max(shape.max_rows, shape.micro_batch_rows));
@@ -131,7 +138,7 @@ llama_context_params params_of(const CacheShape& shape, const BackendOptions& op
         options.flash_attention ? LLAMA_FLASH_ATTN_TYPE_ENABLED : LLAMA_FLASH_ATTN_TYPE_DISABLED;
     params.type_k = type_of(options.keys);
     params.type_v = type_of(options.values);
-    params.swa_full = true;
+    params.swa_full = keeps_full_window;
     params.kv_unified = shape.layout == CacheLayout::kUnified;
     return params;
 }
@@ -174,7 +181,8 @@ Result<std::unique_ptr<LlamaBackend>> LlamaBackend::create(std::shared_ptr<const
         std::unique_ptr<LlamaBackend> backend(
             new LlamaBackend(std::move(model), shape, max_logit_rows));
         backend->cache_bytes_ = memory.cache_bytes;
-        llama_context_params params = params_of(shape, options, max_logit_rows);
+        llama_context_params params =
+            params_of(shape, options, max_logit_rows, keeps_full_window(*backend->model_, options));
         params.abort_callback_data = &backend->aborted_;
         params.abort_callback = [](void* flag) {
             return static_cast<const std::atomic<bool>*>(flag)->load(std::memory_order_relaxed);

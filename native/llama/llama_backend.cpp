@@ -26,7 +26,6 @@ LlamaBackend::LlamaBackend(std::shared_ptr<const Model> model, const CacheShape&
       shape_(shape),
       max_logit_rows_(max_logit_rows),
       lengths_(static_cast<std::size_t>(shape.slot_count), 0),
-      copying_(static_cast<std::size_t>(shape.slot_count), false),
       batch_(std::make_unique<BatchArrays>(shape.max_rows)),
       dry_samplers_(model_->vocabulary().handle()) {}
 
@@ -44,8 +43,6 @@ DecodeStatus LlamaBackend::decode(std::span<const BatchRow> rows) {
     } catch (const std::exception& failure) {
         last_error_ = failure.what();
     }
-    // -1: refused before anything was copied, perhaps.
-    if (status != -1) copying_.assign(copying_.size(), false);
     if (status == 1 && shape_.layout == CacheLayout::kUnified) {
         last_error_ = "No free cells.";
         return DecodeStatus::kNoCells;

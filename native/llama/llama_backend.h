@@ -3,13 +3,10 @@
 // What llama.cpp would answer with abort() is checked here first and refused with kFailed, leaving
 // the cache as it was; last_error() says why. Beyond the contract of Backend:
 // - At most max_logit_rows rows of a decode call may want logits.
-// - Streams: a copy goes through host memory at once, only what is used of the slot. A
-//   sliding-window model's copy, which must be whole, and one for which there is no host memory
-//   move their data at the start of the next decode, before anything is computed, in the order of
-//   the copy_prefix calls: `from` may be cleared, refilled by decode, copied on or be the target of
-//   another copy at once, but until then neither slot is saved or restored (saved_size 0, false).
-// - copy_prefix that the model cannot do (a part of a slot without partial_truncate) leaves `to`
-//   empty, so that the decode that counts on it is refused.
+// - Streams: a copy goes through host memory at once, only what is used of the slot. A copy of a
+//   sliding-window model whose caches are whole (full_window) moves its data at the start of the
+//   next decode, before anything is computed, in the order of the copy_prefix calls: `from` may be
+//   cleared, refilled by decode, copied on or be the target of another copy at once.
 #pragma once
 
 #include <atomic>
@@ -48,6 +45,8 @@ struct BackendOptions {
     KvType keys = KvType::kF16;
     KvType values = KvType::kF16;  // quantized: needs flash_attention
     bool deterministic = false;    // CacheShape::fixed_chunk is set; streams only
+    // Forks will be kept: a sliding-window model's caches need no more than the window.
+    bool forks = true;
 };
 
 class LlamaBackend final : public Backend {
@@ -63,8 +62,11 @@ class LlamaBackend final : public Backend {
     DecodeStatus decode(std::span<const BatchRow> rows) override;
     // Empty if the row did not want logits or the last decode failed.
     std::span<const float> logits(std::size_t row) override;
-    void copy_prefix(SlotId from, SlotId to, std::int32_t length) override;
+    bool copy_prefix(SlotId from, SlotId to, std::int32_t length) override;
     bool truncate(SlotId slot, std::int32_t length) override;
+    std::size_t fork_size(SlotId slot) override;
+    SavedCells fork(SlotId slot) override;
+    bool cut_back(SlotId slot, const SavedCells& fork) override;
     std::size_t saved_size(SlotId slot) override;
     SavedCells save(SlotId slot) override;
     bool restore(SlotId slot, const SavedCells& saved) override;
@@ -96,9 +98,12 @@ class LlamaBackend final : public Backend {
     std::string find_fault(std::span<const BatchRow> rows) const;
     bool contains(SlotId slot) const { return slot >= 0 && slot < shape_.slot_count; }
     void clear(SlotId slot);
-    bool has_prefix(SlotId slot, std::int32_t length) const;
-    bool copy_through_host(SlotId from, SlotId to, std::int32_t length);
-    bool is_copying(SlotId slot) const { return copying_[static_cast<std::size_t>(slot)]; }
+    bool can_cut(SlotId slot, std::int32_t length) const;
+    bool copy_in_streams(SlotId from, SlotId to, std::int32_t length);
+    bool copy_in_pool(SlotId from, SlotId to, std::int32_t length);
+    std::size_t state_size(SlotId slot, std::uint32_t parts);
+    SavedCells save_state(SlotId slot, std::uint32_t parts);
+    bool read_state(SlotId slot, const SavedCells& saved, std::uint32_t parts);
     void reread_lengths(std::span<const BatchRow> rows);
 
     std::shared_ptr<const Model> model_;
@@ -106,7 +111,6 @@ class LlamaBackend final : public Backend {
     std::int32_t max_logit_rows_;
     std::uint64_t cache_bytes_ = 0;
     std::vector<std::int32_t> lengths_;  // positions resident, per slot
-    std::vector<bool> copying_;          // by slot: the next decode moves its data, or data to it
     std::string last_error_;
     std::atomic<bool> aborted_{false};
     // The context uses the pool: it goes first.

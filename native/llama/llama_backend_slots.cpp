@@ -9,34 +9,56 @@
 
 namespace fermata {
 
-void LlamaBackend::copy_prefix(SlotId from, SlotId to, std::int32_t length) {
+namespace {
+
+// The parts of a slot's state: all of it, or what is overwritten as it grows, which is the window
+// of sliding-window layers and the state of recurrent ones.
+constexpr llama_state_seq_flags kWhole = LLAMA_STATE_SEQ_FLAGS_NONE;
+constexpr llama_state_seq_flags kOverwritten = LLAMA_STATE_SEQ_FLAGS_PARTIAL_ONLY;
+
+}  // namespace
+
+bool LlamaBackend::copy_prefix(SlotId from, SlotId to, std::int32_t length) {
     if (!contains(from) || !contains(to) || from == to) {
         last_error_ = "A copy needs two slots that exist.";
-        return;
+        return false;
     }
     if (lengths_[static_cast<std::size_t>(to)] != 0) clear(to);
     const std::int32_t whole = lengths_[static_cast<std::size_t>(from)];
-    length = std::clamp(length, 0, whole);
-    if (length == 0) return;
+    if (length <= 0 || length > whole) {
+        last_error_ = "A copy of more than the slot holds.";
+        return false;
+    }
     if (length < whole && !shape_.partial_truncate) {
         last_error_ = "The model cannot copy a part of a slot.";
-        return;
+        return false;
     }
-    if (shape_.layout == CacheLayout::kStreams) {
-        if (copy_through_host(from, to, length)) return;
-        copying_[static_cast<std::size_t>(from)] = copying_[static_cast<std::size_t>(to)] = true;
+    const bool done = shape_.layout == CacheLayout::kStreams ? copy_in_streams(from, to, length)
+                                                             : copy_in_pool(from, to, length);
+    if (!done) clear(to);
+    return done;
+}
+
+bool LlamaBackend::copy_in_streams(SlotId from, SlotId to, std::int32_t length) {
+    if (shape_.partial_truncate && model_->shape().sliding_window > 0) {
         // A partial range aborts in this layout: all of it, then without its end.
         llama_memory_seq_cp(memory_, from, to, -1, -1);
-        if (length < whole) llama_memory_seq_rm(memory_, to, length, -1);
-    } else {
-        llama_memory_seq_cp(memory_, from, to, length < whole ? 0 : -1,
-                            length < whole ? length : -1);
+        lengths_[static_cast<std::size_t>(to)] = lengths_[static_cast<std::size_t>(from)];
+        return truncate(to, length);
     }
+    const SavedCells saved = save(from);
+    return !saved.empty() && restore(to, saved) && truncate(to, length);
+}
+
+bool LlamaBackend::copy_in_pool(SlotId from, SlotId to, std::int32_t length) {
+    const bool whole = length == lengths_[static_cast<std::size_t>(from)];
+    llama_memory_seq_cp(memory_, from, to, whole ? -1 : 0, whole ? -1 : length);
     lengths_[static_cast<std::size_t>(to)] = length;
-    if (!has_prefix(to, length)) {
-        last_error_ = "The copy is incomplete.";
-        clear(to);
-    }
+    if (model_->shape().sliding_window == 0)
+        return llama_memory_seq_pos_max(memory_, to) == length - 1;
+    // Cells of a window that two slots share are never free again while both stay.
+    const SavedCells window = fork(from);
+    return !window.empty() && cut_back(to, window);
 }
 
 bool LlamaBackend::truncate(SlotId slot, std::int32_t length) {
@@ -47,39 +69,78 @@ bool LlamaBackend::truncate(SlotId slot, std::int32_t length) {
         clear(slot);
         return true;
     }
-    if (llama_memory_seq_rm(memory_, slot, length, -1) && has_prefix(slot, length)) {
-        resident = length;
+    if (!can_cut(slot, length) || !llama_memory_seq_rm(memory_, slot, length, -1)) return false;
+    resident = length;
+    return true;
+}
+
+// A sliding-window cache reports success even when the cells it needs have been overwritten.
+bool LlamaBackend::can_cut(SlotId slot, std::int32_t length) const {
+    if (model_->info().is_recurrent) return false;
+    const std::int32_t window = model_->shape().sliding_window;
+    return window == 0 || llama_memory_seq_pos_min(memory_, slot) <= std::max(0, length - window);
+}
+
+std::size_t LlamaBackend::fork_size(SlotId slot) {
+    return shape_.partial_truncate ? 0 : state_size(slot, kOverwritten);
+}
+
+SavedCells LlamaBackend::fork(SlotId slot) {
+    return shape_.partial_truncate ? SavedCells() : save_state(slot, kOverwritten);
+}
+
+bool LlamaBackend::cut_back(SlotId slot, const SavedCells& fork) {
+    if (!contains(slot) || fork.empty()) return false;
+    std::int32_t& resident = lengths_[static_cast<std::size_t>(slot)];
+    const bool begins_with_it = shape_.forks_stand_alone || resident >= fork.length();
+    if (begins_with_it && read_state(slot, fork, kOverwritten) &&
+        llama_memory_seq_rm(memory_, slot, fork.length(), -1)) {
+        resident = fork.length();
         return true;
     }
     clear(slot);
     return false;
 }
 
-// false: nothing was done.
-bool LlamaBackend::copy_through_host(SlotId from, SlotId to, std::int32_t length) {
-    if (!shape_.cuts_restored || saved_size(from) == 0 || is_copying(to)) return false;
-    const SavedCells saved = save(from);
-    return !saved.empty() && restore(to, saved) && truncate(to, length);
+// What cuts a slot anywhere needs the positions behind its window too, which a state lacks.
+std::size_t LlamaBackend::saved_size(SlotId slot) {
+    const bool lacks = shape_.partial_truncate && model_->shape().sliding_window > 0;
+    return lacks ? 0 : state_size(slot, kWhole);
 }
 
-std::size_t LlamaBackend::saved_size(SlotId slot) {
-    if (!contains(slot) || is_copying(slot) || lengths_[static_cast<std::size_t>(slot)] == 0)
-        return 0;
+SavedCells LlamaBackend::save(SlotId slot) {
+    return saved_size(slot) == 0 ? SavedCells() : save_state(slot, kWhole);
+}
+
+bool LlamaBackend::restore(SlotId slot, const SavedCells& saved) {
+    if (!contains(slot) || saved.empty()) return false;
+    clear(slot);
+    if (read_state(slot, saved, kWhole)) {
+        lengths_[static_cast<std::size_t>(slot)] = saved.length();
+        return true;
+    }
+    clear(slot);
+    return false;
+}
+
+std::size_t LlamaBackend::state_size(SlotId slot, std::uint32_t parts) {
+    if (!contains(slot) || lengths_[static_cast<std::size_t>(slot)] == 0) return 0;
     try {
-        return llama_state_seq_get_size(context_.get(), slot);
+        return llama_state_seq_get_size_ext(context_.get(), slot, parts);
     } catch (const std::exception& failure) {
         last_error_ = failure.what();
         return 0;
     }
 }
 
-SavedCells LlamaBackend::save(SlotId slot) {
-    const std::size_t size = saved_size(slot);
+SavedCells LlamaBackend::save_state(SlotId slot, std::uint32_t parts) {
+    const std::size_t size = state_size(slot, parts);
     if (size == 0) return {};
     try {
         SavedCells saved(size, lengths_[static_cast<std::size_t>(slot)]);
         auto* bytes = reinterpret_cast<std::uint8_t*>(saved.bytes().data());
-        if (llama_state_seq_get_data(context_.get(), bytes, size, slot) == size) return saved;
+        if (llama_state_seq_get_data_ext(context_.get(), bytes, size, slot, parts) == size)
+            return saved;
         last_error_ = "The slot could not be saved.";
     } catch (const std::exception& failure) {
         last_error_ = failure.what();
@@ -87,41 +148,25 @@ SavedCells LlamaBackend::save(SlotId slot) {
     return {};
 }
 
-bool LlamaBackend::restore(SlotId slot, const SavedCells& saved) {
-    if (!contains(slot) || saved.empty()) return false;
-    if (is_copying(slot)) {
-        last_error_ = "The slot is being copied.";
-        return false;
-    }
-    clear(slot);
+// false: what the slot holds then is not known.
+bool LlamaBackend::read_state(SlotId slot, const SavedCells& saved, std::uint32_t parts) {
     const LogCapture log;
     std::size_t read = 0;
     try {
         const auto* bytes = reinterpret_cast<const std::uint8_t*>(saved.bytes().data());
-        read = llama_state_seq_set_data(context_.get(), bytes, saved.size(), slot);
+        read = llama_state_seq_set_data_ext(context_.get(), bytes, saved.size(), slot, parts);
     } catch (const std::exception& failure) {
         last_error_ = failure.what();
     }
-    if (read == saved.size() && llama_memory_seq_pos_max(memory_, slot) == saved.length() - 1) {
-        lengths_[static_cast<std::size_t>(slot)] = saved.length();
+    if (read == saved.size() && llama_memory_seq_pos_max(memory_, slot) == saved.length() - 1)
         return true;
-    }
     if (last_error_.empty()) last_error_ = log.errors_or("The slot could not be restored.");
-    clear(slot);
     return false;
 }
 
 void LlamaBackend::clear(SlotId slot) {
     llama_memory_seq_rm(memory_, slot, -1, -1);
     lengths_[static_cast<std::size_t>(slot)] = 0;
-}
-
-// A sliding-window cache reports success even when the cells it needs have been overwritten.
-bool LlamaBackend::has_prefix(SlotId slot, std::int32_t length) const {
-    if (llama_memory_seq_pos_max(memory_, slot) != length - 1) return false;
-    const std::int32_t window = model_->shape().sliding_window;
-    if (window == 0 || model_->info().is_recurrent) return true;
-    return llama_memory_seq_pos_min(memory_, slot) <= std::max(0, length - window);
 }
 
 }  // namespace fermata

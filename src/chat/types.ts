@@ -198,8 +198,8 @@ export interface ChatModel {
 /** The part of the engine that chat uses. */
 export interface ChatEngine {
   readonly model: ChatModel;
-  /** `cellsPerSequence`: tokens one sequence may hold. */
-  readonly cache: { readonly cellsPerSequence: number };
+  /** `cellsPerSequence`: tokens one sequence may hold. `cutsAnywhere`: see `CacheInfo`. */
+  readonly cache: { readonly cellsPerSequence: number; readonly cutsAnywhere?: boolean };
   /**
    * A special token is recognized where it is spelled, unless a guard character stands inside its
    * spelling or directly after its first character. Guards are removed.

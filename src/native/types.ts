@@ -117,6 +117,8 @@ export interface CacheInfo {
   cellsPerSequence: number;
   cellsTotal: number;
   bytes: number;
+  /** A sequence can be cut back to any length; else to marks (`SequenceRequest.marks`). */
+  cutsAnywhere: boolean;
 }
 
 /** What has gone wrong and nothing failed for. */
@@ -163,6 +165,14 @@ export interface EngineStats {
   diskFailed: number;
   /** Too much waited to be written. */
   diskBusy: number;
+  /** In memory, of models that cannot be cut back anywhere. Gauges; within `ramLimit` beside `ramBytes`. */
+  forks: number;
+  forkBytes: number;
+  forkSaves: number;
+  /** Times that a sequence was cut back to one. */
+  forkUses: number;
+  /** Given up for want of room. */
+  forkDrops: number;
   promptTokens: number;
   cachedTokens: number;
   prefilledTokens: number;
@@ -196,6 +206,11 @@ export interface SequenceRequest {
   prompt: Int32Array;
   /** Greedy where it says nothing, with seed 0. */
   sampling?: Partial<Sampling> | undefined;
+  /**
+   * Lengths of `prompt`, ascending, at most 64, up to which other prompts may be equal. A model that
+   * cannot be cut back anywhere can be cut back to these; for others they mean nothing.
+   */
+  marks?: Int32Array | undefined;
   /** At least 1. Default: to the end of the context. */
   maxTokens?: number | undefined;
   /** At most 256 strings, none empty; the text of a hit is not emitted. */
@@ -226,6 +241,8 @@ export interface ExtendOptions {
 export interface ResumeOptions {
   /** At least one. */
   tokens: Int32Array;
+  /** As of a prompt, but lengths of `tokens`. */
+  marks?: Int32Array | undefined;
   /** Keep the sampled token that waits outside the cache before `tokens`. */
   keepPending: boolean;
   /** Of this round, as in the request. */

@@ -145,6 +145,21 @@ export class Metrics {
         (stats) => stats.diskRestores,
       ],
       [
+        "fermata_fork_saves_total",
+        "Snapshots of sequences of models that cannot be cut back anywhere.",
+        (stats) => stats.forkSaves,
+      ],
+      [
+        "fermata_fork_uses_total",
+        "Sequences that were cut back to a snapshot.",
+        (stats) => stats.forkUses,
+      ],
+      [
+        "fermata_fork_drops_total",
+        "Snapshots that memory had no room for any more.",
+        (stats) => stats.forkDrops,
+      ],
+      [
         "fermata_unextended_holds_total",
         "Holds whose template has no place for a result that is not whole.",
         (_stats, counters) => counters.unextendedHolds,
@@ -173,7 +188,11 @@ export class Metrics {
       })),
     );
     this.#gauge("fermata_ram_bytes", "Memory for sequences without a slot, by state.", () =>
-      ofEach(({ ramBytes, ramLimit }) => ({ used: ramBytes, free: ramLimit - ramBytes })),
+      ofEach(({ ramBytes, forkBytes, ramLimit }) => ({
+        used: ramBytes,
+        forks: forkBytes,
+        free: ramLimit - ramBytes - forkBytes,
+      })),
     );
     this.#gauge("fermata_disk_bytes", "Files of sequences, by state.", () =>
       ofEach(({ diskBytes, diskLimit }) => ({ used: diskBytes, free: diskLimit - diskBytes })),

@@ -268,8 +268,9 @@ TEST(models_that_cannot_truncate_reuse_whole_slots_only) {
     const Placement placement = cache.run(text('s', 51));
     CHECK_EQ(placement.reused, 50);
     CHECK_EQ(placement.slot, 0);
-    CHECK_EQ(cache.run(text('s', 52)).reused, 0);  // slot 0 runs
     CHECK_EQ(cache.retention.copies(), 0);
+    CHECK_EQ(cache.run(text('s', 52)).reused, 51);  // slot 0 runs
+    CHECK_EQ(cache.retention.copies(), 1);
 }
 
 TEST(running_slots_are_placed_side_by_side) {

@@ -126,13 +126,14 @@ CacheShape without_cuts(CacheShape shape) {
     return shape;
 }
 
-CacheShape sliding_window(CacheShape shape) {
-    shape.cuts_restored = false;
+CacheShape stand_alone(CacheShape shape) {
+    shape.partial_truncate = false;
+    shape.forks_stand_alone = true;
     return shape;
 }
 
 const auto kShapes = {streams(2, 512, 512), unified(2, 1024, 512, 512),
-                      without_cuts(streams(2, 512, 512)), sliding_window(streams(2, 512, 512))};
+                      without_cuts(streams(2, 512, 512)), stand_alone(streams(2, 512, 512))};
 
 std::vector<Token> continued(std::uint32_t seed, std::size_t count = 100) {
     return joined(words(seed, count), words(99, 5));

@@ -59,13 +59,14 @@ CacheShape without_cuts(CacheShape shape) {
     return shape;
 }
 
-CacheShape sliding_window(CacheShape shape) {
-    shape.cuts_restored = false;
+CacheShape stand_alone(CacheShape shape) {
+    shape.partial_truncate = false;
+    shape.forks_stand_alone = true;
     return shape;
 }
 
 const auto kShapes = {streams(2, 512, 512), unified(2, 1024, 512, 512),
-                      without_cuts(streams(2, 512, 512)), sliding_window(streams(2, 512, 512))};
+                      without_cuts(streams(2, 512, 512)), stand_alone(streams(2, 512, 512))};
 
 }  // namespace
 
@@ -107,7 +108,7 @@ TEST(a_prefix_of_what_is_in_ram_is_restored_and_cut) {
 
 TEST(what_cannot_be_cut_is_restored_whole_or_not_at_all) {
     for (const CacheShape& shape :
-         {without_cuts(streams(2, 512, 512)), sliding_window(streams(2, 512, 512))}) {
+         {without_cuts(streams(2, 512, 512)), stand_alone(streams(2, 512, 512))}) {
         Cache cache(shape);
         cache.run_and_retain(joined(words(1, 100), words(6, 50)));
         cache.run_and_retain(words(2, 100));
@@ -115,18 +116,6 @@ TEST(what_cannot_be_cut_is_restored_whole_or_not_at_all) {
         CHECK_EQ(cache.run(joined(words(1, 100), words(5, 50))).reused, 0);
         CHECK_EQ(cache.retention.ram().restores, 0);
     }
-}
-
-TEST(what_was_restored_without_its_past_is_not_cut_later) {
-    Cache cache(sliding_window(streams(2, 512, 512)));
-    for (const std::uint32_t seed : {1u, 2u, 3u})
-        cache.run_and_retain(words(seed, 100));
-    const SlotId slot = cache.run(joined(words(1, 100), words(9, 60))).slot;
-    cache.retention.retain(slot, ++cache.now, 0);
-    // 130 of the 160 positions are there whatever is cut behind them; 50 are not any more.
-    CHECK_EQ(cache.retention.lookup(joined(words(1, 100), words(9, 30))).resident, 129);
-    CHECK_EQ(cache.retention.lookup(words(1, 51)).resident, 0);
-    CHECK_EQ(cache.run(joined(words(1, 50), words(8, 50))).reused, 0);
 }
 
 TEST(a_longer_one_takes_the_place_of_its_beginning) {

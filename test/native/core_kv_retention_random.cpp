@@ -53,7 +53,7 @@ class Trial {
         CHECK(reused_ > 0);
         CHECK(declined_ > 0);
         CHECK(retention_.evictions() > 0);
-        CHECK(moved_ > 0 || shape_.layout == CacheLayout::kUnified || !shape_.partial_truncate);
+        CHECK(moved_ > 0 || shape_.layout == CacheLayout::kUnified);
     }
 
    private:
@@ -118,8 +118,7 @@ class Trial {
             room = room || record.state == SlotState::kFree || is_evictable(record);
             const std::int32_t resident = std::min(common(record.tokens, tokens), most);
             const bool whole = resident == static_cast<std::int32_t>(record.tokens.size());
-            if (shape_.partial_truncate || (whole && is_evictable(record)))
-                best = std::max(best, resident);
+            if (shape_.partial_truncate || whole) best = std::max(best, resident);
             if (record.state != SlotState::kRunning || !shape_.partial_truncate) continue;
             std::vector<Token> path = record.tokens;
             path.insert(path.end(), record.planned.begin(), record.planned.end());
@@ -135,8 +134,7 @@ class Trial {
             ++declined_;
             return;
         }
-        const std::int32_t least =
-            is_streams() && shape_.partial_truncate ? best - kMinCopiedPositions + 1 : best;
+        const std::int32_t least = is_streams() ? best - kMinCopiedPositions + 1 : best;
         CHECK(placement->reused <= best && placement->reused >= least);
         if (placement->reused > 0) ++reused_;
         subject_ = placement->slot;
@@ -226,7 +224,7 @@ class Trial {
 
     // No slot that is still free would have left fewer groups of running slots.
     void check_placing() {
-        if (!is_streams() || !shape_.partial_truncate) return;
+        if (!is_streams()) return;
         for (SlotId slot = 0; slot < shape_.slot_count; ++slot) {
             if (before_[static_cast<std::size_t>(slot)].state == SlotState::kFree)
                 CHECK(runs(slot) >= runs(subject_));

@@ -137,10 +137,21 @@ TEST(a_cache_that_cannot_be_truncated_over_ram) {
     shape.partial_truncate = false;
     soak(shape, {.parallel = 3, .step_token_budget = 16, .ram_limit = 1 << 20}, 12, 5'000);
 }
-TEST(a_sliding_window_over_ram) {
+TEST(forks_that_stand_alone) {
     CacheShape shape = streams(4, 256);
-    shape.cuts_restored = false;
+    shape.partial_truncate = false;
+    shape.forks_stand_alone = true;
     soak(shape, {.parallel = 3, .step_token_budget = 16, .ram_limit = 1 << 20}, 13, 5'000);
+}
+TEST(forks_in_little_ram) {
+    CacheShape shape = streams(4, 256);
+    shape.partial_truncate = false;
+    soak(shape, {.parallel = 3, .step_token_budget = 16, .ram_limit = 1 << 13}, 15, 5'000);
+}
+TEST(forks_in_the_unified_layout) {
+    CacheShape shape = unified(8, 400, 256);
+    shape.partial_truncate = false;
+    soak(shape, {.parallel = 4, .step_token_budget = 32, .ram_limit = 1 << 18}, 16, 5'000);
 }
 TEST(fixed_chunks_over_ram) {
     CacheShape shape = streams(3, 256);

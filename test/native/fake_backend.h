@@ -164,19 +164,18 @@ class FakeBackend : public Backend {
         return logits_[row];
     }
 
-    void copy_prefix(SlotId from, SlotId to, std::int32_t length) override {
+    bool copy_prefix(SlotId from, SlotId to, std::int32_t length) override {
         const auto& source = checked(from);
         auto& target = checked(to);
         require(from != to && target.empty(), "copy: target is not empty");
         require(length > 0 && length <= static_cast<std::int32_t>(source.size()), "copy: length");
         require(shape_.partial_truncate || length == static_cast<std::int32_t>(source.size()),
                 "copy: partial");
-        require(length >= cut_from_[from], "copy: less than what was restored");
-        cut_from_[to] = cut_from_[from];
         target.assign(source.begin(), source.begin() + length);
-        if (shape_.layout == CacheLayout::kUnified) return;
+        if (shape_.layout == CacheLayout::kUnified) return true;
         for (auto& cell : target)
             cell = std::make_shared<Cell>(*cell);
+        return true;
     }
 
     bool truncate(SlotId slot, std::int32_t length) override {
@@ -184,10 +183,40 @@ class FakeBackend : public Backend {
         require(length >= 0 && length <= static_cast<std::int32_t>(cells.size()),
                 "truncate: length");
         const bool whole = length == 0 || length == static_cast<std::int32_t>(cells.size());
-        const bool can = (shape_.partial_truncate && length >= cut_from_[slot]) || whole;
-        if (!can || length == 0) cut_from_[slot] = 0;
-        cells.resize(can ? static_cast<std::size_t>(length) : 0);
-        return can;
+        if (!shape_.partial_truncate && !whole) return false;
+        cells.resize(static_cast<std::size_t>(length));
+        return true;
+    }
+
+    // A fork has the cells too, so that it is known whose it is.
+    std::size_t fork_size(SlotId slot) override {
+        return shape_.partial_truncate ? 0 : saved_size(slot);
+    }
+    SavedCells fork(SlotId slot) override {
+        require(fork_size(slot) > 0, "fork: nothing to fork");
+        return save(slot);
+    }
+    bool cut_back(SlotId slot, const SavedCells& fork) override {
+        auto& cells = checked(slot);
+        const auto length = static_cast<std::size_t>(fork.length());
+        require(!shape_.partial_truncate, "cut back: it can be truncated");
+        require(fork.size() == length * sizeof(Cell), "cut back: size");
+        if (!restores_) {
+            cells.clear();
+            return false;
+        }
+        if (shape_.forks_stand_alone) cells.clear();
+        for (std::size_t i = 0; i < length; ++i) {
+            Cell cell;
+            std::memcpy(&cell, fork.bytes().data() + i * sizeof(Cell), sizeof(Cell));
+            if (shape_.forks_stand_alone) {
+                cells.push_back(std::make_shared<Cell>(cell));
+                continue;
+            }
+            require(i < cells.size() && cells[i]->token == cell.token, "cut back: other tokens");
+        }
+        cells.resize(length);
+        return true;
     }
 
     std::size_t saved_size(SlotId slot) override {
@@ -218,7 +247,6 @@ class FakeBackend : public Backend {
             std::memcpy(&cell, saved.bytes().data() + at, sizeof(Cell));
             cells.push_back(std::make_shared<Cell>(cell));
         }
-        cut_from_[slot] = shape_.cuts_restored ? 0 : saved.length();
         return true;
     }
 
@@ -291,7 +319,6 @@ class FakeBackend : public Backend {
     bool feels_shapes_ = false;
     std::optional<std::size_t> broken_;
     bool saves_ = true, restores_ = true;
-    std::map<SlotId, std::int32_t> cut_from_;  // of what was restored, if it cannot be cut
     std::int64_t decode_calls_ = 0;
     std::int64_t rows_ = 0;
 };

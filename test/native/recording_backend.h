@@ -32,13 +32,25 @@ class RecordingBackend final : public Backend {
         return status;
     }
     std::span<const float> logits(std::size_t row) override { return inner_.logits(row); }
-    void copy_prefix(SlotId from, SlotId to, std::int32_t length) override {
-        inner_.copy_prefix(from, to, length);
-        at(to).assign(at(from).begin(), at(from).begin() + length);
+    bool copy_prefix(SlotId from, SlotId to, std::int32_t length) override {
+        const bool could = inner_.copy_prefix(from, to, length);
+        at(to).assign(at(from).begin(), at(from).begin() + (could ? length : 0));
+        return could;
     }
     bool truncate(SlotId slot, std::int32_t length) override {
         const bool could = inner_.truncate(slot, length);
-        at(slot).resize(could ? static_cast<std::size_t>(length) : 0);
+        if (could) at(slot).resize(static_cast<std::size_t>(length));
+        return could;
+    }
+    std::size_t fork_size(SlotId slot) override { return inner_.fork_size(slot); }
+    SavedCells fork(SlotId slot) override {
+        SavedCells fork = inner_.fork(slot);
+        saved_[fork.bytes().data()] = at(slot);
+        return fork;
+    }
+    bool cut_back(SlotId slot, const SavedCells& fork) override {
+        const bool could = inner_.cut_back(slot, fork);
+        at(slot) = could ? saved_.at(fork.bytes().data()) : std::vector<Token>();
         return could;
     }
     std::size_t saved_size(SlotId slot) override { return inner_.saved_size(slot); }

@@ -8,6 +8,7 @@ import type { Continuation, ContinueRequest, Continuer } from "../hold/continuat
 import { ChatHold, type KnownOutput } from "../hold/hold.ts";
 import { EngineRun } from "./engine-run.ts";
 import { GuidedRounds, isScripted } from "./guided-rounds.ts";
+import { type PromptMarks, marksBefore } from "../prompt/marks.ts";
 import type { Prompt, PromptBuilder } from "../prompt/prompt.ts";
 import { Round } from "./round.ts";
 import type { RenderMessage, Rendering } from "../template/template.ts";
@@ -56,6 +57,7 @@ export class RunningChat implements ChatGeneration {
   #guided: GuidedRounds | null = null;
   /** The prompt of the first round. */
   #prompt: Prompt | null = null;
+  #marks: PromptMarks | null = null;
   #round: Round | null = null;
   #roundCount = 0;
   #reasoningTokens = 0;
@@ -137,6 +139,7 @@ export class RunningChat implements ChatGeneration {
     this.#guided = await GuidedRounds.create(this.#request, engine, prompts);
     const prompt = await prompts.build(this.#request);
     if (prompt.spliced) counters.splices += 1;
+    this.#marks = await prompts.marksOf(prompt, this.#request);
     await this.#run.prepare();
     return { prompt, grammar: await this.#nextGrammar(prompt.rendering) };
   }
@@ -149,7 +152,7 @@ export class RunningChat implements ChatGeneration {
       this.#request.onPrepare?.(preparing);
       const { prompt, grammar } = await preparing;
       this.#prompt = prompt;
-      this.#run.start(prompt.tokens, grammar);
+      this.#run.start(prompt.tokens, grammar, this.#marks?.lengths);
       this.#beginRound(prompt.rendering, prompt.messages);
       for (;;) {
         const event = await this.#run.next();
@@ -308,16 +311,17 @@ export class RunningChat implements ChatGeneration {
     const grammar = await this.#nextGrammar(rendering);
     // Its end comes as an event.
     if (this.#cancelled) return;
+    const marks = Int32Array.from(marksBefore(tokens, this.#marks?.opening ?? new Int32Array(0)));
     if (kind === "resume") {
       counters.resumes += 1;
-      this.#run.resume({ tokens, keepPending, grammar });
+      this.#run.resume({ tokens, marks, keepPending, grammar });
     } else {
       counters.rerenders += 1;
       logger?.warn(
         { tokens: tokens.length, rerenders: counters.rerenders },
         "the template rewrites history: re-rendered",
       );
-      await this.#run.restart(tokens, grammar);
+      await this.#run.restart(tokens, grammar, marks);
     }
     this.#beginRound(rendering, messages);
   }

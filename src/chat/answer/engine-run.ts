@@ -78,12 +78,13 @@ export class EngineRun {
     this.#request = { ...this.#request, sampling };
   }
 
-  start(prompt: Int32Array, grammar: Grammar | null): void {
+  start(prompt: Int32Array, grammar: Grammar | null, marks?: Int32Array): void {
     this.#onTokens(this.#drawn);
     this.#generation = this.#engine.generate({
       ...this.#request,
       ...(grammar === null ? {} : guidedBy(grammar, this.#request.pause)),
       prompt,
+      marks,
       maxTokens: this.remainingTokens,
     });
     this.#events = this.#generation[Symbol.asyncIterator]();
@@ -140,11 +141,11 @@ export class EngineRun {
   }
 
   /** Gives up a held generation for a new one. */
-  async restart(prompt: Int32Array, grammar: Grammar | null): Promise<void> {
+  async restart(prompt: Int32Array, grammar: Grammar | null, marks?: Int32Array): Promise<void> {
     await this.release();
     this.#forgetRepetition();
     this.#usage.next(false);
-    this.start(prompt, grammar);
+    this.start(prompt, grammar, marks);
   }
 
   /**

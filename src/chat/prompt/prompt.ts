@@ -10,6 +10,7 @@ import {
 } from "../formats/format.ts";
 import { detectFormat, formatNamed, formats, genericFormat } from "../formats/formats.ts";
 import { type ReasoningMarkers, normalizeMessages } from "../template/normalize.ts";
+import { MarkFinder, type PromptMarks } from "./marks.ts";
 import { type SpliceRecord, SpliceStore } from "./splice-store.ts";
 import { SuffixDeriver, joinAtEndToken, withGuard } from "./suffix.ts";
 import { ChatTemplate, type Rendering } from "../template/template.ts";
@@ -49,6 +50,7 @@ export class PromptBuilder {
   readonly turns: SpliceStore;
   readonly #engine: ChatEngine;
   readonly #specials: ReadonlyMap<number, string>;
+  readonly #marks: MarkFinder;
 
   /** @throws FermataError template_error (it does not parse) | invalid_option (no such format) */
   constructor(engine: ChatEngine, options: PromptBuilderOptions) {
@@ -62,6 +64,7 @@ export class PromptBuilder {
     this.pauseTriggers = pauseTriggersOf(this.format);
     this.suffixes = new SuffixDeriver(this.template, this.reasoning, engine.model.eosToken);
     this.turns = new SpliceStore(options.spliceBytes);
+    this.#marks = new MarkFinder(engine);
     this.#specials = new Map(engine.model.specialTokens.map((token) => [token.id, token.text]));
   }
 
@@ -80,6 +83,13 @@ export class PromptBuilder {
     const promptTokens = prompt.tokens.length;
     const problem = `the messages and tools take ${promptTokens}`;
     throw tooLong(contextSize, problem, { promptTokens, contextSize });
+  }
+
+  /** Where other prompts may leave `prompt`, which was built from `scope`. */
+  async marksOf(prompt: Prompt, scope: RenderScope): Promise<PromptMarks> {
+    return await this.#marks.find(prompt, (messages, generationPrompt) =>
+      this.#tryRender(messages, scope, generationPrompt),
+    );
   }
 
   /** The template's text alone, nothing spliced, however long. @throws as `ChatTemplate.render` */
@@ -234,9 +244,13 @@ export class PromptBuilder {
   }
 
   /** Null: the template refuses them. */
-  #tryRender(messages: readonly ChatMessage[], scope: RenderScope): Rendering | null {
+  #tryRender(
+    messages: readonly ChatMessage[],
+    scope: RenderScope,
+    generationPrompt = true,
+  ): Rendering | null {
     try {
-      return this.#renderPrompt(messages, scope);
+      return this.#renderPrompt(messages, scope, generationPrompt);
     } catch (error) {
       if (error instanceof FermataError && error.code === "template_error") return null;
       throw error;

@@ -24,6 +24,8 @@ export interface FakeEngineOptions {
   template: string;
   specials?: string[];
   contextSize?: number;
+  /** Default true. */
+  cutsAnywhere?: boolean;
   rounds?: (string | ScriptedRound)[];
 }
 
@@ -33,7 +35,7 @@ const CHUNK = 3;
 
 export class FakeEngine implements ChatEngine {
   readonly model;
-  readonly cache: { cellsPerSequence: number };
+  readonly cache: { cellsPerSequence: number; cutsAnywhere: boolean };
   readonly rounds: ScriptedRound[];
   readonly generations: FakeGeneration[] = [];
   /** What was compiled; the scripts do not follow it. */
@@ -59,7 +61,10 @@ export class FakeEngine implements ChatEngine {
       sizeBytes: 4000,
       specialTokens: specials.map((text, id) => ({ id, text })),
     };
-    this.cache = { cellsPerSequence: options.contextSize ?? 100_000 };
+    this.cache = {
+      cellsPerSequence: options.contextSize ?? 100_000,
+      cutsAnywhere: options.cutsAnywhere ?? true,
+    };
     this.rounds = (options.rounds ?? []).map((round) =>
       typeof round === "string" ? { text: round } : round,
     );

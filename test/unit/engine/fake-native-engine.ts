@@ -72,6 +72,7 @@ export class FakeNativeEngine implements NativeEngine {
     layout: "streams" as const,
     slots: 2,
     cellsPerSequence: 64,
+    cutsAnywhere: true,
     cellsTotal: 128,
     bytes: 1,
   };

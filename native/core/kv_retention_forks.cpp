@@ -1,0 +1,160 @@
+// Forks: what a model that cannot be cut is cut back to.
+#include <algorithm>
+
+#include "core/kv_retention_state.h"
+
+namespace fermata {
+
+// Of the forks that a prompt begins with, the longest of at most `most` positions. `shared` as
+// match() gives it.
+KvRetention::State::Source KvRetention::State::last_fork(std::span<const std::int32_t> shared,
+                                                         std::int32_t most) const {
+    Source last;
+    for (std::size_t index = 0; index < forks.size(); ++index) {
+        const std::int32_t length = forks[index].cells.length();
+        const SlotId id = id_of_fork(index);
+        const bool begins = length > 0 && shared[static_cast<std::size_t>(id)] == length;
+        if (begins && length <= most && length > last.length) last = {id, length};
+    }
+    return last;
+}
+
+// Keeps a fork of what the slot holds. false: it cannot be had, or the policy finds what is in RAM
+// worth more.
+bool KvRetention::State::fork(SlotId slot) {
+    const std::int32_t length = cells.length(slot);
+    if (!keeps_forks() || length == 0) return false;
+    const auto path = tree.path(slot).first(static_cast<std::size_t>(length));
+    const std::vector<std::int32_t> shared = match(path);
+    const Source before = last_fork(shared, length);
+    if (before.length == length) {
+        fork_at(before.slot).use.last_used = now;
+        return true;
+    }
+    const auto size = static_cast<std::int64_t>(backend.fork_size(slot));
+    const Candidate newcomer{.use = {.last_used = now},
+                             .leased = is_pinned(at(slot).state),
+                             .rows = length - before.length,
+                             .room = std::max<std::int64_t>(size, 1)};
+    if (size == 0 || !make_room_in_ram(size, newcomer)) return false;
+    Fork added{.cells = backend.fork(slot), .use = newcomer.use};
+    if (added.cells.empty()) return false;
+    const SlotId id = id_for_one_more_fork();
+    tree.extend(id, path);
+    fork_at(id) = std::move(added);
+    ram.fork_bytes += size;
+    ram.moved_bytes += size;
+    ++ram.forks;
+    ++ram.fork_saves;
+    return true;
+}
+
+// Cuts the slot's cells back to the last fork of at most `length` positions, of which it returns
+// how many are left. Neither the ledger nor the tree are changed.
+std::int32_t KvRetention::State::cut_back(SlotId slot, std::int32_t length) {
+    const std::vector<std::int32_t> shared =
+        match(tree.path(slot).first(static_cast<std::size_t>(length)));
+    const Source last = last_fork(shared, length);
+    if (last.length == 0) {
+        backend.truncate(slot, 0);
+        return 0;
+    }
+    Fork& fork = fork_at(last.slot);
+    ram.moved_bytes += static_cast<std::int64_t>(fork.cells.size());
+    if (!backend.cut_back(slot, fork.cells)) {
+        drop_fork(last.slot);
+        ++ram.fork_drops;
+        return 0;
+    }
+    fork.use = used_again(fork.use, now);
+    ++ram.fork_uses;
+    return last.length;
+}
+
+// Brings a fork that stands alone into the free slot `room`. Returns the positions that are there
+// then.
+std::int32_t KvRetention::State::restore_fork(SlotId id, SlotId room) {
+    Fork& fork = fork_at(id);
+    const std::int32_t length = fork.cells.length();
+    free_cells(length);
+    ram.moved_bytes += static_cast<std::int64_t>(fork.cells.size());
+    if (!backend.cut_back(room, fork.cells)) {
+        drop_fork(id);
+        ++ram.fork_drops;
+        return 0;
+    }
+    fork.use = used_again(fork.use, now);
+    ++ram.fork_uses;
+    cells.append(room, length);
+    tree.extend(room, tree.path(id));
+    return length;
+}
+
+void KvRetention::State::drop_fork(SlotId id) {
+    Fork& fork = fork_at(id);
+    if (fork.cells.empty()) return;
+    ram.fork_bytes -= static_cast<std::int64_t>(fork.cells.size());
+    --ram.forks;
+    tree.truncate(id, 0);
+    fork = {};
+}
+
+// One that is not used, or that of the fork that was used last the longest ago.
+SlotId KvRetention::State::id_for_one_more_fork() {
+    SlotId oldest = kNoSlot;
+    for (std::size_t index = 0; index < forks.size(); ++index) {
+        const SlotId id = id_of_fork(index);
+        if (forks[index].cells.empty()) return id;
+        if (id == wanted_fork) continue;
+        if (oldest == kNoSlot || forks[index].use.last_used < fork_at(oldest).use.last_used)
+            oldest = id;
+    }
+    drop_fork(oldest);
+    ++ram.fork_drops;
+    return oldest;
+}
+
+// Whether a slot or RAM has the fork's positions, without which it is of no use.
+bool KvRetention::State::is_held_somewhere(SlotId fork) const {
+    if (shape.forks_stand_alone) return true;
+    const std::vector<std::int32_t> shared = match(tree.path(fork));
+    const std::int32_t length = fork_at(fork).cells.length();
+    for (SlotId id = 0; id < id_of_fork(0); ++id) {
+        const bool is_slot = id < shape.slot_count;
+        const std::int32_t held = is_slot ? cells.length(id) : left_at(id).cells.length();
+        if (held >= length && shared[static_cast<std::size_t>(id)] == length) return true;
+    }
+    return false;
+}
+
+// What the forks would cost to compute again, from the fork before on.
+void KvRetention::State::add_forks(std::vector<Candidate>& candidates,
+                                   std::vector<SlotId>& ids) const {
+    for (std::size_t index = 0; index < forks.size(); ++index) {
+        const Fork& fork = forks[index];
+        const SlotId id = id_of_fork(index);
+        if (fork.cells.empty() || id == wanted_fork) continue;
+        const std::int32_t length = fork.cells.length();
+        const std::int32_t before = last_fork(match(tree.path(id)), length - 1).length;
+        candidates.push_back({.use = fork.use,
+                              .rows = is_held_somewhere(id) ? length - before : 1,
+                              .room = static_cast<std::int64_t>(fork.cells.size())});
+        ids.push_back(id);
+    }
+}
+
+std::string KvRetention::State::check_forks() const {
+    std::int64_t bytes = 0;
+    std::int32_t count = 0;
+    for (std::size_t index = 0; index < forks.size(); ++index) {
+        const SavedCells& saved = forks[index].cells;
+        if (saved.length() != static_cast<std::int32_t>(tree.path(id_of_fork(index)).size()))
+            return "retention: fork " + std::to_string(index) + " has a path of another length";
+        bytes += static_cast<std::int64_t>(saved.size());
+        count += saved.empty() ? 0 : 1;
+    }
+    if (bytes != ram.fork_bytes || count != ram.forks) return "retention: forks are miscounted";
+    return {};
+}
+
+}  // namespace fermata

@@ -1,0 +1,96 @@
+/**
+ * Where other prompts may leave a prompt: lengths in tokens that the engine keeps a way back to, for models that
+ * cannot be cut back anywhere. Found by rendering a second time, so only for such models.
+ */
+
+import type { Rendering } from "../template/template.ts";
+import type { ChatEngine, ChatMessage } from "../types.ts";
+import { withGuard } from "./suffix.ts";
+
+export interface PromptMarks {
+  /** Ascending: behind the system message and the tools, before the opening of the answer. */
+  lengths: Int32Array;
+  /** The opening of the answer. Empty: the template writes none, or it cannot be told apart. */
+  opening: Int32Array;
+}
+
+export interface MarkedPrompt {
+  tokens: Int32Array;
+  rendering: Rendering;
+  messages: readonly ChatMessage[];
+}
+
+/** Null: the template refuses them. */
+type Render = (messages: readonly ChatMessage[], generationPrompt: boolean) => Rendering | null;
+
+/** Fewer are computed as fast as they are found. */
+const leastTokens = 32;
+/** System messages and openings of answers, whose tokens are remembered. */
+const mostTexts = 32;
+
+const none: PromptMarks = { lengths: new Int32Array(0), opening: new Int32Array(0) };
+
+export class MarkFinder {
+  readonly #engine: ChatEngine;
+  readonly #tokens = new Map<string, Int32Array>();
+
+  constructor(engine: ChatEngine) {
+    this.#engine = engine;
+  }
+
+  async find(prompt: MarkedPrompt, render: Render): Promise<PromptMarks> {
+    if (this.#engine.cache.cutsAnywhere !== false) return none;
+    const opening = await this.#opening(prompt, render);
+    const lengths = [await this.#shared(prompt, render), ...marksBefore(prompt.tokens, opening)];
+    const useful = lengths.filter((length) => length >= leastTokens);
+    return { lengths: Int32Array.from(new Set(useful)).sort(), opening };
+  }
+
+  /** What the prompt has in common with one of the same tools and system messages, and other users. */
+  async #shared({ tokens, rendering, messages }: MarkedPrompt, render: Render): Promise<number> {
+    const first = messages.findIndex(({ role }) => role !== "system");
+    const before = messages.slice(0, Math.max(first, 0));
+    const texts = ["a", "b"].map((content) => {
+      const other = render([...before, { role: "user", content }], false);
+      return other === null ? null : withGuard(other, rendering.marks.guard);
+    });
+    const [one, two] = texts;
+    if (typeof one !== "string" || typeof two !== "string") return 0;
+    const { text, marks } = rendering;
+    const shared = text.slice(0, commonLength(text, one.slice(0, commonLength(one, two))));
+    const known = await this.#tokenize(shared, marks.guard, this.#engine.model.addBos);
+    // The last one may be part of a longer token where another text follows.
+    return Math.min(commonLength(known, tokens), known.length - 1);
+  }
+
+  async #opening({ rendering, messages }: MarkedPrompt, render: Render): Promise<Int32Array> {
+    const closed = render(messages, false);
+    const before = closed === null ? null : withGuard(closed, rendering.marks.guard);
+    if (before === null || !rendering.text.startsWith(before)) return none.opening;
+    return await this.#tokenize(rendering.text.slice(before.length), rendering.marks.guard, false);
+  }
+
+  async #tokenize(text: string, guard: string, addBos: boolean): Promise<Int32Array> {
+    const key = `${addBos}${guard}${text}`;
+    const tokens = this.#tokens.get(key) ?? (await this.#engine.tokenize(text, guard, addBos));
+    this.#tokens.delete(key);
+    this.#tokens.set(key, tokens);
+    const [oldest] = this.#tokens.keys();
+    if (this.#tokens.size > mostTexts && oldest !== undefined) this.#tokens.delete(oldest);
+    return tokens;
+  }
+}
+
+/** The length before `opening`, if the tokens end with it and with something before it. */
+export function marksBefore(tokens: Int32Array, opening: Int32Array): number[] {
+  const length = tokens.length - opening.length;
+  const ends = opening.every((token, index) => tokens[length + index] === token);
+  return opening.length > 0 && length > 0 && ends ? [length] : [];
+}
+
+function commonLength(one: ArrayLike<unknown>, two: ArrayLike<unknown>): number {
+  const most = Math.min(one.length, two.length);
+  let length = 0;
+  while (length < most && one[length] === two[length]) length += 1;
+  return length;
+}
