@@ -135,6 +135,17 @@ test("as many answers at best as are asked for", async () => {
   expect(refused.json().error.param).toBe("best_of");
 });
 
+test.each([{}, { input: [] }, { input: null }])(
+  "/v1/responses %j has nothing to answer",
+  async (payload) => {
+    const { app, chat } = createWorld();
+    const reply = await app.inject({ method: "POST", url: "/v1/responses", payload });
+    expect(reply.statusCode).toBe(400);
+    expect(reply.json().error).toMatchObject({ param: "input", code: "missing_field" });
+    expect(chat.requests).toEqual([]);
+  },
+);
+
 test("a tool that is listed twice is one", async () => {
   const { app, chat } = createWorld();
   const tool = { type: "function", function: { name: "f", parameters: { type: "object" } } };

@@ -18,6 +18,11 @@ export function parseResponsesRequest(body: unknown, limits: SamplingLimits, war
     const problem = "excludes previous_response_id: both would say what came before";
     throw fieldError("invalid_value", "conversation", problem, "Send one of the two");
   }
+  const hasHistory = previousResponseId !== null || conversation !== null;
+  if (given.input.length === 0 && given.instructions === undefined && !hasHistory) {
+    const problem = "is missing, and there is nothing else to answer";
+    throw fieldError("missing_field", "input", problem, 'Send {"input": "…"}');
+  }
   const { tool_choice: toolChoice = { mode: "auto" }, reasoning, fermata } = given;
   const { format, verbosity = null } = given.text ?? {};
   if (verbosity !== null && verbosity !== "medium")
