@@ -2,7 +2,7 @@
 //
 // A node stands for a run of tokens [begin, end) that all its slots have in common. It stores no
 // tokens: the run is read from the path of any of its slots. A node exists only where paths part or
-// end, so there are at most two a slot, and a slot that is alone grows without touching the tree.
+// end, so there are at most two per slot, and a slot that is alone grows without touching the tree.
 #pragma once
 
 #include <cstdint>
@@ -49,7 +49,7 @@ class RadixTree {
         std::size_t begin = 0;
         std::size_t end = 0;
         SlotSet slots;
-        std::vector<Child> children;  // different first tokens; at most one a slot
+        std::vector<Child> children;  // different first tokens; at most one per slot
 
         Node* child(Token first) const;
     };

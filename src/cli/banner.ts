@@ -65,7 +65,7 @@ export function bannerText({
 
 function contextText({ cellsPerSequence: size }: CacheInfo, { trainedContext }: ModelInfo): string {
   const trained = size < trainedContext ? ` (trained for ${trainedContext}: --ctx-size)` : "";
-  return `${size} tokens a sequence${trained}`;
+  return `${size} tokens per sequence${trained}`;
 }
 
 function promptText(tokens: ToolTokens, { cellsPerSequence: size }: CacheInfo): string {

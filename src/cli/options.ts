@@ -102,7 +102,7 @@ export const serveOptions = {
       split: false,
       neverEmpty: true,
       value: "KEY",
-      help: "Key that clients must send. Repeatable; @FILE reads one key a line. Default: no key, for this machine alone.",
+      help: "Key that clients must send. Repeatable; @FILE reads one key per line. Default: no key, for this machine alone.",
     },
     auth: {
       kind: "boolean",
@@ -342,7 +342,7 @@ export const serveOptions = {
       max: 1000,
       default: 16,
       value: "N",
-      help: "Rounds of tool calls one answer may take, with 8 calls a round on average.",
+      help: "Rounds of tool calls one answer may take, with 8 calls per round on average.",
       fromFolder: true,
     },
     allowRequestMcp: {

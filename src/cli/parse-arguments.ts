@@ -19,7 +19,7 @@ export const renamedOptions: Readonly<Record<string, string>> = {
   maxToolSeconds: "--tool-timeout answer=SECONDS",
   approvalTimeout: "--tool-timeout approval=SECONDS",
   responsesToolTimeout: "--tool-timeout output=SECONDS",
-  maxToolCalls: "--max-tool-rounds, with 8 calls a round",
+  maxToolCalls: "--max-tool-rounds, with 8 calls per round",
   storeDays: "--store-limits days=N",
   storeResponses: "--store-limits responses=N",
   storeMegabytes: "--store-limits megabytes=N",

@@ -151,7 +151,7 @@ export interface ConversationMessage {
   files: { name: string; characters: number }[];
   reasoning: string;
   citations: string[];
-  /** One entry a call, as its last event had it. */
+  /** One entry per call, as in its last event. */
   tool_calls: ToolCallResponse[];
   status: RunStatus;
   error: WireError | null;

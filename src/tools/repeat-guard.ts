@@ -17,7 +17,7 @@ export class RepeatGuard {
   #isStale = false;
   #isRefused = false;
 
-  /** To be asked once a round. @returns what the model is told instead of results, or undefined: run them */
+  /** Call it once per round. @returns text for the model instead of results; undefined: run the calls */
   refuse(calls: readonly ToolCall[]): string | undefined {
     const keys = calls.map(keyOf);
     const isEqual = keys.length === this.#last.length && this.#begins(keys);

@@ -118,7 +118,7 @@ export async function pullModel(request: PullRequest, context: PullContext): Pro
   return new CachedFile(folder, files[0]!.path).path;
 }
 
-/** A line a model: name, quantization, parts, size. */
+/** One line per model: name, quantization, parts, size. */
 async function listRepository(request: PullRequest, context: PullContext): Promise<string[]> {
   const wanted = readWanted(request);
   const files = await openHub(request, wanted, context).files();

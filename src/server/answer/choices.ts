@@ -1,4 +1,4 @@
-/** Several answers to one request, side by side: OpenAI's `n`. */
+/** Several answers to one request at the same time: OpenAI's `n`. */
 
 import { randomInt } from "node:crypto";
 import { setMaxListeners } from "node:events";
@@ -15,9 +15,9 @@ export interface ChoiceEvent {
 }
 
 /**
- * Starts `count` answers at once, so that the engine computes their prompt for the first of them and the
- * others take it from the KV cache. Their events come as they are ready, each choice's in its order.
- * What ends one by a failure, or leaving the loop, ends all.
+ * Starts `count` answers at once. The engine computes the prompt for the first one, and the others take it from the KV
+ * cache. Events come as they are ready; those of one choice stay in order. A failure of one answer, or leaving the loop,
+ * ends all of them.
  */
 export function runChoices(
   count: number,
@@ -44,7 +44,7 @@ export function runChoices(
   });
 }
 
-/** Reads all to their ends. @throws whatever ended one */
+/** Reads all answers to their ends. @throws the error that ended one of them */
 export async function collectChoices(
   events: AsyncIterable<ChoiceEvent>,
   count: number,
@@ -73,7 +73,7 @@ export async function* observeChoices(
   if (first !== undefined) await onEnd([first, ...others]);
 }
 
-/** The first choice draws with the request's seed, each other with one of its own that follows from it. */
+/** The first choice uses the request's seed, each other choice a seed that is derived from it. */
 export function withSeed(sampling: Sampling, choice: number): Sampling {
   return { ...sampling, seed: (sampling.seed + choice) % 2 ** 32 };
 }

@@ -1,4 +1,4 @@
-/** What the client of a wire with one text an answer sees of a run. */
+/** The events of a run for clients of wires with one text per answer. */
 
 import { RoundText } from "../../chat/answer/round-text.ts";
 import type { RunEvent, ToolEvent, ToolOutcome } from "../../tools/types.ts";

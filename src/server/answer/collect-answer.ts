@@ -9,12 +9,12 @@ export interface Answer {
   /** Log-probabilities of the content's tokens; empty if none were asked for. */
   logprobs: readonly ContentToken[];
   calls: readonly ToolCall[];
-  /** At most one: it was being written when the answer was cut. */
+  /** At most one call, which the model was writing when the answer was cut. */
   cutCalls: readonly ToolCall[];
   finish: Extract<ChatEvent, { type: "finish" }>;
 }
 
-/** Puts an answer together from its events. */
+/** Collects an answer from its events. */
 export class AnswerCollector {
   #content = "";
   #reasoning = "";
@@ -51,7 +51,7 @@ export class AnswerCollector {
   }
 }
 
-/** Reads to the end. @throws whatever ended the generation */
+/** Reads to the end. @throws the error that ended the generation */
 export async function collectAnswer(events: AsyncIterable<RunEvent>): Promise<Answer> {
   const collector = new AnswerCollector();
   for await (const event of events) collector.add(event);

@@ -1,10 +1,10 @@
-/** What chat completions and completions have in common: identity, end and usage of an answer. */
+/** Common parts of chat completions and completions: identity, finish reason and usage. */
 
 import { createHash, randomBytes } from "node:crypto";
 import type { ChatUsage, FinishReason } from "../../chat/types.ts";
 import type { ServedModel } from "../services.ts";
 
-/** What all chunks of one response have in common. */
+/** Common fields of all chunks of one response. */
 export interface ResponseIdentity {
   id: string;
   /** Unix seconds. */
@@ -28,14 +28,14 @@ export function newIdentity(
   };
 }
 
-/** Begins like llama-server's, which names its build. */
+/** Begins like llama-server's, which contains its build. */
 export function fingerprintOf(served: ServedModel): string {
   return `b${createHash("sha256").update(JSON.stringify(served)).digest("hex").slice(0, 10)}`;
 }
 
 export type WireFinishReason = "stop" | "length" | "tool_calls" | "content_filter";
 
-/** A cancelled generation never gets so far: its client is gone or gets an error. */
+/** A cancelled generation has no finish reason: its client is gone or gets an error. */
 export function wireFinishReason(reason: FinishReason): WireFinishReason {
   return reason === "cancelled" ? "stop" : reason;
 }
@@ -49,8 +49,8 @@ export interface WireUsage {
 }
 
 /**
- * Over all rounds. Prompt tokens are those the model read and did not write: the prompt and, in
- * internal mode, the tool results, each once. Cached ones were found in the KV cache, the others are in it now.
+ * The usage over all rounds. Prompt tokens are those that the model read and did not write: the prompt and, in internal
+ * mode, the tool results, each counted once. Cached tokens were found in the KV cache.
  */
 export function wireUsage(usage: ChatUsage): WireUsage {
   const promptTokens = usage.promptTokens + usage.resumedTokens;
@@ -66,7 +66,7 @@ export function wireUsage(usage: ChatUsage): WireUsage {
   };
 }
 
-/** Of one prompt's choices, the first of which is first: the prompt counts once. */
+/** The usage of one prompt's choices: the prompt counts once. @param usages the first choice's comes first */
 export function usageOfChoices(usages: readonly [ChatUsage, ...ChatUsage[]]): ChatUsage {
   const sum = (count: (usage: ChatUsage) => number): number =>
     usages.reduce((total, usage) => total + count(usage), 0);

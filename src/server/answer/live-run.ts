@@ -1,14 +1,14 @@
-/** Runs that are read over other connections than those that began them, and how their events are kept and followed. */
+/** Runs whose readers may use other connections than the one that started them. Keeps their events for the readers. */
 
 import type { FermataError } from "../../errors.ts";
 import type { Sink } from "../../tools/event-stream.ts";
 
 /**
- * Work that pushes events. It begins at once and waits with its first event for `deliver`, so that what fails before
- * can be refused.
+ * Work that pushes events. It starts at once, but its first event waits for `deliver`, so an earlier failure can be
+ * refused.
  */
 export class BegunWork<Event> {
-  /** Settles with the first event. Rejects with what ends the work before. */
+  /** Resolves at the first event. Rejects with the error that ends the work earlier. */
   readonly first: Promise<void>;
   readonly #ended: Promise<void>;
   #accept: (sink: Sink<Event>) => void = () => {};
@@ -31,13 +31,13 @@ export class BegunWork<Event> {
     this.first.catch(() => {});
   }
 
-  /** Every event from the first on. Resolves when the work ends. @throws what ends it */
+  /** Delivers every event. Resolves when the work ends. @throws the error that ends it */
   async deliver(sink: Sink<Event>): Promise<void> {
     this.#accept(sink);
     await this.#ended;
   }
 
-  /** In place of `deliver`. Resolves when the work has ended. */
+  /** Instead of `deliver`: ends the work. Resolves when it has ended. */
   async abandon(reason: unknown): Promise<void> {
     this.#refuse(reason);
     await this.#ended.catch(() => {});
@@ -46,15 +46,15 @@ export class BegunWork<Event> {
 
 export interface LiveRunOptions<Event> {
   id: string;
-  /** Whose request it is. */
+  /** The owner of the request. */
   owner: string;
-  /** Ends what makes the events. */
+  /** Ends the work that makes the events. */
   abort: AbortController;
-  /** Grows from event to event. */
+  /** The number of an event; it grows. */
   numberOf(event: Event): number;
   /**
-   * Null: the run belongs to its connection. It has one reader, waits until that one takes each event, and
-   * remembers none. Else it is kept here before anybody sees it, and read by any number, each at its own pace.
+   * Null: the run belongs to its connection. It has one reader, waits until it has taken each event, and keeps none.
+   * Otherwise each event is stored here before anybody sees it, and any number of readers follow at their own pace.
    */
   keep: ((event: Event) => Promise<void>) | null;
 }
@@ -92,7 +92,7 @@ export class LiveRun<Event> {
     while (keep === null && !this.#isLeft && this.#events.includes(event)) await this.#change;
   }
 
-  /** Nothing comes after it. @param last is kept already @param failure for those who read */
+  /** Ends the run. @param last is stored already @param failure for the readers */
   finish(last?: Event, failure?: { error: unknown }): void {
     this.#failure = failure ?? null;
     this.#hasEnded = true;
@@ -101,7 +101,7 @@ export class LiveRun<Event> {
     this.#notify();
   }
 
-  /** Events numbered above `after`, as they come, to the last. Ends early when `viewer` is aborted. @throws its failure */
+  /** The events with numbers above `after`, up to the last. Ends early when `viewer` is aborted. @throws the run's failure */
   async *read(after: number, viewer?: AbortSignal): AsyncGenerator<Event, void, void> {
     const { numberOf, keep } = this.#options;
     viewer?.addEventListener("abort", () => this.#notify(), { once: true });
@@ -145,7 +145,7 @@ export class LiveRun<Event> {
   }
 }
 
-/** Runs that go on, by id: the last begun is last. One that ends is read from the store. */
+/** Current runs by id, the newest last. Ended runs are read from the store. */
 export class LiveRuns<Run extends Pick<LiveRun<unknown>, "id" | "owner" | "ended" | "cancel">> {
   readonly #byId = new Map<string, Run>();
 

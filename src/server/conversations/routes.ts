@@ -22,7 +22,7 @@ export function branchedConversationRoutes(context: ConversationsContext): Route
     {
       method: "GET",
       url: "/api/conversations",
-      /** The last changed first. */
+      /** Lists them, the last changed first. */
       handler: async (request) => {
         const page = readConversationPage(request.query as Record<string, unknown>);
         return await conversations.list(requestOwner(request), page);
@@ -55,7 +55,7 @@ export function branchedConversationRoutes(context: ConversationsContext): Route
     {
       method: "DELETE",
       url: "/api/conversations/:id",
-      /** What runs in it is cancelled. */
+      /** Cancels its runs. */
       handler: async (request, reply) => {
         await conversations.delete(requestOwner(request), idOf(request));
         return reply.code(204).send();
@@ -65,7 +65,7 @@ export function branchedConversationRoutes(context: ConversationsContext): Route
       method: "POST",
       url: "/api/conversations/:id/runs",
       preHandler: waitForServers(context.services.tools),
-      /** A message is answered, whether somebody looks or not. */
+      /** Starts a run that answers a message, with or without viewers. */
       handler: async (request, reply) => {
         const startedAt = performance.now();
         const body = parseRunRequest(request.body, warnings.warn);
@@ -78,7 +78,7 @@ export function branchedConversationRoutes(context: ConversationsContext): Route
     {
       method: "POST",
       url: "/api/conversations/:id/runs/:run_id/cancel",
-      /** What was said so far stays. */
+      /** Ends a run; its output so far stays. */
       handler: async (request, reply) => {
         const { run_id: runId } = request.params as { run_id: string };
         await conversations.cancelRun(requestOwner(request), idOf(request), runId);
@@ -89,7 +89,7 @@ export function branchedConversationRoutes(context: ConversationsContext): Route
   ];
 }
 
-/** A run's events from the first on, or those after Last-Event-ID. A client that has read them all gets 204 and comes no more. */
+/** A run's events, or those after Last-Event-ID. A client that has read them all gets 204 and stops. */
 function streamRoute({ conversations, config }: ConversationsContext): RouteOptions {
   return {
     method: "GET",

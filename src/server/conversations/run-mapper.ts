@@ -1,6 +1,6 @@
 /**
- * A run's events as its stream tells them. A state machine without clock, store or socket: the same
- * events give the same stream.
+ * Turns the tool loop's events into the events of a run's stream. A state machine without clock, store or socket: equal
+ * events give equal streams.
  */
 
 import { delegationOf, delegationServer } from "../../agents/delegation.ts";
@@ -18,17 +18,17 @@ import type { RunEvent, ToolEvent, ToolReport } from "../../tools/types.ts";
 import { stateOfApproval, stateOfOutcome } from "../answer/client-view.ts";
 import { type CallProgress, callSummary, interruptedCall, interruption } from "./calls.ts";
 
-/** Who speaks: the run itself, or the sub-agent that works on the delegation `parent`. */
+/** A speaker: the run itself, or the sub-agent that works on the delegation `parent`. */
 interface Speaker {
   agent?: string;
   parent?: string;
-  /** Calls that the model writes now, by their index in the round. */
+  /** Calls that the model is writing, by their index in the round. */
   writing: Map<number, { id: string; toolName: string }>;
   /** Ids on the wire of its calls by the ids that it gave them. */
   ids: Map<string, string>;
 }
 
-/** A call that was told of and has no result yet. */
+/** A call in the stream that has no result yet. */
 interface OpenCall extends CallProgress {
   speaker: Speaker;
 }
@@ -39,14 +39,14 @@ type Approval = Extract<ToolEvent, { type: "tool-approval" }>;
 
 export class RunMapper {
   readonly #root: Speaker = { writing: new Map(), ids: new Map() };
-  /** By the delegation they work on. */
+  /** By the delegation that they work on. */
   readonly #agents = new Map<string, Speaker>();
   readonly #open = new Map<string, OpenCall>();
-  /** Calls that were written and not told of yet. */
+  /** Calls that the model has written and the stream does not show yet. */
   readonly #unstarted = new Set<string>();
   readonly #usedIds = new Set<string>();
   readonly #citations = new Set<string>();
-  /** Where in its speaker's text a call that was not told of yet began. */
+  /** The position in its speaker's text of each call that the stream does not show yet. */
   readonly #offsets = new Map<string, number>();
   #textLength = 0;
   #phase: Phase | null = null;
@@ -60,14 +60,14 @@ export class RunMapper {
     return this.#take()!;
   }
 
-  /** @param atMs since the run began @returns null: there is nothing to tell */
+  /** @param atMs since the start of the run @returns null: no event for the stream */
   map(event: RunEvent, atMs: number): ConversationEvent | null {
     this.#trackPhase(event, atMs);
     this.#read(this.#root, event);
     return this.#take();
   }
 
-  /** The last event: whatever is open is told as interrupted. */
+  /** The last event. Open calls end as interrupted. */
   end(end: Omit<EndDetail, "type">): ConversationEvent {
     const reason = end.error?.message ?? interruption(end.status);
     for (const call of [...this.#open.values()].reverse()) this.#interrupt(call, reason);
@@ -80,7 +80,7 @@ export class RunMapper {
   #read(speaker: Speaker, event: RunEvent): void {
     switch (event.type) {
       case "content":
-        // What a sub-agent answers is the output of its delegation.
+        // A sub-agent's answer is the output of its delegation.
         if (speaker === this.#root) this.#text(event.text);
         return;
       case "reasoning":
@@ -127,7 +127,7 @@ export class RunMapper {
     });
   }
 
-  /** Told once, whether it is asked about first or runs at once. */
+  /** The stream shows a call once, at the question for approval or at its start. */
   #announce(speaker: Speaker, { call, server }: ToolStart | Approval): OpenCall {
     const known = this.#open.get(speaker.ids.get(call.id) ?? "");
     if (known !== undefined) return known;
@@ -224,7 +224,7 @@ export class RunMapper {
     if (outcome === "denied") call.details.approval = "denied";
     if (outcome !== "ok") call.details.error = (goesOn && rest !== "" ? rest : content).trim();
     this.#result(call, {
-      // Where a failure takes the place of a result that had begun, what came of it is the result.
+      // When a failure replaces a result that had begun, the part so far is the result.
       tool_response: goesOn || outcome === "ok" ? content : streamed,
       ...(call.isDelegation || call.streamed !== null ? { stream_part: rest } : {}),
       is_complete: true,
@@ -250,7 +250,7 @@ export class RunMapper {
     parts: Pick<ToolCallResponse, "stream_part" | "is_complete"> & { tool_response?: string },
   ): void {
     const { delegate } = call.details;
-    // Its place is in every event, what it was asked only in the first and the last.
+    // Every event has its position; only the first and the last have its task.
     const place = { ...nesting(call.speaker), ...(delegate === undefined ? {} : { delegate }) };
     this.#out.tool_calls.push({
       call_id: call.id,
@@ -265,7 +265,7 @@ export class RunMapper {
   #close(call: OpenCall): void {
     this.#open.delete(call.id);
     this.#agents.delete(call.id);
-    // Remote models number their calls anew in each round.
+    // Remote models number their calls again in each round.
     for (const [given, id] of call.speaker.ids) if (id === call.id) call.speaker.ids.delete(given);
   }
 
@@ -283,7 +283,7 @@ export class RunMapper {
     return speaker;
   }
 
-  /** Two speakers, or two rounds of one, may give the same id. */
+  /** Two speakers, or two rounds of one speaker, may use the same id. */
   #newId(speaker: Speaker, given: string): string {
     let id = given;
     for (let count = 2; this.#usedIds.has(id); count++) id = `${given}_${count}`;
@@ -293,7 +293,7 @@ export class RunMapper {
     return id;
   }
 
-  /** What a sub-agent says is the result of its delegation. */
+  /** A sub-agent's text is the result of its delegation. */
   #lengthSaid({ parent }: Speaker): number {
     if (parent === undefined) return this.#textLength;
     return this.#open.get(parent)?.streamed?.length ?? 0;
@@ -331,7 +331,7 @@ export class RunMapper {
     }
   }
 
-  /** The others are closed, and this one is about to be. */
+  /** The other calls are closed, and this one will be. */
   #isLastOfRound(): boolean {
     return [...this.#open.values()].filter(({ speaker }) => speaker === this.#root).length <= 1;
   }

@@ -1,4 +1,4 @@
-/** What a run reads, what it may call, and where in the tree its answer stands. */
+/** The plan of a run: its prompt, its tools, and the position of its answer in the tree. */
 
 import type { ChatMessage, ChatRequest } from "../../chat/types.ts";
 import { FermataError } from "../../errors.ts";
@@ -25,7 +25,7 @@ export interface RunStart {
 export interface RunPlan {
   chat: Omit<ChatRequest, "tools" | "toolMode" | "owner" | "signal">;
   mode: ToolMode;
-  /** The user's message that is answered. */
+  /** The user's message that the run answers. */
   question: { message: Message; body: UserBody; isNew: boolean };
 }
 
@@ -53,7 +53,7 @@ export function planRun(
   };
 }
 
-/** It was checked when it came. */
+/** It was checked on arrival. */
 function documentOf({ responseFormat: format }: ConversationSettings): DocumentFormat | undefined {
   const { response_format: field } = documentFields;
   return field.read(format, "response_format", { warn: () => {} }) ?? undefined;
@@ -141,7 +141,7 @@ function promptOf(
   return [...system, ...said];
 }
 
-/** Files come first: what is asked about them stands where the answer begins. */
+/** Files come first, so the question stands just before the answer. */
 function userContent({ message, files }: Pick<UserBody, "message" | "files">): string {
   const parts = files.map(({ name, text }) => `File ${JSON.stringify(name)}:\n${text}`);
   return [...parts, ...(message.trim() === "" ? [] : [message])].join("\n\n");
@@ -149,7 +149,7 @@ function userContent({ message, files }: Pick<UserBody, "message" | "files">): s
 
 const titleLength = 60;
 
-/** The first line of what was asked. */
+/** The first line of the question. */
 export function titleOf({ message, files }: Pick<UserBody, "message" | "files">): string {
   const line = message.trim().split("\n", 1)[0]!.trim() || (files[0]?.name ?? "");
   const characters = [...line];

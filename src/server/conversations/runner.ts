@@ -1,4 +1,4 @@
-/** Begins runs and sees them to their end, whether somebody looks or not. */
+/** Starts runs and drives them to their end, with or without viewers. */
 
 import { applyEvent, type ConversationState, emptyState } from "../../client/conversation-state.ts";
 import type { ConversationEvent, EndDetail, RunUsage } from "../../client/types.ts";
@@ -25,12 +25,12 @@ export interface RunnerContext extends Omit<RunContext, "target"> {
   warnings: OnceWarnings;
 }
 
-/** What fails within this time gets its HTTP status, and leaves nothing behind. */
+/** A failure within this time gets its HTTP status, and nothing is stored. */
 const patienceMs = 150;
 
 type Finish = Extract<ChatEvent, { type: "finish" }>;
 
-/** A run while it goes on, whoever looks. */
+/** A current run. */
 class ConversationRun extends LiveRun<NumberedEvent> {
   readonly run: BranchedRun;
   readonly #store: BranchStore;
@@ -49,7 +49,7 @@ class ConversationRun extends LiveRun<NumberedEvent> {
     this.#store = store;
   }
 
-  /** As far as it is. */
+  /** The message so far. */
   get state(): ConversationState {
     return this.#state;
   }
@@ -58,7 +58,7 @@ class ConversationRun extends LiveRun<NumberedEvent> {
     await this.publish(this.#number(event));
   }
 
-  /** The last event. Whoever reads it finds the message as `bodyOf` makes it of the last state. */
+  /** The last event. Its readers then find the message that `bodyOf` makes of the last state. */
   async end(
     event: ConversationEvent,
     bodyOf: (state: ConversationState) => AnswerBody,
@@ -92,7 +92,7 @@ export class Runner {
     return this.#live.find(owner, runId);
   }
 
-  /** Those of a conversation, the last begun last. */
+  /** The runs of a conversation, the newest last. */
   runsOf(conversationId: string): ConversationRun[] {
     return this.#live.where(({ run }) => run.conversationId === conversationId);
   }
@@ -102,7 +102,7 @@ export class Runner {
     await this.#live.cancel(this.runsOf(conversationId), new FermataError("cancelled", reason));
   }
 
-  /** Two requests at once must not both find that nothing runs. */
+  /** Prevents that two requests at the same time both find that nothing runs. */
   async oneByOne<Result>(conversationId: string, work: () => Promise<Result>): Promise<Result> {
     const before = this.#queues.get(conversationId) ?? Promise.resolve();
     const result = before.then(work, work);

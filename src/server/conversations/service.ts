@@ -1,4 +1,4 @@
-/** Branched conversations of one server: kept, listed, continued. */
+/** Keeps, lists and continues the branched conversations of one server. */
 
 import type {
   Conversation,
@@ -66,7 +66,7 @@ export class ConversationService {
     };
   }
 
-  /** @throws FermataError not_found, as all that name one */
+  /** @throws FermataError not_found, as all methods with an id */
   async get(owner: string, id: string): Promise<Conversation> {
     const messages = await this.#messages(owner, id);
     return this.#wire(await this.#find(owner, id), messages);
@@ -81,17 +81,17 @@ export class ConversationService {
     return await this.get(owner, id);
   }
 
-  /** What runs in it is cancelled first. */
+  /** Cancels its runs first. */
   async delete(owner: string, id: string): Promise<void> {
     await this.#find(owner, id);
-    // A run that is just beginning is begun first: it has its place in the store, and is found.
+    // A run that is starting must be in the store first, so that it is found.
     await this.#runner.oneByOne(id, async () => {
       await this.#runner.cancelAll(id, "The conversation was deleted.");
       await this.#store.deleteConversation(owner, id);
     });
   }
 
-  /** @throws FermataError also of what the engine refuses at once: queue_full, context_length_exceeded */
+  /** @throws FermataError also queue_full and context_length_exceeded, which the engine throws at once */
   async startRun(
     owner: string,
     id: string,
@@ -125,7 +125,7 @@ export class ConversationService {
   }
 
   /**
-   * Events of a run above `after`; null: there are none any more. `runId` null: of the run that goes on.
+   * The run's events with numbers above `after`; null: they no longer exist. `runId` null: the current run.
    * @param viewer aborted when nobody reads any more
    */
   async events(
@@ -146,7 +146,7 @@ export class ConversationService {
     return isOver ? null : replayed(events);
   }
 
-  /** What an earlier process left unfinished ends as failed, as far as it came. */
+  /** Ends the unfinished runs of an earlier process as failed, with their output so far. */
   async #endInterrupted(): Promise<void> {
     for (const run of await this.#store.takeInterrupted()) await this.#fail(run);
   }
@@ -176,7 +176,7 @@ export class ConversationService {
     return again.map((message) => this.#live(owner, message));
   }
 
-  /** The message as it is now, if a run of this process writes it. */
+  /** The current message, if a run of this process writes it. */
   #live(owner: string, message: Message): Message {
     const live = message.runId === null ? null : this.#runner.find(owner, message.runId);
     if (live === null || message.body.role === "user") return message;
@@ -246,7 +246,7 @@ function settingsOf({ settings }: BranchedConversation): ConversationSettings {
   };
 }
 
-/** What is said next follows it. */
+/** The next message follows it. */
 function checkLeaf(leafId: string, messages: readonly Message[]): void {
   const leaf = messages.find(({ id }) => id === leafId);
   if (leaf?.body.role === "assistant") return;
@@ -262,7 +262,7 @@ async function* replayed(events: readonly NumberedEvent[]): AsyncGenerator<Numbe
   yield* events;
 }
 
-/** Without details. Null: they were all there was. */
+/** The event without details. Null: it has nothing else. */
 export function plainEvent(body: string): string | null {
   const { details: _details, ...plain } = JSON.parse(body) as ConversationEvent;
   const { message, citations, tool_calls: calls } = plain;

@@ -1,4 +1,4 @@
-/** What a run adds to the prompt of the next one: the model's own turns, and the results that it read. */
+/** The messages that a run adds to the prompt of the next run: the model's turns and the results that it read. */
 
 import type { ChatMessage, ToolCall } from "../../chat/types.ts";
 import type { RunEvent } from "../../tools/types.ts";
@@ -8,7 +8,7 @@ type Turn = Extract<ChatMessage, { role: "assistant" }>;
 export class Transcript {
   readonly #messages: ChatMessage[] = [];
   #turn: Turn = newTurn();
-  /** Of the round that is held, in the order they came. */
+  /** Results of the held round, in the order they came. */
   #results = new Map<string, string>();
   #held: readonly ToolCall[] = [];
 
@@ -39,7 +39,7 @@ export class Transcript {
     }
   }
 
-  /** As far as it came. A call that has no result yet is told as interrupted: each call needs one. */
+  /** The messages so far. A call without a result gets one that says so, because each call needs a result. */
   messages(): ChatMessage[] {
     const messages = [...this.#messages, ...this.#resultsOf(this.#held)];
     const { content, reasoning = "" } = this.#turn;
@@ -48,7 +48,7 @@ export class Transcript {
     return messages;
   }
 
-  /** What the model says next is the next turn. */
+  /** The model's next text starts the next turn. */
   #closeRound(): void {
     if (this.#held.length === 0) return;
     this.#messages.push(...this.#resultsOf(this.#held));

@@ -1,4 +1,4 @@
-/** Streams of messages with back-pressure: server-sent events, or a JSON value a line (NDJSON). */
+/** Streams of messages with back-pressure: server-sent events, or one JSON value per line (NDJSON). */
 
 import type { ServerResponse } from "node:http";
 import type { FastifyReply } from "fastify";

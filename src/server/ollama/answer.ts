@@ -1,4 +1,4 @@
-/** An answer in Ollama's two formats: JSON objects, one a line while it is streamed. */
+/** An answer in Ollama's two formats: JSON objects, one per line while it is streamed. */
 
 import type { FermataError } from "../../errors.ts";
 import type { ToolCall } from "../../chat/types.ts";

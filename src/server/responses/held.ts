@@ -12,12 +12,12 @@ import type { Tool, ToolResult } from "../../tools/types.ts";
 import { clientServer } from "../answer/answer.ts";
 
 interface HeldCall {
-  /** Null until it came. */
+  /** Null: not posted yet. */
   output: Item | null;
   answer: ((result: ToolResult) => void) | null;
 }
 
-/** The longest that a timer takes. */
+/** The longest delay of a timer. */
 const foreverMs = 2 ** 31 - 1;
 
 const defaultMaxBytes = 1024 * 1024;
@@ -32,17 +32,17 @@ export class HeldCalls {
     this.#onTimeout = onTimeout;
   }
 
-  /** Outputs that came, as items of the conversation, by call id. */
+  /** Posted outputs as items of the conversation, by call id. */
   get outputs(): ReadonlyMap<string, Item> {
     return new Map([...this.#calls].flatMap(([id, { output }]) => (output ? [[id, output]] : [])));
   }
 
-  /** Ids of calls whose output is still to come. */
+  /** Ids of calls without an output. */
   get pending(): string[] {
     return [...this.#calls].filter(([, { output }]) => output === null).map(([callId]) => callId);
   }
 
-  /** The call's arguments are complete: from now on its output may come. */
+  /** The call's arguments are complete, so its output may be posted. */
   announce(callId: string): void {
     if (!this.#calls.has(callId)) this.#calls.set(callId, { output: null, answer: null });
   }
@@ -52,12 +52,12 @@ export class HeldCalls {
     this.#calls.set(String(output["call_id"]), { output, answer: null });
   }
 
-  /** The client's function, which "runs" until the output comes. */
+  /** The client's function: its call runs until the output is posted. */
   tool(definition: ToolDefinition): Tool {
     return {
       definition,
       server: clientServer,
-      // Its own timer ends the response: a model that is told to go on without would make things up.
+      // A timer of its own ends the response: without the output, a model would invent one.
       timeoutMs: foreverMs,
       call: async (_args, { callId, signal }) => await this.wait(callId, signal),
     };
@@ -78,7 +78,7 @@ export class HeldCalls {
     call.answer?.({ content: output, isError: false });
   }
 
-  /** Delivers the outputs if `input` is just those that are waited for. @returns whether it is */
+  /** Delivers the outputs if `input` is exactly the missing ones. @returns whether it is */
   take(input: readonly Item[]): boolean {
     const pending = new Set(this.pending);
     const isAnswer =

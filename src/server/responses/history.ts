@@ -1,4 +1,4 @@
-/** What came before a request's input: a chain or a conversation, and the items that it refers to. */
+/** The history before a request's input: a chain of responses or a conversation, and referenced items. */
 
 import { needStore } from "../answer/need-store.ts";
 import { FermataError } from "../../errors.ts";
@@ -17,13 +17,13 @@ export interface HistoryRequest {
 }
 
 export interface History {
-  /** Before the input. */
+  /** The items before the input. */
   items: Item[];
-  /** The request's own, references resolved. */
+  /** The request's input, with references resolved. */
   input: Item[];
 }
 
-/** @throws FermataError of status 4xx: what is referred to is not there */
+/** @throws FermataError of status 4xx: a reference leads to nothing */
 export async function loadHistory(
   request: HistoryRequest,
   owner: string,
@@ -64,7 +64,7 @@ async function itemsBefore(
   return [];
 }
 
-/** What it says of its calls. */
+/** The calls in its history. */
 export function clientHistory(
   promptCacheKey: string | null,
   owner: string,
@@ -74,7 +74,7 @@ export function clientHistory(
   return { owner, conversationKey: promptCacheKey, calls };
 }
 
-/** Each item is looked for once, however often it is referred to. */
+/** Reads each item once, even if several references name it. */
 async function resolveReferences(
   input: readonly Item[],
   before: readonly Item[],
@@ -100,8 +100,8 @@ async function resolveReferences(
 }
 
 /**
- * A result must answer a call that the model can see: else it would call again, and again. An id
- * that this server never issued is as good as any: the client may come from elsewhere.
+ * A result must answer a call that the model can see, or the model would repeat the call. Ids of other servers are
+ * accepted, because a client may bring its history from elsewhere.
  */
 function checkAnswers(before: readonly Item[], input: readonly Item[]): void {
   const calls = new Set<unknown>();
@@ -146,7 +146,7 @@ interface EarlierContext {
   log: EventLog;
 }
 
-/** Calls that the previous response left open are closed by the new turn, in the store and in the log. @returns the events that say so, for clients that want them */
+/** A new turn closes the calls that the previous response left open, in the store and the log. @returns the events for clients that want them */
 export async function closeEarlierCalls(
   items: readonly Item[],
   { previous, owner, store, log }: EarlierContext,

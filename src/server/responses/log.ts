@@ -1,12 +1,12 @@
 /**
- * The life of tool calls and the order of events, in DEBUG lines: what was sent, and nothing of what
- * was said. Arguments are logged by their length only, at every level.
+ * DEBUG lines about the states of tool calls and the order of events, without any text. At every level, arguments are
+ * logged only by their length.
  */
 
 import { type ClientCallItem, isClientCall, textOfCall } from "./client-calls.ts";
 import type { OutputItem, WireEvent } from "./types.ts";
 
-/** What the lines need of a logger. */
+/** The part of a logger that is used. */
 export interface EventLogger {
   isLevelEnabled?(level: string): boolean;
   debug(fields: object, message: string): void;
@@ -94,7 +94,7 @@ export class EventLog {
   }
 
   #done(item: OutputItem): void {
-    // One of an earlier response has its line already.
+    // A call of an earlier response has its line already.
     if (!isClientCall(item) || !this.#calls.delete(item.id)) return;
     const { call_id, name } = item;
     const length = textOfCall(item).length;

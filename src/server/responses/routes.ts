@@ -22,7 +22,7 @@ interface ResponsesContext extends RouteContext {
   responses: ResponseService;
 }
 
-/** Responses that still run when the server closes are ended, and kept as far as they came. */
+/** When the server closes, running responses are ended, and their events so far are kept. */
 export function responsesRoutes(app: FastifyInstance, context: RouteContext): RouteOptions[] {
   const responses = new ResponseService(context.services.store, context);
   app.addHook("preClose", async () => {
@@ -47,7 +47,7 @@ export function responsesRoutes(app: FastifyInstance, context: RouteContext): Ro
   }));
 }
 
-/** What the chat layer says of its messages is said of the field that they come from. */
+/** Errors of the chat layer about messages name the field that the messages came from. */
 function ofInput(thrown: unknown): FermataError {
   const error = toFermataError(thrown);
   if (error.param !== "messages") return error;
@@ -97,13 +97,13 @@ async function lastResponse(events: AsyncIterable<WireEvent>): Promise<unknown> 
   return last;
 }
 
-/** What can be asked of a response that exists. */
+/** Routes of an existing response. */
 function storedResponseRoutes({ responses, config, warnings }: ResponsesContext): RouteOptions[] {
   return [
     {
       method: "GET",
       url: "/v1/responses/:id",
-      /** As it is now, or its events as a stream from `starting_after`. */
+      /** The response, or with `stream` its events after `starting_after`. */
       handler: async (request, reply) => {
         const query = request.query as Record<string, string | undefined>;
         const asked = [requestOwner(request), idOf(request)] as const;
@@ -125,13 +125,13 @@ function storedResponseRoutes({ responses, config, warnings }: ResponsesContext)
     {
       method: "POST",
       url: "/v1/responses/:id/cancel",
-      /** Ends a background response; what was said so far stays. */
+      /** Ends a background response; its output so far stays. */
       handler: async (request) => await responses.cancel(requestOwner(request), idOf(request)),
     },
     {
       method: "GET",
       url: "/v1/responses/:id/input_items",
-      /** Everything that the model read, page by page. */
+      /** The items that the model read, page by page. */
       handler: async (request) => {
         const page = readPageQuery(request.query as Record<string, unknown>);
         return pageOf(await responses.inputItems(requestOwner(request), idOf(request)), page);
@@ -140,7 +140,7 @@ function storedResponseRoutes({ responses, config, warnings }: ResponsesContext)
     {
       method: "POST",
       url: "/v1/responses/:id/tool_outputs",
-      /** The result of a call that a held response waits for. */
+      /** The output of a call that a held response waits for. */
       handler: async (request) => {
         const id = idOf(request);
         const { callId, output } = parseToolOutput(
@@ -155,7 +155,7 @@ function storedResponseRoutes({ responses, config, warnings }: ResponsesContext)
   ];
 }
 
-/** What works on a request's prompt and makes no response of it. */
+/** Routes that use a request's prompt and make no response. */
 function promptRoutes(context: ResponsesContext): RouteOptions[] {
   const { services, warnings, responses, active } = context;
   return [
@@ -212,7 +212,7 @@ function readStartingAfter(value: string | undefined): number {
   );
 }
 
-/** Named events, then `[DONE]`, which the Open Responses specification wants. */
+/** Named events, then `[DONE]`, as the Open Responses specification requires. */
 class ResponseStream implements AnswerStream<WireEvent> {
   #next = 0;
 
@@ -229,7 +229,7 @@ class ResponseStream implements AnswerStream<WireEvent> {
     return [{ data: "[DONE]" }];
   }
 
-  /** Only what fails outside of a response comes here: OpenAI's keys are flat, the specification's nested. */
+  /** For failures outside of a response: OpenAI's keys are flat, the specification's are nested. */
   failure({ code, message, param, type }: FermataError): SseMessage[] {
     const error = { type, code, message, param };
     const event = { type: "error", sequence_number: this.#next, code, message, param, error };

@@ -1,4 +1,4 @@
-/** One response from its plan to its last event, and what the store keeps of it on the way. */
+/** Runs one response from its plan to its last event, and stores it on the way. */
 
 import type { ToolCall } from "../../chat/types.ts";
 import { FermataError } from "../../errors.ts";
@@ -26,30 +26,30 @@ export interface ResponseParts {
   owner: string;
   writer: ResponseWriter;
   abort: AbortController;
-  /** Null: nothing is kept. */
+  /** Null: nothing is stored. */
   store: ResponseStore | null;
   input: readonly Item[];
-  /** Its id goes out before its end. */
+  /** The client learns the id before the response ends. */
   tellsId: boolean;
   /** Null: calls of the client's functions end the response. */
   held: HeldCalls | null;
   /** Another process began it: the store knows it, and its connection is gone. */
   isRevived?: boolean;
-  /** Its client asked for the wait, and knows that a request with the outputs may resume it. */
+  /** The client asked the response to wait, so a request with the outputs may resume it. */
   resumesByRequest: boolean;
   /** The body that made it, for another process to go on with; null: it ends with this one. */
   wire: unknown;
   log: EventLog;
   lists: readonly McpListToolsItem[];
-  /** Of earlier responses; see `ResponseWriter.foreign`. */
+  /** Events of earlier responses; see `ResponseWriter.foreign`. */
   foreign: readonly UnnumberedEvent[];
-  /** Calls that the user consented to: they are run first. */
+  /** Approved calls; they run first. */
   approved: readonly ApprovedCall[];
-  /** Called once, after the approved calls were run. */
+  /** Called once, after the approved calls have run. */
   generate(sink: Sink<RunEvent>): Promise<void>;
-  /** The client is asked for its consent. */
+  /** Called when the client is asked for approval. */
   onAsked(request: Item): void;
-  /** Before the last event goes out. @param transcript what the response added to its conversation */
+  /** Called before the last event is sent. @param transcript the items that the response adds to its conversation */
   onEnd(failure: FermataError | null, transcript: readonly Item[]): void;
 }
 
@@ -59,7 +59,7 @@ export interface ApprovedCall {
   run(): Promise<McpCallResult>;
 }
 
-/** A background response is kept event by event and read by any number; another belongs to its connection. */
+/** A background response stores every event and may have many readers; others belong to their connection. */
 export class ResponseRun extends LiveRun<WireEvent> {
   readonly held: HeldCalls | null;
   readonly resumesByRequest: boolean;
@@ -90,19 +90,19 @@ export class ResponseRun extends LiveRun<WireEvent> {
     this.#parts = parts;
   }
 
-  /** As far as it is. */
+  /** The response so far. */
   get response(): ResponseObject {
     const { response, output } = this.#parts.writer;
     return { ...response, output: [...output] };
   }
 
   /**
-   * Resolves when the events begin to come; they go on to the last, whoever reads.
-   * @throws what fails within `patienceMs` before the first event of the generation, so that it gets its HTTP status
+   * Resolves at the first event. The events then continue to the last, even without readers.
+   * @throws the error of a failure within `patienceMs` and before the first event, so it gets its HTTP status
    */
   async start(preparation: Preparation, patienceMs: number): Promise<void> {
     const { approved, generate, tellsId } = this.#parts;
-    // Nothing that takes its time stands before the generation.
+    // Nothing slow runs before the generation.
     const work = approved.length === 0 ? new BegunWork<RunEvent>(generate) : null;
     try {
       if (work !== null && patienceMs > 0) await preparation.settle(work.first, patienceMs);
@@ -126,6 +126,7 @@ export class ResponseRun extends LiveRun<WireEvent> {
   }
 
   /** Never rejects: the readers have what fails outside of the response. */
+  /** Never rejects. Failures outside of the response go to the readers. */
   async #tellAll(begun: BegunWork<RunEvent> | null): Promise<void> {
     const { generate, isRevived = false } = this.#parts;
     try {
@@ -212,7 +213,7 @@ export class ResponseRun extends LiveRun<WireEvent> {
     return item !== undefined && isClientCall(item) ? item.call_id : "";
   }
 
-  /** Before anybody learns the id. */
+  /** Called before anybody learns the id. */
   async #create(): Promise<void> {
     if (this.#isCreated) return;
     this.#isCreated = true;
@@ -255,6 +256,7 @@ export class ResponseRun extends LiveRun<WireEvent> {
   }
 
   /** Before the last event, or the whole response, goes out. */
+  /** Called before the last event, or the whole response, is sent. */
   async #end(failure: FermataError | null): Promise<void> {
     const { owner, store, writer, onEnd } = this.#parts;
     onEnd(failure, this.#transcript);
@@ -280,7 +282,8 @@ function resultOf({ outcome, content }: Extract<RunEvent, { type: "tool-end" }>)
 const lastTypes = new Set(["response.completed", "response.incomplete", "response.failed"]);
 
 /**
- * The events of a background response, told again from the store: those numbered above `after`. One whose process died has no last event: it is told then.
+ * The events of a background response from the store, with numbers above `after`. If its process died, the last event is
+ * missing and is made here.
  * @param events in order, from the first @param response as it is now
  */
 export async function* replay(

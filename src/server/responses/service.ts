@@ -1,4 +1,4 @@
-/** Responses of one server: begun, read, cancelled, kept. */
+/** Starts, reads, cancels and keeps the responses of one server. */
 
 import { needStore } from "../answer/need-store.ts";
 import { FermataError } from "../../errors.ts";
@@ -34,17 +34,17 @@ import { planTools } from "./tool-plan.ts";
 import { revive } from "./revive.ts";
 import { generateResponse } from "./generate.ts";
 
-/** The longest that a timer takes: about 24 days. */
+/** The longest delay of a timer: about 24 days. */
 const maxTimerMs = 2 ** 31 - 1;
 const defaultToolTimeoutMs = 60_000;
-/** For servers of a request's own, when only its prompt is asked for. */
+/** Time to connect a request's own MCP servers, when only its prompt is needed. */
 const maxConnectMs = 30_000;
 const defaultOutputTimeoutMs = 300_000;
 
 export interface StartContext extends RunContext {
   active: ActiveRequests;
   owner: string;
-  /** Of the client's connection; a background response outlives it. */
+  /** Aborted when the client's connection closes; a background response continues. */
   signal: AbortSignal;
   /** The body as it came. */
   wire: unknown;
@@ -54,10 +54,10 @@ export type Started =
   | {
       kind: "new";
       run: ResponseRun;
-      /** Headers that say what the history lacks. */
+      /** Headers that name what is missing in the history. */
       headers: Record<string, string>;
     }
-  /** The request brought the outputs that a held response waited for: that one goes on. */
+  /** The request has the outputs that a held response waits for, so that response continues. */
   | { kind: "resumed"; id: string };
 
 export class ResponseService {
@@ -78,7 +78,7 @@ export class ResponseService {
   /** @throws FermataError of status 4xx before anything runs */
   async start(request: ResponsesRequest, context: StartContext): Promise<Started> {
     const { owner } = context;
-    // What cannot be stored is refused before anything is done.
+    // A response that cannot be stored is refused first.
     this.#stores(request);
     const resumed = await this.#meetPrevious(request, owner);
     if (resumed !== null) return { kind: "resumed", id: resumed };
@@ -88,7 +88,7 @@ export class ResponseService {
       context.log,
     );
 
-    // A server that closes gives a background response the time that it gives requests.
+    // When the server closes, a background response has as much time as requests.
     const work = request.background ? context.active.begin() : null;
     const abort = work?.controller ?? new AbortController();
     const signal = work === null ? AbortSignal.any([abort.signal, context.signal]) : abort.signal;
@@ -234,7 +234,7 @@ export class ResponseService {
     return await this.retrieve(owner, id);
   }
 
-  /** What the model read, the oldest first. @throws FermataError not_found */
+  /** The items that the model read, the oldest first. @throws FermataError not_found */
   async inputItems(owner: string, id: string): Promise<StoredItem[]> {
     const items = await this.store?.responseItems(owner, id);
     if (!items) throw noResponse(id);
@@ -274,7 +274,7 @@ export class ResponseService {
     await live.keepOutputs();
   }
 
-  /** What `start` would have the model read, nothing left out. */
+  /** The whole prompt that `start` would give the model. */
   async prompt(
     request: ResponsesRequest,
     owner: string,
@@ -325,9 +325,9 @@ export class ResponseService {
   }
 
   /**
-   * A request that is not streamed and brings just what a response waits for resumes it, if that one was asked to
-   * wait. Any other turn after a response that waits ends it, and gets an answer of its own.
-   * @returns the id of the response that goes on
+   * A request without `stream` resumes a response, if its input is exactly the outputs that the response waits for and
+   * the response was asked to wait. Any other turn after such a response ends it and gets an answer of its own.
+   * @returns the id of the response that continues
    */
   async #meetPrevious(request: ResponsesRequest, owner: string): Promise<string | null> {
     const { previousResponseId: id, input } = request;
@@ -355,7 +355,7 @@ export class ResponseService {
     return null;
   }
 
-  /** One that waits for the output of any of these calls. */
+  /** The response that waits for an output of one of these calls. */
   #waitingFor(owner: string, callIds: readonly string[]): ResponseRun | null {
     if (callIds.length === 0) return null;
     const waits = ({ held, owner: its }: ResponseRun): boolean =>

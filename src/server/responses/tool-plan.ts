@@ -1,4 +1,4 @@
-/** Which tools a response has, who runs them, and what the client knows them as. */
+/** The tools of a response: who runs them, and their names for the client. */
 
 import type { ToolCall, ToolDefinition } from "../../chat/types.ts";
 import type { Tool, ToolProvider } from "../../tools/types.ts";
@@ -14,17 +14,17 @@ import type { ToolMode } from "../answer/target.ts";
 
 export interface ToolPlan {
   mode: ToolMode;
-  /** In the prompt. */
+  /** The tools in the prompt. */
   offered: ToolDefinition[];
   names: ToolNames;
   present(toolName: string): CallPresentation;
-  /** What the request's MCP servers offer. */
+  /** The tools of the request's MCP servers. */
   lists: McpListToolsItem[];
-  /** Run by this server, whether a consent is needed or not. */
+  /** The tools that this server runs, with and without approval. */
   serverTools: readonly Tool[];
 }
 
-/** Runs the client's function in the client: in held mode its output comes by another request. */
+/** A tool that the client runs. In held mode, another request brings the output. */
 export type ClientTool = (definition: ToolDefinition) => Tool;
 
 interface Entry {
@@ -34,7 +34,7 @@ interface Entry {
   tool: Tool | null;
 }
 
-/** Who has tools beside the client. */
+/** Sources of tools other than the client. */
 export interface ToolSources {
   /** Null: no server is configured. */
   provider: Pick<ToolProvider, "tools"> | null;
@@ -94,7 +94,7 @@ function needsApproval({ presentation }: Entry): boolean {
   return presentation.kind === "mcp" && presentation.needsApproval;
 }
 
-/** A request without tools has those of all MCP servers: the operator configured them for that. */
+/** A request without tools gets those of all MCP servers, because the operator configured them for that. */
 function implicitEntries(provider: Pick<ToolProvider, "tools"> | null): Entry[] {
   return (provider?.tools() ?? []).map((tool) => mcpEntry(tool, () => false));
 }
@@ -146,7 +146,7 @@ function listItem(server: string, entries: readonly Entry[]): McpListToolsItem {
   return { id: newId("mcpl"), type: "mcp_list_tools", server_label: server, tools, error: null };
 }
 
-/** A history may hold calls of tools that are gone: they keep a name of the same form. */
+/** A history may have calls of tools that no longer exist; their names keep the same form. */
 function namesOf(entries: readonly Entry[]): ToolNames {
   const mcp = new Map<string, string>();
   for (const { definition, presentation } of entries) {

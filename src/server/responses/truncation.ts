@@ -1,12 +1,12 @@
-/** `truncation: "auto"`: what does not fit into the context goes, the oldest first. */
+/** `truncation: "auto"`: drops the oldest parts that do not fit into the context. */
 
 import type { ChatMessage } from "../../chat/types.ts";
 import { FermataError } from "../../errors.ts";
 
 /**
- * Whole turns go, from one message of the user to the next; of the last turn, whole rounds of calls behind its
- * question. Half of either would be nonsense.
- * @param count throws context_length_exceeded. @throws it, if not even the last round fits
+ * Drops whole turns, from one message of the user to the next, then whole rounds of calls of the last turn. Half of
+ * either would make no sense.
+ * @param count throws context_length_exceeded @throws the same, if even the last round does not fit
  */
 export async function fitHistory(
   messages: ChatMessage[],
@@ -15,8 +15,8 @@ export async function fitHistory(
   if (await fits(messages, count)) return messages;
   const cuts = cutsOf(messages);
   const after = ({ head, from }: Cut): ChatMessage[] => [...head, ...messages.slice(from)];
-  // Each leaves a part of what the one before it does, and to count takes its time: the first that fits is found by
-  // halves, and only what is counted is built.
+  // Each candidate is a part of the one before it, and counting is slow: a binary search finds the first that fits, and
+  // builds only the candidates that it counts.
   let [first, end] = [0, cuts.length];
   while (first < end) {
     const middle = Math.floor((first + end) / 2);
@@ -30,7 +30,7 @@ export async function fitHistory(
   return messages;
 }
 
-/** What is left of a history: `head`, and the messages from index `from` on. */
+/** The rest of a history: `head`, and the messages from index `from` on. */
 interface Cut {
   head: readonly ChatMessage[];
   from: number;
@@ -49,7 +49,7 @@ async function fits(
   }
 }
 
-/** Those that leave the most first. */
+/** The longest first. */
 function cutsOf(messages: readonly ChatMessage[]): Cut[] {
   const start = messages[0]?.role === "system" ? 1 : 0;
   const head = messages.slice(0, start);

@@ -1,4 +1,4 @@
-/** What a generation says, as the events of one response. Pure: no clock, no log, no store. */
+/** Turns the events of a generation into the events of one response. Pure: no clock, no log, no store. */
 
 import type { ChatEvent, ContentToken, FinishReason, ToolCall } from "../../chat/types.ts";
 import type { FermataError } from "../../errors.ts";
@@ -24,7 +24,7 @@ import type {
 } from "./types.ts";
 import { wireResponseUsage } from "./response-object.ts";
 
-/** Who runs a call, and what the client knows it as. */
+/** Who runs a call, and its name for the client. */
 export type CallPresentation =
   | { kind: "function" | "custom"; name: string; namespace?: string | undefined }
   | { kind: "mcp"; server: string; name: string; needsApproval: boolean };
@@ -33,12 +33,12 @@ export interface WriterOptions {
   response: ResponseObject;
   /** Send `response.tool_call.*`, which OpenAI's wire does not have. */
   extended: boolean;
-  /** Calls of the client stay open until `answered` says that their output came. */
+  /** Calls of the client stay open until `answered` is called with their output. */
   waitsForOutputs: boolean;
   present(toolName: string): CallPresentation;
 }
 
-/** What OpenAI's wire calls the ends that leave a response incomplete. */
+/** OpenAI's names for the reasons of an incomplete response. */
 const cutReasons: Partial<Record<FinishReason, "max_output_tokens" | "content_filter">> = {
   length: "max_output_tokens",
   content_filter: "content_filter",
@@ -46,7 +46,7 @@ const cutReasons: Partial<Record<FinishReason, "max_output_tokens" | "content_fi
 
 type Finish = Extract<ChatEvent, { type: "finish" }>;
 
-/** A call whose arguments come, or whose output is waited for. */
+/** A call whose arguments are not complete, or whose output is missing. */
 interface OpenCall {
   events: ClientCallEvents | McpCallEvents | null;
   presentation: CallPresentation;
@@ -59,9 +59,9 @@ export class ResponseWriter {
   readonly #sequence = new EventSequence();
   readonly #items: OutputItem[] = [];
   #text: TextEvents | null = null;
-  /** By call id, in the order they came. */
+  /** By call id, in their order. */
   readonly #calls = new Map<string, OpenCall>();
-  /** Of the round's call that is being written. */
+  /** The call that the model is writing. */
   #callId = "";
   #roundIds = new RoundIds();
 
@@ -70,7 +70,7 @@ export class ResponseWriter {
     this.response = options.response;
   }
 
-  /** Everything that was said so far, whole or not. */
+  /** All items so far, complete or not. */
   get output(): readonly OutputItem[] {
     return this.#items;
   }
@@ -108,7 +108,7 @@ export class ResponseWriter {
     ];
   }
 
-  /** Events of an earlier response, told between `begin` and the first item. */
+  /** Events of an earlier response, sent between `begin` and the first item. */
   foreign(events: readonly UnnumberedEvent[]): WireEvent[] {
     return events.map(({ type, ...rest }) => this.#sequence.lifecycle(type, rest));
   }
@@ -118,7 +118,7 @@ export class ResponseWriter {
     return this.#sequence.item(outputIndex, mcpListToolsEvents(item, outputIndex));
   }
 
-  /** Everything but `finish`. */
+  /** All events except `finish`. */
   write(event: Exclude<ChatEvent, Finish>): WireEvent[] {
     switch (event.type) {
       case "content":
@@ -141,13 +141,13 @@ export class ResponseWriter {
     }
   }
 
-  /** An MCP call that the user consented to, run before the model goes on. */
+  /** An approved MCP call, which ran before the model continued. */
   approvedCall(call: ToolCall, approvalRequestId: string): WireEvent[] {
     const opening = this.#openCall(call.id, call.name, approvalRequestId);
     return [...opening, ...this.#writeArguments(call.arguments), ...this.#endCall(call)];
   }
 
-  /** The output of a call came: of one that this server ran, or of one that the client did. */
+  /** A call has its output, from this server or from the client. */
   answered(callId: string, result: McpCallResult): WireEvent[] {
     const events = this.#calls.get(callId)?.events;
     if (events === undefined || events === null) return [];
@@ -176,7 +176,7 @@ export class ResponseWriter {
     return [...events, this.#end("failed")];
   }
 
-  /** There is no event for it on OpenAI's wire: the stream ends as incomplete, the status says why. */
+  /** OpenAI's wire has no event for it. The stream ends as incomplete, and the status says why. */
   cancel(): WireEvent[] {
     const events = this.#closeAll("incomplete");
     return [...events, this.#end("cancelled")];
@@ -282,7 +282,7 @@ export class ResponseWriter {
     return this.#sequence.item(outputIndex, mcpApprovalEvents(item, outputIndex));
   }
 
-  /** Of what is incomplete, a call that waits for its output stays in progress: the next turn closes it. */
+  /** An incomplete call that waits for its output stays in progress; the next turn closes it. */
   #closeAll(status: "completed" | "incomplete"): WireEvent[] {
     const events = this.#closeText(status);
     for (const { events: open, isWhole } of this.#calls.values()) {
@@ -301,7 +301,7 @@ export class ResponseWriter {
   }
 }
 
-/** OpenAI's codes of a failed response are few; clients' types know no others. */
+/** OpenAI has few codes for a failed response, and clients' types have no others. */
 function wireErrorCode({ code }: FermataError): string {
   return code === "queue_full" ? "rate_limit_exceeded" : "server_error";
 }

@@ -1,4 +1,4 @@
-/** Checks one JSON value a character at a time, in constant work each. Keeps the open brackets, nothing else. */
+/** Checks one JSON value, one character at a time, with constant work per character. Keeps the open brackets, nothing else. */
 
 type State =
   | "value"
