@@ -147,8 +147,8 @@ export const serveOptions = {
       max: 10_000_000,
       parts: {
         days: { default: 30, help: "since the last change" },
-        responses: { default: 10_000, help: "the oldest go first" },
-        megabytes: { default: 1024, help: "the oldest go first" },
+        responses: { default: 10_000, help: "of each key; the oldest go first" },
+        megabytes: { default: 1024, help: "the oldest of the key that keeps the most go first" },
       },
       value: "LIMITS",
       help: "How much is kept, as days=30,megabytes=1024.",

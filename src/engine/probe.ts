@@ -21,6 +21,19 @@ try {
   process.exitCode = error.code === "out_of_memory" ? 3 : 2;
 }`;
 
+/** Far longer than any disk takes to bring a model that fits into memory. */
+const timeoutMs = 10 * 60_000;
+/** It runs a few lines of JavaScript; the model stands outside of its heap. */
+const heapMegabytes = 128;
+/** What the loader of libraries, drivers of graphics cards and temporary files need: no key, no token, no NODE_OPTIONS. */
+const passedOn =
+  /^(?:PATH|HOME|TMPDIR|TEMP|TMP|LANG|LC_\w+|SystemRoot|LD_LIBRARY_PATH|DYLD_\w+|CUDA_\w+|HIP_\w+|ROCR_\w+|GGML_\w+|LLAMA_\w+|OMP_\w+|ASAN_OPTIONS|TSAN_OPTIONS|LD_PRELOAD)$/;
+
+/** What a program that reads a file of somebody else's may know. */
+export function probeEnvironment(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
+  return Object.fromEntries(Object.entries(env).filter(([name]) => passedOn.test(name)));
+}
+
 /**
  * Loads the model and runs a few tokens in a child process, once for a file and a build of the addon.
  * `path` is of a file that {@link checkGguf} found sound.
@@ -36,10 +49,20 @@ export async function probeModel(path: string, { addonPath, signal }: ProbeOptio
 
 function runProbe(path: string, addonPath: string, signal: AbortSignal | undefined): Promise<void> {
   return new Promise((resolve, reject) => {
-    const options = { signal, maxBuffer: 16 * 1024 * 1024 };
-    execFile(process.execPath, ["-e", program, addonPath, path], options, (error, _, stderr) => {
+    const options = {
+      signal,
+      maxBuffer: 16 * 1024 * 1024,
+      timeout: timeoutMs,
+      killSignal: "SIGKILL" as const,
+      env: probeEnvironment(process.env),
+    };
+    const args = [`--max-old-space-size=${heapMegabytes}`, "-e", program, addonPath, path];
+    execFile(process.execPath, args, options, (error, _, stderr) => {
       if (!error) resolve();
-      else if (error.name === "AbortError") {
+      else if (error.killed === true && error.name !== "AbortError") {
+        const message = `A trial load of ${path} took more than ${timeoutMs / 60_000} minutes. The file is damaged, or the disk is too slow.`;
+        reject(new FermataError("model_invalid", message));
+      } else if (error.name === "AbortError") {
         reject(new FermataError("cancelled", "Loading was cancelled."));
       } else reject(probeError(path, error.code, error.signal, stderr));
     });

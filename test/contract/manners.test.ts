@@ -129,6 +129,9 @@ describe("names that a web page could have", () => {
     expect(await ask("chat.example", { apiKeys: ["k"] })).toBe("401");
     await open!.app.close();
     expect(await ask("chat.example", { corsOrigins: ["https://chat.example"] })).toBe("200");
+    await open!.app.close();
+    // Every page may call, but none becomes the server's own.
+    expect(await ask("chat.example", { corsOrigins: ["*"] })).toBe("403");
   });
 });
 

@@ -5,6 +5,7 @@ import { createHash } from "node:crypto";
 import { FermataError } from "../../errors.ts";
 import { type CallSyntax, hermesCalls } from "../../guidance/call-syntax.ts";
 import { type TemplateMessage, joinToolResults, writeGenericTools } from "./generic-tools.ts";
+import { TemplateTooCostly } from "./jinja/budget.ts";
 import { JinjaTemplate, TemplateRefusal } from "./jinja/jinja-template.ts";
 import { strftime } from "./jinja/methods.ts";
 import { parseJson } from "../json.ts";
@@ -65,7 +66,7 @@ export class ChatTemplate {
 
   /**
    * @param source null: there is none, and nothing can be rendered
-   * @throws FermataError template_error (it does not parse)
+   * @throws FermataError template_error (it does not parse, or costs more than a template may)
    */
   constructor(
     source: string | null,
@@ -163,7 +164,9 @@ export class ChatTemplate {
   #tryRender(inputs: Record<string, unknown>): string | null {
     try {
       return this.#renderInputs({ ...inputs, add_generation_prompt: true });
-    } catch {
+    } catch (error) {
+      // What costs too much in one of these renderings would in requests as well.
+      if (error instanceof TemplateTooCostly) throw templateError(error);
       return null;
     }
   }

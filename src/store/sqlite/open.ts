@@ -11,11 +11,12 @@ export function openDatabase(path: string): Database.Database {
     mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
     closeSync(openSync(path, "a", 0o600));
     const database = new Database(path);
+    // Before all else: to change the journal's mode takes the lock, which another process may have.
+    database.exec("PRAGMA busy_timeout = 5000");
     // A process that dies loses nothing that was committed; only a power failure may lose the last writes.
     database.exec("PRAGMA journal_mode = WAL");
     database.exec("PRAGMA synchronous = NORMAL");
     database.exec("PRAGMA foreign_keys = ON");
-    database.exec("PRAGMA busy_timeout = 5000");
     migrate(database);
     return database;
   } catch (error) {
@@ -142,6 +143,11 @@ const migrations: readonly string[] = [
     deadline INTEGER NOT NULL
   ) WITHOUT ROWID;
   `,
+  `
+  -- Where a process's number counts, and when it began: another may have its number later.
+  ALTER TABLE runs ADD COLUMN place TEXT;
+  ALTER TABLE runs ADD COLUMN began TEXT;
+  `,
 ];
 
 /** @throws FermataError store_invalid: a later version of Fermata wrote the file */
@@ -151,16 +157,25 @@ function migrate(database: Database.Database): void {
     const message = `The store has version ${version}, and this Fermata knows ${migrations.length}. Use a later Fermata or another --store.`;
     throw new FermataError("store_invalid", message);
   }
-  database.exec("BEGIN IMMEDIATE");
-  try {
+  inTransaction(database, () => {
     // Another process may have been faster.
     for (let next = versionOf(database); next < migrations.length; next++) {
       database.exec(migrations[next]!);
       database.exec(`PRAGMA user_version = ${next + 1}`);
     }
+  });
+}
+
+/** All of it is written, or nothing; once it returned, the end of the process cannot undo it. @throws what `work` throws */
+export function inTransaction<Result>(database: Database.Database, work: () => Result): Result {
+  database.exec("BEGIN IMMEDIATE");
+  try {
+    const result = work();
     database.exec("COMMIT");
+    return result;
   } catch (error) {
-    database.exec("ROLLBACK");
+    // A full disk has ended the transaction already: that the rollback fails is not what went wrong.
+    if (database.inTransaction) database.exec("ROLLBACK");
     throw error;
   }
 }

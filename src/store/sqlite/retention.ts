@@ -1,11 +1,11 @@
-/** Keeps the file within its limits: the oldest goes first, what is being written stays. */
+/** Keeps the file within its limits: the oldest goes first, of whoever keeps the most; what is being written stays. */
 
 import type { Database } from "libsql";
 import type { ItemTable } from "./item-table.ts";
 import { nowSeconds } from "./runs.ts";
 
 export interface RetentionLimits {
-  /** Responses. */
+  /** Responses of one owner. */
   maxCount: number;
   maxAgeSeconds: number;
   /** Of the file's pages that are in use; those that are free stay in it for what comes. */
@@ -15,8 +15,17 @@ export interface RetentionLimits {
 /** Of a branched conversation: nothing is being written. */
 const isIdle = "id NOT IN (SELECT conversation_id FROM branched_runs WHERE process IS NOT NULL)";
 
-/** A share of the oldest goes at once when the file is too large. */
-const share = 20;
+/** Entries that go at once when the file is too large: every stream waits meanwhile. */
+const step = 10;
+
+/** How long the events of what has ended can be read again. What they said stays. */
+const eventsSeconds = 24 * 3600;
+
+/** Of every owner, whatever it keeps: its last use in seconds. */
+const entries = `
+  SELECT 'responses' AS kind, id, owner, created_at AS used, rowid AS row FROM responses WHERE run IS NULL
+  UNION ALL SELECT 'conversations', id, owner, used_at, rowid FROM conversations
+  UNION ALL SELECT 'branched_conversations', id, owner, updated_at / 1000, rowid FROM branched_conversations WHERE ${isIdle}`;
 
 export function applyRetention(
   database: Database,
@@ -29,40 +38,74 @@ export function applyRetention(
   database
     .prepare(`DELETE FROM branched_conversations WHERE updated_at < ? AND ${isIdle}`)
     .run(oldest * 1000);
-  deleteOldest(database, countOf(database) - maxCount);
+  deleteBeyond(database, maxCount);
+  deleteEvents(database);
   items.deleteOrphans();
-  while (bytesOf(database) > maxBytes) {
-    const before = countOf(database);
-    deleteOldest(database, Math.ceil(before / share));
-    if (countOf(database) === before && !deleteOldestConversation(database)) return;
-    items.deleteOrphans();
-  }
+  let isLess = true;
+  while (isLess && bytesOf(database) > maxBytes) isLess = deleteOldest(database, items);
 }
 
-function deleteOldest(database: Database, count: number): void {
-  if (count <= 0) return;
+/** Of each owner: nobody's responses go for those of another. */
+function deleteBeyond(database: Database, maxCount: number): void {
   database
     .prepare(
-      `DELETE FROM responses WHERE id IN
-       (SELECT id FROM responses WHERE run IS NULL ORDER BY created_at, rowid LIMIT ?)`,
+      `DELETE FROM responses WHERE id IN (SELECT id FROM
+         (SELECT id, run, row_number() OVER (PARTITION BY owner ORDER BY created_at DESC, rowid DESC) AS place
+          FROM responses)
+       WHERE place > ? AND run IS NULL)`,
     )
-    .run(count);
+    .run(maxCount);
 }
 
-/** Of either kind. */
-function deleteOldestConversation(database: Database): boolean {
-  const deletions = [
-    "DELETE FROM conversations WHERE id IN (SELECT id FROM conversations ORDER BY used_at LIMIT 1)",
-    `DELETE FROM branched_conversations WHERE id IN
-     (SELECT id FROM branched_conversations WHERE ${isIdle} ORDER BY updated_at LIMIT 1)`,
-  ];
-  return deletions.some((deletion) => database.prepare(deletion).run().changes > 0);
+function deleteEvents(database: Database): void {
+  const before = nowSeconds() - eventsSeconds;
+  database
+    .prepare(
+      `DELETE FROM response_events WHERE response_id IN
+       (SELECT id FROM responses WHERE run IS NULL AND created_at < ?
+        AND id NOT IN (SELECT response_id FROM response_holds))`,
+    )
+    .run(before);
+  database
+    .prepare(
+      `DELETE FROM branched_events WHERE run_id IN
+       (SELECT branched_runs.id FROM branched_runs
+        JOIN branched_messages ON branched_messages.id = message_id
+        WHERE process IS NULL AND created_at < ?)`,
+    )
+    .run(before * 1000);
 }
 
-function countOf(database: Database): number {
-  const row = database.prepare("SELECT count(*) AS value FROM responses").get();
-  return (row as { value: number }).value;
+/** Some of whoever keeps the most, of whatever kind, with what only they referred to. False: nothing may go. */
+function deleteOldest(database: Database, items: ItemTable): boolean {
+  const rows = database
+    .prepare(
+      `WITH entries AS (${entries}),
+       sizes AS (
+         SELECT owner, sum(count) AS count FROM (
+           SELECT owner, count(*) AS count FROM items GROUP BY owner
+           UNION ALL SELECT owner, count(*) FROM branched_messages
+             JOIN branched_conversations ON branched_conversations.id = conversation_id GROUP BY owner)
+         GROUP BY owner)
+       SELECT kind, id FROM entries WHERE owner =
+         (SELECT entries.owner FROM entries LEFT JOIN sizes ON sizes.owner = entries.owner
+          ORDER BY coalesce(count, 0) DESC LIMIT 1)
+       ORDER BY used, row LIMIT ?`,
+    )
+    .all(step) as { kind: keyof typeof itemsOf; id: string }[];
+  for (const { kind, id } of rows) {
+    const keys = database.prepare(itemsOf[kind]).all(id) as { item: number }[];
+    database.prepare(`DELETE FROM ${kind} WHERE id = ?`).run(id);
+    items.deleteOrphans(keys.map(({ item }) => item));
+  }
+  return rows.length > 0;
 }
+
+const itemsOf = {
+  responses: "SELECT item FROM response_items WHERE response_id = ?",
+  conversations: "SELECT item FROM conversation_items WHERE conversation_id = ?",
+  branched_conversations: "SELECT 0 AS item WHERE ? IS NULL",
+};
 
 /** The file knows it: to add up what its rows hold would read all of them, while every stream waits. */
 function bytesOf(database: Database): number {

@@ -1,42 +1,66 @@
-/** Who works on the responses of a file: several processes may share it, and any may die. */
+/** Which process works on the responses of a file. Any process may die, and leaves its row behind. */
 
 import type { Database } from "libsql";
 import { randomUUID } from "node:crypto";
+import { readFileSync, readlinkSync } from "node:fs";
+import { hostname } from "node:os";
 
-/** A process that was not seen for so long is gone, even if another has its number. */
+/** Of a process that cannot be looked at, on another machine or in another container: it is gone after so long. */
 const silenceSeconds = 60;
 const heartbeatMs = 10_000;
 
 /** Of this process, which may have several stores open. */
 const ownRuns = new Set<string>();
 
+interface RunRow {
+  id: string;
+  pid: number;
+  seen_at: number;
+  /** Where its number counts. Null: an earlier Fermata wrote the row. */
+  place: string | null;
+  /** When it began, as its system tells it. */
+  began: string | null;
+}
+
 export class Runs {
   readonly id = randomUUID();
-  readonly #database: Database;
+  readonly #all;
+  readonly #beatOnce;
+  readonly #forget;
   readonly #timer: NodeJS.Timeout;
 
   constructor(database: Database) {
-    this.#database = database;
+    this.#all = database.prepare("SELECT id, pid, seen_at, place, began FROM runs");
+    // Whoever took it for dead deleted the row: it comes back, so that nobody does so twice.
+    this.#beatOnce = database.prepare(
+      `INSERT INTO runs (id, pid, seen_at, place, began) VALUES (?, ?, ?, ?, ?)
+       ON CONFLICT (id) DO UPDATE SET seen_at = excluded.seen_at`,
+    );
+    this.#forget = database.prepare("DELETE FROM runs WHERE id = ?");
     ownRuns.add(this.id);
-    database
-      .prepare("INSERT INTO runs (id, pid, seen_at) VALUES (?, ?, ?)")
-      .run(this.id, process.pid, nowSeconds());
-    this.#timer = setInterval(() => this.#beat(), heartbeatMs);
+    this.#beat();
+    this.#timer = setInterval(() => this.#tryBeat(), heartbeatMs);
     this.#timer.unref();
   }
 
   /** Ids of processes that ended without closing the store. */
   dead(): string[] {
-    const rows = this.#database.prepare("SELECT id, pid, seen_at FROM runs").all() as {
-      id: string;
-      pid: number;
-      seen_at: number;
-    }[];
-    return rows.filter((row) => !ownRuns.has(row.id) && !isAlive(row)).map(({ id }) => id);
+    return this.#others()
+      .filter((row) => stateOf(row) === "gone")
+      .map(({ id }) => id);
+  }
+
+  /** The number of another process of this machine that certainly has the file open. */
+  static livingProcess(database: Database): number | null {
+    const rows = database.prepare("SELECT id, pid, seen_at, place, began FROM runs").all();
+    const living = (rows as RunRow[]).find(
+      (row) => !ownRuns.has(row.id) && row.place === place && stateOf(row) === "alive",
+    );
+    return living?.pid ?? null;
   }
 
   forget(id: string): void {
-    this.#database.prepare("DELETE FROM runs WHERE id = ?").run(id);
+    this.#forget.run(id);
   }
 
   close(): void {
@@ -45,19 +69,68 @@ export class Runs {
     this.forget(this.id);
   }
 
-  /** One that is missed, since the disk is full or another process writes, is made up for by the next. */
+  #others(): RunRow[] {
+    return (this.#all.all() as RunRow[]).filter(({ id }) => !ownRuns.has(id));
+  }
+
   #beat(): void {
+    this.#beatOnce.run(this.id, process.pid, nowSeconds(), place, beganAt(process.pid));
+  }
+
+  /** One that is missed, since the disk is full or another process writes, is made up for by the next. */
+  #tryBeat(): void {
     try {
-      this.#database.prepare("UPDATE runs SET seen_at = ? WHERE id = ?").run(nowSeconds(), this.id);
+      this.#beat();
     } catch {
       // Whatever must be written fails by itself, and says so.
     }
   }
 }
 
-function isAlive({ pid, seen_at: seenAt }: { pid: number; seen_at: number }): boolean {
+/**
+ * Where process numbers count: the machine since it started, and the container. What stands still, or whose clock jumps, is
+ * alive there all the same.
+ */
+const place = [
+  hostname(),
+  readOr(() => readFileSync("/proc/sys/kernel/random/boot_id", "utf8").trim()),
+  readOr(() => readlinkSync("/proc/self/ns/pid")),
+].join(" ");
+
+function stateOf(row: RunRow): "alive" | "gone" {
+  if (row.place === place) {
+    const began = beganAt(row.pid);
+    if (began !== null) return began === row.began ? "alive" : "gone";
+    // Not Linux: another program may have the number by now.
+    if (row.began === null && row.pid !== process.pid && isRunning(row.pid)) return isSeen(row);
+    return "gone";
+  }
   // In a container every process may have this one's number.
-  if (pid === process.pid || nowSeconds() - seenAt > silenceSeconds) return false;
+  if (row.place === null && (row.pid === process.pid || !isRunning(row.pid))) return "gone";
+  return isSeen(row);
+}
+
+function isSeen({ seen_at: seenAt }: RunRow): "alive" | "gone" {
+  return nowSeconds() - seenAt > silenceSeconds ? "gone" : "alive";
+}
+
+/** In the system's ticks since it started. Null: there is no such process, or the system does not tell. */
+function beganAt(pid: number): string | null {
+  const stat = readOr(() => readFileSync(`/proc/${pid}/stat`, "utf8"));
+  // Behind the name in brackets, which may hold anything, stands the state, and 19 fields later the start.
+  const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+  return fields[0] === "Z" || fields[0] === "X" ? null : (fields[19] ?? null);
+}
+
+function readOr(read: () => string): string {
+  try {
+    return read();
+  } catch {
+    return "";
+  }
+}
+
+function isRunning(pid: number): boolean {
   try {
     process.kill(pid, 0);
     return true;

@@ -102,7 +102,9 @@ export class SqliteBranches implements BranchStore {
     this.#insertRun = database.prepare(
       "INSERT INTO branched_runs (id, conversation_id, message_id, process) VALUES (?, ?, ?, ?)",
     );
-    this.#endRun = database.prepare("UPDATE branched_runs SET process = NULL WHERE id = ?");
+    this.#endRun = database.prepare(
+      "UPDATE branched_runs SET process = NULL WHERE id = ? AND process = ?",
+    );
     this.#findRun = database.prepare(
       `SELECT started.id AS id, conversation_id, message_id FROM branched_runs AS started
        JOIN branched_conversations AS conversations ON conversations.id = conversation_id
@@ -189,8 +191,8 @@ export class SqliteBranches implements BranchStore {
     events: readonly NumberedEvent[],
   ): Promise<void> {
     this.#host.inTransaction(() => {
-      // It was deleted meanwhile.
-      if (this.#endRun.run(runId).changes === 0) return;
+      // It was deleted meanwhile, or another process took it.
+      if (this.#endRun.run(runId, this.#host.processId).changes === 0) return;
       for (const event of events) this.#insertEvent.run(runId, event.number, event.body);
       this.#setBody.run(JSON.stringify(body), id);
     });

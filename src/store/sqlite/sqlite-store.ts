@@ -2,6 +2,7 @@
 
 import { randomBytes } from "node:crypto";
 import type { Database } from "libsql";
+import { FermataError } from "../../errors.ts";
 import type {
   NewResponse,
   ResponseHold,
@@ -13,7 +14,7 @@ import type {
 } from "../types.ts";
 import { ConversationTable } from "./conversation-table.ts";
 import { ItemTable } from "./item-table.ts";
-import { openDatabase } from "./open.ts";
+import { inTransaction, openDatabase } from "./open.ts";
 import { ResponseTable } from "./response-table.ts";
 import { applyRetention, type RetentionLimits } from "./retention.ts";
 import { Runs } from "./runs.ts";
@@ -42,10 +43,16 @@ export class SqliteStore implements ResponseStore {
   readonly #conversations: ConversationTable;
   #created = 0;
 
-  /** @throws FermataError store_invalid */
+  /** @throws FermataError store_invalid: the file is no store, or another server of this machine has it open */
   constructor(path: string, { limits }: SqliteStoreOptions = {}) {
     this.#database = openDatabase(path);
     this.#limits = { ...defaultLimits, ...limits };
+    const other = Runs.livingProcess(this.#database);
+    if (other !== null) {
+      this.#database.close();
+      const message = `The store ${path} is in use by process ${other}. Stop that server, or give this one another --store.`;
+      throw new FermataError("store_invalid", message, { param: "store" });
+    }
     this.#runs = new Runs(this.#database);
     this.#items = new ItemTable(this.#database);
     this.#responses = new ResponseTable(this.#database, this.#items, this.#runs.id);
@@ -198,16 +205,7 @@ export class SqliteStore implements ResponseStore {
     applyRetention(this.#database, this.#items, this.#limits);
   }
 
-  /** All of it is written, or nothing; once it returned, the end of the process cannot undo it. */
   #inTransaction<Result>(work: () => Result): Result {
-    this.#database.exec("BEGIN IMMEDIATE");
-    try {
-      const result = work();
-      this.#database.exec("COMMIT");
-      return result;
-    } catch (error) {
-      this.#database.exec("ROLLBACK");
-      throw error;
-    }
+    return inTransaction(this.#database, work);
   }
 }

@@ -1,6 +1,7 @@
 /** Templates that would stop the server: each ends at once, with an error that says why. */
 
 import { expect, test } from "vitest";
+import { ChatTemplate } from "../../../src/chat/template/template.ts";
 import { JinjaTemplate } from "../../../src/chat/template/jinja/jinja-template.ts";
 
 const steps = "it takes too many steps";
@@ -49,6 +50,15 @@ test("a bomb that waits for a long conversation", () => {
   const messages = [{ content: "Hi" }];
   expect(template.render({ messages })).toBe("ok");
   expect(() => template.render({ messages: [1, 2, 3, 4] })).toThrow(steps);
+});
+
+test("is refused when its model is loaded", () => {
+  const model = { specialTokens: [], bosToken: "", eosToken: "" } as never;
+  const source =
+    "{% for m in messages %}{{ m.content }}{% endfor %}{{ range(400000000) | length }}";
+  expect(() => new ChatTemplate(source, model, null)).toThrow(
+    expect.objectContaining({ code: "template_error", message: expect.stringContaining(steps) }),
+  );
 });
 
 test("long conversations have their budget", () => {

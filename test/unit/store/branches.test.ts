@@ -129,6 +129,9 @@ test("a run whose process is gone is given to one caller, with how far it came",
     },
   ]);
   expect(await file.branches.takeInterrupted()).toEqual([]);
+  // It only stood still, and ends its run now: the run is no longer its own.
+  await other.branches.endRun("r", { id: "ar", body: { text: "late" } }, []);
+  expect((await file.branches.messages("ann", "c")).at(-1)!.body).toEqual({ text: "ar" });
   await other.close();
 });
 

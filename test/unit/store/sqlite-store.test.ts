@@ -1,9 +1,10 @@
-import { spawnSync } from "node:child_process";
-import { mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { type ChildProcess, spawn, spawnSync } from "node:child_process";
+import { once } from "node:events";
+import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import Database from "libsql";
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { SqliteStore } from "../../../src/store/sqlite/sqlite-store.ts";
 import type { NewResponse, StoredItem } from "../../../src/store/types.ts";
 
@@ -165,6 +166,38 @@ describe("limits", () => {
     expect(count("items")).toBe(2);
   });
 
+  test("count: of each owner, so that nobody's go for another's", async () => {
+    await store.createResponse(response("bob's", { owner: "bob", createdAt: 1_900_000_000 }));
+    await store.updateResponse("bob", "bob's", { status: "completed" }, []);
+    for (const id of ["r1", "r2", "r3"]) await turn(id, { createdAt: 2_000_000_000 }, id);
+    expect(await reopen({ maxCount: 1 })).toEqual(["bob's", "r3"]);
+  });
+
+  test("bytes: of whoever keeps the most, responses and conversations by their age", async () => {
+    await store.createResponse(response("bob's", { owner: "bob", createdAt: 1_900_000_000 }));
+    await store.updateResponse("bob", "bob's", { status: "completed" }, [
+      said("m_bob", "assistant", "x".repeat(20_000)),
+    ]);
+    await store.createConversation("ann", { id: "ann's", createdAt: 0, metadata: {} });
+    const items = [said("m_ann", "user", "y".repeat(900_000))];
+    await store.addConversationItems("ann", "ann's", items);
+    for (let i = 0; i < 5; i++) await turn(`r${i}`, { createdAt: 2_000_000_000 + i }, `${i}`);
+    expect(await reopen({ maxBytes: 600_000 })).toContain("bob's");
+    expect(await store.conversation("ann", "ann's")).toBeNull();
+  });
+
+  test("events of what has ended are pruned after a day", async () => {
+    for (const id of ["old", "new"]) {
+      const createdAt = Math.floor(Date.now() / 1000) - (id === "old" ? 2 * 24 * 3600 : 0);
+      await turn(id, { createdAt }, id);
+      await store.addEvent(id, 0, { type: id });
+    }
+    await reopen({});
+    expect(await store.events("ann", "old")).toEqual([]);
+    expect(await store.events("ann", "new")).toEqual([{ type: "new" }]);
+    expect((await store.responseItems("ann", "old"))!.output).toHaveLength(1);
+  });
+
   test("age", async () => {
     await turn("old", { createdAt: 1000 }, "old");
     await turn("new", {}, "new");
@@ -240,6 +273,78 @@ describe("the end of a process", () => {
   });
 });
 
+test("what fails in a transaction that the database gave up is told, not its rollback", async () => {
+  const database = new Database(path);
+  database.exec(
+    "CREATE TRIGGER full BEFORE INSERT ON responses BEGIN SELECT RAISE(ROLLBACK, 'the disk is full'); END",
+  );
+  database.close();
+  await expect(store.createResponse(response("r1"))).rejects.toThrow("the disk is full");
+});
+
+// Elsewhere the system does not tell when a process began.
+describe.runIf(process.platform === "linux")("another process of this machine", () => {
+  let other: ChildProcess;
+  beforeEach(() => {
+    other = spawn("sleep", ["600"], { stdio: "ignore" });
+  });
+  afterEach(() => other.kill("SIGKILL"));
+
+  /** As if it had opened the file and begun its response, and shown no sign of life since. */
+  async function work(began = beganAt(other.pid!)): Promise<void> {
+    const owned = new SqliteStore(path);
+    await owned.createResponse(response("r1"));
+    const database = new Database(path);
+    database
+      .prepare(
+        "UPDATE runs SET id = 'other', pid = ?, began = ?, seen_at = 1 WHERE id = (SELECT run FROM responses)",
+      )
+      .run(other.pid!, began);
+    database.exec("UPDATE responses SET run = 'other'");
+    database.close();
+  }
+
+  test("keeps what it works on while it stands still, or clocks jump", async () => {
+    await work();
+    expect((await store.response("ann", "r1"))!.body).toMatchObject({ status: "in_progress" });
+  });
+
+  test("is another one, if it began at another time", async () => {
+    await work("1");
+    expect((await store.response("ann", "r1"))!.body).toMatchObject({ status: "failed" });
+  });
+
+  test("has the file for itself", async () => {
+    await work();
+    expect(() => new SqliteStore(path)).toThrow(
+      `The store ${path} is in use by process ${other.pid}. Stop that server, or give this one another --store.`,
+    );
+    other.kill("SIGKILL");
+    await once(other, "exit");
+    await new SqliteStore(path).close();
+  });
+});
+
+/** In the system's ticks since it started. */
+function beganAt(pid: number): string {
+  const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
+  return stat.slice(stat.lastIndexOf(")") + 2).split(" ")[19]!;
+}
+
+test("a process that was taken for dead is known again after its next sign of life", async () => {
+  vi.useFakeTimers({ toFake: ["setInterval"] });
+  const paused = new SqliteStore(path);
+  const before = count("runs");
+  const database = new Database(path);
+  database.exec("DELETE FROM runs");
+  database.close();
+  vi.advanceTimersByTime(10_000);
+  vi.useRealTimers();
+  expect(before).toBe(2);
+  expect(count("runs")).toBe(1);
+  await paused.close();
+});
+
 test("a file of the first version keeps its events", async () => {
   await store.createResponse(response("r1"));
   await store.close();
@@ -248,6 +353,7 @@ test("a file of the first version keeps its events", async () => {
   database.exec("ALTER TABLE responses ADD COLUMN events TEXT");
   const later = ["events", "runs", "messages", "conversations"].map((name) => `branched_${name}`);
   for (const table of [...later, "secrets", "response_holds"]) database.exec(`DROP TABLE ${table}`);
+  for (const column of ["place", "began"]) database.exec(`ALTER TABLE runs DROP COLUMN ${column}`);
   database.prepare("UPDATE responses SET events = ?").run('[{"type":"a"},{"type":"b","n":1}]');
   database.exec("PRAGMA user_version = 1");
   database.close();

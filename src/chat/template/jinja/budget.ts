@@ -22,6 +22,9 @@ const lengthPerCharacter = 10;
 /** Of `indent` and of `tojson`, which take any number. */
 const maxWidth = 1000;
 
+/** The template asks for more than any template for chats takes. */
+export class TemplateTooCostly extends TypeError {}
+
 export class RenderBudget {
   #steps: number;
   #characters: number;
@@ -35,17 +38,17 @@ export class RenderBudget {
     this.#longest = baseLength + lengthPerCharacter * characters;
   }
 
-  /** @throws TypeError the template has done too much */
+  /** @throws TemplateTooCostly */
   step(count = 1): void {
     this.#steps -= count;
-    if (!(this.#steps >= 0)) throw new TypeError("it takes too many steps");
+    if (!(this.#steps >= 0)) throw new TemplateTooCostly("it takes too many steps");
   }
 
   /** A text of so many characters is made. @throws as `step` */
   write(characters: number): void {
     this.#characters -= characters;
     if (!(this.#characters >= 0) || characters > this.#longest)
-      throw new TypeError("it writes too much text");
+      throw new TemplateTooCostly("it writes too much text");
   }
 
   /** Has been made. @throws as `step` */
