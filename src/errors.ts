@@ -38,6 +38,7 @@ const table = {
   run_in_progress: { status: 409, type: "invalid_request_error" },
   body_too_large: { status: 413, type: "invalid_request_error" },
   unsupported_media_type: { status: 415, type: "invalid_request_error" },
+  request_quarantined: { status: 422, type: "invalid_request_error" },
   headers_too_large: { status: 431, type: "invalid_request_error" },
   // Load
   queue_full: { status: 429, type: "rate_limit_error" },

@@ -51,6 +51,7 @@ EngineLoop::EngineLoop(std::unique_ptr<Backend> backend, LoopConfig config,
     stats_.cells_free = backend_->shape().cells_total;
     // A command that does nothing wakes the inference thread.
     if (files_) files_->start([this] { post([](Scheduler&, Milliseconds) {}); });
+    step_started_ = now_ms();
     thread_ = std::thread([this] { run(); });
 }
 
@@ -138,6 +139,7 @@ bool EngineLoop::wait_for_commands(std::deque<Command>& commands, bool idle) {
     }
     append(commands, std::exchange(commands_, {}));
     taken_ = submitted_;
+    step_started_ = now_ms();
     return !closing_;
 }
 
@@ -259,7 +261,9 @@ EventBatch EngineLoop::take_events() {
 
 EngineStats EngineLoop::stats() const {
     const std::lock_guard lock(mutex_);
-    return stats_;
+    EngineStats stats = stats_;
+    stats.step_age_ms = asleep_ ? 0 : now_ms() - step_started_;
+    return stats;
 }
 
 void EngineLoop::check_integrity(std::function<void(std::string)> done) {

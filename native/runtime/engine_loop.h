@@ -96,8 +96,9 @@ class EngineLoop {
     std::deque<Command> commands_;
     bool closing_ = false;
     bool asleep_ = false;
-    std::int32_t submitted_ = 0;  // submit commands that stats_ does not count yet
-    std::int32_t taken_ = 0;      // of these, drained by the thread since it last published
+    Milliseconds step_started_ = 0;  // of the step that runs, or ran last
+    std::int32_t submitted_ = 0;     // submit commands that stats_ does not count yet
+    std::int32_t taken_ = 0;         // of these, drained by the thread since it last published
     std::unordered_set<SequenceId> held_;
     std::unordered_map<SequenceId, ExtendRequest> extensions_;  // of held_, not drained
     EventBatch published_;

@@ -19,6 +19,8 @@ const graceMs = 5000;
 export class DelegateTool implements Tool {
   readonly definition: ToolDefinition;
   readonly server = delegationServer;
+  /** What the agent calls is asked about, not the agent. */
+  readonly approval = "never";
   readonly timeoutMs: number;
   readonly #run: DelegatingRun;
   readonly #delegates: ReadonlyMap<string, Agent>;

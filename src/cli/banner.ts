@@ -19,6 +19,8 @@ export interface BannerFacts {
   /** Told here and nowhere else. */
   generatedKey: string | undefined;
   hasPage: boolean;
+  /** There are tools, and in conversations a person is asked about those that are not read-only. */
+  asksPerson: boolean;
 }
 
 export function bannerText({
@@ -32,6 +34,7 @@ export function bannerText({
   needsKey,
   generatedKey,
   hasPage,
+  asksPerson,
 }: BannerFacts): string {
   const [path, body] =
     chat.subject === "Tools"
@@ -47,6 +50,11 @@ export function bannerText({
     `Context   ${contextText(cache, model)}, ${cache.slots} slots, ${cache.layout}, ${megabytes(cache.bytes)}`,
     chatLine(chat),
     ...(toolTokens === null ? [] : [`Prompt    ${promptText(toolTokens, cache)}`]),
+    ...(asksPerson
+      ? [
+          "Approval  the page and fermata chat ask before tools that are not read-only; other APIs run them (--approval)",
+        ]
+      : []),
     `Hardware  ${hardware(systemInfo)}`,
     `Serving   ${url}/v1`,
     ...(hasPage

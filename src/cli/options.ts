@@ -130,6 +130,17 @@ export const serveOptions = {
       help: "Run the engine in a process of its own and start it again if it dies.",
       fromFolder: true,
     },
+    hangTimeout: {
+      kind: "parts",
+      max: 86_400,
+      parts: {
+        loop: { default: 60, help: "of its JavaScript thread without a sign of life" },
+        step: { default: 600, help: "of one step of the inference thread" },
+      },
+      value: "SECONDS",
+      help: "How long the engine's process may hang before it is killed and started again, as loop=60,step=600.",
+      fromFolder: true,
+    },
     uiServer: {
       kind: "boolean",
       default: true,
@@ -335,6 +346,12 @@ export const serveOptions = {
       value: "SECONDS",
       help: "How long tools may take, as silence=60,call=600; a bare number is silence.",
       fromFolder: true,
+    },
+    approval: {
+      kind: "choice",
+      choices: ["ask", "never"],
+      default: "ask",
+      help: "On the page and in fermata chat, ask a person before calls of tools that are not read-only and have no policy in --mcp-config. Other APIs never ask for these.",
     },
     maxToolRounds: {
       kind: "integer",

@@ -28,6 +28,8 @@ export async function runServe(
     await server?.close();
   };
   closeOnSignal(close, context.err, config.drainSeconds * 1000 + closeGraceMs + savingMs(config));
+  if (!process.stderr.isTTY)
+    process.on("SIGHUP", () => void starting.then((server) => server.reload()).catch(() => {}));
   await starting.catch((error: unknown) => {
     if (!stop.signal.aborted) throw error;
   });
@@ -50,7 +52,10 @@ export async function checkServe(
   if (config.hf === undefined) checkGguf(chooseModel(config.model, modelsDirectory).path);
 }
 
-const signals = ["SIGINT", "SIGTERM"] as const;
+/** A terminal that is closed sends SIGHUP. Without a terminal it is an operator who does. */
+const signals: NodeJS.Signals[] = process.stderr.isTTY
+  ? ["SIGINT", "SIGTERM", "SIGHUP"]
+  : ["SIGINT", "SIGTERM"];
 
 /** @param deadlineMs after which the process leaves, closed or not */
 function closeOnSignal(

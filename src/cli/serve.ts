@@ -7,6 +7,7 @@ import type { AgentsConfig } from "../agents/agents-config.ts";
 import { Chat } from "../chat/chat.ts";
 import { Embedder } from "../engine/embedder.ts";
 import { Engine } from "../engine/engine.ts";
+import type { EngineStats } from "../engine/types.ts";
 import { Approvals } from "../tools/approvals.ts";
 import { CallAudit } from "../tools/call-audit.ts";
 import { loadAddon } from "../native/addon.ts";
@@ -37,13 +38,16 @@ export interface RunningServer {
   url: string;
   /** Stops accepting, ends what runs, ends MCP servers, frees the model. Idempotent. */
   close(): Promise<void>;
+  /** Opens the audit log again, which may have been renamed. */
+  reload(): void;
 }
 
 /** Everything but the port. */
-export interface Service {
+export interface Service extends Pick<RunningServer, "close" | "reload"> {
   app: FastifyInstance;
   facts: Omit<BannerFacts, "url">;
-  close(): Promise<void>;
+  /** Of the inference threads' current steps the longest so far; 0 while they are idle. */
+  stepAgeMs(): number;
 }
 
 /**
@@ -52,11 +56,11 @@ export interface Service {
  */
 export async function serve(config: ServeConfig, signal: AbortSignal): Promise<RunningServer> {
   await assertPortFree(config.port, config.host);
-  const { app, facts, close } = await startService(config, signal);
+  const { app, facts, close, reload } = await startService(config, signal);
   try {
     const url = await listen(app, config.port, config.host);
     process.stdout.write(bannerText({ ...facts, url }));
-    return { url, close };
+    return { url, close, reload };
   } catch (error) {
     await close();
     throw error;
@@ -67,7 +71,7 @@ export async function serve(config: ServeConfig, signal: AbortSignal): Promise<R
 export async function startService(
   config: ServeConfig,
   signal: AbortSignal,
-  { connectionReports }: Pick<ServerConfig, "connectionReports"> = {},
+  { connectionReports, crashes }: Pick<ServerConfig, "connectionReports" | "crashes"> = {},
 ): Promise<Service> {
   const log = createLogger(config.logLevel, process.stderr);
   const servers = mcpServers(config);
@@ -79,8 +83,10 @@ export async function startService(
 
   let app: FastifyInstance | undefined;
   const parts: { close(): Promise<void> }[] = [];
+  let isClosing = false;
   const closeAll = async (): Promise<void> => {
     await app?.close();
+    isClosing = true;
     await Promise.all(parts.map((part) => part.close()));
   };
   try {
@@ -159,6 +165,8 @@ export async function startService(
         tokenSecret: store?.secret("tokens"),
         corsOrigins: config.corsOrigin,
         drainMs: config.drainSeconds * 1000,
+        asksPerson: config.approval === "ask",
+        hungStepMs: config.hangTimeout.step * 1000,
         sampling: choice.sampling,
         maxToolRounds: config.maxToolRounds,
         maxToolCalls: config.maxToolRounds * callsPerRound,
@@ -167,6 +175,7 @@ export async function startService(
         toolTotalTimeoutMs: config.toolTimeout.call * 1000,
         page,
         connectionReports,
+        crashes,
         responsesEvents: config.responsesEvents,
         responsesTools: config.responsesTools,
         responsesToolTimeoutMs: config.toolTimeout.output * 1000,
@@ -184,8 +193,16 @@ export async function startService(
       needsKey: config.apiKey.length > 0,
       generatedKey: config.generatedKey,
       hasPage: page !== null,
+      asksPerson: host !== null && config.approval === "ask",
     };
-    return { app, facts, close: closeAll };
+    const engines = [engine, ...(agents?.engines ?? []).map((agent) => agent.engine)];
+    return {
+      app,
+      facts,
+      close: closeAll,
+      reload: () => void audit?.reopen(),
+      stepAgeMs: () => (isClosing ? 0 : longestStepMs(engines)),
+    };
   } catch (error) {
     await closeAll();
     throw error;
@@ -214,6 +231,10 @@ function readPage(log: ReturnType<typeof createLogger>): PageFiles | null {
   const page = readPageFiles(pageDirectory);
   if (page === null) log.warn("the web page is not built; npm run setup builds it");
   return page;
+}
+
+function longestStepMs(engines: readonly { stats(): Pick<EngineStats, "stepAgeMs"> }[]): number {
+  return Math.max(...engines.map((engine) => engine.stats().stepAgeMs));
 }
 
 function openAudit(

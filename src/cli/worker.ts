@@ -3,9 +3,12 @@
 import type { Socket } from "node:net";
 import { setTimeout } from "node:timers/promises";
 import type { ConnectionReports } from "../server/http/connection-reports.ts";
+import type { Crashes } from "../server/http/quarantine.ts";
 import { describeFailure } from "./failure.ts";
 import { savingMs } from "./closing.ts";
+import type { ServeConfig } from "./options.ts";
 import { startService, type Service } from "./serve.ts";
+import { pulseMs } from "./supervisor/pulse.ts";
 import type { FromWorker, ToWorker } from "./supervisor/supervisor.ts";
 
 /** For the last bytes of the answers to leave. */
@@ -16,16 +19,20 @@ let savingTimeMs = 0;
 const ids = new Map<Socket, number>();
 const stop = new AbortController();
 let starting: Promise<Service> | null = null;
+let stepAgeMs = (): number => 0;
 
 // The supervisor passes signals on, in its own time; a terminal sends them to the worker as well.
-for (const signal of ["SIGINT", "SIGTERM"] as const) process.on(signal, () => {});
+for (const signal of ["SIGHUP", "SIGINT", "SIGTERM"] as const) process.on(signal, () => {});
 // Nobody accepts connections for this process any more.
 process.on("disconnect", () => process.exit(1));
 process.on("message", (message: ToWorker, socket?: Socket) => {
-  if (message.type === "start") starting = start(message.config);
+  if (message.type === "start") starting = start(message.config, new Map(message.crashes));
   else if (message.type === "connection") void accept(message.id, socket);
+  else if (message.type === "reload") void starting?.then((service) => service.reload());
   else void close();
 });
+
+setInterval(() => tell({ type: "alive", stepAgeMs: stepAgeMs() }), pulseMs).unref();
 
 const reports: ConnectionReports = {
   report: (socket, state) => {
@@ -34,10 +41,14 @@ const reports: ConnectionReports = {
   },
 };
 
-async function start(config: Parameters<typeof startService>[0]): Promise<Service> {
+async function start(config: ServeConfig, crashes: Crashes): Promise<Service> {
   try {
     savingTimeMs = savingMs(config);
-    const service = await startService(config, stop.signal, { connectionReports: reports });
+    const service = await startService(config, stop.signal, {
+      connectionReports: reports,
+      crashes,
+    });
+    stepAgeMs = service.stepAgeMs;
     await service.app.ready();
     // The limits on slow requests are watched for listening servers only.
     service.app.server.emit("listening");

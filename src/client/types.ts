@@ -95,6 +95,8 @@ export type Detail =
       server: string;
       arguments: string;
       state: "asked" | "approved" | "denied";
+      /** The tool's server has changed its definition: an earlier consent to it does not count. */
+      has_changed?: true;
     }
   | PhaseDetail
   | EndDetail;

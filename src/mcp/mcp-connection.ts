@@ -14,6 +14,7 @@ import { RestartPolicy } from "./mcp-restart.ts";
 import { type McpCallOptions, McpSession } from "./mcp-session.ts";
 import { describeError, plainText } from "./mcp-text.ts";
 import type { McpToolInfo } from "./mcp-tool-list.ts";
+import { ToolPins } from "./mcp-tool-pins.ts";
 import { type TransportKind, transportKinds } from "./mcp-transports.ts";
 
 interface McpConnectionOptions {
@@ -52,6 +53,7 @@ export class McpConnection {
   #session: McpSession | null = null;
   #readySince = 0;
   #tools: McpToolInfo[] = [];
+  readonly #pins = new ToolPins();
   #unused = "";
   #timer: NodeJS.Timeout | undefined;
   #connecting: Promise<void> | null = null;
@@ -91,6 +93,18 @@ export class McpConnection {
   /** Those that the operator offers, sorted by name. */
   get tools(): readonly McpToolInfo[] {
     return this.#tools;
+  }
+
+  /** The server has changed the tool, and `acceptChange` was not called since. */
+  hasChanged(tool: McpToolInfo): boolean {
+    return this.#pins.hasChanged(tool);
+  }
+
+  /** A person has approved a call of the tool as it is now. */
+  acceptChange(tool: McpToolInfo): void {
+    if (!this.#pins.hasChanged(tool)) return;
+    this.#pins.accept(tool);
+    this.#options.onToolsChanged();
   }
 
   /** Starts the server and lists its tools. @throws FermataError mcp_start_failed */
@@ -257,6 +271,8 @@ export class McpConnection {
 
   #setTools(tools: McpToolInfo[]): void {
     if (JSON.stringify(tools) === JSON.stringify(this.#tools)) return;
+    for (const change of this.#pins.see(tools))
+      this.#options.log.warn({ server: this.id, ...change }, "MCP server changed a tool");
     this.#tools = tools;
     this.#options.onToolsChanged();
   }

@@ -25,6 +25,9 @@ export interface McpAnnotations {
   destructive: boolean;
 }
 
+/** Of a tool that its server has changed: hints that count for nothing. */
+export const untrusted: McpAnnotations = { readOnly: false, destructive: true };
+
 export const noRules: McpToolRules = { allow: null, deny: [], readOnly: null, approval: [] };
 
 export function isOffered({ allow, deny }: McpToolRules, name: string): boolean {
@@ -41,12 +44,13 @@ export function isReadOnly(
   return typeof readOnly === "boolean" ? readOnly : matchesAny(readOnly, name);
 }
 
+/** Undefined: the operator has not decided. */
 export function approvalOf(
   { approval }: McpToolRules,
   name: string,
   annotations: McpAnnotations,
-): ToolApproval {
-  const policy = approval.find(([pattern]) => matches(pattern, name))?.[1] ?? "never";
+): ToolApproval | undefined {
+  const policy = approval.find(([pattern]) => matches(pattern, name))?.[1];
   if (policy !== "annotations") return policy;
   return annotations.readOnly || !annotations.destructive ? "never" : "always";
 }

@@ -4,7 +4,7 @@ import type { ToolDefinition } from "../chat/types.ts";
 import type { ApprovalPolicy, Tool, ToolCallContext, ToolResult } from "../tools/types.ts";
 import { mcpResultToText, readPathsOf } from "./mcp-content.ts";
 import { type McpConnection, isTimeout } from "./mcp-connection.ts";
-import { approvalOf, isReadOnly, noRules } from "./mcp-rules.ts";
+import { approvalOf, isReadOnly, noRules, untrusted } from "./mcp-rules.ts";
 import { describeError, plainText } from "./mcp-text.ts";
 import type { McpToolInfo } from "./mcp-tool-list.ts";
 
@@ -24,7 +24,8 @@ export class McpTool implements Tool {
   readonly server: string;
   readonly originalName: string;
   readonly readOnly: boolean;
-  readonly approval: ApprovalPolicy;
+  readonly approval: ApprovalPolicy | undefined;
+  readonly hasChanged: boolean;
   readonly timeoutMs: number | undefined;
   readonly totalTimeoutMs: number | undefined;
   readonly #connection: McpConnection;
@@ -45,13 +46,19 @@ export class McpTool implements Tool {
     };
     this.server = connection.id;
     this.originalName = info.name;
-    this.readOnly = isReadOnly(rules, info.name, info.annotations);
-    this.approval = approvalOf(rules, info.name, info.annotations);
+    this.hasChanged = connection.hasChanged(info);
+    const annotations = this.hasChanged ? untrusted : info.annotations;
+    this.readOnly = isReadOnly(rules, info.name, annotations);
+    this.approval = approvalOf(rules, info.name, annotations);
     this.timeoutMs = timeoutMs;
     this.totalTimeoutMs = totalTimeoutMs;
     this.#connection = connection;
     this.#info = info;
     this.#limits = limits;
+  }
+
+  acceptChange(): void {
+    this.#connection.acceptChange(this.#info);
   }
 
   async call(args: unknown, context: ToolCallContext): Promise<ToolResult> {

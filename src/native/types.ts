@@ -189,6 +189,8 @@ export interface EngineStats {
   evictions: number;
   /** Rows an auditing backend saw; -1 when not audited. */
   auditedRows: number;
+  /** Milliseconds that the inference thread's current step has taken so far; 0 while it is idle. */
+  stepAgeMs: number;
 }
 
 /** One step of the inference thread, for metrics. */

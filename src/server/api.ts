@@ -23,7 +23,7 @@ export function apiRoutes(
   const meter = new EngineMeter(services);
   return [
     ...branchedConversationRoutes(all),
-    toolsRoute(services),
+    toolsRoute(services, config),
     ...approvalRoutes(context),
     engineRoute(meter),
     engineStreamRoute(app, meter, config),

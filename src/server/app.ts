@@ -17,6 +17,7 @@ import { answerBrokenRequest, maxHeaderSize } from "./http/broken-requests.ts";
 import { installConnectionReports } from "./http/connection-reports.ts";
 import { bodyLimit, installErrorHandler, sendError, toFermataError } from "./http/error-replies.ts";
 import { installJsonBody } from "./http/json-body.ts";
+import { installQuarantine } from "./http/quarantine.ts";
 import {
   documentedPath,
   installNotFound,
@@ -30,7 +31,7 @@ import { storedCompletionRoutes } from "./chat-completions/stored-routes.ts";
 import { completionsRoute } from "./completions/route.ts";
 import { tokenRoutes } from "./tokens/routes.ts";
 import { embeddingsRoute } from "./embeddings/route.ts";
-import { healthRoute, metricsRoute } from "./about/health.ts";
+import { healthRoute, metricsRoute, readyRoute } from "./about/health.ts";
 import { messagesCountTokensRoute, messagesRoute } from "./messages/route.ts";
 import { modelRoute, modelsRoute } from "./about/models.ts";
 import { ollamaRoutes } from "./ollama/routes.ts";
@@ -72,6 +73,7 @@ export function buildServer(services: ServerServices, config: ServerConfig): Fas
   const metrics = new Metrics(services);
   installRequestId(app);
   installErrorHandler(app);
+  installQuarantine(app, config.crashes ?? new Map());
   installConnectionReports(app, config.connectionReports ?? null);
   installAccessLog(app);
   const origins = config.corsOrigins ?? [];
@@ -104,7 +106,8 @@ export function buildServer(services: ServerServices, config: ServerConfig): Fas
     modelRoute(services),
     propsRoute(context),
     slotsRoute(services),
-    healthRoute(services.model),
+    healthRoute(services, config),
+    readyRoute(services, config),
     metricsRoute(metrics),
   ];
   routes.push(openApiRoute(routes.slice()));

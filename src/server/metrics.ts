@@ -73,8 +73,9 @@ export class Metrics {
     chat,
     tools,
     approvals,
+    audit,
     agentEngines = [],
-  }: Pick<ServerServices, "engine" | "chat" | "tools" | "approvals" | "agentEngines">) {
+  }: Pick<ServerServices, "engine" | "chat" | "tools" | "approvals" | "audit" | "agentEngines">) {
     const measured: (Omit<AgentEngine, "model"> & { labels: ModelLabel })[] = [
       { labels: {}, engine, chat },
       ...agentEngines.map(({ model, ...own }) => ({ labels: { model }, ...own })),
@@ -174,6 +175,12 @@ export class Metrics {
       this.#publish(name, help, () =>
         measured.map((one) => [one.labels, value(one.engine.stats(), one.chat.counters)]),
       );
+
+    this.#publish(
+      "fermata_audit_lost_lines_total",
+      "Lines of the audit log that could not be written.",
+      () => [[{}, audit?.lostLines ?? 0]],
+    );
 
     const ofEach = (values: (stats: Stats) => Record<string, number>): Labelled<StateLabels>[] =>
       measured.flatMap((one) => byState(values(one.engine.stats()), one.labels));

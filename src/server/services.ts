@@ -8,6 +8,7 @@ import type { Engine } from "../engine/engine.ts";
 import type { EngineStats, EngineStep, ModelInfo, Sampling } from "../engine/types.ts";
 import type { PageFiles } from "./about/page.ts";
 import type { ConnectionReports } from "./http/connection-reports.ts";
+import type { Crashes } from "./http/quarantine.ts";
 import type { BranchStore, ResponseStore } from "../store/types.ts";
 import type { ServerConnector, ToolProvider } from "../tools/types.ts";
 import type { Approvals } from "../tools/approvals.ts";
@@ -88,7 +89,8 @@ type PublishedStats =
   | "generatedTokens"
   | "recomputedTokens"
   | "extendedTokens"
-  | "discardedTokens";
+  | "discardedTokens"
+  | "stepAgeMs";
 
 export interface ServerServices {
   chat: {
@@ -124,7 +126,7 @@ export interface ServerServices {
   /** Calls that a person must approve. */
   approvals: Approvals;
   /** Null: calls are not recorded. */
-  audit: Pick<CallAudit, "record"> | null;
+  audit: Pick<CallAudit, "started" | "ended" | "lostLines"> | null;
   /** Null: responses are not kept. */
   store: ResponseStore | null;
   /** The store of /api/conversations. Default: in memory. */
@@ -151,6 +153,10 @@ export interface ServerConfig {
   toolTimeoutMs?: number | undefined;
   /** How long a call may take in all. */
   toolTotalTimeoutMs?: number | undefined;
+  /** A step of the inference thread that takes longer hangs. Default ten minutes. */
+  hungStepMs?: number | undefined;
+  /** In conversations a person is asked about tools that are not read-only and have no policy. Default: no. */
+  asksPerson?: boolean | undefined;
   /** Default: OpenAI's events alone. */
   responsesEvents?: "standard" | "extended" | undefined;
   /** Default: a response ends with the calls of the client's functions. */
@@ -167,5 +173,7 @@ export interface ServerConfig {
   page?: PageFiles | null | undefined;
   /** Receives the state of each connection. */
   connectionReports?: ConnectionReports | undefined;
+  /** Of earlier processes. Bodies that are answered leave it. */
+  crashes?: Crashes | undefined;
   logger?: FastifyBaseLogger | undefined;
 }

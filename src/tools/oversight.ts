@@ -4,34 +4,43 @@ import { canonicalArguments } from "../chat/template/normalize.ts";
 import type { ToolCall } from "../chat/types.ts";
 import type { Approvals } from "./approvals.ts";
 import type { CallAudit } from "./call-audit.ts";
-import type { Tool, ToolEvent } from "./types.ts";
+import type { ApprovalPolicy, Tool, ToolEvent } from "./types.ts";
 
 export interface ToolOversight {
   /** Whose request it is. */
   owner: string;
   /** Null: nobody can be asked, so that what must be approved is not run. */
   approvals: Pick<Approvals, "ask" | "timeoutMs"> | null;
-  audit: Pick<CallAudit, "record"> | null;
+  audit: Pick<CallAudit, "started" | "ended"> | null;
+  /** A person looks on: tools are asked about that are not read-only and have no policy. Default: no. */
+  asksPerson?: boolean | undefined;
   /** Calls that a person has denied in this answer: nobody is asked for the same again. Filled here. */
   denials?: Set<string> | undefined;
 }
 
 export type ApprovalState = Extract<ToolEvent, { type: "tool-approval" }>["state"];
 
-export interface Refusal {
-  outcome: "denied" | "cancelled";
-  /** For the model. */
-  content: string;
+export type Consent =
+  /** `approvedBy`: the owner who was asked; null: nobody was. */
+  | { mayRun: true; approvedBy: string | null }
+  /** `content`: for the model. */
+  | { mayRun: false; outcome: "denied" | "cancelled"; content: string };
+
+export function policyOf(
+  { approval, readOnly = false }: Pick<Tool, "approval" | "readOnly">,
+  asksPerson: boolean,
+): ApprovalPolicy {
+  return approval ?? (asksPerson && !readOnly ? "always" : "never");
 }
 
-/** @returns null: the call may run */
 export async function seekApproval(
   call: ToolCall,
   tool: Tool,
   oversight: ToolOversight | undefined,
   { signal, tell }: { signal: AbortSignal; tell: (state: ApprovalState) => void },
-): Promise<Refusal | null> {
-  if ((tool.approval ?? "never") === "never") return null;
+): Promise<Consent> {
+  if (policyOf(tool, oversight?.asksPerson ?? false) === "never")
+    return { mayRun: true, approvedBy: null };
   const approvals = oversight?.approvals ?? null;
   if (oversight === undefined || approvals === null)
     return denied("it needs a person's approval, and nobody can be asked here");
@@ -49,10 +58,13 @@ export async function seekApproval(
     signal,
   );
   tell(decision.approved ? "approved" : "denied");
-  if (decision.approved) return null;
+  if (decision.approved) {
+    tool.acceptChange?.();
+    return { mayRun: true, approvedBy: oversight.owner };
+  }
   switch (decision.by) {
     case "cancelled":
-      return { outcome: "cancelled", content: "Error: cancelled." };
+      return { mayRun: false, outcome: "cancelled", content: "Error: cancelled." };
     case "timeout":
       return denied(`nobody approved it within ${approvals.timeoutMs / 1000} seconds`);
     case "person":
@@ -63,7 +75,7 @@ export async function seekApproval(
   }
 }
 
-function denied(reason: string): Refusal {
+function denied(reason: string): Consent {
   const content = `Error: not run: ${reason}. Do not try it again: answer with what you have, or ask the user.`;
-  return { outcome: "denied", content };
+  return { mayRun: false, outcome: "denied", content };
 }

@@ -112,12 +112,17 @@ export class ToolRound {
   }
 
   #start(call: ToolCall, refusal?: string): Promise<ToolOutput> {
-    const server = findTool(call, this.#tools)?.server ?? unknownServer;
+    const tool = findTool(call, this.#tools);
+    const server = tool?.server ?? unknownServer;
     this.#options.tell({ type: "tool-start", call, server });
-    return this.#run(call, server, refusal);
+    return this.#run(call, { server, hasChanged: tool?.hasChanged ?? false }, refusal);
   }
 
-  async #run(call: ToolCall, server: string, refusal?: string): Promise<ToolOutput> {
+  async #run(
+    call: ToolCall,
+    { server, hasChanged }: { server: string; hasChanged: boolean },
+    refusal?: string,
+  ): Promise<ToolOutput> {
     const { toolTimeoutMs: timeoutMs = 60_000, tell, onToolCall, onOutput } = this.#options;
     const { toolTotalTimeoutMs: totalTimeoutMs, deadline, oversight } = this.#options;
     const output: ToolOutput = { callId: call.id, name: call.name, content: "" };
@@ -137,7 +142,7 @@ export class ToolRound {
             report,
             oversight,
             onApproval: (state: ApprovalState) =>
-              tell({ type: "tool-approval", call, server, state }),
+              tell({ type: "tool-approval", call, server, state, hasChanged }),
           })
         : { outcome: "error" as const, content: refusal, citations: [], milliseconds: 0 };
     const end: ToolEnd = { type: "tool-end", call, server, ...run };

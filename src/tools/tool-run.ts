@@ -45,26 +45,34 @@ export async function runTool(
   tools: readonly Tool[],
   options: ToolRunOptions,
 ): Promise<ToolRun> {
-  const run = await approveAndRun(call, tools, options);
-  const { oversight } = options;
+  const checked = await check(call, tools, options);
+  const { audit = null, owner = "" } = options.oversight ?? {};
   const server = findTool(call, tools)?.server ?? unknownServer;
-  oversight?.audit?.record({ ...run, call, server, owner: oversight.owner });
+  const entry = { call, server, owner, approvedBy: checked.mayRun ? checked.approvedBy : null };
+  if (checked.mayRun) await audit?.started(entry);
+  const run = checked.mayRun
+    ? await runBounded(call, checked.tool, checked.args, options)
+    : notRun(checked.outcome, checked.content);
+  await audit?.ended(entry, run);
   return run;
 }
 
-async function approveAndRun(
+type Checked =
+  | { mayRun: true; tool: Tool; args: unknown; approvedBy: string | null }
+  | { mayRun: false; outcome: ToolOutcome; content: string };
+
+async function check(
   call: ToolCall,
   tools: readonly Tool[],
-  options: ToolRunOptions,
-): Promise<ToolRun> {
+  { signal, oversight, onApproval: tell = () => {} }: ToolRunOptions,
+): Promise<Checked> {
   const tool = findTool(call, tools);
-  if (tool === undefined) return notRun("error", unknownTool(call.name, tools));
+  if (tool === undefined)
+    return { mayRun: false, outcome: "error", content: unknownTool(call.name, tools) };
   const args = readArguments(call);
-  if (typeof args === "string") return notRun("error", args);
-  const { signal, oversight, onApproval: tell = () => {} } = options;
-  const refusal = await seekApproval(call, tool, oversight, { signal, tell });
-  if (refusal !== null) return notRun(refusal.outcome, refusal.content);
-  return await runBounded(call, tool, args.value, options);
+  if (typeof args === "string") return { mayRun: false, outcome: "error", content: args };
+  const consent = await seekApproval(call, tool, oversight, { signal, tell });
+  return consent.mayRun ? { ...consent, tool, args: args.value } : consent;
 }
 
 async function runBounded(

@@ -38,6 +38,8 @@ export type ToolEvent =
       call: ToolCall;
       server: string;
       state: "asked" | "approved" | "denied";
+      /** The tool is not what it was: an earlier consent does not count. */
+      hasChanged?: boolean;
     }
   | {
       type: "tool-end";
@@ -73,8 +75,15 @@ export interface Tool {
   readonly totalTimeoutMs?: number | undefined;
   /** The tool changes nothing, so a call may run before its round ends. */
   readonly readOnly?: boolean | undefined;
-  /** Default: never. A call that needs approval does not run where nobody can be asked. */
+  /**
+   * Default: as the request's `ToolOversight` says. Where nobody can be asked, a call that must be approved is
+   * not run.
+   */
   readonly approval?: ApprovalPolicy | undefined;
+  /** Its server has changed its definition, and no person has approved a call of it since. */
+  readonly hasChanged?: boolean | undefined;
+  /** A person has approved a call of the tool as it is now. */
+  acceptChange?(): void;
   /** Never throws: failures, time-outs and cancellation come back as `isError` results. */
   call(args: unknown, context: ToolCallContext): Promise<ToolResult>;
 }

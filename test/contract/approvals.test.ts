@@ -13,6 +13,7 @@ import {
   usage,
   type World,
 } from "./fake-services.ts";
+import { createConversationsWorld } from "./conversations-world.ts";
 import { createResponsesWorld, type ResponsesWorld } from "./responses-world.ts";
 import { eventually } from "../support/eventually.ts";
 
@@ -86,6 +87,40 @@ test("the call waits; approved, it runs, and the answer goes on", async () => {
     status: 409,
     body: { error: { code: "already_decided", param: "call_id" } },
   });
+});
+
+test("a tool without a policy: conversations ask about it, other APIs run it", async () => {
+  const { approval: _policy, ...plain } = deleteTool();
+  const reading = { ...plain, readOnly: true, definition: { ...plain.definition, name: "read" } };
+  const world = await createConversationsWorld({
+    tools: {
+      ...provider(plain, reading),
+      servers: () => [
+        { name: "files", transport: "stdio", state: "ready", error: null, tools: [plain, reading] },
+      ],
+    },
+    config: { asksPerson: true },
+  });
+  const { body } = await world.call<{ servers: { tools: object[] }[] }>("GET", "/api/tools");
+  expect(body.servers[0]!.tools).toMatchObject([
+    { name: "delete_file", approval: "always" },
+    { name: "read", approval: "never" },
+  ]);
+  const { id, run_id: runId } = await world.begin("Delete a.", script);
+  await eventually(async () => expect(await list(world)).toHaveLength(1));
+  expect(ran).toBe(0);
+  await decide(world, "call_secret", { decision: "approve" });
+  const { events } = await world.read(`/api/conversations/${id}/stream?run_id=${runId}&details=1`);
+  const told = events.flatMap(({ event }) => event.details ?? []);
+  expect(told.filter(({ type }) => type === "approval")).toMatchObject([
+    { state: "asked", tool_name: "delete_file" },
+    { state: "approved" },
+  ]);
+  expect(ran).toBe(1);
+  world.chat.script = script;
+  expect((await post(world.app, question)).statusCode).toBe(200);
+  expect(ran).toBe(2);
+  await world.close();
 });
 
 test("denied, it does not run, and the model reads the reason", async () => {

@@ -68,6 +68,7 @@ export const idleStats = {
   forkSaves: 0,
   forkUses: 0,
   forkDrops: 0,
+  stepAgeMs: 0,
   extendedTokens: 0,
   discardedTokens: 0,
 };
@@ -302,6 +303,8 @@ export function createWorld(
     branches?: BranchStore;
     embedder?: ServedEmbedder;
     requestedServers?: ServerConnector;
+    /** Of the inference thread. */
+    stepAgeMs?: () => number;
     config?: Partial<ServerConfig>;
   } = {},
 ): World {
@@ -340,6 +343,7 @@ export function createWorld(
         forkSaves: 4,
         forkUses: 3,
         forkDrops: 1,
+        stepAgeMs: parts.stepAgeMs?.() ?? 0,
         extendedTokens: 4,
         discardedTokens: 1,
         ...usage,

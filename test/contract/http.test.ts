@@ -108,8 +108,33 @@ test("health", async () => {
   expect((await createWorld().app.inject({ url: "/health" })).json()).toEqual({
     status: "ok",
     model: "tiny",
+    step_age_ms: 0,
   });
 });
+
+test.each([
+  [4000, 200, "ok", 200, "ready"],
+  [6000, 200, "ok", 503, "busy"],
+  [10_001, 503, "hung", 503, "busy"],
+])(
+  "a step of %i ms: /health %i %s, /ready %i %s",
+  async (age, health, state, ready, readyState) => {
+    const { app } = createWorld({
+      stepAgeMs: () => age,
+      config: { hungStepMs: 10_000, apiKeys: ["k"] },
+    });
+    const live = await app.inject({ url: "/health" });
+    expect([live.statusCode, live.json()]).toEqual([
+      health,
+      { status: state, model: "tiny", step_age_ms: age },
+    ]);
+    const now = await app.inject({ url: "/ready" });
+    expect([now.statusCode, now.json()]).toEqual([
+      ready,
+      { status: readyState, step_age_ms: age, running: 1, waiting: 2 },
+    ]);
+  },
+);
 
 test("metrics publish the engine's counters", async () => {
   const { app, step } = createWorld();

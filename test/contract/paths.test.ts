@@ -48,7 +48,7 @@ describe("a path is found", () => {
   test("of what has no version", async () => {
     const { app } = createWorld({ config: { apiKeys: ["k"] } });
     const health = await app.inject({ url: "/v1/health/" });
-    expect(health.json()).toEqual({ status: "ok", model: "tiny" });
+    expect(health.json()).toEqual({ status: "ok", model: "tiny", step_age_ms: 0 });
     const headers = { authorization: "Bearer k" };
     const payload = { content: "A" };
     const tokens = await app.inject({ method: "POST", url: "/v1/tokenize", payload, headers });

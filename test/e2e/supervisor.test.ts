@@ -108,7 +108,8 @@ test.each(["SIGABRT", "SIGKILL"] as const)(
     await expect(helper.finalChatCompletion()).rejects.toThrow(/ended abnormally/);
     const refused = await whole;
     expect(refused.status).toBe(503);
-    expect(refused.headers.get("retry-after")).toBe("1");
+    // It may be to blame: it is not asked to come back.
+    expect(refused.headers.get("retry-after")).toBe(null);
     expect(refused.headers.get("x-request-id")).toMatch(/^req_/);
     expect(await refused.json()).toMatchObject({
       type: "error",

@@ -199,6 +199,25 @@ TEST(close_fails_what_is_left_and_is_idempotent) {
     CHECK(told);
 }
 
+TEST(a_step_shows_its_age) {
+    Listener listener;
+    const auto age = [&] { return listener.loop.stats().step_age_ms; };
+    const auto until = [](auto condition) {
+        while (!condition())
+            std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    };
+    until([&] { return age() == 0; });
+    std::latch hung(1);
+    listener.loop.check_integrity([&](const std::string&) { hung.wait(); });
+    until([&] { return age() >= 30; });
+    const Milliseconds before = age();
+    until([&] { return age() > before; });
+    hung.count_down();
+    CHECK(listener.loop.submit(request(1, 5, 20)) == EngineLoop::Accept::kOk);
+    CHECK(listener.wait_for_end(1) == EventKind::kFinished);
+    until([&] { return age() == 0; });
+}
+
 TEST(a_command_that_throws_does_not_take_those_behind_it_along) {
     Listener listener({.scheduler = {.parallel = 4, .step_token_budget = 64}}, streams(8),
                       std::make_unique<PoorBackend>(streams(8)));

@@ -16,6 +16,10 @@ export interface FakeHub {
   corrupts: boolean;
   /** Without it, 401. */
   requiredToken: string | null;
+  /** What its branch `main` is at. */
+  commit: string;
+  /** Of the list of files, in the place of the honest ones. */
+  entries: object[] | null;
   close(): Promise<void>;
 }
 
@@ -38,16 +42,20 @@ export async function startFakeHub(
     )
       return refuse(response, 401, "GatedRepo");
     const { pathname, searchParams } = new URL(request.url!, "http://x");
-    if (pathname === `/api/models/${repository}/tree/main`) {
+    if (pathname.startsWith(`/api/models/${repository}/revision/`)) {
+      response.setHeader("content-type", "application/json");
+      return response.end(JSON.stringify({ id: repository, sha: hub.commit }));
+    }
+    if (/^[0-9a-f]{40}$/.test(pathname.replace(`/api/models/${repository}/tree/`, ""))) {
       // Two entries a page, so that pages are followed.
-      const entries = treeOf(files);
+      const entries = hub.entries ?? treeOf(files);
       const page = Number(searchParams.get("page") ?? 0);
       if (entries.length > (page + 1) * 2)
         response.setHeader("link", `<${hub.url}${pathname}?page=${page + 1}>; rel="next"`);
       response.setHeader("content-type", "application/json");
       return response.end(JSON.stringify(entries.slice(page * 2, page * 2 + 2)));
     }
-    const path = decodeURIComponent(pathname.replace(`/${repository}/resolve/main/`, ""));
+    const path = decodeURIComponent(pathname.replace(/^.*\/resolve\/[0-9a-f]{40}\//, ""));
     const content = files[path];
     if (content === undefined) {
       return refuse(
@@ -72,6 +80,8 @@ export async function startFakeHub(
     gate: null,
     corrupts: false,
     requiredToken: null,
+    commit: "c".repeat(40),
+    entries: null,
     close: async () => {
       for (const server of [main, cdn]) {
         server.closeAllConnections();

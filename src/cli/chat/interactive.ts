@@ -130,8 +130,8 @@ export class Interactive {
   /** A key: y, n, or a for this tool until the end of the session. */
   #approve(asked: ApprovalAsked): Promise<true | string> {
     const { screen, approve } = this.#options;
-    const { tool_name: name, server, arguments: args } = asked;
-    if (approve === "all" || this.#allowed.has(name)) return Promise.resolve(true);
+    const { tool_name: name, server, arguments: args, has_changed: hasChanged = false } = asked;
+    if (approve === "all" || (this.#allowed.has(name) && !hasChanged)) return Promise.resolve(true);
     if (approve === "none") return Promise.resolve("Calls are not approved in this session.");
     return new Promise((resolve) => {
       const decide = (answer: true | string, word: string): void => {
@@ -142,6 +142,7 @@ export class Interactive {
       screen.line(
         `${screen.style("yellow", `${server} wants to run ${name}`)} ${screen.clip(args, 500)}`,
       );
+      if (hasChanged) screen.line(`${server} has changed ${name} since you could first use it.`);
       screen.write("Allow it? [y]es, [n]o, [a]lways ");
       this.#onKey = (key) => {
         if (key === "interrupt" || key === "end") return decide("", "no");

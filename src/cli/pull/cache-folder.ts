@@ -2,7 +2,7 @@
  * Where pulled files lie:
  *
  *   OWNER/NAME/REVISION/path/model.gguf        whole, and its checksum was right
- *   OWNER/NAME/REVISION/path/model.gguf.json   its size and checksum
+ *   OWNER/NAME/REVISION/path/model.gguf.json   its checksum, and the commit that it is of
  *   OWNER/NAME/REVISION/path/model.gguf.<checksum>.part   the beginning of one
  *   OWNER/NAME/REVISION/path/model.gguf.lock   who pulls it now
  */
@@ -21,9 +21,10 @@ import { hostname } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Checksum, HubFile } from "./hub.ts";
 
-/** `revision` may have slashes, as refs/pr/1 has. */
+/** `revision` may have slashes, as refs/pr/1 has, and be any text: the result is one folder's name. */
 export function revisionFolder(root: string, repository: string, revision: string): string {
-  return join(root, ...repository.split("/"), revision.replaceAll(/[^\w.-]/g, "+"));
+  const name = revision.replaceAll(/[^\w.-]/g, "+").replace(/^\.+$/, "+");
+  return join(root, ...repository.split("/"), name);
 }
 
 /** The files of one path; `folder` is a revision's. */
@@ -52,8 +53,8 @@ export class CachedFile {
   }
 
   /** After the content is in its place. */
-  remember(checksum: Checksum): void {
-    writeFileSync(this.#notePath, `${JSON.stringify(checksum)}\n`);
+  remember(checksum: Checksum, commit: string): void {
+    writeFileSync(this.#notePath, `${JSON.stringify({ ...checksum, commit })}\n`);
   }
 
   #note(): Checksum | null {

@@ -60,7 +60,7 @@ export async function download(
     );
   }
   await rename(partPath, target.path);
-  target.remember(file.checksum);
+  target.remember(file.checksum, await hub.commit());
 }
 
 /** Until the part is as long as the file. */

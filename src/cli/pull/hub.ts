@@ -42,6 +42,8 @@ const answerMs = 60_000;
 export class Hub {
   readonly #options: HubOptions;
   readonly #origin: string;
+  /** Of the revision, once it was asked for. */
+  #commit: string | null = null;
 
   /** @throws FermataError invalid_option */
   constructor(options: HubOptions) {
@@ -63,10 +65,28 @@ export class Hub {
     this.#origin = url.origin;
   }
 
+  /**
+   * The commit that the revision names now. Everything that is read here is of this commit, whatever is pushed
+   * meanwhile. @throws FermataError hub_…
+   */
+  async commit(): Promise<string> {
+    if (this.#commit !== null) return this.#commit;
+    const { endpoint, repository, revision } = this.#options;
+    const path = `api/models/${repository}/revision/${encodeURIComponent(revision)}`;
+    const answer = await this.#json(await this.#get(`${endpoint}/${path}`, {}));
+    const { sha } = (answer ?? {}) as { sha?: unknown };
+    if (typeof sha !== "string" || !gitName.test(sha))
+      throw this.#strange(`it names no commit for ${revision}`);
+    if (gitName.test(revision) && sha !== revision)
+      throw this.#strange(`it answers with commit ${sha} when asked for ${revision}`);
+    this.#commit = sha;
+    return sha;
+  }
+
   /** Every file of the repository. @throws FermataError hub_… */
   async files(): Promise<HubFile[]> {
-    const { endpoint, repository, revision } = this.#options;
-    const path = `api/models/${repository}/tree/${encodeURIComponent(revision)}`;
+    const { endpoint, repository } = this.#options;
+    const path = `api/models/${repository}/tree/${await this.commit()}`;
     let next: string | null = `${endpoint}/${path}?recursive=true`;
     const files: HubFile[] = [];
     for (let page = 0; next !== null && page < mostPages; page++) {
@@ -84,9 +104,9 @@ export class Hub {
 
   /** The answer for a file's bytes from `start` on: 200 (all of it), 206, or 416. @throws FermataError */
   async open(path: string, start: number, signal: AbortSignal): Promise<Response> {
-    const { endpoint, repository, revision } = this.#options;
+    const { endpoint, repository } = this.#options;
     const encoded = path.split("/").map(encodeURIComponent).join("/");
-    const url = `${endpoint}/${repository}/resolve/${encodeURIComponent(revision)}/${encoded}`;
+    const url = `${endpoint}/${repository}/resolve/${await this.commit()}/${encoded}`;
     // Compressed bytes could not be counted.
     const headers: Record<string, string> = { "accept-encoding": "identity" };
     if (start > 0) headers["range"] = `bytes=${start}-`;
@@ -200,17 +220,25 @@ function checkRepository(repository: string): void {
   );
 }
 
-/** Null: a folder, or something that is not understood. */
+const gitName = /^[0-9a-f]{40}$/;
+const sha256Name = /^[0-9a-f]{64}$/;
+
+/** Null: a folder, or something that is not understood. Paths and checksums become parts of paths here. */
 function readEntry(entry: unknown): HubFile | null {
   const { type, path, size, oid, lfs } = (entry ?? {}) as Record<string, unknown>;
   if (type !== "file" || typeof path !== "string" || !isSafePath(path)) return null;
   const large = lfs as { oid?: unknown; size?: unknown } | undefined;
-  if (typeof large?.oid === "string" && typeof large.size === "number") {
-    const value = large.oid.replace(/^sha256:/, "").toLowerCase();
-    return { path, size: large.size, checksum: { kind: "sha256", value } };
-  }
-  if (typeof oid !== "string" || typeof size !== "number") return null;
-  return { path, size, checksum: { kind: "git", value: oid.toLowerCase() } };
+  const file = large ?? { oid, size };
+  const value = String(file.oid)
+    .replace(/^sha256:/, "")
+    .toLowerCase();
+  if (!isSize(file.size) || !(large === undefined ? gitName : sha256Name).test(value)) return null;
+  const kind = large === undefined ? "git" : "sha256";
+  return { path, size: file.size, checksum: { kind, value } };
+}
+
+function isSize(size: unknown): size is number {
+  return Number.isSafeInteger(size) && (size as number) >= 0;
 }
 
 function isSafePath(path: string): boolean {

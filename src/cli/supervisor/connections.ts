@@ -6,7 +6,11 @@
 import type { Socket } from "node:net";
 import { errorBody } from "../../server/http/error-replies.ts";
 import { rawResponse } from "../../server/http/broken-requests.ts";
-import { type ConnectionState, crashError } from "../../server/http/connection-reports.ts";
+import {
+  type ConnectionState,
+  crashError,
+  type InFlight,
+} from "../../server/http/connection-reports.ts";
 
 /** For a client to take the last words and to close. */
 const farewellMs = 1000;
@@ -23,7 +27,7 @@ export class Connections {
   add(socket: Socket): number {
     const id = ++this.#lastId;
     socket.on("error", () => {});
-    this.#open.set(id, { socket, state: { kind: "idle" } });
+    this.#open.set(id, { socket, state: { kind: "idle", answered: null } });
     return id;
   }
 
@@ -38,13 +42,16 @@ export class Connections {
     this.#open.delete(id);
   }
 
-  /** The worker is gone. */
-  endAll(): void {
+  /** The worker is gone. @returns what it was working on */
+  endAll(): InFlight[] {
+    const requests: InFlight[] = [];
     for (const { socket, state } of this.#open.values()) {
+      if (state.kind !== "idle") requests.push(state.request);
       if (state.kind === "waiting" || state.kind === "streaming") sayLast(socket, state.lastWords);
       else socket.destroy();
     }
     this.#open.clear();
+    return requests;
   }
 }
 

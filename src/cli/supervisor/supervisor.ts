@@ -23,6 +23,8 @@ import { ProcessGuard } from "../../process-guard.ts";
 import { assertPortFree, listenBare } from "../port.ts";
 import type { RunningServer } from "../serve.ts";
 import { Connections, refuse } from "./connections.ts";
+import { type Hang, Pulse } from "./pulse.ts";
+import { Suspects } from "./suspects.ts";
 import type { ConnectionState } from "../../server/http/connection-reports.ts";
 
 const shortestPauseMs = 250;
@@ -51,6 +53,7 @@ class Supervisor implements RunningServer {
   readonly #log: Logger;
   readonly #server: Server;
   readonly #connections = new Connections();
+  readonly #suspects = new Suspects();
   /** A worker leaves by itself when its supervisor is gone, but not one that hangs. */
   readonly #guard = new ProcessGuard();
   #state: State = "starting";
@@ -90,6 +93,10 @@ class Supervisor implements RunningServer {
     return this.#closing;
   }
 
+  reload(): void {
+    if (this.#worker !== null) this.#send(this.#worker, { type: "reload" });
+  }
+
   async #close(): Promise<void> {
     this.#state = "closing";
     const worker = this.#worker;
@@ -113,9 +120,11 @@ class Supervisor implements RunningServer {
     this.#worker = worker;
     const { pid = 0 } = worker;
     this.#guard.add(pid);
+    const pulse = new Pulse(this.#config.hangTimeout, (hang) => this.#endHanging(worker, hang));
     const exited = new Promise<WorkerExit>((resolve) => {
       worker.once("exit", (code, signal) => {
         this.#guard.remove(pid);
+        pulse.stop();
         resolve(new WorkerExit(code, signal));
       });
     });
@@ -124,11 +133,13 @@ class Supervisor implements RunningServer {
     const ready = new Promise<Omit<BannerFacts, "url">>((resolve) => {
       worker.on("message", (message: FromWorker) => {
         if (message.type === "ready") resolve(message.facts);
-        else if (message.type === "connection") this.#connections.update(message.id, message.state);
+        else if (message.type === "alive") pulse.beat(message.stepAgeMs);
+        else if (message.type === "connection") this.#update(message.id, message.state);
         else this.#connections.remove(message.id);
       });
     });
-    this.#send(worker, { type: "start", config: this.#config });
+    const crashes = this.#suspects.crashes();
+    this.#send(worker, { type: "start", config: this.#config, crashes });
     const first = await Promise.race([ready, exited]);
     // It became ready before it read that it shall close.
     const outcome = (this.#state as State) === "closing" ? await exited : first;
@@ -143,13 +154,30 @@ class Supervisor implements RunningServer {
     return outcome;
   }
 
+  #update(id: number, state: ConnectionState): void {
+    this.#connections.update(id, state);
+    if (state.kind === "idle" && state.answered !== null) this.#suspects.clear(state.answered);
+  }
+
+  /** Its end is told by `exit`, as any other. */
+  #endHanging(worker: ChildProcess, { thread, seconds }: Hang): void {
+    this.#log.error({ pid: worker.pid, thread, seconds }, "the worker hangs and is killed");
+    worker.kill("SIGKILL");
+  }
+
   #onDeath({ code, signal }: WorkerExit, livedMs: number): void {
     this.#worker = null;
-    this.#connections.endAll();
+    const requests = this.#connections.endAll();
     if (this.#state === "closing") return;
+    this.#suspects.add(requests);
     if (livedMs >= healthyMs) this.#pauseMs = shortestPauseMs;
     this.#log.error(
-      { code, signal, pause_ms: this.#pauseMs },
+      {
+        code,
+        signal,
+        pause_ms: this.#pauseMs,
+        in_flight: requests.map(({ requestId }) => requestId),
+      },
       "the worker ended abnormally: its streams are closed, it is started again",
     );
     void this.#restart();
@@ -196,14 +224,17 @@ class Supervisor implements RunningServer {
 }
 
 export type ToWorker =
-  /** Comes first, once. */
-  | { type: "start"; config: ServeConfig }
+  /** Comes first, once. `crashes`: by hashes of bodies. */
+  | { type: "start"; config: ServeConfig; crashes: [bodyHash: string, count: number][] }
   /** Comes with the socket, once the worker is ready. */
   | { type: "connection"; id: number }
+  | { type: "reload" }
   /** Drain and end. */
   | { type: "close" };
 
 export type FromWorker =
+  /** Once a second. `stepAgeMs`: of the inference thread's current step; 0 while it is idle. */
+  | { type: "alive"; stepAgeMs: number }
   | { type: "ready"; facts: Omit<BannerFacts, "url"> }
   | { type: "connection"; id: number; state: ConnectionState }
   | { type: "connection-closed"; id: number };

@@ -41,6 +41,8 @@ export interface RunContext {
   tellsTools?: boolean;
   /** Where the wire tells them. */
   times?: TokenTimes;
+  /** A person looks on, who is asked about tools that are not read-only. Default: no. */
+  asksPerson?: boolean | undefined;
 }
 
 /** `runEvents` for wires with one text per answer. */
@@ -139,7 +141,10 @@ async function startEvents(
       : config.maxToolSeconds,
     toolTimeoutMs: config.toolTimeoutMs,
     toolTotalTimeoutMs: config.toolTotalTimeoutMs,
-    oversight: oversightOf(context.services, conversation.owner),
+    oversight: {
+      ...oversightOf(context.services, conversation.owner),
+      asksPerson: context.asksPerson,
+    },
     logger: log,
   };
   if (target.run !== null) return await target.run.answer(conversation, mode.tools, options, sink);

@@ -164,7 +164,7 @@ export class RunMapper {
   #approval(speaker: Speaker, event: Approval): void {
     const call = this.#announce(speaker, event);
     const { id, toolName } = call;
-    const { state, server } = event;
+    const { state, server, hasChanged = false } = event;
     if (state !== "asked") call.details.approval = state;
     const { arguments: text } = event.call;
     this.#out.details.push(
@@ -175,6 +175,7 @@ export class RunMapper {
         server,
         arguments: text,
         state,
+        ...(hasChanged && { has_changed: true as const }),
       },
       { type: "state", call_id: id, state: stateOfApproval[state] },
     );

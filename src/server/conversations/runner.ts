@@ -125,7 +125,12 @@ export class Runner {
     const { controller, end: endWork } = context.active.begin();
     const { signal } = controller;
     const work = new BegunWork<RunEvent>((sink) =>
-      runEvents({ ...plan.chat, signal, owner }, plan.mode, { ...context, target }, sink),
+      runEvents(
+        { ...plan.chat, signal, owner },
+        plan.mode,
+        { ...context, target, asksPerson: context.config.asksPerson },
+        sink,
+      ),
     );
     try {
       await settledWithin(work.first, patienceMs);

@@ -4,7 +4,7 @@
  */
 
 import type { Socket } from "node:net";
-import type { FastifyInstance, FastifyReply } from "fastify";
+import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { FermataError } from "../../errors.ts";
 import { errorBody, errorBodyOf, ollamaErrorBody } from "./error-replies.ts";
 import { rawResponse } from "./broken-requests.ts";
@@ -12,14 +12,22 @@ import { rawResponse } from "./broken-requests.ts";
 /** How a stream's messages stand in its body: as server-sent events, or each as a line. */
 export type Framing = "events" | "lines";
 
+/** What a connection works on. */
+export interface InFlight {
+  requestId: string;
+  /** Null: the body has not come yet, or there is none. */
+  bodyHash: string | null;
+}
+
 export type ConnectionState =
-  | { kind: "idle" }
+  /** `answered`: hash of the body whose answer is out. */
+  | { kind: "idle"; answered: string | null }
   /** Nothing was answered yet. `lastWords`: a whole response. */
-  | { kind: "waiting"; lastWords: string }
+  | { kind: "waiting"; lastWords: string; request: InFlight }
   /** A response is being written that only its writer can end. */
-  | { kind: "answering" }
+  | { kind: "answering"; request: InFlight }
   /** `lastWords`: what ends the stream, framed as its response is. */
-  | { kind: "streaming"; lastWords: string };
+  | { kind: "streaming"; lastWords: string; request: InFlight };
 
 export interface ConnectionReports {
   report(socket: Socket, state: ConnectionState): void;
@@ -42,19 +50,35 @@ export function installConnectionReports(
 ): void {
   app.decorate("connectionReports", reports);
   if (reports === null) return;
-  app.addHook("onRequest", async (request) => {
+  const reportWaiting = (request: FastifyRequest): void => {
     const error = crashError();
     const body = errorBodyOf(request.routeOptions.config?.wire, error, request.id);
-    const headers = [`x-request-id: ${request.id}`, "retry-after: 1"];
+    const headers = [`x-request-id: ${request.id}`];
+    // What may be to blame is not asked to come back.
+    if (request.bodyHash === null) headers.push("retry-after: 1");
     const lastWords = rawResponse(error.status, body, headers);
-    reports.report(request.raw.socket, { kind: "waiting", lastWords });
+    reports.report(request.raw.socket, {
+      kind: "waiting",
+      lastWords,
+      request: inFlight(request),
+    });
+  };
+  app.addHook("onRequest", async (request) => reportWaiting(request));
+  app.addHook("preValidation", async (request) => {
+    if (request.bodyHash !== null) reportWaiting(request);
   });
   app.addHook("onSend", async (request) => {
-    reports.report(request.raw.socket, { kind: "answering" });
+    reports.report(request.raw.socket, { kind: "answering", request: inFlight(request) });
   });
-  app.addHook("onResponse", async (request) => {
-    reports.report(request.raw.socket, { kind: "idle" });
+  app.addHook("onResponse", async (request, { statusCode, raw }) => {
+    const isAnswered = statusCode < 400 && raw.writableFinished;
+    const answered = isAnswered ? request.bodyHash : null;
+    reports.report(request.raw.socket, { kind: "idle", answered });
   });
+}
+
+function inFlight({ id, bodyHash }: FastifyRequest): InFlight {
+  return { requestId: id, bodyHash };
 }
 
 /**
@@ -69,7 +93,11 @@ export function reportStream(reply: FastifyReply, isResumable: boolean, framing:
   const text = isResumable ? "" : error;
   const chunk = text === "" ? "" : `${Buffer.byteLength(text).toString(16)}\r\n${text}\r\n`;
   const lastWords = response.chunkedEncoding ? `${chunk}0\r\n\r\n` : text;
-  server.connectionReports.report(request.raw.socket, { kind: "streaming", lastWords });
+  server.connectionReports.report(request.raw.socket, {
+    kind: "streaming",
+    lastWords,
+    request: inFlight(request),
+  });
 }
 
 function errorEvent(): string {

@@ -5,6 +5,7 @@
 
 import type { FastifyInstance, FastifyRequest } from "fastify";
 import { FermataError } from "../../errors.ts";
+import { bodyHash } from "./quarantine.ts";
 
 /** Far above what a schema may have, far below what the stack holds. */
 const maxDepth = 1000;
@@ -26,6 +27,7 @@ export function installJsonBody(app: FastifyInstance): void {
           { param: "content-type" },
         ),
       );
+    if (app.connectionReports !== null) request.bodyHash = bodyHash(body);
     if (!isDeeperThan(body, maxDepth)) return parse(request, body, done);
     const message = `The body is nested more than ${maxDepth} levels deep. Send flatter values.`;
     done(new FermataError("invalid_json", message, { param: "body" }));

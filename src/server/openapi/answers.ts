@@ -259,4 +259,10 @@ export const props = answer({
 export const slots = list(
   answer({ id: whole, n_ctx: whole, speculative: boolean, is_processing: boolean }),
 );
-export const health = answer({ status: constant("ok"), model: string });
+export const health = answer({ status: choice("ok", "hung"), model: string, step_age_ms: whole });
+export const ready = answer({
+  status: choice("ready", "busy"),
+  step_age_ms: whole,
+  running: whole,
+  waiting: whole,
+});

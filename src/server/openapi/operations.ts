@@ -334,7 +334,14 @@ export const operations: Readonly<Record<string, Operation>> = {
     summary: "A slot for each sequence that may run at once; `?fail_on_no_slot=1`: 503 if all run.",
     answer: answers.slots,
   },
-  "GET /health": { summary: "Whether requests are taken. Needs no key.", answer: answers.health },
+  "GET /health": {
+    summary: "Whether the server lives: 503 once the inference thread hangs. Needs no key.",
+    answer: answers.health,
+  },
+  "GET /ready": {
+    summary: "Whether requests should be sent here now, else 503. Needs no key.",
+    answer: answers.ready,
+  },
   "GET /metrics": { summary: "Prometheus metrics.", answer: null },
   "GET /openapi.json": { summary: "This document.", answer: object },
 };

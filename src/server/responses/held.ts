@@ -57,6 +57,7 @@ export class HeldCalls {
     return {
       definition,
       server: clientServer,
+      approval: "never",
       // A timer of its own ends the response: without the output, a model would invent one.
       timeoutMs: foreverMs,
       call: async (_args, { callId, signal }) => await this.wait(callId, signal),

@@ -19,6 +19,7 @@ function directoryWith(files: Record<string, string>): string {
 test("defaults", () => {
   expect(load([])).toEqual({
     model: undefined,
+    hangTimeout: { loop: 60, step: 600 },
     hf: undefined,
     file: undefined,
     modelsDir: undefined,
@@ -65,6 +66,7 @@ test("defaults", () => {
     toolTimeout: { silence: 60, call: 600, answer: 1800, approval: 300, output: 300 },
     maxToolRounds: 16,
     allowRequestMcp: false,
+    approval: "ask",
     auditLog: undefined,
     logLevel: "info",
     audit: false,

@@ -73,6 +73,44 @@ test("the Q4_K_M, through the redirect; a second time nothing is transferred", a
   expect(transfers()).toHaveLength(1);
 });
 
+test("all that is read is of the commit that the branch was at when it was asked for", async () => {
+  const path = await pull({ model: `${repository}:F16` });
+  const [first, ...others] = hub.requests.filter(({ host }) => host === "hub");
+  expect(first!.path).toBe(`/api/models/${repository}/revision/main`);
+  expect(others.length).toBeGreaterThan(4);
+  for (const { path: asked } of others) expect(asked).toContain("c".repeat(40));
+  expect(JSON.parse(readFileSync(`${path}.json`, "utf8"))).toMatchObject({
+    kind: "sha256",
+    commit: "c".repeat(40),
+  });
+});
+
+test.each(["../../../../escaped", "main", "C".repeat(39), ""])(
+  "a hub whose commit is %j is none",
+  async (commit) => {
+    hub.commit = commit;
+    await expect(pull()).rejects.toMatchObject({
+      code: "hub_failed",
+      message: expect.stringContaining("it names no commit for main"),
+    });
+  },
+);
+
+test.each([
+  ["a checksum that is a path", { lfs: { oid: "../../../../../x", size: 400_000 } }],
+  ["a git name that is a path", { oid: "../../../../../x" }],
+  ["a path that leads out", { path: "../../../small-Q4_K_M.gguf" }],
+  ["an absolute path", { path: "/tmp/small-Q4_K_M.gguf" }],
+  ["a size below 0", { lfs: { oid: "a".repeat(64), size: -1 } }],
+  ["a size that is none", { lfs: { oid: "a".repeat(64), size: 1.5 } }],
+])("a file with %s is not there", async (_name, entry) => {
+  const honest = { type: "file", path: "small-Q4_K_M.gguf", size: 400_000, oid: "b".repeat(40) };
+  hub.entries = [{ ...honest, ...entry }];
+  hub.cuts = [0, 0, 0, 0, 0, 0, 0];
+  await expect(pull()).rejects.toMatchObject({ code: "hub_not_found" });
+  expect(readdirSync(modelsFolder, { recursive: true })).toEqual([]);
+});
+
 test("the token is told to the hub and never to where it redirects", async () => {
   hub.requiredToken = "hf_secret";
   await expect(pull()).rejects.toMatchObject({ code: "hub_denied", param: "token" });

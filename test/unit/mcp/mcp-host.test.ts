@@ -2,6 +2,7 @@
 
 import { fileURLToPath } from "node:url";
 import { afterEach, describe, expect, test, vi } from "vitest";
+import { noRules } from "../../../src/mcp/mcp-rules.ts";
 import type { McpServerConfig } from "../../../src/mcp/mcp-settings.ts";
 import { McpHost, type McpHostOptions } from "../../../src/mcp/mcp-host.ts";
 import type { Tool } from "../../../src/tools/types.ts";
@@ -155,6 +156,71 @@ describe("one server", () => {
     await find(host, "grow").call({}, never);
     await eventually(() => expect(names(host)).toEqual(["grow", "grown"]));
     expect(await find(host, "grown").call({}, never)).toEqual({ content: "hello", isError: false });
+  });
+
+  test("a tool that its server changes is not trusted until a person approves it", async () => {
+    const rules = { ...noRules, approval: [["*", "annotations"] as const] };
+    const host = await start([{ ...server("fs", "echo", "change"), rules }]);
+    const change = async (
+      description: string,
+      readOnly: boolean,
+      schema: string,
+    ): Promise<void> => {
+      await find(host, "change").call({ description, readOnly, schema }, never);
+      await eventually(() => expect(find(host, "echo").definition.description).toBe(description));
+    };
+    const told = (): unknown[] =>
+      lines
+        .filter(({ message }) => message === "MCP server changed a tool")
+        .map(({ server: id, tool, changed }) => [id, tool, changed]);
+    expect(find(host, "echo")).toMatchObject({
+      readOnly: false,
+      approval: "always",
+      hasChanged: false,
+    });
+
+    await change("Only reads", true, "text");
+    expect(told()).toEqual([["fs", "echo", ["description", "hints"]]]);
+    // A hint that came later counts for nothing.
+    expect(find(host, "echo")).toMatchObject({
+      readOnly: false,
+      approval: "always",
+      hasChanged: true,
+    });
+    find(host, "echo").acceptChange!();
+    expect(find(host, "echo")).toMatchObject({
+      readOnly: true,
+      approval: "never",
+      hasChanged: false,
+    });
+
+    await change("Only reads numbers", true, "number");
+    expect(told().at(-1)).toEqual(["fs", "echo", ["description", "schema"]]);
+    expect(find(host, "echo")).toMatchObject({
+      readOnly: false,
+      approval: "always",
+      hasChanged: true,
+    });
+    expect(find(host, "change")).toMatchObject({ hasChanged: false });
+    // It is what it was when it was approved.
+    await change("Only reads", true, "text");
+    expect(find(host, "echo")).toMatchObject({
+      readOnly: true,
+      approval: "never",
+      hasChanged: false,
+    });
+  });
+
+  test("a tool that is another one after a restart is not trusted", async () => {
+    const host = await start([server("fs", "echo", "change", "crash")]);
+    const args = { description: "Another", readOnly: true, schema: "text" };
+    await find(host, "change").call(args, never);
+    await eventually(() => expect(find(host, "echo").hasChanged).toBe(true));
+    find(host, "echo").acceptChange!();
+    expect(find(host, "echo").hasChanged).toBe(false);
+    await find(host, "crash").call({}, never);
+    await eventually(() => expect(find(host, "echo").definition.description).toBe("The echo tool"));
+    expect(find(host, "echo")).toMatchObject({ hasChanged: true, readOnly: false });
   });
 
   test("a crash fails the call; the tools stay offered and the server comes back", async () => {

@@ -166,6 +166,41 @@ test.each<[name: string, problem: RegExp]>([
   expect(await call(host, "echo")).toEqual({ content: "hi", isError: false });
 });
 
+test.each(["http", "sse"] as const)(
+  "%s: a redirect carries no header elsewhere",
+  async (transport) => {
+    const elsewhere: IncomingMessage["headers"][] = [];
+    const other = createServer((request, response) => {
+      elsewhere.push(request.headers);
+      response.writeHead(404).end();
+    });
+    const door = createServer((_request, response) => {
+      const { port } = other.address() as AddressInfo;
+      response.writeHead(307, { location: `http://127.0.0.1:${port}/mcp` }).end();
+    });
+    for (const one of [other, door])
+      await new Promise<void>((resolve) => one.listen(0, "127.0.0.1", resolve));
+    const headers = { "x-key": "k", authorization: "Bearer t" };
+    const { port } = door.address() as AddressInfo;
+    const host = new McpHost(
+      [{ id: "far", url: `http://127.0.0.1:${port}/mcp`, transport, headers }],
+      {
+        log,
+        version: "0",
+        startPatienceMs: 30_000,
+      },
+    );
+    hosts.push(host);
+    await host.start();
+    expect(host.servers()).toMatchObject([{ state: "restarting", tools: [] }]);
+    expect(elsewhere).toEqual([]);
+    for (const one of [other, door]) {
+      one.closeAllConnections();
+      await new Promise((resolve) => one.close(resolve));
+    }
+  },
+);
+
 test("a call that is given up is cancelled at the server", async () => {
   const host = await start({ "x-key": "k" }, { toolTimeoutMs: 60 });
   expect((await call(host, "hang")).content).toMatch(/did not answer within/);

@@ -1,4 +1,4 @@
-import { mkdtempSync, readFileSync, rmSync, statSync } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync, renameSync, rmSync, statSync } from "node:fs";
 import { createHash } from "node:crypto";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -148,6 +148,99 @@ test("a consent given by another API is good once, for its words and its owner",
   expect(approvals.redeem("me", "mcpr_1", "delete a")).toBe(false);
 });
 
+/** What the log says, line by line. */
+function linesOf(path: string): Record<string, unknown>[] {
+  return readFileSync(path, "utf8")
+    .trimEnd()
+    .split("\n")
+    .map((line) => JSON.parse(line));
+}
+
+test("the audit log says that a call will run, and who approved it, before it runs", async () => {
+  const path = join(folder, "intent.jsonl");
+  const audit = new CallAudit(path, () => {});
+  const approvals = new Approvals();
+  const atStart: Record<string, unknown>[][] = [];
+  const watched: Tool = {
+    ...tool,
+    call: async () => {
+      atStart.push(linesOf(path));
+      return { content: "gone", isError: false };
+    },
+  };
+  const oversight = { owner: "0123456789abcdefXYZ", approvals, audit };
+  const options = { timeoutMs: 1000, signal: never, report: () => {}, oversight };
+  const asked = runTool(call, [watched], options);
+  await eventually(() => expect(approvals.pending()).toHaveLength(1));
+  expect(readFileSync(path, "utf8")).toBe("");
+  approvals.decide(oversight.owner, "call_1", "approve");
+  await asked;
+  await runTool({ ...call, id: "call_2" }, [{ ...watched, approval: "never" }], options);
+  const start = { event: "start", call_id: "call_1", tool: "delete_file", arguments_bytes: 12 };
+  expect(atStart[0]).toEqual([
+    expect.objectContaining({ ...start, approved_by: "0123456789abcdef" }),
+  ]);
+  expect(atStart[0]![0]).not.toHaveProperty("outcome");
+  expect(atStart[1]).toHaveLength(3);
+  expect(linesOf(path)).toMatchObject([
+    { event: "start", call_id: "call_1", approved_by: "0123456789abcdef" },
+    { event: "end", call_id: "call_1", approved_by: "0123456789abcdef", outcome: "ok" },
+    { event: "start", call_id: "call_2", approved_by: null },
+    { event: "end", call_id: "call_2", approved_by: null, outcome: "ok" },
+  ]);
+  await audit.close();
+});
+
+test("the audit log goes on in a new file once it was renamed, and loses no line", async () => {
+  const path = join(folder, "rotated.jsonl");
+  const audit = new CallAudit(path, () => {});
+  const entry = { call, server: "files", owner: "me", approvedBy: null };
+  const lines = Array.from({ length: 50 }, () => audit.started(entry));
+  await lines[0];
+  renameSync(path, `${path}.1`);
+  lines.push(...Array.from({ length: 50 }, () => audit.started(entry)));
+  await audit.reopen();
+  lines.push(...Array.from({ length: 50 }, () => audit.started(entry)));
+  await Promise.all(lines);
+  await audit.close();
+  const [before, after] = [linesOf(`${path}.1`).length, linesOf(path).length];
+  expect(before + after).toBe(150);
+  expect(before).toBeGreaterThanOrEqual(50);
+  expect(after).toBeGreaterThanOrEqual(50);
+});
+
+test.runIf(existsSync("/dev/full"))(
+  "lines of a full disk are counted, and the call runs",
+  async () => {
+    const errors: unknown[] = [];
+    const audit = new CallAudit("/dev/full", (error) => errors.push(error));
+    const oversight = { owner: "me", approvals: null, audit };
+    const options = { timeoutMs: 1000, signal: never, report: () => {}, oversight };
+    const ended = await runTool(call, [{ ...tool, approval: "never" }], options);
+    expect(ended.outcome).toBe("ok");
+    expect(audit.lostLines).toBe(2);
+    expect(errors).toMatchObject([{ code: "ENOSPC" }, { code: "ENOSPC" }]);
+    await audit.close();
+  },
+);
+
+test.each([
+  ["not read-only, no policy", {}, true, "denied"],
+  ["not read-only, no policy, nobody looks on", {}, false, "ok"],
+  ["read-only", { readOnly: true }, true, "ok"],
+  ["never by policy", { approval: "never" as const }, true, "ok"],
+  ["always by policy", { readOnly: true, approval: "always" as const }, false, "denied"],
+])(
+  "a tool that is %s: %j, a person looks on: %s: %s",
+  async (_name, parts, asksPerson, outcome) => {
+    const { approval: _policy, ...plain } = tool;
+    const oversight = { owner: "me", approvals: null, audit: null, asksPerson };
+    const options = { timeoutMs: 1000, signal: never, report: () => {}, oversight };
+    const run = await runTool(call, [{ ...plain, ...parts }], options);
+    expect(run.outcome).toBe(outcome);
+  },
+);
+
 test("the audit log: sizes and hashes of every call, and none of its words", async () => {
   const path = join(folder, "audit.jsonl");
   const audit = new CallAudit(path, () => {});
@@ -163,6 +256,8 @@ test("the audit log: sizes and hashes of every call, and none of its words", asy
     .split("\n")
     .map((line) => JSON.parse(line));
   expect(first).toEqual({
+    event: "end",
+    approved_by: null,
     time: expect.stringMatching(/^\d{4}-\d\d-\d\dT/),
     call_id: "call_1",
     owner: "0123456789abcdef",

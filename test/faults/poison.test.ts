@@ -1,0 +1,79 @@
+// A request that kills the worker each time it comes, and clients whose SDK sends it again and again.
+import { pathToFileURL } from "node:url";
+import { join } from "node:path";
+import OpenAI from "openai";
+import { afterEach, expect, test } from "vitest";
+import { serveCommand, type ServedCommand } from "../support/command-line.ts";
+import { eventually } from "../support/eventually.ts";
+import { times } from "./support/injections.ts";
+import { post, workerOf } from "./support/served.ts";
+
+let server: ServedCommand | undefined;
+afterEach(async () => {
+  delete process.env["NODE_OPTIONS"];
+  await server?.stop("SIGKILL");
+  server = undefined;
+});
+
+const fixture = pathToFileURL(join(import.meta.dirname, "../fixtures/poisonous-prompts.mjs")).href;
+async function serve(): Promise<ServedCommand> {
+  process.env["NODE_OPTIONS"] = `--import=${fixture}`;
+  server = await serveCommand("--store=none", "--parallel=4");
+  return server;
+}
+
+interface Death {
+  signal: string;
+  in_flight: string[];
+}
+function deaths({ log }: ServedCommand): Death[] {
+  return log()
+    .split("\n")
+    .filter((line) => line.includes("the worker ended abnormally"))
+    .map((line) => JSON.parse(line) as Death);
+}
+
+/** Long enough to be in flight when the worker dies. */
+const long = { max_tokens: 2000, ignore_eos: true, temperature: 2, top_k: 0, min_p: 0 };
+
+test("it kills twice and is refused then, however often it comes; the log names it", async () => {
+  const running = await serve();
+  const openai = new OpenAI({ baseURL: `${running.url}/v1`, apiKey: "none", maxRetries: 200 });
+  for (let count = 1; count <= times(1, 10); count++) {
+    const body = { model: "default", prompt: `poison ${count}`, ...long };
+    const error = await openai.completions.create(body).catch((reason: unknown) => reason);
+    expect(error).toBeInstanceOf(OpenAI.UnprocessableEntityError);
+    expect(error).toMatchObject({ code: "request_quarantined", param: "body" });
+    expect(deaths(running)).toHaveLength(2 * count);
+    for (const { signal, in_flight: ids } of deaths(running)) {
+      expect(signal).toBe("SIGABRT");
+      expect(ids).toEqual([expect.stringMatching(/^req_/)]);
+    }
+    const same = await post(running, "/v1/completions", body);
+    expect(same.status).toBe(422);
+    expect(same.headers.get("retry-after")).toBe(null);
+    // A change makes it another request.
+    expect(
+      (await post(running, "/v1/completions", { prompt: "Hello", max_tokens: 2 })).status,
+    ).toBe(200);
+  }
+});
+
+test("who was only beside it is answered in the end", async () => {
+  const running = await serve();
+  const send = (prompt: string) =>
+    post(running, "/v1/completions", { prompt, ...long, max_tokens: 60 });
+  const untilAnswered = async (prompt: string): Promise<number> => {
+    for (;;) {
+      const response = await send(prompt).catch(() => null);
+      if (response !== null && response.status !== 503) return response.status;
+    }
+  };
+  const statuses = await Promise.all(
+    ["poison", "Once", "Twice", "Thrice"].map((prompt) => untilAnswered(prompt)),
+  );
+  expect(statuses).toEqual([422, 200, 200, 200]);
+  expect(deaths(running)).toHaveLength(2);
+  await workerOf(running, 3);
+  await eventually(async () => expect((await send("Once")).status).toBe(200));
+});
