@@ -56,7 +56,12 @@ void KvRetention::State::remember(SlotId slot) {
                              .leased = entry.leased,
                              .rows = length,
                              .room = std::max<std::int64_t>(size, 1)};
+    // Their room is counted already: nobody else may give it up.
+    for (const SlotId id : superseded)
+        left_at(id).wanted = true;
     const bool fits = size > 0 && make_room_in_ram(size - freed, newcomer);
+    for (const SlotId id : superseded)
+        left_at(id).wanted = false;
     SavedCells saved;
     if (fits || (size > 0 && files != nullptr && filed == kNoSlot)) saved = backend.save(slot);
     if (fits && !saved.empty()) {

@@ -1,7 +1,7 @@
 // What goes to files and comes back from there, with files that are a fake: nothing is written, and
 // outcomes come when the test says so.
 #include <map>
-#include <set>
+#include <random>
 
 #include "check.h"
 #include "core/audit_backend.h"
@@ -56,6 +56,18 @@ class FakeFiles final : public SequenceFiles {
     std::int64_t foreign() const override { return 2; }
     std::int64_t damaged_at_start() const override { return 3; }
     std::string fault() const override { return {}; }
+
+    // Of what is under way, one comes to nothing.
+    void fail_one(std::uint32_t kind) {
+        using enum FileEvent;
+        if (pending.empty()) return;
+        FileOutcome& outcome = pending.back();
+        outcome.event = outcome.event == kWritten ? kNotWritten
+                        : kind == 0               ? kUnreadable
+                                                  : kDamaged;
+        outcome.cells = {};
+        files.erase(outcome.id);
+    }
 
     std::map<FileId, File> files;
     std::vector<FileOutcome> pending;
@@ -334,6 +346,59 @@ TEST(what_was_read_and_not_taken_leaves_memory) {
     cache.attend(kLong);
     CHECK(cache.retention.lookup(continued(1)).resident < 10);
     CHECK(cache.retention.fetch(continued(1), 0));
+}
+
+// What a prompt finds is what was computed for exactly its tokens, whatever was evicted, written,
+// lost, read or restarted before.
+TEST(random_programs_keep_the_cache_sound) {
+    for (std::uint32_t seed = 1; seed <= 200; ++seed) {
+        std::mt19937 random(seed);
+        const auto below = [&](std::uint32_t limit) {
+            return static_cast<std::uint32_t>(random() % limit);
+        };
+        const CacheShape& shape = kShapes.begin()[seed % kShapes.size()];
+        const std::int64_t ram = below(2) == 0 ? 0 : below(6) * 100 * kCellBytes;
+        const std::int64_t disk = (1 + below(8)) * file_bytes(100);
+        FakeFiles files;
+        std::vector<std::vector<Token>> known{words(seed, 70)};
+        for (int process = 0; process < 3; ++process) {
+            Cache cache(shape, files, ram, disk);
+            std::vector<SlotId> held;
+            for (int step = 0; step < 40; ++step) {
+                std::vector<Token> prompt = known[below(static_cast<std::uint32_t>(known.size()))];
+                prompt.resize(1 + below(static_cast<std::uint32_t>(prompt.size())));
+                if (below(3) > 0) prompt = known.back();
+                prompt = joined(std::move(prompt), words(below(9) + 1, 20 + below(60)));
+                if (prompt.size() > 400) prompt.resize(400);
+                if (held.size() < 2 && cache.retention.lookup(prompt).promised >= 0) {
+                    const SlotId slot = cache.run(prompt).slot;
+                    known.push_back(prompt);
+                    if (below(5) == 0) {
+                        cache.retention.hold(slot, cache.now + kLong);
+                        held.push_back(slot);
+                    } else if (below(6) == 0) {
+                        cache.retention.give_up(slot);
+                    } else {
+                        cache.retention.retain(slot, ++cache.now, below(2) * (cache.now + 50));
+                    }
+                }
+                if (!held.empty() && (held.size() == 2 || below(3) == 0)) {
+                    cache.retention.give_up(held.back());
+                    held.pop_back();
+                }
+                if (below(3) == 0) cache.retention.back_up(kPlenty);
+                files.room = below(8) > 0;
+                if (below(5) == 0) files.fail_one(below(3));
+                cache.attend(below(4) == 0 ? kLong : 1);
+                if (cache.retention.disk().bytes > disk) check::fail(__FILE__, __LINE__, "limit");
+            }
+            files.time_left = below(3) > 0;
+            cache.retention.save_all();
+            cache.retention.clear_retained();
+            cache.check();
+            files.pending.clear();
+        }
+    }
 }
 
 TEST(a_scheduler_waits_for_a_file_and_samples_the_same) {
