@@ -7,7 +7,7 @@ import { type CallSyntax, hermesCalls } from "../../guidance/call-syntax.ts";
 import { type TemplateMessage, joinToolResults, writeGenericTools } from "./generic-tools.ts";
 import { TemplateTooCostly } from "./jinja/budget.ts";
 import { JinjaTemplate, TemplateRefusal } from "./jinja/jinja-template.ts";
-import { strftime } from "./jinja/methods.ts";
+import { strftime } from "./jinja/library.ts";
 import { parseJson } from "../json.ts";
 import { type ReasoningMarkers, normalizeMessages, parseArguments } from "./normalize.ts";
 import { type TemplateShape, probeShape } from "./template-shape.ts";

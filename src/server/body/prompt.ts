@@ -1,9 +1,270 @@
-/** What a prompt is made of: the messages, how it ends, and what the template is given. */
+/** The fields of a prompt: its messages, its end, and the variables of the template. */
 
-import type { ChatMessage, PromptRequest, TemplateVariables } from "../../chat/types.ts";
-import { optional, type FieldTable, type ValuesOf, fieldError, isAbsent } from "./field.ts";
-import { messagesField } from "./messages.ts";
-import { boolean, mapped, oneOf, record } from "./values.ts";
+import type { ChatMessage, ToolCall, PromptRequest, TemplateVariables } from "../../chat/types.ts";
+import {
+  ignored,
+  optional,
+  refused,
+  required,
+  type Type,
+  fieldError,
+  isObject,
+  type FieldTable,
+  type ValuesOf,
+  isAbsent,
+} from "./field.ts";
+import { either, list, mapped, object, tagged, text, boolean, oneOf, record } from "./values.ts";
+
+const textRemedy = "Send the part's text as a string";
+const textOnly = "Send text parts only";
+export const notText = (type: string) => ({
+  code: "unsupported_value" as const,
+  problem: `is "${type}", and the model reads text only`,
+  remedy: textOnly,
+});
+export const imagePart = {
+  code: "image_not_supported" as const,
+  problem: "is an image, and the model reads text only",
+  remedy: textOnly,
+};
+
+export function textPart(key: "text" | "refusal"): Type<string> {
+  const fields = { [key]: required(text({ remedy: textRemedy })) };
+  return mapped(object(fields, textRemedy, "passed over"), (part) => part[key]!);
+}
+
+const part = tagged(
+  {
+    text: textPart("text"),
+    refusal: textPart("refusal"),
+    image_url: imagePart,
+    input_image: imagePart,
+    input_audio: notText("input_audio"),
+    file: notText("file"),
+  },
+  {
+    remedy: 'Send {"type": "text", "text": "…"}',
+    others: {
+      code: "invalid_value",
+      problem: "is not a known kind of part",
+      remedy: 'Send "text"',
+    },
+  },
+);
+
+/** Text parts are joined by newlines. */
+const content = either(
+  {
+    string: text(),
+    array: mapped(list(part, { remedy: "Send text as a string" }), (parts) => parts.join("\n")),
+  },
+  "a string or an array of parts",
+  "Send text as a string",
+);
+
+/** Of a role that is nothing without it. Null says nothing, as at llama-server. */
+const neededContent: Type<string> = {
+  ...content,
+  remedy: "Send the message's text as a string",
+  read: (value, path, reading) => (value === null ? "" : content.read(value, path, reading)),
+};
+
+const asReceived = "Send the call as it was received";
+const receivedText = required(text({ min: 1, remedy: asReceived }));
+
+/** Arguments stay as they came, valid JSON or not: they are history, and were once a model's output. */
+export const callArguments: Type<string> = {
+  schema: { type: "string" },
+  remedy: asReceived,
+  read: (value) => (typeof value === "string" ? value : JSON.stringify(value)),
+};
+
+const functionCall = object(
+  { name: receivedText, arguments: optional(callArguments, "", "{}") },
+  asReceived,
+  "passed over",
+);
+
+const callType: Type<"function"> = {
+  schema: { type: "string", enum: ["function"] },
+  remedy: 'Send "function"',
+  read(value, path) {
+    if (value === "function") return value;
+    throw fieldError("unsupported_value", path, "is not a function call", this.remedy);
+  },
+};
+
+const toolCall = mapped(
+  object(
+    { id: receivedText, type: optional(callType), function: required(functionCall) },
+    asReceived,
+    "passed over",
+  ),
+  ({ id, function: { name, arguments: text } }): ToolCall => ({ id, name, arguments: text }),
+);
+
+const showMessage = 'Send {"role": …, "content": …}';
+const name = ignored("is not used");
+const plain = (role: "system" | "user") =>
+  mapped(
+    object({ content: required(neededContent), name }, showMessage),
+    (message): ChatMessage => ({ role, content: message.content }),
+  );
+
+const assistant = mapped(
+  object(
+    {
+      content: optional(content, "", ""),
+      refusal: optional(content, "", ""),
+      reasoning_content: optional(content),
+      reasoning: optional(content),
+      tool_calls: optional(list(toolCall, { remedy: "Send an array of calls" }), "", []),
+      name,
+      function_call: refused("was replaced", "Send tool_calls"),
+      audio: refused("is audio, and the model reads text only", "Send its transcript as content"),
+    },
+    showMessage,
+  ),
+  (message): ChatMessage => {
+    const { tool_calls: toolCalls } = message;
+    const reasoning = message.reasoning_content ?? message.reasoning ?? "";
+    return {
+      role: "assistant",
+      content: message.content || message.refusal,
+      ...(reasoning === "" ? {} : { reasoning }),
+      ...(toolCalls.length === 0 ? {} : { toolCalls }),
+    };
+  },
+);
+
+/** Its tool's name is found when the calls before it are known. */
+const toolResult = mapped(
+  object(
+    {
+      content: optional(content, "", ""),
+      tool_call_id: optional(
+        text({ remedy: "Send the id of the tool call that this answers" }),
+        "",
+        "",
+      ),
+      name: optional(text(), "", ""),
+    },
+    showMessage,
+  ),
+  (message): ChatMessage => {
+    const { content: result, tool_call_id: toolCallId, name: of } = message;
+    return { role: "tool", toolCallId, name: of, content: result };
+  },
+);
+
+const roles = tagged(
+  {
+    system: plain("system"),
+    developer: plain("system"),
+    user: plain("user"),
+    assistant,
+    tool: toolResult,
+    function: {
+      code: "unsupported_value",
+      problem: 'is "function", which was replaced',
+      remedy: 'Send role "tool" with tool_call_id',
+    },
+  },
+  {
+    tag: "role",
+    remedy: showMessage,
+    others: {
+      code: "invalid_value",
+      problem: "is not a known role",
+      remedy: "Send system, developer, user, assistant or tool",
+    },
+  },
+);
+
+const message: Type<ChatMessage> = {
+  ...roles,
+  read(value, path, reading) {
+    // Without its role a model would not see the result, and would call the tool again and again.
+    const callId = isObject(value) && value["role"] === undefined ? value["tool_call_id"] : null;
+    if (typeof callId !== "string") return roles.read(value, path, reading);
+    const problem = "is missing from what looks like a tool's result";
+    const [, corrected] = roundOf(callId);
+    const remedy = `Send ${JSON.stringify(corrected)}`;
+    throw fieldError("missing_field", `${path}.role`, problem, remedy);
+  },
+};
+
+/** A call and its result, as they should be sent. */
+function roundOf(callId: string): [object, object] {
+  const id = callId.slice(0, 100);
+  const call = { id, type: "function", function: { name: "…", arguments: "…" } };
+  return [
+    { role: "assistant", tool_calls: [call] },
+    { role: "tool", tool_call_id: id, content: "…" },
+  ];
+}
+
+export const messagesField = required(
+  mapped(
+    list(message, { min: 1, remedy: "Send an array with at least one message" }),
+    asConversation,
+  ),
+  "text only; `developer` is `system`",
+);
+
+/**
+ * Results know their calls. The system messages that lead are merged into one, since templates take one and want it
+ * first. A later one keeps its place and becomes a user message: moving it to the front would change the first tokens
+ * of the prompt and so lose the whole cached prefix.
+ * @throws FermataError invalid_value: a result of a call that was not made before it
+ */
+export function asConversation(messages: readonly ChatMessage[], path: string): ChatMessage[] {
+  nameResults(messages, path);
+  const first = messages.findIndex(({ role }) => role !== "system");
+  const leading = messages.slice(0, first < 0 ? messages.length : first);
+  const system = leading.map((one) => one.content).join("\n\n");
+  const rest = messages
+    .slice(leading.length)
+    .map((one): ChatMessage => (one.role === "system" ? { ...one, role: "user" } : one));
+  return leading.length === 0 ? rest : [{ role: "system" as const, content: system }, ...rest];
+}
+
+/**
+ * Gives each result the id and the name of its call. One without an id, or with one that no call has, answers the
+ * call of its name that waits the longest; without a name, the one that waits the longest (an unknown id: the only one).
+ * @throws FermataError invalid_value: a result of a call that was not made before it
+ */
+function nameResults(messages: readonly ChatMessage[], path: string): void {
+  const made = new Map<string, ToolCall>();
+  const waiting = new Map<string, ToolCall>();
+  for (const [index, one] of messages.entries()) {
+    if (one.role === "assistant")
+      for (const call of one.toolCalls ?? []) {
+        made.set(call.id, call);
+        waiting.set(call.id, call);
+      }
+    if (one.role !== "tool") continue;
+    const call = made.get(one.toolCallId) ?? unnamedCall(one, [...waiting.values()]);
+    if (call === undefined) {
+      const problem = "matches no tool call of an earlier assistant message";
+      const example = JSON.stringify(roundOf(one.toolCallId || "call_1"));
+      const remedy = `Send the assistant message with its tool_calls before their results, as in ${example}`;
+      throw fieldError("invalid_value", `${path}[${index}].tool_call_id`, problem, remedy);
+    }
+    waiting.delete(call.id);
+    one.toolCallId = call.id;
+    one.name = call.name;
+  }
+}
+
+/** Which of the calls that wait a result answers that does not say so by its id. */
+function unnamedCall(
+  { toolCallId, name: of }: Extract<ChatMessage, { role: "tool" }>,
+  waiting: readonly ToolCall[],
+): ToolCall | undefined {
+  if (of !== "") return waiting.find((call) => call.name === of);
+  return toolCallId === "" || waiting.length === 1 ? waiting[0] : undefined;
+}
 
 /** `prefill` is "" where the answer begins with the model's own words. */
 export type Conversation = Pick<PromptRequest, "messages" | "openTurn"> & { prefill: string };

@@ -2,7 +2,7 @@
 
 import type { ChatMessage } from "../../chat/types.ts";
 import { optional, required, type Type, fieldError } from "../body/field.ts";
-import { asConversation } from "../body/messages.ts";
+import { asConversation } from "../body/prompt.ts";
 import { list, mapped, object, record, tagged, text } from "../body/values.ts";
 
 const isEmptyList = (value: unknown): boolean => Array.isArray(value) && value.length === 0;

@@ -9,8 +9,7 @@ import { type RunContext, runRequest } from "../answer/answer.ts";
 import { type Answer, collectAnswer } from "../answer/collect-answer.ts";
 import { newId } from "../answer/ids.ts";
 import { fieldError } from "../body/field.ts";
-import type { ResponsesRequest } from "./request.ts";
-import { wireResponseUsage } from "./response-object.ts";
+import { type ResponsesRequest, wireResponseUsage } from "./request.ts";
 import { fitHistory } from "./truncation.ts";
 import type { Item } from "./types.ts";
 

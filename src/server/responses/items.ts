@@ -10,7 +10,7 @@ import {
   type Type,
   type ValuesOf,
 } from "../body/field.ts";
-import { callArguments, imagePart, notText, textPart } from "../body/messages.ts";
+import { callArguments, imagePart, notText, textPart } from "../body/prompt.ts";
 import {
   boolean,
   either,

@@ -22,7 +22,7 @@ import type {
   UnnumberedEvent,
   WireEvent,
 } from "./types.ts";
-import { wireResponseUsage } from "./response-object.ts";
+import { wireResponseUsage } from "./request.ts";
 
 /** Who runs a call, and its name for the client. */
 export type CallPresentation =

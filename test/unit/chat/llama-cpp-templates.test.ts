@@ -13,7 +13,7 @@ import { OutputParser } from "../../../src/chat/parser/output-parser.ts";
 import { openTemplate } from "../../../src/chat/prompt/prompt.ts";
 import type { ChatTemplate } from "../../../src/chat/template/template.ts";
 import type { ToolDefinition } from "../../../src/chat/types.ts";
-import { messagesField } from "../../../src/server/body/messages.ts";
+import { messagesField } from "../../../src/server/body/prompt.ts";
 import { type TemplateRow, templateDocs } from "../../support/template-docs.ts";
 
 interface Recorded {

@@ -30,9 +30,12 @@ import {
   isString,
   isUndefined,
   string,
+  filterOf,
+  methodOf,
+  numberedObject,
+  strftime,
 } from "./library.ts";
 import { RenderBudget } from "./budget.ts";
-import { filterOf, methodOf, numberedObject, strftime } from "./methods.ts";
 
 /** The longest of llama.cpp's has 30,000 characters. */
 const maxSource = 1024 * 1024;

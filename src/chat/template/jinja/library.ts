@@ -1,6 +1,7 @@
 /**
- * The Jinja library as it is used here. Its own declarations import each other without file endings, which
- * Node's resolution does not follow, and they leave out the runtime's values and the syntax tree.
+ * The Jinja library as it is used here, and the methods and filters that it lacks, as Python and Jinja have them. Its own
+ * declarations import each other without file endings, which Node's resolution does not follow, and they leave out the
+ * runtime's values and the syntax tree.
  */
 
 import * as library from "@huggingface/jinja";
@@ -128,4 +129,194 @@ function quote(text: string): string {
     .replaceAll("\r", "\\r")
     .replaceAll("\t", "\\t");
   return mark + (mark === "'" ? escaped.replaceAll("'", "\\'") : escaped) + mark;
+}
+
+/** @returns undefined where the library's own answer stands */
+export function methodOf(object: Value, name: string): Value | undefined {
+  if (isString(object)) return bound(ownOf(stringMethods, name), object.value);
+  if (isArray(object)) return bound(ownOf(arrayMethods, name), object.value);
+  return isObject(object) && name !== "" && !object.value.has(name)
+    ? bound(ownOf(objectMethods, name), object.value)
+    : undefined;
+}
+
+/** @returns undefined where the library's own filter stands */
+export function filterOf(operand: Value, name: string): (() => Value) | undefined {
+  if (name === "string") return () => string(textOf(operand));
+  if (isMissing(operand)) return ownOf(missingFilters, name);
+  if (isArray(operand)) {
+    const items = operand.value;
+    if (name === "min" || name === "max") return () => extreme(items, name);
+    if (name === "join") return () => string(items.map(textOf).join(""));
+  }
+  if (isString(operand)) {
+    if (name === "list") return () => new ArrayValue([...operand.value].map(string));
+    if (name === "first") return () => string([...operand.value][0] ?? "");
+    if (name === "last") return () => string([...operand.value].at(-1) ?? "");
+  }
+  return undefined;
+}
+
+/** `constructor` and its like are no names of ours. */
+function ownOf<T>(table: Readonly<Record<string, T>>, name: string): T | undefined {
+  return Object.hasOwn(table, name) ? table[name] : undefined;
+}
+
+type Method<T> = (self: T, args: Value[]) => Value;
+
+function bound<T>(method: Method<T> | undefined, self: T): Value | undefined {
+  if (method === undefined) return undefined;
+  const call: Call = (args) => method(self, args);
+  return new FunctionValue(call);
+}
+
+const stringMethods: Readonly<Record<string, Method<string>>> = {
+  format: (self, args) => string(format(self, args)),
+  strip: (self, args) => string(strip(self, args, "both")),
+  lstrip: (self, args) => string(strip(self, args, "start")),
+  rstrip: (self, args) => string(strip(self, args, "end")),
+  removeprefix: (self, [prefix]) =>
+    string(self.startsWith(textAt(prefix)) ? self.slice(textAt(prefix).length) : self),
+  removesuffix: (self, [suffix]) =>
+    string(self.endsWith(textAt(suffix)) ? self.slice(0, -textAt(suffix).length) : self),
+  find: (self, [part]) => new IntegerValue(self.indexOf(textAt(part))),
+  count: (self, [part]) => new IntegerValue(self.split(textAt(part)).length - 1),
+};
+
+const arrayMethods: Readonly<Record<string, Method<Value[]>>> = {
+  append: (self, [item]) => {
+    if (item !== undefined) self.push(item);
+    return new NullValue(null);
+  },
+  pop: (self, [index]) => {
+    const at = index !== undefined && isNumber(index) ? index.value : self.length - 1;
+    return self.splice(at, 1)[0] ?? new UndefinedValue(undefined);
+  },
+};
+
+const objectMethods: Readonly<Record<string, Method<Entries>>> = {
+  update: (self, [other]) => {
+    if (other !== undefined && isObject(other))
+      for (const [key, value] of other.value) self.set(key, value);
+    return new NullValue(null);
+  },
+};
+
+const missingFilters: Readonly<Record<string, () => Value>> = {
+  list: () => new ArrayValue([]),
+  items: () => new ArrayValue([]),
+  length: () => new IntegerValue(0),
+  join: () => string(""),
+  trim: () => string(""),
+  first: () => new UndefinedValue(undefined),
+  last: () => new UndefinedValue(undefined),
+  lower: () => string(""),
+  upper: () => string(""),
+};
+
+function textAt(value: Value | undefined): string {
+  return value === undefined ? "" : textOf(value);
+}
+
+/** `{}` in order, `{0}` by place, `{name}` by keyword. */
+function format(pattern: string, args: Value[]): string {
+  const last = args.at(-1);
+  const named = last?.type === "KeywordArgumentsValue" && isObject(last) ? last.value : new Map();
+  let next = 0;
+  return pattern.replaceAll(/\{\{|\}\}|\{(\w*)\}/gu, (match, key: string | undefined) => {
+    if (key === undefined) return match.charAt(0);
+    if (key === "") return textAt(args[next++]);
+    return textAt(/^\d+$/u.test(key) ? args[Number(key)] : named.get(key));
+  });
+}
+
+function strip(text: string, [characters]: Value[], side: "start" | "end" | "both"): string {
+  const isStripped =
+    characters !== undefined && isString(characters)
+      ? (character: string) => characters.value.includes(character)
+      : (character: string) => character.trim() === "";
+  let start = 0;
+  let end = text.length;
+  while (side !== "end" && start < end && isStripped(text.charAt(start))) start += 1;
+  while (side !== "start" && end > start && isStripped(text.charAt(end - 1))) end -= 1;
+  return text.slice(start, end);
+}
+
+function extreme(items: Value[], name: "min" | "max"): Value {
+  const sign = name === "min" ? -1 : 1;
+  const better = (a: Value, b: Value): boolean => {
+    const [x, y] = [a.value, b.value] as [number | string, number | string];
+    return sign * (x < y ? -1 : x > y ? 1 : 0) > 0;
+  };
+  return items.reduce<Value>(
+    (best, item) => (isUndefined(best) || better(item, best) ? item : best),
+    new UndefinedValue(undefined),
+  );
+}
+
+/** An object with numbers for keys, which the library has not. */
+export function numberedObject(entries: Entries): Value {
+  const keyOf = (key: string | number): Value =>
+    typeof key === "number" ? new IntegerValue(key) : new StringValue(key);
+  const pairs = (): Value =>
+    new ArrayValue([...entries].map(([key, value]) => new ArrayValue([keyOf(key), value])));
+  const sorted = (): Value => {
+    const order = [...entries].sort(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0));
+    return new ArrayValue(order.map(([key, value]) => new ArrayValue([keyOf(key), value])));
+  };
+  const builtins = new Map<string, Value>([
+    ["items", new FunctionValue(pairs)],
+    ["dictsort", new FunctionValue(sorted)],
+    ["values", new FunctionValue(() => new ArrayValue([...entries.values()]))],
+    ["keys", new FunctionValue(() => new ArrayValue([...entries.keys()].map(keyOf)))],
+    [
+      "get",
+      new FunctionValue(
+        ([key, other]) =>
+          entries.get(key?.value as string | number) ?? other ?? new NullValue(null),
+      ),
+    ],
+  ]);
+  const object = new ObjectValue(entries);
+  const own = {
+    items: pairs,
+    keys: () => new ArrayValue([...entries.keys()].map(keyOf)),
+  };
+  return Object.defineProperty(Object.assign(object, own), "builtins", { value: builtins });
+}
+
+/** C's `strftime` in English and local time, as far as templates use it. */
+export function strftime(format: string, date: Date): string {
+  return format.replaceAll(/%(-?)([a-zA-Z%])/gu, (directive, dash: string, letter: string) => {
+    const text = directives[letter]?.(date);
+    if (text === undefined) return directive;
+    return dash === "" ? text : text.replace(/^0+(?=.)/u, "");
+  });
+}
+
+const directives: Readonly<Record<string, (date: Date) => string>> = {
+  "%": () => "%",
+  Y: (date) => String(date.getFullYear()),
+  y: (date) => pad(date.getFullYear() % 100),
+  m: (date) => pad(date.getMonth() + 1),
+  d: (date) => pad(date.getDate()),
+  H: (date) => pad(date.getHours()),
+  I: (date) => pad(date.getHours() % 12 || 12),
+  M: (date) => pad(date.getMinutes()),
+  S: (date) => pad(date.getSeconds()),
+  p: (date) => (date.getHours() < 12 ? "AM" : "PM"),
+  B: (date) => name(date, { month: "long" }),
+  b: (date) => name(date, { month: "short" }),
+  A: (date) => name(date, { weekday: "long" }),
+  a: (date) => name(date, { weekday: "short" }),
+  F: (date) => `${date.getFullYear()}-${pad(date.getMonth() + 1)}-${pad(date.getDate())}`,
+  T: (date) => `${pad(date.getHours())}:${pad(date.getMinutes())}:${pad(date.getSeconds())}`,
+};
+
+function pad(value: number): string {
+  return String(value).padStart(2, "0");
+}
+
+function name(date: Date, options: Intl.DateTimeFormatOptions): string {
+  return date.toLocaleDateString("en-US", options);
 }
