@@ -82,6 +82,7 @@ describe("streams", () => {
     const progress = events.map((event) => event.prompt_progress).filter((told) => told);
     const time_ms = expect.any(Number);
     expect(progress).toEqual([
+      { total: 20, cache: 12, processed: 12, time_ms: 0 },
       { total: 20, cache: 12, processed: 15, time_ms },
       { total: 20, cache: 12, processed: 20, time_ms },
     ]);
@@ -166,7 +167,8 @@ describe.each(["/v1/completions", "/completion"])("%s", (url) => {
   });
 
   test("return_progress", async () => {
-    const [first, ...others] = await stream({ return_progress: true });
+    const [start, first, ...others] = await stream({ return_progress: true });
+    expect(start!.prompt_progress).toMatchObject({ total: 3, cache: 1, processed: 1 });
     expect(first!.prompt_progress).toMatchObject({ total: 3, cache: 1, processed: 3 });
     expect(others.some((event) => "prompt_progress" in event)).toBe(false);
     const [plain] = await stream({});

@@ -47,6 +47,7 @@ export class TokenTimes {
   #read = 0;
   #reading = 0;
   #drawn = 0;
+  #toldStart = false;
 
   /** @param startedAt on `performance.now()`'s clock */
   constructor(metrics: Metrics, startedAt: number) {
@@ -80,6 +81,7 @@ export class TokenTimes {
     if (isStart) {
       this.#read += this.#reading;
       this.#reading = 0;
+      this.#toldStart = false;
     } else if (this.#isReading) this.#readingMs += now - this.#phaseSince;
     else this.#writingMs += now - this.#phaseSince;
     this.#isReading = isStart;
@@ -105,13 +107,13 @@ export class TokenTimes {
     };
   }
 
-  progress({ done, total, cached }: Progress): PromptProgress {
-    return {
-      total: cached + total,
-      cache: cached,
-      processed: cached + done,
-      time_ms: Math.round(performance.now() - this.#phaseSince),
-    };
+  /** As llama-server tells it: at first what the cache had. */
+  progress({ done, total, cached }: Progress): PromptProgress[] {
+    const whole = { total: cached + total, cache: cached };
+    const time_ms = Math.round(performance.now() - this.#phaseSince);
+    const start = this.#toldStart ? [] : [{ ...whole, processed: cached, time_ms: 0 }];
+    this.#toldStart = true;
+    return [...start, { ...whole, processed: cached + done, time_ms }];
   }
 }
 

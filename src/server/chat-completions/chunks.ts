@@ -104,7 +104,8 @@ export class ChunkMapper {
     const times = this.#times[choice];
     if (event.type === "progress") {
       if (!this.#wanted.progress || times === undefined) return [];
-      return [{ ...this.#chunk(choice, { delta: {} }), prompt_progress: times.progress(event) }];
+      const chunk = this.#chunk(choice, { delta: {} });
+      return times.progress(event).map((prompt_progress) => ({ ...chunk, prompt_progress }));
     }
     const pieces = this.#choices[choice]?.pieces(event) ?? [];
     const isLast = event.type === "finish" && !this.#includeUsage;

@@ -96,7 +96,8 @@ export class TextCompletionStream implements AnswerStream<ChoiceEvent> {
     if (event.type === "progress") {
       if (!wanted.progress) return [];
       const choice = { index, text: "", logprobs: null, finish_reason: null };
-      return [this.#chunk(choice, { prompt_progress: times[index]?.progress(event) })];
+      const told = times[index]?.progress(event) ?? [];
+      return told.map((prompt_progress) => this.#chunk(choice, { prompt_progress }));
     }
     if (event.type === "content") {
       const { text, logprobs = [] } = event;

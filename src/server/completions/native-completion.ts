@@ -70,12 +70,13 @@ export class NativeAnswer {
     this.#times.drew(0);
   }
 
-  /** @returns what a stream tells of it; null: nothing */
-  progress(event: Progress): object | null {
+  /** @returns what a stream tells of it */
+  progress(event: Progress): object[] {
     this.#times.observe(event);
     const { stream, times: wanted } = this.#shape;
-    if (!stream || !wanted.progress) return null;
-    return { ...this.#piece(""), prompt_progress: this.#times.progress(event) };
+    if (!stream || !wanted.progress) return [];
+    const piece = this.#piece("");
+    return this.#times.progress(event).map((prompt_progress) => ({ ...piece, prompt_progress }));
   }
 
   /** @returns what a stream tells of it */

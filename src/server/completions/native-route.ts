@@ -73,8 +73,7 @@ async function* generate(
   answer.start();
   for await (const event of engine.generate(request)) {
     if (event.type === "progress") {
-      const data = answer.progress(event);
-      if (data !== null) yield { data };
+      for (const data of answer.progress(event)) yield { data };
     } else if (event.type === "text" && !answer.onlyReads) {
       const { text, tokens, logprobs = [] } = event;
       const data = answer.add({ text, tokens: [...tokens], logprobs });
