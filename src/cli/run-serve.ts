@@ -7,6 +7,7 @@ import { configOf } from "./config.ts";
 import type { ParsedArguments } from "./parse-arguments.ts";
 import { modelsDirectory } from "./folders.ts";
 import { withPulledModel } from "./pull/pull.ts";
+import { ServiceManager } from "./service-manager.ts";
 
 /** Beyond the drain, for what runs to be closed. */
 const closeGraceMs = 5000;
@@ -18,11 +19,13 @@ export async function runServe(
 ): Promise<number | null> {
   const given = withAccess(configOf(values, context.env, context.cwd));
   const config = await withPulledModel(given, context);
+  const manager = new ServiceManager(context.env);
   const stop = new AbortController();
   const starting = config.supervise
     ? import("./supervisor/supervisor.ts").then(({ supervise }) => supervise(config, stop.signal))
     : import("./serve.ts").then(({ serve }) => serve(config, stop.signal));
   const close = async (): Promise<void> => {
+    manager.stopping();
     stop.abort();
     const server = await starting.catch(() => null);
     await server?.close();
@@ -30,9 +33,12 @@ export async function runServe(
   closeOnSignal(close, context.err, config.drainSeconds * 1000 + closeGraceMs + savingMs(config));
   if (!process.stderr.isTTY)
     process.on("SIGHUP", () => void starting.then((server) => server.reload()).catch(() => {}));
-  await starting.catch((error: unknown) => {
+  try {
+    await starting;
+    manager.ready();
+  } catch (error) {
     if (!stop.signal.aborted) throw error;
-  });
+  }
   return null;
 }
 
