@@ -1,4 +1,4 @@
-/** Work that waits for the work before it: of the few threads on which prompts are tokenized it keeps one. */
+/** Runs work one after the other, so that it uses at most one of the few tokenizer threads. */
 export class Turns {
   #last: Promise<unknown> = Promise.resolve();
 

@@ -1,7 +1,8 @@
-/** What is stored: pages of it, and its labels. */
+/** Stored things: the pages of a list, their labels, and the error when there is no store. */
 
 import { optional, type Schema, fieldError } from "./field.ts";
 import { dictionary, text } from "./values.ts";
+import type { ResponseStore } from "../../store/types.ts";
 
 export interface PageQuery {
   after: string | null;
@@ -72,3 +73,14 @@ export const metadata = dictionary(label, {
 });
 
 export const metadataField = optional(metadata, `up to ${maxEntries} strings`, {});
+
+/** @throws FermataError unsupported_value: the server keeps nothing */
+export function needStore(store: ResponseStore | null, field: string): ResponseStore {
+  if (store !== null) return store;
+  throw fieldError(
+    "unsupported_value",
+    field,
+    "needs a store, and this server was started without one",
+    "Send the whole history as input, or start the server with --store",
+  );
+}

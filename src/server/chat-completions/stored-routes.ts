@@ -1,10 +1,9 @@
 /** Chat completions that were kept with `store`: listed, read, relabelled, deleted. */
 
 import type { FastifyRequest, RouteOptions } from "fastify";
-import { needStore } from "../answer/need-store.ts";
+import { needStore, pageOf, readPageQuery, metadataField } from "../body/stored.ts";
 import type { RouteContext } from "../context.ts";
 import { readBody } from "../body/field.ts";
-import { pageOf, readPageQuery, metadataField } from "../body/stored.ts";
 import { requestOwner } from "../http/access.ts";
 import { type StoredCompletion, StoredCompletions } from "./stored-completions.ts";
 import type { StoredItem } from "../../store/types.ts";

@@ -15,8 +15,8 @@ import {
   conversationLabelFields,
   newConversationFields,
   newItemsFields,
-} from "../responses/conversation-fields.ts";
-import { responseFields } from "../responses/fields.ts";
+  responseFields,
+} from "../responses/fields.ts";
 import { toolOutputFields } from "../responses/held.ts";
 import { chatFields, embedFields, generateFields, showFields } from "../ollama/fields.ts";
 import { detokenizeFields, templateBodyFields, tokenizeFields } from "../tokens/fields.ts";

@@ -4,16 +4,11 @@ import type { FastifyRequest, RouteOptions } from "fastify";
 import { FermataError } from "../../errors.ts";
 import type { ResponseStore, StoredConversation } from "../../store/types.ts";
 import { newId } from "../answer/ids.ts";
-import { needStore } from "../answer/need-store.ts";
+import { needStore, pageOf, readPageQuery } from "../body/stored.ts";
 import { readBody } from "../body/field.ts";
-import { pageOf, readPageQuery } from "../body/stored.ts";
 import type { OnceWarnings } from "../body/warnings.ts";
 import { requestOwner } from "../http/access.ts";
-import {
-  conversationLabelFields,
-  newConversationFields,
-  newItemsFields,
-} from "./conversation-fields.ts";
+import { conversationLabelFields, newConversationFields, newItemsFields } from "./fields.ts";
 
 const showLabels = 'Send {"metadata": …}';
 

@@ -1,4 +1,4 @@
-/** Fields of POST /v1/responses. */
+/** Fields of POST /v1/responses and of the bodies of /v1/conversations. */
 
 import type { DocumentFormat } from "../../guidance/types.ts";
 import {
@@ -11,6 +11,7 @@ import {
   isObject,
   kindOf,
   type JsonObject,
+  required,
 } from "../body/field.ts";
 import {
   generationFields,
@@ -21,11 +22,11 @@ import {
   tokenLimit,
 } from "../body/generation.ts";
 import { textFormat } from "../body/guidance.ts";
-import { metadataField } from "../body/stored.ts";
+import { metadataField, metadata } from "../body/stored.ts";
 import { reasoningEffort, templateFields } from "../body/prompt.ts";
 import { parallelField, toolChoiceField } from "../body/tools.ts";
 import { boolean, integer, list, object, oneOf, text } from "../body/values.ts";
-import { inputItems } from "./items.ts";
+import { inputItems, newItems } from "./items.ts";
 import { responseTools } from "./tools.ts";
 
 /** What is remembered, or repeated in each event. */
@@ -155,3 +156,14 @@ export const responseFields = {
   response_format: refused("belongs to chat completions", "Send text.format"),
   messages: refused("belongs to chat completions", "Send input"),
 } satisfies FieldTable;
+
+export const newConversationFields = {
+  metadata: metadataField,
+  items: optional(newItems(0), "", []),
+} satisfies FieldTable;
+
+export const conversationLabelFields = {
+  metadata: required({ ...metadata, remedy: "Send an object of strings" }),
+} satisfies FieldTable;
+
+export const newItemsFields = { items: required(newItems(1)) } satisfies FieldTable;

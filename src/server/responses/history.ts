@@ -1,6 +1,6 @@
 /** The history before a request's input: a chain of responses or a conversation, and referenced items. */
 
-import { needStore } from "../answer/need-store.ts";
+import { needStore } from "../body/stored.ts";
 import { FermataError } from "../../errors.ts";
 import type { ResponseStore } from "../../store/types.ts";
 import type { ClientHistory } from "../http/history-gaps.ts";

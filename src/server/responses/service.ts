@@ -1,6 +1,6 @@
 /** Starts, reads, cancels and keeps the responses of one server. */
 
-import { needStore } from "../answer/need-store.ts";
+import { needStore } from "../body/stored.ts";
 import { FermataError } from "../../errors.ts";
 import type { PromptRequest } from "../../chat/types.ts";
 import type { ResponseStore, StoredItem } from "../../store/types.ts";
