@@ -16,7 +16,7 @@ import { installAuthentication, installCors, installHostNames } from "./http/acc
 import { answerBrokenRequest, maxHeaderSize } from "./http/broken-requests.ts";
 import { installConnectionReports } from "./http/connection-reports.ts";
 import { bodyLimit, installErrorHandler, sendError, toFermataError } from "./http/error-replies.ts";
-import { installJsonBody } from "./http/json-body.ts";
+import { installBodyBudget, installJsonBody } from "./http/json-body.ts";
 import { installQuarantine } from "./http/quarantine.ts";
 import {
   documentedPath,
@@ -69,6 +69,7 @@ export function buildServer(services: ServerServices, config: ServerConfig): Fas
     frameworkErrors: (error, request, reply) => sendError(toFermataError(error), request, reply),
   });
   installJsonBody(app);
+  installBodyBudget(app, config.unfinishedBodyBytes);
 
   const metrics = new Metrics(services);
   installRequestId(app);

@@ -175,5 +175,7 @@ export interface ServerConfig {
   connectionReports?: ConnectionReports | undefined;
   /** Of earlier processes. Bodies that are answered leave it. */
   crashes?: Crashes | undefined;
+  /** Of all bodies that are on their way. Default 128 MiB. */
+  unfinishedBodyBytes?: number | undefined;
   logger?: FastifyBaseLogger | undefined;
 }

@@ -169,6 +169,41 @@ describe("what is too large or no request", () => {
     request.destroy();
   });
 
+  test("bodies that are on their way, all together", async () => {
+    const { url } = await listen(createWorld({ config: { unfinishedBodyBytes: 2 ** 20 } }));
+    const start = (bytes: number) => {
+      const request = httpRequest(`${url}/v1/chat/completions`, {
+        method: "POST",
+        headers: { "content-type": "application/json", "content-length": 2 ** 21 },
+      });
+      request.on("error", () => {});
+      request.write(" ".repeat(bytes));
+      return request;
+    };
+    // Whichever comes last is one too many.
+    const slow = [1, 2, 3, 4].map(() => start(300_000));
+    const [response] = await Promise.race(slow.map((request) => once(request, "response")));
+    expect(response.statusCode).toBe(429);
+    expect(response.headers["retry-after"]).toBe("1");
+    // A short one is answered meanwhile.
+    const short = await fetch(`${url}/v1/chat/completions`, {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify(hello),
+    });
+    expect(short.status).toBe(200);
+    // Who goes makes room.
+    for (const request of slow) request.destroy();
+    const body = JSON.stringify({ ...hello, metadata: {} }).padEnd(900_000);
+    const send = () =>
+      fetch(`${url}/v1/chat/completions`, {
+        method: "POST",
+        headers: { "content-type": "application/json" },
+        body,
+      });
+    await eventually(async () => expect((await send()).status).toBe(200));
+  });
+
   test.each([
     ["nonsense\r\n\r\n", "invalid_request"],
     ["GET /%zz HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n", "invalid_request"],

@@ -4,6 +4,7 @@
  */
 
 import type { FastifyInstance, FastifyRequest } from "fastify";
+import { type Readable, Transform } from "node:stream";
 import { FermataError } from "../../errors.ts";
 import { bodyHash } from "./quarantine.ts";
 
@@ -32,6 +33,44 @@ export function installJsonBody(app: FastifyInstance): void {
     const message = `The body is nested more than ${maxDepth} levels deep. Send flatter values.`;
     done(new FermataError("invalid_json", message, { param: "body" }));
   });
+}
+
+/** Of all bodies that are on their way, in bytes: four of the largest. */
+const defaultUnfinishedBytes = 128 * 2 ** 20;
+/** Shorter ones that say so are not counted: requests may not be many enough to matter. */
+const uncountedBytes = 64 * 2 ** 10;
+
+/** Many clients that send slowly, or never end, must not fill the memory. @param limit in bytes */
+export function installBodyBudget(app: FastifyInstance, limit = defaultUnfinishedBytes): void {
+  let unfinished = 0;
+  app.addHook("preParsing", (request, _reply, payload, done) => {
+    if (Number(request.headers["content-length"] ?? Infinity) <= uncountedBytes)
+      return done(null, payload);
+    let counted = 0;
+    const meter = new Transform({
+      transform(chunk: Buffer, _encoding, next) {
+        counted += chunk.length;
+        unfinished += chunk.length;
+        next(unfinished > limit ? tooManyBytes(limit) : null, chunk);
+      },
+    });
+    meter.once("close", () => (unfinished -= counted));
+    done(null, follow(payload, meter));
+  });
+}
+
+/** The client's end ends the meter, but not the other way round: it is still to be answered. */
+function follow(payload: Readable, meter: Transform): Transform {
+  payload.once("error", (error) => meter.destroy(error));
+  payload.once("close", () => {
+    if (!payload.readableEnded) meter.destroy();
+  });
+  return payload.pipe(meter);
+}
+
+function tooManyBytes(limit: number): FermataError {
+  const message = `More than ${limit / 2 ** 20} MiB of requests are on their way. Send this one again in a moment.`;
+  return new FermataError("queue_full", message, { param: "body" });
 }
 
 export function hasJsonType(request: FastifyRequest): boolean {
