@@ -50,7 +50,7 @@ test("SIGSTOP, no sign of life for hours, a second server: refused, and nothing 
   const folder = mkdtempSync(join(tmpdir(), "fermata-stopped-"));
   const path = join(folder, "store.sqlite");
   try {
-    for (let round = 0; round < times(2, 50); round++) {
+    for (let round = 0; round < times(3, 50); round++) {
       const id = `r${round}`;
       const first = start(path, id);
       expect(await said(first)).toBe("open");
