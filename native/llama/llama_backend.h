@@ -99,6 +99,7 @@ class LlamaBackend final : public Backend {
     bool contains(SlotId slot) const { return slot >= 0 && slot < shape_.slot_count; }
     void clear(SlotId slot);
     bool can_cut(SlotId slot, std::int32_t length) const;
+    bool shares_windows() const;
     bool copy_in_streams(SlotId from, SlotId to, std::int32_t length);
     bool copy_in_pool(SlotId from, SlotId to, std::int32_t length);
     std::size_t state_size(SlotId slot, std::uint32_t parts);

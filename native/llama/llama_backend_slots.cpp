@@ -56,6 +56,7 @@ bool LlamaBackend::copy_in_pool(SlotId from, SlotId to, std::int32_t length) {
     lengths_[static_cast<std::size_t>(to)] = length;
     if (model_->shape().sliding_window == 0)
         return llama_memory_seq_pos_max(memory_, to) == length - 1;
+    if (shares_windows()) return llama_memory_seq_pos_max(memory_, to) == length - 1;
     // Cells of a window that two slots share are never free again while both stay.
     const SavedCells window = fork(from);
     return !window.empty() && cut_back(to, window);
@@ -81,12 +82,22 @@ bool LlamaBackend::can_cut(SlotId slot, std::int32_t length) const {
     return window == 0 || llama_memory_seq_pos_min(memory_, slot) <= std::max(0, length - window);
 }
 
+// The pool is too small for a window of each slot: windows have as many cells as the other layers,
+// and take no more of them only as long as slots that share positions share their windows too. So
+// there are no forks.
+bool LlamaBackend::shares_windows() const {
+    const std::int64_t windows =
+        std::int64_t{model_->shape().sliding_window} * shape_.slot_count + shape_.micro_batch_rows;
+    return shape_.layout == CacheLayout::kUnified && model_->shape().sliding_window > 0 &&
+           windows > shape_.cells_total;
+}
+
 std::size_t LlamaBackend::fork_size(SlotId slot) {
-    return shape_.partial_truncate ? 0 : state_size(slot, kOverwritten);
+    return shape_.partial_truncate || shares_windows() ? 0 : state_size(slot, kOverwritten);
 }
 
 SavedCells LlamaBackend::fork(SlotId slot) {
-    return shape_.partial_truncate ? SavedCells() : save_state(slot, kOverwritten);
+    return fork_size(slot) == 0 ? SavedCells() : save_state(slot, kOverwritten);
 }
 
 bool LlamaBackend::cut_back(SlotId slot, const SavedCells& fork) {

@@ -309,7 +309,7 @@ TEST(a_full_pool_has_no_cells) {
     setup.backend = std::move(LlamaBackend::create(model, options).value());
     for (std::int32_t at = 0; at < 384; at += 128)
         setup.decode(0, 1, at, at + 128);
-    setup.backend->copy_prefix(0, 1, 384);  // takes no cells
+    CHECK(setup.backend->copy_prefix(0, 1, 384));  // takes no cells
     setup.decode(1, 2, 384, 500);
     std::vector<BatchRow> rows;
     for (std::int32_t at = 0; at < 20; ++at)

@@ -201,6 +201,28 @@ TEST(a_copy_and_what_comes_back_from_ram_are_cut_back_too) {
     });
 }
 
+// Eight slots with windows of their own would take more cells than there are.
+TEST(a_small_pool_keeps_no_forks_of_windows) {
+    for_each_kind([](CacheLayout layout) {
+        if (layout == CacheLayout::kStreams || model->shape().sliding_window == 0) return;
+        const std::int32_t window = model->shape().sliding_window;
+        auto outcome = LlamaBackend::create(model, {.layout = layout,
+                                                    .slot_count = 16,
+                                                    .cells_per_sequence = 512,
+                                                    .cells_total = 512,
+                                                    .max_rows = 64,
+                                                    .micro_batch_rows = 64});
+        CHECK(outcome.ok());
+        Slots slots{layout, std::move(outcome.value())};
+        slots.decode(0, 1, 0, std::min(window, 100));
+        CHECK(slots.backend->fork(0).empty());
+        for (SlotId slot = 1; slot < 16; ++slot) {
+            CHECK(slots.backend->copy_prefix(0, slot, std::min(window, 100)));
+            slots.decode(slot, slot, std::min(window, 100), std::min(window, 100) + 20);
+        }
+    });
+}
+
 TEST(what_is_no_fork_of_the_slot_leaves_it_empty) {
     for_each_kind([](CacheLayout layout) {
         Slots slots{layout};
