@@ -1,7 +1,7 @@
 // What the page's states are tested against: the real server with the model that ships, real MCP servers,
 // sub-agents and a store. Of some questions the choice of tokens is scripted, so that a test decides which
 // tools are called; they pass the engine as all others do.
-import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -133,12 +133,11 @@ export async function servePageByCommand(): Promise<CommandPage> {
     `--store=${join(directory, "store.sqlite")}`,
     "--threads=1",
   );
-  const { pid } = server.process;
   return {
     url: server.url,
     async killEngine() {
-      const children = await readFile(`/proc/${pid}/task/${pid}/children`, "utf8");
-      process.kill(Number(children.trim().split(" ")[0]), "SIGKILL");
+      const workers = [...server.log().matchAll(/"pid":(\d+)[^\n]*worker ready/g)];
+      process.kill(Number(workers.at(-1)![1]), "SIGKILL");
       await server.toolsReady();
     },
     async close() {
