@@ -33,7 +33,7 @@ struct Setup {
         options.layout = layout;
         options.slot_count = 4;
         options.cells_per_sequence = 512;
-        options.cells_total = 2048;
+        options.cells_total = 4096;  // room for a window of each slot, too
         options.max_rows = 128;
         options.micro_batch_rows = 64;
         // Threads of one graph wait for each other by spinning: on a busy machine two take far
