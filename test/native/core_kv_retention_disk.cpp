@@ -379,7 +379,8 @@ TEST(random_programs_keep_the_cache_sound) {
                     } else if (below(6) == 0) {
                         cache.retention.give_up(slot);
                     } else {
-                        cache.retention.retain(slot, ++cache.now, below(2) * (cache.now + 50));
+                        cache.now += 1;
+                        cache.retention.retain(slot, cache.now, below(2) * (cache.now + 50));
                     }
                 }
                 if (!held.empty() && (held.size() == 2 || below(3) == 0)) {
