@@ -61,6 +61,7 @@ const table = {
   model_invalid: { status: 500, type: "server_error" },
   out_of_memory: { status: 500, type: "server_error" },
   store_invalid: { status: 500, type: "server_error" },
+  store_in_use: { status: 500, type: "server_error" },
   agents_invalid: { status: 500, type: "server_error" },
   mcp_config_invalid: { status: 500, type: "server_error" },
   mcp_start_failed: { status: 500, type: "server_error" },

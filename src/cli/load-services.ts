@@ -15,23 +15,34 @@ import { Chat } from "../chat/chat.ts";
 import type { Engine } from "../engine/engine.ts";
 import { FermataError } from "../errors.ts";
 import type { AgentEngine } from "../server/services.ts";
-import type { ToolLogger } from "../chat/types.ts";
+import type { Logger, ToolLogger } from "../chat/types.ts";
 import { chooseModel } from "./model-files.ts";
 
-/** Null: nothing is kept. @throws FermataError store_invalid */
-export async function openStore(config: ServeConfig): Promise<SqliteStore | null> {
+/**
+ * Null: nothing is kept. Where the default store is another server's, this one has a store of its own, named by its
+ * port: people serve two models side by side.
+ * @throws FermataError store_invalid | store_in_use
+ */
+export async function openStore(config: ServeConfig, log: Logger): Promise<SqliteStore | null> {
   const path = storePath(config);
   if (path === null) return null;
   const { days, responses, megabytes } = config.storeLimits;
   // The database's library takes its time to load: only who needs it waits for it.
   const { SqliteStore } = await import("../store/sqlite/sqlite-store.ts");
-  return new SqliteStore(path, {
-    limits: {
-      maxCount: responses,
-      maxAgeSeconds: days * 24 * 3600,
-      maxBytes: megabytes * 1024 ** 2,
-    },
-  });
+  const limits = {
+    maxCount: responses,
+    maxAgeSeconds: days * 24 * 3600,
+    maxBytes: megabytes * 1024 ** 2,
+  };
+  try {
+    return new SqliteStore(path, { limits });
+  } catch (error) {
+    const isTaken = error instanceof FermataError && error.code === "store_in_use";
+    if (!isTaken || config.store !== undefined) throw error;
+    const own = path.replace(/\.sqlite$/, `-${config.port}.sqlite`);
+    log.warn({ store: own }, `the store ${path} is another server's: this one keeps ${own}`);
+    return new SqliteStore(own, { limits });
+  }
 }
 
 /** Null: nothing is kept. */

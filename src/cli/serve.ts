@@ -90,7 +90,7 @@ export async function startService(
     await Promise.all(parts.map((part) => part.close()));
   };
   try {
-    const store = await openStore(config);
+    const store = await openStore(config, log);
     if (store !== null) parts.push(store);
     const audit = openAudit(config, log);
     if (audit !== null) parts.push(audit);

@@ -1,12 +1,13 @@
 // A process that stands still, or that another one takes the file from, keeps what it works on. Needs `npm run build`.
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import Database from "libsql";
 import { expect, test } from "vitest";
+import { serveCommand } from "../support/command-line.ts";
 import { times } from "./support/injections.ts";
 
 const library = fileURLToPath(new URL("../../dist/store/sqlite/sqlite-store.js", import.meta.url));
@@ -76,6 +77,27 @@ test("SIGSTOP, no sign of life for hours, a second server: refused, and nothing 
     next.kill("SIGKILL");
     await once(next, "exit");
   } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+});
+
+test("two servers with the default store: the second has one of its own, a named one is refused", async () => {
+  const folder = mkdtempSync(join(tmpdir(), "fermata-default-"));
+  const before = process.env["XDG_DATA_HOME"];
+  process.env["XDG_DATA_HOME"] = folder;
+  const stores = (): string[] =>
+    readdirSync(join(folder, "fermata")).filter((name) => name.endsWith(".sqlite"));
+  const first = await serveCommand();
+  try {
+    const second = await serveCommand();
+    expect(stores()).toEqual(["store-0.sqlite", "store.sqlite"]);
+    expect(await second.stop()).toBe(0);
+    const named = `--store=${join(folder, "fermata", "store.sqlite")}`;
+    await expect(serveCommand(named)).rejects.toThrow("is in use by process");
+  } finally {
+    process.env["XDG_DATA_HOME"] = before;
+    if (before === undefined) delete process.env["XDG_DATA_HOME"];
+    await first.stop();
     rmSync(folder, { recursive: true, force: true });
   }
 });

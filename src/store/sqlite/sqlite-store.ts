@@ -43,7 +43,7 @@ export class SqliteStore implements ResponseStore {
   readonly #conversations: ConversationTable;
   #created = 0;
 
-  /** @throws FermataError store_invalid: the file is no store, or another server of this machine has it open */
+  /** @throws FermataError store_invalid (the file is no store) | store_in_use (another server of this machine has it) */
   constructor(path: string, { limits }: SqliteStoreOptions = {}) {
     this.#database = openDatabase(path);
     this.#limits = { ...defaultLimits, ...limits };
@@ -51,7 +51,7 @@ export class SqliteStore implements ResponseStore {
     if (other !== null) {
       this.#database.close();
       const message = `The store ${path} is in use by process ${other}. Stop that server, or give this one another --store.`;
-      throw new FermataError("store_invalid", message, { param: "store" });
+      throw new FermataError("store_in_use", message, { param: "store" });
     }
     this.#runs = new Runs(this.#database);
     this.#items = new ItemTable(this.#database);
