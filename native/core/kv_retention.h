@@ -126,7 +126,8 @@ class KvRetention {
     // The next `count` planned tokens of the slot are now resident.
     void commit(SlotId slot, std::int32_t count);
     // Positions of the running slot from `length` on are not resident any more and planned again.
-    // Returns how many are left: `length`, or 0 when the model cannot.
+    // Returns how many are left: `length`, or where the model cannot be cut there, those of the
+    // longest fork below it, or 0.
     std::int32_t rewind(SlotId slot, std::int32_t length);
     // Forgets planned tokens that will not be decoded.
     void forget_planned(SlotId slot);
