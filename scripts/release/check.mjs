@@ -1,10 +1,11 @@
 // Installs the packages where there is no compiler, and asks the server that they bring a question.
-import { mkdtempSync, rmSync, symlinkSync, mkdirSync } from "node:fs";
+import { mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { startServer } from "../bench/servers/start-server.mjs";
 import { SetupError, say } from "../setup/report.mjs";
-import { npmCommand, runOrFail } from "../setup/run.mjs";
+import { runOrFail } from "../setup/run.mjs";
+import { findProgram } from "../setup/toolchain.mjs";
 import { packageName } from "./packages.mjs";
 
 /** A PATH with Node alone: no compiler, no cargo, no git. npm needs a shell and `env`. */
@@ -15,16 +16,24 @@ function bareBin(directory) {
   return directory;
 }
 
+/** npm itself, which is not on that PATH. */
+function npmScript() {
+  return process.env.npm_execpath ?? realpathSync(findProgram("npm"));
+}
+
 /** @throws SetupError when the packages do not install, or what they install does not answer */
 export async function checkPackages(tarballs) {
   const directory = mkdtempSync(join(tmpdir(), "fermata-release-"));
   try {
     const started = performance.now();
     const env = { PATH: bareBin(join(directory, "bin")), HOME: directory };
-    const [npm, args] = npmCommand(["install", "--no-audit", "--no-fund", ...tarballs]);
+    const install = ["install", "--no-audit", "--no-fund", ...tarballs];
     const place = join(directory, "place");
     mkdirSync(place);
-    await runOrFail("Installing the packages", npm, args, { cwd: place, env });
+    await runOrFail("Installing the packages", process.execPath, [npmScript(), ...install], {
+      cwd: place,
+      env,
+    });
     const main = join(place, "node_modules", packageName, "dist", "cli", "main.js");
     const serve = [main, "serve", "--store", "none"];
     const server = await startServer("The installed server", process.execPath, serve, { env });
