@@ -78,3 +78,14 @@ export function flagNames(key: string, { kind, alias = [] }: OptionSpec): string
   const names = [flagOf(key), ...alias].map((name) => `--${name}`);
   return kind === "boolean" ? [...names, `--no-${flagOf(key)}`] : names;
 }
+
+type WithGroup<Options> = { [Key in keyof Options]: Options[Key] & { group: string } };
+
+/** The options of one part of the help. */
+export function inGroup<const Options extends object>(
+  group: string,
+  options: Options,
+): WithGroup<Options> {
+  const entries = Object.entries(options).map(([key, spec]) => [key, { group, ...spec }]);
+  return Object.fromEntries(entries) as WithGroup<Options>;
+}

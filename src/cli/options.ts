@@ -6,7 +6,7 @@
 import { formats } from "../chat/formats/formats.ts";
 import { reasoningDefaults } from "../chat/template/reasoning-switch.ts";
 import { isTemplateWord, namedTemplates } from "./chat-template.ts";
-import type { OptionTable, ValuesOf } from "./option-table.ts";
+import { inGroup, type OptionTable, type ValuesOf } from "./option-table.ts";
 
 const kvTypes = ["f32", "f16", "bf16", "q8_0", "q4_0"] as const;
 
@@ -370,7 +370,7 @@ export const serveOptions = {
     auditLog: {
       kind: "path",
       value: "FILE",
-      help: "Appends a line of JSON for each tool call: ids, sizes, hashes, duration, outcome.",
+      help: "Appends a line of JSON before and after each tool call: ids, sizes, hashes, who approved, outcome.",
     },
     agents: {
       kind: "path",
@@ -404,13 +404,3 @@ export type ServeConfig = ValuesOf<typeof serveOptions> & {
 };
 
 export const optionKeys = Object.keys(serveOptions) as OptionKey[];
-
-type WithGroup<Options> = { [Key in keyof Options]: Options[Key] & { group: string } };
-
-function inGroup<const Options extends object>(
-  group: string,
-  options: Options,
-): WithGroup<Options> {
-  const entries = Object.entries(options).map(([key, spec]) => [key, { group, ...spec }]);
-  return Object.fromEntries(entries) as WithGroup<Options>;
-}
