@@ -10,6 +10,7 @@ import {
   provider,
   sseEvents,
 } from "./fake-services.ts";
+import { type Event, eventsOf } from "./responses-world.ts";
 
 const messages = [{ role: "user", content: "Hi" }];
 interface Told {
@@ -93,6 +94,42 @@ describe("streams", () => {
     const events = await stream({ n: 2 });
     const last = events.filter(({ timings }) => timings !== undefined);
     expect(last.map(({ choices }) => choices![0]!.index).toSorted()).toEqual([0, 1]);
+  });
+});
+
+describe("responses", () => {
+  const respond = async (options: object): Promise<string> => {
+    const payload = { input: "Hi", ...options };
+    return (await chatWorld().app.inject({ method: "POST", url: "/v1/responses", payload })).body;
+  };
+  const stream = async (options: object) =>
+    eventsOf(await respond({ stream: true, ...options })) as (Event & Told)[];
+
+  test("the last event has them", async () => {
+    const events = await stream({});
+    const timed = events.filter((event) => "timings" in event);
+    expect(timed.map(({ type }) => type)).toEqual(["response.completed"]);
+    expect(timed[0]!.timings).toMatchObject(whole);
+    expect(events.some((event) => "prompt_progress" in event)).toBe(false);
+  });
+
+  test("timings_per_token: each delta has them so far", async () => {
+    const events = await stream({ timings_per_token: true });
+    const deltas = events.filter(({ type }) => type.endsWith("_text.delta"));
+    expect(deltas.map(({ timings }) => timings!["predicted_n"])).toEqual([1, 2]);
+  });
+
+  test("return_progress: how much of the prompt is read, before the first item", async () => {
+    const events = await stream({ return_progress: true });
+    const progress = events.flatMap(({ type, prompt_progress: told }) =>
+      told === undefined ? [] : [[type, told["processed"], told["total"]]],
+    );
+    expect(progress).toEqual([12, 15, 20].map((done) => ["response.in_progress", done, 20]));
+    expect(events.map((event) => event.sequence_number)).toEqual(events.map((_, index) => index));
+  });
+
+  test("an answer that is not streamed is OpenAI's alone", async () => {
+    expect(JSON.parse(await respond({ timings_per_token: true }))).not.toHaveProperty("timings");
   });
 });
 

@@ -17,6 +17,7 @@ import {
   generationFields,
   modelField,
   streamField,
+  timesFields,
   topLogprobs,
   maxTokensFields,
   tokenLimit,
@@ -133,6 +134,7 @@ export const responseFields = {
     ),
     "`events`: `standard` or `extended`; `tools`: `close` or `held`",
   ),
+  ...timesFields,
   ...generationFields,
 
   service_tier: ignored(

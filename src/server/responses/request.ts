@@ -2,7 +2,7 @@
 
 import { readBody, type ValuesOf, fieldError, type JsonObject } from "../body/field.ts";
 import { documentOf, guidanceOf } from "../body/guidance.ts";
-import { readSampling, type SamplingLimits } from "../body/generation.ts";
+import { readSampling, type SamplingLimits, timesWanted } from "../body/generation.ts";
 import { templateVariables } from "../body/prompt.ts";
 import type { Warn } from "../body/warnings.ts";
 import { responseFields } from "./fields.ts";
@@ -40,6 +40,7 @@ export function parseResponsesRequest(body: unknown, limits: SamplingLimits, war
     store: given.store ?? null,
     background: given.background,
     stream: given.stream,
+    times: timesWanted(given),
     /** Null: not given. An empty list is given. */
     tools: given.tools ?? null,
     toolChoice,

@@ -5,7 +5,9 @@ import { FermataError } from "../../errors.ts";
 import type { ResponseStore } from "../../store/types.ts";
 import type { Sink } from "../../tools/event-stream.ts";
 import type { RunEvent } from "../../tools/types.ts";
+import type { TokenTimes } from "../answer/token-times.ts";
 import { BegunWork, LiveRun } from "../answer/live-run.ts";
+import type { TimesWanted } from "../body/generation.ts";
 import { toFermataError } from "../http/error-replies.ts";
 import type { Preparation } from "../http/preparation.ts";
 import { isClientCall, transcriptOf } from "./client-calls.ts";
@@ -40,6 +42,8 @@ export interface ResponseParts {
   /** The body that made it, for another process to go on with; null: it ends with this one. */
   wire: unknown;
   log: EventLog;
+  /** For llama-server's `timings`. Default: no event has them. */
+  timing?: { times: TokenTimes; wanted: TimesWanted };
   lists: readonly McpListToolsItem[];
   /** Events of earlier responses; see `ResponseWriter.foreign`. */
   foreign: readonly UnnumberedEvent[];
@@ -171,7 +175,7 @@ export class ResponseRun extends LiveRun<WireEvent> {
   }
 
   async #onEvent(event: RunEvent): Promise<void> {
-    const { writer } = this.#parts;
+    const { writer, timing } = this.#parts;
     switch (event.type) {
       case "tool-start":
       case "tool-report":
@@ -185,7 +189,14 @@ export class ResponseRun extends LiveRun<WireEvent> {
         if (this.#outlivesProcess) await this.#update();
         return;
       case "finish":
-        this.#ending = writer.finish(event, Math.floor(Date.now() / 1000));
+        this.#ending = withTimings(
+          writer.finish(event, Math.floor(Date.now() / 1000)),
+          timing?.times,
+        );
+        return;
+      case "progress":
+        if (timing?.wanted.progress)
+          await this.#tell(writer.progress(timing.times.progress(event)));
         return;
       case "hold":
         await this.#tell(writer.write(event));
@@ -193,7 +204,9 @@ export class ResponseRun extends LiveRun<WireEvent> {
         await this.#update();
         return await this.#keepHold();
       default:
-        return await this.#tell(writer.write(event));
+        return await this.#tell(
+          withTimings(writer.write(event), timing?.wanted.perToken ? timing.times : undefined),
+        );
     }
   }
 
@@ -273,6 +286,14 @@ export class ResponseRun extends LiveRun<WireEvent> {
     const { output: _output, ...body } = this.#parts.writer.response;
     return body;
   }
+}
+
+/** The last event has the times so far, if anybody measured them. */
+function withTimings(events: WireEvent[], times: TokenTimes | undefined): WireEvent[] {
+  const last = events.at(-1);
+  const timings = times?.timings;
+  if (last === undefined || timings === undefined) return events;
+  return events.with(-1, { ...last, timings });
 }
 
 function resultOf({ outcome, content }: Extract<RunEvent, { type: "tool-end" }>): McpCallResult {

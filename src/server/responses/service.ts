@@ -22,6 +22,7 @@ import type { ServerConfig, ServerServices } from "../services.ts";
 import { Preparation } from "../http/preparation.ts";
 import { openStreamAfterMs } from "../http/stream-answer.ts";
 import { definitionsOf } from "../answer/target.ts";
+import { TokenTimes } from "../answer/token-times.ts";
 import { approvedCalls, wordsOf, planTools } from "./tool-plan.ts";
 import { EventLog } from "./log.ts";
 import { HeldCalls } from "./held.ts";
@@ -153,6 +154,7 @@ export class ResponseService {
       store: this.store,
       log,
     });
+    const times = new TokenTimes(context.metrics, context.startedAt);
     return new ResponseRun({
       owner,
       writer,
@@ -165,13 +167,15 @@ export class ResponseService {
       // The credentials of a server of its own are not kept, so that it cannot go on elsewhere.
       wire: mcpToolsOf(request).every(({ address }) => address === null) ? context.wire : null,
       log,
+      timing: { times, wanted: request.times },
       lists: plan.lists,
       foreign: isExtended ? earlier : [],
       approved,
       generate: (sink) => {
         const approvedItems = writer.output.filter(({ type }) => type === "mcp_call");
         const read = [...items, ...(approvedItems as unknown as Item[])];
-        return generateResponse(request, { items: read, plan, signal, owner, context }, sink);
+        const run = { ...context, times };
+        return generateResponse(request, { items: read, plan, signal, owner, context: run }, sink);
       },
       onAsked: (item) => context.services.approvals.issue(owner, item.id, wordsOf(item)),
       onEnd: (failure, transcript) => {

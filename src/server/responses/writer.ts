@@ -3,6 +3,7 @@
 import type { ChatEvent, ContentToken, FinishReason, ToolCall } from "../../chat/types.ts";
 import type { FermataError } from "../../errors.ts";
 import { wireContentToken } from "../answer/logprobs.ts";
+import type { PromptProgress } from "../answer/token-times.ts";
 import { isClientCall } from "./client-calls.ts";
 import { ClientCallEvents } from "./events/client-call.ts";
 import {
@@ -45,6 +46,7 @@ const cutReasons: Partial<Record<FinishReason, "max_output_tokens" | "content_fi
 };
 
 type Finish = Extract<ChatEvent, { type: "finish" }>;
+type Progress = Extract<ChatEvent, { type: "progress" }>;
 
 /** A call whose arguments are not complete, or whose output is missing. */
 interface OpenCall {
@@ -118,8 +120,18 @@ export class ResponseWriter {
     return this.#sequence.item(outputIndex, mcpListToolsEvents(item, outputIndex));
   }
 
-  /** All events except `finish`. */
-  write(event: Exclude<ChatEvent, Finish>): WireEvent[] {
+  /** How much of the prompt is read. */
+  progress(told: readonly PromptProgress[]): WireEvent[] {
+    return told.map((prompt_progress) =>
+      this.#sequence.lifecycle("response.in_progress", {
+        response: this.#snapshot(),
+        prompt_progress,
+      }),
+    );
+  }
+
+  /** All events except `finish` and `progress`. */
+  write(event: Exclude<ChatEvent, Finish | Progress>): WireEvent[] {
     switch (event.type) {
       case "content":
         return event.text === "" && event.logprobs === undefined
@@ -136,8 +148,6 @@ export class ResponseWriter {
       case "hold":
         this.#roundIds = new RoundIds();
         return this.#closeText("completed");
-      case "progress":
-        return [];
     }
   }
 
