@@ -211,6 +211,8 @@ Napi::Object from_stats(Napi::Env env, const EngineStats& stats) {
     set("resumedTokens", stats.resumed_tokens);
     set("extendedTokens", stats.extended_tokens);
     set("discardedTokens", stats.discarded_tokens);
+    set("draftedRows", stats.drafted_rows);
+    set("acceptedRows", stats.accepted_rows);
     set("steps", stats.steps);
     set("microBatches", stats.micro_batches);
     set("copies", stats.copies);

@@ -156,6 +156,8 @@ LoadOptions to_load_options(const Napi::Value& value) {
         options.cache_dir = fields.text("cacheDir");
     }
     backend.forks = options.loop.scheduler.ram_limit > 0;
+    if (fields.has("draftLimit"))
+        options.loop.scheduler.draft_limit = fields.int32("draftLimit", 0, kMaxInt32);
     options.loop.max_queue = fields.int32("maxQueue", 0, kMaxInt32);
     options.loop.audit = fields.boolean("audit");
     return options;

@@ -41,7 +41,7 @@ void AuditBackend::check_rows(std::span<const BatchRow> rows) {
 
 DecodeStatus AuditBackend::decode(std::span<const BatchRow> rows) {
     check_rows(rows);
-    has_logits_.clear();
+    last_rows_.clear();
     const DecodeStatus status = inner_.decode(rows);
     if (status == DecodeStatus::kNoCells) {
         expect(shape_.layout == CacheLayout::kUnified, "decode: no cells in the streams layout", 0);
@@ -54,14 +54,15 @@ DecodeStatus AuditBackend::decode(std::span<const BatchRow> rows) {
     }
     if (status == DecodeStatus::kFailed) return status;
     rows_ += static_cast<std::int64_t>(rows.size());
-    for (const BatchRow& row : rows)
-        has_logits_.push_back(row.wants_logits);
+    last_rows_.assign(rows.begin(), rows.end());
+    read_.assign(rows.size(), false);
     return status;
 }
 
 std::span<const float> AuditBackend::logits(std::size_t row) {
-    expect(row < has_logits_.size() && has_logits_[row], "logits: not asked for",
-           static_cast<std::int64_t>(row));
+    if (expect(row < last_rows_.size() && last_rows_[row].wants_logits, "logits: not asked for",
+               static_cast<std::int64_t>(row)))
+        read_[row] = true;
     return inner_.logits(row);
 }
 
@@ -88,7 +89,16 @@ bool AuditBackend::truncate(SlotId slot, std::int32_t length) {
         expect(length == 0 || !at(slot).failed, "truncate: slot not cleared after a failure", slot);
     }
     const bool done = inner_.truncate(slot, length);
-    if (known && done) at(slot) = {.length = length};
+    if (known && done) {
+        at(slot) = {.length = length};
+        for (std::size_t i = 0; i < last_rows_.size(); ++i) {
+            const BatchRow& row = last_rows_[i];
+            const bool cut = row.slot == slot && row.position >= length;
+            if (!cut || !row.wants_logits || read_[i]) continue;
+            read_[i] = true;
+            --rows_;
+        }
+    }
     return done;
 }
 

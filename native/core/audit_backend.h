@@ -15,7 +15,8 @@ class AuditBackend final : public Backend {
     // `inner` outlives this object.
     explicit AuditBackend(Backend& inner);
 
-    // Rows of all decode calls that succeeded.
+    // Rows of all decode calls that succeeded, but for rejected drafts: those that were cut before
+    // anybody asked for their logits.
     std::int64_t rows() const { return rows_; }
     // The first breach of the contract; empty while there is none.
     const std::string& violation() const { return violation_; }
@@ -52,7 +53,8 @@ class AuditBackend final : public Backend {
     Backend& inner_;
     CacheShape shape_;
     std::vector<Slot> slots_;
-    std::vector<bool> has_logits_;  // by row of the last decode
+    std::vector<BatchRow> last_rows_;  // of the last decode
+    std::vector<bool> read_;           // of these: their logits were asked for
     std::int64_t rows_ = 0;
     std::string violation_;
 };

@@ -28,6 +28,7 @@ struct CacheShape {
     std::int64_t cells_total = 0;  // streams: slot_count * cells_per_sequence; unified: the pool
     std::int32_t max_rows = 0;     // rows per decode call
     std::int32_t micro_batch_rows = 0;  // rows per pass over the weights
+    std::int32_t max_logit_rows = 0;    // rows per decode call that may want logits; 0: all
     // false for recurrent, hybrid and sliding-window models: what they keep of earlier positions is
     // overwritten. Their slots are cut back to forks.
     bool partial_truncate = true;

@@ -41,6 +41,10 @@ std::vector<Token> Guide::forced() {
     return tokens;
 }
 
+std::size_t Guide::accepted(std::span<const Token> tokens) {
+    return error_.empty() && matcher_ != nullptr ? matcher_->accepted(tokens) : 0;
+}
+
 bool Guide::stopped() {
     return error_.empty() && matcher_->stopped();
 }

@@ -7,6 +7,7 @@
 #include <limits>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -30,6 +31,8 @@ class Guide {
     bool consume(Token token);
     bool rollback(std::size_t count);
     std::vector<Token> forced();
+    // See Matcher::accepted.
+    std::size_t accepted(std::span<const Token> tokens);
     bool stopped();
     bool accepting();
 

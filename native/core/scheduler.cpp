@@ -46,9 +46,11 @@ Scheduler::Scheduler(SchedulerConfig config, Backend& backend, MaskRunner* masks
       backend_(backend),
       masks_(masks),
       shape_(backend.shape()),
-      retention_(backend, config.ram_limit, config.left_limit, files, config.disk_limit) {
+      retention_(backend, config.ram_limit, config.left_limit, files, config.disk_limit),
+      gate_(shape_) {
     config_.parallel = std::clamp(config_.parallel, 1, shape_.slot_count);
     config_.step_token_budget = std::clamp(config_.step_token_budget, 1, shape_.max_rows);
+    if (!shape_.partial_truncate || shape_.fixed_chunk > 0) config_.draft_limit = 0;
 }
 
 bool Scheduler::step(Milliseconds now) {
@@ -88,6 +90,7 @@ void Scheduler::plan_batch() {
     }
     std::sort(shares_.begin(), shares_.end(),
               [](const Share& a, const Share& b) { return a.slot < b.slot; });
+    plan_drafts();
     for (Share& share : shares_) {
         const Sequence& sequence = *sequences_.at(share.id);
         for (std::int32_t i = 0; i < share.count; ++i) {
@@ -96,6 +99,10 @@ void Scheduler::plan_batch() {
         }
         share.last_row = rows_.size() - 1;
         rows_.back().wants_logits = share.samples;
+        for (std::int32_t i = 0; i < share.drafted; ++i) {
+            rows_.push_back({sequence.proposal.tokens[static_cast<std::size_t>(i)],
+                             sequence.resident + share.count + i, share.slot, true});
+        }
     }
 }
 
@@ -218,6 +225,8 @@ void Scheduler::decode() {
         }
         sequence.resident = end;
         if (!held && std::ranges::binary_search(sequence.marks, end)) retention_.fork(share.slot);
+        const auto& proposed = sequence.proposal.tokens;
+        sequence.drafted.assign(proposed.begin(), proposed.begin() + share.drafted);
         sequence.suspected = sequence.suspected && sequence.rows_left() > 0;
         if (share.count == shape_.fixed_chunk) sequence.in_chunks = end;
         // Rows that were computed once more with their chunk.
@@ -229,6 +238,7 @@ void Scheduler::decode() {
         totals_.recomputed_tokens += recomputed;
         report.prefill_rows += prefilled;
         report.decode_rows += share.count - prefilled;
+        totals_.drafted_rows += share.drafted;
         if (prefilled > 0 && !held && !again) {
             Event& event = emit(EventKind::kProgress, sequence);
             event.prefill_done = end - sequence.round_begin;
@@ -270,33 +280,42 @@ DecodeStatus Scheduler::decode_beside_masks() {
 void Scheduler::sample(Milliseconds now) {
     for (const Share& share : shares_) {
         if (!share.samples) continue;
-        Sequence& sequence = *sequences_.at(share.id);
-        // It was preempted while its guide decided, and its rows are there again.
-        if (sequence.guide && sequence.guide->deciding()) continue;
-        if (sequence.guide) sequence.guide->prepare();
-        const auto logits = backend_.logits(share.last_row);
-        if (logits.empty()) {
-            fail(sequence, FailCode::kDecodeFailed, "the backend gave no logits");
-            continue;
+        std::size_t row = share.last_row;
+        for (std::int32_t next = 1; next > 0; row += static_cast<std::size_t>(next)) {
+            sample(*sequences_.at(share.id), row, now);
+            next = confirm_drafted(share.id);
         }
-        const Token token = choose(sequence, logits);
-        if (std::isnan(logits[static_cast<std::size_t>(token)])) {
-            fail(sequence, FailCode::kDecodeFailed, "the model gave values that are no numbers");
-            continue;
-        }
-        const Token end = backend_.end_token();
-        const bool asks =
-            sequence.guide &&
-            ((sequence.close_at_limit && sequence.guide->ask(token, end, remaining(sequence))) ||
-             (repeats_itself(sequence) &&
-              sequence.guide->ask_to_close(token, end, remaining(sequence))));
-        if (!asks) {
-            settle(sequence, token, logits, now);
-        } else if (sequence.top_logprobs >= 0) {
-            sequence.logits.assign(logits.begin(), logits.end());
-        }
+        judge_proposal(share.id);
     }
     decide(now);
+}
+
+// Chooses the token behind the row, and does what follows from it.
+void Scheduler::sample(Sequence& sequence, std::size_t row, Milliseconds now) {
+    // It was preempted while its guide decided, and its rows are there again.
+    if (sequence.guide && sequence.guide->deciding()) return;
+    if (sequence.guide) sequence.guide->prepare();
+    const auto logits = backend_.logits(row);
+    if (logits.empty()) {
+        fail(sequence, FailCode::kDecodeFailed, "the backend gave no logits");
+        return;
+    }
+    const Token token = choose(sequence, logits);
+    if (std::isnan(logits[static_cast<std::size_t>(token)])) {
+        fail(sequence, FailCode::kDecodeFailed, "the model gave values that are no numbers");
+        return;
+    }
+    const Token end = backend_.end_token();
+    const bool asks =
+        sequence.guide &&
+        ((sequence.close_at_limit && sequence.guide->ask(token, end, remaining(sequence))) ||
+         (repeats_itself(sequence) &&
+          sequence.guide->ask_to_close(token, end, remaining(sequence))));
+    if (!asks) {
+        settle(sequence, token, logits, now);
+    } else if (sequence.top_logprobs >= 0) {
+        sequence.logits.assign(logits.begin(), logits.end());
+    }
 }
 
 Token Scheduler::choose(Sequence& sequence, std::span<const float> logits) {

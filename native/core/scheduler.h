@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/backend.h"
+#include "core/draft_gate.h"
 #include "core/event.h"
 #include "core/kv_retention.h"
 #include "core/mask_runner.h"
@@ -30,6 +31,9 @@ struct SchedulerConfig {
     std::int64_t ram_limit = 0;            // bytes of host memory for cells without a slot
     std::int32_t left_limit = kMaxLeft;    // sequences remembered after they left their slots
     std::int64_t disk_limit = 0;           // bytes of files for what does not fit into RAM
+    // Drafted tokens of a sequence in a step; 0: none. None either where the cache cannot be cut
+    // back or chunks are fixed.
+    std::int32_t draft_limit = 0;
 };
 
 class Scheduler {
@@ -59,6 +63,8 @@ class Scheduler {
 
     // One decode call at most. false: there was nothing to do.
     bool step(Milliseconds now);
+    // How long the last step took. Without it drafts are decoded wherever there are any.
+    void took(double milliseconds);
 
     // Call before the last fail_all: writes retained and held sequences to files, as far as time
     // allows.
@@ -84,9 +90,16 @@ class Scheduler {
     void plan_one();
     std::int32_t plan_extensions(std::int32_t prefill_rows);
     bool make_room_for(std::int32_t rows);
+    void plan_drafts();
+    std::int32_t room_for_drafts() const;
+    Draft propose(Sequence& sequence);
     void decode();
     DecodeStatus decode_beside_masks();
     void sample(Milliseconds now);
+    void sample(Sequence& sequence, std::size_t row, Milliseconds now);
+    std::int32_t confirm_drafted(SequenceId id);
+    void cut_drafted(Sequence& sequence);
+    void judge_proposal(SequenceId id);
     Token choose(Sequence& sequence, std::span<const float> logits);
     bool decide(Milliseconds now);
     void settle(Sequence& sequence, Token token, std::span<const float> logits, Milliseconds now);
@@ -135,8 +148,11 @@ class Scheduler {
         std::int32_t count;
         bool samples;  // its last row is the last of its tokens
         std::size_t last_row;
+        std::int32_t drafted = 0;  // rows behind the last one
     };
     std::vector<Share> shares_;
+    DraftGate gate_;
+    std::vector<Pass> passes_;    // of the last step, if it had decode rows alone
     std::vector<Guide*> guides_;  // whose masks the coming samples need
     EventBatch out_;
     EngineStats totals_;

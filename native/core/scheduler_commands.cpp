@@ -63,6 +63,7 @@ void Scheduler::resume(ResumeRequest request) {
     std::erase(extending_, sequence->id);
     if (dropped) {
         sequence->tokens.pop_back();
+        sequence->memory.shorten(sequence->size());
     }
     const std::int32_t known = std::min(sequence->size(), sequence->held_resident);
     if (end >= shape_.cells_per_sequence) {

@@ -157,6 +157,7 @@ std::string_view Scheduler::text_of(const Sequence& sequence, Token token) const
 }
 
 void Scheduler::hold(Sequence& sequence, PauseReason reason, Milliseconds now) {
+    cut_drafted(sequence);
     std::erase(running_, sequence.id);
     sequence.state = SequenceState::kHeld;
     sequence.held_resident = sequence.resident_ever;
@@ -174,6 +175,7 @@ void Scheduler::hold(Sequence& sequence, PauseReason reason, Milliseconds now) {
 
 void Scheduler::finish(Sequence& sequence, FinishReason reason, Milliseconds now) {
     count_extension(sequence);
+    cut_drafted(sequence);
     if (sequence.slot != kNoSlot) {
         retention_.forget_planned(sequence.slot);
         if (sequence.retain || sequence.lease_ms > 0) {

@@ -9,6 +9,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include "core/draft_gate.h"
+#include "core/draft_index.h"
 #include "core/event.h"
 #include "core/guide.h"
 #include "core/request.h"
@@ -45,6 +47,11 @@ struct Sequence {
     bool extendable = true;          // false: others took the cells of this hold's extension
     SlotId slot = kNoSlot;
     std::vector<std::int32_t> marks = {};  // ascending: lengths at which its slot is forked
+
+    DraftIndex memory = {};           // of `tokens`, as far as drafts were looked for
+    Draft proposal = {};              // of the current step
+    std::vector<Token> drafted = {};  // in the cache behind `resident`, while a step is sampled
+    DraftRecord drafts = {};          // how often its proposals were right
 
     SamplingParams sampling = {};
     std::unique_ptr<Sampler> sampler = nullptr;  // since its first admission

@@ -63,15 +63,15 @@ std::optional<std::uint64_t> available_in_group() {
 }  // namespace
 
 ContextMemory estimate_context_memory(const ModelShape& model, std::int32_t vocabulary_size,
-                                      const CacheShape& cache, std::int32_t max_logit_rows,
-                                      KvType keys, KvType values, bool flash_attention) {
+                                      const CacheShape& cache, KvType keys, KvType values,
+                                      bool flash_attention) {
     const auto wide = [](std::int64_t value) {
         return static_cast<std::uint64_t>(std::max<std::int64_t>(value, 0));
     };
     const std::uint64_t cell = row_bytes(keys, wide(model.kv_heads) * wide(model.key_length)) +
                                row_bytes(values, wide(model.kv_heads) * wide(model.value_length));
     const std::uint64_t rows = wide(cache.micro_batch_rows);
-    const std::uint64_t logits = wide(max_logit_rows) * wide(vocabulary_size) * 4;
+    const std::uint64_t logits = wide(cache.max_logit_rows) * wide(vocabulary_size) * 4;
     const std::uint64_t activations =
         rows * (8 * wide(model.embedding) + 3 * wide(model.feed_forward)) * 4;
     const std::uint64_t span =

@@ -20,8 +20,8 @@ struct ContextMemory {
 
 // Takes the heads of the first layer for all layers, and no recurrent state into account.
 ContextMemory estimate_context_memory(const ModelShape& model, std::int32_t vocabulary_size,
-                                      const CacheShape& cache, std::int32_t max_logit_rows,
-                                      KvType keys, KvType values, bool flash_attention);
+                                      const CacheShape& cache, KvType keys, KvType values,
+                                      bool flash_attention);
 
 // Bytes that this process may still commit, by the machine and by its control group (Linux), or
 // that the machine has free (macOS). nullopt: unknown.

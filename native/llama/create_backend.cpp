@@ -124,13 +124,13 @@ CacheShape shape_of(const Model& model, const BackendOptions& options) {
 }
 
 llama_context_params params_of(const CacheShape& shape, const BackendOptions& options,
-                               std::int32_t max_logit_rows, bool keeps_full_window) {
+                               bool keeps_full_window) {
     llama_context_params params = llama_context_default_params();
     params.n_ctx = static_cast<std::uint32_t>(shape.cells_total);
     params.n_batch = static_cast<std::uint32_t>(std::max(shape.max_rows, shape.micro_batch_rows));
     params.n_ubatch = static_cast<std::uint32_t>(shape.micro_batch_rows);
     params.n_seq_max = static_cast<std::uint32_t>(shape.slot_count);
-    params.n_outputs_max = static_cast<std::uint32_t>(max_logit_rows);
+    params.n_outputs_max = static_cast<std::uint32_t>(shape.max_logit_rows);
     params.n_outputs_max_per_seq = 0;
     params.n_threads = options.threads;
     params.n_threads_batch = options.threads;
@@ -158,16 +158,16 @@ Result<std::unique_ptr<LlamaBackend>> LlamaBackend::create(std::shared_ptr<const
     if (std::string fault = options_fault(*model, options); !fault.empty()) {
         return Error{ErrorCode::kInvalidArgument, std::move(fault)};
     }
-    const CacheShape shape = shape_of(*model, options);
+    CacheShape shape = shape_of(*model, options);
     if (shape.cells_total >= kMaxCells) {
         return Error{ErrorCode::kInvalidArgument, "The cache cannot have 2^31 cells or more."};
     }
     const std::int32_t wanted =
         std::max({options.max_logit_rows, options.slot_count, kMinLogitRows});
-    const std::int32_t max_logit_rows = std::min(wanted, shape.max_rows);
+    shape.max_logit_rows = std::min(wanted, shape.max_rows);
     const ContextMemory memory =
-        estimate_context_memory(model->shape(), model->vocabulary().size(), shape, max_logit_rows,
-                                options.keys, options.values, options.flash_attention);
+        estimate_context_memory(model->shape(), model->vocabulary().size(), shape, options.keys,
+                                options.values, options.flash_attention);
     const auto available = available_memory();
     if (available && memory.host_bytes > *available) {
         return Error{ErrorCode::kOutOfMemory,
@@ -178,11 +178,10 @@ Result<std::unique_ptr<LlamaBackend>> LlamaBackend::create(std::shared_ptr<const
 
     const LogCapture log;
     try {
-        std::unique_ptr<LlamaBackend> backend(
-            new LlamaBackend(std::move(model), shape, max_logit_rows));
+        std::unique_ptr<LlamaBackend> backend(new LlamaBackend(std::move(model), shape));
         backend->cache_bytes_ = memory.cache_bytes;
         llama_context_params params =
-            params_of(shape, options, max_logit_rows, keeps_full_window(*backend->model_, options));
+            params_of(shape, options, keeps_full_window(*backend->model_, options));
         params.abort_callback_data = &backend->aborted_;
         params.abort_callback = [](void* flag) {
             return static_cast<const std::atomic<bool>*>(flag)->load(std::memory_order_relaxed);

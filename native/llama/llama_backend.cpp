@@ -20,11 +20,9 @@ void LlamaBackend::FreeThreadpool::operator()(ggml_threadpool* pool) const {
     ggml_threadpool_free(pool);
 }
 
-LlamaBackend::LlamaBackend(std::shared_ptr<const Model> model, const CacheShape& shape,
-                           std::int32_t max_logit_rows)
+LlamaBackend::LlamaBackend(std::shared_ptr<const Model> model, const CacheShape& shape)
     : model_(std::move(model)),
       shape_(shape),
-      max_logit_rows_(max_logit_rows),
       lengths_(static_cast<std::size_t>(shape.slot_count), 0),
       batch_(std::make_unique<BatchArrays>(shape.max_rows)),
       dry_samplers_(model_->vocabulary().handle()) {}
@@ -84,7 +82,7 @@ std::string LlamaBackend::find_fault(std::span<const BatchRow> rows) const {
                    std::to_string(row.slot) + ", expected " + std::to_string(expected) + ".";
         }
         if (row.position >= shape_.cells_per_sequence) return where() + "the slot is full.";
-        if (row.wants_logits && ++logit_rows > max_logit_rows_)
+        if (row.wants_logits && ++logit_rows > shape_.max_logit_rows)
             return where() + "too many rows want logits.";
     }
     return {};

@@ -2,7 +2,6 @@
 //
 // What llama.cpp would answer with abort() is checked here first and refused with kFailed, leaving
 // the cache as it was; last_error() says why. Beyond the contract of Backend:
-// - At most max_logit_rows rows of a decode call may want logits.
 // - Streams: a copy goes through host memory at once, only what is used of the slot. A copy of a
 //   sliding-window model whose caches are whole (full_window) moves its data at the start of the
 //   next decode, before anything is computed, in the order of the copy_prefix calls: `from` may be
@@ -91,8 +90,7 @@ class LlamaBackend final : public Backend {
         void operator()(ggml_threadpool* pool) const;
     };
 
-    LlamaBackend(std::shared_ptr<const Model> model, const CacheShape& shape,
-                 std::int32_t max_logit_rows);
+    LlamaBackend(std::shared_ptr<const Model> model, const CacheShape& shape);
 
     // Empty, or why the rows must not reach llama.cpp.
     std::string find_fault(std::span<const BatchRow> rows) const;
@@ -109,7 +107,6 @@ class LlamaBackend final : public Backend {
 
     std::shared_ptr<const Model> model_;
     CacheShape shape_;
-    std::int32_t max_logit_rows_;
     std::uint64_t cache_bytes_ = 0;
     std::vector<std::int32_t> lengths_;  // positions resident, per slot
     std::string last_error_;

@@ -77,6 +77,7 @@ void EngineLoop::run() {
                 batch.steps.back().milliseconds = std::chrono::duration<double, std::milli>(
                                                       std::chrono::steady_clock::now() - started)
                                                       .count();
+                scheduler.took(batch.steps.back().milliseconds);
             }
             stamp_tokens(batch);
             publish(scheduler, std::move(batch));

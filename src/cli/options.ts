@@ -251,6 +251,12 @@ export const serveOptions = {
       help: "Same request and seed give the same tokens, whatever else runs or is cached. Slower: docs/parameters.md.",
       fromFolder: true,
     },
+    drafts: {
+      kind: "boolean",
+      default: false,
+      help: "Try several tokens at once where an answer repeats what the conversation has, if that is faster. Never with --deterministic.",
+      fromFolder: true,
+    },
     contextCache: {
       kind: "boolean",
       default: true,

@@ -266,6 +266,7 @@ async function loadEngine(
         gpuLayers: config.nGpuLayers,
         kvLayout: config.kvLayout,
         deterministic: config.deterministic,
+        drafts: config.drafts,
         flashAttention: config.flashAttn,
         cacheTypeK: config.cacheTypeK,
         cacheTypeV: config.cacheTypeV,

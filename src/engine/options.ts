@@ -41,6 +41,8 @@ const leastContext = 2048;
 const cacheShare = 1 / 4;
 // llama.cpp's LLAMA_MAX_SEQ.
 const maximumSlots = 256;
+/** Longer drafts are seldom right to their end, and logits of many rows take memory. */
+const mostDrafted = 15;
 const maximumInt32 = 2 ** 31 - 1;
 
 /**
@@ -121,6 +123,7 @@ export function resolveOptions(options: EngineOptions, facts: LoadFacts): Native
     cacheTypeK,
     cacheTypeV,
     deterministic,
+    draftLimit: (options.drafts ?? false) ? mostDrafted : 0,
     stepTokenBudget,
     microBatch: Math.min(stepTokenBudget, 512),
     holdLeaseMs: integer("holdLeaseMs", options.holdLeaseMs ?? 600_000, 1, maximumInt32),

@@ -51,6 +51,11 @@ export interface EngineOptions {
   cacheTypeV?: KvCacheType | undefined;
   /** Tokens do not depend on what else runs or is cached. Needs the streams layout. Default false. */
   deterministic?: boolean | undefined;
+  /**
+   * Tokens that a sequence has said or read before are tried several at a time, where that is faster.
+   * The tokens of an answer are the same. Default: false; a deterministic engine has none.
+   */
+  drafts?: boolean | undefined;
   stepTokenBudget?: number | undefined;
   maxQueue?: number | undefined;
   /** How long a hold waits for resume, in milliseconds. Default 10 minutes. */

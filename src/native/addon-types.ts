@@ -42,6 +42,8 @@ export interface NativeLoadOptions {
   cacheTypeV: KvCacheType;
   /** Decode calls hold rows of one sequence, cut by position alone. Needs the streams layout. */
   deterministic: boolean;
+  /** Drafted tokens of a sequence in a step; 0: none. */
+  draftLimit: number;
   /** Rows a step may carry; prefill chunks fill what decode rows leave. */
   stepTokenBudget: number;
   /** Rows per pass over the weights. */

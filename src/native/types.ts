@@ -183,6 +183,10 @@ export interface EngineStats {
   extendedTokens: number;
   /** Of the extended ones: what came was something else. */
   discardedTokens: number;
+  /** Decoded beside the rows that were due, of tokens that might come next. */
+  draftedRows: number;
+  /** Of these: their tokens came. */
+  acceptedRows: number;
   steps: number;
   microBatches: number;
   copies: number;

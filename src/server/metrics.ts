@@ -121,6 +121,16 @@ export class Metrics {
         (stats) => stats.discardedTokens,
       ],
       [
+        "fermata_drafted_rows_total",
+        "Rows computed for tokens that might come next.",
+        (stats) => stats.draftedRows,
+      ],
+      [
+        "fermata_accepted_rows_total",
+        "Of those, rows whose tokens came; the others were rejected.",
+        (stats) => stats.acceptedRows,
+      ],
+      [
         "fermata_ram_saves_total",
         "Sequences that left their slots for memory.",
         (stats) => stats.ramSaves,

@@ -90,7 +90,9 @@ type PublishedStats =
   | "recomputedTokens"
   | "extendedTokens"
   | "discardedTokens"
-  | "stepAgeMs";
+  | "stepAgeMs"
+  | "draftedRows"
+  | "acceptedRows";
 
 export interface ServerServices {
   chat: {

@@ -71,6 +71,8 @@ export const idleStats = {
   stepAgeMs: 0,
   extendedTokens: 0,
   discardedTokens: 0,
+  draftedRows: 0,
+  acceptedRows: 0,
 };
 
 /** An event, a failure, what is waited for before anything is generated, a count of tokens, or a wait that only cancellation ends. */
@@ -346,6 +348,8 @@ export function createWorld(
         stepAgeMs: parts.stepAgeMs?.() ?? 0,
         extendedTokens: 4,
         discardedTokens: 1,
+        draftedRows: 6,
+        acceptedRows: 5,
         ...usage,
       }),
       onStep: (listener) => listeners.push(listener),

@@ -150,6 +150,8 @@ test("metrics publish the engine's counters", async () => {
     "fermata_generated_tokens_total 7",
     "fermata_recomputed_tokens_total 0",
     "fermata_extended_tokens_total 4",
+    "fermata_drafted_rows_total 6",
+    "fermata_accepted_rows_total 5",
     "fermata_discarded_tokens_total 1",
     "fermata_unextended_holds_total 4",
     "fermata_template_rerenders_total 2",

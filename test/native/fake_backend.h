@@ -50,6 +50,35 @@ inline std::int64_t count_distinct(std::vector<const Cell*> cells) {
     return std::ranges::unique(cells).begin() - cells.begin();
 }
 
+// Of what it sees as likely as the best it chooses by its seed, by how often it chose and by what
+// it was told of: each call must come once, in order.
+class FakeSampler final : public Sampler {
+   public:
+    explicit FakeSampler(std::uint32_t seed) : state_(seed * 2654435761u + 1) {}
+
+    Token sample(std::span<const float> logits, TokenMask mask) override {
+        std::vector<float> changed(logits.begin(), logits.end());
+        const Token best = GreedySampler().sample(logits, mask);
+        changed[static_cast<std::size_t>(best)] = -std::numeric_limits<float>::infinity();
+        const Token second = GreedySampler().sample(changed, mask);
+        turn(1);
+        const bool allowed = allows(mask, second) && logits[static_cast<std::size_t>(second)] > 0;
+        const Token token = allowed && (state_ >> 20) % 16 == 0 ? second : best;
+        turn(token);
+        return token;
+    }
+    void observe(std::span<const Token> tokens) override {
+        for (const Token token : tokens)
+            turn(token);
+    }
+
+   private:
+    void turn(Token token) {
+        state_ = (state_ ^ static_cast<std::uint32_t>(token)) * 1664525u + 1013904223u;
+    }
+    std::uint32_t state_;
+};
+
 class FakeBackend : public Backend {
    public:
     // Streams: cells_total follows from the rest when it is 0.
@@ -70,6 +99,9 @@ class FakeBackend : public Backend {
     void set_status(std::int64_t call, DecodeStatus status) { statuses_[call] = status; }
     // Lets the model choose kEnd: about once in `period` tokens; 0 = never.
     void set_end_period(std::uint64_t period) { end_period_ = period; }
+    // Lets the model say again, `percent` times in a hundred, what followed the last two tokens
+    // when it had them before. Which times depends on the whole history as everything does.
+    void set_copies(std::uint64_t percent) { copies_ = percent; }
 
     // What later saves and restores do.
     void refuse_saves() { saves_ = false; }
@@ -119,7 +151,7 @@ class FakeBackend : public Backend {
                                                                : felt(1, 0));
             ++position;
         }
-        return GreedySampler().sample(logits_of(hash));
+        return GreedySampler().sample(logits_of(hash, history));
     }
 
     CacheShape shape() const override { return shape_; }
@@ -134,6 +166,8 @@ class FakeBackend : public Backend {
         if (unified && cells_in_use() + static_cast<std::int64_t>(rows.size()) > shape_.cells_total)
             return DecodeStatus::kNoCells;
         logits_.assign(rows.size(), {});
+        const auto wanted = std::ranges::count_if(rows, &BatchRow::wants_logits);
+        require(shape_.max_logit_rows == 0 || wanted <= shape_.max_logit_rows, "decode: logits");
         SlotId last = kNoSlot;
         for (std::size_t i = 0; i < rows.size(); ++i) {
             const BatchRow& row = rows[i];
@@ -146,7 +180,7 @@ class FakeBackend : public Backend {
             const std::int64_t shape =
                 felt(static_cast<std::int64_t>(rows.size()), static_cast<std::int64_t>(i));
             slot.push_back(std::make_shared<Cell>(Cell{row.token, row.position, shape}));
-            if (row.wants_logits) logits_[i] = logits_of(hash_of(slot));
+            if (row.wants_logits) logits_[i] = logits_of(hash_of(slot), content(row.slot));
         }
         if (status == DecodeStatus::kFailed) {
             logits_.clear();
@@ -253,6 +287,7 @@ class FakeBackend : public Backend {
     std::unique_ptr<Sampler> make_sampler(const SamplingParams& params) override {
         samplers_made += 1;
         if (params.script) return std::make_unique<ScriptedSampler>(*params.script, kEnd);
+        if (params.temperature > 0.0f) return std::make_unique<FakeSampler>(params.seed);
         return std::make_unique<GreedySampler>();
     }
 
@@ -291,7 +326,7 @@ class FakeBackend : public Backend {
     }
 
     // Letters and blanks are likely, the rest is not.
-    std::vector<float> logits_of(std::uint64_t hash) const {
+    std::vector<float> logits_of(std::uint64_t hash, std::span<const Token> history) const {
         std::vector<float> logits(static_cast<std::size_t>(kVocabulary), -10.0f);
         for (Token token = 1; token < kVocabulary; ++token) {
             const bool letter = (token >= 'a' && token <= 'z') || token == ' ' || token >= kWord;
@@ -300,6 +335,13 @@ class FakeBackend : public Backend {
         }
         if (end_period_ > 0 && mix(hash, 1, kEnd) % end_period_ == 0)
             logits[static_cast<std::size_t>(kEnd)] = std::numeric_limits<float>::max();
+        if (mix(hash, 2, kEnd) % 100 >= copies_) return logits;
+        for (std::size_t i = history.size() - 1; i > 1; --i) {
+            if (history[i - 1] != history.back() || history[i - 2] != history[history.size() - 2])
+                continue;
+            logits[static_cast<std::size_t>(history[i])] += 1e9f;
+            break;
+        }
         return logits;
     }
 
@@ -316,6 +358,7 @@ class FakeBackend : public Backend {
     std::array<std::string, static_cast<std::size_t>(kVocabulary)> pieces_;
     std::map<std::int64_t, DecodeStatus> statuses_;
     std::uint64_t end_period_ = 0;
+    std::uint64_t copies_ = 0;
     bool feels_shapes_ = false;
     std::optional<std::size_t> broken_;
     bool saves_ = true, restores_ = true;

@@ -14,6 +14,7 @@ namespace fermata::testing {
 
 struct Outcome {
     std::vector<Token> sampled;
+    std::vector<TokenLogprobs> logprobs;
     std::string text;
     std::vector<EventKind> kinds;  // progress left out
     int ready = 0;
@@ -126,6 +127,8 @@ class World {
             }
             outcome.kinds.push_back(event.kind);
             outcome.sampled.insert(outcome.sampled.end(), event.tokens.begin(), event.tokens.end());
+            outcome.logprobs.insert(outcome.logprobs.end(), event.logprobs.begin(),
+                                    event.logprobs.end());
             outcome.ready += event.kind == EventKind::kToolCallReady;
             if (event.kind == EventKind::kTokens || event.kind == EventKind::kToolCallReady)
                 continue;

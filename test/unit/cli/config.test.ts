@@ -50,6 +50,7 @@ test("defaults", () => {
     cacheDisk: 0,
     cacheDir: undefined,
     deterministic: false,
+    drafts: false,
     contextCache: true,
     stopRepetition: true,
     threads: undefined,

@@ -24,6 +24,7 @@ describe("resolveOptions", () => {
       cacheTypeK: "f16",
       cacheTypeV: "f16",
       deterministic: false,
+      draftLimit: 0,
       stepTokenBudget: 512,
       microBatch: 512,
       holdLeaseMs: 600_000,

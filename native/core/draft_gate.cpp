@@ -1,0 +1,160 @@
+#include "core/draft_gate.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <iterator>
+#include <limits>
+
+namespace fermata {
+
+namespace {
+
+// What was seen longer ago than so many tokens counts half and less.
+constexpr double kMemory = 64.0;
+// So many tokens weigh as much as what is usual elsewhere.
+constexpr double kWeightOfUsual = 4.0;
+// Before anything was seen, by the class of the match's length.
+constexpr std::array<double, 5> kFirstGuess = {0.4, 0.5, 0.6, 0.75, 0.9};
+
+// Drafts must promise so much more, for what is measured is not exact.
+constexpr double kLeastGain = 1.05;
+// Less likely rows are not thought about.
+constexpr double kLeastChance = 0.05;
+
+// A time that was not measured for so many steps is measured again when a draft could pay.
+constexpr std::int64_t kStaleAfter = 500;
+// What a new measurement weighs, and how much longer than expected it counts at most.
+constexpr double kWeightOfNew = 0.1;
+constexpr double kMostLonger = 3.0;
+
+}  // namespace
+
+std::size_t DraftRecord::length_class(std::int32_t match) {
+    constexpr std::array<std::int32_t, kLengths - 1> kBegins = {4, 6, 10, 20};
+    return static_cast<std::size_t>(std::ranges::upper_bound(kBegins, match) - kBegins.begin());
+}
+
+void DraftRecord::count(std::int32_t match, std::int32_t right, bool wrong) {
+    Counts& counts = counts_[length_class(match)];
+    counts.right += right;
+    counts.tried += right + (wrong ? 1 : 0);
+    if (counts.tried <= kMemory) return;
+    counts.right *= kMemory / counts.tried;
+    counts.tried = kMemory;
+}
+
+double DraftRecord::chance(std::int32_t match, double usual) const {
+    const Counts& counts = counts_[length_class(match)];
+    return (counts.right + usual * kWeightOfUsual) / (counts.tried + kWeightOfUsual);
+}
+
+double DraftGate::usual_chance(std::int32_t match) const {
+    // The longer the match the better, from 3 tokens to 20.
+    const double place = std::clamp((match - 3.0) / 4.0, 0.0, 4.0);
+    return record_.chance(match, kFirstGuess[static_cast<std::size_t>(place)]);
+}
+
+std::vector<std::int32_t> DraftGate::choose(std::span<const Share> shares, std::int32_t most) {
+    struct Row {
+        std::size_t share;
+        double chance;  // that it and those before it are right
+    };
+    std::vector<Row> rows;
+    std::vector<SlotRows> batch;
+    double tokens = 0.0;
+    for (std::size_t i = 0; i < shares.size(); ++i) {
+        const Share& share = shares[i];
+        batch.push_back({share.slot, share.rows});
+        tokens += share.samples ? 1.0 : 0.0;
+        double chance = share.chance;
+        for (std::int32_t k = 0; k < share.proposed && chance >= kLeastChance; ++k) {
+            rows.push_back({i, chance});
+            chance *= share.chance;
+        }
+    }
+    std::ranges::stable_sort(rows, [](const Row& a, const Row& b) { return a.chance > b.chance; });
+    if (rows.size() > static_cast<std::size_t>(std::max(most, 0)))
+        rows.resize(static_cast<std::size_t>(std::max(most, 0)));
+
+    double best = kLeastGain * tokens / expected(split_into_passes(batch, shape_));
+    std::size_t taken = 0;
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+        batch[rows[i].share].rows += 1;
+        tokens += rows[i].chance;
+        const double rate = tokens / expected(split_into_passes(batch, shape_));
+        if (rate <= best) continue;
+        best = rate;
+        taken = i + 1;
+    }
+    std::vector<std::int32_t> chosen(shares.size(), 0);
+    for (std::size_t i = 0; i < taken; ++i)
+        chosen[rows[i].share] += 1;
+    return chosen;
+}
+
+void DraftGate::took(std::span<const Pass> passes, double milliseconds) {
+    if (passes.empty() || !(milliseconds > 0.0)) return;
+    ++step_;
+    // One number for all passes of a step: each is off by as much as the whole.
+    const double factor = milliseconds / expected(passes);
+    std::vector<double> each;
+    for (const Pass& pass : passes)
+        each.push_back(expected(pass) * factor);
+    for (std::size_t i = 0; i < passes.size(); ++i) {
+        Time& time = times_[passes[i].slots][passes[i].rows];
+        if (time.count == 0 || is_stale(time)) {
+            time = {.milliseconds = each[i], .step = step_, .count = 1};
+            continue;
+        }
+        time.step = step_;
+        time.count += 1;
+        const double weight = std::max(kWeightOfNew, 1.0 / time.count);
+        const double seen = std::min(each[i], kMostLonger * time.milliseconds);
+        time.milliseconds += weight * (seen - time.milliseconds);
+    }
+}
+
+bool DraftGate::is_stale(const Time& time) const {
+    return step_ - time.step > kStaleAfter;
+}
+
+double DraftGate::expected(std::span<const Pass> passes) const {
+    double sum = 0.0;
+    for (const Pass& pass : passes)
+        sum += expected(pass);
+    return sum;
+}
+
+// Between two that were measured, in proportion. Beyond the last one as long as that: if it is
+// longer, one step tells.
+double DraftGate::expected(const Pass& pass) const {
+    const auto found = times_.find(pass.slots);
+    if (found == times_.end()) return shortest();
+    const auto& by_rows = found->second;
+    // A row a slot is the measure of all others: an old time is better than none.
+    const auto counts = [&](const auto& entry) {
+        return entry.first == pass.slots || !is_stale(entry.second);
+    };
+    auto above = by_rows.lower_bound(pass.rows);
+    auto below = std::make_reverse_iterator(above);
+    above = std::find_if(above, by_rows.end(), counts);
+    if (above != by_rows.end() && above->first == pass.rows) return above->second.milliseconds;
+    below = std::find_if(below, by_rows.rend(), counts);
+    if (below == by_rows.rend() && above == by_rows.end()) return shortest();
+    if (below == by_rows.rend()) return above->second.milliseconds;
+    if (above == by_rows.end()) return below->second.milliseconds;
+    const double part = static_cast<double>(pass.rows - below->first) /
+                        static_cast<double>(above->first - below->first);
+    return below->second.milliseconds +
+           part * (above->second.milliseconds - below->second.milliseconds);
+}
+
+double DraftGate::shortest() const {
+    double shortest = std::numeric_limits<double>::infinity();
+    for (const auto& [slots, by_rows] : times_)
+        shortest = std::min(shortest, by_rows.begin()->second.milliseconds);
+    return std::isfinite(shortest) ? shortest : 1.0;
+}
+
+}  // namespace fermata

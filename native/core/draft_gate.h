@@ -1,0 +1,78 @@
+// How many drafted rows a step is worth. Learned from what steps took and from how often proposals
+// were right, so that a draft is decoded only where it makes more tokens of the same time.
+// Proposals are judged whether they were decoded or not: where drafts do not pay, that costs
+// nothing.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <span>
+#include <vector>
+
+#include "core/backend.h"
+#include "core/draft_index.h"
+#include "core/micro_batches.h"
+
+namespace fermata {
+
+// How often the next token of a proposal was right, by the length of its match. Of one sequence, or
+// of all.
+class DraftRecord {
+   public:
+    // `right` tokens of a proposal came true in order; `wrong`: the one behind them did not.
+    void count(std::int32_t match, std::int32_t right, bool wrong);
+    // The chance of a proposal's next token; where little was seen, `usual` decides.
+    double chance(std::int32_t match, double usual) const;
+
+   private:
+    struct Counts {
+        double right = 0.0;
+        double tried = 0.0;
+    };
+    static constexpr std::size_t kLengths = 5;
+    static std::size_t length_class(std::int32_t match);
+
+    std::array<Counts, kLengths> counts_ = {};
+};
+
+class DraftGate {
+   public:
+    explicit DraftGate(const CacheShape& shape) : shape_(shape) {}
+
+    // What a sequence of the step has without a draft, and its proposal.
+    struct Share {
+        SlotId slot = kNoSlot;
+        std::int32_t rows = 0;      // 1 or more
+        bool samples = false;       // a token comes of them
+        std::int32_t proposed = 0;  // drafted tokens that could be added
+        double chance = 0.0;        // of each, once those before it were right
+    };
+    // Drafted rows for each share, slots ascending; at most `most` in all. The most tokens for the
+    // time that is expected.
+    std::vector<std::int32_t> choose(std::span<const Share> shares, std::int32_t most);
+
+    // A step of decode rows alone took so long. Ignored when it is not above 0.
+    void took(std::span<const Pass> passes, double milliseconds);
+
+    DraftRecord& record() { return record_; }
+    double usual_chance(std::int32_t match) const;
+
+   private:
+    struct Time {
+        double milliseconds = 0.0;
+        std::int64_t step = 0;  // in which it was last measured
+        std::int32_t count = 0;
+    };
+    double expected(std::span<const Pass> passes) const;
+    double expected(const Pass& pass) const;
+    double shortest() const;
+    bool is_stale(const Time& time) const;
+
+    CacheShape shape_;
+    std::map<std::int64_t, std::map<std::int64_t, Time>> times_;  // by slots and rows of a pass
+    std::int64_t step_ = 0;
+    DraftRecord record_;
+};
+
+}  // namespace fermata

@@ -1,0 +1,84 @@
+#include "core/draft_index.h"
+
+#include <algorithm>
+#include <bit>
+
+namespace fermata {
+
+namespace {
+
+constexpr std::size_t kFewestBuckets = 256;
+
+std::size_t at(std::int32_t index) {
+    return static_cast<std::size_t>(index);
+}
+
+}  // namespace
+
+void DraftIndex::append(std::span<const Token> tokens) {
+    const std::int32_t known = std::max(size() - 1, kLeastMatch - 1);
+    history_.insert(history_.end(), tokens.begin(), tokens.end());
+    earlier_.resize(history_.size(), -1);
+    std::int32_t first = known;
+    if (history_.size() > latest_.size()) {
+        latest_.assign(std::max(kFewestBuckets, std::bit_ceil(history_.size())), -1);
+        first = kLeastMatch - 1;
+    }
+    for (std::int32_t last = first; last < size() - 1; ++last)
+        enter(last);
+}
+
+void DraftIndex::shorten(std::int32_t size) {
+    while (this->size() > std::max(size, 0)) {
+        const std::int32_t last = this->size() - 2;
+        if (last >= kLeastMatch - 1) latest_[bucket(last)] = earlier_[at(last)];
+        history_.pop_back();
+    }
+    earlier_.resize(history_.size());
+}
+
+std::size_t DraftIndex::bucket(std::int32_t last) const {
+    std::uint64_t hash = 0;
+    for (std::int32_t i = last - kLeastMatch + 1; i <= last; ++i)
+        hash = (hash ^ static_cast<std::uint32_t>(history_[at(i)])) * 0x9E3779B97F4A7C15u;
+    return static_cast<std::size_t>(hash >> 32) & (latest_.size() - 1);
+}
+
+void DraftIndex::enter(std::int32_t last) {
+    std::int32_t& latest = latest_[bucket(last)];
+    earlier_[at(last)] = latest;
+    latest = last;
+}
+
+// How many tokens up to `last` are those that the text ends with.
+std::int32_t DraftIndex::common(std::int32_t last) const {
+    const std::int32_t end = size() - 1;
+    const std::int32_t most = std::min(last + 1, kLongestMatch);
+    std::int32_t count = 0;
+    while (count < most && history_[at(last - count)] == history_[at(end - count)])
+        ++count;
+    return count;
+}
+
+Draft DraftIndex::propose(std::int32_t most) const {
+    Draft draft;
+    if (size() <= kLeastMatch || most <= 0) return draft;
+    std::int32_t best = -1;
+    std::int32_t last = latest_[bucket(size() - 1)];
+    for (std::int32_t i = 0; last >= 0 && i < kMostCandidates && draft.match < kLongestMatch; ++i) {
+        const std::int32_t match = common(last);
+        if (match >= kLeastMatch && match > draft.match) {
+            draft.match = match;
+            best = last;
+        }
+        last = earlier_[at(last)];
+    }
+    if (best < 0) return draft;
+    const std::int32_t period = size() - 1 - best;
+    for (std::int32_t i = 0; i < most; ++i)
+        draft.tokens.push_back(i < period ? history_[at(best + 1 + i)]
+                                          : draft.tokens[at(i - period)]);
+    return draft;
+}
+
+}  // namespace fermata

@@ -1,0 +1,46 @@
+// Proposes what a sequence may say next: what followed, earlier in it, the tokens that it ends with
+// now. Copies from results, edits of what was read and repeated calls are found so.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "core/types.h"
+
+namespace fermata {
+
+struct Draft {
+    std::vector<Token> tokens = {};
+    std::int32_t match = 0;  // tokens that the text has in common before it; 0: nothing was found
+};
+
+// About 20 bytes for each token. A token is added in constant time; a proposal looks at
+// kMostCandidates places at most.
+class DraftIndex {
+   public:
+    static constexpr std::int32_t kLeastMatch = 3;
+    static constexpr std::int32_t kLongestMatch = 64;
+    static constexpr std::int32_t kMostCandidates = 32;
+
+    std::int32_t size() const { return static_cast<std::int32_t>(history_.size()); }
+    void append(std::span<const Token> tokens);
+    // Forgets the tokens from index `size` on.
+    void shorten(std::int32_t size);
+    // What followed the longest match, the latest of equals: at most `most` tokens. A match that
+    // reaches the end of the text goes on with the proposal itself.
+    Draft propose(std::int32_t most) const;
+
+   private:
+    std::size_t bucket(std::int32_t last) const;
+    void enter(std::int32_t last);
+    std::int32_t common(std::int32_t last) const;
+
+    std::vector<Token> history_;
+    // Runs of kLeastMatch tokens by where they end, of one bucket the later one first. A run is
+    // entered with the token behind it.
+    std::vector<std::int32_t> latest_;   // by bucket; -1: none
+    std::vector<std::int32_t> earlier_;  // by where the run ends
+};
+
+}  // namespace fermata

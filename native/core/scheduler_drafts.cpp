@@ -1,0 +1,129 @@
+// Drafts: rows of tokens that a sequence may say next, decoded in the step of the row before them.
+// Each is sampled in order as if it had come alone, so the tokens are those of a decode without
+// drafts; the first that differs ends it, and the rows behind are cut from the cache.
+#include <algorithm>
+#include <cstdint>
+#include <span>
+#include <utility>
+
+#include "core/scheduler.h"
+
+namespace fermata {
+
+// Steps that prefill have no drafts: what a row costs beside a prompt is not known.
+void Scheduler::plan_drafts() {
+    passes_.clear();
+    for (const Share& share : shares_) {
+        Sequence& sequence = *sequences_.at(share.id);
+        sequence.proposal = {};
+        if (sequence.prefilling() || sequence.state == SequenceState::kHeld) return;
+    }
+    if (config_.draft_limit == 0 || shares_.empty()) return;
+    std::vector<DraftGate::Share> wanted;
+    for (const Share& share : shares_) {
+        Sequence& sequence = *sequences_.at(share.id);
+        if (share.samples) sequence.proposal = propose(sequence);
+        const std::int32_t match = sequence.proposal.match;
+        wanted.push_back({
+            .slot = share.slot,
+            .rows = share.count,
+            .samples = share.samples,
+            .proposed = static_cast<std::int32_t>(sequence.proposal.tokens.size()),
+            .chance = sequence.drafts.chance(match, gate_.usual_chance(match)),
+        });
+    }
+    const auto chosen = gate_.choose(wanted, room_for_drafts());
+    std::vector<SlotRows> batch;
+    for (std::size_t i = 0; i < shares_.size(); ++i) {
+        shares_[i].drafted = chosen[i];
+        batch.push_back({shares_[i].slot, shares_[i].count + chosen[i]});
+    }
+    passes_ = split_into_passes(std::move(batch), shape_);
+}
+
+// Rows that a step has left, and cells that nobody else has.
+std::int32_t Scheduler::room_for_drafts() const {
+    std::int32_t rows = 0, logit_rows = 0;
+    for (const Share& share : shares_) {
+        rows += share.count;
+        logit_rows += share.samples ? 1 : 0;
+    }
+    std::int64_t room = config_.step_token_budget - rows;
+    if (shape_.max_logit_rows > 0)
+        room = std::min<std::int64_t>(room, shape_.max_logit_rows - logit_rows);
+    if (shape_.layout == CacheLayout::kUnified)
+        room = std::min(room, retention_.cells().free - rows);
+    return static_cast<std::int32_t>(std::max<std::int64_t>(room, 0));
+}
+
+// What the sequence may go on with, as far as it could get in one step.
+Draft Scheduler::propose(Sequence& sequence) {
+    const bool closes =
+        sequence.guide && (sequence.guide->deciding() || !sequence.guide->closing().empty());
+    if (closes || sequence.pause_requested || sequence.suspected) return {};
+    const std::int32_t most = std::min({config_.draft_limit, remaining(sequence) - 1,
+                                        sequence.window - sequence.unacknowledged - 1});
+    const auto known = static_cast<std::size_t>(sequence.memory.size());
+    sequence.memory.append(std::span(sequence.tokens).subspan(known));
+    Draft draft = sequence.memory.propose(most);
+    // No row behind the end of a round is wanted.
+    const auto end =
+        std::ranges::find_if(draft.tokens, [this](Token token) { return backend_.is_end(token); });
+    draft.tokens.erase(end, draft.tokens.end());
+    if (sequence.guide) draft.tokens.resize(sequence.guide->accepted(draft.tokens));
+    return draft;
+}
+
+// Takes the drafted rows that came true. Returns how many: if any, the row of the last one is
+// sampled next.
+std::int32_t Scheduler::confirm_drafted(SequenceId id) {
+    Sequence* const sequence = find(id);
+    if (sequence == nullptr || sequence->state != SequenceState::kRunning) return 0;
+    if (sequence->drafted.empty()) return 0;
+    const auto said =
+        std::span(sequence->tokens).subspan(static_cast<std::size_t>(sequence->resident));
+    const auto differ = std::ranges::mismatch(said, sequence->drafted).in1;
+    auto count = static_cast<std::int32_t>(differ - said.begin());
+    // The last token of a sequence that may not be sampled now stays out of the cache.
+    if (count == sequence->rows_left() && sequence->throttled()) count = std::max(0, count - 1);
+    if (count > 0) {
+        retention_.commit(sequence->slot, count);
+        sequence->resident += count;
+        sequence->resident_ever = std::max(sequence->resident_ever, sequence->resident);
+        sequence->drafted.erase(sequence->drafted.begin(), sequence->drafted.begin() + count);
+        totals_.accepted_rows += count;
+    }
+    if (count > 0 && sequence->rows_left() == 0) return count;
+    cut_drafted(*sequence);
+    return 0;
+}
+
+// Drafted rows that did not come true leave the cache.
+void Scheduler::cut_drafted(Sequence& sequence) {
+    if (sequence.drafted.empty()) return;
+    sequence.drafted.clear();
+    const std::int32_t computed = sequence.resident;
+    sequence.resident = retention_.rewind(sequence.slot, computed);
+    if (sequence.resident < computed)
+        sequence.prefill_end = std::max(sequence.prefill_end, computed);
+}
+
+// Compares the proposal with what the sequence said, decoded or not.
+void Scheduler::judge_proposal(SequenceId id) {
+    Sequence* const sequence = find(id);
+    if (sequence == nullptr || sequence->proposal.tokens.empty()) return;
+    const auto known = std::min(sequence->memory.size(), sequence->size());
+    const auto said = std::span(sequence->tokens).subspan(static_cast<std::size_t>(known));
+    const auto [in_said, in_proposal] = std::ranges::mismatch(said, sequence->proposal.tokens);
+    const auto right = static_cast<std::int32_t>(in_said - said.begin());
+    const bool wrong = in_said != said.end() && in_proposal != sequence->proposal.tokens.end();
+    sequence->drafts.count(sequence->proposal.match, right, wrong);
+    gate_.record().count(sequence->proposal.match, right, wrong);
+}
+
+void Scheduler::took(double milliseconds) {
+    gate_.took(passes_, milliseconds);
+    passes_.clear();
+}
+
+}  // namespace fermata

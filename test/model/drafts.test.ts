@@ -1,0 +1,57 @@
+// Drafts on a real model: fewer steps, the same tokens, and a cache that stays sound.
+import { expect, it } from "vitest";
+import type { Engine } from "../../src/engine/engine.ts";
+import type { EngineStats, GenerateRequest } from "../../src/engine/types.ts";
+import { loadTestEngine, scripted } from "../support/engine.ts";
+import { greedy } from "../support/sampling.ts";
+
+const listing = Array.from({ length: 12 }, (_, i) => `const value${i} = read("file-${i}.txt");`);
+const question = `<|im_start|>user\nRepeat:\n${listing.join("\n")}<|im_end|>\n<|im_start|>assistant\n`;
+
+interface Said {
+  tokens: number[];
+  stats: EngineStats;
+}
+
+async function run(engine: Engine, request: Partial<GenerateRequest>): Promise<Said> {
+  const prompt = await engine.tokenize(question);
+  const tokens: number[] = [];
+  for await (const event of engine.generate({ prompt, maxTokens: 120, ...request }))
+    if (event.type === "text") tokens.push(...event.tokens);
+  return { tokens, stats: engine.stats() };
+}
+
+/** With drafts and without, on engines of their own. */
+async function both(request: (engine: Engine) => Promise<Partial<GenerateRequest>>) {
+  const said: Said[] = [];
+  for (const drafts of [true, false]) {
+    const engine = await loadTestEngine({ drafts });
+    said.push(await run(engine, await request(engine)));
+    expect(await engine.checkIntegrity()).toBe("");
+    await engine.close();
+  }
+  return { with: said[0]!, without: said[1]! };
+}
+
+it("takes fewer steps for an answer that copies its prompt, and rejected rows leave the cache", async () => {
+  const said = await both(async (engine) => ({
+    sampling: scripted(await engine.tokenize(listing.join("\n"))),
+  }));
+  expect(said.with.tokens).toEqual(said.without.tokens);
+  expect(said.without.stats.draftedRows).toBe(0);
+  const { stats, tokens } = said.with;
+  expect(stats.acceptedRows).toBeGreaterThan(0);
+  expect(stats.steps).toBeLessThan(said.without.stats.steps);
+  // Without the rejected rows; the last token enters no batch.
+  expect(stats.draftedRows).toBeGreaterThan(stats.acceptedRows);
+  expect(stats.auditedRows).toBe(stats.prefilledTokens + tokens.length - 1);
+});
+
+it.each([
+  ["greedy", greedy],
+  ["drawn", { ...greedy, temperature: 0.8, topK: 40, topP: 0.9, seed: 5 }],
+  ["penalized", { ...greedy, repeatPenalty: 1.1, seed: 5 }],
+])("samples the same tokens: %s", async (_name, sampling) => {
+  const said = await both(() => Promise.resolve({ sampling }));
+  expect(said.with.tokens).toEqual(said.without.tokens);
+});

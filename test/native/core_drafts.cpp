@@ -1,0 +1,140 @@
+// What a text proposes, and how much of it a step is worth.
+#include <algorithm>
+#include <random>
+
+#include "check.h"
+#include "core/draft_gate.h"
+#include "core/draft_index.h"
+
+using namespace fermata;
+
+namespace {
+
+std::vector<Token> tokens(const std::string& text) {
+    return {text.begin(), text.end()};
+}
+
+Draft propose(const std::string& text, std::int32_t most = 8) {
+    DraftIndex index;
+    index.append(tokens(text));
+    return index.propose(most);
+}
+
+std::string text_of(const Draft& draft) {
+    return {draft.tokens.begin(), draft.tokens.end()};
+}
+
+CacheShape streams() {
+    return {.slot_count = 8, .cells_per_sequence = 512, .max_rows = 512, .micro_batch_rows = 512};
+}
+
+DraftGate::Share share(SlotId slot, double chance, std::int32_t proposed = 15) {
+    return {.slot = slot, .rows = 1, .samples = true, .proposed = proposed, .chance = chance};
+}
+
+// Steps of one sequence: `base` milliseconds and `more` for each further row.
+void teach(DraftGate& gate, double base, double more, std::int64_t most = 16) {
+    for (int i = 0; i < 20; ++i) {
+        for (std::int64_t rows = 1; rows <= most; ++rows) {
+            const Pass pass{.slots = 1, .rows = rows};
+            gate.took(std::span(&pass, 1), base + more * static_cast<double>(rows - 1));
+        }
+    }
+}
+
+}  // namespace
+
+TEST(the_longest_match_is_proposed_and_of_equals_the_latest) {
+    CHECK_EQ(text_of(propose("abcX..abcY..abc", 3)), "Y..");
+    CHECK_EQ(text_of(propose("-abcX...abcY..-abc", 2)), "X.");
+    CHECK_EQ(propose("-abcX...abcY..-abc").match, 4);
+    CHECK_EQ(propose("bcX..abc").match, 0);  // two tokens are too few
+    CHECK(propose("").tokens.empty() && propose("abc").tokens.empty());
+    CHECK_EQ(text_of(propose("....abababab", 5)), "ababa");  // goes on with itself
+}
+
+TEST(a_text_that_grows_and_shrinks_proposes_what_a_new_one_does) {
+    std::mt19937 random(1);
+    DraftIndex index;
+    std::vector<Token> text;
+    for (int i = 0; i < 20'000; ++i) {
+        if (random() % 8 == 0 && !text.empty()) {
+            text.resize(text.size() - 1 - random() % std::min<std::size_t>(text.size(), 3));
+            index.shorten(static_cast<std::int32_t>(text.size()));
+        }
+        std::vector<Token> more;
+        for (auto count = random() % 4; count > 0; --count)
+            more.push_back(static_cast<Token>(random() % 3));
+        text.insert(text.end(), more.begin(), more.end());
+        index.append(more);
+        if (text.size() > 400) {
+            text.clear();
+            index.shorten(0);
+        }
+        if (i % 16 != 0) continue;
+        DraftIndex fresh;
+        fresh.append(text);
+        const Draft draft = index.propose(6);
+        CHECK_EQ(draft.match, fresh.propose(6).match);
+        CHECK(draft.tokens == fresh.propose(6).tokens);
+        if (draft.match == 0) continue;
+        // It did follow what the text ends with.
+        std::vector<Token> whole(text.end() - draft.match, text.end());
+        whole.push_back(draft.tokens.front());
+        CHECK(std::search(text.begin(), text.end(), whole.begin(), whole.end()) != text.end());
+    }
+}
+
+TEST(rows_that_cost_nothing_are_taken_and_dear_ones_are_not) {
+    DraftGate cheap(streams()), dear(streams());
+    teach(cheap, 10.0, 0.1);
+    teach(dear, 10.0, 9.0);
+    const std::vector sure{share(0, 0.95)};
+    CHECK_EQ(cheap.choose(sure, 100).front(), 15);
+    CHECK_EQ(cheap.choose(sure, 4).front(), 4);
+    CHECK_EQ(dear.choose(std::vector{share(0, 0.5)}, 100).front(), 0);
+    const std::int32_t some = cheap.choose(std::vector{share(0, 0.5)}, 100).front();
+    CHECK(some > 1 && some < 8);
+    CHECK_EQ(cheap.choose(std::vector{share(0, 0.01)}, 100).front(), 0);
+}
+
+TEST(what_was_never_measured_is_tried_once) {
+    DraftGate gate(streams());
+    teach(gate, 10.0, 0.0, 1);
+    const std::vector sure{share(0, 0.9)};
+    const std::int32_t tried = gate.choose(sure, 100).front();
+    CHECK_EQ(tried, 15);
+    const Pass wide{.slots = 1, .rows = 1 + tried};
+    gate.took(std::span(&wide, 1), 500.0);
+    CHECK_EQ(gate.choose(sure, 100).front(), 0);
+}
+
+TEST(a_second_pass_over_the_weights_for_one_of_eight_does_not_pay) {
+    DraftGate gate(streams());
+    teach(gate, 10.0, 0.1);
+    const Pass all{.slots = 8, .rows = 8};
+    gate.took(std::span(&all, 1), 14.0);
+    std::vector<DraftGate::Share> eight;
+    for (SlotId slot = 0; slot < 8; ++slot)
+        eight.push_back(share(slot, 0.0, 0));
+    eight[3] = share(3, 0.8);
+    CHECK_EQ(std::ranges::max(gate.choose(eight, 100)), 0);
+    // All eight together need no more passes.
+    for (SlotId slot = 0; slot < 8; ++slot)
+        eight[static_cast<std::size_t>(slot)] = share(slot, 0.8, 3);
+    CHECK_EQ(std::ranges::min(gate.choose(eight, 100)), 3);
+}
+
+TEST(a_record_follows_what_happens) {
+    DraftRecord record;
+    CHECK_EQ(record.chance(5, 0.5), 0.5);
+    for (int i = 0; i < 40; ++i)
+        record.count(5, 0, true);
+    CHECK(record.chance(5, 0.5) < 0.1);
+    CHECK_EQ(record.chance(30, 0.5), 0.5);  // another length of match
+    for (int i = 0; i < 40; ++i)
+        record.count(5, 10, false);
+    CHECK(record.chance(5, 0.5) > 0.9);
+}
+
+TEST_MAIN()

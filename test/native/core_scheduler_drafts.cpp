@@ -1,0 +1,199 @@
+// Drafts change the steps and nothing else: thousands of random requests with and without.
+#include <cstdlib>
+#include <random>
+
+#include "fake_matcher.h"
+#include "scheduler_world.h"
+
+using namespace fermata;
+using namespace fermata::testing;
+
+namespace {
+
+class Dice {
+   public:
+    explicit Dice(std::uint32_t seed) : random_(seed) {}
+    std::uint32_t below(std::uint32_t n) { return static_cast<std::uint32_t>(random_() % n); }
+    bool one_in(std::uint32_t n) { return below(n) == 0; }
+
+   private:
+    std::mt19937 random_;
+};
+
+// A phrase of few letters, several times: there is something to copy.
+std::vector<Token> repeated(Dice& dice) {
+    const auto phrase = words(dice.below(50), 4 + dice.below(12));
+    std::vector<Token> tokens = words(dice.below(9), dice.below(6));
+    for (std::uint32_t i = 0; i < 1 + dice.below(3); ++i)
+        tokens = joined(joined(tokens, phrase), words(dice.below(9), 1 + dice.below(3)));
+    return tokens;
+}
+
+std::string text_of(const std::vector<Token>& tokens) {
+    return {tokens.begin(), tokens.end()};
+}
+
+std::shared_ptr<const Grammar> random_grammar(Dice& dice, const std::vector<Token>& prompt) {
+    std::vector<std::string> texts;
+    const std::string copied = text_of(prompt);
+    for (std::uint32_t i = 0; i < 1 + dice.below(4); ++i) {
+        std::string text = copied.substr(dice.below(static_cast<std::uint32_t>(copied.size())));
+        texts.push_back(text + text_of(words(dice.below(99), 1 + dice.below(4))));
+        if (dice.one_in(2)) texts.push_back(text + copied.substr(0, 3 + dice.below(9)));
+    }
+    return testing::texts(std::move(texts));
+}
+
+SubmitRequest random_request(Dice& dice) {
+    SubmitRequest request{.prompt = repeated(dice)};
+    request.limits.max_tokens = static_cast<std::int32_t>(1 + dice.below(60));
+    if (dice.one_in(4)) request.limits.max_tokens = -1;
+    if (dice.one_in(3)) request.limits.window = static_cast<std::int32_t>(1 + dice.below(12));
+    if (dice.one_in(2)) request.sampling.temperature = 1.0f;
+    request.sampling.seed = dice.below(1000);
+    if (dice.one_in(3)) request.top_logprobs = static_cast<std::int32_t>(dice.below(3));
+    for (std::uint32_t i = dice.below(3); i > 0; --i)
+        request.stop.push_back(text_of(words(dice.below(999), 2 + dice.below(2))));
+    if (dice.one_in(3)) request.grammar = random_grammar(dice, request.prompt);
+    request.forced_tokens = !dice.one_in(3);
+    request.close_at_limit = dice.one_in(2);
+    if (dice.one_in(3)) {
+        request.pause.call_open = text_of(words(dice.below(99), 1));
+        request.pause.call_close = text_of(words(dice.below(99), 1));
+        request.pause.hold_at_text_after_call = dice.one_in(2);
+    }
+    request.pause.hold_at_end = static_cast<PauseTriggers::HoldAtEnd>(dice.below(3));
+    return request;
+}
+
+struct Case {
+    CacheShape shape;
+    std::uint64_t copies;
+    std::uint64_t end_period;
+    std::vector<SubmitRequest> requests;
+    std::vector<Token> result;  // that holds are resumed with
+    bool keeps_pending;
+};
+
+Case random_case(std::uint32_t seed) {
+    Dice dice(seed);
+    const std::uint32_t count = 1 + dice.below(3);
+    Case made{.shape = dice.one_in(2) ? streams(6, 160, 40) : unified(6, 600, 160, 40),
+              .copies = 60 + dice.below(41),
+              .end_period = dice.one_in(3) ? 0 : 5 + dice.below(60),
+              .requests = {},
+              .result = repeated(dice),
+              .keeps_pending = dice.one_in(2)};
+    if (dice.one_in(2)) made.shape.max_logit_rows = static_cast<std::int32_t>(6 + dice.below(10));
+    for (std::uint32_t i = 0; i < count; ++i)
+        made.requests.push_back(random_request(dice));
+    return made;
+}
+
+struct Run {
+    std::map<SequenceId, Outcome> outcomes;
+    EngineStats stats;
+};
+
+// Readers take what there is after each step, some of the time.
+Run run(const Case& each, std::int32_t draft_limit, std::uint32_t seed) {
+    Dice dice(seed);
+    World world(
+        each.shape,
+        {.parallel = 4, .step_token_budget = 40, .left_limit = 8, .draft_limit = draft_limit});
+    world.backend.set_copies(each.copies);
+    world.backend.set_end_period(each.end_period);
+    std::map<SequenceId, std::size_t> read;
+    std::map<SequenceId, int> rounds;
+    for (const SubmitRequest& request : each.requests)
+        world.submit(request);
+    const auto over = [](const auto& entry) {
+        return entry.second.finished || entry.second.failed;
+    };
+    for (int i = 0; i < 2'000; ++i) {
+        world.step();
+        if (draft_limit > 0) world.scheduler.took(0.1 + dice.below(50));
+        for (auto& [id, outcome] : world.outcomes) {
+            if (dice.one_in(2)) {
+                const auto fresh = outcome.sampled.size() - read[id];
+                world.scheduler.acknowledge(id, static_cast<std::int32_t>(fresh));
+                read[id] += fresh;
+            }
+            if (!outcome.held) continue;
+            outcome.held = false;
+            if (++rounds[id] > 2) {
+                world.scheduler.release(id, world.now);
+            } else {
+                world.scheduler.resume({.id = id,
+                                        .tokens = each.result,
+                                        .keep_pending = each.keeps_pending,
+                                        .max_tokens = 20});
+            }
+        }
+        if (world.outcomes.size() == each.requests.size() &&
+            std::ranges::all_of(world.outcomes, over))
+            break;
+    }
+    CHECK(std::ranges::all_of(world.outcomes, over));
+    world.run();
+    CHECK_EQ(world.scheduler.stats().cells_used, 0);
+    CHECK_EQ(world.backend.cells_in_use(), world.scheduler.stats().cells_retained);
+    return {world.outcomes, world.scheduler.stats()};
+}
+
+// `alone`: neither neighbours nor a reader that stops have a say in what is computed when.
+void check_same(const Outcome& with, const Outcome& without, bool alone) {
+    CHECK(with.sampled == without.sampled);
+    CHECK_EQ(with.text, without.text);
+    CHECK(with.kinds == without.kinds);
+    CHECK_EQ(with.ready, without.ready);
+    CHECK(with.finished == without.finished && with.fail == without.fail);
+    CHECK(with.finish == without.finish && with.pause == without.pause);
+    CHECK_EQ(with.stop_string, without.stop_string);
+    CHECK_EQ(with.usage.generated_tokens, without.usage.generated_tokens);
+    CHECK_EQ(with.logprobs.size(), without.logprobs.size());
+    for (std::size_t i = 0; i < with.logprobs.size(); ++i) {
+        CHECK_EQ(with.logprobs[i].logprob, without.logprobs[i].logprob);
+        CHECK(with.logprobs[i].top == without.logprobs[i].top);
+    }
+    if (!alone) return;
+    CHECK_EQ(with.usage.resumed_tokens, without.usage.resumed_tokens);
+    CHECK_EQ(with.usage.cached_tokens, without.usage.cached_tokens);
+    CHECK_EQ(with.usage.prefilled_tokens, without.usage.prefilled_tokens);
+    CHECK_EQ(with.usage.recomputed_tokens, without.usage.recomputed_tokens);
+}
+
+bool is_alone(const Case& each) {
+    return each.requests.size() == 1 && each.requests[0].limits.window == Limits().window;
+}
+
+}  // namespace
+
+// FERMATA_DRAFT_CASES: how many; 2,000 take some seconds.
+TEST(random_cases_are_the_same_without_drafts) {
+    const char* const named = std::getenv("FERMATA_DRAFT_CASES");
+    const auto cases = static_cast<std::uint32_t>(named == nullptr ? 2'000 : std::atoi(named));
+    std::int64_t drafted = 0, accepted = 0, steps_with = 0, steps_without = 0;
+    for (std::uint32_t seed = 0; seed < cases; ++seed) {
+        const Case each = random_case(seed);
+        const Run with = run(each, static_cast<std::int32_t>(1 + seed % 16), seed);
+        const Run without = run(each, 0, seed);
+        CHECK_EQ(without.stats.drafted_rows, 0);
+        try {
+            for (const auto& [id, outcome] : with.outcomes)
+                check_same(outcome, without.outcomes.at(id), is_alone(each));
+        } catch (const check::Failure& failure) {
+            check::fail(__FILE__, __LINE__,
+                        "case " + std::to_string(seed) + ": " + failure.message);
+        }
+        drafted += with.stats.drafted_rows;
+        accepted += with.stats.accepted_rows;
+        steps_with += with.stats.steps;
+        steps_without += without.stats.steps;
+    }
+    CHECK(accepted > 2 * cases);
+    CHECK(drafted > accepted + cases);
+    CHECK(steps_with < steps_without);
+}
+
+TEST_MAIN()
