@@ -58,9 +58,10 @@ bool Scheduler::step(Milliseconds now) {
     retention_.attend_files(now);
     expire_leases(now);
     admit(now);
+    const bool gave = give_forced(now);
     plan_batch();
     retention_.back_up(rows_.empty() ? std::numeric_limits<std::int64_t>::max() : kMovedInAStep);
-    if (rows_.empty()) return decide(now);
+    if (rows_.empty()) return decide(now) || gave;
     decode();
     sample(now);
     return true;

@@ -104,6 +104,8 @@ class Scheduler {
     bool decide(Milliseconds now);
     void settle(Sequence& sequence, Token token, std::span<const float> logits, Milliseconds now);
     void extend(Sequence& sequence, Token sampled, Milliseconds now);
+    void give_forced(Sequence& sequence, Milliseconds now);
+    bool give_forced(Milliseconds now);
 
     bool accept(Sequence& sequence, Token token, Milliseconds now);
     bool advance(Sequence& sequence, Token token);

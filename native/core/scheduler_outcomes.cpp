@@ -59,13 +59,27 @@ void Scheduler::extend(Sequence& sequence, Token sampled, Milliseconds now) {
     const std::vector<Token> known = closing.empty()
                                          ? sequence.guide->forced()
                                          : std::vector<Token>(closing.begin(), closing.end());
-    for (const Token token : known) {
-        // A reader that has stopped gets no more; the mask forces the rest later. With a fixed
-        // chunk the samples must not depend on the reader.
-        if (sequence.throttled() && shape_.fixed_chunk == 0) return;
+    sequence.forced.assign(known.begin(), known.end());
+    give_forced(sequence, now);
+}
+
+// Appends forced tokens as far as the reader takes them. The rest waits for the reader and is never
+// sampled, so a sampler's state does not depend on when the reader comes.
+void Scheduler::give_forced(Sequence& sequence, Milliseconds now) {
+    while (!sequence.forced.empty() && !sequence.throttled()) {
+        const Token token = sequence.forced.front();
+        sequence.forced.pop_front();
         sequence.sampler->observe_forced(token);
         if (!accept(sequence, token, now)) return;
     }
+}
+
+// To the readers that have come. false: nobody got any.
+bool Scheduler::give_forced(Milliseconds now) {
+    const std::size_t before = out_.events.size();
+    for (const SequenceId id : std::vector(running_))
+        give_forced(*sequences_.at(id), now);
+    return out_.events.size() > before;
 }
 
 // Appends a generated token, or ends the round before or after it. false: the sequence has stopped
@@ -163,6 +177,7 @@ void Scheduler::hold(Sequence& sequence, PauseReason reason, Milliseconds now) {
     sequence.held_resident = sequence.resident_ever;
     sequence.extendable = true;
     sequence.pause_requested = false;
+    sequence.forced.clear();
     retention_.forget_planned(sequence.slot);
     sequence.hold_until = now + config_.hold_lease_ms;
     retention_.hold(sequence.slot, sequence.hold_until);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <optional>
 #include <string>
@@ -57,6 +58,7 @@ struct Sequence {
     std::unique_ptr<Sampler> sampler = nullptr;  // since its first admission
     std::optional<Guide> guide = {};
     bool forced_tokens = true;
+    std::deque<Token> forced = {};  // by the grammar, and not generated yet: the reader has stopped
     bool close_at_limit = false;
     std::unordered_map<Token, std::string> spelled = {};  // tokens whose text is not piece()
     TextWatcher watcher;

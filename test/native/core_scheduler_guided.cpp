@@ -1,4 +1,6 @@
 // Sequences with a grammar: what is sampled, what is forced, how they end, hold and fail.
+#include <set>
+
 #include "fake_matcher.h"
 #include "scheduler_world.h"
 
@@ -171,6 +173,36 @@ TEST(a_reader_that_stops_gets_no_forced_tokens_and_blocks_nobody) {
     }
     CHECK_EQ(world.outcomes.at(id).text, std::string("abcdefghijklmnop"));
     CHECK(world.outcomes.at(id).finish == FinishReason::kEnd);
+}
+
+// What is drawn behind a forced text depends on how often was drawn before it.
+TEST(a_seeded_answer_is_the_same_for_a_reader_that_stops_in_forced_text) {
+    const auto grammar = [] {
+        std::vector<std::string> all;
+        for (const char* first : {"a", "b", "c", "d"})
+            for (const char* last : {"e", "f", "g", "h"})
+                for (const char* end : {"i", "j", "k"})
+                    all.push_back(std::string(first) + "forced " + last + "again " + end);
+        return texts(all);
+    };
+    for (std::uint32_t seed = 0; seed < 50; ++seed) {
+        std::set<std::string> told;
+        for (const std::int32_t window : {1, 2, 3, 5, 4096}) {
+            World world(streams(4));
+            auto request = guided(grammar());
+            request.sampling.temperature = 1.0f;
+            request.sampling.seed = seed;
+            request.limits.window = window;
+            const SequenceId id = world.submit(std::move(request));
+            while (!world.outcomes[id].finished) {
+                world.run();
+                CHECK(world.outcomes.at(id).sampled.size() <= 17);
+                world.scheduler.acknowledge(id, 1);
+            }
+            told.insert(world.outcomes.at(id).text);
+        }
+        CHECK_EQ(told.size(), 1u);
+    }
 }
 
 TEST(a_pause_request_comes_before_forced_tokens) {
