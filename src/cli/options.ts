@@ -178,6 +178,15 @@ export const serveOptions = {
       help: "close: a response ends with its calls. held: its stream waits for POST /v1/responses/{id}/tool_outputs.",
       fromFolder: true,
     },
+    maxBody: {
+      kind: "integer",
+      min: 1,
+      max: 1024,
+      default: 4,
+      value: "MIB",
+      help: "Largest body of a request.",
+      fromFolder: true,
+    },
     maxToolOutputBytes: {
       kind: "integer",
       min: 1,

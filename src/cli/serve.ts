@@ -179,6 +179,7 @@ export async function startService(
         responsesEvents: config.responsesEvents,
         responsesTools: config.responsesTools,
         responsesToolTimeoutMs: config.toolTimeout.output * 1000,
+        maxBodyBytes: config.maxBody * 2 ** 20,
         maxToolOutputBytes: config.maxToolOutputBytes,
         logger: log,
       },

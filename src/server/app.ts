@@ -15,8 +15,8 @@ import {
 import { installAuthentication, installCors, installHostNames } from "./http/access.ts";
 import { answerBrokenRequest, maxHeaderSize } from "./http/broken-requests.ts";
 import { installConnectionReports } from "./http/connection-reports.ts";
-import { bodyLimit, installErrorHandler, sendError, toFermataError } from "./http/error-replies.ts";
-import { installBodyBudget, installJsonBody } from "./http/json-body.ts";
+import { installErrorHandler, sendError, toFermataError } from "./http/error-replies.ts";
+import { defaultBodyBytes, installBodyBudget, installJsonBody } from "./http/json-body.ts";
 import { installQuarantine } from "./http/quarantine.ts";
 import {
   documentedPath,
@@ -53,7 +53,7 @@ export function buildServer(services: ServerServices, config: ServerConfig): Fas
   const paths = new RoutePaths();
   const app = Fastify({
     ...(config.logger === undefined ? { logger: false } : { loggerInstance: config.logger }),
-    bodyLimit,
+    bodyLimit: config.maxBodyBytes ?? defaultBodyBytes,
     // Its limit holds for hooks as well, and one of them is the drain, which may take longer than 10 seconds.
     pluginTimeout: 0,
     genReqId: createRequestId,

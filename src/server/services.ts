@@ -177,6 +177,8 @@ export interface ServerConfig {
   connectionReports?: ConnectionReports | undefined;
   /** Of earlier processes. Bodies that are answered leave it. */
   crashes?: Crashes | undefined;
+  /** Of one body, where a route needs no more. Default 4 MiB. */
+  maxBodyBytes?: number | undefined;
   /** Of all bodies that are on their way. Default 128 MiB. */
   unfinishedBodyBytes?: number | undefined;
   logger?: FastifyBaseLogger | undefined;

@@ -117,8 +117,11 @@ describe("lists so long that looking through them again for each entry would tak
   const names = Array.from({ length: 100_000 }, name);
   const tools = names.map((each) => ({ type: "function", function: { name: each } }));
 
+  // A server that takes such lists at all.
+  const config = { maxBodyBytes: 64 * 2 ** 20 };
+
   test("tools and the choice among them", async () => {
-    world = createResponsesWorld();
+    world = createResponsesWorld({ config });
     const allowed = tools.toReversed();
     const choice = { type: "allowed_tools", allowed_tools: { mode: "auto", tools: allowed } };
     const body = { messages, tools, tool_choice: choice };
@@ -127,7 +130,7 @@ describe("lists so long that looking through them again for each entry would tak
   });
 
   test("tools of a message", async () => {
-    world = createResponsesWorld();
+    world = createResponsesWorld({ config });
     const own = names.map((each) => ({ name: each, input_schema: { type: "object" } }));
     const { status } = await world.call("POST", "/v1/messages", {
       messages,

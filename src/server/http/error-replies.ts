@@ -10,9 +10,6 @@ declare module "fastify" {
   }
 }
 
-/** In bytes: a long context in JSON, escaped. */
-export const bodyLimit = 32 * 2 ** 20;
-
 /** Seconds after which a client that met a full queue, or a server that restarts, may try again. */
 const retryAfterSeconds = 1;
 
@@ -79,11 +76,6 @@ const invalidJson: FrameworkError = {
 
 const frameworkErrors: Record<string, FrameworkError> = {
   FST_ERR_CTP_INVALID_JSON_BODY: invalidJson,
-  FST_ERR_CTP_BODY_TOO_LARGE: {
-    code: "body_too_large",
-    message: `The body is larger than ${bodyLimit / 2 ** 20} MiB. Send less, or shorter messages.`,
-    param: "body",
-  },
   FST_ERR_BAD_URL: {
     code: "invalid_request",
     message: "The path is not a valid URL path. Encode what is not a letter or digit.",

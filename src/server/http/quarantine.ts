@@ -3,7 +3,6 @@
  * after the other, so that the next death tells which of them it was. What was so twice is refused.
  */
 
-import { createHash } from "node:crypto";
 import { once } from "node:events";
 import { setTimeout } from "node:timers/promises";
 import type { FastifyInstance } from "fastify";
@@ -21,10 +20,6 @@ declare module "fastify" {
     /** Of a body that was read, where deaths are counted. */
     bodyHash: string | null;
   }
-}
-
-export function bodyHash(body: string): string {
-  return createHash("sha256").update(body).digest("base64url");
 }
 
 /** Before the reports of connections: what waits for its turn here is not in flight. */

@@ -8,9 +8,11 @@ import { pageOf, readPageQuery } from "../body/stored.ts";
 import type { RouteContext } from "../context.ts";
 import { requestOwner } from "../http/access.ts";
 import { sendError, toFermataError } from "../http/error-replies.ts";
+import { defaultBodyBytes } from "../http/json-body.ts";
 import { waitForServers, Preparation } from "../http/preparation.ts";
 import type { SseMessage } from "../http/sse.ts";
 import { type AnswerStream, streamAnswer } from "../http/stream-answer.ts";
+import type { ServerConfig } from "../services.ts";
 import { compact } from "./compaction.ts";
 import { conversationRoutes } from "./conversation-routes.ts";
 import { parseToolOutput } from "./held.ts";
@@ -140,6 +142,7 @@ function storedResponseRoutes({ responses, config, warnings }: ResponsesContext)
     {
       method: "POST",
       url: "/v1/responses/:id/tool_outputs",
+      bodyLimit: outputBodyBytes(config),
       /** The output of a call that a held response waits for. */
       handler: async (request) => {
         const id = idOf(request);
@@ -153,6 +156,14 @@ function storedResponseRoutes({ responses, config, warnings }: ResponsesContext)
       },
     },
   ];
+}
+
+/** An output may be as large as one of an MCP server, and JSON escapes its quotes and line ends. */
+function outputBodyBytes({
+  maxBodyBytes = defaultBodyBytes,
+  maxToolOutputBytes = 0,
+}: ServerConfig): number {
+  return Math.max(maxBodyBytes, 2 * maxToolOutputBytes);
 }
 
 /** Routes that use a request's prompt and make no response. */

@@ -42,6 +42,7 @@ test("defaults", () => {
     storeLimits: { days: 30, responses: 10_000, megabytes: 1024 },
     responsesEvents: "standard",
     responsesTools: "close",
+    maxBody: 4,
     maxToolOutputBytes: 1_048_576,
     ctxSize: undefined,
     parallel: 4,
