@@ -5,6 +5,7 @@ import type { OptionTable } from "./option-table.ts";
 import { serveOptions } from "./options.ts";
 import { completionCommand, runCompletion } from "./completion.ts";
 import type { ParsedArguments } from "./parse-arguments.ts";
+import { runStore, storeCommand } from "./store-command.ts";
 import { runTrust, trustCommand } from "./trust-command.ts";
 
 export interface RunnableCommand extends Command {
@@ -208,5 +209,6 @@ export const commands: readonly RunnableCommand[] = [
   pullCommand,
   doctorCommand,
   { ...trustCommand, run: runTrust },
+  { ...storeCommand, run: runStore },
   { ...completionCommand, run: async (...input) => runCompletion(...input, commands) },
 ];

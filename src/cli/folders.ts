@@ -42,3 +42,12 @@ export function userFolder(
   const [variable, ...folder] = linux[purpose];
   return join(env[variable] || join(home, ...folder), "fermata");
 }
+
+/** Where responses and conversations are kept. Null: nothing is kept. @param store as `--store` has it */
+export function storePath(
+  { store }: { store?: string | undefined },
+  env: NodeJS.ProcessEnv = process.env,
+): string | null {
+  if (store === "none") return null;
+  return store ?? join(userFolder("data", env), "store.sqlite");
+}

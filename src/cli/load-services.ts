@@ -1,9 +1,8 @@
 /** The services that options name: the store, MCP servers, agents with models of their own. */
 
-import { join } from "node:path";
 import type { SqliteStore } from "../store/sqlite/sqlite-store.ts";
 import type { ServeConfig } from "./options.ts";
-import { modelsDirectory, packageVersion, userFolder } from "./folders.ts";
+import { modelsDirectory, packageVersion, storePath } from "./folders.ts";
 import type { McpLogger, McpServerConfig } from "../mcp/mcp-settings.ts";
 import { mcpServerFromCommand, readMcpConfig } from "../mcp/mcp-config.ts";
 import type { McpHost } from "../mcp/mcp-host.ts";
@@ -18,12 +17,27 @@ import type { AgentEngine } from "../server/services.ts";
 import type { Logger, ToolLogger } from "../chat/types.ts";
 import { chooseModel } from "./model-files.ts";
 
+/** As `openNamedStore`; with --store-optional null, too, if it throws: nothing is kept then. */
+export async function openStore(
+  config: ServeConfig,
+  log: Logger & { error: Logger["warn"] },
+): Promise<SqliteStore | null> {
+  try {
+    return await openNamedStore(config, log);
+  } catch (error) {
+    const { code, message } = error as FermataError;
+    if (!config.storeOptional || (code !== "store_invalid" && code !== "store_in_use")) throw error;
+    log.error({ code, reason: message }, "serving without a store: nothing is kept");
+    return null;
+  }
+}
+
 /**
  * Null: nothing is kept. Where the default store is another server's, this one has a store of its own, named by its
  * port: people serve two models side by side.
  * @throws FermataError store_invalid | store_in_use
  */
-export async function openStore(config: ServeConfig, log: Logger): Promise<SqliteStore | null> {
+async function openNamedStore(config: ServeConfig, log: Logger): Promise<SqliteStore | null> {
   const path = storePath(config);
   if (path === null) return null;
   const { days, responses, megabytes } = config.storeLimits;
@@ -43,12 +57,6 @@ export async function openStore(config: ServeConfig, log: Logger): Promise<Sqlit
     log.warn({ store: own }, `the store ${path} is another server's: this one keeps ${own}`);
     return new SqliteStore(own, { limits });
   }
-}
-
-/** Null: nothing is kept. */
-export function storePath({ store }: ServeConfig): string | null {
-  if (store === "none") return null;
-  return store ?? join(userFolder("data"), "store.sqlite");
 }
 
 /** @throws FermataError mcp_config_invalid */

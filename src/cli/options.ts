@@ -153,6 +153,11 @@ export const serveOptions = {
       value: "FILE",
       help: 'Where responses and conversations are kept; "none" keeps nothing. Default: fermata/store.sqlite in your data folder.',
     },
+    storeOptional: {
+      kind: "boolean",
+      default: false,
+      help: "Serve without a store if it cannot be opened, and say so.",
+    },
     storeLimits: {
       kind: "parts",
       max: 10_000_000,

@@ -5,14 +5,17 @@ import { dirname } from "node:path";
 import Database from "libsql";
 import { FermataError } from "../../errors.ts";
 
-/** What is in it is private: only the user may read the file. @throws FermataError store_invalid */
+/** What is in it is private: only the user may read the file. @throws FermataError store_invalid: it is broken, too, and is left as it is */
 export function openDatabase(path: string): Database.Database {
+  let database: Database.Database | undefined;
   try {
     mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
     closeSync(openSync(path, "a", 0o600));
-    const database = new Database(path);
+    database = new Database(path);
     // Before all else: to change the journal's mode takes the lock, which another process may have.
     database.exec("PRAGMA busy_timeout = 5000");
+    const [problem] = problemsOf(database, "quick_check(1)");
+    if (problem !== undefined) throw new BrokenStore(problem);
     // A process that dies loses nothing that was committed; only a power failure may lose the last writes.
     database.exec("PRAGMA journal_mode = WAL");
     database.exec("PRAGMA synchronous = NORMAL");
@@ -20,12 +23,23 @@ export function openDatabase(path: string): Database.Database {
     migrate(database);
     return database;
   } catch (error) {
+    database?.close();
     if (error instanceof FermataError) throw error;
-    const problem = error instanceof Error ? error.message : String(error);
-    throw new FermataError("store_invalid", `The store ${path} cannot be used: ${problem}`, {
-      cause: error,
-    });
+    const { message: problem, code = "" } = error as Error & { code?: string };
+    const isBroken = error instanceof BrokenStore || code.startsWith("SQLITE_CORRUPT");
+    const message = isBroken
+      ? `The store ${path} is broken: ${problem}. Set it aside with "fermata store check --set-aside --store ${path}", serve a backup with --store FILE, or serve without a store: --store-optional.`
+      : `The store ${path} cannot be used: ${problem}. Name another --store, or serve without one if it cannot be opened: --store-optional.`;
+    throw new FermataError("store_invalid", message, { cause: error });
   }
+}
+
+class BrokenStore extends Error {}
+
+/** What SQLite finds wrong. @throws its error: the file cannot even be read */
+export function problemsOf(database: Database.Database, check: string): string[] {
+  const rows = database.prepare(`PRAGMA ${check}`).all() as Record<string, string>[];
+  return rows.flatMap((row) => Object.values(row)).filter((text) => text !== "ok");
 }
 
 const migrations: readonly string[] = [

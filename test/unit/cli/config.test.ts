@@ -39,6 +39,7 @@ test("defaults", () => {
     supervise: true,
     uiServer: true,
     store: undefined,
+    storeOptional: false,
     storeLimits: { days: 30, responses: 10_000, megabytes: 1024 },
     responsesEvents: "standard",
     responsesTools: "close",
