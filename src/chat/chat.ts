@@ -83,6 +83,11 @@ export class Chat {
     return this.#prompts.template.mayThink;
   }
 
+  /** A turn of the template may have several calls. */
+  get takesSeveralCalls(): boolean {
+    return this.#prompts.template.takesSeveralCalls;
+  }
+
   /** False: the template has no section for tools, so a generic prompt in the system message tells them. */
   get hasToolSection(): boolean {
     return this.#prompts.template.hasToolSection;

@@ -108,6 +108,8 @@ export interface ServerServices {
     readonly templateSource: string | null;
     /** The template can switch thinking on or off. */
     readonly mayThink: boolean;
+    /** A turn may have several calls. */
+    readonly takesSeveralCalls: boolean;
   };
   engine: {
     stats(): Pick<EngineStats, PublishedStats>;

@@ -1,7 +1,7 @@
 /** What llama-server takes and its clients send: taken here too, with the same meaning. */
 
 import { describe, expect, test } from "vitest";
-import { createWorld, post } from "./fake-services.ts";
+import { callEvents, createWorld, finish, post } from "./fake-services.ts";
 
 const user = { role: "user", content: "Hi" };
 const say = (text: string) => ({ type: "content" as const, text });
@@ -211,5 +211,49 @@ describe("results without the id of their call", () => {
   test("more results than calls", async () => {
     const more = [{ content: "1" }, { content: "2" }, { content: "3" }];
     expect(await read(...more)).toMatchObject({ status: 400, param: "messages[4].tool_call_id" });
+  });
+});
+
+describe("reasoning_format", () => {
+  const asked = async (options: object, script = chatScript) => {
+    const { app, chat } = createWorld();
+    chat.script = script;
+    return post(app, { messages: [user], ...options });
+  };
+  const chatScript = [
+    { type: "reasoning" as const, text: "Hm," },
+    { type: "reasoning" as const, text: " yes." },
+    say("Hello."),
+    finish("stop"),
+  ];
+
+  test("none: reasoning stands in the content", async () => {
+    const { message } = (await asked({ reasoning_format: "none" })).json().choices[0];
+    expect(message.content).toBe("<think>\nHm, yes.\n</think>\n\nHello.");
+    expect(message).not.toHaveProperty("reasoning_content");
+    const stream = await asked({ reasoning_format: "none", stream: true });
+    expect(stream.body).not.toContain("reasoning_content");
+  });
+
+  test("none: a call closes it, and reasoning that is cut stays open", async () => {
+    const call = { id: "c1", name: "look", arguments: "{}" };
+    const tools = [{ type: "function", function: { name: "look", parameters: {} } }];
+    const called = [chatScript[0]!, ...callEvents(call), finish("tool_calls", [call])];
+    const { message } = (await asked({ reasoning_format: "none", tools }, called)).json()
+      .choices[0];
+    expect(message.content).toBe("<think>\nHm,\n</think>\n\n");
+    expect(message.tool_calls).toHaveLength(1);
+    const cut = await asked({ reasoning_format: "none" }, [chatScript[0]!, finish("length")]);
+    expect(cut.json().choices[0].message.content).toBe("<think>\nHm,");
+  });
+
+  test.each(["auto", "deepseek"])("%s: it is told apart", async (reasoning_format) => {
+    const { message } = (await asked({ reasoning_format })).json().choices[0];
+    expect(message).toMatchObject({ content: "Hello.", reasoning_content: "Hm, yes." });
+  });
+
+  test("another one is refused", async () => {
+    const response = await asked({ reasoning_format: "what" });
+    expect([response.statusCode, response.json().error.param]).toEqual([400, "reasoning_format"]);
   });
 });

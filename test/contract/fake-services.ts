@@ -96,6 +96,7 @@ export class FakeChat {
   cancelledCount = 0;
   readonly templateSource = "{{ messages }}";
   readonly mayThink = true;
+  readonly takesSeveralCalls = true;
 
   promptText({ messages, prefill = "", openTurn }: Omit<PromptRequest, "owner">): string {
     const text = messages.map(({ role, content }) => `[${role}]${content}`).join("");

@@ -15,11 +15,44 @@ test("props tell what a client of llama-server asks for before it begins", async
     total_slots: 2,
     model_alias: "tiny",
     model_path: "tiny",
+    ui: false,
     modalities: { vision: false, audio: false },
     chat_template: "{{ messages }}",
     bos_token: "<s>",
     eos_token: "</s>",
     build_info: expect.stringMatching(/^fermata b[0-9a-f]{10}$/),
+  });
+});
+
+test("what messages may have is what this server brings into the template's form", async () => {
+  const caps = async (model: object) => {
+    const { app } = createWorld({ model });
+    return (await app.inject({ url: "/props" })).json().chat_template_caps;
+  };
+  const names = "string_content typed_content system_role tools tool_calls parallel_tool_calls";
+  const more = "object_arguments preserve_reasoning reasoning_effort";
+  const all = (value: boolean) =>
+    Object.fromEntries(`${names} ${more}`.split(" ").map((name) => [`supports_${name}`, value]));
+  expect(await caps({ toolSection: "generic" })).toEqual(all(true));
+  expect(await caps({ toolSection: null })).toEqual(all(false));
+});
+
+test("models are told as llama-server tells them, and its list in Ollama's form", async () => {
+  const { app } = createWorld({ model: { aliases: ["small"], toolSection: "template" } });
+  const { data, models } = (await app.inject({ url: "/v1/models" })).json();
+  expect(data[0].meta).toEqual({
+    n_vocab: 500,
+    n_ctx: 1000,
+    n_ctx_train: 2000,
+    n_params: 30,
+    size: 60,
+  });
+  expect(models.map(({ name }: { name: string }) => name)).toEqual(["tiny", "small"]);
+  expect(models[0]).toMatchObject({
+    model: "tiny",
+    type: "model",
+    capabilities: ["completion", "tools", "thinking"],
+    details: { family: "llama", quantization_level: "Q4_K_M" },
   });
 });
 

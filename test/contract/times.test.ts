@@ -212,3 +212,22 @@ describe.each(["/v1/completions", "/completion"])("%s", (url) => {
     expect(plain).not.toHaveProperty("prompt_progress");
   });
 });
+
+test("the rate of writing leaves out a round's first token, which comes with the reading", async () => {
+  const { timings } = (await post(chatWorld().app, { messages })).json() as Told;
+  const { predicted_ms, predicted_per_token_ms } = timings as Record<string, number>;
+  expect(predicted_ms).toBeGreaterThan(0);
+  expect(predicted_per_token_ms).toBeCloseTo(predicted_ms! / 6, 9);
+  const payload = { prompt: "a", n_predict: 1 };
+  const one = await createWorld().app.inject({ method: "POST", url: "/completion", payload });
+  expect(one.json().timings).toMatchObject({ predicted_n: 1, predicted_per_second: 0 });
+});
+
+test("the first progress tells that nothing was read", async () => {
+  const payload = { prompt: "abc", stream: true, return_progress: true, timings_per_token: true };
+  const { app } = createWorld();
+  const { body } = await app.inject({ method: "POST", url: "/completion", payload });
+  const [start, first] = sseEvents(body) as Told[];
+  expect(start!.timings).toMatchObject({ cache_n: 1, prompt_n: 0, prompt_ms: 0, predicted_n: 0 });
+  expect(first!.timings).toMatchObject({ cache_n: 1, prompt_n: 2 });
+});

@@ -39,6 +39,9 @@ class ScriptedChat {
   get mayThink(): boolean {
     return this.#chat.mayThink;
   }
+  get takesSeveralCalls(): boolean {
+    return this.#chat.takesSeveralCalls;
+  }
 
   get templateSource(): string | null {
     return this.#chat.templateSource;

@@ -2,6 +2,7 @@
 
 import type { RouteOptions } from "fastify";
 import type { ServedModel, ServerServices } from "../services.ts";
+import { capabilitiesOf, listedModel } from "../answer/model-list.ts";
 import { namesOf } from "../answer/target.ts";
 import { FermataError } from "../../errors.ts";
 
@@ -27,17 +28,27 @@ interface ModelMeta {
 
 type Services = Pick<ServerServices, "model" | "agents" | "engine">;
 
-export function modelsRoute(services: Services): RouteOptions {
+export function modelsRoute(services: Services & Pick<ServerServices, "chat">): RouteOptions {
   const agents = (): string[] => services.agents?.names() ?? [];
+  const own = namesOf(services.model);
+  const described = {
+    type: "model",
+    description: services.engine.model.description,
+    parameters: "",
+    tags: [],
+    capabilities: capabilitiesOf(services),
+  };
   return {
     method: "GET",
     url: "/v1/models",
     handler: async () => ({
       object: "list",
       data: [
-        ...namesOf(services.model).map((id) => wireServedModel(id, services)),
+        ...own.map((id) => wireServedModel(id, services)),
         ...agents().flatMap((name) => wireAgent(name, services) ?? []),
       ],
+      // llama-server's, for Ollama's clients that ask here.
+      models: own.map((name) => ({ ...listedModel(name, services), ...described })),
     }),
   };
 }

@@ -33,11 +33,31 @@ export function propsRoute({
       endpoint_props: false,
       endpoint_metrics: true,
       chat_template: services.chat.templateSource ?? "",
+      chat_template_caps: acceptedMessages(services),
+      ui: (config.page ?? null) !== null,
+      ui_settings: {},
+      cors_proxy_enabled: false,
       bos_token: engine.model.bosToken,
       eos_token: engine.model.eosToken,
       build_info: `fermata ${fingerprintOf(model)}`,
       is_sleeping: false,
     }),
+  };
+}
+
+/** What messages may have: more than the template takes, because they are brought into its form. */
+function acceptedMessages({ model, chat }: RouteContext["services"]): Record<string, boolean> {
+  const mayChat = chat.templateSource !== null && model.toolSection !== null;
+  return {
+    supports_string_content: mayChat,
+    supports_typed_content: mayChat,
+    supports_system_role: mayChat,
+    supports_tools: mayChat,
+    supports_tool_calls: mayChat,
+    supports_parallel_tool_calls: mayChat && chat.takesSeveralCalls,
+    supports_object_arguments: mayChat,
+    supports_preserve_reasoning: mayChat && chat.mayThink,
+    supports_reasoning_effort: mayChat && chat.mayThink,
   };
 }
 

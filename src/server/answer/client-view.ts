@@ -1,6 +1,7 @@
 /** The events of a run for clients of wires with one text per answer. */
 
 import { RoundText } from "../../chat/answer/round-text.ts";
+import type { Sink } from "../../tools/event-stream.ts";
 import type { RunEvent, ToolEvent, ToolOutcome } from "../../tools/types.ts";
 import type { ToolMode } from "./target.ts";
 
@@ -32,6 +33,25 @@ export function clientView(
       default:
         return !isToolEvent(event) || tellsTools ? event : null;
     }
+  };
+}
+
+/** Reasoning becomes content between the markers that clients look for. Reasoning that is cut has no closing one. */
+export function reasoningInContent(sink: Sink<RunEvent>): Sink<RunEvent> {
+  let isOpen = false;
+  const say = async (text: string): Promise<void> => sink({ type: "content", text });
+  return async (event) => {
+    if (event.type === "reasoning") {
+      if (event.text === "") return;
+      await say(isOpen ? event.text : `<think>\n${event.text}`);
+      isOpen = true;
+      return;
+    }
+    if (isOpen && (event.type === "content" || event.type === "call-start")) {
+      isOpen = false;
+      await say("\n</think>\n\n");
+    }
+    await sink(event);
   };
 }
 

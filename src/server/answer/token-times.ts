@@ -7,6 +7,7 @@ import type { Histogram } from "prom-client";
 import type { EngineUsage } from "../../engine/types.ts";
 import type { Metrics } from "../metrics.ts";
 import type { RunEvent } from "../../tools/types.ts";
+import type { TimesWanted } from "../body/generation.ts";
 
 /** llama-server's. What was waited for tools is in none of them; what was waited for a place in the engine is read time. */
 export interface Timings {
@@ -32,6 +33,12 @@ export interface PromptProgress {
 
 type Progress = Extract<RunEvent, { type: "progress" }>;
 
+/** What an event has of it. */
+export interface ToldProgress {
+  prompt_progress: PromptProgress;
+  timings?: Timings;
+}
+
 export class TokenTimes {
   readonly #metrics: Metrics;
   #histogram: Histogram | null;
@@ -47,6 +54,8 @@ export class TokenTimes {
   #read = 0;
   #reading = 0;
   #drawn = 0;
+  /** Tokens behind the first of each round, which comes with the reading. */
+  #written = 0;
   #toldStart = false;
 
   /** @param startedAt on `performance.now()`'s clock */
@@ -83,7 +92,10 @@ export class TokenTimes {
       this.#reading = 0;
       this.#toldStart = false;
     } else if (this.#isReading) this.#readingMs += now - this.#phaseSince;
-    else this.#writingMs += now - this.#phaseSince;
+    else {
+      this.#writingMs += now - this.#phaseSince;
+      this.#written += count - this.#drawn;
+    }
     this.#isReading = isStart;
     this.#phaseSince = now;
     this.#drawn = count;
@@ -100,25 +112,36 @@ export class TokenTimes {
   /** So far. Undefined: an agent's endpoint answers, and nobody told when. */
   get timings(): Timings | undefined {
     if (!this.#isMeasured) return undefined;
+    const read = this.#read + this.#reading;
     return {
       cache_n: this.#cached ?? 0,
-      ...paceOf("prompt", this.#read + this.#reading, this.#readingMs),
-      ...paceOf("predicted", this.#drawn, this.#writingMs),
+      prompt_n: read,
+      ...paceOf("prompt", read, this.#readingMs),
+      predicted_n: this.#drawn,
+      ...paceOf("predicted", this.#written, this.#writingMs),
     };
   }
 
-  /** As llama-server tells it: at first what the cache had. */
-  progress({ done, total, cached }: Progress): PromptProgress[] {
+  /** As llama-server tells it: at first what the cache had, and that nothing was read. */
+  progress({ done, total, cached }: Progress, { perToken }: TimesWanted): ToldProgress[] {
     const whole = { total: cached + total, cache: cached };
     const time_ms = Math.round(performance.now() - this.#phaseSince);
-    const start = this.#toldStart ? [] : [{ ...whole, processed: cached, time_ms: 0 }];
+    const { timings } = this;
+    const now = perToken && timings !== undefined ? { timings } : {};
+    const read = { prompt_progress: { ...whole, processed: cached + done, time_ms }, ...now };
+    if (this.#toldStart) return [read];
     this.#toldStart = true;
-    return [...start, { ...whole, processed: cached + done, time_ms }];
+    const before = { prompt_n: this.#read, ...paceOf("prompt", this.#read, this.#readingMs) };
+    const start = { prompt_progress: { ...whole, processed: cached, time_ms: 0 } };
+    return [
+      { ...start, ...(timings && perToken ? { timings: { ...timings, ...before } } : {}) },
+      read,
+    ];
   }
 }
 
 type Pace<Name extends string> = Record<
-  `${Name}_n` | `${Name}_ms` | `${Name}_per_token_ms` | `${Name}_per_second`,
+  `${Name}_ms` | `${Name}_per_token_ms` | `${Name}_per_second`,
   number
 >;
 
@@ -128,7 +151,6 @@ function paceOf<const Name extends string>(
   milliseconds: number,
 ): Pace<Name> {
   return {
-    [`${name}_n`]: count,
     [`${name}_ms`]: milliseconds,
     [`${name}_per_token_ms`]: count === 0 ? 0 : milliseconds / count,
     [`${name}_per_second`]: milliseconds === 0 ? 0 : (count * 1000) / milliseconds,

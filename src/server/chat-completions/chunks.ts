@@ -105,7 +105,7 @@ export class ChunkMapper {
     if (event.type === "progress") {
       if (!this.#wanted.progress || times === undefined) return [];
       const chunk = this.#chunk(choice, { delta: {} });
-      return times.progress(event).map((prompt_progress) => ({ ...chunk, prompt_progress }));
+      return times.progress(event, this.#wanted).map((told) => ({ ...chunk, ...told }));
     }
     const pieces = this.#choices[choice]?.pieces(event) ?? [];
     const isLast = event.type === "finish" && !this.#includeUsage;

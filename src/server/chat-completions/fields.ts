@@ -16,7 +16,7 @@ import {
 } from "../body/generation.ts";
 import { metadata } from "../body/stored.ts";
 import { parallelField, toolChoiceField, toolsField } from "../body/tools.ts";
-import { boolean, object, record } from "../body/values.ts";
+import { boolean, object, oneOf, record } from "../body/values.ts";
 
 const cached = "has no effect: every prefix is cached";
 
@@ -37,6 +37,10 @@ export const chatCompletionFields = {
   tool_choice: toolChoiceField,
   parallel_tool_calls: parallelField,
   ...generationFields,
+  reasoning_format: optional(
+    oneOf(["auto", "deepseek", "deepseek-legacy", "none"]),
+    "`none`: reasoning stands in `content`, between `<think>` and `</think>`; the others: in `reasoning_content`",
+  ),
   close_at_limit: closeAtLimitField,
   n: {
     ...choicesField,

@@ -48,6 +48,7 @@ export function parseChatCompletionRequest(body: unknown, limits: SamplingLimits
     /** Undefined: none are asked for. */
     topLogprobs: topLogprobsOf(given),
     stream,
+    reasonsInContent: given.reasoning_format === "none",
     tellsTools: tellsTools(given, warn),
     includeUsage: includesUsage(given, warn),
     times: timesWanted(given),

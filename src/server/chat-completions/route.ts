@@ -16,6 +16,7 @@ import { checkToolChoice } from "../body/tools.ts";
 import { requestOwner } from "../http/access.ts";
 import { newIdentity } from "../answer/completion-parts.ts";
 import { runRequest } from "../answer/answer.ts";
+import { reasoningInContent } from "../answer/client-view.ts";
 import { StoredCompletions } from "./stored-completions.ts";
 import { streamAnswer } from "../http/stream-answer.ts";
 import { TokenTimes } from "../answer/token-times.ts";
@@ -92,7 +93,8 @@ export function chatCompletionsRoute(context: RouteContext): RouteOptions {
       const start = (choice: number, ended: AbortSignal, sink: Sink<RunEvent>) => {
         const sampling = withSeed(body.sampling, choice);
         const own = { ...run, times: times[choice]! };
-        return runRequest({ ...conversation, sampling, signal: ended }, mode, own, sink);
+        const told = body.reasonsInContent ? reasoningInContent(sink) : sink;
+        return runRequest({ ...conversation, sampling, signal: ended }, mode, own, told);
       };
       const identity = newIdentity("chatcmpl", target.id, services.model);
       const completed = (answers: [Answer, ...Answer[]]) =>

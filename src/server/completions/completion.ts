@@ -96,8 +96,8 @@ export class TextCompletionStream implements AnswerStream<ChoiceEvent> {
     if (event.type === "progress") {
       if (!wanted.progress) return [];
       const choice = { index, text: "", logprobs: null, finish_reason: null };
-      const told = times[index]?.progress(event) ?? [];
-      return told.map((prompt_progress) => this.#chunk(choice, { prompt_progress }));
+      const progress = times[index]?.progress(event, wanted) ?? [];
+      return progress.map((told) => this.#chunk(choice, told));
     }
     if (event.type === "content") {
       const { text, logprobs = [] } = event;

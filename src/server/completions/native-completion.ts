@@ -76,7 +76,7 @@ export class NativeAnswer {
     const { stream, times: wanted } = this.#shape;
     if (!stream || !wanted.progress) return [];
     const piece = this.#piece("");
-    return this.#times.progress(event).map((prompt_progress) => ({ ...piece, prompt_progress }));
+    return this.#times.progress(event, wanted).map((told) => ({ ...piece, ...told }));
   }
 
   /** @returns what a stream tells of it */

@@ -1,8 +1,8 @@
 /** GET /api/version, /api/tags, /api/ps and POST /api/show, as Ollama has them. */
 
-import { createHash } from "node:crypto";
 import type { RouteOptions } from "fastify";
 import { FermataError } from "../../errors.ts";
+import { capabilitiesOf, detailsOf, listedModel, modifiedAt } from "../answer/model-list.ts";
 import { namesOf } from "../answer/target.ts";
 import { readBody, fieldError } from "../body/field.ts";
 import type { ServerServices } from "../services.ts";
@@ -38,9 +38,9 @@ export function modelRoutes(services: Services): RouteOptions[] {
   return [
     get("/api/version", () => ({ version })),
     get("/api/tags", () => ({
-      models: allNames(services).map((name) => listed(name, services)),
+      models: allNames(services).map((name) => listedModel(name + tag, services)),
     })),
-    get("/api/ps", () => ({ models: [{ ...listed(model.id, services), ...loaded }] })),
+    get("/api/ps", () => ({ models: [{ ...listedModel(model.id + tag, services), ...loaded }] })),
     {
       method: "POST",
       url: "/api/show",
@@ -74,59 +74,4 @@ export function modelRoutes(services: Services): RouteOptions[] {
 
 function allNames({ model, agents }: Services): string[] {
   return [...namesOf(model), ...(agents?.names() ?? [])];
-}
-
-function listed(name: string, services: Services): object {
-  const { engine } = services;
-  const tagged = name + tag;
-  return {
-    name: tagged,
-    model: tagged,
-    modified_at: modifiedAt(services),
-    size: engine.model.sizeBytes,
-    digest: digestOf(services),
-    details: detailsOf(engine.model),
-  };
-}
-
-/** Of what tells models apart; the file itself is not read for it. */
-function digestOf({ model, engine }: Services): string {
-  const identity = [model.id, engine.model.description, engine.model.sizeBytes];
-  return createHash("sha256").update(JSON.stringify(identity)).digest("hex");
-}
-
-function modifiedAt({ model }: Services): string {
-  return new Date(model.created * 1000).toISOString();
-}
-
-function detailsOf({ architecture, description, parameterCount }: Services["engine"]["model"]) {
-  return {
-    parent_model: "",
-    format: "gguf",
-    family: architecture,
-    families: [architecture],
-    parameter_size: shortCount(parameterCount),
-    quantization_level: quantizationOf(description),
-  };
-}
-
-/** 1_540_000_000 -> 1.5B, as Ollama writes it. */
-function shortCount(count: number): string {
-  if (count >= 1e9) return `${(count / 1e9).toFixed(1)}B`;
-  return count >= 1e6 ? `${(count / 1e6).toFixed(2)}M` : `${(count / 1e3).toFixed(2)}K`;
-}
-
-/** llama.cpp's description ends with it: `qwen2 1.5B Q4_K - Medium` -> `Q4_K_M`. */
-function quantizationOf(description: string): string {
-  const [, , ...words] = description.split(" ");
-  return words.join(" ").replace(/ - (Small|Medium|Large)$/, (_, size: string) => `_${size[0]}`);
-}
-
-function capabilitiesOf({ model, chat }: Services): string[] {
-  const { toolSection = null } = model;
-  return [
-    "completion",
-    ...(toolSection === null ? [] : ["tools"]),
-    ...(chat.mayThink ? ["thinking"] : []),
-  ];
 }

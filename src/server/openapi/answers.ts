@@ -240,7 +240,38 @@ export const model = answer(
     }),
   },
 );
-export const models = answer({ object: constant("list"), data: list(model) });
+export const modelDetails = answer({
+  parent_model: string,
+  format: constant("gguf"),
+  family: string,
+  families: list(string),
+  parameter_size: string,
+  quantization_level: string,
+});
+/** Of Ollama's list. */
+export const listedModel = {
+  name: string,
+  model: string,
+  modified_at: string,
+  size: whole,
+  digest: string,
+  details: modelDetails,
+};
+
+export const models = answer({
+  object: constant("list"),
+  data: list(model),
+  models: list(
+    answer({
+      ...listedModel,
+      type: constant("model"),
+      description: string,
+      parameters: string,
+      tags: list(string),
+      capabilities: list(string),
+    }),
+  ),
+});
 export const props = answer({
   default_generation_settings: answer({ params: object, n_ctx: whole }),
   total_slots: whole,
@@ -251,6 +282,10 @@ export const props = answer({
   endpoint_props: boolean,
   endpoint_metrics: boolean,
   chat_template: string,
+  chat_template_caps: { type: "object", additionalProperties: boolean },
+  ui: boolean,
+  ui_settings: object,
+  cors_proxy_enabled: boolean,
   bos_token: string,
   eos_token: string,
   build_info: string,

@@ -1,36 +1,21 @@
 /** What the endpoints of Ollama's API answer with, as JSON Schema; of those that stream, each line. */
 
 import type { Schema } from "../body/field.ts";
-import { answer, real, whole } from "./answers.ts";
+import { answer, listedModel, modelDetails, real, whole } from "./answers.ts";
 import { boolean, constant, list, object, string } from "./json-schema.ts";
 
-const details = answer({
-  parent_model: string,
-  format: constant("gguf"),
-  family: string,
-  families: list(string),
-  parameter_size: string,
-  quantization_level: string,
-});
-const model = {
-  name: string,
-  model: string,
-  modified_at: string,
-  size: whole,
-  digest: string,
-  details,
-};
-
 export const version = answer({ version: string });
-export const tags = answer({ models: list(answer(model)) });
+export const tags = answer({ models: list(answer(listedModel)) });
 export const loadedModels = answer({
-  models: list(answer({ ...model, expires_at: string, size_vram: whole, context_length: whole })),
+  models: list(
+    answer({ ...listedModel, expires_at: string, size_vram: whole, context_length: whole }),
+  ),
 });
 export const shownModel = answer({
   modelfile: string,
   parameters: string,
   template: string,
-  details,
+  details: modelDetails,
   model_info: object,
   capabilities: list(string),
   modified_at: string,

@@ -196,7 +196,7 @@ export class ResponseRun extends LiveRun<WireEvent> {
         return;
       case "progress":
         if (timing?.wanted.progress)
-          await this.#tell(writer.progress(timing.times.progress(event)));
+          await this.#tell(writer.progress(timing.times.progress(event, timing.wanted)));
         return;
       case "hold":
         await this.#tell(writer.write(event));

@@ -3,7 +3,7 @@
 import type { ChatEvent, ContentToken, FinishReason, ToolCall } from "../../chat/types.ts";
 import type { FermataError } from "../../errors.ts";
 import { wireContentToken } from "../answer/logprobs.ts";
-import type { PromptProgress } from "../answer/token-times.ts";
+import type { ToldProgress } from "../answer/token-times.ts";
 import { isClientCall } from "./client-calls.ts";
 import { ClientCallEvents } from "./events/client-call.ts";
 import {
@@ -121,11 +121,11 @@ export class ResponseWriter {
   }
 
   /** How much of the prompt is read. */
-  progress(told: readonly PromptProgress[]): WireEvent[] {
-    return told.map((prompt_progress) =>
+  progress(told: readonly ToldProgress[]): WireEvent[] {
+    return told.map((progress) =>
       this.#sequence.lifecycle("response.in_progress", {
         response: this.#snapshot(),
-        prompt_progress,
+        ...progress,
       }),
     );
   }
