@@ -35,10 +35,12 @@ foreach(source ${sources})
   add_dependencies(native_tests ${name})
 endforeach()
 
-# What tests need made.
+# Programs for people: as_f16 makes what test:exactness needs, time_samplers measures.
 if(NOT FERMATA_SANITIZE)
-  add_executable(as_f16 EXCLUDE_FROM_ALL ${PROJECT_SOURCE_DIR}/test/native/tools/as_f16.cpp)
-  fermata_own_code(as_f16)
-  target_link_libraries(as_f16 PRIVATE fermata_llama)
-  set_target_properties(as_f16 PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/test)
+  foreach(name as_f16 time_samplers)
+    add_executable(${name} EXCLUDE_FROM_ALL ${PROJECT_SOURCE_DIR}/test/native/tools/${name}.cpp)
+    fermata_own_code(${name})
+    target_link_libraries(${name} PRIVATE fermata_llama)
+    set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/test)
+  endforeach()
 endif()

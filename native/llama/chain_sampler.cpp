@@ -20,15 +20,25 @@ constexpr float kTypicalRange = 60.0f;
 // What Mirostat estimates the distribution from; llama-server's number.
 constexpr std::int32_t kMirostatTokens = 100;
 
+constexpr float kLowest = -std::numeric_limits<float>::infinity();
+
+// The filter that finds the candidates; the chain has those behind it.
+enum class FirstFilter : std::uint8_t { kGreedy, kTopK, kTopP, kMinP, kNone };
+
+FirstFilter first_filter(const SamplingParams& params) {
+    if (params.temperature <= 0.0f) return FirstFilter::kGreedy;
+    if (params.mirostat != 0) return FirstFilter::kNone;
+    if (params.top_k > 0) return FirstFilter::kTopK;
+    if (params.typical_p < 1.0f || params.top_n_sigma > 0.0f) return FirstFilter::kNone;
+    if (params.top_p < 1.0f) return FirstFilter::kTopP;
+    return params.min_p > 0.0f ? FirstFilter::kMinP : FirstFilter::kNone;
+}
+
 void add_filters(llama_sampler* chain, const SamplingParams& params, std::uint32_t seed) {
     const auto keep = static_cast<std::size_t>(params.min_keep);
-    if (params.top_k > 0) {
-        llama_sampler_chain_add(chain,
-                                llama_sampler_init_top_k(std::max(params.top_k, params.min_keep)));
-    }
     if (params.typical_p < 1.0f)
         llama_sampler_chain_add(chain, llama_sampler_init_typical(params.typical_p, keep));
-    if (params.top_p < 1.0f)
+    if (params.top_p < 1.0f && first_filter(params) != FirstFilter::kTopP)
         llama_sampler_chain_add(chain, llama_sampler_init_top_p(params.top_p, keep));
     if (params.min_p > 0.0f)
         llama_sampler_chain_add(chain, llama_sampler_init_min_p(params.min_p, keep));
@@ -66,26 +76,41 @@ llama_sampler* make_chain(const SamplingParams& params, std::int32_t vocabulary_
     return chain;
 }
 
-float highest_logit(const llama_token_data_array& candidates) {
-    float highest = candidates.data[0].logit;
-    for (std::size_t i = 1; i < candidates.size; ++i)
-        highest = std::max(highest, candidates.data[i].logit);
-    return highest;
+// `range` below the highest logit; minus infinity where candidates are kept at a limit.
+float below_highest(const LogitView& view, float range) {
+    const float floor = std::min(view.highest(), kLargestLogit) - range;
+    return floor > -kLargestLogit ? floor : kLowest;
 }
 
 // `deviations` standard deviations below the highest logit.
-float sigma_floor(const llama_token_data_array& candidates, float deviations) {
-    const auto count = static_cast<double>(candidates.size);
+float sigma_floor(std::span<const TokenLogit> candidates, float deviations) {
+    const auto count = static_cast<double>(candidates.size());
     double sum = 0.0;
-    for (std::size_t i = 0; i < candidates.size; ++i)
-        sum += static_cast<double>(candidates.data[i].logit);
+    for (const auto& [token, logit] : candidates)
+        sum += static_cast<double>(logit);
     double squares = 0.0;
-    for (std::size_t i = 0; i < candidates.size; ++i)
-        squares += std::pow(static_cast<double>(candidates.data[i].logit) - sum / count, 2);
-    return highest_logit(candidates) - deviations * static_cast<float>(std::sqrt(squares / count));
+    float highest = kLowest;
+    for (const auto& [token, logit] : candidates) {
+        squares += std::pow(static_cast<double>(logit) - sum / count, 2);
+        highest = std::max(highest, logit);
+    }
+    return highest - deviations * static_cast<float>(std::sqrt(squares / count));
+}
+
+bool likelier(const TokenLogit& a, const TokenLogit& b) {
+    return a.second > b.second || (a.second == b.second && a.first < b.first);
 }
 
 }  // namespace
+
+void RecentTokens::push(Token token) {
+    if (tokens_.size() < limit_) {
+        tokens_.push_back(token);
+    } else if (limit_ > 0) {
+        tokens_[oldest_] = token;
+        oldest_ = (oldest_ + 1) % limit_;
+    }
+}
 
 Penalties::Penalties(const SamplingParams& params)
     : active_(params.penalty_last_n > 0 &&
@@ -94,28 +119,17 @@ Penalties::Penalties(const SamplingParams& params)
       repeat_(params.repeat_penalty),
       frequency_(params.frequency_penalty),
       presence_(params.presence_penalty),
-      limit_(active_ ? static_cast<std::size_t>(params.penalty_last_n) : 0) {}
+      recent_(active_ ? params.penalty_last_n : 0) {}
 
-void Penalties::observe(Token token) {
-    if (!active_) return;
-    if (window_.size() < limit_) {
-        window_.push_back(token);
-        return;
-    }
-    window_[oldest_] = token;
-    oldest_ = (oldest_ + 1) % limit_;
-}
-
-void Penalties::apply(std::span<float> logits) {
-    if (!active_) return;
-    sorted_.assign(window_.begin(), window_.end());
-    std::sort(sorted_.begin(), sorted_.end());
-    for (std::size_t from = 0, to = 0; from < sorted_.size(); from = to) {
-        while (to < sorted_.size() && sorted_[to] == sorted_[from])
-            ++to;
-        const Token token = sorted_[from];
-        if (token < 0 || static_cast<std::size_t>(token) >= logits.size()) continue;
-        float& logit = logits[static_cast<std::size_t>(token)];
+void Penalties::apply(std::span<TokenLogit> logits) {
+    sorted_.assign(tokens().begin(), tokens().end());
+    std::ranges::sort(sorted_);
+    auto from = sorted_.begin();
+    for (auto& [token, logit] : logits) {
+        from = std::find_if(from, sorted_.end(), [token](Token other) { return other >= token; });
+        const auto to =
+            std::find_if(from, sorted_.end(), [token](Token other) { return other > token; });
+        if (from == to) continue;
         logit = logit <= 0.0f ? logit * repeat_ : logit / repeat_;
         logit -= static_cast<float>(to - from) * frequency_ + presence_;
     }
@@ -127,93 +141,146 @@ struct ChainSampler::Candidates {
 
 ChainSampler::ChainSampler(const SamplingParams& params, std::int32_t vocabulary_size,
                            Token end_token, SamplerPtr dry)
-    : end_token_(end_token),
+    : params_(params),
+      vocabulary_size_(static_cast<std::size_t>(vocabulary_size)),
+      end_token_(end_token),
       penalties_(params),
-      dropped_below_(params.typical_p < 1.0f || params.mirostat != 0
-                         ? kTypicalRange
-                         : std::numeric_limits<float>::infinity()),
-      top_n_sigma_(params.top_n_sigma),
       dry_(std::move(dry)),
+      dry_tokens_(dry_ ? params.dry.penalty_last_n : 0),
       chain_(make_chain(params, vocabulary_size)),
       candidates_(std::make_unique<Candidates>()) {
-    for (const auto& [token, bias] : params.logit_bias) {
-        if (token >= 0 && token < vocabulary_size) bias_.emplace_back(token, bias);
-    }
-    candidates_->all.resize(static_cast<std::size_t>(vocabulary_size));
+    std::erase_if(params_.logit_bias, [vocabulary_size](const auto& bias) {
+        return bias.first < 0 || bias.first >= vocabulary_size;
+    });
 }
 
 ChainSampler::~ChainSampler() = default;
 
 Token ChainSampler::sample(std::span<const float> logits, TokenMask mask) {
-    Token token = -1;
-    if (bias_.empty() && !penalties_.active()) {
-        token = choose(logits, mask);
-    } else {
-        adjusted_.assign(logits.begin(), logits.end());
-        for (const auto& [id, bias] : bias_) {
-            if (static_cast<std::size_t>(id) >= adjusted_.size()) continue;
-            float& logit = adjusted_[static_cast<std::size_t>(id)];
-            logit = bias <= kBanningBias ? std::numeric_limits<float>::quiet_NaN() : logit + bias;
-        }
-        penalties_.apply(adjusted_);
-        token = choose(adjusted_, mask);
-    }
+    const auto known = logits.first(std::min(logits.size(), vocabulary_size_));
+    make_changes(known);
+    Token token = choose(LogitView(known, mask, changes_));
     if (token < 0) token = mask.empty() ? end_token_ : GreedySampler().sample(logits, mask);
-    penalties_.observe(token);
-    if (dry_) llama_sampler_accept(dry_.get(), token);
+    observe(std::span(&token, 1));
     return token;
 }
 
 void ChainSampler::observe(std::span<const Token> tokens) {
     for (const Token token : tokens) {
         penalties_.observe(token);
+        dry_tokens_.push(token);
         if (dry_) llama_sampler_accept(dry_.get(), token);
     }
 }
 
-Token ChainSampler::choose(std::span<const float> logits, TokenMask mask) {
-    constexpr float lowest = -std::numeric_limits<float>::infinity();
+void ChainSampler::make_changes(std::span<const float> logits) {
+    touched_.clear();
+    for (const auto& [token, bias] : params_.logit_bias)
+        touched_.push_back(token);
+    for (const auto recent : {penalties_.tokens(), dry_tokens_.tokens()})
+        touched_.insert(touched_.end(), recent.begin(), recent.end());
+    std::ranges::sort(touched_);
+    const auto repeated = std::ranges::unique(touched_);
+    touched_.erase(repeated.begin(), repeated.end());
+    changes_.clear();
+    for (const Token token : touched_) {
+        if (token >= 0 && static_cast<std::size_t>(token) < logits.size())
+            changes_.emplace_back(token, logits[static_cast<std::size_t>(token)]);
+    }
+    for (const auto& [token, bias] : params_.logit_bias) {
+        const auto change = std::ranges::lower_bound(changes_, token, {}, &TokenLogit::first);
+        if (change == changes_.end() || change->first != token) continue;
+        change->second =
+            bias <= kBanningBias ? std::numeric_limits<float>::quiet_NaN() : change->second + bias;
+    }
+    penalties_.apply(changes_);
+    if (dry_) apply_dry();
+}
+
+// llama.cpp's DRY looks each candidate up; only recent tokens can lengthen a repetition.
+void ChainSampler::apply_dry() {
     auto& all = candidates_->all;
-    const std::size_t vocabulary = std::min(logits.size(), all.size());
-    const auto for_each = [&](auto visit) {
-        if (!mask.empty()) return for_each_allowed(mask, vocabulary, visit);
-        for (std::size_t id = 0; id < vocabulary; ++id)
-            visit(id);
-    };
-    std::size_t count = 0;
-    for_each([&](std::size_t id) {
-        // Not a number and minus infinity both fail this comparison.
-        const bool kept = logits[id] > lowest;
-        all[count] = {static_cast<llama_token>(id),
-                      std::clamp(logits[id], -kLargestLogit, kLargestLogit), 0.0f};
-        count += kept ? 1 : 0;
-    });
-    if (count == 0) return -1;
-    llama_token_data_array array{all.data(), count, -1, false};
-    refine(array);
+    all.clear();
+    for (const auto& [token, logit] : changes_)
+        all.push_back({token, std::clamp(logit, -kLargestLogit, kLargestLogit), 0.0f});
+    llama_token_data_array array{all.data(), all.size(), -1, false};
+    llama_sampler_apply(dry_.get(), &array);
+    for (std::size_t i = 0; i < changes_.size(); ++i) {
+        if (changes_[i].second > kLowest) changes_[i].second = all[i].logit;
+    }
+}
+
+Token ChainSampler::choose(const LogitView& view) {
+    find_candidates(view);
+    if (found_.empty()) return -1;
+    auto& all = candidates_->all;
+    all.clear();
+    for (const auto& [token, logit] : found_)
+        all.push_back({token, std::clamp(logit, -kLargestLogit, kLargestLogit), 0.0f});
+    const FirstFilter first = first_filter(params_);
+    const bool sorted = first == FirstFilter::kTopK || first == FirstFilter::kTopP;
+    llama_token_data_array array{all.data(), all.size(), -1, sorted};
     llama_sampler_apply(chain_.get(), &array);
     if (array.selected < 0 || static_cast<std::size_t>(array.selected) >= array.size) return -1;
     return array.data[array.selected].id;
 }
 
-// llama.cpp's own top_n_sigma leaves what it drops with a logit of minus infinity, which the
-// filters behind it do not all bear.
-void ChainSampler::refine(llama_token_data_array& candidates) {
-    if (dry_) {
-        llama_sampler_apply(dry_.get(), &candidates);
-        for (std::size_t i = 0; i < candidates.size; ++i)
-            candidates.data[i].logit = std::max(candidates.data[i].logit, -kLargestLogit);
+void ChainSampler::find_candidates(const LogitView& view) {
+    const auto keep = static_cast<std::size_t>(params_.min_keep);
+    switch (first_filter(params_)) {
+        case FirstFilter::kGreedy:
+            return view.find_top(1, found_);
+        case FirstFilter::kTopP:
+            return find_likely(view);
+        case FirstFilter::kMinP:
+            view.find_from(below_highest(view, -std::log(params_.min_p)), found_);
+            if (found_.size() < keep) view.find_from(kLowest, found_);
+            return;
+        case FirstFilter::kTopK:
+        case FirstFilter::kNone:
+            break;
     }
-    float lowest = -std::numeric_limits<float>::infinity();
-    if (top_n_sigma_ > 0.0f) lowest = sigma_floor(candidates, top_n_sigma_);
-    if (std::isfinite(dropped_below_))
-        lowest = std::max(lowest, highest_logit(candidates) - dropped_below_);
-    if (!std::isfinite(lowest)) return;
-    llama_token_data* const end = candidates.data + candidates.size;
-    llama_token_data* const kept = std::remove_if(
-        candidates.data, end,
-        [lowest](const llama_token_data& candidate) { return candidate.logit < lowest; });
-    candidates.size = static_cast<std::size_t>(kept - candidates.data);
+    // llama.cpp's own top_n_sigma leaves what it drops with a logit of minus infinity, which the
+    // filters behind it do not all bear.
+    float lowest = kLowest;
+    if (params_.top_n_sigma > 0.0f) {
+        view.find_from(kLowest, found_);
+        if (found_.empty()) return;
+        for (auto& [token, logit] : found_)
+            logit = std::clamp(logit, -kLargestLogit, kLargestLogit);
+        lowest = sigma_floor(found_, params_.top_n_sigma);
+    }
+    if (params_.typical_p < 1.0f || params_.mirostat != 0)
+        lowest = std::max(lowest, below_highest(view, kTypicalRange));
+    if (first_filter(params_) == FirstFilter::kNone) return view.find_from(lowest, found_);
+    view.find_top(static_cast<std::size_t>(std::max(params_.top_k, params_.min_keep)), found_);
+    std::erase_if(found_, [lowest](const TokenLogit& found) { return found.second < lowest; });
+}
+
+// The likeliest tokens that together have a probability of top_p.
+void ChainSampler::find_likely(const LogitView& view) {
+    const float highest = std::min(view.highest(), kLargestLogit);
+    if (highest < -kLargestLogit) return view.find_from(kLowest, found_);
+    const double wanted = static_cast<double>(params_.top_p) * view.sum_of_exp(highest);
+    const auto keep = static_cast<std::size_t>(params_.min_keep);
+    const auto weight = [highest](const TokenLogit& found) {
+        return std::exp(static_cast<double>(found.second - highest));
+    };
+    float lowest = highest;
+    for (float range = 8.0f; lowest > kLowest; range *= 2.0f) {
+        lowest = range > 128.0f ? kLowest : highest - range;
+        view.find_from(lowest, found_);
+        double sum = 0.0;
+        for (const TokenLogit& found : found_)
+            sum += weight(found);
+        if (sum >= wanted && found_.size() >= keep) break;
+    }
+    std::ranges::sort(found_, likelier);
+    double sum = 0.0;
+    std::size_t count = 0;
+    while (count < found_.size() && (sum < wanted || count < keep))
+        sum += weight(found_[count++]);
+    found_.resize(count);
 }
 
 }  // namespace fermata

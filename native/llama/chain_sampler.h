@@ -1,6 +1,12 @@
-// Sampling by temperature, with bias and penalties. The filters are llama.cpp's, in the order of
-// llama-server: penalties, DRY, top_n_sigma, top_k, typical_p, top_p, min_p, XTC, temperature,
-// draw. Mirostat takes the place of the filters from top_k on.
+// Sampling by temperature, with bias and penalties. The filters are those of llama.cpp, in the
+// order of llama-server: penalties, DRY, top_n_sigma, top_k, typical_p, top_p, min_p, XTC,
+// temperature, draw. Mirostat takes the place of the filters from top_k on.
+//
+// llama.cpp's filters want a candidate for each entry of the vocabulary. Here the first filter
+// reads the logits where they are, and llama.cpp's get what it leaves. The draw is llama.cpp's, and
+// a seed gives the token that llama.cpp's whole chain would give. Two exceptions: among equal
+// logits the lower id goes first, and a top_p without top_k may keep one token more or less, where
+// llama.cpp's sum of floats is rounded.
 #pragma once
 
 #include <cstdint>
@@ -9,31 +15,43 @@
 #include <utility>
 #include <vector>
 
+#include "core/logit_view.h"
 #include "core/request.h"
 #include "core/sampler.h"
 #include "llama/dry.h"
 
-struct llama_token_data_array;
-
 namespace fermata {
 
-// The last tokens of a sequence and what they cost a candidate.
+// The last tokens of a sequence, in no order.
+class RecentTokens {
+   public:
+    explicit RecentTokens(std::int32_t limit) : limit_(static_cast<std::size_t>(limit)) {}
+
+    void push(Token token);
+    std::span<const Token> tokens() const { return tokens_; }
+
+   private:
+    std::vector<Token> tokens_;  // a ring once it is full
+    std::size_t limit_;
+    std::size_t oldest_ = 0;
+};
+
+// What the last tokens cost a candidate.
 class Penalties {
    public:
     explicit Penalties(const SamplingParams& params);
 
     bool active() const { return active_; }
-    void observe(Token token);
-    // Changes `logits` of the tokens in the window. Not const: works in a scratch buffer.
-    void apply(std::span<float> logits);
+    void observe(Token token) { recent_.push(token); }
+    std::span<const Token> tokens() const { return recent_.tokens(); }
+    // Changes the logits of tokens(); `logits` has all of them, ascending by token.
+    void apply(std::span<TokenLogit> logits);
 
    private:
     bool active_;
     float repeat_, frequency_, presence_;
-    std::vector<Token> window_;  // a ring once it is full
+    RecentTokens recent_;
     std::vector<Token> sorted_;
-    std::size_t limit_;
-    std::size_t oldest_ = 0;
 };
 
 // The same seed and logits give the same tokens. A bias of -100 or less bans a token. Logits that
@@ -52,19 +70,25 @@ class ChainSampler final : public Sampler {
    private:
     struct Candidates;
 
-    // What sees every candidate: DRY, top_n_sigma, and a floor that the other filters need.
-    void refine(llama_token_data_array& candidates);
+    // Logits with bias, penalties and DRY, of the tokens that those may change.
+    void make_changes(std::span<const float> logits);
+    void apply_dry();
+    void find_candidates(const LogitView& view);
+    float lowest_kept(const LogitView& view);
+    void find_likely(const LogitView& view);
     // -1: nothing can be chosen.
-    Token choose(std::span<const float> logits, TokenMask mask);
+    Token choose(const LogitView& view);
 
+    SamplingParams params_;  // bias of ids in range only
+    std::size_t vocabulary_size_;
     Token end_token_;
     Penalties penalties_;
-    std::vector<std::pair<Token, float>> bias_;  // ids in range only
-    float dropped_below_;  // candidates so far under the best one are left out
-    float top_n_sigma_;
     SamplerPtr dry_;
+    RecentTokens dry_tokens_;
     SamplerPtr chain_;
-    std::vector<float> adjusted_;
+    std::vector<Token> touched_;
+    std::vector<TokenLogit> changes_;
+    std::vector<TokenLogit> found_;
     std::unique_ptr<Candidates> candidates_;
 };
 

@@ -2,9 +2,13 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
+#include <random>
+#include <set>
 #include <vector>
 
 #include "check.h"
+#include "llama.h"
 #include "llama/chain_sampler.h"
 
 using namespace fermata;
@@ -36,6 +40,108 @@ SamplingParams warm(std::uint32_t seed) {
     params.seed = seed;
     return params;
 }
+
+// llama.cpp's own samplers, with a candidate for each allowed entry of the vocabulary; bias and
+// penalties the plain way.
+class WholeChain {
+   public:
+    // `top_p_of_doubles`: its sums are not those of llama.cpp, which are rounded to floats.
+    WholeChain(const SamplingParams& params, bool top_p_of_doubles)
+        : params_(params), top_p_of_doubles_(top_p_of_doubles) {
+        const auto keep = static_cast<std::size_t>(params.min_keep);
+        llama_sampler_chain_params chain_params = llama_sampler_chain_default_params();
+        chain_.reset(llama_sampler_chain_init(chain_params));
+        const auto add = [this](llama_sampler* next) {
+            llama_sampler_chain_add(chain_.get(), next);
+        };
+        dry_ = makers_.make(params.dry);
+        if (params.temperature <= 0.0f) {
+            add(llama_sampler_init_greedy());
+            return;
+        }
+        if (params.mirostat == 0) {
+            if (params.top_k > 0)
+                add(llama_sampler_init_top_k(std::max(params.top_k, params.min_keep)));
+            if (params.typical_p < 1.0f) add(llama_sampler_init_typical(params.typical_p, keep));
+            if (params.top_p < 1.0f && !top_p_of_doubles)
+                add(llama_sampler_init_top_p(params.top_p, keep));
+            if (params.min_p > 0.0f) add(llama_sampler_init_min_p(params.min_p, keep));
+            if (params.xtc_probability > 0.0f) {
+                add(llama_sampler_init_xtc(params.xtc_probability, params.xtc_threshold, keep,
+                                           params.seed));
+            }
+        }
+        add(llama_sampler_init_temp_ext(params.temperature, params.dynatemp_range,
+                                        params.dynatemp_exponent));
+        if (params.mirostat == 0) add(llama_sampler_init_dist(params.seed));
+        if (params.mirostat == 1) {
+            add(llama_sampler_init_mirostat(kVocabulary, params.seed, params.mirostat_tau,
+                                            params.mirostat_eta, 100));
+        }
+        if (params.mirostat == 2) {
+            add(llama_sampler_init_mirostat_v2(params.seed, params.mirostat_tau,
+                                               params.mirostat_eta));
+        }
+    }
+
+    Token sample(std::vector<float> logits, TokenMask mask) {
+        std::set<Token> banned;
+        for (const auto& [token, bias] : params_.logit_bias) {
+            if (bias <= kBanningBias) banned.insert(token);
+            logits[static_cast<std::size_t>(token)] += bias;
+        }
+        std::map<Token, int> seen;
+        const auto last = static_cast<std::size_t>(params_.penalty_last_n);
+        for (std::size_t i = 0; i < std::min(last, history_.size()); ++i)
+            seen[history_[history_.size() - 1 - i]] += 1;
+        for (const auto& [token, count] : seen) {
+            float& logit = logits[static_cast<std::size_t>(token)];
+            logit = logit <= 0.0f ? logit * params_.repeat_penalty : logit / params_.repeat_penalty;
+            logit -=
+                static_cast<float>(count) * params_.frequency_penalty + params_.presence_penalty;
+        }
+        std::vector<llama_token_data> all;
+        for (Token token = 0; token < kVocabulary; ++token) {
+            if (allows(mask, token) && !banned.contains(token))
+                all.push_back({token, logits[static_cast<std::size_t>(token)], 0.0f});
+        }
+        llama_token_data_array array{all.data(), all.size(), -1, false};
+        if (dry_) llama_sampler_apply(dry_.get(), &array);
+        if (top_p_of_doubles_) cut(array);
+        llama_sampler_apply(chain_.get(), &array);
+        const Token token = array.data[array.selected].id;
+        if (dry_) llama_sampler_accept(dry_.get(), token);
+        history_.push_back(token);
+        return token;
+    }
+
+   private:
+    void cut(llama_token_data_array& array) const {
+        std::sort(array.data, array.data + array.size,
+                  [](const auto& a, const auto& b) { return a.logit > b.logit; });
+        const auto weight = [&](std::size_t i) {
+            return std::exp(static_cast<double>(array.data[i].logit - array.data[0].logit));
+        };
+        double total = 0.0;
+        for (std::size_t i = 0; i < array.size; ++i)
+            total += weight(i);
+        const auto keep = static_cast<std::size_t>(params_.min_keep);
+        double sum = 0.0;
+        for (std::size_t i = 0; i < array.size; ++i) {
+            sum += weight(i);
+            if (sum >= static_cast<double>(params_.top_p) * total && i + 1 >= keep)
+                array.size = i + 1;
+        }
+        array.sorted = true;
+    }
+
+    SamplingParams params_;
+    bool top_p_of_doubles_;
+    DrySamplers makers_{nullptr};
+    SamplerPtr dry_;
+    SamplerPtr chain_;
+    std::vector<Token> history_;
+};
 
 }  // namespace
 
@@ -191,6 +297,83 @@ TEST(logits_that_are_no_numbers_are_survived) {
             CHECK_EQ(draw(params, 1, one).front(), 600);
         }
     }
+}
+
+// Each parameter is off in some cases. No two logits are equal.
+TEST(tokens_are_those_of_the_whole_chain) {
+    int rounded = 0;
+    for (std::uint32_t test = 0; test < 3000; ++test) {
+        std::mt19937 random(test);
+        const auto one_in = [&](unsigned n) { return random() % n == 0; };
+        const auto some = [&](auto... values) {
+            const std::vector all = {values...};
+            return all[random() % all.size()];
+        };
+        SamplingParams params;
+        params.seed = test;
+        params.temperature = one_in(8) ? 0.0f : some(0.3f, 0.8f, 1.0f, 1.7f);
+        params.top_k = some(0, 0, 1, 3, 40, 200, kVocabulary, 5000);
+        params.top_p = some(1.0f, 0.95f, 0.5f, 0.999f, 0.01f);
+        params.min_p = some(0.0f, 0.0f, 0.05f, 0.9f);
+        params.typical_p = one_in(6) ? 0.6f : 1.0f;
+        params.min_keep = one_in(6) ? 7 : 1;
+        if (one_in(6)) params.xtc_probability = 0.7f;
+        if (one_in(6)) params.dynatemp_range = 0.2f;
+        if (one_in(8)) params.mirostat = some(1, 2);
+        if (one_in(3)) params.repeat_penalty = 1.3f;
+        if (one_in(3)) params.frequency_penalty = some(0.5f, -0.5f);
+        params.penalty_last_n = some(0, 3, 64);
+        if (one_in(3)) {
+            params.dry = {.multiplier = 2.0f, .allowed_length = 1, .penalty_last_n = some(4, 64)};
+        }
+        while (one_in(2)) {
+            params.logit_bias.emplace_back(static_cast<Token>(random() % kVocabulary),
+                                           some(3.0f, -2.0f, -100.0f));
+        }
+        std::vector<std::uint32_t> mask;
+        if (one_in(2)) {
+            mask.assign(mask_words(kVocabulary), some(0u, ~0u));
+            for (int i = 0; i < 40; ++i)
+                mask[random() % mask.size()] ^= 1u << random() % kMaskWordBits;
+        }
+        DrySamplers makers(nullptr);
+        ChainSampler ours(params, kVocabulary, kEnd, makers.make(params.dry));
+        const bool finds_top_p = params.temperature > 0.0f && params.mirostat == 0 &&
+                                 params.top_k == 0 && params.typical_p == 1.0f &&
+                                 params.top_p < 1.0f;
+        WholeChain theirs(params, finds_top_p);
+        WholeChain with_floats(params, false);
+        // Within 60 of the highest, where typical_p and Mirostat would drop.
+        std::normal_distribution<float> normal(0.0f, some(0.5f, 3.0f, 6.0f));
+        std::set<float> used;
+        std::vector<float> logits(kVocabulary);
+        for (float& logit : logits) {
+            while (!used.insert(logit = normal(random)).second) {
+            }
+        }
+        for (int i = 0; i < 6; ++i) {
+            const Token expected = theirs.sample(logits, mask);
+            if (finds_top_p && with_floats.sample(logits, mask) != expected) ++rounded;
+            if (const Token token = ours.sample(logits, mask); token != expected) {
+                check::fail(__FILE__, __LINE__,
+                            "case " + std::to_string(test) + ", token " + std::to_string(i) + ": " +
+                                std::to_string(token) + " instead of " + std::to_string(expected));
+            }
+            std::ranges::rotate(logits, logits.begin() + 100 + random() % 50);
+        }
+    }
+    CHECK(rounded <= 6);  // what is behind a different token differs, too
+}
+
+TEST(of_equal_logits_the_lower_id_goes_first) {
+    SamplingParams params = warm(1);
+    params.top_k = 3;
+    std::vector<float> logits(kVocabulary, 1.0f);
+    logits[900] = 2.0f;
+    std::set<Token> drawn;
+    for (const Token token : draw(params, 100, logits))
+        drawn.insert(token);
+    CHECK(drawn == (std::set<Token>{0, 1, 900}));
 }
 
 TEST_MAIN()
