@@ -28,6 +28,10 @@ in their last digits, and where two tokens are almost equally likely, another on
 true at \`temperature\` 0. So a request gives the same tokens again when it runs alone and finds the same part of its
 prompt in the cache.
 
+From the same logits, the same seed draws the token that llama.cpp's sampler chain draws, in the order of llama-server.
+Two exceptions: of equal logits the lower id goes first, and \`top_p\` without \`top_k\` may keep one token more or less,
+where llama.cpp's sum is rounded.
+
 \`fermata serve --deterministic\` promises more: the tokens of an answer and their log-probabilities depend on the
 tokens of the prompt, the options and the seed, not on other requests, the cache or tool calls that took time.
 Choice \`i\` of seed \`s\` is then the only choice of seed \`s + i\`. This holds on one machine for the same build of
