@@ -1,6 +1,6 @@
 /** The services that options name: the store, MCP servers, agents with models of their own. */
 
-import type { SqliteStore } from "../store/sqlite/sqlite-store.ts";
+import { openStoreThread, type StoreThread } from "../store/sqlite/store-thread.ts";
 import type { ServeConfig } from "./options.ts";
 import { modelsDirectory, packageVersion, storePath } from "./folders.ts";
 import type { McpLogger, McpServerConfig } from "../mcp/mcp-settings.ts";
@@ -21,7 +21,7 @@ import { chooseModel } from "./model-files.ts";
 export async function openStore(
   config: ServeConfig,
   log: Logger & { error: Logger["warn"] },
-): Promise<SqliteStore | null> {
+): Promise<StoreThread | null> {
   try {
     return await openNamedStore(config, log);
   } catch (error) {
@@ -37,25 +37,23 @@ export async function openStore(
  * port: people serve two models side by side.
  * @throws FermataError store_invalid | store_in_use
  */
-async function openNamedStore(config: ServeConfig, log: Logger): Promise<SqliteStore | null> {
+async function openNamedStore(config: ServeConfig, log: Logger): Promise<StoreThread | null> {
   const path = storePath(config);
   if (path === null) return null;
   const { days, responses, megabytes } = config.storeLimits;
-  // The database's library takes its time to load: only who needs it waits for it.
-  const { SqliteStore } = await import("../store/sqlite/sqlite-store.ts");
   const limits = {
     maxCount: responses,
     maxAgeSeconds: days * 24 * 3600,
     maxBytes: megabytes * 1024 ** 2,
   };
   try {
-    return new SqliteStore(path, { limits });
+    return await openStoreThread(path, { limits });
   } catch (error) {
     const isTaken = error instanceof FermataError && error.code === "store_in_use";
     if (!isTaken || config.store !== undefined) throw error;
     const own = path.replace(/\.sqlite$/, `-${config.port}.sqlite`);
     log.warn({ store: own }, `the store ${path} is another server's: this one keeps ${own}`);
-    return new SqliteStore(own, { limits });
+    return await openStoreThread(own, { limits });
   }
 }
 

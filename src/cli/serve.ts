@@ -162,7 +162,7 @@ export async function startService(
       },
       {
         apiKeys: config.apiKey,
-        tokenSecret: store?.secret("tokens"),
+        tokenSecret: store === null ? undefined : Buffer.from(await store.secret("tokens")),
         corsOrigins: config.corsOrigin,
         drainMs: config.drainSeconds * 1000,
         asksPerson: config.approval === "ask",

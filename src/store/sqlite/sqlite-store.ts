@@ -20,7 +20,7 @@ import { applyRetention, type RetentionLimits } from "./retention.ts";
 import { Runs } from "./runs.ts";
 import { SqliteBranches } from "./sqlite-branches.ts";
 
-interface SqliteStoreOptions {
+export interface SqliteStoreOptions {
   limits?: Partial<RetentionLimits> | undefined;
 }
 

@@ -210,7 +210,7 @@ test("--help", async () => {
 describe("a server whose store cannot be opened", () => {
   const lines: unknown[] = [];
   const note = (...line: unknown[]): void => void lines.push(line);
-  const log = { debug: note, info: note, warn: note, error: note };
+  const log = { warn: note, error: note };
   const open = (...args: string[]) =>
     openStore(serveConfig([`--store=${path}`, ...args], {}, folder), log);
 

@@ -1,0 +1,106 @@
+/**
+ * The store on a thread of its own: no statement, no slow disk and no other process's lock holds up the streams. Calls and
+ * their outcomes are plain data, and outcomes come in the order of the calls.
+ */
+
+import { Worker } from "node:worker_threads";
+import { type ErrorCode, FermataError } from "../../errors.ts";
+import type { BranchStore, ResponseStore } from "../types.ts";
+import type { SqliteStoreOptions } from "./sqlite-store.ts";
+
+export interface StoreThreadData {
+  path: string;
+  options: SqliteStoreOptions;
+}
+
+type Part = "responses" | "branches";
+
+export interface StoreCall {
+  part: Part;
+  method: string;
+  values: unknown[];
+}
+
+export type StoreOutcome =
+  | { value: unknown }
+  | { refused: { code: ErrorCode; message: string; param: string | null } }
+  | { failed: string };
+
+interface Waiting {
+  resolve(value: unknown): void;
+  reject(error: unknown): void;
+}
+
+// Node runs no TypeScript in a thread: from source, as under vitest, the build's file is taken.
+const isSource = import.meta.url.endsWith(".ts");
+const entry = new URL(
+  isSource ? "../../../dist/store/sqlite/store-worker.js" : "./store-worker.js",
+  import.meta.url,
+);
+
+export interface StoreThread extends ResponseStore {
+  readonly branches: BranchStore;
+  /** See `SqliteStore.secret`. */
+  secret(name: string): Promise<Uint8Array>;
+}
+
+/** @throws FermataError as the constructor of `SqliteStore` */
+export async function openStoreThread(
+  path: string,
+  options: SqliteStoreOptions = {},
+): Promise<StoreThread> {
+  const data: StoreThreadData = { path, options };
+  const worker = new Worker(entry, { workerData: data });
+  const waiting: Waiting[] = [];
+  let failure: unknown = null;
+  const outcome = (): Promise<unknown> =>
+    new Promise((resolve, reject) => waiting.push({ resolve, reject }));
+  const fail = (error: unknown): void => {
+    failure = error;
+    for (const { reject } of waiting.splice(0)) reject(error);
+  };
+  worker.on("message", (message: StoreOutcome) => {
+    const { resolve, reject } = waiting.shift()!;
+    if ("value" in message) resolve(message.value);
+    else reject("refused" in message ? refusal(message.refused) : new Error(message.failed));
+  });
+  worker.on("error", fail);
+  worker.on("exit", () => fail(failure ?? closed()));
+
+  const call = async (part: Part, method: string, values: unknown[]): Promise<unknown> => {
+    if (failure !== null) throw failure;
+    worker.postMessage({ part, method, values } satisfies StoreCall);
+    return await outcome();
+  };
+  const proxy = (part: Part, own: Record<string, unknown>): unknown =>
+    new Proxy(own, {
+      get: (_own, method) => {
+        // Who awaits the store itself asks for `then`.
+        if (typeof method === "symbol" || method === "then") return undefined;
+        return own[method] ?? ((...values: unknown[]) => call(part, method, values));
+      },
+    });
+  let closing: Promise<void> | null = null;
+  const close = async (): Promise<void> => {
+    if (failure === null) await call("responses", "close", []);
+    await worker.terminate();
+  };
+  try {
+    await outcome();
+  } catch (error) {
+    await worker.terminate();
+    throw error;
+  }
+  return proxy("responses", {
+    branches: proxy("branches", {}),
+    close: () => (closing ??= close()),
+  }) as StoreThread;
+}
+
+function refusal({ code, message, param }: Extract<StoreOutcome, { refused: object }>["refused"]) {
+  return new FermataError(code, message, { param: param ?? undefined });
+}
+
+function closed(): FermataError {
+  return new FermataError("engine_closed", "The server is shutting down. Try again later.");
+}
