@@ -2,6 +2,7 @@
 
 import { readFileSync } from "node:fs";
 import { type ErrorCode, FermataError } from "./errors.ts";
+import { isJsonObject } from "./json.ts";
 import { nearNames } from "./near-names.ts";
 
 /** What a kind of file is called in messages, and the code of its errors. */
@@ -94,7 +95,7 @@ export class ConfigReader {
   /** Empty where nothing stands. @throws: it is no object */
   object(): Values {
     const { value = {} } = this;
-    if (isObject(value)) return value;
+    if (isJsonObject(value)) return value;
     throw this.fails("must be an object");
   }
 
@@ -162,7 +163,7 @@ export class ConfigReader {
     if (typeof value === "string") return this.#expandText(value, env);
     if (Array.isArray(value))
       return value.map((item, index) => this.#child(item, `${key}[${index}]`).#expand(env));
-    if (!isObject(value)) return value;
+    if (!isJsonObject(value)) return value;
     return Object.fromEntries(this.entries().map(([name, item]) => [name, item.#expand(env)]));
   }
 
@@ -180,8 +181,4 @@ export class ConfigReader {
   #child(value: unknown, key: string): ConfigReader {
     return new ConfigReader(this.#kind, this.#file, value, key);
   }
-}
-
-function isObject(value: unknown): value is Values {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

@@ -1,5 +1,6 @@
 /** How a delegation looks as a tool call. The model that ships was trained on this form. */
 
+import { isJsonObject, parseJson } from "../json.ts";
 import type { ChatMessage, ToolCall, ToolDefinition } from "../chat/types.ts";
 
 /** `Tool.server` of delegations; no MCP server may have this name. */
@@ -12,17 +13,12 @@ export interface Delegation {
 
 /** Null: the call is no delegation, or its arguments do not say to whom. */
 export function delegationOf(call: ToolCall, server: string): Delegation | null {
-  if (server !== delegationServer) return null;
-  try {
-    return readDelegation(JSON.parse(call.arguments));
-  } catch {
-    return null;
-  }
+  return server === delegationServer ? readDelegation(parseJson(call.arguments)) : null;
 }
 
 export function readDelegation(args: unknown): Delegation | null {
-  if (typeof args !== "object" || args === null) return null;
-  const { agent, task } = args as Partial<Record<string, unknown>>;
+  if (!isJsonObject(args)) return null;
+  const { agent, task } = args;
   return typeof agent === "string" && typeof task === "string" ? { agent, task } : null;
 }
 

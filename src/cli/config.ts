@@ -9,6 +9,7 @@ import {
   type ConfigReader,
 } from "../config-reader.ts";
 import { FermataError } from "../errors.ts";
+import { isJsonObject } from "../json.ts";
 import { didYouMean } from "../near-names.ts";
 import { givenTemplate } from "./chat-template.ts";
 import { flagOf, variableOf } from "./option-table.ts";
@@ -110,8 +111,7 @@ function fromFolder(cwd: string, env: NodeJS.ProcessEnv): Layer {
 
 /** @param path of the file: what its paths are relative to */
 function optionsIn(file: ConfigReader, path: string): Map<string, unknown> {
-  const isObject = typeof file.value === "object" && file.value !== null;
-  if (!isObject || Array.isArray(file.value)) throw file.fails("must hold a JSON object");
+  if (!isJsonObject(file.value)) throw file.fails("must hold a JSON object");
   const cwd = dirname(path);
   const values = new Map<string, unknown>();
   for (const [key, { value, place }] of file.entries()) {

@@ -1,5 +1,6 @@
 /** Values of options: from text (flags, environment), from JSON, and of several sources together. */
 
+import { isJsonObject } from "../json.ts";
 import { resolve } from "node:path";
 import { FermataError } from "../errors.ts";
 import { didYouMean } from "../near-names.ts";
@@ -101,10 +102,9 @@ export function valueFromJson(option: NamedOption, value: unknown, source: Sourc
     return value;
   }
   if (spec.kind === "parts") {
-    const isObject = typeof value === "object" && value !== null && !Array.isArray(value);
-    if (!isObject && typeof value !== "number")
+    if (!isJsonObject(value) && typeof value !== "number")
       throw bad(key, source, `needs ${partsWanted(spec, "object")}`);
-    const given = isObject ? value : { [Object.keys(spec.parts)[0]!]: value };
+    const given = isJsonObject(value) ? value : { [Object.keys(spec.parts)[0]!]: value };
     return allParts(spec, checkParts(key, given, spec, source));
   }
   if (spec.kind === "list" && Array.isArray(value)) {

@@ -1,5 +1,6 @@
 /** What is done with schemas beside the JavaScript thread, in a form that crosses threads. */
 
+import { parseJson } from "../json.ts";
 import { type ErrorCode, FermataError } from "../errors.ts";
 import { type CompileOptions, type CompiledSchema, compileSchema } from "./schema/compile.ts";
 import { type Fault, type Validate, compileValidator } from "./validator.ts";
@@ -59,7 +60,7 @@ const validators = new Map<string, Validate>();
 const maxValidators = 100;
 
 function validate({ text, written }: ValidateJob): Fault | null {
-  const value = parse(written);
+  const value = parseJson(written);
   if (value === undefined) return { problem: "is not valid JSON", isCertain: true };
   const validator = validators.get(text) ?? compileValidator(JSON.parse(text));
   validators.delete(text);
@@ -69,12 +70,4 @@ function validate({ text, written }: ValidateJob): Fault | null {
     validators.delete(oldest);
   }
   return validator(value);
-}
-
-function parse(text: string): unknown {
-  try {
-    return JSON.parse(text) as unknown;
-  } catch {
-    return undefined;
-  }
 }

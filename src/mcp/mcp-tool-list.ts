@@ -4,6 +4,7 @@ import type { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { ResultSchema } from "@modelcontextprotocol/sdk/types.js";
 import type { JsonSchema } from "../chat/types.ts";
 import type { McpAnnotations } from "./mcp-rules.ts";
+import { isJsonObject } from "../json.ts";
 import { plainText } from "./mcp-text.ts";
 
 export interface McpToolInfo {
@@ -61,15 +62,15 @@ export async function listTools(client: Client, timeoutMs: number): Promise<McpT
 
 /** @returns the tool, or why it is left out */
 function readTool(entry: unknown): McpToolInfo | string {
-  if (!isRecord(entry)) return "a tool is no object";
+  if (!isJsonObject(entry)) return "a tool is no object";
   const { name, description, inputSchema, annotations, execution } = entry;
   if (typeof name !== "string" || name === "") return "a tool has no name";
   if (name.length > maxNameLength) return `the name "${short(name)}" is too long`;
-  if (!isRecord(inputSchema)) return `"${short(name)}" has no input schema`;
+  if (!isJsonObject(inputSchema)) return `"${short(name)}" has no input schema`;
   if (!isShallow(inputSchema)) return `the schema of "${short(name)}" is too deep`;
   if (Buffer.byteLength(JSON.stringify(inputSchema)) > maxSchemaBytes)
     return `the schema of "${short(name)}" is larger than ${maxSchemaBytes} bytes`;
-  const hints = isRecord(annotations) ? annotations : {};
+  const hints = isJsonObject(annotations) ? annotations : {};
   return {
     name,
     description:
@@ -79,7 +80,7 @@ function readTool(entry: unknown): McpToolInfo | string {
       readOnly: hints["readOnlyHint"] === true,
       destructive: hints["destructiveHint"] !== false,
     },
-    isTask: isRecord(execution) && execution["taskSupport"] === "required",
+    isTask: isJsonObject(execution) && execution["taskSupport"] === "required",
   };
 }
 
@@ -97,8 +98,4 @@ function isShallow(schema: JsonSchema): boolean {
 
 function short(name: string): string {
   return plainText(name, 60);
-}
-
-function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

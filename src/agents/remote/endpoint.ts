@@ -1,5 +1,6 @@
 /** Requests to an OpenAI-compatible endpoint, streamed: waits, tries again, gives up, never hangs. */
 
+import { isJsonObject, parseJson } from "../../json.ts";
 import { setTimeout as sleep } from "node:timers/promises";
 import { FermataError } from "../../errors.ts";
 import type { EndpointConfig } from "../agents-config.ts";
@@ -65,7 +66,7 @@ export class Endpoint {
         });
         watch.heard();
         if (response.ok) return response;
-        const message = errorText(await this.#text(response, watch));
+        const message = messageOf(parseJson(await this.#text(response, watch)));
         if (isLast || !passing.has(response.status))
           throw this.#failure(`answered ${response.status}${message}`);
         pauseMs = Math.max(pauseMs, retryAfterMs(response));
@@ -111,18 +112,13 @@ export class Endpoint {
 
   /** Some servers tell a failure in the middle of a stream, or with status 200. */
   #parse(text: string): JsonObject {
-    let value: unknown;
-    try {
-      value = JSON.parse(text);
-    } catch {
-      throw this.#failure("sent something that is not JSON");
-    }
-    if (typeof value !== "object" || value === null || Array.isArray(value))
-      throw this.#failure("sent something that is no chat completion");
-    const { error } = value as JsonObject;
+    const value = parseJson(text);
+    if (value === undefined) throw this.#failure("sent something that is not JSON");
+    if (!isJsonObject(value)) throw this.#failure("sent something that is no chat completion");
+    const { error } = value;
     if (error !== undefined && error !== null)
       throw this.#failure(`reports an error${messageOf(value)}`);
-    return value as JsonObject;
+    return value;
   }
 
   #headers(): Record<string, string> {
@@ -162,17 +158,9 @@ class Silence {
   }
 }
 
-function errorText(text: string): string {
-  try {
-    return messageOf(JSON.parse(text));
-  } catch {
-    return "";
-  }
-}
-
 /** OpenAI's shape, and the plainer ones of others. */
 function messageOf(body: unknown): string {
-  const { error } = body as { error?: unknown };
+  const error = isJsonObject(body) ? body["error"] : undefined;
   const message = typeof error === "string" ? error : (error as { message?: unknown })?.message;
   if (typeof message !== "string" || message === "") return "";
   return `: ${message.slice(0, maxErrorLength).replace(/[\s.]+$/, "")}`;

@@ -1,5 +1,6 @@
 /** One answer of another server, from its chunks: what it says, what it calls, how it says it ended. */
 
+import { isJsonObject, parseJson } from "../../json.ts";
 import { newCallId } from "../../chat/parser/text-parser.ts";
 import type { ChatEvent, ToolCall } from "../../chat/types.ts";
 import type { EngineUsage } from "../../engine/types.ts";
@@ -47,11 +48,11 @@ export class RemoteTurn {
     this.#count(chunk["usage"]);
     const choices = chunk["choices"];
     const choice: unknown = Array.isArray(choices) ? choices[0] : undefined;
-    if (!isObject(choice)) return;
+    if (!isJsonObject(choice)) return;
     const reason = choice["finish_reason"];
     if (typeof reason === "string" && reason !== "") this.finishReason = reason;
     const said = choice["delta"] ?? choice["message"];
-    if (isObject(said)) yield* this.#said(said);
+    if (isJsonObject(said)) yield* this.#said(said);
   }
 
   /** To be called once, when nothing follows. */
@@ -75,7 +76,7 @@ export class RemoteTurn {
   }
 
   *#addCall(part: JsonObject): Generator<ChatEvent, void, void> {
-    const named = isObject(part["function"]) ? part["function"] : part;
+    const named = isJsonObject(part["function"]) ? part["function"] : part;
     const name = typeof named["name"] === "string" ? named["name"] : "";
     const delta = argumentsOf(named["arguments"]);
     const index = typeof part["index"] === "number" ? part["index"] : null;
@@ -106,7 +107,7 @@ export class RemoteTurn {
   }
 
   #count(usage: unknown): void {
-    if (!isObject(usage)) return;
+    if (!isJsonObject(usage)) return;
     const prompt = count(usage["prompt_tokens"]);
     const cached = detail(usage["prompt_tokens_details"], "cached_tokens");
     this.reasoningTokens = detail(usage["completion_tokens_details"], "reasoning_tokens");
@@ -117,10 +118,10 @@ export class RemoteTurn {
 /** `tool_calls`, and what some servers and older ones have in its place. */
 function callParts(said: JsonObject): JsonObject[] {
   const { tool_calls: many, tool_call: one, function_call: legacy } = said;
-  if (Array.isArray(many) && many.length > 0) return many.filter(isObject);
-  if (isObject(many)) return [many];
-  if (Array.isArray(one)) return one.filter(isObject);
-  return [one, legacy].filter(isObject).slice(0, 1);
+  if (Array.isArray(many) && many.length > 0) return many.filter(isJsonObject);
+  if (isJsonObject(many)) return [many];
+  if (Array.isArray(one)) return one.filter(isJsonObject);
+  return [one, legacy].filter(isJsonObject).slice(0, 1);
 }
 
 /** Text, or parts of text. */
@@ -128,7 +129,7 @@ function textOf(content: unknown): string {
   if (typeof content === "string") return content;
   if (!Array.isArray(content)) return "";
   return content
-    .filter(isObject)
+    .filter(isJsonObject)
     .map(({ text }) => (typeof text === "string" ? text : ""))
     .join("");
 }
@@ -136,27 +137,17 @@ function textOf(content: unknown): string {
 /** JSON text; some servers send the object itself. */
 function argumentsOf(value: unknown): string {
   if (typeof value === "string") return value;
-  return isObject(value) ? JSON.stringify(value) : "";
+  return isJsonObject(value) ? JSON.stringify(value) : "";
 }
 
 function isWhole(text: string): boolean {
-  if (!text.trimEnd().endsWith("}")) return false;
-  try {
-    JSON.parse(text);
-    return true;
-  } catch {
-    return false;
-  }
+  return text.trimEnd().endsWith("}") && parseJson(text) !== undefined;
 }
 
 function detail(value: unknown, key: string): number {
-  return isObject(value) ? count(value[key]) : 0;
+  return isJsonObject(value) ? count(value[key]) : 0;
 }
 
 function count(value: unknown): number {
   return typeof value === "number" && value > 0 ? Math.floor(value) : 0;
-}
-
-function isObject(value: unknown): value is JsonObject {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

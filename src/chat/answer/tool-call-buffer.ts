@@ -3,7 +3,7 @@
  * one's arguments are complete; the finish reason is advice, since servers contradict themselves in it.
  */
 
-import { parseJson } from "../json.ts";
+import { parseJson } from "../../json.ts";
 import type { ToolCall, ToolLogger } from "../types.ts";
 
 /** After these a turn that has calls is as it should be. Some servers say `tool_call`, older ones `function_call`. */

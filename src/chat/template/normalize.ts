@@ -1,6 +1,6 @@
 /** Brings a client's history into the shape the model's own output would have. Pure. */
 
-import { isObject, parseJson } from "../json.ts";
+import { isJsonObject, parseJson } from "../../json.ts";
 import type { ChatMessage, ToolCall } from "../types.ts";
 
 export interface ReasoningMarkers {
@@ -55,9 +55,9 @@ function splitReasoning(
 export function parseArguments(text: string): Record<string, unknown> | string {
   if (text.trim() === "") return {};
   const value = parseJson(text);
-  if (isObject(value)) return value;
+  if (isJsonObject(value)) return value;
   const inner = typeof value === "string" ? parseJson(value) : undefined;
-  return isObject(inner) ? inner : text;
+  return isJsonObject(inner) ? inner : text;
 }
 
 /** Equal for JSON texts that say the same, whatever their spaces and the order of their keys. */
@@ -73,7 +73,7 @@ export function canonicalCalls(
 
 function sortKeys(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(sortKeys);
-  if (!isObject(value)) return value;
+  if (!isJsonObject(value)) return value;
   return Object.fromEntries(
     Object.keys(value)
       .sort()

@@ -8,7 +8,7 @@ import { type TemplateMessage, joinToolResults, writeGenericTools } from "./gene
 import { TemplateTooCostly } from "./jinja/budget.ts";
 import { JinjaTemplate, TemplateRefusal } from "./jinja/jinja-template.ts";
 import { strftime } from "./jinja/library.ts";
-import { parseJson } from "../json.ts";
+import { parseJson } from "../../json.ts";
 import { type ReasoningMarkers, normalizeMessages, parseArguments } from "./normalize.ts";
 import { type TemplateShape, probeShape } from "./template-shape.ts";
 import {

@@ -6,7 +6,7 @@ import { systemMessages } from "../../agents/delegation.ts";
 import type { Agent, AgentModel } from "../../agents/types.ts";
 import type { ChatMessage, ToolDefinition } from "../../chat/types.ts";
 import type { ToolProvider, Tool } from "../../tools/types.ts";
-import { isObject } from "../body/field.ts";
+import { isJsonObject } from "../../json.ts";
 import type { SamplingLimits } from "../body/generation.ts";
 import type { OnceWarnings } from "../body/warnings.ts";
 import type { ServedModel, ServerConfig, ServerServices } from "../services.ts";
@@ -53,7 +53,7 @@ export function resolveTarget(wanted: string | null, context: TargetContext): Ta
 
 /** `model` of a body that is not checked yet. */
 export function wantedModel(body: unknown): string | null {
-  const model = isObject(body) ? body["model"] : null;
+  const model = isJsonObject(body) ? body["model"] : null;
   return typeof model === "string" ? model : null;
 }
 

@@ -8,6 +8,7 @@
  * ids, a document's form) and warns while it reads. And 250 lines replace one more dependency at run time.
  */
 
+import { isJsonObject } from "../../json.ts";
 import type { Warn } from "./warnings.ts";
 import { FermataError, type ErrorCode } from "../../errors.ts";
 
@@ -218,13 +219,9 @@ export function fieldError(
   return new FermataError(code, `"${field}" ${problem}. ${remedy}.`, { param: field });
 }
 
-export function isObject(value: unknown): value is JsonObject {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
-}
-
 /** @throws FermataError invalid_json, invalid_type if a request's body is no JSON object; `remedy` shows one */
 export function expectBody(body: unknown, remedy: string): asserts body is JsonObject {
-  if (isObject(body)) return;
+  if (isJsonObject(body)) return;
   if (body === undefined) throw fieldError("invalid_json", "body", "is empty", remedy);
   const problem = `must be a JSON object, not ${kindOf(body)}`;
   throw fieldError("invalid_type", "body", problem, remedy);

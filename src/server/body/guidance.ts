@@ -10,10 +10,10 @@ import {
   type ValuesOf,
   fieldError,
   isAbsent,
-  isObject,
   kindOf,
   type JsonObject,
 } from "./field.ts";
+import { isJsonObject, parseJson } from "../../json.ts";
 import type { ToolChoice } from "./tools.ts";
 import { boolean, list, mapped, object, record, tagged, text } from "./values.ts";
 
@@ -25,21 +25,16 @@ const jsonSchema: Type<JsonObject | boolean> = {
   schema: { type: "object" },
   remedy: "Send an object",
   read(value, path) {
-    const schema = typeof value === "string" ? parseJson(value, path) : value;
-    if (isObject(schema) || typeof schema === "boolean") return schema;
+    const schema = typeof value === "string" ? parseJson(value) : value;
+    if (schema === undefined) {
+      const remedy = "Send the schema as an object";
+      throw fieldError("invalid_value", path, "is a string that is not JSON", remedy);
+    }
+    if (isJsonObject(schema) || typeof schema === "boolean") return schema;
     const problem = `must be a JSON Schema, not ${kindOf(schema)}`;
     throw fieldError("invalid_type", path, problem, this.remedy);
   },
 };
-
-function parseJson(value: string, path: string): unknown {
-  try {
-    return JSON.parse(value) as unknown;
-  } catch {
-    const remedy = "Send the schema as an object";
-    throw fieldError("invalid_value", path, "is a string that is not JSON", remedy);
-  }
-}
 
 /** An explicit request to guide: what cannot be enforced is refused. */
 const guidedSchema = mapped(jsonSchema, (schema, path): DocumentFormat => {

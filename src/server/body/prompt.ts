@@ -8,11 +8,11 @@ import {
   required,
   type Type,
   fieldError,
-  isObject,
   type FieldTable,
   type ValuesOf,
   isAbsent,
 } from "./field.ts";
+import { isJsonObject } from "../../json.ts";
 import { either, list, mapped, object, tagged, text, boolean, oneOf, record } from "./values.ts";
 
 const textRemedy = "Send the part's text as a string";
@@ -185,7 +185,8 @@ const message: Type<ChatMessage> = {
   ...roles,
   read(value, path, reading) {
     // Without its role a model would not see the result, and would call the tool again and again.
-    const callId = isObject(value) && value["role"] === undefined ? value["tool_call_id"] : null;
+    const callId =
+      isJsonObject(value) && value["role"] === undefined ? value["tool_call_id"] : null;
     if (typeof callId !== "string") return roles.read(value, path, reading);
     const problem = "is missing from what looks like a tool's result";
     const [, corrected] = roundOf(callId);

@@ -8,10 +8,10 @@ import {
   type Type,
   type ValuesOf,
   fieldError,
-  isObject,
   kindOf,
   type JsonObject,
 } from "./field.ts";
+import { isJsonObject } from "../../json.ts";
 import { boolean, either, list, mapped, object, oneOf, record, tagged, text } from "./values.ts";
 
 /** A tool's name. @param max characters */
@@ -33,7 +33,7 @@ export function argumentsSchema(remedy: string): Type<JsonObject> {
   return {
     ...record(remedy),
     read(value, path) {
-      if (isObject(value)) return value;
+      if (isJsonObject(value)) return value;
       const problem = `must be a JSON Schema object, not ${kindOf(value)}`;
       throw fieldError("invalid_type", path, problem, remedy);
     },
@@ -139,7 +139,7 @@ function flatOrNested<Value>(key: string, type: Type<Value>): Type<Value> {
     remedy: type.remedy,
     read(value, path, reading) {
       const target = record(type.remedy).read(value, path, reading)[key];
-      return isObject(target)
+      return isJsonObject(target)
         ? type.read(target, `${path}.${key}`, reading)
         : type.read(value, path, reading);
     },

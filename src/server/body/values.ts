@@ -12,10 +12,10 @@ import {
   type ValuesOf,
   fieldError,
   isAbsent,
-  isObject,
   kindOf,
   type JsonObject,
 } from "./field.ts";
+import { isJsonObject } from "../../json.ts";
 import type { ErrorCode } from "../../errors.ts";
 
 function mistyped(value: unknown, path: string, wanted: string, remedy: string): Error {
@@ -134,7 +134,7 @@ export function record(remedy: string, schema: Schema = {}): Type<JsonObject> {
     schema: { type: "object", ...schema },
     remedy,
     read(value, path) {
-      if (isObject(value)) return value;
+      if (isJsonObject(value)) return value;
       throw mistyped(value, path, "an object", remedy);
     },
   };

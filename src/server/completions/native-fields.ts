@@ -10,8 +10,8 @@ import {
   type Type,
   fieldError,
   isAbsent,
-  isObject,
 } from "../body/field.ts";
+import { isJsonObject } from "../../json.ts";
 import {
   checkChoices,
   choicesField,
@@ -69,7 +69,7 @@ const nativePrompts: Type<NativePrompts> = {
 };
 
 function readPrompt(value: unknown, path: string, reading: Reading): PromptInput[] {
-  if (isObject(value)) {
+  if (isJsonObject(value)) {
     if (!isAbsent(value["multimodal_data"])) {
       const field = `${path}.multimodal_data`;
       const problem = "has media, and the model reads text only";

@@ -1,5 +1,6 @@
 /** A run's calls of tools: in a line, and how those that are open end when nothing more comes. */
 
+import { isJsonObject, parseJson } from "../../json.ts";
 import type { ConversationState, ToolCallState } from "../../client/conversation-state.ts";
 import type {
   ConversationEvent,
@@ -79,24 +80,13 @@ const maxValueLength = 60;
 
 /** `get_weather(location: "Tokyo")`. Arguments that are no JSON stand as they are. */
 export function callSummary(name: string, args: string): string {
-  const value = parseObject(args);
-  const text =
-    value === null
-      ? args
-      : Object.entries(value)
-          .map(([key, entry]) => `${key}: ${shorten(JSON.stringify(entry), maxValueLength)}`)
-          .join(", ");
+  const value = parseJson(args);
+  const text = isJsonObject(value)
+    ? Object.entries(value)
+        .map(([key, entry]) => `${key}: ${shorten(JSON.stringify(entry), maxValueLength)}`)
+        .join(", ")
+    : args;
   return shorten(`${name}(${text})`, maxLength);
-}
-
-function parseObject(text: string): Record<string, unknown> | null {
-  try {
-    const value: unknown = JSON.parse(text);
-    const isObject = typeof value === "object" && value !== null && !Array.isArray(value);
-    return isObject ? (value as Record<string, unknown>) : null;
-  } catch {
-    return null;
-  }
 }
 
 /** Whole characters: half of a pair would be no text. */

@@ -2,7 +2,7 @@
 
 import type { FastifyReply, FastifyRequest } from "fastify";
 import type { ToolProvider } from "../../tools/types.ts";
-import { isObject } from "../body/field.ts";
+import { isJsonObject } from "../../json.ts";
 
 export class Preparation {
   readonly #begun: Promise<void>[] = [];
@@ -55,12 +55,12 @@ export function waitForServers(provider: Pick<ToolProvider, "missing"> | null) {
 
 /** False: the client sends its own tools, or wants none. */
 function mayCallServers(body: unknown): boolean {
-  if (!isObject(body)) return false;
+  if (!isJsonObject(body)) return false;
   const { tools, tool_choice: choice } = body;
   if (choice === "none") return false;
   if (!Array.isArray(tools)) return true;
   // Conversations name tools of servers; tools of responses are objects.
   return tools.some(
-    (tool: unknown) => typeof tool === "string" || (isObject(tool) && tool["type"] === "mcp"),
+    (tool: unknown) => typeof tool === "string" || (isJsonObject(tool) && tool["type"] === "mcp"),
   );
 }

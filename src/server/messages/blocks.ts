@@ -1,6 +1,7 @@
 /** Content blocks that are text: text, documents of plain text, search results. */
 
-import { required, type Type, fieldError, isObject } from "../body/field.ts";
+import { required, type Type, fieldError } from "../body/field.ts";
+import { isJsonObject } from "../../json.ts";
 import { either, list, mapped, object, tagged, text } from "../body/values.ts";
 
 const asString = "Send text as a string";
@@ -63,7 +64,7 @@ export function blocksOf<Kinds extends Parameters<typeof tagged>[0]>(kinds: Kind
   const block: typeof blocks = {
     ...blocks,
     read(value, path, reading) {
-      const isResult = isObject(value) && typeof value["tool_use_id"] === "string";
+      const isResult = isJsonObject(value) && typeof value["tool_use_id"] === "string";
       if (!isResult || value["type"] !== undefined) return blocks.read(value, path, reading);
       const remedy = 'Send "tool_result": without it a model would not see the result';
       throw fieldError("missing_field", `${path}.type`, "is missing", remedy);

@@ -1,5 +1,6 @@
 /** An answer as the body of an Anthropic message that is not streamed. */
 
+import { isJsonObject, parseJson } from "../../json.ts";
 import type { ChatEvent, ToolCall } from "../../chat/types.ts";
 import type { EngineUsage } from "../../engine/types.ts";
 import type { Answer } from "../answer/collect-answer.ts";
@@ -101,11 +102,6 @@ export function messageUsage(usage: EngineUsage): MessageUsage {
 
 /** Input is an object on this wire: what a model wrote otherwise is kept as text in one. */
 function inputOf(text: ToolCall["arguments"]): object {
-  try {
-    const value: unknown = JSON.parse(text === "" ? "{}" : text);
-    if (typeof value === "object" && value !== null && !Array.isArray(value)) return value;
-  } catch {
-    // Said below.
-  }
-  return { arguments: text };
+  const value = parseJson(text === "" ? "{}" : text);
+  return isJsonObject(value) ? value : { arguments: text };
 }

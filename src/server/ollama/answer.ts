@@ -1,5 +1,6 @@
 /** An answer in Ollama's two formats: JSON objects, one per line while it is streamed. */
 
+import { parseJson } from "../../json.ts";
 import type { FermataError } from "../../errors.ts";
 import type { ToolCall } from "../../chat/types.ts";
 import type { RunEvent } from "../../tools/types.ts";
@@ -126,11 +127,8 @@ function wireCall({ id, name, arguments: text }: ToolCall, index: number): objec
 
 /** Ollama's clients take an object. Text that is none, of a call that no mask held, comes as it is under `text`. */
 function argumentsOf(text: string): unknown {
-  try {
-    return JSON.parse(text) as unknown;
-  } catch {
-    return { text };
-  }
+  const value = parseJson(text);
+  return value === undefined ? { text } : value;
 }
 
 function line(value: Line): SseMessage {

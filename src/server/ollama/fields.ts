@@ -10,9 +10,9 @@ import {
   type FieldTable,
   type Type,
   fieldError,
-  isObject,
   kindOf,
 } from "../body/field.ts";
+import { isJsonObject } from "../../json.ts";
 import { stopField, samplingFields } from "../body/generation.ts";
 import { toolsField } from "../body/tools.ts";
 import { boolean, integer, object, text } from "../body/values.ts";
@@ -72,7 +72,8 @@ const format: Type<DocumentFormat | null> = {
   read(value, path) {
     if (value === "") return null;
     if (value === "json") return { kind: "json_object" };
-    if (isObject(value)) return { kind: "json_schema", schema: value, strict: false, field: path };
+    if (isJsonObject(value))
+      return { kind: "json_schema", schema: value, strict: false, field: path };
     const code = typeof value === "string" ? "invalid_value" : "invalid_type";
     const problem = typeof value === "string" ? "is not known" : `must not be ${kindOf(value)}`;
     throw fieldError(code, path, problem, this.remedy);

@@ -1,6 +1,6 @@
 /** Calls that the client runs: of functions, whose arguments are JSON, and of custom tools, whose input is text. */
 
-import { isObject } from "../body/field.ts";
+import { isJsonObject } from "../../json.ts";
 import { roundOf } from "../answer/ids.ts";
 import type { CustomToolCallItem, FunctionCallItem, Item, OutputItem } from "./types.ts";
 
@@ -87,7 +87,7 @@ export function outputText(output: unknown): string {
 }
 
 function isPart(part: unknown): boolean {
-  if (!isObject(part) || typeof part["type"] !== "string") return false;
+  if (!isJsonObject(part) || typeof part["type"] !== "string") return false;
   return textTypes.has(part["type"])
     ? typeof part["text"] === "string"
     : part["type"] === "input_image" || part["type"] === "input_file";

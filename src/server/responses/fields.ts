@@ -8,11 +8,11 @@ import {
   type FieldTable,
   type Type,
   fieldError,
-  isObject,
   kindOf,
   type JsonObject,
   required,
 } from "../body/field.ts";
+import { isJsonObject } from "../../json.ts";
 import {
   generationFields,
   modelField,
@@ -44,7 +44,7 @@ const conversationId: Type<string> = {
   },
   remedy: 'Send "conv_…" or {"id": "conv_…"}',
   read(value, path) {
-    const id = isObject(value) ? value["id"] : value;
+    const id = isJsonObject(value) ? value["id"] : value;
     if (typeof id === "string" && id !== "") return id;
     const problem = `must be a conversation's id, not ${kindOf(id)}`;
     throw fieldError("invalid_type", path, problem, this.remedy);

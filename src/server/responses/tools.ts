@@ -1,14 +1,8 @@
 /** `tools` of a response: functions, custom tools, namespaces of both, MCP servers. */
 
 import type { ToolDefinition } from "../../chat/types.ts";
-import {
-  required,
-  type Type,
-  fieldError,
-  isAbsent,
-  isObject,
-  type JsonObject,
-} from "../body/field.ts";
+import { required, type Type, fieldError, isAbsent, type JsonObject } from "../body/field.ts";
+import { isJsonObject } from "../../json.ts";
 import { functionDefinition, toolName } from "../body/tools.ts";
 import { list, mapped, object, record, tagged } from "../body/values.ts";
 import { customTool, wireCustomTool } from "./custom-tool.ts";
@@ -44,7 +38,7 @@ const functionTool: Type<ToolDefinition> = {
   ...functionDefinition,
   read(value, path, reading) {
     const { name, function: nested } = record(showTool).read(value, path, reading);
-    return isObject(nested) && isAbsent(name)
+    return isJsonObject(nested) && isAbsent(name)
       ? functionDefinition.read(nested, `${path}.function`, reading)
       : functionDefinition.read(value, path, reading);
   },
@@ -166,7 +160,7 @@ function wireFunction(
   entry: JsonObject,
   { name, description, parameters }: ToolDefinition,
 ): JsonObject {
-  const target = isObject(entry["function"]) ? entry["function"] : entry;
+  const target = isJsonObject(entry["function"]) ? entry["function"] : entry;
   return {
     type: "function",
     name,

@@ -3,7 +3,7 @@
  * in any order. Tells as early as it can that this is a call, then streams the arguments.
  */
 
-import { isObject, parseJson } from "../../json.ts";
+import { isJsonObject, parseJson } from "../../../json.ts";
 import { JsonScanner, isBlank } from "./json-scanner.ts";
 import type { CallReader, CallSink, OfferedTools, ReaderState } from "./reader.ts";
 
@@ -178,7 +178,7 @@ export class ObjectReader implements CallReader {
         ? "{}"
         : value;
     this.#arguments = text;
-    if (this.#offered !== null && !isObject(parseJson(text))) this.#state = "refused";
+    if (this.#offered !== null && !isJsonObject(parseJson(text))) this.#state = "refused";
     else if (this.#name !== null) this.#tell();
   }
 

@@ -3,7 +3,7 @@
  * schema tells which; text that the schema takes only as a string streams, anything else is judged at its end.
  */
 
-import { isObject, parseJson } from "../../json.ts";
+import { isJsonObject, parseJson } from "../../../json.ts";
 
 export interface ValueOptions {
   schema: unknown;
@@ -152,10 +152,10 @@ function writeValue(text: string, schema: unknown): string {
 
 /** @param key null: of a list's items */
 export function schemaOfProperty(schema: unknown, key: string | null): unknown {
-  if (!isObject(schema)) return undefined;
+  if (!isJsonObject(schema)) return undefined;
   if (key === null && schema["items"] !== undefined) return schema["items"];
   const { properties } = schema;
-  if (key !== null && isObject(properties) && Object.hasOwn(properties, key))
+  if (key !== null && isJsonObject(properties) && Object.hasOwn(properties, key))
     return properties[key];
   const branches = [schema["anyOf"], schema["oneOf"]].flat();
   return branches.map((branch) => schemaOfProperty(branch, key)).find((own) => own !== undefined);
