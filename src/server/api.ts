@@ -2,7 +2,7 @@
 
 import type { FastifyInstance, RouteOptions } from "fastify";
 import type { RouteContext } from "./context.ts";
-import { MemoryBranches } from "../store/memory/memory-branches.ts";
+import { SqliteStore } from "../store/sqlite/sqlite-store.ts";
 import { ConversationService } from "./conversations/service.ts";
 import { EngineMeter } from "./about/engine-meter.ts";
 import type { SealedTokens } from "./http/sealed-tokens.ts";
@@ -12,13 +12,16 @@ import { engineRoute, engineStreamRoute } from "./about/engine.ts";
 import { closeSessionRoute, openSessionRoute, streamTokensRoute } from "./session/routes.ts";
 import { toolsRoute } from "./about/tools.ts";
 
+/** Of conversations that are kept in memory. The oldest ones go first. */
+const memoryLimits = { maxBytes: 256 * 1024 ** 2 };
+
 export function apiRoutes(
   app: FastifyInstance,
   context: RouteContext,
   tokens: SealedTokens,
 ): RouteOptions[] {
   const { services, config } = context;
-  const branches = services.branches ?? new MemoryBranches();
+  const branches = services.branches ?? new SqliteStore(null, { limits: memoryLimits }).branches;
   const all = { ...context, conversations: new ConversationService(branches, services.model.id) };
   const meter = new EngineMeter(services);
   return [

@@ -1,12 +1,11 @@
 /** Items, each stored once. */
 
+import type { StoreDatabase } from "./database.ts";
 import { createHash, randomBytes } from "node:crypto";
-import type { Database } from "libsql";
 import type { StoredItem } from "../types.ts";
 
 interface ItemRow {
   key: number;
-  id: string;
   digest: string;
 }
 
@@ -37,29 +36,14 @@ export class TakenItems {
   }
 }
 
-export class ItemTable {
-  readonly #byId;
-  readonly #nextOfDigest;
-  readonly #insert;
-  readonly #update;
-  readonly #body;
-  readonly #deleteOrphans;
-  readonly #deleteOrphan;
+const isOrphan = `NOT EXISTS (SELECT 1 FROM response_items WHERE item = items.key)
+   AND NOT EXISTS (SELECT 1 FROM conversation_items WHERE item = items.key)`;
 
-  constructor(database: Database) {
-    this.#byId = database.prepare("SELECT key, id, digest FROM items WHERE owner = ? AND id = ?");
-    this.#nextOfDigest = database.prepare(
-      "SELECT key FROM items WHERE owner = ? AND digest = ? AND key > ? ORDER BY key LIMIT 1",
-    );
-    this.#insert = database.prepare(
-      "INSERT INTO items (owner, id, digest, body) VALUES (?, ?, ?, ?)",
-    );
-    this.#update = database.prepare("UPDATE items SET digest = ?, body = ? WHERE key = ?");
-    this.#body = database.prepare("SELECT body FROM items WHERE owner = ? AND id = ?");
-    const isOrphan = `NOT EXISTS (SELECT 1 FROM response_items WHERE item = items.key)
-       AND NOT EXISTS (SELECT 1 FROM conversation_items WHERE item = items.key)`;
-    this.#deleteOrphans = database.prepare(`DELETE FROM items WHERE ${isOrphan}`);
-    this.#deleteOrphan = database.prepare(`DELETE FROM items WHERE key = ? AND ${isOrphan}`);
+export class ItemTable {
+  readonly #database: StoreDatabase;
+
+  constructor(database: StoreDatabase) {
+    this.#database = database;
   }
 
   /**
@@ -69,7 +53,7 @@ export class ItemTable {
    */
   refer(owner: string, item: StoredItem, taken: TakenItems): number {
     const digest = itemDigest(item);
-    const sameId = this.#byId.get(owner, item.id) as ItemRow | undefined;
+    const sameId = this.#byId(owner, item.id);
     if (sameId?.digest === digest && !taken.has(sameId.key)) return sameId.key;
     const twin = this.#freeTwin(owner, digest, taken);
     if (twin !== null) return twin;
@@ -80,7 +64,9 @@ export class ItemTable {
   /** The first one of the digest that is not taken; those before it are not looked at again. */
   #freeTwin(owner: string, digest: string, taken: TakenItems): number | null {
     for (let after = taken.upTo(digest); ;) {
-      const row = this.#nextOfDigest.get(owner, digest, after) as { key: number } | undefined;
+      const row = this.#database.get<{
+        key: number;
+      }>`SELECT key FROM items WHERE owner = ${owner} AND digest = ${digest} AND key > ${after} ORDER BY key LIMIT 1`;
       if (row === undefined) return null;
       if (!taken.has(row.key)) return row.key;
       after = row.key;
@@ -91,29 +77,39 @@ export class ItemTable {
   /** The key of what this server said; a later version of it takes its place. */
   put(owner: string, item: StoredItem): number {
     const digest = itemDigest(item);
-    const row = this.#byId.get(owner, item.id) as ItemRow | undefined;
+    const row = this.#byId(owner, item.id);
     if (row === undefined) return this.#add(owner, item, digest);
-    this.#update.run(digest, JSON.stringify(item), row.key);
+    this.#database.run`UPDATE items SET digest = ${digest}, body = ${JSON.stringify(item)}
+      WHERE key = ${row.key}`;
     return row.key;
   }
 
   keyOf(owner: string, id: string): number | null {
-    return (this.#byId.get(owner, id) as ItemRow | undefined)?.key ?? null;
+    return this.#byId(owner, id)?.key ?? null;
   }
 
   find(owner: string, id: string): StoredItem | null {
-    const row = this.#body.get(owner, id) as { body: string } | undefined;
+    const row = this.#database.get<{
+      body: string;
+    }>`SELECT body FROM items WHERE owner = ${owner} AND id = ${id}`;
     return row === undefined ? null : (JSON.parse(row.body) as StoredItem);
   }
 
   /** What nothing refers to any more: of `keys`, or of all items. */
   deleteOrphans(keys?: readonly number[]): void {
-    if (keys === undefined) this.#deleteOrphans.run();
-    else for (const key of keys) this.#deleteOrphan.run(key);
+    if (keys === undefined) this.#database.run(`DELETE FROM items WHERE ${isOrphan}`);
+    else
+      for (const key of keys)
+        this.#database.run(`DELETE FROM items WHERE key = ? AND ${isOrphan}`, key);
+  }
+
+  #byId(owner: string, id: string): ItemRow | undefined {
+    return this.#database.get`SELECT key, digest FROM items WHERE owner = ${owner} AND id = ${id}`;
   }
 
   #add(owner: string, item: StoredItem, digest: string): number {
-    const { lastInsertRowid } = this.#insert.run(owner, item.id, digest, JSON.stringify(item));
+    const { lastInsertRowid } = this.#database.run`INSERT INTO items (owner, id, digest, body)
+      VALUES (${owner}, ${item.id}, ${digest}, ${JSON.stringify(item)})`;
     return Number(lastInsertRowid);
   }
 }

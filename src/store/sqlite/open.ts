@@ -4,22 +4,29 @@ import { closeSync, mkdirSync, openSync } from "node:fs";
 import { dirname } from "node:path";
 import Database from "libsql";
 import { FermataError } from "../../errors.ts";
+import { StoreDatabase } from "./database.ts";
 
-/** What is in it is private: only the user may read the file. @throws FermataError store_invalid: it is broken, too, and is left as it is */
-export function openDatabase(path: string): Database.Database {
+/**
+ * Only the user may read a new file.
+ * @param path null: in memory, until it is closed @throws FermataError store_invalid: a broken file is left as it is
+ */
+export function openDatabase(path: string | null): Database.Database {
   let database: Database.Database | undefined;
   try {
-    mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
-    closeSync(openSync(path, "a", 0o600));
-    database = new Database(path);
-    // Before all else: to change the journal's mode takes the lock, which another process may have.
+    if (path !== null) {
+      mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+      closeSync(openSync(path, "a", 0o600));
+    }
+    database = new Database(path ?? ":memory:");
+    // First, because a change of the journal's mode takes a lock that another process may hold.
     database.exec("PRAGMA busy_timeout = 5000");
     const [problem] = problemsOf(database, "quick_check(1)");
     if (problem !== undefined) throw new BrokenStore(problem);
-    // A process that dies loses nothing that was committed; only a power failure may lose the last writes.
+    // The end of the process loses nothing that was committed; a power failure may lose the last writes.
     database.exec("PRAGMA journal_mode = WAL");
     database.exec("PRAGMA synchronous = NORMAL");
     database.exec("PRAGMA foreign_keys = ON");
+    if (path === null) database.exec("PRAGMA temp_store = MEMORY");
     migrate(database);
     return database;
   } catch (error) {
@@ -171,27 +178,13 @@ function migrate(database: Database.Database): void {
     const message = `The store has version ${version}, and this Fermata knows ${migrations.length}. Use a later Fermata or another --store.`;
     throw new FermataError("store_invalid", message);
   }
-  inTransaction(database, () => {
+  new StoreDatabase(database).inTransaction(() => {
     // Another process may have been faster.
     for (let next = versionOf(database); next < migrations.length; next++) {
       database.exec(migrations[next]!);
       database.exec(`PRAGMA user_version = ${next + 1}`);
     }
   });
-}
-
-/** All of it is written, or nothing; once it returned, the end of the process cannot undo it. @throws what `work` throws */
-export function inTransaction<Result>(database: Database.Database, work: () => Result): Result {
-  database.exec("BEGIN IMMEDIATE");
-  try {
-    const result = work();
-    database.exec("COMMIT");
-    return result;
-  } catch (error) {
-    // A full disk has ended the transaction already: that the rollback fails is not what went wrong.
-    if (database.inTransaction) database.exec("ROLLBACK");
-    throw error;
-  }
 }
 
 function versionOf(database: Database.Database): number {

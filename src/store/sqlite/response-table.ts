@@ -1,6 +1,6 @@
 /** Responses and the order of their items. Writing is done within the caller's transaction. */
 
-import type { Database } from "libsql";
+import type { StoreDatabase } from "./database.ts";
 import type {
   NewResponse,
   ResponseHold,
@@ -26,113 +26,40 @@ const interrupted = {
 };
 
 export class ResponseTable {
+  readonly #database: StoreDatabase;
   readonly #items: ItemTable;
   readonly #run: string;
-  readonly #insert;
-  readonly #insertItem;
-  readonly #copyHistory;
-  readonly #copyConversation;
-  readonly #keysOfHistory;
-  readonly #keys;
-  readonly #update;
-  readonly #clearOutput;
-  readonly #find;
-  readonly #all;
-  readonly #itemRows;
-  readonly #delete;
-  readonly #byRun;
-  readonly #addEvent;
-  readonly #events;
-  readonly #setHold;
-  readonly #endHold;
-  readonly #leaveHolds;
-  readonly #freeHolds;
-  readonly #take;
 
-  constructor(database: Database, items: ItemTable, run: string) {
+  constructor(database: StoreDatabase, items: ItemTable, run: string) {
+    this.#database = database;
     this.#items = items;
     this.#run = run;
-    this.#insert = database.prepare(
-      `INSERT INTO responses (id, owner, created_at, run, previous_response_id, conversation_id, body)
-       VALUES (?, ?, ?, ?, ?, ?, ?)`,
-    );
-    this.#insertItem = database.prepare(
-      "INSERT INTO response_items (response_id, part, position, item) VALUES (?, ?, ?, ?)",
-    );
-    this.#copyHistory = database.prepare(
-      `INSERT INTO response_items (response_id, part, position, item)
-       SELECT ?, 0, row_number() OVER (ORDER BY part, position) - 1, item
-       FROM response_items WHERE response_id = ?`,
-    );
-    this.#copyConversation = database.prepare(
-      `INSERT INTO response_items (response_id, part, position, item)
-       SELECT ?, 0, row_number() OVER (ORDER BY position) - 1, item
-       FROM conversation_items WHERE conversation_id = ?`,
-    );
-    this.#keysOfHistory = database.prepare(
-      "SELECT item FROM response_items WHERE response_id = ? AND part = 0",
-    );
-    this.#keys = database.prepare("SELECT item FROM response_items WHERE response_id = ?");
-    this.#update = database.prepare(
-      "UPDATE responses SET body = ?, run = ? WHERE owner = ? AND id = ?",
-    );
-    this.#clearOutput = database.prepare(
-      "DELETE FROM response_items WHERE response_id = ? AND part = 2",
-    );
-    this.#find = database.prepare(
-      `SELECT id, run, previous_response_id, conversation_id, body
-       FROM responses WHERE owner = ? AND id = ?`,
-    );
-    this.#all = database.prepare(
-      `SELECT id, run, previous_response_id, conversation_id, body
-       FROM responses WHERE owner = ? ORDER BY created_at, rowid`,
-    );
-    this.#itemRows = database.prepare(
-      `SELECT part, items.body AS body FROM response_items JOIN items ON items.key = item
-       WHERE response_id = ? ORDER BY part, position`,
-    );
-    this.#delete = database.prepare("DELETE FROM responses WHERE owner = ? AND id = ?");
-    this.#byRun = database.prepare("SELECT owner, id, body FROM responses WHERE run = ?");
-    // The response may have been deleted meanwhile.
-    this.#setHold = database.prepare(
-      `INSERT OR REPLACE INTO response_holds (response_id, request, next, deadline)
-       SELECT id, ?, ?, ? FROM responses WHERE id = ?`,
-    );
-    this.#endHold = database.prepare("DELETE FROM response_holds WHERE response_id = ?");
-    this.#leaveHolds = database.prepare(
-      `UPDATE responses SET run = NULL
-       WHERE run = ? AND id IN (SELECT response_id FROM response_holds)`,
-    );
-    this.#freeHolds = database.prepare(
-      `SELECT owner, id, request, next, deadline
-       FROM response_holds JOIN responses ON id = response_id WHERE run IS NULL`,
-    );
-    this.#take = database.prepare("UPDATE responses SET run = ? WHERE id = ?");
-    // The response may have been deleted while it was generated.
-    this.#addEvent = database.prepare(
-      `INSERT INTO response_events (response_id, number, body)
-       SELECT id, ?, ? FROM responses WHERE id = ?`,
-    );
-    this.#events = database.prepare(
-      `SELECT response_events.body AS body FROM response_events
-       JOIN responses ON responses.id = response_id WHERE owner = ? AND id = ? ORDER BY number`,
-    );
   }
 
   insert(response: NewResponse): void {
     const { id, owner, createdAt, previousResponseId, conversationId, body, input } = response;
     const text = JSON.stringify(body);
     const run = isAtWork(body) ? this.#run : null;
-    this.#insert.run(id, owner, createdAt, run, previousResponseId, conversationId, text);
-    if (previousResponseId !== null) this.#copyHistory.run(id, previousResponseId);
-    if (conversationId !== null) this.#copyConversation.run(id, conversationId);
+    this.#database
+      .run`INSERT INTO responses (id, owner, created_at, run, previous_response_id, conversation_id, body)
+       VALUES (${id}, ${owner}, ${createdAt}, ${run}, ${previousResponseId}, ${conversationId}, ${text})`;
+    if (previousResponseId !== null)
+      this.#database.run`INSERT INTO response_items (response_id, part, position, item)
+       SELECT ${id}, 0, row_number() OVER (ORDER BY part, position) - 1, item
+       FROM response_items WHERE response_id = ${previousResponseId}`;
+    if (conversationId !== null)
+      this.#database.run`INSERT INTO response_items (response_id, part, position, item)
+       SELECT ${id}, 0, row_number() OVER (ORDER BY position) - 1, item
+       FROM conversation_items WHERE conversation_id = ${conversationId}`;
     const taken = new TakenItems(
-      (this.#keysOfHistory.all(id) as { item: number }[]).map((row) => row.item),
+      this.#database.column<number>`SELECT item FROM response_items
+        WHERE response_id = ${id} AND part = 0`,
     );
     input.forEach((item, position) => {
       const key = this.#items.refer(owner, item, taken);
       taken.add(key);
-      this.#insertItem.run(id, parts.input, position, key);
+      this.#database.run`INSERT INTO response_items (response_id, part, position, item)
+        VALUES (${id}, ${parts.input}, ${position}, ${key})`;
     });
   }
 
@@ -143,58 +70,82 @@ export class ResponseTable {
     output: readonly StoredItem[],
   ): void {
     const run = isAtWork(body) ? this.#run : null;
-    const { changes } = this.#update.run(JSON.stringify(body), run, owner, id);
+    const { changes } = this.#database
+      .run`UPDATE responses SET body = ${JSON.stringify(body)}, run = ${run}
+      WHERE owner = ${owner} AND id = ${id}`;
     if (changes === 0) return;
-    if (run === null) this.#endHold.run(id);
-    this.#clearOutput.run(id);
+    if (run === null) this.#database.run`DELETE FROM response_holds WHERE response_id = ${id}`;
+    this.#database.run`DELETE FROM response_items WHERE response_id = ${id} AND part = 2`;
     output.forEach((item, position) => {
-      this.#insertItem.run(id, parts.output, position, this.#items.put(owner, item));
+      this.#database.run`INSERT INTO response_items (response_id, part, position, item)
+        VALUES (${id}, ${parts.output}, ${position}, ${this.#items.put(owner, item)})`;
     });
   }
 
   find(owner: string, id: string): (StoredResponse & { run: string | null }) | null {
-    const row = this.#find.get(owner, id) as ResponseRow | undefined;
+    const row = this.#database
+      .get<ResponseRow>`SELECT id, run, previous_response_id, conversation_id, body
+       FROM responses WHERE owner = ${owner} AND id = ${id}`;
     return row === undefined ? null : storedResponse(row);
   }
 
   all(owner: string): StoredResponse[] {
-    return (this.#all.all(owner) as ResponseRow[]).map(storedResponse);
+    return this.#database
+      .all<ResponseRow>`SELECT id, run, previous_response_id, conversation_id, body
+       FROM responses WHERE owner = ${owner} ORDER BY created_at, rowid`.map(storedResponse);
   }
 
   items(owner: string, id: string): ResponseItems | null {
-    if (this.#find.get(owner, id) === undefined) return null;
-    const rows = this.#itemRows.all(id) as { part: number; body: string }[];
+    if (this.find(owner, id) === null) return null;
+    const rows = this.#database.all<{
+      part: number;
+      body: string;
+    }>`SELECT part, items.body AS body FROM response_items JOIN items ON items.key = item
+       WHERE response_id = ${id} ORDER BY part, position`;
     const of = (part: number): StoredItem[] =>
       rows.filter((row) => row.part === part).map((row) => JSON.parse(row.body) as StoredItem);
     return { history: of(parts.history), input: of(parts.input), output: of(parts.output) };
   }
 
   delete(owner: string, id: string): boolean {
-    const keys = (this.#keys.all(id) as { item: number }[]).map((row) => row.item);
-    const isDeleted = this.#delete.run(owner, id).changes > 0;
+    const keys = this.#database.column<number>`SELECT item FROM response_items
+      WHERE response_id = ${id}`;
+    const isDeleted =
+      this.#database.run`DELETE FROM responses WHERE owner = ${owner} AND id = ${id}`.changes > 0;
     if (isDeleted) this.#items.deleteOrphans(keys);
     return isDeleted;
   }
 
   setHold({ id, request, next, deadline }: ResponseHold): void {
-    this.#setHold.run(JSON.stringify(request), next, deadline, id);
+    // The response may have been deleted meanwhile.
+    this.#database.run`INSERT OR REPLACE INTO response_holds (response_id, request, next, deadline)
+       SELECT id, ${JSON.stringify(request)}, ${next}, ${deadline} FROM responses WHERE id = ${id}`;
   }
 
   /** What a process left that waits is nobody's from now on. */
   leaveHolds(run: string): void {
-    this.#leaveHolds.run(run);
+    this.#database.run`UPDATE responses SET run = NULL
+       WHERE run = ${run} AND id IN (SELECT response_id FROM response_holds)`;
   }
 
   takeHolds(): ResponseHold[] {
-    const rows = this.#freeHolds.all() as (Omit<ResponseHold, "request"> & { request: string })[];
-    for (const { id } of rows) this.#take.run(this.#run, id);
+    const rows = this.#database.all<
+      Omit<ResponseHold, "request"> & { request: string }
+    >`SELECT owner, id, request, next, deadline
+       FROM response_holds JOIN responses ON id = response_id WHERE run IS NULL`;
+    for (const { id } of rows)
+      this.#database.run`UPDATE responses SET run = ${this.#run} WHERE id = ${id}`;
     return rows.map((row) => ({ ...row, request: JSON.parse(row.request) as unknown }));
   }
 
   /** Everything that a process left unfinished, but what waits for its client. */
   failAll(run: string): void {
     this.leaveHolds(run);
-    for (const row of this.#byRun.all(run) as { owner: string; id: string; body: string }[]) {
+    for (const row of this.#database.all<{
+      owner: string;
+      id: string;
+      body: string;
+    }>`SELECT owner, id, body FROM responses WHERE run = ${run}`) {
       const body = { ...JSON.parse(row.body), status: "failed", error: interrupted };
       const output = this.items(row.owner, row.id)?.output ?? [];
       this.update(row.owner, row.id, body, output.map(incomplete));
@@ -202,12 +153,16 @@ export class ResponseTable {
   }
 
   addEvent(id: string, number: number, event: object): void {
-    this.#addEvent.run(number, JSON.stringify(event), id);
+    // The response may have been deleted while it was generated.
+    this.#database.run`INSERT INTO response_events (response_id, number, body)
+       SELECT id, ${number}, ${JSON.stringify(event)} FROM responses WHERE id = ${id}`;
   }
 
   events(owner: string, id: string): unknown[] {
-    const rows = this.#events.all(owner, id) as { body: string }[];
-    return rows.map(({ body }) => JSON.parse(body) as unknown);
+    const bodies = this.#database.column<string>`SELECT response_events.body AS body
+      FROM response_events
+       JOIN responses ON responses.id = response_id WHERE owner = ${owner} AND id = ${id} ORDER BY number`;
+    return bodies.map((body) => JSON.parse(body) as unknown);
   }
 }
 

@@ -1,6 +1,6 @@
 /** Keeps the file within its limits: the oldest goes first, of whoever keeps the most; what is being written stays. */
 
-import type { Database } from "libsql";
+import type { StoreDatabase } from "./database.ts";
 import type { ItemTable } from "./item-table.ts";
 import { nowSeconds } from "./runs.ts";
 
@@ -28,16 +28,17 @@ const entries = `
   UNION ALL SELECT 'branched_conversations', id, owner, updated_at / 1000, rowid FROM branched_conversations WHERE ${isIdle}`;
 
 export function applyRetention(
-  database: Database,
+  database: StoreDatabase,
   items: ItemTable,
   { maxCount, maxAgeSeconds, maxBytes }: RetentionLimits,
 ): void {
   const oldest = nowSeconds() - maxAgeSeconds;
-  database.prepare("DELETE FROM responses WHERE run IS NULL AND created_at < ?").run(oldest);
-  database.prepare("DELETE FROM conversations WHERE used_at < ?").run(oldest);
-  database
-    .prepare(`DELETE FROM branched_conversations WHERE updated_at < ? AND ${isIdle}`)
-    .run(oldest * 1000);
+  database.run`DELETE FROM responses WHERE run IS NULL AND created_at < ${oldest}`;
+  database.run`DELETE FROM conversations WHERE used_at < ${oldest}`;
+  database.run(
+    `DELETE FROM branched_conversations WHERE updated_at < ? AND ${isIdle}`,
+    oldest * 1000,
+  );
   deleteBeyond(database, maxCount);
   deleteEvents(database);
   items.deleteOrphans();
@@ -46,41 +47,28 @@ export function applyRetention(
 }
 
 /** Of each owner: nobody's responses go for those of another. */
-function deleteBeyond(database: Database, maxCount: number): void {
-  database
-    .prepare(
-      `DELETE FROM responses WHERE id IN (SELECT id FROM
+function deleteBeyond(database: StoreDatabase, maxCount: number): void {
+  database.run`DELETE FROM responses WHERE id IN (SELECT id FROM
          (SELECT id, run, row_number() OVER (PARTITION BY owner ORDER BY created_at DESC, rowid DESC) AS place
           FROM responses)
-       WHERE place > ? AND run IS NULL)`,
-    )
-    .run(maxCount);
+       WHERE place > ${maxCount} AND run IS NULL)`;
 }
 
-function deleteEvents(database: Database): void {
+function deleteEvents(database: StoreDatabase): void {
   const before = nowSeconds() - eventsSeconds;
-  database
-    .prepare(
-      `DELETE FROM response_events WHERE response_id IN
-       (SELECT id FROM responses WHERE run IS NULL AND created_at < ?
-        AND id NOT IN (SELECT response_id FROM response_holds))`,
-    )
-    .run(before);
-  database
-    .prepare(
-      `DELETE FROM branched_events WHERE run_id IN
+  database.run`DELETE FROM response_events WHERE response_id IN
+       (SELECT id FROM responses WHERE run IS NULL AND created_at < ${before}
+        AND id NOT IN (SELECT response_id FROM response_holds))`;
+  database.run`DELETE FROM branched_events WHERE run_id IN
        (SELECT branched_runs.id FROM branched_runs
         JOIN branched_messages ON branched_messages.id = message_id
-        WHERE process IS NULL AND created_at < ?)`,
-    )
-    .run(before * 1000);
+        WHERE process IS NULL AND created_at < ${before * 1000})`;
 }
 
 /** Some of whoever keeps the most, of whatever kind, with what only they referred to. False: nothing may go. */
-function deleteOldest(database: Database, items: ItemTable): boolean {
-  const rows = database
-    .prepare(
-      `WITH entries AS (${entries}),
+function deleteOldest(database: StoreDatabase, items: ItemTable): boolean {
+  const rows = database.all<{ kind: keyof typeof itemsOf; id: string }>(
+    `WITH entries AS (${entries}),
        sizes AS (
          SELECT owner, sum(count) AS count FROM (
            SELECT owner, count(*) AS count FROM items GROUP BY owner
@@ -91,12 +79,12 @@ function deleteOldest(database: Database, items: ItemTable): boolean {
          (SELECT entries.owner FROM entries LEFT JOIN sizes ON sizes.owner = entries.owner
           ORDER BY coalesce(count, 0) DESC LIMIT 1)
        ORDER BY used, row LIMIT ?`,
-    )
-    .all(step) as { kind: keyof typeof itemsOf; id: string }[];
+    step,
+  );
   for (const { kind, id } of rows) {
-    const keys = database.prepare(itemsOf[kind]).all(id) as { item: number }[];
-    database.prepare(`DELETE FROM ${kind} WHERE id = ?`).run(id);
-    items.deleteOrphans(keys.map(({ item }) => item));
+    const keys = database.column<number>(itemsOf[kind], id);
+    database.run(`DELETE FROM ${kind} WHERE id = ?`, id);
+    items.deleteOrphans(keys);
   }
   return rows.length > 0;
 }
@@ -108,10 +96,7 @@ const itemsOf = {
 };
 
 /** The file knows it: to add up what its rows hold would read all of them, while every stream waits. */
-function bytesOf(database: Database): number {
-  const value = (name: string): number => {
-    const row = database.prepare(`PRAGMA ${name}`).get() as Record<string, number>;
-    return row[name]!;
-  };
+function bytesOf(database: StoreDatabase): number {
+  const value = (name: string): number => database.column<number>(`PRAGMA ${name}`)[0]!;
   return (value("page_count") - value("freelist_count")) * value("page_size");
 }

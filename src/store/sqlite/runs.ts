@@ -1,6 +1,6 @@
 /** Which process works on the responses of a file. Any process may die, and leaves its row behind. */
 
-import type { Database } from "libsql";
+import type { StoreDatabase } from "./database.ts";
 import { randomUUID } from "node:crypto";
 import { readFileSync, readlinkSync } from "node:fs";
 import { hostname } from "node:os";
@@ -24,19 +24,11 @@ interface RunRow {
 
 export class Runs {
   readonly id = randomUUID();
-  readonly #all;
-  readonly #beatOnce;
-  readonly #forget;
+  readonly #database: StoreDatabase;
   readonly #timer: NodeJS.Timeout;
 
-  constructor(database: Database) {
-    this.#all = database.prepare("SELECT id, pid, seen_at, place, began FROM runs");
-    // Whoever took it for dead deleted the row: it comes back, so that nobody does so twice.
-    this.#beatOnce = database.prepare(
-      `INSERT INTO runs (id, pid, seen_at, place, began) VALUES (?, ?, ?, ?, ?)
-       ON CONFLICT (id) DO UPDATE SET seen_at = excluded.seen_at`,
-    );
-    this.#forget = database.prepare("DELETE FROM runs WHERE id = ?");
+  constructor(database: StoreDatabase) {
+    this.#database = database;
     ownRuns.add(this.id);
     this.#beat();
     this.#timer = setInterval(() => this.#tryBeat(), heartbeatMs);
@@ -45,22 +37,19 @@ export class Runs {
 
   /** Ids of processes that ended without closing the store. */
   dead(): string[] {
-    return this.#others()
+    return otherRuns(this.#database)
       .filter((row) => stateOf(row) === "gone")
       .map(({ id }) => id);
   }
 
   /** The number of another process of this machine that certainly has the file open. */
-  static livingProcess(database: Database): number | null {
-    const rows = database.prepare("SELECT id, pid, seen_at, place, began FROM runs").all();
-    const living = (rows as RunRow[]).find(
-      (row) => !ownRuns.has(row.id) && row.place === place && stateOf(row) === "alive",
-    );
-    return living?.pid ?? null;
+  static livingProcess(database: StoreDatabase): number | null {
+    const isAlive = (row: RunRow): boolean => row.place === place && stateOf(row) === "alive";
+    return otherRuns(database).find(isAlive)?.pid ?? null;
   }
 
   forget(id: string): void {
-    this.#forget.run(id);
+    this.#database.run`DELETE FROM runs WHERE id = ${id}`;
   }
 
   close(): void {
@@ -69,12 +58,11 @@ export class Runs {
     this.forget(this.id);
   }
 
-  #others(): RunRow[] {
-    return (this.#all.all() as RunRow[]).filter(({ id }) => !ownRuns.has(id));
-  }
-
   #beat(): void {
-    this.#beatOnce.run(this.id, process.pid, nowSeconds(), place, beganAt(process.pid));
+    // A process that took this one for dead has deleted the row.
+    this.#database.run`INSERT INTO runs (id, pid, seen_at, place, began)
+      VALUES (${this.id}, ${process.pid}, ${nowSeconds()}, ${place}, ${beganAt(process.pid)})
+       ON CONFLICT (id) DO UPDATE SET seen_at = excluded.seen_at`;
   }
 
   /** One that is missed, since the disk is full or another process writes, is made up for by the next. */
@@ -85,6 +73,11 @@ export class Runs {
       // Whatever must be written fails by itself, and says so.
     }
   }
+}
+
+function otherRuns(database: StoreDatabase): RunRow[] {
+  const rows = database.all<RunRow>`SELECT id, pid, seen_at, place, began FROM runs`;
+  return rows.filter(({ id }) => !ownRuns.has(id));
 }
 
 /**

@@ -1,7 +1,6 @@
 /** Responses and conversations in one SQLite file. */
 
 import { randomBytes } from "node:crypto";
-import type { Database } from "libsql";
 import { FermataError } from "../../errors.ts";
 import type {
   NewResponse,
@@ -14,7 +13,8 @@ import type {
 } from "../types.ts";
 import { ConversationTable } from "./conversation-table.ts";
 import { ItemTable } from "./item-table.ts";
-import { inTransaction, openDatabase } from "./open.ts";
+import { StoreDatabase } from "./database.ts";
+import { openDatabase } from "./open.ts";
 import { ResponseTable } from "./response-table.ts";
 import { applyRetention, type RetentionLimits } from "./retention.ts";
 import { Runs } from "./runs.ts";
@@ -35,7 +35,7 @@ const retentionEvery = 200;
 
 export class SqliteStore implements ResponseStore {
   readonly branches: SqliteBranches;
-  readonly #database: Database;
+  readonly #database: StoreDatabase;
   readonly #limits: RetentionLimits;
   readonly #runs: Runs;
   readonly #items: ItemTable;
@@ -43,9 +43,12 @@ export class SqliteStore implements ResponseStore {
   readonly #conversations: ConversationTable;
   #created = 0;
 
-  /** @throws FermataError store_invalid (the file is no store) | store_in_use (another server of this machine has it) */
-  constructor(path: string, { limits }: SqliteStoreOptions = {}) {
-    this.#database = openDatabase(path);
+  /**
+   * @param path null: in memory, until it is closed
+   * @throws FermataError store_invalid (the file is no store) | store_in_use (another server of this machine has it)
+   */
+  constructor(path: string | null, { limits }: SqliteStoreOptions = {}) {
+    this.#database = new StoreDatabase(openDatabase(path));
     this.#limits = { ...defaultLimits, ...limits };
     const other = Runs.livingProcess(this.#database);
     if (other !== null) {
@@ -61,9 +64,8 @@ export class SqliteStore implements ResponseStore {
       processId: this.#runs.id,
       forgetDead: () => this.#failInterrupted(),
       keepLimits: () => this.#keepLimits(),
-      inTransaction: (work) => this.#inTransaction(work),
     });
-    this.#inTransaction(() => {
+    this.#database.inTransaction(() => {
       this.#failInterrupted();
       this.#applyRetention();
     });
@@ -71,17 +73,17 @@ export class SqliteStore implements ResponseStore {
 
   /** 32 random bytes, the same for all who open the file. */
   secret(name: string): Buffer {
-    return this.#inTransaction(() => {
-      this.#database
-        .prepare("INSERT OR IGNORE INTO secrets (name, value) VALUES (?, ?)")
-        .run(name, randomBytes(32));
-      const row = this.#database.prepare("SELECT value FROM secrets WHERE name = ?").get(name);
-      return Buffer.from((row as { value: Uint8Array }).value);
+    return this.#database.inTransaction(() => {
+      this.#database.run`INSERT OR IGNORE INTO secrets (name, value)
+        VALUES (${name}, ${randomBytes(32)})`;
+      const [secret] = this.#database.column<Uint8Array>`SELECT value FROM secrets
+        WHERE name = ${name}`;
+      return Buffer.from(secret!);
     });
   }
 
   async createResponse(response: NewResponse): Promise<void> {
-    this.#inTransaction(() => {
+    this.#database.inTransaction(() => {
       this.#responses.insert(response);
       this.#keepLimits();
     });
@@ -93,18 +95,18 @@ export class SqliteStore implements ResponseStore {
     body: Record<string, unknown>,
     output: readonly StoredItem[],
   ): Promise<void> {
-    this.#inTransaction(() => this.#responses.update(owner, id, body, output));
+    this.#database.inTransaction(() => this.#responses.update(owner, id, body, output));
   }
 
   async appendToConversation(owner: string, responseId: string): Promise<void> {
-    this.#inTransaction(() => this.#conversations.appendResponse(owner, responseId));
+    this.#database.inTransaction(() => this.#conversations.appendResponse(owner, responseId));
   }
 
   async response(owner: string, id: string): Promise<StoredResponse | null> {
     const found = this.#responses.find(owner, id);
     if (found === null || found.run === null || found.run === this.#runs.id) return found;
     // Another process was at work on it, and may be gone since this one began.
-    this.#inTransaction(() => this.#failInterrupted());
+    this.#database.inTransaction(() => this.#failInterrupted());
     return this.#responses.find(owner, id);
   }
 
@@ -117,7 +119,7 @@ export class SqliteStore implements ResponseStore {
   }
 
   async deleteResponse(owner: string, id: string): Promise<boolean> {
-    return this.#inTransaction(() => this.#responses.delete(owner, id));
+    return this.#database.inTransaction(() => this.#responses.delete(owner, id));
   }
 
   async item(owner: string, id: string): Promise<StoredItem | null> {
@@ -125,7 +127,7 @@ export class SqliteStore implements ResponseStore {
   }
 
   async updateItem(owner: string, item: StoredItem): Promise<void> {
-    this.#inTransaction(() => this.#items.put(owner, item));
+    this.#database.inTransaction(() => this.#items.put(owner, item));
   }
 
   async setHold(hold: ResponseHold): Promise<void> {
@@ -133,7 +135,7 @@ export class SqliteStore implements ResponseStore {
   }
 
   async takeHolds(): Promise<ResponseHold[]> {
-    return this.#inTransaction(() => {
+    return this.#database.inTransaction(() => {
       this.#failInterrupted();
       return this.#responses.takeHolds();
     });
@@ -164,7 +166,7 @@ export class SqliteStore implements ResponseStore {
   }
 
   async deleteConversation(owner: string, id: string): Promise<boolean> {
-    return this.#inTransaction(() => this.#conversations.delete(owner, id));
+    return this.#database.inTransaction(() => this.#conversations.delete(owner, id));
   }
 
   async conversationItems(owner: string, id: string): Promise<StoredItem[] | null> {
@@ -176,15 +178,15 @@ export class SqliteStore implements ResponseStore {
     id: string,
     items: readonly StoredItem[],
   ): Promise<StoredItem[]> {
-    return this.#inTransaction(() => this.#conversations.append(owner, id, items));
+    return this.#database.inTransaction(() => this.#conversations.append(owner, id, items));
   }
 
   async deleteConversationItem(owner: string, id: string, itemId: string): Promise<boolean> {
-    return this.#inTransaction(() => this.#conversations.deleteItem(owner, id, itemId));
+    return this.#database.inTransaction(() => this.#conversations.deleteItem(owner, id, itemId));
   }
 
   async close(): Promise<void> {
-    if (!this.#database.open) return;
+    if (!this.#database.isOpen) return;
     this.#responses.leaveHolds(this.#runs.id);
     this.#runs.close();
     this.#database.close();
@@ -203,9 +205,5 @@ export class SqliteStore implements ResponseStore {
 
   #applyRetention(): void {
     applyRetention(this.#database, this.#items, this.#limits);
-  }
-
-  #inTransaction<Result>(work: () => Result): Result {
-    return inTransaction(this.#database, work);
   }
 }

@@ -3,6 +3,7 @@
 import { closeSync, existsSync, openSync, renameSync, rmSync } from "node:fs";
 import Database from "libsql";
 import { FermataError } from "../../errors.ts";
+import { StoreDatabase } from "./database.ts";
 import { openDatabase, problemsOf } from "./open.ts";
 import { Runs } from "./runs.ts";
 
@@ -45,7 +46,7 @@ function livingProcess(path: string): number | null {
   let database: Database.Database | undefined;
   try {
     database = new Database(path);
-    return Runs.livingProcess(database);
+    return Runs.livingProcess(new StoreDatabase(database));
   } catch {
     return null;
   } finally {

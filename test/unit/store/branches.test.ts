@@ -4,7 +4,6 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import Database from "libsql";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { MemoryBranches } from "../../../src/store/memory/memory-branches.ts";
 import { SqliteStore } from "../../../src/store/sqlite/sqlite-store.ts";
 import type {
   BranchedConversation,
@@ -40,7 +39,7 @@ async function beginRun(store: BranchStore, id: string, run: string): Promise<vo
 }
 
 describe.each(["sqlite", "memory"])("%s", (kind) => {
-  const open = (): BranchStore => (kind === "memory" ? new MemoryBranches() : file.branches);
+  const open = (): BranchStore => (kind === "memory" ? new SqliteStore(null) : file).branches;
 
   test("a run: its messages, its events, its end", async () => {
     const store = open();
