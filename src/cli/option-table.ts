@@ -36,8 +36,10 @@ export type OptionSpec = {
   | { kind: "parts"; max: number; parts: Readonly<Record<string, Part>> }
 );
 
-/** Of `kind: "parts"`: a whole number from 1. */
+/** Of `kind: "parts"`: a whole number. */
 export interface Part {
+  /** Default: 1. */
+  min?: number;
   default: number;
   help: string;
   /** A part that is raised above this one raises it, unless it is given. */

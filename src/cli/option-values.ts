@@ -191,7 +191,7 @@ function checkParts(
     }
     const part = { ...source, name: `${source.name}: ${name}` };
     if (!Number.isInteger(value)) throw bad(key, part, "needs a whole number");
-    checkInteger(key, value as number, { min: 1, max }, part);
+    checkInteger(key, value as number, { min: parts[name]?.min ?? 1, max }, part);
   }
   return given as Record<string, number>;
 }

@@ -115,30 +115,22 @@ export const serveOptions = {
       value: "ORIGIN",
       help: "Web page that may call, as https://app.example; * for all. Repeatable. Default: none.",
     },
-    drainSeconds: {
-      kind: "integer",
-      min: 0,
-      max: 3600,
-      default: 5,
-      value: "N",
-      help: "Seconds that running answers get after SIGINT or SIGTERM.",
-      fromFolder: true,
-    },
     supervise: {
       kind: "boolean",
       default: true,
       help: "Run the engine in a process of its own and start it again if it dies.",
       fromFolder: true,
     },
-    hangTimeout: {
+    processTimeout: {
       kind: "parts",
       max: 86_400,
       parts: {
+        drain: { default: 5, min: 0, help: "for running answers to end after SIGINT or SIGTERM" },
         loop: { default: 60, help: "of its JavaScript thread without a sign of life" },
         step: { default: 600, help: "of one step of the inference thread" },
       },
       value: "SECONDS",
-      help: "How long the engine's process may hang before it is killed and started again, as loop=60,step=600.",
+      help: "When the engine's process is ended or, if it hangs, killed and started again, as drain=5,loop=60.",
       fromFolder: true,
     },
     uiServer: {

@@ -24,6 +24,8 @@ export const renamedOptions: Readonly<Record<string, string>> = {
   storeResponses: "--store-limits responses=N",
   storeMegabytes: "--store-limits megabytes=N",
   chatTemplateFile: "--chat-template FILE",
+  drainSeconds: "--process-timeout drain=SECONDS",
+  hangTimeout: "--process-timeout loop=SECONDS,step=SECONDS",
 };
 
 /** @param name as it was written */

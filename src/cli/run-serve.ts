@@ -30,7 +30,11 @@ export async function runServe(
     const server = await starting.catch(() => null);
     await server?.close();
   };
-  closeOnSignal(close, context.err, config.drainSeconds * 1000 + closeGraceMs + savingMs(config));
+  closeOnSignal(
+    close,
+    context.err,
+    config.processTimeout.drain * 1000 + closeGraceMs + savingMs(config),
+  );
   if (!process.stderr.isTTY)
     process.on("SIGHUP", () => void starting.then((server) => server.reload()).catch(() => {}));
   try {

@@ -143,7 +143,7 @@ test("while no worker serves, a connection gets 503 at once", async () => {
 });
 
 test("SIGTERM in a stream: new requests get 503, and when the client leaves both processes leave", async () => {
-  server = await serveCommand("--drain-seconds=600");
+  server = await serveCommand("--process-timeout=drain=600");
   const worker = await workerOf(1);
   const chat = read(await post("/v1/chat/completions", await endlessChat()));
   await eventually(() => expect(chat.text().split("data: ").length).toBeGreaterThan(3));
@@ -161,7 +161,7 @@ test("SIGTERM in a stream: new requests get 503, and when the client leaves both
 });
 
 test("SIGTERM in a stream that does not end in time: it ends with an error event", async () => {
-  server = await serveCommand("--drain-seconds=1");
+  server = await serveCommand("--process-timeout=drain=1");
   const worker = await workerOf(1);
   const chat = read(await post("/v1/chat/completions", await endlessChat()));
   await eventually(() => expect(chat.text().split("data: ").length).toBeGreaterThan(3));
@@ -181,7 +181,7 @@ test("the worker does not outlive a supervisor that is killed", async () => {
 });
 
 test("--no-supervise: one process, the same manners", async () => {
-  server = await serveCommand("--no-supervise", "--drain-seconds=0");
+  server = await serveCommand("--no-supervise", "--process-timeout=drain=0");
   expect(workers()).toEqual([]);
   const chat = read(await post("/v1/chat/completions", await endlessChat()));
   await eventually(() => expect(chat.text().split("data: ").length).toBeGreaterThan(3));

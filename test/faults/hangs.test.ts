@@ -23,7 +23,7 @@ test.each([
   "a worker that %s: killed, its stream told, and the service is back",
   async (_name, signal) => {
     process.env["NODE_OPTIONS"] = `--import=${blocker}`;
-    server = await serveCommand("--store=none", "--hang-timeout=loop=12");
+    server = await serveCommand("--store=none", "--process-timeout=loop=12");
     for (let count = 1; count <= times(1, 20); count++) {
       const worker = await workerOf(server, count);
       const stream = await endlessStream(server);

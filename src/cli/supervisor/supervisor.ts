@@ -103,7 +103,8 @@ class Supervisor implements RunningServer {
     if (worker !== null) {
       const ended = once(worker, "exit");
       this.#send(worker, { type: "close" });
-      const deadline = this.#config.drainSeconds * 1000 + closeGraceMs + savingMs(this.#config);
+      const deadline =
+        this.#config.processTimeout.drain * 1000 + closeGraceMs + savingMs(this.#config);
       const timer = setTimeout(() => worker.kill("SIGKILL"), deadline);
       await ended;
       clearTimeout(timer);
@@ -120,7 +121,7 @@ class Supervisor implements RunningServer {
     this.#worker = worker;
     const { pid = 0 } = worker;
     this.#guard.add(pid);
-    const pulse = new Pulse(this.#config.hangTimeout, (hang) => this.#endHanging(worker, hang));
+    const pulse = new Pulse(this.#config.processTimeout, (hang) => this.#endHanging(worker, hang));
     const exited = new Promise<WorkerExit>((resolve) => {
       worker.once("exit", (code, signal) => {
         this.#guard.remove(pid);

@@ -19,7 +19,7 @@ function directoryWith(files: Record<string, string>): string {
 test("defaults", () => {
   expect(load([])).toEqual({
     model: undefined,
-    hangTimeout: { loop: 60, step: 600 },
+    processTimeout: { drain: 5, loop: 60, step: 600 },
     hf: undefined,
     file: undefined,
     modelsDir: undefined,
@@ -35,7 +35,6 @@ test("defaults", () => {
     apiKey: [],
     auth: true,
     corsOrigin: [],
-    drainSeconds: 5,
     supervise: true,
     uiServer: true,
     store: undefined,
@@ -322,6 +321,8 @@ describe("an option of before names what says the same today", () => {
     ["responsesToolTimeout", "responses-tool-timeout", "--tool-timeout output=SECONDS"],
     ["maxToolCalls", "max-tool-calls", "--max-tool-rounds"],
     ["storeDays", "store-days", "--store-limits days=N"],
+    ["drainSeconds", "drain-seconds", "--process-timeout drain=SECONDS"],
+    ["hangTimeout", "hang-timeout", "--process-timeout loop=SECONDS"],
   ])("%s", (key, flag, today) => {
     const refusal = (name: string) => expect.stringContaining(`${name} is gone: use ${today}`);
     const error = (name: string) =>

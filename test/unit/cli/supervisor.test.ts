@@ -40,7 +40,7 @@ afterEach(() => {
   syncBuiltinESMExports();
 });
 
-const config = serveConfig(["--port=0", "--drain-seconds=0"], {}, import.meta.dirname);
+const config = serveConfig(["--port=0", "--process-timeout=drain=0"], {}, import.meta.dirname);
 
 test("a signal just before the worker is ready: it is told to close, and nothing is served", async () => {
   const stop = new AbortController();
