@@ -7,7 +7,7 @@ import type { ClientHistory } from "../http/history-gaps.ts";
 import { fieldError } from "../body/field.ts";
 import { callsOfItems, isClientCall, isClientOutput } from "./client-calls.ts";
 import type { EventLog } from "./log.ts";
-import { done, toolCallCompleted } from "./events/sequence.ts";
+import { done, toolCallCompleted } from "./events/item.ts";
 import type { Item, UnnumberedEvent } from "./types.ts";
 
 export interface HistoryRequest {

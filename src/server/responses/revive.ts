@@ -14,7 +14,7 @@ import {
   textOfCall,
   transcriptOf,
 } from "./client-calls.ts";
-import { done } from "./events/sequence.ts";
+import { done } from "./events/item.ts";
 import { generateResponse } from "./generate.ts";
 import { HeldCalls } from "./held.ts";
 import { EventLog } from "./log.ts";

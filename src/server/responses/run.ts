@@ -129,7 +129,6 @@ export class ResponseRun extends LiveRun<WireEvent> {
     await this.#update();
   }
 
-  /** Never rejects: the readers have what fails outside of the response. */
   /** Never rejects. Failures outside of the response go to the readers. */
   async #tellAll(begun: BegunWork<RunEvent> | null): Promise<void> {
     const { generate, isRevived = false } = this.#parts;
@@ -268,7 +267,6 @@ export class ResponseRun extends LiveRun<WireEvent> {
     this.#isHoldKept = true;
   }
 
-  /** Before the last event, or the whole response, goes out. */
   /** Called before the last event, or the whole response, is sent. */
   async #end(failure: FermataError | null): Promise<void> {
     const { owner, store, writer, onEnd } = this.#parts;

@@ -12,7 +12,6 @@ import {
   type McpCallResult,
   mcpListToolsEvents,
 } from "./events/mcp.ts";
-import { EventSequence } from "./events/sequence.ts";
 import { TextEvents, type TextKind } from "./events/text.ts";
 import { newId, RoundIds } from "../answer/ids.ts";
 import type {
@@ -58,7 +57,7 @@ interface OpenCall {
 export class ResponseWriter {
   readonly response: ResponseObject;
   readonly #options: WriterOptions;
-  readonly #sequence = new EventSequence();
+  #next = 0;
   readonly #items: OutputItem[] = [];
   #text: TextEvents | null = null;
   /** By call id, in their order. */
@@ -79,7 +78,7 @@ export class ResponseWriter {
 
   /** The number of the next event. */
   get next(): number {
-    return this.#sequence.next;
+    return this.#next;
   }
 
   /** In place of `begin`: what was said until now was told before, and the calls in progress wait for their outputs. */
@@ -100,24 +99,25 @@ export class ResponseWriter {
         isWhole: true,
       });
     }
-    this.#sequence.goOn(next, this.#items);
+    this.#next = next;
   }
 
   begin(): WireEvent[] {
-    return [
-      this.#sequence.lifecycle("response.created", { response: this.#snapshot() }),
-      this.#sequence.lifecycle("response.in_progress", { response: this.#snapshot() }),
-    ];
+    const response = this.#snapshot();
+    return this.#number([
+      { type: "response.created", response },
+      { type: "response.in_progress", response },
+    ]);
   }
 
   /** Events of an earlier response, sent between `begin` and the first item. */
   foreign(events: readonly UnnumberedEvent[]): WireEvent[] {
-    return events.map(({ type, ...rest }) => this.#sequence.lifecycle(type, rest));
+    return this.#number(events);
   }
 
   toolList(item: McpListToolsItem): WireEvent[] {
     const outputIndex = this.#add(item);
-    return this.#sequence.item(outputIndex, mcpListToolsEvents(item, outputIndex));
+    return this.#number(mcpListToolsEvents(item, outputIndex));
   }
 
   /** How much of the prompt is read. */
@@ -164,7 +164,7 @@ export class ResponseWriter {
     this.#calls.delete(callId);
     const closing =
       events instanceof McpCallEvents ? events.answer(result) : events.close("completed");
-    return this.#sequence.item(events.outputIndex, closing);
+    return this.#number(closing);
   }
 
   finish(finish: Finish, now: number): WireEvent[] {
@@ -177,26 +177,29 @@ export class ResponseWriter {
     if (finish.warnings !== undefined) this.response.warnings = finish.warnings;
     if (isCut) this.response.incomplete_details = { reason: cutBy };
     else this.response.completed_at = now;
-    return [...events, this.#end(isCut ? "incomplete" : "completed")];
+    return [...events, ...this.#end(isCut ? "incomplete" : "completed")];
   }
 
   fail(error: FermataError): WireEvent[] {
     const events = this.#closeAll("incomplete");
     this.response.error = { code: wireErrorCode(error), message: error.message };
-    return [...events, this.#end("failed")];
+    return [...events, ...this.#end("failed")];
   }
 
   /** OpenAI's wire has no event for it. The stream ends as incomplete, and the status says why. */
   cancel(): WireEvent[] {
     const events = this.#closeAll("incomplete");
-    return [...events, this.#end("cancelled")];
+    return [...events, ...this.#end("cancelled")];
   }
 
-  #end(status: ResponseStatus): WireEvent {
+  #end(status: ResponseStatus): WireEvent[] {
     this.response.status = status;
     const name = status === "cancelled" ? "incomplete" : status;
-    const gaveUp = status !== "completed";
-    return this.#sequence.terminal(`response.${name}`, { response: this.#snapshot() }, gaveUp);
+    return this.#number([{ type: `response.${name}`, response: this.#snapshot() }]);
+  }
+
+  #number(events: readonly UnnumberedEvent[]): WireEvent[] {
+    return events.map(({ type, ...rest }) => ({ type, sequence_number: this.#next++, ...rest }));
   }
 
   #snapshot(): ResponseObject {
@@ -208,12 +211,12 @@ export class ResponseWriter {
     if (this.#text === null) {
       this.#text = new TextEvents(kind, this.#items.length);
       const outputIndex = this.#add(this.#text.item);
-      events.push(...this.#sequence.item(outputIndex, this.#text.open()));
+      events.push(...this.#number(this.#text.open()));
     }
     if (text !== "" || logprobs !== undefined) {
       const { outputIndex } = this.#text;
       const delta = this.#text.delta(text, logprobs?.map(wireContentToken));
-      events.push(...this.#sequence.item(outputIndex, delta));
+      events.push(...this.#number(delta));
     }
     return events;
   }
@@ -222,7 +225,7 @@ export class ResponseWriter {
     const text = this.#text;
     if (text === null) return [];
     this.#text = null;
-    return this.#sequence.item(text.outputIndex, text.close(status));
+    return this.#number(text.close(status));
   }
 
   #openCall(id: string, toolName: string, approvalRequestId: string | null = null): WireEvent[] {
@@ -235,7 +238,7 @@ export class ResponseWriter {
     const next = this.#items.length;
     call.events = this.#callEvents(id, presentation, next, approvalRequestId);
     this.#add(call.events.item);
-    return this.#sequence.item(next, call.events.open());
+    return this.#number(call.events.open());
   }
 
   #callEvents(
@@ -263,7 +266,7 @@ export class ResponseWriter {
 
   #writeArguments(delta: string): WireEvent[] {
     const events = this.#calls.get(this.#callId)?.events;
-    return events ? this.#sequence.item(events.outputIndex, events.delta(delta)) : [];
+    return events ? this.#number(events.delta(delta)) : [];
   }
 
   #endCall({ id, arguments: text }: ToolCall): WireEvent[] {
@@ -275,7 +278,7 @@ export class ResponseWriter {
       this.#calls.delete(id);
       return presentation.kind === "mcp" ? this.#askApproval(presentation, text) : [];
     }
-    const ending = this.#sequence.item(events.outputIndex, events.completeArguments());
+    const ending = this.#number(events.completeArguments());
     if (events instanceof McpCallEvents || this.#options.waitsForOutputs) return ending;
     return [...ending, ...this.answered(id, { output: "" })];
   }
@@ -289,7 +292,7 @@ export class ResponseWriter {
       arguments: text,
     };
     const outputIndex = this.#add(item);
-    return this.#sequence.item(outputIndex, mcpApprovalEvents(item, outputIndex));
+    return this.#number(mcpApprovalEvents(item, outputIndex));
   }
 
   /** An incomplete call that waits for its output stays in progress; the next turn closes it. */
@@ -300,7 +303,7 @@ export class ResponseWriter {
       const isOurs = open instanceof McpCallEvents;
       if (!isOurs && isWhole && status === "incomplete") continue;
       const closing = isOurs ? open.cut() : open.close(isWhole ? "completed" : "incomplete");
-      events.push(...this.#sequence.item(open.outputIndex, closing));
+      events.push(...this.#number(closing));
     }
     this.#calls.clear();
     return events;

@@ -7,8 +7,7 @@ import type {
   ItemStatus,
   UnnumberedEvent,
 } from "../types.ts";
-import { ItemEvents } from "./item.ts";
-import { toolCallCompleted, toolCallDelta } from "./sequence.ts";
+import { ItemEvents, toolCallCompleted, toolCallDelta } from "./item.ts";
 
 export interface ClientCallStart {
   id: string;

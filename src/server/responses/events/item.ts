@@ -1,7 +1,15 @@
-import type { OutputItem, UnnumberedEvent } from "../types.ts";
-import { added, done } from "./sequence.ts";
+/** What the events of every kind of item have in common. */
 
-/** The events of an item that comes piece by piece, in the order that `EventSequence` allows. */
+import type { OutputItem, UnnumberedEvent } from "../types.ts";
+
+export const added = "response.output_item.added";
+export const done = "response.output_item.done";
+
+/** Sent only to clients that asked for events that OpenAI's wire does not have. */
+export const toolCallDelta = "response.tool_call.delta";
+export const toolCallCompleted = "response.tool_call.completed";
+
+/** The events of an item that comes piece by piece. */
 export abstract class ItemEvents<Item extends OutputItem & { status: string }> {
   /** As far as it is. */
   readonly item: Item;

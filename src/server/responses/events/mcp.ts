@@ -6,8 +6,7 @@ import type {
   McpListToolsItem,
   UnnumberedEvent,
 } from "../types.ts";
-import { ItemEvents } from "./item.ts";
-import { added, done } from "./sequence.ts";
+import { added, done, ItemEvents } from "./item.ts";
 
 export interface McpCallStart {
   id: string;

@@ -4,7 +4,6 @@ import { newId } from "../../answer/ids.ts";
 import type { WireContentToken } from "../../answer/logprobs.ts";
 import type { ItemStatus, MessageItem, ReasoningItem, UnnumberedEvent } from "../types.ts";
 import { ItemEvents } from "./item.ts";
-import { partAdded, partDone } from "./sequence.ts";
 
 export type TextKind = "message" | "reasoning";
 
@@ -27,7 +26,10 @@ export class TextEvents extends ItemEvents<MessageItem | ReasoningItem> {
   }
 
   override open(): UnnumberedEvent[] {
-    return [...super.open(), this.#partEvent(partAdded, { part: this.#part() })];
+    return [
+      ...super.open(),
+      this.#partEvent("response.content_part.added", { part: this.#part() }),
+    ];
   }
 
   /** @param logprobs of the tokens that `delta` is made of, if they are asked for */
@@ -43,7 +45,7 @@ export class TextEvents extends ItemEvents<MessageItem | ReasoningItem> {
     this.item.content = [part] as typeof this.item.content;
     return [
       this.#partEvent(`${names[this.kind]}.done`, text),
-      this.#partEvent(partDone, { part }),
+      this.#partEvent("response.content_part.done", { part }),
       this.done(status),
     ];
   }
