@@ -17,21 +17,26 @@ import type { McpToolInfo } from "./mcp-tool-list.ts";
 import { ToolPins } from "./mcp-tool-pins.ts";
 import { type TransportKind, transportKinds } from "./mcp-transports.ts";
 
-interface McpConnectionOptions {
+export interface McpConnectionOptions {
   log: McpLogger;
   version: string;
-  connectTimeoutMs: number;
-  /** First wait before a reconnect; doubles up to `maxReconnectDelayMs`. */
-  reconnectDelayMs: number;
-  maxReconnectDelayMs: number;
-  /** Between tries of a server that failed again and again. */
-  brokenDelayMs: number;
-  /** For an answer to a ping, after a call that took too long. */
-  pingTimeoutMs: number;
-  maxMessageBytes: number;
+  /** Default 30 s. */
+  connectTimeoutMs?: number | undefined;
+  /** The first wait before a reconnect; it doubles up to `maxReconnectDelayMs`. Default 1 s, at most 30 s. */
+  reconnectDelayMs?: number | undefined;
+  maxReconnectDelayMs?: number | undefined;
+  /** Between tries of a server that failed several times in a row. Default 60 s. */
+  brokenDelayMs?: number | undefined;
+  /** For the answer to a ping after a call that timed out. Default 5 s. */
+  pingTimeoutMs?: number | undefined;
   fetch?: FetchLike | undefined;
-  onToolsChanged: () => void;
+  onToolsChanged?: (() => void) | undefined;
 }
+
+/** Of one message: room for a result, its JSON and the media beside it. */
+const maxMessageBytes = 16 * 1024 ** 2;
+
+export const defaultConnectTimeoutMs = 30_000;
 
 /** While a server restarts its tools stay offered (the prompt's prefix stays valid); after so many failures they go. */
 const failuresToOpen = 5;
@@ -66,10 +71,10 @@ export class McpConnection {
     this.#config = config;
     this.#options = options;
     this.#policy = new RestartPolicy({
-      firstDelayMs: options.reconnectDelayMs,
-      maxDelayMs: options.maxReconnectDelayMs,
+      firstDelayMs: options.reconnectDelayMs ?? 1000,
+      maxDelayMs: options.maxReconnectDelayMs ?? 30_000,
       failuresToOpen,
-      openDelayMs: options.brokenDelayMs,
+      openDelayMs: options.brokenDelayMs ?? 60_000,
     });
   }
 
@@ -104,7 +109,7 @@ export class McpConnection {
   acceptChange(tool: McpToolInfo): void {
     if (!this.#pins.hasChanged(tool)) return;
     this.#pins.accept(tool);
-    this.#options.onToolsChanged();
+    this.#options.onToolsChanged?.();
   }
 
   /** Starts the server and lists its tools. @throws FermataError mcp_start_failed */
@@ -171,13 +176,16 @@ export class McpConnection {
   }
 
   async #connect(): Promise<void> {
-    const { log, onToolsChanged: _changed, ...options } = this.#options;
+    const { log, version, fetch, connectTimeoutMs = defaultConnectTimeoutMs } = this.#options;
     const { signal } = this.#closing;
     let session: McpSession | null = null;
     let lost: string | null = null;
     try {
       session = await McpSession.open(this.#config, {
-        ...options,
+        version,
+        connectTimeoutMs,
+        maxMessageBytes,
+        fetch,
         signal,
         onStandardError: (text) => log.debug({ server: this.id, stderr: text }, "MCP server says"),
         onComplaint: (text) => this.#complain(text),
@@ -224,7 +232,7 @@ export class McpConnection {
 
   /** A server may be busy with one call and answer others; one that answers nothing is started again. */
   async #checkAlive(session: McpSession): Promise<void> {
-    if (await session.ping(this.#options.pingTimeoutMs)) return;
+    if (await session.ping(this.#options.pingTimeoutMs ?? 5000)) return;
     if (session !== this.#session) return;
     this.#onLost(session, "it answers nothing any more");
     await session.close();
@@ -274,7 +282,7 @@ export class McpConnection {
     for (const change of this.#pins.see(tools))
       this.#options.log.warn({ server: this.id, ...change }, "MCP server changed a tool");
     this.#tools = tools;
-    this.#options.onToolsChanged();
+    this.#options.onToolsChanged?.();
   }
 
   /** At most a few a minute: a broken server must not fill the disk. */

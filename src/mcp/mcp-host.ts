@@ -1,34 +1,27 @@
 /** All MCP servers as one source of tools. */
 
-import type { McpLogger, McpServerConfig } from "./mcp-settings.ts";
+import { setTimeout } from "node:timers/promises";
+import type { McpServerConfig } from "./mcp-settings.ts";
 import type { Tool, ToolProvider, ToolServerState } from "../tools/types.ts";
-import { McpConnection } from "./mcp-connection.ts";
+import {
+  defaultConnectTimeoutMs,
+  McpConnection,
+  type McpConnectionOptions,
+} from "./mcp-connection.ts";
 import { nameTools } from "./mcp-names.ts";
 import { describeError } from "./mcp-text.ts";
 import { McpTool } from "./mcp-tool.ts";
 
-export interface McpHostOptions {
-  log: McpLogger;
-  version: string;
+export interface McpHostOptions extends Omit<McpConnectionOptions, "fetch" | "onToolsChanged"> {
   refreshMs?: number | undefined;
   toolTimeoutMs?: number | undefined;
   /** Of a result's text. Default 1 MiB. */
   maxResultBytes?: number | undefined;
-  connectTimeoutMs?: number | undefined;
-  /** How long `start` waits for a server that takes its time; requests wait for it up to the connect time-out. */
+  /** How long `start` waits for a slow server. Requests wait for it up to the connect timeout. */
   startPatienceMs?: number | undefined;
-  reconnectDelayMs?: number | undefined;
-  maxReconnectDelayMs?: number | undefined;
-  brokenDelayMs?: number | undefined;
-  pingTimeoutMs?: number | undefined;
-  /** A server that cannot start fails `start`. Else it is logged and tried again. */
+  /** A server that cannot start fails `start`. Otherwise it is logged and tried again. */
   mustStart?: boolean | undefined;
 }
-
-/** Of one message: room for a result, its JSON and media beside it. */
-const maxMessageBytes = 16 * 1024 ** 2;
-
-const defaultConnectTimeoutMs = 30_000;
 
 export class McpHost implements ToolProvider {
   readonly #connections: McpConnection[];
@@ -44,14 +37,7 @@ export class McpHost implements ToolProvider {
     this.#connections = servers.map(
       (server) =>
         new McpConnection(server, {
-          log: options.log,
-          version: options.version,
-          connectTimeoutMs: options.connectTimeoutMs ?? defaultConnectTimeoutMs,
-          reconnectDelayMs: options.reconnectDelayMs ?? 1000,
-          maxReconnectDelayMs: options.maxReconnectDelayMs ?? 30_000,
-          brokenDelayMs: options.brokenDelayMs ?? 60_000,
-          pingTimeoutMs: options.pingTimeoutMs ?? 5000,
-          maxMessageBytes,
+          ...options,
           onToolsChanged: () => {
             this.#tools = null;
           },
@@ -76,7 +62,7 @@ export class McpHost implements ToolProvider {
     this.#firstTries = starts;
     const settled = await (mustStart
       ? starts
-      : Promise.race([starts, elapsed(startPatienceMs, this.#connections)]));
+      : Promise.race([starts, setTimeout(startPatienceMs, [], { ref: false })]));
     const failed = settled.find((start) => start.status === "rejected");
     if (failed !== undefined) {
       await this.close();
@@ -113,7 +99,8 @@ export class McpHost implements ToolProvider {
   async missing(): Promise<string[]> {
     const isStarting = this.#connections.some(({ state }) => state === "starting");
     const { connectTimeoutMs = defaultConnectTimeoutMs } = this.#options;
-    if (isStarting) await Promise.race([this.#firstTries, elapsed(connectTimeoutMs, [])]);
+    if (isStarting)
+      await Promise.race([this.#firstTries, setTimeout(connectTimeoutMs, null, { ref: false })]);
     return this.#connections
       .filter(({ state, tools }) => state !== "ready" && tools.length === 0)
       .map(({ id }) => id);
@@ -155,12 +142,4 @@ export class McpHost implements ToolProvider {
         new McpTool(exposed, tool, byId.get(serverId)!, { timeoutMs, maxResultBytes }),
     );
   }
-}
-
-function elapsed(
-  milliseconds: number,
-  of: readonly unknown[],
-): Promise<PromiseSettledResult<void>[]> {
-  const none = of.map(() => ({ status: "fulfilled" as const, value: undefined }));
-  return new Promise((resolve) => setTimeout(resolve, milliseconds, none).unref());
 }

@@ -11,7 +11,6 @@ import { McpTool } from "./mcp-tool.ts";
 
 /** Somebody waits for the first token. */
 const connectTimeoutMs = 10_000;
-const maxMessageBytes = 16 * 1024 ** 2;
 
 type RequestServer = Parameters<ServerConnector["connect"]>[0];
 type Options = Pick<McpHostOptions, "log" | "version" | "toolTimeoutMs" | "maxResultBytes">;
@@ -34,18 +33,7 @@ export async function connectForRequest(
   const never = { allow: null, deny: [], readOnly: false, approval: [] };
   const connection = new McpConnection(
     { id: label, url: href, transport: "auto", headers: { ...headers }, rules: never },
-    {
-      log,
-      version,
-      connectTimeoutMs,
-      reconnectDelayMs: 1000,
-      maxReconnectDelayMs: 30_000,
-      brokenDelayMs: 60_000,
-      pingTimeoutMs: 5000,
-      maxMessageBytes,
-      fetch: guardedFetch(rules),
-      onToolsChanged: () => {},
-    },
+    { log, version, connectTimeoutMs, fetch: guardedFetch(rules) },
   );
   const giveUp = (): void => void connection.close();
   signal.addEventListener("abort", giveUp, { once: true });

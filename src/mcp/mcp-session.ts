@@ -1,5 +1,6 @@
 /** One conversation with an MCP server, from its handshake until either side ends it. */
 
+import { setTimeout as sleep } from "node:timers/promises";
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import {
   StreamableHTTPClientTransport,
@@ -137,7 +138,7 @@ export class McpSession {
     this.#state = "over";
     if (this.#transport instanceof StreamableHTTPClientTransport) {
       const farewell = this.#transport.terminateSession().catch(() => {});
-      await Promise.race([farewell, elapsed(farewellMs)]);
+      await Promise.race([farewell, sleep(farewellMs, null, { ref: false })]);
     }
     await this.#transport.close().catch(() => {});
   }
@@ -233,8 +234,4 @@ const methodNotFound = -32601;
 function isUnreachable(error: unknown): boolean {
   if (error instanceof StreamableHTTPError) return [401, 403, 404].includes(error.code ?? 0);
   return error instanceof TypeError;
-}
-
-function elapsed(milliseconds: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, milliseconds).unref());
 }
