@@ -161,26 +161,12 @@ export async function startService(
         model,
       },
       {
-        apiKeys: config.apiKey,
+        ...serverConfig(config),
         tokenSecret: store === null ? undefined : Buffer.from(await store.secret("tokens")),
-        corsOrigins: config.corsOrigin,
-        drainMs: config.processTimeout.drain * 1000,
-        asksPerson: config.approval === "ask",
-        hungStepMs: config.processTimeout.step * 1000,
         sampling: choice.sampling,
-        maxToolRounds: config.maxToolRounds,
-        maxToolCalls: config.maxToolRounds * callsPerRound,
-        maxToolSeconds: config.toolTimeout.answer,
-        toolTimeoutMs: config.toolTimeout.silence * 1000,
-        toolTotalTimeoutMs: config.toolTimeout.call * 1000,
         page,
         connectionReports,
         crashes,
-        responsesEvents: config.responsesEvents,
-        responsesTools: config.responsesTools,
-        responsesToolTimeoutMs: config.toolTimeout.output * 1000,
-        maxBodyBytes: config.maxBody * 2 ** 20,
-        maxToolOutputBytes: config.maxToolOutputBytes,
         logger: log,
       },
     );
@@ -208,6 +194,27 @@ export async function startService(
     await closeAll();
     throw error;
   }
+}
+
+function serverConfig(config: ServeConfig): Omit<ServerConfig, "sampling"> {
+  const { processTimeout, toolTimeout, maxToolRounds } = config;
+  return {
+    apiKeys: config.apiKey,
+    corsOrigins: config.corsOrigin,
+    drainMs: processTimeout.drain * 1000,
+    hungStepMs: processTimeout.step * 1000,
+    asksPerson: config.approval === "ask",
+    maxToolRounds,
+    maxToolCalls: maxToolRounds * callsPerRound,
+    maxToolSeconds: toolTimeout.answer,
+    toolTimeoutMs: toolTimeout.silence * 1000,
+    toolTotalTimeoutMs: toolTimeout.call * 1000,
+    responsesToolTimeoutMs: toolTimeout.output * 1000,
+    responsesEvents: config.responsesEvents,
+    responsesTools: config.responsesTools,
+    maxBodyBytes: config.maxBody * 2 ** 20,
+    maxToolOutputBytes: config.maxToolOutputBytes,
+  };
 }
 
 /** Of the files that the cache is in: once, nothing fails for it. */

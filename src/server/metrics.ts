@@ -15,6 +15,7 @@ import type { AgentEngine, ServerServices } from "./services.ts";
 type Stats = ReturnType<ServerServices["engine"]["stats"]>;
 /** Of an engine that agents have to themselves; the served model's has none. */
 type ModelLabel = { model?: string };
+type Measured = Pick<AgentEngine, "engine" | "chat"> & { labels: ModelLabel };
 type Labelled<Labels = ModelLabel> = [labels: Labels, value: number];
 type StateLabels = ModelLabel & { state: string };
 type ReasonLabels = ModelLabel & { reason?: string };
@@ -23,6 +24,38 @@ const latencyBuckets = [0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30,
 const tokenBuckets = [
   0.001, 0.002, 0.005, 0.01, 0.02, 0.03, 0.05, 0.075, 0.1, 0.15, 0.25, 0.5, 1, 2.5,
 ];
+
+/** Counts of an engine that are published as they are. */
+const engineCounts = {
+  prefilledTokens: ["fermata_prefilled_tokens_total", "Prompt rows passed to llama_decode."],
+  cachedTokens: ["fermata_cached_tokens_total", "Prompt tokens found in the KV cache."],
+  generatedTokens: ["fermata_generated_tokens_total", "Tokens that were sampled."],
+  recomputedTokens: ["fermata_recomputed_tokens_total", "Rows computed again after an eviction."],
+  extendedTokens: [
+    "fermata_extended_tokens_total",
+    "Rows prefilled into held sequences while their tools ran.",
+  ],
+  discardedTokens: [
+    "fermata_discarded_tokens_total",
+    "Of those, rows that the tool's result turned out not to begin with.",
+  ],
+  draftedRows: ["fermata_drafted_rows_total", "Rows computed for tokens that might come next."],
+  acceptedRows: [
+    "fermata_accepted_rows_total",
+    "Of those, rows whose tokens came; the others were rejected.",
+  ],
+  ramSaves: ["fermata_ram_saves_total", "Sequences that left their slots for memory."],
+  ramRestores: ["fermata_ram_restores_total", "Sequences that came back from memory."],
+  ramDrops: ["fermata_ram_drops_total", "Sequences that memory had no room for any more."],
+  diskSaves: ["fermata_disk_saves_total", "Sequences that were written to a file."],
+  diskRestores: ["fermata_disk_restores_total", "Sequences that came back from a file."],
+  forkSaves: [
+    "fermata_fork_saves_total",
+    "Snapshots of sequences of models that cannot be cut back anywhere.",
+  ],
+  forkUses: ["fermata_fork_uses_total", "Sequences that were cut back to a snapshot."],
+  forkDrops: ["fermata_fork_drops_total", "Snapshots that memory had no room for any more."],
+} as const satisfies Partial<Record<keyof Stats, readonly [name: string, help: string]>>;
 
 export class Metrics {
   readonly registry = new Registry();
@@ -76,122 +109,64 @@ export class Metrics {
     audit,
     agentEngines = [],
   }: Pick<ServerServices, "engine" | "chat" | "tools" | "approvals" | "audit" | "agentEngines">) {
-    const measured: (Omit<AgentEngine, "model"> & { labels: ModelLabel })[] = [
+    const measured = [
       { labels: {}, engine, chat },
       ...agentEngines.map(({ model, ...own }) => ({ labels: { model }, ...own })),
     ];
-    const published: [
-      name: string,
-      help: string,
-      value: (stats: Stats, counters: ServerServices["chat"]["counters"]) => number,
-    ][] = [
-      [
-        "fermata_prompt_tokens_total",
-        "Tokens of prompts and tool results.",
-        (stats) => stats.promptTokens + stats.resumedTokens,
-      ],
-      [
-        "fermata_prefilled_tokens_total",
-        "Prompt rows passed to llama_decode.",
-        (stats) => stats.prefilledTokens,
-      ],
-      [
-        "fermata_cached_tokens_total",
-        "Prompt tokens found in the KV cache.",
-        (stats) => stats.cachedTokens,
-      ],
-      [
-        "fermata_generated_tokens_total",
-        "Tokens that were sampled.",
-        (stats) => stats.generatedTokens,
-      ],
-      [
-        "fermata_recomputed_tokens_total",
-        "Rows computed again after an eviction.",
-        (stats) => stats.recomputedTokens,
-      ],
-      [
-        "fermata_extended_tokens_total",
-        "Rows prefilled into held sequences while their tools ran.",
-        (stats) => stats.extendedTokens,
-      ],
-      [
-        "fermata_discarded_tokens_total",
-        "Of those, rows that the tool's result turned out not to begin with.",
-        (stats) => stats.discardedTokens,
-      ],
-      [
-        "fermata_drafted_rows_total",
-        "Rows computed for tokens that might come next.",
-        (stats) => stats.draftedRows,
-      ],
-      [
-        "fermata_accepted_rows_total",
-        "Of those, rows whose tokens came; the others were rejected.",
-        (stats) => stats.acceptedRows,
-      ],
-      [
-        "fermata_ram_saves_total",
-        "Sequences that left their slots for memory.",
-        (stats) => stats.ramSaves,
-      ],
-      [
-        "fermata_ram_restores_total",
-        "Sequences that came back from memory.",
-        (stats) => stats.ramRestores,
-      ],
-      [
-        "fermata_ram_drops_total",
-        "Sequences that memory had no room for any more.",
-        (stats) => stats.ramDrops,
-      ],
-      [
-        "fermata_disk_saves_total",
-        "Sequences that were written to a file.",
-        (stats) => stats.diskSaves,
-      ],
-      [
-        "fermata_disk_restores_total",
-        "Sequences that came back from a file.",
-        (stats) => stats.diskRestores,
-      ],
-      [
-        "fermata_fork_saves_total",
-        "Snapshots of sequences of models that cannot be cut back anywhere.",
-        (stats) => stats.forkSaves,
-      ],
-      [
-        "fermata_fork_uses_total",
-        "Sequences that were cut back to a snapshot.",
-        (stats) => stats.forkUses,
-      ],
-      [
-        "fermata_fork_drops_total",
-        "Snapshots that memory had no room for any more.",
-        (stats) => stats.forkDrops,
-      ],
-      [
-        "fermata_unextended_holds_total",
-        "Holds whose template has no place for a result that is not whole.",
-        (_stats, counters) => counters.unextendedHolds,
-      ],
-      [
-        "fermata_template_rerenders_total",
-        "Tool rounds whose template rewrote history, so that the prompt was rendered again.",
-        (_stats, counters) => counters.rerenders,
-      ],
-    ];
-    for (const [name, help, value] of published)
-      this.#publish(name, help, () =>
-        measured.map((one) => [one.labels, value(one.engine.stats(), one.chat.counters)]),
+    this.#publishCounts(measured);
+    this.#publishStates(measured);
+    for (const one of measured) {
+      one.engine.onStep(({ milliseconds, microBatches }) => {
+        this.#stepTime.observe(one.labels, milliseconds / 1000);
+        this.#microBatches.observe(one.labels, microBatches);
+      });
+      one.engine.onTokenInterval((milliseconds) =>
+        this.#interToken.observe(one.labels, milliseconds / 1000),
       );
-
+    }
     this.#publish(
       "fermata_audit_lost_lines_total",
       "Lines of the audit log that could not be written.",
       () => [[{}, audit?.lostLines ?? 0]],
     );
+    this.#gauge("fermata_mcp_servers", "MCP servers by state.", () => {
+      const counts = { starting: 0, ready: 0, restarting: 0, failed: 0 };
+      for (const { state } of tools?.servers?.() ?? []) counts[state] += 1;
+      return byState(counts);
+    });
+    this.#gauge("fermata_tool_approvals", "Calls that a person was asked about, by state.", () =>
+      byState({
+        waiting: approvals.pending().length,
+        approved: approvals.counts.approved,
+        denied: approvals.counts.denied,
+      }),
+    );
+  }
 
+  #publishCounts(measured: readonly Measured[]): void {
+    for (const [key, [name, help]] of Object.entries(engineCounts))
+      this.#publish(name, help, () =>
+        measured.map((one) => [one.labels, one.engine.stats()[key as keyof typeof engineCounts]]),
+      );
+    this.#publish("fermata_prompt_tokens_total", "Tokens of prompts and tool results.", () =>
+      measured.map((one) => {
+        const { promptTokens, resumedTokens } = one.engine.stats();
+        return [one.labels, promptTokens + resumedTokens];
+      }),
+    );
+    this.#publish(
+      "fermata_unextended_holds_total",
+      "Holds whose template has no place for a result that is not whole.",
+      () => measured.map((one) => [one.labels, one.chat.counters.unextendedHolds]),
+    );
+    this.#publish(
+      "fermata_template_rerenders_total",
+      "Tool rounds whose template rewrote history, so that the prompt was rendered again.",
+      () => measured.map((one) => [one.labels, one.chat.counters.rerenders]),
+    );
+  }
+
+  #publishStates(measured: readonly Measured[]): void {
     const ofEach = (values: (stats: Stats) => Record<string, number>): Labelled<StateLabels>[] =>
       measured.flatMap((one) => byState(values(one.engine.stats()), one.labels));
     this.#gauge("fermata_sequences", "Sequences by state.", () =>
@@ -228,27 +203,6 @@ export class Metrics {
           ]),
         ),
     );
-    this.#gauge("fermata_mcp_servers", "MCP servers by state.", () => {
-      const counts = { starting: 0, ready: 0, restarting: 0, failed: 0 };
-      for (const { state } of tools?.servers?.() ?? []) counts[state] += 1;
-      return byState(counts);
-    });
-    this.#gauge("fermata_tool_approvals", "Calls that a person was asked about, by state.", () =>
-      byState({
-        waiting: approvals.pending().length,
-        approved: approvals.counts.approved,
-        denied: approvals.counts.denied,
-      }),
-    );
-    for (const one of measured) {
-      one.engine.onStep(({ milliseconds, microBatches }) => {
-        this.#stepTime.observe(one.labels, milliseconds / 1000);
-        this.#microBatches.observe(one.labels, microBatches);
-      });
-      one.engine.onTokenInterval((milliseconds) =>
-        this.#interToken.observe(one.labels, milliseconds / 1000),
-      );
-    }
   }
 
   #counter<Label extends string>(name: string, help: string, labelNames: Label[]): Counter<Label> {

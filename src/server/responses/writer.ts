@@ -122,12 +122,9 @@ export class ResponseWriter {
 
   /** How much of the prompt is read. */
   progress(told: readonly ToldProgress[]): WireEvent[] {
-    return told.map((progress) =>
-      this.#sequence.lifecycle("response.in_progress", {
-        response: this.#snapshot(),
-        ...progress,
-      }),
-    );
+    const type = "response.in_progress";
+    const response = this.#snapshot();
+    return this.#number(told.map((progress) => ({ type, response, ...progress })));
   }
 
   /** All events except `finish` and `progress`. */
