@@ -207,11 +207,10 @@ export class ResponseWriter {
     const events = this.#text?.kind === kind ? [] : this.#closeText("completed");
     if (this.#text === null) {
       this.#text = new TextEvents(kind, this.#items.length);
-      const outputIndex = this.#add(this.#text.item);
+      this.#add(this.#text.item);
       events.push(...this.#number(this.#text.open()));
     }
     if (text !== "" || logprobs !== undefined) {
-      const { outputIndex } = this.#text;
       const delta = this.#text.delta(text, logprobs?.map(wireContentToken));
       events.push(...this.#number(delta));
     }

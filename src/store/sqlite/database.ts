@@ -3,13 +3,22 @@
 import type Database from "libsql";
 
 type Value = string | number | bigint | Buffer | null;
-/** SQL with its values in their places, as a tagged template; or text with a `?` for each value. */
-type Sql = TemplateStringsArray | string;
 
+interface Query {
+  text: TemplateStringsArray;
+  values: Value[];
+}
+
+/** A statement with its values in their places. They are bound, and never part of the text. */
+export function sql(text: TemplateStringsArray, ...values: Value[]): Query {
+  return { text, values };
+}
+
+/** Its methods take a query, or text with a `?` for each value. */
 export class StoreDatabase {
   readonly #database: Database.Database;
   /** A statement is compiled once. */
-  readonly #statements = new Map<Sql, Database.Statement>();
+  readonly #statements = new Map<TemplateStringsArray | string, Database.Statement>();
 
   constructor(database: Database.Database) {
     this.#database = database;
@@ -24,22 +33,25 @@ export class StoreDatabase {
   }
 
   /** @returns the number of changed rows, and the key of the last new one */
-  run(sql: Sql, ...values: Value[]): { changes: number; lastInsertRowid: number | bigint } {
-    return this.#statement(sql).run(...values);
+  run(
+    query: Query | string,
+    ...values: Value[]
+  ): { changes: number; lastInsertRowid: number | bigint } {
+    return this.#statement(query).run(...valuesOf(query, values));
   }
 
   /** The first row. */
-  get<Row>(sql: Sql, ...values: Value[]): Row | undefined {
-    return this.#statement(sql).get(...values) as Row | undefined;
+  get<Row>(query: Query | string, ...values: Value[]): Row | undefined {
+    return this.#statement(query).get(...valuesOf(query, values)) as Row | undefined;
   }
 
-  all<Row>(sql: Sql, ...values: Value[]): Row[] {
-    return this.#statement(sql).all(...values) as Row[];
+  all<Row>(query: Query | string, ...values: Value[]): Row[] {
+    return this.#statement(query).all(...valuesOf(query, values)) as Row[];
   }
 
   /** The first column. */
-  column<Item>(sql: Sql, ...values: Value[]): Item[] {
-    return this.all<object>(sql, ...values).map((row) => Object.values(row)[0] as Item);
+  column<Item>(query: Query | string, ...values: Value[]): Item[] {
+    return this.all<object>(query, ...values).map((row) => Object.values(row)[0] as Item);
   }
 
   /**
@@ -59,11 +71,16 @@ export class StoreDatabase {
     }
   }
 
-  #statement(sql: Sql): Database.Statement {
-    const known = this.#statements.get(sql);
+  #statement(query: Query | string): Database.Statement {
+    const text = typeof query === "string" ? query : query.text;
+    const known = this.#statements.get(text);
     if (known !== undefined) return known;
-    const statement = this.#database.prepare(typeof sql === "string" ? sql : sql.join("?"));
-    this.#statements.set(sql, statement);
+    const statement = this.#database.prepare(typeof text === "string" ? text : text.join("?"));
+    this.#statements.set(text, statement);
     return statement;
   }
+}
+
+function valuesOf(query: Query | string, values: Value[]): Value[] {
+  return typeof query === "string" ? values : query.values;
 }

@@ -1,6 +1,6 @@
 /** Items, each stored once. */
 
-import type { StoreDatabase } from "./database.ts";
+import { sql, type StoreDatabase } from "./database.ts";
 import { createHash, randomBytes } from "node:crypto";
 import type { StoredItem } from "../types.ts";
 
@@ -66,7 +66,9 @@ export class ItemTable {
     for (let after = taken.upTo(digest); ;) {
       const row = this.#database.get<{
         key: number;
-      }>`SELECT key FROM items WHERE owner = ${owner} AND digest = ${digest} AND key > ${after} ORDER BY key LIMIT 1`;
+      }>(
+        sql`SELECT key FROM items WHERE owner = ${owner} AND digest = ${digest} AND key > ${after} ORDER BY key LIMIT 1`,
+      );
       if (row === undefined) return null;
       if (!taken.has(row.key)) return row.key;
       after = row.key;
@@ -79,8 +81,8 @@ export class ItemTable {
     const digest = itemDigest(item);
     const row = this.#byId(owner, item.id);
     if (row === undefined) return this.#add(owner, item, digest);
-    this.#database.run`UPDATE items SET digest = ${digest}, body = ${JSON.stringify(item)}
-      WHERE key = ${row.key}`;
+    this.#database.run(sql`UPDATE items SET digest = ${digest}, body = ${JSON.stringify(item)}
+      WHERE key = ${row.key}`);
     return row.key;
   }
 
@@ -91,7 +93,7 @@ export class ItemTable {
   find(owner: string, id: string): StoredItem | null {
     const row = this.#database.get<{
       body: string;
-    }>`SELECT body FROM items WHERE owner = ${owner} AND id = ${id}`;
+    }>(sql`SELECT body FROM items WHERE owner = ${owner} AND id = ${id}`);
     return row === undefined ? null : (JSON.parse(row.body) as StoredItem);
   }
 
@@ -104,12 +106,14 @@ export class ItemTable {
   }
 
   #byId(owner: string, id: string): ItemRow | undefined {
-    return this.#database.get`SELECT key, digest FROM items WHERE owner = ${owner} AND id = ${id}`;
+    return this.#database.get(
+      sql`SELECT key, digest FROM items WHERE owner = ${owner} AND id = ${id}`,
+    );
   }
 
   #add(owner: string, item: StoredItem, digest: string): number {
-    const { lastInsertRowid } = this.#database.run`INSERT INTO items (owner, id, digest, body)
-      VALUES (${owner}, ${item.id}, ${digest}, ${JSON.stringify(item)})`;
+    const { lastInsertRowid } = this.#database.run(sql`INSERT INTO items (owner, id, digest, body)
+      VALUES (${owner}, ${item.id}, ${digest}, ${JSON.stringify(item)})`);
     return Number(lastInsertRowid);
   }
 }

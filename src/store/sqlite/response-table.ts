@@ -1,6 +1,6 @@
 /** Responses and the order of their items. Writing is done within the caller's transaction. */
 
-import type { StoreDatabase } from "./database.ts";
+import { sql, type StoreDatabase } from "./database.ts";
 import type {
   NewResponse,
   ResponseHold,
@@ -41,25 +41,25 @@ export class ResponseTable {
     const text = JSON.stringify(body);
     const run = isAtWork(body) ? this.#run : null;
     this.#database
-      .run`INSERT INTO responses (id, owner, created_at, run, previous_response_id, conversation_id, body)
-       VALUES (${id}, ${owner}, ${createdAt}, ${run}, ${previousResponseId}, ${conversationId}, ${text})`;
+      .run(sql`INSERT INTO responses (id, owner, created_at, run, previous_response_id, conversation_id, body)
+       VALUES (${id}, ${owner}, ${createdAt}, ${run}, ${previousResponseId}, ${conversationId}, ${text})`);
     if (previousResponseId !== null)
-      this.#database.run`INSERT INTO response_items (response_id, part, position, item)
+      this.#database.run(sql`INSERT INTO response_items (response_id, part, position, item)
        SELECT ${id}, 0, row_number() OVER (ORDER BY part, position) - 1, item
-       FROM response_items WHERE response_id = ${previousResponseId}`;
+       FROM response_items WHERE response_id = ${previousResponseId}`);
     if (conversationId !== null)
-      this.#database.run`INSERT INTO response_items (response_id, part, position, item)
+      this.#database.run(sql`INSERT INTO response_items (response_id, part, position, item)
        SELECT ${id}, 0, row_number() OVER (ORDER BY position) - 1, item
-       FROM conversation_items WHERE conversation_id = ${conversationId}`;
+       FROM conversation_items WHERE conversation_id = ${conversationId}`);
     const taken = new TakenItems(
-      this.#database.column<number>`SELECT item FROM response_items
-        WHERE response_id = ${id} AND part = 0`,
+      this.#database.column<number>(sql`SELECT item FROM response_items
+        WHERE response_id = ${id} AND part = 0`),
     );
     input.forEach((item, position) => {
       const key = this.#items.refer(owner, item, taken);
       taken.add(key);
-      this.#database.run`INSERT INTO response_items (response_id, part, position, item)
-        VALUES (${id}, ${parts.input}, ${position}, ${key})`;
+      this.#database.run(sql`INSERT INTO response_items (response_id, part, position, item)
+        VALUES (${id}, ${parts.input}, ${position}, ${key})`);
     });
   }
 
@@ -71,28 +71,29 @@ export class ResponseTable {
   ): void {
     const run = isAtWork(body) ? this.#run : null;
     const { changes } = this.#database
-      .run`UPDATE responses SET body = ${JSON.stringify(body)}, run = ${run}
-      WHERE owner = ${owner} AND id = ${id}`;
+      .run(sql`UPDATE responses SET body = ${JSON.stringify(body)}, run = ${run}
+      WHERE owner = ${owner} AND id = ${id}`);
     if (changes === 0) return;
-    if (run === null) this.#database.run`DELETE FROM response_holds WHERE response_id = ${id}`;
-    this.#database.run`DELETE FROM response_items WHERE response_id = ${id} AND part = 2`;
+    if (run === null) this.#database.run(sql`DELETE FROM response_holds WHERE response_id = ${id}`);
+    this.#database.run(sql`DELETE FROM response_items WHERE response_id = ${id} AND part = 2`);
     output.forEach((item, position) => {
-      this.#database.run`INSERT INTO response_items (response_id, part, position, item)
-        VALUES (${id}, ${parts.output}, ${position}, ${this.#items.put(owner, item)})`;
+      this.#database.run(sql`INSERT INTO response_items (response_id, part, position, item)
+        VALUES (${id}, ${parts.output}, ${position}, ${this.#items.put(owner, item)})`);
     });
   }
 
   find(owner: string, id: string): (StoredResponse & { run: string | null }) | null {
     const row = this.#database
-      .get<ResponseRow>`SELECT id, run, previous_response_id, conversation_id, body
-       FROM responses WHERE owner = ${owner} AND id = ${id}`;
+      .get<ResponseRow>(sql`SELECT id, run, previous_response_id, conversation_id, body
+       FROM responses WHERE owner = ${owner} AND id = ${id}`);
     return row === undefined ? null : storedResponse(row);
   }
 
   all(owner: string): StoredResponse[] {
     return this.#database
-      .all<ResponseRow>`SELECT id, run, previous_response_id, conversation_id, body
-       FROM responses WHERE owner = ${owner} ORDER BY created_at, rowid`.map(storedResponse);
+      .all<ResponseRow>(sql`SELECT id, run, previous_response_id, conversation_id, body
+       FROM responses WHERE owner = ${owner} ORDER BY created_at, rowid`)
+      .map(storedResponse);
   }
 
   items(owner: string, id: string): ResponseItems | null {
@@ -100,41 +101,43 @@ export class ResponseTable {
     const rows = this.#database.all<{
       part: number;
       body: string;
-    }>`SELECT part, items.body AS body FROM response_items JOIN items ON items.key = item
-       WHERE response_id = ${id} ORDER BY part, position`;
+    }>(sql`SELECT part, items.body AS body FROM response_items JOIN items ON items.key = item
+       WHERE response_id = ${id} ORDER BY part, position`);
     const of = (part: number): StoredItem[] =>
       rows.filter((row) => row.part === part).map((row) => JSON.parse(row.body) as StoredItem);
     return { history: of(parts.history), input: of(parts.input), output: of(parts.output) };
   }
 
   delete(owner: string, id: string): boolean {
-    const keys = this.#database.column<number>`SELECT item FROM response_items
-      WHERE response_id = ${id}`;
+    const keys = this.#database.column<number>(sql`SELECT item FROM response_items
+      WHERE response_id = ${id}`);
     const isDeleted =
-      this.#database.run`DELETE FROM responses WHERE owner = ${owner} AND id = ${id}`.changes > 0;
+      this.#database.run(sql`DELETE FROM responses WHERE owner = ${owner} AND id = ${id}`).changes >
+      0;
     if (isDeleted) this.#items.deleteOrphans(keys);
     return isDeleted;
   }
 
   setHold({ id, request, next, deadline }: ResponseHold): void {
     // The response may have been deleted meanwhile.
-    this.#database.run`INSERT OR REPLACE INTO response_holds (response_id, request, next, deadline)
-       SELECT id, ${JSON.stringify(request)}, ${next}, ${deadline} FROM responses WHERE id = ${id}`;
+    this.#database
+      .run(sql`INSERT OR REPLACE INTO response_holds (response_id, request, next, deadline)
+       SELECT id, ${JSON.stringify(request)}, ${next}, ${deadline} FROM responses WHERE id = ${id}`);
   }
 
   /** What a process left that waits is nobody's from now on. */
   leaveHolds(run: string): void {
-    this.#database.run`UPDATE responses SET run = NULL
-       WHERE run = ${run} AND id IN (SELECT response_id FROM response_holds)`;
+    this.#database.run(sql`UPDATE responses SET run = NULL
+       WHERE run = ${run} AND id IN (SELECT response_id FROM response_holds)`);
   }
 
   takeHolds(): ResponseHold[] {
     const rows = this.#database.all<
       Omit<ResponseHold, "request"> & { request: string }
-    >`SELECT owner, id, request, next, deadline
-       FROM response_holds JOIN responses ON id = response_id WHERE run IS NULL`;
+    >(sql`SELECT owner, id, request, next, deadline
+       FROM response_holds JOIN responses ON id = response_id WHERE run IS NULL`);
     for (const { id } of rows)
-      this.#database.run`UPDATE responses SET run = ${this.#run} WHERE id = ${id}`;
+      this.#database.run(sql`UPDATE responses SET run = ${this.#run} WHERE id = ${id}`);
     return rows.map((row) => ({ ...row, request: JSON.parse(row.request) as unknown }));
   }
 
@@ -145,7 +148,7 @@ export class ResponseTable {
       owner: string;
       id: string;
       body: string;
-    }>`SELECT owner, id, body FROM responses WHERE run = ${run}`) {
+    }>(sql`SELECT owner, id, body FROM responses WHERE run = ${run}`)) {
       const body = { ...JSON.parse(row.body), status: "failed", error: interrupted };
       const output = this.items(row.owner, row.id)?.output ?? [];
       this.update(row.owner, row.id, body, output.map(incomplete));
@@ -154,14 +157,14 @@ export class ResponseTable {
 
   addEvent(id: string, number: number, event: object): void {
     // The response may have been deleted while it was generated.
-    this.#database.run`INSERT INTO response_events (response_id, number, body)
-       SELECT id, ${number}, ${JSON.stringify(event)} FROM responses WHERE id = ${id}`;
+    this.#database.run(sql`INSERT INTO response_events (response_id, number, body)
+       SELECT id, ${number}, ${JSON.stringify(event)} FROM responses WHERE id = ${id}`);
   }
 
   events(owner: string, id: string): unknown[] {
-    const bodies = this.#database.column<string>`SELECT response_events.body AS body
+    const bodies = this.#database.column<string>(sql`SELECT response_events.body AS body
       FROM response_events
-       JOIN responses ON responses.id = response_id WHERE owner = ${owner} AND id = ${id} ORDER BY number`;
+       JOIN responses ON responses.id = response_id WHERE owner = ${owner} AND id = ${id} ORDER BY number`);
     return bodies.map((body) => JSON.parse(body) as unknown);
   }
 }

@@ -1,6 +1,6 @@
 /** Keeps the file within its limits: the oldest goes first, of whoever keeps the most; what is being written stays. */
 
-import type { StoreDatabase } from "./database.ts";
+import { sql, type StoreDatabase } from "./database.ts";
 import type { ItemTable } from "./item-table.ts";
 import { nowSeconds } from "./runs.ts";
 
@@ -33,8 +33,8 @@ export function applyRetention(
   { maxCount, maxAgeSeconds, maxBytes }: RetentionLimits,
 ): void {
   const oldest = nowSeconds() - maxAgeSeconds;
-  database.run`DELETE FROM responses WHERE run IS NULL AND created_at < ${oldest}`;
-  database.run`DELETE FROM conversations WHERE used_at < ${oldest}`;
+  database.run(sql`DELETE FROM responses WHERE run IS NULL AND created_at < ${oldest}`);
+  database.run(sql`DELETE FROM conversations WHERE used_at < ${oldest}`);
   database.run(
     `DELETE FROM branched_conversations WHERE updated_at < ? AND ${isIdle}`,
     oldest * 1000,
@@ -48,21 +48,21 @@ export function applyRetention(
 
 /** Of each owner: nobody's responses go for those of another. */
 function deleteBeyond(database: StoreDatabase, maxCount: number): void {
-  database.run`DELETE FROM responses WHERE id IN (SELECT id FROM
+  database.run(sql`DELETE FROM responses WHERE id IN (SELECT id FROM
          (SELECT id, run, row_number() OVER (PARTITION BY owner ORDER BY created_at DESC, rowid DESC) AS place
           FROM responses)
-       WHERE place > ${maxCount} AND run IS NULL)`;
+       WHERE place > ${maxCount} AND run IS NULL)`);
 }
 
 function deleteEvents(database: StoreDatabase): void {
   const before = nowSeconds() - eventsSeconds;
-  database.run`DELETE FROM response_events WHERE response_id IN
+  database.run(sql`DELETE FROM response_events WHERE response_id IN
        (SELECT id FROM responses WHERE run IS NULL AND created_at < ${before}
-        AND id NOT IN (SELECT response_id FROM response_holds))`;
-  database.run`DELETE FROM branched_events WHERE run_id IN
+        AND id NOT IN (SELECT response_id FROM response_holds))`);
+  database.run(sql`DELETE FROM branched_events WHERE run_id IN
        (SELECT branched_runs.id FROM branched_runs
         JOIN branched_messages ON branched_messages.id = message_id
-        WHERE process IS NULL AND created_at < ${before * 1000})`;
+        WHERE process IS NULL AND created_at < ${before * 1000})`);
 }
 
 /** Some of whoever keeps the most, of whatever kind, with what only they referred to. False: nothing may go. */

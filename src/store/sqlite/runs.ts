@@ -1,6 +1,6 @@
 /** Which process works on the responses of a file. Any process may die, and leaves its row behind. */
 
-import type { StoreDatabase } from "./database.ts";
+import { sql, type StoreDatabase } from "./database.ts";
 import { randomUUID } from "node:crypto";
 import { readFileSync, readlinkSync } from "node:fs";
 import { hostname } from "node:os";
@@ -49,7 +49,7 @@ export class Runs {
   }
 
   forget(id: string): void {
-    this.#database.run`DELETE FROM runs WHERE id = ${id}`;
+    this.#database.run(sql`DELETE FROM runs WHERE id = ${id}`);
   }
 
   close(): void {
@@ -60,9 +60,9 @@ export class Runs {
 
   #beat(): void {
     // A process that took this one for dead has deleted the row.
-    this.#database.run`INSERT INTO runs (id, pid, seen_at, place, began)
+    this.#database.run(sql`INSERT INTO runs (id, pid, seen_at, place, began)
       VALUES (${this.id}, ${process.pid}, ${nowSeconds()}, ${place}, ${beganAt(process.pid)})
-       ON CONFLICT (id) DO UPDATE SET seen_at = excluded.seen_at`;
+       ON CONFLICT (id) DO UPDATE SET seen_at = excluded.seen_at`);
   }
 
   /** One that is missed, since the disk is full or another process writes, is made up for by the next. */
@@ -76,7 +76,7 @@ export class Runs {
 }
 
 function otherRuns(database: StoreDatabase): RunRow[] {
-  const rows = database.all<RunRow>`SELECT id, pid, seen_at, place, began FROM runs`;
+  const rows = database.all<RunRow>(sql`SELECT id, pid, seen_at, place, began FROM runs`);
   return rows.filter(({ id }) => !ownRuns.has(id));
 }
 

@@ -1,6 +1,6 @@
 /** Branched conversations in the SQLite file that holds the responses too. */
 
-import type { StoreDatabase } from "./database.ts";
+import { sql, type StoreDatabase } from "./database.ts";
 import type {
   BranchedConversation,
   BranchedMessage,
@@ -57,8 +57,8 @@ export class SqliteBranches implements BranchStore {
     const { id, title, createdAt, updatedAt, leafId, settings } = conversation;
     const text = JSON.stringify(settings);
     this.#database
-      .run`INSERT INTO branched_conversations (owner, id, title, created_at, updated_at, leaf_id, settings)
-      VALUES (${owner}, ${id}, ${title}, ${createdAt}, ${updatedAt}, ${leafId}, ${text})`;
+      .run(sql`INSERT INTO branched_conversations (owner, id, title, created_at, updated_at, leaf_id, settings)
+      VALUES (${owner}, ${id}, ${title}, ${createdAt}, ${updatedAt}, ${leafId}, ${text})`);
   }
 
   async conversations(
@@ -66,11 +66,11 @@ export class SqliteBranches implements BranchStore {
     { limit, before }: { limit: number; before: string | null },
   ): Promise<BranchedConversation[]> {
     // Several may change within one millisecond.
-    const rows = this.#database.all<ConversationRow>`SELECT * FROM branched_conversations
+    const rows = this.#database.all<ConversationRow>(sql`SELECT * FROM branched_conversations
       WHERE owner = ${owner}
        AND (${before} IS NULL OR (updated_at, rowid) <
             (SELECT updated_at, rowid FROM branched_conversations WHERE id = ${before}))
-       ORDER BY updated_at DESC, rowid DESC LIMIT ${limit}`;
+       ORDER BY updated_at DESC, rowid DESC LIMIT ${limit}`);
     return rows.map(conversationOf);
   }
 
@@ -81,10 +81,11 @@ export class SqliteBranches implements BranchStore {
 
   async messages(owner: string, id: string): Promise<BranchedMessage[]> {
     return this.#database
-      .all<MessageRow>`SELECT messages.id AS id, parent_id, messages.created_at AS created_at, run_id, body
+      .all<MessageRow>(sql`SELECT messages.id AS id, parent_id, messages.created_at AS created_at, run_id, body
        FROM branched_messages AS messages
        JOIN branched_conversations AS conversations ON conversations.id = conversation_id
-       WHERE owner = ${owner} AND conversation_id = ${id} ORDER BY position`.map(messageOf);
+       WHERE owner = ${owner} AND conversation_id = ${id} ORDER BY position`)
+      .map(messageOf);
   }
 
   async changeConversation(
@@ -99,8 +100,9 @@ export class SqliteBranches implements BranchStore {
   async deleteConversation(owner: string, id: string): Promise<boolean> {
     return this.#database.inTransaction(
       () =>
-        this.#database.run`DELETE FROM branched_conversations WHERE owner = ${owner} AND id = ${id}`
-          .changes > 0,
+        this.#database.run(
+          sql`DELETE FROM branched_conversations WHERE owner = ${owner} AND id = ${id}`,
+        ).changes > 0,
     );
   }
 
@@ -115,11 +117,11 @@ export class SqliteBranches implements BranchStore {
       for (const { id, parentId, createdAt, runId: writer, body } of messages) {
         const text = JSON.stringify(body);
         this.#database
-          .run`INSERT INTO branched_messages (id, conversation_id, parent_id, created_at, run_id, body)
-       VALUES (${id}, ${conversationId}, ${parentId}, ${createdAt}, ${writer}, ${text})`;
+          .run(sql`INSERT INTO branched_messages (id, conversation_id, parent_id, created_at, run_id, body)
+       VALUES (${id}, ${conversationId}, ${parentId}, ${createdAt}, ${writer}, ${text})`);
       }
-      this.#database.run`INSERT INTO branched_runs (id, conversation_id, message_id, process)
-        VALUES (${runId}, ${conversationId}, ${messageId}, ${this.#host.processId})`;
+      this.#database.run(sql`INSERT INTO branched_runs (id, conversation_id, message_id, process)
+        VALUES (${runId}, ${conversationId}, ${messageId}, ${this.#host.processId})`);
       this.#write(owner, conversationId, change, messages.at(-1)!.createdAt);
       this.#host.keepLimits();
     });
@@ -137,21 +139,21 @@ export class SqliteBranches implements BranchStore {
     this.#database.inTransaction(() => {
       // It was deleted meanwhile, or another process took it.
       if (
-        this.#database.run`UPDATE branched_runs SET process = NULL
-          WHERE id = ${runId} AND process = ${this.#host.processId}`.changes === 0
+        this.#database.run(sql`UPDATE branched_runs SET process = NULL
+          WHERE id = ${runId} AND process = ${this.#host.processId}`).changes === 0
       )
         return;
       for (const event of events) this.#insertEvent(runId, event);
-      this.#database.run`UPDATE branched_messages SET body = ${JSON.stringify(body)}
-        WHERE id = ${id}`;
+      this.#database.run(sql`UPDATE branched_messages SET body = ${JSON.stringify(body)}
+        WHERE id = ${id}`);
     });
   }
 
   async run(owner: string, conversationId: string, runId: string): Promise<BranchedRun | null> {
-    const row = this.#database.get<RunRow>`SELECT started.id AS id, conversation_id, message_id
+    const row = this.#database.get<RunRow>(sql`SELECT started.id AS id, conversation_id, message_id
       FROM branched_runs AS started
        JOIN branched_conversations AS conversations ON conversations.id = conversation_id
-       WHERE owner = ${owner} AND conversation_id = ${conversationId} AND started.id = ${runId}`;
+       WHERE owner = ${owner} AND conversation_id = ${conversationId} AND started.id = ${runId}`);
     return row === undefined ? null : runOf(row);
   }
 
@@ -164,16 +166,16 @@ export class SqliteBranches implements BranchStore {
       this.#host.forgetDead();
       const rows = this.#database.all<
         RunRow & { owner: string }
-      >`SELECT started.id AS id, conversation_id, message_id, owner FROM branched_runs AS started
+      >(sql`SELECT started.id AS id, conversation_id, message_id, owner FROM branched_runs AS started
        JOIN branched_conversations AS conversations ON conversations.id = conversation_id
-       WHERE process IS NOT NULL AND process NOT IN (SELECT id FROM runs)`;
+       WHERE process IS NOT NULL AND process NOT IN (SELECT id FROM runs)`);
       return rows.map((row) => {
-        this.#database.run`UPDATE branched_runs SET process = ${this.#host.processId}
-          WHERE id = ${row.id}`;
+        this.#database.run(sql`UPDATE branched_runs SET process = ${this.#host.processId}
+          WHERE id = ${row.id}`);
         const message = messageOf(
           this.#database
-            .get<MessageRow>`SELECT id, parent_id, created_at, run_id, body FROM branched_messages
-            WHERE id = ${row.message_id}`!,
+            .get<MessageRow>(sql`SELECT id, parent_id, created_at, run_id, body FROM branched_messages
+            WHERE id = ${row.message_id}`)!,
         );
         const events = this.#eventsAfter(row.id, 0);
         return { ...runOf(row), owner: row.owner, message, events };
@@ -182,18 +184,18 @@ export class SqliteBranches implements BranchStore {
   }
 
   #find(owner: string, id: string): ConversationRow | undefined {
-    return this.#database.get`SELECT * FROM branched_conversations
-      WHERE owner = ${owner} AND id = ${id}`;
+    return this.#database.get(sql`SELECT * FROM branched_conversations
+      WHERE owner = ${owner} AND id = ${id}`);
   }
 
   #insertEvent(runId: string, { number, body }: NumberedEvent): void {
-    this.#database.run`INSERT INTO branched_events (run_id, number, body)
-      VALUES (${runId}, ${number}, ${body})`;
+    this.#database.run(sql`INSERT INTO branched_events (run_id, number, body)
+      VALUES (${runId}, ${number}, ${body})`);
   }
 
   #eventsAfter(runId: string, after: number): NumberedEvent[] {
-    return this.#database.all`SELECT number, body FROM branched_events
-      WHERE run_id = ${runId} AND number > ${after} ORDER BY number`;
+    return this.#database.all(sql`SELECT number, body FROM branched_events
+      WHERE run_id = ${runId} AND number > ${after} ORDER BY number`);
   }
 
   /** Within a transaction. */
@@ -203,8 +205,8 @@ export class SqliteBranches implements BranchStore {
     const { title = row.title, leafId = row.leaf_id, settings } = change;
     const text = settings === undefined ? row.settings : JSON.stringify(settings);
     this.#database
-      .run`UPDATE branched_conversations SET title = ${title}, leaf_id = ${leafId}, settings = ${text}, updated_at = ${updatedAt}
-       WHERE owner = ${owner} AND id = ${id}`;
+      .run(sql`UPDATE branched_conversations SET title = ${title}, leaf_id = ${leafId}, settings = ${text}, updated_at = ${updatedAt}
+       WHERE owner = ${owner} AND id = ${id}`);
     return true;
   }
 }

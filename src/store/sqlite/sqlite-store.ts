@@ -13,7 +13,7 @@ import type {
 } from "../types.ts";
 import { ConversationTable } from "./conversation-table.ts";
 import { ItemTable } from "./item-table.ts";
-import { StoreDatabase } from "./database.ts";
+import { sql, StoreDatabase } from "./database.ts";
 import { openDatabase } from "./open.ts";
 import { ResponseTable } from "./response-table.ts";
 import { applyRetention, type RetentionLimits } from "./retention.ts";
@@ -74,10 +74,10 @@ export class SqliteStore implements ResponseStore {
   /** 32 random bytes, the same for all who open the file. */
   secret(name: string): Buffer {
     return this.#database.inTransaction(() => {
-      this.#database.run`INSERT OR IGNORE INTO secrets (name, value)
-        VALUES (${name}, ${randomBytes(32)})`;
-      const [secret] = this.#database.column<Uint8Array>`SELECT value FROM secrets
-        WHERE name = ${name}`;
+      this.#database.run(sql`INSERT OR IGNORE INTO secrets (name, value)
+        VALUES (${name}, ${randomBytes(32)})`);
+      const [secret] = this.#database.column<Uint8Array>(sql`SELECT value FROM secrets
+        WHERE name = ${name}`);
       return Buffer.from(secret!);
     });
   }
