@@ -65,6 +65,13 @@ if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64|amd64")
   endif()
 endif()
 
+# Our attention in place of ggml's, which stays as what it falls back on (native/kernels).
+get_target_property(ggml_cpu_folder ggml-cpu SOURCE_DIR)
+set_source_files_properties(${ggml_cpu_folder}/ggml-cpu/ops.cpp TARGET_DIRECTORY ggml-cpu PROPERTIES
+  COMPILE_DEFINITIONS ggml_compute_forward_flash_attn_ext=ggml_flash_attn_ext_fallback)
+target_sources(ggml-cpu PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}/native/kernels/flash_attention.cpp)
+target_include_directories(ggml-cpu PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}/native ${ggml_cpu_folder}/ggml-cpu)
+
 # Lets another clone link these archives instead of compiling them again (scripts/setup/shared-llama.mjs).
 set(llama_parts llama ggml ggml-base)
 foreach(part ggml-cpu ggml-blas ggml-cuda ggml-metal ggml-vulkan)

@@ -143,7 +143,10 @@ LoadOptions to_load_options(const Napi::Value& value) {
     backend.max_rows = fields.int32("stepTokenBudget", parallel, 1 << 16);
     backend.micro_batch_rows = fields.int32("microBatch", 1, 1 << 16);
     backend.threads = fields.int32("threads", 1, 512);
-    backend.flash_attention = fields.boolean("flashAttention");
+    backend.flash_attention =
+        fields.choice<FlashAttention>("flashAttention", {{"off", FlashAttention::kOff},
+                                                         {"on", FlashAttention::kOn},
+                                                         {"auto", FlashAttention::kAuto}});
     if (fields.has("deterministic")) backend.deterministic = fields.boolean("deterministic");
     backend.keys = to_kv_type(fields, "cacheTypeK");
     backend.values = to_kv_type(fields, "cacheTypeV");

@@ -64,7 +64,7 @@ std::optional<std::uint64_t> available_in_group() {
 
 ContextMemory estimate_context_memory(const ModelShape& model, std::int32_t vocabulary_size,
                                       const CacheShape& cache, KvType keys, KvType values,
-                                      bool flash_attention) {
+                                      FlashAttention flash_attention) {
     const auto wide = [](std::int64_t value) {
         return static_cast<std::uint64_t>(std::max<std::int64_t>(value, 0));
     };
@@ -77,7 +77,8 @@ ContextMemory estimate_context_memory(const ModelShape& model, std::int32_t voca
     const std::uint64_t span =
         wide(cache.layout == CacheLayout::kStreams ? cache.cells_per_sequence : cache.cells_total);
     const std::uint64_t mask = rows * span * 4;
-    const std::uint64_t scores = flash_attention ? 0 : rows * span * wide(model.heads) * 4;
+    const std::uint64_t scores =
+        flash_attention != FlashAttention::kOff ? 0 : rows * span * wide(model.heads) * 4;
 
     ContextMemory memory;
     memory.cache_bytes = cell * wide(model.layers) * wide(cache.cells_total);

@@ -10,6 +10,8 @@
 
 namespace fermata {
 
+// kAuto: wherever the device that holds the cache can compute it.
+enum class FlashAttention : std::uint8_t { kOff, kOn, kAuto };
 enum class KvType : std::uint8_t { kF32, kF16, kBf16, kQ8_0, kQ4_0 };
 
 struct ContextMemory {
@@ -21,7 +23,7 @@ struct ContextMemory {
 // Takes the heads of the first layer for all layers, and no recurrent state into account.
 ContextMemory estimate_context_memory(const ModelShape& model, std::int32_t vocabulary_size,
                                       const CacheShape& cache, KvType keys, KvType values,
-                                      bool flash_attention);
+                                      FlashAttention flash_attention);
 
 // Bytes that this process may still commit, by the machine and by its control group (Linux), or
 // that the machine has free (macOS). nullopt: unknown.

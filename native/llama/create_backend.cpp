@@ -42,6 +42,18 @@ bool is_quantized(KvType type) {
     return type == KvType::kQ8_0 || type == KvType::kQ4_0;
 }
 
+llama_flash_attn_type type_of(FlashAttention flash_attention) {
+    switch (flash_attention) {
+        case FlashAttention::kOff:
+            return LLAMA_FLASH_ATTN_TYPE_DISABLED;
+        case FlashAttention::kOn:
+            return LLAMA_FLASH_ATTN_TYPE_ENABLED;
+        case FlashAttention::kAuto:
+            break;
+    }
+    return LLAMA_FLASH_ATTN_TYPE_AUTO;
+}
+
 ggml_type type_of(KvType type) {
     switch (type) {
         case KvType::kF32:
@@ -79,7 +91,7 @@ std::string options_fault(const Model& model, const BackendOptions& options) {
         return "The number of threads must be 1 to 512, not " + std::to_string(options.threads) +
                ".";
     }
-    if (is_quantized(options.values) && !options.flash_attention) {
+    if (is_quantized(options.values) && options.flash_attention == FlashAttention::kOff) {
         return "A quantized V cache needs flash attention.";
     }
     const ModelShape& shape = model.shape();
@@ -134,8 +146,7 @@ llama_context_params params_of(const CacheShape& shape, const BackendOptions& op
     params.n_outputs_max_per_seq = 0;
     params.n_threads = options.threads;
     params.n_threads_batch = options.threads;
-    params.flash_attn_type =
-        options.flash_attention ? LLAMA_FLASH_ATTN_TYPE_ENABLED : LLAMA_FLASH_ATTN_TYPE_DISABLED;
+    params.flash_attn_type = type_of(options.flash_attention);
     params.type_k = type_of(options.keys);
     params.type_v = type_of(options.values);
     params.swa_full = keeps_full_window;

@@ -40,9 +40,9 @@ struct BackendOptions {
     // larger part of the compute memory at a big vocabulary.
     std::int32_t max_logit_rows = 0;
     std::int32_t threads = 1;
-    bool flash_attention = false;
+    FlashAttention flash_attention = FlashAttention::kAuto;
     KvType keys = KvType::kF16;
-    KvType values = KvType::kF16;  // quantized: needs flash_attention
+    KvType values = KvType::kF16;  // quantized: not with FlashAttention::kOff
     bool deterministic = false;    // CacheShape::fixed_chunk is set; streams only
     // Forks will be kept: a sliding-window model's caches need no more than the window.
     bool forks = true;

@@ -43,7 +43,7 @@ std::uint64_t state_fingerprint(const std::string& model_path, const Model& mode
          << system_info() << '|' << static_cast<int>(shape.layout) << '|' << shape.slot_count << '|'
          << shape.cells_per_sequence << '|' << shape.cells_total << '|' << shape.fixed_chunk << '|'
          << static_cast<int>(options.keys) << '|' << static_cast<int>(options.values) << '|'
-         << options.flash_attention << '|' << model.shape().gpu_layers;
+         << static_cast<int>(options.flash_attention) << '|' << model.shape().gpu_layers;
     const std::string described = text.str();
     return checksum_of(std::as_bytes(std::span(described)));
 }

@@ -28,7 +28,10 @@ export function toolchainKey() {
 /** Names one way of compiling llama.cpp, wherever the clone is. */
 export function llamaKey({ backend, portable }) {
   const flags = [process.env.CC, process.env.CFLAGS, process.env.CXXFLAGS];
-  const recipe = [join(root, "native/llama-cpp.cmake"), ...filesUnder(join(root, "native/compat"))];
+  const recipe = [
+    join(root, "native/llama-cpp.cmake"),
+    ...["compat", "kernels"].flatMap((folder) => filesUnder(join(root, "native", folder))),
+  ];
   const machine = portable ? process.arch : cpuIdentity();
   const compiler = fileIdentity(findCompiler());
   return hashOf(recipe, [llamaLock, backend, portable, flags, machine, compiler]).slice(0, 16);

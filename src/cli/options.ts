@@ -296,7 +296,7 @@ export const serveOptions = {
       kind: "choice",
       choices: ["on", "off", "auto"],
       default: "auto",
-      help: "Flash attention; auto decides by device.",
+      help: "Flash attention; auto: wherever the device has it.",
       fromFolder: true,
     },
     cacheTypeK: {

@@ -119,7 +119,7 @@ export function resolveOptions(options: EngineOptions, facts: LoadFacts): Native
     threads: integer("threads", options.threads ?? facts.physicalCores, 1, 512),
     gpuLayers,
     kvLayout,
-    flashAttention: resolveFlashAttention(options.flashAttention ?? "auto", onGpu, cacheTypeV),
+    flashAttention: resolveFlashAttention(options.flashAttention ?? "auto", cacheTypeV),
     cacheTypeK,
     cacheTypeV,
     deterministic,
@@ -165,21 +165,18 @@ function resolveLayout(
   return onGpu ? "unified" : "streams";
 }
 
-/** On a CPU decoding at depth is faster without it, but quantized values need it. */
+/** Quantized values need it. */
 function resolveFlashAttention(
   choice: "on" | "off" | "auto",
-  onGpu: boolean,
   cacheTypeV: KvCacheType,
-): boolean {
-  const needed = cacheTypeV === "q8_0" || cacheTypeV === "q4_0";
-  if (choice === "auto") return onGpu || needed;
-  if (choice === "off" && needed) {
+): "on" | "off" | "auto" {
+  if (choice === "off" && (cacheTypeV === "q8_0" || cacheTypeV === "q4_0")) {
     throw invalidOption(
       "cacheTypeV",
-      `A cache of ${cacheTypeV} values needs flash attention: turn it on, or store values as f16.`,
+      `A cache of ${cacheTypeV} values needs flash attention: leave it on auto, or store values as f16.`,
     );
   }
-  return choice === "on";
+  return choice;
 }
 
 function integer(

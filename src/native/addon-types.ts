@@ -37,7 +37,7 @@ export interface NativeLoadOptions {
   threads: number;
   gpuLayers: number;
   kvLayout: "streams" | "unified";
-  flashAttention: boolean;
+  flashAttention: "on" | "off" | "auto";
   cacheTypeK: KvCacheType;
   cacheTypeV: KvCacheType;
   /** Decode calls hold rows of one sequence, cut by position alone. Needs the streams layout. */

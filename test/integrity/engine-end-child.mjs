@@ -20,7 +20,7 @@ const options = {
   threads: 1,
   gpuLayers: 0,
   kvLayout: "streams",
-  flashAttention: false,
+  flashAttention: "auto",
   deterministic: false,
   cacheTypeK: "f16",
   cacheTypeV: "f16",

@@ -25,6 +25,7 @@ const mayInclude: Record<string, readonly string[]> = {
   llama: ["core", "llama"],
   guidance: ["core", "guidance"],
   runtime: ["core", "runtime"],
+  kernels: ["kernels"],
   binding: ["core", "llama", "guidance", "runtime", "binding"],
 };
 const foreign = (folder: string, path: string): boolean => {
@@ -42,7 +43,7 @@ test("native/core is pure: no llama.cpp, no Node, no clock, no thread", () => {
   expect(found).toEqual([]);
 });
 
-test("binding -> runtime -> core <- llama, core <- guidance", () => {
+test("binding -> runtime -> core <- llama, core <- guidance; kernels by themselves", () => {
   const folders = readdirSync(join(root, "native"), { withFileTypes: true })
     .filter((entry) => entry.isDirectory() && entry.name !== "compat")
     .map(({ name }) => name);
@@ -53,10 +54,12 @@ test("binding -> runtime -> core <- llama, core <- guidance", () => {
   expect(found).toEqual([]);
 });
 
-test("only native/llama includes llama.h, only native/binding includes napi.h", () => {
+test("only native/llama includes llama.h, only native/binding includes napi.h; kernels are ggml's", () => {
   const found = Object.keys(mayInclude).flatMap((folder) =>
     includes(folder).filter(
-      ({ path }) => (folder !== "llama" && isLlama(path)) || (folder !== "binding" && isNode(path)),
+      ({ path }) =>
+        (folder !== "llama" && folder !== "kernels" && isLlama(path)) ||
+        (folder !== "binding" && isNode(path)),
     ),
   );
   expect(found).toEqual([]);

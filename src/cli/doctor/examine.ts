@@ -270,11 +270,7 @@ function settingsOf(
       resolved.kvLayout,
       onCpu ? "a CPU reads each sequence's own cells only in streams" : "a GPU shares one pool",
     ),
-    setting(
-      "flashAttn",
-      resolved.flashAttention ? "on" : "off",
-      onCpu ? "on a CPU decoding at depth is faster without" : "a GPU is faster with it",
-    ),
+    setting("flashAttn", resolved.flashAttention, "on wherever the device can compute it"),
     setting("cacheTypeK", resolved.cacheTypeK, "exact; q8_0 halves the cache"),
     setting("cacheTypeV", resolved.cacheTypeV, "exact; q8_0 halves the cache"),
     setting("host", config.host, "this machine only"),

@@ -52,7 +52,7 @@ export function estimateFit(path: string, config: ServeConfig): ModelFit {
   const rows = resolved.microBatch;
   const span = resolved.kvLayout === "streams" ? resolved.contextSize : resolved.cellsTotal;
   const activations = rows * (8 * width + 3 * feedForward) * 4;
-  const scores = resolved.flashAttention ? 0 : rows * span * heads * 4;
+  const scores = resolved.flashAttention !== "off" ? 0 : rows * span * heads * 4;
   const computeBytes =
     2 * resolved.parallel * vocabulary * 4 + activations + rows * span * 4 + scores;
   const onHost =

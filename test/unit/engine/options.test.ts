@@ -20,7 +20,7 @@ describe("resolveOptions", () => {
       threads: 6,
       gpuLayers: 0,
       kvLayout: "streams",
-      flashAttention: false,
+      flashAttention: "auto",
       cacheTypeK: "f16",
       cacheTypeV: "f16",
       deterministic: false,
@@ -34,7 +34,7 @@ describe("resolveOptions", () => {
   });
 
   it("has others for a GPU", () => {
-    const gpu = { kvLayout: "unified", flashAttention: true, cellsTotal: 32_768 };
+    const gpu = { kvLayout: "unified", cellsTotal: 32_768 };
     expect(resolve({ gpuLayers: -1 })).toMatchObject(gpu);
     expect(resolve({ gpuLayers: 10 })).toMatchObject(gpu);
   });
@@ -119,9 +119,9 @@ describe("resolveOptions", () => {
     });
   });
 
-  it("turns flash attention on where quantized values need it", () => {
-    expect(resolve({ cacheTypeV: "q8_0" }).flashAttention).toBe(true);
-    expect(resolve({ cacheTypeK: "q8_0" }).flashAttention).toBe(false);
+  it("keeps flash attention where quantized values need it", () => {
+    expect(resolve({ cacheTypeV: "q8_0" }).flashAttention).toBe("auto");
+    expect(resolve({ cacheTypeK: "q8_0", flashAttention: "off" }).flashAttention).toBe("off");
     expect(() => resolve({ cacheTypeV: "q4_0", flashAttention: "off" })).toThrow(
       expect.objectContaining({ code: "invalid_option", param: "cacheTypeV" }),
     );

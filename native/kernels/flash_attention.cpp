@@ -1,0 +1,389 @@
+// Attention on x86 processors, in place of ggml's own CPU operator GGML_OP_FLASH_ATTN_EXT.
+//
+// ggml computes a decoded row with one vector operation after another, keeping the sum in half
+// precision in memory, and reads the keys once for every query head. Here the rows that look at
+// the same keys (the query heads of a group, the tokens of a tile) are computed together, with
+// their sums in registers, and a key block is transposed once for all of them.
+//
+// A row's result depends neither on the number of threads nor on the other streams of the batch:
+// its keys are taken in chunks of 128 positions, each chunk in blocks of 64, and the chunks' sums
+// are merged from left to right, whichever thread made them. (Where ggml's working memory does
+// not hold the sums of so many chunks, they are larger: some thousand positions into a context.)
+//
+// ggml-cpu is compiled with its own operator renamed to ggml_flash_attn_ext_fallback
+// (native/llama-cpp.cmake), which takes what this file does not: ALiBi, a mask per head, heads
+// whose size is no multiple of a vector, other processors.
+
+#include "kernels/attention_math.h"
+#include "kernels/attention_operation.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+
+#include "ggml-cpu-impl.h"
+#include "ops.h"
+
+extern "C" void ggml_flash_attn_ext_fallback(const ggml_compute_params* params, ggml_tensor* dst);
+
+#ifdef FERMATA_SIMD
+
+namespace fermata::attention {
+namespace {
+
+// From this many rows on, transposing the keys costs less than a sum across lanes for each score.
+constexpr int kManyRows = 8;
+
+/** A thread's working memory, kept from one operator to the next. */
+class Scratch {
+   public:
+    float* take(std::size_t floats) {
+        if (floats > size_) {
+            data_.reset(new float[floats]);
+            size_ = floats;
+        }
+        return data_.get();
+    }
+
+   private:
+    std::unique_ptr<float[]> data_;
+    std::size_t size_ = 0;
+};
+
+thread_local Scratch scratch;
+
+enum class Sees { kNothing, kAll, kSome };
+
+/** What a token sees of `n` positions whose mask is `mask`. */
+Sees look(const ggml_fp16_t* mask, int n) {
+    constexpr ggml_fp16_t kHidden = 0xfc00;  // minus infinity
+    bool none = true, every = n == kBlock;
+    for (int j = 0; j < n; ++j) {
+        none &= mask[j] == kHidden;
+        every &= mask[j] == 0;
+    }
+    return none ? Sees::kNothing : every ? Sees::kAll : Sees::kSome;
+}
+
+/** Per row of a tile: greatest score, sum of weights, weighted values. */
+struct Sums {
+    float *greatest, *weights, *values;
+};
+
+/** Writes a row's result: its values by the sum of its weights, the head's sink included. */
+void finish(const Operation& op, std::int64_t token, std::int64_t head, std::int64_t stream,
+            float greatest, float weights, const float* values) {
+    float scale = 1;
+    if (op.sinks) {
+        const float sink = static_cast<const float*>(op.sinks->data)[head];
+        const float now = std::max(greatest, sink);
+        scale = std::exp(greatest - now);
+        weights = weights * scale + std::exp(sink - now);
+    }
+    const Vec factor = all(weights == 0 ? 0 : scale / weights);
+    float* to = op.output(token, head, stream);
+    for (std::int64_t d = 0; d < op.value_size; d += kLanes) {
+        store(to + d, mul(load(values + d), factor));
+    }
+}
+
+struct Row {
+    std::int64_t index;  // in its tile
+    bool sees_all;       // the whole block
+};
+
+/** Keys and values of up to 64 positions, as the rows read them. */
+struct Block {
+    std::int64_t first;  // position
+    int n;
+    bool transposed, half_keys, half_values;
+    const char *keys, *values;
+    std::size_t key_stride, value_stride;  // bytes from a position to the next
+};
+
+/** Some tokens of one stream, for the query heads of some of its key heads. */
+class Tile {
+   public:
+    Tile(const Operation& op, std::int64_t stream, std::int64_t first_head,
+         std::int64_t first_token)
+        : op_(op),
+          stream_(stream),
+          first_head_(first_head),
+          first_token_(first_token),
+          tokens_(std::min(op.tile_tokens, op.tokens - first_token)),
+          rows_(tokens_ * op.tile_heads * op.group) {
+        const std::int64_t dk = op.key_size, dv = op.value_size;
+        float* next =
+            scratch.take(rows_ * (dk + 2 * dv + 4) + kBlock * (2 * dk + dv) + kTileRows * kBlock);
+        const auto part = [&next](std::int64_t floats) {
+            next += floats;
+            return next - floats;
+        };
+        q_ = part(rows_ * dk);
+        chunk_ = {part(rows_), part(rows_), part(rows_ * dv)};
+        total_ = {part(rows_), part(rows_), part(rows_ * dv)};
+        transposed_ = part(kBlock * dk);
+        plain_keys_ = part(kBlock * dk);
+        plain_values_ = part(kBlock * dv);
+        scores_ = part(kTileRows * kBlock);
+        for (std::int64_t r = 0; r < rows_; ++r) {
+            const float* from = op.query(token(r), head(r), stream);
+            for (std::int64_t d = 0; d < dk; d += kLanes) {
+                store(q_ + r * dk + d, mul(load(from + d), all(op.scale)));
+            }
+        }
+    }
+
+    /** All chunks, into the result. */
+    void run() {
+        clear(total_);
+        for (std::int64_t c = 0; c < op_.chunks; ++c) {
+            run_chunk(c);
+            for (std::int64_t r = 0; r < rows_; ++r) {
+                merge(total_.greatest[r], total_.weights[r], values(total_, r), chunk_.greatest[r],
+                      chunk_.weights[r], values(chunk_, r), op_.value_size);
+            }
+        }
+        for (std::int64_t r = 0; r < rows_; ++r) {
+            finish(op_, token(r), head(r), stream_, total_.greatest[r], total_.weights[r],
+                   values(total_, r));
+        }
+    }
+
+    /** Chunks [first, last), each into its partial. */
+    void run(std::int64_t first, std::int64_t last) {
+        for (std::int64_t c = first; c < last; ++c) {
+            run_chunk(c);
+            for (std::int64_t r = 0; r < rows_; ++r) {
+                float* to = op_.partial(op_.row(token(r), head(r), stream_), c);
+                to[0] = chunk_.greatest[r];
+                to[1] = chunk_.weights[r];
+                std::memcpy(to + 2, values(chunk_, r), op_.value_size * sizeof(float));
+            }
+        }
+    }
+
+   private:
+    // Rows lie key head by key head, token by token, query head by query head.
+    std::int64_t token(std::int64_t row) const { return first_token_ + row / op_.group % tokens_; }
+    std::int64_t head(std::int64_t row) const {
+        return (first_head_ + row / op_.group / tokens_) * op_.group + row % op_.group;
+    }
+    float* values(const Sums& sums, std::int64_t row) const {
+        return sums.values + row * op_.value_size;
+    }
+
+    void clear(const Sums& sums) const {
+        std::fill_n(sums.greatest, rows_, -INFINITY);
+        std::fill_n(sums.weights, rows_, 0.0f);
+        std::fill_n(sums.values, rows_ * op_.value_size, 0.0f);
+    }
+
+    void run_chunk(std::int64_t index) {
+        clear(chunk_);
+        const std::int64_t end = std::min((index + 1) * op_.chunk, op_.positions);
+        for (std::int64_t i = index * op_.chunk; i < end; i += kBlock) {
+            run_block(i, static_cast<int>(std::min<std::int64_t>(kBlock, end - i)));
+        }
+    }
+
+    void run_block(std::int64_t first, int n) {
+        Sees sees[kLargestTile];
+        int seeing = 0;
+        for (std::int64_t t = 0; t < tokens_; ++t) {
+            sees[t] = op_.mask      ? look(op_.mask_row(first_token_ + t, stream_) + first, n)
+                      : n == kBlock ? Sees::kAll
+                                    : Sees::kSome;
+            seeing += sees[t] != Sees::kNothing;
+        }
+        if (seeing == 0) return;
+        for (std::int64_t h = 0; h < op_.tile_heads; ++h) {
+            Row rows[kLargestTile];
+            int count = 0;
+            for (std::int64_t t = 0; t < tokens_; ++t) {
+                if (sees[t] == Sees::kNothing) continue;
+                for (std::int64_t g = 0; g < op_.group; ++g) {
+                    rows[count++] = {(h * tokens_ + t) * op_.group + g, sees[t] == Sees::kAll};
+                }
+            }
+            run_head(rows, count, read_block(first_head_ + h, first, n, count >= kManyRows));
+        }
+    }
+
+    void run_head(const Row* rows, int count, const Block& block) {
+        for (int i = 0; i < count; i += kTileRows) {
+            switch (std::min(kTileRows, count - i)) {
+                case 1:
+                    run_rows<1>(rows + i, block);
+                    break;
+                case 2:
+                    run_rows<2>(rows + i, block);
+                    break;
+                case 3:
+                    run_rows<3>(rows + i, block);
+                    break;
+                case 4:
+                    run_rows<4>(rows + i, block);
+                    break;
+                case 5:
+                    run_rows<5>(rows + i, block);
+                    break;
+                default:
+                    run_rows<6>(rows + i, block);
+                    break;
+            }
+        }
+    }
+
+    /** What is neither f16 nor f32 is dequantized; for many rows keys are transposed besides. */
+    Block read_block(std::int64_t head, std::int64_t first, int n, bool for_many) {
+        Block block{first,
+                    n,
+                    for_many,
+                    op_.k.type == GGML_TYPE_F16,
+                    op_.v.type == GGML_TYPE_F16,
+                    op_.k.at(first, head, stream_),
+                    op_.v.at(first, head, stream_),
+                    op_.k.position,
+                    op_.v.position};
+        if (!block.half_keys && op_.k.type != GGML_TYPE_F32) {
+            as_floats(op_.k.type, block.keys, block.key_stride, n, op_.key_size, plain_keys_);
+        }
+        if (op_.v.type != GGML_TYPE_F32 && (for_many || !block.half_values)) {
+            as_floats(op_.v.type, block.values, block.value_stride, n, op_.value_size,
+                      plain_values_);
+            block.half_values = false;
+        }
+        if (for_many) {
+            const auto transpose =
+                block.half_keys ? transpose_keys<ggml_fp16_t> : transpose_keys<float>;
+            transpose(transposed_, block.keys, block.key_stride, n, op_.key_size);
+        }
+        return block;
+    }
+
+    /** Rows of `size` elements become rows of floats at `to`, where `from` then points. */
+    static void as_floats(ggml_type type, const char*& from, std::size_t& stride, int n,
+                          std::int64_t size, float* to) {
+        const auto convert = ggml_get_type_traits(type)->to_float;
+        for (int j = 0; j < n; ++j) {
+            const auto* half = reinterpret_cast<const ggml_fp16_t*>(from + j * stride);
+            if (type != GGML_TYPE_F16) {
+                convert(half, to + j * size, size);
+                continue;
+            }
+            for (std::int64_t d = 0; d < size; d += kLanes)
+                store(to + j * size + d, load(half + d));
+        }
+        from = reinterpret_cast<const char*>(to);
+        stride = size * sizeof(float);
+    }
+
+    template <int R>
+    void run_rows(const Row* rows, const Block& block) {
+        const float* q[R];
+        float *scores[R], *sums[R];
+        float kept[R];
+        for (int r = 0; r < R; ++r) {
+            q[r] = q_ + rows[r].index * op_.key_size;
+            scores[r] = scores_ + r * kBlock;
+            sums[r] = values(chunk_, rows[r].index);
+        }
+        const int size = static_cast<int>(op_.key_size);
+        if (block.transposed) {
+            multiply<R, float>(scores, nullptr, q, reinterpret_cast<const char*>(transposed_),
+                               kBlock * sizeof(float), size, kBlock);
+        } else if (block.half_keys) {
+            score_directly<R, ggml_fp16_t>(scores, q, block.keys, block.key_stride, block.n, size);
+        } else {
+            score_directly<R, float>(scores, q, block.keys, block.key_stride, block.n, size);
+        }
+        for (int r = 0; r < R; ++r) {
+            adjust(scores[r], rows[r], block);
+            const std::int64_t i = rows[r].index;
+            kept[r] = weigh(scores[r], chunk_.greatest[i], chunk_.weights[i]);
+        }
+        const auto accumulate = block.half_values ? multiply<R, ggml_fp16_t> : multiply<R, float>;
+        accumulate(sums, kept, scores, block.values, block.value_stride, block.n, op_.value_size);
+    }
+
+    /** The soft cap and the mask. */
+    void adjust(float* scores, const Row& row, const Block& block) const {
+        if (op_.softcap != 0) {
+            for (int j = 0; j < block.n; ++j)
+                scores[j] = op_.softcap * std::tanh(scores[j]);
+        }
+        if (row.sees_all) return;
+        if (op_.mask) {
+            const ggml_fp16_t* mask = op_.mask_row(token(row.index), stream_) + block.first;
+            int j = 0;
+            for (; j + kLanes <= block.n; j += kLanes) {
+                store(scores + j, add(load(scores + j), load(mask + j)));
+            }
+            for (; j < block.n; ++j)
+                scores[j] += GGML_CPU_FP16_TO_FP32(mask[j]);
+        }
+        std::fill(scores + block.n, scores + kBlock, -INFINITY);
+    }
+
+    const Operation& op_;
+    std::int64_t stream_, first_head_, first_token_, tokens_, rows_;
+    float* q_;
+    Sums chunk_, total_;  // of the chunk at work; of all chunks before it
+    float *transposed_, *plain_keys_, *plain_values_, *scores_;
+};
+
+void run_job(const Operation& op, std::int64_t job) {
+    const std::int64_t piece = job % op.pieces;
+    const std::int64_t tile = job / op.pieces % op.tiles;
+    const std::int64_t head = job / op.pieces / op.tiles * op.tile_heads;
+    Tile rows(op, head / op.kv_heads, head % op.kv_heads, tile * op.tile_tokens);
+    if (op.pieces == 1) {
+        rows.run();
+    } else {
+        rows.run(op.chunks * piece / op.pieces, op.chunks * (piece + 1) / op.pieces);
+    }
+}
+
+void merge_partials(const Operation& op) {
+    const std::int64_t count = op.streams * op.heads * op.tokens;
+    for (std::int64_t row = op.params->ith; row < count; row += op.params->nth) {
+        float* sums = op.partial(row, 0);
+        for (std::int64_t c = 1; c < op.chunks; ++c) {
+            const float* more = op.partial(row, c);
+            merge(sums[0], sums[1], sums + 2, more[0], more[1], more + 2, op.value_size);
+        }
+        finish(op, row % op.tokens, row / op.tokens % op.heads, row / op.tokens / op.heads, sums[0],
+               sums[1], sums + 2);
+    }
+}
+
+void attend(const Operation& op) {
+    const auto* params = op.params;
+    if (params->ith == 0) ggml_threadpool_chunk_set(params->threadpool, params->nth);
+    ggml_barrier(params->threadpool);
+    const std::int64_t jobs = op.jobs();
+    for (std::int64_t job = params->ith; job < jobs;
+         job = ggml_threadpool_chunk_add(params->threadpool, 1)) {
+        run_job(op, job);
+    }
+    if (op.pieces == 1) return;
+    ggml_barrier(params->threadpool);
+    merge_partials(op);
+}
+
+}  // namespace
+}  // namespace fermata::attention
+#endif
+
+extern "C" void ggml_compute_forward_flash_attn_ext(const ggml_compute_params* params,
+                                                    ggml_tensor* dst) {
+#ifdef FERMATA_SIMD
+    if (fermata::attention::handles(params, dst)) {
+        return fermata::attention::attend(fermata::attention::Operation(params, dst));
+    }
+#endif
+    ggml_flash_attn_ext_fallback(params, dst);
+}
