@@ -45,6 +45,16 @@ std::size_t Guide::accepted(std::span<const Token> tokens) {
     return error_.empty() && matcher_ != nullptr ? matcher_->accepted(tokens) : 0;
 }
 
+std::vector<Token> Guide::forced_after(std::span<const Token> tokens) {
+    if (!error_.empty() || matcher_ == nullptr) return {};
+    std::size_t consumed = 0;
+    while (consumed < tokens.size() && consume(tokens[consumed]))
+        ++consumed;
+    std::vector<Token> after = forced();
+    if (consumed > 0) rollback(consumed);
+    return after;
+}
+
 bool Guide::stopped() {
     return error_.empty() && matcher_->stopped();
 }

@@ -33,6 +33,8 @@ class Guide {
     std::vector<Token> forced();
     // See Matcher::accepted.
     std::size_t accepted(std::span<const Token> tokens);
+    // What would be forced after these, which are accepted.
+    std::vector<Token> forced_after(std::span<const Token> tokens);
     bool stopped();
     bool accepting();
 

@@ -93,6 +93,7 @@ class Scheduler {
     void plan_drafts();
     std::int32_t room_for_drafts() const;
     Draft propose(Sequence& sequence);
+    void join_forced(Sequence& sequence, Draft& draft, std::int32_t most);
     void decode();
     DecodeStatus decode_beside_masks();
     void sample(Milliseconds now);

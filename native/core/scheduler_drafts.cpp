@@ -70,8 +70,20 @@ Draft Scheduler::propose(Sequence& sequence) {
     const auto end =
         std::ranges::find_if(draft.tokens, [this](Token token) { return backend_.is_end(token); });
     draft.tokens.erase(end, draft.tokens.end());
-    if (sequence.guide) draft.tokens.resize(sequence.guide->accepted(draft.tokens));
+    if (sequence.guide) join_forced(sequence, draft, most);
     return draft;
+}
+
+// Of what was read before as much as the grammar accepts, and what it leaves no choice about then.
+void Scheduler::join_forced(Sequence& sequence, Draft& draft, std::int32_t most) {
+    draft.tokens.resize(sequence.guide->accepted(draft.tokens));
+    const bool is_given = sequence.forced_tokens && sequence.top_logprobs < 0;
+    if (draft.tokens.empty() && is_given) return;
+    if (draft.tokens.empty()) draft.match = DraftIndex::kLongestMatch;
+    for (const Token token : sequence.guide->forced_after(draft.tokens)) {
+        if (static_cast<std::int32_t>(draft.tokens.size()) >= most) return;
+        draft.tokens.push_back(token);
+    }
 }
 
 // Takes the drafted rows that came true. Returns how many: if any, the row of the last one is

@@ -169,6 +169,32 @@ bool is_alone(const Case& each) {
 
 }  // namespace
 
+namespace {
+
+// Steps of one guided generation whose tokens all have log-probabilities, so that each is sampled.
+std::int64_t steps_of(const std::string& prompt, std::vector<std::string> allowed,
+                      std::int32_t draft_limit) {
+    World world(streams(4, 200, 100), {.step_token_budget = 100, .draft_limit = draft_limit});
+    SubmitRequest request{.prompt = tokens_of(prompt), .top_logprobs = 0};
+    request.grammar = texts(std::move(allowed));
+    const SequenceId id = world.submit(std::move(request));
+    world.run();
+    CHECK(world.outcomes.at(id).finish == FinishReason::kEnd);
+    // But for the end.
+    CHECK_EQ(world.outcomes.at(id).logprobs.size() + 1, world.outcomes.at(id).sampled.size());
+    return world.scheduler.stats().steps;
+}
+
+}  // namespace
+
+TEST(what_a_grammar_forces_is_drafted) {
+    CHECK_EQ(steps_of("prompt", {"abcdefghijkl"}, 0), 12);
+    CHECK_EQ(steps_of("prompt", {"abcdefghijkl"}, 15), 2);
+    // Behind what was read before, of which it accepts a part.
+    const std::string known = "the name of all these files is ";
+    CHECK_EQ(steps_of(known + "abcdefghi; " + known, {"abcdefgh\", so"}, 15), 2);
+}
+
 // FERMATA_DRAFT_CASES: how many; 2,000 take some seconds.
 TEST(random_cases_are_the_same_without_drafts) {
     const char* const named = std::getenv("FERMATA_DRAFT_CASES");
