@@ -2,12 +2,14 @@
 // npm run bench -- --help
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
+import { fetchRealModel, realModels } from "../real/models.mjs";
 import { setUp } from "../setup.mjs";
 import { root } from "../setup/paths.mjs";
 import { takeSetupOptions } from "../setup/options.mjs";
 import { SetupError, exitOnSetupError, say } from "../setup/report.mjs";
 import { help, takeBenchOptions } from "./options.mjs";
 import { measureAgents } from "./parts/agents.mjs";
+import { measureDrafts } from "./parts/drafts.mjs";
 import { measureEarly } from "./parts/early.mjs";
 import { measureGuided } from "./parts/guided.mjs";
 import { measureMasks } from "./parts/masks.mjs";
@@ -30,6 +32,7 @@ const parts = {
   guided: measureGuided,
   early: measureEarly,
   retention: measureRetention,
+  drafts: measureDrafts,
 };
 
 function readResults(file) {
@@ -51,7 +54,9 @@ async function measure(options, onResults) {
   const results = json && existsSync(json) ? readResults(json) : { shapes: {} };
   results.machine = await describeMachine(options.threads);
   for (const name of options.shape) {
-    const { path, sha256 } = await makeShape(shapes[name]);
+    const { path, sha256 } = realModels.includes(name)
+      ? { path: await fetchRealModel(name) }
+      : await makeShape(shapes[name]);
     const context = { ...options, model: path, progress: say };
     for (const part of options.part) {
       say(`${name} shape, ${part}`);

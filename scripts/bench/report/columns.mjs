@@ -108,4 +108,26 @@ const retention = [
   field("peak MiB", "peakMiB", 0),
 ];
 
-export const columnsOf = { single, shared, masks, guided, early, agents, retention };
+const sameKind = (rows, { kind }) => rows.filter((row) => row.kind === kind);
+const fastestPeer = (row, rows) =>
+  sameKind(rows, row)
+    .filter((it) => !it.isFermata)
+    .toSorted((a, b) => b.median.rate - a.median.rate)[0];
+const withoutDrafts = (row, rows) =>
+  row.isFermata ? sameKind(rows, row).find(({ name }) => name.endsWith("no drafts")) : undefined;
+
+const drafts = [
+  nameColumn(fastestPeer),
+  column("answer", ({ kind }) => kind),
+  field("tokens/s", "rate"),
+  column("/no drafts", (row, rows) =>
+    times(row.median.rate, withoutDrafts(row, rows)?.median.rate),
+  ),
+  ratioToBest("rate", fastestPeer),
+  field("tokens", "tokens", 0),
+  field("steps", "steps", 0),
+  field("drafted rows", "drafted", 0),
+  field("accepted", "accepted", 0),
+];
+
+export const columnsOf = { single, shared, masks, guided, early, agents, retention, drafts };
