@@ -345,3 +345,23 @@ test("tokens are counted as the answer would begin", async () => {
     templateVariables: { enable_thinking: false },
   });
 });
+
+test("a conversation in which Anthropic's servers ran tools goes on without them", async () => {
+  const world = createWorld();
+  const id = "srvtoolu_1";
+  const content = [
+    { type: "server_tool_use", id, name: "web_search", input: { query: "weather" } },
+    { type: "web_search_tool_result", tool_use_id: id, content: [] },
+    { type: "text", text: "It rains." },
+  ];
+  const [first] = hello.messages;
+  const messages = [first, { role: "assistant", content }, { role: "user", content: "Thanks" }];
+  expect((await post(world, { ...hello, messages })).statusCode).toBe(200);
+  expect(world.chat.requests[0]!.messages[1]).toEqual({ role: "assistant", content: "It rains." });
+  const unknown = [{ type: "hologram" }];
+  const refused = await post(world, {
+    ...hello,
+    messages: [first, { role: "assistant", content: unknown }, first],
+  });
+  expect(refused.statusCode).toBe(400);
+});

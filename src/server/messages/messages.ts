@@ -49,16 +49,34 @@ const thinking = mapped(
   (block) => ({ reasoning: block.thinking }),
 );
 
-const redactedThinking = mapped(record(blockAsReceived), (_block, _path, reading) => {
-  reading.warn("messages[].content[].redacted_thinking", "cannot be read and is skipped");
-  return { reasoning: "" };
-});
+const skipped = (kind: string, why: string) =>
+  mapped(record(blockAsReceived), (_block, _path, reading) => {
+    reading.warn(`messages[].content[].${kind}`, `${why} and is skipped`);
+    return { reasoning: "" };
+  });
+
+/** What Anthropic's servers did in a conversation that goes on here. */
+const serverBlocks = Object.fromEntries(
+  [
+    "server_tool_use",
+    "web_search_tool_result",
+    "web_fetch_tool_result",
+    "code_execution_tool_result",
+    "bash_code_execution_tool_result",
+    "text_editor_code_execution_tool_result",
+    "tool_search_tool_result",
+    "mcp_tool_use",
+    "mcp_tool_result",
+    "container_upload",
+  ].map((kind) => [kind, skipped(kind, "is of a tool of Anthropic's servers")]),
+);
 
 const userContent = blocksOf({ ...textBlocks, tool_result: toolResult });
 const assistantContent = blocksOf({
   ...textBlocks,
   thinking,
-  redacted_thinking: redactedThinking,
+  redacted_thinking: skipped("redacted_thinking", "cannot be read"),
+  ...serverBlocks,
   tool_use: toolUse,
 });
 type UserBlock = ReturnType<typeof userContent.read>[number];
