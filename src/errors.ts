@@ -29,6 +29,7 @@ const table = {
   model_without_template: { status: 400, type: "invalid_request_error" },
   previous_response_not_found: { status: 400, type: "invalid_request_error" },
   unauthorized: { status: 401, type: "invalid_request_error" },
+  scope_missing: { status: 403, type: "invalid_request_error" },
   host_not_allowed: { status: 403, type: "invalid_request_error" },
   not_found: { status: 404, type: "not_found_error" },
   method_not_allowed: { status: 405, type: "invalid_request_error" },

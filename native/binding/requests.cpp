@@ -186,6 +186,7 @@ SubmitRequest to_submit(const Napi::Value& value, std::int32_t vocabulary_size,
     fields.read("topLogprobs", request.top_logprobs, 0, kMaxTopLogprobs);
     request.marks = to_marks(fields, request.prompt);
     request.retain = fields.boolean("retain");
+    if (fields.has("salt")) request.salt = static_cast<Salt>(fields.integer("salt", 0, kMaxId));
     if (fields.has("leaseMs")) request.lease_ms = fields.integer("leaseMs", 0, kMaxInt32);
     if (fields.has("grammar")) request.grammar = to_grammar(fields.get("grammar"), engine);
     fields.read("forcedTokens", request.forced_tokens);

@@ -59,7 +59,7 @@ std::int32_t KvRetention::State::copy(SlotId from, SlotId to, std::int32_t lengt
     const std::int32_t part = shape.partial_truncate ? length : cells.length(from);
     if (!backend.copy_prefix(from, to, part)) return 0;
     cells.copy(from, to, part);
-    tree.extend(to, tree.path(from).first(static_cast<std::size_t>(part)));
+    tree.share(from, to, part);
     if (is_streams()) ++copies;
     return truncate(to, length);
 }
@@ -77,10 +77,16 @@ bool KvRetention::State::move(SlotId from, SlotId to) {
 }
 
 // By id, of slots and of what has left them.
-std::vector<std::int32_t> KvRetention::State::match(std::span<const Token> prompt) const {
+std::vector<std::int32_t> KvRetention::State::match(std::span<const Token> prompt,
+                                                    Salt salt) const {
     std::vector<std::int32_t> shared(slots.size() + left.size() + kMaxForks);
-    tree.match(prompt, shared);
+    tree.match(prompt, salt, shared);
     return shared;
+}
+
+// The same for the first `length` tokens of the id's own path.
+std::vector<std::int32_t> KvRetention::State::match(SlotId id, std::int32_t length) const {
+    return match(tree.path(id).first(static_cast<std::size_t>(length)), tree.salt(id));
 }
 
 // Of the first `count` positions of a slot that has `length`, those of chunks that were, or will
@@ -122,9 +128,9 @@ KvRetention::KvRetention(Backend& backend, std::int64_t ram_limit, std::int32_t 
     : state_(std::make_unique<State>(backend, ram_limit, left_limit, files, disk_limit)) {}
 KvRetention::~KvRetention() = default;
 
-Promise KvRetention::lookup(std::span<const Token> prompt) const {
+Promise KvRetention::lookup(std::span<const Token> prompt, Salt salt) const {
     const State& s = *state_;
-    const std::vector<std::int32_t> shared = s.match(prompt);
+    const std::vector<std::int32_t> shared = s.match(prompt, salt);
     const auto most = std::max(0, static_cast<std::int32_t>(prompt.size()) - 1);
     Promise promise;
     for (SlotId slot = 0; slot < s.shape.slot_count; ++slot) {
@@ -146,10 +152,11 @@ Promise KvRetention::lookup(std::span<const Token> prompt) const {
     return promise;
 }
 
-std::optional<Placement> KvRetention::acquire(std::span<const Token> prompt, Milliseconds now) {
+std::optional<Placement> KvRetention::acquire(std::span<const Token> prompt, Milliseconds now,
+                                              Salt salt) {
     State& s = *state_;
     s.now = now;
-    const std::vector<std::int32_t> shared = s.match(prompt);
+    const std::vector<std::int32_t> shared = s.match(prompt, salt);
     const auto most = std::max(0, static_cast<std::int32_t>(prompt.size()) - 1);
 
     State::Source best;   // the longest reusable prefix
@@ -177,6 +184,7 @@ std::optional<Placement> KvRetention::acquire(std::span<const Token> prompt, Mil
     const Use use = s.learn(shared);
     const auto start = [&](SlotId slot, std::int32_t reused, bool copied) {
         s.set_state(slot, SlotState::kRunning);
+        s.tree.set_salt(slot, salt);
         s.at(slot).use = use;
         s.wanted_fork = kNoSlot;
         return Placement{

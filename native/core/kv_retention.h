@@ -14,6 +14,8 @@
 // files, if there are any; what rests for a while is written there too, so that it survives the
 // process.
 //
+// Sequences of different salts give each other nothing: neither in slots, nor in RAM, nor in files.
+//
 // A model that cannot be cut back anywhere is cut back to forks: snapshots in RAM of what its later
 // positions overwrite. A fork belongs to its tokens, not to a slot: whatever begins with them is
 // cut back to it.
@@ -98,7 +100,7 @@ class KvRetention {
     ~KvRetention();
 
     // Looks only: changes nothing, evicts nothing.
-    Promise lookup(std::span<const Token> prompt) const;
+    Promise lookup(std::span<const Token> prompt, Salt salt = 0) const;
 
     // Gives a running slot for `prompt` (1 .. cells_per_sequence tokens) with the longest reusable
     // prefix in it. In this order:
@@ -112,7 +114,8 @@ class KvRetention {
     // In the streams layout the slot is chosen to keep running slots adjacent (see resume).
     // With partial_truncate = false a prefix is all that a slot or RAM holds, or goes up to a fork.
     // nullopt: every slot is running or held; nothing was changed.
-    std::optional<Placement> acquire(std::span<const Token> prompt, Milliseconds now);
+    std::optional<Placement> acquire(std::span<const Token> prompt, Milliseconds now,
+                                     Salt salt = 0);
 
     // Registers tokens that the running slot will hold next, so that lookup can promise them.
     void plan(SlotId slot, std::span<const Token> tokens);
@@ -167,7 +170,7 @@ class KvRetention {
     void attend_files(Milliseconds now);
     // A file has more of the prompt than the `have` positions that are to be had otherwise, and is
     // being read: ask again. false: acquire may be called.
-    bool fetch(std::span<const Token> prompt, std::int32_t have);
+    bool fetch(std::span<const Token> prompt, std::int32_t have, Salt salt = 0);
     // Writes one sequence of at most `most` bytes that has rested for a while and is in no file.
     void back_up(std::int64_t most);
     // The last call but for drops: what rests in slots and RAM is written, as far as time allows,

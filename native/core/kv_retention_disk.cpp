@@ -40,6 +40,7 @@ void KvRetention::State::take_found() {
             continue;
         }
         const SlotId id = id_for_one_more();
+        tree.set_salt(id, found.salt);
         tree.extend(id, found.tokens);
         left_at(id) = {
             .use = newcomer.use, .file = found.id, .file_bytes = found.bytes, .filed = true};
@@ -116,11 +117,10 @@ void KvRetention::State::remove_file(Left& entry) {
     forget_file(entry);
 }
 
-// Whether a file has all of the path.
-bool KvRetention::State::is_in_files(std::span<const Token> path) const {
+// Whether a file has the first `length` tokens of the id's path.
+bool KvRetention::State::is_in_files(SlotId of, std::int32_t length) const {
     if (disk.files == 0) return false;
-    const std::vector<std::int32_t> shared = match(path);
-    const auto length = static_cast<std::int32_t>(path.size());
+    const std::vector<std::int32_t> shared = match(of, length);
     for (std::size_t index = 0; index < left.size(); ++index) {
         const SlotId id = id_of(index);
         const bool whole = shape.partial_truncate || left_length(id) == length;
@@ -160,7 +160,7 @@ bool KvRetention::State::file(SlotId id, const SavedCells& saved) {
     if (files == nullptr || saved.empty() || left_at(id).filed) return false;
     left_at(id).filed = true;
     const auto path = tree.path(id);
-    if (is_in_files(path)) return false;
+    if (is_in_files(id, left_length(id))) return false;
     const std::int64_t bytes = file_size(path, saved.size());
     if (!files->has_room(bytes)) {
         ++disk.busy;
@@ -177,7 +177,7 @@ bool KvRetention::State::file(SlotId id, const SavedCells& saved) {
         ++disk.full;
         return false;
     }
-    files->write(next_file, {path.begin(), path.end()}, saved);
+    files->write(next_file, tree.salt(id), {path.begin(), path.end()}, saved);
     entry.file = next_file++;
     entry.file_bytes = bytes;
     disk.bytes += bytes;
@@ -189,11 +189,11 @@ bool KvRetention::State::file(SlotId id, const SavedCells& saved) {
 void KvRetention::State::back_up_slot(SlotId slot) {
     const std::int32_t length = cells.length(slot);
     at(slot).filed = length;
-    if (is_in_files(tree.path(slot).first(static_cast<std::size_t>(length)))) return;
+    if (is_in_files(slot, length)) return;
     const SavedCells saved = backend.save(slot);
     if (saved.empty()) return;
     const SlotId id = id_for_one_more();
-    tree.extend(id, tree.path(slot).first(static_cast<std::size_t>(length)));
+    tree.share(slot, id, length);
     left_at(id) = {.use = at(slot).use, .leased = at(slot).state != SlotState::kRetained};
     if (!file(id, saved)) forget(id);
 }
@@ -201,7 +201,7 @@ void KvRetention::State::back_up_slot(SlotId slot) {
 // What has just been written has all of these files.
 void KvRetention::State::drop_superseded(SlotId written) {
     const std::int32_t length = left_length(written);
-    const std::vector<std::int32_t> shared = match(tree.path(written));
+    const std::vector<std::int32_t> shared = match(written, length);
     for (SlotId id = shape.slot_count; id < id_of(left.size()); ++id) {
         Left& entry = left_at(id);
         const std::int32_t known = left_length(id);
@@ -248,11 +248,11 @@ void KvRetention::attend_files(Milliseconds now) {
         if (now - entry.asked_or_staged >= kReadPatience) s.unstage(entry);
 }
 
-bool KvRetention::fetch(std::span<const Token> prompt, std::int32_t have) {
+bool KvRetention::fetch(std::span<const Token> prompt, std::int32_t have, Salt salt) {
     State& s = *state_;
     if (s.files == nullptr || s.disk.files == 0) return false;
     const auto most = std::max(0, static_cast<std::int32_t>(prompt.size()) - 1);
-    const State::Source filed = s.best_filed(s.match(prompt), most);
+    const State::Source filed = s.best_filed(s.match(prompt, salt), most);
     if (filed.slot == kNoSlot || !s.worth_moving(s.left_length(filed.slot), filed.length - have))
         return false;
     State::Left& entry = s.left_at(filed.slot);

@@ -24,8 +24,7 @@ KvRetention::State::Source KvRetention::State::last_fork(std::span<const std::in
 bool KvRetention::State::fork(SlotId slot) {
     const std::int32_t length = cells.length(slot);
     if (!keeps_forks() || length == 0) return false;
-    const auto path = tree.path(slot).first(static_cast<std::size_t>(length));
-    const std::vector<std::int32_t> shared = match(path);
+    const std::vector<std::int32_t> shared = match(slot, length);
     const Source before = last_fork(shared, length);
     if (before.length == length) {
         fork_at(before.slot).use.last_used = now;
@@ -40,7 +39,7 @@ bool KvRetention::State::fork(SlotId slot) {
     Fork added{.cells = backend.fork(slot), .use = newcomer.use};
     if (added.cells.empty()) return false;
     const SlotId id = id_for_one_more_fork();
-    tree.extend(id, path);
+    tree.share(slot, id, length);
     fork_at(id) = std::move(added);
     ram.fork_bytes += size;
     ram.moved_bytes += size;
@@ -52,8 +51,7 @@ bool KvRetention::State::fork(SlotId slot) {
 // Cuts the slot's cells back to the last fork of at most `length` positions, of which it returns
 // how many are left. Neither the ledger nor the tree are changed.
 std::int32_t KvRetention::State::cut_back(SlotId slot, std::int32_t length) {
-    const std::vector<std::int32_t> shared =
-        match(tree.path(slot).first(static_cast<std::size_t>(length)));
+    const std::vector<std::int32_t> shared = match(slot, length);
     const Source last = last_fork(shared, length);
     if (last.length == 0) {
         backend.truncate(slot, 0);
@@ -86,7 +84,7 @@ std::int32_t KvRetention::State::restore_fork(SlotId id, SlotId room) {
     fork.use = used_again(fork.use, now);
     ++ram.fork_uses;
     cells.append(room, length);
-    tree.extend(room, tree.path(id));
+    tree.share(id, room, length);
     return length;
 }
 
@@ -117,8 +115,8 @@ SlotId KvRetention::State::id_for_one_more_fork() {
 // Whether a slot or RAM has the fork's positions, without which it is of no use.
 bool KvRetention::State::is_held_somewhere(SlotId fork) const {
     if (shape.forks_stand_alone) return true;
-    const std::vector<std::int32_t> shared = match(tree.path(fork));
     const std::int32_t length = fork_at(fork).cells.length();
+    const std::vector<std::int32_t> shared = match(fork, length);
     for (SlotId id = 0; id < id_of_fork(0); ++id) {
         const bool is_slot = id < shape.slot_count;
         const std::int32_t held = is_slot ? cells.length(id) : left_at(id).cells.length();
@@ -135,7 +133,7 @@ void KvRetention::State::add_forks(std::vector<Candidate>& candidates,
         const SlotId id = id_of_fork(index);
         if (fork.cells.empty() || id == wanted_fork) continue;
         const std::int32_t length = fork.cells.length();
-        const std::int32_t before = last_fork(match(tree.path(id)), length - 1).length;
+        const std::int32_t before = last_fork(match(id, length), length - 1).length;
         candidates.push_back({.use = fork.use,
                               .rows = is_held_somewhere(id) ? length - before : 1,
                               .room = static_cast<std::int64_t>(fork.cells.size())});

@@ -22,8 +22,7 @@ std::int32_t KvRetention::State::left_length(SlotId id) const {
 void KvRetention::State::remember(SlotId slot) {
     const std::int32_t length = cells.length(slot);
     if (length < kWorthKeeping) return;
-    const auto path = tree.path(slot).first(static_cast<std::size_t>(length));
-    const std::vector<std::int32_t> shared = match(path);
+    const std::vector<std::int32_t> shared = match(slot, length);
     for (SlotId other = 0; other < shape.slot_count; ++other) {
         const bool covers = shape.partial_truncate && cells.length(other) >= length &&
                             shared[static_cast<std::size_t>(other)] == length;
@@ -85,7 +84,7 @@ void KvRetention::State::remember(SlotId slot) {
         return;
     }
     const SlotId id = id_for_one_more();
-    tree.extend(id, tree.path(slot).first(static_cast<std::size_t>(length)));
+    tree.share(slot, id, length);
     left_at(id) = std::move(entry);
     if (!fits) file(id, saved);
 }
@@ -217,7 +216,7 @@ std::int32_t KvRetention::State::restore(const Source& saved, SlotId room) {
     ++(entry.staged ? disk.restores : ram.restores);
     ram.moved_bytes += static_cast<std::int64_t>(entry.cells.size());
     cells.append(room, length);
-    tree.extend(room, tree.path(saved.slot));
+    tree.share(saved.slot, room, length);
     at(room).filed = entry.file != 0 ? length : 0;
     // Behind what the prompt shares may be what another one wants; else the slot has it all now.
     if (entry.staged || (saved.length == length && entry.file != 0)) {

@@ -95,7 +95,8 @@ struct KvRetention::State {
     std::int32_t truncate(SlotId slot, std::int32_t length);
     std::int32_t copy(SlotId from, SlotId to, std::int32_t length);
     bool move(SlotId from, SlotId to);
-    std::vector<std::int32_t> match(std::span<const Token> prompt) const;
+    std::vector<std::int32_t> match(std::span<const Token> prompt, Salt salt) const;
+    std::vector<std::int32_t> match(SlotId id, std::int32_t length) const;
     std::int32_t whole_chunks(std::int32_t count, std::int32_t length) const;
     std::int32_t reusable(SlotId slot, std::span<const std::int32_t> shared,
                           std::int32_t most) const;
@@ -139,7 +140,7 @@ struct KvRetention::State {
     void unstage(Left& entry);
     void forget_file(Left& entry);
     void remove_file(Left& entry);
-    bool is_in_files(std::span<const Token> path) const;
+    bool is_in_files(SlotId of, std::int32_t length) const;
     bool make_room_on_disk(std::int64_t bytes, const Candidate& newcomer);
     bool file(SlotId id, const SavedCells& saved);
     void back_up_slot(SlotId slot);

@@ -1,6 +1,7 @@
 #include "core/radix_tree.h"
 
 #include <algorithm>
+#include <cassert>
 #include <utility>
 
 namespace fermata {
@@ -20,13 +21,29 @@ RadixTree::Node* RadixTree::Node::child(Token first) const {
 }
 
 RadixTree::RadixTree(std::int32_t slot_count)
-    : paths_(static_cast<std::size_t>(slot_count)), tails_(paths_.size(), &root_) {
+    : paths_(static_cast<std::size_t>(slot_count)),
+      salts_(paths_.size()),
+      tails_(paths_.size(), &root_) {
     for (SlotId slot = 0; slot < slot_count; ++slot)
         root_.slots.add(slot);
 }
 
 std::span<const Token> RadixTree::path(SlotId slot) const {
     return paths_[static_cast<std::size_t>(slot)];
+}
+
+Salt RadixTree::salt(SlotId slot) const {
+    return salts_[static_cast<std::size_t>(slot)];
+}
+
+void RadixTree::set_salt(SlotId slot, Salt salt) {
+    assert(path(slot).empty() || this->salt(slot) == salt);
+    salts_[static_cast<std::size_t>(slot)] = salt;
+}
+
+void RadixTree::share(SlotId from, SlotId to, std::int32_t length) {
+    set_salt(to, salt(from));
+    extend(to, path(from).first(static_cast<std::size_t>(length)));
 }
 
 std::span<const Token> RadixTree::run(const Node& node) const {
@@ -132,12 +149,14 @@ void RadixTree::truncate(SlotId slot, std::int32_t length) {
     path_of(slot).resize(keep);
 }
 
-void RadixTree::match(std::span<const Token> prompt, std::span<std::int32_t> shared) const {
+void RadixTree::match(std::span<const Token> prompt, Salt salt,
+                      std::span<std::int32_t> shared) const {
     const Node* node = &root_;
     std::size_t depth = 0;
     const auto part_here = [&](const SlotSet& slots) {
         slots.for_each([&](SlotId slot) {
-            shared[static_cast<std::size_t>(slot)] = static_cast<std::int32_t>(depth);
+            const bool own = this->salt(slot) == salt;
+            shared[static_cast<std::size_t>(slot)] = own ? static_cast<std::int32_t>(depth) : 0;
         });
     };
     while (depth == node->end && depth < prompt.size()) {

@@ -3,6 +3,8 @@
 // A node stands for a run of tokens [begin, end) that all its slots have in common. It stores no
 // tokens: the run is read from the path of any of its slots. A node exists only where paths part or
 // end, so there are at most two per slot, and a slot that is alone grows without touching the tree.
+//
+// A path belongs to a salt. Paths of different salts share nodes and are never matched.
 #pragma once
 
 #include <cstdint>
@@ -24,6 +26,12 @@ class RadixTree {
     // Valid until the slot's path changes.
     std::span<const Token> path(SlotId slot) const;
 
+    Salt salt(SlotId slot) const;
+    // Of an empty path, or the same again.
+    void set_salt(SlotId slot, Salt salt);
+    // The empty path of `to` becomes the first `length` tokens of another slot's, with its salt.
+    void share(SlotId from, SlotId to, std::int32_t length);
+
     // Appends to the path of the slot. `tokens` may be part of another slot's path, not of its own.
     // Amortized O(1) a token when no other slot has the same whole path.
     void extend(SlotId slot, std::span<const Token> tokens);
@@ -31,8 +39,8 @@ class RadixTree {
     void truncate(SlotId slot, std::int32_t length);
 
     // shared[slot] = length of the longest common prefix of `prompt` and the slot's path, for every
-    // slot. O(prompt + slots), however many slots share the prefix.
-    void match(std::span<const Token> prompt, std::span<std::int32_t> shared) const;
+    // slot; 0 for those of another salt. O(prompt + slots), however many slots share the prefix.
+    void match(std::span<const Token> prompt, Salt salt, std::span<std::int32_t> shared) const;
 
     std::int32_t node_count() const;
     // Empty when sound, else what is wrong.
@@ -64,6 +72,7 @@ class RadixTree {
     std::string check_node(const Node& node) const;
 
     std::vector<std::vector<Token>> paths_;
+    std::vector<Salt> salts_;
     Node root_;
     std::vector<Node*> tails_;  // the node where the slot's path ends; the root if empty
 };

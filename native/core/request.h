@@ -91,6 +91,7 @@ struct SubmitRequest {
     // be cut back anywhere can be cut back to these; for others they mean nothing.
     std::vector<std::int32_t> marks = {};
     bool retain = true;         // keep the cells for later requests when finished
+    Salt salt = 0;              // cells are shared with requests of the same salt alone
     Milliseconds lease_ms = 0;  // > 0: pin softly for the caller's return (external tool rounds)
     // What is generated satisfies it from the first token on; nullptr: any text.
     std::shared_ptr<const Grammar> grammar = {};

@@ -85,20 +85,20 @@ bool Scheduler::try_admit(Sequence& sequence, Milliseconds now) {
         sequence.slot = retention_.resume(sequence.slot);
         sequence.resident = retention_.length(sequence.slot);
     } else {
-        const Promise promise = retention_.lookup(sequence.tokens);
-        if (retention_.fetch(sequence.tokens, promise.promised)) {
+        const Promise promise = retention_.lookup(sequence.tokens, sequence.salt);
+        if (retention_.fetch(sequence.tokens, promise.promised, sequence.salt)) {
             return false;  // a file is being read
         }
         if (promise.promised >= promise.resident + kWorthWaitingFor) {
             return false;  // a running sequence is computing this prefix
         }
-        auto placement = retention_.acquire(sequence.tokens, now);
+        auto placement = retention_.acquire(sequence.tokens, now, sequence.salt);
         // A place is free and every slot is taken. What is held may wait for this very sequence (a
         // tool that is an agent), so a hold gives up its cells: at once if they go to RAM, else
         // when nothing runs or the sequence has waited long.
         const bool holds_give = config_.ram_limit > 0 || running_.empty() || sequence.goes_first;
         if (!placement && (preempt_unread() || (holds_give && preempt_held()))) {
-            placement = retention_.acquire(sequence.tokens, now);
+            placement = retention_.acquire(sequence.tokens, now, sequence.salt);
         }
         if (!placement) {
             return false;

@@ -20,6 +20,7 @@ void Scheduler::submit(SubmitRequest request) {
         .max_tokens = request.limits.max_tokens,
         .window = request.limits.window,
         .retain = request.retain,
+        .salt = request.salt,
         .lease_ms = request.lease_ms,
         .top_logprobs = request.top_logprobs,
     });

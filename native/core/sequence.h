@@ -67,6 +67,7 @@ struct Sequence {
     std::int32_t window = 0;
     std::int32_t unacknowledged = 0;
     bool retain = true;
+    Salt salt = 0;
     Milliseconds lease_ms = 0;
     Milliseconds hold_until = 0;  // while held: the end of the hold's lease
     std::int32_t top_logprobs = -1;

@@ -21,6 +21,7 @@ inline constexpr std::int64_t kFileHeaderBytes = 64;
 // A file that an earlier process left.
 struct FoundFile {
     FileId id = 0;
+    Salt salt = 0;
     std::vector<Token> tokens = {};
     std::int64_t bytes = 0;   // of the whole file
     Milliseconds age_ms = 0;  // since it was written
@@ -51,7 +52,7 @@ class SequenceFiles {
     // Waits until it can; false: it cannot before the time to close is over.
     virtual bool wait_for_room(std::int64_t bytes) = 0;
     // Only when there is room. The outcome is kWritten or kNotWritten.
-    virtual void write(FileId id, std::vector<Token> tokens, SavedCells cells) = 0;
+    virtual void write(FileId id, Salt salt, std::vector<Token> tokens, SavedCells cells) = 0;
     // Of a file that was written, found or is being written. The outcome is one of the others.
     virtual void read(FileId id) = 0;
     // Without an outcome; those that were still to come for the id may come or not.

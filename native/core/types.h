@@ -15,6 +15,9 @@ inline constexpr SlotId kNoSlot = -1;
 // One generation, from submit to finished. Given by the caller, never reused within an engine.
 using SequenceId = std::uint64_t;
 
+// Whose cells a sequence may share: those of the same salt. 0 for all who have none.
+using Salt = std::uint64_t;
+
 // Milliseconds of a monotonic clock. Core never reads a clock; callers pass the time in.
 using Milliseconds = std::int64_t;
 

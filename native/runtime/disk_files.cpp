@@ -116,9 +116,8 @@ void DiskFiles::read_directory() {
         const std::string path = path_of(id, kWhole);
         FoundFile found{.id = id, .age_ms = std::max<std::int64_t>(now + minus_time, 0) * 1000};
         std::string why;
-        const FileFault fault = found_.size() >= kMostFound
-                                    ? FileFault::kStopped
-                                    : read_tokens(path, kind_, found.tokens, found.bytes, why);
+        const FileFault fault = found_.size() >= kMostFound ? FileFault::kStopped
+                                                            : read_tokens(path, kind_, found, why);
         if (fault == FileFault::kNone) {
             found_.push_back(std::move(found));
             continue;
@@ -166,10 +165,11 @@ bool DiskFiles::wait_for_room(std::int64_t bytes) {
     return fits && std::chrono::steady_clock::now() < deadline_;
 }
 
-void DiskFiles::write(FileId id, std::vector<Token> tokens, SavedCells cells) {
+void DiskFiles::write(FileId id, Salt salt, std::vector<Token> tokens, SavedCells cells) {
     const std::lock_guard lock(mutex_);
     waiting_bytes_ += bytes_of(tokens, cells);
-    writes_.push_back({.id = id, .tokens = std::move(tokens), .cells = std::move(cells)});
+    writes_.push_back(
+        {.id = id, .salt = salt, .tokens = std::move(tokens), .cells = std::move(cells)});
     work_.notify_one();
 }
 
@@ -277,7 +277,8 @@ void DiskFiles::do_write() {
     const std::string part = path_of(next.id, kPart);
     const std::string whole = path_of(next.id, kWhole);
     std::string why;
-    FileFault fault = write_sequence(part, kind_, next.tokens, next.cells, stopped_, why);
+    FileFault fault =
+        write_sequence(part, kind_, next.salt, next.tokens, next.cells, stopped_, why);
     if (fault == FileFault::kNone && ::rename(part.c_str(), whole.c_str()) != 0) {
         why = std::strerror(errno);
         fault = FileFault::kRefused;

@@ -42,7 +42,7 @@ class DiskFiles final : public SequenceFiles {
     std::vector<FoundFile> take_found() override;
     bool has_room(std::int64_t bytes) const override;
     bool wait_for_room(std::int64_t bytes) override;
-    void write(FileId id, std::vector<Token> tokens, SavedCells cells) override;
+    void write(FileId id, Salt salt, std::vector<Token> tokens, SavedCells cells) override;
     void read(FileId id) override;
     void remove(FileId id) override;
     std::vector<FileOutcome> take_outcomes() override;
@@ -53,6 +53,7 @@ class DiskFiles final : public SequenceFiles {
    private:
     struct Write {
         FileId id = 0;
+        Salt salt = 0;
         std::vector<Token> tokens = {};
         SavedCells cells = {};
         bool removed = false;  // while it is being written

@@ -12,14 +12,13 @@
 #include <utility>
 
 #include "core/checksum.h"
-#include "core/sequence_files.h"
 
 namespace fermata {
 
 namespace {
 
 constexpr std::array<char, 8> kMagic = {'F', 'E', 'R', 'M', 'A', 'T', 'A', 'S'};
-constexpr std::uint32_t kVersion = 1;
+constexpr std::uint32_t kVersion = 2;
 constexpr std::size_t kPiece = std::size_t{4} << 20;
 
 struct Header {
@@ -28,9 +27,10 @@ struct Header {
     std::uint32_t tokens = 0;
     std::uint64_t fingerprint = 0;
     std::uint64_t cell_bytes = 0;
+    Salt salt = 0;
     std::uint64_t head_checksum = 0;
     std::uint64_t cells_checksum = 0;
-    std::array<std::uint64_t, 2> zeros = {};
+    std::uint64_t zeros = 0;
 };
 static_assert(sizeof(Header) == kFileHeaderBytes);
 
@@ -121,13 +121,14 @@ FileFault read_head(const Descriptor& file, FileKind kind, Header& header,
 
 }  // namespace
 
-FileFault write_sequence(const std::string& path, FileKind kind, std::span<const Token> tokens,
-                         const SavedCells& cells, const std::atomic<bool>& stopped,
-                         std::string& why) {
+FileFault write_sequence(const std::string& path, FileKind kind, Salt salt,
+                         std::span<const Token> tokens, const SavedCells& cells,
+                         const std::atomic<bool>& stopped, std::string& why) {
     Header header;
     header.tokens = static_cast<std::uint32_t>(tokens.size());
     header.fingerprint = kind.fingerprint;
     header.cell_bytes = cells.size();
+    header.salt = salt;
     header.cells_checksum = checksum_of(cells.bytes());
     header.head_checksum = head_checksum(header, tokens);
 
@@ -142,12 +143,13 @@ FileFault write_sequence(const std::string& path, FileKind kind, std::span<const
     return fault;
 }
 
-FileFault read_tokens(const std::string& path, FileKind kind, std::vector<Token>& tokens,
-                      std::int64_t& bytes, std::string& why) {
+FileFault read_tokens(const std::string& path, FileKind kind, FoundFile& found, std::string& why) {
     const Descriptor file(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     if (!file.is_open()) return refused(why);
     Header header;
-    return read_head(file, kind, header, tokens, bytes, why);
+    const FileFault fault = read_head(file, kind, header, found.tokens, found.bytes, why);
+    found.salt = header.salt;
+    return fault;
 }
 
 FileFault read_cells(const std::string& path, FileKind kind, SavedCells& cells,

@@ -3,9 +3,10 @@
 //   bytes  0  "FERMATAS", then the format's version and the number of tokens, 4 bytes each
 //         16  the fingerprint of model, options and build
 //         24  bytes of cells
-//         32  checksum of what stands before it, and of the tokens
-//         40  checksum of the cells
-//         48  zeros
+//         32  salt
+//         40  checksum of what stands before it, and of the tokens
+//         48  checksum of the cells
+//         56  zeros
 //         64  tokens, 4 bytes each; cells
 //
 // Numbers are as the machine writes them. Nothing throws but for want of memory.
@@ -18,6 +19,7 @@
 #include <vector>
 
 #include "core/backend.h"
+#include "core/sequence_files.h"
 #include "core/types.h"
 
 namespace fermata {
@@ -38,12 +40,11 @@ struct FileKind {
 
 // Creates `path`, for this user only, and writes all of it to the disk. Nothing is left of it after
 // a fault. `stopped` is looked at every few MiB.
-FileFault write_sequence(const std::string& path, FileKind kind, std::span<const Token> tokens,
-                         const SavedCells& cells, const std::atomic<bool>& stopped,
-                         std::string& why);
-// The tokens of the file, and its size; the cells are not read.
-FileFault read_tokens(const std::string& path, FileKind kind, std::vector<Token>& tokens,
-                      std::int64_t& bytes, std::string& why);
+FileFault write_sequence(const std::string& path, FileKind kind, Salt salt,
+                         std::span<const Token> tokens, const SavedCells& cells,
+                         const std::atomic<bool>& stopped, std::string& why);
+// Salt, tokens and size of the file into `found`; the cells are not read.
+FileFault read_tokens(const std::string& path, FileKind kind, FoundFile& found, std::string& why);
 FileFault read_cells(const std::string& path, FileKind kind, SavedCells& cells,
                      const std::atomic<bool>& stopped, std::string& why);
 

@@ -80,7 +80,8 @@ export class AgentRun implements DelegatingRun {
     sink: Sink<RunEvent>,
   ): Promise<void> {
     const { offered: _offered, handsOver: _handsOver, maxCalls, ...shared } = options;
-    this.#shared = { owner: request.owner, seed: request.sampling.seed, loop: shared };
+    const { owner, cacheSalt, sampling } = request;
+    this.#shared = { owner, cacheSalt, seed: sampling.seed, loop: shared };
     const { rounds, calls } = this.agent.limits;
     const seconds = this.#seconds;
     const maxSeconds = Math.min(options.maxSeconds ?? Infinity, seconds * toolShare);

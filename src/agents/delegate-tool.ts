@@ -52,12 +52,13 @@ export class DelegateTool implements Tool {
   }
 
   #request(agent: Agent, task: string, { signal }: ToolCallContext): AgentRequest {
-    const { owner, seed } = this.#run.shared;
+    const { owner, cacheSalt, seed } = this.#run.shared;
     return {
       messages: systemMessages(agent.instructions, [{ role: "user", content: task }]),
       sampling: { ...agent.model.sampling, logitBias: [], seed, ...agent.sampling },
       stop: [],
       owner,
+      cacheSalt,
       signal,
     };
   }

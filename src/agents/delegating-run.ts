@@ -11,6 +11,7 @@ export type AgentRequest = Omit<ChatRequest, "tools" | "toolMode">;
 /** What runs below a run take from it. */
 export interface SharedByRuns {
   owner: string;
+  cacheSalt: string | undefined;
   seed: number;
   loop: ToolLoopOptions;
 }

@@ -74,8 +74,10 @@ export interface ChatRequest {
   onTokens?: ((drawn: number) => void) | undefined;
   /** Called with the work that must end before the generation starts. If the work fails, the generation fails. */
   onPrepare?: ((work: Promise<unknown>) => void) | undefined;
-  /** Generated tokens are only spliced into requests of the same owner (API key). */
+  /** Generated tokens are spliced, and cells shared, only with requests of the same owner (API key). */
   owner: string;
+  /** Cells are shared with requests of the same salt alone. */
+  cacheSalt?: string | undefined;
   /** The beginning of the answer. The model continues it, and events contain only what it adds. */
   prefill?: string | undefined;
   /** The prompt ends with the opening of the assistant's turn. Default true. */

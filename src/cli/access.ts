@@ -11,15 +11,20 @@ import type { ServeConfig } from "./options.ts";
  * @throws FermataError invalid_option: other machines would need no key
  */
 export function withAccess(config: ServeConfig): ServeConfig {
-  if (config.apiKey.length > 0 || isLoopback(config.host)) return config;
+  if (needsKey(config) || isLoopback(config.host)) return config;
   if (config.auth) {
     const message = `--host ${config.host} is reached by other machines and there is no key.`;
-    const remedy = "Give --api-key @FILE, or --no-auth to let everybody call.";
+    const remedy =
+      "Give --api-key @FILE or --api-keys-file FILE, or --no-auth to let everybody call.";
     throw new FermataError("invalid_option", `${message} ${remedy}`, { param: "api-key" });
   }
   if (!runsTools(config)) return config;
   const generatedKey = randomBytes(24).toString("base64url");
   return { ...config, apiKey: [generatedKey], generatedKey };
+}
+
+export function needsKey({ apiKey, apiKeysFile }: ServeConfig): boolean {
+  return apiKey.length > 0 || apiKeysFile !== undefined;
 }
 
 /** An address that other machines cannot reach. Of a name only `localhost` is known to be one. */

@@ -11,6 +11,7 @@ import {
 import { FermataError } from "../errors.ts";
 import { isJsonObject } from "../json.ts";
 import { didYouMean } from "../near-names.ts";
+import { needsKey } from "./access.ts";
 import { givenTemplate } from "./chat-template.ts";
 import { flagOf, variableOf } from "./option-table.ts";
 import { fromEnvironment, type Layer, mergeLayers, valueFromJson } from "./option-values.ts";
@@ -153,13 +154,13 @@ function expandKey(given: string, cwd: string): string[] {
 
 function checkTogether(config: ServeConfig): void {
   const { mcpConfig, mcpCommand, mcpArgs, model, hf, file } = config;
-  const { alias, pooling, embeddingModel, nPredict, apiKey, auth } = config;
+  const { alias, pooling, embeddingModel, nPredict, auth } = config;
   if (model !== undefined && hf !== undefined) {
     throw invalid("--model and --hf exclude each other. Name one model.", "hf");
   }
   if (file !== undefined && hf === undefined) throw invalid("--file needs --hf.", "file");
-  if (!auth && apiKey.length > 0)
-    throw invalid("--no-auth and --api-key exclude each other. Give one.", "api-key");
+  if (!auth && needsKey(config))
+    throw invalid("--no-auth and keys exclude each other. Give one.", "api-key");
   if (pooling !== undefined && embeddingModel === undefined)
     throw invalid("--pooling needs --embedding-model.", "pooling");
   if (nPredict === 0)

@@ -104,6 +104,11 @@ export const serveOptions = {
       value: "KEY",
       help: "Key that clients must send. Repeatable; @FILE reads one key per line. Default: no key, for this machine alone.",
     },
+    apiKeysFile: {
+      kind: "path",
+      value: "FILE",
+      help: "Keys with names, scopes (infer, tools, admin) and expiry, as docs/cli.md says; read again when the file changes.",
+    },
     auth: {
       kind: "boolean",
       default: true,
@@ -268,6 +273,11 @@ export const serveOptions = {
       default: true,
       help: "Keep the KV cache of finished requests for later ones. Held sequences do not depend on it.",
       fromFolder: true,
+    },
+    shareCache: {
+      kind: "boolean",
+      default: false,
+      help: "Keys share the cached prompts. Then each can tell from times and cached_tokens whether a text began a prompt of another key.",
     },
     stopRepetition: {
       kind: "boolean",

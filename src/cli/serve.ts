@@ -14,6 +14,7 @@ import { loadAddon } from "../native/addon.ts";
 import { buildServer } from "../server/app.ts";
 import { type PageFiles, readPageFiles } from "../server/about/page.ts";
 import type { ServedEmbedder, ServedModel, ServerConfig } from "../server/services.ts";
+import { WatchedKeys } from "./keys-file.ts";
 import { type BannerFacts, bannerText, chatText, countTools } from "./banner.ts";
 import {
   createMcpHost,
@@ -90,6 +91,8 @@ export async function startService(
     await Promise.all(parts.map((part) => part.close()));
   };
   try {
+    const keys = new WatchedKeys(config, log);
+    parts.push(keys);
     const store = await openStore(config, log);
     if (store !== null) parts.push(store);
     const audit = openAudit(config, log);
@@ -162,6 +165,7 @@ export async function startService(
       },
       {
         ...serverConfig(config),
+        apiKeys: keys.keys,
         tokenSecret: store === null ? undefined : Buffer.from(await store.secret("tokens")),
         sampling: choice.sampling,
         page,
@@ -177,7 +181,7 @@ export async function startService(
       chat: said,
       toolTokens: tools,
       systemInfo: loadAddon().systemInfo,
-      needsKey: config.apiKey.length > 0,
+      needsKey: keys.keys.areNeeded,
       generatedKey: config.generatedKey,
       hasPage: page !== null,
       asksPerson: host !== null && config.approval === "ask",
@@ -187,7 +191,10 @@ export async function startService(
       app,
       facts,
       close: closeAll,
-      reload: () => void audit?.reopen(),
+      reload: () => {
+        void audit?.reopen();
+        keys.reload();
+      },
       stepAgeMs: () => (isClosing ? 0 : longestStepMs(engines)),
     };
   } catch (error) {
@@ -196,10 +203,9 @@ export async function startService(
   }
 }
 
-function serverConfig(config: ServeConfig): Omit<ServerConfig, "sampling"> {
+function serverConfig(config: ServeConfig): Omit<ServerConfig, "sampling" | "apiKeys"> {
   const { processTimeout, toolTimeout, maxToolRounds } = config;
   return {
-    apiKeys: config.apiKey,
     corsOrigins: config.corsOrigin,
     drainMs: processTimeout.drain * 1000,
     hungStepMs: processTimeout.step * 1000,
@@ -279,6 +285,7 @@ async function loadEngine(
         cacheTypeK: config.cacheTypeK,
         cacheTypeV: config.cacheTypeV,
         retainBetweenRequests: config.contextCache,
+        ownersShareCache: config.shareCache,
         holdLeaseMs,
         audit: config.audit,
       },

@@ -1,5 +1,6 @@
 /** A loaded model and its KV cache: what the other layers generate with. */
 
+import { createHash } from "node:crypto";
 import { FermataError } from "../errors.ts";
 import type { NativeEngine } from "../native/addon-types.ts";
 import { BatchRouter, type StepListener, type TokenIntervalListener } from "./batch-router.ts";
@@ -35,6 +36,7 @@ export class Engine {
   readonly cache: CacheInfo;
   readonly #native: NativeEngine;
   readonly #retain: boolean;
+  readonly #ownersShare: boolean;
   readonly #router: BatchRouter;
   readonly #grammars: GrammarCache;
   readonly #longTexts = new Turns();
@@ -42,10 +44,15 @@ export class Engine {
   #closing: Promise<void> | undefined;
 
   /** Internal; `router` receives the addon's batches. Use {@link Engine.load}. */
-  constructor(native: NativeEngine, router: BatchRouter, { retain }: { retain: boolean }) {
+  constructor(
+    native: NativeEngine,
+    router: BatchRouter,
+    { retain, ownersShare }: { retain: boolean; ownersShare: boolean },
+  ) {
     this.#native = native;
     this.#router = router;
     this.#retain = retain;
+    this.#ownersShare = ownersShare;
     this.#grammars = new GrammarCache(
       ({ kind, text }) => native.compileGrammar(kind, text),
       grammarCacheBytes,
@@ -62,7 +69,10 @@ export class Engine {
   static async load(options: EngineOptions, hooks: LoadHooks = {}): Promise<Engine> {
     const router = new BatchRouter();
     const native = await loadNative(options, hooks, (batch) => router.accept(batch));
-    return new Engine(native, router, { retain: options.retainBetweenRequests ?? true });
+    return new Engine(native, router, {
+      retain: options.retainBetweenRequests ?? true,
+      ownersShare: options.ownersShareCache ?? false,
+    });
   }
 
   /**
@@ -106,7 +116,7 @@ export class Engine {
    */
   generate(request: GenerateRequest): Generation {
     this.#checkOpen();
-    const { signal, ...sequence } = request;
+    const { signal, owner, cacheSalt, ...sequence } = request;
     const { prompt } = sequence;
     this.#checkPrompt(prompt);
     const id = this.#nextId++;
@@ -122,6 +132,7 @@ export class Engine {
         maxTokens: tokenLimit(request.maxTokens),
         window: acknowledgeWindow,
         retain: this.#retain,
+        salt: saltOf(this.#ownersShare ? undefined : owner, cacheSalt),
       });
     } catch (thrown) {
       const error = fromThrown(thrown);
@@ -258,4 +269,11 @@ export async function withTextBias(
     ),
   );
   return { ...others, logitBias: [...logitBias, ...biases.flat()] };
+}
+
+/** 48 bits: nobody knows or guesses those of an owner, which is itself a hash. */
+function saltOf(owner = "", cacheSalt = ""): number {
+  if (owner === "" && cacheSalt === "") return 0;
+  const words = JSON.stringify([owner, cacheSalt]);
+  return createHash("sha256").update(words).digest().readUIntBE(0, 6);
 }

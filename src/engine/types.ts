@@ -61,6 +61,8 @@ export interface EngineOptions {
   /** How long a hold waits for resume, in milliseconds. Default 10 minutes. */
   holdLeaseMs?: number | undefined;
   retainBetweenRequests?: boolean | undefined;
+  /** Cells are shared by all owners. Default false. */
+  ownersShareCache?: boolean | undefined;
   audit?: boolean | undefined;
 }
 
@@ -71,6 +73,9 @@ export interface GrammarSource {
 }
 
 export interface GenerateRequest extends SequenceRequest {
+  /** Cells are shared with generations of the same owner and the same cache salt alone. */
+  owner?: string | undefined;
+  cacheSalt?: string | undefined;
   /** Cancels the generation. */
   signal?: AbortSignal | undefined;
 }

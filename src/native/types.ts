@@ -233,6 +233,8 @@ export interface SequenceRequest {
   forcedTokens?: boolean | undefined;
   /** Near `maxTokens`, end the text along a short path that the grammar allows. Default false. */
   closeAtLimit?: boolean | undefined;
+  /** Cells are shared with sequences of the same salt alone. An integer of 53 bits; default 0. */
+  salt?: number | undefined;
   /** Control tokens whose spelling is part of the text, such as the markers of a format. */
   spelledTokens?: Int32Array | undefined;
 }

@@ -1,6 +1,7 @@
 /** The HTTP server, built and not yet listening. */
 
 import Fastify, { LogController, type FastifyInstance, type RouteOptions } from "fastify";
+import { ApiKeys } from "./http/api-keys.ts";
 import { randomBytes } from "node:crypto";
 import { FermataError } from "../errors.ts";
 import { HistoryGaps } from "./http/history-gaps.ts";
@@ -78,18 +79,19 @@ export function buildServer(services: ServerServices, config: ServerConfig): Fas
   installConnectionReports(app, config.connectionReports ?? null);
   installAccessLog(app);
   const origins = config.corsOrigins ?? [];
-  installHostNames(app, config.apiKeys, origins);
+  const keys = config.apiKeys instanceof ApiKeys ? config.apiKeys : ApiKeys.of(config.apiKeys);
+  installHostNames(app, keys, origins);
   installCors(app, origins);
   const active = installActiveRequests(app, config.drainMs ?? 0);
   const tokens = new SealedTokens(config.tokenSecret ?? randomBytes(32));
-  installAuthentication(app, config.apiKeys, tokens);
+  installAuthentication(app, keys, tokens);
   installNotFound(app, paths);
   installSingleQuery(app);
   countRequests(app, metrics);
 
   const warnings = new OnceWarnings((fields, message) => app.log.warn(fields, message));
   const gaps = new HistoryGaps();
-  const context = { services, config, metrics, active, warnings, gaps };
+  const context = { services, config, keys, metrics, active, warnings, gaps };
   const routes: RouteOptions[] = [
     chatCompletionsRoute(context),
     messagesRoute(context),

@@ -1,5 +1,6 @@
 /** What every route is made with. Type-only. */
 
+import type { ApiKeys } from "./http/api-keys.ts";
 import type { OnceWarnings } from "./body/warnings.ts";
 import type { ActiveRequests } from "./http/requests.ts";
 import type { HistoryGaps } from "./http/history-gaps.ts";
@@ -9,6 +10,7 @@ import type { ServerConfig, ServerServices } from "./services.ts";
 export interface RouteContext {
   services: ServerServices;
   config: ServerConfig;
+  keys: ApiKeys;
   metrics: Metrics;
   active: ActiveRequests;
   warnings: OnceWarnings;

@@ -1,5 +1,6 @@
 /** The parts that the server is built from. Interfaces, so that tests can replace the engine. Type-only. */
 
+import type { ApiKeys } from "./http/api-keys.ts";
 import type { FastifyBaseLogger } from "fastify";
 import type { AgentDirectory } from "../agents/agent-directory.ts";
 import type { ChatCounters, ChatGeneration, ChatRequest, PromptRequest } from "../chat/types.ts";
@@ -139,8 +140,8 @@ export interface ServerServices {
 }
 
 export interface ServerConfig {
-  /** Empty: anyone may call. */
-  apiKeys: readonly string[];
+  /** A list without limits, or keys that change. Empty: anyone may call. */
+  apiKeys: readonly string[] | ApiKeys;
   /** 32 bytes that seal sessions and stream tokens. Default: random bytes, so these end with the server. */
   tokenSecret?: Buffer | undefined;
   /** Origins of the web pages that may call; `*` for all. Default: none. */

@@ -85,7 +85,7 @@ export class CallAudit {
 
   /** Waits for lines that are being written. Idempotent. */
   async close(): Promise<void> {
-    await this.#writing;
+    while (this.#writing !== null) await this.#writing;
     if (this.#isOpen) closeSync(this.#file);
     this.#isOpen = false;
   }
@@ -101,6 +101,8 @@ export class CallAudit {
   #write(): Promise<void> {
     this.#writing ??= this.#writeWaiting().finally(() => {
       this.#writing = null;
+      // A line that came when the last one was done found nobody writing any more.
+      if (this.#isOpen && this.#waiting.length > 0) void this.#write();
     });
     return this.#writing;
   }

@@ -12,6 +12,8 @@ export interface ToolOversight {
   /** Null: nobody can be asked, so that what must be approved is not run. */
   approvals: Pick<Approvals, "ask" | "timeoutMs"> | null;
   audit: Pick<CallAudit, "started" | "ended"> | null;
+  /** Default: yes. */
+  mayRunTools?: boolean | undefined;
   /** A person looks on: tools are asked about that are not read-only and have no policy. Default: no. */
   asksPerson?: boolean | undefined;
   /** Calls that a person has denied in this answer: nobody is asked for the same again. Filled here. */
@@ -39,6 +41,8 @@ export async function seekApproval(
   oversight: ToolOversight | undefined,
   { signal, tell }: { signal: AbortSignal; tell: (state: ApprovalState) => void },
 ): Promise<Consent> {
+  if (oversight?.mayRunTools === false && tool.clientRuns !== true)
+    return denied("the API key of this request may not run tools of the server");
   if (policyOf(tool, oversight?.asksPerson ?? false) === "never")
     return { mayRun: true, approvedBy: null };
   const approvals = oversight?.approvals ?? null;

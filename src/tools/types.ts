@@ -80,6 +80,8 @@ export interface Tool {
    * not run.
    */
   readonly approval?: ApprovalPolicy | undefined;
+  /** The client of the request runs it: a key needs no right to tools for it. */
+  readonly clientRuns?: boolean | undefined;
   /** Its server has changed its definition, and no person has approved a call of it since. */
   readonly hasChanged?: boolean | undefined;
   /** A person has approved a call of the tool as it is now. */

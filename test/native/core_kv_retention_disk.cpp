@@ -26,6 +26,7 @@ std::int64_t file_bytes(std::int64_t tokens) {
 class FakeFiles final : public SequenceFiles {
    public:
     struct File {
+        Salt salt = 0;
         std::vector<Token> tokens;
         SavedCells cells;
     };
@@ -34,15 +35,16 @@ class FakeFiles final : public SequenceFiles {
         std::vector<FoundFile> found;
         for (const auto& [id, file] : files)
             found.push_back({.id = id,
+                             .salt = file.salt,
                              .tokens = file.tokens,
                              .bytes = file_bytes(static_cast<std::int64_t>(file.tokens.size()))});
         return found;
     }
     bool has_room(std::int64_t) const override { return room; }
     bool wait_for_room(std::int64_t) override { return time_left; }
-    void write(FileId id, std::vector<Token> tokens, SavedCells cells) override {
+    void write(FileId id, Salt salt, std::vector<Token> tokens, SavedCells cells) override {
         CHECK(!files.contains(id));
-        files[id] = {std::move(tokens), std::move(cells)};
+        files[id] = {salt, std::move(tokens), std::move(cells)};
         pending.push_back({.id = id, .event = FileEvent::kWritten});
     }
     void read(FileId id) override {
@@ -98,12 +100,13 @@ struct Cache {
         check();
     }
     // As the scheduler does: it asks until nothing is being read.
-    Placement run(const std::vector<Token>& prompt) {
-        for (int asked = 0; retention.fetch(prompt, retention.lookup(prompt).promised); ++asked) {
+    Placement run(const std::vector<Token>& prompt, Salt salt = 0) {
+        for (int asked = 0; retention.fetch(prompt, retention.lookup(prompt, salt).promised, salt);
+             ++asked) {
             CHECK(asked < 3);
             attend();
         }
-        const auto placement = retention.acquire(prompt, ++now);
+        const auto placement = retention.acquire(prompt, ++now, salt);
         CHECK(placement.has_value());
         const std::span rest =
             std::span(prompt).subspan(static_cast<std::size_t>(placement->reused));
@@ -117,8 +120,8 @@ struct Cache {
         check();
         return *placement;
     }
-    Placement run_and_retain(const std::vector<Token>& prompt) {
-        const Placement placement = run(prompt);
+    Placement run_and_retain(const std::vector<Token>& prompt, Salt salt = 0) {
+        const Placement placement = run(prompt, salt);
         retention.retain(placement.slot, ++now, 0);
         attend();
         return placement;
@@ -169,6 +172,31 @@ TEST(what_ram_has_no_room_for_comes_back_from_a_file) {
             found += cache.run(continued(seed)).reused == 100 ? (cache.retention.drop(0), 1) : 0;
         CHECK(found >= 1);
         CHECK(cache.retention.disk().restores >= 1);
+    }
+}
+
+TEST(what_another_salt_left_gives_nothing_from_slots_ram_files_or_to_the_next_process) {
+    for (const CacheShape& shape : kShapes) {
+        FakeFiles files;
+        Cache cache(shape, files, 150 * kCellBytes);
+        for (const std::uint32_t seed : {1u, 2u, 3u, 4u, 5u, 6u})
+            cache.run_and_retain(words(seed, 100), 7);
+        CHECK_EQ(cache.retention.disk().files, 3);
+        for (const std::uint32_t seed : {1u, 2u, 3u, 4u, 5u, 6u}) {
+            CHECK_EQ(cache.retention.lookup(continued(seed), 8).promised, 0);
+            CHECK(!cache.retention.fetch(continued(seed), 0, 8));
+        }
+        CHECK_EQ(cache.run_and_retain(continued(6), 8).reused, 0);
+        CHECK_EQ(cache.run_and_retain(continued(6), 7).reused, 100);
+        // In RAM and in files both keep their own.
+        for (const std::uint32_t seed : {11u, 12u, 13u, 14u})
+            cache.run_and_retain(words(seed, 100));
+        CHECK_EQ(cache.run_and_retain(joined(continued(6), words(5, 5)), 9).reused, 0);
+        cache.retention.save_all();
+        Cache next(shape, files);
+        CHECK_EQ(next.run_and_retain(joined(continued(6), words(5, 5)), 6).reused, 0);
+        CHECK_EQ(next.run_and_retain(joined(continued(6), words(5, 5)), 8).reused, 105);
+        CHECK_EQ(next.run_and_retain(joined(continued(6), words(5, 5)), 7).reused, 105);
     }
 }
 

@@ -23,7 +23,7 @@ std::vector<Token> joined(std::vector<Token> a, const std::vector<Token>& b) {
 
 std::vector<std::int32_t> match(const RadixTree& tree, std::span<const Token> prompt, int slots) {
     std::vector<std::int32_t> shared(static_cast<std::size_t>(slots), -1);
-    tree.match(prompt, shared);
+    tree.match(prompt, 0, shared);
     return shared;
 }
 

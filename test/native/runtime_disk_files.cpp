@@ -87,7 +87,7 @@ class Disk {
         return outcome;
     }
     void write(FileId id, const std::vector<Token>& tokens) {
-        files.write(id, tokens, cells_of(tokens));
+        files.write(id, Salt{id} * 3, tokens, cells_of(tokens));
         const FileOutcome outcome = next();
         CHECK_EQ(outcome.id, id);
         CHECK(outcome.event == FileEvent::kWritten);
@@ -134,6 +134,7 @@ TEST(what_is_written_is_read_and_found_again) {
     const auto found = disk.files.take_found();
     CHECK_EQ(found.size(), 1u);
     CHECK_EQ(found[0].id, FileId{5});
+    CHECK_EQ(found[0].salt, Salt{15});
     CHECK(found[0].tokens == tokens);
     CHECK_EQ(found[0].bytes, static_cast<std::int64_t>(fs::file_size(folder.files()[0])));
     disk.files.remove(5);
@@ -219,7 +220,7 @@ TEST(a_disk_that_refuses_is_told_of) {
     Disk disk(folder.path());
     // In the way of what will be written, whoever runs the test.
     fs::create_directory(folder.path() + "/0000000000000001.part");
-    disk.files.write(1, words(1, 100), cells_of(words(1, 100)));
+    disk.files.write(1, 0, words(1, 100), cells_of(words(1, 100)));
     CHECK(disk.next().event == FileEvent::kNotWritten);
     CHECK(!disk.files.fault().empty());
     disk.files.read(44);
@@ -231,7 +232,7 @@ TEST(what_waits_to_be_written_is_read_from_memory) {
     Disk disk(folder.path());
     for (FileId id = 1; id <= 20; ++id) {
         const auto tokens = words(static_cast<std::uint32_t>(id), 100);
-        disk.files.write(id, tokens, cells_of(tokens));
+        disk.files.write(id, Salt{id} * 3, tokens, cells_of(tokens));
         disk.files.read(id);
         if (id % 3 == 0) disk.files.remove(id);
     }
@@ -253,7 +254,7 @@ TEST(ending_with_everything_under_way) {
             Disk disk(folder.path());
             for (FileId id = 1; id <= 30; ++id) {
                 const auto tokens = words(static_cast<std::uint32_t>(id), 500);
-                disk.files.write(id, tokens, cells_of(tokens));
+                disk.files.write(id, Salt{id} * 3, tokens, cells_of(tokens));
                 if (id % 2 == 0) disk.files.read(id / 2);
             }
             if (round % 2 == 0) {

@@ -68,7 +68,7 @@ export class RunningChat implements ChatGeneration {
   #cancelled = false;
 
   constructor(request: ChatRequest, context: GenerationContext) {
-    const { sampling, stop, toolMode, tools, maxTokens, signal } = request;
+    const { sampling, stop, toolMode, tools, maxTokens, signal, owner, cacheSalt } = request;
     this.#request = request;
     this.#context = context;
     this.#looksForCalls = toolMode !== "none" && tools.length > 0;
@@ -84,6 +84,8 @@ export class RunningChat implements ChatGeneration {
       maxTokens,
       topLogprobs: request.topLogprobs,
       signal,
+      owner,
+      cacheSalt,
       spelledTokens: context.prompts.spelledTokens,
       closeAtLimit: request.guidance?.closeAtLimit,
       pause: this.#looksForCalls ? context.prompts.pauseTriggers : undefined,

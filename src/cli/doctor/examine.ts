@@ -6,7 +6,7 @@ import { openTemplate } from "../../chat/prompt/prompt.ts";
 import { checkGguf } from "../../engine/gguf-check.ts";
 import { FermataError } from "../../errors.ts";
 import { addonPath, loadAddon } from "../../native/addon.ts";
-import { withAccess } from "../access.ts";
+import { needsKey, withAccess } from "../access.ts";
 import { type ChatText, chatText } from "../banner.ts";
 import { configLayers } from "../config.ts";
 import { chooseModel } from "../model-files.ts";
@@ -96,8 +96,9 @@ export async function examine(
 function examineAccess(config: ServeConfig, findings: Finding[]): void {
   const remedy = "give --api-key @FILE, or listen on 127.0.0.1";
   try {
-    const { apiKey, auth, host } = withAccess(config);
-    if (apiKey.length > 0 || auth) return;
+    const open = withAccess(config);
+    const { auth, host } = open;
+    if (needsKey(open) || auth) return;
     findings.push({
       level: "warning",
       what: `other machines may reach ${host} and need no key`,

@@ -11,6 +11,7 @@ export function engineRoute(meter: EngineMeter): RouteOptions {
   return {
     method: "GET",
     url: "/api/engine",
+    config: { scope: "admin" },
     logLevel: "warn",
     handler: async () => meter.read(),
   };
@@ -30,7 +31,7 @@ export function engineStreamRoute(
     method: "GET",
     url: "/api/engine/stream",
     exposeHeadRoute: false,
-    config: { takesStreamToken: true },
+    config: { takesStreamToken: true, scope: "admin" },
     logLevel: "warn",
     handler: async (_request, reply) => {
       const gone = new AbortController();

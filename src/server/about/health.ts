@@ -50,6 +50,7 @@ export function metricsRoute({ registry }: Metrics): RouteOptions {
   return {
     method: "GET",
     url: "/metrics",
+    config: { scope: "admin" },
     logLevel: "warn",
     handler: async (_request, reply) =>
       reply.type(registry.contentType).send(await registry.metrics()),

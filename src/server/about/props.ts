@@ -66,6 +66,7 @@ export function slotsRoute({ model, engine }: RouteContext["services"]): RouteOp
   return {
     method: "GET",
     url: "/slots",
+    config: { scope: "admin" },
     logLevel: "warn",
     handler: async (request) => {
       const { running } = engine.stats();

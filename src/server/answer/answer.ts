@@ -1,5 +1,6 @@
 /** Turns a checked request into the events that its client may see. */
 
+import type { ApiKeys } from "../http/api-keys.ts";
 import type { FastifyBaseLogger } from "fastify";
 import { delegationServer } from "../../agents/delegation.ts";
 import type { ChatRequest, ChatUsage, FinishReason } from "../../chat/types.ts";
@@ -28,6 +29,7 @@ export interface RunContext {
   services: ServerServices;
   target: Target;
   config: ServerConfig;
+  keys: ApiKeys;
   metrics: Metrics;
   gaps: HistoryGaps;
   log: FastifyBaseLogger;
@@ -142,7 +144,7 @@ async function startEvents(
     toolTimeoutMs: config.toolTimeoutMs,
     toolTotalTimeoutMs: config.toolTotalTimeoutMs,
     oversight: {
-      ...oversightOf(context.services, conversation.owner),
+      ...oversightOf(context, conversation.owner),
       asksPerson: context.asksPerson,
     },
     logger: log,
@@ -191,10 +193,10 @@ function toolLabels(
 
 /** Calls of every request are approved and recorded by the same rules. */
 export function oversightOf(
-  { approvals, audit }: Pick<ServerServices, "approvals" | "audit">,
+  { services: { approvals, audit }, keys }: Pick<RunContext, "services" | "keys">,
   owner: string,
 ): ToolOversight {
-  return { owner, approvals, audit };
+  return { owner, approvals, audit, mayRunTools: keys.mayRunTools(owner) };
 }
 
 function throwIfCancelled(reason: FinishReason, signal: AbortSignal | undefined): void {

@@ -293,8 +293,14 @@ const llamaFields = {
   thinking_budget_tokens: ignored(budget, (value) => value === -1),
 } satisfies FieldTable;
 
+const cacheSaltField = optional(
+  text({ min: 1, max: 1000, remedy: "Send a text of 1 to 1000 characters, or leave it out" }),
+  "the prompt cache is shared only with requests of the same key and the same salt",
+);
+
 export const generationFields = {
   ...samplingFields,
+  cache_salt: cacheSaltField,
   ...documentFields,
   ...fieldsNotHere,
   ...llamaFields,

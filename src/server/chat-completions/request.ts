@@ -44,6 +44,7 @@ export function parseChatCompletionRequest(body: unknown, limits: SamplingLimits
     sampling: readSampling(given, limits),
     stop,
     maxTokens: maxTokensOf(given, limits),
+    cacheSalt: given.cache_salt,
     n,
     /** Undefined: none are asked for. */
     topLogprobs: topLogprobsOf(given),

@@ -58,6 +58,7 @@ export function chatCompletionsRoute(context: RouteContext): RouteOptions {
         maxTokens,
         guidance,
         topLogprobs,
+        cacheSalt,
         n,
       } = body;
       const signal = active.signalFor(reply);
@@ -72,6 +73,7 @@ export function chatCompletionsRoute(context: RouteContext): RouteOptions {
         guidance,
         topLogprobs,
         owner,
+        cacheSalt,
       };
       const mode = resolveToolMode(body, target.tools);
       checkToolChoice(body.toolChoice, definitionsOf(mode));

@@ -95,6 +95,7 @@ export function parseCompletionRequest(
     maxTokens: maxTokensOf(given, limits, defaultMaxTokens),
     document: documentOf(given),
     closeAtLimit: given.close_at_limit,
+    cacheSalt: given.cache_salt,
     stream,
     includeUsage: includesUsage(given, warn),
     times: timesWanted(given),

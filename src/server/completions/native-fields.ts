@@ -133,6 +133,7 @@ export function parseNativeCompletion(
     topLogprobs: given.n_probs || undefined,
     document: documentOf(given),
     closeAtLimit: given.close_at_limit,
+    cacheSalt: given.cache_salt,
     returnTokens: given.return_tokens,
     responseFields: given.response_fields,
     stream: given.stream,

@@ -11,6 +11,7 @@ import { NativeAnswer, NativeCompletionStream, type NativeEvent } from "./native
 import { parseNativeCompletion } from "./native-fields.ts";
 import { promptTokens } from "../answer/prompt-tokens.ts";
 import type { ServerServices } from "../services.ts";
+import { requestOwner } from "../http/access.ts";
 import { streamAnswer } from "../http/stream-answer.ts";
 import { engineLimit } from "../answer/answer.ts";
 import { TokenTimes } from "../answer/token-times.ts";
@@ -38,6 +39,8 @@ export function nativeCompletionRoute(context: RouteContext): RouteOptions {
         stop,
         maxTokens: engineLimit(maxTokens),
         topLogprobs,
+        owner: requestOwner(request),
+        cacheSalt: body.cacheSalt,
         signal,
       };
       const tokenBytes = (token: number): Uint8Array => engine.tokenBytes(token);

@@ -15,6 +15,7 @@ import { fieldError } from "../body/field.ts";
 import { newIdentity } from "../answer/completion-parts.ts";
 import { promptTokens } from "../answer/prompt-tokens.ts";
 import type { ServerServices } from "../services.ts";
+import { requestOwner } from "../http/access.ts";
 import { streamAnswer } from "../http/stream-answer.ts";
 import { warnOfModel } from "../answer/target.ts";
 
@@ -53,6 +54,8 @@ export function completionsRoute(context: RouteContext): RouteOptions {
             topLogprobs,
             grammar,
             closeAtLimit,
+            owner: requestOwner(request),
+            cacheSalt: body.cacheSalt,
             signal: ended,
           },
           times[choice]!,

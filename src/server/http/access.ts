@@ -4,9 +4,9 @@
  * a short-lived token in its address.
  */
 
-import { createHash, timingSafeEqual } from "node:crypto";
 import type { FastifyInstance, FastifyRequest, FastifyReply } from "fastify";
 import { FermataError } from "../../errors.ts";
+import type { ApiKeys, KeyScope } from "./api-keys.ts";
 import type { SealedTokens, TokenClaims } from "./sealed-tokens.ts";
 import { historyGapHeader } from "./history-gaps.ts";
 import { missingServersHeader } from "./preparation.ts";
@@ -20,6 +20,8 @@ declare module "fastify" {
     takesStreamToken?: boolean;
     /** The route needs no key. */
     public?: true;
+    /** What the key must allow. Default: infer. */
+    scope?: KeyScope;
   }
   interface FastifyRequest {
     /** See `requestOwner`. */
@@ -34,29 +36,29 @@ const remedy = 'Send the header "Authorization: Bearer <key>".';
 /** Without keys everybody may call, and all callers are one owner, even if they send a key. */
 export function installAuthentication(
   app: FastifyInstance,
-  apiKeys: readonly string[],
+  keys: ApiKeys,
   tokens: SealedTokens,
 ): void {
-  const hashes = apiKeys.map(hash);
   app.decorateRequest("owner", nobody);
   app.addHook("onRequest", async (request) => {
-    if (hashes.length === 0 || request.routeOptions.config?.public === true) return;
+    const { public: isPublic, scope = "infer" } = request.routeOptions.config ?? {};
+    if (!keys.areNeeded || isPublic === true) return;
     const key = givenKey(request);
-    if (key !== null) {
-      if (!isKnown(hash(key), hashes))
-        throw new FermataError("unauthorized", `The API key is not known. ${remedy}`);
-      request.owner = hash(key).toString("hex");
-      return;
-    }
-    const claims = givenClaims(request, tokens);
+    const claims = key === null ? givenClaims(request, tokens) : null;
     // Tokens of a removed key are refused as well.
-    if (claims === null || !isKnown(ownerHash(claims), hashes))
-      throw new FermataError("unauthorized", `An API key is needed. ${remedy}`);
-    request.owner = claims.owner;
+    const known = key === null ? claims && keys.ofOwner(claims.owner) : keys.withKey(key);
+    if (known === null) {
+      const problem = key === null ? "An API key is needed." : "The API key is not known.";
+      throw new FermataError("unauthorized", `${problem} ${remedy}`);
+    }
+    request.owner = known.owner;
+    if (known.scopes.includes(scope)) return;
+    const message = `The API key may not do this: it lacks the scope "${scope}". Use another key, or add the scope in --api-keys-file.`;
+    throw new FermataError("scope_missing", message);
   });
 }
 
-/** The owner of a request: a hash of its key. Callers of a server without keys are one owner. */
+/** The owner of a request: a hash of its key, or of the key's name. Callers of a server without keys are one owner. */
 export function requestOwner(request: FastifyRequest): string {
   return request.owner;
 }
@@ -87,25 +89,11 @@ function cookieOf({ headers }: FastifyRequest): string | null {
   return own?.slice(sessionCookie.length + 1) ?? null;
 }
 
-function ownerHash({ owner }: TokenClaims): Buffer {
-  const bytes = Buffer.from(owner, "hex");
-  return bytes.length === 32 ? bytes : Buffer.alloc(32);
-}
-
-/** Compares with all keys, so the time does not show which one is equal. */
-function isKnown(given: Buffer, hashes: readonly Buffer[]): boolean {
-  return hashes.filter((known) => timingSafeEqual(known, given)).length > 0;
-}
-
 function givenKey(request: FastifyRequest): string | null {
   const bearer = /^bearer +(.+)$/i.exec(request.headers.authorization ?? "");
   if (bearer !== null) return bearer[1]!.trim();
   const header = request.headers["x-api-key"];
   return typeof header === "string" && header !== "" ? header : null;
-}
-
-function hash(key: string): Buffer {
-  return createHash("sha256").update(key).digest();
 }
 
 const preflightSeconds = 600;
@@ -176,10 +164,10 @@ const localName = /\.(?:localhost|local|internal|home\.arpa|test)$/;
  */
 export function installHostNames(
   app: FastifyInstance,
-  apiKeys: readonly string[],
+  keys: Pick<ApiKeys, "areNeeded">,
   origins: readonly string[],
 ): void {
-  if (apiKeys.length > 0) return;
+  if (keys.areNeeded) return;
   const hosts = origins.filter((origin) => URL.canParse(origin));
   const known = new Set([hostname().toLowerCase(), ...hosts.map((url) => new URL(url).hostname)]);
   app.addHook("onRequest", async (request) => {

@@ -45,6 +45,7 @@ export async function generateResponse(
     guidance: request.guidance,
     signal,
     owner,
+    cacheSalt: request.cacheSalt,
   };
   await runEvents(conversation, plan.mode, context, sink);
 }

@@ -58,6 +58,7 @@ export class HeldCalls {
       definition,
       server: clientServer,
       approval: "never",
+      clientRuns: true,
       // A timer of its own ends the response: without the output, a model would invent one.
       timeoutMs: foreverMs,
       call: async (_args, { callId, signal }) => await this.wait(callId, signal),

@@ -63,6 +63,7 @@ export function parseResponsesRequest(body: unknown, limits: SamplingLimits, war
     verbosity,
     reasoning: { effort: reasoning?.effort ?? null, summary: reasoning?.summary ?? null },
     metadata: given.metadata,
+    cacheSalt: given.cache_salt,
     promptCacheKey: given.prompt_cache_key ?? null,
     safetyIdentifier: given.safety_identifier ?? null,
     user: given.user ?? null,

@@ -133,7 +133,7 @@ export class ResponseService {
     const approved = approvedCalls(history.items, history.input, plan, {
       timeoutMs: this.#config.toolTimeoutMs ?? defaultToolTimeoutMs,
       signal,
-      oversight: oversightOf(context.services, owner),
+      oversight: oversightOf(context, owner),
       issued: context.services.approvals,
     });
 

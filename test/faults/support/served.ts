@@ -13,19 +13,26 @@ export function workerOf(server: ServedCommand, count: number): Promise<number> 
   });
 }
 
-export function post(server: ServedCommand, path: string, body: object): Promise<Response> {
+export function post(
+  server: ServedCommand,
+  path: string,
+  body: object,
+  signal?: AbortSignal,
+): Promise<Response> {
   return fetch(server.url + path, {
     method: "POST",
     headers: { "content-type": "application/json" },
     body: JSON.stringify(body),
+    ...(signal && { signal }),
   });
 }
 
 /** A stream whose first tokens have come, and which does not end by itself for minutes. */
 export async function endlessStream(
   server: ServedCommand,
-): Promise<{ text(): string; ended: Promise<void> }> {
-  const response = await post(server, "/v1/completions", {
+): Promise<{ text(): string; ended: Promise<void>; leave(): void }> {
+  const client = new AbortController();
+  const body = {
     prompt: "Once",
     max_tokens: 8000,
     ignore_eos: true,
@@ -33,13 +40,14 @@ export async function endlessStream(
     temperature: 2,
     top_k: 0,
     min_p: 0,
-  });
+  };
+  const response = await post(server, "/v1/completions", body, client.signal);
   let text = "";
-  const body = response.body!.pipeThrough(new TextDecoderStream());
+  const pieces = response.body!.pipeThrough(new TextDecoderStream());
   const ended = (async () => {
-    for await (const piece of body) text += piece;
+    for await (const piece of pieces) text += piece;
   })();
   ended.catch(() => {});
   await eventually(() => expect(text.split("data: ").length).toBeGreaterThan(3));
-  return { text: () => text, ended };
+  return { text: () => text, ended, leave: () => client.abort() };
 }

@@ -17,7 +17,7 @@ const prompt = new Int32Array([1, 2]);
 function setUp() {
   const native = new FakeNativeEngine();
   const router = new BatchRouter();
-  const engine = new Engine(native, router, { retain: true });
+  const engine = new Engine(native, router, { retain: true, ownersShare: false });
   const publish = (...events: NativeEvent[]) => router.accept({ events, steps: [] });
   const generate = (signal?: AbortSignal) => engine.generate({ prompt, sampling: greedy, signal });
   return { native, router, engine, publish, generate };

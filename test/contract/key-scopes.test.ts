@@ -1,0 +1,43 @@
+/** A key without the scope `tools`: the server runs nothing for it. */
+
+import { expect, test } from "vitest";
+import { ApiKeys, type KeyScope } from "../../src/server/http/api-keys.ts";
+import { callEvents, createWorld, finish, provider, usage } from "./fake-services.ts";
+
+const call = { id: "call_1", name: "delete_file", arguments: "{}" };
+const key = (name: string, scopes: KeyScope[]) => ({
+  key: `key-of-${name}`,
+  name,
+  scopes,
+  expiresAt: null,
+});
+
+test("a call of the server's tool runs with the scope, and is refused to the model without it", async () => {
+  let ran = 0;
+  const tool = {
+    definition: { name: "delete_file", description: "Deletes.", parameters: { type: "object" } },
+    server: "files",
+    call: async () => ({ content: `deleted ${++ran}`, isError: false }),
+  };
+  const apiKeys = new ApiKeys([key("anna", ["infer"]), key("bert", ["infer", "tools"])]);
+  const world = createWorld({ tools: provider(tool), config: { apiKeys } });
+  const ask = async (name: string): Promise<void> => {
+    world.chat.script = [
+      ...callEvents(call),
+      { type: "hold" as const, calls: [call], usage },
+      { type: "content" as const, text: "Done." },
+      finish("stop"),
+    ];
+    const reply = await world.app.inject({
+      method: "POST",
+      url: "/v1/chat/completions",
+      headers: { authorization: `Bearer key-of-${name}` },
+      payload: { messages: [{ role: "user", content: "Delete a." }] },
+    });
+    expect(reply.statusCode).toBe(200);
+  };
+  await ask("anna");
+  expect(ran).toBe(0);
+  await ask("bert");
+  expect(ran).toBe(1);
+});

@@ -1,0 +1,172 @@
+// Writes and syncs that fail or are slow, in the store, the audit log and the cache's files. Needs `npm run build`.
+import { execFileSync } from "node:child_process";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { pathToFileURL } from "node:url";
+import Database from "libsql";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { serveCommand, type ServedCommand } from "../support/command-line.ts";
+import { canFail, failing, type Faults, injectedBy } from "./support/failing-io.ts";
+import { told, times } from "./support/injections.ts";
+import { post } from "./support/served.ts";
+
+let folder: string;
+let server: ServedCommand | undefined;
+const at = (name: string): string => join(folder, name);
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), "fermata-disk-"));
+});
+afterEach(async () => {
+  await server?.stop("SIGKILL");
+  server = undefined;
+  rmSync(folder, { recursive: true });
+});
+
+const library = (path: string): string =>
+  pathToFileURL(join(import.meta.dirname, "../../dist", path)).href;
+
+/** What a program prints, a line each, while its calls fail. */
+function run(program: string, args: readonly string[], faults: Faults): string[] {
+  const given = ["--input-type=module", "-e", program, ...args];
+  const env = { ...process.env, ...failing(faults) };
+  const output = execFileSync(process.execPath, given, { env, encoding: "utf8", maxBuffer: 1e9 });
+  return output.split("\n").filter((line) => line !== "");
+}
+
+/** Stores responses, changes them, and tells which state of each was acknowledged. */
+const storing = `
+import { writeFileSync } from "node:fs";
+const { SqliteStore } = await import(process.argv[1]);
+const [, , path, from, count] = process.argv;
+const store = new SqliteStore(path);
+writeFileSync(from, "");
+for (let number = 0; number < Number(count); number++) {
+  const id = "r" + number;
+  const words = "word ".repeat(200);
+  const put = { id, owner: "ann", createdAt: 2e9, previousResponseId: null, conversationId: null, input: [] };
+  try {
+    await store.createResponse({ ...put, body: { id, status: "in_progress", words } });
+    console.log(id + " in_progress");
+    await store.updateResponse("ann", id, { id, status: "completed", words }, []);
+    console.log(id + " completed");
+  } catch {}
+}
+process.kill(process.pid, "SIGKILL");
+`;
+
+const errors: [string, Faults][] = [
+  ["the disk is full", { errno: 28 }],
+  ["the disk fails", { errno: 5 }],
+];
+
+test.runIf(canFail).each(errors)(
+  "store, %s: what was acknowledged is there, whole",
+  async (_name, fault) => {
+    let injected = 0;
+    for (const every of [13, 29, 17, 47, 61].slice(0, times(2, 5))) {
+      const [path, count] = [at(`store-${every}.sqlite`), at(`count-${every}`)];
+      const from = at(`from-${every}`);
+      const faults = { ...fault, path, every, from, count };
+      const acknowledged = new Map<string, string>();
+      const args = [library("store/sqlite/sqlite-store.js"), path, from, String(times(60, 600))];
+      for (const line of runKilled(storing, args, faults)) {
+        const [id, status] = line.split(" ");
+        acknowledged.set(id!, status!);
+      }
+      injected += injectedBy(count);
+      const database = new Database(path);
+      expect(database.pragma("integrity_check")).toEqual([{ integrity_check: "ok" }]);
+      const find = database.prepare("SELECT body FROM responses WHERE id = ?");
+      for (const [id, status] of acknowledged) {
+        const { body } = find.get(id) as { body: string };
+        const stored = JSON.parse(body) as { status: string };
+        // A change that failed to be told of may be there all the same.
+        if (status === "completed") expect(stored.status).toBe("completed");
+      }
+      database.close();
+      expect(acknowledged.size).toBeGreaterThan(0);
+    }
+    expect(injected).toBeGreaterThan(times(20, 300));
+    told(`store, ${_name}`, injected);
+  },
+);
+
+/** It ends itself by SIGKILL, as in a crash. */
+function runKilled(program: string, args: readonly string[], faults: Faults): string[] {
+  try {
+    run(program, args, faults);
+  } catch (error) {
+    const { stdout, signal, stderr } = error as { stdout: string; stderr: string; signal: string };
+    if (signal !== "SIGKILL") throw new Error(stderr, { cause: error });
+    return stdout.split("\n").filter((line) => line !== "");
+  }
+  throw new Error("It was not killed.");
+}
+
+const auditing = `
+const { CallAudit } = await import(process.argv[1]);
+const [, , path, count] = process.argv;
+const audit = new CallAudit(path, () => {});
+const call = { id: "call_1", name: "t", arguments: "{}" };
+const entry = { call, server: "s", owner: "o", approvedBy: null };
+for (let number = 0; number < Number(count); number++) {
+  await audit.started(entry);
+  await audit.ended(entry, { outcome: "ok", content: "x", milliseconds: 1 });
+}
+await audit.close();
+console.log(audit.lostLines);
+`;
+
+test.runIf(canFail).each(errors)("audit log, %s: each line is there or counted", (_name, fault) => {
+  const calls = times(60, 1000);
+  const faults = { ...fault, path: at("audit.jsonl"), every: 3, count: at("count") };
+  const args = [library("tools/call-audit.js"), at("audit.jsonl"), String(calls)];
+  const lost = Number(run(auditing, args, faults)[0]);
+  const lines = readFileSync(at("audit.jsonl"), "utf8").split("\n").filter(Boolean);
+  for (const line of lines) expect(JSON.parse(line)).toHaveProperty("event");
+  const injected = injectedBy(at("count"));
+  expect(injected).toBeGreaterThan(calls / 3);
+  expect(lost).toBeGreaterThan(0);
+  // A line whose sync failed is counted, and may be there.
+  expect(lines.length + lost).toBeGreaterThanOrEqual(2 * calls);
+  told(`audit log, ${_name}`, injected);
+});
+
+async function answered(prompt: string): Promise<string> {
+  const body = { prompt, max_tokens: 4, temperature: 0 };
+  const reply = await post(server!, "/v1/completions", body);
+  expect(reply.status).toBe(200);
+  return ((await reply.json()) as { choices: { text: string }[] }).choices[0]!.text;
+}
+
+test.runIf(canFail).each(errors)(
+  "files of the cache, %s: every answer is the same, computed again where it must be",
+  async (_name, fault) => {
+    const faults = { ...fault, path: at("contexts"), every: 2, count: at("count") };
+    Object.assign(process.env, failing(faults));
+    try {
+      server = await serveCommand(
+        "--store=none",
+        "--cache-ram=0",
+        "--cache-disk=64",
+        `--cache-dir=${at("contexts")}`,
+        "--parallel=1",
+        "--retained-slots=1",
+        "--deterministic",
+      );
+    } finally {
+      for (const name of Object.keys(failing(faults))) delete process.env[name];
+    }
+    const prompts = Array.from({ length: 8 }, (_, index) => `${index} ships came. `.repeat(20));
+    const first = [];
+    for (const prompt of prompts) first.push(await answered(prompt));
+    for (let round = 0; round < times(2, 20); round++)
+      for (const [index, prompt] of prompts.entries())
+        expect(await answered(prompt)).toBe(first[index]);
+    expect((await fetch(`${server.url}/health`)).status).toBe(200);
+    const injected = injectedBy(at("count"));
+    expect(injected).toBeGreaterThan(times(5, 60));
+    told(`files of the cache, ${_name}`, injected);
+  },
+);
