@@ -108,7 +108,9 @@ export class ConfigReader {
     const { value } = this.at(key);
     if (value === undefined && fallback !== undefined) return fallback;
     if (typeof value === "string" && (value !== "" || fallback !== undefined)) return value;
-    throw this.at(key).fails(value === undefined ? "is missing" : "must be a text, not empty");
+    throw this.at(key).fails(
+      value === undefined ? "is missing" : "must be a string that is not empty",
+    );
   }
 
   /** This value, an array of texts. */

@@ -77,7 +77,7 @@ export function parseAgentsConfig(
   const entries = file.at("agents").entries();
   if (entries.length === 0) throw file.at("agents").fails("has no agent");
   if (entries.length > maxAgents)
-    throw file.at("agents").fails(`has ${entries.length} agents; ${maxAgents} are the most`);
+    throw file.at("agents").fails(`has ${entries.length} agents. At most ${maxAgents} are allowed`);
   const names = entries.map(([name]) => name);
   const supervisor = parseSupervisor(file, names);
   const context = { names, supervisor, shared, folder: dirname(path), env };
@@ -86,7 +86,7 @@ export function parseAgentsConfig(
     agents.flatMap(({ source }) => (source.kind === "file" ? source.path : [])),
   );
   if (files.size > maxModelFiles)
-    throw file.at("agents").fails(`has ${files.size} models; ${maxModelFiles} are the most`);
+    throw file.at("agents").fails(`has ${files.size} models. At most ${maxModelFiles} are allowed`);
   return { supervisor, agents: new Map(agents.map((agent) => [agent.name, agent])) };
 }
 

@@ -28,7 +28,8 @@ export function givenTemplate(given: string | undefined): string | undefined {
   const isFile = !isTemplateWord(given);
   const source = isFile ? readTemplate(given) : (templates[given] ?? given);
   const name = isFile ? `--chat-template: ${given}` : "--chat-template";
-  if (!isJinja(source)) throw invalid(`${name} has no {{ … }} or {% … %}, so it is no template.`);
+  if (!isJinja(source))
+    throw invalid(`${name} has no {{ … }} or {% … %}, so it is not a template.`);
   try {
     new JinjaTemplate(source);
     return source;

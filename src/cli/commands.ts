@@ -26,13 +26,13 @@ export const chatOptions = {
     group: "Chat",
     kind: "string",
     value: "NAME",
-    help: "Model or agent to talk to, of those that /model lists.",
+    help: "Model or agent to talk to. /model lists them.",
   },
   open: {
     group: "Chat",
     kind: "string",
     value: "ID",
-    help: 'Conversation to go on with: an id, or "last".',
+    help: 'Conversation to continue: an id, or "last".',
   },
   instructions: {
     group: "Chat",
@@ -45,7 +45,7 @@ export const chatOptions = {
     kind: "choice",
     choices: ["ask", "all", "none"],
     default: "ask",
-    help: "What becomes of calls that need approval. Where nobody can be asked, ask denies.",
+    help: "What happens to calls that need approval. Without a terminal, ask denies them.",
   },
   showReasoning: {
     group: "Chat",
@@ -117,7 +117,7 @@ export const pullOptions = {
     kind: "string",
     alias: ["f"],
     value: "FILE",
-    help: "Which file; of a split model, any part. Default: its Q4_K_M, or what comes nearest.",
+    help: "File to pull; for a split model, any part. Default: its Q4_K_M, or the nearest one.",
   },
   list: {
     group: "Model",

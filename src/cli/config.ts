@@ -104,8 +104,8 @@ function fromFolder(cwd: string, env: NodeJS.ProcessEnv): Layer {
   if (trusted === file.digest) return file.values;
   const problem =
     trusted === undefined
-      ? "counts in folders that you trust alone, because it can run, open or publish something"
-      : "needs your trust again, because the file or one that it names has changed";
+      ? "is only read in folders that you trust, because it can run, open or publish something"
+      : "needs your trust again, because this file or a file that it names has changed";
   const remedy = `Read the file, then run "fermata trust", or name it: --config ${fileName}.`;
   throw invalid(`${fileName}: "${key}" ${problem}. ${remedy}`, flagOf(key));
 }
@@ -185,7 +185,7 @@ function checkOrigin(origin: string): void {
   const likely = likelyOrigin(origin);
   if (parts !== null && (!isWeb || likely === origin)) return;
   throw invalid(
-    `--cors-origin: "${origin}" is no origin. Write scheme and host, with the port if there is one${likely === null ? "" : `: ${likely}`}; * for all.`,
+    `--cors-origin: "${origin}" is not an origin. Write scheme and host, with the port if there is one${likely === null ? "" : `: ${likely}`}; * for all.`,
     "cors-origin",
   );
 }

@@ -28,7 +28,7 @@ export const serveOptions = {
       kind: "string",
       alias: ["f"],
       value: "FILE",
-      help: "Which file of --hf. Default: its Q4_K_M, or what comes nearest.",
+      help: "File of --hf. Default: its Q4_K_M, or the nearest one.",
     },
     modelsDir: {
       kind: "path",

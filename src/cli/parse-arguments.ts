@@ -111,7 +111,7 @@ function checkOperands(operands: string[], command: Command): void {
   }
   if (operands.length < min) {
     throw invalid(
-      `Something is missing: fermata ${command.usage}. ${helpHint(command)}`,
+      `An argument is missing: fermata ${command.usage}. ${helpHint(command)}`,
       command.name,
     );
   }
@@ -124,7 +124,7 @@ function helpHint({ name }: Command): string {
 function takeValue(name: string, next: string | undefined): string {
   if (next === undefined) throw invalid(`${name} needs a value.`, name);
   if (next.startsWith("--")) {
-    throw invalid(`${name} needs a value. If ${next} is it, write ${name}=${next}.`, name);
+    throw invalid(`${name} needs a value. If the value is ${next}, write ${name}=${next}.`, name);
   }
   return next;
 }

@@ -40,7 +40,7 @@ function urlOf(server: Server, port: number, host: string): string {
 
 function listenError(cause: NodeJS.ErrnoException, port: number, host: string): FermataError {
   if (cause.code === "EADDRINUSE") {
-    const message = `Port ${port} on ${host} is in use. Stop what listens there, or choose another with --port.`;
+    const message = `Port ${port} on ${host} is in use. Stop the program that listens there, or choose another port with --port.`;
     return new FermataError("port_in_use", message, { param: "port", cause });
   }
   if (cause.code === "EACCES") {

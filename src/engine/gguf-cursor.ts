@@ -97,7 +97,7 @@ export class GgufCursor {
   #truncated(): FermataError {
     return new FermataError(
       "model_invalid",
-      `${this.path} is truncated: its header goes on beyond its end at ${this.#size} bytes.`,
+      `${this.path} is truncated: its header ends after the end of the file at ${this.#size} bytes. Pull it again.`,
     );
   }
 }

@@ -78,7 +78,10 @@ function probeError(
   if (exitCode === 3) return new FermataError("out_of_memory", stderr);
   if (exitCode === 2) return new FermataError("model_invalid", stderr);
   if (signal === "SIGKILL") {
-    return new FermataError("out_of_memory", `The system killed a trial load of ${path}.`);
+    return new FermataError(
+      "out_of_memory",
+      `The system killed a trial load of ${path}: the memory is probably too small.`,
+    );
   }
   const assertion = stderr.split("\n").find((line) => line.includes("GGML_ASSERT"));
   const reason = assertion ?? `signal ${signal}, exit code ${exitCode}`;

@@ -135,7 +135,7 @@ export class OutputConstraints {
     if (text.length > maxGrammarLength)
       throw new FermataError(
         "schema_too_large",
-        "The tools and schemas together are too large to be enforced. Send fewer.",
+        "The tools and schemas together are too large to enforce. Send fewer.",
         { param: "tools" },
       );
     return { kind: "lark", text };

@@ -57,7 +57,7 @@ export class SchemaThread {
     if (this.#batches.length >= maxWaiting)
       throw new FermataError(
         "queue_full",
-        "Too many large schemas wait for their turn. Try again in some seconds.",
+        "Too many large schemas are waiting. Try again in a few seconds.",
       );
     return new Promise((resolve) => {
       this.#batches.push({ jobs, outcomes: [], resolve });

@@ -131,9 +131,9 @@ function readUrl(door: ConfigReader): string {
 function readHeaders(headers: ConfigReader): Record<string, string> {
   const texts = headers.textsByName();
   for (const [name, value] of Object.entries(texts)) {
-    if (!headerName.test(name)) throw headers.at(name).fails("is no legal header name");
+    if (!headerName.test(name)) throw headers.at(name).fails("is not a legal header name");
     if (/[^\t\x20-\x7e\x80-\xff]/.test(value))
-      throw headers.at(name).fails("has characters that no header may hold");
+      throw headers.at(name).fails("has characters that a header cannot hold");
   }
   return texts;
 }

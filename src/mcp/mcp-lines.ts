@@ -110,7 +110,7 @@ export function idOfOversized({ head, tail }: Pick<Oversized, "head" | "tail">):
 }
 
 export function tooLarge(id: number, bytes: number, limitBytes: number): JSONRPCMessage {
-  const message = `its answer of ${mebibytes(bytes)} is larger than the ${mebibytes(limitBytes)} that are read`;
+  const message = `its answer of ${mebibytes(bytes)} is larger than the limit of ${mebibytes(limitBytes)}`;
   return failedCall(id, message, tooLargeCode);
 }
 

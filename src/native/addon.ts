@@ -22,7 +22,7 @@ export function addonPath(): string {
 const canBuild = existsSync(fileURLToPath(new URL("../../scripts/setup.mjs", import.meta.url)));
 const remedy = canBuild
   ? "Build it: `node scripts/setup.mjs`."
-  : `No addon was installed for ${process.platform}-${process.arch} and this processor. Install again without --omit=optional, or build Fermata from its source.`;
+  : `No addon is installed for ${process.platform}-${process.arch} and this processor. Install again without --omit=optional, or build Fermata from its source.`;
 
 /**
  * Loads the addon; later calls return the same one.
@@ -31,10 +31,7 @@ const remedy = canBuild
 export function loadAddon(): NativeAddon {
   const path = addonPath();
   if (!existsSync(path)) {
-    throw new FermataError(
-      "addon_missing",
-      `The native addon is not there: there is no ${path}. ${remedy}`,
-    );
+    throw new FermataError("addon_missing", `The native addon ${path} is missing. ${remedy}`);
   }
   try {
     return createRequire(import.meta.url)(path) as NativeAddon;

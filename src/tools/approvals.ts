@@ -78,10 +78,10 @@ export class Approvals {
     const waiting = this.#waiting.get(callId);
     if (waiting === undefined || waiting.owner !== owner) {
       if (this.#decided.get(callId) === owner) {
-        const message = `The call "${callId}" is decided already.`;
+        const message = `The call "${callId}" already has a decision.`;
         throw new FermataError("already_decided", message, { param: "call_id" });
       }
-      const message = `No call "${callId.slice(0, 100)}" waits for a decision. GET /api/approvals lists those that do.`;
+      const message = `No call "${callId.slice(0, 100)}" waits for a decision. GET /api/approvals lists the waiting calls.`;
       throw new FermataError("not_found", message, { param: "call_id" });
     }
     // At once: a second decision must not find it.

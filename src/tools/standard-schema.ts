@@ -35,7 +35,7 @@ export function jsonSchemaOf(schema: StandardSchema): JsonSchema {
   if (jsonSchema === undefined)
     throw new FermataError(
       "invalid_value",
-      `This schema of ${vendor} does not convert itself to JSON Schema. Take a version that does, or wrap it (valibot: toStandardJsonSchema of @valibot/to-json-schema).`,
+      `This schema of ${vendor} does not convert itself to JSON Schema. Use a version that does, or wrap it (valibot: toStandardJsonSchema of @valibot/to-json-schema).`,
     );
   const { $schema: _, ...rest } = jsonSchema.input({ target: "draft-2020-12" });
   return rest;

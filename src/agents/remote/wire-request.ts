@@ -70,7 +70,7 @@ export function wireRequest(request: ChatRequest, turn: WireTurn): object {
   if (request.prefill)
     throw unsupported(
       "messages",
-      "ends with the beginning of an answer, which no endpoint goes on",
+      "ends with the start of an answer, and an endpoint cannot continue it",
     );
   if (guidance?.closeAtLimit === true)
     throw unsupported("close_at_limit", "is not known to an agent's endpoint");

@@ -152,7 +152,7 @@ export class ChatApi {
     try {
       json = text === "" ? {} : JSON.parse(text);
     } catch {
-      throw new StreamError(`${this.url} is no Fermata server.`, response.status, "unknown");
+      throw new StreamError(`${this.url} is not a Fermata server.`, response.status, "unknown");
     }
     if (response.ok) return json as T;
     const { error } = json as { error?: { message?: string; code?: string } };

@@ -49,37 +49,37 @@ const slashCommands: readonly SlashCommand[] = [
   {
     name: "open",
     usage: "ID",
-    help: "Go on with one of them; its number in /list will do.",
+    help: "Open a conversation by its id or its number in /list.",
     run: open,
   },
   {
     name: "model",
     usage: "[NAME]",
-    help: "Models and agents, or the one to answer from now on.",
+    help: "List models and agents, or choose the one that answers next.",
     run: model,
   },
   {
     name: "tools",
     usage: "[NAME... | all | none]",
-    help: "Tools, or those that may be called from now on.",
+    help: "List the tools, or choose which tools may be called.",
     run: tools,
   },
   {
     name: "retry",
     usage: "",
-    help: "Answer the last question anew.",
+    help: "Answer the last question again.",
     run: async (_, { conversation }) => ({ run: await conversation.retry() }),
   },
   {
     name: "branch",
     usage: "[N TEXT]",
-    help: "Your questions, or TEXT in place of the Nth: what came before is kept.",
+    help: "List your questions, or ask TEXT instead of the Nth. The messages before it stay.",
     run: branch,
   },
   {
     name: "save",
     usage: "FILE",
-    help: "Write the conversation as Markdown, or all of it if FILE ends in .json.",
+    help: "Save the conversation as Markdown, or as JSON if FILE ends in .json.",
     run: save,
   },
   { name: "quit", usage: "", help: "Leave. So do Ctrl-D, and Ctrl-C twice.", run: () => "quit" },
@@ -173,7 +173,7 @@ async function branch(text: string, { conversation, line }: SlashContext): Promi
   const [, number, message] = /^(\d+)\s+([\s\S]+)$/.exec(text) ?? [];
   if (message !== undefined)
     return { run: await conversation.branchAt(Number(number) - 1, message) };
-  if (text !== "") throw mistake("Say which question, and what to ask instead: /branch 2 TEXT.");
+  if (text !== "") throw mistake("Name the question and the new text: /branch 2 TEXT.");
   const questions = await conversation.questions();
   if (questions.length === 0) line("Nothing was asked yet.");
   for (const [index, question] of questions.entries())

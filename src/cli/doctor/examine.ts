@@ -133,7 +133,7 @@ function examineBuild(machine: Machine, findings: Finding[]): Build | null {
   if (machine.gpus.length > 0 && !hasGpuBackend) {
     findings.push({
       level: "warning",
-      what: `there is a GPU (${machine.gpus.join(", ")}) and the build knows the CPU only`,
+      what: `there is a GPU (${machine.gpus.join(", ")}), and the build only uses the CPU`,
       remedy: "npm run setup -- --backend cuda (or metal, vulkan), then --n-gpu-layers -1",
     });
   }
@@ -159,7 +159,7 @@ function examineModel(config: ServeConfig, machine: Machine, findings: Finding[]
     findings.push({
       level: "error",
       what: `the model needs about ${bytesText(neededBytes)} and ${bytesText(machine.availableBytes)} are available`,
-      remedy: `take ${smaller}, or end what uses the memory`,
+      remedy: `take ${smaller}, or stop the programs that use the memory`,
     });
   }
   if (model.trainedContext !== null && model.resolved.contextSize > model.trainedContext) {

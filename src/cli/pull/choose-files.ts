@@ -40,7 +40,7 @@ export function chooseFiles(files: readonly HubFile[], wanted: WantedModel): Hub
   if (model.missing > 0) {
     throw new FermataError(
       "hub_not_found",
-      `${model.first} of ${wanted.repository} is split, and ${model.missing} of its parts are not there.`,
+      `${model.first} of ${wanted.repository} is split, and ${model.missing} of its parts are missing.`,
       { param: "file" },
     );
   }

@@ -55,7 +55,7 @@ export async function download(
     await rm(partPath, { force: true });
     throw new FermataError(
       "checksum_mismatch",
-      `${file.path} came with the wrong checksum and was thrown away: ${actual} instead of ${file.checksum.value}. Try again; if it stays so, the file on the hub or something between is broken.`,
+      `${file.path} has the wrong checksum and was deleted: ${actual} instead of ${file.checksum.value}. Try again. If it fails again, the file on the hub or a proxy is broken.`,
       { param: "hf" },
     );
   }
@@ -89,7 +89,7 @@ async function fetchAll(
       if (cuts >= mostCuts) {
         throw new FermataError(
           "hub_unreachable",
-          `${file.path} was cut ${cuts} times in a row (${outcome.reason}). ${bytesText(size)} of ${bytesText(file.size)} are kept: the same command goes on from there.`,
+          `${file.path} was cut ${cuts} times in a row (${outcome.reason}). ${bytesText(size)} of ${bytesText(file.size)} are kept. Run the same command again to continue.`,
           { param: "hf" },
         );
       }
@@ -192,7 +192,7 @@ async function checkSpace(path: string, needed: number): Promise<void> {
   if (free >= needed) return;
   throw new FermataError(
     "disk_full",
-    `${bytesText(needed)} are missing and ${dirname(path)} has ${bytesText(free)} free. Make room, or choose another folder with --models-dir.`,
+    `The download needs ${bytesText(needed)}, and ${dirname(path)} has ${bytesText(free)} free. Free some space, or choose another folder with --models-dir.`,
     { param: "models-dir" },
   );
 }
@@ -205,7 +205,7 @@ async function onDisk(path: string, work: () => Promise<void>): Promise<void> {
     const { size } = await stat(path).catch(() => ({ size: 0 }));
     throw new FermataError(
       "disk_full",
-      `The disk is full: ${dirname(path)}. ${bytesText(size)} are kept: make room and give the same command again, or choose another folder with --models-dir.`,
+      `The disk is full: ${dirname(path)}. ${bytesText(size)} are kept. Free some space and run the same command again, or choose another folder with --models-dir.`,
       { param: "models-dir", cause: error },
     );
   }

@@ -58,7 +58,7 @@ export class Hub {
     if (url?.protocol !== "https:" && url?.protocol !== "http:") {
       throw new FermataError(
         "invalid_option",
-        `${options.endpoint} is no address of a hub: it must be like https://huggingface.co.`,
+        `${options.endpoint} is not the address of a hub. Give one like https://huggingface.co.`,
         { param: "endpoint" },
       );
     }
@@ -215,7 +215,7 @@ function checkRepository(repository: string): void {
   if (names.length === 2 && sound) return;
   throw new FermataError(
     "invalid_option",
-    `"${repository}" names no repository: write OWNER/NAME, as Qwen/Qwen3-8B-GGUF.`,
+    `"${repository}" is not a repository. Write OWNER/NAME, as in Qwen/Qwen3-8B-GGUF.`,
     { param: "hf" },
   );
 }

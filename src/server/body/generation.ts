@@ -91,7 +91,7 @@ export const llamaSampling = {
   samplers: ignored("has no effect: the order is llama-server's default"),
   cache_prompt: ignored("has no effect: every prefix is cached", (value) => value === true),
   adaptive_target: refused(
-    "asks for a sampler that is not there",
+    "names a sampler that does not exist",
     "Leave it out",
     (value) => typeof value === "number" && value < 0,
   ),
@@ -199,7 +199,7 @@ export const choicesField = optional(integer(1, maxChoices), "choice `i` draws w
 export function checkChoices(promptCount: number, n: number): void {
   const count = promptCount * n;
   if (count <= maxChoices) return;
-  const problem = `makes ${count} choices of ${promptCount} prompts`;
+  const problem = `asks for ${count} choices for ${promptCount} prompts`;
   throw fieldError("invalid_value", "n", problem, `Ask for at most ${maxChoices} in all`);
 }
 

@@ -166,7 +166,7 @@ const roles = tagged(
     tool: toolResult,
     function: {
       code: "unsupported_value",
-      problem: 'is "function", which was replaced',
+      problem: 'is "function", which OpenAI replaced',
       remedy: 'Send role "tool" with tool_call_id',
     },
   },
@@ -309,7 +309,12 @@ export function conversationOf(
   const field = `messages[${count - 1}]`;
   const remedy = `${lastIsUsers}, or send "continue_final_message": false`;
   if (before.at(-1)?.role === "assistant")
-    throw fieldError("invalid_value", field, "and the one before are the assistant's", remedy);
+    throw fieldError(
+      "invalid_value",
+      field,
+      "and the message before it are the assistant's",
+      remedy,
+    );
   return { messages: before, prefill: prefillOf(last, before, field, remedy), openTurn: true };
 }
 
@@ -325,7 +330,7 @@ export function prefillOf(
   if (toolCalls !== undefined)
     throw fieldError("invalid_value", field, "has calls without results", remedy);
   if (content === "" || reasoning !== undefined) {
-    const problem = "is the assistant's, and only text that it begins with can be continued";
+    const problem = "is the assistant's, and only its text can be continued";
     throw fieldError("unsupported_value", field, problem, remedy);
   }
   if (!before.some(({ role }) => role === "user" || role === "tool"))

@@ -39,7 +39,7 @@ export function readPageQuery(query: Record<string, unknown>): PageQuery {
   if (order !== "asc" && order !== "desc")
     throw fieldError("invalid_value", "order", "is not a known order", 'Send "asc" or "desc"');
   if (after !== undefined && typeof after !== "string")
-    throw fieldError("invalid_type", "after", "must be one id", "Send a last_id");
+    throw fieldError("invalid_type", "after", "must be a single id", "Send a last_id");
   return { after: after ?? null, limit: readLimit(limit), order };
 }
 

@@ -26,8 +26,7 @@ export function parseChatCompletionRequest(body: unknown, limits: SamplingLimits
   const conversation = conversationOf(given, sent.length);
   const document = documentOf(given);
   if (conversation.prefill !== "" && document !== undefined) {
-    const problem =
-      "ends with the beginning of an answer, and the request asks for a whole document";
+    const problem = "ends with the start of an answer, and the request asks for a whole document";
     throw fieldError("invalid_value", "messages", problem, lastIsUsers);
   }
   return {

@@ -76,11 +76,11 @@ export function parseCompletionRequest(
   const { prompt: prompts, n, echo, logprobs: topLogprobs, stop, stream } = given;
   checkChoices(prompts.length, n);
   if (given.best_of !== undefined && given.best_of !== n) {
-    const problem = "asks for answers that are thrown away";
+    const problem = "asks for answers that are dropped";
     throw fieldError("unsupported_value", "best_of", problem, "Send n and choose yourself");
   }
   if (echo && topLogprobs !== undefined) {
-    const problem = "is not told of a prompt, which echo would put first";
+    const problem = "has no values for the prompt, which echo puts first";
     throw fieldError("unsupported_value", "logprobs", problem, "Leave out echo or logprobs");
   }
   return {

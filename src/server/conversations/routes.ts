@@ -126,7 +126,7 @@ function readLastEventId({ headers }: FastifyRequest): number {
   throw fieldError(
     "invalid_value",
     "last-event-id",
-    "is no id of this stream",
+    "is not an id of this stream",
     "Send the id of the last event that was read",
   );
 }

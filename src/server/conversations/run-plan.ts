@@ -108,9 +108,7 @@ function find(name: string, index: number, offered: readonly Tool[]): Tool {
   const names = offered.map(({ definition }) => definition.name);
   const near = nearNames(name, names);
   const remedy =
-    near.length > 0
-      ? `Did you mean ${near.join(", ")}`
-      : "GET /api/tools lists those that there are";
+    near.length > 0 ? `Did you mean ${near.join(", ")}` : "GET /api/tools lists the tools";
   throw fieldError("invalid_value", `tools[${index}]`, "names no tool that is offered now", remedy);
 }
 

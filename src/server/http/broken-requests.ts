@@ -31,7 +31,7 @@ function errorFor(code: string | undefined): FermataError {
     const message = "The request did not arrive in time. Send it again.";
     return new FermataError("request_timeout", message);
   }
-  return new FermataError("invalid_request", "What was sent is not a valid HTTP/1.1 request.");
+  return new FermataError("invalid_request", "This is not a valid HTTP/1.1 request.");
 }
 
 /** A whole HTTP response, for a connection that no server answers. */

@@ -83,12 +83,12 @@ const frameworkErrors: Record<string, FrameworkError> = {
   },
   FST_ERR_MAX_PARAM_LENGTH: {
     code: "not_found",
-    message: "There is nothing of that name: it is longer than any id.",
+    message: "Nothing has this name: it is longer than any id.",
     param: "path",
   },
   FST_ERR_CTP_INVALID_CONTENT_LENGTH: {
     code: "invalid_request",
-    message: "The body is not as long as its content-length says.",
+    message: "The body and its content-length have different lengths. Send the length in bytes.",
     param: "content-length",
   },
   FST_ERR_CTP_INVALID_MEDIA_TYPE: {

@@ -101,7 +101,7 @@ function tooLarge(limit: number): FermataError {
 }
 
 function tooManyBytes(limit: number): FermataError {
-  const message = `More than ${limit / 2 ** 20} MiB of requests are on their way. Send this one again in a moment.`;
+  const message = `More than ${limit / 2 ** 20} MiB of requests are being received. Send this one again in a moment.`;
   return new FermataError("queue_full", message, { param: "body" });
 }
 

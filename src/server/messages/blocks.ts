@@ -37,7 +37,7 @@ const blockOptions = {
   remedy: showBlock,
   others: {
     code: "unsupported_value" as const,
-    problem: "is not a kind of block that can stand here",
+    problem: "is not a kind of block that is allowed here",
     remedy: "Send text blocks",
   },
 };

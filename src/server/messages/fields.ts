@@ -83,7 +83,7 @@ export const messageFields = {
   workspace_id: ignored("is not used"),
 
   thread: refused(
-    "asks for a history that is kept here, which is not supported",
+    "asks for a history on the server, which is not supported",
     "Send the whole history in messages",
   ),
   container: refused(onTheirServers, "Offer tools in tools"),

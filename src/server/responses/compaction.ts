@@ -45,7 +45,7 @@ export async function compact(
   signal: AbortSignal,
 ): Promise<object> {
   if (items.length === 0)
-    throw fieldError("missing_field", "input", "is missing", "Send what is to be compacted");
+    throw fieldError("missing_field", "input", "is missing", "Send the items to compact");
   const { target } = context;
   const scope = { templateVariables, owner };
   const count = (history: ChatMessage[]): Promise<number> =>
@@ -83,8 +83,8 @@ function summaryOf({ content, finish }: Answer): string {
   if (summary !== "") return summary;
   if (finish.reason === "length") {
     const tokens = finish.usage.generatedTokens;
-    const problem = `left no room for a summary: after ${tokens} tokens it had not begun`;
-    const remedy = 'Send a larger one, less input, or "reasoning": {"effort": "none"}';
+    const problem = `left no room for a summary: the model had not started it after ${tokens} tokens`;
+    const remedy = 'Send a larger limit, less input, or "reasoning": {"effort": "none"}';
     throw fieldError("invalid_value", "max_output_tokens", problem, remedy);
   }
   const remedy = "Send it again with other sampling, or keep it as it is";

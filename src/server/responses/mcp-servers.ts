@@ -162,9 +162,9 @@ export class RequestedServers {
     const first = own[0];
     if (first === undefined) return new RequestedServers(new Map());
     if (connector === null) {
-      const problem = "names a server that the operator of this one did not configure";
+      const problem = "names a server that is not configured here";
       const remedy =
-        "Send the server_label of a configured MCP server, or have the server started with --allow-request-mcp";
+        "Send the server_label of a configured MCP server, or start the server with --allow-request-mcp";
       throw fieldError("unsupported_value", `${first.field}.server_url`, problem, remedy);
     }
     const extra = own[maxServers];

@@ -17,7 +17,7 @@ export function parseResponsesRequest(body: unknown, limits: SamplingLimits, war
   const given = readBody(responseFields, body, reading, 'Send {"input": "…"}');
   const { previous_response_id: previousResponseId = null, conversation = null } = given;
   if (previousResponseId !== null && conversation !== null) {
-    const problem = "excludes previous_response_id: both would say what came before";
+    const problem = "excludes previous_response_id: both set the history";
     throw fieldError("invalid_value", "conversation", problem, "Send one of the two");
   }
   const hasHistory = previousResponseId !== null || conversation !== null;

@@ -227,7 +227,7 @@ export class ResponseService {
   async cancel(owner: string, id: string): Promise<object> {
     const response = (await this.retrieve(owner, id)) as { background: boolean };
     if (!response.background) {
-      const problem = "is no background response";
+      const problem = "is not a background response";
       throw fieldError("invalid_value", "id", problem, "Close its connection to end it");
     }
     const live = this.live.find(owner, id);

@@ -199,8 +199,8 @@ export function approvedCalls(
     if (request === undefined || done.has(request.id)) return [];
     const name = plan.names.mcpName(String(request["server_label"]), String(request["name"]));
     if (!plan.serverTools.some(({ definition }) => definition.name === name)) {
-      const problem = "consents to a call of a tool that this request does not have";
-      const remedy = "Send the mcp tool again";
+      const problem = "approves a call of a tool that this request does not have";
+      const remedy = "Send its mcp tool too";
       throw fieldError("invalid_value", `input[${index}].approval_request_id`, problem, remedy);
     }
     const call = { id: newId("mcp"), name, arguments: String(request["arguments"]) };

@@ -27,8 +27,13 @@ export function tokenRoutes({ services, warnings }: RouteContext): RouteOptions[
     const tokens = await engine.tokenize(text, guard, addSpecial && engine.model.addBos);
     if (!given.with_pieces) return { tokens: [...tokens] };
     if (tokens.length > maxPieces) {
-      const problem = `has ${tokens.length} tokens, and ${maxPieces} are the most with their pieces`;
-      throw fieldError("invalid_value", "content", problem, "Send less or leave out with_pieces");
+      const problem = `has ${tokens.length} tokens; with_pieces takes at most ${maxPieces}`;
+      throw fieldError(
+        "invalid_value",
+        "content",
+        problem,
+        "Send a shorter text or leave out with_pieces",
+      );
     }
     return {
       tokens: Array.from(tokens, (id) => ({ id, piece: pieceOf(engine.tokenBytes(id)) })),

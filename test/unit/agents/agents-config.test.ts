@@ -102,8 +102,16 @@ describe("what is wrong is named by file and key", () => {
     [{ supervisor: "a b", agents: { "a b": {} } }, "agents.a b", "has an illegal name"],
     [{ ...whole, agents: { ...whole.agents, reader: {} } }, "agents.reader.description", "missing"],
     [withReader({ tool: {} }), "agents.reader.tool", 'did you mean "tools"?'],
-    [withReader({ description: 3 }), "agents.reader.description", "must be a text"],
-    [withReader({ instructions: [] }), "agents.reader.instructions", "must be a text"],
+    [
+      withReader({ description: 3 }),
+      "agents.reader.description",
+      "must be a string that is not empty",
+    ],
+    [
+      withReader({ instructions: [] }),
+      "agents.reader.instructions",
+      "must be a string that is not empty",
+    ],
     [withReader({ tools: { files: "all" } }), "agents.reader.tools.files", 'must be "*" or an arr'],
     [withReader({ tools: { files: [1] } }), "agents.reader.tools.files[0]", "must be a string"],
     [withReader({ tools: "*" }), "agents.reader.tools", "must be an object"],
@@ -117,7 +125,7 @@ describe("what is wrong is named by file and key", () => {
     [withReader({ sampling: { temperature: 3 } }), "agents.reader.sampling.temperature", "0 to 2"],
     [withReader({ sampling: { top_k: 1.5 } }), "agents.reader.sampling.top_k", "a whole number"],
     [withReader({ sampling: { heat: 1 } }), "agents.reader.sampling.heat", "is not known"],
-    [withReader({ model: "" }), "agents.reader.model", "must be a text, not empty"],
+    [withReader({ model: "" }), "agents.reader.model", "must be a string that is not empty"],
     [withReader({ model: "a", endpoint: {} }), "agents.reader.endpoint", "excludes model"],
     [withEndpoint({ url: "api" }), "agents.reader.endpoint.url", "must be an address"],
     [withEndpoint({ url: "ftp://a" }), "agents.reader.endpoint.url", "must be an address"],
@@ -155,10 +163,10 @@ test("too many models, too many agents", () => {
     ),
   });
   expect(thrownBy(() => parse(many(5, (i) => ({ model: `${i}.gguf` })))).message).toContain(
-    "has 5 models; 4 are the most",
+    "has 5 models. At most 4 are allowed",
   );
   expect(parse(many(5, () => ({ model: "same.gguf" }))).agents.size).toBe(5);
-  expect(thrownBy(() => parse(many(65, () => ({})))).message).toContain("64 are the most");
+  expect(thrownBy(() => parse(many(65, () => ({})))).message).toContain("At most 64 are allowed");
 });
 
 test("servers that are not configured, and one that has delegation's name", () => {

@@ -128,9 +128,9 @@ describe("fermata trust", () => {
     symlinkSync(folder, join(home, "link"));
     expect((await run(["trust", "link"], { cwd: home })).code).toBe(0);
     expect(load().mcpCommand).toBe("sh");
-    expect(() => serveConfig([], env(), copy)).toThrow("folders that you trust alone");
+    expect(() => serveConfig([], env(), copy)).toThrow("only read in folders that you trust");
     expect(() => serveConfig([], { XDG_CONFIG_HOME: copy }, folder)).toThrow(
-      "that you trust alone",
+      "only read in folders that you trust",
     );
   });
 
@@ -140,7 +140,7 @@ describe("fermata trust", () => {
     await run(["trust"]);
     expect((await run(["trust", "--list"])).out).toBe(`${folder}\n`);
     expect((await run(["trust", "--remove"])).code).toBe(0);
-    expect(() => load()).toThrow("that you trust alone");
+    expect(() => load()).toThrow("only read in folders that you trust");
     const again = await run(["trust", "--remove"]);
     expect(again.code).toBe(2);
     expect(again.err).toContain("was not trusted");

@@ -151,7 +151,7 @@ describe("a chat template", () => {
     [["--chat-template", "{{ oops"], /--chat-template is not valid Jinja/],
     [["--chat-template-file", "none.jinja"], /none\.jinja cannot be read/],
     [["--chat-template-file", "broken.jinja"], /broken\.jinja is not valid Jinja/],
-    [["--chat-template-file", "list.txt"], /list\.txt has no .* so it is no template/],
+    [["--chat-template-file", "list.txt"], /list\.txt has no .* so it is not a template/],
   ])("%j is refused", (args, message) => {
     expect(() => load(args, {}, cwd)).toThrow(
       expect.objectContaining({
@@ -182,7 +182,7 @@ describe("--cors-origin", () => {
     ["http://localhost:80", "http://localhost;"],
     ["https://app.example/page?x", "https://app.example;"],
     ["https://a.example, https://b.example", "cors-origin"],
-    ["", "is no origin"],
+    ["", "is not an origin"],
   ])("refuses %j, and names what is meant", (origin, remedy) => {
     const cwd = directoryWith({ "fermata.json": JSON.stringify({ corsOrigin: [origin] }) });
     expect(() => load(["--config=fermata.json"], {}, cwd)).toThrow(remedy);
@@ -227,7 +227,7 @@ describe("a mistake is one line that names what is valid", () => {
     [["--ctx_size=5"], "Did you mean --ctx-size?"],
     [["model.gguf"], "Unexpected argument model.gguf."],
     [["--port"], "--port needs a value."],
-    [["--port", "--audit"], "--port needs a value. If --audit is it, write --port=--audit."],
+    [["--port", "--audit"], "--port needs a value. If the value is --audit, write --port=--audit."],
     [["--port", "http"], '--port needs a whole number, not "http".'],
     [["--port", "70000"], "--port must be from 0 to 65535, not 70000."],
     [

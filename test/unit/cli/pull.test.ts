@@ -190,8 +190,8 @@ describe("mistakes teach", () => {
     [{ model: "owner/none" }, "hub_not_found", "has no repository owner/none"],
     [{ file: "small-Q5.gguf" }, "hub_not_found", "small-Q8_0.gguf (5.0 kB)"],
     [{ model: `${repository}:Q2_K` }, "hub_not_found", "has nothing in Q2_K"],
-    [{ model: "../etc" }, "invalid_option", "names no repository"],
-    [{ model: "alone" }, "invalid_option", "write OWNER/NAME"],
+    [{ model: "../etc" }, "invalid_option", "is not a repository"],
+    [{ model: "alone" }, "invalid_option", "Write OWNER/NAME"],
   ])("%j", async (options, code, message) => {
     await expect(pull(options)).rejects.toMatchObject({
       code,
@@ -289,7 +289,7 @@ describe("a full disk", () => {
     writeFileSync(join(modelsFolder, "other"), randomBytes(400_000));
     await expect(pull()).rejects.toMatchObject({
       code: "disk_full",
-      message: expect.stringMatching(/400 kB are missing .* has \d+ kB free/),
+      message: expect.stringMatching(/needs 400 kB, and .* has \d+ kB free/),
     });
     expect(transfers()).toHaveLength(0);
     expect(here()).not.toContain("small-Q4_K_M.gguf");

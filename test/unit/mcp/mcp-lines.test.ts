@@ -64,7 +64,7 @@ test("a body that is too large becomes the call's error", async () => {
   );
   expect(await large.json()).toMatchObject({
     id: 3,
-    error: { message: expect.stringContaining("larger than the 1 MiB that are read") },
+    error: { message: expect.stringContaining("larger than the limit of 1 MiB") },
   });
 });
 

@@ -135,7 +135,7 @@ function containsVariants(facts: Facts, { report }: Solver): Variant[] {
   for (const one of facts.contains) {
     const ways = waysToContain(one, facts.maxItems);
     if (ways.length * variants.length > maxVariants) {
-      const reason = "asks for more items than can be placed";
+      const reason = "asks for too many items";
       report({ path: one.path, keyword: "contains", reason });
       continue;
     }
@@ -238,7 +238,7 @@ function withoutRepeats(array: ArrayAlternative, path: string, solver: Solver): 
       }));
     }
   }
-  solver.report({ path, keyword: "uniqueItems", reason: "needs memory of all items before" });
+  solver.report({ path, keyword: "uniqueItems", reason: "needs to remember all earlier items" });
   return [array];
 }
 

@@ -45,7 +45,8 @@ function dependsOnUse(): never {
 function reference(value: unknown, { document, node, holds, scopes }: KeywordContext): Way[] {
   if (typeof value !== "string") unsupported("must be a string");
   const target = document.resolve(node, value);
-  if (target === null) unsupported("leads to nothing in this document; others are not fetched");
+  if (target === null)
+    unsupported("points to nothing in this document; other documents are not fetched");
   return [{ literals: [{ node: target, holds, scopes }] }];
 }
 

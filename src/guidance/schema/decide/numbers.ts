@@ -22,7 +22,7 @@ export const numberKeywords: Record<string, Keyword> = {
   multipleOf: {
     types: ["number"],
     ways: (value, { holds }) => {
-      if (!holds) unsupported("is negated: numbers that are no multiple cannot be described");
+      if (!holds) unsupported("is negated: numbers that are not a multiple cannot be described");
       const multiple = Math.abs(expectNumber(value));
       if (!isShort(multiple)) unsupported("has too many digits");
       return fact((facts) => facts.multiples.push(multiple));

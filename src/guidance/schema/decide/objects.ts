@@ -196,7 +196,7 @@ export function objectAlternatives(facts: Facts, solver: Solver): ObjectAlternat
     for (const name of names.keys())
       if (!isName(name, facts.names, solver)) names.set(name, [nothing]);
     if (known === null || ("regex" in known && written.length > 0)) {
-      const reason = "says of names what cannot be joined with the patterns beside it";
+      const reason = "cannot be combined with the patterns beside it";
       solver.report({ path: facts.names[0]!.node.path, keyword: "propertyNames", reason });
     } else if ("regex" in known) {
       written = [{ regex: known.regex, state: solver.state(rest) }];
@@ -315,7 +315,7 @@ function counted(object: ObjectAlternative, facts: Facts, solver: Solver): Objec
     if (object.max === Infinity && object.min === required.length + 1)
       return atLeastOneMore(object, optional, isOpen, solver);
     const keyword = object.max === Infinity ? "minProperties" : "maxProperties";
-    const reason = "counts too many properties that may be left out";
+    const reason = "counts too many optional properties";
     solver.report({ path: facts.properties.size > 0 ? pathOf(facts) : "#", keyword, reason });
     return [{ ...object, min: 0, max: Infinity }];
   }

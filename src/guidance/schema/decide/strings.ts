@@ -39,7 +39,7 @@ export const stringKeywords: Record<string, Keyword> = {
       const format = typeof value === "string" ? formatOf(value) : "annotation";
       if (format === "annotation") return holds ? always : never;
       if (!holds) unsupported("is negated: text that is not of the format cannot be described");
-      if (format === "unmasked") unsupported("has a format that no mask knows");
+      if (format === "unmasked") unsupported("has a format that masks do not support");
       return fact((facts) => facts.formats.push(value as string));
     },
   },
@@ -50,7 +50,7 @@ function counted({ ways, ...keyword }: Keyword): Keyword {
     ...keyword,
     ways: (value, context) => {
       if (typeof value === "number" && value > mostCounted)
-        unsupported(`is more than ${mostCounted}: that many characters are not counted`);
+        unsupported(`is more than ${mostCounted}, and masks do not count that far`);
       return ways(value, context);
     },
   };

@@ -100,7 +100,8 @@ function read(source: string): AST.Pattern {
   try {
     return readAs(true);
   } catch {
-    if (halfCharacter.test(source)) throw new RegexError("names half of a character");
+    if (halfCharacter.test(source))
+      throw new RegexError("contains half of a character (a lone surrogate)");
   }
   try {
     return readAs(false);
@@ -108,7 +109,7 @@ function read(source: string): AST.Pattern {
     // The parser calls itself for each group.
     if (error instanceof RangeError) throw tooDeep();
     const problem = (error as Error).message.split(": ").at(-1) ?? "";
-    throw new RegexError(`is no regular expression: ${problem}`);
+    throw new RegexError(`is not a regular expression: ${problem}`);
   }
 }
 
@@ -151,7 +152,7 @@ function fromElement(element: AST.Element, depth: number): Regex {
       throw new RegexError("refers back to a group");
     case "Assertion":
       if (element.kind === "start" || element.kind === "end") return { kind: element.kind };
-      if (element.kind === "word") throw new RegexError("asks for a word boundary");
+      if (element.kind === "word") throw new RegexError("has a word boundary");
       throw new RegexError(element.kind === "lookahead" ? "looks ahead" : "looks behind");
     case "ExpressionCharacterClass":
       throw new RegexError("has a class of an unknown kind");
