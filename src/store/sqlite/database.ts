@@ -65,8 +65,12 @@ export class StoreDatabase {
       this.#database.exec("COMMIT");
       return result;
     } catch (error) {
-      // A full disk has ended the transaction already.
-      if (this.#database.inTransaction) this.#database.exec("ROLLBACK");
+      try {
+        // A full disk has ended the transaction already.
+        if (this.#database.inTransaction) this.#database.exec("ROLLBACK");
+      } catch {
+        // The first cause is what is told; the transaction ends with the connection.
+      }
       throw error;
     }
   }

@@ -179,7 +179,7 @@ function storedResponse(row: ResponseRow): StoredResponse & { run: string | null
   };
 }
 
-function isAtWork({ status }: Record<string, unknown>): boolean {
+export function isAtWork({ status }: Record<string, unknown>): boolean {
   return status === "queued" || status === "in_progress";
 }
 

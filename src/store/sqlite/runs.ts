@@ -27,11 +27,15 @@ export class Runs {
   readonly #database: StoreDatabase;
   readonly #timer: NodeJS.Timeout;
 
-  constructor(database: StoreDatabase) {
+  /** @param onBeat called after each sign of life */
+  constructor(database: StoreDatabase, onBeat: () => void) {
     this.#database = database;
     ownRuns.add(this.id);
     this.#beat();
-    this.#timer = setInterval(() => this.#tryBeat(), heartbeatMs);
+    this.#timer = setInterval(() => {
+      this.#tryBeat();
+      onBeat();
+    }, heartbeatMs);
     this.#timer.unref();
   }
 

@@ -42,6 +42,8 @@ interface BranchHost {
   forgetDead(): void;
   /** Called with each run that begins. */
   keepLimits(): void;
+  /** A transaction that is tried again later if it fails. @throws its first error */
+  writeEnd(id: string, work: () => void): void;
 }
 
 export class SqliteBranches implements BranchStore {
@@ -136,7 +138,7 @@ export class SqliteBranches implements BranchStore {
     { id, body }: Pick<BranchedMessage, "id" | "body">,
     events: readonly NumberedEvent[],
   ): Promise<void> {
-    this.#database.inTransaction(() => {
+    this.#host.writeEnd(runId, () => {
       // It was deleted meanwhile, or another process took it.
       if (
         this.#database.run(sql`UPDATE branched_runs SET process = NULL

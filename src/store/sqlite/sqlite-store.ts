@@ -15,7 +15,7 @@ import { ConversationTable } from "./conversation-table.ts";
 import { ItemTable } from "./item-table.ts";
 import { sql, StoreDatabase } from "./database.ts";
 import { openDatabase } from "./open.ts";
-import { ResponseTable } from "./response-table.ts";
+import { isAtWork, ResponseTable } from "./response-table.ts";
 import { applyRetention, type RetentionLimits } from "./retention.ts";
 import { Runs } from "./runs.ts";
 import { SqliteBranches } from "./sqlite-branches.ts";
@@ -42,6 +42,8 @@ export class SqliteStore implements ResponseStore {
   readonly #responses: ResponseTable;
   readonly #conversations: ConversationTable;
   #created = 0;
+  /** Ends that could not be written, by the ids of what they end. */
+  readonly #unwritten = new Map<string, () => void>();
 
   /**
    * @param path null: in memory, until it is closed
@@ -56,7 +58,7 @@ export class SqliteStore implements ResponseStore {
       const message = `The store ${path} is in use by process ${other}. Stop that server, or give this one another --store.`;
       throw new FermataError("store_in_use", message, { param: "store" });
     }
-    this.#runs = new Runs(this.#database);
+    this.#runs = new Runs(this.#database, () => this.#writeEnds());
     this.#items = new ItemTable(this.#database);
     this.#responses = new ResponseTable(this.#database, this.#items, this.#runs.id);
     this.#conversations = new ConversationTable(this.#database, this.#items);
@@ -64,6 +66,7 @@ export class SqliteStore implements ResponseStore {
       processId: this.#runs.id,
       forgetDead: () => this.#failInterrupted(),
       keepLimits: () => this.#keepLimits(),
+      writeEnd: (id, work) => this.#writeEnd(id, work),
     });
     this.#database.inTransaction(() => {
       this.#failInterrupted();
@@ -95,7 +98,9 @@ export class SqliteStore implements ResponseStore {
     body: Record<string, unknown>,
     output: readonly StoredItem[],
   ): Promise<void> {
-    this.#database.inTransaction(() => this.#responses.update(owner, id, body, output));
+    const work = (): void => this.#responses.update(owner, id, body, output);
+    if (isAtWork(body)) this.#database.inTransaction(work);
+    else this.#writeEnd(id, work);
   }
 
   async appendToConversation(owner: string, responseId: string): Promise<void> {
@@ -187,6 +192,7 @@ export class SqliteStore implements ResponseStore {
 
   async close(): Promise<void> {
     if (!this.#database.isOpen) return;
+    this.#writeEnds();
     this.#responses.leaveHolds(this.#runs.id);
     this.#runs.close();
     this.#database.close();
@@ -196,6 +202,21 @@ export class SqliteStore implements ResponseStore {
     for (const run of this.#runs.dead()) {
       this.#responses.failAll(run);
       this.#runs.forget(run);
+    }
+  }
+
+  /** What has ended is written as ended, now or once the disk has room: while this process lives nobody else ends it. @throws what prevents it now */
+  #writeEnd(id: string, work: () => void): void {
+    this.#unwritten.set(id, work);
+    this.#database.inTransaction(work);
+    this.#unwritten.delete(id);
+  }
+
+  #writeEnds(): void {
+    try {
+      for (const [id, work] of this.#unwritten) this.#writeEnd(id, work);
+    } catch {
+      // Its caller knows why since the first time; the next sign of life tries again.
     }
   }
 

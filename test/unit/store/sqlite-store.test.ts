@@ -5,6 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import Database from "libsql";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { StoreDatabase } from "../../../src/store/sqlite/database.ts";
 import { SqliteStore } from "../../../src/store/sqlite/sqlite-store.ts";
 import type { NewResponse, StoredItem } from "../../../src/store/types.ts";
 
@@ -280,6 +281,81 @@ test("what fails in a transaction that the database gave up is told, not its rol
   );
   database.close();
   await expect(store.createResponse(response("r1"))).rejects.toThrow("the disk is full");
+});
+
+test("the first cause is told where the rollback fails too", () => {
+  const fakeDatabase = {
+    inTransaction: true,
+    exec(sql: string) {
+      if (sql === "ROLLBACK") throw new Error("disk I/O error");
+    },
+  } as unknown as Database.Database;
+  const work = (): never => {
+    throw new Error("the disk is full");
+  };
+  expect(() => new StoreDatabase(fakeDatabase).inTransaction(work)).toThrow("the disk is full");
+});
+
+describe("an end that cannot be written", () => {
+  const full = (table: string): Database.Database => {
+    const database = new Database(path);
+    database.exec(
+      `CREATE TRIGGER full BEFORE UPDATE ON ${table} BEGIN SELECT RAISE(ABORT, 'the disk is full'); END`,
+    );
+    return database;
+  };
+  const signOfLifeMs = 10_000;
+
+  beforeEach(async () => {
+    vi.useFakeTimers();
+    await store.close();
+    store = new SqliteStore(path);
+  });
+  afterEach(() => vi.useRealTimers());
+
+  test("of a response is written once there is room", async () => {
+    await store.createResponse(response("r1"));
+    const database = full("responses");
+    const ended = { id: "r1", status: "completed" };
+    await expect(store.updateResponse("ann", "r1", ended, [])).rejects.toThrow("the disk is full");
+    vi.advanceTimersByTime(signOfLifeMs);
+    expect((await store.response("ann", "r1"))?.body).not.toEqual(ended);
+    database.exec("DROP TRIGGER full");
+    database.close();
+    vi.advanceTimersByTime(signOfLifeMs);
+    expect((await store.response("ann", "r1"))?.body).toEqual(ended);
+  });
+
+  test("of a conversation's run, and of one that was deleted meanwhile", async () => {
+    const { branches } = store;
+    const message = { parentId: null, createdAt: Date.now(), body: { status: "running" } };
+    for (const name of ["a", "b"]) {
+      const times = { createdAt: Date.now(), updatedAt: Date.now() };
+      await branches.createConversation("ann", {
+        ...times,
+        id: `conv_${name}`,
+        title: "",
+        leafId: null,
+        settings: {},
+      });
+      const run = { id: `run_${name}`, conversationId: `conv_${name}`, messageId: `msg_${name}` };
+      const messages = [{ ...message, id: run.messageId, runId: run.id }];
+      await branches.beginRun("ann", run, messages, {});
+    }
+    const database = full("branched_runs");
+    for (const name of ["a", "b"]) {
+      const end = { id: `msg_${name}`, body: { status: "complete" } };
+      const last = [{ number: 1, body: "{}" }];
+      await expect(branches.endRun(`run_${name}`, end, last)).rejects.toThrow("the disk is full");
+    }
+    await branches.deleteConversation("ann", "conv_a");
+    database.exec("DROP TRIGGER full");
+    database.close();
+    vi.advanceTimersByTime(signOfLifeMs);
+    expect((await branches.messages("ann", "conv_b"))[0]?.body).toEqual({ status: "complete" });
+    expect(await branches.runEvents("run_b", 0)).toEqual([{ number: 1, body: "{}" }]);
+    expect(await branches.messages("ann", "conv_a")).toEqual([]);
+  });
 });
 
 // Elsewhere the system does not tell when a process began.
