@@ -15,6 +15,7 @@ import {
 } from "./http/requests.ts";
 import { installAuthentication, installCors, installHostNames } from "./http/access.ts";
 import { answerBrokenRequest, maxHeaderSize } from "./http/broken-requests.ts";
+import { installConnectionLimit } from "./http/connection-limit.ts";
 import { installConnectionReports } from "./http/connection-reports.ts";
 import { installErrorHandler, sendError, toFermataError } from "./http/error-replies.ts";
 import { defaultBodyBytes, installBodyBudget, installJsonBody } from "./http/json-body.ts";
@@ -69,10 +70,12 @@ export function buildServer(services: ServerServices, config: ServerConfig): Fas
     clientErrorHandler: answerBrokenRequest,
     frameworkErrors: (error, request, reply) => sendError(toFermataError(error), request, reply),
   });
+  installConnectionLimit(app, config.maxConnections);
   installJsonBody(app);
   installBodyBudget(app, config.unfinishedBodyBytes);
 
   const metrics = new Metrics(services);
+  app.decorate("othersWait", () => othersWait(services.engine));
   installRequestId(app);
   installErrorHandler(app);
   installQuarantine(app, config.crashes ?? new Map());
@@ -119,6 +122,15 @@ export function buildServer(services: ServerServices, config: ServerConfig): Fas
   for (const route of routes) app.route(route);
   refuseOtherMethods(app, routes);
   return app;
+}
+
+/** True of an engine that is closed: nobody is waited for any more. */
+function othersWait(engine: ServerServices["engine"]): boolean {
+  try {
+    return engine.stats().waiting > 0;
+  } catch {
+    return true;
+  }
 }
 
 function countRequests(app: FastifyInstance, metrics: Metrics): void {

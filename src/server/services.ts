@@ -174,6 +174,10 @@ export interface ServerConfig {
   keepAliveMs?: number | undefined;
   /** A client that reads nothing for this long is disconnected. Default five minutes. */
   stalledMs?: number | undefined;
+  /** The same while requests wait for a place. Default 20 s. */
+  crowdedStalledMs?: number | undefined;
+  /** Clients that may be connected at once. Default 2048. */
+  maxConnections?: number | undefined;
   /** The web page, served at `/`. Default: none. */
   page?: PageFiles | null | undefined;
   /** Receives the state of each connection. */

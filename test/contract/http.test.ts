@@ -320,6 +320,19 @@ describe("over a socket", () => {
     leave();
   });
 
+  test("a reader that stops is given up sooner while others wait for its place", async () => {
+    // The fake engine always says that two wait.
+    const world = createWorld({ config: { stalledMs: 600_000, crowdedStalledMs: 100 } });
+    const piece = { type: "content" as const, text: "x".repeat(64 * 1024) };
+    world.chat.script = [...Array.from({ length: 2000 }, () => piece), finish("stop")];
+    const url = await listen(world);
+    const { response, leave } = await send(url, { ...hello, stream: true });
+    response.on("error", () => {});
+    response.pause();
+    await eventually(() => expect(world.chat.cancelledCount).toBe(1));
+    leave();
+  });
+
   test("closing the server ends a stream with an error and frees the port", async () => {
     const world = createWorld();
     world.chat.script = [{ type: "content", text: "a" }, { hang: true }];

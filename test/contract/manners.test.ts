@@ -34,6 +34,20 @@ async function raw(port: number, bytes: string): Promise<string> {
   return text;
 }
 
+test("one connection too many is closed; those that are open are served, and one that goes makes room", async () => {
+  const { url, port } = await listen(createWorld({ config: { maxConnections: 2 } }));
+  const sockets = [connect(port, "127.0.0.1"), connect(port, "127.0.0.1")];
+  await Promise.all(sockets.map((socket) => once(socket, "connect")));
+  const third = connect(port, "127.0.0.1");
+  await new Promise((resolve) => third.on("error", resolve).on("close", resolve));
+  sockets[0]!.write("GET /health HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n");
+  const [reply] = await once(sockets[0]!, "data");
+  expect(String(reply)).toMatch(/^HTTP\/1\.1 200 /);
+  sockets[1]!.destroy();
+  await eventually(async () => expect((await fetch(`${url}/health`)).status).toBe(200));
+  sockets[0]!.destroy();
+});
+
 describe("cross-origin requests", () => {
   const ask = (world: World, origin: string, method: "GET" | "OPTIONS" = "GET") =>
     world.app.inject({

@@ -4,6 +4,13 @@ import type { ServerResponse } from "node:http";
 import type { FastifyReply } from "fastify";
 import { reportStream, type Framing } from "./connection-reports.ts";
 
+declare module "fastify" {
+  interface FastifyInstance {
+    /** Requests wait for a place of the engine. */
+    othersWait(): boolean;
+  }
+}
+
 export interface SseMessage {
   /** A client that reconnects sends it as Last-Event-ID. */
   id?: string;
@@ -19,6 +26,8 @@ export interface SseOptions {
   keepAliveMs: number;
   /** A client that reads nothing for this long is disconnected. */
   stalledMs: number;
+  /** The same while other requests wait for a place. */
+  crowdedStalledMs: number;
   /** The client may continue over another connection, so the end of this one means nothing. */
   isResumable?: boolean;
 }
@@ -34,16 +43,26 @@ export class SseStream {
   readonly #framing: Framing;
   readonly #keepAlive: NodeJS.Timeout | undefined;
   readonly #stalledMs: number;
+  readonly #crowdedStalledMs: number;
+  readonly #othersWait: () => boolean;
 
   /** Takes the response over from fastify and sends the headers. */
   constructor(
     reply: FastifyReply,
-    { keepAliveMs, stalledMs, isResumable = false, framing = "events" }: SseOptions,
+    {
+      keepAliveMs,
+      stalledMs,
+      crowdedStalledMs,
+      isResumable = false,
+      framing = "events",
+    }: SseOptions,
   ) {
     reply.hijack();
     this.#framing = framing;
     this.#response = reply.raw;
     this.#stalledMs = stalledMs;
+    this.#crowdedStalledMs = crowdedStalledMs;
+    this.#othersWait = reply.server.othersWait;
     for (const [name, value] of Object.entries(reply.getHeaders())) {
       if (value !== undefined) this.#response.setHeader(name, value);
     }
@@ -87,10 +106,14 @@ export class SseStream {
   #drained(): Promise<void> {
     const response = this.#response;
     return new Promise((resolve) => {
-      // Its sequence keeps a place that others wait for.
-      const stalled = setTimeout(() => response.destroy(), this.#stalledMs).unref();
+      const since = performance.now();
+      // Its sequence keeps a place: the sooner it is given up, if others wait for one.
+      const watch = setInterval(() => {
+        const silence = performance.now() - since;
+        if (silence >= this.#stalledMs || this.#othersWait()) response.destroy();
+      }, this.#crowdedStalledMs).unref();
       const done = (): void => {
-        clearTimeout(stalled);
+        clearInterval(watch);
         response.off("drain", done);
         response.off("close", done);
         resolve();

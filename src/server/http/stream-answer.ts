@@ -33,12 +33,14 @@ interface StreamTarget {
 export const openStreamAfterMs = 500;
 const defaultKeepAliveMs = 15_000;
 const defaultStalledMs = 5 * 60_000;
+const defaultCrowdedStalledMs = 20_000;
 
 export function sseTimes({
   keepAliveMs = defaultKeepAliveMs,
   stalledMs = defaultStalledMs,
-}: ServerConfig): Pick<SseOptions, "keepAliveMs" | "stalledMs"> {
-  return { keepAliveMs, stalledMs };
+  crowdedStalledMs = defaultCrowdedStalledMs,
+}: ServerConfig): Pick<SseOptions, "keepAliveMs" | "stalledMs" | "crowdedStalledMs"> {
+  return { keepAliveMs, stalledMs, crowdedStalledMs: Math.min(crowdedStalledMs, stalledMs) };
 }
 
 /** @throws the failure of `events`, if it comes before the stream opens */

@@ -1,0 +1,22 @@
+/** How many clients may be connected: each takes memory and a file of the process, whether it asks something or not. */
+
+import type { FastifyInstance } from "fastify";
+import type { Socket } from "node:net";
+
+const defaultConnections = 2048;
+const warnEveryMs = 60_000;
+
+/** One too many is closed at once, and the log says so. It also holds for connections that a supervisor accepts. */
+export function installConnectionLimit(app: FastifyInstance, limit = defaultConnections): void {
+  let open = 0;
+  let warnedAt = -Infinity;
+  app.server.on("connection", (socket: Socket) => {
+    open += 1;
+    socket.once("close", () => (open -= 1));
+    if (open <= limit) return;
+    socket.destroy();
+    if (performance.now() - warnedAt < warnEveryMs) return;
+    warnedAt = performance.now();
+    app.log.warn({ connections: limit }, "too many connections: new ones are closed");
+  });
+}
