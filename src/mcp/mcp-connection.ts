@@ -1,5 +1,5 @@
 /**
- * One MCP server over all its sessions: connected, listened to, connected again when it is lost.
+ * One MCP server over all its sessions: connects, lists its tools, and reconnects when the server is lost.
  *
  *   starting --> ready <--> restarting --> failed
  *                  ^----------------------'
@@ -38,11 +38,11 @@ const maxMessageBytes = 16 * 1024 ** 2;
 
 export const defaultConnectTimeoutMs = 30_000;
 
-/** While a server restarts its tools stay offered (the prompt's prefix stays valid); after so many failures they go. */
+/** While a server restarts, its tools stay offered, so the prompt's prefix stays valid. After this many failures they are removed. */
 const failuresToOpen = 5;
-/** A server that was up for so long did its work, even if nobody asked for a tool. */
+/** A server that was up for this long counts as working, even without a tool call. */
 const steadyMs = 60_000;
-/** Between listings that the server asks for. */
+/** The least time between two listings that the server asks for. */
 const relistPauseMs = 250;
 const complaintsAMinute = 10;
 
@@ -86,7 +86,7 @@ export class McpConnection {
     return this.#state;
   }
 
-  /** What went wrong last, while it is not ready. */
+  /** The last failure, while the server is not ready. */
   get error(): string | null {
     return this.#error;
   }
@@ -95,7 +95,7 @@ export class McpConnection {
     return this.#session?.kind ?? transportKinds(this.#config)[0]!;
   }
 
-  /** Those that the operator offers, sorted by name. */
+  /** The tools that the operator offers, sorted by name. */
   get tools(): readonly McpToolInfo[] {
     return this.#tools;
   }
@@ -120,7 +120,7 @@ export class McpConnection {
     return this.#connecting;
   }
 
-  /** Tries again later, again and again, with growing pauses. */
+  /** Retries with growing pauses until the server starts. */
   keepTrying(reason: string, what = "MCP server not started, trying again later"): void {
     if (this.#closing.signal.aborted || this.#session !== null || this.#timer !== undefined) return;
     const delay = this.#policy.failed();
@@ -135,7 +135,7 @@ export class McpConnection {
     this.#timer.unref();
   }
 
-  /** Lists the tools anew. A failure keeps the old list. */
+  /** Lists the tools again. A failure keeps the old list. */
   refresh(): Promise<void> {
     this.#listing ??= this.#list().finally(() => {
       this.#listing = null;
@@ -144,8 +144,8 @@ export class McpConnection {
   }
 
   /**
-   * Runs a tool. A time-out, of its own or as the signal's reason, is followed by a question whether the
-   * server still lives. @throws whatever the protocol reports; results with `isError` return
+   * Runs a tool. After a timeout, its own or the signal's, a ping checks whether the server is still
+   * alive. @throws whatever the protocol reports; results with `isError` return
    */
   async callTool(
     tool: McpToolInfo,
@@ -230,7 +230,7 @@ export class McpConnection {
     this.keepTrying(reason, "MCP server ended, starting it again");
   }
 
-  /** A server may be busy with one call and answer others; one that answers nothing is started again. */
+  /** A server that is busy with one call still answers a ping. One that does not is started again. */
   async #checkAlive(session: McpSession): Promise<void> {
     if (await session.ping(this.#options.pingTimeoutMs ?? 5000)) return;
     if (session !== this.#session) return;
@@ -285,7 +285,7 @@ export class McpConnection {
     this.#options.onToolsChanged?.();
   }
 
-  /** At most a few a minute: a broken server must not fill the disk. */
+  /** Logs a few complaints a minute at most: a broken server must not fill the disk. */
   #complain(problem: string): void {
     const now = performance.now();
     if (now - this.#complaints.since > 60_000) this.#complaints = { since: now, count: 0 };

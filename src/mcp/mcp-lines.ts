@@ -1,4 +1,4 @@
-/** Cuts a byte stream into lines and never keeps more of one than allowed; answers that are too long become errors of their call. */
+/** Cuts a byte stream into lines and keeps at most a limit of each. Answers that are too long become errors of their call. */
 
 import type { JSONRPCMessage } from "@modelcontextprotocol/sdk/types.js";
 

@@ -1,4 +1,4 @@
-/** One conversation with an MCP server, from its handshake until either side ends it. */
+/** One session with an MCP server, from the handshake until either side ends it. */
 
 import { setTimeout as sleep } from "node:timers/promises";
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
@@ -32,7 +32,7 @@ interface McpSessionOptions {
   connectTimeoutMs: number;
   maxMessageBytes: number;
   fetch?: FetchLike | undefined;
-  /** Gives the handshake up. */
+  /** Cancels the handshake. */
   signal: AbortSignal;
   onStandardError(text: string): void;
   /** What is wrong with a message, as often as it happens. */
@@ -50,7 +50,7 @@ export interface McpCallOptions {
   onProgress(progress: Progress): void;
 }
 
-/** For a server to take note that its session ends. */
+/** How long the server may take to end the session. */
 const farewellMs = 1000;
 
 export class McpSession {
@@ -177,7 +177,7 @@ export class McpSession {
     }
   }
 
-  /** A task is polled until it ended; what it says of itself meanwhile is progress. */
+  /** Polls a task until it ends. Its status messages are reported as progress. */
   async #runTask(
     params: { name: string; arguments: Record<string, unknown> },
     options: { signal: AbortSignal; timeout: number; onprogress: (progress: Progress) => void },

@@ -1,6 +1,6 @@
 /**
- * A server as a child process that is spoken to over its standard input and output. It is started
- * without a shell and is certainly gone two seconds after `close`, with the processes that it started.
+ * An MCP server as a child process, over its standard input and output. It starts without a shell. Two seconds
+ * after `close` it and the processes that it started are gone.
  */
 
 import type { ChildProcess } from "node:child_process";
@@ -22,9 +22,9 @@ import { plainText } from "./mcp-text.ts";
 /** From the end of its input to SIGTERM, and from there to SIGKILL. */
 const patienceMs = 700;
 const termMs = 300;
-/** Its output may be held open by a process that it left behind. */
+/** A process that it left behind may keep its output open. */
 const outputAfterExitMs = 250;
-/** Of what answers nothing: noise, notifications. A server that goes beyond floods its output. */
+/** Limits of output that answers no request. A server beyond them is killed. */
 const unaskedLimitBytes = 128 * 1024 ** 2;
 const unaskedLimitLines = 20_000;
 const heardNotifications = new Set([
@@ -33,11 +33,11 @@ const heardNotifications = new Set([
   "notifications/tasks/status",
   "notifications/tools/list_changed",
 ]);
-/** Of lines that are no message, until the next answer. */
+/** Reports of lines that are no message, until the next answer. */
 const maxComplaints = 5;
 const lastWordsLength = 300;
 
-/** A process that ends in haste, or is killed, takes its servers along. */
+/** Ends the servers when Fermata crashes or is killed. */
 const guard = new ProcessGuard();
 
 interface StdioTransportOptions {
@@ -71,7 +71,7 @@ export class StdioTransport implements Transport {
     this.#lines = new BoundedLines(options.maxMessageBytes);
   }
 
-  /** How the process ended and its last words on standard error; empty while it runs. */
+  /** How the process ended and the end of its standard error; empty while it runs. */
   get ending(): string {
     return this.#ending === "" || this.#lastWords === ""
       ? this.#ending

@@ -9,7 +9,7 @@ interface ItemRow {
   digest: string;
 }
 
-/** Items that a history refers to already: what it says twice is two items. */
+/** Items that a history already uses. Equal content that occurs twice is two items. */
 export class TakenItems {
   readonly #keys: Set<number>;
   /** By digest: up to this key, all items of that digest are taken. */
@@ -61,7 +61,7 @@ export class ItemTable {
     return this.#add(owner, stored, digest);
   }
 
-  /** The first one of the digest that is not taken; those before it are not looked at again. */
+  /** The first free item of the digest. Earlier ones are not checked again. */
   #freeTwin(owner: string, digest: string, taken: TakenItems): number | null {
     for (let after = taken.upTo(digest); ;) {
       const row = this.#database.get<{
@@ -76,7 +76,7 @@ export class ItemTable {
     }
   }
 
-  /** The key of what this server said; a later version of it takes its place. */
+  /** The key of an item that this server wrote. A later version replaces it. */
   put(owner: string, item: StoredItem): number {
     const digest = itemDigest(item);
     const row = this.#byId(owner, item.id);
@@ -97,7 +97,7 @@ export class ItemTable {
     return row === undefined ? null : (JSON.parse(row.body) as StoredItem);
   }
 
-  /** What nothing refers to any more: of `keys`, or of all items. */
+  /** Deletes the items that nothing uses any more: among `keys`, or among all items. */
   deleteOrphans(keys?: readonly number[]): void {
     if (keys === undefined) this.#database.run(`DELETE FROM items WHERE ${isOrphan}`);
     else
@@ -122,7 +122,7 @@ function freshId(id: string): string {
   return `${id.split("_", 1)[0]}_${randomBytes(24).toString("hex")}`;
 }
 
-/** Equal for items that say the same, whatever their ids and what clients left out of them. */
+/** Equal for items with the same content, whatever their ids and the fields that clients left out. */
 function itemDigest(item: StoredItem): string {
   return createHash("sha256")
     .update(JSON.stringify(meaningOf(item)))

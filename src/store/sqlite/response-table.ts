@@ -125,7 +125,7 @@ export class ResponseTable {
        SELECT id, ${JSON.stringify(request)}, ${next}, ${deadline} FROM responses WHERE id = ${id}`);
   }
 
-  /** What a process left that waits is nobody's from now on. */
+  /** Responses of a process that wait for their client belong to no process from now on. */
   leaveHolds(run: string): void {
     this.#database.run(sql`UPDATE responses SET run = NULL
        WHERE run = ${run} AND id IN (SELECT response_id FROM response_holds)`);
@@ -141,7 +141,7 @@ export class ResponseTable {
     return rows.map((row) => ({ ...row, request: JSON.parse(row.request) as unknown }));
   }
 
-  /** Everything that a process left unfinished, but what waits for its client. */
+  /** Fails everything that a process left unfinished, except what waits for its client. */
   failAll(run: string): void {
     this.leaveHolds(run);
     for (const row of this.#database.all<{
@@ -183,7 +183,7 @@ export function isAtWork({ status }: Record<string, unknown>): boolean {
   return status === "queued" || status === "in_progress";
 }
 
-/** A call that waited for its output keeps its status: the next turn closes it. */
+/** A call that waited for its output keeps its status. The next turn closes it. */
 function incomplete(item: StoredItem): StoredItem {
   const isCall = item.type === "function_call" || item.type === "custom_tool_call";
   if (item["status"] !== "in_progress" || isCall) return item;

@@ -1,4 +1,4 @@
-/** Keeps the file within its limits: the oldest goes first, of whoever keeps the most; what is being written stays. */
+/** Keeps the file within its limits. The owner that keeps the most loses its oldest entries first; entries that are being written stay. */
 
 import { sql, type StoreDatabase } from "./database.ts";
 import type { ItemTable } from "./item-table.ts";
@@ -8,20 +8,20 @@ export interface RetentionLimits {
   /** Responses of one owner. */
   maxCount: number;
   maxAgeSeconds: number;
-  /** Of the file's pages that are in use; those that are free stay in it for what comes. */
+  /** Of the file's used pages. Free pages stay in the file for new entries. */
   maxBytes: number;
 }
 
-/** Of a branched conversation: nothing is being written. */
+/** No run writes to the branched conversation. */
 const isIdle = "id NOT IN (SELECT conversation_id FROM branched_runs WHERE process IS NOT NULL)";
 
-/** Entries that go at once when the file is too large: every stream waits meanwhile. */
+/** Entries deleted in one step when the file is too large. */
 const step = 10;
 
-/** How long the events of what has ended can be read again. What they said stays. */
+/** How long the events of an ended response or run can be read again. Its output stays. */
 const eventsSeconds = 24 * 3600;
 
-/** Of every owner, whatever it keeps: its last use in seconds. */
+/** All entries of all owners, with the time of their last use in seconds. */
 const entries = `
   SELECT 'responses' AS kind, id, owner, created_at AS used, rowid AS row FROM responses WHERE run IS NULL
   UNION ALL SELECT 'conversations', id, owner, used_at, rowid FROM conversations
@@ -46,7 +46,7 @@ export function applyRetention(
   while (isLess && bytesOf(database) > maxBytes) isLess = deleteOldest(database, items);
 }
 
-/** Of each owner: nobody's responses go for those of another. */
+/** Counts each owner's responses separately. */
 function deleteBeyond(database: StoreDatabase, maxCount: number): void {
   database.run(sql`DELETE FROM responses WHERE id IN (SELECT id FROM
          (SELECT id, run, row_number() OVER (PARTITION BY owner ORDER BY created_at DESC, rowid DESC) AS place
@@ -65,7 +65,7 @@ function deleteEvents(database: StoreDatabase): void {
         WHERE process IS NULL AND created_at < ${before * 1000})`);
 }
 
-/** Some of whoever keeps the most, of whatever kind, with what only they referred to. False: nothing may go. */
+/** Deletes the oldest entries of the owner that keeps the most, with the items that only they use. @returns false: nothing may be deleted */
 function deleteOldest(database: StoreDatabase, items: ItemTable): boolean {
   const rows = database.all<{ kind: keyof typeof itemsOf; id: string }>(
     `WITH entries AS (${entries}),
@@ -95,7 +95,7 @@ const itemsOf = {
   branched_conversations: "SELECT 0 AS item WHERE ? IS NULL",
 };
 
-/** The file knows it: to add up what its rows hold would read all of them, while every stream waits. */
+/** From the file's header: adding up the rows would read all of them. */
 function bytesOf(database: StoreDatabase): number {
   const value = (name: string): number => database.column<number>(`PRAGMA ${name}`)[0]!;
   return (value("page_count") - value("freelist_count")) * value("page_size");

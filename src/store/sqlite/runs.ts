@@ -1,24 +1,24 @@
-/** Which process works on the responses of a file. Any process may die, and leaves its row behind. */
+/** The processes that have a store's file open. A process that dies leaves its row behind. */
 
 import { sql, type StoreDatabase } from "./database.ts";
 import { randomUUID } from "node:crypto";
 import { readFileSync, readlinkSync } from "node:fs";
 import { hostname } from "node:os";
 
-/** Of a process that cannot be looked at, on another machine or in another container: it is gone after so long. */
+/** A process on another machine or in another container counts as gone after this time without a heartbeat. */
 const silenceSeconds = 60;
 const heartbeatMs = 10_000;
 
-/** Of this process, which may have several stores open. */
+/** The rows of this process, which may have several stores open. */
 const ownRuns = new Set<string>();
 
 interface RunRow {
   id: string;
   pid: number;
   seen_at: number;
-  /** Where its number counts. Null: an earlier Fermata wrote the row. */
+  /** Machine, boot and container in which `pid` is unique. Null: an earlier Fermata wrote the row. */
   place: string | null;
-  /** When it began, as its system tells it. */
+  /** The process's start time, as its system counts it. */
   began: string | null;
 }
 
@@ -46,7 +46,7 @@ export class Runs {
       .map(({ id }) => id);
   }
 
-  /** The number of another process of this machine that certainly has the file open. */
+  /** The pid of another live process of this machine that has the file open. */
   static livingProcess(database: StoreDatabase): number | null {
     const isAlive = (row: RunRow): boolean => row.place === place && stateOf(row) === "alive";
     return otherRuns(database).find(isAlive)?.pid ?? null;
@@ -69,12 +69,12 @@ export class Runs {
        ON CONFLICT (id) DO UPDATE SET seen_at = excluded.seen_at`);
   }
 
-  /** One that is missed, since the disk is full or another process writes, is made up for by the next. */
+  /** A heartbeat fails when the disk is full or another process writes. The next one makes up for it. */
   #tryBeat(): void {
     try {
       this.#beat();
     } catch {
-      // Whatever must be written fails by itself, and says so.
+      // Writes that matter report their own failure.
     }
   }
 }
@@ -111,10 +111,10 @@ function isSeen({ seen_at: seenAt }: RunRow): "alive" | "gone" {
   return nowSeconds() - seenAt > silenceSeconds ? "gone" : "alive";
 }
 
-/** In the system's ticks since it started. Null: there is no such process, or the system does not tell. */
+/** The start time in ticks since boot. Null: there is no such process, or the system does not tell. */
 function beganAt(pid: number): string | null {
   const stat = readOr(() => readFileSync(`/proc/${pid}/stat`, "utf8"));
-  // Behind the name in brackets, which may hold anything, stands the state, and 19 fields later the start.
+  // The name in brackets may hold anything. The state follows it, and the start time 19 fields later.
   const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
   return fields[0] === "Z" || fields[0] === "X" ? null : (fields[19] ?? null);
 }

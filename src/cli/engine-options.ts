@@ -1,0 +1,136 @@
+/** Options of the engine: sequences, cache, threads, devices. `serveOptions` holds them too. */
+
+import { inGroup } from "./option-table.ts";
+
+const kvTypes = ["f32", "f16", "bf16", "q8_0", "q4_0"] as const;
+
+export const engineOptions = inGroup("Engine", {
+  ctxSize: {
+    kind: "integer",
+    min: 32,
+    max: 2 ** 24,
+    value: "TOKENS",
+    help: "Tokens one sequence may hold. Default: what the model was trained for, or less where its cache would take more than a quarter of the free memory; 8192 at least, if they fit.",
+    fromFolder: true,
+  },
+  nPredict: {
+    kind: "integer",
+    alias: ["predict"],
+    min: -1,
+    max: 2 ** 24,
+    default: -1,
+    value: "TOKENS",
+    help: "Tokens of an answer, unless the request says; -1: to the end of the context (/v1/completions: 16).",
+    fromFolder: true,
+  },
+  parallel: {
+    kind: "integer",
+    min: 1,
+    max: 256,
+    default: 4,
+    value: "N",
+    help: "Sequences that run at once; more wait.",
+    fromFolder: true,
+  },
+  retainedSlots: {
+    kind: "integer",
+    min: 0,
+    max: 256,
+    value: "N",
+    help: "Slots beyond --parallel for held and retained sequences. Default: as --parallel.",
+    fromFolder: true,
+  },
+  cacheRam: {
+    kind: "integer",
+    min: 0,
+    max: 2 ** 24,
+    value: "MIB",
+    help: "Memory for sequences that leave their slots, so that they are not computed again; 0: none. Default: a quarter of the memory that weights and slots leave, 8192 at most.",
+    fromFolder: true,
+  },
+  cacheDisk: {
+    kind: "integer",
+    min: 0,
+    max: 2 ** 30,
+    default: 0,
+    value: "MIB",
+    help: "Files for sequences that memory has no room for, and that are there after a restart; 0: none. They can be read back to what users wrote.",
+  },
+  cacheDir: {
+    kind: "path",
+    value: "FOLDER",
+    help: "Where --cache-disk keeps its files. Default: fermata/contexts in your cache folder.",
+  },
+  deterministic: {
+    kind: "boolean",
+    default: false,
+    help: "Same request and seed give the same tokens, whatever else runs or is cached. Slower: docs/parameters.md.",
+    fromFolder: true,
+  },
+  drafts: {
+    kind: "boolean",
+    default: false,
+    help: "Try several tokens at once where an answer repeats what the conversation has, if that is faster. Never with --deterministic.",
+    fromFolder: true,
+  },
+  contextCache: {
+    kind: "boolean",
+    default: true,
+    help: "Keep the KV cache of finished requests for later ones. Held sequences do not depend on it.",
+    fromFolder: true,
+  },
+  shareCache: {
+    kind: "boolean",
+    default: false,
+    help: "Keys share the cached prompts. Then each can tell from times and cached_tokens whether a text began a prompt of another key.",
+  },
+  stopRepetition: {
+    kind: "boolean",
+    default: true,
+    help: "Stop an answer that writes the same 1 to 64 tokens over and over: 16 times, and for 320 tokens. Never an answer of a given form.",
+    fromFolder: true,
+  },
+  threads: {
+    kind: "integer",
+    min: 1,
+    max: 512,
+    value: "N",
+    help: "CPU threads. Default: the physical cores.",
+    fromFolder: true,
+  },
+  nGpuLayers: {
+    kind: "integer",
+    min: -1,
+    max: 10_000,
+    default: 0,
+    value: "N",
+    help: "Layers on the GPU; -1 for all.",
+    fromFolder: true,
+  },
+  flashAttn: {
+    kind: "choice",
+    choices: ["on", "off", "auto"],
+    default: "auto",
+    help: "Flash attention; auto: wherever the device has it.",
+    fromFolder: true,
+  },
+  cacheTypeK: {
+    kind: "choice",
+    choices: kvTypes,
+    help: "Type of the cached keys. Default: f16.",
+    fromFolder: true,
+  },
+  cacheTypeV: {
+    kind: "choice",
+    choices: kvTypes,
+    help: "Type of the cached values. Default: f16.",
+    fromFolder: true,
+  },
+  kvLayout: {
+    kind: "choice",
+    choices: ["streams", "unified", "auto"],
+    default: "auto",
+    help: "One cache a sequence, or one for all; auto decides by device.",
+    fromFolder: true,
+  },
+});
