@@ -158,6 +158,8 @@ LoadOptions to_load_options(const Napi::Value& value) {
         options.loop.scheduler.disk_limit = fields.integer("cacheDiskBytes", 0, kMaxId);
         options.cache_dir = fields.text("cacheDir");
     }
+    if (fields.has("targetItlMs"))
+        options.loop.scheduler.target_itl_ms = fields.int32("targetItlMs", 0, kMaxInt32);
     backend.forks = options.loop.scheduler.ram_limit > 0;
     if (fields.has("draftLimit"))
         options.loop.scheduler.draft_limit = fields.int32("draftLimit", 0, kMaxInt32);

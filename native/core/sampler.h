@@ -14,12 +14,13 @@ class Sampler {
     virtual ~Sampler() = default;
     // `logits` has one value per vocabulary entry, valid only during the call. A token that `mask`
     // does not allow is never chosen: when bias or broken logits leave none of the allowed ones,
-    // the mask wins over them. Counts the token as chosen: what follows sees it in the penalties.
+    // the mask wins over them. observe() follows, unless the token is discarded.
     virtual Token sample(std::span<const float> logits, TokenMask mask = {}) = 0;
-    // Tells of tokens that entered the context unsampled (prompt, resume).
+    // Tells of tokens that entered the context, generated or not: what follows sees them in the
+    // penalties.
     virtual void observe(std::span<const Token> tokens) = 0;
-    // Tells of a generated token that the grammar left no choice about.
-    virtual void observe_forced(Token token) { observe(std::span(&token, 1)); }
+    // The grammar leaves no choice about the next token, so it is not sampled. observe() follows.
+    virtual void skip(Token /*token*/) {}
 };
 
 }  // namespace fermata

@@ -59,18 +59,16 @@ Token ScriptedSampler::sample(std::span<const float> logits, TokenMask mask) {
     const bool is_over = next_ == script_.size();
     if (is_over && then_) return then_->sample(logits, mask);
     const Token wanted = is_over ? end_token_ : script_[next_++];
-    const Token token = allows(mask, wanted) ? wanted : highest_allowed(logits, mask);
-    if (then_) then_->observe(std::span(&token, 1));
-    return token;
+    return allows(mask, wanted) ? wanted : highest_allowed(logits, mask);
 }
 
 void ScriptedSampler::observe(std::span<const Token> tokens) {
     if (then_) then_->observe(tokens);
 }
 
-void ScriptedSampler::observe_forced(Token token) {
+void ScriptedSampler::skip(Token token) {
     if (next_ < script_.size() && script_[next_] == token) ++next_;
-    if (then_) then_->observe_forced(token);
+    if (then_) then_->skip(token);
 }
 
 }  // namespace fermata

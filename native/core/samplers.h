@@ -28,7 +28,7 @@ class ScriptedSampler final : public Sampler {
                     std::unique_ptr<Sampler> then = nullptr);
     Token sample(std::span<const float> logits, TokenMask mask = {}) override;
     void observe(std::span<const Token> tokens) override;
-    void observe_forced(Token token) override;
+    void skip(Token token) override;
 
    private:
     std::vector<Token> script_;

@@ -47,7 +47,8 @@ Scheduler::Scheduler(SchedulerConfig config, Backend& backend, MaskRunner* masks
       masks_(masks),
       shape_(backend.shape()),
       retention_(backend, config.ram_limit, config.left_limit, files, config.disk_limit),
-      gate_(shape_) {
+      gate_(shape_),
+      prefill_budget_(config.target_itl_ms) {
     config_.parallel = std::clamp(config_.parallel, 1, shape_.slot_count);
     config_.step_token_budget = std::clamp(config_.step_token_budget, 1, shape_.max_rows);
     if (!shape_.partial_truncate || shape_.fixed_chunk > 0) config_.draft_limit = 0;
@@ -137,6 +138,7 @@ Sequence* Scheduler::suspected_with_rows() const {
 void Scheduler::plan_together() {
     std::int32_t budget = config_.step_token_budget;
     std::int32_t prefill_rows = 0;
+    std::int32_t prefill_limit = budget;  // lowered where that many rows have no cells
     const auto take = [&](Sequence& sequence) {
         const std::int32_t count =
             std::min({sequence.rows_ready(), sequence.rows_to_mark(), budget});
@@ -147,7 +149,7 @@ void Scheduler::plan_together() {
         }
     };
     // Preemption changes who runs: plan again until the planned rows have cells.
-    do {
+    while (true) {
         shares_.clear();
         budget = config_.step_token_budget;
         Sequence* const alone = suspected_with_rows();
@@ -155,6 +157,9 @@ void Scheduler::plan_together() {
         for (Sequence* sequence : running_in_order(false)) {
             if (alone == nullptr) take(*sequence);
         }
+        const std::int32_t decode_rows = config_.step_token_budget - budget;
+        budget = std::min(budget, prefill_limit);
+        if (!shares_.empty()) budget = std::min(budget, prefill_budget_.rows());
         const std::int32_t left = budget;
         if (alone == nullptr && (shares_.empty() || decode_only_steps_ == 0)) {
             for (Sequence* sequence : running_in_order(true)) {
@@ -163,7 +168,10 @@ void Scheduler::plan_together() {
             }
         }
         prefill_rows = left - budget;
-    } while (!make_room_for(config_.step_token_budget - budget));
+        if (retention_.ensure_cells(decode_rows + prefill_rows)) break;
+        if (!give_up_extensions() && !fit_prefill(decode_rows, prefill_rows, prefill_limit))
+            make_room();
+    }
     if (suspected_with_rows() != nullptr) return;
     prefill_rows += plan_extensions(prefill_rows);
     if (prefill_rows >= kEnoughPrefillRows) {
@@ -173,14 +181,19 @@ void Scheduler::plan_together() {
     }
 }
 
-// true: the planned rows fit. false: someone was preempted or failed, plan again.
-bool Scheduler::make_room_for(std::int32_t rows) {
-    if (retention_.ensure_cells(rows)) {
-        return true;
-    }
-    if (give_up_extensions() || preempt_held()) {
-        return false;
-    }
+// Lowers `limit` to the prefill rows that the cells left by holds have room for. false: too few.
+bool Scheduler::fit_prefill(std::int32_t decode_rows, std::int32_t prefill_rows,
+                            std::int32_t& limit) const {
+    const CellCounts cells = retention_.cells();
+    const std::int64_t room = cells.free + cells.retained - decode_rows;
+    if (room < PrefillBudget::kLeast || room >= prefill_rows) return false;
+    limit = static_cast<std::int32_t>(room);
+    return true;
+}
+
+// Takes the cells of a hold or of a running sequence. The last running one fails.
+void Scheduler::make_room() {
+    if (preempt_held()) return;
     Sequence& youngest = *sequences_.at(running_.back());
     if (running_.size() == 1) {
         fail(youngest, FailCode::kOutOfCells, "the KV cache has no cells left for this sequence");
@@ -188,7 +201,6 @@ bool Scheduler::make_room_for(std::int32_t rows) {
         preempt(youngest);
         waiting_.push_front(youngest.id);
     }
-    return false;
 }
 
 void Scheduler::decode() {
@@ -248,6 +260,7 @@ void Scheduler::decode() {
     }
     totals_.steps += 1;
     totals_.micro_batches += report.micro_batches;
+    prefill_rows_ = report.prefill_rows;
     out_.steps.push_back(report);
 }
 
@@ -323,7 +336,7 @@ Token Scheduler::choose(Sequence& sequence, std::span<const float> logits) {
     if (!sequence.guide) return sequence.sampler->sample(logits);
     Guide& guide = *sequence.guide;
     if (guide.closing().empty()) return sequence.sampler->sample(logits, guide.mask());
-    sequence.sampler->observe_forced(guide.closing().front());
+    sequence.sampler->skip(guide.closing().front());
     return guide.closing().front();
 }
 

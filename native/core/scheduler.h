@@ -15,6 +15,7 @@
 #include "core/event.h"
 #include "core/kv_retention.h"
 #include "core/mask_runner.h"
+#include "core/prefill_budget.h"
 #include "core/request.h"
 #include "core/sequence.h"
 
@@ -34,6 +35,8 @@ struct SchedulerConfig {
     // Drafted tokens of a sequence in a step; 0: none. None either where the cache cannot be cut
     // back or chunks are fixed.
     std::int32_t draft_limit = 0;
+    // Milliseconds that a step with decode rows should take: bounds its prefill rows; 0: no limit.
+    std::int32_t target_itl_ms = 0;
 };
 
 class Scheduler {
@@ -89,7 +92,9 @@ class Scheduler {
     void plan_together();
     void plan_one();
     std::int32_t plan_extensions(std::int32_t prefill_rows);
-    bool make_room_for(std::int32_t rows);
+    bool fit_prefill(std::int32_t decode_rows, std::int32_t prefill_rows,
+                     std::int32_t& limit) const;
+    void make_room();
     void plan_drafts();
     std::int32_t room_for_drafts() const;
     Draft propose(Sequence& sequence);
@@ -155,8 +160,10 @@ class Scheduler {
     };
     std::vector<Share> shares_;
     DraftGate gate_;
-    std::vector<Pass> passes_;    // of the last step, if it had decode rows alone
-    std::vector<Guide*> guides_;  // whose masks the coming samples need
+    PrefillBudget prefill_budget_;
+    std::int32_t prefill_rows_ = 0;  // of the last step
+    std::vector<Pass> passes_;       // of the last step, if it had decode rows alone
+    std::vector<Guide*> guides_;     // whose masks the coming samples need
     EventBatch out_;
     EngineStats totals_;
     Milliseconds now_ = 0;  // of the current step

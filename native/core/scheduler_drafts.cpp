@@ -136,6 +136,7 @@ void Scheduler::judge_proposal(SequenceId id) {
 void Scheduler::took(double milliseconds) {
     gate_.took(passes_, milliseconds);
     passes_.clear();
+    prefill_budget_.took(prefill_rows_, milliseconds);
 }
 
 }  // namespace fermata

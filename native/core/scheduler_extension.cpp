@@ -41,7 +41,9 @@ std::int32_t Scheduler::plan_extensions(std::int32_t prefill_rows) {
     for (const Share& share : shares_)
         planned += share.count;
     std::int32_t room = config_.step_token_budget - planned;
-    if (!alone) room = std::min(room, kMostBesideOthers - prefill_rows);
+    if (!alone)
+        room = std::min(
+            {room, kMostBesideOthers - prefill_rows, prefill_budget_.rows() - prefill_rows});
     std::int32_t extended = 0;
     for (const SequenceId id : extending_) {
         const Sequence& sequence = *sequences_.at(id);

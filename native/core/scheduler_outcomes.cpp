@@ -2,6 +2,7 @@
 #include "core/scheduler.h"
 
 #include <algorithm>
+#include <span>
 #include <string>
 #include <utility>
 
@@ -69,7 +70,7 @@ void Scheduler::give_forced(Sequence& sequence, Milliseconds now) {
     while (!sequence.forced.empty() && !sequence.throttled()) {
         const Token token = sequence.forced.front();
         sequence.forced.pop_front();
-        sequence.sampler->observe_forced(token);
+        sequence.sampler->skip(token);
         if (!accept(sequence, token, now)) return;
     }
 }
@@ -93,6 +94,7 @@ bool Scheduler::accept(Sequence& sequence, Token token, Milliseconds now) {
         return false;
     }
     if (!advance(sequence, token)) return false;
+    sequence.sampler->observe(std::span(&token, 1));
     sequence.tokens.push_back(token);
     sequence.generated_in_round += 1;
     sequence.usage.generated_tokens += 1;
@@ -141,7 +143,7 @@ void Scheduler::complete(Sequence& sequence, Milliseconds now) {
     if (remaining(sequence) <= 0 || !backend_.is_end(backend_.end_token())) {
         end_round(sequence, now);
     } else {
-        sequence.sampler->observe_forced(backend_.end_token());
+        sequence.sampler->skip(backend_.end_token());
         accept(sequence, backend_.end_token(), now);
     }
 }

@@ -159,10 +159,9 @@ ChainSampler::~ChainSampler() = default;
 Token ChainSampler::sample(std::span<const float> logits, TokenMask mask) {
     const auto known = logits.first(std::min(logits.size(), vocabulary_size_));
     make_changes(known);
-    Token token = choose(LogitView(known, mask, changes_));
-    if (token < 0) token = mask.empty() ? end_token_ : GreedySampler().sample(logits, mask);
-    observe(std::span(&token, 1));
-    return token;
+    const Token token = choose(LogitView(known, mask, changes_));
+    if (token >= 0) return token;
+    return mask.empty() ? end_token_ : GreedySampler().sample(logits, mask);
 }
 
 void ChainSampler::observe(std::span<const Token> tokens) {

@@ -9,6 +9,7 @@ import { takeSetupOptions } from "../setup/options.mjs";
 import { SetupError, exitOnSetupError, say } from "../setup/report.mjs";
 import { help, takeBenchOptions } from "./options.mjs";
 import { measureAgents } from "./parts/agents.mjs";
+import { measureBusy } from "./parts/busy.mjs";
 import { measureDrafts } from "./parts/drafts.mjs";
 import { measureEarly } from "./parts/early.mjs";
 import { measureGuided } from "./parts/guided.mjs";
@@ -33,6 +34,7 @@ const parts = {
   early: measureEarly,
   retention: measureRetention,
   drafts: measureDrafts,
+  busy: measureBusy,
 };
 
 function readResults(file) {

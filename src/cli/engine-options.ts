@@ -73,6 +73,15 @@ export const engineOptions = inGroup("Engine", {
     help: "Try several tokens at once where an answer repeats what the conversation has, if that is faster. Never with --deterministic.",
     fromFolder: true,
   },
+  targetItlMs: {
+    kind: "integer",
+    min: 0,
+    max: 600_000,
+    default: 250,
+    value: "MS",
+    help: "Milliseconds that a running answer should wait for its next token while other prompts are computed: a slow model computes them in smaller pieces. 0: no limit.",
+    fromFolder: true,
+  },
   contextCache: {
     kind: "boolean",
     default: true,

@@ -281,6 +281,7 @@ async function loadEngine(
         kvLayout: config.kvLayout,
         deterministic: config.deterministic,
         drafts: config.drafts,
+        targetItlMs: config.targetItlMs,
         flashAttention: config.flashAttn,
         cacheTypeK: config.cacheTypeK,
         cacheTypeV: config.cacheTypeV,

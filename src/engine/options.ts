@@ -125,6 +125,7 @@ export function resolveOptions(options: EngineOptions, facts: LoadFacts): Native
     deterministic,
     draftLimit: (options.drafts ?? false) ? mostDrafted : 0,
     stepTokenBudget,
+    targetItlMs: integer("targetItlMs", options.targetItlMs ?? 250, 0, maximumInt32),
     microBatch: Math.min(stepTokenBudget, 512),
     holdLeaseMs: integer("holdLeaseMs", options.holdLeaseMs ?? 600_000, 1, maximumInt32),
     maxQueue: integer("maxQueue", options.maxQueue ?? 256, 0, 65_536),

@@ -57,6 +57,11 @@ export interface EngineOptions {
    */
   drafts?: boolean | undefined;
   stepTokenBudget?: number | undefined;
+  /**
+   * Milliseconds that a running sequence should wait for its next token while the prompts of others are
+   * computed; 0: no limit. Default 250.
+   */
+  targetItlMs?: number | undefined;
   maxQueue?: number | undefined;
   /** How long a hold waits for resume, in milliseconds. Default 10 minutes. */
   holdLeaseMs?: number | undefined;

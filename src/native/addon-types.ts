@@ -46,6 +46,8 @@ export interface NativeLoadOptions {
   draftLimit: number;
   /** Rows a step may carry; prefill chunks fill what decode rows leave. */
   stepTokenBudget: number;
+  /** Milliseconds that a step with decode rows should take: bounds its prefill rows; 0: no limit. */
+  targetItlMs: number;
   /** Rows per pass over the weights. */
   microBatch: number;
   /** A hold that is neither resumed nor released for so long fails with `lease_expired`. */

@@ -272,4 +272,69 @@ TEST(a_leased_round_is_there_when_its_caller_returns) {
     CHECK_EQ(world.outcomes.at(next).sampled, world.reference(returned, 4));
 }
 
+TEST(a_hold_keeps_its_cells_where_a_smaller_chunk_fits) {
+    World world(unified(4, 100), {.parallel = 3, .step_token_budget = 64});
+    const SequenceId held = world.submit(words(5, 39), 50);
+    world.step();
+    world.scheduler.pause(held);
+    world.run();
+    CHECK(world.outcomes.at(held).held);
+    // Together they want 60 of 60 cells or so; one that is done leaves its cells to the other.
+    world.submit(words(6, 31), 1);
+    world.submit(words(7, 31), 1);
+    world.run();
+    const auto rows = world.backend.rows();
+    world.scheduler.resume(
+        {.id = held, .tokens = words(9, 3), .keep_pending = true, .max_tokens = 1});
+    world.run();
+    CHECK_EQ(world.backend.rows() - rows, 4);
+    CHECK_EQ(world.outcomes.at(held).usage.recomputed_tokens, 0);
+}
+
+namespace {
+
+class RecordingSampler final : public Sampler {
+   public:
+    RecordingSampler(std::vector<Token> script, std::vector<Token>& observed)
+        : script_(std::move(script)), observed_(observed) {}
+    Token sample(std::span<const float>, TokenMask) override { return script_.at(next_++); }
+    void observe(std::span<const Token> tokens) override {
+        observed_.insert(observed_.end(), tokens.begin(), tokens.end());
+    }
+
+   private:
+    std::vector<Token> script_;
+    std::size_t next_ = 0;
+    std::vector<Token>& observed_;
+};
+
+class RecordingSamplers final : public FakeBackend {
+   public:
+    using FakeBackend::FakeBackend;
+    std::unique_ptr<Sampler> make_sampler(const SamplingParams& params) override {
+        return std::make_unique<RecordingSampler>(*params.script, observed);
+    }
+    std::vector<Token> observed;
+};
+
+}  // namespace
+
+TEST(a_token_refused_after_a_call_is_no_token_of_the_penalties) {
+    RecordingSamplers backend(streams(2));
+    Scheduler scheduler({.parallel = 1, .step_token_budget = 64}, backend);
+    SubmitRequest request{.id = 1, .prompt = words(1, 5), .limits = {.max_tokens = 20}};
+    request.sampling.script = {kCallOpen, 'f', kCallClose, 'x', 'y', kEnd};
+    request.pause = {
+        .call_open = "<tool_call>", .call_close = "</tool_call>", .hold_at_text_after_call = true};
+    scheduler.submit(std::move(request));
+    while (scheduler.step(0)) {
+    }
+    const auto said = joined(words(1, 5), {kCallOpen, 'f', kCallClose});
+    CHECK_EQ(backend.observed, said);  // without the x
+    scheduler.resume({.id = 1, .tokens = words(2, 3), .keep_pending = true, .max_tokens = 5});
+    while (scheduler.step(0)) {
+    }
+    CHECK_EQ(backend.observed, joined(joined(said, words(2, 3)), {'y', kEnd}));
+}
+
 TEST_MAIN()

@@ -34,6 +34,12 @@ std::vector<Token> draw(const SamplingParams& params, int count,
     return tokens;
 }
 
+Token next(ChainSampler& sampler, std::span<const float> logits, TokenMask mask = {}) {
+    const Token token = sampler.sample(logits, mask);
+    sampler.observe(std::span(&token, 1));
+    return token;
+}
+
 SamplingParams warm(std::uint32_t seed) {
     SamplingParams params;
     params.temperature = 1.0f;
@@ -193,8 +199,8 @@ TEST(penalties_avoid_what_was_seen) {
     std::vector<float> logits(kVocabulary, 0.0f);
     logits[10] = 1.0f;
     logits[11] = 0.5f;
-    CHECK_EQ(sampler.sample(logits), 10);
-    CHECK_EQ(sampler.sample(logits), 11);
+    CHECK_EQ(next(sampler, logits), 10);
+    CHECK_EQ(next(sampler, logits), 11);
     const std::vector<Token> others = {100, 101, 102, 103, 104, 105, 106, 107};
     sampler.observe(others);  // 10 and 11 have left the window
     CHECK_EQ(sampler.sample(logits), 10);
@@ -265,7 +271,7 @@ TEST(dry_breaks_a_repetition) {
     std::vector<float> logits(kVocabulary, 0.0f);
     logits[22] = 4.0f;  // would go on with 20 21 22
     logits[30] = 1.0f;
-    CHECK_EQ(sampler.sample(logits), 30);
+    CHECK_EQ(next(sampler, logits), 30);
     CHECK_EQ(sampler.sample(logits), 22);  // after 30 nothing is repeated
 
     SamplerPtr first = makers.make(params.dry);
@@ -354,7 +360,7 @@ TEST(tokens_are_those_of_the_whole_chain) {
         for (int i = 0; i < 6; ++i) {
             const Token expected = theirs.sample(logits, mask);
             if (finds_top_p && with_floats.sample(logits, mask) != expected) ++rounded;
-            if (const Token token = ours.sample(logits, mask); token != expected) {
+            if (const Token token = next(ours, logits, mask); token != expected) {
                 check::fail(__FILE__, __LINE__,
                             "case " + std::to_string(test) + ", token " + std::to_string(i) + ": " +
                                 std::to_string(token) + " instead of " + std::to_string(expected));

@@ -130,4 +130,16 @@ const drafts = [
   field("accepted", "accepted", 0),
 ];
 
-export const columnsOf = { single, shared, masks, guided, early, agents, retention, drafts };
+const aloneFor = (row, rows) => rows.find((it) => it.threads === row.threads && it.processes === 0);
+
+const busy = [
+  column("threads", ({ threads }) => String(threads)),
+  column("busy processes", ({ processes }) => String(processes)),
+  column("decode t/s", ({ fermata }) => number(fermata.decode)),
+  column("/alone", (row, rows) => times(row.fermata.decode, aloneFor(row, rows).fermata.decode)),
+  column("llama-bench", ({ peer }) => number(peer.decode)),
+  column("/alone", (row, rows) => times(row.peer.decode, aloneFor(row, rows).peer.decode)),
+  column("ratio", ({ fermata, peer }) => times(fermata.decode, peer.decode)),
+];
+
+export const columnsOf = { single, shared, masks, guided, early, agents, retention, drafts, busy };

@@ -71,8 +71,10 @@ int main(int count, char** arguments) {
             }
         }
         report(name, [&] {
-            for (std::size_t i = 0; i < kSequences; ++i)
-                samplers[i]->sample(rows[i], mask);
+            for (std::size_t i = 0; i < kSequences; ++i) {
+                const Token token = samplers[i]->sample(rows[i], mask);
+                samplers[i]->observe(std::span(&token, 1));
+            }
         });
     };
     SamplingParams warm;

@@ -53,6 +53,7 @@ test("defaults", () => {
     cacheDir: undefined,
     deterministic: false,
     drafts: false,
+    targetItlMs: 250,
     contextCache: true,
     shareCache: false,
     stopRepetition: true,

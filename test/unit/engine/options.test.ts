@@ -26,6 +26,7 @@ describe("resolveOptions", () => {
       deterministic: false,
       draftLimit: 0,
       stepTokenBudget: 512,
+      targetItlMs: 250,
       microBatch: 512,
       holdLeaseMs: 600_000,
       maxQueue: 256,

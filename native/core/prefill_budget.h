@@ -1,0 +1,28 @@
+// How many prefill rows a step may have beside sequences that decode, so that their next tokens
+// come in time. Learned from what steps took.
+#pragma once
+
+#include <cstdint>
+
+namespace fermata {
+
+class PrefillBudget {
+   public:
+    // `target_ms`: what a step with decode rows and prefill rows should take at most; 0: no limit.
+    explicit PrefillBudget(std::int32_t target_ms) : target_ms_(target_ms) {}
+
+    // A step took so long. Ignored when `milliseconds` is not above 0.
+    void took(std::int32_t prefill_rows, double milliseconds);
+    // Prefill rows for a step that also decodes; kLeast or more, all while nothing was measured.
+    std::int32_t rows() const;
+
+    // A pass over the weights is not made for less.
+    static constexpr std::int32_t kLeast = 16;
+
+   private:
+    double target_ms_;
+    double decode_ms_ = 0.0;  // of a step without prefill rows; 0: not measured
+    double row_ms_ = 0.0;     // of a prefill row beyond that; 0: not measured
+};
+
+}  // namespace fermata
