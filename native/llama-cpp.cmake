@@ -70,6 +70,8 @@ get_target_property(ggml_cpu_folder ggml-cpu SOURCE_DIR)
 set_source_files_properties(${ggml_cpu_folder}/ggml-cpu/ops.cpp TARGET_DIRECTORY ggml-cpu PROPERTIES
   COMPILE_DEFINITIONS ggml_compute_forward_flash_attn_ext=ggml_flash_attn_ext_fallback)
 target_sources(ggml-cpu PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}/native/kernels/flash_attention.cpp)
+set_source_files_properties(${CMAKE_CURRENT_SOURCE_DIR}/native/kernels/flash_attention.cpp TARGET_DIRECTORY ggml-cpu
+  PROPERTIES COMPILE_OPTIONS $<IF:$<CXX_COMPILER_ID:MSVC>,/std:c++20,-std=c++20>)
 target_include_directories(ggml-cpu PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}/native ${ggml_cpu_folder}/ggml-cpu)
 
 # Lets another clone link these archives instead of compiling them again (scripts/setup/shared-llama.mjs).

@@ -16,7 +16,9 @@ namespace fermata::attention {
 constexpr int kBlock = 64;
 constexpr std::int64_t kChunk = 128;
 // Rows of a tile: enough to make a transposed key block cheap, few enough for the second cache.
-constexpr std::int64_t kRowsOfTile = 96;
+constexpr std::int64_t kRowsOfTile = 192;
+// Rows of all heads that wait for memory more than they compute.
+constexpr std::int64_t kFewRows = 64;
 // A job more or less at the end of an operator should not matter.
 constexpr std::int64_t kJobsPerThread = 8;
 // Latent attention has the largest heads (576 and 512) and the largest groups (128).
@@ -74,8 +76,8 @@ struct Operation {
         std::memcpy(&softcap, reinterpret_cast<const float*>(dst->op_params) + 2, sizeof softcap);
         if (softcap != 0) scale /= softcap;
         tile_tokens = std::min(tokens, std::max<std::int64_t>(1, kRowsOfTile / group));
-        // Few rows wait for memory, where a position's key heads lie side by side.
-        tile_heads = tokens * heads <= kRowsOfTile ? kv_heads : 1;
+        // In memory a position's key heads lie side by side.
+        tile_heads = tokens * heads <= kFewRows ? kv_heads : 1;
         tiles = (tokens + tile_tokens - 1) / tile_tokens;
         chunk = kChunk;
         pieces = 1;

@@ -35,6 +35,8 @@ namespace {
 
 // From this many rows on, transposing the keys costs less than a sum across lanes for each score.
 constexpr int kManyRows = 8;
+// Their scores fill 12 KiB, beside 16 KiB of keys or values of a head of 64.
+constexpr int kRowsAtOnce = 48;
 
 /** A thread's working memory, kept from one operator to the next. */
 class Scratch {
@@ -58,13 +60,16 @@ enum class Sees { kNothing, kAll, kSome };
 
 /** What a token sees of `n` positions whose mask is `mask`. */
 Sees look(const ggml_fp16_t* mask, int n) {
-    constexpr ggml_fp16_t kHidden = 0xfc00;  // minus infinity
-    bool none = true, every = n == kBlock;
-    for (int j = 0; j < n; ++j) {
-        none &= mask[j] == kHidden;
-        every &= mask[j] == 0;
+    constexpr std::uint64_t kHidden = 0xfc00'fc00'fc00'fc00;  // four times minus infinity
+    if (n < kBlock) return Sees::kSome;
+    std::uint64_t words[kBlock / 4];
+    std::memcpy(words, mask, sizeof words);
+    std::uint64_t hides = 0, shows = 0;
+    for (const std::uint64_t word : words) {
+        hides |= word;
+        shows |= word ^ kHidden;
     }
-    return none ? Sees::kNothing : every ? Sees::kAll : Sees::kSome;
+    return shows == 0 ? Sees::kNothing : hides == 0 ? Sees::kAll : Sees::kSome;
 }
 
 /** Per row of a tile: greatest score, sum of weights, weighted values. */
@@ -116,7 +121,7 @@ class Tile {
           rows_(tokens_ * op.tile_heads * op.group) {
         const std::int64_t dk = op.key_size, dv = op.value_size;
         float* next =
-            scratch.take(rows_ * (dk + 2 * dv + 4) + kBlock * (2 * dk + dv) + kTileRows * kBlock);
+            scratch.take(rows_ * (dk + 2 * dv + 4) + kBlock * (2 * dk + dv) + kRowsAtOnce * kBlock);
         const auto part = [&next](std::int64_t floats) {
             next += floats;
             return next - floats;
@@ -127,7 +132,7 @@ class Tile {
         transposed_ = part(kBlock * dk);
         plain_keys_ = part(kBlock * dk);
         plain_values_ = part(kBlock * dv);
-        scores_ = part(kTileRows * kBlock);
+        scores_ = part(kRowsAtOnce * kBlock);
         for (std::int64_t r = 0; r < rows_; ++r) {
             const float* from = op.query(token(r), head(r), stream);
             for (std::int64_t d = 0; d < dk; d += kLanes) {
@@ -212,28 +217,43 @@ class Tile {
         }
     }
 
+    /** Scores of some rows, their weights, then the values: the first cache holds one of each. */
     void run_head(const Row* rows, int count, const Block& block) {
-        for (int i = 0; i < count; i += kTileRows) {
-            switch (std::min(kTileRows, count - i)) {
-                case 1:
-                    run_rows<1>(rows + i, block);
-                    break;
-                case 2:
-                    run_rows<2>(rows + i, block);
-                    break;
-                case 3:
-                    run_rows<3>(rows + i, block);
-                    break;
-                case 4:
-                    run_rows<4>(rows + i, block);
-                    break;
-                case 5:
-                    run_rows<5>(rows + i, block);
-                    break;
-                default:
-                    run_rows<6>(rows + i, block);
-                    break;
+        for (int first = 0; first < count; first += kRowsAtOnce) {
+            const int some = std::min(kRowsAtOnce, count - first);
+            float kept[kRowsAtOnce];
+            by_tiles(some, [&]<int R>(int i) { score<R>(rows + first + i, i, block); });
+            for (int i = 0; i < some; ++i) {
+                const Row& row = rows[first + i];
+                adjust(scores_ + i * kBlock, row, block);
+                kept[i] = weigh(scores_ + i * kBlock, chunk_.greatest[row.index],
+                                chunk_.weights[row.index]);
             }
+            by_tiles(some,
+                     [&]<int R>(int i) { accumulate<R>(rows + first + i, i, kept + i, block); });
+        }
+    }
+
+    /** Calls `work<R>(i)` for R rows from the i-th on, as many as a tile has, until all are done.
+     */
+    template <typename Work>
+    static void by_tiles(int count, Work work) {
+        int i = 0;
+        for (; i + kTileRows <= count; i += kTileRows)
+            work.template operator()<kTileRows>(i);
+        switch (count - i) {
+            case 1:
+                return work.template operator()<1>(i);
+            case 2:
+                return work.template operator()<2>(i);
+            case 3:
+                return work.template operator()<3>(i);
+            case 4:
+                return work.template operator()<4>(i);
+            case 5:
+                return work.template operator()<5>(i);
+            default:
+                return;
         }
     }
 
@@ -282,14 +302,12 @@ class Tile {
     }
 
     template <int R>
-    void run_rows(const Row* rows, const Block& block) {
+    void score(const Row* rows, int at, const Block& block) {
         const float* q[R];
-        float *scores[R], *sums[R];
-        float kept[R];
+        float* scores[R];
         for (int r = 0; r < R; ++r) {
             q[r] = q_ + rows[r].index * op_.key_size;
-            scores[r] = scores_ + r * kBlock;
-            sums[r] = values(chunk_, rows[r].index);
+            scores[r] = scores_ + (at + r) * kBlock;
         }
         const int size = static_cast<int>(op_.key_size);
         if (block.transposed) {
@@ -300,13 +318,18 @@ class Tile {
         } else {
             score_directly<R, float>(scores, q, block.keys, block.key_stride, block.n, size);
         }
+    }
+
+    template <int R>
+    void accumulate(const Row* rows, int at, const float* kept, const Block& block) {
+        const float* weights[R];
+        float* sums[R];
         for (int r = 0; r < R; ++r) {
-            adjust(scores[r], rows[r], block);
-            const std::int64_t i = rows[r].index;
-            kept[r] = weigh(scores[r], chunk_.greatest[i], chunk_.weights[i]);
+            weights[r] = scores_ + (at + r) * kBlock;
+            sums[r] = values(chunk_, rows[r].index);
         }
-        const auto accumulate = block.half_values ? multiply<R, ggml_fp16_t> : multiply<R, float>;
-        accumulate(sums, kept, scores, block.values, block.value_stride, block.n, op_.value_size);
+        const auto add = block.half_values ? multiply<R, ggml_fp16_t> : multiply<R, float>;
+        add(sums, kept, weights, block.values, block.value_stride, block.n, op_.value_size);
     }
 
     /** The soft cap and the mask. */
