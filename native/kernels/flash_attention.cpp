@@ -56,22 +56,6 @@ class Scratch {
 
 thread_local Scratch scratch;
 
-enum class Sees { kNothing, kAll, kSome };
-
-/** What a token sees of `n` positions whose mask is `mask`. */
-Sees look(const ggml_fp16_t* mask, int n) {
-    constexpr std::uint64_t kHidden = 0xfc00'fc00'fc00'fc00;  // four times minus infinity
-    if (n < kBlock) return Sees::kSome;
-    std::uint64_t words[kBlock / 4];
-    std::memcpy(words, mask, sizeof words);
-    std::uint64_t hides = 0, shows = 0;
-    for (const std::uint64_t word : words) {
-        hides |= word;
-        shows |= word ^ kHidden;
-    }
-    return shows == 0 ? Sees::kNothing : hides == 0 ? Sees::kAll : Sees::kSome;
-}
-
 /** Per row of a tile: greatest score, sum of weights, weighted values. */
 struct Sums {
     float *greatest, *weights, *values;

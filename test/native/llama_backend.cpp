@@ -366,6 +366,7 @@ TEST(bad_options_are_named) {
     CHECK(LlamaBackend::create(model, options).error().code == ErrorCode::kInvalidArgument);
     options.slot_count = 1;
     options.values = KvType::kQ8_0;
+    options.flash_attention = FlashAttention::kOff;
     CHECK(LlamaBackend::create(model, options).error().code == ErrorCode::kInvalidArgument);
     options.values = KvType::kF16;
     options.cells_per_sequence = 8'000'000;
