@@ -16,6 +16,8 @@ const texts = names.map((name) => [name, readFileSync(join(root, name), "utf8")]
 /** Of other programs: llama-server, clients, the build, the benchmark, vitest. */
 const foreignOptions = new Set([
   "--context-shift",
+  "--metrics",
+  "--no-slots",
   "--sleep-idle-seconds",
   "--auth-type",
   "--backend",
