@@ -215,7 +215,9 @@ function storedRows() {
 const first = workerPid();
 const samples = [];
 async function sample() {
-  const health = await (await send("GET", "/health")).json();
+  const health = await (
+    await send("GET", "/health", undefined, AbortSignal.timeout(30_000))
+  ).json();
   const line = {
     minutes: (Date.now() - endAt) / 60_000 + Number(values.minutes),
     health: health.status,
