@@ -9,8 +9,7 @@ import type {
   ToolLogger,
 } from "../chat/types.ts";
 import { EventQueue, pulled, type Sink } from "./event-stream.ts";
-import { LoopBudget } from "./loop-budget.ts";
-import { loopWords } from "./loop-words.ts";
+import { LoopBudget, loopWords } from "./loop-budget.ts";
 import {
   firstState,
   type LoopAction,
