@@ -229,6 +229,9 @@ Napi::Object from_model_info(Napi::Env env, const ModelInfo& info) {
     set_number(object, "parameterCount", static_cast<double>(info.parameter_count));
     set_number(object, "sizeBytes", static_cast<double>(info.size_bytes));
     set_number(object, "vocabularySize", info.vocabulary_size);
+    set_number(object, "vocabularyType", info.vocabulary_type);
+    set_number(object, "embeddingSize", info.embedding_size);
+    object.Set("fileType", info.file_type);
     set_number(object, "trainedContext", info.trained_context);
     object.Set("chatTemplate",
                info.chat_template ? Napi::Value::From(env, *info.chat_template) : env.Null());

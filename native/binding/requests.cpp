@@ -18,7 +18,8 @@ constexpr std::int32_t kMaxContext = 1 << 24;
 constexpr std::size_t kMaxMarks = 64;
 constexpr std::uint32_t kMaxStopStrings = 256;
 constexpr std::uint32_t kMaxSequenceBreakers = 16;
-constexpr std::int32_t kMaxTopLogprobs = 20;
+// An event of one token has that many pairs.
+constexpr std::int32_t kMaxTopLogprobs = 1000;
 
 KvType to_kv_type(const Fields& fields, const char* name) {
     return fields.choice<KvType>(name, {{"f32", KvType::kF32},
@@ -186,6 +187,7 @@ SubmitRequest to_submit(const Napi::Value& value, std::int32_t vocabulary_size,
     if (fields.has("pause")) request.pause = to_pause(fields.object("pause"));
     if (fields.has("stop")) request.stop = fields.texts("stop", kMaxStopStrings);
     fields.read("topLogprobs", request.top_logprobs, 0, kMaxTopLogprobs);
+    fields.read("postSampling", request.post_sampling);
     request.marks = to_marks(fields, request.prompt);
     request.retain = fields.boolean("retain");
     if (fields.has("salt")) request.salt = static_cast<Salt>(fields.integer("salt", 0, kMaxId));

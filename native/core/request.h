@@ -86,6 +86,8 @@ struct SubmitRequest {
     PauseTriggers pause = {};
     std::int32_t top_logprobs =
         -1;  // < 0: no log-probabilities; else of the token and so many more
+    // The log-probabilities are those that the sampler drew by, not the model's own.
+    bool post_sampling = false;
     std::vector<std::string> stop = {};  // non-empty strings; the text of a hit is not emitted
     // Lengths of the prompt, ascending, up to which other prompts may be equal. Models that cannot
     // be cut back anywhere can be cut back to these; for others they mean nothing.

@@ -2,8 +2,10 @@
 // and carries the random state and the penalty history.
 #pragma once
 
+#include <cstdint>
 #include <span>
 
+#include "core/logprobs.h"
 #include "core/token_mask.h"
 #include "core/types.h"
 
@@ -16,6 +18,11 @@ class Sampler {
     // does not allow is never chosen: when bias or broken logits leave none of the allowed ones,
     // the mask wins over them. observe() follows, unless the token is discarded.
     virtual Token sample(std::span<const float> logits, TokenMask mask = {}) = 0;
+    // How likely the last `sample` was to choose `token`, and its `top` likeliest tokens: after
+    // bias, penalties and filters. A token that it could not choose was the only one.
+    virtual TokenLogprobs draw(Token token, [[maybe_unused]] std::int32_t top) const {
+        return {.top = {{token, 0.0f}}};
+    }
     // Tells of tokens that entered the context, generated or not: what follows sees them in the
     // penalties.
     virtual void observe(std::span<const Token> tokens) = 0;

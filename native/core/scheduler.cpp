@@ -369,7 +369,9 @@ void Scheduler::settle(Sequence& sequence, Token token, std::span<const float> l
         return;
     }
     if (sequence.top_logprobs >= 0)
-        sequence.logprobs = logprobs_of(logits, token, sequence.top_logprobs);
+        sequence.logprobs = sequence.post_sampling
+                                ? sequence.sampler->draw(token, sequence.top_logprobs)
+                                : logprobs_of(logits, token, sequence.top_logprobs);
     extend(sequence, token, now);
 }
 

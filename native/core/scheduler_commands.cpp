@@ -23,6 +23,7 @@ void Scheduler::submit(SubmitRequest request) {
         .salt = request.salt,
         .lease_ms = request.lease_ms,
         .top_logprobs = request.top_logprobs,
+        .post_sampling = request.post_sampling,
     });
     Sequence& added = *sequence;
     // Registered first, so anything that throws below fails it by event.

@@ -71,6 +71,7 @@ struct Sequence {
     Milliseconds lease_ms = 0;
     Milliseconds hold_until = 0;  // while held: the end of the hold's lease
     std::int32_t top_logprobs = -1;
+    bool post_sampling = false;
     std::optional<TokenLogprobs> logprobs = {};  // of the last sampled token
     std::vector<float> logits = {};              // of that token, while the guide decides
     bool pause_requested = false;

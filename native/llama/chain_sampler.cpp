@@ -137,6 +137,8 @@ void Penalties::apply(std::span<TokenLogit> logits) {
 
 struct ChainSampler::Candidates {
     std::vector<llama_token_data> all;
+    // Those of the last draw, with their probabilities; empty: there was no draw.
+    std::span<const llama_token_data> drawn;
 };
 
 ChainSampler::ChainSampler(const SamplingParams& params, std::int32_t vocabulary_size,
@@ -158,6 +160,7 @@ ChainSampler::~ChainSampler() = default;
 
 Token ChainSampler::sample(std::span<const float> logits, TokenMask mask) {
     const auto known = logits.first(std::min(logits.size(), vocabulary_size_));
+    candidates_->drawn = {};
     make_changes(known);
     const Token token = choose(LogitView(known, mask, changes_));
     if (token >= 0) return token;
@@ -170,6 +173,23 @@ void ChainSampler::observe(std::span<const Token> tokens) {
         dry_tokens_.push(token);
         if (dry_) llama_sampler_accept(dry_.get(), token);
     }
+}
+
+void ChainSampler::skip(Token /*token*/) {
+    candidates_->drawn = {};
+}
+
+TokenLogprobs ChainSampler::draw(Token token, std::int32_t top) const {
+    TokenLogprobs result;
+    for (const llama_token_data& candidate : candidates_->drawn) {
+        if (candidate.p > 0.0f) result.top.emplace_back(candidate.id, std::log(candidate.p));
+    }
+    const auto found = std::ranges::find(result.top, token, &TokenLogit::first);
+    if (found == result.top.end()) return Sampler::draw(token, top);
+    result.logprob = found->second;
+    std::ranges::sort(result.top, likelier);
+    result.top.resize(std::min(result.top.size(), static_cast<std::size_t>(top)));
+    return result;
 }
 
 void ChainSampler::make_changes(std::span<const float> logits) {
@@ -221,6 +241,7 @@ Token ChainSampler::choose(const LogitView& view) {
     llama_token_data_array array{all.data(), all.size(), -1, sorted};
     llama_sampler_apply(chain_.get(), &array);
     if (array.selected < 0 || static_cast<std::size_t>(array.selected) >= array.size) return -1;
+    if (params_.temperature > 0.0f) candidates_->drawn = {array.data, array.size};
     return array.data[array.selected].id;
 }
 

@@ -66,6 +66,8 @@ class ChainSampler final : public Sampler {
 
     Token sample(std::span<const float> logits, TokenMask mask = {}) override;
     void observe(std::span<const Token> tokens) override;
+    void skip(Token token) override;
+    TokenLogprobs draw(Token token, std::int32_t top) const override;
 
    private:
     struct Candidates;

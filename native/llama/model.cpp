@@ -62,9 +62,12 @@ ModelInfo info_of(const llama_model* model, const Vocabulary& vocabulary, bool v
         info.parameter_count = llama_model_n_params(model);
         info.size_bytes = llama_model_size(model);
         info.trained_context = llama_model_n_ctx_train(model);
+        info.embedding_size = llama_model_n_embd(model);
+        info.file_type = llama_ftype_name(llama_model_ftype(model));
         info.is_recurrent = llama_model_is_recurrent(model) || llama_model_is_hybrid(model);
     }
     info.vocabulary_size = vocabulary.size();
+    info.vocabulary_type = llama_vocab_type(vocabulary.handle());
     if (const char* text = llama_model_chat_template(model, nullptr)) info.chat_template = text;
     info.bos_token = spelling_of(vocabulary.handle(), vocabulary.bos_token());
     info.eos_token = spelling_of(vocabulary.handle(), vocabulary.eos_token());

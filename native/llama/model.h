@@ -33,6 +33,9 @@ struct ModelInfo {
     std::uint64_t parameter_count = 0;
     std::uint64_t size_bytes = 0;
     std::int32_t vocabulary_size = 0;
+    std::int32_t vocabulary_type = 0;  // llama.cpp's number
+    std::int32_t embedding_size = 0;
+    std::string file_type;  // of most tensors, as llama.cpp names it
     std::int32_t trained_context = 0;
     std::optional<std::string> chat_template;
     std::string bos_token;  // spelling; empty if none

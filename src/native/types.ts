@@ -98,6 +98,11 @@ export interface ModelInfo {
   parameterCount: number;
   sizeBytes: number;
   vocabularySize: number;
+  /** llama.cpp's number. */
+  vocabularyType: number;
+  embeddingSize: number;
+  /** Of most tensors: `Q4_K - Medium`. */
+  fileType: string;
   trainedContext: number;
   chatTemplate: string | null;
   /** Spellings; empty when the vocabulary has none. */
@@ -221,8 +226,10 @@ export interface SequenceRequest {
   maxTokens?: number | undefined;
   /** At most 256 strings, none empty; the text of a hit is not emitted. */
   stop?: string[] | undefined;
-  /** Tell the log-probability of each sampled token and of so many of the likeliest, 0 to 20. */
+  /** Tell the log-probability of each sampled token and of so many of the likeliest, 0 to 1000. */
   topLogprobs?: number | undefined;
+  /** Tell those that the sampler drew by, not the model's own. Default false. */
+  postSampling?: boolean | undefined;
   /** Default: never held, but by `pause`. */
   pause?: PauseTriggers | undefined;
   /** Keep the cells for the caller's return, in milliseconds after the end. Default 0. */

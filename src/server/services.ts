@@ -48,6 +48,9 @@ export interface AgentEngine {
 
 type PublishedModel =
   | "description"
+  | "vocabularyType"
+  | "embeddingSize"
+  | "fileType"
   | "architecture"
   | "bosToken"
   | "eosToken"

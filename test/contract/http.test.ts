@@ -92,7 +92,16 @@ test("models", async () => {
     created: 1_700_000_000,
     owned_by: "fermata",
     context_length: 1000,
-    meta: { n_vocab: 500, n_ctx: 1000, n_ctx_train: 2000, n_params: 30, size: 60 },
+    meta: {
+      n_vocab: 500,
+      vocab_type: 2,
+      n_ctx: 1000,
+      n_ctx_train: 2000,
+      n_embd: 12,
+      n_params: 30,
+      size: 60,
+      ftype: "Q4_K - Medium",
+    },
   };
   expect((await app.inject({ url: "/v1/models" })).json()).toEqual({
     object: "list",

@@ -127,6 +127,16 @@ test("probabilities have ids", async () => {
   ]);
 });
 
+test("more alternatives than OpenAI has, and those that the sampler drew by", async () => {
+  const world = createWorld();
+  const asked = { prompt: "a", n_probs: 300, post_sampling_probs: true, n_predict: 1 };
+  const body = (await complete(world, asked)).json();
+  const drawn = { id: 121, token: "y", bytes: [121], prob: Math.exp(-0.25) };
+  expect(body.completion_probabilities).toEqual([{ ...drawn, top_probs: [drawn] }]);
+  expect(body.generation_settings).toMatchObject({ n_probs: 300, post_sampling_probs: true });
+  expect(world.text.requests[0]).toMatchObject({ topLogprobs: 300, postSampling: true });
+});
+
 test("fields that are asked for, and no others", async () => {
   const response_fields = ["content", "generation_settings/n_predict", "nothing/else"];
   const body = { prompt: "a", n_predict: 2, response_fields };
@@ -142,8 +152,8 @@ test.each([
   [{ prompt: { prompt_string: "a", multimodal_data: ["x"] } }, "prompt.multimodal_data"],
   [{ prompt: ["a", 7000] }, "prompt[1][0]"],
   [{ prompt: "a", n_predict: "many" }, "n_predict"],
-  [{ prompt: "a", n_probs: 21 }, "n_probs"],
-  [{ prompt: "a", post_sampling_probs: true }, "post_sampling_probs"],
+  [{ prompt: "a", n_probs: 1001 }, "n_probs"],
+  [{ prompt: "a", post_sampling_probs: 1 }, "post_sampling_probs"],
   [{ prompt: "a", response_fields: "content" }, "response_fields"],
   [{ prompt: "a", grammar: 7 }, "grammar"],
 ])("%j is refused", async (body, param) => {

@@ -15,6 +15,7 @@ test("props tell what a client of llama-server asks for before it begins", async
     total_slots: 2,
     model_alias: "tiny",
     model_path: "tiny",
+    model_ftype: "Q4_K - Medium",
     ui: false,
     modalities: { vision: false, audio: false },
     chat_template: "{{ messages }}",
@@ -46,6 +47,9 @@ test("models are told as llama-server tells them, and its list in Ollama's form"
     n_ctx_train: 2000,
     n_params: 30,
     size: 60,
+    vocab_type: 2,
+    n_embd: 12,
+    ftype: "Q4_K - Medium",
   });
   expect(models.map(({ name }: { name: string }) => name)).toEqual(["tiny", "small"]);
   expect(models[0]).toMatchObject({

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Engine } from "../../src/engine/engine.ts";
-import type { GenerateRequest, Generation } from "../../src/engine/types.ts";
+import type { GenerateRequest, Generation, TokenLogprobs } from "../../src/engine/types.ts";
 import {
   collect,
   endlessRequest,
@@ -59,6 +59,26 @@ describe("generating", () => {
     const first = await run({ sampling });
     expect((await run({ sampling })).tokens).toEqual(first.tokens);
     expect((await run({ sampling: { ...sampling, seed: 8 } })).tokens).not.toEqual(first.tokens);
+  });
+
+  it("tells the probabilities that it drew by, and more of the model's own than OpenAI has", async () => {
+    const sampling = { ...greedy, temperature: 0.7, topK: 5, seed: 7 };
+    const told = async (request: Partial<GenerateRequest>) => {
+      const generation = engine.generate({ prompt, sampling, maxTokens: 4, ...request });
+      const logprobs: TokenLogprobs[] = [];
+      for await (const event of generation)
+        if (event.type === "text") logprobs.push(...(event.logprobs ?? []));
+      return logprobs;
+    };
+    const drawn = await told({ topLogprobs: 1000, postSampling: true });
+    expect(drawn).toHaveLength(4);
+    for (const { token, logprob, top } of drawn) {
+      expect(top.length).toBeLessThanOrEqual(5);
+      expect(top.find(([id]) => id === token)![1]).toBe(logprob);
+      expect(top.reduce((sum, [, each]) => sum + Math.exp(each), 0)).toBeCloseTo(1, 4);
+    }
+    const own = await told({ topLogprobs: 300 });
+    expect(own.map(({ top }) => top.length)).toEqual([300, 300, 300, 300]);
   });
 
   it("emits the script, then an end token", async () => {

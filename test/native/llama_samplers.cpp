@@ -383,3 +383,43 @@ TEST(of_equal_logits_the_lower_id_goes_first) {
 }
 
 TEST_MAIN()
+
+TEST(a_draw_tells_what_was_left_to_draw_from) {
+    SamplingParams params = warm(9);
+    params.top_k = 3;
+    params.temperature = 0.5f;
+    params.logit_bias = {{5, 100.0f}};
+    std::vector<float> logits(kVocabulary, 0.0f);
+    logits[1] = 2.0f;
+    logits[2] = 1.0f;
+    logits[3] = 1.5f;
+    logits[5] = -98.5f;  // 1.5 with its bias
+    ChainSampler sampler(params, kVocabulary, kEnd);
+    const Token token = sampler.sample(logits);
+    const TokenLogprobs draw = sampler.draw(token, 1000);
+    // 1 has twice the temperature's share: e^4 beside e^3 and e^3.
+    const double sum = std::exp(4.0) + 2 * std::exp(3.0);
+    CHECK_EQ(draw.top.size(), 3u);
+    CHECK(draw.top[0].first == 1 && draw.top[1].first == 3 && draw.top[2].first == 5);
+    CHECK(std::abs(std::exp(draw.top[0].second) - std::exp(4.0) / sum) < 1e-5);
+    CHECK(std::abs(std::exp(draw.top[2].second) - std::exp(3.0) / sum) < 1e-5);
+    for (const auto& [id, logprob] : draw.top) {
+        if (id == token) CHECK_EQ(draw.logprob, logprob);
+    }
+    CHECK_EQ(sampler.draw(token, 2).top.size(), 2u);
+}
+
+TEST(what_was_not_drawn_was_certain) {
+    SamplingParams params;
+    params.temperature = 0.0f;
+    ChainSampler greedy(params, kVocabulary, kEnd);
+    const Token token = greedy.sample(slope());
+    const TokenLogprobs draw = greedy.draw(token, 5);
+    CHECK_EQ(draw.logprob, 0.0f);
+    CHECK_EQ(draw.top.size(), 1u);
+    ChainSampler warm_one(warm(1), kVocabulary, kEnd);
+    warm_one.sample(slope());
+    // A grammar's closing token, in place of a drawn one.
+    warm_one.observe_forced(3);
+    CHECK_EQ(warm_one.draw(3, 5).logprob, 0.0f);
+}

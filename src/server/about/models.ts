@@ -24,6 +24,10 @@ interface ModelMeta {
   n_params: number;
   /** In bytes. */
   size: number;
+  /** llama.cpp's number. */
+  vocab_type: number;
+  n_embd: number;
+  ftype: string;
 }
 
 type Services = Pick<ServerServices, "model" | "agents" | "engine">;
@@ -64,13 +68,16 @@ export function wireAgent(
 }
 
 export function wireServedModel(id: string, { model, engine }: Services): WireModel {
-  const { trainedContext, parameterCount, sizeBytes } = engine.model;
+  const { trainedContext, parameterCount, sizeBytes, ...known } = engine.model;
   const meta = {
     n_vocab: model.vocabularySize,
     n_ctx: model.contextSize,
     n_ctx_train: trainedContext,
     n_params: parameterCount,
     size: sizeBytes,
+    vocab_type: known.vocabularyType,
+    n_embd: known.embeddingSize,
+    ftype: known.fileType,
   };
   return { ...wireModel({ ...model, id }), meta };
 }

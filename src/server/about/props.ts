@@ -28,6 +28,7 @@ export function propsRoute({
       model_alias: model.id,
       // A path of this machine is no client's business.
       model_path: model.id,
+      model_ftype: engine.model.fileType,
       modalities: { vision: false, video: false, audio: false },
       endpoint_slots: true,
       endpoint_props: false,

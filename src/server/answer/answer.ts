@@ -15,7 +15,7 @@ import { clientView } from "./client-view.ts";
 import type { RunEvent } from "../../tools/types.ts";
 import { TokenTimes } from "./token-times.ts";
 import type { Metrics } from "../metrics.ts";
-import type { Preparation } from "../http/preparation.ts";
+import type { Preparation } from "../http/stream-answer.ts";
 import type { ServerConfig, ServerServices } from "../services.ts";
 import type { Target, ToolMode } from "./target.ts";
 import { explainedLength } from "./tool-tokens.ts";

@@ -4,10 +4,7 @@ import { createHash } from "node:crypto";
 import type { ServerServices } from "../services.ts";
 
 type Services = Pick<ServerServices, "model" | "engine" | "chat">;
-type Described = Pick<
-  Services["engine"]["model"],
-  "architecture" | "description" | "parameterCount"
->;
+type Described = Pick<Services["engine"]["model"], "architecture" | "fileType" | "parameterCount">;
 
 interface ModelDetails {
   parent_model: string;
@@ -51,14 +48,14 @@ export function modifiedAt({ model }: Services): string {
   return new Date(model.created * 1000).toISOString();
 }
 
-export function detailsOf({ architecture, description, parameterCount }: Described): ModelDetails {
+export function detailsOf({ architecture, fileType, parameterCount }: Described): ModelDetails {
   return {
     parent_model: "",
     format: "gguf",
     family: architecture,
     families: [architecture],
     parameter_size: shortCount(parameterCount),
-    quantization_level: quantizationOf(description),
+    quantization_level: quantizationOf(fileType),
   };
 }
 
@@ -68,10 +65,9 @@ function shortCount(count: number): string {
   return count >= 1e6 ? `${(count / 1e6).toFixed(2)}M` : `${(count / 1e3).toFixed(2)}K`;
 }
 
-/** llama.cpp's description ends with it: `qwen2 1.5B Q4_K - Medium` -> `Q4_K_M`. */
-function quantizationOf(description: string): string {
-  const [, , ...words] = description.split(" ");
-  return words.join(" ").replace(/ - (Small|Medium|Large)$/, (_, size: string) => `_${size[0]}`);
+/** `Q4_K - Medium` -> `Q4_K_M`. */
+function quantizationOf(fileType: string): string {
+  return fileType.replace(/ - (Small|Medium|Large)$/, (_, size: string) => `_${size[0]}`);
 }
 
 export function capabilitiesOf({ model, chat }: Services): string[] {

@@ -275,8 +275,8 @@ const budget = "has no effect: a model ends its reasoning by itself";
 /** llama-server's, whose clients send them to every endpoint that generates. */
 const llamaFields = {
   post_sampling_probs: refused(
-    "is not supported: probabilities are the model's own",
-    "Leave it out",
+    "is not supported here: probabilities are the model's own",
+    "Send it to /completion",
     isFalse,
   ),
   id_slot: ignored("has no effect: prefixes are found by their tokens", (value) => value === -1),

@@ -7,7 +7,7 @@ import type { RunEvent } from "../../tools/types.ts";
 import { collectChoices, observeChoices, runChoices, withSeed } from "../answer/choices.ts";
 import type { Answer } from "../answer/collect-answer.ts";
 import { callsOfMessages } from "../http/history-gaps.ts";
-import { waitForServers, Preparation } from "../http/preparation.ts";
+import { waitForServers, Preparation, streamAnswer } from "../http/stream-answer.ts";
 import { ChunkStream, ChunkMapper } from "./chunks.ts";
 import { chatCompletion, type ChatCompletion } from "./completion.ts";
 import { fieldError } from "../body/field.ts";
@@ -18,7 +18,6 @@ import { newIdentity } from "../answer/completion-parts.ts";
 import { runRequest } from "../answer/answer.ts";
 import { reasoningInContent } from "../answer/client-view.ts";
 import { StoredCompletions } from "./stored-completions.ts";
-import { streamAnswer } from "../http/stream-answer.ts";
 import { TokenTimes } from "../answer/token-times.ts";
 import {
   resolveTarget,

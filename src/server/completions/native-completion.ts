@@ -20,6 +20,8 @@ export interface NativeShape {
   stop: readonly string[];
   maxTokens: number | undefined;
   topLogprobs: number | undefined;
+  /** Probabilities that the sampler drew by, in place of the model's logarithms. */
+  postSampling: boolean;
   document: DocumentFormat | undefined;
   contextSize: number;
   returnTokens: boolean;
@@ -125,6 +127,7 @@ export class NativeAnswer {
         stop,
         n_ctx: contextSize,
         n_probs: topLogprobs ?? 0,
+        post_sampling_probs: this.#shape.postSampling,
         grammar: document?.kind === "grammar" ? document.text : "",
         stream: streamed,
       },
@@ -143,14 +146,17 @@ export class NativeAnswer {
 
   #probabilities(logprobs: readonly TokenLogprobs[]): object {
     if (logprobs.length === 0) return {};
+    const { postSampling, tokenBytes } = this.#shape;
     const wire = (id: number, logprob: number): object => {
-      const bytes = this.#shape.tokenBytes(id);
-      return { id, token: tokenText(bytes), bytes: [...bytes], logprob: wireLogprob(logprob) };
+      const bytes = tokenBytes(id);
+      const value = postSampling ? { prob: Math.exp(logprob) } : { logprob: wireLogprob(logprob) };
+      return { id, token: tokenText(bytes), bytes: [...bytes], ...value };
     };
+    const others = postSampling ? "top_probs" : "top_logprobs";
     return {
       completion_probabilities: logprobs.map(({ token, logprob, top }) => ({
         ...wire(token, logprob),
-        top_logprobs: top.map(([id, other]) => wire(id, other)),
+        [others]: top.map(([id, other]) => wire(id, other)),
       })),
     };
   }

@@ -19,7 +19,6 @@ import {
   generationFields,
   modelField,
   streamField,
-  topLogprobs,
   maxTokensFields,
   maxTokensOf,
   stopField,
@@ -31,7 +30,7 @@ import {
 } from "../body/generation.ts";
 import { documentOf } from "../body/guidance.ts";
 import { isNumber, maxPrompts, promptInputs, type PromptInput } from "../body/prompt-inputs.ts";
-import { boolean, list, text } from "../body/values.ts";
+import { boolean, integer, list, text } from "../body/values.ts";
 
 interface NativePrompts {
   /** Each in pieces that follow each other. At least one. */
@@ -39,6 +38,9 @@ interface NativePrompts {
   /** They came as a list, or several answers are wanted: the answers are a list. */
   isList: boolean;
 }
+
+/** Each token of a stream tells that many. */
+const maxProbabilities = 1000;
 
 const onePrompt = promptInputs(1, 0);
 
@@ -98,7 +100,11 @@ export const nativeCompletionFields = {
     "default -1: no limit but the context's; 0 reads the prompt into the cache and generates nothing",
   ),
   stop: stopField,
-  n_probs: optional(topLogprobs, "how many alternatives to each token; 0: no probabilities", 0),
+  n_probs: optional(
+    integer(0, maxProbabilities),
+    "how many alternatives to each token; 0: no probabilities",
+    0,
+  ),
   return_tokens: optional(boolean, "`true`: the ids of what was generated", false),
   response_fields: optional(
     list(text(), { remedy: 'Send ["content"]' }),
@@ -108,6 +114,11 @@ export const nativeCompletionFields = {
   stream: streamField,
   ...timesFields,
   ...generationFields,
+  post_sampling_probs: optional(
+    boolean,
+    "`true`: those that the token was drawn by, not the model's own: as `prob` and `top_probs`",
+    false,
+  ),
   close_at_limit: closeAtLimitField,
   user: ignored("is not used"),
 } satisfies FieldTable;
@@ -131,6 +142,7 @@ export function parseNativeCompletion(
     stop: given.stop,
     maxTokens: maxTokensOf(given, limits),
     topLogprobs: given.n_probs || undefined,
+    postSampling: given.post_sampling_probs,
     document: documentOf(given),
     closeAtLimit: given.close_at_limit,
     cacheSalt: given.cache_salt,

@@ -31,7 +31,7 @@ export function nativeCompletionRoute(context: RouteContext): RouteOptions {
       const body = parseNativeCompletion(request.body, { ...model, sampling }, warnings.warn);
       warnOfModel(body.model, context);
       const signal = active.signalFor(reply);
-      const { document, closeAtLimit, stop, maxTokens, topLogprobs } = body;
+      const { document, closeAtLimit, stop, maxTokens, topLogprobs, postSampling } = body;
       const biased = await withTextBias(body.sampling, engine);
       const options = {
         grammar: document && (await compileText(document, engine)),
@@ -41,6 +41,7 @@ export function nativeCompletionRoute(context: RouteContext): RouteOptions {
         topLogprobs,
         owner: requestOwner(request),
         cacheSalt: body.cacheSalt,
+        postSampling,
         signal,
       };
       const tokenBytes = (token: number): Uint8Array => engine.tokenBytes(token);

@@ -13,7 +13,7 @@ import type { OnceWarnings } from "../body/warnings.ts";
 import type { ActiveRequests } from "../http/requests.ts";
 import { logError, toFermataError } from "../http/error-replies.ts";
 import { runEvents, type RunContext } from "../answer/answer.ts";
-import { settledWithin } from "../http/preparation.ts";
+import { settledWithin } from "../http/stream-answer.ts";
 import { resolveTarget } from "../answer/target.ts";
 import { type AnswerBody, answerBody, type Message, newAnswer } from "./message-body.ts";
 import { RunMapper } from "./run-mapper.ts";

@@ -9,7 +9,7 @@ import { FermataError } from "../../errors.ts";
 import type { ApiKeys, KeyScope } from "./api-keys.ts";
 import type { SealedTokens, TokenClaims } from "./sealed-tokens.ts";
 import { historyGapHeader } from "./history-gaps.ts";
-import { missingServersHeader } from "./preparation.ts";
+import { missingServersHeader } from "./stream-answer.ts";
 import { hasJsonType } from "./json-body.ts";
 import { isIP } from "node:net";
 import { hostname } from "node:os";

@@ -10,14 +10,13 @@ import { wireMessage } from "./message.ts";
 import { parseMessagesRequest, parseCountRequest } from "./request.ts";
 import { callsOfMessages } from "../http/history-gaps.ts";
 import { collectAnswer } from "../answer/collect-answer.ts";
-import { waitForServers, Preparation } from "../http/preparation.ts";
+import { waitForServers, Preparation, streamAnswer } from "../http/stream-answer.ts";
 import { guidanceOf } from "../body/guidance.ts";
 import { checkToolChoice } from "../body/tools.ts";
 import { requestOwner } from "../http/access.ts";
 import { pulled } from "../../tools/event-stream.ts";
 import type { RunEvent } from "../../tools/types.ts";
 import { runRequest } from "../answer/answer.ts";
-import { streamAnswer } from "../http/stream-answer.ts";
 import {
   resolveTarget,
   type Target,

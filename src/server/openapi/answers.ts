@@ -237,6 +237,9 @@ export const model = answer(
       n_ctx_train: whole,
       n_params: whole,
       size: whole,
+      vocab_type: whole,
+      n_embd: whole,
+      ftype: string,
     }),
   },
 );
@@ -277,6 +280,7 @@ export const props = answer({
   total_slots: whole,
   model_alias: string,
   model_path: string,
+  model_ftype: string,
   modalities: answer({ vision: boolean, video: boolean, audio: boolean }),
   endpoint_slots: boolean,
   endpoint_props: boolean,

@@ -9,9 +9,13 @@ import type { RouteContext } from "../context.ts";
 import { requestOwner } from "../http/access.ts";
 import { sendError, toFermataError } from "../http/error-replies.ts";
 import { defaultBodyBytes } from "../http/json-body.ts";
-import { waitForServers, Preparation } from "../http/preparation.ts";
+import {
+  waitForServers,
+  Preparation,
+  type AnswerStream,
+  streamAnswer,
+} from "../http/stream-answer.ts";
 import type { SseMessage } from "../http/sse.ts";
-import { type AnswerStream, streamAnswer } from "../http/stream-answer.ts";
 import type { ServerConfig } from "../services.ts";
 import { compact } from "./compaction.ts";
 import { conversationRoutes } from "./conversation-routes.ts";

@@ -9,7 +9,7 @@ import type { TokenTimes } from "../answer/token-times.ts";
 import { BegunWork, LiveRun } from "../answer/live-run.ts";
 import type { TimesWanted } from "../body/generation.ts";
 import { toFermataError } from "../http/error-replies.ts";
-import type { Preparation } from "../http/preparation.ts";
+import type { Preparation } from "../http/stream-answer.ts";
 import { isClientCall, transcriptOf } from "./client-calls.ts";
 import type { EventLog } from "./log.ts";
 import { isCallDone } from "./events/client-call.ts";
