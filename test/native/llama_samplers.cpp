@@ -419,7 +419,7 @@ TEST(what_was_not_drawn_was_certain) {
     CHECK_EQ(draw.top.size(), 1u);
     ChainSampler warm_one(warm(1), kVocabulary, kEnd);
     warm_one.sample(slope());
-    // A grammar's closing token, in place of a drawn one.
-    warm_one.observe_forced(3);
+    // A token that a grammar forces, behind a drawn one.
+    warm_one.skip(3);
     CHECK_EQ(warm_one.draw(3, 5).logprob, 0.0f);
 }
