@@ -33,7 +33,7 @@ class PlainModel {
         llama_context_params params = llama_context_default_params();
         params.n_ctx = 512;
         params.n_threads = params.n_threads_batch = 1;
-        params.flash_attn_type = LLAMA_FLASH_ATTN_TYPE_DISABLED;
+        params.flash_attn_type = LLAMA_FLASH_ATTN_TYPE_AUTO;  // as BackendOptions
         context_.reset(llama_init_from_model(model->handle(), params));
         if (!context_) check::fail(__FILE__, __LINE__, "no context");
     }
