@@ -17,7 +17,12 @@ const times: [name: string, milliseconds: number, outcome: string][] = [];
 
 beforeAll(async () => {
   const model = process.env["FERMATA_TEST_MODEL"];
-  server = await serveCommand("--store=none", ...(model === undefined ? [] : [`--model=${model}`]));
+  // So that no attack is refused by its size alone.
+  server = await serveCommand(
+    "--store=none",
+    "--max-body=64",
+    ...(model === undefined ? [] : [`--model=${model}`]),
+  );
   const { tokens } = (await (await post("/tokenize", { content: "<|im_end|>" })).json()) as {
     tokens: number[];
   };
