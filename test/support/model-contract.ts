@@ -59,7 +59,8 @@ export function describeModel(name: string, path: string | undefined): void {
     let client: OpenAI;
     beforeAll(async () => {
       const model = path === undefined ? [] : ["--model", path];
-      server = await serveCommand("--store", "none", ...model);
+      // The second of two equal requests finds the first one's prompt in the cache.
+      server = await serveCommand("--store", "none", "--deterministic", ...model);
       client = new OpenAI({ baseURL: `${server.url}/v1`, apiKey: "none", maxRetries: 0 });
     }, 120_000);
     afterAll(async () => {
