@@ -144,6 +144,7 @@ LoadOptions to_load_options(const Napi::Value& value) {
     backend.max_rows = fields.int32("stepTokenBudget", parallel, 1 << 16);
     backend.micro_batch_rows = fields.int32("microBatch", 1, 1 << 16);
     backend.threads = fields.int32("threads", 1, 512);
+    if (fields.has("adaptThreads")) backend.adapt_threads = fields.boolean("adaptThreads");
     backend.flash_attention =
         fields.choice<FlashAttention>("flashAttention", {{"off", FlashAttention::kOff},
                                                          {"on", FlashAttention::kOn},

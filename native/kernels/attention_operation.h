@@ -21,6 +21,9 @@ constexpr std::int64_t kRowsOfTile = 192;
 constexpr std::int64_t kFewRows = 64;
 // A job more or less at the end of an operator should not matter.
 constexpr std::int64_t kJobsPerThread = 8;
+// Of partial sums: eight sequences of 32 heads of 128, 32,768 positions into a context, take 34
+// MiB.
+constexpr std::size_t kMostPartialBytes = std::size_t{64} << 20;
 // Latent attention has the largest heads (576 and 512) and the largest groups (128).
 constexpr std::int64_t kLargestHead = 576;
 constexpr std::int64_t kLargestTile = 256;
@@ -52,7 +55,6 @@ struct Operation {
     std::int64_t group;                    // query heads of a key head
     std::int64_t tile_tokens, tile_heads;  // tokens and key heads of a tile
     std::int64_t tiles;                    // of tile_heads key heads of a stream
-    std::int64_t chunk;                    // positions of a chunk
     std::int64_t chunks, pieces;           // of all positions; the pieces are jobs of their own
     float scale, softcap;
 
@@ -79,31 +81,36 @@ struct Operation {
         // In memory a position's key heads lie side by side.
         tile_heads = tokens * heads <= kFewRows ? kv_heads : 1;
         tiles = (tokens + tile_tokens - 1) / tile_tokens;
-        chunk = kChunk;
+        chunks = (positions + kChunk - 1) / kChunk;
         pieces = 1;
-        if (params->nth > 1 && 2 * jobs() < kJobsPerThread * params->nth) {
-            while (chunk < positions && !partials_fit())
-                chunk *= 2;
-            if (partials_fit()) {
-                pieces = std::min(all_chunks(), kJobsPerThread * params->nth / jobs());
-            }
+        const std::int64_t wanted = kJobsPerThread * params->nth;
+        if (params->nth == 1 || 2 * jobs() >= wanted) return;
+        if (partial_bytes() <= kMostPartialBytes) {
+            pieces = std::min(chunks, wanted / jobs());
+            return;
         }
-        chunks = all_chunks();
+        tile_heads = 1;
+        const std::int64_t wanted_tiles = (wanted + streams * kv_heads - 1) / (streams * kv_heads);
+        tile_tokens = std::min(tile_tokens, (tokens + wanted_tiles - 1) / wanted_tiles);
+        tiles = (tokens + tile_tokens - 1) / tile_tokens;
     }
 
     std::int64_t jobs() const { return streams * (kv_heads / tile_heads) * tiles * pieces; }
-    std::int64_t all_chunks() const { return (positions + chunk - 1) / chunk; }
     std::int64_t partial_size() const { return value_size + 2; }
-    bool partials_fit() const {
-        const std::int64_t floats = tokens * heads * streams * all_chunks() * partial_size();
-        return floats * sizeof(float) <= params->wsize;
+    std::size_t partial_bytes() const {
+        return tokens * heads * streams * chunks * partial_size() * sizeof(float);
     }
     std::int64_t row(std::int64_t token, std::int64_t head, std::int64_t stream) const {
         return (stream * heads + head) * tokens + token;
     }
-    /** Where a split job leaves {greatest score, sum of weights, weighted values} of a chunk. */
+    /**
+     * Where a split job leaves {greatest score, sum of weights, weighted values} of a chunk, in the
+     * memory whose address stands at the beginning of ggml's working memory.
+     */
     float* partial(std::int64_t row, std::int64_t index) const {
-        return static_cast<float*>(params->wdata) + (row * chunks + index) * partial_size();
+        float* all;
+        std::memcpy(&all, params->wdata, sizeof all);
+        return all + (row * chunks + index) * partial_size();
     }
     const float* query(std::int64_t token, std::int64_t head, std::int64_t stream) const {
         return reinterpret_cast<const float*>(static_cast<const char*>(q->data) + token * q->nb[1] +

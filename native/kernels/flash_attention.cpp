@@ -7,8 +7,7 @@
 //
 // A row's result depends neither on the number of threads nor on the other streams of the batch:
 // its keys are taken in chunks of 128 positions, each chunk in blocks of 64, and the chunks' sums
-// are merged from left to right, whichever thread made them. (Where ggml's working memory does
-// not hold the sums of so many chunks, they are larger: some thousand positions into a context.)
+// are merged from left to right, whichever thread made them.
 //
 // ggml-cpu is compiled with its own operator renamed to ggml_flash_attn_ext_fallback
 // (native/llama-cpp.cmake), which takes what this file does not: ALiBi, a mask per head, heads
@@ -55,6 +54,8 @@ class Scratch {
 };
 
 thread_local Scratch scratch;
+// Of the first thread of a graph, for all of them.
+thread_local Scratch partials;
 
 /** Per row of a tile: greatest score, sum of weights, weighted values. */
 struct Sums {
@@ -172,8 +173,8 @@ class Tile {
 
     void run_chunk(std::int64_t index) {
         clear(chunk_);
-        const std::int64_t end = std::min((index + 1) * op_.chunk, op_.positions);
-        for (std::int64_t i = index * op_.chunk; i < end; i += kBlock) {
+        const std::int64_t end = std::min((index + 1) * kChunk, op_.positions);
+        for (std::int64_t i = index * kChunk; i < end; i += kBlock) {
             run_block(i, static_cast<int>(std::min<std::int64_t>(kBlock, end - i)));
         }
     }
@@ -369,7 +370,13 @@ void merge_partials(const Operation& op) {
 
 void attend(const Operation& op) {
     const auto* params = op.params;
-    if (params->ith == 0) ggml_threadpool_chunk_set(params->threadpool, params->nth);
+    if (params->ith == 0) {
+        ggml_threadpool_chunk_set(params->threadpool, params->nth);
+        if (op.pieces > 1) {
+            float* all = partials.take(op.partial_bytes() / sizeof(float));
+            std::memcpy(params->wdata, &all, sizeof all);
+        }
+    }
     ggml_barrier(params->threadpool);
     const std::int64_t jobs = op.jobs();
     for (std::int64_t job = params->ith; job < jobs;

@@ -21,9 +21,6 @@ constexpr std::int64_t kMaxCells = std::int64_t{1} << 31;
 // Rows of a chunk where what is computed may not depend on what else runs.
 constexpr std::int32_t kFixedChunk = 32;
 constexpr std::int32_t kLineRows = 16;  // as many 4-byte values fill a cache line
-// How long idle threads spin before they sleep: 1 is about 5 ms, enough to bridge two steps. The
-// default of 50 keeps every core busy for a quarter of a second after the last step.
-constexpr std::uint32_t kThreadPoll = 1;
 
 std::int64_t round_up(std::int64_t cells) {
     return (cells + kCellBlock - 1) / kCellBlock * kCellBlock;
@@ -219,12 +216,9 @@ Result<std::unique_ptr<LlamaBackend>> LlamaBackend::create(std::shared_ptr<const
              llama_n_ctx_seq(context) != static_cast<std::uint32_t>(shape.cells_per_sequence))) {
             return Error{ErrorCode::kInvalidArgument, "llama.cpp changed the size of the cache."};
         }
-        ggml_threadpool_params pool = ggml_threadpool_params_default(options.threads);
-        pool.poll = kThreadPoll;
-        backend->threads_.reset(ggml_threadpool_new(&pool));
+        backend->threads_ = ComputeThreads::start(context, options.threads, options.adapt_threads);
         if (backend->threads_ == nullptr)
             return Error{ErrorCode::kOutOfMemory, "The threads cannot be started."};
-        llama_attach_threadpool(context, backend->threads_.get(), nullptr);
         return backend;
     } catch (const std::bad_alloc&) {
         return Error{ErrorCode::kOutOfMemory, "The cache cannot be created: out of memory."};

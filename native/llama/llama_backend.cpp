@@ -4,7 +4,6 @@
 #include <exception>
 
 #include "core/samplers.h"
-#include "ggml-cpu.h"
 #include "llama.h"
 #include "llama/chain_sampler.h"
 #include "llama/llama_batch.h"
@@ -14,10 +13,6 @@ namespace fermata {
 
 void LlamaBackend::FreeContext::operator()(llama_context* context) const {
     llama_free(context);
-}
-
-void LlamaBackend::FreeThreadpool::operator()(ggml_threadpool* pool) const {
-    ggml_threadpool_free(pool);
 }
 
 LlamaBackend::LlamaBackend(std::shared_ptr<const Model> model, const CacheShape& shape)
@@ -35,6 +30,7 @@ DecodeStatus LlamaBackend::decode(std::span<const BatchRow> rows) {
     if (!last_error_.empty()) return DecodeStatus::kFailed;
 
     const LogCapture log;
+    threads_->adapt();
     std::int32_t status = -1;
     try {
         status = llama_decode(context_.get(), batch_->fill(rows));

@@ -16,11 +16,11 @@
 
 #include "core/backend.h"
 #include "core/result.h"
+#include "llama/compute_threads.h"
 #include "llama/context_memory.h"
 #include "llama/dry.h"
 #include "llama/model.h"
 
-struct ggml_threadpool;
 struct llama_context;
 struct llama_memory_i;
 
@@ -40,6 +40,7 @@ struct BackendOptions {
     // larger part of the compute memory at a big vocabulary.
     std::int32_t max_logit_rows = 0;
     std::int32_t threads = 1;
+    bool adapt_threads = false;  // fewer while other processes use the cores
     FlashAttention flash_attention = FlashAttention::kAuto;
     KvType keys = KvType::kF16;
     KvType values = KvType::kF16;  // quantized: not with FlashAttention::kOff
@@ -86,9 +87,6 @@ class LlamaBackend final : public Backend {
     struct FreeContext {
         void operator()(llama_context* context) const;
     };
-    struct FreeThreadpool {
-        void operator()(ggml_threadpool* pool) const;
-    };
 
     LlamaBackend(std::shared_ptr<const Model> model, const CacheShape& shape);
 
@@ -111,9 +109,8 @@ class LlamaBackend final : public Backend {
     std::vector<std::int32_t> lengths_;  // positions resident, per slot
     std::string last_error_;
     std::atomic<bool> aborted_{false};
-    // The context uses the pool: it goes first.
-    std::unique_ptr<ggml_threadpool, FreeThreadpool> threads_;
     std::unique_ptr<llama_context, FreeContext> context_;
+    std::unique_ptr<ComputeThreads> threads_;
     llama_memory_i* memory_ = nullptr;
     std::unique_ptr<BatchArrays> batch_;
     std::vector<bool> has_logits_;  // rows of the last decode

@@ -104,7 +104,7 @@ export const engineOptions = inGroup("Engine", {
     min: 1,
     max: 512,
     value: "N",
-    help: "CPU threads. Default: the physical cores.",
+    help: "CPU threads. Default: the physical cores, fewer while other programs use them.",
     fromFolder: true,
   },
   nGpuLayers: {

@@ -117,6 +117,7 @@ export function resolveOptions(options: EngineOptions, facts: LoadFacts): Native
         ? ""
         : resolve(options.cacheDir, basename(options.modelPath, ".gguf")),
     threads: integer("threads", options.threads ?? facts.physicalCores, 1, 512),
+    adaptThreads: options.threads === undefined,
     gpuLayers,
     kvLayout,
     flashAttention: resolveFlashAttention(options.flashAttention ?? "auto", cacheTypeV),

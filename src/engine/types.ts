@@ -42,7 +42,7 @@ export interface EngineOptions {
   cacheDisk?: number | undefined;
   /** Where they are; a folder in it is of this model file. */
   cacheDir?: string | undefined;
-  /** Default: number of physical cores. */
+  /** Default: the physical cores, fewer while other processes use them. The number changes no result. */
   threads?: number | undefined;
   gpuLayers?: number | undefined;
   kvLayout?: "streams" | "unified" | "auto" | undefined;

@@ -35,6 +35,8 @@ export interface NativeLoadOptions {
   /** Of these files; of one engine at a time. Empty if there are none. */
   cacheDir: string;
   threads: number;
+  /** Fewer threads while other processes use the cores. */
+  adaptThreads: boolean;
   gpuLayers: number;
   kvLayout: "streams" | "unified";
   flashAttention: "on" | "off" | "auto";

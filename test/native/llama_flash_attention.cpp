@@ -217,7 +217,7 @@ TEST(a_row_keeps_its_bits_beside_other_streams_and_on_any_number_of_threads) {
         s.kv_heads = one_of(random, {1, 2, 3});
         s.heads = s.kv_heads * one_of(random, {1, 3});
         s.streams = one_of(random, {2, 3, 8});
-        s.positions = one_of(random, {256, 300, 1024});
+        s.positions = one_of(random, {256, 300, 1024, 5000});
         s.keys = one_of(random, {GGML_TYPE_F16, GGML_TYPE_Q8_0});
         const Inputs in = random_inputs(s, random);
         const std::vector<float> together = attended(s, in, 1);
@@ -230,6 +230,19 @@ TEST(a_row_keeps_its_bits_beside_other_streams_and_on_any_number_of_threads) {
                                          together.begin() + (stream + 1) * size);
             CHECK_EQ(farthest(own, attended(alone, part_of(s, in, stream, 0), 2)), 0.0);
         }
+    }
+}
+
+TEST(a_short_prompt_deep_in_a_context_has_the_same_bits_on_any_number_of_threads) {
+    std::mt19937 random(10);
+    for (const int tokens : {7, 33, 64, 200}) {
+        Shape s;
+        s.tokens = tokens;
+        s.positions = 1600;
+        const Inputs in = random_inputs(s, random);
+        const std::vector<float> alone = attended(s, in, 1);
+        for (const int threads : {2, 3})
+            CHECK_EQ(farthest(alone, attended(s, in, threads)), 0.0);
     }
 }
 

@@ -18,28 +18,30 @@ async function beside(count, action) {
   }
 }
 
-/** Decode of one sequence on all threads and on one, alone and beside busy processes, against llama-bench. */
+/** Processes beside: none, one, one for each of two cores, more than a small machine has cores. */
+const loads = [0, 1, 2, 7];
+
+/** Decode of one sequence beside busy processes: as the engine comes, on one thread, and llama-bench. */
 export async function measureBusy({ model, threads, quick, runs, progress }) {
-  const load = { model, depths: [0], prefillTokens: 16, decodeTokens: quick ? 8 : 48 };
-  const cells = [...new Set([threads, 1])].flatMap((each) =>
-    [0, 1, 2].map((processes) => ({ threads: each, processes, fermata: [], peer: [] })),
-  );
+  const load = { model, depths: [0], prefillTokens: 16, decodeTokens: quick ? 8 : 96 };
+  const cells = loads.map((processes) => ({ processes, fermata: [], oneThread: [], peer: [] }));
   for (let run = 1; run <= runs; run++) {
     for (const cell of cells) {
-      progress(`${cell.threads} threads, ${cell.processes} busy processes, run ${run} of ${runs}`);
-      const sized = { ...load, threads: cell.threads };
-      const [peer, fermata] = await beside(cell.processes, async () => [
-        await runLlamaBench({ ...sized, setting }),
-        await runEngine("single", { ...sized, setting: { flashAttention: "off" } }),
+      progress(`${cell.processes} busy processes, run ${run} of ${runs}`);
+      const measured = await beside(cell.processes, async () => [
+        await runEngine("single", { ...load, setting: {} }),
+        await runEngine("single", { ...load, setting: { threads: 1 } }),
+        await runLlamaBench({ ...load, threads, setting }),
       ]);
-      cell.peer.push(peer[0]);
-      cell.fermata.push(fermata[0]);
+      const [fermata, oneThread, peer] = measured.map(([only]) => only);
+      cell.fermata.push(fermata);
+      cell.oneThread.push(oneThread);
+      cell.peer.push(peer);
     }
   }
-  return cells.map((cell) => ({
-    ...cell,
-    fermata: medians(cell.fermata),
-    peer: medians(cell.peer),
-    runs: { fermata: cell.fermata, peer: cell.peer },
+  return cells.map(({ processes, ...runsOf }) => ({
+    processes,
+    ...Object.fromEntries(Object.entries(runsOf).map(([name, all]) => [name, medians(all)])),
+    runs: runsOf,
   }));
 }

@@ -130,15 +130,16 @@ const drafts = [
   field("accepted", "accepted", 0),
 ];
 
-const aloneFor = (row, rows) => rows.find((it) => it.threads === row.threads && it.processes === 0);
+const toAlone = (name) => (row, rows) =>
+  times(row[name].decode, rows.find(({ processes }) => processes === 0)[name].decode);
 
 const busy = [
-  column("threads", ({ threads }) => String(threads)),
   column("busy processes", ({ processes }) => String(processes)),
   column("decode t/s", ({ fermata }) => number(fermata.decode)),
-  column("/alone", (row, rows) => times(row.fermata.decode, aloneFor(row, rows).fermata.decode)),
+  column("/alone", toAlone("fermata")),
+  column("one thread", ({ oneThread }) => number(oneThread.decode)),
   column("llama-bench", ({ peer }) => number(peer.decode)),
-  column("/alone", (row, rows) => times(row.peer.decode, aloneFor(row, rows).peer.decode)),
+  column("/alone", toAlone("peer")),
   column("ratio", ({ fermata, peer }) => times(fermata.decode, peer.decode)),
 ];
 

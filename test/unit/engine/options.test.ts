@@ -18,6 +18,7 @@ describe("resolveOptions", () => {
       cacheDiskBytes: 0,
       cacheDir: "",
       threads: 6,
+      adaptThreads: true,
       gpuLayers: 0,
       kvLayout: "streams",
       flashAttention: "auto",

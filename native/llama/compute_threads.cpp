@@ -1,0 +1,66 @@
+#include "llama/compute_threads.h"
+
+#include <chrono>
+#include <new>
+
+#include "ggml-cpu.h"
+#include "llama.h"
+
+namespace fermata {
+
+namespace {
+
+// How long idle threads spin before they sleep: 1 is about 5 ms, enough to bridge two steps. The
+// default of 50 keeps every core busy for a quarter of a second after the last step.
+constexpr std::uint32_t kPoll = 1;
+
+double now_in_seconds() {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch())
+        .count();
+}
+
+}  // namespace
+
+void ComputeThreads::FreePool::operator()(ggml_threadpool* pool) const {
+    ggml_threadpool_free(pool);
+}
+
+std::unique_ptr<ComputeThreads> ComputeThreads::start(llama_context* context, std::int32_t most,
+                                                      bool adapts) {
+    std::unique_ptr<ComputeThreads> threads(new (std::nothrow) ComputeThreads(context));
+    if (threads == nullptr || !threads->run(most)) return nullptr;
+    if (adapts && most > 1 && threads->use_.cores() > 0)
+        threads->budget_.emplace(most, threads->use_.cores());
+    return threads;
+}
+
+ComputeThreads::~ComputeThreads() {
+    llama_detach_threadpool(context_);
+}
+
+bool ComputeThreads::run(std::int32_t count) {
+    ggml_threadpool_params params = ggml_threadpool_params_default(count);
+    params.poll = kPoll;
+    std::unique_ptr<ggml_threadpool, FreePool> pool(ggml_threadpool_new(&params));
+    if (pool == nullptr) return false;
+    llama_attach_threadpool(context_, pool.get(), nullptr);
+    llama_set_n_threads(context_, count, count);
+    pool_ = std::move(pool);
+    count_ = count;
+    return true;
+}
+
+void ComputeThreads::adapt() {
+    if (!budget_) return;
+    const double now = now_in_seconds();
+    if (now - observed_ < ThreadBudget::kSpan) return;
+    observed_ = now;
+    const auto use = use_.read();
+    if (!use) return;
+    budget_->observe(*use);
+    // A pool of the wrong size would leave threads that wake for every graph. If there is no
+    // memory for another, the old one serves on.
+    if (budget_->threads() != count_) run(budget_->threads());
+}
+
+}  // namespace fermata

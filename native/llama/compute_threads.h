@@ -1,0 +1,46 @@
+// The threads that compute the graphs of a context on the processor.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+#include "core/thread_budget.h"
+#include "llama/processor_use.h"
+
+struct ggml_threadpool;
+struct llama_context;
+
+namespace fermata {
+
+class ComputeThreads {
+   public:
+    // `adapts`: fewer than `most` while other processes use the cores. The number changes no
+    // result. nullptr: there is no memory. The context must outlive what is returned.
+    static std::unique_ptr<ComputeThreads> start(llama_context* context, std::int32_t most,
+                                                 bool adapts);
+    ~ComputeThreads();
+    ComputeThreads(const ComputeThreads&) = delete;
+    ComputeThreads& operator=(const ComputeThreads&) = delete;
+
+    // Before a graph is computed, by the thread that computes it.
+    void adapt();
+    std::int32_t count() const { return count_; }
+
+   private:
+    struct FreePool {
+        void operator()(ggml_threadpool* pool) const;
+    };
+
+    explicit ComputeThreads(llama_context* context) : context_(context) {}
+    bool run(std::int32_t count);
+
+    llama_context* context_;
+    std::unique_ptr<ggml_threadpool, FreePool> pool_;
+    std::int32_t count_ = 0;
+    std::optional<ThreadBudget> budget_;
+    ProcessorUseReader use_;
+    double observed_ = 0.0;  // when, in seconds of a monotonic clock
+};
+
+}  // namespace fermata
