@@ -10,7 +10,7 @@ export const llamaLock = JSON.parse(
   readFileSync(join(root, "scripts/llama-cpp.lock.json"), "utf8"),
 );
 
-const sharedCache = process.env.FERMATA_CACHE_DIR;
+const sharedCache = process.env.FERMATA_SETUP_CACHE;
 export const cacheDir = sharedCache ? resolve(sharedCache) : join(root, ".cache");
 
 /** Set when the user brings a llama.cpp of their own; it is then used as it is. */

@@ -11,7 +11,7 @@ import { writeCalls } from "../../../src/chat/formats/write-calls.ts";
 import { request, run, setUp } from "./chat-fixtures.ts";
 
 const cache = resolve(
-  process.env.FERMATA_CACHE_DIR ?? join(import.meta.dirname, "../../../.cache"),
+  process.env.FERMATA_SETUP_CACHE ?? join(import.meta.dirname, "../../../.cache"),
 );
 const directory = join(cache, "llama.cpp/models/templates");
 const templates = !existsSync(directory)

@@ -56,7 +56,7 @@ const deviations: Record<string, string> = {
 };
 
 const cache = resolve(
-  process.env.FERMATA_CACHE_DIR ?? join(import.meta.dirname, "../../../.cache"),
+  process.env.FERMATA_SETUP_CACHE ?? join(import.meta.dirname, "../../../.cache"),
 );
 const directory = join(cache, "llama.cpp/models/templates");
 const fixtures = join(import.meta.dirname, "../../fixtures/templates");

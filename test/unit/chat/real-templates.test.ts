@@ -20,7 +20,7 @@ import type { ChatMessage, ToolCall, ToolDefinition } from "../../../src/chat/ty
 import { FakeEngine } from "./fake-engine.ts";
 
 const cache = resolve(
-  process.env.FERMATA_CACHE_DIR ?? join(import.meta.dirname, "../../../.cache"),
+  process.env.FERMATA_SETUP_CACHE ?? join(import.meta.dirname, "../../../.cache"),
 );
 const directory = join(cache, "llama.cpp/models/templates");
 const names = existsSync(directory)
