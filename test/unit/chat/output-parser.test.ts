@@ -169,6 +169,14 @@ const cases: [title: string, text: string, said: string, options?: ParseOptions]
   ["a tag that is not one", "a <tool_cal b <<tool_call>x", 'C"a <tool_cal b <<tool_call>x"'],
   ["a closing tag alone", "x</tool_call>", 'C"x</tool_call>"'],
   ["bare JSON", call, asCall(0)],
+  // As the template of Qwen2.5-Coder shows a call.
+  ["bare JSON in doubled brackets", `{${call}}`, asCall(0)],
+  [
+    "bare JSON in doubled brackets, one of them missing",
+    `{${call}\nDone.`,
+    `${asCall(0)} C"Done."`,
+  ],
+  ["bare JSON in trebled brackets", `{{${call}}}`, `C${JSON.stringify(`{{${call}}}`)}`],
   ["bare JSON on a line of its own", `Well:\n  ${call}\n`, `C"Well:" ${asCall(0)}`],
   ["bare JSON within a line", `Say ${call}`, `C${JSON.stringify(`Say ${call}`)}`],
   [

@@ -1,6 +1,7 @@
 /**
  * Reads the JSON object of one call, a character at a time: `name` and `arguments` (or `parameters`)
- * in any order. Tells as early as it can that this is a call, then streams the arguments.
+ * in any order. Tells as early as it can that this is a call, then streams the arguments. The object's brackets may
+ * be doubled: the template of Qwen2.5-Coder shows them so.
  */
 
 import { isJsonObject, parseJson } from "../../../json.ts";
@@ -37,6 +38,8 @@ export class ObjectReader implements CallReader {
   /** The key or value being read, unless it is streamed. */
   #collected = "";
   #streaming = false;
+  /** The object's brackets; its last one is left to read. */
+  #isDoubled = false;
   #ended = false;
   #taken = true;
 
@@ -91,12 +94,19 @@ export class ObjectReader implements CallReader {
       case "key":
       case "key-or-end":
         if (character === '"') return this.#beginKey();
+        if (character === "{" && this.#place === "key-or-end" && !this.#isDoubled) {
+          this.#isDoubled = true;
+          return undefined;
+        }
         return character === "}" && this.#place === "key-or-end" ? this.#finish() : this.#fail();
       case "colon":
         return character === ":" ? "value" : this.#fail();
       case "comma-or-end":
         if (character === ",") return "key";
-        return character === "}" ? this.#finish() : this.#fail();
+        if (character !== "}") return this.#fail();
+        if (!this.#isDoubled) return this.#finish();
+        this.#isDoubled = false;
+        return undefined;
       default:
         return this.#beginValue(character);
     }
