@@ -86,6 +86,34 @@ an engine in this process. Exit code: 0 answered, 1 failed, 2 a wrong command, 1
   run: async (...input) => (await import("./chat/run-chat.ts")).runChat(...input),
 };
 
+export const mcpOptions = {
+  url: {
+    group: "MCP",
+    kind: "string",
+    value: "URL",
+    help: "Server to use. Default: the one on this machine's --port; if none runs there, the engine starts in this process.",
+  },
+} as const satisfies OptionTable;
+
+const mcpCommand: RunnableCommand = {
+  name: "mcp",
+  summary: "Be an MCP server: the model and the agents as tools for other programs.",
+  usage: "mcp [options]",
+  operands: { min: 0, max: 0 },
+  options: { ...mcpOptions, ...serveOptions },
+  examples: `  In the mcp.json of an MCP client, beside a running "fermata serve":
+    {"mcpServers": {"fermata": {"command": "fermata", "args": ["mcp"]}}}
+  A server elsewhere:
+    fermata mcp --url http://host:8000 --api-key KEY
+  With a model of its own:
+    fermata mcp --model Qwen3-8B-Q4_K_M.gguf --agents agents.json
+`,
+  notes: `It speaks MCP on standard input and output and logs to standard error. Options of "fermata serve"
+that say what is served start an engine in this process. The same tools are at /mcp of every server.
+`,
+  run: async (...input) => (await import("./mcp/run-mcp.ts")).runMcp(...input),
+};
+
 export const hubOptions = {
   revision: {
     group: "Hub",
@@ -206,6 +234,7 @@ FERMATA_CTX_SIZE and "ctxSize". Flags come first, then the environment, then the
 export const commands: readonly RunnableCommand[] = [
   serveCommand,
   chatCommand,
+  mcpCommand,
   pullCommand,
   doctorCommand,
   { ...trustCommand, run: runTrust },

@@ -28,7 +28,7 @@ import {
 import { createLogger } from "./logger.ts";
 import { chooseModel, modelCreated } from "./model-files.ts";
 import type { ServeConfig } from "./options.ts";
-import { modelsDirectory, pageDirectory, userFolder } from "./folders.ts";
+import { modelsDirectory, packageVersion, pageDirectory, userFolder } from "./folders.ts";
 import { assertPortFree, listen } from "./port.ts";
 import { createProgress } from "./progress.ts";
 
@@ -206,6 +206,7 @@ export async function startService(
 function serverConfig(config: ServeConfig): Omit<ServerConfig, "sampling" | "apiKeys"> {
   const { processTimeout, toolTimeout, maxToolRounds } = config;
   return {
+    version: packageVersion(),
     corsOrigins: config.corsOrigin,
     drainMs: processTimeout.drain * 1000,
     hungStepMs: processTimeout.step * 1000,

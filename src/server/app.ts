@@ -34,6 +34,7 @@ import { completionsRoute } from "./completions/route.ts";
 import { tokenRoutes } from "./tokens/routes.ts";
 import { embeddingsRoute } from "./embeddings/route.ts";
 import { healthRoute, metricsRoute, readyRoute } from "./about/health.ts";
+import { mcpRoute } from "./mcp/route.ts";
 import { messagesCountTokensRoute, messagesRoute } from "./messages/route.ts";
 import { modelRoute, modelsRoute } from "./about/models.ts";
 import { ollamaRoutes } from "./ollama/routes.ts";
@@ -117,6 +118,7 @@ export function buildServer(services: ServerServices, config: ServerConfig): Fas
     metricsRoute(metrics),
   ];
   routes.push(openApiRoute(routes.slice()));
+  routes.push(mcpRoute(context));
   paths.set(routes);
   if (config.page) routes.push(...pageRoutes(config.page));
   for (const route of routes) app.route(route);

@@ -181,6 +181,8 @@ export interface ServerConfig {
   crowdedStalledMs?: number | undefined;
   /** Clients that may be connected at once. Default 2048. */
   maxConnections?: number | undefined;
+  /** Of this program, for MCP clients. Default: 0. */
+  version?: string | undefined;
   /** The web page, served at `/`. Default: none. */
   page?: PageFiles | null | undefined;
   /** Receives the state of each connection. */

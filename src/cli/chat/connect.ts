@@ -85,11 +85,11 @@ interface ToolServers {
 
 export class ChatApi {
   readonly url: string;
-  readonly #headers: Record<string, string>;
+  readonly headers: Record<string, string>;
 
   constructor(url: string, apiKey: string | undefined) {
     this.url = url.replace(/\/+$/, "").replace(/\/v1$/, "");
-    this.#headers = apiKey === undefined ? {} : { authorization: `Bearer ${apiKey}` };
+    this.headers = apiKey === undefined ? {} : { authorization: `Bearer ${apiKey}` };
   }
 
   list(limit: number): Promise<ConversationList> {
@@ -129,7 +129,7 @@ export class ChatApi {
   events(id: string, runId: string, signal: AbortSignal): AsyncGenerator<ReadEvent, void, void> {
     const path = `/api/conversations/${encodeURIComponent(id)}/stream`;
     const query = `run_id=${encodeURIComponent(runId)}&details=1`;
-    return readConversation(`${this.url}${path}?${query}`, { headers: this.#headers, signal });
+    return readConversation(`${this.url}${path}?${query}`, { headers: this.headers, signal });
   }
 
   /** @throws StreamError, with the server's own words */
@@ -139,7 +139,7 @@ export class ChatApi {
       response = await fetch(`${this.url}${path}`, {
         method,
         headers: {
-          ...this.#headers,
+          ...this.headers,
           ...(body === undefined ? {} : { "content-type": "application/json" }),
         },
         ...(body === undefined ? {} : { body: JSON.stringify(body) }),

@@ -1,0 +1,30 @@
+/** `fermata mcp`: the model and the agents of a server as an MCP server on standard input and output. */
+
+import { McpStdioBridge } from "../../mcp/mcp-stdio-bridge.ts";
+import { connect } from "../chat/connect.ts";
+import type { CommandContext } from "../command.ts";
+import { mcpOptions } from "../commands.ts";
+import { fromEnvironment, mergeLayers } from "../option-values.ts";
+import type { ParsedArguments } from "../parse-arguments.ts";
+
+/** Until the client closes standard input. Resolves to the exit code. @throws FermataError */
+export async function runMcp(
+  { values }: ParsedArguments,
+  context: CommandContext,
+): Promise<number> {
+  const { env, cwd, err } = context;
+  const options = mergeLayers(mcpOptions, [values, fromEnvironment(mcpOptions, env, cwd)]);
+  const note = (text: string): void => err(`fermata: ${text}\n`);
+  const { api, close } = await connect(options.url, values, context, note);
+  const { url, headers } = api;
+  const { stdin: input, stdout: output } = process;
+  const bridge = new McpStdioBridge({ url, headers, input, output, note });
+  const leave = (): void => void input.destroy();
+  for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.once(signal, leave);
+  try {
+    await bridge.run();
+  } finally {
+    await close();
+  }
+  return 0;
+}

@@ -1,0 +1,43 @@
+/** POST /mcp: the model and the agents for MCP clients. */
+
+import type { RouteOptions } from "fastify";
+import type { McpEndpoint } from "../../mcp/mcp-endpoint.ts";
+import type { RouteContext } from "../context.ts";
+import { requestOwner } from "../http/access.ts";
+
+export function mcpRoute(context: RouteContext): RouteOptions {
+  let endpoint: Promise<McpEndpoint> | undefined;
+  return {
+    method: "POST",
+    url: "/mcp",
+    handler: async (request, reply) => {
+      // The SDK is loaded for the first client that speaks it.
+      endpoint ??= import("../../mcp/mcp-endpoint.ts").then(
+        ({ McpEndpoint }) => new McpEndpoint(context.config.version ?? "0"),
+      );
+      const { ModelTools } = await import("./tools.ts");
+      const owner = requestOwner(request);
+      const post = {
+        url: `http://localhost${request.url}`,
+        headers: headersOf(request.headers),
+        body: request.body,
+        owner,
+        signal: context.active.signalFor(reply),
+      };
+      const tools = new ModelTools(context, owner, request.log);
+      return reply.send(await (await endpoint).answer(post, tools));
+    },
+  };
+}
+
+/** What the protocol reads. */
+const namesRead = ["accept", "content-type", "mcp-protocol-version", "mcp-session-id"];
+
+function headersOf(sent: Readonly<Record<string, string | string[] | undefined>>): Headers {
+  const headers = new Headers();
+  for (const name of namesRead) {
+    const value = sent[name];
+    if (typeof value === "string") headers.set(name, value);
+  }
+  return headers;
+}
