@@ -70,12 +70,14 @@ export async function createMcpHost(
   config: ServeConfig,
   servers: McpServerConfig[],
   log: McpLogger,
+  model: string,
 ): Promise<McpHost> {
   const { McpHost } = await import("../mcp/mcp-host.ts");
   return new McpHost(servers, {
     ...limitsOf(config),
     log,
     version: packageVersion(),
+    model,
     refreshMs: config.mcpToolRefreshSeconds * 1000,
     // Whoever names one server on the command line wants that one.
     mustStart: config.mcpCommand !== undefined,

@@ -97,7 +97,10 @@ export async function startService(
     if (store !== null) parts.push(store);
     const audit = openAudit(config, log);
     if (audit !== null) parts.push(audit);
-    const host = servers.length === 0 ? null : await createMcpHost(config, servers, log);
+    const host =
+      servers.length === 0
+        ? null
+        : await createMcpHost(config, servers, log, config.alias[0] ?? choice.id);
     if (host !== null) parts.push(host);
     const giveUp = (): void => void host?.close();
     signal.addEventListener("abort", giveUp, { once: true });

@@ -70,6 +70,15 @@ export interface EndDetail {
   usage?: RunUsage;
 }
 
+/** Approve it with `content` that fits the schema; without a schema it is answered by yes or no. */
+export interface Question {
+  message: string;
+  /** JSON Schema of an object without objects in it. */
+  schema?: Record<string, unknown> | undefined;
+  /** A page that the person should open. */
+  url?: string | undefined;
+}
+
 export type Detail =
   | { type: "reasoning"; text: string; agent?: string; parent_call_id?: string }
   /** The first one of a call has an empty delta. */
@@ -97,6 +106,8 @@ export type Detail =
       state: "asked" | "approved" | "denied";
       /** The tool's server has changed its definition: an earlier consent to it does not count. */
       has_changed?: true;
+      /** The call runs, and its server asks. */
+      question?: Question;
     }
   | PhaseDetail
   | EndDetail;

@@ -2,7 +2,7 @@
 
 import { type ConfigKind, ConfigReader, readConfigFile } from "../config-reader.ts";
 import { type ApprovalPolicy, type McpToolRules, noRules } from "./mcp-rules.ts";
-import type { McpAddress, McpProcess, McpServerConfig } from "./mcp-settings.ts";
+import type { McpAddress, McpProcess, McpSampling, McpServerConfig } from "./mcp-settings.ts";
 
 const kind: ConfigKind = { title: "MCP configuration ", code: "mcp_config_invalid" };
 /** Id of the server that `--mcp-command` starts. */
@@ -12,7 +12,16 @@ const singleServerId = "mcp";
 const doorKeys = ["command", "args", "env", "cwd", "url", "headers"];
 const ruleKeys = ["tools", "allowedTools", "readOnly", "approval"];
 const timeKeys = ["timeoutSeconds", "totalTimeoutSeconds"];
-const knownKeys = [...doorKeys, "type", "transport", "disabled", ...ruleKeys, ...timeKeys];
+const askingKeys = ["sampling", "elicitation"];
+const knownKeys = [
+  ...doorKeys,
+  "type",
+  "transport",
+  "disabled",
+  ...ruleKeys,
+  ...timeKeys,
+  ...askingKeys,
+];
 /** Of other programs' files, which people copy. What is unknown to everybody is a slip and refused. */
 const foreignKeys = [
   "alwaysAllow",
@@ -36,6 +45,7 @@ const transports: Record<string, McpAddress["transport"] | "stdio"> = {
 };
 const headerName = /^[A-Za-z0-9!#$%&'*+.^_`|~-]+$/;
 const maxSeconds = 86_400;
+const defaultSampledTokens = 4096;
 
 export function mcpServerFromCommand(
   command: string,
@@ -78,6 +88,8 @@ function parseServer(
     rules: readRules(entry),
     timeoutMs: readMilliseconds(entry, "timeoutSeconds"),
     totalTimeoutMs: readMilliseconds(entry, "totalTimeoutSeconds"),
+    sampling: readSampling(entry.at("sampling")),
+    elicitation: entry.flag("elicitation", true),
     ignoredKeys: Object.keys(entry.object()).filter((key) => foreignKeys.includes(key)),
     ...readDoor(entry, environment),
   };
@@ -177,6 +189,19 @@ function readPolicy(policy: ConfigReader): ApprovalPolicy {
   const { value } = policy;
   if (value === "never" || value === "always" || value === "annotations") return value;
   throw policy.fails('must be "never", "always" or "annotations"');
+}
+
+/** `true`, or an object of limits. */
+function readSampling(sampling: ConfigReader): McpSampling | undefined {
+  const { value } = sampling;
+  if (value === undefined || value === false) return undefined;
+  if (value === true) return { maxTokens: defaultSampledTokens, context: false };
+  if (typeof value !== "object") throw sampling.fails("must be true, false or an object");
+  sampling.knows(["maxTokens", "context"]);
+  const { value: maxTokens = defaultSampledTokens } = sampling.at("maxTokens");
+  if (!Number.isSafeInteger(maxTokens) || (maxTokens as number) < 1)
+    throw sampling.at("maxTokens").fails("must be a whole number, at least 1");
+  return { maxTokens: maxTokens as number, context: sampling.flag("context", false) };
 }
 
 function readMilliseconds(entry: ConfigReader, key: string): number | undefined {

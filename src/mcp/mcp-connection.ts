@@ -20,6 +20,8 @@ import { type TransportKind, transportKinds } from "./mcp-transports.ts";
 export interface McpConnectionOptions {
   log: McpLogger;
   version: string;
+  /** Name of the model, for servers that ask it. */
+  model?: string | undefined;
   /** Default 30 s. */
   connectTimeoutMs?: number | undefined;
   /** The first wait before a reconnect; it doubles up to `maxReconnectDelayMs`. Default 1 s, at most 30 s. */
@@ -176,13 +178,15 @@ export class McpConnection {
   }
 
   async #connect(): Promise<void> {
-    const { log, version, fetch, connectTimeoutMs = defaultConnectTimeoutMs } = this.#options;
+    const { log, version, model = "fermata", fetch } = this.#options;
+    const { connectTimeoutMs = defaultConnectTimeoutMs } = this.#options;
     const { signal } = this.#closing;
     let session: McpSession | null = null;
     let lost: string | null = null;
     try {
       session = await McpSession.open(this.#config, {
         version,
+        model,
         connectTimeoutMs,
         maxMessageBytes,
         fetch,
@@ -190,6 +194,7 @@ export class McpConnection {
         onStandardError: (text) => log.debug({ server: this.id, stderr: text }, "MCP server says"),
         onComplaint: (text) => this.#complain(text),
         onToolsChanged: () => this.#relistSoon(),
+        onNote: (text) => log.info({ server: this.id, reason: text }, "MCP server asked"),
         onLost: (reason) => {
           lost = reason;
           if (session !== null) this.#onLost(session, reason);

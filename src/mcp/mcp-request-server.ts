@@ -32,7 +32,14 @@ export async function connectForRequest(
   const { href } = checkUrl(url, rules);
   const never = { allow: null, deny: [], readOnly: false, approval: [] };
   const connection = new McpConnection(
-    { id: label, url: href, transport: "auto", headers: { ...headers }, rules: never },
+    {
+      id: label,
+      url: href,
+      transport: "auto",
+      headers: { ...headers },
+      rules: never,
+      elicitation: false,
+    },
     { log, version, connectTimeoutMs, fetch: guardedFetch(rules) },
   );
   const giveUp = (): void => void connection.close();

@@ -16,6 +16,7 @@ import {
 } from "@modelcontextprotocol/sdk/types.js";
 import type { McpServerConfig } from "./mcp-settings.ts";
 import { FermataError } from "../errors.ts";
+import { type AskingCall, McpServerRequests } from "./mcp-server-requests.ts";
 import { StdioTransport } from "./mcp-stdio-transport.ts";
 import { faultOf } from "./mcp-text.ts";
 import { type McpToolInfo, type McpToolList, listTools } from "./mcp-tool-list.ts";
@@ -28,6 +29,8 @@ import {
 
 interface McpSessionOptions {
   version: string;
+  /** Name of the model that answers the server's questions. */
+  model: string;
   /** For the handshake and each listing. */
   connectTimeoutMs: number;
   maxMessageBytes: number;
@@ -38,11 +41,13 @@ interface McpSessionOptions {
   /** What is wrong with a message, as often as it happens. */
   onComplaint(text: string): void;
   onToolsChanged(): void;
+  /** For the log. */
+  onNote(text: string): void;
   /** Once, unless it was closed here. */
   onLost(reason: string): void;
 }
 
-export interface McpCallOptions {
+export interface McpCallOptions extends Pick<AskingCall, "owner" | "ask" | "sample"> {
   /** Aborted: the server is told that the call is cancelled. */
   signal: AbortSignal;
   /** Without an answer or progress. */
@@ -52,12 +57,15 @@ export interface McpCallOptions {
 
 /** How long the server may take to end the session. */
 const farewellMs = 1000;
+/** The longest delay of a timer. */
+const foreverMs = 2 ** 31 - 1;
 
 export class McpSession {
   readonly kind: TransportKind;
   readonly #client: Client;
   readonly #transport: Transport;
   readonly #options: McpSessionOptions;
+  readonly #requests: McpServerRequests;
   #state: "opening" | "open" | "over" = "opening";
 
   /** @throws what the last kind of transport that was tried failed with */
@@ -65,7 +73,7 @@ export class McpSession {
     const kinds = transportKinds(config);
     for (;;) {
       const kind = kinds.shift()!;
-      const session = new McpSession(kind, createTransport(config, kind, options), options);
+      const session = new McpSession(config, kind, options);
       try {
         await session.#handshake();
         session.#state = "open";
@@ -76,11 +84,16 @@ export class McpSession {
     }
   }
 
-  private constructor(kind: TransportKind, transport: Transport, options: McpSessionOptions) {
+  private constructor(config: McpServerConfig, kind: TransportKind, options: McpSessionOptions) {
     this.kind = kind;
-    this.#transport = transport;
+    this.#transport = createTransport(config, kind, options);
     this.#options = options;
-    this.#client = new Client({ name: "fermata", version: options.version });
+    const { sampling, elicitation = true } = config;
+    const { version, model, onNote: note } = options;
+    this.#requests = new McpServerRequests({ sampling, elicitation, model, note });
+    const { capabilities } = this.#requests;
+    this.#client = new Client({ name: "fermata", version }, { capabilities });
+    this.#requests.install(this.#client);
     this.#client.onclose = () => this.#lose(this.#ending);
     this.#client.onerror = (error) => this.#onError(error);
     this.#client.setNotificationHandler(ToolListChangedNotificationSchema, () =>
@@ -107,7 +120,7 @@ export class McpSession {
   async callTool(
     tool: Pick<McpToolInfo, "name" | "isTask">,
     args: Record<string, unknown>,
-    { signal, timeoutMs, onProgress }: McpCallOptions,
+    { signal, timeoutMs, onProgress, ...asking }: McpCallOptions,
   ): Promise<Record<string, unknown>> {
     // The SDK leaves its listener on the signal, which may live as long as the whole request.
     const controller = new AbortController();
@@ -115,12 +128,18 @@ export class McpSession {
     signal.addEventListener("abort", abort, { once: true });
     if (signal.aborted) abort();
     const params = { name: tool.name, arguments: args };
+    // Not the SDK's time-out: while the server asks, the call is not silent.
+    const silence = setTimeout(() => controller.abort(), timeoutMs);
+    const alive = (): void => void silence.refresh();
     const options = {
       signal: controller.signal,
-      timeout: timeoutMs,
-      resetTimeoutOnProgress: true,
-      onprogress: onProgress,
+      timeout: foreverMs,
+      onprogress: (progress: Progress) => {
+        alive();
+        onProgress(progress);
+      },
     };
+    const end = this.#requests.begin({ ...asking, signal: controller.signal, alive });
     try {
       if (tool.isTask) return await this.#runTask(params, options);
       // Neither its shape nor its structured content is checked: what the model reads is text.
@@ -129,6 +148,8 @@ export class McpSession {
         signal,
       );
     } finally {
+      clearTimeout(silence);
+      end();
       signal.removeEventListener("abort", abort);
     }
   }

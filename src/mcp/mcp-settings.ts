@@ -21,6 +21,14 @@ export interface McpAddress {
   headers: Record<string, string>;
 }
 
+/** What a server may ask of the model while one of its tools runs. */
+export interface McpSampling {
+  /** Of all answers to one call. */
+  maxTokens: number;
+  /** The server may have the messages of the request put before its own. */
+  context: boolean;
+}
+
 interface McpServerSettings {
   /** Key in the file; labels logs and metrics and prefixes tool names. */
   id: string;
@@ -29,6 +37,10 @@ interface McpServerSettings {
   timeoutMs?: number | undefined;
   /** Of a call, whatever it reports. */
   totalTimeoutMs?: number | undefined;
+  /** Undefined: the server may not ask the model. */
+  sampling?: McpSampling | undefined;
+  /** Whether the server may ask the person who looks on. Default: yes. */
+  elicitation?: boolean | undefined;
   /** Keys of other programs' configurations that have no effect here. */
   ignoredKeys?: readonly string[] | undefined;
 }

@@ -65,7 +65,7 @@ export class McpTool implements Tool {
     if (typeof args !== "object" || args === null || Array.isArray(args)) {
       return { content: "Error: the arguments must be a JSON object.", isError: true };
     }
-    const { signal } = context;
+    const { signal, owner, ask, sample } = context;
     const { maxResultBytes } = this.#limits;
     // The tool loop's own time-out comes first and says so; this one is the backstop.
     const timeoutMs = this.timeoutMs === undefined ? this.#limits.timeoutMs : this.timeoutMs + 1000;
@@ -73,6 +73,9 @@ export class McpTool implements Tool {
       const values = args as Record<string, unknown>;
       const result = await this.#connection.callTool(this.#info, values, {
         signal,
+        owner,
+        ask,
+        sample,
         timeoutMs,
         onProgress: throttled(context),
       });

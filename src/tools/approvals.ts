@@ -1,9 +1,11 @@
 /**
- * Calls that wait for a person's consent. The sequence stays held meanwhile. Only `decide` answers a
+ * Calls that wait for a person's consent, or for the answer to a question of their server. The sequence stays held meanwhile. Only `decide` answers a
  * call, by an id that was drawn at random: nothing that a model or a tool writes can.
  */
 
 import { FermataError } from "../errors.ts";
+import { compileValidator } from "../guidance/validator.ts";
+import type { PersonQuestion } from "./types.ts";
 
 export interface ApprovalRequest {
   callId: string;
@@ -13,6 +15,8 @@ export interface ApprovalRequest {
   toolName: string;
   /** JSON text as the model wrote it. */
   arguments: string;
+  /** The call runs already. */
+  question?: PersonQuestion | undefined;
 }
 
 export interface PendingApproval extends ApprovalRequest {
@@ -21,9 +25,17 @@ export interface PendingApproval extends ApprovalRequest {
 }
 
 export type Decision =
-  | { approved: true }
+  /** `content`: the answer to a question. */
+  | { approved: true; content: Readonly<Record<string, unknown>> }
   /** `reason`: a person's, for the model. */
   | { approved: false; by: "person" | "timeout" | "cancelled"; reason?: string | undefined };
+
+export interface PersonDecision {
+  /** `cancel`: the person leaves a question without an answer; a call is denied. */
+  decision: "approve" | "deny" | "cancel";
+  reason?: string | undefined;
+  content?: Readonly<Record<string, unknown>> | undefined;
+}
 
 interface Waiting extends PendingApproval {
   settle(decision: Decision): void;
@@ -73,8 +85,8 @@ export class Approvals {
       .map(({ settle: _settle, ...pending }) => pending);
   }
 
-  /** @throws FermataError not_found (no such call of this owner) | already_decided */
-  decide(owner: string, callId: string, decision: "approve" | "deny", reason?: string): void {
+  /** @throws FermataError not_found (no such call of this owner) | already_decided | invalid_value */
+  decide(owner: string, callId: string, { decision, reason, content = {} }: PersonDecision): void {
     const waiting = this.#waiting.get(callId);
     if (waiting === undefined || waiting.owner !== owner) {
       if (this.#decided.get(callId) === owner) {
@@ -84,11 +96,14 @@ export class Approvals {
       const message = `No call "${callId.slice(0, 100)}" waits for a decision. GET /api/approvals lists the waiting calls.`;
       throw new FermataError("not_found", message, { param: "call_id" });
     }
+    if (decision === "approve") checkContent(waiting, content);
     // At once: a second decision must not find it.
     this.#waiting.delete(callId);
     this.#remember(waiting);
     waiting.settle(
-      decision === "approve" ? { approved: true } : { approved: false, by: "person", reason },
+      decision === "approve"
+        ? { approved: true, content }
+        : { approved: false, by: decision === "deny" ? "person" : "cancelled", reason },
     );
   }
 
@@ -116,6 +131,19 @@ export class Approvals {
   #remember({ callId, owner }: ApprovalRequest): void {
     remember(this.#decided, callId, owner);
   }
+}
+
+/** @throws FermataError invalid_value */
+function checkContent({ question }: ApprovalRequest, content: object): void {
+  if (question?.schema === undefined) {
+    if (Object.keys(content).length === 0) return;
+    const problem = '"content" has no effect: nothing is asked but a yes or no. Leave it out.';
+    throw new FermataError("invalid_value", problem, { param: "content" });
+  }
+  const fault = compileValidator(question.schema)(content);
+  if (fault?.isCertain !== true) return;
+  const problem = `"content" does not fit the question: ${fault.problem}. Its schema is in GET /api/approvals.`;
+  throw new FermataError("invalid_value", problem, { param: "content" });
 }
 
 function remember(memory: Map<string, string>, key: string, value: string): void {

@@ -18,6 +18,7 @@ import {
   type LoopState,
   nextStep,
 } from "./loop-state.ts";
+import { sample } from "./sampling.ts";
 import { ToolRound, type ToolRunsOptions } from "./tool-round.ts";
 import { findTool } from "./tool-run.ts";
 import type { RunEvent, Tool, ToolEvent } from "./types.ts";
@@ -68,6 +69,7 @@ export class ToolLoop {
   readonly #generation: ChatGeneration;
   readonly #events: AsyncIterator<ChatEvent>;
   readonly #oversight: ToolRunsOptions["oversight"];
+  readonly #sample: ToolRunsOptions["sample"];
   /** Tools of the client may be called beyond the limits. */
   readonly #callable: readonly string[];
   readonly #told = new EventQueue<ToolEvent>();
@@ -103,6 +105,7 @@ export class ToolLoop {
         return readOnly && approval === "never";
       },
     };
+    this.#sample = (asked) => sample({ chat, request, offered }, asked);
     this.#generation = chat.generate({ logger, ...request, tools: offered, toolMode: "internal" });
     this.#events = this.#generation[Symbol.asyncIterator]();
     this.#round = this.#newRound();
@@ -171,6 +174,7 @@ export class ToolLoop {
     return new ToolRound(this.#tools, {
       ...this.#options,
       oversight: this.#oversight,
+      sample: this.#sample,
       signal: this.#rules.signal,
       deadline: this.#rules.budget.deadline,
       tell: this.#told.push,

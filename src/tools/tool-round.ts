@@ -7,7 +7,7 @@ import { EventQueue, pulled } from "./event-stream.ts";
 import type { Deadline } from "./loop-budget.ts";
 import type { ApprovalState, ToolOversight } from "./oversight.ts";
 import { findTool, runTool, unknownServer } from "./tool-run.ts";
-import type { Tool, ToolEvent, ToolReport } from "./types.ts";
+import type { PersonQuestion, Tool, ToolCallContext, ToolEvent, ToolReport } from "./types.ts";
 
 export type ToolEnd = Extract<ToolEvent, { type: "tool-end" }>;
 
@@ -21,6 +21,8 @@ export interface ToolRunsOptions {
   deadline?: Deadline | undefined;
   /** Default: calls that need approval do not run, and nothing is recorded. */
   oversight?: ToolOversight | undefined;
+  /** Asks the model of the request for a call's server. Default: it cannot be asked. */
+  sample?: ToolCallContext["sample"];
   /** Called once per call, when it has ended. */
   onToolCall?: ((end: ToolEnd) => void) | undefined;
   /** Called with the output of a call: first its beginning, then all of it. */
@@ -124,7 +126,7 @@ export class ToolRound {
     refusal?: string,
   ): Promise<ToolOutput> {
     const { toolTimeoutMs: timeoutMs = 60_000, tell, onToolCall, onOutput } = this.#options;
-    const { toolTotalTimeoutMs: totalTimeoutMs, deadline, oversight } = this.#options;
+    const { toolTotalTimeoutMs: totalTimeoutMs, deadline, oversight, sample } = this.#options;
     const output: ToolOutput = { callId: call.id, name: call.name, content: "" };
     const report = (it: ToolReport): void => {
       tell({ type: "tool-report", call, server, report: it });
@@ -141,8 +143,9 @@ export class ToolRound {
             signal: this.#signal,
             report,
             oversight,
-            onApproval: (state: ApprovalState) =>
-              tell({ type: "tool-approval", call, server, state, hasChanged }),
+            sample,
+            onApproval: (state: ApprovalState, question?: PersonQuestion) =>
+              tell({ type: "tool-approval", call, server, state, hasChanged, question }),
           })
         : { outcome: "error" as const, content: refusal, citations: [], milliseconds: 0 };
     const end: ToolEnd = { type: "tool-end", call, server, ...run };

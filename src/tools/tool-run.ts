@@ -3,8 +3,15 @@
 import type { ToolCall } from "../chat/types.ts";
 import { nearNames } from "../near-names.ts";
 import type { Deadline } from "./loop-budget.ts";
-import { type ApprovalState, type ToolOversight, seekApproval } from "./oversight.ts";
-import type { Tool, ToolCallContext, ToolOutcome, ToolReport, ToolResult } from "./types.ts";
+import { type ApprovalState, type ToolOversight, questionsOf, seekApproval } from "./oversight.ts";
+import type {
+  PersonQuestion,
+  Tool,
+  ToolCallContext,
+  ToolOutcome,
+  ToolReport,
+  ToolResult,
+} from "./types.ts";
 
 export interface ToolRun {
   outcome: ToolOutcome;
@@ -25,12 +32,16 @@ export interface ToolRunOptions {
   /** Until the run ends. */
   report: (report: ToolReport) => void;
   oversight?: ToolOversight | undefined;
-  onApproval?: ((state: ApprovalState) => void) | undefined;
+  onApproval?: ((state: ApprovalState, question?: PersonQuestion) => void) | undefined;
+  /** Asks the model of the request. Default: it cannot be asked. */
+  sample?: ToolCallContext["sample"];
 }
 
 const DEFAULT_TOTAL_MS = 600_000;
 /** The longest delay of a timer. */
 const foreverMs = 2 ** 31 - 1;
+
+const aliveMs = 1000;
 
 const MAX_LISTED = 20;
 /** Server of a call that names no tool. */
@@ -118,11 +129,19 @@ async function runBounded(
     silence.refresh();
     options.report(it);
   };
+  /** A call whose server waits for an answer is not silent. */
+  const awake = async <Result>(work: Promise<Result>): Promise<Result> => {
+    const timer = setInterval(() => silence.refresh(), Math.min(aliveMs, silentMs / 2));
+    return await work.finally(() => clearInterval(timer));
+  };
   const cancel = (): void => controller.abort(signal.reason);
   if (signal.aborted) cancel();
   signal.addEventListener("abort", cancel, { once: true });
   try {
-    const context = { callId: call.id, signal: controller.signal, report };
+    const { oversight, sample, onApproval: tell = () => {} } = options;
+    const { signal: ended } = controller;
+    const asking = { call, tool, oversight, sample, signal: ended, tell, awake };
+    const context = { callId: call.id, signal: ended, report, ...questionsOf(asking) };
     const result = await Promise.race([
       stopped,
       controller.signal.aborted ? stopped : callTool(tool, args, context),

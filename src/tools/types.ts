@@ -1,6 +1,13 @@
 /** A tool that Fermata runs itself. Type-only. */
 
-import type { ChatEvent, ToolCall, ToolDefinition } from "../chat/types.ts";
+import type {
+  ChatEvent,
+  ChatMessage,
+  FinishReason,
+  JsonSchema,
+  ToolCall,
+  ToolDefinition,
+} from "../chat/types.ts";
 
 export interface ToolResult {
   /** Text for the model; with `isError`, the error's message. */
@@ -40,6 +47,8 @@ export type ToolEvent =
       state: "asked" | "approved" | "denied";
       /** The tool is not what it was: an earlier consent does not count. */
       hasChanged?: boolean;
+      /** The call runs already, and its server asks. */
+      question?: PersonQuestion | undefined;
     }
   | {
       type: "tool-end";
@@ -55,12 +64,51 @@ export type ToolEvent =
 /** Events of one answer: the model's and its tools'. */
 export type RunEvent = ChatEvent | ToolEvent;
 
+/** What a tool's server asks the person who looks on. */
+export interface PersonQuestion {
+  message: string;
+  /** Of the answer: an object without objects in it. Absent: yes or no. */
+  schema?: JsonSchema | undefined;
+  /** A page that the person should open. */
+  url?: string | undefined;
+}
+
+export type PersonAnswer =
+  | { action: "accept"; content: Readonly<Record<string, unknown>> }
+  | { action: "decline" }
+  /** Nobody answered, or the person does not want to. */
+  | { action: "cancel" };
+
+/** A question of a tool's server to the model. */
+export interface SampleRequest {
+  messages: ChatMessage[];
+  maxTokens: number;
+  temperature?: number | undefined;
+  stop: string[];
+  /** The messages stand behind those of the request that made the call. */
+  withCaller: boolean;
+  signal: AbortSignal;
+}
+
+export interface SampleResult {
+  text: string;
+  reason: FinishReason;
+  stopString?: string | undefined;
+  tokens: number;
+}
+
 export interface ToolCallContext {
   callId: string;
   /** Aborted when nobody waits for the result any more. */
   signal: AbortSignal;
   /** Never throws. Reports after the end of the call are dropped. */
   report(report: ToolReport): void;
+  /** Whose request it is. */
+  owner?: string | undefined;
+  /** Undefined: nobody looks on. Never rejects. */
+  ask?: ((question: PersonQuestion, signal: AbortSignal) => Promise<PersonAnswer>) | undefined;
+  /** The model of the request. Undefined: it cannot be asked. @throws FermataError */
+  sample?: ((request: SampleRequest) => Promise<SampleResult>) | undefined;
 }
 
 export interface Tool {

@@ -342,15 +342,17 @@ describe("approvals", () => {
     );
     await eventually(() => expect(approvals.pending()).toHaveLength(1));
     const [first] = approvals.pending();
-    expect(() => approvals.decide("somebody else", first!.callId, "approve")).toThrow();
-    expect(() => approvals.decide("me", "call_1", "approve")).toThrow();
-    approvals.decide("me", first!.callId, "approve");
+    expect(() =>
+      approvals.decide("somebody else", first!.callId, { decision: "approve" }),
+    ).toThrow();
+    expect(() => approvals.decide("me", "call_1", { decision: "approve" })).toThrow();
+    approvals.decide("me", first!.callId, { decision: "approve" });
     const second = await eventually(() => {
       const other = approvals.pending().find(({ callId }) => callId !== first!.callId);
       expect(other).toBeDefined();
       return other!;
     });
-    approvals.decide("me", second.callId, "deny");
+    approvals.decide("me", second.callId, { decision: "deny" });
     const { ends } = await running;
     expect(ends.map(({ outcome }) => outcome)).toEqual(["ok", "denied"]);
     expect(ends[0]!.call.id).toBe(first!.callId);

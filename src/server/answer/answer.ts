@@ -43,8 +43,10 @@ export interface RunContext {
   tellsTools?: boolean;
   /** Where the wire tells them. */
   times?: TokenTimes;
-  /** A person looks on, who is asked about tools that are not read-only. Default: no. */
+  /** The person who looks on is asked about tools that are not read-only. Default: no. */
   asksPerson?: boolean | undefined;
+  /** A person looks on, who can answer questions of tools' servers. Default: no. */
+  isWatched?: boolean | undefined;
 }
 
 /** `runEvents` for wires with one text per answer. */
@@ -146,6 +148,7 @@ async function startEvents(
     oversight: {
       ...oversightOf(context, conversation.owner),
       asksPerson: context.asksPerson,
+      isWatched: context.isWatched,
     },
     logger: log,
   };

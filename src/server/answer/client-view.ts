@@ -77,11 +77,14 @@ export const stateOfOutcome: Record<ToolOutcome, ToolStatus["state"]> = {
   cancelled: "failed",
   denied: "denied",
 };
-export const stateOfApproval = {
-  asked: "approval",
-  approved: "running",
-  denied: "denied",
-} as const;
+/** A call whose question nobody answers runs on. */
+export function stateAfter({
+  state,
+  question,
+}: Extract<ToolEvent, { type: "tool-approval" }>): "approval" | "running" | "denied" {
+  if (state === "asked") return "approval";
+  return state === "denied" && question === undefined ? "denied" : "running";
+}
 
 export function isToolEvent(event: RunEvent): event is ToolEvent {
   return event.type.startsWith("tool-");
@@ -100,7 +103,7 @@ export function toolStatus(event: ToolEvent, agent?: string): ToolStatus | null 
     case "tool-start":
       return { ...status, state: "running" };
     case "tool-approval":
-      return { ...status, state: stateOfApproval[event.state] };
+      return { ...status, state: stateAfter(event) };
     case "tool-end": {
       const milliseconds = Math.round(event.milliseconds);
       return { ...status, state: stateOfOutcome[event.outcome], milliseconds };

@@ -1,16 +1,20 @@
 import type { RouteOptions } from "fastify";
 import type { PendingApproval } from "../../tools/approvals.ts";
 import { optional, readBody, required, type FieldTable } from "../body/field.ts";
-import { oneOf, text } from "../body/values.ts";
+import { oneOf, record, text } from "../body/values.ts";
 import type { RouteContext } from "../context.ts";
 import { requestOwner } from "../http/access.ts";
 
 export const decisionFields = {
-  decision: required(oneOf(["approve", "deny"], "decision")),
+  decision: required(
+    oneOf(["approve", "deny", "cancel"], "decision"),
+    "`cancel` leaves a question of a tool's server without an answer",
+  ),
   reason: optional(text({ max: 2000 })),
+  content: optional(record("Send an object"), "the answer to a question that has a schema"),
 } satisfies FieldTable;
 
-/** GET /api/approvals: calls that wait for a person. POST /api/approvals/{call_id}: the person's answer. */
+/** GET /api/approvals: calls that wait for a person, or whose server asks one. POST /api/approvals/{call_id}: the person's answer. */
 export function approvalRoutes({ services, warnings }: RouteContext): RouteOptions[] {
   const { approvals } = services;
   const reading = { warn: warnings.warn };
@@ -28,20 +32,22 @@ export function approvalRoutes({ services, warnings }: RouteContext): RouteOptio
       handler: async (request, reply) => {
         const { call_id: callId } = request.params as { call_id: string };
         const show = 'Send {"decision": "approve"} or {"decision": "deny"}';
-        const { decision, reason } = readBody(decisionFields, request.body, reading, show);
-        approvals.decide(requestOwner(request), callId, decision, reason);
-        return await reply.send({ call_id: callId, decision });
+        const said = readBody(decisionFields, request.body, reading, show);
+        approvals.decide(requestOwner(request), callId, said);
+        return await reply.send({ call_id: callId, decision: said.decision });
       },
     },
   ];
 }
 
-function wireApproval({ callId, server, toolName, arguments: args, askedAt }: PendingApproval) {
+function wireApproval(pending: PendingApproval) {
+  const { callId, server, toolName, arguments: args, askedAt, question } = pending;
   return {
     call_id: callId,
     server,
     tool_name: toolName,
     arguments: args,
     asked_at: Math.floor(askedAt / 1000),
+    ...(question === undefined ? {} : { question }),
   };
 }

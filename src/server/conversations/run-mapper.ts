@@ -15,7 +15,7 @@ import type {
   ToolCallResponse,
 } from "../../client/types.ts";
 import type { RunEvent, ToolEvent, ToolReport } from "../../tools/types.ts";
-import { stateOfApproval, stateOfOutcome } from "../answer/client-view.ts";
+import { stateAfter, stateOfOutcome } from "../answer/client-view.ts";
 import { type CallProgress, callSummary, interruptedCall, interruption } from "./calls.ts";
 
 /** A speaker: the run itself, or the sub-agent that works on the delegation `parent`. */
@@ -164,8 +164,8 @@ export class RunMapper {
   #approval(speaker: Speaker, event: Approval): void {
     const call = this.#announce(speaker, event);
     const { id, toolName } = call;
-    const { state, server, hasChanged = false } = event;
-    if (state !== "asked") call.details.approval = state;
+    const { state, server, hasChanged = false, question } = event;
+    if (state !== "asked" && question === undefined) call.details.approval = state;
     const { arguments: text } = event.call;
     this.#out.details.push(
       {
@@ -176,8 +176,9 @@ export class RunMapper {
         arguments: text,
         state,
         ...(hasChanged && { has_changed: true as const }),
+        ...(question === undefined ? {} : { question }),
       },
-      { type: "state", call_id: id, state: stateOfApproval[state] },
+      { type: "state", call_id: id, state: stateAfter(event) },
     );
   }
 

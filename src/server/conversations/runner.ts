@@ -128,7 +128,7 @@ export class Runner {
       runEvents(
         { ...plan.chat, signal, owner },
         plan.mode,
-        { ...context, target, asksPerson: context.config.asksPerson },
+        { ...context, target, asksPerson: context.config.asksPerson, isWatched: true },
         sink,
       ),
     );

@@ -115,12 +115,18 @@ export const tools = answer({
     }),
   ),
 });
-const pendingApproval = answer({
-  call_id: string,
-  server: string,
-  tool_name: string,
-  arguments: string,
-  asked_at: whole,
-});
+const pendingApproval = answer(
+  {
+    call_id: string,
+    server: string,
+    tool_name: string,
+    arguments: string,
+    asked_at: whole,
+  },
+  { question: answer({ message: string }, { schema: object, url: string }) },
+);
 export const approvals = answer({ approvals: list(pendingApproval) });
-export const approvalDecision = answer({ call_id: string, decision: choice("approve", "deny") });
+export const approvalDecision = answer({
+  call_id: string,
+  decision: choice("approve", "deny", "cancel"),
+});

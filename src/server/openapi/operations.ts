@@ -313,7 +313,8 @@ export const operations: Readonly<Record<string, Operation>> = {
     answer: apiAnswers.tools,
   },
   "GET /api/approvals": {
-    summary: "Calls of your requests that wait for a person's consent.",
+    summary:
+      "Calls of your requests that wait for a person's consent, or for the answer to a question of their server.",
     answer: apiAnswers.approvals,
   },
   "POST /api/approvals/{call_id}": {

@@ -177,7 +177,7 @@ export function wordsOf(request: { [key: string]: unknown }): string {
 
 const granted: ToolOversight["approvals"] = {
   timeoutMs: 0,
-  ask: async () => ({ approved: true }),
+  ask: async () => ({ approved: true, content: {} }),
 };
 
 /** @throws FermataError of status 400: the tool is not part of this request */

@@ -174,6 +174,12 @@ describe.concurrent.each(transports)("over %s", (transport) => {
     await eventually(() => expect(host.tools().length).toBeGreaterThan(12));
     await callAll("everything", transport, host, {
       echo: { args: { message: "hi" }, content: "Echo: hi" },
+      // Nobody looks on here: what they ask is cancelled.
+      "trigger-elicitation-request": { content: /User cancelled/ },
+      "trigger-url-elicitation": {
+        args: { url: "https://example.com/", message: "Sign in." },
+        content: /User cancelled/,
+      },
       "get-annotated-message": {
         args: { messageType: "success", includeImage: true },
         content: /^Operation completed successfully\n\[image not shown: image\/png, \d+ bytes\]$/,

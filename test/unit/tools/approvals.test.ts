@@ -45,7 +45,7 @@ describe("a call that must be approved", () => {
     const oversight = { approvals, denials: new Set<string>() };
     const first = run(oversight);
     await eventually(() => expect(approvals.pending("me")).toHaveLength(1));
-    approvals.decide("me", "call_1", "deny", "no");
+    approvals.decide("me", "call_1", { decision: "deny", reason: "no" });
     await first;
     const again = await run(oversight);
     expect(again).toMatchObject({ outcome: "denied", states: [], ran: 0 });
@@ -53,7 +53,7 @@ describe("a call that must be approved", () => {
     expect(approvals.counts.asked).toBe(1);
     const other = run({ approvals, denials: new Set() });
     await eventually(() => expect(approvals.pending("me")).toHaveLength(1));
-    approvals.decide("me", "call_1", "approve");
+    approvals.decide("me", "call_1", { decision: "approve" });
     expect(await other).toMatchObject({ outcome: "ok" });
   });
 
@@ -69,7 +69,7 @@ describe("a call that must be approved", () => {
       arguments: '{"path":"a"}',
       askedAt: expect.any(Number),
     });
-    approvals.decide("me", "call_1", "approve");
+    approvals.decide("me", "call_1", { decision: "approve" });
     expect(await running).toMatchObject({ outcome: "ok", states: ["asked", "approved"], ran: 1 });
     expect(approvals.pending()).toEqual([]);
     expect(approvals.counts).toEqual({ asked: 1, approved: 1, denied: 0 });
@@ -79,7 +79,7 @@ describe("a call that must be approved", () => {
     const approvals = new Approvals();
     const running = run({ approvals });
     await eventually(() => expect(approvals.pending()).toHaveLength(1));
-    approvals.decide("me", "call_1", "deny", "that is my diary");
+    approvals.decide("me", "call_1", { decision: "deny", reason: "that is my diary" });
     expect(await running).toEqual({
       outcome: "denied",
       content:
@@ -117,8 +117,8 @@ describe("a call that must be approved", () => {
     await eventually(() =>
       expect(approvals.pending().map(({ callId }) => callId)).toEqual(["call_1", "call_1.2"]),
     );
-    approvals.decide("me", "call_1.2", "approve");
-    approvals.decide("me", "call_1", "deny");
+    approvals.decide("me", "call_1.2", { decision: "approve" });
+    approvals.decide("me", "call_1", { decision: "deny" });
     expect((await Promise.all(both)).map(({ outcome }) => outcome)).toEqual(["denied", "ok"]);
   });
 
@@ -126,11 +126,12 @@ describe("a call that must be approved", () => {
     const approvals = new Approvals();
     const running = run({ approvals });
     await eventually(() => expect(approvals.pending()).toHaveLength(1));
-    const decide = (owner: string, id: string) => () => approvals.decide(owner, id, "approve");
+    const decide = (owner: string, id: string) => () =>
+      approvals.decide(owner, id, { decision: "approve" });
     expect(decide("you", "call_1")).toThrow(expect.objectContaining({ code: "not_found" }));
     expect(decide("me", "call_2")).toThrow(expect.objectContaining({ code: "not_found" }));
     expect(approvals.pending("you")).toEqual([]);
-    approvals.decide("me", "call_1", "deny");
+    approvals.decide("me", "call_1", { decision: "deny" });
     expect(decide("me", "call_1")).toThrow(expect.objectContaining({ code: "already_decided" }));
     expect(decide("you", "call_1")).toThrow(expect.objectContaining({ code: "not_found" }));
     expect(await running).toMatchObject({ outcome: "denied", ran: 0 });
@@ -173,7 +174,7 @@ test("the audit log says that a call will run, and who approved it, before it ru
   const asked = runTool(call, [watched], options);
   await eventually(() => expect(approvals.pending()).toHaveLength(1));
   expect(readFileSync(path, "utf8")).toBe("");
-  approvals.decide(oversight.owner, "call_1", "approve");
+  approvals.decide(oversight.owner, "call_1", { decision: "approve" });
   await asked;
   await runTool({ ...call, id: "call_2" }, [{ ...watched, approval: "never" }], options);
   const start = { event: "start", call_id: "call_1", tool: "delete_file", arguments_bytes: 12 };
