@@ -218,6 +218,7 @@ Napi::Object from_stats(Napi::Env env, const EngineStats& stats) {
     set("copies", stats.copies);
     set("evictions", stats.evictions);
     set("auditedRows", stats.audited_rows);
+    set("computeThreads", stats.compute_threads);
     set("stepAgeMs", stats.step_age_ms);
     return object;
 }

@@ -22,6 +22,7 @@ class AuditBackend final : public Backend {
     const std::string& violation() const { return violation_; }
 
     CacheShape shape() const override { return inner_.shape(); }
+    std::int32_t compute_threads() const override { return inner_.compute_threads(); }
     DecodeStatus decode(std::span<const BatchRow> rows) override;
     std::span<const float> logits(std::size_t row) override;
     bool copy_prefix(SlotId from, SlotId to, std::int32_t length) override;

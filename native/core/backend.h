@@ -79,6 +79,8 @@ class Backend {
     virtual ~Backend() = default;
 
     virtual CacheShape shape() const = 0;
+    // That compute on the processor now; 0: not told.
+    virtual std::int32_t compute_threads() const { return 0; }
 
     // Rows are grouped by slot, slots ascending, positions ascending without gaps from the slot's
     // length. At most shape().max_rows.

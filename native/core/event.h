@@ -103,8 +103,9 @@ struct EngineStats {
     std::int64_t drafted_rows = 0;      // beside the decode rows
     std::int64_t accepted_rows = 0;     // of those: what came was what they had
     std::int64_t steps = 0, micro_batches = 0, copies = 0, evictions = 0;
-    std::int64_t audited_rows = -1;  // rows an AuditBackend saw; -1 = not audited
-    std::int64_t step_age_ms = 0;    // how long the current step runs; 0 while the thread is idle
+    std::int64_t audited_rows = -1;    // rows an AuditBackend saw; -1 = not audited
+    std::int32_t compute_threads = 0;  // now; 0: the backend does not tell
+    std::int64_t step_age_ms = 0;      // how long the current step runs; 0 while the thread is idle
 };
 
 }  // namespace fermata

@@ -15,11 +15,11 @@ import { capture, runOrFail } from "../setup/run.mjs";
 
 const program = (name) => join(buildDir, "test", name);
 
-async function asF16(model) {
-  const path = model.replace(/\.gguf$/, ".as-f16.gguf");
+async function asF32(model) {
+  const path = model.replace(/\.gguf$/, ".as-f32.gguf");
   if (!existsSync(path)) {
     await timed(`Writing ${path}`, async () => {
-      await runOrFail("as_f16", program("as_f16"), [model, `${path}.incoming`]);
+      await runOrFail("as_f32", program("as_f32"), [model, `${path}.incoming`]);
       renameSync(`${path}.incoming`, path);
     });
   }
@@ -29,9 +29,9 @@ async function asF16(model) {
 try {
   await setUpEngine(takeSetupOptions([]).options);
   await compile("Compiling", buildDir, "llama_exactness");
-  await compile("Compiling", buildDir, "as_f16");
-  const smollm2 = await asF16(await fetchRealModel("smollm2"));
-  const random = await asF16((await makeShape(shapes["135M"])).path);
+  await compile("Compiling", buildDir, "as_f32");
+  const smollm2 = await asF32(await fetchRealModel("smollm2"));
+  const random = await asF32((await makeShape(shapes["135M"])).path);
   const models = [join(root, "models/fermata-small.gguf"), smollm2, random];
   const show = (line) => process.stdout.write(`${line}\n`);
   const { code } = await capture(program("llama_exactness"), models, { cwd: root, onLine: show });

@@ -198,6 +198,8 @@ export interface EngineStats {
   evictions: number;
   /** Rows an auditing backend saw; -1 when not audited. */
   auditedRows: number;
+  /** Threads that compute now: fewer than there are cores while other processes use these. */
+  computeThreads: number;
   /** Milliseconds that the inference thread's current step has taken so far; 0 while it is idle. */
   stepAgeMs: number;
 }

@@ -179,6 +179,11 @@ export class Metrics {
         free: cellsFree,
       })),
     );
+    this.#gauge(
+      "fermata_compute_threads",
+      "Threads that compute; fewer while others use cores.",
+      () => measured.map((one) => [one.labels, one.engine.stats().computeThreads]),
+    );
     this.#gauge("fermata_ram_bytes", "Memory for sequences without a slot, by state.", () =>
       ofEach(({ ramBytes, forkBytes, ramLimit }) => ({
         used: ramBytes,

@@ -94,6 +94,7 @@ type PublishedStats =
   | "recomputedTokens"
   | "extendedTokens"
   | "discardedTokens"
+  | "computeThreads"
   | "stepAgeMs"
   | "draftedRows"
   | "acceptedRows";

@@ -175,6 +175,7 @@ test("metrics publish the engine's counters", async () => {
     'fermata_ram_bytes{state="used"} 70',
     'fermata_ram_bytes{state="forks"} 5',
     'fermata_ram_bytes{state="free"} 25',
+    "fermata_compute_threads 2",
     "fermata_ram_saves_total 5",
     "fermata_ram_restores_total 4",
     "fermata_ram_drops_total 1",
