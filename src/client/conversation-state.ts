@@ -6,6 +6,7 @@ import type {
   Detail,
   EndDetail,
   PhaseDetail,
+  Question,
   ToolCallDetails,
   ToolCallEventType,
   ToolCallProgress,
@@ -32,6 +33,8 @@ export interface ToolCallState {
   /** What the tool last said of itself. */
   status: { message?: string; progress?: number; total?: number } | null;
   milliseconds: number | null;
+  /** What its server last asked the person. */
+  question: Question | null;
   /** What the sub-agent of a delegation thinks. */
   reasoning: string;
 }
@@ -160,6 +163,7 @@ function applyDetail(state: ConversationState, detail: Detail): ConversationStat
       return updateCall(state, detail.call_id, detail.tool_name, (call) => ({
         ...call,
         arguments: detail.arguments,
+        question: detail.question ?? null,
       }));
     case "phase":
       return { ...state, timeline: [...state.timeline, detail] };
@@ -202,6 +206,7 @@ function newCall(id: string, toolName: string): ToolCallState {
     progress: "writing",
     status: null,
     milliseconds: null,
+    question: null,
     reasoning: "",
   };
 }

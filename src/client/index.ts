@@ -9,6 +9,12 @@ export {
   type ToolCallState,
 } from "./conversation-state.ts";
 export {
+  fieldValue,
+  questionContent,
+  questionFields,
+  type QuestionField,
+} from "./question-fields.ts";
+export {
   type ReadEvent,
   readConversation,
   type ReadOptions,

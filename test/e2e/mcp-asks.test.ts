@@ -7,6 +7,7 @@ import type { Conversation, Question, RunStarted } from "../../src/client/types.
 import { parseMcpConfig } from "../../src/mcp/mcp-config.ts";
 import { McpHost } from "../../src/mcp/mcp-host.ts";
 import { eventually } from "../support/eventually.ts";
+import { hasPython, openTerminal } from "../support/terminal.ts";
 import { callText, type ScriptedServer, startScriptedServer } from "../support/scripted-server.ts";
 
 const asking = fileURLToPath(new URL("../fixtures/mcp/asking.mjs", import.meta.url));
@@ -233,6 +234,38 @@ test("a page to open is shown, and only of the web", async () => {
   const second = await begin("send_person", { url: "file:///etc/passwd" });
   expect((await second.ended()).tool_response).toContain("only http and https");
 });
+
+test.skipIf(!hasPython)(
+  "at a terminal the fields are asked one by one, again if they do not fit",
+  async () => {
+    await start({});
+    await server!.script(question, [callText("ask_person", {}), "Done."]);
+    const terminal = openTerminal(["chat", "--url", server!.url], {
+      env: { HOME: server!.folder },
+    });
+    await terminal.expect("> ");
+    terminal.send(`${question}\r`);
+    await terminal.expect(/it asks:.* Which color\?/);
+    await terminal.expect("color (red, blue): ");
+    terminal.send("gre\u007f\u007f\u007fred\r");
+    await terminal.expect("count (may be empty): ");
+    terminal.send("10\r");
+    await terminal.expect("Send it? [y]es, [n]o ");
+    terminal.send("y");
+    await terminal.expect("does not fit the question: /count must be <= 9");
+    await terminal.expect("color (red, blue): ");
+    terminal.send("blue\r");
+    await terminal.expect("count (may be empty): ");
+    terminal.send("\r");
+    await terminal.expect("Send it? [y]es, [n]o ");
+    terminal.send("y");
+    await terminal.expect('{"action":"accept","content":{"color":"blue"}}');
+    await terminal.expect("Done.");
+    await terminal.expect("> ");
+    terminal.send("\u0004");
+    expect(await terminal.exitCode).toBe(0);
+  },
+);
 
 test("where nobody looks on, a question is cancelled at once and the log says so", async () => {
   await start({});

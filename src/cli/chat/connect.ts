@@ -116,9 +116,8 @@ export class ChatApi {
     await this.#call("POST", `/api/conversations/${id}/runs/${runId}/cancel`);
   }
 
-  async decide(callId: string, decision: "approve" | "deny", reason?: string): Promise<void> {
-    const path = `/api/approvals/${encodeURIComponent(callId)}`;
-    await this.#call("POST", path, { decision, ...(reason !== undefined && { reason }) });
+  async decide(callId: string, answer: object): Promise<void> {
+    await this.#call("POST", `/api/approvals/${encodeURIComponent(callId)}`, answer);
   }
 
   tools(): Promise<ToolServers> {

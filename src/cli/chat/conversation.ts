@@ -1,11 +1,12 @@
 /** The conversation that is open, and the run that is watched. */
 
-import type {
-  Conversation,
-  ConversationMessage,
-  ConversationState,
-  Detail,
-  RunStarted,
+import {
+  type Conversation,
+  type ConversationMessage,
+  type ConversationState,
+  type Detail,
+  type RunStarted,
+  StreamError,
 } from "../../client/index.ts";
 import { FermataError } from "../../errors.ts";
 import type { ChatApi } from "./connect.ts";
@@ -110,10 +111,18 @@ function nothingYet(): FermataError {
 
 export type ApprovalAsked = Extract<Detail, { type: "approval" }>;
 
+export interface ApprovalAnswer {
+  decision: "approve" | "deny" | "cancel";
+  /** For the model. */
+  reason?: string;
+  /** To a question. */
+  content?: Record<string, unknown>;
+}
+
 export interface Watcher {
   printer: AnswerPrinter;
-  /** True lets the call run. A string denies it and says why. */
-  approve(asked: ApprovalAsked): Promise<true | string>;
+  /** `problem`: why the answer before was refused. */
+  approve(asked: ApprovalAsked, problem?: string): Promise<ApprovalAnswer>;
   /** Stops the run once it is aborted; its last events are still read. */
   stop: AbortSignal;
   /** Leaves at once: the run goes on without a viewer. */
@@ -138,7 +147,8 @@ export async function watchRun(
       printer.apply(event);
       for (const detail of event.details ?? []) {
         if (detail.type !== "approval" || detail.state !== "asked") continue;
-        if (asked.has(detail.call_id)) continue;
+        // A call is asked about once, but its server may ask several questions.
+        if (detail.question === undefined && asked.has(detail.call_id)) continue;
         asked.add(detail.call_id);
         questions = questions.then(() => decide(api, detail, approve));
       }
@@ -156,8 +166,17 @@ async function decide(
   asked: ApprovalAsked,
   approve: Watcher["approve"],
 ): Promise<void> {
-  const answer = await approve(asked);
-  const [decision, reason] =
-    answer === true ? (["approve", undefined] as const) : (["deny", answer] as const);
-  await api.decide(asked.call_id, decision, reason || undefined).catch(() => {});
+  let problem: string | undefined;
+  do {
+    const answer = await approve(asked, problem);
+    problem = await api.decide(asked.call_id, answer).then(
+      () => undefined,
+      (error: unknown) => (isRefusedAnswer(error) ? error.message : undefined),
+    );
+  } while (problem !== undefined);
+}
+
+/** The person may answer again. */
+function isRefusedAnswer(error: unknown): error is StreamError {
+  return error instanceof StreamError && error.status === 400;
 }

@@ -10,8 +10,15 @@ import { type Conversation, StreamError, stateOfMessage } from "../../client/ind
 import { FermataError } from "../../errors.ts";
 import { AnswerPrinter } from "./answer-printer.ts";
 import type { ChatApi } from "./connect.ts";
-import { type ApprovalAsked, branchOf, type OpenConversation, watchRun } from "./conversation.ts";
+import {
+  type ApprovalAnswer,
+  type ApprovalAsked,
+  branchOf,
+  type OpenConversation,
+  watchRun,
+} from "./conversation.ts";
 import type { Key, Keyboard } from "./keyboard.ts";
+import { TerminalQuestion } from "./question.ts";
 import type { Screen } from "./screen.ts";
 import { completeSlash, runSlashCommand } from "./slash-commands.ts";
 
@@ -110,7 +117,7 @@ export class Interactive {
     try {
       await watchRun(api, conversation.id!, runId, {
         printer,
-        approve: (asked) => this.#approve(asked),
+        approve: (asked, problem) => this.#approve(asked, problem),
         stop: stop.signal,
         leave: leave.signal,
       });
@@ -128,16 +135,20 @@ export class Interactive {
   }
 
   /** A key: y, n, or a for this tool until the end of the session. */
-  #approve(asked: ApprovalAsked): Promise<true | string> {
+  async #approve(asked: ApprovalAsked, problem?: string): Promise<ApprovalAnswer> {
     const { screen, approve } = this.#options;
     const { tool_name: name, server, arguments: args, has_changed: hasChanged = false } = asked;
-    if (approve === "all" || (this.#allowed.has(name) && !hasChanged)) return Promise.resolve(true);
-    if (approve === "none") return Promise.resolve("Calls are not approved in this session.");
-    return new Promise((resolve) => {
+    if (asked.question !== undefined) return await this.#answerQuestion(asked, problem);
+    if (approve === "all" || (this.#allowed.has(name) && !hasChanged))
+      return { decision: "approve" };
+    if (approve === "none")
+      return { decision: "deny", reason: "Calls are not approved: --approve none." };
+    return await new Promise((resolve) => {
       const decide = (answer: true | string, word: string): void => {
         this.#onKey = null;
         screen.write(`${word}\n`);
-        resolve(answer);
+        if (answer === true) resolve({ decision: "approve" });
+        else resolve({ decision: "deny", ...(answer !== "" && { reason: answer }) });
       };
       screen.line(
         `${screen.style("yellow", `${server} wants to run ${name}`)} ${screen.clip(args, 500)}`,
@@ -153,6 +164,22 @@ export class Interactive {
         this.#allowed.add(name);
         return decide(true, "always");
       };
+    });
+  }
+
+  #answerQuestion(
+    { question, server }: ApprovalAsked,
+    problem: string | undefined,
+  ): Promise<ApprovalAnswer> {
+    const { screen, approve } = this.#options;
+    if (approve === "none") return Promise.resolve({ decision: "cancel" });
+    if (problem !== undefined) screen.line(screen.style("red", screen.foreign(problem)));
+    return new Promise((resolve) => {
+      const settle = (answer: ApprovalAnswer): void => {
+        this.#onKey = null;
+        resolve(answer);
+      };
+      this.#onKey = new TerminalQuestion(question!, server, screen, settle).onKey;
     });
   }
 

@@ -114,11 +114,17 @@ async function answerOnce(
     const run = await conversation.ask(prompt);
     const state = await watchRun(api, conversation.id!, run.run_id, {
       printer,
-      approve: async ({ tool_name: name }) => {
-        if (options.approve === "all") return true;
+      approve: async ({ tool_name: name, server, question }, problem) => {
+        const needsAnswer = question?.schema !== undefined || question?.url !== undefined;
+        if (options.approve === "all" && !needsAnswer && problem === undefined)
+          return { decision: "approve" };
+        if (question !== undefined) {
+          cards.line(`${server} asks something and nobody can answer here: fermata chat`);
+          return { decision: "cancel" };
+        }
         if (options.approve === "ask")
           cards.line(`${name} needs approval and nobody can be asked: --approve all`);
-        return "Nobody could be asked.";
+        return { decision: "deny", reason: "Nobody could be asked." };
       },
       stop: stop.signal,
       leave: leave.signal,

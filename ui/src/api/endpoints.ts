@@ -70,9 +70,15 @@ export function streamPath(id: string, runId: string): string {
   return `${pathOf(id)}/stream?run_id=${encodeURIComponent(runId)}&details=1`;
 }
 
-export function decideApproval(callId: string, decision: "approve" | "deny"): Promise<void> {
+export interface Decision {
+  decision: "approve" | "deny" | "cancel";
+  /** The answer to a question. */
+  content?: Record<string, unknown>;
+}
+
+export function decideApproval(callId: string, body: Decision): Promise<void> {
   const path = `/api/approvals/${encodeURIComponent(callId)}`;
-  return request(path, { method: "POST", body: { decision } });
+  return request(path, { method: "POST", body });
 }
 
 export function getTools(): Promise<Toolbox> {

@@ -3,6 +3,7 @@
 import {
   type ConversationSettings,
   createConversation,
+  type Decision,
   decideApproval,
   type RunOptions,
   startRun,
@@ -90,9 +91,11 @@ export async function changeSettings(settings: ConversationSettings): Promise<vo
   await changed();
 }
 
-export async function decide(callId: string, decision: "approve" | "deny"): Promise<void> {
-  await guarded(decideApproval(callId, decision));
-  announce(decision === "approve" ? "Approved." : "Denied.");
+const said = { approve: "Approved.", deny: "Denied.", cancel: "Not answered." };
+
+export async function decide(callId: string, answer: Decision): Promise<void> {
+  await guarded(decideApproval(callId, answer));
+  announce(said[answer.decision]);
 }
 
 export function newConversation(): void {

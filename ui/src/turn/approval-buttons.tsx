@@ -13,7 +13,7 @@ export function ApprovalButtons({ call }: { call: Call }) {
     setSent(true);
     setError(null);
     try {
-      await decide(call.call_id, decision);
+      await decide(call.call_id, { decision });
     } catch (cause) {
       setSent(false);
       setError(messageOf(cause));

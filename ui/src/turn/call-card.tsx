@@ -5,6 +5,7 @@ import { showControls } from "../markdown/safe-text.ts";
 import { ClippedText } from "../shell/clipped-text.tsx";
 import { Icon } from "../shell/icon.tsx";
 import { ApprovalButtons } from "./approval-buttons.tsx";
+import { QuestionForm } from "./question-form.tsx";
 import { argumentEntries, argumentLine } from "./arguments.ts";
 import { CallStateView } from "./call-state.tsx";
 import { type Call, type CallState, delegateOf } from "./turn.ts";
@@ -50,7 +51,16 @@ export const CallCard = memo(function CallCard({ call, state, children }: CallCa
         {isOpen && (
           <>
             <Arguments json={call.arguments} isWriting={state === "writing"} />
-            {state === "approval" && <ApprovalButtons call={call} />}
+            {state === "approval" &&
+              (call.question === null ? (
+                <ApprovalButtons call={call} />
+              ) : (
+                <QuestionForm
+                  key={JSON.stringify(call.question)}
+                  call={call}
+                  question={call.question}
+                />
+              ))}
             {state === "running" && <Progress call={call} />}
             {children === undefined ? (
               <Result text={call.content} hasFailed={state === "failed"} />
