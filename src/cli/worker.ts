@@ -21,7 +21,7 @@ const stop = new AbortController();
 let starting: Promise<Service> | null = null;
 let stepAgeMs = (): number => 0;
 
-// The supervisor passes signals on, in its own time; a terminal sends them to the worker as well.
+// The supervisor passes signals on, in its own time; a service manager sends them to the worker as well.
 for (const signal of ["SIGHUP", "SIGINT", "SIGTERM"] as const) process.on(signal, () => {});
 // Nobody accepts connections for this process any more.
 process.on("disconnect", () => process.exit(1));

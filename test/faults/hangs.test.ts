@@ -1,4 +1,5 @@
 // A worker that hangs is killed and started again: its streams end as those of a dead one.
+import { readFileSync } from "node:fs";
 import { pathToFileURL } from "node:url";
 import { join } from "node:path";
 import { afterEach, expect, test } from "vitest";
@@ -40,5 +41,34 @@ test.each([
       await workerOf(server, count + 1);
       await eventually(async () => expect((await fetch(`${server!.url}/ready`)).status).toBe(200));
     }
+  },
+);
+
+/** Of a process: its state (T: stopped) and its session. */
+function statusOf(pid: number): { state: string; session: number } {
+  const fields = readFileSync(`/proc/${pid}/stat`, "utf8").split(") ")[1]!.split(" ");
+  return { state: fields[0]!, session: Number(fields[3]) };
+}
+
+test.runIf(process.platform === "linux")(
+  "Ctrl-Z stops the worker, which has a session of its own, and its streams go on afterwards",
+  async () => {
+    server = await serveCommand("--store=none");
+    const worker = await workerOf(server, 1);
+    const supervisor = server.process.pid!;
+    expect(statusOf(worker).session).toBe(worker);
+    expect(statusOf(supervisor).session).not.toBe(worker);
+    const stream = await endlessStream(server);
+    process.kill(supervisor, "SIGTSTP");
+    await eventually(() => {
+      expect(statusOf(supervisor).state).toBe("T");
+      expect(statusOf(worker).state).toBe("T");
+    });
+    const before = stream.text().length;
+    process.kill(supervisor, "SIGCONT");
+    await eventually(() => expect(stream.text().length).toBeGreaterThan(before));
+    stream.leave();
+    await expect(stream.ended).rejects.toThrow();
+    expect(server.log()).not.toContain("hangs");
   },
 );

@@ -44,6 +44,7 @@ type State = "starting" | "serving" | "pausing" | "closing";
 export async function supervise(config: ServeConfig, signal: AbortSignal): Promise<RunningServer> {
   const supervisor = new Supervisor(config);
   signal.addEventListener("abort", () => void supervisor.close(), { once: true });
+  if (process.platform !== "win32") process.on("SIGTSTP", () => supervisor.suspend());
   await supervisor.start(signal);
   return supervisor;
 }
@@ -97,6 +98,14 @@ class Supervisor implements RunningServer {
     if (this.#worker !== null) this.#send(this.#worker, { type: "reload" });
   }
 
+  /** Ctrl-Z. Goes on when a shell lets this process go on. */
+  suspend(): void {
+    const worker = this.#worker;
+    worker?.kill("SIGSTOP");
+    process.kill(process.pid, "SIGSTOP");
+    worker?.kill("SIGCONT");
+  }
+
   async #close(): Promise<void> {
     this.#state = "closing";
     const worker = this.#worker;
@@ -117,7 +126,12 @@ class Supervisor implements RunningServer {
   async #startWorker(): Promise<Omit<BannerFacts, "url">> {
     this.#state = "starting";
     const entry = new URL(`../worker${extname(import.meta.url)}`, import.meta.url);
-    const worker = fork(fileURLToPath(entry), { stdio: ["ignore", "inherit", "inherit", "ipc"] });
+    const worker = fork(fileURLToPath(entry), {
+      stdio: ["ignore", "inherit", "inherit", "ipc"],
+      // A session of its own: Linux shares the cores among sessions first (sched_autogroup), so
+      // what else runs in this terminal leaves the model half of them, however many processes it is.
+      detached: process.platform !== "win32",
+    });
     this.#worker = worker;
     const { pid = 0 } = worker;
     this.#guard.add(pid);
