@@ -108,6 +108,8 @@ export type Detail =
       has_changed?: true;
       /** The call runs, and its server asks. */
       question?: Question;
+      /** The server ended while the call ran, and asks whether it runs again. */
+      may_have_run?: true;
     }
   | PhaseDetail
   | EndDetail;

@@ -150,11 +150,25 @@ export interface NumberedEvent {
   body: string;
 }
 
+/** A run whose round of calls is held, and what it takes to go on in another process. Plain data. */
+export interface RunHold {
+  /** What began the run. */
+  request: unknown;
+  /** The last round that was held. */
+  round: unknown;
+  /** What its calls have come to, by their ids. */
+  calls: Record<string, unknown>;
+  /** How often other processes let the model go on with the results of this round. */
+  resumes: number;
+}
+
 /** A run whose process is gone, and how far it came. */
 export interface InterruptedRun extends BranchedRun {
   owner: string;
   message: BranchedMessage;
   events: NumberedEvent[];
+  /** Null: none of its rounds was held. */
+  hold: RunHold | null;
 }
 
 /** Changes of a conversation; what is undefined stays. */
@@ -196,7 +210,11 @@ export interface BranchStore {
     change: ConversationChange,
   ): Promise<void>;
   appendEvents(runId: string, events: readonly NumberedEvent[]): Promise<void>;
-  /** The last events and what became of the message, all or nothing. */
+  /** The round replaces the one before it, with its calls. `request` is kept from the first time on. */
+  setRunHold(runId: string, hold: Pick<RunHold, "request" | "round">): Promise<void>;
+  setHeldCall(runId: string, callId: string, state: unknown): Promise<void>;
+  countResume(runId: string): Promise<void>;
+  /** The last events and what became of the message, all or nothing. Its hold is deleted. */
   endRun(
     runId: string,
     message: Pick<BranchedMessage, "id" | "body">,

@@ -17,18 +17,25 @@ export interface ApprovalRequest {
   arguments: string;
   /** The call runs already. */
   question?: PersonQuestion | undefined;
+  /** The server ended while the call ran, and asks whether it runs again. */
+  mayHaveRun?: boolean | undefined;
+  /** Milliseconds since 1970. Default: now. */
+  askedAt?: number | undefined;
+  /** Called with a person's decision, which counts once this has resolved. */
+  keep?: ((decision: PersonsDecision) => Promise<void>) | undefined;
 }
 
-export interface PendingApproval extends ApprovalRequest {
-  /** Milliseconds since 1970. */
+export interface PendingApproval extends Omit<ApprovalRequest, "keep"> {
   askedAt: number;
 }
 
-export type Decision =
+export type PersonsDecision =
   /** `content`: the answer to a question. */
   | { approved: true; content: Readonly<Record<string, unknown>> }
   /** `reason`: a person's, for the model. */
-  | { approved: false; by: "person" | "timeout" | "cancelled"; reason?: string | undefined };
+  | { approved: false; by: "person" | "cancelled"; reason?: string | undefined };
+
+export type Decision = PersonsDecision | { approved: false; by: "timeout" };
 
 export interface PersonDecision {
   /** `cancel`: the person leaves a question without an answer; a call is denied. */
@@ -37,7 +44,8 @@ export interface PersonDecision {
   content?: Readonly<Record<string, unknown>> | undefined;
 }
 
-interface Waiting extends PendingApproval {
+interface Waiting extends ApprovalRequest {
+  askedAt: number;
   settle(decision: Decision): void;
 }
 
@@ -65,10 +73,11 @@ export class Approvals {
     const decided = new Promise<Decision>((resolve) => (settle = resolve));
     const late = (): void => settle({ approved: false, by: "timeout" });
     const stop = (): void => settle({ approved: false, by: "cancelled" });
-    const timer = setTimeout(late, this.timeoutMs);
+    const { askedAt = Date.now() } = request;
+    const timer = setTimeout(late, Math.max(0, askedAt + this.timeoutMs - Date.now()));
     timer.unref();
     signal.addEventListener("abort", stop, { once: true });
-    this.#waiting.set(callId, { ...request, callId, askedAt: Date.now(), settle });
+    this.#waiting.set(callId, { ...request, callId, askedAt, settle });
     const decision = await decided;
     clearTimeout(timer);
     signal.removeEventListener("abort", stop);
@@ -82,11 +91,18 @@ export class Approvals {
   pending(owner?: string): PendingApproval[] {
     return [...this.#waiting.values()]
       .filter((waiting) => owner === undefined || waiting.owner === owner)
-      .map(({ settle: _settle, ...pending }) => pending);
+      .map(({ settle: _settle, keep: _keep, ...pending }) => pending);
   }
 
-  /** @throws FermataError not_found (no such call of this owner) | already_decided | invalid_value */
-  decide(owner: string, callId: string, { decision, reason, content = {} }: PersonDecision): void {
+  /**
+   * Resolves when the decision is kept.
+   * @throws FermataError not_found (no such call of this owner) | already_decided | invalid_value
+   */
+  decide(
+    owner: string,
+    callId: string,
+    { decision, reason, content = {} }: PersonDecision,
+  ): Promise<void> {
     const waiting = this.#waiting.get(callId);
     if (waiting === undefined || waiting.owner !== owner) {
       if (this.#decided.get(callId) === owner) {
@@ -100,10 +116,21 @@ export class Approvals {
     // At once: a second decision must not find it.
     this.#waiting.delete(callId);
     this.#remember(waiting);
-    waiting.settle(
+    const decided: PersonsDecision =
       decision === "approve"
         ? { approved: true, content }
-        : { approved: false, by: decision === "deny" ? "person" : "cancelled", reason },
+        : { approved: false, by: decision === "deny" ? "person" : "cancelled", reason };
+    if (waiting.keep === undefined) {
+      waiting.settle(decided);
+      return Promise.resolve();
+    }
+    return waiting.keep(decided).then(
+      () => waiting.settle(decided),
+      (error: unknown) => {
+        this.#waiting.set(callId, waiting);
+        this.#decided.delete(callId);
+        throw error;
+      },
     );
   }
 

@@ -2,7 +2,7 @@
 
 import { canonicalArguments } from "../chat/template/normalize.ts";
 import type { ToolCall } from "../chat/types.ts";
-import type { Approvals } from "./approvals.ts";
+import type { Approvals, Decision, PersonsDecision } from "./approvals.ts";
 import type { CallAudit } from "./call-audit.ts";
 import { FermataError } from "../errors.ts";
 import type {
@@ -13,7 +13,25 @@ import type {
   Tool,
   ToolCallContext,
   ToolEvent,
+  ToolRun,
 } from "./types.ts";
+
+/** What a call has come to. */
+export type CallState =
+  /** `since`: milliseconds since 1970. */
+  | { at: "asked"; since: number; mayHaveRun: boolean }
+  | { at: "decided"; decision: PersonsDecision }
+  /** Whether it took effect is unknown until it has ended. */
+  | { at: "started" }
+  | { at: "ended"; run: ToolRun };
+
+/** Keeps what calls come to, so that another process goes on with them and runs none of them twice. */
+export interface CallJournal {
+  /** What an earlier process left of the call. */
+  known(callId: string): CallState | undefined;
+  /** Resolves when it is kept. */
+  note(callId: string, state: CallState): Promise<void>;
+}
 
 export interface ToolOversight {
   /** Whose request it is. */
@@ -21,6 +39,8 @@ export interface ToolOversight {
   /** Null: nobody can be asked, so that what must be approved is not run. */
   approvals: Pick<Approvals, "ask" | "timeoutMs"> | null;
   audit: Pick<CallAudit, "started" | "ended"> | null;
+  /** Undefined: what runs ends with the process. */
+  journal?: CallJournal | undefined;
   /** Default: yes. */
   mayRunTools?: boolean | undefined;
   /** The person who looks on is asked about tools that are not read-only and have no policy. Default: no. */
@@ -33,11 +53,18 @@ export interface ToolOversight {
 
 export type ApprovalState = Extract<ToolEvent, { type: "tool-approval" }>["state"];
 
+export type AskedAbout = Pick<
+  Extract<ToolEvent, { type: "tool-approval" }>,
+  "question" | "mayHaveRun"
+>;
+
+export type TellApproval = (state: ApprovalState, about?: AskedAbout) => void;
+
 export type Consent =
   /** `approvedBy`: the owner who was asked; null: nobody was. */
   | { mayRun: true; approvedBy: string | null }
   /** `content`: for the model. */
-  | { mayRun: false; outcome: "denied" | "cancelled"; content: string };
+  | { mayRun: false; outcome: "denied" | "cancelled" | "error"; content: string };
 
 export function policyOf(
   { approval, readOnly = false }: Pick<Tool, "approval" | "readOnly">,
@@ -50,28 +77,24 @@ export async function seekApproval(
   call: ToolCall,
   tool: Tool,
   oversight: ToolOversight | undefined,
-  { signal, tell }: { signal: AbortSignal; tell: (state: ApprovalState) => void },
+  { signal, tell }: { signal: AbortSignal; tell: TellApproval },
 ): Promise<Consent> {
   if (oversight?.mayRunTools === false && tool.clientRuns !== true)
     return denied("the API key of this request may not run tools of the server");
-  if (policyOf(tool, oversight?.asksPerson ?? false) === "never")
+  const known = oversight?.journal?.known(call.id);
+  if (policyOf(tool, oversight?.asksPerson ?? false) === "never") {
+    if (known?.at === "started" && tool.readOnly !== true) return interrupted;
     return { mayRun: true, approvedBy: null };
+  }
   const approvals = oversight?.approvals ?? null;
   if (oversight === undefined || approvals === null)
     return denied("it needs a person's approval, and nobody can be asked here");
   const words = JSON.stringify([call.name, canonicalArguments(call.arguments)]);
   if (oversight.denials?.has(words) === true) return denied("the user denied the same call before");
-  tell("asked");
-  const decision = await approvals.ask(
-    {
-      callId: call.id,
-      owner: oversight.owner,
-      server: tool.server,
-      toolName: call.name,
-      arguments: call.arguments,
-    },
-    signal,
-  );
+  const decision =
+    known?.at === "decided"
+      ? known.decision
+      : await ask({ call, tool, approvals, oversight, known, signal, tell });
   tell(decision.approved ? "approved" : "denied");
   if (decision.approved) {
     tool.acceptChange?.();
@@ -97,7 +120,7 @@ interface Asking {
   sample: ToolCallContext["sample"];
   /** Of the call. */
   signal: AbortSignal;
-  tell(state: ApprovalState, question: PersonQuestion): void;
+  tell: TellApproval;
   /** Keeps the call from counting as silent meanwhile. */
   awake<Result>(work: Promise<Result>): Promise<Result>;
 }
@@ -132,10 +155,10 @@ function askerOf({ call, tool, oversight, signal, tell, awake }: Asking): ToolCa
   let last: Promise<unknown> = Promise.resolve();
   const ask = async (question: PersonQuestion, ended: AbortSignal): Promise<PersonAnswer> => {
     if (ended.aborted) return { action: "cancel" };
-    tell("asked", question);
+    tell("asked", { question });
     const request = { callId, owner, server: tool.server, toolName: call.name, arguments: args };
     const decision = await approvals.ask({ ...request, question }, ended);
-    tell(decision.approved ? "approved" : "denied", question);
+    tell(decision.approved ? "approved" : "denied", { question });
     if (decision.approved) return { action: "accept", content: decision.content };
     return { action: decision.by === "person" ? "decline" : "cancel" };
   };
@@ -145,6 +168,50 @@ function askerOf({ call, tool, oversight, signal, tell, awake }: Asking): ToolCa
     return await awake(answer);
   };
 }
+async function ask({
+  call,
+  tool,
+  approvals,
+  oversight: { owner, journal },
+  known,
+  signal,
+  tell,
+}: {
+  call: ToolCall;
+  tool: Tool;
+  approvals: NonNullable<ToolOversight["approvals"]>;
+  oversight: ToolOversight;
+  known: CallState | undefined;
+  signal: AbortSignal;
+  tell: TellApproval;
+}): Promise<Decision> {
+  const wasAsked = known?.at === "asked";
+  const mayHaveRun = wasAsked ? known.mayHaveRun : known?.at === "started";
+  const askedAt = wasAsked ? known.since : Date.now();
+  // What is not kept is asked again.
+  await journal?.note(call.id, { at: "asked", since: askedAt, mayHaveRun }).catch(() => {});
+  tell("asked", { mayHaveRun });
+  const request = {
+    callId: call.id,
+    owner,
+    server: tool.server,
+    toolName: call.name,
+    arguments: call.arguments,
+    askedAt,
+    ...(mayHaveRun && { mayHaveRun }),
+    keep:
+      journal &&
+      ((decision: PersonsDecision) => journal.note(call.id, { at: "decided", decision })),
+  };
+  return await approvals.ask(request, signal);
+}
+
+const interrupted: Consent = {
+  mayRun: false,
+  outcome: "error",
+  content:
+    "Error: the server was restarted while this call ran. It may have taken effect, and was not run again.",
+};
 
 function denied(reason: string): Consent {
   const content = `Error: not run: ${reason}. Do not try it again: answer with what you have, or ask the user.`;

@@ -5,9 +5,9 @@ import { ToolCallBuffer } from "../chat/answer/tool-call-buffer.ts";
 import type { ToolCall, ToolLogger, ToolOutput } from "../chat/types.ts";
 import { EventQueue, pulled } from "./event-stream.ts";
 import type { Deadline } from "./loop-budget.ts";
-import type { ApprovalState, ToolOversight } from "./oversight.ts";
+import type { ApprovalState, AskedAbout, ToolOversight } from "./oversight.ts";
 import { findTool, runTool, unknownServer } from "./tool-run.ts";
-import type { PersonQuestion, Tool, ToolCallContext, ToolEvent, ToolReport } from "./types.ts";
+import type { Tool, ToolCallContext, ToolEvent, ToolReport } from "./types.ts";
 
 export type ToolEnd = Extract<ToolEvent, { type: "tool-end" }>;
 
@@ -144,8 +144,8 @@ export class ToolRound {
             report,
             oversight,
             sample,
-            onApproval: (state: ApprovalState, question?: PersonQuestion) =>
-              tell({ type: "tool-approval", call, server, state, hasChanged, question }),
+            onApproval: (state: ApprovalState, about: AskedAbout = {}) =>
+              tell({ type: "tool-approval", call, server, state, hasChanged, ...about }),
           })
         : { outcome: "error" as const, content: refusal, citations: [], milliseconds: 0 };
     const end: ToolEnd = { type: "tool-end", call, server, ...run };

@@ -3,23 +3,15 @@
 import type { ToolCall } from "../chat/types.ts";
 import { nearNames } from "../near-names.ts";
 import type { Deadline } from "./loop-budget.ts";
-import { type ApprovalState, type ToolOversight, questionsOf, seekApproval } from "./oversight.ts";
+import { type TellApproval, type ToolOversight, questionsOf, seekApproval } from "./oversight.ts";
 import type {
-  PersonQuestion,
   Tool,
   ToolCallContext,
   ToolOutcome,
   ToolReport,
   ToolResult,
+  ToolRun,
 } from "./types.ts";
-
-export interface ToolRun {
-  outcome: ToolOutcome;
-  /** For the model. */
-  content: string;
-  citations: readonly string[];
-  milliseconds: number;
-}
 
 export interface ToolRunOptions {
   /** How long the call may be silent; each report starts the time again. */
@@ -32,7 +24,7 @@ export interface ToolRunOptions {
   /** Until the run ends. */
   report: (report: ToolReport) => void;
   oversight?: ToolOversight | undefined;
-  onApproval?: ((state: ApprovalState, question?: PersonQuestion) => void) | undefined;
+  onApproval?: TellApproval | undefined;
   /** Asks the model of the request. Default: it cannot be asked. */
   sample?: ToolCallContext["sample"];
 }
@@ -56,15 +48,35 @@ export async function runTool(
   tools: readonly Tool[],
   options: ToolRunOptions,
 ): Promise<ToolRun> {
+  const { audit = null, owner = "", journal } = options.oversight ?? {};
+  const known = journal?.known(call.id);
+  if (known?.at === "ended") return known.run;
   const checked = await check(call, tools, options);
-  const { audit = null, owner = "" } = options.oversight ?? {};
   const server = findTool(call, tools)?.server ?? unknownServer;
   const entry = { call, server, owner, approvedBy: checked.mayRun ? checked.approvedBy : null };
   if (checked.mayRun) await audit?.started(entry);
   const run = checked.mayRun
-    ? await runBounded(call, checked.tool, checked.args, options)
+    ? await runKept(call, checked, options)
     : notRun(checked.outcome, checked.content);
   await audit?.ended(entry, run);
+  return run;
+}
+
+/** What is not kept as started does not run, and what is not kept as ended may have run. */
+async function runKept(
+  call: ToolCall,
+  { tool, args }: { tool: Tool; args: unknown },
+  options: ToolRunOptions,
+): Promise<ToolRun> {
+  const { journal } = options.oversight ?? {};
+  try {
+    await journal?.note(call.id, { at: "started" });
+  } catch {
+    return notRun("error", "Error: not run: the server could not write down that it runs.");
+  }
+  const run = await runBounded(call, tool, args, options);
+  if (run.outcome !== "cancelled")
+    await journal?.note(call.id, { at: "ended", run }).catch(() => {});
   return run;
 }
 

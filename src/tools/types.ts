@@ -19,6 +19,14 @@ export interface ToolResult {
 
 export type ToolOutcome = "ok" | "error" | "timeout" | "cancelled" | "denied";
 
+export interface ToolRun {
+  outcome: ToolOutcome;
+  /** For the model. */
+  content: string;
+  citations: readonly string[];
+  milliseconds: number;
+}
+
 /** Whether a person must approve each call. */
 export type ApprovalPolicy = "never" | "always";
 
@@ -49,6 +57,8 @@ export type ToolEvent =
       hasChanged?: boolean;
       /** The call runs already, and its server asks. */
       question?: PersonQuestion | undefined;
+      /** The server ended while the call ran: a person is asked whether it runs again. */
+      mayHaveRun?: boolean;
     }
   | {
       type: "tool-end";

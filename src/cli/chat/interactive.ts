@@ -138,8 +138,9 @@ export class Interactive {
   async #approve(asked: ApprovalAsked, problem?: string): Promise<ApprovalAnswer> {
     const { screen, approve } = this.#options;
     const { tool_name: name, server, arguments: args, has_changed: hasChanged = false } = asked;
+    const { may_have_run: mayHaveRun = false } = asked;
     if (asked.question !== undefined) return await this.#answerQuestion(asked, problem);
-    if (approve === "all" || (this.#allowed.has(name) && !hasChanged))
+    if (approve === "all" || (this.#allowed.has(name) && !hasChanged && !mayHaveRun))
       return { decision: "approve" };
     if (approve === "none")
       return { decision: "deny", reason: "Calls are not approved: --approve none." };
@@ -154,6 +155,8 @@ export class Interactive {
         `${screen.style("yellow", `${server} wants to run ${name}`)} ${screen.clip(args, 500)}`,
       );
       if (hasChanged) screen.line(`${server} has changed ${name} since you could first use it.`);
+      if (mayHaveRun)
+        screen.line("The server was restarted while this call ran: it may have taken effect.");
       screen.write("Allow it? [y]es, [n]o, [a]lways ");
       this.#onKey = (key) => {
         if (key === "interrupt" || key === "end") return decide("", "no");

@@ -6,7 +6,7 @@ import { delegationServer } from "../../agents/delegation.ts";
 import type { ChatRequest, ChatUsage, FinishReason } from "../../chat/types.ts";
 import { addUsage } from "../../chat/answer/engine-run.ts";
 import { noUsage } from "../../engine/generation.ts";
-import type { ToolOversight } from "../../tools/oversight.ts";
+import type { CallJournal, ToolOversight } from "../../tools/oversight.ts";
 import type { Sink } from "../../tools/event-stream.ts";
 import { ToolLoop } from "../../tools/tool-loop.ts";
 import { unknownServer } from "../../tools/tool-run.ts";
@@ -47,6 +47,8 @@ export interface RunContext {
   asksPerson?: boolean | undefined;
   /** A person looks on, who can answer questions of tools' servers. Default: no. */
   isWatched?: boolean | undefined;
+  /** The run outlives the process. */
+  journal?: CallJournal | undefined;
 }
 
 /** `runEvents` for wires with one text per answer. */
@@ -149,6 +151,7 @@ async function startEvents(
       ...oversightOf(context, conversation.owner),
       asksPerson: context.asksPerson,
       isWatched: context.isWatched,
+      journal: context.journal,
     },
     logger: log,
   };

@@ -57,6 +57,8 @@ export interface LiveRunOptions<Event> {
    * Otherwise each event is stored here before anybody sees it, and any number of readers follow at their own pace.
    */
   keep: ((event: Event) => Promise<void>) | null;
+  /** What another process told, with its numbers. */
+  earlier?: readonly Event[] | undefined;
 }
 
 export class LiveRun<Event> {
@@ -64,7 +66,7 @@ export class LiveRun<Event> {
   readonly owner: string;
   readonly ended: Promise<void>;
   readonly #options: LiveRunOptions<Event>;
-  readonly #events: Event[] = [];
+  readonly #events: Event[];
   #failure: { error: unknown } | null = null;
   #hasEnded = false;
   /** The one reader of a connection has gone. */
@@ -77,6 +79,7 @@ export class LiveRun<Event> {
     this.id = options.id;
     this.owner = options.owner;
     this.#options = options;
+    this.#events = [...(options.earlier ?? [])];
     this.ended = new Promise((resolve) => (this.#end = resolve));
   }
 

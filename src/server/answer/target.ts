@@ -31,10 +31,20 @@ export interface TargetContext {
   warnings: OnceWarnings;
 }
 
-/** Call it once per request, because an agent's limits belong to one run. Unknown names select the served model. */
-export function resolveTarget(wanted: string | null, context: TargetContext): Target {
+/**
+ * Call it once per request, because an agent's limits belong to one run. Unknown names select the served model.
+ * @param replaced of its own chat, not of the agents below it
+ */
+export function resolveTarget(
+  wanted: string | null,
+  context: TargetContext,
+  replaced: (chat: AgentModel["chat"]) => AgentModel["chat"] = (chat) => chat,
+): Target {
   const agent = wanted === null ? undefined : context.services.agents?.find(wanted);
-  if (agent !== undefined) return agentTarget(agent, context);
+  if (agent !== undefined) {
+    const model = { ...agent.model, chat: replaced(agent.model.chat) };
+    return agentTarget({ ...agent, model, tools: () => agent.tools() }, context);
+  }
   warnOfModel(wanted, context);
   const { chat, tools, model } = context.services;
   const { id, contextSize, vocabularySize, maxTokens } = model;
@@ -44,7 +54,7 @@ export function resolveTarget(wanted: string | null, context: TargetContext): Ta
     vocabularySize,
     maxTokens,
     sampling: { ...context.config.sampling, seed: drawSeed(), logitBias: [] },
-    chat,
+    chat: replaced(chat),
     tools,
     run: null,
     instruct: (messages) => [...messages],

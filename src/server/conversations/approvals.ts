@@ -33,7 +33,7 @@ export function approvalRoutes({ services, warnings }: RouteContext): RouteOptio
         const { call_id: callId } = request.params as { call_id: string };
         const show = 'Send {"decision": "approve"} or {"decision": "deny"}';
         const said = readBody(decisionFields, request.body, reading, show);
-        approvals.decide(requestOwner(request), callId, said);
+        await approvals.decide(requestOwner(request), callId, said);
         return await reply.send({ call_id: callId, decision: said.decision });
       },
     },
@@ -41,7 +41,7 @@ export function approvalRoutes({ services, warnings }: RouteContext): RouteOptio
 }
 
 function wireApproval(pending: PendingApproval) {
-  const { callId, server, toolName, arguments: args, askedAt, question } = pending;
+  const { callId, server, toolName, arguments: args, askedAt, question, mayHaveRun } = pending;
   return {
     call_id: callId,
     server,
@@ -49,5 +49,6 @@ function wireApproval(pending: PendingApproval) {
     arguments: args,
     asked_at: Math.floor(askedAt / 1000),
     ...(question === undefined ? {} : { question }),
+    ...(mayHaveRun === true && { may_have_run: true }),
   };
 }

@@ -19,6 +19,25 @@ export interface CallProgress {
   streamed: string | null;
 }
 
+/** A speaker: the run itself, or the sub-agent that works on the delegation `parent`. */
+export interface Speaker {
+  agent?: string;
+  parent?: string;
+  /** Calls that the model is writing, by their index in the round. */
+  writing: Map<number, { id: string; toolName: string }>;
+  /** Ids on the wire of its calls by the ids that it gave them. */
+  ids: Map<string, string>;
+}
+
+/** A call in the stream that has no result yet. */
+export interface OpenCall extends CallProgress {
+  speaker: Speaker;
+}
+
+export function nesting({ agent, parent }: Speaker): { agent?: string; parent_call_id?: string } {
+  return parent === undefined ? {} : { agent: agent!, parent_call_id: parent };
+}
+
 export function interruption(status: EndDetail["status"]): string {
   if (status === "cancelled") return "The run was cancelled.";
   return "The run ended before the call did.";
@@ -65,7 +84,8 @@ export function interruptedEnd(
 
 const openStates = new Set<ToolCallState["progress"]>(["writing", "approval", "running"]);
 
-function progressOf(call: ToolCallState): CallProgress {
+/** An open call as its events told it. */
+export function progressOf(call: ToolCallState): CallProgress {
   return {
     id: call.call_id,
     toolName: call.tool_name,

@@ -6,6 +6,7 @@
 import { delegationOf, delegationServer } from "../../agents/delegation.ts";
 import { RoundText } from "../../chat/answer/round-text.ts";
 import type { ChatEvent } from "../../chat/types.ts";
+import type { ConversationState } from "../../client/conversation-state.ts";
 import type {
   ConversationEvent,
   Detail,
@@ -16,22 +17,15 @@ import type {
 } from "../../client/types.ts";
 import type { RunEvent, ToolEvent, ToolReport } from "../../tools/types.ts";
 import { stateAfter, stateOfOutcome } from "../answer/client-view.ts";
-import { type CallProgress, callSummary, interruptedCall, interruption } from "./calls.ts";
-
-/** A speaker: the run itself, or the sub-agent that works on the delegation `parent`. */
-interface Speaker {
-  agent?: string;
-  parent?: string;
-  /** Calls that the model is writing, by their index in the round. */
-  writing: Map<number, { id: string; toolName: string }>;
-  /** Ids on the wire of its calls by the ids that it gave them. */
-  ids: Map<string, string>;
-}
-
-/** A call in the stream that has no result yet. */
-interface OpenCall extends CallProgress {
-  speaker: Speaker;
-}
+import {
+  callSummary,
+  interruptedCall,
+  interruption,
+  nesting,
+  type OpenCall,
+  progressOf,
+  type Speaker,
+} from "./calls.ts";
 
 type ToolStart = Extract<ToolEvent, { type: "tool-start" }>;
 type ToolEnd = Extract<ToolEvent, { type: "tool-end" }>;
@@ -54,6 +48,21 @@ export class RunMapper {
   readonly #rounds = new RoundText();
   #out: Required<ConversationEvent> = emptyEvent();
 
+  /**
+   * Goes on where the stream of an earlier process ended, in a held round.
+   * @param ids those of the round's calls in the stream
+   */
+  static resumed(state: ConversationState, ids: Readonly<Record<string, string>>): RunMapper {
+    const mapper = new RunMapper();
+    mapper.#restore(state, ids);
+    return mapper;
+  }
+
+  /** The id in the stream of a call of the run itself. */
+  idOf(given: string): string {
+    return this.#root.ids.get(given) ?? given;
+  }
+
   /** The first event. */
   begin(): ConversationEvent {
     this.#enter("queued", 0);
@@ -75,6 +84,28 @@ export class RunMapper {
       this.#out.details.push({ type: "state", call_id: id, state: "failed" });
     this.#out.details.push({ type: "end", ...end });
     return this.#take()!;
+  }
+
+  #restore(state: ConversationState, ids: Readonly<Record<string, string>>): void {
+    this.#rounds.add(state.message);
+    this.#rounds.endRound();
+    this.#textLength = state.message.length;
+    this.#phase = state.timeline.at(-1)?.phase ?? null;
+    this.#isHeld = true;
+    for (const citation of state.citations) this.#citations.add(citation);
+    for (const [given, id] of Object.entries(ids)) this.#root.ids.set(given, id);
+    for (const call of state.toolCalls) {
+      const { call_id: id, progress, tool_call_details: details } = call;
+      this.#usedIds.add(id);
+      this.#offsets.set(id, details.text_offset ?? 0);
+      if (progress === "writing") this.#unstarted.add(id);
+      if (progress !== "approval" && progress !== "running") continue;
+      // The caller stands before what its sub-agent called.
+      const caller = this.#open.get(details.parent_call_id ?? "");
+      const speaker =
+        caller === undefined ? this.#root : this.#agentOf(caller, details.agent ?? caller.toolName);
+      this.#open.set(id, { ...progressOf(call), speaker });
+    }
   }
 
   #read(speaker: Speaker, event: RunEvent): void {
@@ -164,7 +195,7 @@ export class RunMapper {
   #approval(speaker: Speaker, event: Approval): void {
     const call = this.#announce(speaker, event);
     const { id, toolName } = call;
-    const { state, server, hasChanged = false, question } = event;
+    const { state, server, hasChanged = false, question, mayHaveRun = false } = event;
     if (state !== "asked" && question === undefined) call.details.approval = state;
     const { arguments: text } = event.call;
     this.#out.details.push(
@@ -177,6 +208,7 @@ export class RunMapper {
         state,
         ...(hasChanged && { has_changed: true as const }),
         ...(question === undefined ? {} : { question }),
+        ...(mayHaveRun && { may_have_run: true as const }),
       },
       { type: "state", call_id: id, state: stateAfter(event) },
     );
@@ -356,10 +388,6 @@ export class RunMapper {
     const isEmpty = message === "" && citations.length === 0 && calls.length === 0;
     return isEmpty ? null : { message, citations, tool_calls: calls };
   }
-}
-
-function nesting({ agent, parent }: Speaker): { agent?: string; parent_call_id?: string } {
-  return parent === undefined ? {} : { agent: agent!, parent_call_id: parent };
 }
 
 function emptyEvent(): Required<ConversationEvent> {

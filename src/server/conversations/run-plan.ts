@@ -96,7 +96,7 @@ function checkParent(parentId: string | null, messages: readonly Message[]): voi
 }
 
 /** @param names null: all */
-function modeOf(names: readonly string[] | null, source: Target["tools"]): ToolMode {
+export function modeOf(names: readonly string[] | null, source: Target["tools"]): ToolMode {
   const offered = source?.tools() ?? [];
   const tools = names === null ? offered : names.map((name, index) => find(name, index, offered));
   return tools.length === 0 ? { kind: "none" } : { kind: "internal", tools };

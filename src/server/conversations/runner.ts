@@ -2,9 +2,9 @@
 
 import { applyEvent, type ConversationState, emptyState } from "../../client/conversation-state.ts";
 import type { ConversationEvent, EndDetail, RunUsage } from "../../client/types.ts";
-import type { ChatEvent, ChatUsage } from "../../chat/types.ts";
+import type { ChatEvent, ChatUsage, ToolCall } from "../../chat/types.ts";
 import { FermataError } from "../../errors.ts";
-import type { BranchedRun, BranchStore, NumberedEvent } from "../../store/types.ts";
+import type { BranchedRun, BranchStore, InterruptedRun, NumberedEvent } from "../../store/types.ts";
 import type { RunEvent } from "../../tools/types.ts";
 import { newId } from "../answer/ids.ts";
 import { BegunWork, LiveRun, LiveRuns } from "../answer/live-run.ts";
@@ -15,9 +15,11 @@ import { logError, toFermataError } from "../http/error-replies.ts";
 import { runEvents, type RunContext } from "../answer/answer.ts";
 import { settledWithin } from "../http/stream-answer.ts";
 import { resolveTarget } from "../answer/target.ts";
+import { HeldChat } from "./held-chat.ts";
+import { heldRound, HeldRounds } from "./held-round.ts";
 import { type AnswerBody, answerBody, type Message, newAnswer } from "./message-body.ts";
 import { RunMapper } from "./run-mapper.ts";
-import { planRun, type RunStart, titleOf } from "./run-plan.ts";
+import { modeOf, planRun, type RunStart, titleOf } from "./run-plan.ts";
 import { Transcript } from "./transcript.ts";
 
 export interface RunnerContext extends Omit<RunContext, "target"> {
@@ -37,16 +39,35 @@ class ConversationRun extends LiveRun<NumberedEvent> {
   #count = 0;
   #state: ConversationState = emptyState;
 
-  constructor(owner: string, run: BranchedRun, store: BranchStore, abort: AbortController) {
+  /** @param earlier what an earlier process told */
+  constructor(
+    owner: string,
+    run: BranchedRun,
+    {
+      store,
+      abort,
+      earlier = [],
+    }: { store: BranchStore; abort: AbortController; earlier?: readonly NumberedEvent[] },
+  ) {
     super({
       id: run.id,
       owner,
       abort,
       numberOf: (event) => event.number,
       keep: (event) => store.appendEvents(run.id, [event]),
+      earlier,
     });
     this.run = run;
     this.#store = store;
+    this.#count = earlier.at(-1)?.number ?? 0;
+    this.#state = earlier
+      .map(({ body }) => JSON.parse(body) as ConversationEvent)
+      .reduce(applyEvent, emptyState);
+  }
+
+  /** How many events were told. */
+  get count(): number {
+    return this.#count;
   }
 
   /** The message so far. */
@@ -124,22 +145,30 @@ export class Runner {
     const plan = planRun(start, target);
     const { controller, end: endWork } = context.active.begin();
     const { signal } = controller;
+    const { question } = plan;
+    const run = {
+      id: newId("run"),
+      conversationId: conversation.id,
+      messageId: newId("msg"),
+    };
+    const { model, tools } = start.settings;
+    const held = new HeldRounds(this.#store, run.id, { chat: plan.chat, model, tools });
     const work = new BegunWork<RunEvent>((sink) =>
       runEvents(
         { ...plan.chat, signal, owner },
         plan.mode,
-        { ...context, target, asksPerson: context.config.asksPerson, isWatched: true },
+        {
+          ...context,
+          target,
+          asksPerson: context.config.asksPerson,
+          isWatched: true,
+          journal: held,
+        },
         sink,
       ),
     );
     try {
       await settledWithin(work.first, patienceMs);
-      const { question } = plan;
-      const run = {
-        id: newId("run"),
-        conversationId: conversation.id,
-        messageId: newId("msg"),
-      };
       const now = Date.now();
       const answer: Message = {
         id: run.messageId,
@@ -152,9 +181,10 @@ export class Runner {
       const title = conversation.title === "" ? titleOf(question.body) : undefined;
       const change = { title, leafId: answer.id };
       await this.#store.beginRun(owner, run, [...asked, answer], change);
-      const live = new ConversationRun(owner, run, this.#store, controller);
+      const live = new ConversationRun(owner, run, { store: this.#store, abort: controller });
       this.#live.add(live);
-      void follow(live, work, context).finally(endWork);
+      const course = { mapper: new RunMapper(), transcript: new Transcript(), held, signal };
+      void follow(live, work, context, course).finally(endWork);
       return { run, userMessageId: question.message.id };
     } catch (error) {
       controller.abort(error);
@@ -163,6 +193,57 @@ export class Runner {
       throw error;
     }
   }
+
+  /** Goes on with a run of an earlier process, whose calls wait or ran. False: it cannot go on. */
+  goOn(interrupted: InterruptedRun, context: RunnerContext): boolean {
+    const { owner, events, message, ...run } = interrupted;
+    const found = heldRound(interrupted);
+    if (found === null) return false;
+    const { request, round, hold } = found;
+    const store = this.#store;
+    const held = new HeldRounds(store, run.id, request, hold);
+    const target = resolveTarget(
+      request.model,
+      context,
+      (chat) => new HeldChat(chat, round, () => store.countResume(run.id)),
+    );
+    const { controller, end: endWork } = context.active.begin();
+    const { signal } = controller;
+    const live = new ConversationRun(
+      owner,
+      { id: run.id, conversationId: run.conversationId, messageId: message.id },
+      { store, abort: controller, earlier: events },
+    );
+    const { state } = live;
+    const work = new BegunWork<RunEvent>(async (sink) => {
+      await context.services.tools?.missing?.();
+      const mode = modeOf(request.tools, target.tools);
+      const { asksPerson } = context.config;
+      const running = { ...context, target, asksPerson, isWatched: true, journal: held };
+      await runEvents({ ...request.chat, signal, owner }, mode, running, sink);
+    });
+    this.#live.add(live);
+    const startedAt = performance.now() - (state.timeline.at(-1)?.at_ms ?? 0);
+    const course = {
+      mapper: RunMapper.resumed(state, round.ids),
+      transcript: new Transcript(round),
+      held,
+      signal,
+      from: state,
+    };
+    void follow(live, work, { ...context, startedAt }, course).finally(endWork);
+    return true;
+  }
+}
+
+/** What a run is told and kept by. */
+interface Course {
+  mapper: RunMapper;
+  transcript: Transcript;
+  held: HeldRounds;
+  signal: AbortSignal;
+  /** What an earlier process told of the round that this one begins with. */
+  from?: ConversationState;
 }
 
 /** Never rejects. */
@@ -170,22 +251,31 @@ async function follow(
   live: ConversationRun,
   work: BegunWork<RunEvent>,
   context: RunnerContext,
+  { mapper, transcript, held, signal, from }: Course,
 ): Promise<void> {
-  const mapper = new RunMapper();
-  const transcript = new Transcript();
   let finish: Finish | null = null;
   let end: Omit<EndDetail, "type">;
+  let isHoldTold = from !== undefined;
+  const isLeftToNext = (): boolean => isClosing(signal.reason) && held.outlivesProcess;
   try {
-    await live.tell(mapper.begin());
+    if (from === undefined) await live.tell(mapper.begin());
     await work.deliver(async (event) => {
       if (event.type === "finish") finish = event;
+      // How its calls end is told by the process that goes on.
+      if (isLeftToNext()) return;
+      if (event.type === "hold" && isHoldTold) return void (isHoldTold = false);
       transcript.add(event);
+      if (event.type === "hold") await keepHold(event.calls, live, { mapper, transcript, held });
+      else if (isOfModel(event)) held.leave();
+      if (from !== undefined && wasTold(event, from, mapper)) return;
       const told = mapper.map(event, performance.now() - context.startedAt);
       if (told !== null) await live.tell(told);
     });
     end = endOf(finish);
   } catch (error) {
     await work.abandon(error);
+    // The next process goes on with it.
+    if (isLeftToNext()) return live.finish();
     const failure = toFermataError(error);
     if (failure.code !== "cancelled") logError(failure, context);
     end = endOfFailure(failure);
@@ -195,6 +285,40 @@ async function follow(
   } catch (error) {
     logError(toFermataError(error), context);
   }
+}
+
+async function keepHold(
+  calls: readonly ToolCall[],
+  live: ConversationRun,
+  { mapper, transcript, held }: Pick<Course, "mapper" | "transcript" | "held">,
+): Promise<void> {
+  if (calls.length === 0) return held.leave();
+  await held.hold({
+    messages: transcript.heldMessages,
+    calls,
+    ids: Object.fromEntries(calls.map(({ id }) => [id, mapper.idOf(id)])),
+    told: live.count,
+  });
+}
+
+function isOfModel({ type }: RunEvent): boolean {
+  return type === "content" || type === "reasoning" || type === "call-start";
+}
+
+function isClosing(reason: unknown): boolean {
+  return reason instanceof FermataError && reason.code === "engine_closed";
+}
+
+/** A call's start, its question or its end, which viewers know from the earlier process. */
+function wasTold(event: RunEvent, { toolCalls }: ConversationState, mapper: RunMapper): boolean {
+  if (!event.type.startsWith("tool-") || !("call" in event)) return false;
+  const id = mapper.idOf(event.call.id);
+  const progress = toolCalls.find((call) => call.call_id === id)?.progress ?? "writing";
+  if (progress === "writing") return false;
+  if (event.type === "tool-start") return true;
+  if (progress === "running") return false;
+  const isAsked = event.type === "tool-approval" && event.state === "asked";
+  return progress !== "approval" || (isAsked && event.mayHaveRun !== true);
 }
 
 function endOf(finish: Finish | null): Omit<EndDetail, "type"> {

@@ -27,11 +27,19 @@ export class ConversationService {
   readonly #store: BranchStore;
   readonly #modelId: string;
   readonly #runner: Runner;
+  /** Of runs that this process takes over. */
+  #context: RunnerContext | null = null;
 
   constructor(store: BranchStore, modelId: string) {
     this.#store = store;
     this.#modelId = modelId;
     this.#runner = new Runner(store);
+  }
+
+  /** Goes on with the runs that an earlier process left waiting, and ends the others. Before the first request. */
+  async adopt(context: RunnerContext): Promise<void> {
+    this.#context = context;
+    await this.#takeInterrupted();
   }
 
   async create(owner: string, { title = "", settings }: ConversationPatch): Promise<Conversation> {
@@ -138,7 +146,9 @@ export class ConversationService {
     await this.#findRun(owner, id, wanted);
     const live = this.#runner.find(owner, wanted);
     if (live !== null) return live.read(after, viewer);
-    await this.#endInterrupted();
+    await this.#takeInterrupted();
+    const taken = this.#runner.find(owner, wanted);
+    if (taken !== null) return taken.read(after, viewer);
     const events = await this.#store.runEvents(wanted, after);
     const isOver = withDetails
       ? events.length === 0
@@ -146,11 +156,16 @@ export class ConversationService {
     return isOver ? null : replayed(events);
   }
 
-  /** Ends the unfinished runs of an earlier process as failed, with their output so far. */
-  async #endInterrupted(): Promise<void> {
-    for (const run of await this.#store.takeInterrupted()) await this.#fail(run);
+  /** What an earlier process left: goes on with runs whose calls are held, and ends the others. */
+  async #takeInterrupted(): Promise<void> {
+    for (const run of await this.#store.takeInterrupted()) {
+      const context = this.#context;
+      const at = { startedAt: performance.now() };
+      if (context === null || !this.#runner.goOn(run, { ...context, ...at })) await this.#fail(run);
+    }
   }
 
+  /** With its output so far. */
   async #fail({ id, message, events }: InterruptedRun): Promise<void> {
     const told = events.map(({ body }) => JSON.parse(body) as ConversationEvent);
     const state = told.reduce(applyEvent, emptyState);
@@ -171,7 +186,7 @@ export class ConversationService {
     const isOrphan = ({ runId, body }: Message): boolean =>
       runId !== null && isRunning(body) && this.#runner.find(owner, runId) === null;
     if (!messages.some(isOrphan)) return messages.map((message) => this.#live(owner, message));
-    await this.#endInterrupted();
+    await this.#takeInterrupted();
     const again = (await this.#store.messages(owner, id)) as Message[];
     return again.map((message) => this.#live(owner, message));
   }

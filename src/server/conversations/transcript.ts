@@ -3,14 +3,27 @@
 import type { ChatMessage, ToolCall } from "../../chat/types.ts";
 import type { RunEvent } from "../../tools/types.ts";
 
+const nothing = { messages: [], calls: [] };
+
 type Turn = Extract<ChatMessage, { role: "assistant" }>;
 
 export class Transcript {
-  readonly #messages: ChatMessage[] = [];
+  readonly #messages: ChatMessage[];
   #turn: Turn = newTurn();
   /** Results of the held round, in the order they came. */
   #results = new Map<string, string>();
-  #held: readonly ToolCall[] = [];
+  #held: readonly ToolCall[];
+
+  /** @param earlier the turns so far, the last one with `calls` that wait for their results */
+  constructor(earlier: { messages: readonly ChatMessage[]; calls: readonly ToolCall[] } = nothing) {
+    this.#messages = [...earlier.messages];
+    this.#held = earlier.calls;
+  }
+
+  /** Up to the calls of the held round. */
+  get heldMessages(): ChatMessage[] {
+    return [...this.#messages];
+  }
 
   add(event: RunEvent): void {
     switch (event.type) {

@@ -123,7 +123,7 @@ const pendingApproval = answer(
     arguments: string,
     asked_at: whole,
   },
-  { question: answer({ message: string }, { schema: object, url: string }) },
+  { question: answer({ message: string }, { schema: object, url: string }), may_have_run: boolean },
 );
 export const approvals = answer({ approvals: list(pendingApproval) });
 export const approvalDecision = answer({

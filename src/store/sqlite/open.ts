@@ -169,6 +169,20 @@ const migrations: readonly string[] = [
   ALTER TABLE runs ADD COLUMN place TEXT;
   ALTER TABLE runs ADD COLUMN began TEXT;
   `,
+  `
+  CREATE TABLE branched_holds (
+    run_id TEXT PRIMARY KEY REFERENCES branched_runs (id) ON DELETE CASCADE,
+    request TEXT NOT NULL,
+    round TEXT NOT NULL,
+    resumes INTEGER NOT NULL
+  ) WITHOUT ROWID;
+  CREATE TABLE branched_held_calls (
+    run_id TEXT NOT NULL REFERENCES branched_holds (run_id) ON DELETE CASCADE,
+    call_id TEXT NOT NULL,
+    state TEXT NOT NULL,
+    PRIMARY KEY (run_id, call_id)
+  ) WITHOUT ROWID;
+  `,
 ];
 
 /** @throws FermataError store_invalid: a later version of Fermata wrote the file */

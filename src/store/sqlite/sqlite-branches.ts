@@ -9,6 +9,7 @@ import type {
   ConversationChange,
   InterruptedRun,
   NumberedEvent,
+  RunHold,
 } from "../types.ts";
 
 interface ConversationRow {
@@ -32,6 +33,12 @@ interface RunRow {
   id: string;
   conversation_id: string;
   message_id: string;
+}
+
+interface HoldRow {
+  request: string;
+  round: string;
+  resumes: number;
 }
 
 /** What the file's owner does for its tables. */
@@ -133,6 +140,30 @@ export class SqliteBranches implements BranchStore {
     for (const event of events) this.#insertEvent(runId, event);
   }
 
+  async setRunHold(
+    runId: string,
+    { request, round }: Pick<RunHold, "request" | "round">,
+  ): Promise<void> {
+    const text = JSON.stringify(round);
+    this.#database.inTransaction(() => {
+      this.#database.run(sql`DELETE FROM branched_held_calls WHERE run_id = ${runId}`);
+      this.#database.run(sql`INSERT INTO branched_holds (run_id, request, round, resumes)
+        VALUES (${runId}, ${JSON.stringify(request)}, ${text}, 0)
+         ON CONFLICT (run_id) DO UPDATE SET round = excluded.round, resumes = 0`);
+    });
+  }
+
+  async setHeldCall(runId: string, callId: string, state: unknown): Promise<void> {
+    this.#database.run(sql`INSERT INTO branched_held_calls (run_id, call_id, state)
+      VALUES (${runId}, ${callId}, ${JSON.stringify(state)})
+       ON CONFLICT (run_id, call_id) DO UPDATE SET state = excluded.state`);
+  }
+
+  async countResume(runId: string): Promise<void> {
+    this.#database.run(sql`UPDATE branched_holds SET resumes = resumes + 1
+      WHERE run_id = ${runId}`);
+  }
+
   async endRun(
     runId: string,
     { id, body }: Pick<BranchedMessage, "id" | "body">,
@@ -146,6 +177,7 @@ export class SqliteBranches implements BranchStore {
       )
         return;
       for (const event of events) this.#insertEvent(runId, event);
+      this.#database.run(sql`DELETE FROM branched_holds WHERE run_id = ${runId}`);
       this.#database.run(sql`UPDATE branched_messages SET body = ${JSON.stringify(body)}
         WHERE id = ${id}`);
     });
@@ -180,9 +212,24 @@ export class SqliteBranches implements BranchStore {
             WHERE id = ${row.message_id}`)!,
         );
         const events = this.#eventsAfter(row.id, 0);
-        return { ...runOf(row), owner: row.owner, message, events };
+        return { ...runOf(row), owner: row.owner, message, events, hold: this.#hold(row.id) };
       });
     });
+  }
+
+  #hold(runId: string): RunHold | null {
+    const row = this.#database.get<HoldRow>(sql`SELECT request, round, resumes FROM branched_holds
+      WHERE run_id = ${runId}`);
+    if (row === undefined) return null;
+    const calls = this.#database.all<{ call_id: string; state: string }>(
+      sql`SELECT call_id, state FROM branched_held_calls WHERE run_id = ${runId}`,
+    );
+    return {
+      request: JSON.parse(row.request),
+      round: JSON.parse(row.round),
+      calls: Object.fromEntries(calls.map(({ call_id: id, state }) => [id, JSON.parse(state)])),
+      resumes: row.resumes,
+    };
   }
 
   #find(owner: string, id: string): ConversationRow | undefined {

@@ -427,7 +427,9 @@ test("a file of the first version keeps its events", async () => {
   const database = new Database(path);
   database.exec("DROP TABLE response_events");
   database.exec("ALTER TABLE responses ADD COLUMN events TEXT");
-  const later = ["events", "runs", "messages", "conversations"].map((name) => `branched_${name}`);
+  const later = ["held_calls", "holds", "events", "runs", "messages", "conversations"].map(
+    (name) => `branched_${name}`,
+  );
   for (const table of [...later, "secrets", "response_holds"]) database.exec(`DROP TABLE ${table}`);
   for (const column of ["place", "began"]) database.exec(`ALTER TABLE runs DROP COLUMN ${column}`);
   database.prepare("UPDATE responses SET events = ?").run('[{"type":"a"},{"type":"b","n":1}]');

@@ -1,0 +1,283 @@
+/** A run whose calls wait or run outlives the server: the next one goes on with it as if nothing had been, and runs no call twice. */
+
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import type { ToolCall } from "../../src/chat/types.ts";
+import { applyEvent, emptyState } from "../../src/client/conversation-state.ts";
+import type { ConversationEvent } from "../../src/client/types.ts";
+import { SqliteStore } from "../../src/store/sqlite/sqlite-store.ts";
+import { Approvals } from "../../src/tools/approvals.ts";
+import type { Tool } from "../../src/tools/types.ts";
+import { eventually } from "../support/eventually.ts";
+import { checkStream } from "../support/stream-check.ts";
+import {
+  callEvents,
+  createWorld,
+  finish,
+  provider,
+  type ScriptStep,
+  usage,
+  type World,
+} from "./fake-services.ts";
+import type { Json } from "./responses-world.ts";
+
+const save: ToolCall = { id: "call_1", name: "save", arguments: `{"text":"milk"}` };
+const look: ToolCall = { id: "call_2", name: "look", arguments: "{}" };
+const holds = (...calls: ToolCall[]): ScriptStep[] => [
+  { type: "reasoning", text: "I must save." },
+  { type: "content", text: "Let me see." },
+  ...calls.flatMap((one, index) => callEvents(one, index)),
+  { type: "hold", calls, usage },
+  { type: "content", text: "not in this process" },
+  finish("stop"),
+];
+const answer: ScriptStep[] = [{ type: "content", text: "Saved." }, finish("stop")];
+
+let folder: string;
+let store: SqliteStore;
+let world: World;
+let ran: string[];
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), "fermata-restart-"));
+  ran = [];
+});
+afterEach(async () => {
+  await end();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+/** `hangs`: its calls never end. */
+function tool(name: string, options: Partial<Tool> & { hangs?: boolean } = {}): Tool {
+  const { hangs = false, ...parts } = options;
+  return {
+    definition: { name, parameters: { type: "object" } },
+    server: "files",
+    ...parts,
+    async call() {
+      ran.push(name);
+      if (hangs) await new Promise(() => {});
+      return { content: `${name}: done`, isError: false };
+    },
+  };
+}
+
+async function begin(tools: Tool[], approvals = new Approvals()): Promise<void> {
+  store = new SqliteStore(join(folder, "store.sqlite"));
+  world = createWorld({ store, branches: store.branches, tools: provider(...tools), approvals });
+  world.chat.script = answer;
+  await world.app.ready();
+}
+
+async function end(): Promise<void> {
+  await world.app.close();
+  await store.close();
+}
+
+async function restart(tools: Tool[], approvals?: Approvals): Promise<void> {
+  await end();
+  await begin(tools, approvals);
+}
+
+async function send(method: "GET" | "POST", url: string, payload?: object) {
+  const reply = await world.app.inject({ method, url, ...(payload ? { payload } : {}) });
+  return { status: reply.statusCode, body: reply.body === "" ? null : (reply.json() as Json) };
+}
+
+/** A run that has come to its calls. */
+async function run(...calls: ToolCall[]): Promise<{ id: string; runId: string }> {
+  world.chat.script = holds(...calls);
+  const { body: conversation } = await send("POST", "/api/conversations", {
+    instructions: "Be short.",
+  });
+  const { body: started } = await send("POST", `/api/conversations/${conversation.id}/runs`, {
+    message: "Save milk.",
+    temperature: 0.25,
+    seed: 7,
+  });
+  return { id: conversation.id, runId: started.run_id };
+}
+
+const asked = (): Promise<Json> =>
+  eventually(async () => {
+    const { body } = await send("GET", "/api/approvals");
+    expect(body.approvals).toHaveLength(1);
+    return body.approvals[0];
+  });
+
+const decide = (decision: "approve" | "deny", callId = "call_1") =>
+  send("POST", `/api/approvals/${callId}`, { decision });
+
+/** The answer once it is complete, and the events of all processes. */
+async function ended(id: string, runId: string) {
+  const message = await eventually(async () => {
+    const { body } = await send("GET", `/api/conversations/${id}`);
+    const last = body.messages.at(-1);
+    expect(last.status).not.toBe("running");
+    return last as Json;
+  });
+  const url = `/api/conversations/${id}/stream?run_id=${runId}&details=1`;
+  const { body } = await world.app.inject({ url });
+  const lines = body.split("\n");
+  const texts = lines.filter((line) => line.startsWith("data: ")).map((line) => line.slice(6));
+  const events = texts.map((text) => JSON.parse(text) as ConversationEvent);
+  const numbers = lines.filter((line) => line.startsWith("id: ")).map((line) => +line.slice(4));
+  expect(numbers).toEqual(numbers.map((_, index) => index + 1));
+  checkStream(events).close();
+  return { message, events, state: events.reduce(applyEvent, emptyState) };
+}
+
+const read = (): Json => world.chat.requests.at(-1)!.messages;
+const turn = (...toolCalls: ToolCall[]) => ({
+  role: "assistant",
+  content: "Let me see.",
+  reasoning: "I must save.",
+  toolCalls,
+});
+
+test("a call that waits for a person is approved after the restart, and the run ends", async () => {
+  const tools = [tool("save", { approval: "always" })];
+  await begin(tools);
+  const { id, runId } = await run(save);
+  const before = await asked();
+  await restart(tools);
+  await restart(tools);
+  expect(await asked()).toEqual(before);
+  expect((await send("GET", `/api/conversations/${id}`)).body).toMatchObject({ run_id: runId });
+  expect(world.chat.requests).toEqual([]);
+
+  expect((await decide("approve")).status).toBe(200);
+  const { message, events, state } = await ended(id, runId);
+  expect(ran).toEqual(["save"]);
+  expect(message).toMatchObject({
+    status: "complete",
+    message: "Let me see.\n\nSaved.",
+    reasoning: "I must save.",
+  });
+  expect(message.tool_calls).toMatchObject([
+    { call_id: "call_1", tool_response: "save: done", tool_call_details: { approval: "approved" } },
+  ]);
+  expect(state.message).toBe(message.message);
+  const approvals = events.flatMap(({ details = [] }) =>
+    details.flatMap((detail) => (detail.type === "approval" ? [detail.state] : [])),
+  );
+  expect(approvals).toEqual(["asked", "approved"]);
+  expect(read()).toEqual([
+    { role: "system", content: "Be short." },
+    { role: "user", content: "Save milk." },
+    turn(save),
+    { role: "tool", toolCallId: "call_1", name: "save", content: "save: done" },
+  ]);
+  expect(world.chat.requests.at(-1)!.sampling).toMatchObject({ temperature: 0.25, seed: 7 });
+  expect(await store.branches.takeInterrupted()).toEqual([]);
+});
+
+test("a call that ran is not run again, one that reads is, and one that had ended keeps its result", async () => {
+  const note: ToolCall = { id: "call_3", name: "note", arguments: "{}" };
+  const tools = (hangs: boolean) => [
+    tool("save", { hangs }),
+    tool("look", { readOnly: true, hangs }),
+    tool("note"),
+  ];
+  await begin(tools(true));
+  const { id, runId } = await run(save, look, note);
+  await eventually(async () => {
+    const { body } = await send("GET", `/api/conversations/${id}`);
+    expect(body.messages.at(-1).tool_calls.at(-1)).toMatchObject({ tool_response: "note: done" });
+  });
+  await restart(tools(false));
+  const { message } = await ended(id, runId);
+  expect(ran.toSorted()).toEqual(["look", "look", "note", "save"]);
+  const interrupted =
+    "Error: the server was restarted while this call ran. It may have taken effect, and was not run again.";
+  expect(read().slice(2)).toEqual([
+    turn(save, look, note),
+    { role: "tool", toolCallId: "call_1", name: "save", content: interrupted },
+    { role: "tool", toolCallId: "call_2", name: "look", content: "look: done" },
+    { role: "tool", toolCallId: "call_3", name: "note", content: "note: done" },
+  ]);
+  expect(message.tool_calls).toHaveLength(3);
+  expect(message).toMatchObject({ status: "complete", message: "Let me see.\n\nSaved." });
+});
+
+test("a person is asked again about a call that may have run", async () => {
+  const tools = (hangs: boolean) => [tool("save", { approval: "always", hangs })];
+  await begin(tools(true));
+  const { id, runId } = await run(save);
+  expect(await asked()).not.toHaveProperty("may_have_run");
+  await decide("approve");
+  await eventually(() => expect(ran).toEqual(["save"]));
+  await restart(tools(false));
+  expect(await asked()).toMatchObject({ call_id: "call_1", may_have_run: true });
+  await restart(tools(false));
+  expect(await asked()).toMatchObject({ call_id: "call_1", may_have_run: true });
+  expect(ran).toEqual(["save"]);
+  await decide("deny");
+  const { message } = await ended(id, runId);
+  expect(ran).toEqual(["save"]);
+  expect(message).toMatchObject({ status: "complete" });
+  expect(read().at(-1).content).toContain("the user denied it");
+});
+
+test("the time for the decision goes on while no server runs", async () => {
+  const tools = [tool("save", { approval: "always" })];
+  await begin(tools);
+  const { id, runId } = await run(save);
+  await asked();
+  await restart(tools, new Approvals({ timeoutMs: 1 }));
+  await ended(id, runId);
+  expect(ran).toEqual([]);
+  expect(read().at(-1).content).toContain("nobody approved it within");
+});
+
+test("a run is cancelled after the restart, and one whose answer had begun ends as before", async () => {
+  const tools = [tool("save", { approval: "always" })];
+  await begin(tools);
+  const { id, runId } = await run(save);
+  await asked();
+  await restart(tools);
+  await asked();
+  await send("POST", `/api/conversations/${id}/runs/${runId}/cancel`);
+  expect((await ended(id, runId)).message).toMatchObject({ status: "cancelled" });
+  expect(ran).toEqual([]);
+
+  world.chat.script = [
+    ...holds(save).slice(0, -2),
+    { type: "content", text: "It" },
+    { hang: true },
+  ];
+  const { body: started } = await send("POST", `/api/conversations/${id}/runs`, { message: "?" });
+  await asked();
+  await decide("approve");
+  await eventually(async () => {
+    const { body } = await send("GET", `/api/conversations/${id}`);
+    expect(body.messages.at(-1).message).toBe("Let me see.\n\nIt");
+  });
+  await restart(tools);
+  const { message } = await ended(id, started.run_id);
+  expect(message).toMatchObject({ status: "failed", message: "Let me see.\n\nIt" });
+  expect(ran).toEqual(["save"]);
+});
+
+test("what ends the process each time is given up after three times", async () => {
+  await begin([tool("look", { readOnly: true, hangs: true })]);
+  const { id, runId } = await run(look);
+  await eventually(() => expect(ran).toEqual(["look"]));
+  for (let round = 1; round <= 3; round++) {
+    await end();
+    store = new SqliteStore(join(folder, "store.sqlite"));
+    world = createWorld({
+      store,
+      branches: store.branches,
+      tools: provider(tool("look", { readOnly: true })),
+    });
+    world.chat.script = [{ hang: true }];
+    await world.app.ready();
+    await eventually(() => expect(world.chat.requests).toHaveLength(1));
+  }
+  await restart([tool("look", { readOnly: true })]);
+  const { message } = await ended(id, runId);
+  expect(message).toMatchObject({ status: "failed", error: { code: "engine_crashed" } });
+  expect(world.chat.requests).toEqual([]);
+});

@@ -1,0 +1,136 @@
+// The server is killed at random moments while runs wait for approvals and run calls: every run whose question was seen
+// is there afterwards, a decision that was acknowledged counts, and no call that changes something runs a second time
+// without a person's word, counted by the tools themselves. Needs `npm run build`.
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
+import { expect, test } from "vitest";
+import type { Conversation, RunStarted } from "../../src/client/types.ts";
+import { eventually } from "../support/eventually.ts";
+
+const kills = Number(process.env["FERMATA_KILLS"] ?? 6);
+const child = fileURLToPath(new URL("held-kill-child.mjs", import.meta.url));
+
+interface Asked {
+  call_id: string;
+  may_have_run?: boolean;
+}
+
+async function start(...files: string[]): Promise<{ server: ChildProcess; url: string }> {
+  const server = spawn(process.execPath, [child, ...files], {
+    stdio: ["ignore", "pipe", "inherit"],
+  });
+  const [port] = (await once(server.stdout!, "data")) as [Buffer];
+  return { server, url: `http://127.0.0.1:${String(port).trim()}` };
+}
+
+async function post<Body>(url: string, body: object): Promise<Body> {
+  const headers = { "content-type": "application/json" };
+  const reply = await fetch(url, { method: "POST", headers, body: JSON.stringify(body) });
+  expect(reply.ok).toBe(true);
+  return (await reply.json()) as Body;
+}
+
+const waiting = async (url: string): Promise<Asked[]> =>
+  ((await (await fetch(`${url}/api/approvals`)).json()) as { approvals: Asked[] }).approvals;
+
+test(`${kills} kills`, { timeout: 60_000 + kills * 4000 }, async () => {
+  const folder = mkdtempSync(join(tmpdir(), "fermata-held-kill-"));
+  const counted = join(folder, "calls");
+  const files = [join(folder, "store.sqlite"), counted];
+  let state = 5;
+  const random = (): number => (state = (state * 48_271) % 2_147_483_647) / 2_147_483_647;
+  let served = await start(...files);
+  /** Conversations by the name of their run. */
+  const runs = new Map<string, string>();
+  const seen = new Set<string>();
+  /** How often the server said that a decision is kept. */
+  const approved = new Map<string, number>();
+  /** Sent, but the server may have been killed before it said so. */
+  const sent = new Map<string, number>();
+  const add = (counts: Map<string, number>, id: string): unknown =>
+    counts.set(id, (counts.get(id) ?? 0) + 1);
+  const approve = async (id: string): Promise<void> => {
+    add(sent, id);
+    await post(`${served.url}/api/approvals/${id}`, { decision: "approve" });
+    add(approved, id);
+  };
+  try {
+    for (let kill = 0; kill < kills; kill++) {
+      const { server, url } = served;
+      let begun = (): void => {};
+      const firstRun = new Promise<void>((resolve) => (begun = resolve));
+      const clients = Array.from({ length: 4 }, async (_, client) => {
+        const name = `${kill}-${client}`;
+        const { id } = await post<Conversation>(`${url}/api/conversations`, {});
+        await post<RunStarted>(`${url}/api/conversations/${id}/runs`, { message: name });
+        runs.set(name, id);
+        begun();
+        for (;;) {
+          const asked = await waiting(url);
+          for (const { call_id: callId } of asked) seen.add(callId);
+          if (asked.some(({ call_id: callId }) => callId === `save_${name}`)) break;
+        }
+        await setTimeout(random() * 40);
+        // One in four is left to the processes that follow.
+        if (client > 0) await approve(`save_${name}`);
+      });
+      const gone = Promise.allSettled(clients);
+      await Promise.race([firstRun, gone]);
+      await setTimeout(random() * 250);
+      server.kill("SIGKILL");
+      await once(server, "exit");
+      await gone;
+      served = await start(...files);
+      // What was seen and neither decided nor answered still waits.
+      const open = [...seen].filter((id) => !sent.has(id));
+      await eventually(async () => {
+        const ids = (await waiting(served.url)).map(({ call_id: id }) => id);
+        expect(ids).toEqual(expect.arrayContaining(open));
+      });
+    }
+    const repeats = new Set<string>();
+    for (let asked = await waiting(served.url); asked.length > 0; asked = await waiting(served.url))
+      for (const { call_id: id, may_have_run: mayHaveRun = false } of asked) {
+        if (mayHaveRun) repeats.add(id);
+        await approve(id);
+      }
+    const ends = new Map<string, number>();
+    for (const [name, id] of runs) {
+      const { status, message } = await eventually(async () => {
+        const reply = await fetch(`${served.url}/api/conversations/${id}`);
+        const { messages } = (await reply.json()) as Conversation;
+        const last = messages.at(-1)!;
+        expect(last.status).not.toBe("running");
+        return last;
+      });
+      add(ends, status);
+      // Its answer had begun, or the model had not come to its calls.
+      if (status !== "complete") continue;
+      expect(message).toContain(`look of ${name}: done`);
+      expect(message).toContain(`save of ${name}: done`);
+    }
+    const times = new Map<string, number>();
+    for (const line of readFileSync(counted, "utf8").trim().split("\n")) add(times, line);
+    for (const [call, count] of times) {
+      const [tool, name] = call.split(" ") as [string, string];
+      if (tool === "note") expect([call, count]).toEqual([call, 1]);
+      if (tool !== "save") continue;
+      const decisions = sent.get(`save_${name}`) ?? 0;
+      expect(count, call).toBeLessThanOrEqual(repeats.has(`save_${name}`) ? decisions : 1);
+    }
+    for (const [id] of approved) expect(times.has(id.replace("_", " ")), id).toBe(true);
+    console.log(
+      `${kills} kills, ${runs.size} runs (${[...ends].map(([status, count]) => `${count} ${status}`).join(", ")}), ` +
+        `${seen.size} questions seen, ${repeats.size} asked again`,
+    );
+    expect(seen.size).toBeGreaterThan(kills / 2);
+  } finally {
+    served.server.kill("SIGKILL");
+    rmSync(folder, { recursive: true, force: true });
+  }
+});
