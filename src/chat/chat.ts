@@ -114,8 +114,8 @@ export class Chat {
    * @throws FermataError model_without_template | template_error | context_length_exceeded (more messages than the
    *   context has tokens)
    */
-  promptText(request: Omit<PromptRequest, "owner">): string {
-    return this.#prompts.text(request);
+  async promptText(request: Omit<PromptRequest, "owner">): Promise<string> {
+    return await this.#prompts.text(request);
   }
 
   /** A text in which the tokenizer recognizes no special token, and its guard. */

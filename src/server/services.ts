@@ -105,7 +105,7 @@ export interface ServerServices {
     /** Tokens of the prompt as `generate` would submit it. */
     countPromptTokens(request: PromptRequest, options?: { mayExceed?: boolean }): Promise<number>;
     /** The prompt as `generate` would render it, special tokens spelled. */
-    promptText(request: Omit<PromptRequest, "owner">): string;
+    promptText(request: Omit<PromptRequest, "owner">): Promise<string>;
     /** The text with guards, so that no special token is recognized in it. */
     guardText(text: string): { text: string; guard: string };
     readonly counters: Readonly<ChatCounters>;

@@ -99,7 +99,11 @@ export class FakeChat {
   readonly mayThink = true;
   readonly takesSeveralCalls = true;
 
-  promptText({ messages, prefill = "", openTurn }: Omit<PromptRequest, "owner">): string {
+  async promptText({
+    messages,
+    prefill = "",
+    openTurn,
+  }: Omit<PromptRequest, "owner">): Promise<string> {
     const text = messages.map(({ role, content }) => `[${role}]${content}`).join("");
     return `${text}${prefill === "" ? "" : `+${prefill}`}${openTurn === false ? ", closed" : ""}`;
   }

@@ -75,3 +75,31 @@ test("others have their turn while a body is read and before it is worked on", a
   expect(short).toBeLessThan(10);
   expect(long - before).toBeGreaterThan(25);
 });
+
+test.each([
+  ["/v1/chat/completions", "messages"],
+  ["/v1/responses", "input"],
+])("others have their turn while 10,000 messages are read: %s", async (url, field) => {
+  world = createWorld();
+  let turns = 0;
+  let atHandler: number | null = null;
+  world.chat.scriptFor = () => {
+    atHandler ??= turns;
+    return world.chat.script;
+  };
+  const sent = Array.from({ length: 10_000 }, (_, index) => ({
+    role: index % 2 === 0 ? "user" : "assistant",
+    content: Array.from({ length: 2 }, (_unused, part) => ({ type: "text", text: `${part}` })),
+  }));
+  const payload = JSON.stringify({ [field]: sent });
+  const ended = send(payload, url);
+  const count = (): void => {
+    turns += 1;
+    if (atHandler === null) setImmediate(count);
+  };
+  count();
+  expect((await ended).statusCode).toBe(200);
+  // Slices of the body, and before the fields and behind the values.
+  const slices = Math.ceil(payload.length / 2 ** 18);
+  expect(atHandler! - slices).toBeGreaterThan(5);
+});

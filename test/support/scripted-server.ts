@@ -55,7 +55,7 @@ class ScriptedChat {
     return this.#chat.countPromptTokens(...request);
   }
 
-  promptText(...request: Parameters<Chat["promptText"]>): string {
+  promptText(...request: Parameters<Chat["promptText"]>): Promise<string> {
     return this.#chat.promptText(...request);
   }
 

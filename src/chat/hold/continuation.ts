@@ -79,7 +79,7 @@ export class Continuer {
       ...output,
       content: index < open ? output.content : index === open ? output.content + mark : "",
     }));
-    const suffix = this.#suffix(request, messagesOf(outputs));
+    const suffix = await this.#suffix(request, messagesOf(outputs));
     if (suffix === null) return "no_place";
     const { keepPending, text } = joinAtEndToken(suffix.text, request.turn.endToken);
     const end = indexOfMark(text, mark);
@@ -108,8 +108,11 @@ export class Continuer {
     return (await this.#resume(request, results)) ?? (await this.#rerender(request, results));
   }
 
-  #suffix({ scope, round, turn }: ContinueRequest, results: ChatMessage[]): Suffix | null {
-    return this.#prompts.suffixes.derive({
+  async #suffix(
+    { scope, round, turn }: ContinueRequest,
+    results: ChatMessage[],
+  ): Promise<Suffix | null> {
+    return await this.#prompts.suffixes.derive({
       tools: scope.tools,
       variables: scope.templateVariables,
       prompt: round.rendering,
@@ -121,7 +124,7 @@ export class Continuer {
 
   async #resume(request: ContinueRequest, results: ChatMessage[]): Promise<Draft | null> {
     const { round, turn, heldTokens } = request;
-    const suffix = this.#suffix(request, results);
+    const suffix = await this.#suffix(request, results);
     if (suffix === null) return null;
     const { keepPending, text } = joinAtEndToken(suffix.text, turn.endToken);
     const tokens = await this.#engine.tokenize(text, suffix.guard, false);

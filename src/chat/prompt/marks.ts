@@ -21,7 +21,10 @@ export interface MarkedPrompt {
 }
 
 /** Null: the template refuses them. */
-type Render = (messages: readonly ChatMessage[], generationPrompt: boolean) => Rendering | null;
+type Render = (
+  messages: readonly ChatMessage[],
+  generationPrompt: boolean,
+) => Promise<Rendering | null>;
 
 /** Fewer are computed as fast as they are found. */
 const leastTokens = 32;
@@ -50,11 +53,11 @@ export class MarkFinder {
   async #shared({ tokens, rendering, messages }: MarkedPrompt, render: Render): Promise<number> {
     const first = messages.findIndex(({ role }) => role !== "system");
     const before = messages.slice(0, Math.max(first, 0));
-    const texts = ["a", "b"].map((content) => {
-      const other = render([...before, { role: "user", content }], false);
+    const textOf = async (content: string): Promise<string | null> => {
+      const other = await render([...before, { role: "user", content }], false);
       return other === null ? null : withGuard(other, rendering.marks.guard);
-    });
-    const [one, two] = texts;
+    };
+    const [one, two] = [await textOf("a"), await textOf("b")];
     if (typeof one !== "string" || typeof two !== "string") return 0;
     const { text, marks } = rendering;
     const shared = text.slice(0, commonLength(text, one.slice(0, commonLength(one, two))));
@@ -64,7 +67,7 @@ export class MarkFinder {
   }
 
   async #opening({ rendering, messages }: MarkedPrompt, render: Render): Promise<Int32Array> {
-    const closed = render(messages, false);
+    const closed = await render(messages, false);
     const before = closed === null ? null : withGuard(closed, rendering.marks.guard);
     if (before === null || !rendering.text.startsWith(before)) return none.opening;
     return await this.#tokenize(rendering.text.slice(before.length), rendering.marks.guard, false);

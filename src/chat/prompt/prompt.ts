@@ -9,6 +9,7 @@ import {
   spelledTokensOf,
 } from "../formats/format.ts";
 import { detectFormat, formatNamed, formats, genericFormat } from "../formats/formats.ts";
+import { Pauses, finishInTurns } from "../../parts.ts";
 import { type ReasoningMarkers, normalizeMessages } from "../template/normalize.ts";
 import { MarkFinder, type PromptMarks } from "./marks.ts";
 import { type SpliceRecord, SpliceStore } from "./splice-store.ts";
@@ -98,7 +99,7 @@ export class PromptBuilder {
     scope: RenderScope,
     openTurn = true,
   ): Promise<Prompt> {
-    const rendering = this.#renderPrompt(messages, scope, openTurn);
+    const rendering = await this.#renderPrompt(messages, scope, openTurn);
     const tokens = await this.#engine.tokenize(
       rendering.text,
       rendering.marks.guard,
@@ -112,10 +113,10 @@ export class PromptBuilder {
    * @throws FermataError model_without_template | template_error | context_length_exceeded (more messages than
    *   tokens) | unsupported_value (of a prefill)
    */
-  text(request: Omit<PromptRequest, "owner">): string {
+  async text(request: Omit<PromptRequest, "owner">): Promise<string> {
     const { messages, prefill = "", openTurn } = request;
     this.#checkCount(messages);
-    const rendering = this.#renderPrompt(messages, request, openTurn);
+    const rendering = await this.#renderPrompt(messages, request, openTurn);
     if (prefill !== "") this.#checkPrefill(rendering);
     return rendering.text.replaceAll(rendering.marks.guard, "") + prefill;
   }
@@ -147,7 +148,7 @@ export class PromptBuilder {
 
   async #splice(request: PromptRequest): Promise<Prompt | null> {
     const sent = normalizeMessages(request.messages, this.reasoning);
-    const messages = this.#restoreTurns(request, sent);
+    const messages = await this.#restoreTurns(request, sent);
     let whole: Rendering | null = null;
     for (let index = messages.length - 1; index >= 0; index--) {
       const message = messages[index];
@@ -156,7 +157,7 @@ export class PromptBuilder {
       const records = found.filter(({ messageCount }) => messageCount === index);
       if (records.length === 0) continue;
       // The same for every index.
-      whole ??= this.#tryRender(messages, request);
+      whole ??= await this.#tryRender(messages, request);
       // The prompt of the next record must be what the messages render to, not a probe.
       if (whole === null) return null;
       for (const record of records) {
@@ -176,7 +177,7 @@ export class PromptBuilder {
     messages: readonly ChatMessage[],
     { index, record, whole }: { index: number; record: SpliceRecord; whole: Rendering },
   ): Promise<Prompt | null> {
-    const suffix = this.suffixes.derive({
+    const suffix = await this.suffixes.derive({
       tools,
       variables: templateVariables,
       prompt: record.prompt,
@@ -200,16 +201,21 @@ export class PromptBuilder {
    * As the model said it: clients rarely send reasoning back, and write the calls' JSON in their own way.
    * The tokens to splice have both, so the rendering must too.
    */
-  #restoreTurns(request: PromptRequest, sent: readonly ChatMessage[]): ChatMessage[] {
+  async #restoreTurns(
+    request: PromptRequest,
+    sent: readonly ChatMessage[],
+  ): Promise<ChatMessage[]> {
+    const pauses = new Pauses();
     const messages: ChatMessage[] = [];
     for (const message of sent) {
+      if (pauses.isDue) await pauses.take();
       if (message.role !== "assistant") {
         messages.push(message);
         continue;
       }
       const answers = this.turns.findAnswers(request, message);
-      const [answer] = this.#continuing(answers, messages, request);
-      if (answer === undefined) messages.push(this.#restoreTurn(request, message, messages));
+      const [answer] = await this.#continuing(answers, messages, request);
+      if (answer === undefined) messages.push(await this.#restoreTurn(request, message, messages));
       else {
         this.turns.touch(answer);
         messages.push(...answer.rounds);
@@ -218,51 +224,53 @@ export class PromptBuilder {
     return messages;
   }
 
-  #restoreTurn(
+  async #restoreTurn(
     request: PromptRequest,
     message: Extract<ChatMessage, { role: "assistant" }>,
     before: readonly ChatMessage[],
-  ): ChatMessage {
+  ): Promise<ChatMessage> {
     const found = this.turns.find(request, message);
     // The same may have been said elsewhere, for other reasons.
     const isClear = new Set(found.map(({ turn }) => turn.message.reasoning)).size < 2;
-    const [record] = isClear ? found : this.#continuing(found, before, request);
+    const [record] = isClear ? found : await this.#continuing(found, before, request);
     return record?.turn.message ?? message;
   }
 
   /** Of what is remembered, what continued these messages. They are rendered at most once. */
-  #continuing<Remembered extends Pick<SpliceRecord, "prompt" | "messageCount">>(
+  async #continuing<Remembered extends Pick<SpliceRecord, "prompt" | "messageCount">>(
     remembered: readonly Remembered[],
     messages: readonly ChatMessage[],
     scope: RenderScope,
-  ): Remembered[] {
+  ): Promise<Remembered[]> {
     const asLong = remembered.filter(({ messageCount }) => messageCount === messages.length);
-    const rendering = asLong.length === 0 ? null : this.#tryRender(messages, scope);
+    const rendering = asLong.length === 0 ? null : await this.#tryRender(messages, scope);
     if (rendering === null) return [];
     const { text, marks } = rendering;
     return asLong.filter(({ prompt }) => withGuard(prompt, marks.guard) === text);
   }
 
   /** Null: the template refuses them. */
-  #tryRender(
+  async #tryRender(
     messages: readonly ChatMessage[],
     scope: RenderScope,
     generationPrompt = true,
-  ): Rendering | null {
+  ): Promise<Rendering | null> {
     try {
-      return this.#renderPrompt(messages, scope, generationPrompt);
+      return await this.#renderPrompt(messages, scope, generationPrompt);
     } catch (error) {
       if (error instanceof FermataError && error.code === "template_error") return null;
       throw error;
     }
   }
 
-  #renderPrompt(
+  async #renderPrompt(
     messages: readonly ChatMessage[],
     { tools, templateVariables: variables }: RenderScope,
     generationPrompt = true,
-  ): Rendering {
-    return this.template.render(messages, { tools, variables, generationPrompt });
+  ): Promise<Rendering> {
+    return await finishInTurns(
+      this.template.renderInParts(messages, { tools, variables, generationPrompt }),
+    );
   }
 
   /** To render so many would take the thread for long, and each makes one token at least. */

@@ -4,6 +4,7 @@
  */
 
 import { FermataError } from "../../errors.ts";
+import { finishInTurns } from "../../parts.ts";
 import type { ReasoningMarkers } from "../template/normalize.ts";
 import type {
   ChatTemplate,
@@ -64,10 +65,10 @@ export class SuffixDeriver {
     this.#eosToken = eosToken;
   }
 
-  derive(request: SuffixRequest): Suffix | null {
-    const whole = request.whole ?? this.#tryRender(request, request.turn.message);
+  async derive(request: SuffixRequest): Promise<Suffix | null> {
+    const whole = request.whole ?? (await this.#tryRender(request, request.turn.message));
     for (const strategy of this.#order) {
-      const suffix = this.#try(strategy, request, whole);
+      const suffix = await this.#try(strategy, request, whole);
       if (suffix === null) continue;
       this.#order = [strategy, ...this.#order.filter((other) => other !== strategy)];
       return suffix;
@@ -75,14 +76,18 @@ export class SuffixDeriver {
     return null;
   }
 
-  #try(strategy: SuffixStrategy, request: SuffixRequest, whole: Rendering | null): Suffix | null {
-    if (strategy === "sentinel") return this.#bySentinel(request, whole);
+  async #try(
+    strategy: SuffixStrategy,
+    request: SuffixRequest,
+    whole: Rendering | null,
+  ): Promise<Suffix | null> {
+    if (strategy === "sentinel") return await this.#bySentinel(request, whole);
     const prompt = whole === null ? null : withGuard(request.prompt, whole.marks.guard);
     if (whole === null || prompt === null || !whole.text.startsWith(prompt)) return null;
     const cut =
       strategy === "exact"
         ? cutAfterRaw(request.turn, whole, prompt.length)
-        : this.#cutAtAnchor(request, whole, prompt);
+        : await this.#cutAtAnchor(request, whole, prompt);
     if (cut === null) return null;
     return {
       text: whole.text.slice(cut),
@@ -93,7 +98,7 @@ export class SuffixDeriver {
     };
   }
 
-  #bySentinel(request: SuffixRequest, whole: Rendering | null): Suffix | null {
+  async #bySentinel(request: SuffixRequest, whole: Rendering | null): Promise<Suffix | null> {
     const reasoning = request.turn.message.reasoning?.trim() ?? "";
     const standsFor = request.turn.message;
     const sentinel: SentinelMessage = {
@@ -101,7 +106,7 @@ export class SuffixDeriver {
       withReasoning: reasoning !== "",
       standsFor,
     };
-    const probe = this.#tryRender(request, sentinel);
+    const probe = await this.#tryRender(request, sentinel);
     const prompt = probe === null ? null : withGuard(request.prompt, probe.marks.guard);
     if (probe === null || prompt === null) return null;
     const at = onlyIndexOf(probe.text, probe.marks.content);
@@ -131,9 +136,13 @@ export class SuffixDeriver {
   }
 
   /** The last end token before what follows the turn; contents cannot spell one, guards stand in them. */
-  #cutAtAnchor(request: SuffixRequest, whole: Rendering, prompt: string): number | null {
+  async #cutAtAnchor(
+    request: SuffixRequest,
+    whole: Rendering,
+    prompt: string,
+  ): Promise<number | null> {
     const { turn } = request;
-    const turnOnly = this.#tryRender({ ...request, after: [] }, turn.message, false);
+    const turnOnly = await this.#tryRender({ ...request, after: [] }, turn.message, false);
     if (turnOnly === null || turnOnly.marks.guard !== whole.marks.guard) return null;
     if (!whole.text.startsWith(turnOnly.text)) return null;
     const end = turn.endToken === "" ? this.#eosToken : turn.endToken;
@@ -146,17 +155,17 @@ export class SuffixDeriver {
     return isComplete ? cut : null;
   }
 
-  #tryRender(
+  async #tryRender(
     request: SuffixRequest,
     turn: RenderMessage,
     generationPrompt = true,
-  ): Rendering | null {
+  ): Promise<Rendering | null> {
+    const messages = [...request.before, turn, ...request.after];
+    const { tools, variables } = request;
     try {
-      return this.#template.render([...request.before, turn, ...request.after], {
-        tools: request.tools,
-        variables: request.variables,
-        generationPrompt,
-      });
+      return await finishInTurns(
+        this.#template.renderInParts(messages, { tools, variables, generationPrompt }),
+      );
     } catch (error) {
       if (error instanceof FermataError && error.code === "template_error") return null;
       throw error;

@@ -9,6 +9,7 @@ import { TemplateTooCostly } from "./jinja/budget.ts";
 import { JinjaTemplate, TemplateRefusal } from "./jinja/jinja-template.ts";
 import { strftime } from "./jinja/library.ts";
 import { parseJson } from "../../json.ts";
+import { type Parts, finish } from "../../parts.ts";
 import { type ReasoningMarkers, normalizeMessages, parseArguments } from "./normalize.ts";
 import { type TemplateShape, probeShape } from "./template-shape.ts";
 import {
@@ -111,10 +112,16 @@ export class ChatTemplate {
     return this.#shape.toolInput !== null;
   }
 
-  /** @throws FermataError model_without_template | template_error (the template refuses these messages) */
+  /** @throws as `renderInParts` */
   render(messages: readonly RenderMessage[], options: RenderOptions): Rendering {
+    return finish(this.renderInParts(messages, options));
+  }
+
+  /** @throws FermataError model_without_template | template_error (the template refuses these messages) */
+  *renderInParts(messages: readonly RenderMessage[], options: RenderOptions): Parts<Rendering> {
     if (this.source === null) throw withoutTemplate();
     const marks = this.#chooseMarks(messages, options);
+    yield;
     const tools = options.tools.map((tool) => this.#toTemplateTool(tool, marks.guard));
     const variables = reasoningVariables(
       options.variables ?? {},
@@ -123,12 +130,12 @@ export class ChatTemplate {
     );
     const inputs = {
       ...(this.#guard.json(variables, marks.guard) as object),
-      messages: this.#toTemplateMessages(messages, tools, marks),
+      messages: yield* this.#toTemplateMessages(messages, tools, marks),
       ...this.#toolInputs(tools),
       add_generation_prompt: options.generationPrompt,
     };
     try {
-      const rendered = unescapeMarks(this.#renderInputs(inputs), marks);
+      const rendered = unescapeMarks(yield* this.#renderInputs(inputs), marks);
       const text = options.generationPrompt ? this.#withOpening(rendered) : rendered;
       const control = this.#reasoningSwitch;
       return { text, marks, reasoning: reasoningStart(text, this.#reasoning, control, variables) };
@@ -150,9 +157,9 @@ export class ChatTemplate {
       : text;
   }
 
-  #renderInputs(inputs: Record<string, unknown>): string {
+  *#renderInputs(inputs: Record<string, unknown>): Parts<string> {
     const now = new Date();
-    return this.#template.render({
+    return yield* this.#template.renderInParts({
       date_string: strftime("%d %b %Y", now),
       datetime: strftime("%b %d %Y", now),
       ...inputs,
@@ -163,7 +170,7 @@ export class ChatTemplate {
 
   #tryRender(inputs: Record<string, unknown>): string | null {
     try {
-      return this.#renderInputs({ ...inputs, add_generation_prompt: true });
+      return finish(this.#renderInputs({ ...inputs, add_generation_prompt: true }));
     } catch (error) {
       // What costs too much in one of these renderings would in requests as well.
       if (error instanceof TemplateTooCostly) throw templateError(error);
@@ -193,18 +200,22 @@ export class ChatTemplate {
     return { tools: undefined, [toolInput]: value };
   }
 
-  #toTemplateMessages(
+  *#toTemplateMessages(
     messages: readonly RenderMessage[],
     tools: readonly unknown[],
     marks: Marks,
-  ): TemplateMessage[] {
+  ): Parts<TemplateMessage[]> {
     const real = messages.filter((message) => message.role !== "sentinel");
     const normalized = normalizeMessages(real, this.#reasoning).values();
-    const written = messages.map((message) =>
-      message.role === "sentinel"
-        ? this.#toTemplateSentinel(message, marks)
-        : this.#toTemplateMessage(normalized.next().value ?? message, marks.guard),
-    );
+    const written: TemplateMessage[] = [];
+    for (const message of messages) {
+      written.push(
+        message.role === "sentinel"
+          ? this.#toTemplateSentinel(message, marks)
+          : this.#toTemplateMessage(normalized.next().value ?? message, marks.guard),
+      );
+      yield;
+    }
     const told = this.hasToolSection
       ? written
       : writeGenericTools(written, tools, { ...this.#shape, syntax: this.#syntax });

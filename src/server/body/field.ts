@@ -9,6 +9,7 @@
  */
 
 import { isJsonObject } from "../../json.ts";
+import type { Parts } from "../../parts.ts";
 import type { Warn } from "./warnings.ts";
 import { FermataError, type ErrorCode } from "../../errors.ts";
 
@@ -35,6 +36,8 @@ export interface Type<Value> {
    */
   read(value: unknown, path: string, reading: Reading): Value;
 }
+
+type ReadInParts<Value> = (value: unknown, path: string, reading: Reading) => Parts<Value>;
 
 /** The field has an effect, which `about` describes. */
 export interface Honoured<Value> {
@@ -84,7 +87,7 @@ export function optional<Value>(
   about = "",
   otherwise?: Value,
 ): Honoured<Value | undefined> {
-  return {
+  const field: Honoured<Value | undefined> = {
     effect: "honoured",
     type,
     about,
@@ -92,6 +95,9 @@ export function optional<Value>(
     default: otherwise,
     read: (value, path, reading) => (isAbsent(value) ? otherwise : type.read(value, path, reading)),
   };
+  return inParts(field, function* (value, path, reading) {
+    return isAbsent(value) ? otherwise : yield* partsOf(type, value, path, reading);
+  });
 }
 
 /** Null is a value; undefined means absent. */
@@ -106,16 +112,50 @@ export function nullable<Value>(type: Type<Value>, about = ""): Honoured<Value |
 }
 
 export function required<Value>(type: Type<Value>, about = ""): Honoured<Value> {
-  return {
+  const field: Honoured<Value> = {
     effect: "honoured",
     type,
     about,
     isRequired: true,
-    read(value, path, reading) {
-      if (value === undefined) throw fieldError("missing_field", path, "is missing", type.remedy);
-      return type.read(value, path, reading);
-    },
+    read: (value, path, reading) => type.read(present(value, path, type), path, reading),
   };
+  return inParts(field, (value, path, reading) =>
+    partsOf(type, present(value, path, type), path, reading),
+  );
+}
+
+function present(value: unknown, path: string, { remedy }: Type<unknown>): unknown {
+  if (value === undefined) throw fieldError("missing_field", path, "is missing", remedy);
+  return value;
+}
+
+interface Reader<Value> {
+  read(value: unknown, path: string, reading: Reading): Value;
+}
+
+/** Not a property of the reader: a copy whose `read` is another has no parts. */
+const readersInParts = new WeakMap<Reader<unknown>, ReadInParts<unknown>>();
+
+/** @param readInParts does what `reader.read` does @returns `reader` */
+export function inParts<Value, Of extends Reader<Value>>(
+  reader: Of,
+  readInParts: ReadInParts<Value>,
+): Of {
+  readersInParts.set(reader, readInParts);
+  return reader;
+}
+
+/** In one piece where the reader has no parts. */
+export function* partsOf<Value>(
+  reader: Reader<Value>,
+  value: unknown,
+  path: string,
+  reading: Reading,
+): Parts<Value> {
+  const readInParts = readersInParts.get(reader);
+  return readInParts === undefined
+    ? reader.read(value, path, reading)
+    : ((yield* readInParts(value, path, reading)) as Value);
 }
 
 const never = (): boolean => false;
@@ -148,6 +188,22 @@ export function readBody<Table extends FieldTable>(
   return readFields(table, body, reading);
 }
 
+/** As `readBody`, for bodies with long lists. */
+export function* readBodyInParts<Table extends FieldTable>(
+  table: Table,
+  body: unknown,
+  reading: Reading,
+  remedy: string,
+): Parts<ValuesOf<Table>> {
+  expectBody(body, remedy);
+  checkKeys(table, body, reading.warn);
+  const values: JsonObject = {};
+  for (const [name, field] of Object.entries(table))
+    if (field.effect === "honoured")
+      values[name] = yield* partsOf(field, body[name], name, reading);
+  return values as ValuesOf<Table>;
+}
+
 /** Reads the honoured fields of a body, or of an object in it. @param path of the object; "" for the body */
 export function readFields<Table extends FieldTable>(
   table: Table,
@@ -167,11 +223,12 @@ export function checkKeys(table: FieldTable, body: JsonObject, warn: Warn, path 
   for (const [name, value] of Object.entries(body)) {
     if (isAbsent(value)) continue;
     const field = Object.hasOwn(table, name) ? table[name] : undefined;
+    if (field?.effect === "honoured") continue;
     const place = pathOf(path, name);
-    const key = withoutIndices(place);
-    if (field === undefined) warn(key, "is unknown and ignored");
-    else if (field.effect === "ignored" && !field.isQuiet(value)) warn(key, field.about);
-    else if (field.effect === "refused" && field.accepts?.(value) !== true)
+    if (field === undefined) warn(withoutIndices(place), "is unknown and ignored");
+    else if (field.effect === "ignored") {
+      if (!field.isQuiet(value)) warn(withoutIndices(place), field.about);
+    } else if (field.accepts?.(value) !== true)
       throw fieldError("unsupported_value", place, field.problem, field.remedy);
   }
 }

@@ -245,7 +245,7 @@ function nameResults(messages: readonly ChatMessage[], path: string): void {
         waiting.set(call.id, call);
       }
     if (one.role !== "tool") continue;
-    const call = made.get(one.toolCallId) ?? unnamedCall(one, [...waiting.values()]);
+    const call = made.get(one.toolCallId) ?? unnamedCall(one, waiting);
     if (call === undefined) {
       const problem = "matches no tool call of an earlier assistant message";
       const example = JSON.stringify(roundOf(one.toolCallId || "call_1"));
@@ -258,13 +258,16 @@ function nameResults(messages: readonly ChatMessage[], path: string): void {
   }
 }
 
-/** Which of the calls that wait a result answers that does not say so by its id. */
+/** Which of the calls that wait, the oldest first, a result answers that does not say so by its id. */
 function unnamedCall(
   { toolCallId, name: of }: Extract<ChatMessage, { role: "tool" }>,
-  waiting: readonly ToolCall[],
+  waiting: ReadonlyMap<string, ToolCall>,
 ): ToolCall | undefined {
-  if (of !== "") return waiting.find((call) => call.name === of);
-  return toolCallId === "" || waiting.length === 1 ? waiting[0] : undefined;
+  for (const call of waiting.values()) {
+    if (of === "" ? toolCallId === "" || waiting.size === 1 : call.name === of) return call;
+    if (of === "") return undefined;
+  }
+  return undefined;
 }
 
 /** `prefill` is "" where the answer begins with the model's own words. */

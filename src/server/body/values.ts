@@ -2,6 +2,8 @@
 
 import {
   checkKeys,
+  inParts,
+  partsOf,
   readFields,
   schemaOf,
   withoutIndices,
@@ -16,6 +18,7 @@ import {
   type JsonObject,
 } from "./field.ts";
 import { isJsonObject } from "../../json.ts";
+import { finish } from "../../parts.ts";
 import type { ErrorCode } from "../../errors.ts";
 
 function mistyped(value: unknown, path: string, wanted: string, remedy: string): Error {
@@ -110,7 +113,7 @@ export function list<Value>(
   entry: Type<Value>,
   { min = 0, max = Infinity, remedy }: { min?: 0 | 1; max?: number; remedy: string },
 ): Type<Value[]> {
-  return {
+  const type: Type<Value[]> = {
     schema: {
       type: "array",
       items: entry.schema,
@@ -118,14 +121,20 @@ export function list<Value>(
       ...(max === Infinity ? {} : { maxItems: max }),
     },
     remedy,
-    read(value, path, reading) {
-      if (!Array.isArray(value)) throw mistyped(value, path, "an array", remedy);
-      if (value.length < min) throw fieldError("invalid_value", path, "is empty", remedy);
-      if (value.length > max)
-        throw fieldError("invalid_value", path, `has ${value.length} entries`, remedy);
-      return value.map((one: unknown, index) => entry.read(one, `${path}[${index}]`, reading));
-    },
+    read: (value, path, reading) => finish(partsOf(type, value, path, reading)),
   };
+  return inParts(type, function* (value, path, reading) {
+    if (!Array.isArray(value)) throw mistyped(value, path, "an array", remedy);
+    if (value.length < min) throw fieldError("invalid_value", path, "is empty", remedy);
+    if (value.length > max)
+      throw fieldError("invalid_value", path, `has ${value.length} entries`, remedy);
+    const entries: Value[] = [];
+    for (const [index, one] of value.entries()) {
+      entries.push(entry.read(one, `${path}[${index}]`, reading));
+      yield;
+    }
+    return entries;
+  });
 }
 
 /** Any object; it is not changed. */
@@ -175,16 +184,21 @@ export function either<Kinds extends Partial<Record<Kind, Type<unknown>>>>(
   wanted: string,
   remedy: string,
 ): Type<ValueOf<Kinds[keyof Kinds]>> {
-  return {
+  type Union = ValueOf<Kinds[keyof Kinds]>;
+  const typeOf = (value: unknown, path: string): Type<Union> => {
+    const kind = Array.isArray(value) ? "array" : value === null ? "null" : typeof value;
+    const type = (kinds as Record<string, Type<unknown> | undefined>)[kind];
+    if (type === undefined) throw mistyped(value, path, wanted, remedy);
+    return type as Type<Union>;
+  };
+  const union: Type<Union> = {
     schema: { anyOf: Object.values(kinds).map(({ schema }) => schema) },
     remedy,
-    read(value, path, reading) {
-      const kind = Array.isArray(value) ? "array" : value === null ? "null" : typeof value;
-      const type = (kinds as Record<string, Type<unknown> | undefined>)[kind];
-      if (type === undefined) throw mistyped(value, path, wanted, remedy);
-      return type.read(value, path, reading) as ValueOf<Kinds[keyof Kinds]>;
-    },
+    read: (value, path, reading) => typeOf(value, path).read(value, path, reading),
   };
+  return inParts(union, (value, path, reading) =>
+    partsOf(typeOf(value, path), value, path, reading),
+  );
 }
 
 /** The type's value, changed by `map`. */
@@ -192,11 +206,15 @@ export function mapped<Value, Result>(
   type: Type<Value>,
   map: (value: Value, path: string, reading: Reading) => Result,
 ): Type<Result> {
-  return {
-    schema: type.schema,
-    remedy: type.remedy,
+  const { schema, remedy } = type;
+  const changed: Type<Result> = {
+    schema,
+    remedy,
     read: (value, path, reading) => map(type.read(value, path, reading), path, reading),
   };
+  return inParts(changed, function* (value, path, reading) {
+    return map(yield* partsOf(type, value, path, reading), path, reading);
+  });
 }
 
 /** Null is refused as a missing value. */

@@ -1,7 +1,7 @@
 /** What a chat-completions body asks for. Pure: no clock, no log, no engine. */
 
 import { conversationOf, lastIsUsers, templateVariables } from "../body/prompt.ts";
-import { readBody, type ValuesOf, fieldError, type JsonObject } from "../body/field.ts";
+import { readBodyInParts, type ValuesOf, fieldError, type JsonObject } from "../body/field.ts";
 import {
   includesUsage,
   maxTokensOf,
@@ -10,17 +10,34 @@ import {
   type SamplingLimits,
 } from "../body/generation.ts";
 import { documentOf, guidanceOf } from "../body/guidance.ts";
+import { type PartsResult, finish } from "../../parts.ts";
 import { metadata } from "../body/stored.ts";
 import type { Warn } from "../body/warnings.ts";
 import { chatCompletionFields } from "./fields.ts";
 
-export type ChatCompletionRequest = ReturnType<typeof parseChatCompletionRequest>;
+export type ChatCompletionRequest = PartsResult<typeof parseChatCompletionRequestInParts>;
 type Given = ValuesOf<typeof chatCompletionFields>;
 
+/** @throws as `parseChatCompletionRequestInParts` */
+export function parseChatCompletionRequest(
+  ...given: Parameters<typeof parseChatCompletionRequestInParts>
+): ChatCompletionRequest {
+  return finish(parseChatCompletionRequestInParts(...given));
+}
+
 /** @throws FermataError of status 400 whose `param` is the field at fault */
-export function parseChatCompletionRequest(body: unknown, limits: SamplingLimits, warn: Warn) {
+export function* parseChatCompletionRequestInParts(
+  body: unknown,
+  limits: SamplingLimits,
+  warn: Warn,
+) {
   const reading = { warn, vocabularySize: limits.vocabularySize };
-  const given = readBody(chatCompletionFields, body, reading, 'Send {"messages": […]}');
+  const given = yield* readBodyInParts(
+    chatCompletionFields,
+    body,
+    reading,
+    'Send {"messages": […]}',
+  );
   const { messages: sent } = body as { messages: readonly JsonObject[] };
   const { tool_choice: toolChoice = { mode: "auto" }, stop, n, stream } = given;
   const conversation = conversationOf(given, sent.length);

@@ -1,6 +1,7 @@
 /** POST /v1/chat/completions */
 
 import type { RouteOptions } from "fastify";
+import { finishInTurns } from "../../parts.ts";
 import type { RouteContext } from "../context.ts";
 import type { Sink } from "../../tools/event-stream.ts";
 import type { RunEvent } from "../../tools/types.ts";
@@ -11,7 +12,7 @@ import { waitForServers, Preparation, streamAnswer } from "../http/stream-answer
 import { ChunkStream, ChunkMapper } from "./chunks.ts";
 import { chatCompletion, type ChatCompletion } from "./completion.ts";
 import { fieldError } from "../body/field.ts";
-import { parseChatCompletionRequest, type ChatCompletionRequest } from "./request.ts";
+import { parseChatCompletionRequestInParts, type ChatCompletionRequest } from "./request.ts";
 import { checkToolChoice } from "../body/tools.ts";
 import { requestOwner } from "../http/access.ts";
 import { newIdentity } from "../answer/completion-parts.ts";
@@ -47,7 +48,9 @@ export function chatCompletionsRoute(context: RouteContext): RouteOptions {
     handler: async (request, reply) => {
       const startedAt = performance.now();
       const target = resolveTarget(wantedModel(request.body), context);
-      const body = parseChatCompletionRequest(request.body, target, warnings.warn);
+      const body = await finishInTurns(
+        parseChatCompletionRequestInParts(request.body, target, warnings.warn),
+      );
       const {
         messages,
         prefill,
@@ -129,7 +132,9 @@ export function chatInputTokensRoute(context: RouteContext): RouteOptions {
     url: "/v1/chat/completions/input_tokens",
     handler: async (request) => {
       const target = resolveTarget(wantedModel(request.body), context);
-      const body = parseChatCompletionRequest(request.body, target, context.warnings.warn);
+      const body = await finishInTurns(
+        parseChatCompletionRequestInParts(request.body, target, context.warnings.warn),
+      );
       const inputTokens = await target.chat.countPromptTokens({
         messages: target.instruct(body.messages),
         templateVariables: body.templateVariables,

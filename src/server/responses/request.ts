@@ -1,20 +1,28 @@
 /** What a responses body asks for, and the response object that repeats it. Pure: no clock, no log, no engine, no store. */
 
-import { readBody, type ValuesOf, fieldError, type JsonObject } from "../body/field.ts";
+import { readBodyInParts, type ValuesOf, fieldError, type JsonObject } from "../body/field.ts";
 import { documentOf, guidanceOf } from "../body/guidance.ts";
 import { readSampling, type SamplingLimits, timesWanted } from "../body/generation.ts";
 import { templateVariables } from "../body/prompt.ts";
 import type { Warn } from "../body/warnings.ts";
+import { type PartsResult, finish } from "../../parts.ts";
 import { responseFields } from "./fields.ts";
 import type { ChatUsage } from "../../chat/types.ts";
 import type { ResponseObject, WireResponseUsage } from "./types.ts";
 
-export type ResponsesRequest = ReturnType<typeof parseResponsesRequest>;
+export type ResponsesRequest = PartsResult<typeof parseResponsesRequestInParts>;
+
+/** @throws as `parseResponsesRequestInParts` */
+export function parseResponsesRequest(
+  ...given: Parameters<typeof parseResponsesRequestInParts>
+): ResponsesRequest {
+  return finish(parseResponsesRequestInParts(...given));
+}
 
 /** @throws FermataError of status 400 whose `param` is the field at fault */
-export function parseResponsesRequest(body: unknown, limits: SamplingLimits, warn: Warn) {
+export function* parseResponsesRequestInParts(body: unknown, limits: SamplingLimits, warn: Warn) {
   const reading = { warn, vocabularySize: limits.vocabularySize };
-  const given = readBody(responseFields, body, reading, 'Send {"input": "…"}');
+  const given = yield* readBodyInParts(responseFields, body, reading, 'Send {"input": "…"}');
   const { previous_response_id: previousResponseId = null, conversation = null } = given;
   if (previousResponseId !== null && conversation !== null) {
     const problem = "excludes previous_response_id: both set the history";

@@ -5,6 +5,7 @@ import { FermataError } from "../../errors.ts";
 import { resolveTarget, wantedModel } from "../answer/target.ts";
 import { fieldError } from "../body/field.ts";
 import { pageOf, readPageQuery } from "../body/stored.ts";
+import { finishInTurns } from "../../parts.ts";
 import type { RouteContext } from "../context.ts";
 import { requestOwner } from "../http/access.ts";
 import { sendError, toFermataError } from "../http/error-replies.ts";
@@ -20,7 +21,7 @@ import type { ServerConfig } from "../services.ts";
 import { compact } from "./compaction.ts";
 import { conversationRoutes } from "./conversation-routes.ts";
 import { parseToolOutput } from "./held.ts";
-import { parseResponsesRequest } from "./request.ts";
+import { parseResponsesRequestInParts } from "./request.ts";
 import { ResponseService } from "./service.ts";
 import type { WireEvent } from "./types.ts";
 
@@ -73,7 +74,9 @@ function createResponseRoute(context: ResponsesContext, url: string): RouteOptio
     handler: async (request, reply) => {
       const startedAt = performance.now();
       const target = resolveTarget(wantedModel(request.body), context);
-      const body = parseResponsesRequest(request.body, target, warnings.warn);
+      const body = await finishInTurns(
+        parseResponsesRequestInParts(request.body, target, warnings.warn),
+      );
       const preparation = new Preparation();
       const started = await responses.start(body, {
         ...context,
@@ -179,7 +182,9 @@ function promptRoutes(context: ResponsesContext): RouteOptions[] {
       url: "/v1/responses/input_tokens",
       handler: async (request) => {
         const target = resolveTarget(wantedModel(request.body), context);
-        const body = parseResponsesRequest(request.body, target, warnings.warn);
+        const body = await finishInTurns(
+          parseResponsesRequestInParts(request.body, target, warnings.warn),
+        );
         const prompt = await responses.prompt(body, requestOwner(request), {
           tools: target.tools,
           requestedServers: services.requestedServers,
@@ -195,7 +200,9 @@ function promptRoutes(context: ResponsesContext): RouteOptions[] {
       handler: async (request, reply) => {
         const startedAt = performance.now();
         const target = resolveTarget(wantedModel(request.body), context);
-        const body = parseResponsesRequest(request.body, target, warnings.warn);
+        const body = await finishInTurns(
+          parseResponsesRequestInParts(request.body, target, warnings.warn),
+        );
         if (body.model === null)
           throw fieldError("missing_field", "model", "is missing", "Send the model's name");
         const prompt = await responses.prompt(body, requestOwner(request), services);

@@ -47,10 +47,10 @@ export function tokenRoutes({ services, warnings }: RouteContext): RouteOptions[
   };
 
   /** The prompt that a chat completion would begin with: of its body, what goes into the prompt. */
-  const applyTemplate = (body: unknown): { prompt: string } => {
+  const applyTemplate = async (body: unknown): Promise<{ prompt: string }> => {
     expectBody(body, 'Send {"messages": […]}');
     const given = readFields(templateBodyFields, body, { warn });
-    const prompt = chat.promptText({
+    const prompt = await chat.promptText({
       ...conversationOf(given, (body["messages"] as unknown[]).length),
       tools: given.tools ?? [],
       templateVariables: templateVariables(given.reasoning_effort, given.chat_template_kwargs),

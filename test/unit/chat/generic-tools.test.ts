@@ -37,13 +37,17 @@ const written = `I look.
 </tool_call><|im_end|>`;
 const results = "<tool_response>\nsun\n</tool_response>\n<tool_response>\nrain\n</tool_response>";
 
-function prompt(messages: ChatMessage[], template = plain, tools = [weather, clock]): string {
+function prompt(
+  messages: ChatMessage[],
+  template = plain,
+  tools = [weather, clock],
+): Promise<string> {
   return setUp([], { template }).chat.promptText({ messages, tools });
 }
 
 describe("a template without a section for tools", () => {
-  it("tells them, and how to call them, in the system message", () => {
-    const text = prompt([system, user]);
+  it("tells them, and how to call them, in the system message", async () => {
+    const text = await prompt([system, user]);
     expect(text.startsWith("<|im_start|>system\nBe brief.\n\n# Tools\n")).toBe(true);
     expect(text).toContain(
       '{"type": "function", "function": {"name": "get_weather", "parameters": {"type": "object", "properties": {}}}}\n' +
@@ -53,18 +57,18 @@ describe("a template without a section for tools", () => {
     expect(
       text.endsWith("<|im_end|>\n<|im_start|>user\nWeather?<|im_end|>\n<|im_start|>assistant\n"),
     ).toBe(true);
-    expect(prompt([user]).startsWith("<|im_start|>system\n# Tools\n")).toBe(true);
+    expect((await prompt([user])).startsWith("<|im_start|>system\n# Tools\n")).toBe(true);
   });
 
-  it("says nothing of tools without tools", () => {
-    expect(prompt([system, user], plain, [])).toBe(
+  it("says nothing of tools without tools", async () => {
+    expect(await prompt([system, user], plain, [])).toBe(
       "<|im_start|>system\nBe brief.<|im_end|>\n<|im_start|>user\nWeather?<|im_end|>\n<|im_start|>assistant\n",
     );
   });
 
-  it("has calls and results as text, with and without tools", () => {
+  it("has calls and results as text, with and without tools", async () => {
     for (const tools of [[weather], []]) {
-      const text = prompt([...history, { role: "user", content: "And?" }], plain, tools);
+      const text = await prompt([...history, { role: "user", content: "And?" }], plain, tools);
       expect(text).toContain(`<|im_start|>assistant\n${written}`);
       expect(text).toContain(
         `<|im_start|>user\n${results}\n\nAnd?<|im_end|>\n<|im_start|>assistant`,
@@ -72,11 +76,11 @@ describe("a template without a section for tools", () => {
     }
     const odd = { id: "a", name: "get_weather", arguments: "{oops" };
     const oops: ChatMessage = { role: "assistant", content: "", toolCalls: [odd] };
-    expect(prompt([user, oops])).toContain('{"name": "get_weather", "arguments": {oops}\n');
+    expect(await prompt([user, oops])).toContain('{"name": "get_weather", "arguments": {oops}\n');
   });
 
-  it("may insist on turns and know no system message", () => {
-    const text = prompt([system, ...history, { role: "user", content: "And?" }], strict);
+  it("may insist on turns and know no system message", async () => {
+    const text = await prompt([system, ...history, { role: "user", content: "And?" }], strict);
     expect(text.startsWith("<|im_start|>user\nBe brief.\n\n# Tools\n")).toBe(true);
     expect(text).toContain(`${results}\n\nAnd?<|im_end|>`);
   });
@@ -104,7 +108,7 @@ describe("a template without a section for tools", () => {
     expect(spelled.match(/⟪<\/tool_call>⟫/gu)).toHaveLength(2);
   });
 
-  it("is told from one that has it", () => {
+  it("is told from one that has it", async () => {
     expect(setUp([], { template: plain }).chat.hasToolSection).toBe(false);
     expect(setUp([], { template: chatml }).chat.hasToolSection).toBe(true);
     expect(setUp([], { template: strict }).chat.hasToolSection).toBe(false);
@@ -112,14 +116,14 @@ describe("a template without a section for tools", () => {
     expect(setUp([], { template: refusing }).chat.hasToolSection).toBe(true);
     const listed = "{{ functions }}{% for m in messages %}{{ m.content }}{% endfor %}";
     expect(setUp([], { template: listed }).chat.hasToolSection).toBe(true);
-    expect(prompt([user], listed, [clock])).toContain('"name":"get_time"');
+    expect(await prompt([user], listed, [clock])).toContain('"name":"get_time"');
   });
 
-  it("is written in the format that is asked for", () => {
+  it("is written in the format that is asked for", async () => {
     const { engine } = setUp([], { template: plain });
     const chat = new Chat(engine, { toolFormat: "mistral" });
     expect(chat.toolFormat).toBe("mistral");
-    const text = chat.promptText({ messages: history, tools: [weather] });
+    const text = await chat.promptText({ messages: history, tools: [weather] });
     expect(text).toContain('[TOOL_CALLS]get_weather[ARGS]{"city": "Rome"}');
     expect(text).not.toContain("<tool_call>");
     expect(setUp([], { template: plain }).chat.toolFormat).toBe("qwen");

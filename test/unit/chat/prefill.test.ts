@@ -16,12 +16,14 @@ describe("a prefill", () => {
     );
   });
 
-  it("is in the prompt that is shown, and in none that is refused", () => {
+  it("is in the prompt that is shown, and in none that is refused", async () => {
     const { engine, chat } = setUp([]);
-    expect(chat.promptText(begun)).toMatch(/assistant\nThe weather is <\|im_end\|>$/u);
+    expect(await chat.promptText(begun)).toMatch(/assistant\nThe weather is <\|im_end\|>$/u);
     const thinking = { ...begun, messages: [user] };
     const template = `${engine.model.chatTemplate}<think>`;
-    expect(() => setUp([], { template }).chat.promptText(thinking)).toThrow(/reasons before/u);
+    await expect(setUp([], { template }).chat.promptText(thinking)).rejects.toThrow(
+      /reasons before/u,
+    );
   });
 
   it("is counted", async () => {
@@ -52,7 +54,7 @@ describe("a prefill", () => {
   it("or a turn that is not opened: the prompt ends with the last message", async () => {
     const { engine, chat } = setUp(["Yes."]);
     const closed = { ...begun, prefill: "", openTurn: false };
-    expect(chat.promptText(closed)).toMatch(/Weather\?<\|im_end\|>\n$/u);
+    expect(await chat.promptText(closed)).toMatch(/Weather\?<\|im_end\|>\n$/u);
     await run(chat, closed);
     expect(engine.spell(engine.last.request.prompt)).toMatch(/Weather\?⟪<\|im_end\|>⟫\n$/u);
   });

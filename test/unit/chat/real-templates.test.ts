@@ -93,7 +93,7 @@ function renderOrNull(
   }
 }
 
-function tryTemplate(name: string): Result {
+async function tryTemplate(name: string): Promise<Result> {
   const source = readFileSync(join(directory, name), "utf8");
   const specialTokens = ["<|im_start|>", "<|im_end|>", "<tool_call>", "</s>"].map((text, id) => ({
     id,
@@ -130,7 +130,7 @@ function tryTemplate(name: string): Result {
       const whole = renderOrNull(template, [...before, turn.message, ...after]);
       if (whole !== null && !whole.text.includes("Sunny: "))
         return { name, outcome: "ignores results", roundCount, note: "" };
-      const suffix = deriver.derive({ tools, prompt, before, turn, after });
+      const suffix = await deriver.derive({ tools, prompt, before, turn, after });
       if (suffix === null) {
         template.render([...before, turn.message, ...after], { tools, generationPrompt: true });
         return { name, outcome: "rewrites", roundCount, note: "" };
@@ -157,8 +157,8 @@ function tryTemplate(name: string): Result {
 }
 
 describe.skipIf(names.length === 0)("templates of llama.cpp", () => {
-  it("are mostly continued without rendering history again", { timeout: 60_000 }, () => {
-    const results = names.map(tryTemplate);
+  it("are mostly continued without rendering history again", { timeout: 60_000 }, async () => {
+    const results = await Promise.all(names.map(tryTemplate));
     const count = (outcome: Outcome): number =>
       results.filter((result) => result.outcome === outcome).length;
     const figures = {

@@ -39,13 +39,13 @@ function chatOf(name: Name, reasoning: "auto" | "on" | "off" = "auto", rounds: s
 }
 
 /** What stands behind the assistant's header, or before the first turn. */
-function prompt(
+async function prompt(
   name: Name,
   variables: TemplateVariables,
   reasoning?: "auto" | "on" | "off",
-): string {
+): Promise<string> {
   const { chat } = chatOf(name, reasoning);
-  const text = chat.promptText({
+  const text = await chat.promptText({
     messages: [{ role: "user", content: "Hi" }],
     tools: [],
     templateVariables: variables,
@@ -86,30 +86,30 @@ describe("a template is told to think", () => {
       { reasoning_effort: "none" },
       "Effort: medium. <think>",
     ],
-  ])("%s: %s", (name, _title, variables, expected) => {
-    expect(prompt(name, variables)).toBe(expected);
+  ])("%s: %s", async (name, _title, variables, expected) => {
+    expect(await prompt(name, variables)).toBe(expected);
   });
 
-  it("as the server's option says, unless the request does", () => {
-    expect(prompt("shy", {}, "off")).toBe("</think>");
-    expect(prompt("granite", {}, "on")).toBe("Think in <think></think>.");
-    expect(prompt("qwen", {}, "off")).toBe("<think>\n\n</think>\n\n");
-    expect(prompt("qwen", on, "off")).toBe("");
-    expect(prompt("qwen", { reasoning_effort: "high" }, "off")).toBe("");
-    expect(prompt("qwen", off, "on")).toBe("<think>\n\n</think>\n\n");
+  it("as the server's option says, unless the request does", async () => {
+    expect(await prompt("shy", {}, "off")).toBe("</think>");
+    expect(await prompt("granite", {}, "on")).toBe("Think in <think></think>.");
+    expect(await prompt("qwen", {}, "off")).toBe("<think>\n\n</think>\n\n");
+    expect(await prompt("qwen", on, "off")).toBe("");
+    expect(await prompt("qwen", { reasoning_effort: "high" }, "off")).toBe("");
+    expect(await prompt("qwen", off, "on")).toBe("<think>\n\n</think>\n\n");
   });
 
-  it("to keep the reasoning of earlier turns", () => {
+  it("to keep the reasoning of earlier turns", async () => {
     const kept = "{% if clear_thinking is not defined or clear_thinking %}cleared{% endif %}";
     const engine = new FakeEngine({ template: `${kept}${templates.qwen}` });
-    const text = (variables: TemplateVariables): string =>
+    const text = (variables: TemplateVariables): Promise<string> =>
       new Chat(engine).promptText({
         messages: [{ role: "user", content: "Hi" }],
         tools: [],
         templateVariables: variables,
       });
-    expect(text({})).not.toContain("cleared");
-    expect(text({ clear_thinking: true })).toContain("cleared");
+    expect(await text({})).not.toContain("cleared");
+    expect(await text({ clear_thinking: true })).toContain("cleared");
   });
 });
 

@@ -225,7 +225,7 @@ describe("splicing", () => {
       history.push({ role: "assistant", content });
     }
     history.push(user);
-    const render = vi.spyOn(ChatTemplate.prototype, "render");
+    const render = vi.spyOn(ChatTemplate.prototype, "renderInParts");
     await run(chat, { ...external, messages: at(turns) });
     const long = render.mock.calls.filter(([messages]) => messages.length > 2);
     render.mockRestore();
@@ -243,7 +243,7 @@ describe("splicing", () => {
     for (let count = 0; count < 299; count++)
       await run(chat, { ...external, messages: [ask(`Is ${count} a number?`)] });
     const { ChatTemplate } = await import("../../../src/chat/template/template.ts");
-    const render = vi.spyOn(ChatTemplate.prototype, "render");
+    const render = vi.spyOn(ChatTemplate.prototype, "renderInParts");
     const answer: ChatMessage = { role: "assistant", content: "Yes." };
     await run(chat, { ...external, messages: [ask("Is 7 a number?"), answer, ask("And 8?")] });
     expect(chat.counters.splices).toBe(1);
@@ -326,7 +326,7 @@ describe("an answer of several rounds", () => {
     const [first] = engine.generations;
     const { ChatTemplate } = await import("../../../src/chat/template/template.ts");
     const repeated = Array.from({ length: 10 }, () => [answer, next]).flat();
-    const render = vi.spyOn(ChatTemplate.prototype, "render");
+    const render = vi.spyOn(ChatTemplate.prototype, "renderInParts");
     await run(chat, { ...internal, messages: [user, ...repeated] });
     const { length } = render.mock.calls;
     render.mockRestore();

@@ -90,16 +90,15 @@ function placesOf(part: string, text: string): number {
   return text.split(part).length;
 }
 
-function sizeOf(value: unknown): { values: number; characters: number } {
-  if (typeof value === "string") return { values: 1, characters: value.length };
-  if (typeof value !== "object" || value === null) return { values: 1, characters: 0 };
-  return Object.values(value)
-    .map(sizeOf)
-    .reduce(
-      (sum, one) => ({
-        values: sum.values + one.values,
-        characters: sum.characters + one.characters,
-      }),
-      { values: 1, characters: 0 },
-    );
+function sizeOf(root: unknown): { values: number; characters: number } {
+  const size = { values: 0, characters: 0 };
+  const add = (value: unknown): void => {
+    size.values += 1;
+    if (typeof value === "string") size.characters += value.length;
+    else if (Array.isArray(value)) for (const item of value) add(item);
+    else if (typeof value === "object" && value !== null)
+      for (const item of Object.values(value)) add(item);
+  };
+  add(root);
+  return size;
 }

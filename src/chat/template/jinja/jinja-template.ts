@@ -28,6 +28,7 @@ import {
   isNumber,
   isObject,
   isString,
+  isTrue,
   isUndefined,
   string,
   filterOf,
@@ -35,7 +36,20 @@ import {
   numberedObject,
   strftime,
 } from "./library.ts";
+import { type Parts, finish } from "../../../parts.ts";
 import { RenderBudget } from "./budget.ts";
+import { listOf, runLoop } from "./for-loop.ts";
+import type {
+  BinaryNode,
+  CallNode,
+  FilterNode,
+  ForNode,
+  IfNode,
+  KnownNode,
+  MemberNode,
+  NamedNode,
+  TestNode,
+} from "./types.ts";
 
 /** The longest of llama.cpp's has 30,000 characters. */
 const maxSource = 1024 * 1024;
@@ -53,10 +67,16 @@ export class JinjaTemplate {
     this.#program = parse(tokenize(source, { lstrip_blocks: true, trim_blocks: true }));
   }
 
-  /** @throws TemplateRefusal, or an error that names what the template asks for and is missing */
+  /** @throws as `renderInParts` */
   render(variables: Record<string, unknown>): string {
+    return finish(this.renderInParts(variables));
+  }
+
+  /** @throws TemplateRefusal, or an error that names what the template asks for and is missing */
+  *renderInParts(variables: Record<string, unknown>): Parts<string> {
     const environment = new Environment();
     const budget = new RenderBudget(variables);
+    yield;
     const globals = { true: true, True: true, false: false, False: false, none: null, None: null };
     for (const [name, value] of Object.entries({
       ...variables,
@@ -65,9 +85,12 @@ export class JinjaTemplate {
       range: rangeWithin(budget),
     })) {
       // The language's own names cannot be given away.
-      if (value !== undefined && name !== "namespace") environment.set(name, value);
+      if (value === undefined || name === "namespace") continue;
+      if (Array.isArray(value)) environment.setVariable(name, yield* listOf(value));
+      else environment.set(name, value);
     }
-    return textOf(new TemplateInterpreter(environment, budget).run(this.#program));
+    const { body } = this.#program as Node & { body: Node[] };
+    return yield* new TemplateInterpreter(environment, budget).block(body, environment);
   }
 }
 
@@ -89,48 +112,6 @@ function rangeWithin(
   };
 }
 
-interface FilterNode extends Node {
-  value?: string;
-  callee?: NamedNode;
-  args?: Node[];
-}
-
-interface NamedNode extends Node {
-  value: string;
-}
-
-interface BinaryNode extends Node {
-  operator: { value: string };
-  left: Node;
-  right: Node;
-}
-
-interface MemberNode extends Node {
-  object: Node;
-  property: Node & { value?: unknown };
-  computed: boolean;
-}
-
-interface CallNode extends Node {
-  callee: Node;
-  args: Node[];
-}
-
-interface TestNode extends Node {
-  operand: Node;
-  negate: boolean;
-  test: NamedNode;
-}
-
-interface ForNode extends Node {
-  iterable: Node & { lhs?: Node };
-}
-
-/** A node that was evaluated already. */
-interface KnownNode extends Node {
-  known: Value;
-}
-
 interface Internals {
   evaluateBlock(statements: Node[], environment: Environment): Value;
   applyFilter(operand: Value, filter: FilterNode, environment: Environment): Value;
@@ -147,7 +128,7 @@ export class TemplateInterpreter extends Interpreter {
     this.#budget = budget;
     const internals = this as unknown as Internals;
     this.#applyFilter = internals.applyFilter.bind(this);
-    internals.evaluateBlock = (statements, scope) => this.#block(statements, scope);
+    internals.evaluateBlock = (statements, scope) => string(finish(this.block(statements, scope)));
     internals.applyFilter = (operand, filter, scope) => this.#filter(operand, filter, scope);
   }
 
@@ -172,7 +153,7 @@ export class TemplateInterpreter extends Interpreter {
       case "TestExpression":
         return this.#test(node as TestNode, environment);
       case "For":
-        return this.#for(node as ForNode, environment);
+        return string(finish(this.#for(node as ForNode, environment)));
       default:
         return super.evaluate(node, environment);
     }
@@ -185,14 +166,29 @@ export class TemplateInterpreter extends Interpreter {
     return text;
   }
 
-  /** Values become text as Python's `str` makes it. */
-  #block(statements: Node[], environment: Environment): Value {
+  /** Values become text as Python's `str` makes it. The loops of the block are in parts, those of its expressions not. */
+  *block(statements: Node[], environment: Environment): Parts<string> {
     let text = "";
     for (const statement of statements) {
+      if (statement.type === "For" || statement.type === "If") {
+        this.#budget.step();
+        const part =
+          statement.type === "For"
+            ? yield* this.#for(statement as ForNode, environment)
+            : yield* this.#if(statement as IfNode, environment);
+        this.#budget.write(part.length);
+        text += part;
+        continue;
+      }
       const value = this.evaluate(statement, environment);
       if (!isNull(value)) text += this.#textOf(value);
     }
-    return string(text);
+    return text;
+  }
+
+  *#if({ test, body, alternate }: IfNode, environment: Environment): Parts<string> {
+    const isMet = isTrue(this.evaluate(test, environment));
+    return yield* this.block(isMet ? body : alternate, environment);
   }
 
   #filter(operand: Value, filter: FilterNode, environment: Environment): Value {
@@ -324,20 +320,15 @@ export class TemplateInterpreter extends Interpreter {
   }
 
   /** What is undefined has no items; a string's items are its characters. */
-  #for(node: ForNode, environment: Environment): Value {
+  *#for(node: ForNode, environment: Environment): Parts<string> {
     const { iterable } = node;
     const isFiltered = iterable.type === "SelectExpression";
-    const value = this.evaluate(isFiltered ? iterable.lhs : iterable, environment);
-    let items = value;
-    if (isUndefined(value)) items = new ArrayValue([]);
-    else if (isString(value)) items = new ArrayValue([...value.value].map(string));
+    let items = this.evaluate(isFiltered ? iterable.lhs : iterable, environment);
+    if (isUndefined(items)) items = new ArrayValue([]);
+    else if (isString(items)) items = new ArrayValue([...items.value].map(string));
     // A loop without a body takes its time too.
     if (isArray(items)) this.#budget.step(items.value.length);
-    const evaluated: ForNode = {
-      ...node,
-      iterable: isFiltered ? { ...iterable, lhs: known(items) } : known(items),
-    };
-    return super.evaluate(evaluated, environment);
+    return yield* runLoop(node, items, environment, this);
   }
 }
 

@@ -22,6 +22,7 @@ export interface Environment {
   readonly parent?: Environment;
   /** Declares a variable, its value converted from JavaScript's. */
   set(name: string, value: unknown): Value;
+  setVariable(name: string, value: Value): Value;
 }
 
 export interface Interpreter {
@@ -30,7 +31,7 @@ export interface Interpreter {
 }
 
 interface Library {
-  Environment: new () => Environment;
+  Environment: new (parent?: Environment) => Environment;
   Interpreter: new (environment: Environment) => Interpreter;
   tokenize(source: string, options: { lstrip_blocks: boolean; trim_blocks: boolean }): unknown;
   parse(tokens: unknown): Node;
@@ -94,6 +95,14 @@ export function isNumber(value: Value): value is Value & { value: number } {
 
 export function isFunction(value: Value): value is Value & { value: Call } {
   return value.type === "FunctionValue";
+}
+
+export function isTrue(value: Value): boolean {
+  return (value as Value & { __bool__(): Value }).__bool__().value === true;
+}
+
+export function keysOf(value: Value & { value: Entries }): readonly Value[] {
+  return (value as unknown as { keys(): { value: readonly Value[] } }).keys().value;
 }
 
 export function string(text: string): Value {

@@ -1,0 +1,122 @@
+/** `{% for %}` by the library's rules, in parts: a conversation's messages are one loop. */
+
+import type { Parts } from "../../../parts.ts";
+import {
+  type Environment as Scope,
+  type Node,
+  type Value,
+  ArrayValue,
+  BooleanValue,
+  Environment,
+  IntegerValue,
+  Interpreter,
+  ObjectValue,
+  UndefinedValue,
+  isArray,
+  isObject,
+  isTrue,
+  keysOf,
+} from "./library.ts";
+import type { ForNode } from "./types.ts";
+
+interface Evaluator {
+  evaluate(node: Node, scope: Scope): Value;
+  block(statements: Node[], scope: Scope): Parts<string>;
+}
+
+/** @param iterable what the loop goes through @returns its text */
+export function* runLoop(
+  node: ForNode,
+  iterable: Value,
+  environment: Scope,
+  evaluator: Evaluator,
+): Parts<string> {
+  const scope = new Environment(environment);
+  const items: Value[] = [];
+  for (const item of itemsOf(iterable)) {
+    if (passes(node, item, scope, evaluator)) items.push(item);
+    yield;
+  }
+  let text = "";
+  let hasRun = false;
+  for (const [index, item] of items.entries()) {
+    scope.setVariable("loop", loopVariable(items, index));
+    assign(node, item, scope);
+    try {
+      text += yield* evaluator.block(node.body, scope);
+    } catch (error) {
+      if (error instanceof Continue) continue;
+      if (error instanceof Break) break;
+      throw error;
+    }
+    hasRun = true;
+    yield;
+  }
+  return hasRun ? text : text + (yield* evaluator.block(node.defaultBlock, scope));
+}
+
+function itemsOf(iterable: Value): readonly Value[] {
+  if (isArray(iterable)) return iterable.value;
+  if (isObject(iterable)) return keysOf(iterable);
+  throw new TypeError(`a loop cannot go through ${iterable.type}`);
+}
+
+/** `for item in list if …`. The loop itself is not known there. */
+function passes(node: ForNode, item: Value, scope: Scope, evaluator: Evaluator): boolean {
+  const { test } = node.iterable;
+  if (node.iterable.type !== "SelectExpression" || test === undefined) return true;
+  const inner = new Environment(scope);
+  assign(node, item, inner);
+  return isTrue(evaluator.evaluate(test, inner));
+}
+
+function assign({ loopvar: { type, value: names } }: ForNode, item: Value, scope: Scope): void {
+  if (typeof names === "string") scope.setVariable(names, item);
+  else if (type !== "TupleLiteral") throw new TypeError(`a loop cannot assign to ${type}`);
+  else if (!isArray(item)) throw new TypeError(`${item.type} cannot be unpacked`);
+  else if (item.value.length !== names.length)
+    throw new TypeError(`${item.value.length} items cannot be unpacked into ${names.length}`);
+  else
+    for (const [index, name] of names.entries()) {
+      if (name.type !== "Identifier") throw new TypeError(`a loop cannot assign to ${name.type}`);
+      scope.setVariable(name.value, item.value[index]!);
+    }
+}
+
+function loopVariable(items: readonly Value[], index: number): Value {
+  const { length } = items;
+  return new ObjectValue(
+    new Map<string, Value>([
+      ["index", new IntegerValue(index + 1)],
+      ["index0", new IntegerValue(index)],
+      ["revindex", new IntegerValue(length - index)],
+      ["revindex0", new IntegerValue(length - index - 1)],
+      ["first", new BooleanValue(index === 0)],
+      ["last", new BooleanValue(index === length - 1)],
+      ["length", new IntegerValue(length)],
+      ["previtem", items[index - 1] ?? new UndefinedValue(undefined)],
+      ["nextitem", items[index + 1] ?? new UndefinedValue(undefined)],
+    ]),
+  );
+}
+
+/** The library exports neither of the errors by which its loops end. */
+const [Break, Continue] = ["Break", "Continue"].map((type) => {
+  try {
+    new Interpreter(new Environment()).evaluate({ type }, new Environment());
+  } catch (error) {
+    return (error as object).constructor as new () => Error;
+  }
+  throw new TypeError(`the library does not know ${type}`);
+}) as [new () => Error, new () => Error];
+
+/** A list's value, made of JavaScript's values in parts. */
+export function* listOf(values: readonly unknown[]): Parts<Value> {
+  const scope = new Environment();
+  const items: Value[] = [];
+  for (const [index, value] of values.entries()) {
+    items.push(scope.set(String(index), value));
+    yield;
+  }
+  return new ArrayValue(items);
+}
