@@ -65,6 +65,7 @@ const table = {
   store_in_use: { status: 500, type: "server_error" },
   agents_invalid: { status: 500, type: "server_error" },
   mcp_config_invalid: { status: 500, type: "server_error" },
+  mcp_login_failed: { status: 500, type: "server_error" },
   mcp_start_failed: { status: 500, type: "server_error" },
   port_in_use: { status: 500, type: "server_error" },
   // Pulling a model: exit code 2, one line

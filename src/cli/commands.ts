@@ -98,8 +98,8 @@ export const mcpOptions = {
 const mcpCommand: RunnableCommand = {
   name: "mcp",
   summary: "Be an MCP server: the model and the agents as tools for other programs.",
-  usage: "mcp [options]",
-  operands: { min: 0, max: 0 },
+  usage: "mcp [login NAME | logout NAME] [options]",
+  operands: { min: 0, max: 2, choices: ["login", "logout"] },
   options: { ...mcpOptions, ...serveOptions },
   examples: `  In the mcp.json of an MCP client, beside a running "fermata serve":
     {"mcpServers": {"fermata": {"command": "fermata", "args": ["mcp"]}}}
@@ -107,9 +107,13 @@ const mcpCommand: RunnableCommand = {
     fermata mcp --url http://host:8000 --api-key KEY
   With a model of its own:
     fermata mcp --model Qwen3-8B-Q4_K_M.gguf --agents agents.json
+  A login at a remote MCP server of mcp.json that asks for one, and its end:
+    fermata mcp login hub --mcp-config mcp.json
+    fermata mcp logout hub --mcp-config mcp.json
 `,
   notes: `It speaks MCP on standard input and output and logs to standard error. Options of "fermata serve"
 that say what is served start an engine in this process. The same tools are at /mcp of every server.
+A login shows an address to open in a browser of this machine, and waits five minutes.
 `,
   run: async (...input) => (await import("./mcp/run-mcp.ts")).runMcp(...input),
 };

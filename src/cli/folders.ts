@@ -51,3 +51,8 @@ export function storePath(
   if (store === "none") return null;
   return store ?? join(userFolder("data", env), "store.sqlite");
 }
+
+/** What logins at MCP servers gave. */
+export function credentialsPath(env: NodeJS.ProcessEnv = process.env): string {
+  return join(userFolder("data", env), "mcp-credentials.json");
+}

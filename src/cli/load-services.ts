@@ -2,7 +2,7 @@
 
 import { openStoreThread, type StoreThread } from "../store/sqlite/store-thread.ts";
 import type { ServeConfig } from "./options.ts";
-import { modelsDirectory, packageVersion, storePath } from "./folders.ts";
+import { credentialsPath, modelsDirectory, packageVersion, storePath } from "./folders.ts";
 import type { McpLogger, McpServerConfig } from "../mcp/mcp-settings.ts";
 import { mcpServerFromCommand, readMcpConfig } from "../mcp/mcp-config.ts";
 import type { McpHost } from "../mcp/mcp-host.ts";
@@ -73,11 +73,13 @@ export async function createMcpHost(
   model: string,
 ): Promise<McpHost> {
   const { McpHost } = await import("../mcp/mcp-host.ts");
+  const { McpCredentials } = await import("../mcp/mcp-credentials.ts");
   return new McpHost(servers, {
     ...limitsOf(config),
     log,
     version: packageVersion(),
     model,
+    credentials: new McpCredentials(credentialsPath()),
     refreshMs: config.mcpToolRefreshSeconds * 1000,
     // Whoever names one server on the command line wants that one.
     mustStart: config.mcpCommand !== undefined,

@@ -2,14 +2,20 @@
 
 import { type ConfigKind, ConfigReader, readConfigFile } from "../config-reader.ts";
 import { type ApprovalPolicy, type McpToolRules, noRules } from "./mcp-rules.ts";
-import type { McpAddress, McpProcess, McpSampling, McpServerConfig } from "./mcp-settings.ts";
+import type {
+  McpAddress,
+  McpOAuth,
+  McpProcess,
+  McpSampling,
+  McpServerConfig,
+} from "./mcp-settings.ts";
 
 const kind: ConfigKind = { title: "MCP configuration ", code: "mcp_config_invalid" };
 /** Id of the server that `--mcp-command` starts. */
 const singleServerId = "mcp";
 
 /** What leads to the server; variables are replaced here alone, since a tool's name is a name. */
-const doorKeys = ["command", "args", "env", "cwd", "url", "headers"];
+const doorKeys = ["command", "args", "env", "cwd", "url", "headers", "oauth"];
 const ruleKeys = ["tools", "allowedTools", "readOnly", "approval"];
 const timeKeys = ["timeoutSeconds", "totalTimeoutSeconds"];
 const askingKeys = ["sampling", "elicitation"];
@@ -31,7 +37,6 @@ const foreignKeys = [
   "envFile",
   "icon",
   "name",
-  "oauth",
   "timeout",
   "trust",
 ];
@@ -106,6 +111,7 @@ function readDoor(entry: ConfigReader, environment: NodeJS.ProcessEnv): McpProce
     throw entry.at("url").fails("is missing");
   if (!isRemote && entry.has("headers"))
     throw entry.at("headers").fails("are for servers with a url");
+  if (!isRemote && entry.has("oauth")) throw entry.at("oauth").fails("is for servers with a url");
   if (!isRemote && !entry.has("command"))
     throw entry.at("command").fails("is missing, and so is a url");
   const door = entry.expanded(doorKeys, environment);
@@ -114,6 +120,7 @@ function readDoor(entry: ConfigReader, environment: NodeJS.ProcessEnv): McpProce
       url: readUrl(door),
       transport: transport === undefined || transport === "stdio" ? "auto" : transport,
       headers: readHeaders(door.at("headers")),
+      oauth: door.has("oauth") ? readOAuth(door.at("oauth")) : undefined,
     };
   return {
     command: door.text("command"),
@@ -148,6 +155,22 @@ function readHeaders(headers: ConfigReader): Record<string, string> {
       throw headers.at(name).fails("has characters that a header cannot hold");
   }
   return texts;
+}
+
+const oauthKeys = ["clientId", "clientSecret", "scope", "callbackPort"];
+/** Of other programs: the server says where its logins are. */
+const foreignOAuthKeys = ["authorizationUrl", "enabled", "issuer", "redirectUri", "tokenUrl"];
+
+function readOAuth(oauth: ConfigReader): McpOAuth {
+  oauth.knows(oauthKeys, foreignOAuthKeys);
+  const textOf = (key: string): string | undefined =>
+    oauth.has(key) ? oauth.text(key) : undefined;
+  return {
+    clientId: textOf("clientId"),
+    clientSecret: textOf("clientSecret"),
+    scope: textOf("scope"),
+    callbackPort: oauth.has("callbackPort") ? oauth.number("callbackPort", 1, 65_535) : undefined,
+  };
 }
 
 function readRules(entry: ConfigReader): McpToolRules {

@@ -10,12 +10,14 @@ import type { McpLogger, McpServerConfig } from "./mcp-settings.ts";
 import { FermataError } from "../errors.ts";
 import type { ToolServerState } from "../tools/types.ts";
 import { isOffered, noRules, unusedPatterns } from "./mcp-rules.ts";
+import type { McpCredentials } from "./mcp-credentials.ts";
+import { needsLogin } from "./mcp-oauth.ts";
 import { RestartPolicy } from "./mcp-restart.ts";
 import { type McpCallOptions, McpSession } from "./mcp-session.ts";
 import { describeError, plainText } from "./mcp-text.ts";
 import type { McpToolInfo } from "./mcp-tool-list.ts";
 import { ToolPins } from "./mcp-tool-pins.ts";
-import { type TransportKind, transportKinds } from "./mcp-transports.ts";
+import { mayLogIn, type TransportKind, transportKinds } from "./mcp-transports.ts";
 
 export interface McpConnectionOptions {
   log: McpLogger;
@@ -32,6 +34,8 @@ export interface McpConnectionOptions {
   /** For the answer to a ping after a call that timed out. Default 5 s. */
   pingTimeoutMs?: number | undefined;
   fetch?: FetchLike | undefined;
+  /** Of logins. Default: none is used. */
+  credentials?: McpCredentials | undefined;
   onToolsChanged?: (() => void) | undefined;
 }
 
@@ -178,7 +182,7 @@ export class McpConnection {
   }
 
   async #connect(): Promise<void> {
-    const { log, version, model = "fermata", fetch } = this.#options;
+    const { log, version, model = "fermata", fetch, credentials } = this.#options;
     const { connectTimeoutMs = defaultConnectTimeoutMs } = this.#options;
     const { signal } = this.#closing;
     let session: McpSession | null = null;
@@ -190,6 +194,7 @@ export class McpConnection {
         connectTimeoutMs,
         maxMessageBytes,
         fetch,
+        credentials,
         signal,
         onStandardError: (text) => log.debug({ server: this.id, stderr: text }, "MCP server says"),
         onComplaint: (text) => this.#complain(text),
@@ -212,10 +217,19 @@ export class McpConnection {
       await session?.close();
       const door =
         "command" in this.#config ? this.#config.command : new URL(this.#config.url).origin;
-      const reason = session === null ? describeError(cause) : (lost ?? describeError(cause));
+      const reason = session === null ? this.#failure(cause) : (lost ?? this.#failure(cause));
       const message = `MCP server "${this.id}" (${door}) did not start: ${reason}.`;
       throw new FermataError("mcp_start_failed", message, { cause });
     }
+  }
+
+  #failure(error: unknown): string {
+    const isAsked = (error as { code?: unknown } | null)?.code === 401;
+    const { credentials } = this.#options;
+    const mayAsk = credentials !== undefined && "url" in this.#config;
+    return describeError(
+      isAsked && mayAsk && mayLogIn(this.#config.headers) ? needsLogin(this.id) : error,
+    );
   }
 
   async #reconnect(): Promise<void> {

@@ -16,6 +16,7 @@ import {
 } from "@modelcontextprotocol/sdk/types.js";
 import type { McpServerConfig } from "./mcp-settings.ts";
 import { FermataError } from "../errors.ts";
+import type { McpCredentials } from "./mcp-credentials.ts";
 import { type AskingCall, McpServerRequests } from "./mcp-server-requests.ts";
 import { StdioTransport } from "./mcp-stdio-transport.ts";
 import { faultOf } from "./mcp-text.ts";
@@ -35,6 +36,7 @@ interface McpSessionOptions {
   connectTimeoutMs: number;
   maxMessageBytes: number;
   fetch?: FetchLike | undefined;
+  credentials?: McpCredentials | undefined;
   /** Cancels the handshake. */
   signal: AbortSignal;
   onStandardError(text: string): void;

@@ -19,6 +19,17 @@ export interface McpAddress {
   /** `auto`: Streamable HTTP, and the older SSE if the server refuses it. */
   transport: "http" | "sse" | "auto";
   headers: Record<string, string>;
+  oauth?: McpOAuth | undefined;
+}
+
+/** Of a login at the server, where its own words are not enough. */
+export interface McpOAuth {
+  /** Of a client that is registered already. Default: each login registers one. */
+  clientId?: string | undefined;
+  clientSecret?: string | undefined;
+  scope?: string | undefined;
+  /** Of the callback, if the registered client has one. Default: any. */
+  callbackPort?: number | undefined;
 }
 
 /** What a server may ask of the model while one of its tools runs. */

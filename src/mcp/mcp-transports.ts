@@ -8,6 +8,8 @@ import {
 import type { FetchLike, Transport } from "@modelcontextprotocol/sdk/shared/transport.js";
 import type { McpAddress, McpServerConfig } from "./mcp-settings.ts";
 import { boundedFetch } from "./mcp-bounded-fetch.ts";
+import type { McpCredentials } from "./mcp-credentials.ts";
+import { StoredLogin } from "./mcp-oauth.ts";
 import { StdioTransport } from "./mcp-stdio-transport.ts";
 
 export type TransportKind = "stdio" | "http" | "sse";
@@ -17,6 +19,8 @@ interface TransportOptions {
   maxMessageBytes: number;
   /** In place of the global one. */
   fetch?: FetchLike | undefined;
+  /** Of logins. Default: none is used. */
+  credentials?: McpCredentials | undefined;
   onStandardError(text: string): void;
 }
 
@@ -48,17 +52,43 @@ export function speaksOlderSse(error: unknown): boolean {
 }
 
 function createHttpTransport(
-  { url, headers }: McpAddress,
+  { id, url, headers, oauth }: McpAddress & { id: string },
   kind: TransportKind,
-  { maxMessageBytes, fetch: inner = fetch }: TransportOptions,
+  { maxMessageBytes, fetch: inner = fetch, credentials }: TransportOptions,
 ): Transport {
-  const options = { requestInit: { headers }, fetch: boundedFetch(inner, maxMessageBytes) };
+  const bounded = boundedFetch(inner, maxMessageBytes);
+  const isLoggedIn = mayLogIn(headers) && credentials?.find(url) !== undefined;
+  const options = isLoggedIn
+    ? {
+        authProvider: new StoredLogin({ id, url, oauth }, credentials),
+        fetch: withHeaders(bounded, new URL(url).origin, headers),
+      }
+    : { requestInit: { headers }, fetch: bounded };
   const transport =
     kind === "sse"
       ? new SSEClientTransport(new URL(url), options)
       : new StreamableHTTPClientTransport(new URL(url), options);
   // The SDK's optional fields are not exact.
   return transport as Transport;
+}
+
+/** The operator's own authorization leaves no room for a login's. */
+export function mayLogIn(headers: Readonly<Record<string, string>>): boolean {
+  return !Object.keys(headers).some((name) => name.toLowerCase() === "authorization");
+}
+
+/** The headers are the server's: the authorization server, which is another's, does not get them. */
+function withHeaders(
+  inner: FetchLike,
+  origin: string,
+  headers: Readonly<Record<string, string>>,
+): FetchLike {
+  return (url, init) => {
+    if (new URL(url).origin !== origin) return inner(url, init);
+    const all = new Headers(headers);
+    new Headers(init?.headers).forEach((value, name) => all.set(name, value));
+    return inner(url, { ...init, headers: all });
+  };
 }
 
 const posixNames = ["PATH", "HOME", "LANG", "LANGUAGE", "TMPDIR", "TEMP", "TMP"];

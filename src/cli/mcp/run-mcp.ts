@@ -9,9 +9,13 @@ import type { ParsedArguments } from "../parse-arguments.ts";
 
 /** Until the client closes standard input. Resolves to the exit code. @throws FermataError */
 export async function runMcp(
-  { values }: ParsedArguments,
+  { values, operands }: ParsedArguments,
   context: CommandContext,
 ): Promise<number> {
+  if (operands.length > 0) {
+    const { runLogin } = await import("./run-login.ts");
+    return await runLogin({ values, operands }, context);
+  }
   const { env, cwd, err } = context;
   const options = mergeLayers(mcpOptions, [values, fromEnvironment(mcpOptions, env, cwd)]);
   const note = (text: string): void => err(`fermata: ${text}\n`);

@@ -1,0 +1,109 @@
+/** OAuth for remote MCP servers: a server uses and refreshes what a login gave, and never asks for one by itself. */
+
+import type { OAuthClientProvider } from "@modelcontextprotocol/sdk/client/auth.js";
+import type {
+  OAuthClientInformationMixed,
+  OAuthClientMetadata,
+  OAuthTokens,
+} from "@modelcontextprotocol/sdk/shared/auth.js";
+import { FermataError } from "../errors.ts";
+import type { McpCredentials, McpLogin } from "./mcp-credentials.ts";
+import type { McpOAuth } from "./mcp-settings.ts";
+
+export interface OAuthServer {
+  id: string;
+  url: string;
+  oauth?: McpOAuth | undefined;
+}
+
+/** A client whom the operator registered is not registered again. */
+export function configuredClient(oauth: McpOAuth = {}): OAuthClientInformationMixed | undefined {
+  const { clientId, clientSecret } = oauth;
+  if (clientId === undefined) return undefined;
+  return {
+    client_id: clientId,
+    ...(clientSecret !== undefined && { client_secret: clientSecret }),
+  };
+}
+
+export function clientMetadata({ oauth }: OAuthServer, redirectUrl: string): OAuthClientMetadata {
+  return {
+    client_name: "Fermata",
+    redirect_uris: [redirectUrl],
+    grant_types: ["authorization_code", "refresh_token"],
+    response_types: ["code"],
+    token_endpoint_auth_method: oauth?.clientSecret === undefined ? "none" : "client_secret_post",
+    ...(oauth?.scope === undefined ? {} : { scope: oauth.scope }),
+  };
+}
+
+export function needsLogin(id: string): FermataError {
+  const message = `it asks for a login. Run: fermata mcp login ${id}`;
+  return new FermataError("mcp_start_failed", message);
+}
+
+/** Without a person: where a login is needed it throws `needsLogin`. */
+export class StoredLogin implements OAuthClientProvider {
+  readonly #server: OAuthServer;
+  readonly #credentials: McpCredentials;
+  /** Another process may have refreshed them since. */
+  #given: OAuthTokens | undefined;
+
+  constructor(server: OAuthServer, credentials: McpCredentials) {
+    this.#server = server;
+    this.#credentials = credentials;
+  }
+
+  /** A URL marks the flow as one that a person has begun. */
+  get redirectUrl(): string {
+    return "http://127.0.0.1/callback";
+  }
+
+  get clientMetadata(): OAuthClientMetadata {
+    return clientMetadata(this.#server, this.redirectUrl);
+  }
+
+  clientInformation(): OAuthClientInformationMixed | undefined {
+    return this.#login?.client ?? configuredClient(this.#server.oauth);
+  }
+
+  /** The login was at another authorization server, or is gone. */
+  saveClientInformation(): void {
+    throw needsLogin(this.#server.id);
+  }
+
+  tokens(): OAuthTokens | undefined {
+    this.#given = this.#login?.tokens;
+    return this.#given;
+  }
+
+  saveTokens(tokens: OAuthTokens): void {
+    this.#given = tokens;
+    this.#save({ tokens });
+  }
+
+  invalidateCredentials(scope: "all" | "client" | "tokens" | "verifier" | "discovery"): void {
+    if (scope === "verifier" || scope === "discovery") return;
+    const isOurs = this.#login?.tokens?.refresh_token === this.#given?.refresh_token;
+    if (isOurs) this.#save({ tokens: undefined });
+  }
+
+  redirectToAuthorization(): void {
+    throw needsLogin(this.#server.id);
+  }
+
+  saveCodeVerifier(): void {}
+
+  codeVerifier(): string {
+    throw needsLogin(this.#server.id);
+  }
+
+  get #login(): McpLogin | undefined {
+    return this.#credentials.find(this.#server.url);
+  }
+
+  #save(change: Partial<McpLogin>): void {
+    const { id: name, url } = this.#server;
+    this.#credentials.set(url, { ...this.#login, name, ...change });
+  }
+}
