@@ -31,6 +31,8 @@ std::unique_ptr<ComputeThreads> ComputeThreads::start(llama_context* context, st
     if (threads == nullptr || !threads->run(most)) return nullptr;
     if (adapts && most > 1 && threads->use_.cores() > 0)
         threads->budget_.emplace(most, threads->use_.cores());
+    // What the cores do from here to the first graph is the first that is known.
+    threads->adapt();
     return threads;
 }
 

@@ -23,7 +23,7 @@ models of random weights. The first run builds those programs (7 minutes on two 
                     guided  tool calls with and without grammar and forced tokens
                     early   results and sub-agents' answers prefilled as they are told, tools that start early
                     agents  8 agents in a tool loop over HTTP, against llama-server
-                    busy    one sequence beside busy processes, on all threads and on one, against llama-bench
+                    busy    one sequence beside busy processes, against llama-server
                     retention  4 to 32 agents on 8 contexts, with slow tools, against llama-server
                     drafts  answers that repeat their prompt, with and without --drafts, against llama-server
   --runs N        runs of each, interleaved; medians are shown (default: 3)

@@ -1,9 +1,18 @@
-import { runEngine } from "../engine/run-engine.mjs";
-import { runLlamaBench } from "../peers/llama-bench.mjs";
+import { streamChat } from "../agents/stream-chat.mjs";
 import { startProcess } from "../processes.mjs";
 import { medians } from "../report/statistics.mjs";
+import { fermata, llamaServer } from "../servers/contestants.mjs";
 
-const setting = { flashAttention: false, cacheTypeK: "f16", cacheTypeV: "f16" };
+/** Busy processes: none, one, as many as a small machine has cores, many. */
+const loads = [0, 1, 2, 7];
+
+const flags = ["--store", "none"];
+const contestants = [
+  { name: "fermata", on: fermata("as it comes", flags), ownThreads: true },
+  { name: "oneThread", on: fermata("one thread", [...flags, "--threads", "1"]), ownThreads: true },
+  { name: "peer", on: llamaServer("as it comes", []) },
+  { name: "peerOneThread", on: llamaServer("one thread", []), threads: 1 },
+];
 
 /** Runs `action` beside processes that each keep a core busy, as a user's compiler or tests do. */
 async function beside(count, action) {
@@ -18,30 +27,43 @@ async function beside(count, action) {
   }
 }
 
-/** Processes beside: none, one, one for each of two cores, more than a small machine has cores. */
-const loads = [0, 1, 2, 7];
+const body = (tokens) => ({
+  messages: [{ role: "user", content: "Tell me a story about a lantern." }],
+  temperature: 0,
+  max_tokens: tokens,
+});
 
-/** Decode of one sequence beside busy processes: as the engine comes, on one thread, and llama-bench. */
+/** Tokens a second of one sequence, from the request on: all of its prompt but a row is in the cache. */
+async function decodeRate(url, tokens) {
+  const start = performance.now();
+  const { usage } = await streamChat(url, body(tokens));
+  return usage.completion_tokens / ((performance.now() - start) / 1000);
+}
+
+/** Decode of one sequence beside busy processes, by Fermata and llama-server as they come and on one thread. */
 export async function measureBusy({ model, threads, quick, runs, progress }) {
-  const load = { model, depths: [0], prefillTokens: 16, decodeTokens: quick ? 8 : 96 };
-  const cells = loads.map((processes) => ({ processes, fermata: [], oneThread: [], peer: [] }));
+  const tokens = quick ? 8 : 64;
+  const cells = loads.map((processes) => ({ processes, runs: [] }));
   for (let run = 1; run <= runs; run++) {
-    for (const cell of cells) {
-      progress(`${cell.processes} busy processes, run ${run} of ${runs}`);
-      const measured = await beside(cell.processes, async () => [
-        await runEngine("single", { ...load, setting: {} }),
-        await runEngine("single", { ...load, setting: { threads: 1 } }),
-        await runLlamaBench({ ...load, threads, setting }),
-      ]);
-      const [fermata, oneThread, peer] = measured.map(([only]) => only);
-      cell.fermata.push(fermata);
-      cell.oneThread.push(oneThread);
-      cell.peer.push(peer);
+    const rates = cells.map(() => ({}));
+    for (const { name, on, ownThreads, threads: given = threads } of contestants) {
+      const server = await on.start({ model, threads: ownThreads ? undefined : given });
+      try {
+        for (const [index, { processes }] of cells.entries()) {
+          progress(`${on.name}, ${processes} busy processes, run ${run} of ${runs}`);
+          rates[index][name] = await beside(processes, () =>
+            server.during(async (url) => {
+              // From which the engine learns what the cores do.
+              await decodeRate(url, tokens / 2);
+              return await decodeRate(url, tokens);
+            }),
+          );
+        }
+      } finally {
+        await server.stop();
+      }
     }
+    for (const [index, cell] of cells.entries()) cell.runs.push(rates[index]);
   }
-  return cells.map(({ processes, ...runsOf }) => ({
-    processes,
-    ...Object.fromEntries(Object.entries(runsOf).map(([name, all]) => [name, medians(all)])),
-    runs: runsOf,
-  }));
+  return cells.map((cell) => ({ ...cell, median: medians(cell.runs) }));
 }

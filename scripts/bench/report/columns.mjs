@@ -130,17 +130,22 @@ const drafts = [
   field("accepted", "accepted", 0),
 ];
 
+const rate =
+  (name) =>
+  ({ median }) =>
+    number(median[name]);
 const toAlone = (name) => (row, rows) =>
-  times(row[name].decode, rows.find(({ processes }) => processes === 0)[name].decode);
+  times(row.median[name], rows.find(({ processes }) => processes === 0).median[name]);
 
 const busy = [
   column("busy processes", ({ processes }) => String(processes)),
-  column("decode t/s", ({ fermata }) => number(fermata.decode)),
+  column("Fermata t/s", rate("fermata")),
   column("/alone", toAlone("fermata")),
-  column("one thread", ({ oneThread }) => number(oneThread.decode)),
-  column("llama-bench", ({ peer }) => number(peer.decode)),
+  column("one thread", rate("oneThread")),
+  column("llama-server", rate("peer")),
   column("/alone", toAlone("peer")),
-  column("ratio", ({ fermata, peer }) => times(fermata.decode, peer.decode)),
+  column("one thread", rate("peerOneThread")),
+  column("ratio", ({ median }) => times(median.fermata, median.peer)),
 ];
 
 export const columnsOf = { single, shared, masks, guided, early, agents, retention, drafts, busy };

@@ -10,7 +10,7 @@ const titles = {
   agents: "agent load over HTTP, 8 agents x 4 turns",
   retention: "more agents than contexts in the cache, over HTTP",
   drafts: "answers that repeat their prompt, over HTTP",
-  busy: "one sequence beside processes that keep cores busy, against llama-bench",
+  busy: "one sequence beside processes that keep cores busy, over HTTP",
 };
 
 /** One table per shape and part: { title, heads, lines }. */

@@ -6,6 +6,7 @@ import { startServer } from "./start-server.mjs";
 
 const fermataMain = join(distDir, "cli", "main.js");
 
+/** Without `threads` as many as Fermata chooses. */
 export const fermata = (label, flags) => ({
   name: `Fermata, ${label}`,
   isFermata: true,
@@ -14,7 +15,7 @@ export const fermata = (label, flags) => ({
     startServer("Fermata", process.execPath, [
       fermataMain,
       "serve",
-      ...flagList({ "--model": model, "--threads": threads }),
+      ...flagList({ "--model": model, ...(threads !== undefined && { "--threads": threads }) }),
       ...flags,
     ]),
 });
