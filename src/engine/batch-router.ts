@@ -11,13 +11,21 @@ export type TokenIntervalListener = (milliseconds: number) => void;
 /** Takes the addon's batches apart: each event to its generation, each step to all listeners. */
 export class BatchRouter {
   readonly #generations = new Map<number, EngineGeneration>();
+  readonly #unstarted = new Set<number>();
+  #onStart: (generation: EngineGeneration) => void = () => {};
   readonly #stepListeners = new Set<StepListener>();
   readonly #intervals = new TokenIntervals();
   readonly #intervalListeners = new Set<TokenIntervalListener>();
 
-  /** Routes events to `generation` until its last one. */
-  add(generation: EngineGeneration): void {
-    this.#generations.set(generation.id, generation);
+  /** Routes events of `id` to `generation` until the last one. */
+  add(id: number, generation: EngineGeneration): void {
+    this.#generations.set(id, generation);
+    this.#unstarted.add(id);
+  }
+
+  /** Calls `listener` before the first event of each generation. */
+  onStart(listener: (generation: EngineGeneration) => void): void {
+    this.#onStart = listener;
   }
 
   /** Returns what removes the listener. */
@@ -43,7 +51,9 @@ export class BatchRouter {
       const interval = this.#intervals.next(event);
       if (interval !== undefined)
         for (const listener of this.#intervalListeners) listener(interval);
-      this.#generations.get(event.id)?.accept(event);
+      const generation = this.#generations.get(event.id);
+      if (this.#unstarted.delete(event.id) && generation !== undefined) this.#onStart(generation);
+      generation?.accept(event);
       if (event.kind === "finished" || event.kind === "failed") this.#generations.delete(event.id);
     }
     for (const step of steps) {
@@ -55,6 +65,7 @@ export class BatchRouter {
   failAll(error: FermataError): void {
     for (const generation of this.#generations.values()) generation.fail(error);
     this.#generations.clear();
+    this.#unstarted.clear();
   }
 }
 

@@ -4,9 +4,11 @@ import { createHash } from "node:crypto";
 import { FermataError } from "../errors.ts";
 import type { NativeEngine } from "../native/addon-types.ts";
 import { BatchRouter, type StepListener, type TokenIntervalListener } from "./batch-router.ts";
+import { FairQueue } from "./fair-queue.ts";
 import { EngineGeneration, acknowledgeWindow, tokenLimit } from "./generation.ts";
 import { type LoadHooks, loadNative } from "./load.ts";
 import { awaitNative, callNative, fromThrown } from "./native-errors.ts";
+import { defaultMaxQueue } from "./options.ts";
 import { Turns } from "./turns.ts";
 import type {
   CacheInfo,
@@ -27,6 +29,10 @@ const longText = 1024 * 1024;
 /** Limit of the compiled grammars that no generation uses. */
 const grammarCacheBytes = 64 * 1024 * 1024;
 
+function queueFull(): FermataError {
+  return new FermataError("queue_full", "Too many requests are waiting.");
+}
+
 /**
  * A loaded model and its KV cache. Generations run side by side on one native thread. An engine that
  * generates nothing does not keep the process alive; close it to free its memory.
@@ -40,6 +46,8 @@ export class Engine {
   readonly #router: BatchRouter;
   readonly #grammars: GrammarCache;
   readonly #longTexts = new Turns();
+  readonly #queue = new FairQueue<EngineGeneration>((generation) => generation.enter());
+  readonly #maxQueue: number;
   #nextId = 1;
   #closing: Promise<void> | undefined;
 
@@ -47,12 +55,14 @@ export class Engine {
   constructor(
     native: NativeEngine,
     router: BatchRouter,
-    { retain, ownersShare }: { retain: boolean; ownersShare: boolean },
+    { retain, ownersShare, maxQueue }: { retain: boolean; ownersShare: boolean; maxQueue: number },
   ) {
     this.#native = native;
     this.#router = router;
     this.#retain = retain;
     this.#ownersShare = ownersShare;
+    this.#maxQueue = maxQueue;
+    router.onStart((generation) => this.#queue.remove(generation));
     this.#grammars = new GrammarCache(
       ({ kind, text }) => native.compileGrammar(kind, text),
       grammarCacheBytes,
@@ -72,6 +82,7 @@ export class Engine {
     return new Engine(native, router, {
       retain: options.retainBetweenRequests ?? true,
       ownersShare: options.ownersShareCache ?? false,
+      maxQueue: options.maxQueue ?? defaultMaxQueue,
     });
   }
 
@@ -119,13 +130,14 @@ export class Engine {
     const { signal, owner, cacheSalt, ...sequence } = request;
     const { prompt } = sequence;
     this.#checkPrompt(prompt);
-    const id = this.#nextId++;
-    const generation = new EngineGeneration(id, this.#native, prompt, signal);
+    const generation = new EngineGeneration(this.#native, prompt, signal);
     if (signal?.aborted) {
       generation.cancelUnsubmitted();
       return generation;
     }
-    try {
+    const submit = (): number => {
+      // The addon takes ids in ascending order only.
+      const id = this.#nextId++;
       this.#native.submit({
         ...sequence,
         id,
@@ -134,19 +146,26 @@ export class Engine {
         retain: this.#retain,
         salt: saltOf(this.#ownersShare ? undefined : owner, cacheSalt),
       });
+      this.#router.add(id, generation);
+      return id;
+    };
+    generation.waitFor({ submit, leave: () => this.#queue.remove(generation) });
+    try {
+      if (this.#queue.add(owner ?? "", generation)) generation.submit();
+      else if (this.#queue.size + this.#queue.enteredCount > this.#maxQueue) throw queueFull();
     } catch (thrown) {
-      const error = fromThrown(thrown);
+      const error = thrown instanceof FermataError ? thrown : fromThrown(thrown);
       generation.fail(error);
       throw error;
     }
-    this.#router.add(generation);
     return generation;
   }
 
   /** @throws FermataError engine_closed */
   stats(): EngineStats & EngineFaults {
     this.#checkOpen();
-    return callNative(() => this.#native.stats());
+    const stats = callNative(() => this.#native.stats());
+    return { ...stats, waiting: stats.waiting + this.#queue.size };
   }
 
   /** "" when every cell and lease is accounted for, else what is wrong. Runs between two steps. */
@@ -182,6 +201,7 @@ export class Engine {
     this.#router.mute();
     await this.#native.close();
     this.#router.failAll(closedError());
+    for (const generation of this.#queue.clear()) generation.fail(closedError());
   }
 
   #checkOpen(): void {

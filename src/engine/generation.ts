@@ -2,7 +2,7 @@
 
 import { FermataError } from "../errors.ts";
 import type { NativeEngine, NativeEvent } from "../native/addon-types.ts";
-import { callNative, fromFailure } from "./native-errors.ts";
+import { callNative, fromFailure, fromThrown } from "./native-errors.ts";
 import type {
   EngineUsage,
   ExtendOptions,
@@ -20,6 +20,14 @@ export type GenerationControls = Pick<
   NativeEngine,
   "pause" | "extend" | "resume" | "release" | "cancel" | "acknowledge"
 >;
+
+/** How a generation gets to the addon. */
+interface Entry {
+  /** @returns its id there @throws as the addon */
+  submit(): number;
+  /** It will not be submitted. */
+  leave(): void;
+}
 
 type Step = IteratorResult<GenerationEvent, undefined>;
 
@@ -43,8 +51,9 @@ const over: Step = { done: true, value: undefined };
 
 /** One sequence of the addon: its events become an async iterator, its calls go to the addon. */
 export class EngineGeneration implements Generation, AsyncIterator<GenerationEvent, undefined> {
-  readonly id: number;
   readonly #native: GenerationControls;
+  /** Of the addon's; 0: it was not submitted. */
+  #id = 0;
   readonly #signal: AbortSignal | undefined;
   readonly #tokens: number[];
   readonly #detokenizer = new Detokenizer();
@@ -53,32 +62,51 @@ export class EngineGeneration implements Generation, AsyncIterator<GenerationEve
   #state: "running" | "held" | "ended" = "running";
   #pendingToken = false;
   #abandoned = false;
+  /** Null: it was submitted, or never will be. */
+  #entry: Entry | null = null;
   #failure: FermataError | undefined;
 
-  constructor(
-    id: number,
-    native: GenerationControls,
-    prompt: Int32Array,
-    signal: AbortSignal | undefined,
-  ) {
-    this.id = id;
+  constructor(native: GenerationControls, prompt: Int32Array, signal: AbortSignal | undefined) {
     this.#native = native;
     this.#signal = signal;
     this.#tokens = Array.from(prompt);
     signal?.addEventListener("abort", this.#abort);
   }
 
+  get id(): number {
+    return this.#id;
+  }
+
   get tokens(): readonly number[] {
     return this.#tokens;
   }
 
+  waitFor(entry: Entry): void {
+    this.#entry = entry;
+  }
+
+  /** @throws as the addon */
+  submit(): void {
+    this.#id = this.#entry?.submit() ?? 0;
+    this.#entry = null;
+  }
+
+  /** Submits what waited. What the addon refuses, the next read throws. */
+  enter(): void {
+    try {
+      this.submit();
+    } catch (thrown) {
+      this.fail(fromThrown(thrown));
+    }
+  }
+
   pause(): void {
-    if (this.#state === "running") this.#native.pause(this.id);
+    if (this.#state === "running" && this.#entry === null) this.#native.pause(this.#id);
   }
 
   extend({ tokens, keepPending }: ExtendOptions): void {
     if (this.#state !== "held") return;
-    callNative(() => this.#native.extend({ id: this.id, tokens, keepPending }));
+    callNative(() => this.#native.extend({ id: this.#id, tokens, keepPending }));
   }
 
   resume(options: ResumeOptions): void {
@@ -87,7 +115,7 @@ export class EngineGeneration implements Generation, AsyncIterator<GenerationEve
     }
     const { tokens, keepPending } = options;
     const maxTokens = tokenLimit(options.maxTokens);
-    callNative(() => this.#native.resume({ ...options, id: this.id, maxTokens }));
+    callNative(() => this.#native.resume({ ...options, id: this.#id, maxTokens }));
     this.#state = "running";
     if (this.#pendingToken && !keepPending) this.#tokens.pop();
     // A character that the hold split is not completed by tokens of others.
@@ -96,11 +124,13 @@ export class EngineGeneration implements Generation, AsyncIterator<GenerationEve
   }
 
   release(): void {
-    if (this.#state === "held") this.#native.release(this.id);
+    if (this.#state === "held") this.#native.release(this.#id);
   }
 
   cancel(): void {
-    if (this.#state !== "ended") this.#native.cancel(this.id);
+    if (this.#state === "ended") return;
+    if (this.#entry === null) this.#native.cancel(this.#id);
+    else this.cancelUnsubmitted();
   }
 
   [Symbol.asyncIterator](): AsyncIterator<GenerationEvent, undefined> {
@@ -195,6 +225,7 @@ export class EngineGeneration implements Generation, AsyncIterator<GenerationEve
       stopString: "",
       usage: { ...noUsage, promptTokens: this.#tokens.length },
     });
+    this.#settle();
   }
 
   readonly #abort = (): void => this.cancel();
@@ -234,12 +265,14 @@ export class EngineGeneration implements Generation, AsyncIterator<GenerationEve
 
   #acknowledge(event: GenerationEvent): void {
     if (event.type === "text" && event.tokens.length > 0 && this.#state !== "ended") {
-      this.#native.acknowledge(this.id, event.tokens.length);
+      this.#native.acknowledge(this.#id, event.tokens.length);
     }
   }
 
   #end(): void {
     this.#state = "ended";
+    this.#entry?.leave();
+    this.#entry = null;
     this.#signal?.removeEventListener("abort", this.#abort);
   }
 

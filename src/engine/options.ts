@@ -30,6 +30,9 @@ export function loadFacts({ trainedContext, shape, weightBytes }: CheckedModel):
 }
 
 /** Host memory for sequences without a slot: a share of what weights and slots leave, and a maximum. */
+/** Requests that may wait. */
+export const defaultMaxQueue = 256;
+
 const ramShare = 1 / 4;
 const mostRamMib = 8192;
 const mib = 2 ** 20;
@@ -129,7 +132,7 @@ export function resolveOptions(options: EngineOptions, facts: LoadFacts): Native
     targetItlMs: integer("targetItlMs", options.targetItlMs ?? 250, 0, maximumInt32),
     microBatch: Math.min(stepTokenBudget, 512),
     holdLeaseMs: integer("holdLeaseMs", options.holdLeaseMs ?? 600_000, 1, maximumInt32),
-    maxQueue: integer("maxQueue", options.maxQueue ?? 256, 0, 65_536),
+    maxQueue: integer("maxQueue", options.maxQueue ?? defaultMaxQueue, 0, 65_536),
     audit: options.audit ?? false,
   };
 }

@@ -126,6 +126,7 @@ export type GenerationEvent =
  * early cancels it. A consumer that does not read stops the decoding of this sequence only.
  */
 export interface Generation extends AsyncIterable<GenerationEvent> {
+  /** The addon's; 0: it was not submitted yet. */
   readonly id: number;
   /** Prompt, sampled and resumed tokens so far, the pending token included. */
   readonly tokens: readonly number[];

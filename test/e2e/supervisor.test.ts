@@ -1,12 +1,13 @@
 // The engine's process dies in the middle of its work, as after a native abort: clients see a proper
 // end, and the service is back on the same port.
 import { once } from "node:events";
+import { readFileSync } from "node:fs";
 import { copyFile, mkdtemp, rm } from "node:fs/promises";
 import { connect } from "node:net";
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
 import OpenAI from "openai";
-import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
+import { afterAll, afterEach, beforeAll, expect, test, vi } from "vitest";
 import { serveCommand, type ServedCommand } from "../support/command-line.ts";
 import { modelPath } from "../support/engine.ts";
 import { eventually } from "../support/eventually.ts";
@@ -73,6 +74,18 @@ async function workerOf(count: number): Promise<number> {
 
 const isHealthy = async (): Promise<void> =>
   expect((await fetch(`${server!.url}/health`)).status).toBe(200);
+
+test.runIf(process.platform === "linux")(
+  "glibc gives freed memory back in the worker, unless the environment says otherwise",
+  async () => {
+    vi.stubEnv("MALLOC_TRIM_THRESHOLD_", "1000000");
+    server = await serveCommand();
+    vi.unstubAllEnvs();
+    const environment = readFileSync(`/proc/${await workerOf(1)}/environ`, "utf8").split("\0");
+    expect(environment).toContain("MALLOC_MMAP_THRESHOLD_=131072");
+    expect(environment).toContain("MALLOC_TRIM_THRESHOLD_=1000000");
+  },
+);
 
 test.each(["SIGABRT", "SIGKILL"] as const)(
   "%s: streams end with an error event, waiting requests with 503, and the service is back",

@@ -110,3 +110,23 @@ test("scopes, and a file that changes while the server runs", async () => {
   await eventually(() => expect(server.log()).toContain("API keys not read again"));
   expect(await status("new-key-of-anna", "/v1/models")).toBe(200);
 });
+
+test("keys take turns: many requests of one do not keep another's one waiting", async () => {
+  await serve("--parallel=1");
+  const short = { prompt: "Once", max_tokens: 12, ignore_eos: true };
+  const ends: string[] = [];
+  const ask = async (key: string): Promise<void> => {
+    const reply = await call(key, "/v1/completions", short);
+    expect(await reply.json()).toMatchObject({ object: "text_completion" });
+    ends.push(key);
+  };
+  // The first one holds the only place until all others are there.
+  const first = call("key-of-anna", "/v1/completions", { ...short, max_tokens: 400 });
+  const many = Array.from({ length: 40 }, () => ask("key-of-anna"));
+  const waiting = async (): Promise<unknown> =>
+    ((await (await fetch(`${server.url}/ready`)).json()) as { waiting: number }).waiting;
+  await expect.poll(waiting, { timeout: 60_000, interval: 20 }).toBe(40);
+  const one = ask("key-of-bert");
+  await Promise.all([first, ...many, one]);
+  expect(ends.indexOf("key-of-bert")).toBeLessThan(12);
+});

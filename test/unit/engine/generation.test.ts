@@ -17,9 +17,14 @@ const prompt = new Int32Array([1, 2]);
 function setUp() {
   const native = new FakeNativeEngine();
   const router = new BatchRouter();
-  const engine = new Engine(native, router, { retain: true, ownersShare: false });
+  const engine = new Engine(native, router, {
+    retain: true,
+    ownersShare: false,
+    maxQueue: 20,
+  });
   const publish = (...events: NativeEvent[]) => router.accept({ events, steps: [] });
-  const generate = (signal?: AbortSignal) => engine.generate({ prompt, sampling: greedy, signal });
+  const generate = (signal?: AbortSignal, owner?: string) =>
+    engine.generate({ prompt, sampling: greedy, signal, owner });
   return { native, router, engine, publish, generate };
 }
 
@@ -164,6 +169,86 @@ describe("a generation", () => {
     expect(events).toMatchObject([
       { type: "finish", reason: "cancelled", usage: { promptTokens: 2, prefilledTokens: 0 } },
     ]);
+  });
+});
+
+describe("requests of several owners", () => {
+  it("enter the addon's queue in turn: many of one owner do not keep another's waiting", () => {
+    const { native, engine, publish, generate } = setUp();
+    const [many, one, other] = Array.from({ length: 3 }, (_, index) => `owner ${index}`);
+    const saltOf = (owner: string): unknown => {
+      const probe = setUp();
+      probe.generate(undefined, owner);
+      return probe.native.submits[0]!.salt;
+    };
+    const salts = [many!, one!, other!].map(saltOf);
+    const entered = () => native.submits.map(({ salt }) => salts.indexOf(salt));
+    for (let count = 0; count < 12; count++) generate(undefined, many);
+    generate(undefined, one);
+    generate(undefined, other);
+    expect(entered()).toEqual([0, 0, 0, 0, 0, 0, 0, 0, 1, 2]);
+    expect(engine.stats().waiting).toBe(4);
+    publish(tokensEvent(2, "a", 5));
+    publish(tokensEvent(2, "b", 6));
+    expect(entered().slice(10)).toEqual([0]);
+    publish(finishedEvent(1, "end"), { kind: "progress", id: 3, done: 1, total: 2 });
+    expect(entered().slice(10)).toEqual([0, 0, 0]);
+    publish(finishedEvent(9, "end"));
+    expect(entered().slice(10)).toEqual([0, 0, 0]);
+    // The addon takes them in ascending order only.
+    expect(native.submits.map(({ id }) => id)).toEqual(native.submits.map((_, index) => index + 1));
+  });
+
+  it("may leave before they entered", async () => {
+    const { native, engine, publish, generate } = setUp();
+    for (let count = 0; count < 8; count++) generate(undefined, "many");
+    const abort = new AbortController();
+    const [aborted, cancelled] = [generate(abort.signal, "many"), generate(undefined, "many")];
+    const last = generate(undefined, "many");
+    const ended = Promise.all([readAll(aborted), readAll(cancelled)]);
+    abort.abort();
+    cancelled.pause();
+    cancelled.cancel();
+    for (const events of await ended)
+      expect(events).toMatchObject([{ type: "finish", reason: "cancelled" }]);
+    expect(native.calls).toEqual([]);
+    expect(engine.stats().waiting).toBe(1);
+    publish(finishedEvent(1, "end"));
+    expect(native.submits).toHaveLength(9);
+    expect(engine.stats().waiting).toBe(0);
+    publish(tokensEvent(9, "a", 5), finishedEvent(9, "end"));
+    expect(last.id).toBe(9);
+    expect((await readAll(last)).at(-1)).toMatchObject({ reason: "end" });
+  });
+
+  it("are refused when too many of their owner wait", () => {
+    const { native, generate } = setUp();
+    for (let count = 0; count < 20; count++) generate(undefined, "many");
+    expect(() => generate(undefined, "many")).toThrow(
+      expect.objectContaining({ code: "queue_full" }),
+    );
+    expect(native.submits).toHaveLength(8);
+    generate(undefined, "other");
+    expect(native.submits).toHaveLength(9);
+  });
+
+  it("fail when the addon refuses them later, and the next one enters", async () => {
+    const { native, engine, publish, generate } = setUp();
+    const asked = Array.from({ length: 10 }, () => generate());
+    native.refusal = { code: "invalid_argument" };
+    publish(tokensEvent(1, "a", 5));
+    await expect(readAll(asked[8]!)).rejects.toMatchObject({ code: "invalid_value" });
+    expect(native.submits).toHaveLength(9);
+    expect(engine.stats().waiting).toBe(0);
+  });
+
+  it("end when the engine closes", async () => {
+    const { engine, generate } = setUp();
+    const all = Array.from({ length: 10 }, () => readAll(generate()));
+    const told = Promise.allSettled(all);
+    await engine.close();
+    for (const outcome of await told)
+      expect(outcome).toMatchObject({ status: "rejected", reason: { code: "engine_closed" } });
   });
 });
 
