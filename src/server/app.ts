@@ -38,7 +38,7 @@ import { mcpRoute } from "./mcp/route.ts";
 import { messagesCountTokensRoute, messagesRoute } from "./messages/route.ts";
 import { modelRoute, modelsRoute } from "./about/models.ts";
 import { ollamaRoutes } from "./ollama/routes.ts";
-import { nativeCompletionRoute } from "./completions/native-route.ts";
+import { nativeCompletionRoutes } from "./completions/native-route.ts";
 import { openApiRoute } from "./openapi/document.ts";
 import { pageRoutes } from "./about/page.ts";
 import { responsesRoutes } from "./responses/routes.ts";
@@ -105,7 +105,7 @@ export function buildServer(services: ServerServices, config: ServerConfig): Fas
     chatInputTokensRoute(context),
     ...storedCompletionRoutes(context),
     completionsRoute(context),
-    nativeCompletionRoute(context),
+    ...nativeCompletionRoutes(context),
     embeddingsRoute(context),
     ...tokenRoutes(context),
     ...ollamaRoutes(context),

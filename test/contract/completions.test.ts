@@ -105,7 +105,6 @@ describe("/v1/completions", () => {
     [{ prompt: ["a", "b"], n: 65 }, "n", "invalid_value"],
     [{ prompt: "a", logprobs: 21 }, "logprobs", "invalid_value"],
     [{ prompt: "a", logprobs: 1, echo: true }, "logprobs", "unsupported_value"],
-    [{ prompt: "a", suffix: "b" }, "suffix", "unsupported_value"],
     [{ prompt: "a", best_of: 2 }, "best_of", "unsupported_value"],
     [{ prompt: "a", max_tokens: -2 }, "max_tokens", "invalid_value"],
     [[], "body", "invalid_type"],

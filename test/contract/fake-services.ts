@@ -190,8 +190,21 @@ export class FakeTextEngine {
   says = "yes";
   readonly requests: GenerateRequest[] = [];
 
-  readonly tokenize = async (text: string): Promise<Int32Array> =>
-    Int32Array.from(text, (character) => character.charCodeAt(0));
+  /** Special tokens by their spelling, where a text is nothing else. */
+  readonly specials = new Map([
+    ["<|fim_prefix|>", 1000],
+    ["<|fim_suffix|>", 1001],
+    ["<|fim_middle|>", 1002],
+    ["<|file_sep|>", 1003],
+    ["<|repo_name|>", 1004],
+  ]);
+
+  readonly tokenize = async (text: string): Promise<Int32Array> => {
+    const special = this.specials.get(text);
+    return special === undefined
+      ? Int32Array.from(text, (character) => character.charCodeAt(0))
+      : Int32Array.of(special);
+  };
 
   readonly detokenize = (tokens: Int32Array): string => String.fromCharCode(...tokens);
 

@@ -4,7 +4,6 @@ import {
   ignored,
   optional,
   readBody,
-  refused,
   required,
   type FieldTable,
   type Reading,
@@ -31,7 +30,7 @@ import {
 } from "../body/generation.ts";
 import { documentOf } from "../body/guidance.ts";
 import { maxPrompts, promptInputs } from "../body/prompt-inputs.ts";
-import { boolean, integer } from "../body/values.ts";
+import { boolean, integer, text } from "../body/values.ts";
 
 /** OpenAI's, and what clients of this endpoint count on. */
 const defaultMaxTokens = 16;
@@ -58,10 +57,9 @@ export const completionFields = {
   close_at_limit: closeAtLimitField,
   user: ignored("is not used"),
   best_of: optional(integer(1, maxChoices), "as `n`: no answers are thrown away"),
-  suffix: refused(
-    "needs a model that was trained to fill in the middle",
-    "Leave it out",
-    (value) => value === "",
+  suffix: optional(
+    text({ remedy: "Send a text" }),
+    "what stands behind the answer, for models that were trained to fill in the middle; `prompt` is a text then, in which no special token is recognized",
   ),
 } satisfies FieldTable;
 
@@ -83,9 +81,15 @@ export function parseCompletionRequest(
     const problem = "has no values for the prompt, which echo puts first";
     throw fieldError("unsupported_value", "logprobs", problem, "Leave out echo or logprobs");
   }
+  const suffix = given.suffix === "" ? undefined : given.suffix;
+  if (suffix !== undefined && prompts.some((prompt) => typeof prompt !== "string")) {
+    const problem = "needs a prompt that is a text";
+    throw fieldError("unsupported_value", "suffix", problem, "Send the prompt as a text");
+  }
   return {
     model: given.model,
     prompts,
+    suffix,
     /** Answers to each prompt. */
     n,
     echo,

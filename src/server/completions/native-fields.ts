@@ -1,4 +1,4 @@
-/** Fields of POST /completion, as llama-server has it, and what they ask for. */
+/** Fields of POST /completion and /infill, as llama-server has them, and what they ask for. */
 
 import {
   ignored,
@@ -10,6 +10,7 @@ import {
   type Type,
   fieldError,
   isAbsent,
+  type ValuesOf,
 } from "../body/field.ts";
 import { isJsonObject } from "../../json.ts";
 import {
@@ -30,7 +31,8 @@ import {
 } from "../body/generation.ts";
 import { documentOf } from "../body/guidance.ts";
 import { isNumber, maxPrompts, promptInputs, type PromptInput } from "../body/prompt-inputs.ts";
-import { boolean, integer, list, text } from "../body/values.ts";
+import { boolean, integer, list, object, text } from "../body/values.ts";
+import type { Gap } from "./infill.ts";
 
 interface NativePrompts {
   /** Each in pieces that follow each other. At least one. */
@@ -41,6 +43,9 @@ interface NativePrompts {
 
 /** Each token of a stream tells that many. */
 const maxProbabilities = 1000;
+
+/** More than an editor's ring of files has. */
+const maxFiles = 256;
 
 const onePrompt = promptInputs(1, 0);
 
@@ -86,11 +91,7 @@ function readPrompt(value: unknown, path: string, reading: Reading): PromptInput
   );
 }
 
-export const nativeCompletionFields = {
-  prompt: required(
-    nativePrompts,
-    'a text, tokens, texts and tokens mixed, `{"prompt_string": …}`, or a list of them',
-  ),
+const sharedFields = {
   model: modelField,
   n: { ...choicesField, about: "answers to each prompt, the `i`th of which draws with `seed + i`" },
   ...maxTokensFields,
@@ -123,20 +124,75 @@ export const nativeCompletionFields = {
   user: ignored("is not used"),
 } satisfies FieldTable;
 
+export const nativeCompletionFields = {
+  prompt: required(
+    nativePrompts,
+    'a text, tokens, texts and tokens mixed, `{"prompt_string": …}`, or a list of them',
+  ),
+  ...sharedFields,
+} satisfies FieldTable;
+
+const file = object(
+  {
+    filename: optional(text({ remedy: "Send a text" }), "", "tmp"),
+    text: required(text({ remedy: "Send a text" }), ""),
+  },
+  'Send {"filename": "…", "text": "…"}',
+  "passed over",
+);
+
+export const infillFields = {
+  input_prefix: required(text({ remedy: "Send a text" }), "what stands before the gap"),
+  input_suffix: required(text({ remedy: "Send a text" }), "what stands behind it"),
+  input_extra: optional(
+    list(file, { max: maxFiles, remedy: 'Send [{"filename": "…", "text": "…"}]' }),
+    "other files, the most important one last; those that find no room are left out",
+    [],
+  ),
+  prompt: optional(text({ remedy: "Send a text" }), "the beginning of what fills the gap", ""),
+  ...sharedFields,
+} satisfies FieldTable;
+
+/** What a request of either route asks for. */
+export interface NativeRequest extends ReturnType<typeof wanted> {
+  /** Each in pieces that follow each other. At least one. */
+  prompts: readonly (readonly PromptInput[])[];
+  /** The answers are a list. */
+  isList: boolean;
+}
+
 /** @throws FermataError of status 400 whose `param` is the field at fault */
 export function parseNativeCompletion(
   body: unknown,
   limits: SamplingLimits,
   warn: Reading["warn"],
-) {
+): NativeRequest {
   const reading = { warn, vocabularySize: limits.vocabularySize };
   const given = readBody(nativeCompletionFields, body, reading, 'Send {"prompt": "…"}');
   const { prompts, isList } = given.prompt;
   checkChoices(prompts.length, given.n);
+  return { ...wanted(given, limits), prompts, isList: isList || given.n > 1 };
+}
+
+/** The request without its prompt, and the gap to make it of. @throws as `parseNativeCompletion` */
+export function parseInfill(
+  body: unknown,
+  limits: SamplingLimits,
+  warn: Reading["warn"],
+): { gap: Gap; request: Omit<NativeRequest, "prompts"> } {
+  const reading = { warn, vocabularySize: limits.vocabularySize };
+  const remedy = 'Send {"input_prefix": "…", "input_suffix": "…"}';
+  const given = readBody(infillFields, body, reading, remedy);
+  const files = given.input_extra.map(({ filename, text }) => ({ name: filename, text }));
   return {
-    prompts,
+    gap: { prefix: given.input_prefix, suffix: given.input_suffix, begun: given.prompt, files },
+    request: { ...wanted(given, limits), isList: given.n > 1 },
+  };
+}
+
+function wanted(given: ValuesOf<typeof sharedFields>, limits: SamplingLimits) {
+  return {
     n: given.n,
-    isList: isList || given.n > 1,
     model: given.model,
     sampling: readSampling(given, limits),
     stop: given.stop,

@@ -1,4 +1,4 @@
-/** POST /completion, as llama-server has it. */
+/** POST /completion and /infill, as llama-server has them. */
 
 import type { RouteOptions } from "fastify";
 import { drawSeed, withSeed } from "../answer/choices.ts";
@@ -8,7 +8,9 @@ import { withTextBias } from "../../engine/engine.ts";
 import type { GenerateRequest } from "../../engine/types.ts";
 import { FermataError } from "../../errors.ts";
 import { NativeAnswer, NativeCompletionStream, type NativeEvent } from "./native-completion.ts";
-import { parseNativeCompletion } from "./native-fields.ts";
+import type { SamplingLimits } from "../body/generation.ts";
+import { Infill } from "./infill.ts";
+import { type NativeRequest, parseInfill, parseNativeCompletion } from "./native-fields.ts";
 import { promptTokens } from "../answer/prompt-tokens.ts";
 import type { ServerServices } from "../services.ts";
 import { requestOwner } from "../http/access.ts";
@@ -19,16 +21,36 @@ import { warnOfModel } from "../answer/target.ts";
 
 type Engine = ServerServices["engine"];
 
-export function nativeCompletionRoute(context: RouteContext): RouteOptions {
+/** Reads a body. */
+type ReadRequest = (
+  body: unknown,
+  limits: SamplingLimits,
+  warn: (field: string, problem: string) => void,
+) => Promise<NativeRequest> | NativeRequest;
+
+export function nativeCompletionRoutes(context: RouteContext): RouteOptions[] {
+  const { contextSize } = context.services.model;
+  const infill = new Infill(context.services);
+  return [
+    nativeRoute(context, "/completion", parseNativeCompletion),
+    nativeRoute(context, "/infill", async (body, limits, warn) => {
+      const { gap, request } = parseInfill(body, limits, warn);
+      const prompt = await infill.prompt(gap, contextSize, request.maxTokens);
+      return { ...request, prompts: [[prompt]] };
+    }),
+  ];
+}
+
+function nativeRoute(context: RouteContext, url: string, read: ReadRequest): RouteOptions {
   const { services, config, metrics, active, warnings } = context;
   const { engine, model } = services;
   return {
     method: "POST",
-    url: "/completion",
+    url,
     handler: async (request, reply) => {
       const startedAt = performance.now();
       const sampling = { ...config.sampling, seed: drawSeed(), logitBias: [] };
-      const body = parseNativeCompletion(request.body, { ...model, sampling }, warnings.warn);
+      const body = await read(request.body, { ...model, sampling }, warnings.warn);
       warnOfModel(body.model, context);
       const signal = active.signalFor(reply);
       const { document, closeAtLimit, stop, maxTokens, topLogprobs, postSampling } = body;

@@ -12,6 +12,7 @@ import { runText } from "../answer/text-run.ts";
 import { TextCompletionStream, textCompletion } from "./completion.ts";
 import { parseCompletionRequest } from "./fields.ts";
 import { fieldError } from "../body/field.ts";
+import { Infill } from "./infill.ts";
 import { newIdentity } from "../answer/completion-parts.ts";
 import { promptTokens } from "../answer/prompt-tokens.ts";
 import type { ServerServices } from "../services.ts";
@@ -22,6 +23,7 @@ import { warnOfModel } from "../answer/target.ts";
 export function completionsRoute(context: RouteContext): RouteOptions {
   const { services, config, metrics, active, warnings } = context;
   const { engine, model } = services;
+  const infill = new Infill(services);
   return {
     method: "POST",
     url: "/v1/completions",
@@ -38,9 +40,12 @@ export function completionsRoute(context: RouteContext): RouteOptions {
       const { n, echo, maxTokens, stop, topLogprobs, includeUsage } = body;
       const { document, closeAtLimit } = body;
       const grammar = document && (await compileText(document, engine));
-      const prompts = await Promise.all(
-        body.prompts.map((prompt) => promptTokens([prompt], engine)),
-      );
+      const { suffix } = body;
+      const tokensOf = (prompt: PromptInput): Promise<Int32Array> =>
+        suffix === undefined || typeof prompt !== "string"
+          ? promptTokens([prompt], engine)
+          : infill.prompt({ prefix: prompt, suffix }, model.contextSize, maxTokens);
+      const prompts = await Promise.all(body.prompts.map(tokensOf));
       const count = prompts.length * n;
       const times = Array.from({ length: count }, () => new TokenTimes(metrics, startedAt));
       const start = (choice: number, ended: AbortSignal, sink: Sink<RunEvent>) =>

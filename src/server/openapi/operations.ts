@@ -5,7 +5,7 @@ import { pageQuery } from "../body/stored.ts";
 import { chatCompletionFields } from "../chat-completions/fields.ts";
 import { labelFields } from "../chat-completions/stored-routes.ts";
 import { completionFields } from "../completions/fields.ts";
-import { nativeCompletionFields } from "../completions/native-fields.ts";
+import { infillFields, nativeCompletionFields } from "../completions/native-fields.ts";
 import { decisionFields } from "../conversations/approvals.ts";
 import { conversationFields, conversationPatchFields } from "../conversations/fields.ts";
 import { runFields } from "../conversations/run-request.ts";
@@ -101,6 +101,13 @@ export const operations: Readonly<Record<string, Operation>> = {
   "POST /completion": {
     summary: "A text continued, in llama-server's format.",
     request: nativeCompletionFields,
+    streams: true,
+    answer: answers.nativeCompletion,
+  },
+  "POST /infill": {
+    summary: "What stands between two texts, in llama-server's format, by a model trained for it.",
+    request: infillFields,
+    example: { input_prefix: "def add(a, b):\n    return ", input_suffix: "\n" },
     streams: true,
     answer: answers.nativeCompletion,
   },

@@ -2,7 +2,10 @@ import { describe, expect, test } from "vitest";
 import { embeddingFields } from "../../../src/server/embeddings/fields.ts";
 import { completionFields } from "../../../src/server/completions/fields.ts";
 import { chatCompletionFields } from "../../../src/server/chat-completions/fields.ts";
-import { nativeCompletionFields } from "../../../src/server/completions/native-fields.ts";
+import {
+  infillFields,
+  nativeCompletionFields,
+} from "../../../src/server/completions/native-fields.ts";
 import { messageFields } from "../../../src/server/messages/fields.ts";
 import { chatFields, embedFields, generateFields } from "../../../src/server/ollama/fields.ts";
 import { responseFields } from "../../../src/server/responses/fields.ts";
@@ -38,6 +41,7 @@ const tables: DocumentedTable[] = [
 /** Nothing of them is OpenAI's. */
 const others: DocumentedTable[] = Object.entries({
   "POST /completion": nativeCompletionFields,
+  "POST /infill": infillFields,
   "POST /v1/messages": messageFields,
   "POST /api/chat": chatFields,
   "POST /api/generate": generateFields,
