@@ -43,6 +43,7 @@ import { openApiRoute } from "./openapi/document.ts";
 import { pageRoutes } from "./about/page.ts";
 import { responsesRoutes } from "./responses/routes.ts";
 import { propsRoute, slotsRoute } from "./about/props.ts";
+import { installWebSockets } from "./http/web-sockets.ts";
 import type { ServerConfig, ServerServices } from "./services.ts";
 
 /** Longer than any id that a path may hold. */
@@ -72,6 +73,7 @@ export function buildServer(services: ServerServices, config: ServerConfig): Fas
     frameworkErrors: (error, request, reply) => sendError(toFermataError(error), request, reply),
   });
   installConnectionLimit(app, config.maxConnections);
+  installWebSockets(app);
   installJsonBody(app);
   installBodyBudget(app, config.unfinishedBodyBytes);
 

@@ -76,6 +76,7 @@ test("every answer has a schema", async () => {
     ),
   );
   expect(untold.map(([name]) => name)).toEqual([
+    "GET /v1/responses",
     "GET /api/conversations/{id}/stream",
     "GET /api/engine/stream",
     "GET /metrics",

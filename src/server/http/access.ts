@@ -11,6 +11,7 @@ import type { SealedTokens, TokenClaims } from "./sealed-tokens.ts";
 import { historyGapHeader } from "./history-gaps.ts";
 import { missingServersHeader } from "./stream-answer.ts";
 import { hasJsonType } from "./json-body.ts";
+import { isWebSocketUpgrade } from "./web-sockets.ts";
 import { isIP } from "node:net";
 import { hostname } from "node:os";
 
@@ -118,14 +119,19 @@ export function installCors(app: FastifyInstance, origins: readonly string[]): v
   });
 }
 
+const socketMessage =
+  "A page of another site may not open a WebSocket here. Allow its origin with --cors-origin.";
+
 /**
- * A page of any site may send a form or a text without a preflight. It cannot read the answer, but the server would do
- * what it asks.
+ * A page of any site may send a form or a text, or open a WebSocket, without a preflight. It cannot read the answer of
+ * the first two, but the server would do what it asks.
  */
 function refuseUnasked(app: FastifyInstance, origins: readonly string[]): void {
   app.addHook("onRequest", async (request) => {
-    if (request.method !== "POST" || hasJsonType(request) || !isOfOtherSite(request)) return;
-    if (origins.includes(request.headers.origin ?? "")) return;
+    const isSocket = isWebSocketUpgrade(request);
+    if (!isSocket && (request.method !== "POST" || hasJsonType(request))) return;
+    if (!isOfOtherSite(request) || origins.includes(request.headers.origin ?? "")) return;
+    if (isSocket) throw new FermataError("host_not_allowed", socketMessage, { param: "origin" });
     const remedy =
       'Send JSON with the header "content-type: application/json", and allow the page\'s origin with --cors-origin';
     const message = `A page of another site may not send a form or a text. ${remedy}.`;

@@ -22,13 +22,34 @@ const jsonType = /^[\w.+-]+\/(?:[\w.+-]+\+)?json$/;
 /** What programs call a body whose type they were not told. A browser asks before it sends any other. */
 const untoldTypes = ["", "application/x-www-form-urlencoded", "text/plain"];
 
+declare module "fastify" {
+  interface FastifyInstance {
+    /** Parses within the limits, in turns. Sets `request.bodyHash`. @throws FermataError invalid_json | body_too_large */
+    readJson(request: FastifyRequest, bytes: Buffer): Promise<unknown>;
+  }
+}
+
 /** An empty body is none, since some clients send a type with every request. */
 export function installJsonBody(app: FastifyInstance): void {
   const parser = app.getDefaultJsonParser("error", "error");
-  const parse = (request: FastifyRequest, text: string): Promise<unknown> =>
-    new Promise((resolve, reject) => {
-      void parser(request, text, (error, value) => (error ? reject(error) : resolve(value)));
+  app.decorate("readJson", async (request: FastifyRequest, bytes: Buffer): Promise<unknown> => {
+    const hash = app.connectionReports === null ? null : createHash("sha256");
+    const { bodyLimit = defaultBodyBytes } = request.routeOptions;
+    const text = new JsonText(bytes, bodyLimit / bytesPerValue);
+    for (let start = 0; start < bytes.length; start += sliceBytes) {
+      hash?.update(bytes.subarray(start, start + sliceBytes));
+      text.checkTo(Math.min(bytes.length, start + sliceBytes));
+      if (bytes.length > sliceBytes) await setImmediate();
+    }
+    request.bodyHash = hash?.digest("base64url") ?? null;
+    const value = await new Promise((resolve, reject) => {
+      const done = (error: Error | null, parsed?: unknown): void =>
+        error ? reject(error) : resolve(parsed);
+      void parser(request, bytes.toString("utf8"), done);
     });
+    if (bytes.length > sliceBytes) await setImmediate();
+    return value;
+  });
   app.removeAllContentTypeParsers();
   app.addContentTypeParser<Buffer>(
     "*",
@@ -41,20 +62,7 @@ export function installJsonBody(app: FastifyInstance): void {
           'The body\'s type is not supported. Send JSON with the header "content-type: application/json".',
           { param: "content-type" },
         );
-      const hash = app.connectionReports === null ? null : createHash("sha256");
-      const text = new JsonText(
-        body,
-        (request.routeOptions.bodyLimit ?? defaultBodyBytes) / bytesPerValue,
-      );
-      for (let start = 0; start < body.length; start += sliceBytes) {
-        hash?.update(body.subarray(start, start + sliceBytes));
-        text.checkTo(Math.min(body.length, start + sliceBytes));
-        if (body.length > sliceBytes) await setImmediate();
-      }
-      request.bodyHash = hash?.digest("base64url") ?? null;
-      const value = await parse(request, body.toString("utf8"));
-      if (body.length > sliceBytes) await setImmediate();
-      return value;
+      return await app.readJson(request, body);
     },
   );
 }

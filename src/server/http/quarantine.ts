@@ -16,6 +16,14 @@ const crashesToRefuse = 2;
 const maxTurnMs = 600_000;
 
 declare module "fastify" {
+  interface FastifyInstance {
+    quarantine: {
+      /** Resolves when the body may run. @param ended when it has run @throws FermataError request_quarantined */
+      admit(hash: string | null, ended: Promise<unknown>): Promise<void>;
+      /** The body was answered. */
+      release(hash: string | null): void;
+    };
+  }
   interface FastifyRequest {
     /** Of a body that was read, where deaths are counted. */
     bodyHash: string | null;
@@ -26,18 +34,30 @@ declare module "fastify" {
 export function installQuarantine(app: FastifyInstance, crashes: Crashes): void {
   app.decorateRequest("bodyHash", null);
   let lastTurn: Promise<unknown> = Promise.resolve();
-  app.addHook("preValidation", async (request, reply) => {
-    const hash = request.bodyHash;
-    const count = hash === null ? 0 : (crashes.get(hash) ?? 0);
-    if (hash === null || count === 0) return;
-    if (count >= crashesToRefuse) throw quarantined();
-    const ended = once(reply.raw, "close").catch(() => {});
-    const turn = lastTurn;
-    lastTurn = turn.then(() => Promise.race([ended, setTimeout(maxTurnMs, null, { ref: false })]));
-    await turn;
+  app.decorate("quarantine", {
+    async admit(hash: string | null, ended: Promise<unknown>): Promise<void> {
+      const count = hash === null ? 0 : (crashes.get(hash) ?? 0);
+      if (count === 0) return;
+      if (count >= crashesToRefuse) throw quarantined();
+      const turn = lastTurn;
+      lastTurn = turn.then(() =>
+        Promise.race([ended, setTimeout(maxTurnMs, null, { ref: false })]),
+      );
+      await turn;
+    },
+    release(hash: string | null): void {
+      if (hash !== null) crashes.delete(hash);
+    },
   });
-  app.addHook("onResponse", async ({ bodyHash: hash }, { statusCode, raw }) => {
-    if (hash !== null && statusCode < 400 && raw.writableFinished) crashes.delete(hash);
+  app.addHook("preValidation", async (request, reply) => {
+    if (request.bodyHash === null) return;
+    await app.quarantine.admit(
+      request.bodyHash,
+      once(reply.raw, "close").catch(() => {}),
+    );
+  });
+  app.addHook("onResponse", async ({ bodyHash }, { statusCode, raw }) => {
+    if (statusCode < 400 && raw.writableFinished) app.quarantine.release(bodyHash);
   });
 }
 

@@ -50,6 +50,16 @@ const farewellMs = 2000;
 
 export class ActiveRequests {
   readonly #controllers = new Set<AbortController>();
+  readonly #closing = new AbortController();
+
+  /** Aborted when the server begins to close, before the drain. */
+  get closing(): AbortSignal {
+    return this.#closing.signal;
+  }
+
+  beginClosing(): void {
+    this.#closing.abort();
+  }
 
   /**
    * Aborted when the client goes before the whole response is out, whether it waits for the first byte
@@ -98,12 +108,11 @@ export class ActiveRequests {
  */
 export function installActiveRequests(app: FastifyInstance, drainMs: number): ActiveRequests {
   const requests = new ActiveRequests();
-  let closing = false;
   app.addHook("onRequest", async () => {
-    if (closing) throw closingError();
+    if (requests.closing.aborted) throw closingError();
   });
   app.addHook("preClose", async () => {
-    closing = true;
+    requests.beginClosing();
     await requests.idle(drainMs);
     requests.abortAll();
     // Their last words are on the way.

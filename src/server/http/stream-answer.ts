@@ -117,12 +117,23 @@ export const missingServersHeader = "x-fermata-missing-servers";
 /** A route's `preHandler`; it runs before the tools are looked up. */
 export function waitForServers(provider: Pick<ToolProvider, "missing"> | null) {
   return async (request: FastifyRequest, reply: FastifyReply): Promise<void> => {
-    if (provider?.missing === undefined || !mayCallServers(request.body)) return;
-    const servers = await provider.missing();
+    const servers = await missingServers(provider, request.body, request);
     if (servers.length === 0) return;
-    request.log.warn({ servers }, "MCP servers are not ready: the answer goes without their tools");
     reply.header(missingServersHeader, servers.map((name) => encodeURIComponent(name)).join(","));
   };
+}
+
+/** Waits for the servers whose tools the request may use, and logs those that are not ready. */
+export async function missingServers(
+  provider: Pick<ToolProvider, "missing"> | null,
+  body: unknown,
+  { log }: Pick<FastifyRequest, "log">,
+): Promise<readonly string[]> {
+  if (provider?.missing === undefined || !mayCallServers(body)) return [];
+  const servers = await provider.missing();
+  if (servers.length > 0)
+    log.warn({ servers }, "MCP servers are not ready: the answer goes without their tools");
+  return servers;
 }
 
 /** False: the client sends its own tools, or wants none. */

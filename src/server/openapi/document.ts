@@ -87,6 +87,7 @@ function parametersOf(path: string, { query = {} }: Operation): object[] {
 
 function success({ answer, streams, lines, status }: Operation): object {
   if (status === 204) return { description: "Done." };
+  if (status === 101) return { description: "The connection is a WebSocket." };
   const content = {
     ...(answer === null ? {} : { "application/json": { schema: answer } }),
     ...(streams === undefined ? {} : { "text/event-stream": eventStream(streams) }),

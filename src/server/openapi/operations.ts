@@ -35,7 +35,7 @@ export interface Operation {
   /** Of the path's query, all optional. */
   query?: Record<string, Schema>;
   /** Of a success. Default 200. */
-  status?: 200 | 201 | 202 | 204;
+  status?: 101 | 200 | 201 | 202 | 204;
   /** Body of a success that is not streamed; null: not JSON, or none. */
   answer: Schema | null;
   /** May answer with server-sent events. Those that no other server's documentation has stand here, by type. */
@@ -170,6 +170,11 @@ export const operations: Readonly<Record<string, Operation>> = {
   },
   "POST /v1/responses": createResponse,
   "POST /codex/responses": createResponse,
+  "GET /v1/responses": {
+    summary: "Opens a WebSocket on which each message is a request (WebSocket mode).",
+    status: 101,
+    answer: null,
+  },
   "GET /v1/responses/{id}": {
     summary: "A stored response; as a stream from `starting_after` on.",
     streams: true,

@@ -5,6 +5,8 @@ import { documentOf, guidanceOf } from "../body/guidance.ts";
 import { readSampling, type SamplingLimits, timesWanted } from "../body/generation.ts";
 import { templateVariables } from "../body/prompt.ts";
 import type { Warn } from "../body/warnings.ts";
+import { toFermataError } from "../http/error-replies.ts";
+import { FermataError } from "../../errors.ts";
 import { type PartsResult, finish } from "../../parts.ts";
 import { responseFields } from "./fields.ts";
 import type { ChatUsage } from "../../chat/types.ts";
@@ -148,4 +150,15 @@ export function wireResponseUsage(usage: ChatUsage): WireResponseUsage {
     output_tokens_details: { reasoning_tokens: usage.reasoningTokens ?? 0 },
     total_tokens: input + usage.generatedTokens,
   };
+}
+
+/** Errors of the chat layer about messages name the field that the messages came from. */
+export function ofInput(thrown: unknown): FermataError {
+  const error = toFermataError(thrown);
+  if (error.param !== "messages") return error;
+  return new FermataError(error.code, error.message, {
+    param: "input",
+    size: error.size,
+    cause: error.cause,
+  });
 }

@@ -8,7 +8,7 @@ import { pageOf, readPageQuery } from "../body/stored.ts";
 import { finishInTurns } from "../../parts.ts";
 import type { RouteContext } from "../context.ts";
 import { requestOwner } from "../http/access.ts";
-import { sendError, toFermataError } from "../http/error-replies.ts";
+import { sendError } from "../http/error-replies.ts";
 import { defaultBodyBytes } from "../http/json-body.ts";
 import {
   waitForServers,
@@ -21,13 +21,10 @@ import type { ServerConfig } from "../services.ts";
 import { compact } from "./compaction.ts";
 import { conversationRoutes } from "./conversation-routes.ts";
 import { parseToolOutput } from "./held.ts";
-import { parseResponsesRequestInParts } from "./request.ts";
-import { ResponseService } from "./service.ts";
+import { ofInput, parseResponsesRequestInParts } from "./request.ts";
+import { ResponseService, type ResponsesContext } from "./service.ts";
+import { responseSocketRoute } from "./socket.ts";
 import type { WireEvent } from "./types.ts";
-
-interface ResponsesContext extends RouteContext {
-  responses: ResponseService;
-}
 
 /** When the server closes, running responses are ended, and their events so far are kept. */
 export function responsesRoutes(app: FastifyInstance, context: RouteContext): RouteOptions[] {
@@ -44,6 +41,7 @@ export function responsesRoutes(app: FastifyInstance, context: RouteContext): Ro
     createResponseRoute(all, "/v1/responses"),
     // For clients that were made for it.
     createResponseRoute(all, "/codex/responses"),
+    responseSocketRoute(all),
     ...storedResponseRoutes(all),
     ...promptRoutes(all),
     ...conversationRoutes(responses.store, context.warnings),
@@ -52,17 +50,6 @@ export function responsesRoutes(app: FastifyInstance, context: RouteContext): Ro
     ...route,
     errorHandler: (error, request, reply) => sendError(ofInput(error), request, reply),
   }));
-}
-
-/** Errors of the chat layer about messages name the field that the messages came from. */
-function ofInput(thrown: unknown): FermataError {
-  const error = toFermataError(thrown);
-  if (error.param !== "messages") return error;
-  return new FermataError(error.code, error.message, {
-    param: "input",
-    size: error.size,
-    cause: error.cause,
-  });
 }
 
 function createResponseRoute(context: ResponsesContext, url: string): RouteOptions {

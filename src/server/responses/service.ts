@@ -46,6 +46,19 @@ export interface StartContext extends RunContext {
   signal: AbortSignal;
   /** The body as it came. */
   wire: unknown;
+  /** A response that its connection remembers. */
+  recalled?: RecalledResponse | null;
+}
+
+/** What `previous_response_id` may name although it is not stored. */
+export interface RecalledResponse {
+  id: string;
+  /** What it read, and its output. */
+  items: readonly Item[];
+}
+
+export interface ResponsesContext extends RouteContext {
+  responses: ResponseService;
 }
 
 export type Started =
@@ -54,6 +67,8 @@ export type Started =
       run: ResponseRun;
       /** Headers that name what is missing in the history. */
       headers: Record<string, string>;
+      /** What the model reads. */
+      items: readonly Item[];
     }
   /** The request has the outputs that a held response waits for, so that response continues. */
   | { kind: "resumed"; id: string };
@@ -80,7 +95,7 @@ export class ResponseService {
     this.#stores(request);
     const resumed = await this.#meetPrevious(request, owner);
     if (resumed !== null) return { kind: "resumed", id: resumed };
-    const history = await loadHistory(request, owner, this.store);
+    const history = await this.#history(request, context);
     const headers = this.#gaps.report(
       clientHistory(request.promptCacheKey, owner, history),
       context.log,
@@ -103,11 +118,22 @@ export class ResponseService {
       await run.start(context.preparation ?? new Preparation(), patienceMs);
       this.live.add(run);
       void run.ended.then(end);
-      return { kind: "new", headers, run };
+      return { kind: "new", headers, run, items: [...history.items, ...history.input] };
     } catch (error) {
       await end();
       throw error;
     }
+  }
+
+  /** What is not stored is input of the response: a stored one must not refer to it. */
+  async #history(
+    request: ResponsesRequest,
+    { owner, recalled = null }: StartContext,
+  ): Promise<History> {
+    if (recalled === null || request.previousResponseId !== recalled.id)
+      return await loadHistory(request, owner, this.store);
+    const input = [...recalled.items, ...request.input];
+    return await loadHistory({ ...request, previousResponseId: null, input }, owner, this.store);
   }
 
   async #plan(

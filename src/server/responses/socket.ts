@@ -1,0 +1,261 @@
+/**
+ * WebSocket mode: each message is a request, its events are messages. Requests of one connection run one after the
+ * other. A response that is not stored is remembered until the next one of its connection, for `previous_response_id`.
+ */
+
+import type { FastifyRequest, RouteOptions } from "fastify";
+import type { WebSocket } from "ws";
+import { FermataError } from "../../errors.ts";
+import { isJsonObject } from "../../json.ts";
+import { finishInTurns } from "../../parts.ts";
+import { resolveTarget, wantedModel } from "../answer/target.ts";
+import { fieldError } from "../body/field.ts";
+import { logError } from "../http/error-replies.ts";
+import { defaultBodyBytes } from "../http/json-body.ts";
+import { missingServers, Preparation, sseTimes } from "../http/stream-answer.ts";
+import { acceptWebSocket } from "../http/web-sockets.ts";
+import { ofInput, parseResponsesRequestInParts } from "./request.ts";
+import type { RecalledResponse, ResponsesContext } from "./service.ts";
+import type { Item, WireEvent } from "./types.ts";
+
+/** Events that may wait to be sent; then the response waits for its reader. */
+const maxUnsentBytes = 64 * 2 ** 10;
+const closeCode = { goingAway: 1001, policy: 1008 };
+
+export function responseSocketRoute(context: ResponsesContext): RouteOptions {
+  const open = new Set<ResponseSocket>();
+  const { closing } = context.active;
+  // Connections without a response end at once, the others behind theirs.
+  closing.addEventListener("abort", () => {
+    for (const connection of open) connection.closeWhenIdle();
+  });
+  return {
+    method: "GET",
+    url: "/v1/responses",
+    handler: async (request, reply) => {
+      const isAccepted = acceptWebSocket(request, reply, {
+        maxPayload: context.config.maxBodyBytes ?? defaultBodyBytes,
+        onOpen(socket) {
+          const connection = new ResponseSocket(socket, request, context);
+          open.add(connection);
+          socket.once("close", () => open.delete(connection));
+          if (closing.aborted) connection.closeWhenIdle();
+        },
+      });
+      if (isAccepted) return reply;
+      reply.header("allow", "POST");
+      const message = "/v1/responses takes POST. GET opens a WebSocket, with the header Upgrade.";
+      throw new FermataError("method_not_allowed", message);
+    },
+  };
+}
+
+class ResponseSocket {
+  readonly #socket: WebSocket;
+  readonly #request: FastifyRequest;
+  readonly #context: ResponsesContext;
+  readonly #waiting: Buffer[] = [];
+  #waitingBytes = 0;
+  #isBusy = false;
+  #closesWhenIdle = false;
+  #recalled: RecalledResponse | null = null;
+  /** Ends the current response. */
+  #cancel: ((reason: FermataError) => void) | null = null;
+
+  constructor(socket: WebSocket, request: FastifyRequest, context: ResponsesContext) {
+    this.#socket = socket;
+    this.#request = request;
+    this.#context = context;
+    this.#report(false, null);
+    this.#watch();
+    // What is wrong with a frame: the socket closes with the code that says so.
+    socket.on("error", (error) => request.log.info({ reason: error.message }, "WebSocket failed"));
+    socket.on("message", (data, isBinary) => void this.#take(data as Buffer, isBinary));
+    socket.once("close", () =>
+      this.#cancel?.(new FermataError("cancelled", "The client closed the connection.")),
+    );
+  }
+
+  closeWhenIdle(): void {
+    this.#closesWhenIdle = true;
+    if (!this.#isBusy) this.#socket.close(closeCode.goingAway, "The server is shutting down.");
+  }
+
+  /** Silent connections are kept as long as they answer pings. */
+  #watch(): void {
+    const { keepAliveMs, stalledMs } = sseTimes(this.#context.config);
+    let heardAt = performance.now();
+    const hear = (): void => void (heardAt = performance.now());
+    const timer = setInterval(() => {
+      if (performance.now() - heardAt > stalledMs) this.#socket.terminate();
+      else this.#socket.ping();
+    }, keepAliveMs).unref();
+    this.#socket.on("pong", hear).on("ping", hear).on("message", hear);
+    this.#socket.once("close", () => clearInterval(timer));
+  }
+
+  async #take(data: Buffer, isBinary: boolean): Promise<void> {
+    if (isCancel(data)) {
+      this.#cancel?.(new FermataError("cancelled", "The response was cancelled."));
+      return;
+    }
+    const limit = this.#context.config.maxBodyBytes ?? defaultBodyBytes;
+    if (isBinary || this.#waitingBytes + data.length > limit) {
+      const message = isBinary
+        ? "A message must be text. Send JSON in text frames."
+        : "More requests wait on this connection than --max-body has bytes. Wait for the response.";
+      await this.#refuse(new FermataError(isBinary ? "invalid_request" : "queue_full", message));
+      return;
+    }
+    this.#waiting.push(data);
+    this.#waitingBytes += data.length;
+    if (this.#isBusy) return;
+    this.#isBusy = true;
+    for (let next = this.#waiting.shift(); next; next = this.#waiting.shift()) {
+      this.#waitingBytes -= next.length;
+      if (this.#socket.readyState !== this.#socket.OPEN) break;
+      await this.#answer(next);
+      if (this.#closesWhenIdle) break;
+    }
+    this.#isBusy = false;
+    if (this.#closesWhenIdle) this.closeWhenIdle();
+  }
+
+  async #answer(data: Buffer): Promise<void> {
+    const { metrics, keys } = this.#context;
+    const request = this.#request;
+    const startedAt = performance.now();
+    let end = (): void => {};
+    const ended = new Promise<void>((resolve) => (end = resolve));
+    const work = this.#context.active.begin();
+    this.#cancel = (reason) => work.controller.abort(reason);
+    let status = 200;
+    try {
+      const message = readMessage(await request.server.readJson(request, data));
+      if (keys.areNeeded && keys.ofOwner(request.owner) === null) {
+        this.#socket.close(closeCode.policy, "The API key is no longer valid.");
+        return;
+      }
+      await request.server.quarantine.admit(request.bodyHash, ended);
+      this.#report(true, null);
+      await this.#run(message, work.controller.signal, startedAt);
+      request.server.quarantine.release(request.bodyHash);
+      this.#report(false, request.bodyHash);
+    } catch (error) {
+      const failure = ofInput(error);
+      status = failure.status;
+      await this.#refuse(failure);
+      this.#report(false, null);
+    } finally {
+      this.#cancel = null;
+      work.end();
+      end();
+      metrics.requests.inc({ endpoint: "/v1/responses", status: String(status) });
+      const milliseconds = Math.round(performance.now() - startedAt);
+      request.log.info({ path: "/v1/responses", status, milliseconds }, "request over a WebSocket");
+    }
+  }
+
+  async #run({ body, isWarmUp }: Message, signal: AbortSignal, startedAt: number): Promise<void> {
+    const context = this.#context;
+    const { warnings, responses, services } = context;
+    const { owner, log } = this.#request;
+    await missingServers(services.tools, body, this.#request);
+    const target = resolveTarget(wantedModel(body), context);
+    const request = await finishInTurns(parseResponsesRequestInParts(body, target, warnings.warn));
+    const recalled = this.#recalled;
+    const started = await responses.start(request, {
+      ...context,
+      target,
+      log,
+      startedAt,
+      owner,
+      signal,
+      preparation: new Preparation(),
+      wire: body,
+      recalled,
+    });
+    // Only requests without `stream` resume, and these have it.
+    if (started.kind === "resumed") return;
+    const { run, items } = started;
+    if (request.previousResponseId !== null) this.#recalled = null;
+    for await (const event of run.read(-1)) await this.#send(isWarmUp ? asCompleted(event) : event);
+    const { status, store, id, output } = run.response;
+    const isWhole = status === "completed" || status === "incomplete";
+    if (isWhole && !store)
+      this.#recalled = { id, items: [...items, ...(output as unknown as Item[])] };
+  }
+
+  /** Resolves when the client can take more, or is gone. */
+  async #send(event: object): Promise<void> {
+    const socket = this.#socket;
+    if (socket.readyState !== socket.OPEN) return;
+    let resolve = (): void => {};
+    const sent = new Promise<void>((settle) => (resolve = settle));
+    socket.send(JSON.stringify(event), () => resolve());
+    if (socket.bufferedAmount <= maxUnsentBytes) return;
+    const { stalledMs, crowdedStalledMs } = sseTimes(this.#context.config);
+    const since = performance.now();
+    const watch = setInterval(() => {
+      const silence = performance.now() - since;
+      if (silence >= stalledMs || this.#request.server.othersWait()) socket.terminate();
+    }, crowdedStalledMs).unref();
+    socket.once("close", resolve);
+    await sent;
+    clearInterval(watch);
+    socket.off("close", resolve);
+  }
+
+  async #refuse(error: FermataError): Promise<void> {
+    logError(error, this.#request);
+    const { status, type, code, message, param } = error;
+    const nested = { type, code, message, param };
+    await this.#send({ type: "error", status, code, message, param, error: nested });
+  }
+
+  /** A crash of this process ends the connection, without more words: their frames are this process's. */
+  #report(isBusy: boolean, answered: string | null): void {
+    const { server, raw, id, bodyHash } = this.#request;
+    const request = { requestId: id, bodyHash };
+    const state = isBusy
+      ? { kind: "answering" as const, request }
+      : { kind: "idle" as const, answered };
+    server.connectionReports?.report(raw.socket, state);
+  }
+}
+
+/** Not OpenAI's: it has no message that ends a response but the end of the connection. */
+function isCancel(data: Buffer): boolean {
+  return data.length < 200 && /^\{\s*"type"\s*:\s*"response\.cancel"/.test(data.toString("utf8"));
+}
+
+interface Message {
+  /** As POST takes it, for a stream. */
+  body: object;
+  /** The prompt is read into the cache, for a request that names this response as its previous one. */
+  isWarmUp: boolean;
+}
+
+/** @throws FermataError of status 400 */
+function readMessage(value: unknown): Message {
+  if (!isJsonObject(value))
+    throw new FermataError("invalid_json", "The message is no JSON object. Send one.");
+  const { type, generate = true, stream: _, ...body } = value;
+  if (type !== "response.create")
+    throw fieldError("invalid_value", "type", "is not known", 'Send "response.create"');
+  if (typeof generate !== "boolean")
+    throw fieldError("invalid_type", "generate", "must be true or false", "Leave it out");
+  const limit = generate ? {} : { max_output_tokens: 0 };
+  return { body: { ...body, ...limit, stream: true }, isWarmUp: !generate };
+}
+
+/** The end of a response that should have no output. */
+function asCompleted(event: WireEvent): WireEvent {
+  if (event.type !== "response.incomplete") return event;
+  const response = { ...(event["response"] as object), status: "completed" };
+  return {
+    ...event,
+    type: "response.completed",
+    response: { ...response, incomplete_details: null },
+  };
+}

@@ -1,0 +1,303 @@
+/** WebSocket mode of Responses: the same requests and events as POST, over one connection. */
+
+import { once } from "node:events";
+import { createConnection, type AddressInfo } from "node:net";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import OpenAI from "openai";
+import { ResponsesWS } from "openai/resources/responses/ws";
+import { WebSocket, type ClientOptions } from "ws";
+import { finish } from "./fake-services.ts";
+import { createResponsesWorld, type Json, type ResponsesWorld } from "./responses-world.ts";
+
+const key = "key-of-tests";
+const hang = [{ type: "content" as const, text: "Hel" }, { hang: true as const }];
+let world: ResponsesWorld;
+let port: number;
+
+async function listen(config = {}): Promise<void> {
+  world = createResponsesWorld({ config });
+  await world.app.listen({ port: 0, host: "127.0.0.1" });
+  ({ port } = world.app.server.address() as AddressInfo);
+}
+
+beforeEach(() => listen());
+afterEach(() => world.close());
+
+class Client {
+  readonly socket: WebSocket;
+  readonly events: Json[] = [];
+  readonly closed: Promise<number>;
+  #wake = (): void => {};
+
+  constructor(options: ClientOptions = {}) {
+    this.socket = new WebSocket(`ws://127.0.0.1:${port}/v1/responses`, options);
+    this.closed = once(this.socket, "close").then(([code]) => code);
+    this.socket.on("message", (data) => {
+      this.events.push(JSON.parse((data as Buffer).toString()));
+      this.#wake();
+    });
+  }
+
+  async open(): Promise<this> {
+    await once(this.socket, "open");
+    return this;
+  }
+
+  send(body: object): void {
+    this.socket.send(JSON.stringify({ type: "response.create", ...body }));
+  }
+
+  /** The events up to the next of this type, which leave the list. */
+  async until(type: string): Promise<Json[]> {
+    for (;;) {
+      const at = this.events.findIndex((event) => event.type === type);
+      if (at >= 0) return this.events.splice(0, at + 1);
+      await new Promise<void>((resolve) => (this.#wake = resolve));
+    }
+  }
+}
+
+/** The status and body of a refused upgrade. */
+async function refusal(options: ClientOptions): Promise<{ status: number; body: Json }> {
+  const socket = new WebSocket(`ws://127.0.0.1:${port}/v1/responses`, options);
+  const [request, response] = await once(socket, "unexpected-response");
+  let text = "";
+  for await (const chunk of response) text += chunk;
+  request.destroy();
+  return { status: response.statusCode, body: JSON.parse(text) };
+}
+
+test("events are those of a stream, request after request", async () => {
+  const client = await new Client().open();
+  const streamed = await world.streamed({ input: "Hi" });
+  const withoutIds = (events: Json[]): string =>
+    JSON.stringify(events)
+      .replaceAll(/(resp|msg)_\w+/g, "$1")
+      .replaceAll(/_at":\d+/g, '_at"');
+  for (const _ of [1, 2]) {
+    client.send({ input: "Hi" });
+    expect(withoutIds(await client.until("response.completed"))).toBe(withoutIds(streamed));
+  }
+  const [first, second] = world.chat.requests.slice(1);
+  expect(second!.messages).toEqual(first!.messages);
+  client.socket.close();
+});
+
+test("requests that were sent together run one after the other", async () => {
+  const client = await new Client().open();
+  client.send({ input: "First" });
+  client.send({ input: "Second" });
+  const first = await client.until("response.completed");
+  const second = await client.until("response.completed");
+  expect(first.map((event) => event.sequence_number)).toEqual(first.map((_, index) => index));
+  expect(second[0].sequence_number).toBe(0);
+  expect(world.chat.requests.map(({ messages }) => messages.at(-1)!.content)).toEqual([
+    "First",
+    "Second",
+  ]);
+  client.socket.close();
+});
+
+test("what is not stored is remembered by its connection alone", async () => {
+  const client = await new Client().open();
+  client.send({ input: "My name is Ada.", store: false });
+  const { response } = (await client.until("response.completed")).at(-1);
+  const next = { input: "Who am I?", previous_response_id: response.id, store: false };
+  const other = await new Client().open();
+  other.send(next);
+  expect((await other.until("error"))[0]).toMatchObject({
+    status: 400,
+    error: { code: "previous_response_not_found", param: "previous_response_id" },
+  });
+  client.send(next);
+  const after = (await client.until("response.completed")).at(-1).response;
+  expect(after.previous_response_id).toBe(response.id);
+  const { messages } = world.chat.requests.at(-1)!;
+  expect(messages.map(({ content }) => content)).toEqual([
+    "My name is Ada.",
+    "Hello.",
+    "Who am I?",
+  ]);
+  // Its successor took its place.
+  client.send(next);
+  expect((await client.until("error"))[0].error.code).toBe("previous_response_not_found");
+  client.socket.close();
+  other.socket.close();
+});
+
+test("a stored response that follows one that is not can be followed everywhere", async () => {
+  const client = await new Client().open();
+  client.send({ input: "One", store: false });
+  const { response } = (await client.until("response.completed")).at(-1);
+  client.send({ input: "Two", previous_response_id: response.id });
+  const stored = (await client.until("response.completed")).at(-1).response;
+  client.socket.close();
+  const { body } = await world.create({ input: "Three", previous_response_id: stored.id });
+  expect(body.status).toBe("completed");
+  const { messages } = world.chat.requests.at(-1)!;
+  expect(messages.map(({ content }) => content)).toEqual([
+    "One",
+    "Hello.",
+    "Two",
+    "Hello.",
+    "Three",
+  ]);
+});
+
+test("generate: false reads the prompt and answers nothing", async () => {
+  const client = await new Client().open();
+  client.send({ input: "Hi", generate: false });
+  const { response } = (await client.until("response.completed")).at(-1);
+  expect(response).toMatchObject({ status: "completed", incomplete_details: null, output: [] });
+  client.send({ input: "Go on", previous_response_id: response.id });
+  await client.until("response.completed");
+  const { messages } = world.chat.requests.at(-1)!;
+  expect(messages.map(({ content }) => content)).toEqual(["Hi", "Go on"]);
+  client.socket.close();
+});
+
+test("response.cancel ends the response and the next request is answered", async () => {
+  const client = await new Client().open();
+  const { script } = world.chat;
+  world.chat.script = hang;
+  client.send({ input: "Hi" });
+  await client.until("response.output_text.delta");
+  world.chat.script = script;
+  client.socket.send(JSON.stringify({ type: "response.cancel" }));
+  client.send({ input: "Hi" });
+  const events = await client.until("response.completed");
+  expect(events.map(({ response }) => response?.status).filter(Boolean)).toContain("cancelled");
+  expect(world.chat.cancelledCount).toBe(1);
+  client.socket.close();
+});
+
+test("a client that goes cancels its response", async () => {
+  const client = await new Client().open();
+  world.chat.script = hang;
+  client.send({ input: "Hi" });
+  await client.until("response.output_text.delta");
+  client.socket.terminate();
+  await expect.poll(() => world.chat.cancelledCount).toBe(1);
+});
+
+test.each([
+  ["{", "invalid_json", null],
+  ["[]", "invalid_json", null],
+  ["[".repeat(5000), "invalid_json", null],
+  ['{"type": "session.update"}', "invalid_value", "type"],
+  ['{"type": "response.create", "input": 5}', "invalid_type", "input"],
+  ['{"type": "response.create", "input": "Hi", "generate": 1}', "invalid_type", "generate"],
+  ['{"type": "response.create", "input": "Hi", "__proto__": {}}', "invalid_json", "body"],
+])("%.60s is an error event, and the connection stays", async (text, code, param) => {
+  const client = await new Client().open();
+  client.socket.send(text);
+  const [event] = await client.until("error");
+  expect(event).toMatchObject({ status: 400, code, error: { code, message: expect.any(String) } });
+  if (param !== null) expect(event.param).toBe(param);
+  client.send({ input: "Hi" });
+  await client.until("response.completed");
+  client.socket.close();
+});
+
+test("a message larger than --max-body closes with 1009, a binary one is an error", async () => {
+  await world.close();
+  await listen({ maxBodyBytes: 10_000 });
+  const client = await new Client().open();
+  client.socket.send(Buffer.from("{}"), { binary: true });
+  expect((await client.until("error"))[0].error.code).toBe("invalid_request");
+  client.send({ input: "a".repeat(10_000) });
+  expect(await client.closed).toBe(1009);
+});
+
+test("keys, other sites' pages and plain GETs are refused over HTTP", async () => {
+  await world.close();
+  await listen({ apiKeys: [key] });
+  expect(await refusal({})).toMatchObject({
+    status: 401,
+    body: { error: { code: "unauthorized" } },
+  });
+  const headers = { authorization: `Bearer ${key}` };
+  const ofOther = await refusal({ headers, origin: "https://evil.example" });
+  expect(ofOther).toMatchObject({ status: 403, body: { error: { param: "origin" } } });
+  const ofOwn = await new Client({ headers, origin: `http://127.0.0.1:${port}` }).open();
+  ofOwn.socket.close();
+  const plain = await fetch(`http://127.0.0.1:${port}/v1/responses`, { headers });
+  expect(plain.status).toBe(405);
+});
+
+test("a name that is not this machine's is refused", async () => {
+  const reply = await refusal({ headers: { host: "rebound.example" } });
+  expect(reply).toMatchObject({ status: 403, body: { error: { code: "host_not_allowed" } } });
+});
+
+test("the server's end closes idle connections with 1001, and others behind their response", async () => {
+  await world.close();
+  await listen({ drainMs: 60_000 });
+  const idle = await new Client().open();
+  const busy = await new Client().open();
+  let finishIt = (): void => {};
+  const waited = new Promise<void>((resolve) => (finishIt = resolve));
+  world.chat.script = [
+    { type: "content", text: "Hel" },
+    { prepare: () => waited },
+    { type: "content", text: "lo." },
+    finish("stop"),
+  ];
+  busy.send({ input: "Hi" });
+  await busy.until("response.output_text.delta");
+  const closed = world.app.close();
+  expect(await idle.closed).toBe(1001);
+  finishIt();
+  await busy.until("response.completed");
+  expect(await busy.closed).toBe(1001);
+  await closed;
+});
+
+test("pings go to silent clients, and one that does not answer is disconnected", async () => {
+  await world.close();
+  await listen({ keepAliveMs: 20, stalledMs: 200 });
+  const answering = await new Client().open();
+  await once(answering.socket, "ping");
+  const silent = await new Client({ autoPong: false }).open();
+  expect(await silent.closed).toBe(1006);
+  expect(answering.socket.readyState).toBe(WebSocket.OPEN);
+  answering.socket.close();
+});
+
+test("an offer of HTTP/2 is passed over, and the request answered", async () => {
+  const body = JSON.stringify({ input: "Hi" });
+  const socket = createConnection(port, "127.0.0.1");
+  const headers = [
+    "POST /v1/responses HTTP/1.1",
+    `host: 127.0.0.1:${port}`,
+    "connection: Upgrade, HTTP2-Settings",
+    "upgrade: h2c",
+    "http2-settings: AAEAAEAAAAIAAAAAAAMAAAAAAAQBAAAAAAUAAEAAAAYABgAA",
+    "content-type: application/json",
+    `content-length: ${body.length}`,
+  ];
+  socket.write(`${headers.join("\r\n")}\r\n\r\n${body}`);
+  const [answer] = await once(socket, "data");
+  expect(String(answer)).toMatch(/^HTTP\/1\.1 200 OK\r\n/);
+  socket.destroy();
+});
+
+test("openai's client: events, an error, and a second turn", async () => {
+  const openai = new OpenAI({ baseURL: `http://127.0.0.1:${port}/v1`, apiKey: "none" });
+  const client = new ResponsesWS(openai);
+  const errors: unknown[] = [];
+  client.on("error", (error) => errors.push(error.error));
+  const completed = (): Promise<OpenAI.Responses.Response> =>
+    new Promise((resolve) => client.once("response.completed", (event) => resolve(event.response)));
+  const first = completed();
+  client.send({ type: "response.create", model: "any", input: "Hi" });
+  const { id } = await first;
+  const refused = new Promise((resolve) => client.once("error", resolve));
+  client.send({ type: "response.create", model: "any", temperature: 9 });
+  await refused;
+  expect(errors).toMatchObject([{ error: { type: "invalid_request_error" } }]);
+  const second = completed();
+  client.send({ type: "response.create", model: "any", input: "So?", previous_response_id: id });
+  expect((await second).previous_response_id).toBe(id);
+  client.close();
+});
