@@ -38,6 +38,8 @@ interface KeyedJob extends CompileJob {
 
 /** Characters of schemas that are kept. */
 const keptCharacters = 8 * 1024 * 1024;
+/** A small one takes ten times its characters. */
+const mostKept = 4096;
 /** What is compiled on the spot: a schema so small, so easy, and as long as one request has taken so little time. */
 const spot = { characters: 4096, steps: 200, milliseconds: 10 };
 
@@ -119,7 +121,8 @@ class SchemaStore {
     this.#kept.set(key, schema);
     this.#characters += key.length;
     for (const oldest of this.#kept.keys()) {
-      if (this.#characters <= keptCharacters || oldest === key) break;
+      const fits = this.#characters <= keptCharacters && this.#kept.size <= mostKept;
+      if (fits || oldest === key) break;
       this.#kept.delete(oldest);
       this.#characters -= oldest.length;
     }

@@ -74,7 +74,9 @@ export class Approvals {
     const late = (): void => settle({ approved: false, by: "timeout" });
     const stop = (): void => settle({ approved: false, by: "cancelled" });
     const { askedAt = Date.now() } = request;
-    const timer = setTimeout(late, Math.max(0, askedAt + this.timeoutMs - Date.now()));
+    // Asked by an earlier process, maybe before the clock was set back: never longer than a new one.
+    const waitedMs = Math.max(0, Date.now() - askedAt);
+    const timer = setTimeout(late, Math.max(0, this.timeoutMs - waitedMs));
     timer.unref();
     signal.addEventListener("abort", stop, { once: true });
     this.#waiting.set(callId, { ...request, callId, askedAt, settle });

@@ -196,6 +196,23 @@ test("the time for outputs goes on while the server is down", async () => {
   expect(response.error.message).toContain("did not come within");
 });
 
+test("a clock that was set back does not change the time for outputs", async () => {
+  const id = await waiting(request, call);
+  await end();
+  const between = new SqliteStore(join(folder, "store.sqlite"));
+  const [hold] = await between.takeHolds();
+  // More milliseconds than a timer can have.
+  await between.setHold({ ...hold!, deadline: Date.now() + 365 * 24 * 3600_000 });
+  await between.close();
+  begin();
+  await world.app.ready();
+  await new Promise((resolve) => setTimeout(resolve, 20));
+  expect((await send("GET", `/v1/responses/${id}`)).body).toMatchObject({ status: "queued" });
+  world.chat.script = [{ type: "content", text: "Done." }, finish("stop")];
+  expect((await answer(id, "call_1", "a b")).status).toBe(200);
+  expect(await ended(id)).toMatchObject({ status: "completed" });
+});
+
 test("a call that may have run is not run again: the model is told, and what had ended counts", async () => {
   const own = [
     { id: "own_1", name: "fast", arguments: "{}" },

@@ -11,6 +11,9 @@ import type { Item } from "./types.ts";
 import type { Tool, ToolResult } from "../../tools/types.ts";
 import { clientServer } from "../answer/answer.ts";
 
+/** How long a response waits for its client's outputs, where the server's options say nothing. */
+export const defaultOutputTimeoutMs = 300_000;
+
 interface HeldCall {
   /** Null: not posted yet. */
   output: Item | null;

@@ -16,7 +16,7 @@ import {
 } from "./client-calls.ts";
 import { done } from "./events/item.ts";
 import { generateResponse } from "./generate.ts";
-import { HeldCalls } from "./held.ts";
+import { HeldCalls, defaultOutputTimeoutMs } from "./held.ts";
 import { EventLog } from "./log.ts";
 import { RequestedServers } from "./mcp-servers.ts";
 import { parseResponsesRequest, type ResponsesRequest } from "./request.ts";
@@ -67,7 +67,12 @@ async function revived(
   const { signal } = abort;
   const target = resolveTarget(wantedModel(wire), context);
   const request = goingOn(parseResponsesRequest(wire, target, () => {}));
-  const held = new HeldCalls(Math.max(0, deadline - Date.now()), (error) => abort.abort(error));
+  // The clock may have been set back: never longer than a new one.
+  const leftMs = Math.min(
+    Math.max(0, deadline - Date.now()),
+    context.config.responsesToolTimeoutMs ?? defaultOutputTimeoutMs,
+  );
+  const held = new HeldCalls(leftMs, (error) => abort.abort(error));
   const requested = await RequestedServers.connect([], null, signal);
   const plan = planTools(request, { provider: target.tools, requested }, (tool) => held.tool(tool));
 

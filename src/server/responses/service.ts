@@ -24,7 +24,7 @@ import { definitionsOf } from "../answer/target.ts";
 import { TokenTimes } from "../answer/token-times.ts";
 import { approvedCalls, wordsOf, planTools } from "./tool-plan.ts";
 import { EventLog } from "./log.ts";
-import { HeldCalls } from "./held.ts";
+import { HeldCalls, defaultOutputTimeoutMs } from "./held.ts";
 import { callsOfItems, isClientOutput } from "./client-calls.ts";
 import { clientHistory, closeEarlierCalls, type History, loadHistory } from "./history.ts";
 import { type McpToolRequest, RequestedServers } from "./mcp-servers.ts";
@@ -37,7 +37,6 @@ const maxTimerMs = 2 ** 31 - 1;
 const defaultToolTimeoutMs = 60_000;
 /** Time to connect a request's own MCP servers, when only its prompt is needed. */
 const maxConnectMs = 30_000;
-const defaultOutputTimeoutMs = 300_000;
 
 export interface StartContext extends RunContext {
   active: ActiveRequests;

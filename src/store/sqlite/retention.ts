@@ -27,11 +27,21 @@ const entries = `
   UNION ALL SELECT 'conversations', id, owner, used_at, rowid FROM conversations
   UNION ALL SELECT 'branched_conversations', id, owner, updated_at / 1000, rowid FROM branched_conversations WHERE ${isIdle}`;
 
+/** @param isClockBelieved false: nothing is deleted for its age */
 export function applyRetention(
   database: StoreDatabase,
   items: ItemTable,
   { maxCount, maxAgeSeconds, maxBytes }: RetentionLimits,
+  isClockBelieved: boolean,
 ): void {
+  if (isClockBelieved) deleteOld(database, maxAgeSeconds);
+  deleteBeyond(database, maxCount);
+  items.deleteOrphans();
+  let isLess = true;
+  while (isLess && bytesOf(database) > maxBytes) isLess = deleteOldest(database, items);
+}
+
+function deleteOld(database: StoreDatabase, maxAgeSeconds: number): void {
   const oldest = nowSeconds() - maxAgeSeconds;
   database.run(sql`DELETE FROM responses WHERE run IS NULL AND created_at < ${oldest}`);
   database.run(sql`DELETE FROM conversations WHERE used_at < ${oldest}`);
@@ -39,11 +49,7 @@ export function applyRetention(
     `DELETE FROM branched_conversations WHERE updated_at < ? AND ${isIdle}`,
     oldest * 1000,
   );
-  deleteBeyond(database, maxCount);
   deleteEvents(database);
-  items.deleteOrphans();
-  let isLess = true;
-  while (isLess && bytesOf(database) > maxBytes) isLess = deleteOldest(database, items);
 }
 
 /** Counts each owner's responses separately. */

@@ -13,6 +13,7 @@ import type {
 } from "../types.ts";
 import { ConversationTable } from "./conversation-table.ts";
 import { ItemTable } from "./item-table.ts";
+import { ClockWatch } from "./clock-watch.ts";
 import { sql, StoreDatabase } from "./database.ts";
 import { openDatabase } from "./open.ts";
 import { isAtWork, ResponseTable } from "./response-table.ts";
@@ -36,6 +37,7 @@ const retentionEvery = 200;
 export class SqliteStore implements ResponseStore {
   readonly branches: SqliteBranches;
   readonly #database: StoreDatabase;
+  readonly #clock = new ClockWatch();
   readonly #limits: RetentionLimits;
   readonly #runs: Runs;
   readonly #items: ItemTable;
@@ -225,6 +227,6 @@ export class SqliteStore implements ResponseStore {
   }
 
   #applyRetention(): void {
-    applyRetention(this.#database, this.#items, this.#limits);
+    applyRetention(this.#database, this.#items, this.#limits, this.#clock.isBelieved);
   }
 }

@@ -63,6 +63,17 @@ test("what is small is compiled in its order, kept, and refused by name", async 
   });
 });
 
+test("of schemas that nobody sends again, only so many are kept", async () => {
+  const one = (index: number) => use({ const: `kept ${index}` });
+  const [first] = await guidedSchemas([one(0)]);
+  for (let start = 1; start < 4097; start += 64)
+    await guidedSchemas(Array.from({ length: 64 }, (_, index) => one(start + index)));
+  const [again] = await guidedSchemas([one(0)]);
+  expect(again).not.toBe(first);
+  expect(await guidedSchemas([one(0)])).toEqual([again]);
+  expect((await guidedSchemas([one(0)]))[0]).toBe(again);
+});
+
 test("what is nested deeper than the stack is refused", async () => {
   let schema: unknown = {};
   for (let level = 0; level < 100_000; level++) schema = { not: schema };

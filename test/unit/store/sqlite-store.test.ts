@@ -205,6 +205,36 @@ describe("limits", () => {
     expect(await reopen({ maxAgeSeconds: 60 })).toEqual(["new"]);
   });
 
+  describe("a clock that jumps", () => {
+    const year = 365 * 24 * 3600_000;
+    beforeEach(async () => {
+      vi.useFakeTimers({ toFake: ["Date", "performance"] });
+      await reopen({});
+      await turn("old", { createdAt: Math.floor(Date.now() / 1000) }, "old");
+    });
+    afterEach(() => vi.useRealTimers());
+    // Limits are kept now and then.
+    const many = async (name: string): Promise<void> => {
+      const createdAt = Math.floor(Date.now() / 1000);
+      for (let i = 0; i < 200; i++) await turn(`${name} ${i}`, { createdAt }, "x");
+    };
+
+    test.each([year, -year])("by %d: nothing is too old, until it stays so", async (jump) => {
+      vi.setSystemTime(Date.now() + jump);
+      await many("jumped");
+      vi.setSystemTime(Date.now() - jump);
+      await many("back");
+      expect(await store.response("ann", "old")).not.toBeNull();
+      vi.setSystemTime(Date.now() + Math.abs(jump));
+      await many("again");
+      expect(await store.response("ann", "old")).not.toBeNull();
+      vi.advanceTimersByTime(25 * 3600_000);
+      await many("believed");
+      expect(await store.response("ann", "old")).toBeNull();
+      expect(await store.response("ann", "believed 0")).not.toBeNull();
+    });
+  });
+
   test("bytes", async () => {
     for (let i = 0; i < 40; i++) await turn(`r${i}`, {}, "x".repeat(20_000));
     const left = await reopen({ maxBytes: 600_000 });

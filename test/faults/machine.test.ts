@@ -1,0 +1,115 @@
+// What the machine does to a server: its clock jumps, its disk is slow, or another process locks the store. Needs `npm run build`.
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import Database from "libsql";
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { serveCommand, type ServedCommand } from "../support/command-line.ts";
+import { eventually } from "../support/eventually.ts";
+import { canFail, failing, type Faults, injectedBy } from "./support/failing-io.ts";
+import { times, told } from "./support/injections.ts";
+import { endlessStream, post, workerOf } from "./support/served.ts";
+
+let folder: string;
+let server: ServedCommand | undefined;
+const at = (name: string): string => join(folder, name);
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), "fermata-machine-"));
+});
+afterEach(async () => {
+  await server?.stop("SIGKILL");
+  server = undefined;
+  rmSync(folder, { recursive: true });
+});
+
+async function start(faults: Faults | null): Promise<ServedCommand> {
+  for (const [name, value] of Object.entries(faults === null ? {} : failing(faults)))
+    vi.stubEnv(name, value);
+  try {
+    return await serveCommand(`--store=${at("store.sqlite")}`);
+  } finally {
+    vi.unstubAllEnvs();
+  }
+}
+
+/** The id of a response that the server has stored. */
+async function stored(): Promise<string> {
+  const reply = await post(server!, "/v1/responses", { input: "Hi", max_output_tokens: 16 });
+  expect(reply.status).toBe(200);
+  return ((await reply.json()) as { id: string }).id;
+}
+
+const isThere = async (id: string): Promise<void> =>
+  expect((await fetch(`${server!.url}/v1/responses/${id}`)).status).toBe(200);
+
+async function goesOn(stream: { text(): string }): Promise<void> {
+  const { length } = stream.text();
+  await eventually(() => expect(stream.text().length).toBeGreaterThan(length));
+}
+
+test.runIf(canFail)(
+  "the clock jumps, ahead and back: streams go on, nothing hangs, and what was stored is there",
+  async () => {
+    const clock = at("clock");
+    writeFileSync(clock, "0");
+    server = await start({ clock });
+    const worker = await workerOf(server, 1);
+    const ids: string[] = [await stored()];
+    const stream = await endlessStream(server);
+    const [year, day] = [365 * 24 * 3600, 24 * 3600];
+    const jumps = [year, 0, -day, 0, 40 * day, -40 * day, 10 * year, 0, -year, year];
+    let count = 0;
+    for (let round = 0; round < times(1, 10); round++)
+      for (const ahead of [...jumps, 0]) {
+        writeFileSync(clock, String(ahead));
+        count += 1;
+        await goesOn(stream);
+        ids.push(await stored());
+        const ready = await fetch(`${server.url}/ready`);
+        expect(ready.status).toBe(200);
+      }
+    stream.leave();
+    expect(await workerOf(server, 1)).toBe(worker);
+    for (const id of ids) await isThere(id);
+    told("jumps of the clock", count);
+  },
+);
+
+test.runIf(canFail)(
+  "writes and syncs of the store take long: streams go on, and what was answered is there after a kill",
+  async () => {
+    const count = at("count");
+    server = await start({ path: "store.sqlite", every: 3, delayMs: 50, count });
+    const stream = await endlessStream(server);
+    const ids: string[] = [];
+    for (let round = 0; round < times(4, 40); round++) {
+      const asked = stored();
+      await goesOn(stream);
+      ids.push(await asked);
+    }
+    expect(injectedBy(count)).toBeGreaterThan(10);
+    told("slow writes and syncs of the store", injectedBy(count));
+    await server.stop("SIGKILL");
+    server = await start(null);
+    for (const id of ids) await isThere(id);
+  },
+);
+
+test("another process locks the store: streams go on, and what waited is written afterwards", async () => {
+  server = await start(null);
+  const stream = await endlessStream(server);
+  const count = times(3, 30);
+  for (let round = 0; round < count; round++) {
+    const other = new Database(at("store.sqlite"));
+    other.exec("BEGIN IMMEDIATE");
+    let isAnswered = false;
+    const asked = stored().finally(() => (isAnswered = true));
+    for (let piece = 0; piece < 5; piece++) await goesOn(stream);
+    expect(isAnswered).toBe(false);
+    other.exec("COMMIT");
+    other.close();
+    await isThere(await asked);
+  }
+  stream.leave();
+  told("locks of the store by another process", count);
+});
