@@ -28,6 +28,7 @@ interface World {
   args?: string[];
   settings?: object;
   parallel?: number;
+  contextSize?: number;
   asksPerson?: boolean;
 }
 
@@ -35,6 +36,7 @@ async function start({
   args = [asking],
   settings = {},
   parallel = 1,
+  contextSize = 6144,
   asksPerson = false,
 }: World): Promise<ScriptedServer> {
   const json = { mcpServers: { it: { command: process.execPath, args, ...settings } } };
@@ -51,7 +53,7 @@ async function start({
   });
   server = await startScriptedServer({
     host,
-    engine: { parallel, threads: 1 },
+    engine: { parallel, contextSize, threads: 1 },
     config: { asksPerson },
   });
   return server;
@@ -135,6 +137,33 @@ test("the model answers a server as it answers a chat, in the one place that the
     await server!.settledStats();
   // The held caller lost nothing.
   expect(prefilledTokens).toBe(promptTokens - cachedTokens + resumedTokens);
+});
+
+test("a question that is longer than the context is refused, and the caller goes on", async () => {
+  await start({ settings: { sampling: true }, contextSize: 1536 });
+  const args = { prompt: "Say harbour. ", repeat: 250, maxTokens: 4, context: "none", times: 2 };
+  const { ended } = await begin("ask_model", args);
+  const answers = JSON.parse((await ended()).tool_response) as object[];
+  const message = expect.stringMatching(/The context holds 1536 tokens; .* take \d+/) as string;
+  expect(answers).toEqual([
+    { code: -1, message },
+    { code: -1, message },
+  ]);
+});
+
+test("more callers are held than there are slots, and each has its answer", async () => {
+  await start({ settings: { sampling: true }, contextSize: 1536 });
+  const args = { prompt: "Say harbour. ", repeat: 100, maxTokens: 4, context: "none", times: 2 };
+  const runs = [];
+  for (let count = 0; count < 5; count++) runs.push(await begin("ask_model", args));
+  for (const { ended } of runs) {
+    const answers = JSON.parse((await ended()).tool_response) as object[];
+    expect(answers).toEqual([
+      expect.objectContaining({ stopReason: expect.any(String) }),
+      expect.objectContaining({ stopReason: expect.any(String) }),
+    ]);
+  }
+  expect((await server!.settledStats()).held).toBe(0);
 });
 
 test("all answers to one call have one limit of tokens", async () => {
