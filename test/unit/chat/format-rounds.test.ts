@@ -1,24 +1,21 @@
 /** A tool round through the chat layer with each template of llama.cpp whose format is known. */
 
 import { existsSync, readFileSync, readdirSync } from "node:fs";
-import { join, resolve } from "node:path";
+import { join } from "node:path";
 
 import { describe, expect, it } from "vitest";
+import { templatesDirectory } from "../../support/llama-cpp-templates.ts";
 
 import { detectFormat } from "../../../src/chat/formats/formats.ts";
 import { PromptBuilder } from "../../../src/chat/prompt/prompt.ts";
 import { writeCalls } from "../../../src/chat/formats/write-calls.ts";
 import { request, run, setUp } from "./chat-fixtures.ts";
 
-const cache = resolve(
-  process.env.FERMATA_SETUP_CACHE ?? join(import.meta.dirname, "../../../.cache"),
-);
-const directory = join(cache, "llama.cpp/models/templates");
-const templates = !existsSync(directory)
+const templates = !existsSync(templatesDirectory)
   ? []
-  : readdirSync(directory)
+  : readdirSync(templatesDirectory)
       .filter((name) => name.endsWith(".jinja"))
-      .map((name) => ({ name, source: readFileSync(join(directory, name), "utf8") }))
+      .map((name) => ({ name, source: readFileSync(join(templatesDirectory, name), "utf8") }))
       .filter(({ source }) => detectFormat(source).name !== "json");
 
 /** Spellings in the template that look like tokens. */

@@ -5,9 +5,10 @@
 
 import { createHash } from "node:crypto";
 import { existsSync, readFileSync } from "node:fs";
-import { join, resolve } from "node:path";
+import { join } from "node:path";
 
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
+import { templatesDirectory } from "../../support/llama-cpp-templates.ts";
 
 import { OutputParser } from "../../../src/chat/parser/output-parser.ts";
 import { openTemplate } from "../../../src/chat/prompt/prompt.ts";
@@ -55,14 +56,10 @@ const deviations: Record<string, string> = {
     "llama.cpp's server takes the template for Ministral 3's and makes parts of turns with reasoning, whose text the template then loses; given the messages as they are, llama.cpp's renderer writes the same text as Fermata",
 };
 
-const cache = resolve(
-  process.env.FERMATA_SETUP_CACHE ?? join(import.meta.dirname, "../../../.cache"),
-);
-const directory = join(cache, "llama.cpp/models/templates");
 const fixtures = join(import.meta.dirname, "../../fixtures/templates");
 const recorded = readJson("llama-cpp.json") as Record<string, Recorded>;
 const requests = readJson("requests.json") as Record<string, Request>;
-const isPresent = existsSync(directory);
+const isPresent = existsSync(templatesDirectory);
 if (!isPresent)
   console.log("skipped: llama.cpp's templates are not in the cache; npm start fetches its source");
 
@@ -119,7 +116,7 @@ function readsCalls({ template, format }: ReturnType<typeof openTemplate>): bool
 }
 
 function compare(name: string): TemplateRow {
-  const source = readFileSync(join(directory, name), "utf8");
+  const source = readFileSync(join(templatesDirectory, name), "utf8");
   expect(digest(source), `${name} is not the one recorded`).toBe(recorded[name]?.source);
   const opened = open(source);
   const { template } = opened;
@@ -182,7 +179,7 @@ describe.skipIf(!isPresent)("templates of llama.cpp", () => {
   });
 
   it("keep the text of a turn whose reasoning has no place, as llama.cpp's renderer does", () => {
-    const { template } = open(readFileSync(join(directory, devstral), "utf8"));
+    const { template } = open(readFileSync(join(templatesDirectory, devstral), "utf8"));
     const { different } = rows.find(({ name }) => name === devstral)!;
     expect(different).toEqual(["reasoned answer", "reasoning with text"]);
     for (const title of different)
@@ -211,7 +208,7 @@ describe.skipIf(!isPresent)("templates of llama.cpp", () => {
   it("without a section for tools are rendered with all tools, calls and results", () => {
     const without = rows.filter(({ remark }) => remark === lacksToolSection);
     for (const { name } of without) {
-      const { template } = open(readFileSync(join(directory, name), "utf8"));
+      const { template } = open(readFileSync(join(templatesDirectory, name), "utf8"));
       expect(template.hasToolSection, name).toBe(false);
       const text = render(template, requests["parallel round"]!);
       const said = ["get_weather", "book_table", "ping", "Rome", "Oslo", "Sunny", "Rain"];
@@ -220,9 +217,10 @@ describe.skipIf(!isPresent)("templates of llama.cpp", () => {
     }
     const others = rows.filter((row) => !without.includes(row));
     for (const { name } of others)
-      expect(open(readFileSync(join(directory, name), "utf8")).template.hasToolSection, name).toBe(
-        true,
-      );
+      expect(
+        open(readFileSync(join(templatesDirectory, name), "utf8")).template.hasToolSection,
+        name,
+      ).toBe(true);
   });
 
   it("write calls that the found format reads", () => {

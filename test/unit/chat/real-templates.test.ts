@@ -1,9 +1,10 @@
 /** The suffix derivation over the templates that come with llama.cpp's source, where it is present. */
 
 import { existsSync, readFileSync, readdirSync } from "node:fs";
-import { join, resolve } from "node:path";
+import { join } from "node:path";
 
 import { describe, expect, it } from "vitest";
+import { templatesDirectory } from "../../support/llama-cpp-templates.ts";
 
 import { Continuer } from "../../../src/chat/hold/continuation.ts";
 import { reasoningOf } from "../../../src/chat/formats/format.ts";
@@ -19,12 +20,8 @@ import {
 import type { ChatMessage, ToolCall, ToolDefinition } from "../../../src/chat/types.ts";
 import { FakeEngine } from "./fake-engine.ts";
 
-const cache = resolve(
-  process.env.FERMATA_SETUP_CACHE ?? join(import.meta.dirname, "../../../.cache"),
-);
-const directory = join(cache, "llama.cpp/models/templates");
-const names = existsSync(directory)
-  ? readdirSync(directory).filter((name) => name.endsWith(".jinja"))
+const names = existsSync(templatesDirectory)
+  ? readdirSync(templatesDirectory).filter((name) => name.endsWith(".jinja"))
   : [];
 if (names.length === 0)
   console.log("skipped: llama.cpp's templates are not in the cache; npm start fetches its source");
@@ -94,7 +91,7 @@ function renderOrNull(
 }
 
 async function tryTemplate(name: string): Promise<Result> {
-  const source = readFileSync(join(directory, name), "utf8");
+  const source = readFileSync(join(templatesDirectory, name), "utf8");
   const specialTokens = ["<|im_start|>", "<|im_end|>", "<tool_call>", "</s>"].map((text, id) => ({
     id,
     text,
@@ -204,7 +201,7 @@ const cuts = [0, 3, 17, 30, 52, 80];
 
 /** A round of two calls: the first one's output comes in parts, then the second one's. */
 async function guessResults(name: string): Promise<string> {
-  const engine = new FakeEngine({ template: readFileSync(join(directory, name), "utf8") });
+  const engine = new FakeEngine({ template: readFileSync(join(templatesDirectory, name), "utf8") });
   try {
     const prompts = new PromptBuilder(engine, { spliceBytes: 0 });
     const prompt = prompts.template.render(opening, { tools, generationPrompt: true });
