@@ -5,6 +5,7 @@ import type { OptionTable } from "./option-table.ts";
 import { serveOptions } from "./options.ts";
 import { completionCommand, runCompletion } from "./completion.ts";
 import type { ParsedArguments } from "./parse-arguments.ts";
+import { runService, serviceCommand } from "./service-command.ts";
 import { runStore, storeCommand } from "./store-command.ts";
 import { runTrust, trustCommand } from "./trust-command.ts";
 
@@ -243,5 +244,6 @@ export const commands: readonly RunnableCommand[] = [
   doctorCommand,
   { ...trustCommand, run: runTrust },
   { ...storeCommand, run: runStore },
+  { ...serviceCommand, run: runService },
   { ...completionCommand, run: async (...input) => runCompletion(...input, commands) },
 ];

@@ -8,6 +8,8 @@ import { join } from "node:path";
 const root = new URL("../../", import.meta.url);
 
 export const modelsDirectory = fileURLToPath(new URL("models/", root));
+/** What `fermata` starts. */
+export const mainProgram = fileURLToPath(new URL("dist/cli/main.js", root));
 export const pageDirectory = fileURLToPath(new URL("ui/dist/", root));
 
 export function packageVersion(): string {
