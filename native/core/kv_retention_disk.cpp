@@ -15,8 +15,13 @@ constexpr Milliseconds kReadPatience = 10'000;
 // Sequences that are read, or were read and wait for their slot: they are in memory beside RAM's.
 constexpr std::int32_t kMostReads = 2;
 
-std::int64_t file_size(std::span<const Token> path, std::size_t cells) {
-    return kFileHeaderBytes + static_cast<std::int64_t>(path.size() * sizeof(Token) + cells);
+std::int64_t file_size(std::span<const Token> path, std::size_t cells,
+                       std::span<const SavedCells> forks) {
+    std::int64_t bytes =
+        kFileHeaderBytes + static_cast<std::int64_t>(path.size() * sizeof(Token) + cells);
+    for (const SavedCells& fork : forks)
+        bytes += kFileForkBytes + static_cast<std::int64_t>(fork.size());
+    return bytes;
 }
 
 }  // namespace
@@ -42,8 +47,11 @@ void KvRetention::State::take_found() {
         const SlotId id = id_for_one_more();
         tree.set_salt(id, found.salt);
         tree.extend(id, found.tokens);
-        left_at(id) = {
-            .use = newcomer.use, .file = found.id, .file_bytes = found.bytes, .filed = true};
+        left_at(id) = {.use = newcomer.use,
+                       .file = found.id,
+                       .file_bytes = found.bytes,
+                       .file_forks = std::move(found.forks),
+                       .filed = true};
         disk.bytes += found.bytes;
         ++disk.files;
     }
@@ -72,6 +80,8 @@ void KvRetention::State::settle(FileOutcome outcome) {
                 --reads;
             } else if (outcome.cells.length() == left_length(id)) {
                 entry.cells = std::move(outcome.cells);
+                for (SavedCells& fork : outcome.forks)
+                    take_fork(id, std::move(fork));
             } else {
                 entry.staged = false;
                 --reads;
@@ -109,6 +119,7 @@ void KvRetention::State::forget_file(Left& entry) {
     --disk.files;
     entry.file = 0;
     entry.file_bytes = 0;
+    entry.file_forks.clear();
 }
 
 void KvRetention::State::remove_file(Left& entry) {
@@ -161,7 +172,8 @@ bool KvRetention::State::file(SlotId id, const SavedCells& saved) {
     left_at(id).filed = true;
     const auto path = tree.path(id);
     if (is_in_files(id, left_length(id))) return false;
-    const std::int64_t bytes = file_size(path, saved.size());
+    std::vector<SavedCells> forked = forks_to_file(id, saved.size());
+    const std::int64_t bytes = file_size(path, saved.size(), forked);
     if (!files->has_room(bytes)) {
         ++disk.busy;
         return false;
@@ -177,7 +189,10 @@ bool KvRetention::State::file(SlotId id, const SavedCells& saved) {
         ++disk.full;
         return false;
     }
-    files->write(next_file, tree.salt(id), {path.begin(), path.end()}, saved);
+    entry.file_forks.clear();
+    for (const SavedCells& fork : forked)
+        entry.file_forks.push_back(fork.length());
+    files->write(next_file, tree.salt(id), {path.begin(), path.end()}, saved, std::move(forked));
     entry.file = next_file++;
     entry.file_bytes = bytes;
     disk.bytes += bytes;
@@ -202,15 +217,29 @@ void KvRetention::State::back_up_slot(SlotId slot) {
 void KvRetention::State::drop_superseded(SlotId written) {
     const std::int32_t length = left_length(written);
     const std::vector<std::int32_t> shared = match(written, length);
+    const std::vector<std::int32_t>& cuts = left_at(written).file_forks;
     for (SlotId id = shape.slot_count; id < id_of(left.size()); ++id) {
         Left& entry = left_at(id);
         const std::int32_t known = left_length(id);
         if (id == written || entry.file == 0 || entry.reading || entry.staged) continue;
         if (shared[static_cast<std::size_t>(id)] != known) continue;
-        if (!shape.partial_truncate && known != length) continue;
+        const bool is_cut = std::ranges::find(cuts, known) != cuts.end();
+        if (!shape.partial_truncate && known != length && !is_cut) continue;
         remove_file(entry);
         if (!entry.is_kept()) forget(id);
     }
+}
+
+// Of what the id's file has, how many positions can be reused. `shared` as match() gives it.
+std::int32_t KvRetention::State::cut_of_filed(std::span<const std::int32_t> shared, SlotId id,
+                                              std::int32_t most) const {
+    const std::int32_t length = left_length(id);
+    std::int32_t longest = cut_of_saved(shared, id, length, most);
+    if (!keeps_forks()) return longest;
+    const std::int32_t count = std::min(shared[static_cast<std::size_t>(id)], most);
+    for (const std::int32_t cut : left_at(id).file_forks)
+        if (cut <= count) longest = std::max(longest, cut);
+    return longest;
 }
 
 // The longest prefix that a file has and RAM has not. `shared` as match() gives it.
@@ -220,8 +249,7 @@ KvRetention::State::Source KvRetention::State::best_filed(std::span<const std::i
     for (std::size_t index = 0; index < left.size(); ++index) {
         const Left& entry = left[index];
         if (entry.file == 0 || (!entry.cells.empty() && !entry.staged)) continue;
-        const std::int32_t length = left_length(id_of(index));
-        const std::int32_t reused = cut_of_saved(shared, id_of(index), length, most);
+        const std::int32_t reused = cut_of_filed(shared, id_of(index), most);
         if (reused > best.length) best = {id_of(index), reused};
     }
     return best;
@@ -279,14 +307,14 @@ void KvRetention::back_up(std::int64_t most) {
         if (!rests || length < kWorthKeeping || entry.filed == length) continue;
         if (s.now - entry.rests_since < kRestsFor) continue;
         const std::size_t cells = s.backend.saved_size(slot);
-        if (cells == 0 || !may_go(file_size(tokens(slot), cells))) continue;
+        if (cells == 0 || !may_go(file_size(tokens(slot), cells, {}))) continue;
         return s.back_up_slot(slot);
     }
     for (SlotId id = s.shape.slot_count; id < s.id_of(s.left.size()); ++id) {
         const State::Left& entry = s.left_at(id);
         if (entry.cells.empty() || entry.staged || entry.filed) continue;
         if (s.now - entry.use.last_used < kRestsFor) continue;
-        if (!may_go(file_size(s.tree.path(id), entry.cells.size()))) continue;
+        if (!may_go(file_size(s.tree.path(id), entry.cells.size(), {}))) continue;
         s.file(id, SavedCells(entry.cells));
         return;
     }
@@ -308,7 +336,8 @@ void KvRetention::save_all() {
     for (const auto& [since, slot] : newest) {
         const std::size_t cells = s.backend.saved_size(slot);
         if (cells == 0) continue;
-        if (s.files->wait_for_room(file_size(tokens(slot), cells))) s.back_up_slot(slot);
+        const std::vector<SavedCells> forked = s.forks_to_file(slot, cells);
+        if (s.files->wait_for_room(file_size(tokens(slot), cells, forked))) s.back_up_slot(slot);
     }
     newest.clear();
     for (SlotId id = s.shape.slot_count; id < s.id_of(s.left.size()); ++id)
@@ -318,7 +347,9 @@ void KvRetention::save_all() {
     for (const auto& [since, id] : newest) {
         const SavedCells saved = s.left_at(id).cells;
         if (saved.empty() || s.left_at(id).filed) continue;
-        if (s.files->wait_for_room(file_size(s.tree.path(id), saved.size()))) s.file(id, saved);
+        const std::vector<SavedCells> forked = s.forks_to_file(id, saved.size());
+        if (s.files->wait_for_room(file_size(s.tree.path(id), saved.size(), forked)))
+            s.file(id, saved);
     }
 }
 

@@ -1,5 +1,7 @@
 // Forks: what a model that cannot be cut is cut back to.
 #include <algorithm>
+#include <functional>
+#include <utility>
 
 #include "core/kv_retention_state.h"
 
@@ -19,33 +21,75 @@ KvRetention::State::Source KvRetention::State::last_fork(std::span<const std::in
     return last;
 }
 
+// Makes room for a fork of the first `length` positions of the id's path, of which there is none.
+// false: the policy finds what is in RAM worth more.
+bool KvRetention::State::make_room_for_fork(SlotId of, std::int32_t length, std::int64_t size,
+                                            bool leased) {
+    const std::int32_t before = last_fork(match(of, length), length).length;
+    return size > 0 && make_room_in_ram(size, {.use = {.last_used = now},
+                                               .leased = leased,
+                                               .rows = length - before,
+                                               .room = size});
+}
+
+void KvRetention::State::add_fork(SlotId of, SavedCells saved) {
+    const std::int32_t length = saved.length();
+    const auto size = static_cast<std::int64_t>(saved.size());
+    const SlotId id = id_for_one_more_fork();
+    tree.share(of, id, length);
+    fork_at(id) = {.cells = std::move(saved), .use = {.last_used = now}};
+    ram.fork_bytes += size;
+    ram.moved_bytes += size;
+    ++ram.forks;
+}
+
 // Keeps a fork of what the slot holds. false: it cannot be had, or the policy finds what is in RAM
 // worth more.
 bool KvRetention::State::fork(SlotId slot) {
     const std::int32_t length = cells.length(slot);
     if (!keeps_forks() || length == 0) return false;
-    const std::vector<std::int32_t> shared = match(slot, length);
-    const Source before = last_fork(shared, length);
-    if (before.length == length) {
-        fork_at(before.slot).use.last_used = now;
+    const Source same = last_fork(match(slot, length), length);
+    if (same.length == length) {
+        fork_at(same.slot).use.last_used = now;
         return true;
     }
     const auto size = static_cast<std::int64_t>(backend.fork_size(slot));
-    const Candidate newcomer{.use = {.last_used = now},
-                             .leased = is_pinned(at(slot).state),
-                             .rows = length - before.length,
-                             .room = std::max<std::int64_t>(size, 1)};
-    if (size == 0 || !make_room_in_ram(size, newcomer)) return false;
-    Fork added{.cells = backend.fork(slot), .use = newcomer.use};
-    if (added.cells.empty()) return false;
-    const SlotId id = id_for_one_more_fork();
-    tree.share(slot, id, length);
-    fork_at(id) = std::move(added);
-    ram.fork_bytes += size;
-    ram.moved_bytes += size;
-    ++ram.forks;
+    if (!make_room_for_fork(slot, length, size, is_pinned(at(slot).state))) return false;
+    SavedCells saved = backend.fork(slot);
+    if (saved.empty()) return false;
+    add_fork(slot, std::move(saved));
     ++ram.fork_saves;
     return true;
+}
+
+// A fork that the id's file had.
+void KvRetention::State::take_fork(SlotId of, SavedCells saved) {
+    const std::int32_t length = saved.length();
+    if (!keeps_forks() || last_fork(match(of, length), length).length == length) return;
+    if (make_room_for_fork(of, length, static_cast<std::int64_t>(saved.size()), false))
+        add_fork(of, std::move(saved));
+}
+
+// The forks of the id's path that go to its file: the last ones and the first, which other
+// sequences share, together of at most twice the size of the cells.
+std::vector<SavedCells> KvRetention::State::forks_to_file(SlotId of, std::size_t cell_bytes) const {
+    const std::int32_t length = static_cast<std::int32_t>(tree.path(of).size());
+    const std::vector<std::int32_t> shared = match(of, length);
+    std::vector<SavedCells> found;
+    for (std::size_t index = 0; index < forks.size(); ++index) {
+        const SavedCells& saved = forks[index].cells;
+        const std::int32_t common = shared[static_cast<std::size_t>(id_of_fork(index))];
+        if (!saved.empty() && saved.length() < length && common == saved.length())
+            found.push_back(saved);
+    }
+    std::ranges::sort(found, std::greater{}, &SavedCells::length);
+    if (found.size() > 2) std::rotate(found.begin() + 1, found.end() - 1, found.end());
+    std::size_t bytes = 0, count = 0;
+    while (count < std::min(found.size(), kMostFiledForks) &&
+           bytes + found[count].size() <= 2 * cell_bytes)
+        bytes += found[count++].size();
+    found.resize(count);
+    return found;
 }
 
 // Cuts the slot's cells back to the last fork of at most `length` positions, of which it returns

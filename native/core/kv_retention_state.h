@@ -46,7 +46,8 @@ struct KvRetention::State {
         bool staged = false;  // `cells` were read from the file for a prompt that waits; not RAM's
         FileId file = 0;
         std::int64_t file_bytes = 0;
-        bool filed = false;  // a file has it, or was refused
+        std::vector<std::int32_t> file_forks = {};  // lengths of the forks in the file
+        bool filed = false;                         // a file has it, or was refused
         bool reading = false;
         Milliseconds asked_or_staged = 0;  // when
 
@@ -145,6 +146,8 @@ struct KvRetention::State {
     bool file(SlotId id, const SavedCells& saved);
     void back_up_slot(SlotId slot);
     void drop_superseded(SlotId id);
+    std::int32_t cut_of_filed(std::span<const std::int32_t> shared, SlotId id,
+                              std::int32_t most) const;
     Source best_filed(std::span<const std::int32_t> shared, std::int32_t most) const;
     std::int64_t filed_bytes() const;
 
@@ -159,6 +162,10 @@ struct KvRetention::State {
     }
     bool keeps_forks() const { return !forks.empty(); }
     bool fork(SlotId slot);
+    bool make_room_for_fork(SlotId of, std::int32_t length, std::int64_t size, bool leased);
+    void add_fork(SlotId of, SavedCells saved);
+    void take_fork(SlotId of, SavedCells saved);
+    std::vector<SavedCells> forks_to_file(SlotId of, std::size_t cell_bytes) const;
     Source last_fork(std::span<const std::int32_t> shared, std::int32_t most) const;
     std::int32_t cut_back(SlotId slot, std::int32_t length);
     std::int32_t restore_fork(SlotId id, SlotId room);

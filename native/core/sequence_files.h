@@ -15,16 +15,19 @@ namespace fermata {
 // 0: none. Given by the caller, never again for other tokens.
 using FileId = std::uint64_t;
 
-// In front of the tokens, 4 bytes each, and the cells.
+// In front of the tokens, 4 bytes each, this for each fork, the cells and the forks.
 inline constexpr std::int64_t kFileHeaderBytes = 64;
+inline constexpr std::int64_t kFileForkBytes = 16;
+inline constexpr std::size_t kMostFiledForks = 4;
 
 // A file that an earlier process left.
 struct FoundFile {
     FileId id = 0;
     Salt salt = 0;
     std::vector<Token> tokens = {};
-    std::int64_t bytes = 0;   // of the whole file
-    Milliseconds age_ms = 0;  // since it was written
+    std::vector<std::int32_t> forks = {};  // their lengths
+    std::int64_t bytes = 0;                // of the whole file
+    Milliseconds age_ms = 0;               // since it was written
 };
 
 enum class FileEvent : std::uint8_t {
@@ -39,6 +42,7 @@ struct FileOutcome {
     FileId id = 0;
     FileEvent event = FileEvent::kWritten;
     SavedCells cells = {};  // kRead
+    std::vector<SavedCells> forks = {};
 };
 
 class SequenceFiles {
@@ -51,8 +55,10 @@ class SequenceFiles {
     virtual bool has_room(std::int64_t bytes) const = 0;
     // Waits until it can; false: it cannot before the time to close is over.
     virtual bool wait_for_room(std::int64_t bytes) = 0;
-    // Only when there is room. The outcome is kWritten or kNotWritten.
-    virtual void write(FileId id, Salt salt, std::vector<Token> tokens, SavedCells cells) = 0;
+    // Only when there is room. The outcome is kWritten or kNotWritten. `forks`: what the cells can
+    // be cut back to, at most kMostFiledForks.
+    virtual void write(FileId id, Salt salt, std::vector<Token> tokens, SavedCells cells,
+                       std::vector<SavedCells> forks) = 0;
     // Of a file that was written, found or is being written. The outcome is one of the others.
     virtual void read(FileId id) = 0;
     // Without an outcome; those that were still to come for the id may come or not.

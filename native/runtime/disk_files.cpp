@@ -44,9 +44,13 @@ std::optional<FileId> id_in(std::string_view name, std::string_view ending) {
     return id;
 }
 
-std::int64_t bytes_of(const std::vector<Token>& tokens, const SavedCells& cells) {
-    return kFileHeaderBytes +
-           static_cast<std::int64_t>(tokens.size() * sizeof(Token) + cells.size());
+std::int64_t bytes_of(std::span<const Token> tokens, const SavedCells& cells,
+                      std::span<const SavedCells> forks) {
+    std::int64_t bytes =
+        kFileHeaderBytes + static_cast<std::int64_t>(tokens.size() * sizeof(Token) + cells.size());
+    for (const SavedCells& fork : forks)
+        bytes += kFileForkBytes + static_cast<std::int64_t>(fork.size());
+    return bytes;
 }
 
 }  // namespace
@@ -165,11 +169,17 @@ bool DiskFiles::wait_for_room(std::int64_t bytes) {
     return fits && std::chrono::steady_clock::now() < deadline_;
 }
 
-void DiskFiles::write(FileId id, Salt salt, std::vector<Token> tokens, SavedCells cells) {
+void DiskFiles::write(FileId id, Salt salt, std::vector<Token> tokens, SavedCells cells,
+                      std::vector<SavedCells> forks) {
     const std::lock_guard lock(mutex_);
-    waiting_bytes_ += bytes_of(tokens, cells);
-    writes_.push_back(
-        {.id = id, .salt = salt, .tokens = std::move(tokens), .cells = std::move(cells)});
+    const std::int64_t bytes = bytes_of(tokens, cells, forks);
+    waiting_bytes_ += bytes;
+    writes_.push_back({.id = id,
+                       .salt = salt,
+                       .tokens = std::move(tokens),
+                       .cells = std::move(cells),
+                       .forks = std::move(forks),
+                       .bytes = bytes});
     work_.notify_one();
 }
 
@@ -182,7 +192,10 @@ void DiskFiles::read(FileId id) {
             work_.notify_one();
             return;
         }
-        outcomes_.push_back({.id = id, .event = FileEvent::kRead, .cells = waiting->cells});
+        outcomes_.push_back({.id = id,
+                             .event = FileEvent::kRead,
+                             .cells = waiting->cells,
+                             .forks = waiting->forks});
     }
     on_outcome_();
 }
@@ -197,7 +210,7 @@ void DiskFiles::remove(FileId id) {
     } else if (writing_ && waiting == writes_.begin()) {
         waiting->removed = true;
     } else {
-        waiting_bytes_ -= bytes_of(waiting->tokens, waiting->cells);
+        waiting_bytes_ -= waiting->bytes;
         writes_.erase(waiting);
     }
 }
@@ -257,7 +270,7 @@ void DiskFiles::do_read(FileId id) {
     FileFault fault = FileFault::kRefused;
     std::string why;
     try {
-        fault = read_cells(path, kind_, outcome.cells, stopped_, why);
+        fault = read_cells(path, kind_, outcome.cells, outcome.forks, stopped_, why);
     } catch (const std::bad_alloc&) {
         why = "there is no memory to read a sequence";
     }
@@ -278,7 +291,7 @@ void DiskFiles::do_write() {
     const std::string whole = path_of(next.id, kWhole);
     std::string why;
     FileFault fault =
-        write_sequence(part, kind_, next.salt, next.tokens, next.cells, stopped_, why);
+        write_sequence(part, kind_, next.salt, next.tokens, next.cells, next.forks, stopped_, why);
     if (fault == FileFault::kNone && ::rename(part.c_str(), whole.c_str()) != 0) {
         why = std::strerror(errno);
         fault = FileFault::kRefused;
@@ -293,7 +306,7 @@ void DiskFiles::do_write() {
         const std::lock_guard lock(mutex_);
         done = std::move(writes_.front());
         writes_.pop_front();
-        waiting_bytes_ -= bytes_of(done.tokens, done.cells);
+        waiting_bytes_ -= done.bytes;
         writing_ = false;
     }
     if (done.removed && fault == FileFault::kNone) ::unlink(whole.c_str());

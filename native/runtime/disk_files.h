@@ -42,7 +42,8 @@ class DiskFiles final : public SequenceFiles {
     std::vector<FoundFile> take_found() override;
     bool has_room(std::int64_t bytes) const override;
     bool wait_for_room(std::int64_t bytes) override;
-    void write(FileId id, Salt salt, std::vector<Token> tokens, SavedCells cells) override;
+    void write(FileId id, Salt salt, std::vector<Token> tokens, SavedCells cells,
+               std::vector<SavedCells> forks) override;
     void read(FileId id) override;
     void remove(FileId id) override;
     std::vector<FileOutcome> take_outcomes() override;
@@ -56,6 +57,8 @@ class DiskFiles final : public SequenceFiles {
         Salt salt = 0;
         std::vector<Token> tokens = {};
         SavedCells cells = {};
+        std::vector<SavedCells> forks = {};
+        std::int64_t bytes = 0;
         bool removed = false;  // while it is being written
     };
 

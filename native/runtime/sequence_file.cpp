@@ -18,7 +18,7 @@ namespace fermata {
 namespace {
 
 constexpr std::array<char, 8> kMagic = {'F', 'E', 'R', 'M', 'A', 'T', 'A', 'S'};
-constexpr std::uint32_t kVersion = 2;
+constexpr std::uint32_t kVersion = 3;
 constexpr std::size_t kPiece = std::size_t{4} << 20;
 
 struct Header {
@@ -30,9 +30,22 @@ struct Header {
     Salt salt = 0;
     std::uint64_t head_checksum = 0;
     std::uint64_t cells_checksum = 0;
-    std::uint64_t zeros = 0;
+    std::uint64_t forks = 0;
 };
 static_assert(sizeof(Header) == kFileHeaderBytes);
+
+struct ForkSize {
+    std::uint64_t bytes = 0;
+    std::uint64_t length = 0;
+};
+static_assert(sizeof(ForkSize) == kFileForkBytes);
+
+// What stands before the cells.
+struct Head {
+    Header header = {};
+    std::vector<Token> tokens = {};
+    std::vector<ForkSize> forks = {};
+};
 
 class Descriptor {
    public:
@@ -83,18 +96,55 @@ std::span<const std::byte> bytes_of(const T& value) {
     return std::as_bytes(std::span(&value, 1));
 }
 
-std::uint64_t head_checksum(const Header& header, std::span<const Token> tokens) {
+std::uint64_t head_checksum(const Header& header, std::span<const Token> tokens,
+                            std::span<const ForkSize> forks) {
     const auto begin = bytes_of(header).first(offsetof(Header, head_checksum));
-    return checksum_of(begin) * 31 + checksum_of(std::as_bytes(tokens));
+    std::uint64_t sum = checksum_of(begin);
+    for (const auto part : {bytes_of(header.forks), std::as_bytes(tokens), std::as_bytes(forks)})
+        sum = sum * 31 + checksum_of(part);
+    return sum;
 }
 
-// The file stands behind the tokens then.
-FileFault read_head(const Descriptor& file, FileKind kind, Header& header,
-                    std::vector<Token>& tokens, std::int64_t& bytes, std::string& why) {
+std::uint64_t cells_checksum(const SavedCells& cells, std::span<const SavedCells> forks) {
+    std::uint64_t sum = checksum_of(cells.bytes());
+    for (const SavedCells& fork : forks)
+        sum = sum * 31 + checksum_of(fork.bytes());
+    return sum;
+}
+
+// Whether the parts add up to a file of so many bytes. Nothing of the header is trusted.
+bool adds_up(const Header& header, std::int64_t bytes, FileKind kind) {
+    const auto rest = static_cast<std::uint64_t>(bytes - kFileHeaderBytes);
+    const bool counts = header.tokens > 0 &&
+                        header.tokens <= static_cast<std::uint32_t>(kind.longest) &&
+                        header.forks <= kMostFiledForks;
+    if (!counts || header.cell_bytes == 0 || header.cell_bytes > rest) return false;
+    const std::uint64_t sizes =
+        std::uint64_t{header.tokens} * sizeof(Token) + header.forks * sizeof(ForkSize);
+    return header.forks == 0 ? rest - header.cell_bytes == sizes : rest - header.cell_bytes > sizes;
+}
+
+bool forks_add_up(const Head& head, std::int64_t bytes) {
+    std::uint64_t left = static_cast<std::uint64_t>(bytes - kFileHeaderBytes) -
+                         head.header.cell_bytes - head.tokens.size() * sizeof(Token) -
+                         head.forks.size() * sizeof(ForkSize);
+    for (const ForkSize& fork : head.forks) {
+        const bool fits = fork.bytes > 0 && fork.bytes <= left && fork.length > 0 &&
+                          fork.length < head.tokens.size();
+        if (!fits) return false;
+        left -= fork.bytes;
+    }
+    return left == 0;
+}
+
+// The file stands behind the head then.
+FileFault read_head(const Descriptor& file, FileKind kind, Head& head, std::int64_t& bytes,
+                    std::string& why) {
     const std::atomic<bool> goes_on{false};
     struct stat about{};
     if (::fstat(file.number(), &about) != 0) return refused(why);
     bytes = about.st_size;
+    Header& header = head.header;
     if (!S_ISREG(about.st_mode) || bytes < kFileHeaderBytes) return FileFault::kDamaged;
     if (const FileFault fault =
             read_all(file.number(), std::as_writable_bytes(std::span(&header, 1)), goes_on, why);
@@ -103,19 +153,16 @@ FileFault read_head(const Descriptor& file, FileKind kind, Header& header,
     if (header.magic != kMagic) return FileFault::kDamaged;
     if (header.version != kVersion || header.fingerprint != kind.fingerprint)
         return FileFault::kForeign;
-    const auto rest = static_cast<std::uint64_t>(bytes - kFileHeaderBytes);
-    const std::uint64_t token_bytes = std::uint64_t{header.tokens} * sizeof(Token);
-    const bool fits =
-        header.tokens > 0 && header.tokens <= static_cast<std::uint32_t>(kind.longest);
-    if (!fits || header.cell_bytes == 0 || header.cell_bytes > rest ||
-        rest - header.cell_bytes != token_bytes)
-        return FileFault::kDamaged;
-    tokens.resize(header.tokens);
-    if (const FileFault fault =
-            read_all(file.number(), std::as_writable_bytes(std::span(tokens)), goes_on, why);
-        fault != FileFault::kNone)
-        return fault;
-    const bool is_right = header.head_checksum == head_checksum(header, tokens);
+    if (!adds_up(header, bytes, kind)) return FileFault::kDamaged;
+    head.tokens.resize(header.tokens);
+    head.forks.resize(header.forks);
+    for (const auto part : {std::as_writable_bytes(std::span(head.tokens)),
+                            std::as_writable_bytes(std::span(head.forks))})
+        if (const FileFault fault = read_all(file.number(), part, goes_on, why);
+            fault != FileFault::kNone)
+            return fault;
+    const bool is_right = header.head_checksum == head_checksum(header, head.tokens, head.forks) &&
+                          forks_add_up(head, bytes);
     return is_right ? FileFault::kNone : FileFault::kDamaged;
 }
 
@@ -123,20 +170,31 @@ FileFault read_head(const Descriptor& file, FileKind kind, Header& header,
 
 FileFault write_sequence(const std::string& path, FileKind kind, Salt salt,
                          std::span<const Token> tokens, const SavedCells& cells,
-                         const std::atomic<bool>& stopped, std::string& why) {
+                         std::span<const SavedCells> forks, const std::atomic<bool>& stopped,
+                         std::string& why) {
+    std::vector<ForkSize> sizes;
+    for (const SavedCells& fork : forks)
+        sizes.push_back({fork.size(), static_cast<std::uint64_t>(fork.length())});
     Header header;
     header.tokens = static_cast<std::uint32_t>(tokens.size());
     header.fingerprint = kind.fingerprint;
     header.cell_bytes = cells.size();
     header.salt = salt;
-    header.cells_checksum = checksum_of(cells.bytes());
-    header.head_checksum = head_checksum(header, tokens);
+    header.forks = forks.size();
+    header.cells_checksum = cells_checksum(cells, forks);
+    header.head_checksum = head_checksum(header, tokens, sizes);
 
     Descriptor file(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW);
     if (!file.is_open()) return refused(why);
     FileFault fault = write_all(file.number(), bytes_of(header), stopped, why);
-    for (const auto part : {std::as_bytes(tokens), cells.bytes()})
+    const auto add = [&](std::span<const std::byte> part) {
         if (fault == FileFault::kNone) fault = write_all(file.number(), part, stopped, why);
+    };
+    add(std::as_bytes(tokens));
+    add(std::as_bytes(std::span(sizes)));
+    add(cells.bytes());
+    for (const SavedCells& fork : forks)
+        add(fork.bytes());
     if (fault == FileFault::kNone && ::fsync(file.number()) != 0) fault = refused(why);
     if (!file.close() && fault == FileFault::kNone) fault = refused(why);
     if (fault != FileFault::kNone) ::unlink(path.c_str());
@@ -146,27 +204,36 @@ FileFault write_sequence(const std::string& path, FileKind kind, Salt salt,
 FileFault read_tokens(const std::string& path, FileKind kind, FoundFile& found, std::string& why) {
     const Descriptor file(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     if (!file.is_open()) return refused(why);
-    Header header;
-    const FileFault fault = read_head(file, kind, header, found.tokens, found.bytes, why);
-    found.salt = header.salt;
+    Head head;
+    const FileFault fault = read_head(file, kind, head, found.bytes, why);
+    found.salt = head.header.salt;
+    found.tokens = std::move(head.tokens);
+    for (const ForkSize& fork : head.forks)
+        found.forks.push_back(static_cast<std::int32_t>(fork.length));
     return fault;
 }
 
 FileFault read_cells(const std::string& path, FileKind kind, SavedCells& cells,
-                     const std::atomic<bool>& stopped, std::string& why) {
+                     std::vector<SavedCells>& forks, const std::atomic<bool>& stopped,
+                     std::string& why) {
     const Descriptor file(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     if (!file.is_open()) return refused(why);
-    Header header;
-    std::vector<Token> tokens;
+    Head head;
     std::int64_t bytes = 0;
-    FileFault fault = read_head(file, kind, header, tokens, bytes, why);
+    FileFault fault = read_head(file, kind, head, bytes, why);
     if (fault != FileFault::kNone) return fault;
-    SavedCells found(header.cell_bytes, static_cast<std::int32_t>(header.tokens));
+    SavedCells found(head.header.cell_bytes, static_cast<std::int32_t>(head.tokens.size()));
+    std::vector<SavedCells> found_forks;
+    for (const ForkSize& fork : head.forks)
+        found_forks.emplace_back(fork.bytes, static_cast<std::int32_t>(fork.length));
     fault = read_all(file.number(), found.bytes(), stopped, why);
+    for (SavedCells& fork : found_forks)
+        if (fault == FileFault::kNone) fault = read_all(file.number(), fork.bytes(), stopped, why);
     if (fault != FileFault::kNone) return fault;
-    if (checksum_of(std::as_const(found).bytes()) != header.cells_checksum)
+    if (cells_checksum(found, found_forks) != head.header.cells_checksum)
         return FileFault::kDamaged;
     cells = std::move(found);
+    forks = std::move(found_forks);
     return FileFault::kNone;
 }
 

@@ -1,13 +1,13 @@
-// One saved sequence in one file: a header, the tokens, the cells.
+// One saved sequence in one file: a header, the tokens, the cells and forks of them.
 //
 //   bytes  0  "FERMATAS", then the format's version and the number of tokens, 4 bytes each
 //         16  the fingerprint of model, options and build
 //         24  bytes of cells
 //         32  salt
-//         40  checksum of what stands before it, and of the tokens
-//         48  checksum of the cells
-//         56  zeros
-//         64  tokens, 4 bytes each; cells
+//         40  checksum of what stands before it, of the number of forks, the tokens and the sizes
+//         48  checksum of the cells and forks
+//         56  number of forks
+//         64  tokens, 4 bytes each; bytes and length of each fork, 8 bytes each; cells; forks
 //
 // Numbers are as the machine writes them. Nothing throws but for want of memory.
 #pragma once
@@ -42,10 +42,12 @@ struct FileKind {
 // a fault. `stopped` is looked at every few MiB.
 FileFault write_sequence(const std::string& path, FileKind kind, Salt salt,
                          std::span<const Token> tokens, const SavedCells& cells,
-                         const std::atomic<bool>& stopped, std::string& why);
-// Salt, tokens and size of the file into `found`; the cells are not read.
+                         std::span<const SavedCells> forks, const std::atomic<bool>& stopped,
+                         std::string& why);
+// Salt, tokens, lengths of forks and size of the file into `found`; the cells are not read.
 FileFault read_tokens(const std::string& path, FileKind kind, FoundFile& found, std::string& why);
 FileFault read_cells(const std::string& path, FileKind kind, SavedCells& cells,
-                     const std::atomic<bool>& stopped, std::string& why);
+                     std::vector<SavedCells>& forks, const std::atomic<bool>& stopped,
+                     std::string& why);
 
 }  // namespace fermata

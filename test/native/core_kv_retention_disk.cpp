@@ -29,29 +29,41 @@ class FakeFiles final : public SequenceFiles {
         Salt salt = 0;
         std::vector<Token> tokens;
         SavedCells cells;
+        std::vector<SavedCells> forks;
     };
 
     std::vector<FoundFile> take_found() override {
         std::vector<FoundFile> found;
-        for (const auto& [id, file] : files)
-            found.push_back({.id = id,
-                             .salt = file.salt,
-                             .tokens = file.tokens,
-                             .bytes = file_bytes(static_cast<std::int64_t>(file.tokens.size()))});
+        for (const auto& [id, file] : files) {
+            FoundFile& one = found.emplace_back();
+            one = {.id = id,
+                   .salt = file.salt,
+                   .tokens = file.tokens,
+                   .bytes = file_bytes(static_cast<std::int64_t>(file.tokens.size()))};
+            for (const SavedCells& fork : file.forks) {
+                one.forks.push_back(fork.length());
+                one.bytes += kFileForkBytes + static_cast<std::int64_t>(fork.size());
+            }
+        }
         return found;
     }
     bool has_room(std::int64_t) const override { return room; }
     bool wait_for_room(std::int64_t) override { return time_left; }
-    void write(FileId id, Salt salt, std::vector<Token> tokens, SavedCells cells) override {
+    void write(FileId id, Salt salt, std::vector<Token> tokens, SavedCells cells,
+               std::vector<SavedCells> forks) override {
         CHECK(!files.contains(id));
-        files[id] = {salt, std::move(tokens), std::move(cells)};
+        CHECK(forks.size() <= kMostFiledForks);
+        files[id] = {salt, std::move(tokens), std::move(cells), std::move(forks)};
         pending.push_back({.id = id, .event = FileEvent::kWritten});
     }
     void read(FileId id) override {
         CHECK(files.contains(id));
         reads += 1;
         if (!answers) return;
-        pending.push_back({.id = id, .event = FileEvent::kRead, .cells = files[id].cells});
+        pending.push_back({.id = id,
+                           .event = FileEvent::kRead,
+                           .cells = files[id].cells,
+                           .forks = files[id].forks});
     }
     void remove(FileId id) override { files.erase(id); }
     std::vector<FileOutcome> take_outcomes() override { return std::exchange(pending, {}); }
@@ -68,6 +80,7 @@ class FakeFiles final : public SequenceFiles {
                         : kind == 0               ? kUnreadable
                                                   : kDamaged;
         outcome.cells = {};
+        outcome.forks = {};
         files.erase(outcome.id);
     }
 
@@ -108,17 +121,34 @@ struct Cache {
         }
         const auto placement = retention.acquire(prompt, ++now, salt);
         CHECK(placement.has_value());
-        const std::span rest =
-            std::span(prompt).subspan(static_cast<std::size_t>(placement->reused));
-        retention.plan(placement->slot, rest);
-        std::vector<BatchRow> rows;
-        std::int32_t position = placement->reused;
-        for (const Token token : rest)
-            rows.push_back({.token = token, .position = position++, .slot = placement->slot});
-        CHECK(audit.decode(rows) == DecodeStatus::kOk);
-        retention.commit(placement->slot, static_cast<std::int32_t>(rows.size()));
-        check();
+        compute(placement->slot, prompt, placement->reused);
         return *placement;
+    }
+    void compute(SlotId slot, const std::vector<Token>& prompt, std::int32_t position) {
+        const std::span rest = std::span(prompt).subspan(static_cast<std::size_t>(position));
+        retention.plan(slot, rest);
+        std::vector<BatchRow> rows;
+        for (const Token token : rest)
+            rows.push_back({.token = token, .position = position++, .slot = slot});
+        CHECK(audit.decode(rows) == DecodeStatus::kOk);
+        retention.commit(slot, static_cast<std::int32_t>(rows.size()));
+        check();
+    }
+    // With a fork at each of these lengths.
+    void run_marked_and_retain(const std::vector<Token>& prompt,
+                               const std::vector<std::int32_t>& marks) {
+        SlotId slot = kNoSlot;
+        for (const std::int32_t mark : marks) {
+            const std::vector<Token> part(prompt.begin(), prompt.begin() + mark);
+            if (slot == kNoSlot)
+                slot = run(part).slot;
+            else
+                compute(slot, part, retention.length(slot));
+            retention.fork(slot);
+        }
+        compute(slot, prompt, retention.length(slot));
+        retention.retain(slot, ++now, 0);
+        attend();
     }
     Placement run_and_retain(const std::vector<Token>& prompt, Salt salt = 0) {
         const Placement placement = run(prompt, salt);
@@ -235,6 +265,56 @@ TEST(what_rests_is_copied_to_a_file_and_found_by_the_next_process) {
         CHECK_EQ(next.run(continued(1)).reused, 100);
         CHECK_EQ(next.retention.disk().restores, 1);
     }
+}
+
+TEST(a_file_has_forks_to_which_the_next_process_cuts_back) {
+    for (const bool stands_alone : {false, true}) {
+        const CacheShape one = streams(2, 512, 512);
+        const CacheShape shape = stands_alone ? stand_alone(one) : without_cuts(one);
+        FakeFiles files;
+        const std::vector<Token> prompt = words(1, 400);
+        const auto left_at = [&](std::ptrdiff_t length) {
+            return joined({prompt.begin(), prompt.begin() + length}, words(50, 30));
+        };
+        {
+            Cache cache(shape, files);
+            cache.run_marked_and_retain(prompt, {80, 150, 200, 250, 300, 350});
+            cache.retention.save_all();
+        }
+        CHECK_EQ(files.files.size(), 1u);
+        // The last and the first come before those between: together they are at most as large as
+        // the cells twice.
+        std::vector<std::int32_t> lengths;
+        for (const SavedCells& fork : files.files.begin()->second.forks)
+            lengths.push_back(fork.length());
+        CHECK(lengths == std::vector<std::int32_t>({350, 80, 300}));
+        const auto reused = [&](std::ptrdiff_t length, std::int64_t ram = kPlenty) {
+            Cache next(shape, files, ram);
+            return next.run(left_at(length)).reused;
+        };
+        CHECK_EQ(reused(400), 400);
+        CHECK_EQ(reused(399), 350);
+        CHECK_EQ(reused(349), 300);
+        CHECK_EQ(reused(299), 80);
+        CHECK_EQ(reused(79), 0);
+        // Without memory for a fork it is computed again.
+        CHECK_EQ(reused(399, 0), 0);
+        CHECK_EQ(reused(399, 10), 0);
+    }
+}
+
+TEST(what_has_a_fork_where_a_file_ends_takes_its_place) {
+    FakeFiles files;
+    Cache cache(without_cuts(streams(2, 512, 512)), files);
+    cache.run_marked_and_retain(words(1, 100), {90});
+    cache.attend(kLong);
+    cache.retention.back_up(kPlenty);
+    cache.run_marked_and_retain(joined(words(1, 100), words(2, 150)), {100, 120});
+    cache.attend(kLong);
+    cache.retention.back_up(kPlenty);
+    cache.attend();
+    CHECK_EQ(cache.retention.disk().files, 1);
+    CHECK_EQ(files.files.begin()->second.tokens.size(), 250u);
 }
 
 TEST(at_the_end_slots_holds_and_ram_are_written) {
@@ -400,6 +480,11 @@ TEST(random_programs_keep_the_cache_sound) {
                 if (prompt.size() > 400) prompt.resize(400);
                 if (held.size() < 2 && cache.retention.lookup(prompt).promised >= 0) {
                     const SlotId slot = cache.run(prompt).slot;
+                    if (below(2) == 0) {
+                        cache.retention.fork(slot);
+                        prompt = joined(std::move(prompt), words(below(9) + 1, 1 + below(30)));
+                        cache.compute(slot, prompt, cache.retention.length(slot));
+                    }
                     known.push_back(prompt);
                     if (below(5) == 0) {
                         cache.retention.hold(slot, cache.now + kLong);

@@ -60,6 +60,11 @@ SavedCells cells_of(std::span<const Token> tokens) {
     return cells;
 }
 
+// After half of them, and after a quarter.
+std::vector<SavedCells> forks_of(std::span<const Token> tokens) {
+    return {cells_of(tokens.first(tokens.size() / 2)), cells_of(tokens.first(tokens.size() / 4))};
+}
+
 bool same_bytes(const SavedCells& a, const SavedCells& b) {
     return std::ranges::equal(a.bytes(), b.bytes()) && a.length() == b.length();
 }
@@ -87,7 +92,7 @@ class Disk {
         return outcome;
     }
     void write(FileId id, const std::vector<Token>& tokens) {
-        files.write(id, Salt{id} * 3, tokens, cells_of(tokens));
+        files.write(id, Salt{id} * 3, tokens, cells_of(tokens), forks_of(tokens));
         const FileOutcome outcome = next();
         CHECK_EQ(outcome.id, id);
         CHECK(outcome.event == FileEvent::kWritten);
@@ -129,6 +134,9 @@ TEST(what_is_written_is_read_and_found_again) {
         const FileOutcome outcome = disk.next();
         CHECK(outcome.event == FileEvent::kRead);
         CHECK(same_bytes(outcome.cells, cells_of(tokens)));
+        CHECK_EQ(outcome.forks.size(), 2u);
+        for (std::size_t i = 0; i < 2; ++i)
+            CHECK(same_bytes(outcome.forks[i], forks_of(tokens)[i]));
     }
     Disk disk(folder.path());
     const auto found = disk.files.take_found();
@@ -136,6 +144,7 @@ TEST(what_is_written_is_read_and_found_again) {
     CHECK_EQ(found[0].id, FileId{5});
     CHECK_EQ(found[0].salt, Salt{15});
     CHECK(found[0].tokens == tokens);
+    CHECK(found[0].forks == std::vector<std::int32_t>({50, 25}));
     CHECK_EQ(found[0].bytes, static_cast<std::int64_t>(fs::file_size(folder.files()[0])));
     disk.files.remove(5);
     disk.write(6, tokens);  // behind the removal
@@ -144,9 +153,8 @@ TEST(what_is_written_is_read_and_found_again) {
 
 TEST(files_that_are_bad_are_dropped_and_counted) {
     const auto tokens = words(1, 100);
-    const std::int64_t size = kFileHeaderBytes + 100 * 4 + 100 * 16;
+    const std::int64_t size = kFileHeaderBytes + 100 * 4 + 2 * kFileForkBytes + 175 * 16;
     for (std::int64_t at = 0; at < size; at += 11) {
-        if (at >= 48 && at < 64) continue;  // means nothing
         const Folder folder;
         Disk disk(folder.path());
         disk.write(1, tokens);
@@ -220,7 +228,7 @@ TEST(a_disk_that_refuses_is_told_of) {
     Disk disk(folder.path());
     // In the way of what will be written, whoever runs the test.
     fs::create_directory(folder.path() + "/0000000000000001.part");
-    disk.files.write(1, 0, words(1, 100), cells_of(words(1, 100)));
+    disk.files.write(1, 0, words(1, 100), cells_of(words(1, 100)), {});
     CHECK(disk.next().event == FileEvent::kNotWritten);
     CHECK(!disk.files.fault().empty());
     disk.files.read(44);
@@ -232,7 +240,7 @@ TEST(what_waits_to_be_written_is_read_from_memory) {
     Disk disk(folder.path());
     for (FileId id = 1; id <= 20; ++id) {
         const auto tokens = words(static_cast<std::uint32_t>(id), 100);
-        disk.files.write(id, Salt{id} * 3, tokens, cells_of(tokens));
+        disk.files.write(id, Salt{id} * 3, tokens, cells_of(tokens), forks_of(tokens));
         disk.files.read(id);
         if (id % 3 == 0) disk.files.remove(id);
     }
@@ -254,7 +262,7 @@ TEST(ending_with_everything_under_way) {
             Disk disk(folder.path());
             for (FileId id = 1; id <= 30; ++id) {
                 const auto tokens = words(static_cast<std::uint32_t>(id), 500);
-                disk.files.write(id, Salt{id} * 3, tokens, cells_of(tokens));
+                disk.files.write(id, Salt{id} * 3, tokens, cells_of(tokens), forks_of(tokens));
                 if (id % 2 == 0) disk.files.read(id / 2);
             }
             if (round % 2 == 0) {
