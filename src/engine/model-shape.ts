@@ -25,13 +25,15 @@ export function modelShape(
   };
   const heads = number("attention.head_count", 1);
   const width = number("embedding_length", 0);
+  // Recurrent models have no heads, and no cells.
+  const headLength = heads === 0 ? 0 : width / heads;
   const tokens = metadata.get("tokenizer.ggml.tokens");
   return {
     layers: number("block_count", 0),
     heads,
     keyValueHeads: number("attention.head_count_kv", heads),
-    keyLength: number("attention.key_length", width / heads),
-    valueLength: number("attention.value_length", width / heads),
+    keyLength: number("attention.key_length", headLength),
+    valueLength: number("attention.value_length", headLength),
     width,
     feedForward: number("feed_forward_length", 4 * width),
     vocabulary: typeof tokens === "object" ? tokens.length : 0,

@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { serveCommand, type ServedCommand } from "../support/command-line.ts";
 import { eventually } from "../support/eventually.ts";
+import { kinds, writeRandomKind } from "../support/random-kinds.ts";
 
 let folder: string;
 const servers: ServedCommand[] = [];
@@ -134,6 +135,27 @@ test.each(["server", "worker"] as const)(
       });
     }
     await expectGoesOn(server, names, first);
+  },
+);
+
+test.each(kinds)(
+  "a %s model, which cannot be cut anywhere, goes on from a mark after the restart",
+  async (kind) => {
+    const model = `--model=${writeRandomKind(kind)}`;
+    const before = await withFiles(model);
+    const first = await ask(before, begins("Ada"));
+    await before.stop();
+    const after = await withFiles(model);
+    // The client changed the last answer.
+    const second = await ask(after, goesOn(begins("Ada"), { ...first, content: "I am Fermata." }));
+    const fresh = await ask(
+      await serve(model),
+      goesOn(begins("Ada"), { ...first, content: "I am Fermata." }),
+    );
+    expect(second.content).toBe(fresh.content);
+    expect(second.prompt).toBe(fresh.prompt);
+    expect(second.cached).toBeGreaterThanOrEqual(first.prompt - 16);
+    expect(await metric(after, "fermata_fork_uses_total")).toBeGreaterThan(0);
   },
 );
 

@@ -1,8 +1,9 @@
 // Processes that die or stand still amid work: what was acknowledged is there, and streams go on. Needs `npm run build`.
-import { mkdtempSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
+import type { Conversation } from "../../src/client/types.ts";
 import { serveCommand, type ServedCommand } from "../support/command-line.ts";
 import { eventually } from "../support/eventually.ts";
 import { times, told } from "./support/injections.ts";
@@ -54,6 +55,58 @@ test.each(["worker", "supervisor"])(
     }
     told(`kills of the ${victim} amid stored responses`, count);
     told("acknowledged responses of these, all there", acknowledged.length);
+  },
+);
+
+test.each(["worker", "supervisor"])(
+  "the %s is killed while a call waits for a person: it is approved afterwards, and runs once",
+  async (victim) => {
+    const counted = join(folder, "calls");
+    const counting = join(import.meta.dirname, "../fixtures/mcp/counting.mjs");
+    const serve = () =>
+      serveCommand(
+        `--store=${join(folder, "store.sqlite")}`,
+        "--cache-disk=256",
+        `--cache-dir=${join(folder, "contexts")}`,
+        `--mcp-command=${process.execPath}`,
+        `--mcp-args=${counting},${counted}`,
+      );
+    const get = async <Body>(path: string): Promise<Body> =>
+      (await (await fetch(server!.url + path)).json()) as Body;
+    const waiting = (): Promise<string> =>
+      eventually(async () => {
+        type Approvals = { approvals: { call_id: string }[] };
+        const { approvals } = await get<Approvals>("/api/approvals");
+        expect(approvals).toHaveLength(1);
+        return approvals[0]!.call_id;
+      });
+    server = await serve();
+    const { id } = (await (await post(server, "/api/conversations", {})).json()) as { id: string };
+    const run = { message: "What's the weather in Tokyo?", temperature: 0 };
+    expect((await post(server, `/api/conversations/${id}/runs`, run)).status).toBe(202);
+    const call = await waiting();
+    const count = times(2, 10);
+    for (let deaths = 1; deaths <= count; deaths++) {
+      if (victim === "worker") {
+        process.kill(await workerOf(server, deaths), "SIGKILL");
+        await workerOf(server, deaths + 1);
+      } else {
+        await server.stop("SIGKILL");
+        server = await eventually(serve);
+      }
+      expect(await waiting()).toBe(call);
+    }
+    expect(existsSync(counted)).toBe(false);
+    expect((await post(server, `/api/approvals/${call}`, { decision: "approve" })).status).toBe(
+      200,
+    );
+    await eventually(async () => {
+      const { messages } = await get<Conversation>(`/api/conversations/${id}`);
+      const { tool_calls: calls } = messages.at(-1)!;
+      expect(calls[0]).toMatchObject({ call_id: call, tool_response: "Sunny, 21 degrees." });
+    });
+    expect(readFileSync(counted, "utf8").trim().split("\n")).toHaveLength(1);
+    told(`kills of the ${victim} while a call waits for a person`, count);
   },
 );
 
