@@ -14,6 +14,7 @@ import { fileURLToPath } from "node:url";
 import { setTimeout } from "node:timers/promises";
 import { parseArgs } from "node:util";
 import { Worker } from "node:worker_threads";
+import { openEndlessStream } from "./stalls/endless-stream.mjs";
 import { caseNames } from "./stalls/requests.mjs";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
@@ -81,28 +82,10 @@ async function tell(message) {
 }
 
 async function openStream() {
-  const abort = new AbortController();
-  const response = await fetch(`${url}/v1/completions`, {
-    method: "POST",
-    signal: abort.signal,
-    headers: { "content-type": "application/json" },
-    body: JSON.stringify({
-      prompt: "Once",
-      max_tokens: 8000,
-      ignore_eos: true,
-      stream: true,
-      temperature: 2,
-      top_k: 0,
-      min_p: 0,
-    }),
-  });
   const times = [];
-  const read = async () => {
-    for await (const chunk of response.body) if (chunk.length > 0) times.push(performance.now());
-  };
-  read().catch(() => {});
+  const { leave } = await openEndlessStream(url, () => times.push(performance.now()));
   while (times.length < 3) await setTimeout(10);
-  return { times, stop: () => abort.abort() };
+  return { times, stop: leave };
 }
 
 function row(name, { gaps, delay, outcomes }) {

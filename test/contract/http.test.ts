@@ -320,21 +320,12 @@ describe("over a socket", () => {
     leave();
   });
 
-  test("one that takes nothing for too long is given up, and its generation with it", async () => {
-    const world = createWorld({ config: { stalledMs: 100 } });
-    const piece = { type: "content" as const, text: "x".repeat(64 * 1024) };
-    world.chat.script = [...Array.from({ length: 2000 }, () => piece), finish("stop")];
-    const url = await listen(world);
-    const { response, leave } = await send(url, { ...hello, stream: true });
-    response.on("error", () => {});
-    response.pause();
-    await eventually(() => expect(world.chat.cancelledCount).toBe(1));
-    leave();
-  });
-
-  test("a reader that stops is given up sooner while others wait for its place", async () => {
+  test.each([
+    ["for too long", { stalledMs: 100 }],
     // The fake engine always says that two wait.
-    const world = createWorld({ config: { stalledMs: 600_000, crowdedStalledMs: 100 } });
+    ["while others wait for its place", { stalledMs: 600_000, crowdedStalledMs: 100 }],
+  ])("a reader that takes nothing %s is given up, and its generation", async (_when, config) => {
+    const world = createWorld({ config });
     const piece = { type: "content" as const, text: "x".repeat(64 * 1024) };
     world.chat.script = [...Array.from({ length: 2000 }, () => piece), finish("stop")];
     const url = await listen(world);

@@ -1,4 +1,5 @@
-// What the machine does to a server: its clock jumps, its disk is slow, or another process locks the store. Needs `npm run build`.
+// What the machine does to a server: its clock jumps, its disk is slow, another process locks the store, no memory is left. Needs `npm run build`.
+import { execFileSync, spawnSync } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -113,3 +114,36 @@ test("another process locks the store: streams go on, and what waited is written
   stream.leave();
   told("locks of the store by another process", count);
 });
+
+const hasPrlimit = spawnSync("prlimit", ["--version"]).status === 0;
+
+test.runIf(hasPrlimit)(
+  "no memory is left for the worker: a stream ends with an error event, waiting requests with 503, and the service is back",
+  async () => {
+    const count = times(2, 20);
+    server = await start(null);
+    const earlier = await stored();
+    for (let round = 1; round <= count; round++) {
+      const stream = await endlessStream(server);
+      const pid = await workerOf(server, round);
+      execFileSync("prlimit", [`--pid=${pid}`, "--as=1000000:"]);
+      const body = { messages: [{ role: "user", content: "a ".repeat(1_900_000) }] };
+      // Each takes more memory than is left, in JavaScript or in the engine.
+      const asked = Array.from({ length: 6 }, async () => {
+        const reply = await post(server!, "/v1/chat/completions", body);
+        return [reply.status, ((await reply.json()) as { error: { code: string } }).error.code];
+      });
+      for (const outcome of await Promise.all(asked))
+        expect([
+          [503, "engine_crashed"],
+          [400, "context_length_exceeded"],
+          [422, "request_quarantined"],
+        ]).toContainEqual(outcome);
+      await stream.ended.catch(() => {});
+      expect(stream.text()).toContain('"code":"engine_crashed"');
+      await workerOf(server, round + 1);
+      await eventually(() => isThere(earlier));
+    }
+    told("workers without memory", count);
+  },
+);

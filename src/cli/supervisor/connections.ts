@@ -14,6 +14,8 @@ import {
 
 /** For a client to take the last words and to close. */
 const farewellMs = 1000;
+/** For what the client sent before, and nobody read, to be seen. */
+const unreadMs = 100;
 
 interface Connection {
   socket: Socket;
@@ -48,11 +50,22 @@ export class Connections {
     for (const { socket, state } of this.#open.values()) {
       if (state.kind !== "idle") requests.push(state.request);
       if (state.kind === "waiting" || state.kind === "streaming") sayLast(socket, state.lastWords);
+      else if (state.kind === "idle") endIdle(socket);
       else socket.destroy();
     }
     this.#open.clear();
     return requests;
   }
+}
+
+/** The worker may have left a request unread; then there was none that could be to blame. */
+function endIdle(socket: Socket): void {
+  const close = setTimeout(() => socket.destroy(), unreadMs);
+  socket.once("data", () => {
+    clearTimeout(close);
+    refuse(socket, 1);
+  });
+  socket.resume();
 }
 
 /** For a connection that comes while there is no worker. */

@@ -1,6 +1,7 @@
 /** What tests of faults do with `fermata serve`. */
 
 import { expect } from "vitest";
+import { openEndlessStream } from "../../../scripts/bench/stalls/endless-stream.mjs";
 import type { ServedCommand } from "../../support/command-line.ts";
 import { eventually } from "../../support/eventually.ts";
 
@@ -31,23 +32,11 @@ export function post(
 export async function endlessStream(
   server: ServedCommand,
 ): Promise<{ text(): string; ended: Promise<void>; leave(): void }> {
-  const client = new AbortController();
-  const body = {
-    prompt: "Once",
-    max_tokens: 8000,
-    ignore_eos: true,
-    stream: true,
-    temperature: 2,
-    top_k: 0,
-    min_p: 0,
-  };
-  const response = await post(server, "/v1/completions", body, client.signal);
   let text = "";
-  const pieces = response.body!.pipeThrough(new TextDecoderStream());
-  const ended = (async () => {
-    for await (const piece of pieces) text += piece;
-  })();
-  ended.catch(() => {});
+  const decoder = new TextDecoder();
+  const { ended, leave } = await openEndlessStream(server.url, (piece) => {
+    text += decoder.decode(piece, { stream: true });
+  });
   await eventually(() => expect(text.split("data: ").length).toBeGreaterThan(3));
-  return { text: () => text, ended, leave: () => client.abort() };
+  return { text: () => text, ended, leave };
 }
