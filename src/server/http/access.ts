@@ -11,8 +11,8 @@ import type { SealedTokens, TokenClaims } from "./sealed-tokens.ts";
 import { historyGapHeader } from "./history-gaps.ts";
 import { missingServersHeader } from "./stream-answer.ts";
 import { hasJsonType } from "./json-body.ts";
-import { isWebSocketUpgrade } from "./web-sockets.ts";
 import { isIP } from "node:net";
+import type { IncomingMessage } from "node:http";
 import { hostname } from "node:os";
 
 declare module "fastify" {
@@ -137,6 +137,10 @@ function refuseUnasked(app: FastifyInstance, origins: readonly string[]): void {
     const message = `A page of another site may not send a form or a text. ${remedy}.`;
     throw new FermataError("unsupported_media_type", message, { param: "content-type" });
   });
+}
+
+export function isWebSocketUpgrade({ headers }: Pick<IncomingMessage, "headers">): boolean {
+  return headers.upgrade?.toLowerCase() === "websocket";
 }
 
 /** Programs that are no browsers send neither header. */

@@ -4,6 +4,7 @@ import { type IncomingMessage, type Server, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { type WebSocket, WebSocketServer } from "ws";
+import { isWebSocketUpgrade } from "./access.ts";
 
 /** For a client to answer the close frame. */
 const closing = { closeTimeout: 2000 };
@@ -20,10 +21,6 @@ export function installWebSockets(app: FastifyInstance): void {
     heads.set(request, head);
     app.routing(request, response);
   });
-}
-
-export function isWebSocketUpgrade({ headers }: Pick<IncomingMessage, "headers">): boolean {
-  return headers.upgrade?.toLowerCase() === "websocket";
 }
 
 /** False: the request is a plain GET. A wrong handshake gets a 400, and `onOpen` is not called. */
