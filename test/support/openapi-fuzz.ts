@@ -49,21 +49,25 @@ export function fuzzedOperations({ paths }: OpenApiDocument): FuzzedOperation[] 
   const ajv = new Ajv2020({ strict: false });
   const ending = Object.entries(paths).filter(([path]) => path !== endless);
   return ending.flatMap(([path, methods]) =>
-    Object.entries(methods).map(([method, operation]): FuzzedOperation => {
+    Object.entries(methods).flatMap(([method, operation]): FuzzedOperation[] => {
       const { parameters, requestBody, responses } = operation as {
         parameters?: Parameter[];
         requestBody?: { content: { "application/json": { schema: Schema; example?: object } } };
         responses: Record<string, { content?: Record<string, { schema?: Schema }> }>;
       };
+      // A WebSocket: no request by itself is answered.
+      if ("101" in responses) return [];
       const answer = Object.entries(responses).find(([status]) => status !== "default")?.[1];
       const schema = answer?.content?.["application/json"]?.schema;
-      return {
-        method: method.toUpperCase() as Method,
-        path,
-        parameters: parameters ?? [],
-        body: requestBody === undefined ? null : bodyOf(requestBody.content["application/json"]),
-        isAnswer: schema === undefined ? null : ajv.compile(closed(schema) as Schema),
-      };
+      return [
+        {
+          method: method.toUpperCase() as Method,
+          path,
+          parameters: parameters ?? [],
+          body: requestBody === undefined ? null : bodyOf(requestBody.content["application/json"]),
+          isAnswer: schema === undefined ? null : ajv.compile(closed(schema) as Schema),
+        },
+      ];
     }),
   );
 }

@@ -45,7 +45,7 @@ export function responseSocketRoute(context: ResponsesContext): RouteOptions {
       if (isAccepted) return reply;
       reply.header("allow", "POST");
       const message = "/v1/responses takes POST. GET opens a WebSocket, with the header Upgrade.";
-      throw new FermataError("method_not_allowed", message);
+      throw new FermataError("method_not_allowed", message, { param: "upgrade" });
     },
   };
 }
