@@ -118,6 +118,8 @@ function inputSchema(fields: FieldTable): PublishedTool["inputSchema"] {
 /** Null: not worth a word. */
 function progressOf(event: RunEvent): string | null {
   switch (event.type) {
+    case "progress":
+      return "reading the prompt";
     case "content":
       return "writing the answer";
     case "reasoning":
