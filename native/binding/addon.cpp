@@ -3,6 +3,7 @@
 #include "binding/engine_host.h"
 #include "binding/error.h"
 #include "binding/live_engines.h"
+#include "binding/measure.h"
 #include "binding/node_api.h"
 #include "binding/requests.h"
 
@@ -41,6 +42,8 @@ Napi::Object initialize(Napi::Env env, Napi::Object exports) {
     exports.Set("systemInfo", system_info());
     exports.Set("load", Napi::Function::New(env, guarded(load), "load"));
     exports.Set("loadEmbedder", Napi::Function::New(env, guarded(load_embedder), "loadEmbedder"));
+    exports.Set("measure", Napi::Function::New(env, guarded(measure), "measure"));
+    exports.Set("devices", Napi::Function::New(env, guarded(list_devices), "devices"));
     exports.Set("probe", Napi::Function::New(env, guarded(probe), "probe"));
     return exports;
 }

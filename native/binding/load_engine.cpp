@@ -1,17 +1,46 @@
 #include "binding/load_engine.h"
 
-#include <array>
 #include <utility>
 
 #include "llama/state_fingerprint.h"
 
 namespace fermata {
 
-Result<LoadedEngine> load_engine(const LoadOptions& options,
-                                 std::function<bool(float)> on_progress) {
+namespace {
+
+ModelOptions model_options_of(const LoadOptions& options) {
     ModelOptions model_options;
     model_options.path = options.model_path;
     model_options.gpu_layers = options.gpu_layers;
+    model_options.placement = options.placement;
+    return model_options;
+}
+
+}  // namespace
+
+Result<std::vector<MemoryNeeds>> measure_engine(const LoadOptions& options,
+                                                const std::vector<std::int32_t>& context_sizes) {
+    ModelOptions model_options = model_options_of(options);
+    model_options.measures = true;
+    auto model = Model::load(model_options);
+    if (!model.ok()) return model.error();
+    std::vector<MemoryNeeds> all;
+    for (const std::int32_t size : context_sizes) {
+        BackendOptions backend = options.backend;
+        // The pool of a unified cache grows with its sequences.
+        backend.cells_total =
+            options.backend.cells_total / options.backend.cells_per_sequence * std::int64_t{size};
+        backend.cells_per_sequence = size;
+        auto needs = LlamaBackend::measure(*model.value(), backend);
+        if (!needs.ok()) return needs.error();
+        all.push_back(std::move(needs.value()));
+    }
+    return all;
+}
+
+Result<LoadedEngine> load_engine(const LoadOptions& options,
+                                 std::function<bool(float)> on_progress) {
+    ModelOptions model_options = model_options_of(options);
     model_options.on_progress = std::move(on_progress);
     auto model = Model::load(model_options);
     if (!model.ok()) return model.error();
@@ -29,24 +58,19 @@ Result<LoadedEngine> load_engine(const LoadOptions& options,
 }
 
 std::optional<Error> probe_model(const std::string& path) {
-    LoadOptions options;
-    options.model_path = path;
-    options.backend.cells_per_sequence = 256;
-    options.backend.max_rows = options.backend.micro_batch_rows = 8;
-    options.backend.threads = 1;
-    auto loaded = load_engine(options, {});
-    if (!loaded.ok()) return loaded.error();
-    LlamaBackend& backend = *loaded.value().backend;
-    const Token token = backend.end_token();
-    if (token < 0) return Error{ErrorCode::kModelLoadFailed, "The vocabulary has no end token."};
-    // A prompt of several rows and a single row take different kernels.
-    const std::array<BatchRow, 3> prompt{
-        {{token, 0, 0, false}, {token, 1, 0, false}, {token, 2, 0, true}}};
-    const std::array<BatchRow, 1> next{{{token, 3, 0, true}}};
-    if (backend.decode(prompt) != DecodeStatus::kOk || backend.decode(next) != DecodeStatus::kOk) {
-        return Error{ErrorCode::kModelLoadFailed,
-                     "The model does not run: " + backend.last_error()};
-    }
+    ModelOptions options;
+    options.path = path;
+    options.measures = true;
+    auto model = Model::load(options);
+    if (!model.ok()) return model.error();
+    BackendOptions backend;
+    backend.cells_per_sequence = 256;
+    backend.max_rows = backend.micro_batch_rows = 8;
+    // A context plans the graphs of a prompt and of a single row.
+    auto needs = LlamaBackend::measure(*model.value(), backend);
+    if (!needs.ok()) return needs.error();
+    if (model.value()->vocabulary().end_token() < 0)
+        return Error{ErrorCode::kModelLoadFailed, "The vocabulary has no end token."};
     return std::nullopt;
 }
 

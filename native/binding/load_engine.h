@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "core/result.h"
 #include "llama/llama_backend.h"
@@ -17,6 +18,7 @@ namespace fermata {
 struct LoadOptions {
     std::string model_path;
     std::int32_t gpu_layers = 0;
+    WeightPlacement placement;
     BackendOptions backend;
     LoopConfig loop;
     std::string cache_dir;  // for files of sequences, if loop.scheduler.disk_limit > 0
@@ -32,8 +34,13 @@ struct LoadedEngine {
 Result<LoadedEngine> load_engine(const LoadOptions& options,
                                  std::function<bool(float)> on_progress);
 
-// Loads the model and runs a few tokens through it, so that whatever llama.cpp cannot bear in this
-// file shows now, be it by the end of the process. nullopt: it can be used.
+// What the engine would take with each of these context sizes, of which `options` has one. Reads
+// the file's metadata and no weight.
+Result<std::vector<MemoryNeeds>> measure_engine(const LoadOptions& options,
+                                                const std::vector<std::int32_t>& context_sizes);
+
+// Plans the model's graphs without reading its weights, so that whatever llama.cpp cannot bear in
+// this file shows now, be it by the end of the process. nullopt: it can be loaded.
 std::optional<Error> probe_model(const std::string& path);
 
 }  // namespace fermata

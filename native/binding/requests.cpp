@@ -18,6 +18,8 @@ constexpr std::int32_t kMaxContext = 1 << 24;
 constexpr std::size_t kMaxMarks = 64;
 constexpr std::uint32_t kMaxStopStrings = 256;
 constexpr std::uint32_t kMaxSequenceBreakers = 16;
+constexpr std::int32_t kMaxDevices = 64;
+constexpr double kMaxFactor = 1e12;
 // An event of one token has that many pairs.
 constexpr std::int32_t kMaxTopLogprobs = 1000;
 
@@ -26,7 +28,51 @@ KvType to_kv_type(const Fields& fields, const char* name) {
                                         {"f16", KvType::kF16},
                                         {"bf16", KvType::kBf16},
                                         {"q8_0", KvType::kQ8_0},
-                                        {"q4_0", KvType::kQ4_0}});
+                                        {"q4_0", KvType::kQ4_0},
+                                        {"q4_1", KvType::kQ4_1},
+                                        {"q5_0", KvType::kQ5_0},
+                                        {"q5_1", KvType::kQ5_1},
+                                        {"iq4_nl", KvType::kIq4Nl}});
+}
+
+// llama.cpp's own options: each may be absent.
+void read_llama(const Fields& fields, WeightPlacement& placement, RopeOptions& rope) {
+    if (fields.has("devices")) placement.devices = fields.texts("devices", kMaxDevices);
+    if (fields.has("splitMode"))
+        placement.split_mode =
+            fields.choice<SplitMode>("splitMode", {{"none", SplitMode::kNone},
+                                                   {"layer", SplitMode::kLayer},
+                                                   {"row", SplitMode::kRow},
+                                                   {"tensor", SplitMode::kTensor}});
+    fields.read("mainGpu", placement.main_gpu, 0, kMaxDevices);
+    if (fields.has("tensorSplit")) {
+        const Napi::Array shares = fields.array("tensorSplit");
+        for (std::uint32_t i = 0; i < shares.Length(); ++i) {
+            const Napi::Value share = shares.Get(i);
+            if (!share.IsNumber()) throw fields.refused("tensorSplit", "must hold numbers");
+            placement.tensor_split.push_back(share.As<Napi::Number>().FloatValue());
+        }
+    }
+    if (fields.has("overrideTensor")) {
+        const Napi::Array pairs = fields.array("overrideTensor");
+        for (std::uint32_t i = 0; i < pairs.Length(); ++i) {
+            const Fields pair(pairs.Get(i), "overrideTensor");
+            placement.overrides.emplace_back(pair.text("pattern"), pair.text("buffer"));
+        }
+    }
+    fields.read("mmap", placement.mmap);
+    fields.read("mlock", placement.mlock);
+    if (fields.has("ropeScaling"))
+        rope.scaling = fields.choice<RopeScaling>("ropeScaling", {{"none", RopeScaling::kNone},
+                                                                  {"linear", RopeScaling::kLinear},
+                                                                  {"yarn", RopeScaling::kYarn}});
+    fields.read("ropeFreqBase", rope.freq_base, 0, kMaxFactor);
+    fields.read("ropeFreqScale", rope.freq_scale, 0, kMaxFactor);
+    fields.read("yarnOrigCtx", rope.yarn_orig_ctx, 0, kMaxContext);
+    fields.read("yarnExtFactor", rope.yarn_ext_factor, -1, kMaxFactor);
+    fields.read("yarnAttnFactor", rope.yarn_attn_factor, -1, kMaxFactor);
+    fields.read("yarnBetaFast", rope.yarn_beta_fast, -1, kMaxFactor);
+    fields.read("yarnBetaSlow", rope.yarn_beta_slow, -1, kMaxFactor);
 }
 
 std::pair<Token, float> to_bias(const Fields& fields, const Napi::Value& value,
@@ -136,6 +182,7 @@ LoadOptions to_load_options(const Napi::Value& value) {
     options.gpu_layers = fields.int32("gpuLayers", -1, kMaxInt32);
     const std::int32_t parallel = fields.int32("parallel", 1, 256);
     BackendOptions& backend = options.backend;
+    if (fields.has("llama")) read_llama(fields.object("llama"), options.placement, backend.rope);
     backend.layout = fields.choice<CacheLayout>(
         "kvLayout", {{"streams", CacheLayout::kStreams}, {"unified", CacheLayout::kUnified}});
     backend.slot_count = parallel + fields.int32("retainedSlots", 0, 256 - parallel);

@@ -35,10 +35,6 @@ std::int32_t whole_lines(std::int32_t rows, std::int32_t slots, std::int64_t cel
     return rounded <= std::min<std::int64_t>(rows + rows / 4, cells) ? rounded : rows;
 }
 
-bool is_quantized(KvType type) {
-    return type == KvType::kQ8_0 || type == KvType::kQ4_0;
-}
-
 llama_flash_attn_type type_of(FlashAttention flash_attention) {
     switch (flash_attention) {
         case FlashAttention::kOff:
@@ -63,8 +59,43 @@ ggml_type type_of(KvType type) {
             return GGML_TYPE_Q8_0;
         case KvType::kQ4_0:
             return GGML_TYPE_Q4_0;
+        case KvType::kQ4_1:
+            return GGML_TYPE_Q4_1;
+        case KvType::kQ5_0:
+            return GGML_TYPE_Q5_0;
+        case KvType::kQ5_1:
+            return GGML_TYPE_Q5_1;
+        case KvType::kIq4Nl:
+            return GGML_TYPE_IQ4_NL;
     }
     return GGML_TYPE_F16;
+}
+
+bool is_quantized(KvType type) {
+    return ggml_is_quantized(type_of(type));
+}
+
+void apply(const RopeOptions& rope, llama_context_params& params) {
+    switch (rope.scaling) {
+        case RopeScaling::kAsModel:
+            break;
+        case RopeScaling::kNone:
+            params.rope_scaling_type = LLAMA_ROPE_SCALING_TYPE_NONE;
+            break;
+        case RopeScaling::kLinear:
+            params.rope_scaling_type = LLAMA_ROPE_SCALING_TYPE_LINEAR;
+            break;
+        case RopeScaling::kYarn:
+            params.rope_scaling_type = LLAMA_ROPE_SCALING_TYPE_YARN;
+            break;
+    }
+    params.rope_freq_base = rope.freq_base;
+    params.rope_freq_scale = rope.freq_scale;
+    params.yarn_orig_ctx = static_cast<std::uint32_t>(rope.yarn_orig_ctx);
+    params.yarn_ext_factor = rope.yarn_ext_factor;
+    params.yarn_attn_factor = rope.yarn_attn_factor;
+    params.yarn_beta_fast = rope.yarn_beta_fast;
+    params.yarn_beta_slow = rope.yarn_beta_slow;
 }
 
 std::string options_fault(const Model& model, const BackendOptions& options) {
@@ -147,47 +178,67 @@ llama_context_params params_of(const CacheShape& shape, const BackendOptions& op
     params.type_k = type_of(options.keys);
     params.type_v = type_of(options.values);
     params.swa_full = keeps_full_window;
+    apply(options.rope, params);
     params.kv_unified = shape.layout == CacheLayout::kUnified;
     return params;
 }
 
-std::string gibibytes(std::uint64_t bytes) {
-    const std::uint64_t tenths = bytes * 10 / (std::uint64_t{1} << 30);
-    return std::to_string(bytes) + " bytes (" + std::to_string(tenths / 10) + "." +
-           std::to_string(tenths % 10) + " GiB)";
+// The options are sound, and the cache can be made for them.
+Result<CacheShape> checked_shape(const Model& model, const BackendOptions& options) {
+    initialize_llama();
+    if (std::string fault = options_fault(model, options); !fault.empty())
+        return Error{ErrorCode::kInvalidArgument, std::move(fault)};
+    CacheShape shape = shape_of(model, options);
+    if (shape.cells_total >= kMaxCells)
+        return Error{ErrorCode::kInvalidArgument, "The cache cannot have 2^31 cells or more."};
+    const std::int32_t wanted =
+        std::max({options.max_logit_rows, options.slot_count, kMinLogitRows});
+    shape.max_logit_rows = std::min(wanted, shape.max_rows);
+    return shape;
+}
+
+std::uint64_t cache_in(const MemoryNeeds& needs) {
+    std::uint64_t bytes = needs.host.cache;
+    for (const auto& device : needs.devices)
+        bytes += device.parts.cache;
+    return bytes;
 }
 
 }  // namespace
 
+Result<MemoryNeeds> LlamaBackend::measure(const Model& model, const BackendOptions& options) {
+    auto checked = checked_shape(model, options);
+    if (!checked.ok()) return checked.error();
+    const CacheShape& shape = checked.value();
+    const LogCapture log;
+    try {
+        const std::unique_ptr<llama_context, FreeContext> context(llama_init_from_model(
+            model.handle(), params_of(shape, options, keeps_full_window(model, options))));
+        if (context == nullptr) {
+            return Error{ErrorCode::kInvalidArgument,
+                         "The cache cannot be created: " + log.errors_or("no reason given")};
+        }
+        MemoryNeeds needs = memory_needs(context.get());
+        // llama.cpp keeps the logits beside its buffers.
+        needs.host.compute += static_cast<std::uint64_t>(shape.max_logit_rows) *
+                              static_cast<std::uint64_t>(model.vocabulary().size()) * sizeof(float);
+        return needs;
+    } catch (const std::exception& failure) {
+        return Error{ErrorCode::kInvalidArgument,
+                     std::string("The cache cannot be created: ") + failure.what()};
+    }
+}
+
 Result<std::unique_ptr<LlamaBackend>> LlamaBackend::create(std::shared_ptr<const Model> model,
                                                            const BackendOptions& options) {
-    initialize_llama();
     if (model == nullptr) return Error{ErrorCode::kInvalidArgument, "There is no model."};
-    if (std::string fault = options_fault(*model, options); !fault.empty()) {
-        return Error{ErrorCode::kInvalidArgument, std::move(fault)};
-    }
-    CacheShape shape = shape_of(*model, options);
-    if (shape.cells_total >= kMaxCells) {
-        return Error{ErrorCode::kInvalidArgument, "The cache cannot have 2^31 cells or more."};
-    }
-    const std::int32_t wanted =
-        std::max({options.max_logit_rows, options.slot_count, kMinLogitRows});
-    shape.max_logit_rows = std::min(wanted, shape.max_rows);
-    const ContextMemory memory =
-        estimate_context_memory(model->shape(), model->vocabulary().size(), shape, options.keys,
-                                options.values, options.flash_attention);
-    const auto available = available_memory();
-    if (available && memory.host_bytes > *available) {
-        return Error{ErrorCode::kOutOfMemory,
-                     "The cache needs " + gibibytes(memory.host_bytes) + " of memory, " +
-                         gibibytes(*available) +
-                         " are available. Lower the context size or the number of slots."};
-    }
+    auto checked = checked_shape(*model, options);
+    if (!checked.ok()) return checked.error();
+    const CacheShape shape = checked.value();
 
     const LogCapture log;
     try {
         std::unique_ptr<LlamaBackend> backend(new LlamaBackend(std::move(model), shape));
-        backend->cache_bytes_ = memory.cache_bytes;
         llama_context_params params =
             params_of(shape, options, keeps_full_window(*backend->model_, options));
         params.abort_callback_data = &backend->aborted_;
@@ -202,6 +253,7 @@ Result<std::unique_ptr<LlamaBackend>> LlamaBackend::create(std::shared_ptr<const
             return Error{memory_failed ? ErrorCode::kOutOfMemory : ErrorCode::kInvalidArgument,
                          "The cache cannot be created: " + why};
         }
+        backend->cache_bytes_ = cache_in(memory_needs(context));
         backend->memory_ = llama_get_memory(context);
         if (backend->memory_ == nullptr) {
             return Error{ErrorCode::kInvalidArgument,

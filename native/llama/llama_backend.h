@@ -17,8 +17,8 @@
 #include "core/backend.h"
 #include "core/result.h"
 #include "llama/compute_threads.h"
-#include "llama/context_memory.h"
 #include "llama/dry.h"
+#include "llama/memory_needs.h"
 #include "llama/model.h"
 
 struct llama_context;
@@ -27,6 +27,24 @@ struct llama_memory_i;
 namespace fermata {
 
 class BatchArrays;
+
+// kAuto: wherever the device that holds the cache can compute it.
+enum class FlashAttention : std::uint8_t { kOff, kOn, kAuto };
+enum class KvType : std::uint8_t { kF32, kF16, kBf16, kQ8_0, kQ4_0, kQ4_1, kQ5_0, kQ5_1, kIq4Nl };
+
+enum class RopeScaling : std::uint8_t { kAsModel, kNone, kLinear, kYarn };
+
+// How positions are stretched; 0, or below 0 of the YaRN factors: as the model says.
+struct RopeOptions {
+    RopeScaling scaling = RopeScaling::kAsModel;
+    float freq_base = 0;
+    float freq_scale = 0;
+    std::int32_t yarn_orig_ctx = 0;
+    float yarn_ext_factor = -1;
+    float yarn_attn_factor = -1;
+    float yarn_beta_fast = -1;
+    float yarn_beta_slow = -1;
+};
 
 struct BackendOptions {
     CacheLayout layout = CacheLayout::kStreams;
@@ -44,16 +62,19 @@ struct BackendOptions {
     FlashAttention flash_attention = FlashAttention::kAuto;
     KvType keys = KvType::kF16;
     KvType values = KvType::kF16;  // quantized: not with FlashAttention::kOff
-    bool deterministic = false;    // CacheShape::fixed_chunk is set; streams only
+    RopeOptions rope = {};
+    bool deterministic = false;  // CacheShape::fixed_chunk is set; streams only
     // Forks will be kept: a sliding-window model's caches need no more than the window.
     bool forks = true;
 };
 
 class LlamaBackend final : public Backend {
    public:
-    // Errors: invalid_argument, out_of_memory (names the bytes).
+    // Errors: invalid_argument, out_of_memory.
     static Result<std::unique_ptr<LlamaBackend>> create(std::shared_ptr<const Model> model,
                                                         const BackendOptions& options);
+    // What create() would take; of a model that measures. Errors: invalid_argument.
+    static Result<MemoryNeeds> measure(const Model& model, const BackendOptions& options);
     ~LlamaBackend() override;
     LlamaBackend(const LlamaBackend&) = delete;
     LlamaBackend& operator=(const LlamaBackend&) = delete;

@@ -30,20 +30,15 @@ std::int32_t metadata_number(const llama_model* model, const std::string& key,
 ModelShape shape_of(const llama_model* model, const std::string& architecture,
                     std::int32_t gpu_layers) {
     ModelShape shape;
-    shape.layers = llama_model_n_layer(model);
-    shape.embedding = llama_model_n_embd(model);
-    shape.heads = llama_model_n_head(model);
-    shape.kv_heads = llama_model_n_head_kv(model);
-    const std::int32_t head = shape.heads > 0 ? shape.embedding / shape.heads : 0;
+    const std::int32_t heads = llama_model_n_head(model);
+    const std::int32_t head = heads > 0 ? llama_model_n_embd(model) / heads : 0;
     shape.key_length = metadata_number(model, architecture + ".attention.key_length", head);
     shape.value_length = metadata_number(model, architecture + ".attention.value_length", head);
-    shape.feed_forward =
-        metadata_number(model, architecture + ".feed_forward_length", 4 * shape.embedding);
     shape.sliding_window = llama_model_n_swa(model);
-    const bool offloads = llama_supports_gpu_offload();
-    shape.gpu_layers = !offloads        ? 0
-                       : gpu_layers < 0 ? shape.layers
-                                        : std::min(gpu_layers, shape.layers);
+    const std::int32_t layers = llama_model_n_layer(model);
+    shape.gpu_layers = !llama_supports_gpu_offload() ? 0
+                       : gpu_layers < 0              ? layers
+                                                     : std::min(gpu_layers, layers);
     return shape;
 }
 
@@ -126,6 +121,14 @@ Result<std::shared_ptr<const Model>> Model::load(const ModelOptions& options) {
     llama_model_params params = llama_model_default_params();
     params.n_gpu_layers = options.gpu_layers;
     params.vocab_only = options.vocabulary_only;
+    auto placed = WeightPlacementParams::of(options.placement);
+    if (!placed.ok()) return placed.error();
+    placed.value()->apply(params);
+    if (options.measures) {
+        params.no_alloc = true;
+        // A mapped file would be no allocation of the devices'.
+        params.load_mode = LLAMA_LOAD_MODE_NONE;
+    }
     params.progress_callback_user_data = &progress;
     params.progress_callback = [](float fraction, void* data) {
         auto& state = *static_cast<Progress*>(data);

@@ -11,6 +11,7 @@
 #include "core/result.h"
 #include "llama/tokenizer.h"
 #include "llama/vocabulary.h"
+#include "llama/weight_placement.h"
 
 struct llama_model;
 
@@ -19,8 +20,11 @@ namespace fermata {
 struct ModelOptions {
     std::string path;
     std::int32_t gpu_layers = 0;  // < 0: all
+    WeightPlacement placement = {};
     // Tokenizer and metadata only; no backend can be made of such a model.
     bool vocabulary_only = false;
+    // Nothing of the weights is read: what they and a cache take can be asked for, and no more.
+    bool measures = false;
     // To embed texts with: it may be an encoder.
     bool embeds = false;
     // Called on the loading thread with 0 .. 1; false cancels the load.
@@ -45,17 +49,11 @@ struct ModelInfo {
     bool is_recurrent = false;  // wholly or in part: no position can be returned to
 };
 
-// What the size of a context depends on.
 struct ModelShape {
-    std::int32_t layers = 0;
-    std::int32_t embedding = 0;
-    std::int32_t heads = 0;
-    std::int32_t kv_heads = 0;
-    std::int32_t key_length = 0;    // per head
-    std::int32_t value_length = 0;  // per head
-    std::int32_t feed_forward = 0;
+    std::int32_t key_length = 0;      // per head
+    std::int32_t value_length = 0;    // per head
     std::int32_t sliding_window = 0;  // 0 = none
-    std::int32_t gpu_layers = 0;      // in force, at most layers
+    std::int32_t gpu_layers = 0;      // in force, at most all
 };
 
 class Model {

@@ -1,6 +1,7 @@
 /** What a started server says: the model, how it is spoken to, its tools, the machine, and a line to try. */
 
 import type { Logger } from "pino";
+import type { DeviceUse } from "../engine/fit.ts";
 import type { CacheInfo, ModelInfo } from "../engine/types.ts";
 import { tokensByServer, type ToolTokens, toolTokens } from "../server/answer/tool-tokens.ts";
 import type { Chat } from "../chat/chat.ts";
@@ -11,6 +12,7 @@ export interface BannerFacts {
   modelId: string;
   model: ModelInfo;
   cache: CacheInfo;
+  deviceUse: DeviceUse;
   chat: ChatText;
   systemInfo: string;
   /** What the tools take of the prompt. Null: there are none, or nothing is known of it. */
@@ -28,6 +30,7 @@ export function bannerText({
   modelId,
   model,
   cache,
+  deviceUse,
   chat,
   systemInfo,
   toolTokens,
@@ -48,6 +51,7 @@ export function bannerText({
     "",
     `Model     ${modelId} (${describe(model)}, ${megabytes(model.sizeBytes)})`,
     `Context   ${contextText(cache, model)}, ${cache.slots} slots, ${cache.layout}, ${megabytes(cache.bytes)}`,
+    ...(deviceUse.devices.length === 0 ? [] : [`GPU       ${deviceText(deviceUse)}`]),
     chatLine(chat),
     ...(toolTokens === null ? [] : [`Prompt    ${promptText(toolTokens, cache)}`]),
     ...(asksPerson
@@ -74,6 +78,12 @@ export function bannerText({
 function contextText({ cellsPerSequence: size }: CacheInfo, { trainedContext }: ModelInfo): string {
   const trained = size < trainedContext ? ` (trained for ${trainedContext}: --ctx-size)` : "";
   return `${size} tokens per sequence${trained}`;
+}
+
+function deviceText({ layers, devices }: DeviceUse): string {
+  const places = devices.map(({ name, bytes }) => `${megabytes(bytes)} on ${name}`);
+  const count = layers < 0 ? "all layers" : `${layers} layers (--n-gpu-layers)`;
+  return `${count}, ${places.join(", ")}`;
 }
 
 function promptText(tokens: ToolTokens, { cellsPerSequence: size }: CacheInfo): string {

@@ -2,7 +2,7 @@
 
 import { inGroup } from "./option-table.ts";
 
-const kvTypes = ["f32", "f16", "bf16", "q8_0", "q4_0"] as const;
+const kvTypes = ["f32", "f16", "bf16", "q8_0", "q4_0", "q4_1", "iq4_nl", "q5_0", "q5_1"] as const;
 
 export const engineOptions = inGroup("Engine", {
   ctxSize: {
@@ -111,9 +111,10 @@ export const engineOptions = inGroup("Engine", {
     kind: "integer",
     min: -1,
     max: 10_000,
-    default: 0,
+    alias: ["gpu-layers"],
+    words: { auto: undefined, all: -1 },
     value: "N",
-    help: "Layers on the GPU; -1 for all.",
+    help: "Layers on the GPU: a number, all (-1), or auto: as many as fit. Default: auto.",
     fromFolder: true,
   },
   flashAttn: {

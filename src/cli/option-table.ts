@@ -22,7 +22,16 @@ export type OptionSpec = {
   /** Relative to the working directory, or to the file that names it. `isWord`: what is no path. */
   | { kind: "path"; isWord?: (text: string) => boolean }
   | { kind: "boolean"; default: boolean }
-  | { kind: "integer"; min: number; max: number; default?: number }
+  /** `words` stand for numbers, or for that none is given. */
+  | {
+      kind: "integer";
+      min: number;
+      max: number;
+      default?: number;
+      words?: Readonly<Record<string, number | undefined>>;
+    }
+  /** Any number. */
+  | { kind: "number"; min: number; max: number }
   /** `synonyms`: other words for choices. */
   | {
       kind: "choice";
@@ -55,7 +64,7 @@ type ValueOf<Spec> = Spec extends { kind: "boolean" }
     ? string[]
     : Spec extends { kind: "parts"; parts: infer Parts }
       ? Record<keyof Parts, number>
-      : Spec extends { kind: "integer" }
+      : Spec extends { kind: "integer" | "number" }
         ? number | (Spec extends { default: number } ? never : undefined)
         : Spec extends { kind: "choice"; choices: readonly (infer Choice)[] }
           ? Choice | (Spec extends { default: string } ? never : undefined)

@@ -70,9 +70,14 @@ export function valueFromText(option: NamedOption, text: string, source: Source)
   const { key, spec } = option;
   switch (spec.kind) {
     case "integer":
+      if (spec.words !== undefined && text.trim() in spec.words) return spec.words[text.trim()];
       if (!/^-?\d+$/.test(text.trim()))
-        throw bad(key, source, `needs a whole number, not "${text}"`);
-      return checkInteger(key, Number(text), spec, source);
+        throw bad(key, source, `needs a ${integerWanted(spec)}, not "${text}"`);
+      return checkRange(key, Number(text), spec, source);
+    case "number":
+      if (text.trim() === "" || !Number.isFinite(Number(text)))
+        throw bad(key, source, `needs a number, not "${text}"`);
+      return checkRange(key, Number(text), spec, source);
     case "boolean":
       return booleanFromText(key, text, source);
     case "choice":
@@ -92,10 +97,17 @@ export function valueFromText(option: NamedOption, text: string, source: Source)
 /** @throws FermataError invalid_option */
 export function valueFromJson(option: NamedOption, value: unknown, source: Source): unknown {
   const { key, spec } = option;
+  if (spec.kind === "integer" && typeof value === "string" && spec.words !== undefined)
+    return valueFromText(option, value, source);
   if (spec.kind === "integer") {
     if (typeof value !== "number" || !Number.isInteger(value))
       throw bad(key, source, "needs a whole number");
-    return checkInteger(key, value, spec, source);
+    return checkRange(key, value, spec, source);
+  }
+  if (spec.kind === "number") {
+    if (typeof value !== "number" || !Number.isFinite(value))
+      throw bad(key, source, "needs a number");
+    return checkRange(key, value, spec, source);
   }
   if (spec.kind === "boolean") {
     if (typeof value !== "boolean") throw bad(key, source, "needs true or false");
@@ -128,7 +140,7 @@ function checkText(key: string, text: string, source: Source): string {
   return text;
 }
 
-function checkInteger(
+function checkRange(
   key: string,
   value: number,
   { min, max }: { min: number; max: number },
@@ -158,6 +170,11 @@ function booleanFromText(key: string, text: string, source: Source): boolean {
   if (["true", "1", "yes", "on"].includes(choice)) return true;
   if (["false", "0", "no", "off"].includes(choice)) return false;
   throw bad(key, source, `needs true or false, not "${text}"`);
+}
+
+function integerWanted({ words = {} }: SpecOf<"integer">): string {
+  const names = Object.keys(words);
+  return names.length === 0 ? "whole number" : `whole number, ${names.join(" or ")}`;
 }
 
 /** `60`, or `silence=60,call=600` */
@@ -191,7 +208,7 @@ function checkParts(
     }
     const part = { ...source, name: `${source.name}: ${name}` };
     if (!Number.isInteger(value)) throw bad(key, part, "needs a whole number");
-    checkInteger(key, value as number, { min: parts[name]?.min ?? 1, max }, part);
+    checkRange(key, value as number, { min: parts[name]?.min ?? 1, max }, part);
   }
   return given as Record<string, number>;
 }

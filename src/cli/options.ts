@@ -7,6 +7,7 @@ import { formats } from "../chat/formats/formats.ts";
 import { reasoningDefaults } from "../chat/template/reasoning-switch.ts";
 import { isTemplateWord, namedTemplates } from "./chat-template.ts";
 import { engineOptions } from "./engine-options.ts";
+import { llamaOptions } from "./llama-options.ts";
 import { inGroup, type OptionTable, type ValuesOf } from "./option-table.ts";
 
 export const serveOptions = {
@@ -199,6 +200,7 @@ export const serveOptions = {
     },
   }),
   ...engineOptions,
+  ...llamaOptions,
   ...inGroup("Tools", {
     mcpConfig: {
       kind: "path",

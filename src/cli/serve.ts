@@ -1,6 +1,6 @@
 /** The composition root: configuration in, a service out, listening or not. */
 
-import { basename, join } from "node:path";
+import { basename } from "node:path";
 import type { FastifyInstance } from "fastify";
 import type { McpServerConfig } from "../mcp/mcp-settings.ts";
 import type { AgentsConfig } from "../agents/agents-config.ts";
@@ -27,8 +27,9 @@ import {
 } from "./load-services.ts";
 import { createLogger } from "./logger.ts";
 import { chooseModel, modelCreated } from "./model-files.ts";
+import { engineOptionsOf } from "./engine-config.ts";
 import type { ServeConfig } from "./options.ts";
-import { modelsDirectory, packageVersion, pageDirectory, userFolder } from "./folders.ts";
+import { modelsDirectory, packageVersion, pageDirectory } from "./folders.ts";
 import { assertPortFree, listen } from "./port.ts";
 import { createProgress } from "./progress.ts";
 
@@ -181,6 +182,7 @@ export async function startService(
       modelId: id,
       model: engine.model,
       cache: engine.cache,
+      deviceUse: engine.deviceUse,
       chat: said,
       toolTokens: tools,
       systemInfo: loadAddon().systemInfo,
@@ -272,28 +274,7 @@ async function loadEngine(
   const progress = createProgress(process.stderr);
   try {
     return await Engine.load(
-      {
-        modelPath,
-        contextSize: config.ctxSize,
-        parallel: config.parallel,
-        retainedSlots: config.retainedSlots,
-        cacheRam: config.cacheRam,
-        cacheDisk: config.cacheDisk,
-        cacheDir: config.cacheDir ?? join(userFolder("cache"), "contexts"),
-        threads: config.threads,
-        gpuLayers: config.nGpuLayers,
-        kvLayout: config.kvLayout,
-        deterministic: config.deterministic,
-        drafts: config.drafts,
-        targetItlMs: config.targetItlMs,
-        flashAttention: config.flashAttn,
-        cacheTypeK: config.cacheTypeK,
-        cacheTypeV: config.cacheTypeV,
-        retainBetweenRequests: config.contextCache,
-        ownersShareCache: config.shareCache,
-        holdLeaseMs,
-        audit: config.audit,
-      },
+      { ...engineOptionsOf(config, modelPath), holdLeaseMs },
       { onProgress: progress.update, signal },
     );
   } finally {

@@ -6,6 +6,7 @@ import type { NativeEngine } from "../native/addon-types.ts";
 import { BatchRouter, type StepListener, type TokenIntervalListener } from "./batch-router.ts";
 import { FairQueue } from "./fair-queue.ts";
 import { EngineGeneration, acknowledgeWindow, tokenLimit } from "./generation.ts";
+import { type DeviceUse, deviceUse } from "./fit.ts";
 import { type LoadHooks, loadNative } from "./load.ts";
 import { awaitNative, callNative, fromThrown } from "./native-errors.ts";
 import { defaultMaxQueue } from "./options.ts";
@@ -33,6 +34,13 @@ function queueFull(): FermataError {
   return new FermataError("queue_full", "Too many requests are waiting.");
 }
 
+interface EngineTerms {
+  retain: boolean;
+  ownersShare: boolean;
+  maxQueue: number;
+  deviceUse: DeviceUse;
+}
+
 /**
  * A loaded model and its KV cache. Generations run side by side on one native thread. An engine that
  * generates nothing does not keep the process alive; close it to free its memory.
@@ -40,6 +48,7 @@ function queueFull(): FermataError {
 export class Engine {
   readonly model: ModelInfo;
   readonly cache: CacheInfo;
+  readonly deviceUse: DeviceUse;
   readonly #native: NativeEngine;
   readonly #retain: boolean;
   readonly #ownersShare: boolean;
@@ -55,7 +64,7 @@ export class Engine {
   constructor(
     native: NativeEngine,
     router: BatchRouter,
-    { retain, ownersShare, maxQueue }: { retain: boolean; ownersShare: boolean; maxQueue: number },
+    { retain, ownersShare, maxQueue, deviceUse }: EngineTerms,
   ) {
     this.#native = native;
     this.#router = router;
@@ -69,6 +78,7 @@ export class Engine {
     );
     this.model = native.model;
     this.cache = native.cache;
+    this.deviceUse = deviceUse;
   }
 
   /**
@@ -78,11 +88,12 @@ export class Engine {
    */
   static async load(options: EngineOptions, hooks: LoadHooks = {}): Promise<Engine> {
     const router = new BatchRouter();
-    const native = await loadNative(options, hooks, (batch) => router.accept(batch));
+    const { native, fit } = await loadNative(options, hooks, (batch) => router.accept(batch));
     return new Engine(native, router, {
       retain: options.retainBetweenRequests ?? true,
       ownersShare: options.ownersShareCache ?? false,
       maxQueue: options.maxQueue ?? defaultMaxQueue,
+      deviceUse: deviceUse(fit),
     });
   }
 

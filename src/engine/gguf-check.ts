@@ -4,7 +4,6 @@ import { closeSync, fstatSync, openSync, statSync } from "node:fs";
 import { FermataError } from "../errors.ts";
 import { GgufCursor } from "./gguf-cursor.ts";
 import { type GgufHeader, type GgufValue, readGgufHeader } from "./gguf-header.ts";
-import { type ModelShape, modelShape } from "./model-shape.ts";
 
 /** A model file whose structure is sound, so that llama.cpp may look at it. */
 export interface CheckedModel {
@@ -12,7 +11,7 @@ export interface CheckedModel {
   architecture: string;
   /** Undefined when the file does not say. */
   trainedContext: number | undefined;
-  shape: ModelShape;
+  layers: number;
   /** Of all parts. */
   weightBytes: number;
   /** Null: it has none, as base models have. */
@@ -37,12 +36,13 @@ export function checkGguf(path: string): CheckedModel {
   checkVocabulary(path, metadata);
   const parts = [path, ...checkOtherParts(path, metadata)];
   const context = metadata.get(`${architecture}.context_length`);
+  const layers = metadata.get(`${architecture}.block_count`);
   const template = metadata.get("tokenizer.chat_template");
   return {
     path,
     architecture,
     trainedContext: typeof context === "number" ? context : undefined,
-    shape: modelShape(metadata, architecture),
+    layers: typeof layers === "number" ? layers : 0,
     weightBytes: parts.reduce((sum, part) => sum + statSync(part).size, 0),
     chatTemplate: typeof template === "string" ? template : null,
   };

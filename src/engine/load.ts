@@ -5,7 +5,8 @@ import { addonPath, loadAddon } from "../native/addon.ts";
 import type { NativeBatch, NativeEngine } from "../native/addon-types.ts";
 import { checkGguf } from "./gguf-check.ts";
 import { fromThrown } from "./native-errors.ts";
-import { loadFacts, resolveOptions } from "./options.ts";
+import { assertFits, type Fit, fitOptions, type Machine } from "./fit.ts";
+import { resolveOptions } from "./options.ts";
 import { probeModel } from "./probe.ts";
 import type { EngineOptions } from "./types.ts";
 
@@ -21,16 +22,15 @@ export async function loadNative(
   options: EngineOptions,
   { onProgress, signal }: LoadHooks,
   onBatch: (batch: NativeBatch) => void,
-): Promise<NativeEngine> {
-  const resolved = resolveOptions(options, loadFacts(checkGguf(options.modelPath)));
-  const addon = loadAddon();
-  await probeModel(options.modelPath, { addonPath: addonPath(), signal });
+): Promise<{ native: NativeEngine; fit: Fit }> {
+  const fit = await fitModel(options, signal);
+  assertFits(fit, process.availableMemory());
   if (signal?.aborted) throw cancelled();
   try {
-    const load = addon.load(resolved, onBatch, onProgress);
+    const load = loadAddon().load(fit.resolved, onBatch, onProgress);
     signal?.addEventListener("abort", load.cancel);
     try {
-      return await load.engine;
+      return { native: await load.engine, fit };
     } finally {
       signal?.removeEventListener("abort", load.cancel);
     }
@@ -40,6 +40,22 @@ export async function loadNative(
     if (error.code !== "invalid_value") throw error;
     throw new FermataError("invalid_option", error.message, { cause: thrown });
   }
+}
+
+/** What would be loaded, without loading it. @throws FermataError, as loading it would */
+export async function fitModel(options: EngineOptions, signal?: AbortSignal): Promise<Fit> {
+  const checked = checkGguf(options.modelPath);
+  const addon = loadAddon();
+  // A mistake in the options is said before the file is probed.
+  resolveOptions(options, { trainedContext: checked.trainedContext, physicalCores: 1 });
+  await probeModel(options.modelPath, { addonPath: addonPath(), signal });
+  const availableBytes = process.availableMemory();
+  const measure: Machine["measure"] = (resolved, sizes) => addon.measure(resolved, sizes);
+  return await fitOptions(options, checked, {
+    measure,
+    devices: () => addon.devices(),
+    availableBytes,
+  });
 }
 
 function cancelled(): FermataError {

@@ -2,8 +2,6 @@
 
 import { FermataError } from "../errors.ts";
 import type { NativeLoadOptions } from "../native/addon-types.ts";
-import type { CheckedModel } from "./gguf-check.ts";
-import { type ModelShape, cellBytes } from "./model-shape.ts";
 import type { EngineOptions, KvCacheType } from "./types.ts";
 import { readFileSync, readdirSync } from "node:fs";
 import { availableParallelism } from "node:os";
@@ -14,34 +12,14 @@ export interface LoadFacts {
   /** Undefined when the model does not say. */
   trainedContext: number | undefined;
   physicalCores: number;
-  /** Undefined: unknown. */
-  memory?: {
-    /** Free memory without swapping. */
-    availableBytes: number;
-    weightBytes: number;
-    shape: ModelShape;
-  };
 }
 
-/** Defaults for this model and machine. */
-export function loadFacts({ trainedContext, shape, weightBytes }: CheckedModel): LoadFacts {
-  const memory = { availableBytes: process.availableMemory(), weightBytes, shape };
-  return { trainedContext, physicalCores: physicalCores(), memory };
-}
-
-/** Host memory for sequences without a slot: a share of what weights and slots leave, and a maximum. */
 /** Requests that may wait. */
 export const defaultMaxQueue = 256;
 
-const ramShare = 1 / 4;
-const mostRamMib = 8192;
 const mib = 2 ** 20;
 /** Room for agents' tools and results, where the memory has it. */
-const usualContext = 8192;
-/** Too little context for agents below this. */
-const leastContext = 2048;
-/** Share of the memory that the weights leave: the cache's limit for a context above the usual one. */
-const cacheShare = 1 / 4;
+export const usualContext = 8192;
 // llama.cpp's LLAMA_MAX_SEQ.
 const maximumSlots = 256;
 /** Longer drafts are seldom right to their end, and logits of many rows take memory. */
@@ -49,7 +27,8 @@ const mostDrafted = 15;
 const maximumInt32 = 2 ** 31 - 1;
 
 /**
- * Fills in the defaults for this model and machine, and checks what the user gave.
+ * Fills in the defaults for this model and machine, and checks what the user gave. `fitOptions` chooses
+ * what depends on the memory: context, layers on devices, host memory for sequences.
  * @throws FermataError invalid_option, its `param` naming the option
  */
 export function resolveOptions(options: EngineOptions, facts: LoadFacts): NativeLoadOptions {
@@ -78,13 +57,9 @@ export function resolveOptions(options: EngineOptions, facts: LoadFacts): Native
   const cacheTypeV = options.cacheTypeV ?? "f16";
   // In streams each slot has its own cells; a pool needs cells for the sequences that may run at once.
   const sequences = kvLayout === "streams" ? parallel + retainedSlots : parallel;
-  const bytesPerToken =
-    facts.memory === undefined
-      ? 0
-      : cellBytes(facts.memory.shape, cacheTypeK, cacheTypeV) * sequences;
   const contextSize = integer(
     "contextSize",
-    options.contextSize ?? defaultContext(facts, onGpu ? 0 : bytesPerToken),
+    options.contextSize ?? Math.min(facts.trainedContext ?? usualContext, usualContext),
     32,
     2 ** 24,
   );
@@ -98,12 +73,7 @@ export function resolveOptions(options: EngineOptions, facts: LoadFacts): Native
     parallel,
     16_384,
   );
-  const cacheRam = integer(
-    "cacheRam",
-    options.cacheRam ?? defaultCacheRam(facts, onGpu ? 0 : bytesPerToken * contextSize),
-    0,
-    2 ** 24,
-  );
+  const cacheRam = integer("cacheRam", options.cacheRam ?? 0, 0, 2 ** 24);
   const cacheDisk = integer("cacheDisk", options.cacheDisk ?? 0, 0, 2 ** 30);
   if (cacheDisk > 0 && options.cacheDir === undefined)
     throw invalidOption("cacheDir", "cacheDisk needs cacheDir: a folder for the files.");
@@ -122,6 +92,7 @@ export function resolveOptions(options: EngineOptions, facts: LoadFacts): Native
     threads: integer("threads", options.threads ?? facts.physicalCores, 1, 512),
     adaptThreads: options.threads === undefined,
     gpuLayers,
+    llama: options.llama ?? {},
     kvLayout,
     flashAttention: resolveFlashAttention(options.flashAttention ?? "auto", cacheTypeV),
     cacheTypeK,
@@ -130,35 +101,14 @@ export function resolveOptions(options: EngineOptions, facts: LoadFacts): Native
     draftLimit: (options.drafts ?? false) ? mostDrafted : 0,
     stepTokenBudget,
     targetItlMs: integer("targetItlMs", options.targetItlMs ?? 250, 0, maximumInt32),
-    microBatch: Math.min(stepTokenBudget, 512),
+    microBatch: Math.min(
+      integer("microBatch", options.microBatch ?? 512, 1, 16_384),
+      stepTokenBudget,
+    ),
     holdLeaseMs: integer("holdLeaseMs", options.holdLeaseMs ?? 600_000, 1, maximumInt32),
     maxQueue: integer("maxQueue", options.maxQueue ?? defaultMaxQueue, 0, 65_536),
     audit: options.audit ?? false,
   };
-}
-
-/**
- * The model's trained context, or the largest power of two below it whose cache fits its share of the free memory.
- * @param bytesPerToken of all sequences' caches; 0: unknown
- */
-function defaultContext({ trainedContext, memory }: LoadFacts, bytesPerToken: number): number {
-  const trained = trainedContext ?? usualContext;
-  const usual = Math.min(trained, usualContext);
-  if (memory === undefined || bytesPerToken === 0) return usual;
-  const free = Math.max(0, memory.availableBytes - memory.weightBytes);
-  const fits = (size: number, share: number): boolean => size * bytesPerToken <= free * share;
-  let size = usual;
-  while (size < trained && fits(Math.min(2 * size, trained), cacheShare))
-    size = Math.min(2 * size, trained);
-  while (size > leastContext && !fits(size, 1)) size /= 2;
-  return Math.floor(size);
-}
-
-/** In MiB. @param cacheBytes that the slots take of the same memory */
-function defaultCacheRam({ memory }: LoadFacts, cacheBytes: number): number {
-  if (memory === undefined) return 0;
-  const free = Math.max(0, memory.availableBytes - memory.weightBytes - cacheBytes);
-  return Math.min(mostRamMib, Math.floor((free * ramShare) / mib));
 }
 
 /** On a CPU, streams read only a sequence's own cells. On a GPU, a pool shares cells at no cost. */
@@ -175,7 +125,7 @@ function resolveFlashAttention(
   choice: "on" | "off" | "auto",
   cacheTypeV: KvCacheType,
 ): "on" | "off" | "auto" {
-  if (choice === "off" && (cacheTypeV === "q8_0" || cacheTypeV === "q4_0")) {
+  if (choice === "off" && /q\d/.test(cacheTypeV)) {
     throw invalidOption(
       "cacheTypeV",
       `A cache of ${cacheTypeV} values needs flash attention: leave it on auto, or store values as f16.`,

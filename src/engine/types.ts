@@ -4,6 +4,7 @@ import type {
   EngineUsage,
   ExtendOptions,
   KvCacheType,
+  LlamaOptions,
   ResumeOptions,
   SequenceRequest,
 } from "../native/types.ts";
@@ -18,6 +19,7 @@ export type {
   ExtendOptions,
   Grammar,
   KvCacheType,
+  LlamaOptions,
   ModelInfo,
   PauseTriggers,
   ResumeOptions,
@@ -44,7 +46,9 @@ export interface EngineOptions {
   cacheDir?: string | undefined;
   /** Default: the physical cores, fewer while other processes use them. The number changes no result. */
   threads?: number | undefined;
+  /** -1: all. Default: as many as fit on the devices of the build. */
   gpuLayers?: number | undefined;
+  llama?: LlamaOptions | undefined;
   kvLayout?: "streams" | "unified" | "auto" | undefined;
   flashAttention?: "on" | "off" | "auto" | undefined;
   cacheTypeK?: KvCacheType | undefined;
@@ -56,7 +60,10 @@ export interface EngineOptions {
    * The tokens of an answer are the same. Default: false; a deterministic engine has none.
    */
   drafts?: boolean | undefined;
+  /** Rows of a step. Default 512. */
   stepTokenBudget?: number | undefined;
+  /** Rows of a pass over the weights, at most those of a step. Default 512. */
+  microBatch?: number | undefined;
   /**
    * Milliseconds that a running sequence should wait for its next token while the prompts of others are
    * computed; 0: no limit. Default 250.

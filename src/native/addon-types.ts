@@ -12,6 +12,7 @@ import type {
   ExtendOptions,
   Grammar,
   KvCacheType,
+  LlamaOptions,
   ModelInfo,
   ResumeOptions,
   SequenceRequest,
@@ -38,6 +39,7 @@ export interface NativeLoadOptions {
   /** Fewer threads while other processes use the cores. */
   adaptThreads: boolean;
   gpuLayers: number;
+  llama: LlamaOptions;
   kvLayout: "streams" | "unified";
   flashAttention: "on" | "off" | "auto";
   cacheTypeK: KvCacheType;
@@ -79,11 +81,41 @@ export interface NativeAddon {
    */
   loadEmbedder(options: NativeEmbedderOptions): Promise<NativeEmbedder>;
   /**
+   * What the engine would take with each of these context sizes, of which `options` has one. Reads the
+   * file's metadata and no weight, on libuv's pool. A damaged file may end the process: `probe` it before.
+   * Rejects with code `model_load_failed` | `invalid_argument`.
+   */
+  measure(options: NativeLoadOptions, contextSizes: number[]): Promise<NativeMemoryNeeds[]>;
+  /** That may have layers; the processor is none. */
+  devices(): NativeDevice[];
+  /**
    * Loads everything but the weights' data and frees it again, on the calling thread. A damaged file
    * may end the process here: run it in a child process.
    * @throws code `model_load_failed` | `out_of_memory`
    */
   probe(modelPath: string): void;
+}
+
+/** Bytes. */
+export interface NativeMemoryParts {
+  weights: number;
+  /** Keys and values of all cells, states of recurrent layers. */
+  cache: number;
+  /** Activations, attention scores, logits. */
+  compute: number;
+}
+
+export interface NativeMemoryNeeds {
+  host: NativeMemoryParts;
+  devices: (NativeMemoryParts & { name: string })[];
+}
+
+export interface NativeDevice {
+  name: string;
+  description: string;
+  /** 0: it does not say. */
+  freeBytes: number;
+  totalBytes: number;
 }
 
 export interface NativeEmbedderOptions {

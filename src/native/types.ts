@@ -4,7 +4,41 @@
  * Type-only.
  */
 
-export type KvCacheType = "f32" | "f16" | "bf16" | "q8_0" | "q4_0";
+export type KvCacheType =
+  | "f32"
+  | "f16"
+  | "bf16"
+  | "q8_0"
+  | "q4_0"
+  | "q4_1"
+  | "iq4_nl"
+  | "q5_0"
+  | "q5_1";
+
+/** llama.cpp's own options. What is left out is as llama.cpp or the model's file say. */
+export interface LlamaOptions {
+  /** Names of the devices that layers may go to; `["none"]`: to none. */
+  devices?: string[] | undefined;
+  splitMode?: "none" | "layer" | "row" | "tensor" | undefined;
+  /** Shares of the devices. */
+  tensorSplit?: number[] | undefined;
+  /** Index of the device that has all with `splitMode: "none"`. */
+  mainGpu?: number | undefined;
+  /** Buffer types for tensors, by a regular expression of their names; the first that matches counts. */
+  overrideTensor?: { pattern: string; buffer: string }[] | undefined;
+  /** Default true: the file is mapped, where the devices allow it. */
+  mmap?: boolean | undefined;
+  /** Keep the weights from being swapped. Default false. */
+  mlock?: boolean | undefined;
+  ropeScaling?: "none" | "linear" | "yarn" | undefined;
+  ropeFreqBase?: number | undefined;
+  ropeFreqScale?: number | undefined;
+  yarnOrigCtx?: number | undefined;
+  yarnExtFactor?: number | undefined;
+  yarnAttnFactor?: number | undefined;
+  yarnBetaFast?: number | undefined;
+  yarnBetaSlow?: number | undefined;
+}
 
 export interface Sampling {
   temperature: number;

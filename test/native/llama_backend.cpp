@@ -369,13 +369,24 @@ TEST(bad_options_are_named) {
     options.flash_attention = FlashAttention::kOff;
     CHECK(LlamaBackend::create(model, options).error().code == ErrorCode::kInvalidArgument);
     options.values = KvType::kF16;
-    options.cells_per_sequence = 8'000'000;
-    options.slot_count = 200;
+    options.cells_per_sequence = 1 << 23;
+    options.slot_count = 256;
     const Error error = LlamaBackend::create(model, options).error();
-    CHECK(error.code == ErrorCode::kOutOfMemory || error.message.find("2^31") != std::string::npos);
-    options.cells_per_sequence = 8'000'000;
-    options.slot_count = 64;
-    CHECK(LlamaBackend::create(model, options).error().code == ErrorCode::kOutOfMemory);
+    CHECK(error.message.find("2^31") != std::string::npos);
+}
+
+TEST(memory_is_measured_without_weights) {
+    ModelOptions model_options;
+    model_options.path = model_path;
+    model_options.measures = true;
+    auto measuring = Model::load(model_options);
+    BackendOptions options;
+    options.cells_per_sequence = 512;
+    options.slot_count = 3;
+    auto needs = LlamaBackend::measure(*measuring.value(), options);
+    auto backend = LlamaBackend::create(model, options);
+    CHECK(needs.value().host.cache == backend.value()->cache_bytes());
+    CHECK(needs.value().host.weights > model->info().size_bytes / 2);
 }
 
 TEST(bad_files_are_named) {

@@ -17,7 +17,7 @@ import { modelsDirectory, packageVersion, storePath } from "../folders.ts";
 import { assertPortFree } from "../port.ts";
 import { bytesText } from "../progress.ts";
 import { type Machine, readMachine } from "./machine.ts";
-import { estimateFit, type ModelFit } from "./model-fit.ts";
+import { measureFit, type ModelFit } from "./model-fit.ts";
 
 export interface Diagnosis {
   fermata: string;
@@ -67,7 +67,7 @@ export async function examine(
   const findings: Finding[] = [];
   const machine = readMachine();
   const build = examineBuild(machine, findings);
-  const model = examineModel(config, machine, findings);
+  const model = build === null ? null : await examineModel(config, machine, findings);
   const chat = model === null ? null : examineChat(model.path, config, findings);
   await examinePlace(config, findings);
   if (config.threads !== undefined && config.threads > machine.cores) {
@@ -134,16 +134,20 @@ function examineBuild(machine: Machine, findings: Finding[]): Build | null {
     findings.push({
       level: "warning",
       what: `there is a GPU (${machine.gpus.join(", ")}), and the build only uses the CPU`,
-      remedy: "npm run setup -- --backend cuda (or metal, vulkan), then --n-gpu-layers -1",
+      remedy: "npm run setup -- --backend cuda (or metal, vulkan)",
     });
   }
   return { addon: addonPath(), system, features };
 }
 
-function examineModel(config: ServeConfig, machine: Machine, findings: Finding[]): ModelFit | null {
+async function examineModel(
+  config: ServeConfig,
+  machine: Machine,
+  findings: Finding[],
+): Promise<ModelFit | null> {
   let model: ModelFit;
   try {
-    model = estimateFit(chooseModel(config.model, modelsDirectory).path, config);
+    model = await measureFit(chooseModel(config.model, modelsDirectory).path, config);
   } catch (error) {
     findings.push(
       findingOf(error, "name another with --model, or pull one: fermata pull OWNER/NAME-GGUF"),
@@ -220,7 +224,7 @@ async function examinePlace(config: ServeConfig, findings: Finding[]): Promise<v
 }
 
 function settingsOf(
-  { resolved, trainedContext }: ModelFit,
+  { resolved, trainedContext, layers: modelLayers, devices }: ModelFit,
   config: ServeConfig,
   layers: { name: string; values: Layer }[],
 ): Setting[] {
@@ -265,7 +269,15 @@ function settingsOf(
       resolved.cacheDiskBytes / 2 ** 20,
       "files outlive a restart, in MiB; they hold what users wrote, so none unless you ask",
     ),
-    setting("nGpuLayers", resolved.gpuLayers, "the CPU does all"),
+    setting(
+      "nGpuLayers",
+      resolved.gpuLayers,
+      devices.length === 0
+        ? "the build knows no GPU: the CPU does all"
+        : resolved.gpuLayers === -1
+          ? "all layers fit on the GPU"
+          : `of ${modelLayers} layers, as many as fit on the GPU`,
+    ),
     setting(
       "kvLayout",
       resolved.kvLayout,

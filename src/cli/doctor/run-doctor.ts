@@ -42,7 +42,11 @@ function report({
   if (model !== null) {
     lines.push(
       `Model     ${model.path} (${model.architecture})`,
-      `          ${bytesText(model.weightBytes)} of weights + ${bytesText(model.cacheBytes)} of KV cache + ${bytesText(model.computeBytes)} of buffers: about ${bytesText(model.neededBytes)}`,
+      `          ${bytesText(model.weightBytes)} of weights + ${bytesText(model.cacheBytes)} of KV cache + ${bytesText(model.computeBytes)} of buffers: ${bytesText(model.neededBytes)} of this machine's memory`,
+      ...model.devices.map(
+        ({ name, weights, cache, compute }) =>
+          `          ${bytesText(weights + cache + compute)} of ${name}`,
+      ),
     );
   }
   if (chat !== null) {

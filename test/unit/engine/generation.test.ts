@@ -21,6 +21,7 @@ function setUp() {
     retain: true,
     ownersShare: false,
     maxQueue: 20,
+    deviceUse: { layers: 0, devices: [] },
   });
   const publish = (...events: NativeEvent[]) => router.accept({ events, steps: [] });
   const generate = (signal?: AbortSignal, owner?: string) =>

@@ -20,6 +20,7 @@ describe("resolveOptions", () => {
       threads: 6,
       adaptThreads: true,
       gpuLayers: 0,
+      llama: {},
       kvLayout: "streams",
       flashAttention: "auto",
       cacheTypeK: "f16",
@@ -67,58 +68,6 @@ describe("resolveOptions", () => {
     const options = { modelPath: "m.gguf" };
     expect(resolveOptions(options, small).contextSize).toBe(1024);
     expect(resolveOptions({ ...options, contextSize: 4096 }, small).contextSize).toBe(4096);
-  });
-
-  describe("without --ctx-size", () => {
-    // 2 (K, V) x 2 heads x 64 values x 2 bytes x 16 layers: 8 KiB a token and sequence, 64 KiB for eight.
-    const shape = {
-      layers: 16,
-      heads: 8,
-      keyValueHeads: 2,
-      keyLength: 64,
-      valueLength: 64,
-      width: 512,
-      feedForward: 2048,
-      vocabulary: 1000,
-    };
-    const gib = 1024 ** 3;
-    const contextOf = (
-      availableBytes: number,
-      trainedContext: number | undefined,
-      options: Partial<EngineOptions> = {},
-    ) =>
-      resolveOptions(
-        { modelPath: "m.gguf", ...options },
-        {
-          trainedContext,
-          physicalCores: 1,
-          memory: { availableBytes, weightBytes: gib, shape },
-        },
-      ).contextSize;
-
-    it("has what the model was trained for, where a quarter of the free memory holds it", () => {
-      expect(contextOf(9 * gib, 32_768)).toBe(32_768);
-      expect(contextOf(100 * gib, 40_960)).toBe(40_960);
-      expect(contextOf(100 * gib, 8192)).toBe(8192);
-    });
-
-    it("has a power of two less, where it does not", () => {
-      expect(contextOf(8.9 * gib, 32_768)).toBe(16_384);
-      expect(contextOf(5 * gib, 131_072)).toBe(16_384);
-      expect(contextOf(5 * gib, 131_072, { parallel: 2 })).toBe(32_768);
-      expect(contextOf(5 * gib, 131_072, { cacheTypeK: "q8_0", cacheTypeV: "q8_0" })).toBe(16_384);
-    });
-
-    it("has 8192 where the memory holds it at all, and less where it does not", () => {
-      expect(contextOf(1.6 * gib, 131_072)).toBe(8192);
-      expect(contextOf(1.3 * gib, 131_072)).toBe(4096);
-      expect(contextOf(0.5 * gib, 131_072)).toBe(2048);
-    });
-
-    it("has 8192 where a GPU's memory is not known, or the model's training", () => {
-      expect(contextOf(100 * gib, 131_072, { gpuLayers: -1 })).toBe(8192);
-      expect(contextOf(100 * gib, undefined)).toBe(8192);
-    });
   });
 
   it("keeps flash attention where quantized values need it", () => {
