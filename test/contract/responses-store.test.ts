@@ -292,3 +292,17 @@ async function replay(id: string, query: string) {
 async function until(condition: () => Promise<boolean>): Promise<void> {
   while (!(await condition())) await new Promise((resolve) => setTimeout(resolve, 5));
 }
+
+test("in the background: what does not fit is refused before it is stored", async () => {
+  const tooLong = new FermataError("context_length_exceeded", "Too long.", { param: "messages" });
+  const prepare = async (): Promise<void> => {
+    await new Promise((resolve) => setTimeout(resolve, 200));
+    throw tooLong;
+  };
+  world.chat.script = [{ prepare }];
+  const create = vi.spyOn(world.store, "createResponse");
+  const { status, body } = await world.create({ input: "Much.", background: true });
+  expect(status).toBe(400);
+  expect(body.error).toMatchObject({ code: "context_length_exceeded", param: "input" });
+  expect(create).not.toHaveBeenCalled();
+});

@@ -113,7 +113,8 @@ export class ResponseService {
     try {
       requested = await RequestedServers.connect(mcpToolsOf(request), connector, signal);
       const run = await this.#plan(request, context, { history, requested, abort, signal });
-      const patienceMs = request.background ? 0 : request.stream ? openStreamAfterMs : maxTimerMs;
+      // In the background: until its tokens are counted, so that what never fits is not stored.
+      const patienceMs = request.background ? 20 : request.stream ? openStreamAfterMs : maxTimerMs;
       await run.start(context.preparation ?? new Preparation(), patienceMs);
       this.live.add(run);
       void run.ended.then(end);

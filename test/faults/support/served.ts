@@ -14,17 +14,11 @@ export function workerOf(server: ServedCommand, count: number): Promise<number> 
   });
 }
 
-export function post(
-  server: ServedCommand,
-  path: string,
-  body: object,
-  signal?: AbortSignal,
-): Promise<Response> {
+export function post(server: ServedCommand, path: string, body: object): Promise<Response> {
   return fetch(server.url + path, {
     method: "POST",
     headers: { "content-type": "application/json" },
     body: JSON.stringify(body),
-    ...(signal && { signal }),
   });
 }
 
