@@ -256,7 +256,7 @@ Result<std::unique_ptr<LlamaBackend>> LlamaBackend::create(std::shared_ptr<const
         backend->cache_bytes_ = cache_in(memory_needs(context));
         backend->memory_ = llama_get_memory(context);
         if (backend->memory_ == nullptr) {
-            return Error{ErrorCode::kInvalidArgument,
+            return Error{ErrorCode::kModelLoadFailed,
                          "The model keeps no cache; it cannot generate text."};
         }
         // Everything else here rests on these numbers.

@@ -70,7 +70,7 @@ struct BackendOptions {
 
 class LlamaBackend final : public Backend {
    public:
-    // Errors: invalid_argument, out_of_memory.
+    // Errors: model_load_failed (it keeps no cache), invalid_argument, out_of_memory.
     static Result<std::unique_ptr<LlamaBackend>> create(std::shared_ptr<const Model> model,
                                                         const BackendOptions& options);
     // What create() would take; of a model that measures. Errors: invalid_argument.
