@@ -75,6 +75,6 @@ test("an address is shown as a link, and may be declined", async () => {
   expect(await link.getAttribute("rel")).toContain("noopener");
   await page.locator("form.approval").getByRole("button", { name: "Decline" }).click();
   await page.locator(".message.assistant[data-status=complete]").waitFor();
-  expect(await page.locator(".call-card").innerText()).toContain('{"action":"decline"}');
+  await expect.poll(() => page.locator(".call-card").innerText()).toContain('{"action":"decline"}');
   await page.context().close();
 });
