@@ -50,6 +50,12 @@ export interface ResponseHold {
   deadline: number;
 }
 
+/** A call of a response, and what it has come to. */
+export interface HeldCall {
+  responseId: string;
+  state: unknown;
+}
+
 /**
  * Every item is stored once; responses and conversations refer to items in their order. An owner
  * never sees what another one stored. What a promise says is done survives the end of the process.
@@ -84,6 +90,10 @@ export interface ResponseStore {
   setHold(hold: ResponseHold): Promise<void>;
   /** Those whose process is gone; from now on they are this one's. */
   takeHolds(): Promise<ResponseHold[]>;
+
+  /** What a call of a response has come to, as long as the response is there. */
+  setHeldCall(responseId: string, callId: string, state: unknown): Promise<void>;
+  heldCall(owner: string, callId: string): Promise<HeldCall | null>;
 
   /** The next event of a response, for clients that read its stream later; numbers count from 0. */
   addEvent(id: string, number: number, event: object): Promise<void>;

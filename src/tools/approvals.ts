@@ -58,7 +58,6 @@ export class Approvals {
   readonly counts = { asked: 0, approved: 0, denied: 0 };
   readonly #waiting = new Map<string, Waiting>();
   readonly #decided = new Map<string, string>();
-  readonly #issued = new Map<string, string>();
 
   constructor({ timeoutMs = 300_000 }: { timeoutMs?: number | undefined } = {}) {
     this.timeoutMs = timeoutMs;
@@ -134,19 +133,6 @@ export class Approvals {
         throw error;
       },
     );
-  }
-
-  /**
-   * A client was asked by a request of its own API, under an id of its own. Its consent is good once and
-   * for these words only.
-   */
-  issue(owner: string, id: string, words: string): void {
-    remember(this.#issued, `${owner}\0${id}`, words);
-  }
-
-  redeem(owner: string, id: string, words: string): boolean {
-    const key = `${owner}\0${id}`;
-    return this.#issued.get(key) === words && this.#issued.delete(key);
   }
 
   /** Ids of a remote agent's calls are its server's: two of them may be the same. */

@@ -206,12 +206,11 @@ async function ask({
   return await approvals.ask(request, signal);
 }
 
-const interrupted: Consent = {
-  mayRun: false,
-  outcome: "error",
-  content:
-    "Error: the server was restarted while this call ran. It may have taken effect, and was not run again.",
-};
+/** Of such a call nobody knows whether it took effect: it is not run again by itself. */
+export const interruptedCall =
+  "Error: this call was interrupted while it ran. It may have taken effect, and was not run again.";
+
+const interrupted: Consent = { mayRun: false, outcome: "error", content: interruptedCall };
 
 function denied(reason: string): Consent {
   const content = `Error: not run: ${reason}. Do not try it again: answer with what you have, or ask the user.`;

@@ -1,93 +1,39 @@
 /** A run whose calls wait or run outlives the server: the next one goes on with it as if nothing had been, and runs no call twice. */
 
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { afterEach, beforeEach, expect, test } from "vitest";
+import { beforeEach, expect, test } from "vitest";
 import type { ToolCall } from "../../src/chat/types.ts";
 import { applyEvent, emptyState } from "../../src/client/conversation-state.ts";
 import type { ConversationEvent } from "../../src/client/types.ts";
-import { SqliteStore } from "../../src/store/sqlite/sqlite-store.ts";
 import { Approvals } from "../../src/tools/approvals.ts";
 import type { Tool } from "../../src/tools/types.ts";
 import { eventually } from "../support/eventually.ts";
 import { checkStream } from "../support/stream-check.ts";
-import {
-  callEvents,
-  createWorld,
-  finish,
-  provider,
-  type ScriptStep,
-  usage,
-  type World,
-} from "./fake-services.ts";
+import { finish, provider, type ScriptStep } from "./fake-services.ts";
 import type { Json } from "./responses-world.ts";
+import { countedTool, holds, restartWorld } from "./restart-world.ts";
 
 const save: ToolCall = { id: "call_1", name: "save", arguments: `{"text":"milk"}` };
 const look: ToolCall = { id: "call_2", name: "look", arguments: "{}" };
-const holds = (...calls: ToolCall[]): ScriptStep[] => [
+const said: ScriptStep[] = [
   { type: "reasoning", text: "I must save." },
   { type: "content", text: "Let me see." },
-  ...calls.flatMap((one, index) => callEvents(one, index)),
-  { type: "hold", calls, usage },
-  { type: "content", text: "not in this process" },
-  finish("stop"),
 ];
-const answer: ScriptStep[] = [{ type: "content", text: "Saved." }, finish("stop")];
 
-let folder: string;
-let store: SqliteStore;
-let world: World;
+const served = restartWorld([{ type: "content", text: "Saved." }, finish("stop")]);
+const { send } = served;
 let ran: string[];
 beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), "fermata-restart-"));
   ran = [];
 });
-afterEach(async () => {
-  await end();
-  rmSync(folder, { recursive: true, force: true });
-});
+const tool = (name: string, options?: Parameters<typeof countedTool>[2]): Tool =>
+  countedTool(ran, name, options);
 
-/** `hangs`: its calls never end. */
-function tool(name: string, options: Partial<Tool> & { hangs?: boolean } = {}): Tool {
-  const { hangs = false, ...parts } = options;
-  return {
-    definition: { name, parameters: { type: "object" } },
-    server: "files",
-    ...parts,
-    async call() {
-      ran.push(name);
-      if (hangs) await new Promise(() => {});
-      return { content: `${name}: done`, isError: false };
-    },
-  };
-}
-
-async function begin(tools: Tool[], approvals = new Approvals()): Promise<void> {
-  store = new SqliteStore(join(folder, "store.sqlite"));
-  world = createWorld({ store, branches: store.branches, tools: provider(...tools), approvals });
-  world.chat.script = answer;
-  await world.app.ready();
-}
-
-async function end(): Promise<void> {
-  await world.app.close();
-  await store.close();
-}
-
-async function restart(tools: Tool[], approvals?: Approvals): Promise<void> {
-  await end();
-  await begin(tools, approvals);
-}
-
-async function send(method: "GET" | "POST", url: string, payload?: object) {
-  const reply = await world.app.inject({ method, url, ...(payload ? { payload } : {}) });
-  return { status: reply.statusCode, body: reply.body === "" ? null : (reply.json() as Json) };
-}
+const restart = (tools: Tool[], approvals = new Approvals()): Promise<void> =>
+  served.restart({ tools: provider(...tools), approvals });
 
 /** A run that has come to its calls. */
 async function run(...calls: ToolCall[]): Promise<{ id: string; runId: string }> {
-  world.chat.script = holds(...calls);
+  served.world.chat.script = holds(calls, ...said);
   const { body: conversation } = await send("POST", "/api/conversations", {
     instructions: "Be short.",
   });
@@ -118,7 +64,7 @@ async function ended(id: string, runId: string) {
     return last as Json;
   });
   const url = `/api/conversations/${id}/stream?run_id=${runId}&details=1`;
-  const { body } = await world.app.inject({ url });
+  const { body } = await served.world.app.inject({ url });
   const lines = body.split("\n");
   const texts = lines.filter((line) => line.startsWith("data: ")).map((line) => line.slice(6));
   const events = texts.map((text) => JSON.parse(text) as ConversationEvent);
@@ -128,7 +74,7 @@ async function ended(id: string, runId: string) {
   return { message, events, state: events.reduce(applyEvent, emptyState) };
 }
 
-const read = (): Json => world.chat.requests.at(-1)!.messages;
+const read = (): Json => served.world.chat.requests.at(-1)!.messages;
 const turn = (...toolCalls: ToolCall[]) => ({
   role: "assistant",
   content: "Let me see.",
@@ -138,14 +84,14 @@ const turn = (...toolCalls: ToolCall[]) => ({
 
 test("a call that waits for a person is approved after the restart, and the run ends", async () => {
   const tools = [tool("save", { approval: "always" })];
-  await begin(tools);
+  await restart(tools);
   const { id, runId } = await run(save);
   const before = await asked();
   await restart(tools);
   await restart(tools);
   expect(await asked()).toEqual(before);
   expect((await send("GET", `/api/conversations/${id}`)).body).toMatchObject({ run_id: runId });
-  expect(world.chat.requests).toEqual([]);
+  expect(served.world.chat.requests).toEqual([]);
 
   expect((await decide("approve")).status).toBe(200);
   const { message, events, state } = await ended(id, runId);
@@ -169,8 +115,8 @@ test("a call that waits for a person is approved after the restart, and the run 
     turn(save),
     { role: "tool", toolCallId: "call_1", name: "save", content: "save: done" },
   ]);
-  expect(world.chat.requests.at(-1)!.sampling).toMatchObject({ temperature: 0.25, seed: 7 });
-  expect(await store.branches.takeInterrupted()).toEqual([]);
+  expect(served.world.chat.requests.at(-1)!.sampling).toMatchObject({ temperature: 0.25, seed: 7 });
+  expect(await served.store.branches.takeInterrupted()).toEqual([]);
 });
 
 test("a call that ran is not run again, one that reads is, and one that had ended keeps its result", async () => {
@@ -180,7 +126,7 @@ test("a call that ran is not run again, one that reads is, and one that had ende
     tool("look", { readOnly: true, hangs }),
     tool("note"),
   ];
-  await begin(tools(true));
+  await restart(tools(true));
   const { id, runId } = await run(save, look, note);
   await eventually(async () => {
     const { body } = await send("GET", `/api/conversations/${id}`);
@@ -190,7 +136,7 @@ test("a call that ran is not run again, one that reads is, and one that had ende
   const { message } = await ended(id, runId);
   expect(ran.toSorted()).toEqual(["look", "look", "note", "save"]);
   const interrupted =
-    "Error: the server was restarted while this call ran. It may have taken effect, and was not run again.";
+    "Error: this call was interrupted while it ran. It may have taken effect, and was not run again.";
   expect(read().slice(2)).toEqual([
     turn(save, look, note),
     { role: "tool", toolCallId: "call_1", name: "save", content: interrupted },
@@ -203,7 +149,7 @@ test("a call that ran is not run again, one that reads is, and one that had ende
 
 test("a person is asked again about a call that may have run", async () => {
   const tools = (hangs: boolean) => [tool("save", { approval: "always", hangs })];
-  await begin(tools(true));
+  await restart(tools(true));
   const { id, runId } = await run(save);
   expect(await asked()).not.toHaveProperty("may_have_run");
   await decide("approve");
@@ -222,7 +168,7 @@ test("a person is asked again about a call that may have run", async () => {
 
 test("the time for the decision goes on while no server runs", async () => {
   const tools = [tool("save", { approval: "always" })];
-  await begin(tools);
+  await restart(tools);
   const { id, runId } = await run(save);
   await asked();
   await restart(tools, new Approvals({ timeoutMs: 1 }));
@@ -233,7 +179,7 @@ test("the time for the decision goes on while no server runs", async () => {
 
 test("a run is cancelled after the restart, and one whose answer had begun ends as before", async () => {
   const tools = [tool("save", { approval: "always" })];
-  await begin(tools);
+  await restart(tools);
   const { id, runId } = await run(save);
   await asked();
   await restart(tools);
@@ -242,8 +188,8 @@ test("a run is cancelled after the restart, and one whose answer had begun ends 
   expect((await ended(id, runId)).message).toMatchObject({ status: "cancelled" });
   expect(ran).toEqual([]);
 
-  world.chat.script = [
-    ...holds(save).slice(0, -2),
+  served.world.chat.script = [
+    ...holds([save], ...said).slice(0, -2),
     { type: "content", text: "It" },
     { hang: true },
   ];
@@ -261,23 +207,18 @@ test("a run is cancelled after the restart, and one whose answer had begun ends 
 });
 
 test("what ends the process each time is given up after three times", async () => {
-  await begin([tool("look", { readOnly: true, hangs: true })]);
+  await restart([tool("look", { readOnly: true, hangs: true })]);
   const { id, runId } = await run(look);
   await eventually(() => expect(ran).toEqual(["look"]));
+  const { answer } = served;
+  served.answer = [{ hang: true }];
   for (let round = 1; round <= 3; round++) {
-    await end();
-    store = new SqliteStore(join(folder, "store.sqlite"));
-    world = createWorld({
-      store,
-      branches: store.branches,
-      tools: provider(tool("look", { readOnly: true })),
-    });
-    world.chat.script = [{ hang: true }];
-    await world.app.ready();
-    await eventually(() => expect(world.chat.requests).toHaveLength(1));
+    await restart([tool("look", { readOnly: true })]);
+    await eventually(() => expect(served.world.chat.requests).toHaveLength(1));
   }
+  served.answer = answer;
   await restart([tool("look", { readOnly: true })]);
   const { message } = await ended(id, runId);
   expect(message).toMatchObject({ status: "failed", error: { code: "engine_crashed" } });
-  expect(world.chat.requests).toEqual([]);
+  expect(served.world.chat.requests).toEqual([]);
 });

@@ -1,35 +1,15 @@
 /** A response that waits for outputs of its client outlives the server: in the next one they are answered as if nothing had been. */
 
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { afterEach, beforeEach, expect, test } from "vitest";
+import { beforeEach, describe, expect, test } from "vitest";
 import type { ToolCall } from "../../src/chat/types.ts";
-import type { ServerConfig } from "../../src/server/services.ts";
-import { SqliteStore } from "../../src/store/sqlite/sqlite-store.ts";
 import type { Tool, ToolProvider, ToolResult } from "../../src/tools/types.ts";
 import { eventually } from "../support/eventually.ts";
-import {
-  callEvents,
-  createWorld,
-  fakeTool,
-  finish,
-  provider,
-  type ScriptStep,
-  usage,
-  type World,
-} from "./fake-services.ts";
+import { callEvents, fakeTool, finish, provider } from "./fake-services.ts";
 import { eventsOf, type Json } from "./responses-world.ts";
+import { countedTool, holds, restartWorld } from "./restart-world.ts";
 
 const call: ToolCall = { id: "call_1", name: "list_files", arguments: `{"path":"."}` };
 const other: ToolCall = { id: "call_2", name: "list_files", arguments: "{}" };
-const holds = (...calls: ToolCall[]): ScriptStep[] => [
-  { type: "content", text: "Let me look." },
-  ...calls.flatMap((one, index) => callEvents(one, index)),
-  { type: "hold", calls, usage },
-  { type: "content", text: "not in this process" },
-  finish("stop"),
-];
 const request = {
   input: "What is here?",
   instructions: "Be short.",
@@ -39,45 +19,15 @@ const request = {
   fermata: { tools: "held" },
 };
 
-let folder: string;
-let store: SqliteStore;
-let world: World;
-beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), "fermata-restart-"));
-  begin();
-});
-afterEach(async () => {
-  await end();
-  rmSync(folder, { recursive: true, force: true });
-});
-
-function begin(parts: { tools?: ToolProvider; config?: Partial<ServerConfig> } = {}): void {
-  store = new SqliteStore(join(folder, "store.sqlite"));
-  world = createWorld({ ...parts, store });
-}
-
-async function end(): Promise<void> {
-  await world.app.close();
-  await store.close();
-}
-
-async function restart(parts: Parameters<typeof begin>[0] = {}): Promise<void> {
-  await end();
-  begin(parts);
-  await world.app.ready();
-}
-
-async function send(method: "GET" | "POST", url: string, payload?: object) {
-  const reply = await world.app.inject({ method, url, ...(payload ? { payload } : {}) });
-  return { status: reply.statusCode, body: reply.json() as Json };
-}
+const served = restartWorld([{ type: "content", text: "Done." }, finish("stop")]);
+const { restart, send } = served;
 
 const answer = (id: string, callId: string, output: string) =>
   send("POST", `/v1/responses/${id}/tool_outputs`, { tool_call_id: callId, output });
 
 /** The id of a response that waits for these calls. */
 async function waiting(body: object, ...calls: ToolCall[]): Promise<string> {
-  world.chat.script = holds(...calls);
+  served.world.chat.script = holds(calls, { type: "content", text: "Let me look." });
   const { status, body: created } = await send("POST", "/v1/responses", body);
   expect(status).toBe(200);
   await eventually(async () => {
@@ -96,7 +46,7 @@ const ended = (id: string): Promise<Json> =>
     return body;
   });
 
-const messagesRead = (): Json => world.chat.requests.at(-1)!.messages;
+const messagesRead = (): Json => served.world.chat.requests.at(-1)!.messages;
 
 test("outputs that come after a restart are read with the call, and the response ends", async () => {
   const id = await waiting(request, call, other);
@@ -106,9 +56,9 @@ test("outputs that come after a restart are read with the call, and the response
   // What came before counts, and what is unknown is refused, as before.
   expect((await answer(id, "call_2", "again")).status).toBe(400);
   expect((await answer(id, "call_9", "what?")).status).toBe(404);
-  expect(world.chat.requests).toEqual([]);
+  expect(served.world.chat.requests).toEqual([]);
 
-  world.chat.script = [{ type: "content", text: "Two files." }, finish("stop")];
+  served.world.chat.script = [{ type: "content", text: "Two files." }, finish("stop")];
   expect((await answer(id, "call_1", "a b")).status).toBe(200);
   const response = await ended(id);
   expect(response).toMatchObject({ status: "completed", error: null, temperature: 0.25 });
@@ -131,16 +81,16 @@ test("outputs that come after a restart are read with the call, and the response
     { role: "tool", toolCallId: "call_1", content: "a b" },
     { role: "tool", toolCallId: "call_2", content: "nothing" },
   ]);
-  expect(world.chat.requests.at(-1)!.sampling).toMatchObject({ temperature: 0.25 });
+  expect(served.world.chat.requests.at(-1)!.sampling).toMatchObject({ temperature: 0.25 });
 });
 
 test("the events of both processes are one stream", async () => {
   const id = await waiting(request, call);
   await restart();
-  world.chat.script = [{ type: "content", text: "Two files." }, finish("stop")];
+  served.world.chat.script = [{ type: "content", text: "Two files." }, finish("stop")];
   await answer(id, "call_1", "a b");
   await ended(id);
-  const reply = await world.app.inject({ url: `/v1/responses/${id}?stream=true` });
+  const reply = await served.world.app.inject({ url: `/v1/responses/${id}?stream=true` });
   const events = eventsOf(reply.body);
   expect(events.map(({ sequence_number: number }) => number)).toEqual(
     events.map((_, index) => index),
@@ -153,7 +103,7 @@ test("the events of both processes are one stream", async () => {
 test("a request that brings the outputs resumes it", async () => {
   const id = await waiting(request, call);
   await restart();
-  world.chat.script = [{ type: "content", text: "Two files." }, finish("stop")];
+  served.world.chat.script = [{ type: "content", text: "Two files." }, finish("stop")];
   const input = [{ type: "function_call_output", call_id: "call_1", output: "a b" }];
   const { body } = await send("POST", "/v1/responses", { previous_response_id: id, input });
   expect(body).toEqual({ id, status: "in_progress" });
@@ -164,13 +114,12 @@ test("it survives more than one restart, and then waits for the next calls", asy
   const id = await waiting(request, call);
   await restart();
   await restart();
-  world.chat.script = holds(other);
+  served.world.chat.script = holds([other], { type: "content", text: "Let me look." });
   await answer(id, "call_1", "a b");
   await eventually(async () =>
     expect((await send("GET", `/v1/responses/${id}`)).body.output).toHaveLength(4),
   );
   await restart();
-  world.chat.script = [{ type: "content", text: "Done." }, finish("stop")];
   expect((await answer(id, "call_2", "c")).status).toBe(200);
   expect(await ended(id)).toMatchObject({ status: "completed" });
   expect(messagesRead().filter(({ role }: Json) => role === "tool")).toEqual([
@@ -182,15 +131,14 @@ test("it survives more than one restart, and then waits for the next calls", asy
 test("the time for outputs goes on while the server is down", async () => {
   const id = await waiting(request, call);
   const begun = Date.now();
-  await end();
-  const between = new SqliteStore(join(folder, "store.sqlite"));
+  await served.end();
+  const between = served.openStore();
   const [hold] = await between.takeHolds();
   expect(hold!.deadline).toBeLessThanOrEqual(begun + 300_000);
   expect(hold!.deadline).toBeGreaterThan(begun + 200_000);
   await between.setHold({ ...hold!, deadline: begun - 1 });
   await between.close();
-  begin();
-  await world.app.ready();
+  await served.begin();
   const response = await ended(id);
   expect(response.status).toBe("failed");
   expect(response.error.message).toContain("did not come within");
@@ -198,17 +146,15 @@ test("the time for outputs goes on while the server is down", async () => {
 
 test("a clock that was set back does not change the time for outputs", async () => {
   const id = await waiting(request, call);
-  await end();
-  const between = new SqliteStore(join(folder, "store.sqlite"));
+  await served.end();
+  const between = served.openStore();
   const [hold] = await between.takeHolds();
   // More milliseconds than a timer can have.
   await between.setHold({ ...hold!, deadline: Date.now() + 365 * 24 * 3600_000 });
   await between.close();
-  begin();
-  await world.app.ready();
+  await served.begin();
   await new Promise((resolve) => setTimeout(resolve, 20));
   expect((await send("GET", `/v1/responses/${id}`)).body).toMatchObject({ status: "queued" });
-  world.chat.script = [{ type: "content", text: "Done." }, finish("stop")];
   expect((await answer(id, "call_1", "a b")).status).toBe(200);
   expect(await ended(id)).toMatchObject({ status: "completed" });
 });
@@ -246,7 +192,6 @@ test("a call that may have run is not run again: the model is told, and what had
     { name: "fast", status: "completed", output: "done" },
     { name: "slow", status: "failed", error: expect.stringContaining("not run again") },
   ]);
-  world.chat.script = [{ type: "content", text: "Done." }, finish("stop")];
   await answer(id, "call_1", "a b");
   expect(await ended(id)).toMatchObject({ status: "completed" });
   expect(runs).toEqual({ fast: 1, slow: 1 });
@@ -257,7 +202,7 @@ test("a call that may have run is not run again: the model is told, and what had
       .toSorted(),
   ).toEqual([expect.stringContaining("may have taken effect"), "a b", "done"]);
   // A call was made already.
-  expect(world.chat.requests.at(-1)!.guidance).toMatchObject({ toolChoice: "auto" });
+  expect(served.world.chat.requests.at(-1)!.guidance).toMatchObject({ toolChoice: "auto" });
 });
 
 test("cancelled after the restart, it is cancelled", async () => {
@@ -269,8 +214,145 @@ test("cancelled after the restart, it is cancelled", async () => {
 });
 
 test("a response that generated is failed by a restart, as before", async () => {
-  world.chat.script = [{ type: "content", text: "So" }, { hang: true }];
+  served.world.chat.script = [{ type: "content", text: "So" }, { hang: true }];
   const { body } = await send("POST", "/v1/responses", request);
   await restart();
   expect((await send("GET", `/v1/responses/${body.id}`)).body.status).toBe("failed");
+});
+
+describe("a request for approval", () => {
+  const files = { type: "mcp", server_label: "files", require_approval: "always" };
+  let ran: string[];
+  const saving = (options?: Parameters<typeof countedTool>[2]): ToolProvider =>
+    provider(countedTool(ran, "save", options));
+
+  beforeEach(async () => {
+    ran = [];
+    await restart({ tools: saving({ approval: "always" }) });
+  });
+
+  /** The response that asks, and its request. */
+  async function asked(body: object = {}): Promise<{ response: Json; asks: Json }> {
+    const save: ToolCall = { id: "call_3", name: "save", arguments: `{"text":"milk"}` };
+    served.world.chat.script = [...callEvents(save), finish("tool_calls", [save])];
+    const input = { input: "Save milk.", tools: [files], ...body };
+    const { body: response } = await send("POST", "/v1/responses", input);
+    served.world.chat.script = served.answer;
+    const asks = response.output.find(({ type }: Json) => type === "mcp_approval_request");
+    expect(asks).toMatchObject({ name: "save", arguments: `{"text":"milk"}` });
+    return { response, asks };
+  }
+
+  const consent = (id: string, approve = true) => ({
+    type: "mcp_approval_response",
+    approval_request_id: id,
+    approve,
+  });
+
+  const approve = ({ response, asks }: { response: Json; asks: Json }) =>
+    send("POST", "/v1/responses", {
+      previous_response_id: response.id,
+      input: [consent(asks.id)],
+      tools: [files],
+    });
+
+  const callOf = ({ body }: { body: Json }): Json =>
+    body.output.find(({ type }: Json) => type === "mcp_call");
+
+  test("outlives the server: approved in the next one, the call runs once", async () => {
+    const one = await asked();
+    await restart({ tools: saving({ approval: "always" }) });
+    const answered = await approve(one);
+    expect(answered.body).toMatchObject({ status: "completed", error: null });
+    expect(callOf(answered)).toMatchObject({
+      output: "save: done",
+      approval_request_id: one.asks.id,
+    });
+    expect(ran).toEqual(["save"]);
+    // Whoever repeats the consent, as after a lost answer, gets the result of the call that ran.
+    await restart({ tools: saving({ approval: "always" }) });
+    expect(callOf(await approve(one))).toMatchObject({ output: "save: done" });
+    expect(ran).toHaveLength(1);
+  });
+
+  test("of a stream is kept before the client sees it", async () => {
+    const save: ToolCall = { id: "call_3", name: "save", arguments: `{"text":"milk"}` };
+    served.world.chat.script = [...callEvents(save), { hang: true }];
+    const input = { input: "Save milk.", tools: [files], background: true };
+    const { body: created } = await send("POST", "/v1/responses", input);
+    const asks = await eventually(async () => {
+      const { body } = await send("GET", `/v1/responses/${created.id}`);
+      return body.output.find(({ type }: Json) => type === "mcp_approval_request") as Json;
+    }).then((found) => found!);
+    await restart({ tools: saving({ approval: "always" }) });
+    expect(callOf(await approve({ response: created, asks }))).toMatchObject({
+      output: "save: done",
+    });
+  });
+
+  test("whose call was interrupted is not run again by a second consent, unless it only reads", async () => {
+    for (const readOnly of [false, true]) {
+      ran = [];
+      await restart({ tools: saving({ hangs: true, readOnly }) });
+      const one = await asked();
+      const background = { input: [consent(one.asks.id)], tools: [files], background: true };
+      await send("POST", "/v1/responses", { ...background, previous_response_id: one.response.id });
+      await eventually(() => expect(ran).toHaveLength(1));
+      // A second one while it runs.
+      expect(await approve(one)).toMatchObject({ status: 409 });
+      await restart({ tools: saving({ readOnly }) });
+      const call = callOf(await approve(one));
+      if (readOnly) expect(call).toMatchObject({ output: "save: done" });
+      else expect(call.error).toContain("may have taken effect");
+      expect(ran).toHaveLength(readOnly ? 2 : 1);
+    }
+  });
+
+  test("whose words the client changed is none of this server: a person is asked", async () => {
+    const { asks } = await asked();
+    await restart({ tools: saving({ approval: "always" }) });
+    const input = [{ ...asks, arguments: `{"text":"beer"}` }, consent(asks.id)];
+    const answer = send("POST", "/v1/responses", { input, tools: [files] });
+    const waits = await eventually(async () => {
+      const { body } = await send("GET", "/api/approvals");
+      expect(body.approvals).toHaveLength(1);
+      return body.approvals[0] as Json;
+    });
+    expect(waits).toMatchObject({ arguments: `{"text":"beer"}` });
+    await send("POST", `/api/approvals/${waits.call_id}`, { decision: "deny" });
+    expect(callOf(await answer).error).toContain("the user denied it");
+    expect(ran).toEqual([]);
+  });
+
+  test("of a response that is not stored counts in its process only, and once", async () => {
+    const { response, asks } = await asked({ store: false });
+    const input = [...response.output, consent(asks.id)];
+    const body = { input, tools: [files], store: false };
+    expect(callOf(await send("POST", "/v1/responses", body))).toMatchObject({
+      output: "save: done",
+    });
+    for (const isLater of [false, true]) {
+      if (isLater) await restart({ tools: saving({ approval: "always" }) });
+      const again = send("POST", "/v1/responses", body);
+      const { call_id: callId } = await eventually(async () => {
+        const { body: waiting } = await send("GET", "/api/approvals");
+        expect(waiting.approvals).toHaveLength(1);
+        return waiting.approvals[0] as Json;
+      });
+      await send("POST", `/api/approvals/${callId}`, { decision: "deny" });
+      await again;
+    }
+    expect(ran).toHaveLength(1);
+  });
+
+  test("is gone with its response", async () => {
+    const one = await asked();
+    const owner = "anonymous";
+    expect(await served.store.heldCall(owner, one.asks.id)).toMatchObject({
+      responseId: one.response.id,
+    });
+    await send("DELETE", `/v1/responses/${one.response.id}`);
+    expect(await served.store.heldCall(owner, one.asks.id)).toBe(null);
+    expect((await approve(one)).status).toBe(400);
+  });
 });

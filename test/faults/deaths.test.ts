@@ -9,6 +9,9 @@ import { eventually } from "../support/eventually.ts";
 import { times, told } from "./support/injections.ts";
 import { endlessStream, post, workerOf } from "./support/served.ts";
 
+// oxlint-disable-next-line typescript/no-explicit-any
+type Json = any;
+
 let folder: string;
 let server: ServedCommand | undefined;
 beforeEach(() => {
@@ -58,19 +61,35 @@ test.each(["worker", "supervisor"])(
   },
 );
 
-test.each(["worker", "supervisor"])(
-  "the %s is killed while a call waits for a person: it is approved afterwards, and runs once",
+/** A server whose one tool writes a line into a file with each call. */
+const serveCounting = (): Promise<ServedCommand> =>
+  serveCommand(
+    `--store=${join(folder, "store.sqlite")}`,
+    "--cache-disk=256",
+    `--cache-dir=${join(folder, "contexts")}`,
+    `--mcp-command=${process.execPath}`,
+    `--mcp-args=${join(import.meta.dirname, "../fixtures/mcp/counting.mjs")},${counted()}`,
+  );
+const counted = (): string => join(folder, "calls");
+const timesRun = (): number =>
+  existsSync(counted()) ? readFileSync(counted(), "utf8").trim().split("\n").length : 0;
+
+const victims = ["worker is killed", "supervisor is killed", "server is stopped"];
+
+/** @param count of the worker that serves */
+async function die(victim: string, count: number): Promise<void> {
+  if (victim === "worker is killed") {
+    process.kill(await workerOf(server!, count), "SIGKILL");
+    await workerOf(server!, count + 1);
+  } else {
+    await server!.stop(victim === "server is stopped" ? "SIGTERM" : "SIGKILL");
+    server = await eventually(serveCounting);
+  }
+}
+
+test.each(victims)(
+  "the %s while a call waits for a person: it is approved afterwards, and runs once",
   async (victim) => {
-    const counted = join(folder, "calls");
-    const counting = join(import.meta.dirname, "../fixtures/mcp/counting.mjs");
-    const serve = () =>
-      serveCommand(
-        `--store=${join(folder, "store.sqlite")}`,
-        "--cache-disk=256",
-        `--cache-dir=${join(folder, "contexts")}`,
-        `--mcp-command=${process.execPath}`,
-        `--mcp-args=${counting},${counted}`,
-      );
     const get = async <Body>(path: string): Promise<Body> =>
       (await (await fetch(server!.url + path)).json()) as Body;
     const waiting = (): Promise<string> =>
@@ -80,23 +99,17 @@ test.each(["worker", "supervisor"])(
         expect(approvals).toHaveLength(1);
         return approvals[0]!.call_id;
       });
-    server = await serve();
+    server = await serveCounting();
     const { id } = (await (await post(server, "/api/conversations", {})).json()) as { id: string };
     const run = { message: "What's the weather in Tokyo?", temperature: 0 };
     expect((await post(server, `/api/conversations/${id}/runs`, run)).status).toBe(202);
     const call = await waiting();
     const count = times(2, 10);
     for (let deaths = 1; deaths <= count; deaths++) {
-      if (victim === "worker") {
-        process.kill(await workerOf(server, deaths), "SIGKILL");
-        await workerOf(server, deaths + 1);
-      } else {
-        await server.stop("SIGKILL");
-        server = await eventually(serve);
-      }
+      await die(victim, deaths);
       expect(await waiting()).toBe(call);
     }
-    expect(existsSync(counted)).toBe(false);
+    expect(timesRun()).toBe(0);
     expect((await post(server, `/api/approvals/${call}`, { decision: "approve" })).status).toBe(
       200,
     );
@@ -105,8 +118,36 @@ test.each(["worker", "supervisor"])(
       const { tool_calls: calls } = messages.at(-1)!;
       expect(calls[0]).toMatchObject({ call_id: call, tool_response: "Sunny, 21 degrees." });
     });
-    expect(readFileSync(counted, "utf8").trim().split("\n")).toHaveLength(1);
-    told(`kills of the ${victim} while a call waits for a person`, count);
+    expect(timesRun()).toBe(1);
+    told(`times the ${victim} while a call waits for a person`, count);
+  },
+);
+
+test.each(victims)(
+  "the %s after a response asked for approval: its client approves afterwards, and the call runs once",
+  async (victim) => {
+    server = await serveCounting();
+    const tool = { type: "mcp", server_label: "mcp", require_approval: "always" };
+    const fields = { tools: [tool], temperature: 0, max_output_tokens: 100 };
+    const respond = async (body: object): Promise<Json> => {
+      const reply = await post(server!, "/v1/responses", { ...fields, ...body });
+      expect(reply.status).toBe(200);
+      return await reply.json();
+    };
+    const first = await respond({ input: "What's the weather in Tokyo?" });
+    const { id: request } = first.output.find(({ type }: Json) => type === "mcp_approval_request");
+    const input = [{ type: "mcp_approval_response", approval_request_id: request, approve: true }];
+    const count = times(2, 5);
+    for (let deaths = 1; deaths <= count; deaths++) {
+      await die(victim, deaths);
+      // The second time the consent is repeated, as by a client that did not get the answer.
+      const answer = await respond({ previous_response_id: first.id, input });
+      expect(answer).toMatchObject({ status: "completed" });
+      const call = answer.output.find(({ type }: Json) => type === "mcp_call");
+      expect(call).toMatchObject({ output: "Sunny, 21 degrees.", approval_request_id: request });
+      expect(timesRun()).toBe(1);
+    }
+    told(`times the ${victim} after a response asked for approval`, count);
   },
 );
 

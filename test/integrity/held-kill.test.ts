@@ -1,38 +1,44 @@
 // The server is killed at random moments while runs wait for approvals and run calls: every run whose question was seen
 // is there afterwards, a decision that was acknowledged counts, and no call that changes something runs a second time
 // without a person's word, counted by the tools themselves. Needs `npm run build`.
-import { type ChildProcess, spawn } from "node:child_process";
-import { once } from "node:events";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout } from "node:timers/promises";
-import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
 import type { Conversation, RunStarted } from "../../src/client/types.ts";
 import { eventually } from "../support/eventually.ts";
+import { kill, post, startServer } from "./support/killed-server.ts";
 
 const kills = Number(process.env["FERMATA_KILLS"] ?? 6);
-const child = fileURLToPath(new URL("held-kill-child.mjs", import.meta.url));
 
 interface Asked {
   call_id: string;
   may_have_run?: boolean;
 }
 
-async function start(...files: string[]): Promise<{ server: ChildProcess; url: string }> {
-  const server = spawn(process.execPath, [child, ...files], {
-    stdio: ["ignore", "pipe", "inherit"],
-  });
-  const [port] = (await once(server.stdout!, "data")) as [Buffer];
-  return { server, url: `http://127.0.0.1:${String(port).trim()}` };
+interface Asking {
+  id: string;
+  output: { id: string; type: string; output?: string | null; error?: string | null }[];
 }
 
-async function post<Body>(url: string, body: object): Promise<Body> {
-  const headers = { "content-type": "application/json" };
-  const reply = await fetch(url, { method: "POST", headers, body: JSON.stringify(body) });
-  expect(reply.ok).toBe(true);
-  return (await reply.json()) as Body;
+const files = {
+  type: "mcp",
+  server_label: "files",
+  require_approval: { always: { tool_names: ["send"] } },
+};
+
+/** The response that asks for consent to `send`. */
+const ask = (url: string, name: string): Promise<Asking> =>
+  post<Asking>(`${url}/v1/responses`, { input: `response ${name}`, tools: [files] });
+
+/** The call that the client consents to, as it ended. */
+async function consent(url: string, { id, output }: Asking): Promise<Asking["output"][number]> {
+  const request = output.find(({ type }) => type === "mcp_approval_request")!.id;
+  const input = [{ type: "mcp_approval_response", approval_request_id: request, approve: true }];
+  const body = { previous_response_id: id, input, tools: [files] };
+  const answer = await post<Asking>(`${url}/v1/responses`, body);
+  return answer.output.find(({ type }) => type === "mcp_call")!;
 }
 
 const waiting = async (url: string): Promise<Asked[]> =>
@@ -41,10 +47,10 @@ const waiting = async (url: string): Promise<Asked[]> =>
 test(`${kills} kills`, { timeout: 60_000 + kills * 4000 }, async () => {
   const folder = mkdtempSync(join(tmpdir(), "fermata-held-kill-"));
   const counted = join(folder, "calls");
-  const files = [join(folder, "store.sqlite"), counted];
+  const paths: [string, string] = [join(folder, "store.sqlite"), counted];
   let state = 5;
   const random = (): number => (state = (state * 48_271) % 2_147_483_647) / 2_147_483_647;
-  let served = await start(...files);
+  let served = await startServer(...paths);
   /** Conversations by the name of their run. */
   const runs = new Map<string, string>();
   const seen = new Set<string>();
@@ -52,6 +58,8 @@ test(`${kills} kills`, { timeout: 60_000 + kills * 4000 }, async () => {
   const approved = new Map<string, number>();
   /** Sent, but the server may have been killed before it said so. */
   const sent = new Map<string, number>();
+  /** Responses that asked for consent, by their names. */
+  const asking = new Map<string, Asking>();
   const add = (counts: Map<string, number>, id: string): unknown =>
     counts.set(id, (counts.get(id) ?? 0) + 1);
   const approve = async (id: string): Promise<void> => {
@@ -60,12 +68,12 @@ test(`${kills} kills`, { timeout: 60_000 + kills * 4000 }, async () => {
     add(approved, id);
   };
   try {
-    for (let kill = 0; kill < kills; kill++) {
+    for (let round = 0; round < kills; round++) {
       const { server, url } = served;
       let begun = (): void => {};
       const firstRun = new Promise<void>((resolve) => (begun = resolve));
       const clients = Array.from({ length: 4 }, async (_, client) => {
-        const name = `${kill}-${client}`;
+        const name = `${round}-${client}`;
         const { id } = await post<Conversation>(`${url}/api/conversations`, {});
         await post<RunStarted>(`${url}/api/conversations/${id}/runs`, { message: name });
         runs.set(name, id);
@@ -79,13 +87,20 @@ test(`${kills} kills`, { timeout: 60_000 + kills * 4000 }, async () => {
         // One in four is left to the processes that follow.
         if (client > 0) await approve(`save_${name}`);
       });
-      const gone = Promise.allSettled(clients);
+      const responding = Array.from({ length: 2 }, async (_, client) => {
+        const name = `${round}-${client}`;
+        const response = await ask(url, name);
+        asking.set(name, response);
+        await setTimeout(random() * 40);
+        // One in two is left to the last process.
+        if (client > 0) await consent(url, response);
+      });
+      const gone = Promise.allSettled([...clients, ...responding]);
       await Promise.race([firstRun, gone]);
       await setTimeout(random() * 250);
-      server.kill("SIGKILL");
-      await once(server, "exit");
+      await kill(server);
       await gone;
-      served = await start(...files);
+      served = await startServer(...paths);
       // What was seen and neither decided nor answered still waits.
       const open = [...seen].filter((id) => !sent.has(id));
       await eventually(async () => {
@@ -99,6 +114,12 @@ test(`${kills} kills`, { timeout: 60_000 + kills * 4000 }, async () => {
         if (mayHaveRun) repeats.add(id);
         await approve(id);
       }
+    let consented = 0;
+    for (const [name, response] of asking) {
+      const { output, error } = await consent(served.url, response);
+      if (output === `send of response ${name}: done`) consented += 1;
+      else expect(error).toContain("may have taken effect");
+    }
     const ends = new Map<string, number>();
     for (const [name, id] of runs) {
       const { status, message } = await eventually(async () => {
@@ -117,8 +138,9 @@ test(`${kills} kills`, { timeout: 60_000 + kills * 4000 }, async () => {
     const times = new Map<string, number>();
     for (const line of readFileSync(counted, "utf8").trim().split("\n")) add(times, line);
     for (const [call, count] of times) {
-      const [tool, name] = call.split(" ") as [string, string];
-      if (tool === "note") expect([call, count]).toEqual([call, 1]);
+      const [tool, ...rest] = call.split(" ");
+      const name = rest.join(" ");
+      if (tool === "note" || tool === "send") expect([call, count]).toEqual([call, 1]);
       if (tool !== "save") continue;
       const decisions = sent.get(`save_${name}`) ?? 0;
       expect(count, call).toBeLessThanOrEqual(repeats.has(`save_${name}`) ? decisions : 1);
@@ -126,7 +148,8 @@ test(`${kills} kills`, { timeout: 60_000 + kills * 4000 }, async () => {
     for (const [id] of approved) expect(times.has(id.replace("_", " ")), id).toBe(true);
     console.log(
       `${kills} kills, ${runs.size} runs (${[...ends].map(([status, count]) => `${count} ${status}`).join(", ")}), ` +
-        `${seen.size} questions seen, ${repeats.size} asked again`,
+        `${seen.size} questions seen, ${repeats.size} asked again; ` +
+        `${asking.size} responses asked, ${consented} of their calls ran to the end, none twice`,
     );
     expect(seen.size).toBeGreaterThan(kills / 2);
   } finally {

@@ -1,40 +1,24 @@
 // The server is killed while runs go on: what their viewers saw is there afterwards, each run is told as
 // failed, and a viewer that reads on loses nothing and sees nothing twice. Needs `npm run build`.
-import { type ChildProcess, spawn } from "node:child_process";
-import { once } from "node:events";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout } from "node:timers/promises";
-import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
 import { applyEvent, emptyState } from "../../src/client/conversation-state.ts";
 import { readConversation, type ReadEvent } from "../../src/client/read-conversation.ts";
 import type { Conversation, RunStarted } from "../../src/client/types.ts";
+import { kill, post, startServer } from "./support/killed-server.ts";
 
 const kills = Number(process.env["FERMATA_KILLS"] ?? 4);
-const child = fileURLToPath(new URL("store-kill-child.mjs", import.meta.url));
-
-async function start(path: string): Promise<{ server: ChildProcess; url: string }> {
-  const server = spawn(process.execPath, [child, path], { stdio: ["ignore", "pipe", "inherit"] });
-  const [port] = (await once(server.stdout!, "data")) as [Buffer];
-  return { server, url: `http://127.0.0.1:${String(port).trim()}` };
-}
-
-async function post<Body>(url: string, body: object): Promise<Body> {
-  const headers = { "content-type": "application/json" };
-  const reply = await fetch(url, { method: "POST", headers, body: JSON.stringify(body) });
-  expect(reply.ok).toBe(true);
-  return (await reply.json()) as Body;
-}
 
 test(`${kills} kills`, { timeout: 60_000 + kills * 3000 }, async () => {
   const folder = mkdtempSync(join(tmpdir(), "fermata-run-kill-"));
   const path = join(folder, "store.sqlite");
   let interrupted = 0;
   try {
-    for (let kill = 0; kill < kills; kill++) {
-      const { server, url } = await start(path);
+    for (let round = 0; round < kills; round++) {
+      const { server, url } = await startServer(path);
       const { id } = await post<Conversation>(`${url}/api/conversations`, {});
       const runs = await Promise.all(
         Array.from({ length: 4 }, (_, index) =>
@@ -53,14 +37,13 @@ test(`${kills} kills`, { timeout: 60_000 + kills * 3000 }, async () => {
         });
         for await (const event of events) seen[index]!.push(event);
       });
-      await setTimeout((kill % 5) * 12);
-      server.kill("SIGKILL");
-      await once(server, "exit");
+      await setTimeout((round % 5) * 12);
+      await kill(server);
       await setTimeout(20);
       gone.abort();
       await Promise.allSettled(viewers);
 
-      const next = await start(path);
+      const next = await startServer(path);
       for (const [index, run] of runs.entries()) {
         const before = seen[index]!;
         const lastEventId = before.at(-1)?.id;
@@ -83,8 +66,7 @@ test(`${kills} kills`, { timeout: 60_000 + kills * 3000 }, async () => {
         const again = await fetch(stream, { headers: { "last-event-id": last } });
         expect(again.status).toBe(204);
       }
-      next.server.kill("SIGKILL");
-      await once(next.server, "exit");
+      await kill(next.server);
     }
     console.log(`${kills} kills, ${interrupted} runs were interrupted, each told as failed`);
     expect(interrupted).toBeGreaterThanOrEqual(2 * kills);

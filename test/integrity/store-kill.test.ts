@@ -1,18 +1,15 @@
 // The server is killed at random moments while clients store responses: what they were told is there
 // afterwards, and the file is whole. Needs `npm run build`. FERMATA_KILLS=200 is the long form.
-import { type ChildProcess, spawn } from "node:child_process";
-import { once } from "node:events";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout } from "node:timers/promises";
-import { fileURLToPath } from "node:url";
 import Database from "libsql";
 import { expect, test } from "vitest";
+import { jsonRequest, kill, post, startServer } from "./support/killed-server.ts";
 
 const kills = Number(process.env["FERMATA_KILLS"] ?? 8);
 const clients = 6;
-const child = fileURLToPath(new URL("store-kill-child.mjs", import.meta.url));
 
 type Json = Record<string, unknown>;
 
@@ -29,8 +26,8 @@ test(`${kills} kills`, { timeout: 1_800_000 }, async () => {
   const conversations: string[] = [];
   let interrupted = 0;
   try {
-    for (let kill = 0; kill <= kills; kill++) {
-      const { server, url } = await start(path);
+    for (let round = 0; round <= kills; round++) {
+      const { server, url } = await startServer(path);
       interrupted += await check(url, acknowledged, conversations);
       const stop = new AbortController();
       const work = Array.from({ length: clients }, (_, client) =>
@@ -41,11 +38,10 @@ test(`${kills} kills`, { timeout: 1_800_000 }, async () => {
       while (acknowledged.size === known) await setTimeout(5);
       // This one is in the middle of its work whenever the kill comes.
       const endless = { input: "endless", background: true };
-      const { id } = await post(url, "/v1/responses", endless, stop.signal);
+      const { id } = await post(`${url}/v1/responses`, endless, stop.signal);
       acknowledged.set(String(id), null);
       await setTimeout(Math.random() * 250);
-      server.kill("SIGKILL");
-      await once(server, "exit");
+      await kill(server);
       stop.abort();
       await Promise.all(work);
       const database = new Database(path);
@@ -64,12 +60,6 @@ test(`${kills} kills`, { timeout: 1_800_000 }, async () => {
     rmSync(folder, { recursive: true, force: true });
   }
 });
-
-async function start(path: string): Promise<{ server: ChildProcess; url: string }> {
-  const server = spawn(process.execPath, [child, path], { stdio: ["ignore", "pipe", "inherit"] });
-  const [port] = (await once(server.stdout!, "data")) as [Buffer];
-  return { server, url: `http://127.0.0.1:${String(port).trim()}` };
-}
 
 const interruptedChecked = new Set<string>();
 
@@ -124,22 +114,22 @@ async function useServer(url: string, client: number, use: Use): Promise<void> {
       const kind = (turn + client) % 5;
       const body = { input: `turn ${turn} of ${client}`, previous_response_id: previous };
       if (kind === 0) {
-        const response = await post(url, "/v1/responses", body, signal);
+        const response = await post(`${url}/v1/responses`, body, signal);
         acknowledged.set(String(response["id"]), response);
         previous = String(response["id"]);
       } else if (kind === 1) {
         const background = { ...body, background: true };
-        const { id } = await post(url, "/v1/responses", background, signal);
+        const { id } = await post(`${url}/v1/responses`, background, signal);
         acknowledged.set(String(id), null);
       } else if (kind === 2) {
         await readStream(url, body, use);
       } else if (kind === 3) {
         await readStream(url, { ...body, background: true }, use);
       } else {
-        const { id } = await post(url, "/v1/conversations", { items: [] }, signal);
+        const { id } = await post(`${url}/v1/conversations`, { items: [] }, signal);
         conversations.push(String(id));
         const turnOf = { input: "Hi", conversation: id };
-        const response = await post(url, "/v1/responses", turnOf, signal);
+        const response = await post(`${url}/v1/responses`, turnOf, signal);
         acknowledged.set(String(response["id"]), response);
       }
     }
@@ -150,7 +140,7 @@ async function useServer(url: string, client: number, use: Use): Promise<void> {
 }
 
 async function readStream(url: string, body: Json, { acknowledged, signal }: Use): Promise<void> {
-  const reply = await fetch(`${url}/v1/responses`, request({ ...body, stream: true }, signal));
+  const reply = await fetch(`${url}/v1/responses`, jsonRequest({ ...body, stream: true }, signal));
   const events: Json[] = [];
   let text = "";
   for await (const chunk of reply.body!.pipeThrough(new TextDecoderStream())) {
@@ -174,20 +164,4 @@ function eventsOf(text: string): Json[] {
     const data = block.split("\n").find((line) => line.startsWith("data: {"));
     return data === undefined ? [] : [JSON.parse(data.slice("data: ".length)) as Json];
   });
-}
-
-async function post(url: string, path: string, body: Json, signal: AbortSignal): Promise<Json> {
-  const reply = await fetch(`${url}${path}`, request(body, signal));
-  const json = (await reply.json()) as Json;
-  expect(reply.status, JSON.stringify(json)).toBe(200);
-  return json;
-}
-
-function request(body: Json, signal: AbortSignal): RequestInit {
-  return {
-    method: "POST",
-    headers: { "content-type": "application/json" },
-    body: JSON.stringify(body),
-    signal,
-  };
 }

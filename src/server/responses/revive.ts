@@ -2,11 +2,13 @@
 
 import type { ResponseHold, ResponseStore } from "../../store/types.ts";
 import type { Sink } from "../../tools/event-stream.ts";
+import { interruptedCall } from "../../tools/oversight.ts";
 import type { RunEvent } from "../../tools/types.ts";
 import { clientServer, type RunContext } from "../answer/answer.ts";
 import { resolveTarget, wantedModel } from "../answer/target.ts";
 import type { RouteContext } from "../context.ts";
 import { logError, toFermataError } from "../http/error-replies.ts";
+import type { AskedCalls } from "./asked-calls.ts";
 import {
   type ClientCallItem,
   isClientCall,
@@ -26,6 +28,7 @@ import type { Item, OutputItem, ResponseObject, WireEvent } from "./types.ts";
 import { ResponseWriter } from "./writer.ts";
 
 interface ReviveParts {
+  asked: AskedCalls;
   store: ResponseStore;
   context: Omit<RunContext, "target" | "startedAt"> & RouteContext;
   abort: AbortController;
@@ -34,14 +37,14 @@ interface ReviveParts {
 /** Not begun yet. Null: it cannot go on here, and is failed in the store. */
 export async function revive(
   hold: ResponseHold,
-  { store, context, abort }: ReviveParts,
+  { asked, store, context, abort }: ReviveParts,
 ): Promise<ResponseRun | null> {
   const { owner, id } = hold;
   const stored = await store.response(owner, id);
   const items = await store.responseItems(owner, id);
   if (stored === null || items === null) return null;
   try {
-    return await revived(hold, { body: stored.body, items, store, context, abort });
+    return await revived(hold, { body: stored.body, items, asked, store, context, abort });
   } catch (error) {
     const { message } = toFermataError(error);
     context.log.warn({ response: id, err: error }, "a response that waited cannot go on");
@@ -56,6 +59,7 @@ async function revived(
   {
     body,
     items: { history, input, output },
+    asked,
     store,
     context,
     abort,
@@ -114,7 +118,7 @@ async function revived(
       const run = { ...context, target, startedAt: performance.now() };
       await generateResponse(request, { items, plan, signal, owner, context: run }, sink);
     },
-    onAsked: () => {},
+    onAsked: (item) => asked.remember(owner, item, id),
     onEnd: (failure) => {
       if (failure !== null && failure.code !== "cancelled") logError(failure, context);
     },
@@ -125,10 +129,6 @@ async function revived(
 function goingOn(request: ResponsesRequest): ResponsesRequest {
   return { ...request, guidance: { ...request.guidance, toolChoice: "auto" } };
 }
-
-/** Of a call that this server ran, nobody knows whether it took effect: it is not run again by itself. */
-const interruptedCall =
-  "Error: the server was restarted while this call ran. It may have taken effect, and was not run again.";
 
 /** What was said, as far as it was told. */
 function itemsOf(output: readonly { type: string }[], told: readonly WireEvent[]): OutputItem[] {

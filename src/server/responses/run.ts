@@ -51,8 +51,8 @@ export interface ResponseParts {
   approved: readonly ApprovedCall[];
   /** Called once, after the approved calls have run. */
   generate(sink: Sink<RunEvent>): Promise<void>;
-  /** Called when the client is asked for approval. */
-  onAsked(request: Item): void;
+  /** Called before the client is asked for approval, with the request in the store. */
+  onAsked(request: Item): Promise<void>;
   /** Called before the last event is sent. @param transcript the items that the response adds to its conversation */
   onEnd(failure: FermataError | null, transcript: readonly Item[]): void;
 }
@@ -215,7 +215,10 @@ export class ResponseRun extends LiveRun<WireEvent> {
       log.write(event);
       if (isCallDone(event.type)) held?.announce(this.#callIdOf(event));
       const item = event.type === "response.output_item.done" ? (event["item"] as Item) : null;
-      if (item?.type === "mcp_approval_request") onAsked(item);
+      if (item?.type === "mcp_approval_request") {
+        await this.#update();
+        await onAsked(item);
+      }
       await this.publish(event);
     }
   }

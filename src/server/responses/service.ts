@@ -22,7 +22,8 @@ import type { ServerConfig, ServerServices } from "../services.ts";
 import { Preparation, openStreamAfterMs } from "../http/stream-answer.ts";
 import { definitionsOf } from "../answer/target.ts";
 import { TokenTimes } from "../answer/token-times.ts";
-import { approvedCalls, wordsOf, planTools } from "./tool-plan.ts";
+import { AskedCalls, isConsent } from "./asked-calls.ts";
+import { planTools } from "./tool-plan.ts";
 import { EventLog } from "./log.ts";
 import { HeldCalls, defaultOutputTimeoutMs } from "./held.ts";
 import { callsOfItems, isClientOutput } from "./client-calls.ts";
@@ -77,6 +78,7 @@ export class ResponseService {
   readonly store: ResponseStore | null;
   readonly #config: ServerConfig;
   readonly #gaps: HistoryGaps;
+  readonly #asked: AskedCalls;
 
   constructor(
     store: ResponseStore | null,
@@ -85,6 +87,7 @@ export class ResponseService {
     this.store = store;
     this.#config = config;
     this.#gaps = gaps;
+    this.#asked = new AskedCalls(store);
   }
 
   /** @throws FermataError of status 4xx before anything runs */
@@ -155,12 +158,13 @@ export class ResponseService {
     const sources = { provider: context.target.tools, requested };
     const plan = planTools(request, sources, held && ((tool) => held.tool(tool)));
     checkToolChoice(request.toolChoice, definitionsOf(plan.mode));
-    const approved = approvedCalls(history.items, history.input, plan, {
-      timeoutMs: this.#config.toolTimeoutMs ?? defaultToolTimeoutMs,
-      signal,
-      oversight: oversightOf(context, owner),
-      issued: context.services.approvals,
-    });
+    const approved = history.input.some(isConsent)
+      ? await this.#asked.approved(history.items, history.input, plan, {
+          timeoutMs: this.#config.toolTimeoutMs ?? defaultToolTimeoutMs,
+          signal,
+          oversight: oversightOf(context, owner),
+        })
+      : [];
 
     const createdAt = Math.floor(Date.now() / 1000);
     const model = context.target.id;
@@ -202,7 +206,7 @@ export class ResponseService {
         const run = { ...context, times };
         return generateResponse(request, { items: read, plan, signal, owner, context: run }, sink);
       },
-      onAsked: (item) => context.services.approvals.issue(owner, item.id, wordsOf(item)),
+      onAsked: (item) => this.#asked.remember(owner, item, stores ? id : null),
       onEnd: (failure, transcript) => {
         if (failure !== null && failure.code !== "cancelled") logError(failure, context);
         const issued = callsOfItems(transcript).map((call) => call.id);
@@ -273,7 +277,12 @@ export class ResponseService {
     const { store } = this;
     for (const hold of (await store?.takeHolds()) ?? []) {
       const work = context.active.begin();
-      const run = await revive(hold, { store: store!, context, abort: work.controller });
+      const run = await revive(hold, {
+        asked: this.#asked,
+        store: store!,
+        context,
+        abort: work.controller,
+      });
       if (run === null) {
         work.end();
         continue;

@@ -1,4 +1,4 @@
-/** The tools of a response: who runs them, their names for the client, and the calls that the user has approved. */
+/** The tools of a response: who runs them, and their names for the client. */
 
 import type { ToolCall, ToolDefinition } from "../../chat/types.ts";
 import type { Tool, ToolProvider } from "../../tools/types.ts";
@@ -9,12 +9,8 @@ import type { McpToolFilter, McpToolRequest, RequestedServers } from "./mcp-serv
 import type { ResponsesRequest } from "./request.ts";
 import { flatName } from "./tools.ts";
 import type { CallPresentation } from "./writer.ts";
-import type { McpListToolsItem, Item } from "./types.ts";
+import type { McpListToolsItem } from "./types.ts";
 import type { ToolMode } from "../answer/target.ts";
-import type { Approvals } from "../../tools/approvals.ts";
-import type { ToolOversight } from "../../tools/oversight.ts";
-import { runTool } from "../../tools/tool-run.ts";
-import type { ApprovedCall } from "./run.ts";
 
 export interface ToolPlan {
   mode: ToolMode;
@@ -161,60 +157,4 @@ function namesOf(entries: readonly Entry[]): ToolNames {
     functionName: (name, namespace) => (namespace === undefined ? name : flatName(namespace, name)),
     mcpName: (server, name) => mcp.get(`${server}\0${name}`) ?? name,
   };
-}
-
-export interface ApprovalLimits {
-  timeoutMs: number;
-  signal: AbortSignal;
-  oversight: ToolOversight;
-  issued: Pick<Approvals, "redeem">;
-}
-
-/** What was asked, as it was asked. */
-export function wordsOf(request: { [key: string]: unknown }): string {
-  return JSON.stringify([request["server_label"], request["name"], request["arguments"]]);
-}
-
-const granted: ToolOversight["approvals"] = {
-  timeoutMs: 0,
-  ask: async () => ({ approved: true, content: {} }),
-};
-
-/** @throws FermataError of status 400: the tool is not part of this request */
-export function approvedCalls(
-  before: readonly Item[],
-  input: readonly Item[],
-  plan: ToolPlan,
-  { timeoutMs, signal, oversight, issued }: ApprovalLimits,
-): ApprovedCall[] {
-  const all = [...before, ...input];
-  const requests = new Map(all.map((item) => [item.id, item]));
-  // A client that sends its whole history sends consents of calls that were run.
-  const done = new Set(
-    all.filter(({ type }) => type === "mcp_call").map((item) => item["approval_request_id"]),
-  );
-  return input.flatMap((item, index): ApprovedCall[] => {
-    if (item.type !== "mcp_approval_response" || item["approve"] !== true) return [];
-    const request = requests.get(String(item["approval_request_id"]));
-    if (request === undefined || done.has(request.id)) return [];
-    const name = plan.names.mcpName(String(request["server_label"]), String(request["name"]));
-    if (!plan.serverTools.some(({ definition }) => definition.name === name)) {
-      const problem = "approves a call of a tool that this request does not have";
-      const remedy = "Send its mcp tool too";
-      throw fieldError("invalid_value", `input[${index}].approval_request_id`, problem, remedy);
-    }
-    const call = { id: newId("mcp"), name, arguments: String(request["arguments"]) };
-    // Anybody can write such an item; only one that this server made speaks for what the operator wants asked.
-    const isOurs = issued.redeem(oversight.owner, request.id, wordsOf(request));
-    const run: ApprovedCall["run"] = async () => {
-      const { outcome, content } = await runTool(call, plan.serverTools, {
-        timeoutMs,
-        signal,
-        report: () => {},
-        oversight: isOurs ? { ...oversight, approvals: granted } : oversight,
-      });
-      return outcome === "ok" ? { output: content } : { error: content };
-    };
-    return [{ call, requestId: request.id, run }];
-  });
 }

@@ -183,6 +183,23 @@ const migrations: readonly string[] = [
     PRIMARY KEY (run_id, call_id)
   ) WITHOUT ROWID;
   `,
+  `
+  -- What calls have come to that outlive their process. The holder is the held run or the response that made them.
+  CREATE TABLE held_calls (
+    holder TEXT NOT NULL,
+    call_id TEXT NOT NULL,
+    state TEXT NOT NULL,
+    PRIMARY KEY (holder, call_id)
+  ) WITHOUT ROWID;
+  CREATE INDEX held_calls_by_call ON held_calls (call_id);
+  INSERT INTO held_calls (holder, call_id, state)
+    SELECT run_id, call_id, state FROM branched_held_calls;
+  DROP TABLE branched_held_calls;
+  CREATE TRIGGER held_calls_of_run AFTER DELETE ON branched_holds
+    BEGIN DELETE FROM held_calls WHERE holder = OLD.run_id; END;
+  CREATE TRIGGER held_calls_of_response AFTER DELETE ON responses
+    BEGIN DELETE FROM held_calls WHERE holder = OLD.id; END;
+  `,
 ];
 
 /** @throws FermataError store_invalid: a later version of Fermata wrote the file */

@@ -1,5 +1,6 @@
 /** Branched conversations in the SQLite file that holds the responses too. */
 
+import type { HeldCallTable } from "./held-call-table.ts";
 import { sql, type StoreDatabase } from "./database.ts";
 import type {
   BranchedConversation,
@@ -43,6 +44,7 @@ interface HoldRow {
 
 /** What the file's owner does for its tables. */
 interface BranchHost {
+  heldCalls: HeldCallTable;
   /** Of this process among those that have the file open. */
   processId: string;
   /** Forgets those that are gone. Within a transaction, as `keepLimits`. */
@@ -146,7 +148,7 @@ export class SqliteBranches implements BranchStore {
   ): Promise<void> {
     const text = JSON.stringify(round);
     this.#database.inTransaction(() => {
-      this.#database.run(sql`DELETE FROM branched_held_calls WHERE run_id = ${runId}`);
+      this.#host.heldCalls.delete(runId);
       this.#database.run(sql`INSERT INTO branched_holds (run_id, request, round, resumes)
         VALUES (${runId}, ${JSON.stringify(request)}, ${text}, 0)
          ON CONFLICT (run_id) DO UPDATE SET round = excluded.round, resumes = 0`);
@@ -154,9 +156,7 @@ export class SqliteBranches implements BranchStore {
   }
 
   async setHeldCall(runId: string, callId: string, state: unknown): Promise<void> {
-    this.#database.run(sql`INSERT INTO branched_held_calls (run_id, call_id, state)
-      VALUES (${runId}, ${callId}, ${JSON.stringify(state)})
-       ON CONFLICT (run_id, call_id) DO UPDATE SET state = excluded.state`);
+    this.#host.heldCalls.set(runId, callId, state);
   }
 
   async countResume(runId: string): Promise<void> {
@@ -221,13 +221,10 @@ export class SqliteBranches implements BranchStore {
     const row = this.#database.get<HoldRow>(sql`SELECT request, round, resumes FROM branched_holds
       WHERE run_id = ${runId}`);
     if (row === undefined) return null;
-    const calls = this.#database.all<{ call_id: string; state: string }>(
-      sql`SELECT call_id, state FROM branched_held_calls WHERE run_id = ${runId}`,
-    );
     return {
       request: JSON.parse(row.request),
       round: JSON.parse(row.round),
-      calls: Object.fromEntries(calls.map(({ call_id: id, state }) => [id, JSON.parse(state)])),
+      calls: this.#host.heldCalls.of(runId),
       resumes: row.resumes,
     };
   }

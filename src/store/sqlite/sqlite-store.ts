@@ -3,6 +3,7 @@
 import { randomBytes } from "node:crypto";
 import { FermataError } from "../../errors.ts";
 import type {
+  HeldCall,
   NewResponse,
   ResponseHold,
   ResponseItems,
@@ -12,6 +13,7 @@ import type {
   StoredResponse,
 } from "../types.ts";
 import { ConversationTable } from "./conversation-table.ts";
+import { HeldCallTable } from "./held-call-table.ts";
 import { ItemTable } from "./item-table.ts";
 import { ClockWatch } from "./clock-watch.ts";
 import { sql, StoreDatabase } from "./database.ts";
@@ -43,6 +45,7 @@ export class SqliteStore implements ResponseStore {
   readonly #items: ItemTable;
   readonly #responses: ResponseTable;
   readonly #conversations: ConversationTable;
+  readonly #heldCalls: HeldCallTable;
   #created = 0;
   /** Ends that could not be written, by the ids of what they end. */
   readonly #unwritten = new Map<string, () => void>();
@@ -64,7 +67,9 @@ export class SqliteStore implements ResponseStore {
     this.#items = new ItemTable(this.#database);
     this.#responses = new ResponseTable(this.#database, this.#items, this.#runs.id);
     this.#conversations = new ConversationTable(this.#database, this.#items);
+    this.#heldCalls = new HeldCallTable(this.#database);
     this.branches = new SqliteBranches(this.#database, {
+      heldCalls: this.#heldCalls,
       processId: this.#runs.id,
       forgetDead: () => this.#failInterrupted(),
       keepLimits: () => this.#keepLimits(),
@@ -146,6 +151,14 @@ export class SqliteStore implements ResponseStore {
       this.#failInterrupted();
       return this.#responses.takeHolds();
     });
+  }
+
+  async setHeldCall(responseId: string, callId: string, state: unknown): Promise<void> {
+    this.#heldCalls.set(responseId, callId, state);
+  }
+
+  async heldCall(owner: string, callId: string): Promise<HeldCall | null> {
+    return this.#heldCalls.ofResponses(owner, callId);
   }
 
   async addEvent(id: string, number: number, event: object): Promise<void> {

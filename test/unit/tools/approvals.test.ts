@@ -139,16 +139,6 @@ describe("a call that must be approved", () => {
   });
 });
 
-test("a consent given by another API is good once, for its words and its owner", () => {
-  const approvals = new Approvals();
-  approvals.issue("me", "mcpr_1", "delete a");
-  expect(approvals.redeem("you", "mcpr_1", "delete a")).toBe(false);
-  expect(approvals.redeem("me", "mcpr_2", "delete a")).toBe(false);
-  expect(approvals.redeem("me", "mcpr_1", "delete b")).toBe(false);
-  expect(approvals.redeem("me", "mcpr_1", "delete a")).toBe(true);
-  expect(approvals.redeem("me", "mcpr_1", "delete a")).toBe(false);
-});
-
 /** What the log says, line by line. */
 function linesOf(path: string): Record<string, unknown>[] {
   return readFileSync(path, "utf8")

@@ -1,0 +1,107 @@
+/** Servers over one store in a file, one after the other. */
+
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach } from "vitest";
+import type { ToolCall } from "../../src/chat/types.ts";
+import { SqliteStore } from "../../src/store/sqlite/sqlite-store.ts";
+import type { Tool } from "../../src/tools/types.ts";
+import {
+  callEvents,
+  createWorld,
+  finish,
+  type ScriptStep,
+  usage,
+  type World,
+} from "./fake-services.ts";
+import type { Json } from "./responses-world.ts";
+
+type Parts = Parameters<typeof createWorld>[0];
+
+export interface RestartWorld {
+  /** Of the server that runs. */
+  world: World;
+  store: SqliteStore;
+  /** What its model says from then on. */
+  answer: ScriptStep[];
+  begin(parts?: Parts): Promise<void>;
+  end(): Promise<void>;
+  restart(parts?: Parts): Promise<void>;
+  openStore(): SqliteStore;
+  send(
+    method: "GET" | "POST" | "DELETE",
+    url: string,
+    payload?: object,
+  ): Promise<{ status: number; body: Json }>;
+}
+
+/** Each test of the file begins with an empty store and ends its last server. */
+export function restartWorld(answer: ScriptStep[]): RestartWorld {
+  let folder = "";
+  const served = {
+    answer,
+    openStore: () => new SqliteStore(join(folder, "store.sqlite")),
+    async begin(parts: Parts = {}) {
+      served.store = served.openStore();
+      served.world = createWorld({
+        ...parts,
+        store: served.store,
+        branches: served.store.branches,
+      });
+      served.world.chat.script = served.answer;
+      await served.world.app.ready();
+    },
+    async end() {
+      await served.world.app.close();
+      await served.store.close();
+    },
+    async restart(parts?: Parts) {
+      await served.end();
+      await served.begin(parts);
+    },
+    async send(method, url, payload) {
+      const reply = await served.world.app.inject({ method, url, ...(payload ? { payload } : {}) });
+      return { status: reply.statusCode, body: reply.body === "" ? null : (reply.json() as Json) };
+    },
+  } as RestartWorld;
+  beforeEach(async () => {
+    folder = mkdtempSync(join(tmpdir(), "fermata-restart-"));
+    served.answer = answer;
+    await served.begin();
+  });
+  afterEach(async () => {
+    await served.end();
+    rmSync(folder, { recursive: true, force: true });
+  });
+  return served;
+}
+
+/** A model that says something, makes these calls and waits for their results, which this process never reads. */
+export function holds(calls: readonly ToolCall[], ...said: ScriptStep[]): ScriptStep[] {
+  return [
+    ...said,
+    ...calls.flatMap((one, index) => callEvents(one, index)),
+    { type: "hold", calls: [...calls], usage },
+    { type: "content", text: "not in this process" },
+    finish("stop"),
+  ];
+}
+
+/** A tool that writes its name into `ran` when it is called. `hangs`: its calls never end. */
+export function countedTool(
+  ran: string[],
+  name: string,
+  { hangs = false, ...parts }: Partial<Tool> & { hangs?: boolean } = {},
+): Tool {
+  return {
+    definition: { name, parameters: { type: "object" } },
+    server: "files",
+    ...parts,
+    async call() {
+      ran.push(name);
+      if (hangs) await new Promise(() => {});
+      return { content: `${name}: done`, isError: false };
+    },
+  };
+}

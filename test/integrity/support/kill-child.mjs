@@ -1,0 +1,117 @@
+// A server with a store, its model a fake.
+//   node kill-child.mjs <store file> [<file of calls>]
+// Without a file of calls the model writes some words; asked for "endless" ones it never stops. With one it calls three
+// tools and then answers: each call writes a line to the file when it begins, so that the tool itself counts. "save" asks a
+// person where the API can ask one, "note" changes something, "look" only reads. Asked for "response ..." it calls "send" in
+// place of "save", which asks nobody by itself.
+// Prints its port.
+import { appendFileSync } from "node:fs";
+import { setTimeout } from "node:timers/promises";
+import { buildServer } from "../../../dist/server/app.js";
+import { SqliteStore } from "../../../dist/store/sqlite/sqlite-store.js";
+import { Approvals } from "../../../dist/tools/approvals.js";
+
+const [, , path, counted] = process.argv;
+
+const usage = {
+  promptTokens: 20,
+  cachedTokens: 0,
+  resumedTokens: 0,
+  prefilledTokens: 20,
+  recomputedTokens: 0,
+  generatedTokens: 7,
+};
+
+const tool = (name, options) => ({
+  definition: { name, parameters: { type: "object" } },
+  server: "files",
+  ...options,
+  async call({ of }) {
+    appendFileSync(counted, `${name} ${of}\n`);
+    await setTimeout(Math.random() * 30);
+    return { content: `${name} of ${of}: done`, isError: false };
+  },
+});
+const tools = [
+  tool("save", { approval: "always" }),
+  tool("send", {}),
+  tool("note", {}),
+  tool("look", { readOnly: true }),
+];
+
+async function* words({ signal, messages }) {
+  const count = messages.at(-1).content.includes("endless")
+    ? Infinity
+    : Math.floor(Math.random() * 12);
+  for (let word = 0; word <= count && !signal?.aborted; word++) {
+    yield { type: "content", text: `word ${word} ` };
+    await setTimeout(Math.random() * 8);
+  }
+  yield { type: "finish", reason: signal?.aborted ? "cancelled" : "stop", calls: [], usage };
+}
+
+async function* calls({ messages, signal }, resumed) {
+  const of = messages.find(({ role }) => role === "user").content;
+  let results = messages.filter(({ role }) => role === "tool");
+  if (results.length === 0) {
+    const names = [of.startsWith("response") ? "send" : "save", "note", "look"];
+    const written = names.map((name) => ({
+      id: `${name}_${of}`,
+      name,
+      arguments: JSON.stringify({ of }),
+    }));
+    for (const [index, call] of written.entries()) {
+      yield { type: "call-start", index, id: call.id, name: call.name };
+      yield { type: "call-arguments", index, delta: call.arguments };
+      yield { type: "call-end", index, call };
+    }
+    yield { type: "hold", calls: written, usage };
+    const gone = new Promise((resolve) => signal.addEventListener("abort", () => resolve([])));
+    results = await Promise.race([resumed, gone]);
+    if (results === null) {
+      yield { type: "finish", reason: "tool_calls", calls: written, usage };
+      return;
+    }
+  }
+  yield { type: "content", text: results.map(({ content }) => content).join(" | ") };
+  yield { type: "finish", reason: signal.aborted ? "cancelled" : "stop", calls: [], usage };
+}
+
+const chat = {
+  counters: { rerenders: 0, splices: 0, resumes: 0, truncatedResults: 0 },
+  countPromptTokens: async () => 20,
+  generate(request) {
+    let resume;
+    const resumed = new Promise((resolve) => (resume = resolve));
+    const iterator = counted === undefined ? words(request) : calls(request, resumed);
+    return {
+      [Symbol.asyncIterator]: () => iterator,
+      extend() {},
+      resume: async (outputs) => (resume(outputs), false),
+      release: () => resume(null),
+      cancel: () => resume([]),
+    };
+  },
+};
+
+const store = new SqliteStore(path, { limits: { maxCount: 100_000 } });
+const app = buildServer(
+  {
+    chat,
+    engine: {
+      model: { addBos: false },
+      stats: () => ({ ...usage, running: 0, waiting: 0, held: 0 }),
+      onStep() {},
+      onTokenInterval() {},
+    },
+    tools: counted === undefined ? null : { tools: () => tools, close: async () => {} },
+    approvals: new Approvals({ timeoutMs: 3_600_000 }),
+    audit: null,
+    store,
+    branches: store.branches,
+    model: { id: "fake", created: 0, contextSize: 1000, vocabularySize: 500 },
+  },
+  { apiKeys: [], sampling: { temperature: 0, topP: 1, topK: 0, minP: 0 } },
+);
+await app.listen({ port: 0, host: "127.0.0.1" });
+process.stdout.write(`${app.server.address().port}\n`);

@@ -1,0 +1,48 @@
+/** A server over a store's file that is killed, and the one that follows it. Needs `npm run build`. */
+
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { fileURLToPath } from "node:url";
+import { expect } from "vitest";
+
+const child = fileURLToPath(new URL("kill-child.mjs", import.meta.url));
+
+/** @param calls the file in which tools count their calls; see `kill-child.mjs` */
+export async function startServer(
+  store: string,
+  calls?: string,
+): Promise<{ server: ChildProcess; url: string }> {
+  const files = calls === undefined ? [store] : [store, calls];
+  const server = spawn(process.execPath, [child, ...files], {
+    stdio: ["ignore", "pipe", "inherit"],
+  });
+  const [port] = (await once(server.stdout!, "data")) as [Buffer];
+  return { server, url: `http://127.0.0.1:${String(port).trim()}` };
+}
+
+export async function kill(server: ChildProcess): Promise<void> {
+  server.kill("SIGKILL");
+  await once(server, "exit");
+}
+
+/** The request of a JSON body. */
+export function jsonRequest(body: object, signal?: AbortSignal): RequestInit {
+  return {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify(body),
+    signal: signal ?? null,
+  };
+}
+
+/** @throws what `fetch` throws, once the server is gone */
+export async function post<Body = Record<string, unknown>>(
+  url: string,
+  body: object,
+  signal?: AbortSignal,
+): Promise<Body> {
+  const reply = await fetch(url, jsonRequest(body, signal));
+  const text = await reply.text();
+  expect(reply.ok, text).toBe(true);
+  return JSON.parse(text) as Body;
+}
