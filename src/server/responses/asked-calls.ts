@@ -6,6 +6,7 @@ import type { CallJournal, CallState, ToolOversight } from "../../tools/oversigh
 import { runTool } from "../../tools/tool-run.ts";
 import { newId } from "../answer/ids.ts";
 import { fieldError } from "../body/field.ts";
+import { isConsent } from "./client-calls.ts";
 import type { ApprovedCall } from "./run.ts";
 import type { ToolPlan } from "./tool-plan.ts";
 import type { Item } from "./types.ts";
@@ -127,10 +128,6 @@ export class AskedCalls {
 }
 
 const consented: CallState = { at: "decided", decision: { approved: true, content: {} } };
-
-export function isConsent({ type, approve }: Item): boolean {
-  return type === "mcp_approval_response" && approve === true;
-}
 
 /** What was asked, as it was asked. */
 function wordsOf(request: { [key: string]: unknown }): string {

@@ -21,6 +21,11 @@ export function isClientOutput({ type }: Pick<Item, "type">): boolean {
   return type === "function_call_output" || type === "custom_tool_call_output";
 }
 
+/** The client approves a call that a response asked about. */
+export function isConsent({ type, approve }: Item): boolean {
+  return type === "mcp_approval_response" && approve === true;
+}
+
 /** In their order, and whether what answers them is there. */
 export function callsOfItems(items: readonly Item[]): { id: string; hasResult: boolean }[] {
   const answered = new Set(items.filter(isClientOutput).map((item) => item["call_id"]));

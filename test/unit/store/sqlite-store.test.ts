@@ -457,10 +457,12 @@ test("a file of the first version keeps its events", async () => {
   const database = new Database(path);
   database.exec("DROP TABLE response_events");
   database.exec("ALTER TABLE responses ADD COLUMN events TEXT");
-  const later = ["held_calls", "holds", "events", "runs", "messages", "conversations"].map(
+  const later = ["holds", "events", "runs", "messages", "conversations"].map(
     (name) => `branched_${name}`,
   );
-  for (const table of [...later, "secrets", "response_holds"]) database.exec(`DROP TABLE ${table}`);
+  for (const table of [...later, "held_calls", "secrets", "response_holds"])
+    database.exec(`DROP TABLE ${table}`);
+  database.exec("DROP TRIGGER held_calls_of_response");
   for (const column of ["place", "began"]) database.exec(`ALTER TABLE runs DROP COLUMN ${column}`);
   database.prepare("UPDATE responses SET events = ?").run('[{"type":"a"},{"type":"b","n":1}]');
   database.exec("PRAGMA user_version = 1");
