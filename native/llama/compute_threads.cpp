@@ -28,7 +28,7 @@ void ComputeThreads::FreePool::operator()(ggml_threadpool* pool) const {
 std::unique_ptr<ComputeThreads> ComputeThreads::start(llama_context* context, std::int32_t most,
                                                       bool adapts) {
     std::unique_ptr<ComputeThreads> threads(new (std::nothrow) ComputeThreads(context));
-    if (threads == nullptr || !threads->run(most)) return nullptr;
+    if (threads == nullptr || !threads->use(most)) return nullptr;
     if (adapts && most > 1 && threads->use_.cores() > 0)
         threads->budget_.emplace(most, threads->use_.cores());
     // What the cores do from here to the first graph is the first that is known.
@@ -40,11 +40,12 @@ ComputeThreads::~ComputeThreads() {
     llama_detach_threadpool(context_);
 }
 
-bool ComputeThreads::run(std::int32_t count) {
+bool ComputeThreads::use(std::int32_t count) {
     ggml_threadpool_params params = ggml_threadpool_params_default(count);
     params.poll = kPoll;
     std::unique_ptr<ggml_threadpool, FreePool> pool(ggml_threadpool_new(&params));
     if (pool == nullptr) return false;
+    if (pool_ != nullptr) retired_.push_back(std::move(pool_));
     llama_attach_threadpool(context_, pool.get(), nullptr);
     llama_set_n_threads(context_, count, count);
     pool_ = std::move(pool);
@@ -57,12 +58,12 @@ void ComputeThreads::adapt() {
     const double now = now_in_seconds();
     if (now - observed_ < ThreadBudget::kSpan) return;
     observed_ = now;
-    const auto use = use_.read();
-    if (!use) return;
-    budget_->observe(*use);
+    const auto used = use_.read();
+    if (!used) return;
+    budget_->observe(*used);
     // A pool of the wrong size would leave threads that wake for every graph. If there is no
     // memory for another, the old one serves on.
-    if (budget_->threads() != count_) run(budget_->threads());
+    if (budget_->threads() != count_) use(budget_->threads());
 }
 
 }  // namespace fermata

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "core/thread_budget.h"
 #include "llama/processor_use.h"
@@ -25,6 +26,10 @@ class ComputeThreads {
 
     // Before a graph is computed, by the thread that computes it.
     void adapt();
+    // After a graph was computed.
+    void computed() { retired_.clear(); }
+    // From the next graph on. False: there is no memory, and the old number stays.
+    bool use(std::int32_t count);
     std::int32_t count() const { return count_; }
 
    private:
@@ -33,10 +38,11 @@ class ComputeThreads {
     };
 
     explicit ComputeThreads(llama_context* context) : context_(context) {}
-    bool run(std::int32_t count);
 
     llama_context* context_;
     std::unique_ptr<ggml_threadpool, FreePool> pool_;
+    // Pools before it. ggml pauses the one that it computed with when it computes with another.
+    std::vector<std::unique_ptr<ggml_threadpool, FreePool>> retired_;
     std::int32_t count_ = 0;
     std::optional<ThreadBudget> budget_;
     ProcessorUseReader use_;

@@ -47,6 +47,7 @@ DecodeStatus LlamaBackend::decode(std::span<const BatchRow> rows) {
         reread_lengths(rows);
         return DecodeStatus::kFailed;
     }
+    threads_->computed();
     for (const BatchRow& row : rows) {
         lengths_[static_cast<std::size_t>(row.slot)] = row.position + 1;
         has_logits_.push_back(row.wants_logits);

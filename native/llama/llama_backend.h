@@ -81,6 +81,7 @@ class LlamaBackend final : public Backend {
 
     CacheShape shape() const override { return shape_; }
     std::int32_t compute_threads() const override { return threads_->count(); }
+    ComputeThreads& threads() { return *threads_; }
     DecodeStatus decode(std::span<const BatchRow> rows) override;
     // Empty if the row did not want logits or the last decode failed.
     std::span<const float> logits(std::size_t row) override;

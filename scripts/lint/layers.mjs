@@ -9,7 +9,7 @@ const layers = [
   ["guidance"],
   ["chat"],
   ["tools"],
-  ["agents", "mcp", "store"],
+  ["agents", "mcp", "store", "models"],
   ["server"],
   ["cli"],
 ];

@@ -10,6 +10,8 @@ import type { ToolProvider } from "../tools/types.ts";
 export interface BannerFacts {
   url: string;
   modelId: string;
+  /** Of a folder. Null: one model is served. */
+  models: { count: number; most: number } | null;
   model: ModelInfo;
   cache: CacheInfo;
   deviceUse: DeviceUse;
@@ -28,6 +30,7 @@ export interface BannerFacts {
 export function bannerText({
   url,
   modelId,
+  models,
   model,
   cache,
   deviceUse,
@@ -50,6 +53,11 @@ export function bannerText({
   return [
     "",
     `Model     ${modelId} (${describe(model)}, ${megabytes(model.sizeBytes)})`,
+    ...(models === null
+      ? []
+      : [
+          `Models    ${models.count} to choose from, ${models.most} in memory at most (--models-max); GET /v1/models lists them`,
+        ]),
     `Context   ${contextText(cache, model)}, ${cache.slots} slots, ${cache.layout}, ${megabytes(cache.bytes)}`,
     ...(deviceUse.devices.length === 0 ? [] : [`GPU       ${deviceText(deviceUse)}`]),
     chatLine(chat),

@@ -4,6 +4,16 @@ import type { Command, CommandContext } from "./command.ts";
 import type { OptionTable } from "./option-table.ts";
 import { serveOptions } from "./options.ts";
 import { completionCommand, runCompletion } from "./completion.ts";
+import {
+  listCommand,
+  psCommand,
+  rmCommand,
+  runList,
+  runPs,
+  runRm,
+  runShow,
+  showCommand,
+} from "./models-command.ts";
 import type { ParsedArguments } from "./parse-arguments.ts";
 import { runService, serviceCommand } from "./service-command.ts";
 import { runStore, storeCommand } from "./store-command.ts";
@@ -242,6 +252,10 @@ export const commands: readonly RunnableCommand[] = [
   mcpCommand,
   pullCommand,
   doctorCommand,
+  { ...listCommand, run: runList },
+  { ...showCommand, run: runShow },
+  { ...psCommand, run: runPs },
+  { ...rmCommand, run: runRm },
   { ...trustCommand, run: runTrust },
   { ...storeCommand, run: runStore },
   { ...serviceCommand, run: runService },

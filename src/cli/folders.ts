@@ -19,6 +19,11 @@ export function packageVersion(): string {
   return manifest.version;
 }
 
+/** Where `fermata pull` keeps models, unless `--models-dir` says. */
+export function pulledModelsFolder(env: NodeJS.ProcessEnv): string {
+  return join(userFolder("cache", env), "models");
+}
+
 type Purpose = "config" | "data" | "cache" | "state";
 
 const linux: Record<Purpose, [variable: string, ...folder: string[]]> = {

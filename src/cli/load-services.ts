@@ -2,7 +2,7 @@
 
 import { openStoreThread, type StoreThread } from "../store/sqlite/store-thread.ts";
 import type { ServeConfig } from "./options.ts";
-import { credentialsPath, modelsDirectory, packageVersion, storePath } from "./folders.ts";
+import { credentialsPath, packageVersion, storePath } from "./folders.ts";
 import type { McpLogger, McpServerConfig } from "../mcp/mcp-settings.ts";
 import { mcpServerFromCommand, readMcpConfig } from "../mcp/mcp-config.ts";
 import type { McpHost } from "../mcp/mcp-host.ts";
@@ -10,12 +10,11 @@ import type { ServerConnector, ToolProvider } from "../tools/types.ts";
 import { AgentDirectory } from "../agents/agent-directory.ts";
 import { type AgentsConfig, checkAgentServers, readAgentsConfig } from "../agents/agents-config.ts";
 import type { AgentModel } from "../agents/types.ts";
-import { Chat } from "../chat/chat.ts";
-import type { Engine } from "../engine/engine.ts";
+import type { Chat } from "../chat/chat.ts";
 import { FermataError } from "../errors.ts";
 import type { AgentEngine } from "../server/services.ts";
 import type { Logger, ToolLogger } from "../chat/types.ts";
-import { chooseModel } from "./model-files.ts";
+import type { OwnModel } from "./load-models.ts";
 
 /** As `openNamedStore`; with --store-optional null, too, if it throws: nothing is kept then. */
 export async function openStore(
@@ -126,7 +125,7 @@ interface LoadAgentsOptions {
   tools: ToolProvider | null;
   log: ToolLogger;
   /** Loads a file; the engine is the caller's to close. */
-  load(path: string): Promise<Engine>;
+  load(path: string): Promise<OwnModel>;
 }
 
 /** Files are loaded one after the other, each once. @throws as `Engine.load` */
@@ -141,18 +140,16 @@ export async function loadAgents(
   const engines: AgentEngine[] = [];
   for (const { name, source } of config.agents.values()) {
     if (source.kind !== "file" || files.has(source.path)) continue;
-    const engine = await load(source.path);
+    const { engine, chat, sampling, model } = await load(source.path);
     log.info({ agent: name, model: source.path }, "model of an agent loaded");
-    const chat = new Chat(engine, { logger: log });
     if (!chat.hasTemplate) throw withoutTemplate(name, source.path);
-    const { id, sampling } = chooseModel(source.path, modelsDirectory);
     files.set(source.path, {
       chat,
       contextSize: engine.cache.cellsPerSequence,
       vocabularySize: engine.model.vocabularySize,
       sampling,
     });
-    engines.push({ model: id, engine, chat });
+    engines.push({ model: model.id, engine, chat });
   }
   const directory = new AgentDirectory(config, { served, files, tools });
   log.info({ agents: directory.names(), supervisor: directory.supervisor }, "agents");

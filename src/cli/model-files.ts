@@ -40,13 +40,13 @@ export const defaultSampling: DefaultSampling = {
 /** @throws FermataError model_not_found, if none is named and none is bundled, or a folder has not one */
 export function chooseModel(given: string | undefined, bundled: string): ModelChoice {
   const path = given === undefined ? bundledModel(bundled) : resolveModelPath(given);
-  const file = basename(path);
-  const overrides = readManifest(dirname(path))?.models[file]?.sampling ?? {};
-  return {
-    path,
-    id: modelName(path),
-    sampling: { ...defaultSampling, ...knownKeys(overrides) },
-  };
+  return { path, id: modelName(path), sampling: samplingOf(path) };
+}
+
+/** As the manifest beside a file says. */
+export function samplingOf(path: string): DefaultSampling {
+  const overrides = readManifest(dirname(path))?.models[basename(path)]?.sampling ?? {};
+  return { ...defaultSampling, ...knownKeys(overrides) };
 }
 
 /** Of a folder, its one model, or the one that its manifest names. Of anything else, itself. */
@@ -143,7 +143,7 @@ function quantizationOf(path: string): string | null {
 }
 
 /** Without folder, part number and ending: what people call the model. */
-function modelName(path: string): string {
+export function modelName(path: string): string {
   return baseName(path)
     .replace(partPattern, "$1")
     .replace(/\.gguf$/i, "");

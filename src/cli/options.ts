@@ -16,7 +16,7 @@ export const serveOptions = {
       kind: "path",
       alias: ["w"],
       value: "PATH",
-      help: "GGUF file to serve, the first part of a split one, or a folder with one model. Default: the model that comes with Fermata.",
+      help: "GGUF file to serve, the first part of a split one, or a folder with one model; with --models-dir, the default, by path or name. Default: the first of --models-dir, or the model that comes with Fermata.",
     },
     hf: {
       kind: "string",
@@ -33,7 +33,25 @@ export const serveOptions = {
     modelsDir: {
       kind: "path",
       value: "FOLDER",
-      help: "Where pulled models are kept. Default: fermata/models in your cache folder.",
+      help: "Serve every GGUF model of a folder, each loaded when a request names it. Pulled models are kept there too. Default: --model alone, and fermata/models in your cache folder for pulled ones.",
+    },
+    modelsMax: {
+      kind: "integer",
+      min: 1,
+      max: 64,
+      default: 4,
+      value: "N",
+      help: "Models of --models-dir in memory at once. Then the one that was used longest ago leaves.",
+      fromFolder: true,
+    },
+    keepAlive: {
+      kind: "integer",
+      min: -1,
+      max: 10 ** 6,
+      default: -1,
+      value: "SECONDS",
+      help: "When a model of --models-dir that nobody uses leaves memory; -1: when its room is needed.",
+      fromFolder: true,
     },
     alias: {
       kind: "list",

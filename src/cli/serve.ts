@@ -4,18 +4,17 @@ import { basename } from "node:path";
 import type { FastifyInstance } from "fastify";
 import type { McpServerConfig } from "../mcp/mcp-settings.ts";
 import type { AgentsConfig } from "../agents/agents-config.ts";
-import { Chat } from "../chat/chat.ts";
 import { Embedder } from "../engine/embedder.ts";
-import { Engine } from "../engine/engine.ts";
+import type { Engine } from "../engine/engine.ts";
 import type { EngineStats } from "../engine/types.ts";
 import { Approvals } from "../tools/approvals.ts";
 import { CallAudit } from "../tools/call-audit.ts";
 import { loadAddon } from "../native/addon.ts";
 import { buildServer } from "../server/app.ts";
 import { type PageFiles, readPageFiles } from "../server/about/page.ts";
-import type { ServedEmbedder, ServedModel, ServerConfig } from "../server/services.ts";
+import type { ServedEmbedder, ServerConfig } from "../server/services.ts";
 import { WatchedKeys } from "./keys-file.ts";
-import { type BannerFacts, bannerText, chatText, countTools } from "./banner.ts";
+import { type BannerFacts, bannerText, countTools } from "./banner.ts";
 import {
   createMcpHost,
   loadAgents,
@@ -26,12 +25,18 @@ import {
   requestedServers,
 } from "./load-services.ts";
 import { createLogger } from "./logger.ts";
-import { chooseModel, modelCreated } from "./model-files.ts";
-import { engineOptionsOf } from "./engine-config.ts";
+import {
+  defaultModel,
+  loadModel,
+  loadWithProgress,
+  openPool,
+  type OwnModel,
+} from "./load-models.ts";
+import { modelName } from "./model-files.ts";
+import { modelFile, ModelsFolder } from "./models-folder.ts";
 import type { ServeConfig } from "./options.ts";
-import { modelsDirectory, packageVersion, pageDirectory } from "./folders.ts";
+import { packageVersion, pageDirectory } from "./folders.ts";
 import { assertPortFree, listen } from "./port.ts";
-import { createProgress } from "./progress.ts";
 
 /** A round is seldom of more calls; who allows more rounds allows more calls. */
 const callsPerRound = 8;
@@ -81,7 +86,8 @@ export async function startService(
     config,
     servers.map(({ id }) => id),
   );
-  const choice = chooseModel(config.model, modelsDirectory);
+  const folder = config.modelsDir === undefined ? null : new ModelsFolder(config.modelsDir);
+  const standard = defaultModel(config, folder);
 
   let app: FastifyInstance | undefined;
   const parts: { close(): Promise<void> }[] = [];
@@ -99,58 +105,44 @@ export async function startService(
     const audit = openAudit(config, log);
     if (audit !== null) parts.push(audit);
     const host =
-      servers.length === 0
-        ? null
-        : await createMcpHost(config, servers, log, config.alias[0] ?? choice.id);
+      servers.length === 0 ? null : await createMcpHost(config, servers, log, standard.name);
     if (host !== null) parts.push(host);
     const giveUp = (): void => void host?.close();
     signal.addEventListener("abort", giveUp, { once: true });
-    const load = (path: string): Promise<Engine> =>
-      loadEngine(config, path, signal, longestHoldMs(config, servers, agentsConfig));
-    const [engine] = await bothOrNeither(load(choice.path), host?.start());
+    const holdLeaseMs = longestHoldMs(config, servers, agentsConfig);
+    const terms = { config, log, signal, holdLeaseMs };
+    const pool = folder === null ? undefined : openPool(folder, standard, terms);
+    if (pool !== undefined) parts.push(pool);
+    const load = async (): Promise<OwnModel> => {
+      if (pool === undefined)
+        return await loadWithProgress((update) => loadModel(standard, true, terms, update));
+      const lease = await pool.take(standard.name);
+      lease.until(Promise.resolve());
+      return lease.model;
+    };
+    const [loaded] = await bothOrNeither(load(), host?.start());
     // From here on the tools are needed until the last answer has ended.
     signal.removeEventListener("abort", giveUp);
-    parts.push(engine);
-    logFault(engine, log);
-
+    if (pool === undefined) parts.push(loaded.engine);
+    const { engine, chat, model, sampling, said } = loaded;
     const embedder = await loadEmbedder(config);
-    const toolFormat = config.toolFormat === "auto" ? undefined : config.toolFormat;
-    const chat = new Chat(engine, {
-      logger: log,
-      toolFormat,
-      template: config.chatTemplate,
-      reasoning: config.reasoning,
-      stopsRepetition: config.stopRepetition,
-    });
-    const said = chatText(chat);
-    const level = chat.hasTemplate ? "info" : "warn";
-    log[level]({ tool_format: chat.toolFormat }, `${said.subject.toLowerCase()}: ${said.text}`);
-    const [id = choice.id, ...aliases] = config.alias;
-    const model: ServedModel = {
-      id,
-      aliases,
-      created: modelCreated(choice.path),
-      contextSize: engine.cache.cellsPerSequence,
-      parallel: config.parallel,
-      vocabularySize: engine.model.vocabularySize,
-      maxTokens: config.nPredict < 0 ? undefined : config.nPredict,
-      toolSection: chat.hasTemplate ? (chat.hasToolSection ? "template" : "generic") : null,
-      toolFormat: chat.toolFormat,
-    };
     const tools = host === null ? null : await countTools(chat, host, engine.cache, log);
     const agents =
       agentsConfig === null
         ? undefined
         : await loadAgents(agentsConfig, {
-            served: { ...model, path: choice.path, chat, sampling: choice.sampling },
+            served: { ...model, path: standard.path, chat, sampling },
             tools: host,
             log,
             load: async (path) => {
-              const loaded = await load(path);
-              parts.push(loaded);
-              return loaded;
+              const own = await loadWithProgress((update) =>
+                loadModel(modelFile(path, modelName(path)), false, terms, update),
+              );
+              parts.push(own.engine);
+              return own;
             },
           });
+    if (agents !== undefined) pool?.pin(standard.name);
     const page = config.uiServer ? readPage(log) : null;
     app = buildServer(
       {
@@ -166,12 +158,13 @@ export async function startService(
         store,
         branches: store?.branches,
         model,
+        models: pool,
       },
       {
         ...serverConfig(config),
         apiKeys: keys.keys,
         tokenSecret: store === null ? undefined : Buffer.from(await store.secret("tokens")),
-        sampling: choice.sampling,
+        sampling,
         page,
         connectionReports,
         crashes,
@@ -179,7 +172,8 @@ export async function startService(
       },
     );
     const facts = {
-      modelId: id,
+      modelId: model.id,
+      models: pool === undefined ? null : { count: pool.list().length, most: config.modelsMax },
       model: engine.model,
       cache: engine.cache,
       deviceUse: engine.deviceUse,
@@ -191,7 +185,10 @@ export async function startService(
       hasPage: page !== null,
       asksPerson: host !== null && config.approval === "ask",
     };
-    const engines = [engine, ...(agents?.engines ?? []).map((agent) => agent.engine)];
+    const engines = (): Pick<Engine, "stats">[] => [
+      ...(pool?.loaded() ?? [loaded]).map((one) => one.engine),
+      ...(agents?.engines ?? []).map((agent) => agent.engine as Engine),
+    ];
     return {
       app,
       facts,
@@ -200,7 +197,7 @@ export async function startService(
         void audit?.reopen();
         keys.reload();
       },
-      stepAgeMs: () => (isClosing ? 0 : longestStepMs(engines)),
+      stepAgeMs: () => (isClosing ? 0 : longestStepMs(engines())),
     };
   } catch (error) {
     await closeAll();
@@ -229,17 +226,6 @@ function serverConfig(config: ServeConfig): Omit<ServerConfig, "sampling" | "api
   };
 }
 
-/** Of the files that the cache is in: once, nothing fails for it. */
-function logFault(engine: Engine, log: ReturnType<typeof createLogger>): void {
-  let isLogged = false;
-  engine.onStep(() => {
-    const { diskFault } = engine.stats();
-    if (diskFault === "" || isLogged) return;
-    isLogged = true;
-    log.warn({ fault: diskFault }, "the context cache does not reach its files");
-  });
-}
-
 async function loadEmbedder(config: ServeConfig): Promise<ServedEmbedder | undefined> {
   const { embeddingModel: modelPath, threads, pooling } = config;
   if (modelPath === undefined) return undefined;
@@ -254,7 +240,7 @@ function readPage(log: ReturnType<typeof createLogger>): PageFiles | null {
 }
 
 function longestStepMs(engines: readonly { stats(): Pick<EngineStats, "stepAgeMs"> }[]): number {
-  return Math.max(...engines.map((engine) => engine.stats().stepAgeMs));
+  return Math.max(0, ...engines.map((engine) => engine.stats().stepAgeMs));
 }
 
 function openAudit(
@@ -263,23 +249,6 @@ function openAudit(
 ): CallAudit | null {
   if (auditLog === undefined) return null;
   return new CallAudit(auditLog, (error) => log.error({ err: error }, "audit log not written"));
-}
-
-async function loadEngine(
-  config: ServeConfig,
-  modelPath: string,
-  signal: AbortSignal,
-  holdLeaseMs: number,
-): Promise<Engine> {
-  const progress = createProgress(process.stderr);
-  try {
-    return await Engine.load(
-      { ...engineOptionsOf(config, modelPath), holdLeaseMs },
-      { onProgress: progress.update, signal },
-    );
-  } finally {
-    progress.end();
-  }
 }
 
 /** A hold outlives whatever it waits for. */
@@ -299,11 +268,11 @@ function longestHoldMs(
 
 /** Loading and connecting go side by side; if one fails, the engine of the other is closed. */
 async function bothOrNeither(
-  engine: Promise<Engine>,
+  model: Promise<OwnModel>,
   mcp: Promise<void> | undefined,
-): Promise<[Engine]> {
-  const [loaded, connected] = await Promise.allSettled([engine, mcp]);
+): Promise<[OwnModel]> {
+  const [loaded, connected] = await Promise.allSettled([model, mcp]);
   if (loaded.status === "fulfilled" && connected.status === "fulfilled") return [loaded.value];
-  if (loaded.status === "fulfilled") await loaded.value.close();
+  if (loaded.status === "fulfilled") await loaded.value.engine.close();
   throw loaded.status === "rejected" ? loaded.reason : (connected as PromiseRejectedResult).reason;
 }

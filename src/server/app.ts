@@ -36,12 +36,18 @@ import { embeddingsRoute } from "./embeddings/route.ts";
 import { healthRoute, metricsRoute, readyRoute } from "./about/health.ts";
 import { mcpRoute } from "./mcp/route.ts";
 import { messagesCountTokensRoute, messagesRoute } from "./messages/route.ts";
+import { loadRoutes } from "./about/loading.ts";
 import { modelRoute, modelsRoute } from "./about/models.ts";
+import { loadedModels } from "./answer/model-use.ts";
+import type { RouteContext } from "./context.ts";
+import { modelRoutes } from "./model-routes.ts";
+import { embedRoute } from "./ollama/embed.ts";
+import { ollamaModelRoutes } from "./ollama/models.ts";
 import { ollamaRoutes } from "./ollama/routes.ts";
 import { nativeCompletionRoutes } from "./completions/native-route.ts";
 import { openApiRoute } from "./openapi/document.ts";
 import { pageRoutes } from "./about/page.ts";
-import { responsesRoutes } from "./responses/routes.ts";
+import { installResponses, responsesRoutes, storedResponsesRoutes } from "./responses/routes.ts";
 import { propsRoute, slotsRoute } from "./about/props.ts";
 import { installWebSockets } from "./http/web-sockets.ts";
 import type { ServerConfig, ServerServices } from "./services.ts";
@@ -78,7 +84,7 @@ export function buildServer(services: ServerServices, config: ServerConfig): Fas
   installBodyBudget(app, config.unfinishedBodyBytes);
 
   const metrics = new Metrics(services);
-  app.decorate("othersWait", () => othersWait(services.engine));
+  app.decorate("othersWait", () => othersWait(services));
   installRequestId(app);
   installErrorHandler(app);
   installQuarantine(app, config.crashes ?? new Map());
@@ -98,29 +104,36 @@ export function buildServer(services: ServerServices, config: ServerConfig): Fas
   const warnings = new OnceWarnings((fields, message) => app.log.warn(fields, message));
   const gaps = new HistoryGaps();
   const context = { services, config, keys, metrics, active, warnings, gaps };
+  const responses = { ...context, responses: installResponses(app, context) };
+  const one = (make: (context: RouteContext) => RouteOptions): RouteOptions[] =>
+    modelRoutes(context, (own) => [make(own)]);
   const routes: RouteOptions[] = [
-    chatCompletionsRoute(context),
-    messagesRoute(context),
-    messagesCountTokensRoute(context),
-    ...responsesRoutes(app, context),
+    ...one(chatCompletionsRoute),
+    ...one(messagesRoute),
+    ...one(messagesCountTokensRoute),
+    ...modelRoutes(responses, responsesRoutes),
+    ...storedResponsesRoutes(responses),
     ...apiRoutes(app, context, tokens),
-    chatInputTokensRoute(context),
+    ...one(chatInputTokensRoute),
     ...storedCompletionRoutes(context),
-    completionsRoute(context),
-    ...nativeCompletionRoutes(context),
+    ...one(completionsRoute),
+    ...modelRoutes(context, nativeCompletionRoutes),
     embeddingsRoute(context),
-    ...tokenRoutes(context),
-    ...ollamaRoutes(context),
+    ...modelRoutes(context, tokenRoutes),
+    ...modelRoutes(context, ollamaRoutes),
+    ...ollamaModelRoutes(services),
+    embedRoute(context),
     modelsRoute(services),
     modelRoute(services),
-    propsRoute(context),
-    slotsRoute(services),
+    ...loadRoutes(context),
+    ...one(propsRoute),
+    ...one(slotsRoute),
     healthRoute(services, config),
     readyRoute(services, config),
     metricsRoute(metrics),
   ];
   routes.push(openApiRoute(routes.slice()));
-  routes.push(mcpRoute(context));
+  routes.push(...one(mcpRoute));
   paths.set(routes);
   if (config.page) routes.push(...pageRoutes(config.page));
   for (const route of routes) app.route(route);
@@ -129,9 +142,9 @@ export function buildServer(services: ServerServices, config: ServerConfig): Fas
 }
 
 /** True of an engine that is closed: nobody is waited for any more. */
-function othersWait(engine: ServerServices["engine"]): boolean {
+function othersWait(services: ServerServices): boolean {
   try {
-    return engine.stats().waiting > 0;
+    return loadedModels(services).some(({ engine }) => engine.stats().waiting > 0);
   } catch {
     return true;
   }

@@ -5,7 +5,8 @@ import type { OnceWarnings } from "./body/warnings.ts";
 import type { ActiveRequests } from "./http/requests.ts";
 import type { HistoryGaps } from "./http/history-gaps.ts";
 import type { Metrics } from "./metrics.ts";
-import type { ServerConfig, ServerServices } from "./services.ts";
+import type { ModelLease } from "../models/model-pool.ts";
+import type { LoadedModel, ServerConfig, ServerServices } from "./services.ts";
 
 export interface RouteContext {
   services: ServerServices;
@@ -15,4 +16,6 @@ export interface RouteContext {
   active: ActiveRequests;
   warnings: OnceWarnings;
   gaps: HistoryGaps;
+  /** Keeps the model of these services in memory. Undefined: it stays there. */
+  lease?: ModelLease<LoadedModel> | undefined;
 }

@@ -5,15 +5,15 @@
  *   fermata_prefilled_tokens_total / (fermata_prompt_tokens_total - fermata_cached_tokens_total)
  *
  * It is 1.00 when nothing was computed twice; `fermata_recomputed_tokens_total` and
- * `fermata_template_rerenders_total` say what drove it up. What an engine of agents' own does has the label
- * `model`.
+ * `fermata_template_rerenders_total` say what drove it up. What an engine of agents' own or of a folder's model
+ * does has the label `model`.
  */
 
 import { Counter, Gauge, Histogram, Registry } from "prom-client";
-import type { AgentEngine, ServerServices } from "./services.ts";
+import type { AgentEngine, LoadedModel, ServerServices } from "./services.ts";
 
 type Stats = ReturnType<ServerServices["engine"]["stats"]>;
-/** Of an engine that agents have to themselves; the served model's has none. */
+/** Of an engine that agents have to themselves, and of the models of a folder. */
 type ModelLabel = { model?: string };
 type Measured = Pick<AgentEngine, "engine" | "chat"> & { labels: ModelLabel };
 type Labelled<Labels = ModelLabel> = [labels: Labels, value: number];
@@ -56,6 +56,24 @@ const engineCounts = {
   forkUses: ["fermata_fork_uses_total", "Sequences that were cut back to a snapshot."],
   forkDrops: ["fermata_fork_drops_total", "Snapshots that memory had no room for any more."],
 } as const satisfies Partial<Record<keyof Stats, readonly [name: string, help: string]>>;
+
+type MeteredServices = Pick<
+  ServerServices,
+  "engine" | "chat" | "model" | "models" | "tools" | "approvals" | "audit" | "agentEngines"
+>;
+
+/** The engine of the one served model has no label. */
+function measuredBy(services: MeteredServices): Measured[] {
+  const { models, engine, chat, agentEngines = [] } = services;
+  return [
+    ...(models === undefined ? [{ labels: {}, engine, chat }] : models.loaded().map(labelled)),
+    ...agentEngines.map(({ model, ...own }) => ({ labels: { model }, ...own })),
+  ];
+}
+
+function labelled({ engine, chat, model }: LoadedModel): Measured {
+  return { labels: { model: model.id }, engine, chat };
+}
 
 export class Metrics {
   readonly registry = new Registry();
@@ -101,29 +119,13 @@ export class Metrics {
     [1, 2, 3, 4, 6, 8, 12, 16, 32],
   );
 
-  constructor({
-    engine,
-    chat,
-    tools,
-    approvals,
-    audit,
-    agentEngines = [],
-  }: Pick<ServerServices, "engine" | "chat" | "tools" | "approvals" | "audit" | "agentEngines">) {
-    const measured = [
-      { labels: {}, engine, chat },
-      ...agentEngines.map(({ model, ...own }) => ({ labels: { model }, ...own })),
-    ];
+  constructor(services: MeteredServices) {
+    const { tools, approvals, audit } = services;
+    const measured = (): Measured[] => measuredBy(services);
     this.#publishCounts(measured);
     this.#publishStates(measured);
-    for (const one of measured) {
-      one.engine.onStep(({ milliseconds, microBatches }) => {
-        this.#stepTime.observe(one.labels, milliseconds / 1000);
-        this.#microBatches.observe(one.labels, microBatches);
-      });
-      one.engine.onTokenInterval((milliseconds) =>
-        this.#interToken.observe(one.labels, milliseconds / 1000),
-      );
-    }
+    for (const one of measured()) this.#observe(one);
+    services.models?.onLoad((loaded) => this.#observe(labelled(loaded)));
     this.#publish(
       "fermata_audit_lost_lines_total",
       "Lines of the audit log that could not be written.",
@@ -143,13 +145,21 @@ export class Metrics {
     );
   }
 
-  #publishCounts(measured: readonly Measured[]): void {
+  #observe({ engine, labels }: Measured): void {
+    engine.onStep(({ milliseconds, microBatches }) => {
+      this.#stepTime.observe(labels, milliseconds / 1000);
+      this.#microBatches.observe(labels, microBatches);
+    });
+    engine.onTokenInterval((milliseconds) => this.#interToken.observe(labels, milliseconds / 1000));
+  }
+
+  #publishCounts(measured: () => Measured[]): void {
     for (const [key, [name, help]] of Object.entries(engineCounts))
       this.#publish(name, help, () =>
-        measured.map((one) => [one.labels, one.engine.stats()[key as keyof typeof engineCounts]]),
+        measured().map((one) => [one.labels, one.engine.stats()[key as keyof typeof engineCounts]]),
       );
     this.#publish("fermata_prompt_tokens_total", "Tokens of prompts and tool results.", () =>
-      measured.map((one) => {
+      measured().map((one) => {
         const { promptTokens, resumedTokens } = one.engine.stats();
         return [one.labels, promptTokens + resumedTokens];
       }),
@@ -157,18 +167,18 @@ export class Metrics {
     this.#publish(
       "fermata_unextended_holds_total",
       "Holds whose template has no place for a result that is not whole.",
-      () => measured.map((one) => [one.labels, one.chat.counters.unextendedHolds]),
+      () => measured().map((one) => [one.labels, one.chat.counters.unextendedHolds]),
     );
     this.#publish(
       "fermata_template_rerenders_total",
       "Tool rounds whose template rewrote history, so that the prompt was rendered again.",
-      () => measured.map((one) => [one.labels, one.chat.counters.rerenders]),
+      () => measured().map((one) => [one.labels, one.chat.counters.rerenders]),
     );
   }
 
-  #publishStates(measured: readonly Measured[]): void {
+  #publishStates(measured: () => Measured[]): void {
     const ofEach = (values: (stats: Stats) => Record<string, number>): Labelled<StateLabels>[] =>
-      measured.flatMap((one) => byState(values(one.engine.stats()), one.labels));
+      measured().flatMap((one) => byState(values(one.engine.stats()), one.labels));
     this.#gauge("fermata_sequences", "Sequences by state.", () =>
       ofEach(({ running, waiting, held }) => ({ running, waiting, held })),
     );
@@ -182,7 +192,7 @@ export class Metrics {
     this.#gauge(
       "fermata_compute_threads",
       "Threads that compute; fewer while others use cores.",
-      () => measured.map((one) => [one.labels, one.engine.stats().computeThreads]),
+      () => measured().map((one) => [one.labels, one.engine.stats().computeThreads]),
     );
     this.#gauge("fermata_ram_bytes", "Memory for sequences without a slot, by state.", () =>
       ofEach(({ ramBytes, forkBytes, ramLimit }) => ({
@@ -195,13 +205,13 @@ export class Metrics {
       ofEach(({ diskBytes, diskLimit }) => ({ used: diskBytes, free: diskLimit - diskBytes })),
     );
     this.#gauge("fermata_disk_files", "Sequences in files, or on their way there.", () =>
-      measured.map((one) => [one.labels, one.engine.stats().diskFiles]),
+      measured().map((one) => [one.labels, one.engine.stats().diskFiles]),
     );
     this.#publish(
       "fermata_disk_drops_total",
       "Sequences that are in no file, or not any more, by reason.",
       () =>
-        measured.flatMap((one) =>
+        measured().flatMap((one) =>
           diskDrops(one.engine.stats()).map<Labelled<ReasonLabels>>(([reason, count]) => [
             { ...one.labels, reason },
             count,

@@ -12,6 +12,7 @@ import type { ConnectionReports } from "./http/connection-reports.ts";
 import type { Crashes } from "./http/quarantine.ts";
 import type { BranchStore, ResponseStore } from "../store/types.ts";
 import type { ServerConnector, ToolProvider } from "../tools/types.ts";
+import type { ModelPool } from "../models/model-pool.ts";
 import type { Approvals } from "../tools/approvals.ts";
 import type { CallAudit } from "../tools/call-audit.ts";
 
@@ -32,6 +33,11 @@ export interface ServedModel {
   toolSection?: "template" | "generic" | null;
   /** The format in which the model writes calls. */
   toolFormat?: string;
+}
+
+/** A model in memory, and what its requests need. */
+export interface LoadedModel extends Pick<ServerServices, "chat" | "engine" | "model"> {
+  sampling: ServerConfig["sampling"];
 }
 
 export interface ServedEmbedder extends Pick<Embedder, "dimensions" | "vocabularySize" | "embed"> {
@@ -140,7 +146,12 @@ export interface ServerServices {
   store: ResponseStore | null;
   /** The store of /api/conversations. Default: in memory. */
   branches?: BranchStore | undefined;
+  /** The default; it may leave memory where `models` are served. */
   model: ServedModel;
+  /** A folder of models, the default among them. Undefined: one model, which stays. */
+  models?:
+    | Pick<ModelPool<LoadedModel>, "list" | "loaded" | "has" | "take" | "unload" | "onLoad">
+    | undefined;
 }
 
 export interface ServerConfig {

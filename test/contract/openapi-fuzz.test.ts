@@ -69,7 +69,9 @@ describe.each(fuzzedOperations(document).map((one) => [`${one.method} ${one.path
         // Both ways are taken, where there are two.
         if (operation.body !== null || operation.parameters.length > 0)
           expect(refused).toBeGreaterThan(0);
-        if (!operation.path.endsWith("tool_outputs")) expect(answered).toBeGreaterThan(0);
+        // No response waits for outputs; the one model that is served stays in memory.
+        const isAnswered = !/tool_outputs$|unload$/.test(operation.path);
+        if (isAnswered) expect(answered).toBeGreaterThan(0);
       },
       60_000 + runs * 60,
     );

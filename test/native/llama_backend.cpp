@@ -358,6 +358,26 @@ TEST(a_backend_closes_while_its_threads_idle) {
     setup.decode(0, 1, 0, 2);
 }
 
+// What was freed is taken by somebody else, as in a process with more to do.
+void reuse_freed_memory() {
+    std::vector<std::vector<char>> taken;
+    for (std::size_t bytes = 16; bytes <= 4096; bytes += 16)
+        for (std::int32_t count = 0; count < 8; ++count)
+            taken.emplace_back(bytes, '\x55');
+}
+
+TEST(the_number_of_threads_changes_between_graphs) {
+    Setup steady(CacheLayout::kStreams);
+    Setup changing(CacheLayout::kStreams, 2);
+    for (std::int32_t at = 0; at < 20; ++at) {
+        CHECK(changing.backend->threads().use(1 + at % 2));
+        CHECK(changing.backend->threads().use(2 - at % 2));
+        CHECK_EQ(changing.backend->compute_threads(), 2 - at % 2);
+        reuse_freed_memory();
+        CHECK(changing.decode(0, 1, at, at + 1) == steady.decode(0, 1, at, at + 1));
+    }
+}
+
 TEST(bad_options_are_named) {
     BackendOptions options;
     options.slot_count = 0;

@@ -22,7 +22,7 @@ export interface Connection {
 }
 
 /** Options that a running server has had its own say about. */
-const connectionKeys = new Set(["host", "port", "apiKey", "modelsDir", "logLevel"]);
+const connectionKeys = new Set(["host", "port", "apiKey", "logLevel"]);
 const probeMs = 1000;
 
 /** @throws FermataError | StreamError */

@@ -5,7 +5,7 @@ import type { CommandContext } from "../command.ts";
 import { fromEnvironment, mergeLayers } from "../option-values.ts";
 import type { ServeConfig } from "../options.ts";
 import type { ParsedArguments } from "../parse-arguments.ts";
-import { userFolder } from "../folders.ts";
+import { pulledModelsFolder } from "../folders.ts";
 import { hubOptions, pullOptions } from "../commands.ts";
 import { bytesText, type ProgressOutput, TransferProgress } from "../progress.ts";
 import { FermataError } from "../../errors.ts";
@@ -25,7 +25,7 @@ export async function runPull(
   const request = {
     ...options,
     model: operands[0]!,
-    modelsFolder: options.modelsDir ?? defaultModelsFolder(env),
+    modelsFolder: options.modelsDir ?? pulledModelsFolder(env),
   };
   return interruptible(async (signal) => {
     const pull = { signal, output: progressOutput(context) };
@@ -45,7 +45,7 @@ export async function withPulledModel(
   const { hf, file, modelsDir } = config;
   if (hf === undefined) return config;
   const hub = mergeLayers(hubOptions, [fromEnvironment(hubOptions, context.env, context.cwd)]);
-  const modelsFolder = modelsDir ?? defaultModelsFolder(context.env);
+  const modelsFolder = modelsDir ?? pulledModelsFolder(context.env);
   const model = await interruptible((signal) =>
     pullModel(
       { ...hub, model: hf, file, modelsFolder },
@@ -53,10 +53,6 @@ export async function withPulledModel(
     ),
   );
   return { ...config, model };
-}
-
-function defaultModelsFolder(env: NodeJS.ProcessEnv): string {
-  return join(userFolder("cache", env), "models");
 }
 
 /** SIGINT and SIGTERM end it, and leave what is there for the next time. */

@@ -1,32 +1,39 @@
-/** What the engine is at, for people who watch it. */
+/** What the engines are at, for people who watch them: the sums of all models in memory. */
 
 import type { EngineState } from "../../client/types.ts";
-import type { ServerServices } from "../services.ts";
+import { loadedModels } from "../answer/model-use.ts";
+import type { LoadedModel, ServerServices } from "../services.ts";
+
+type Services = Pick<ServerServices, "engine" | "model" | "models">;
+type Stats = ReturnType<ServerServices["engine"]["stats"]>;
 
 const windowMs = 2000;
 const sampleMs = 100;
 
 export class EngineMeter {
-  readonly #services: Pick<ServerServices, "engine" | "model">;
+  readonly #services: Services;
   readonly #now: () => number;
   /** Of steps within the window, the oldest first. */
   #samples: { atMs: number; generated: number }[] = [];
 
-  constructor(
-    services: Pick<ServerServices, "engine" | "model">,
-    now: () => number = () => performance.now(),
-  ) {
+  constructor(services: Services, now: () => number = () => performance.now()) {
     this.#services = services;
     this.#now = now;
-    services.engine.onStep(() => this.#sample());
+    const watch = ({ engine }: Pick<LoadedModel, "engine">): unknown =>
+      engine.onStep(() => this.#sample());
+    loadedModels(services).forEach(watch);
+    services.models?.onLoad(watch);
   }
 
   read(): EngineState {
-    const { engine, model } = this.#services;
-    const stats = engine.stats();
+    const loaded = loadedModels(this.#services);
+    const { id } = (loaded[0] ?? this.#services).model;
+    const contextSize = loaded[0]?.model.contextSize ?? 0;
+    const stats = sumOf(loaded.map(({ engine }) => engine.stats()));
     const fresh = stats.promptTokens + stats.resumedTokens - stats.cachedTokens;
     return {
-      model: { id: model.id, context_size: model.contextSize },
+      // The one that was used last.
+      model: { id, context_size: contextSize },
       sequences: { running: stats.running, waiting: stats.waiting, held: stats.held },
       kv_cells: { used: stats.cellsUsed, retained: stats.cellsRetained, free: stats.cellsFree },
       kv_ram: { sequences: stats.ramSequences, used: stats.ramBytes, limit: stats.ramLimit },
@@ -43,7 +50,9 @@ export class EngineMeter {
     const last = this.#samples.at(-1);
     if (last !== undefined && atMs - last.atMs < sampleMs) return;
     this.#forgetBefore(atMs - windowMs);
-    this.#samples.push({ atMs, generated: this.#services.engine.stats().generatedTokens });
+    const counts = loadedModels(this.#services).map(({ engine }) => engine.stats());
+    const generated = counts.reduce((sum, { generatedTokens }) => sum + generatedTokens, 0);
+    this.#samples.push({ atMs, generated });
   }
 
   #rate(generated: number): number {
@@ -52,10 +61,36 @@ export class EngineMeter {
     const [first] = this.#samples;
     if (first === undefined) return 0;
     const seconds = Math.max(sampleMs, atMs - first.atMs) / 1000;
-    return Math.round(((generated - first.generated) / seconds) * 10) / 10;
+    // Those of a model that has left are not counted any more.
+    return Math.round((Math.max(0, generated - first.generated) / seconds) * 10) / 10;
   }
 
   #forgetBefore(atMs: number): void {
     this.#samples = this.#samples.filter((sample) => sample.atMs >= atMs);
   }
+}
+
+const counted = [
+  "running",
+  "waiting",
+  "held",
+  "cellsUsed",
+  "cellsRetained",
+  "cellsFree",
+  "ramSequences",
+  "ramBytes",
+  "ramLimit",
+  "diskFiles",
+  "diskBytes",
+  "diskLimit",
+  "promptTokens",
+  "resumedTokens",
+  "cachedTokens",
+  "prefilledTokens",
+  "generatedTokens",
+] as const satisfies (keyof Stats)[];
+
+function sumOf(all: readonly Stats[]): Pick<Stats, (typeof counted)[number]> {
+  const sums = counted.map((name) => [name, all.reduce((sum, stats) => sum + stats[name], 0)]);
+  return Object.fromEntries(sums) as Pick<Stats, (typeof counted)[number]>;
 }

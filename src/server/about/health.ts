@@ -1,14 +1,27 @@
 /** GET /health: whether the server lives. GET /ready: whether it takes requests now. GET /metrics. */
 
 import type { RouteOptions } from "fastify";
+import { loadedModels } from "../answer/model-use.ts";
 import type { ServerConfig, ServerServices } from "../services.ts";
 import type { Metrics } from "../metrics.ts";
 
+type Services = Pick<ServerServices, "model" | "engine" | "models">;
+
 const defaultHungStepMs = 600_000;
+
+/** Of all models in memory. */
+function stateOf(services: Services): { stepAgeMs: number; running: number; waiting: number } {
+  const all = loadedModels(services).map(({ engine }) => engine.stats());
+  return {
+    stepAgeMs: Math.max(0, ...all.map(({ stepAgeMs }) => stepAgeMs)),
+    running: all.reduce((sum, stats) => sum + stats.running, 0),
+    waiting: all.reduce((sum, stats) => sum + stats.waiting, 0),
+  };
+}
 
 /** 503 once the inference thread hangs: whoever watches may start the server again. */
 export function healthRoute(
-  { model, engine }: Pick<ServerServices, "model" | "engine">,
+  services: Services,
   { hungStepMs = defaultHungStepMs }: Pick<ServerConfig, "hungStepMs">,
 ): RouteOptions {
   return {
@@ -18,17 +31,17 @@ export function healthRoute(
     config: { public: true },
     logLevel: "warn",
     handler: async (_request, reply) => {
-      const { stepAgeMs } = engine.stats();
+      const { stepAgeMs } = stateOf(services);
       const hangs = stepAgeMs > hungStepMs;
       reply.code(hangs ? 503 : 200);
-      return { status: hangs ? "hung" : "ok", model: model.id, step_age_ms: stepAgeMs };
+      return { status: hangs ? "hung" : "ok", model: services.model.id, step_age_ms: stepAgeMs };
     },
   };
 }
 
 /** 503 already when a step takes half as long, so that requests go elsewhere; and while the server closes. */
 export function readyRoute(
-  { engine }: Pick<ServerServices, "engine">,
+  services: Services,
   { hungStepMs = defaultHungStepMs }: Pick<ServerConfig, "hungStepMs">,
 ): RouteOptions {
   return {
@@ -37,7 +50,7 @@ export function readyRoute(
     config: { public: true },
     logLevel: "warn",
     handler: async (_request, reply) => {
-      const { stepAgeMs, running, waiting } = engine.stats();
+      const { stepAgeMs, running, waiting } = stateOf(services);
       const isReady = !(stepAgeMs > hungStepMs / 2);
       reply.code(isReady ? 200 : 503);
       return { status: isReady ? "ready" : "busy", step_age_ms: stepAgeMs, running, waiting };

@@ -1,9 +1,15 @@
 /** GET /v1/models and /v1/models/{model} */
 
 import type { RouteOptions } from "fastify";
-import type { ServedModel, ServerServices } from "../services.ts";
-import { capabilitiesOf, listedModel } from "../answer/model-list.ts";
-import { namesOf } from "../answer/target.ts";
+import type { LoadedModel, ServerServices } from "../services.ts";
+import {
+  capabilitiesOf,
+  type KnownModel,
+  knownModel,
+  knownModels,
+  listedModel,
+  type ListServices,
+} from "../answer/model-list.ts";
 import { FermataError } from "../../errors.ts";
 
 export interface WireModel {
@@ -11,10 +17,12 @@ export interface WireModel {
   object: "model";
   created: number;
   owned_by: string;
-  /** Not OpenAI's: tokens that a prompt and its answer may have together. */
-  context_length: number;
+  /** Not OpenAI's: tokens that a prompt and its answer may have together. Of a model in memory. */
+  context_length?: number;
   /** llama-server's; not of agents. */
   meta?: ModelMeta;
+  /** llama-server's, where it serves several models. */
+  status?: { value: KnownModel["state"]; progress?: number };
 }
 
 interface ModelMeta {
@@ -30,46 +38,72 @@ interface ModelMeta {
   ftype: string;
 }
 
-type Services = Pick<ServerServices, "model" | "agents" | "engine">;
+type Services = ListServices & Pick<ServerServices, "agents">;
 
-export function modelsRoute(services: Services & Pick<ServerServices, "chat">): RouteOptions {
-  const agents = (): string[] => services.agents?.names() ?? [];
-  const own = namesOf(services.model);
-  const described = {
-    type: "model",
-    description: services.engine.model.description,
-    parameters: "",
-    tags: [],
-    capabilities: capabilitiesOf(services),
-  };
+export function modelsRoute(services: Services): RouteOptions {
   return {
     method: "GET",
     url: "/v1/models",
-    handler: async () => ({
-      object: "list",
-      data: [
-        ...own.map((id) => wireServedModel(id, services)),
-        ...agents().flatMap((name) => wireAgent(name, services) ?? []),
-      ],
-      // llama-server's, for Ollama's clients that ask here.
-      models: own.map((name) => ({ ...listedModel(name, services), ...described })),
-    }),
+    handler: async () => {
+      const known = knownModels(services);
+      const agents = services.agents?.names() ?? [];
+      return {
+        object: "list",
+        data: [
+          ...known.flatMap((model) => model.names.map((id) => wireKnown(id, model, services))),
+          ...agents.flatMap((name) => wireAgent(name, services) ?? []),
+        ],
+        // llama-server's, for Ollama's clients that ask here.
+        models: known.flatMap((model) =>
+          model.names.map((name) => ({ ...listedModel(name, model), ...describe(model) })),
+        ),
+      };
+    },
+  };
+}
+
+function describe(model: KnownModel): object {
+  return {
+    type: "model",
+    description: model.loaded?.engine.model.description ?? "",
+    parameters: "",
+    tags: [],
+    capabilities: capabilitiesOf(model),
   };
 }
 
 /** Null: there is no agent of this name. An agent is a model to its callers. */
-export function wireAgent(
+function wireAgent(
   name: string,
   { model, agents }: Pick<ServerServices, "model" | "agents">,
 ): WireModel | null {
   const agent = agents?.find(name);
   if (agent === undefined) return null;
-  return wireModel({ ...model, id: agent.name, contextSize: agent.model.contextSize });
+  const { contextSize } = agent.model;
+  return { ...wireModel(agent.name, model.created), context_length: contextSize };
 }
 
-export function wireServedModel(id: string, { model, engine }: Services): WireModel {
+function wireServedModel(
+  id: string,
+  { model, engine }: Pick<LoadedModel, "model" | "engine">,
+): WireModel {
+  return {
+    ...wireModel(id, model.created),
+    context_length: model.contextSize,
+    meta: metaOf({ model, engine }),
+  };
+}
+
+function wireKnown(id: string, known: KnownModel, { models }: Services): WireModel {
+  const { loaded, created, state, progress } = known;
+  const wire = loaded === null ? wireModel(id, created) : wireServedModel(id, loaded);
+  if (models === undefined) return wire;
+  return { ...wire, status: { value: state, ...(state === "loading" ? { progress } : {}) } };
+}
+
+function metaOf({ model, engine }: Pick<LoadedModel, "model" | "engine">): ModelMeta {
   const { trainedContext, parameterCount, sizeBytes, ...known } = engine.model;
-  const meta = {
+  return {
     n_vocab: model.vocabularySize,
     n_ctx: model.contextSize,
     n_ctx_train: trainedContext,
@@ -79,17 +113,13 @@ export function wireServedModel(id: string, { model, engine }: Services): WireMo
     n_embd: known.embeddingSize,
     ftype: known.fileType,
   };
-  return { ...wireModel({ ...model, id }), meta };
 }
 
-function wireModel({ id, created, contextSize }: ServedModel): WireModel {
-  return { id, object: "model", created, owned_by: "fermata", context_length: contextSize };
+function wireModel(id: string, created: number): WireModel {
+  return { id, object: "model", created, owned_by: "fermata" };
 }
 
-export function modelRoute(
-  services: Pick<ServerServices, "model" | "agents" | "engine">,
-): RouteOptions {
-  const { model } = services;
+export function modelRoute(services: Services): RouteOptions {
   return {
     method: "GET",
     url: "/v1/models/:model",
@@ -97,11 +127,15 @@ export function modelRoute(
       const { model: wanted } = request.params as { model: string };
       const agent = wireAgent(wanted, services);
       if (agent !== null) return agent;
-      if (wanted === "default") return wireServedModel(model.id, services);
-      if (namesOf(model).includes(wanted)) return wireServedModel(wanted, services);
-      throw new FermataError("not_found", `The model is not loaded. "${model.id}" is.`, {
-        param: "model",
-      });
+      const known = knownModel(wanted, services);
+      if (known !== null)
+        return wireKnown(wanted === "default" ? known.names[0]! : wanted, known, services);
+      const names = knownModels(services).map((model) => `"${model.names[0]}"`);
+      const message =
+        names.length === 1
+          ? `The model is not loaded. ${names[0]} is.`
+          : `There is no such model. There are ${names.join(", ")}.`;
+      throw new FermataError("not_found", message, { param: "model" });
     },
   };
 }

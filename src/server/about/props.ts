@@ -63,7 +63,9 @@ function acceptedMessages({ model, chat }: RouteContext["services"]): Record<str
 }
 
 /** Running sequences count from slot 0 on: none of them has a slot that lasts. */
-export function slotsRoute({ model, engine }: RouteContext["services"]): RouteOptions {
+export function slotsRoute({
+  services: { model, engine },
+}: Pick<RouteContext, "services">): RouteOptions {
   return {
     method: "GET",
     url: "/slots",

@@ -14,6 +14,7 @@ import type { ClientHistory, HistoryGaps } from "../http/history-gaps.ts";
 import { clientView } from "./client-view.ts";
 import type { RunEvent } from "../../tools/types.ts";
 import { TokenTimes } from "./token-times.ts";
+import type { RouteContext } from "../context.ts";
 import type { Metrics } from "../metrics.ts";
 import type { Preparation } from "../http/stream-answer.ts";
 import type { ServerConfig, ServerServices } from "../services.ts";
@@ -27,6 +28,8 @@ export type Conversation = Omit<ChatRequest, "tools" | "toolMode">;
 
 export interface RunContext {
   services: ServerServices;
+  /** See `RouteContext`. */
+  lease?: RouteContext["lease"];
   target: Target;
   config: ServerConfig;
   keys: ApiKeys;

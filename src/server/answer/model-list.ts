@@ -1,10 +1,60 @@
-/** What Ollama's clients are told of a model; llama-server's list of models has it too. */
+/** The models that requests may name, in memory or not, as the lists of each API tell them. */
 
 import { createHash } from "node:crypto";
-import type { ServerServices } from "../services.ts";
+import type { ModelHeader, ModelState } from "../../models/model-pool.ts";
+import type { LoadedModel, ServerServices } from "../services.ts";
+import { namesOf } from "./target.ts";
 
-type Services = Pick<ServerServices, "model" | "engine" | "chat">;
-type Described = Pick<Services["engine"]["model"], "architecture" | "fileType" | "parameterCount">;
+export type ListServices = Pick<ServerServices, "model" | "engine" | "chat" | "models">;
+
+export interface KnownModel {
+  /** In requests; the first is its own. */
+  names: string[];
+  /** Unix seconds of the file's last change. */
+  created: number;
+  /** Of the file. */
+  bytes: number;
+  state: ModelState;
+  /** Of a load, 0 .. 1. */
+  progress: number;
+  /** What uses it. */
+  uses: number;
+  /** When it leaves memory, in milliseconds since 1970. Null: nothing is planned. */
+  leavesAt: number | null;
+  /** Null: it is not in memory. */
+  loaded: Omit<LoadedModel, "sampling"> | null;
+  /** What the file says; null where it cannot be loaded. */
+  header(): ModelHeader | null;
+}
+
+/** In order of names. */
+export function knownModels({ model, engine, chat, models }: ListServices): KnownModel[] {
+  if (models === undefined) {
+    const { sizeBytes: bytes } = engine.model;
+    const at = { state: "loaded", progress: 1, uses: 0, leavesAt: null } as const;
+    const loaded = { model, engine, chat };
+    return [
+      { names: namesOf(model), created: model.created, bytes, ...at, loaded, header: () => null },
+    ];
+  }
+  return models.list().map(({ file, model: loaded, state, progress, uses, leavesAt }) => ({
+    names: file.name === model.id ? namesOf(model) : [file.name],
+    created: file.created,
+    bytes: file.bytes,
+    state,
+    progress,
+    uses,
+    leavesAt,
+    loaded,
+    header: () => file.describe(),
+  }));
+}
+
+/** Null: there is none of this name. `default` is one. */
+export function knownModel(name: string, services: ListServices): KnownModel | null {
+  const wanted = name === "default" ? services.model.id : name;
+  return knownModels(services).find(({ names }) => names.includes(wanted)) ?? null;
+}
 
 interface ModelDetails {
   parent_model: string;
@@ -26,36 +76,40 @@ interface ListedModel {
 }
 
 /** An entry of Ollama's list. */
-export function listedModel(name: string, services: Services): ListedModel {
-  const { engine } = services;
+export function listedModel(name: string, known: KnownModel): ListedModel {
   return {
     name,
     model: name,
-    modified_at: modifiedAt(services),
-    size: engine.model.sizeBytes,
-    digest: digestOf(services),
-    details: detailsOf(engine.model),
+    modified_at: modifiedAt(known),
+    size: known.bytes,
+    digest: digestOf(known),
+    details: detailsOf(known),
   };
 }
 
 /** Of what tells models apart; the file itself is not read for it. */
-function digestOf({ model, engine }: Services): string {
-  const identity = [model.id, engine.model.description, engine.model.sizeBytes];
-  return createHash("sha256").update(JSON.stringify(identity)).digest("hex");
+function digestOf({ names, bytes, created }: KnownModel): string {
+  return createHash("sha256")
+    .update(JSON.stringify([names[0], created, bytes]))
+    .digest("hex");
 }
 
-export function modifiedAt({ model }: Services): string {
-  return new Date(model.created * 1000).toISOString();
+export function modifiedAt({ created }: Pick<KnownModel, "created">): string {
+  return new Date(created * 1000).toISOString();
 }
 
-export function detailsOf({ architecture, fileType, parameterCount }: Described): ModelDetails {
+/** Parameters are counted once the model is in memory. */
+export function detailsOf({ loaded, header }: KnownModel): ModelDetails {
+  const said = loaded === null ? header() : null;
+  const family = loaded?.engine.model.architecture ?? said?.architecture ?? "";
   return {
     parent_model: "",
     format: "gguf",
-    family: architecture,
-    families: [architecture],
-    parameter_size: shortCount(parameterCount),
-    quantization_level: quantizationOf(fileType),
+    family,
+    families: [family],
+    parameter_size: loaded === null ? "" : shortCount(loaded.engine.model.parameterCount),
+    quantization_level:
+      loaded === null ? (said?.quantization ?? "") : quantizationOf(loaded.engine.model.fileType),
   };
 }
 
@@ -70,11 +124,12 @@ function quantizationOf(fileType: string): string {
   return fileType.replace(/ - (Small|Medium|Large)$/, (_, size: string) => `_${size[0]}`);
 }
 
-export function capabilitiesOf({ model, chat }: Services): string[] {
-  const { toolSection = null } = model;
-  return [
-    "completion",
-    ...(toolSection === null ? [] : ["tools"]),
-    ...(chat.mayThink ? ["thinking"] : []),
-  ];
+/** Every template takes tools, with a section of its own or without; of a file it is only known whether there is one. */
+export function capabilitiesOf({ loaded, header }: KnownModel): string[] {
+  const template = loaded === null ? (header()?.chatTemplate ?? null) : null;
+  const takesTools =
+    loaded === null ? template !== null : (loaded.model.toolSection ?? null) !== null;
+  const thinks =
+    loaded === null ? /enable_thinking|<think>/.test(template ?? "") : loaded.chat.mayThink;
+  return ["completion", ...(takesTools ? ["tools"] : []), ...(thinks ? ["thinking"] : [])];
 }

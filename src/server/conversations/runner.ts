@@ -14,6 +14,7 @@ import type { ActiveRequests } from "../http/requests.ts";
 import { logError, toFermataError } from "../http/error-replies.ts";
 import { runEvents, type RunContext } from "../answer/answer.ts";
 import { settledWithin } from "../http/stream-answer.ts";
+import { withModel } from "../answer/model-use.ts";
 import { resolveTarget } from "../answer/target.ts";
 import { HeldChat } from "./held-chat.ts";
 import { heldRound, HeldRounds } from "./held-round.ts";
@@ -184,7 +185,8 @@ export class Runner {
       const live = new ConversationRun(owner, run, { store: this.#store, abort: controller });
       this.#live.add(live);
       const course = { mapper: new RunMapper(), transcript: new Transcript(), held, signal };
-      void follow(live, work, context, course).finally(endWork);
+      const following = follow(live, work, context, course).finally(endWork);
+      context.lease?.until(following);
       return { run, userMessageId: question.message.id };
     } catch (error) {
       controller.abort(error);
@@ -194,12 +196,24 @@ export class Runner {
     }
   }
 
-  /** Goes on with a run of an earlier process, whose calls wait or ran. False: it cannot go on. */
-  goOn(interrupted: InterruptedRun, context: RunnerContext): boolean {
-    const { owner, events, message, ...run } = interrupted;
+  /**
+   * Goes on with a run of an earlier process, whose calls wait or ran. False: it cannot go on.
+   * @throws FermataError, if its model is not there any more
+   */
+  async goOn(interrupted: InterruptedRun, context: RunnerContext): Promise<boolean> {
     const found = heldRound(interrupted);
     if (found === null) return false;
-    const { request, round, hold } = found;
+    await withModel(found.request.model, context, {}, async (own) =>
+      this.#goOnFrom(found, interrupted, own),
+    );
+    return true;
+  }
+
+  #goOnFrom(
+    { request, round, hold }: NonNullable<ReturnType<typeof heldRound>>,
+    { owner, events, message, ...run }: InterruptedRun,
+    context: RunnerContext,
+  ): void {
     const store = this.#store;
     const held = new HeldRounds(store, run.id, request, hold);
     const target = resolveTarget(
@@ -231,8 +245,8 @@ export class Runner {
       signal,
       from: state,
     };
-    void follow(live, work, { ...context, startedAt }, course).finally(endWork);
-    return true;
+    const following = follow(live, work, { ...context, startedAt }, course).finally(endWork);
+    context.lease?.until(following);
   }
 }
 

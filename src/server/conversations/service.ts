@@ -17,6 +17,7 @@ import type {
 } from "../../store/types.ts";
 import { fieldError } from "../body/field.ts";
 import { newId } from "../answer/ids.ts";
+import { withModel } from "../answer/model-use.ts";
 import { interruptedEnd } from "./calls.ts";
 import { answerBody, type Message, type MessageBody, wireMessage } from "./message-body.ts";
 import type { ConversationPatch, ConversationSettings } from "./fields.ts";
@@ -110,11 +111,10 @@ export class ConversationService {
       const conversation = await this.#find(owner, id);
       const messages = await this.#messages(owner, id);
       const settings = { ...settingsOf(conversation), ...request.settings };
-      const started = await this.#runner.start(
-        { owner, conversation, messages, settings, request },
-        context,
+      const start = { owner, conversation, messages, settings, request };
+      const { run, userMessageId } = await withModel(settings.model, context, {}, (own) =>
+        this.#runner.start(start, own),
       );
-      const { run, userMessageId } = started;
       return {
         run_id: run.id,
         user_message_id: userMessageId,
@@ -159,9 +159,18 @@ export class ConversationService {
   /** What an earlier process left: goes on with runs whose calls are held, and ends the others. */
   async #takeInterrupted(): Promise<void> {
     for (const run of await this.#store.takeInterrupted()) {
-      const context = this.#context;
-      const at = { startedAt: performance.now() };
-      if (context === null || !this.#runner.goOn(run, { ...context, ...at })) await this.#fail(run);
+      if (!(await this.#goOn(run))) await this.#fail(run);
+    }
+  }
+
+  async #goOn(run: InterruptedRun): Promise<boolean> {
+    const context = this.#context;
+    if (context === null) return false;
+    try {
+      return await this.#runner.goOn(run, { ...context, startedAt: performance.now() });
+    } catch (error) {
+      context.log.warn({ run: run.id, err: error }, "a run that was held cannot go on");
+      return false;
     }
   }
 

@@ -27,7 +27,10 @@ const modelField = optional(
   modelName,
   "one model is loaded and answers to every name, with a tag or without; an unknown one is logged",
 );
-const keepAlive = ignored("has no effect: the model stays loaded", quietly);
+const keepAlive = ignored(
+  "with --models-dir, how long the model stays in memory when nobody uses it: seconds or `5m`; one model alone stays",
+  quietly,
+);
 const streamField = optional(boolean, "a JSON object a line", true);
 const atStart = ignored("has no effect: it is set when the server is started", quietly);
 

@@ -2,8 +2,16 @@
 
 import type { RouteOptions } from "fastify";
 import { FermataError } from "../../errors.ts";
-import { capabilitiesOf, detailsOf, listedModel, modifiedAt } from "../answer/model-list.ts";
-import { namesOf } from "../answer/target.ts";
+import {
+  capabilitiesOf,
+  detailsOf,
+  type KnownModel,
+  knownModel,
+  knownModels,
+  listedModel,
+  type ListServices,
+  modifiedAt,
+} from "../answer/model-list.ts";
 import { readBody, fieldError } from "../body/field.ts";
 import type { ServerServices } from "../services.ts";
 import { showFields } from "./fields.ts";
@@ -15,32 +23,34 @@ const tag = ":latest";
 /** A model that stays loaded. */
 const never = "9999-12-31T23:59:59Z";
 
-type Services = Pick<ServerServices, "model" | "agents" | "engine" | "chat">;
+type Services = ListServices & Pick<ServerServices, "agents">;
 
 /** `name:latest` and `name` are one model. */
 export function withoutTag(name: string): string {
   return name.endsWith(tag) ? name.slice(0, -tag.length) : name;
 }
 
-export function modelRoutes(services: Services): RouteOptions[] {
-  const { model, engine } = services;
+export function ollamaModelRoutes(services: Services): RouteOptions[] {
   const get = (url: string, handler: () => object): RouteOptions => ({
     method: "GET",
     url,
     config: { wire: "ollama" },
     handler: async () => handler(),
   });
-  const loaded = {
-    expires_at: never,
-    size_vram: 0,
-    context_length: model.contextSize,
-  };
+  const agentNames = (): readonly string[] => services.agents?.names() ?? [];
   return [
     get("/api/version", () => ({ version })),
-    get("/api/tags", () => ({
-      models: allNames(services).map((name) => listedModel(name + tag, services)),
+    get("/api/tags", () => {
+      const known = knownModels(services);
+      const listed = known.flatMap((model) =>
+        model.names.map((name) => listedModel(name + tag, model)),
+      );
+      const own = knownModel("default", services)!;
+      return { models: [...listed, ...agentNames().map((name) => listedModel(name + tag, own))] };
+    }),
+    get("/api/ps", () => ({
+      models: knownModels(services).flatMap((model) => inMemory(model)),
     })),
-    get("/api/ps", () => ({ models: [{ ...listedModel(model.id + tag, services), ...loaded }] })),
     {
       method: "POST",
       url: "/api/show",
@@ -52,26 +62,43 @@ export function modelRoutes(services: Services): RouteOptions[] {
         if (wanted === undefined)
           throw fieldError("missing_field", "model", "is missing", "Send a model's name");
         const name = withoutTag(wanted);
-        if (name !== "default" && !allNames(services).includes(name))
+        const known = knownModel(agentNames().includes(name) ? "default" : name, services);
+        if (known === null)
           throw new FermataError("not_found", `model '${wanted}' not found`, { param: "model" });
-        return {
-          modelfile: "",
-          parameters: "",
-          template: services.chat.templateSource ?? "",
-          details: detailsOf(engine.model),
-          model_info: {
-            "general.architecture": engine.model.architecture,
-            "general.parameter_count": engine.model.parameterCount,
-            [`${engine.model.architecture}.context_length`]: model.contextSize,
-          },
-          capabilities: capabilitiesOf(services),
-          modified_at: modifiedAt(services),
-        };
+        return shown(known);
       },
     },
   ];
 }
 
-function allNames({ model, agents }: Services): string[] {
-  return [...namesOf(model), ...(agents?.names() ?? [])];
+function inMemory(known: KnownModel): object[] {
+  const { loaded, names, leavesAt } = known;
+  if (loaded === null) return [];
+  return [
+    {
+      ...listedModel(names[0] + tag, known),
+      expires_at: leavesAt === null ? never : new Date(leavesAt).toISOString(),
+      size_vram: 0,
+      context_length: loaded.model.contextSize,
+    },
+  ];
+}
+
+function shown(known: KnownModel): object {
+  const { loaded } = known;
+  const header = loaded === null ? known.header() : null;
+  const architecture = loaded?.engine.model.architecture ?? header?.architecture ?? "";
+  return {
+    modelfile: "",
+    parameters: "",
+    template: loaded?.chat.templateSource ?? header?.chatTemplate ?? "",
+    details: detailsOf(known),
+    model_info: {
+      "general.architecture": architecture,
+      ...(loaded === null ? {} : { "general.parameter_count": loaded.engine.model.parameterCount }),
+      [`${architecture}.context_length`]: loaded?.model.contextSize ?? header?.trainedContext ?? 0,
+    },
+    capabilities: capabilitiesOf(known),
+    modified_at: modifiedAt(known),
+  };
 }

@@ -15,17 +15,11 @@ import { requestOwner } from "../http/access.ts";
 import { callsOfMessages } from "../http/history-gaps.ts";
 import { waitForServers, Preparation, streamAnswer } from "../http/stream-answer.ts";
 import { OllamaAnswer } from "./answer.ts";
-import { embedRoute } from "./embed.ts";
-import { modelRoutes, withoutTag } from "./models.ts";
+import { withoutTag } from "./models.ts";
 import { parseChat, parseGenerate, type GenerateRequest, type OllamaRequest } from "./request.ts";
 
 export function ollamaRoutes(context: RouteContext): RouteOptions[] {
-  return [
-    chatRoute(context),
-    generateRoute(context),
-    embedRoute(context),
-    ...modelRoutes(context.services),
-  ];
+  return [chatRoute(context), generateRoute(context)];
 }
 
 function chatRoute(context: RouteContext): RouteOptions {

@@ -222,15 +222,17 @@ export const message = answer(
 );
 export const messageTokens = answer({ input_tokens: whole });
 
+export const modelState = choice("unloaded", "loading", "loaded", "unloading");
 export const model = answer(
   {
     id: string,
     object: constant("model"),
     created: whole,
     owned_by: string,
-    context_length: whole,
   },
   {
+    context_length: whole,
+    status: answer({ value: modelState }, { progress: real }),
     meta: answer({
       n_vocab: whole,
       n_ctx: whole,

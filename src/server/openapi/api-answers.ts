@@ -1,6 +1,6 @@
 /** What the endpoints of /api answer with, beside those of `answers.ts`. */
 
-import { choice, answer, real, whole } from "./answers.ts";
+import { choice, answer, modelState, real, whole } from "./answers.ts";
 import { boolean, list, nullable, object, string } from "./json-schema.ts";
 import type { Schema } from "../body/field.ts";
 
@@ -130,3 +130,21 @@ export const approvalDecision = answer({
   call_id: string,
   decision: choice("approve", "deny", "cancel"),
 });
+
+export const models = answer({
+  models: list(
+    answer({
+      id: string,
+      is_default: boolean,
+      state: modelState,
+      progress: real,
+      size: whole,
+      architecture: string,
+      quantization: string,
+      context_length: nullable(whole),
+      uses: whole,
+      leaves_at: nullable(string),
+    }),
+  ),
+});
+export const done = answer({ success: boolean });

@@ -2,6 +2,7 @@
 
 import type { FieldTable, Schema } from "../body/field.ts";
 import { pageQuery } from "../body/stored.ts";
+import { loadFields } from "../about/loading.ts";
 import { chatCompletionFields } from "../chat-completions/fields.ts";
 import { labelFields } from "../chat-completions/stored-routes.ts";
 import { completionFields } from "../completions/fields.ts";
@@ -334,10 +335,27 @@ export const operations: Readonly<Record<string, Operation>> = {
     request: decisionFields,
     answer: apiAnswers.approvalDecision,
   },
-  "GET /v1/models": { summary: "The loaded model.", answer: answers.models },
+  "GET /v1/models": {
+    summary: "The models that requests may name; with `--models-dir`, all of the folder.",
+    answer: answers.models,
+  },
   "GET /v1/models/{model}": {
-    summary: "The loaded model, by its name or `default`.",
+    summary: "A model, by its name or `default`.",
     answer: answers.model,
+  },
+  "GET /api/models": {
+    summary: "The models and which of them are in memory.",
+    answer: apiAnswers.models,
+  },
+  "POST /v1/models/load": {
+    summary: "Brings a model into memory before it is used.",
+    request: loadFields,
+    answer: apiAnswers.done,
+  },
+  "POST /v1/models/unload": {
+    summary: "Takes a model out of memory, once nobody uses it. With `--models-dir`.",
+    request: loadFields,
+    answer: apiAnswers.done,
   },
   "GET /props": {
     summary: "The defaults of a request, and the chat template.",

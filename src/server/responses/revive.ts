@@ -5,6 +5,7 @@ import type { Sink } from "../../tools/event-stream.ts";
 import { interruptedCall } from "../../tools/oversight.ts";
 import type { RunEvent } from "../../tools/types.ts";
 import { clientServer, type RunContext } from "../answer/answer.ts";
+import { withModel } from "../answer/model-use.ts";
 import { resolveTarget, wantedModel } from "../answer/target.ts";
 import type { RouteContext } from "../context.ts";
 import { logError, toFermataError } from "../http/error-replies.ts";
@@ -44,7 +45,13 @@ export async function revive(
   const items = await store.responseItems(owner, id);
   if (stored === null || items === null) return null;
   try {
-    return await revived(hold, { body: stored.body, items, asked, store, context, abort });
+    const parts = { body: stored.body, items, asked, store, abort };
+    const { signal } = abort;
+    return await withModel(wantedModel(hold.request), context, { signal }, async (own) => {
+      const run = await revived(hold, { ...parts, context: own });
+      own.lease?.until(run.ended);
+      return run;
+    });
   } catch (error) {
     const { message } = toFermataError(error);
     context.log.warn({ response: id, err: error }, "a response that waited cannot go on");

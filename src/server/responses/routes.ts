@@ -27,7 +27,7 @@ import { responseSocketRoute } from "./socket.ts";
 import type { WireEvent } from "./types.ts";
 
 /** When the server closes, running responses are ended, and their events so far are kept. */
-export function responsesRoutes(app: FastifyInstance, context: RouteContext): RouteOptions[] {
+export function installResponses(app: FastifyInstance, context: RouteContext): ResponseService {
   const responses = new ResponseService(context.services.store, context);
   app.addHook("preClose", async () => {
     await responses.live.cancel(
@@ -36,16 +36,29 @@ export function responsesRoutes(app: FastifyInstance, context: RouteContext): Ro
     );
   });
   app.addHook("onReady", () => responses.adopt({ ...context, log: app.log }));
-  const all = { ...context, responses };
-  const routes = [
-    createResponseRoute(all, "/v1/responses"),
+  return responses;
+}
+
+/** Routes that the model of their request answers. */
+export function responsesRoutes(context: ResponsesContext): RouteOptions[] {
+  return withInputErrors([
+    createResponseRoute(context, "/v1/responses"),
     // For clients that were made for it.
-    createResponseRoute(all, "/codex/responses"),
-    responseSocketRoute(all),
-    ...storedResponseRoutes(all),
-    ...promptRoutes(all),
-    ...conversationRoutes(responses.store, context.warnings),
-  ];
+    createResponseRoute(context, "/codex/responses"),
+    ...promptRoutes(context),
+  ]);
+}
+
+/** Routes of what is there already, and the WebSocket, whose messages name models. */
+export function storedResponsesRoutes(context: ResponsesContext): RouteOptions[] {
+  return withInputErrors([
+    responseSocketRoute(context),
+    ...storedResponseRoutes(context),
+    ...conversationRoutes(context.responses.store, context.warnings),
+  ]);
+}
+
+function withInputErrors(routes: RouteOptions[]): RouteOptions[] {
   return routes.map((route) => ({
     ...route,
     errorHandler: (error, request, reply) => sendError(ofInput(error), request, reply),

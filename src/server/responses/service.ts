@@ -121,6 +121,7 @@ export class ResponseService {
       await run.start(context.preparation ?? new Preparation(), patienceMs);
       this.live.add(run);
       void run.ended.then(end);
+      context.lease?.until(run.ended);
       return { kind: "new", headers, run, items: [...history.items, ...history.input] };
     } catch (error) {
       await end();

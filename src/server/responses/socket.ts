@@ -8,6 +8,7 @@ import type { WebSocket } from "ws";
 import { FermataError } from "../../errors.ts";
 import { isJsonObject } from "../../json.ts";
 import { finishInTurns } from "../../parts.ts";
+import { withModel } from "../answer/model-use.ts";
 import { resolveTarget, wantedModel } from "../answer/target.ts";
 import { fieldError } from "../body/field.ts";
 import { logError } from "../http/error-replies.ts";
@@ -157,10 +158,20 @@ class ResponseSocket {
   }
 
   async #run({ body, isWarmUp }: Message, signal: AbortSignal, startedAt: number): Promise<void> {
-    const context = this.#context;
-    const { warnings, responses, services } = context;
+    await missingServers(this.#context.services.tools, body, this.#request);
+    const run = (context: ResponsesContext): Promise<void> =>
+      this.#runWith(context, { body, isWarmUp }, signal, startedAt);
+    await withModel(wantedModel(body), this.#context, { signal }, run);
+  }
+
+  async #runWith(
+    context: ResponsesContext,
+    { body, isWarmUp }: Message,
+    signal: AbortSignal,
+    startedAt: number,
+  ): Promise<void> {
     const { owner, log } = this.#request;
-    await missingServers(services.tools, body, this.#request);
+    const { warnings, responses } = context;
     const target = resolveTarget(wantedModel(body), context);
     const request = await finishInTurns(parseResponsesRequestInParts(body, target, warnings.warn));
     const recalled = this.#recalled;

@@ -23,6 +23,8 @@ test("defaults", () => {
     hf: undefined,
     file: undefined,
     modelsDir: undefined,
+    modelsMax: 4,
+    keepAlive: -1,
     alias: [],
     chatTemplate: undefined,
     nPredict: -1,

@@ -1,0 +1,164 @@
+/** From model files to what requests are answered with: one model that stays, or those of a folder. */
+
+import type { Logger } from "pino";
+import { Chat } from "../chat/chat.ts";
+import { Engine } from "../engine/engine.ts";
+import { FermataError } from "../errors.ts";
+import { didYouMean } from "../near-names.ts";
+import { type ModelFile, ModelPool } from "../models/model-pool.ts";
+import type { LoadedModel } from "../server/services.ts";
+import { chatText, type ChatText } from "./banner.ts";
+import { engineOptionsOf } from "./engine-config.ts";
+import { modelsDirectory } from "./folders.ts";
+import { chooseModel, modelCreated, samplingOf } from "./model-files.ts";
+import { modelFile, type ModelsFolder } from "./models-folder.ts";
+import type { ServeConfig } from "./options.ts";
+import { createProgress } from "./progress.ts";
+
+/** A model in memory, as the program that put it there knows it. */
+export interface OwnModel extends LoadedModel {
+  path: string;
+  engine: Engine;
+  chat: Chat;
+  said: ChatText;
+}
+
+export interface LoadTerms {
+  config: ServeConfig;
+  log: Logger;
+  /** Gives a load up. */
+  signal: AbortSignal;
+  holdLeaseMs: number;
+}
+
+/** The default model: what `--model` says, or the first of `--models-dir`, or the one that comes with Fermata. */
+export function defaultModel(config: ServeConfig, folder: ModelsFolder | null): ModelFile {
+  const files = folder?.files() ?? [];
+  const { model, modelsDir } = config;
+  const [alias] = config.alias;
+  const called = (file: ModelFile): ModelFile => ({ ...file, name: alias ?? file.name });
+  if (model === undefined && folder !== null) {
+    if (files[0] !== undefined) return called(files[0]);
+    const message = `--models-dir ${modelsDir} has no GGUF model. Put one there, or name another with --model FILE.`;
+    throw new FermataError("model_not_found", message, { param: "modelsDir" });
+  }
+  const named = files.find(({ name, path }) => path === model || name === nameIn(model));
+  if (named !== undefined) return called(named);
+  try {
+    const { path, id } = chooseModel(model, modelsDirectory);
+    return modelFile(path, alias ?? id);
+  } catch (error) {
+    const near = didYouMean(
+      nameIn(model),
+      files.map(({ name }) => name),
+    );
+    if (folder === null || near === "") throw error;
+    throw new FermataError("model_not_found", `There is no model ${model}.${near}`, {
+      param: "model",
+    });
+  }
+}
+
+/** Options that are paths are absolute; what was written is the end of it. */
+function nameIn(path = ""): string {
+  return path.slice(path.lastIndexOf("/") + 1).replace(/\.gguf$/i, "");
+}
+
+/** @param isDefault it has the aliases, the template and the format of the options */
+export async function loadModel(
+  file: ModelFile,
+  isDefault: boolean,
+  { config, log, signal, holdLeaseMs }: LoadTerms,
+  onProgress?: (fraction: number) => void,
+): Promise<OwnModel> {
+  const engine = await Engine.load(
+    { ...engineOptionsOf(config, file.path), holdLeaseMs },
+    { onProgress, signal },
+  );
+  try {
+    logFault(engine, log);
+    const toolFormat = config.toolFormat === "auto" || !isDefault ? undefined : config.toolFormat;
+    const chat = new Chat(engine, {
+      logger: log,
+      toolFormat,
+      template: isDefault ? config.chatTemplate : undefined,
+      reasoning: config.reasoning,
+      stopsRepetition: config.stopRepetition,
+    });
+    const said = chatText(chat);
+    const level = chat.hasTemplate ? "info" : "warn";
+    log[level]({ tool_format: chat.toolFormat }, `${said.subject.toLowerCase()}: ${said.text}`);
+    const model = {
+      id: file.name,
+      aliases: isDefault ? config.alias.slice(1) : [],
+      created: modelCreated(file.path),
+      contextSize: engine.cache.cellsPerSequence,
+      parallel: config.parallel,
+      vocabularySize: engine.model.vocabularySize,
+      maxTokens: config.nPredict < 0 ? undefined : config.nPredict,
+      toolSection: chat.hasTemplate ? (chat.hasToolSection ? "template" : "generic") : null,
+      toolFormat: chat.toolFormat,
+    } as const;
+    return { path: file.path, engine, chat, model, sampling: samplingOf(file.path), said };
+  } catch (error) {
+    await engine.close();
+    throw error;
+  }
+}
+
+/** With progress on standard error, as at the start of the program. */
+export async function loadWithProgress(
+  load: (onProgress: (fraction: number) => void) => Promise<OwnModel>,
+): Promise<OwnModel> {
+  const progress = createProgress(process.stderr);
+  try {
+    return await load(progress.update);
+  } finally {
+    progress.end();
+  }
+}
+
+/** The models of a folder; none is in memory yet. */
+export function openPool(
+  folder: ModelsFolder,
+  standard: ModelFile,
+  terms: LoadTerms,
+): ModelPool<OwnModel> {
+  const { config, log } = terms;
+  let isFirst = true;
+  return new ModelPool<OwnModel>({
+    most: config.modelsMax,
+    keepAliveMs: config.keepAlive * 1000,
+    files: () => [standard, ...folder.files().filter(({ path }) => path !== standard.path)],
+    async load(file, { signal, onProgress }) {
+      const startedAt = performance.now();
+      const load = (also?: (fraction: number) => void): Promise<OwnModel> =>
+        loadModel(
+          file,
+          file.path === standard.path,
+          { ...terms, signal: AbortSignal.any([signal, terms.signal]) },
+          (fraction) => (onProgress(fraction), also?.(fraction)),
+        );
+      const loaded = await (isFirst ? loadWithProgress(load) : load());
+      isFirst = false;
+      const seconds = Math.round((performance.now() - startedAt) / 100) / 10;
+      log.info({ model: file.name, seconds }, "model loaded");
+      return loaded;
+    },
+    async unload({ engine, model }) {
+      await engine.close();
+      log.info({ model: model.id }, "model unloaded");
+    },
+  });
+}
+
+/** Of the files that the cache is in: once, nothing fails for it. */
+function logFault(engine: Engine, log: Logger): void {
+  let isLogged = false;
+  engine.onStep(() => {
+    const { diskFault } = engine.stats();
+    if (diskFault === "" || isLogged) return;
+    isLogged = true;
+    log.warn({ fault: diskFault }, "the context cache does not reach its files");
+  });
+}

@@ -1,0 +1,256 @@
+/** `fermata list`, `show`, `ps` and `rm`: the models of a folder, and those that a server has in memory. */
+
+import { existsSync, rmSync } from "node:fs";
+import { basename } from "node:path";
+import { createInterface } from "node:readline/promises";
+import { checkGguf } from "../engine/gguf-check.ts";
+import { FermataError } from "../errors.ts";
+import type { ModelFile } from "../models/model-pool.ts";
+import { didYouMean } from "../near-names.ts";
+import type { Command, CommandContext } from "./command.ts";
+import { pulledModelsFolder } from "./folders.ts";
+import { ModelsFolder } from "./models-folder.ts";
+import type { OptionTable } from "./option-table.ts";
+import { fromEnvironment, mergeLayers } from "./option-values.ts";
+import { serveOptions } from "./options.ts";
+import type { ParsedArguments } from "./parse-arguments.ts";
+import { bytesText } from "./progress.ts";
+
+const folderOptions = {
+  modelsDir: {
+    ...serveOptions.modelsDir,
+    group: "Models",
+    help: "Folder to look into. Default: where fermata pull keeps models.",
+  },
+} as const satisfies OptionTable;
+
+const rmOptions = {
+  ...folderOptions,
+  yes: { group: "Models", kind: "boolean", default: false, help: "Delete without a question." },
+} as const satisfies OptionTable;
+
+const psOptions = {
+  url: {
+    group: "Models",
+    kind: "string",
+    value: "URL",
+    help: "Server to ask. Default: the one on this machine's --port.",
+  },
+  port: { ...serveOptions.port, group: "Models" },
+  apiKey: { ...serveOptions.apiKey, group: "Models", help: "Key that the server asks for." },
+} as const satisfies OptionTable;
+
+export const listCommand: Command = {
+  name: "list",
+  summary: "List the models of a folder.",
+  usage: "list [options]",
+  operands: { min: 0, max: 0 },
+  options: folderOptions,
+  examples: `  What was pulled, and what a folder of your own has:
+    fermata list
+    fermata list --models-dir ~/models
+`,
+};
+
+export const showCommand: Command = {
+  name: "show",
+  summary: "Say what a model's file tells of itself.",
+  usage: "show NAME [options]",
+  operands: { min: 1, max: 1 },
+  options: folderOptions,
+  examples: `  As fermata list names it:
+    fermata show Qwen3-8B-Q4_K_M
+`,
+  notes: `What it would take of this machine's memory is what "fermata doctor --model FILE" says.
+`,
+};
+
+export const psCommand: Command = {
+  name: "ps",
+  summary: "List the models that a server has in memory.",
+  usage: "ps [options]",
+  operands: { min: 0, max: 0 },
+  options: psOptions,
+  examples: `  Of the server on this machine, or elsewhere:
+    fermata ps
+    fermata ps --url http://host:8000 --api-key KEY
+`,
+};
+
+export const rmCommand: Command = {
+  name: "rm",
+  summary: "Delete a model's files.",
+  usage: "rm NAME [options]",
+  operands: { min: 1, max: 1 },
+  options: rmOptions,
+  examples: `  After a question, and without one:
+    fermata rm Qwen3-8B-Q4_K_M
+    fermata rm Qwen3-8B-Q4_K_M --yes
+`,
+  notes: `All parts of a split model are deleted. A server that has the model in memory goes on with it.
+`,
+};
+
+/** @throws FermataError model_not_found */
+export async function runList(args: ParsedArguments, context: CommandContext): Promise<number> {
+  const { folder, path } = openFolder(args, context);
+  const files = folder.files();
+  if (files.length === 0) context.err(`No GGUF model is in ${path}.\n`);
+  const rows = files.map((file) => {
+    const header = file.describe();
+    return [
+      file.name,
+      bytesText(file.bytes),
+      header?.architecture ?? "unreadable",
+      header?.quantization ?? "",
+      header?.trainedContext === undefined ? "" : `${header.trainedContext} tokens`,
+    ];
+  });
+  if (rows.length > 0)
+    context.out(table([["NAME", "SIZE", "ARCHITECTURE", "QUANTIZATION", "CONTEXT"], ...rows]));
+  return 0;
+}
+
+/** @throws FermataError model_not_found | model_invalid */
+export async function runShow(args: ParsedArguments, context: CommandContext): Promise<number> {
+  const file = findModel(args, context);
+  const { architecture, trainedContext, layers, chatTemplate } = checkGguf(file.path);
+  const rows = [
+    ["file", file.path],
+    ["size", bytesText(file.bytes)],
+    ["architecture", architecture],
+    ["quantization", file.describe()?.quantization ?? "its name does not say"],
+    ["layers", String(layers)],
+    ["context", trainedContext === undefined ? "not said" : `${trainedContext} tokens`],
+    ["template", chatTemplate === null ? "none: it completes texts" : templateText(chatTemplate)],
+  ];
+  context.out(table(rows));
+  return 0;
+}
+
+/** @throws FermataError model_not_found | invalid_option */
+export async function runRm(args: ParsedArguments, context: CommandContext): Promise<number> {
+  const { yes } = mergeLayers(rmOptions, [args.values]);
+  const file = findModel(args, context);
+  const { paths } = file;
+  const what = `${file.name} (${bytesText(file.bytes)}, ${paths.join(", ")})`;
+  if (!yes && !(await isWanted(`Delete ${what}? [y/N] `, context))) {
+    context.err("Nothing was deleted.\n");
+    return 1;
+  }
+  // A pulled file has its checksum beside it.
+  for (const path of paths.flatMap((part) => [part, `${part}.json`]))
+    if (existsSync(path)) rmSync(path);
+  context.out(`Deleted ${what}.\n`);
+  return 0;
+}
+
+interface ServedModelState {
+  id: string;
+  state: string;
+  progress: number;
+  size: number;
+  quantization: string;
+  context_length: number | null;
+  uses: number;
+  leaves_at: string | null;
+}
+
+/** @throws FermataError endpoint_failed */
+export async function runPs(
+  { values }: ParsedArguments,
+  { env, cwd, out, err }: CommandContext,
+): Promise<number> {
+  const options = mergeLayers(psOptions, [values, fromEnvironment(psOptions, env, cwd)]);
+  const url = options.url ?? `http://127.0.0.1:${options.port}`;
+  const [key] = options.apiKey;
+  const headers: Record<string, string> =
+    key === undefined ? {} : { authorization: `Bearer ${key}` };
+  let reply: Response;
+  try {
+    reply = await fetch(new URL("/api/models", url), { headers });
+  } catch (cause) {
+    const message = `No server answers at ${url}. Start one with "fermata serve", or name it with --url.`;
+    throw new FermataError("endpoint_failed", message, { cause });
+  }
+  if (!reply.ok) {
+    const { error } = (await reply.json().catch(() => ({}))) as { error?: { message?: string } };
+    const message = `${url} answers with ${reply.status}: ${error?.message ?? "no Fermata server"}`;
+    throw new FermataError("endpoint_failed", message);
+  }
+  const { models } = (await reply.json()) as { models: ServedModelState[] };
+  const present = models.filter(({ state }) => state !== "unloaded");
+  if (present.length === 0) err("No model is in memory.\n");
+  const rows = present.map((model) => [
+    model.id,
+    model.state === "loading" ? `loading, ${Math.round(model.progress * 100)} %` : model.state,
+    bytesText(model.size),
+    model.context_length === null ? "" : `${model.context_length} tokens`,
+    String(model.uses),
+    model.leaves_at ?? "when its room is needed",
+  ]);
+  if (rows.length > 0)
+    out(table([["NAME", "STATE", "SIZE", "CONTEXT", "USED BY", "LEAVES"], ...rows]));
+  return 0;
+}
+
+function openFolder(
+  { values }: ParsedArguments,
+  { env, cwd }: CommandContext,
+): { folder: ModelsFolder; path: string } {
+  const options = mergeLayers(folderOptions, [values, fromEnvironment(folderOptions, env, cwd)]);
+  const path = options.modelsDir ?? pulledModelsFolder(env);
+  if (options.modelsDir === undefined && !existsSync(path))
+    throw new FermataError(
+      "model_not_found",
+      `No model was pulled yet: ${path} is not there. "fermata pull OWNER/NAME" fetches one; --models-dir names another folder.`,
+      { param: "modelsDir" },
+    );
+  return { folder: new ModelsFolder(path), path };
+}
+
+function findModel(args: ParsedArguments, context: CommandContext): ModelFile {
+  const { folder, path } = openFolder(args, context);
+  const wanted = args.operands[0]!;
+  const files = folder.files();
+  const found = files.find(({ name }) => name === wanted || `${name}.gguf` === wanted);
+  if (found !== undefined) return found;
+  const near = didYouMean(
+    wanted,
+    files.map(({ name }) => name),
+  );
+  const message = `There is no model ${wanted} in ${path}.${near} "fermata list" lists them.`;
+  throw new FermataError("model_not_found", message, { param: basename(wanted) });
+}
+
+async function isWanted(question: string, { err }: CommandContext): Promise<boolean> {
+  if (!process.stdin.isTTY) {
+    err("Without a terminal nobody can be asked: give --yes.\n");
+    return false;
+  }
+  const terminal = createInterface({ input: process.stdin, output: process.stderr });
+  try {
+    return /^y(es)?$/i.test((await terminal.question(question)).trim());
+  } finally {
+    terminal.close();
+  }
+}
+
+function templateText(template: string): string {
+  const takesTools = /\btools\b/.test(template);
+  return `${template.length} characters, ${takesTools ? "with" : "without"} a section for tools`;
+}
+
+/** Columns under each other, two spaces between. */
+function table(rows: readonly (readonly string[])[]): string {
+  const widths = rows[0]!.map((_, column) => Math.max(...rows.map((row) => row[column]!.length)));
+  return rows
+    .map(
+      (row) =>
+        `${row
+          .map((cell, at) => cell.padEnd(widths[at]!))
+          .join("  ")
+          .trimEnd()}\n`,
+    )
+    .join("");
+}

@@ -1,0 +1,107 @@
+/** What `--models-dir` has: each GGUF model below it, found again when files come and go. */
+
+import { type Dirent, readdirSync, statSync } from "node:fs";
+import { join, relative } from "node:path";
+import { checkGguf } from "../engine/gguf-check.ts";
+import { FermataError } from "../errors.ts";
+import type { ModelFile, ModelHeader } from "../models/model-pool.ts";
+import { groupModelFiles, modelCreated, modelName, type ModelFiles } from "./model-files.ts";
+
+/** A listing is as old as this at most. */
+const listingMs = 1000;
+/** OWNER/NAME/REVISION/path, as pulled models lie. */
+const maxDepth = 6;
+
+export class ModelsFolder {
+  readonly #folder: string;
+  readonly #headers = new Map<string, ModelHeader | null>();
+  #files: ModelFile[] = [];
+  #readAt = -Infinity;
+
+  /** @throws FermataError model_not_found, if it cannot be read */
+  constructor(folder: string) {
+    this.#folder = folder;
+    this.files();
+  }
+
+  /** In order of their names: the file's, or its path below the folder where two files have one name. */
+  files(): ModelFile[] {
+    if (performance.now() - this.#readAt < listingMs) return this.#files;
+    const groups = groupModelFiles(this.#paths()).filter(({ missing }) => missing === 0);
+    const names = groups.map(({ first }) => modelName(first));
+    this.#files = groups
+      .flatMap((group, at) => {
+        const isAmbiguous = names.indexOf(names[at]!) !== names.lastIndexOf(names[at]!);
+        return this.#file(group, isAmbiguous ? this.#longName(group.first) : names[at]!) ?? [];
+      })
+      .toSorted((a, b) => (a.name < b.name ? -1 : 1));
+    this.#readAt = performance.now();
+    return this.#files;
+  }
+
+  #paths(): string[] {
+    let entries: Dirent[];
+    try {
+      entries = readdirSync(this.#folder, { recursive: true, withFileTypes: true });
+    } catch (cause) {
+      const reason = (cause as Error).message;
+      const message = `--models-dir ${this.#folder} cannot be read: ${reason}. Name a folder with GGUF files.`;
+      throw new FermataError("model_not_found", message, { param: "modelsDir", cause });
+    }
+    return entries
+      .filter((entry) => !entry.isDirectory())
+      .map((entry) => join(entry.parentPath, entry.name))
+      .filter((path) => relative(this.#folder, path).split(/[\\/]/).length <= maxDepth);
+  }
+
+  /** Null: it has just gone. */
+  #file({ first: path, paths, quantization }: ModelFiles, name: string): ModelFile | null {
+    try {
+      const bytes = paths.reduce((sum, part) => sum + statSync(part).size, 0);
+      const created = modelCreated(path);
+      const describe = (): ModelHeader | null =>
+        this.#describe(path, quantization, `${path} ${bytes} ${created}`);
+      return { name, path, paths, bytes, created, describe };
+    } catch {
+      return null;
+    }
+  }
+
+  #describe(path: string, quantization: string | null, key: string): ModelHeader | null {
+    const known = this.#headers.get(key);
+    if (known !== undefined) return known;
+    const header = readHeader(path, quantization);
+    this.#headers.set(key, header);
+    return header;
+  }
+
+  #longName(path: string): string {
+    return relative(this.#folder, path)
+      .replaceAll("\\", "/")
+      .replace(/\.gguf$/i, "");
+  }
+}
+
+/** Of one file, in a folder or not. */
+export function modelFile(path: string, name: string): ModelFile {
+  const [group] = groupModelFiles([path]);
+  // Loading it says what is wrong with it.
+  const { size = 0, mtimeMs = 0 } = statSync(path, { throwIfNoEntry: false }) ?? {};
+  return {
+    name,
+    path,
+    paths: [path],
+    bytes: size,
+    created: Math.floor(mtimeMs / 1000),
+    describe: () => readHeader(path, group?.quantization ?? null),
+  };
+}
+
+function readHeader(path: string, quantization: string | null): ModelHeader | null {
+  try {
+    const { architecture, trainedContext, chatTemplate } = checkGguf(path);
+    return { architecture, quantization, trainedContext, chatTemplate };
+  } catch {
+    return null;
+  }
+}

@@ -1,0 +1,50 @@
+/** Which model a request is answered with, where a folder of models is served. */
+
+import type { FastifyReply } from "fastify";
+import type { RouteContext } from "../context.ts";
+import type { TakeOptions } from "../../models/model-pool.ts";
+import type { LoadedModel, ServerServices } from "../services.ts";
+import { namesOf } from "./target.ts";
+
+/** The models in memory, the one that was used last first. */
+export function loadedModels(
+  services: Pick<ServerServices, "models" | "engine" | "model">,
+): Pick<LoadedModel, "engine" | "model">[] {
+  return services.models?.loaded() ?? [services];
+}
+
+/** Of routes, and of what a run is started with. */
+type ModelContext = Pick<RouteContext, "services" | "config" | "lease">;
+
+/**
+ * Calls `work` with the model that is named, once it is in memory. It stays there until `work` has settled, and until
+ * whatever `lease.until` of the context was told. No name stands for the default, an agent's for the model of agents.
+ * @throws FermataError not_found | model_busy | queue_full, and what loading throws
+ */
+export async function withModel<Context extends ModelContext, Result>(
+  wanted: string | null,
+  context: Context,
+  options: TakeOptions,
+  work: (context: Context) => Promise<Result>,
+): Promise<Result> {
+  const { services, config } = context;
+  const { models, model, agents } = services;
+  if (models === undefined) return await work(context);
+  const isDefault =
+    wanted === null ||
+    wanted === "default" ||
+    namesOf(model).includes(wanted) ||
+    agents?.find(wanted) !== undefined;
+  const lease = await models.take(isDefault ? model.id : wanted, options);
+  const { sampling, ...loaded } = lease.model;
+  const own = { services: { ...services, ...loaded }, config: { ...config, sampling }, lease };
+  const working = work({ ...context, ...own });
+  lease.until(working);
+  return await working;
+}
+
+/** Resolves when the connection's answer is out, or the client has gone. */
+export function closed({ raw }: FastifyReply): Promise<void> {
+  if (raw.destroyed) return Promise.resolve();
+  return new Promise((resolve) => raw.once("close", resolve));
+}

@@ -1,0 +1,32 @@
+/** `keep_alive` of Ollama's requests: how long their model stays in memory. */
+
+import { fieldError } from "../body/field.ts";
+import { isJsonObject } from "../../json.ts";
+
+const secondsOf: Record<string, number> = { ms: 0.001, s: 1, m: 60, h: 3600 };
+const duration = /^-?(\d+(\.\d+)?(ms|s|m|h))+$/;
+
+/**
+ * Milliseconds; negative: for ever. Undefined: the body has none. Seconds, or Go's durations (`1h30m`).
+ * @throws FermataError invalid_value
+ */
+export function keepAliveOf(body: unknown): number | undefined {
+  const value = isJsonObject(body) ? body["keep_alive"] : undefined;
+  if (value === undefined || value === null || value === "") return undefined;
+  if (typeof value === "number" && Number.isFinite(value)) return value < 0 ? -1 : value * 1000;
+  if (typeof value === "string" && /^-?\d+$/.test(value))
+    return keepAliveOf({ keep_alive: Number(value) });
+  if (typeof value !== "string" || !duration.test(value))
+    throw fieldError(
+      "invalid_value",
+      "keep_alive",
+      "is no duration",
+      'Send seconds, or a text as "5m"',
+    );
+  if (value.startsWith("-")) return -1;
+  const parts = value.matchAll(/(\d+(?:\.\d+)?)(ms|s|m|h)/g);
+  return [...parts].reduce(
+    (sum, [, count, unit]) => sum + Number(count) * secondsOf[unit!]! * 1000,
+    0,
+  );
+}

@@ -1,0 +1,68 @@
+import { cpSync, existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { commands } from "../../../src/cli/commands.ts";
+import { parseArguments } from "../../../src/cli/parse-arguments.ts";
+import { modelPath } from "../../support/engine.ts";
+
+let folder: string;
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), "fermata-models-command-"));
+  mkdirSync(join(folder, "owner/name"), { recursive: true });
+  cpSync(modelPath, join(folder, "owner/name/small-Q8_0.gguf"));
+  writeFileSync(join(folder, "owner/name/small-Q8_0.gguf.json"), "{}");
+  writeFileSync(join(folder, "damaged.gguf"), "GGUF");
+  writeFileSync(join(folder, "half-00001-of-00002.gguf"), "GGUF");
+  writeFileSync(join(folder, "mmproj-small.gguf"), "GGUF");
+});
+afterEach(() => rmSync(folder, { recursive: true }));
+
+async function run(...args: string[]): Promise<{ code: number | null; out: string; err: string }> {
+  const command = commands.find(({ name }) => name === args[0])!;
+  let [out, err] = ["", ""];
+  const code = await command.run(
+    parseArguments([...args.slice(1), "--models-dir", folder], command, folder),
+    {
+      cwd: folder,
+      env: {},
+      out: (text) => (out += text),
+      err: (text) => (err += text),
+    },
+  );
+  return { code, out, err };
+}
+
+test("list: whole models, with what their files say", async () => {
+  const { code, out } = await run("list");
+  expect(code).toBe(0);
+  expect(out.replaceAll(/ +/g, " ")).toBe(
+    "NAME SIZE ARCHITECTURE QUANTIZATION CONTEXT\n" +
+      "damaged 4 bytes unreadable\n" +
+      "small-Q8_0 9.7 MB qwen2 Q8_0 8192 tokens\n",
+  );
+});
+
+test("show: one file", async () => {
+  const { out } = await run("show", "small-Q8_0");
+  expect(out).toContain("layers        ");
+  expect(out).toContain("with a section for tools");
+  await expect(run("show", "damaged")).rejects.toMatchObject({ code: "model_invalid" });
+  await expect(run("show", "smal-Q8_0")).rejects.toMatchObject({
+    code: "model_not_found",
+    message: expect.stringContaining("Did you mean small-Q8_0?"),
+  });
+});
+
+test("rm: deletes the model and its checksum, and nothing without consent", async () => {
+  const path = join(folder, "owner/name/small-Q8_0.gguf");
+  // Tests have no terminal.
+  expect(await run("rm", "small-Q8_0")).toMatchObject({ code: 1, out: "" });
+  expect(existsSync(path)).toBe(true);
+  const { code, out } = await run("rm", "small-Q8_0", "--yes");
+  expect(code).toBe(0);
+  expect(out).toContain(`Deleted small-Q8_0 (9.7 MB, ${path})`);
+  expect(existsSync(path)).toBe(false);
+  expect(existsSync(`${path}.json`)).toBe(false);
+  expect(existsSync(join(folder, "damaged.gguf"))).toBe(true);
+});
