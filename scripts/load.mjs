@@ -73,7 +73,11 @@ const server = spawn(
   ],
   { stdio: ["ignore", "pipe", "pipe"] },
 );
-server.stderr.on("data", (text) => (log = (log + text).slice(-1_000_000)));
+let worker = NaN;
+server.stderr.on("data", (text) => {
+  log = (log + text).slice(-1_000_000);
+  worker = Number([...log.matchAll(/"pid":(\d+)[^\n]*worker ready/g)].at(-1)?.[1] ?? worker);
+});
 let ended = false;
 server.once("exit", () => (ended = true));
 const url = await new Promise((resolve, reject) => {
@@ -199,7 +203,6 @@ const processFigures = (pid) => ({
   rss_kb: Number(/VmRSS:\s+(\d+)/.exec(status(pid))[1]),
   fds: readdirSync(`/proc/${pid}/fd`).length,
 });
-const workerPid = () => Number([...log.matchAll(/"pid":(\d+)[^\n]*worker ready/g)].at(-1)?.[1]);
 function storedRows() {
   const database = new Database(path("store.sqlite"), { readonly: true });
   const tables = database.prepare("SELECT name FROM sqlite_master WHERE type = 'table'").all();
@@ -212,7 +215,7 @@ function storedRows() {
   database.close();
   return { rows, integrity };
 }
-const first = workerPid();
+const first = worker;
 const samples = [];
 async function sample() {
   const health = await (
@@ -221,7 +224,7 @@ async function sample() {
   const line = {
     minutes: (Date.now() - endAt) / 60_000 + Number(values.minutes),
     health: health.status,
-    worker: processFigures(workerPid()),
+    worker: processFigures(worker),
     supervisor: processFigures(server.pid),
     store: storedRows(),
     counts: { ...counts },
@@ -255,7 +258,7 @@ const summary = {
   worker_fds: slope(({ worker }) => worker.fds),
   supervisor_rss_kb: slope(({ supervisor }) => supervisor.rss_kb),
   supervisor_fds: slope(({ supervisor }) => supervisor.fds),
-  same_worker: workerPid() === first && !ended,
+  same_worker: worker === first && !ended,
   store: [...new Set(samples.map(({ store }) => store.integrity))],
   counts,
   unexpected,

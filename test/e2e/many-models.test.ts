@@ -247,6 +247,20 @@ test("a run of a conversation is answered by the conversation's model", async ()
   });
 });
 
+test("the page chooses among all, whichever are in memory", async () => {
+  for (const name of names) await post("/v1/models/unload", { model: name });
+  const empty = await get("/api/tools");
+  expect(empty.models.map(({ id }: Json) => id).toSorted()).toEqual(names.toSorted());
+  expect(empty).toMatchObject({ context_size: null, prompt_tokens: null });
+  expect(await get("/health")).toMatchObject({ status: "ok" });
+  expect(await get("/api/engine")).toMatchObject({
+    sequences: { running: 0, waiting: 0, held: 0 },
+  });
+  await post("/v1/models/load", { model: "twin" });
+  expect(await get("/api/tools")).toMatchObject({ context_size: 512 });
+  expect(await get("/api/engine")).toMatchObject({ model: { id: "twin", context_size: 512 } });
+});
+
 test("metrics have the name of each model", async () => {
   await post("/v1/models/load", { model: "small" });
   const text = await (await fetch(`${server.url}/metrics`)).text();

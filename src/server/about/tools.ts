@@ -4,34 +4,42 @@ import type { RouteOptions } from "fastify";
 import type { ToolServerState } from "../../tools/types.ts";
 import type { ServerConfig, ServerServices } from "../services.ts";
 import { policyOf } from "../../tools/oversight.ts";
+import { type KnownModel, knownModels, type ListServices } from "../answer/model-list.ts";
 import { type ToolTokens, toolTokens } from "../answer/tool-tokens.ts";
 
 export function toolsRoute(
-  { chat, tools, agents, model }: Pick<ServerServices, "chat" | "tools" | "agents" | "model">,
+  services: ListServices & Pick<ServerServices, "tools" | "agents">,
   { asksPerson = false }: Pick<ServerConfig, "asksPerson">,
 ): RouteOptions {
+  const { tools, agents, models } = services;
   return {
     method: "GET",
     url: "/api/tools",
     handler: async () => {
-      const tokens = await toolTokens(chat, tools?.tools() ?? []);
+      // Of several, the one that was used last.
+      const current = models === undefined ? services : models.loaded()[0];
+      const tokens =
+        current === undefined ? null : await toolTokens(current.chat, tools?.tools() ?? []);
       return {
         servers: (tools?.servers?.() ?? []).map((server) => wireServer(server, tokens, asksPerson)),
         prompt_tokens: tokens?.total ?? null,
-        context_size: model.contextSize,
+        context_size: current?.model.contextSize ?? null,
         agents: (agents?.names() ?? []).map((name) => ({
           name,
           description: agents?.find(name)?.description ?? "",
         })),
-        models: [
-          {
-            id: model.id,
-            tool_section: model.toolSection ?? null,
-            tool_format: model.toolFormat ?? null,
-          },
-        ],
+        models: knownModels(services).map(wireModel),
       };
     },
+  };
+}
+
+/** How it reads and writes tools is known once it is in memory. */
+function wireModel({ names, loaded }: KnownModel) {
+  return {
+    id: names[0],
+    tool_section: loaded?.model.toolSection ?? null,
+    tool_format: loaded?.model.toolFormat ?? null,
   };
 }
 

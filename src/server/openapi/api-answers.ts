@@ -105,7 +105,7 @@ const toolServer = answer({
 export const tools = answer({
   servers: list(toolServer),
   prompt_tokens: nullable(whole),
-  context_size: whole,
+  context_size: nullable(whole),
   agents: list(answer({ name: string, description: string })),
   models: list(
     answer({
