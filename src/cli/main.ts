@@ -1,6 +1,12 @@
 #!/usr/bin/env node
 import { runCommandLine } from "./run.ts";
 
+// A reader that has read enough leaves (`fermata store export | head`). What would follow is dropped.
+for (const stream of [process.stdout, process.stderr])
+  stream.on("error", (error: NodeJS.ErrnoException) => {
+    if (error.code !== "EPIPE") throw error;
+  });
+
 const exitCode = await runCommandLine(process.argv.slice(2), {
   cwd: process.cwd(),
   env: process.env,

@@ -25,7 +25,7 @@ const options = {
     group: "Service",
     kind: "boolean",
     default: true,
-    help: "install: start it now, and at each login.",
+    help: "install: start it now, and at each login. --no-start only writes the files.",
   },
 } as const satisfies OptionTable;
 
@@ -68,8 +68,10 @@ export async function runService(
       mkdirSync(dirname(unit), { recursive: true });
       writeFileSync(unit, unitText(file, env));
       out(`${unit}\nOptions: ${file}\n`);
-      systemctl(["daemon-reload"], env);
-      if (start) systemctl(["enable", "--now", unitName], env);
+      if (start) {
+        systemctl(["daemon-reload"], env);
+        systemctl(["enable", "--now", unitName], env);
+      }
       return 0;
     }
     case "uninstall":

@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
 import { commands } from "../../src/cli/commands.ts";
 import { commandHelp } from "../../src/cli/help.ts";
+import { serveOptions } from "../../src/cli/options.ts";
 import { operations } from "../../src/server/openapi/operations.ts";
 import { createResponsesWorld } from "./responses-world.ts";
 
@@ -78,4 +79,15 @@ test("README has the figure of docs/templates.md", () => {
     text.get("docs/templates.md") ?? "",
   )!;
   expect(text.get("README.md")).toContain(`[${equal} of llama.cpp's 70](docs/templates.md)`);
+});
+
+test("docs/cli.md lists each key of fermata.json that needs trust", () => {
+  const [, list] = /until you trust the folder: (.*?)\. /su.exec(
+    new Map(texts).get("docs/cli.md")!,
+  )!;
+  const named = [...list!.matchAll(/`(\w+)`/gu)].map(([, key]) => key!);
+  const closed = Object.entries(serveOptions)
+    .filter(([key, spec]) => key !== "config" && !("fromFolder" in spec))
+    .map(([key]) => key);
+  expect(named.sort()).toEqual(closed.sort());
 });

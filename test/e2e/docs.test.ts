@@ -1,6 +1,7 @@
 // What docs/tool-calling.md and docs/debugging-tool-calls.md show is run here as it stands there: commands,
 // programs, and the lines of the log. Nothing is scripted.
-import { execFile, execFileSync } from "node:child_process";
+import { execFile, execFileSync, spawn } from "node:child_process";
+import { once } from "node:events";
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
@@ -221,4 +222,14 @@ describe("debugging-tool-calls.md", () => {
       for (const message of said) expect(guide).toContain(message);
     }
   });
+});
+
+test("a reader of a command's text may leave before its end", async () => {
+  const main = join(root, "dist/cli/main.js");
+  const child = spawn(process.execPath, [main, "serve", "--help"], { stdio: "pipe" });
+  child.stdout.destroy();
+  let said = "";
+  child.stderr.on("data", (data: Buffer) => (said += data.toString()));
+  const [code] = (await once(child, "close")) as [number];
+  expect([code, said]).toEqual([0, ""]);
 });

@@ -1,5 +1,6 @@
 // The README's first run, as a person has it: the command line in a process of its own, the model that
 // ships, sampling as it comes, a real MCP server. Nothing is scripted.
+import { readFile } from "node:fs/promises";
 import { createRequire } from "node:module";
 import OpenAI from "openai";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -56,5 +57,9 @@ test("lists the folder, reads the file and answers with its content, in one stre
   expect(metrics).toContain('tool="list_directory",outcome="ok"} 1');
   expect(metrics).toContain('tool="read_text_file",outcome="ok"} 1');
   expect(value("fermata_template_rerenders_total")).toBe(0);
+  const readme = await readFile(new URL("../../README.md", import.meta.url), "utf8");
+  const [, tokens] = /([\d,]+) prompt tokens for the 14 tools/.exec(readme)!;
+  expect(value("fermata_prompt_tokens_total")).toBe(Number(tokens!.replace(",", "")));
+  expect(value("fermata_prefilled_tokens_total")).toBe(value("fermata_prompt_tokens_total"));
   expect(value("fermata_recomputed_tokens_total")).toBe(0);
 });
