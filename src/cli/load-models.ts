@@ -3,15 +3,12 @@
 import type { Logger } from "pino";
 import { Chat } from "../chat/chat.ts";
 import { Engine } from "../engine/engine.ts";
-import { FermataError } from "../errors.ts";
-import { didYouMean } from "../near-names.ts";
 import { type ModelFile, ModelPool } from "../models/model-pool.ts";
 import type { LoadedModel } from "../server/services.ts";
 import { chatText, type ChatText } from "./banner.ts";
 import { engineOptionsOf } from "./engine-config.ts";
-import { modelsDirectory } from "./folders.ts";
-import { chooseModel, modelCreated, samplingOf } from "./model-files.ts";
-import { modelFile, type ModelsFolder } from "./models-folder.ts";
+import { modelCreated, samplingOf } from "./model-files.ts";
+import type { ModelsFolder } from "./models-folder.ts";
 import type { ServeConfig } from "./options.ts";
 import { createProgress } from "./progress.ts";
 
@@ -29,39 +26,6 @@ export interface LoadTerms {
   /** Gives a load up. */
   signal: AbortSignal;
   holdLeaseMs: number;
-}
-
-/** The default model: what `--model` says, or the first of `--models-dir`, or the one that comes with Fermata. */
-export function defaultModel(config: ServeConfig, folder: ModelsFolder | null): ModelFile {
-  const files = folder?.files() ?? [];
-  const { model, modelsDir } = config;
-  const [alias] = config.alias;
-  const called = (file: ModelFile): ModelFile => ({ ...file, name: alias ?? file.name });
-  if (model === undefined && folder !== null) {
-    if (files[0] !== undefined) return called(files[0]);
-    const message = `--models-dir ${modelsDir} has no GGUF model. Put one there, or name another with --model FILE.`;
-    throw new FermataError("model_not_found", message, { param: "modelsDir" });
-  }
-  const named = files.find(({ name, path }) => path === model || name === nameIn(model));
-  if (named !== undefined) return called(named);
-  try {
-    const { path, id } = chooseModel(model, modelsDirectory);
-    return modelFile(path, alias ?? id);
-  } catch (error) {
-    const near = didYouMean(
-      nameIn(model),
-      files.map(({ name }) => name),
-    );
-    if (folder === null || near === "") throw error;
-    throw new FermataError("model_not_found", `There is no model ${model}.${near}`, {
-      param: "model",
-    });
-  }
-}
-
-/** Options that are paths are absolute; what was written is the end of it. */
-function nameIn(path = ""): string {
-  return path.slice(path.lastIndexOf("/") + 1).replace(/\.gguf$/i, "");
 }
 
 /** @param isDefault it has the aliases, the template and the format of the options */

@@ -1,11 +1,20 @@
-/** What `--models-dir` has: each GGUF model below it, found again when files come and go. */
+/** What `--models-dir` has: each GGUF model below it, found again when files come and go; and the default among them. */
 
-import { type Dirent, readdirSync, statSync } from "node:fs";
+import { type Dirent, existsSync, readdirSync, statSync } from "node:fs";
 import { join, relative } from "node:path";
 import { checkGguf } from "../engine/gguf-check.ts";
 import { FermataError } from "../errors.ts";
 import type { ModelFile, ModelHeader } from "../models/model-pool.ts";
-import { groupModelFiles, modelCreated, modelName, type ModelFiles } from "./model-files.ts";
+import { didYouMean } from "../near-names.ts";
+import { modelsDirectory } from "./folders.ts";
+import {
+  chooseModel,
+  groupModelFiles,
+  modelCreated,
+  modelName,
+  type ModelFiles,
+} from "./model-files.ts";
+import type { ServeConfig } from "./options.ts";
 
 /** A listing is as old as this at most. */
 const listingMs = 1000;
@@ -80,6 +89,42 @@ export class ModelsFolder {
       .replaceAll("\\", "/")
       .replace(/\.gguf$/i, "");
   }
+}
+
+/** Null: one model is served. @throws FermataError model_not_found, if it cannot be read */
+export function modelsFolderOf({ modelsDir }: ServeConfig): ModelsFolder | null {
+  return modelsDir === undefined ? null : new ModelsFolder(modelsDir);
+}
+
+/** The default model: what `--model` says, or the first of `--models-dir`, or the one that comes with Fermata. */
+export function defaultModel(
+  config: ServeConfig,
+  folder: ModelsFolder | null = modelsFolderOf(config),
+): ModelFile {
+  const files = folder?.files() ?? [];
+  const { model, modelsDir } = config;
+  const [alias] = config.alias;
+  const called = (file: ModelFile): ModelFile => ({ ...file, name: alias ?? file.name });
+  if (model === undefined && folder !== null) {
+    if (files[0] !== undefined) return called(files[0]);
+    const message = `--models-dir ${modelsDir} has no GGUF model. Put one there, or name another with --model FILE.`;
+    throw new FermataError("model_not_found", message, { param: "modelsDir" });
+  }
+  const named = files.find(({ name, path }) => path === model || name === nameIn(model));
+  if (named !== undefined) return called(named);
+  if (folder !== null && model !== undefined && !existsSync(model)) {
+    const names = files.map(({ name }) => name);
+    const near = didYouMean(nameIn(model), names);
+    const message = `There is no model ${nameIn(model)} in ${modelsDir}.${near} There are ${names.join(", ")}.`;
+    throw new FermataError("model_not_found", message, { param: "model" });
+  }
+  const { path, id } = chooseModel(model, modelsDirectory);
+  return modelFile(path, alias ?? id);
+}
+
+/** Options that are paths are absolute; what was written is the end of it. */
+function nameIn(path = ""): string {
+  return path.slice(path.lastIndexOf("/") + 1).replace(/\.gguf$/i, "");
 }
 
 /** Of one file, in a folder or not. */

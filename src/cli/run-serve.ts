@@ -5,7 +5,6 @@ import { withAccess } from "./access.ts";
 import type { CommandContext } from "./command.ts";
 import { configOf } from "./config.ts";
 import type { ParsedArguments } from "./parse-arguments.ts";
-import { modelsDirectory } from "./folders.ts";
 import { withPulledModel } from "./pull/pull.ts";
 import { ServiceManager } from "./service-manager.ts";
 
@@ -55,11 +54,11 @@ export async function checkServe(
   // A supervisor needs none of it.
   const { assertPortFree } = await import("./port.ts");
   const { mcpServers } = await import("./load-services.ts");
-  const { chooseModel } = await import("./model-files.ts");
+  const { defaultModel } = await import("./models-folder.ts");
   const { checkGguf } = await import("../engine/gguf-check.ts");
   await assertPortFree(config.port, config.host);
   mcpServers(config);
-  if (config.hf === undefined) checkGguf(chooseModel(config.model, modelsDirectory).path);
+  if (config.hf === undefined) checkGguf(defaultModel(config).path);
 }
 
 /** A terminal that is closed sends SIGHUP. Without a terminal it is an operator who does. */

@@ -25,15 +25,9 @@ import {
   requestedServers,
 } from "./load-services.ts";
 import { createLogger } from "./logger.ts";
-import {
-  defaultModel,
-  loadModel,
-  loadWithProgress,
-  openPool,
-  type OwnModel,
-} from "./load-models.ts";
+import { loadModel, loadWithProgress, openPool, type OwnModel } from "./load-models.ts";
 import { modelName } from "./model-files.ts";
-import { modelFile, ModelsFolder } from "./models-folder.ts";
+import { defaultModel, modelFile, modelsFolderOf } from "./models-folder.ts";
 import type { ServeConfig } from "./options.ts";
 import { packageVersion, pageDirectory } from "./folders.ts";
 import { assertPortFree, listen } from "./port.ts";
@@ -86,7 +80,7 @@ export async function startService(
     config,
     servers.map(({ id }) => id),
   );
-  const folder = config.modelsDir === undefined ? null : new ModelsFolder(config.modelsDir);
+  const folder = modelsFolderOf(config);
   const standard = defaultModel(config, folder);
 
   let app: FastifyInstance | undefined;

@@ -9,11 +9,11 @@ import { addonPath, loadAddon } from "../../native/addon.ts";
 import { needsKey, withAccess } from "../access.ts";
 import { type ChatText, chatText } from "../banner.ts";
 import { configLayers } from "../config.ts";
-import { chooseModel } from "../model-files.ts";
+import { defaultModel } from "../models-folder.ts";
 import { flagOf } from "../option-table.ts";
 import type { Layer } from "../option-values.ts";
 import type { ServeConfig } from "../options.ts";
-import { modelsDirectory, packageVersion, storePath } from "../folders.ts";
+import { packageVersion, storePath } from "../folders.ts";
 import { assertPortFree } from "../port.ts";
 import { bytesText } from "../progress.ts";
 import { type Machine, readMachine } from "./machine.ts";
@@ -147,7 +147,7 @@ async function examineModel(
 ): Promise<ModelFit | null> {
   let model: ModelFit;
   try {
-    model = await measureFit(chooseModel(config.model, modelsDirectory).path, config);
+    model = await measureFit(defaultModel(config).path, config);
   } catch (error) {
     findings.push(
       findingOf(error, "name another with --model, or pull one: fermata pull OWNER/NAME-GGUF"),

@@ -4,7 +4,9 @@ import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { commands } from "../../../src/cli/commands.ts";
 import { parseArguments } from "../../../src/cli/parse-arguments.ts";
+import { defaultModel } from "../../../src/cli/models-folder.ts";
 import { modelPath } from "../../support/engine.ts";
+import { serveConfig } from "../../support/serve-config.ts";
 
 let folder: string;
 beforeEach(() => {
@@ -65,4 +67,17 @@ test("rm: deletes the model and its checksum, and nothing without consent", asyn
   expect(existsSync(path)).toBe(false);
   expect(existsSync(`${path}.json`)).toBe(false);
   expect(existsSync(join(folder, "damaged.gguf"))).toBe(true);
+});
+
+test("the default model: by name, by path, or the first of the folder", () => {
+  const of = (...args: string[]): string =>
+    defaultModel(serveConfig(["--models-dir", folder, ...args], {}, folder)).name;
+  expect(of()).toBe("damaged");
+  expect(of("--model", "small-Q8_0")).toBe("small-Q8_0");
+  expect(of("--model", "owner/name/small-Q8_0.gguf")).toBe("small-Q8_0");
+  expect(of("--model", modelPath)).toBe("fermata-small");
+  expect(of("--model", "small-Q8_0", "--alias", "mine")).toBe("mine");
+  expect(() => of("--model", "smal-Q8_0")).toThrow(
+    `There is no model smal-Q8_0 in ${folder}. Did you mean small-Q8_0? There are damaged, small-Q8_0.`,
+  );
 });
