@@ -3,7 +3,8 @@
 import type { Logger } from "pino";
 import { Chat } from "../chat/chat.ts";
 import { Engine } from "../engine/engine.ts";
-import { type ModelFile, ModelPool } from "../models/model-pool.ts";
+import { ModelPool } from "../models/model-pool.ts";
+import type { ModelFile } from "../models/types.ts";
 import type { LoadedModel } from "../server/services.ts";
 import { chatText, type ChatText } from "./banner.ts";
 import { engineOptionsOf } from "./engine-config.ts";

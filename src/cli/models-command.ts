@@ -5,7 +5,7 @@ import { basename } from "node:path";
 import { createInterface } from "node:readline/promises";
 import { checkGguf } from "../engine/gguf-check.ts";
 import { FermataError } from "../errors.ts";
-import type { ModelFile } from "../models/model-pool.ts";
+import type { ModelFile } from "../models/types.ts";
 import { didYouMean } from "../near-names.ts";
 import type { Command, CommandContext } from "./command.ts";
 import { pulledModelsFolder } from "./folders.ts";

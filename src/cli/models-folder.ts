@@ -4,7 +4,7 @@ import { type Dirent, existsSync, readdirSync, statSync } from "node:fs";
 import { join, relative } from "node:path";
 import { checkGguf } from "../engine/gguf-check.ts";
 import { FermataError } from "../errors.ts";
-import type { ModelFile, ModelHeader } from "../models/model-pool.ts";
+import type { ModelFile, ModelHeader } from "../models/types.ts";
 import { didYouMean } from "../near-names.ts";
 import { modelsDirectory } from "./folders.ts";
 import {

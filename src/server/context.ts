@@ -5,7 +5,7 @@ import type { OnceWarnings } from "./body/warnings.ts";
 import type { ActiveRequests } from "./http/requests.ts";
 import type { HistoryGaps } from "./http/history-gaps.ts";
 import type { Metrics } from "./metrics.ts";
-import type { ModelLease } from "../models/model-pool.ts";
+import type { ModelLease } from "../models/types.ts";
 import type { LoadedModel, ServerConfig, ServerServices } from "./services.ts";
 
 export interface RouteContext {

@@ -1,7 +1,7 @@
 /** The models that requests may name, in memory or not, as the lists of each API tell them. */
 
 import { createHash } from "node:crypto";
-import type { ModelHeader, ModelState } from "../../models/model-pool.ts";
+import type { ModelHeader, ModelState } from "../../models/types.ts";
 import type { LoadedModel, ServerServices } from "../services.ts";
 import { namesOf } from "./target.ts";
 

@@ -2,7 +2,7 @@
 
 import type { FastifyReply } from "fastify";
 import type { RouteContext } from "../context.ts";
-import type { TakeOptions } from "../../models/model-pool.ts";
+import type { TakeOptions } from "../../models/types.ts";
 import type { LoadedModel, ServerServices } from "../services.ts";
 import { namesOf } from "./target.ts";
 

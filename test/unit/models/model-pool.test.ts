@@ -1,7 +1,8 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect, test } from "vitest";
 import { FermataError } from "../../../src/errors.ts";
-import { type ModelFile, ModelPool, type PoolTerms } from "../../../src/models/model-pool.ts";
+import { ModelPool } from "../../../src/models/model-pool.ts";
+import type { ModelFile, PoolTerms } from "../../../src/models/types.ts";
 import { eventually } from "../../support/eventually.ts";
 
 const file = (name: string): ModelFile => ({
