@@ -305,6 +305,16 @@ test.each(bad)("%j is a 400 in Ollama's shape", async (body, param) => {
   });
 });
 
+test.each([
+  ["context", [1], "/api/chat"],
+  ["template", "{{ .Prompt }}", '"raw"'],
+  ["suffix", "b", "/v1/completions"],
+])("%s of /api/generate is a 400 that names the way here", async (param, value, way) => {
+  const response = await post(createWorld(), "/api/generate", { prompt: "a", [param]: value });
+  expect(response.statusCode).toBe(400);
+  expect(response.json()).toMatchObject({ error: expect.stringContaining(way), param });
+});
+
 test("a failure in the middle of a stream is its last line", async () => {
   const world = createWorld();
   world.chat.script = [{ type: "content", text: "Hel" }, { fail: new Error("lost") }];

@@ -126,7 +126,7 @@ export const generateFields = {
   system: optional(text({ remedy: "Send a string" }), "the system message", ""),
   raw: optional(boolean, "`true`: the prompt is not put into the model's template", false),
   images: imagesField,
-  suffix: refused("is not supported: no model here fills in", "Leave it out", isEmptyText),
+  suffix: refused("is not supported here", "Send it to /v1/completions", isEmptyText),
   template: refused(
     "would replace the model's own",
     'Send "raw": true with a prompt that is rendered, or start with --chat-template',
