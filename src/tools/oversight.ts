@@ -107,10 +107,14 @@ export async function seekApproval(
       return denied(`nobody approved it within ${approvals.timeoutMs / 1000} seconds`);
     case "person":
       oversight.denials?.add(words);
-      return denied(
-        `the user denied it${decision.reason === undefined ? "" : `: ${decision.reason}`}`,
-      );
+      return denied(`the user denied it${because(decision.reason)}`);
   }
+}
+
+/** A sentence goes on behind it. */
+function because(reason = ""): string {
+  const text = reason.replace(/[\s.]+$/u, "");
+  return text === "" ? "" : `: ${text}`;
 }
 
 interface Asking {

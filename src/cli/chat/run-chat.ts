@@ -122,9 +122,10 @@ async function answerOnce(
           cards.line(`${server} asks something and nobody can answer here: fermata chat`);
           return { decision: "cancel" };
         }
+        if (options.approve === "none") return { decision: "deny" };
         if (options.approve === "ask")
           cards.line(`${name} needs approval and nobody can be asked: --approve all`);
-        return { decision: "deny", reason: "Nobody could be asked." };
+        return { decision: "deny", reason: "nobody could be asked" };
       },
       stop: stop.signal,
       leave: leave.signal,

@@ -79,7 +79,7 @@ describe("a call that must be approved", () => {
     const approvals = new Approvals();
     const running = run({ approvals });
     await eventually(() => expect(approvals.pending()).toHaveLength(1));
-    approvals.decide("me", "call_1", { decision: "deny", reason: "that is my diary" });
+    approvals.decide("me", "call_1", { decision: "deny", reason: "that is my diary." });
     expect(await running).toEqual({
       outcome: "denied",
       content:
