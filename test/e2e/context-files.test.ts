@@ -6,7 +6,8 @@ import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { serveCommand, type ServedCommand } from "../support/command-line.ts";
 import { eventually } from "../support/eventually.ts";
-import { kinds, writeRandomKind } from "../support/random-kinds.ts";
+import { kinds } from "../support/kind-tensors.ts";
+import { writeRandomKind } from "../support/random-kinds.ts";
 
 let folder: string;
 const servers: ServedCommand[] = [];

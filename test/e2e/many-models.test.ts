@@ -10,8 +10,10 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { serveCommand, type ServedCommand } from "../support/command-line.ts";
 import { modelPath } from "../support/engine.ts";
 import { eventually } from "../support/eventually.ts";
-import { kinds, writeRandomKind } from "../support/random-kinds.ts";
+import type { Kind } from "../support/kind-tensors.ts";
+import { writeRandomKind } from "../support/random-kinds.ts";
 
+const kinds: Kind[] = ["gemma3", "lfm2", "mamba2"];
 const names = ["small", "twin", ...kinds];
 let folder: string;
 let server: ServedCommand;

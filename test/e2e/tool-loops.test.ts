@@ -4,7 +4,8 @@ import type { ChatCompletionMessageParam } from "openai/resources/chat/completio
 import type { Response, ResponseInputItem } from "openai/resources/responses/responses";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { modelPath } from "../support/engine.ts";
-import { kinds, writeRandomKind } from "../support/random-kinds.ts";
+import { kinds } from "../support/kind-tensors.ts";
+import { writeRandomKind } from "../support/random-kinds.ts";
 import { callText, type ScriptedServer, startScriptedServer } from "../support/scripted-server.ts";
 
 const rounds = 8;

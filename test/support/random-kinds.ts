@@ -1,35 +1,21 @@
 // Tiny models of the kinds that cannot be cut back anywhere, with random weights and the shipped model's vocabulary and
-// template. The same architectures as test/native/random_models.h.
+// template.
 import { mkdtempSync, readFileSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { modelPath } from "./engine.ts";
+import { inner, type Kind, layers, matrix, parts, type Tensor, width } from "./kind-tensors.ts";
 
-export const kinds = ["gemma3", "lfm2", "mamba2"] as const;
-export type Kind = (typeof kinds)[number];
-
-const layers = 6;
-const width = 64;
-const inner = 128;
-const heads = 4;
-const kvHeads = 2;
-const headSize = 16;
 const alignment = 32;
-
-interface Tensor {
-  name: string;
-  sizes: number[];
-  middle: number;
-  spread: number;
-}
 
 /** Writes it into a temporary folder. @returns its path */
 export function writeRandomKind(kind: Kind): string {
   const source = readFileSync(modelPath);
   const kept = entriesOf(source).filter(({ key }) => key !== "general.architecture");
   const tokens = kept.find(({ key }) => key === "tokenizer.ggml.tokens")!.count;
-  const { tensors, numbers } = parts[kind]();
+  const { tensors, numbers, hasOutput = false } = parts[kind]();
   const all: Tensor[] = [matrix("token_embd.weight", width, tokens), ...tensors];
+  if (hasOutput) all.push(matrix("output.weight", width, tokens));
   const common = {
     block_count: layers,
     context_length: 4096,
@@ -39,7 +25,9 @@ export function writeRandomKind(kind: Kind): string {
   };
   const own = [
     Buffer.concat([text("general.architecture"), u32(8), text(kind)]),
-    Buffer.concat([text(`${kind}.attention.layer_norm_rms_epsilon`), u32(6), f32(1e-6)]),
+    ...["rms_epsilon", "epsilon"].map((name) =>
+      Buffer.concat([text(`${kind}.attention.layer_norm_${name}`), u32(6), f32(1e-6)]),
+    ),
     ...Object.entries({ ...common, ...numbers }).map(([name, value]) =>
       Array.isArray(value)
         ? Buffer.concat([
@@ -75,124 +63,6 @@ export function writeRandomKind(kind: Kind): string {
   const path = join(mkdtempSync(join(tmpdir(), "fermata-kind-")), `${kind}.gguf`);
   writeFileSync(path, Buffer.concat([padded(head), ...data]));
   return path;
-}
-
-interface Parts {
-  tensors: Tensor[];
-  /** Of the metadata, without the architecture's name. */
-  numbers: Record<string, number | number[]>;
-}
-
-const each = (of: (block: string, layer: number) => Tensor[]): Tensor[] =>
-  Array.from({ length: layers }, (_, layer) => of(`blk.${layer}.`, layer)).flat();
-
-const parts: Record<Kind, () => Parts> = {
-  gemma3: () => ({
-    numbers: {
-      "attention.head_count": heads,
-      "attention.head_count_kv": kvHeads,
-      "attention.key_length": headSize,
-      "attention.value_length": headSize,
-      "attention.sliding_window": 48,
-    },
-    tensors: [
-      norm("output_norm.weight", width),
-      ...each((block) => [
-        norm(`${block}attn_norm.weight`, width),
-        ...attention(block),
-        norm(`${block}post_attention_norm.weight`, width),
-        ...feedForward(block),
-        norm(`${block}post_ffw_norm.weight`, width),
-      ]),
-    ],
-  }),
-  lfm2: () => {
-    const hasAttention = (layer: number): boolean => layer % 3 === 2;
-    return {
-      numbers: {
-        "attention.head_count": heads,
-        "attention.head_count_kv": Array.from({ length: layers }, (_, layer) =>
-          hasAttention(layer) ? kvHeads : 0,
-        ),
-        "shortconv.l_cache": 3,
-      },
-      tensors: [
-        norm("token_embd_norm.weight", width),
-        ...each((block, layer) => [
-          norm(`${block}attn_norm.weight`, width),
-          ...feedForward(block),
-          ...(hasAttention(layer)
-            ? attention(block)
-            : [
-                matrix(`${block}shortconv.conv.weight`, 3, width),
-                matrix(`${block}shortconv.in_proj.weight`, width, 3 * width),
-                matrix(`${block}shortconv.out_proj.weight`, width, width),
-              ]),
-        ]),
-      ],
-    };
-  },
-  mamba2: () => {
-    const state = 16;
-    const steps = 8;
-    const convolved = inner + 2 * state;
-    return {
-      numbers: {
-        "ssm.conv_kernel": 4,
-        "ssm.inner_size": inner,
-        "ssm.state_size": state,
-        "ssm.time_step_rank": steps,
-        "ssm.group_count": 1,
-        "attention.head_count": 0,
-      },
-      tensors: [
-        norm("output_norm.weight", width),
-        ...each((block) => [
-          norm(`${block}attn_norm.weight`, width),
-          matrix(`${block}ssm_in.weight`, width, inner + convolved + steps),
-          matrix(`${block}ssm_conv1d.weight`, 4, convolved),
-          around(`${block}ssm_conv1d.bias`, [convolved], 0, 0.1),
-          around(`${block}ssm_dt.bias`, [steps], -2, 0.5),
-          around(`${block}ssm_a`, [1, steps], -0.5, 0.3),
-          around(`${block}ssm_d`, [1, steps], 1, 0.1),
-          norm(`${block}ssm_norm.weight`, inner),
-          matrix(`${block}ssm_out.weight`, inner, width),
-        ]),
-      ],
-    };
-  },
-};
-
-function attention(block: string): Tensor[] {
-  return [
-    matrix(`${block}attn_q.weight`, width, heads * headSize),
-    matrix(`${block}attn_k.weight`, width, kvHeads * headSize),
-    matrix(`${block}attn_v.weight`, width, kvHeads * headSize),
-    matrix(`${block}attn_output.weight`, heads * headSize, width),
-    norm(`${block}attn_q_norm.weight`, headSize),
-    norm(`${block}attn_k_norm.weight`, headSize),
-  ];
-}
-
-function feedForward(block: string): Tensor[] {
-  return [
-    norm(`${block}ffn_norm.weight`, width),
-    matrix(`${block}ffn_gate.weight`, width, inner),
-    matrix(`${block}ffn_up.weight`, width, inner),
-    matrix(`${block}ffn_down.weight`, inner, width),
-  ];
-}
-
-function around(name: string, sizes: number[], middle: number, spread: number): Tensor {
-  return { name, sizes, middle, spread };
-}
-
-function matrix(name: string, columns: number, rows: number): Tensor {
-  return around(name, [columns, rows], 0, 1.7 / Math.sqrt(columns));
-}
-
-function norm(name: string, size: number): Tensor {
-  return around(name, [size], 1, 0.1);
 }
 
 /** The metadata of a GGUF file, each entry as its bytes. `count`: of an array. */

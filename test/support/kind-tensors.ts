@@ -1,0 +1,309 @@
+// The tensors of tiny models of each kind of memory. The same architectures as test/native/random_models.h, and more.
+
+export const kinds = [
+  "gemma3",
+  "gpt-oss",
+  "lfm2",
+  "granitehybrid",
+  "qwen3next",
+  "mamba2",
+  "rwkv7",
+] as const;
+export type Kind = (typeof kinds)[number];
+
+export const layers = 6;
+export const width = 64;
+export const inner = 128;
+const heads = 4;
+const kvHeads = 2;
+const headSize = 16;
+const experts = 4;
+const steps = 8;
+const state = 16;
+
+export interface Tensor {
+  name: string;
+  sizes: number[];
+  middle: number;
+  spread: number;
+}
+
+interface Parts {
+  tensors: Tensor[];
+  /** Of the metadata, without the architecture's name. */
+  numbers: Record<string, number | number[]>;
+  /** The output's matrix is not that of the embeddings. */
+  hasOutput?: boolean;
+}
+
+const each = (of: (block: string, layer: number) => Tensor[]): Tensor[] =>
+  Array.from({ length: layers }, (_, layer) => of(`blk.${layer}.`, layer)).flat();
+
+export const parts: Record<Kind, () => Parts> = {
+  gemma3: () => ({
+    numbers: {
+      "attention.head_count": heads,
+      "attention.head_count_kv": kvHeads,
+      "attention.key_length": headSize,
+      "attention.value_length": headSize,
+      "attention.sliding_window": 48,
+    },
+    tensors: [
+      norm("output_norm.weight", width),
+      ...each((block) => [
+        norm(`${block}attn_norm.weight`, width),
+        ...attention(block),
+        norm(`${block}post_attention_norm.weight`, width),
+        ...feedForward(block),
+        norm(`${block}post_ffw_norm.weight`, width),
+      ]),
+    ],
+  }),
+  lfm2: () => {
+    const hasAttention = (layer: number): boolean => layer % 3 === 2;
+    return {
+      numbers: {
+        "attention.head_count": heads,
+        "attention.head_count_kv": Array.from({ length: layers }, (_, layer) =>
+          hasAttention(layer) ? kvHeads : 0,
+        ),
+        "shortconv.l_cache": 3,
+      },
+      tensors: [
+        norm("token_embd_norm.weight", width),
+        ...each((block, layer) => [
+          norm(`${block}attn_norm.weight`, width),
+          ...feedForward(block),
+          ...(hasAttention(layer)
+            ? attention(block)
+            : [
+                matrix(`${block}shortconv.conv.weight`, 3, width),
+                matrix(`${block}shortconv.in_proj.weight`, width, 3 * width),
+                matrix(`${block}shortconv.out_proj.weight`, width, width),
+              ]),
+        ]),
+      ],
+    };
+  },
+  granitehybrid: () => {
+    const hasAttention = (layer: number): boolean => layer % 3 === 2;
+    return {
+      numbers: {
+        ...mixerNumbers,
+        "attention.head_count": heads,
+        "attention.head_count_kv": Array.from({ length: layers }, (_, layer) =>
+          hasAttention(layer) ? kvHeads : 0,
+        ),
+      },
+      tensors: [
+        norm("output_norm.weight", width),
+        ...each((block, layer) => [
+          norm(`${block}attn_norm.weight`, width),
+          ...(hasAttention(layer) ? attention(block).slice(0, 4) : mixer(block)),
+          ...feedForward(block),
+        ]),
+      ],
+    };
+  },
+  mamba2: () => ({
+    numbers: { ...mixerNumbers, "attention.head_count": 0 },
+    tensors: [
+      norm("output_norm.weight", width),
+      ...each((block) => [norm(`${block}attn_norm.weight`, width), ...mixer(block)]),
+    ],
+  }),
+  "gpt-oss": () => ({
+    numbers: {
+      ...expertNumbers,
+      "attention.head_count": heads,
+      "attention.head_count_kv": kvHeads,
+      "attention.key_length": headSize,
+      "attention.value_length": headSize,
+      "attention.sliding_window": 48,
+    },
+    tensors: [
+      norm("output_norm.weight", width),
+      ...each((block) => [
+        norm(`${block}attn_norm.weight`, width),
+        ...attention(block).slice(0, 4),
+        around(`${block}attn_output.bias`, [width], 0, 0.1),
+        around(`${block}attn_sinks.weight`, [heads], 0, 1),
+        norm(`${block}post_attention_norm.weight`, width),
+        ...mixtureOfExperts(block),
+        around(`${block}ffn_gate_inp.bias`, [experts], 0, 0.1),
+        around(`${block}ffn_gate_exps.bias`, [inner, experts], 0, 0.1),
+        around(`${block}ffn_down_exps.bias`, [width, experts], 0, 0.1),
+        around(`${block}ffn_up_exps.bias`, [inner, experts], 0, 0.1),
+      ]),
+    ],
+    hasOutput: true,
+  }),
+  qwen3next: () => {
+    const keys = 2 * state;
+    const values = 4 * state;
+    return {
+      numbers: {
+        ...expertNumbers,
+        expert_shared_feed_forward_length: inner,
+        "attention.head_count": heads,
+        "attention.head_count_kv": kvHeads,
+        "attention.key_length": headSize,
+        "attention.value_length": headSize,
+        "rope.dimension_count": headSize,
+        full_attention_interval: 3,
+        "ssm.conv_kernel": 4,
+        "ssm.inner_size": values,
+        "ssm.state_size": state,
+        "ssm.time_step_rank": 4,
+        "ssm.group_count": 2,
+      },
+      tensors: [
+        norm("output_norm.weight", width),
+        ...each((block, layer) => [
+          norm(`${block}attn_norm.weight`, width),
+          norm(`${block}post_attention_norm.weight`, width),
+          ...(layer % 3 === 2
+            ? [
+                matrix(`${block}attn_q.weight`, width, 2 * heads * headSize),
+                ...attention(block).slice(1),
+              ]
+            : [
+                matrix(`${block}attn_qkv.weight`, width, 2 * keys + values),
+                matrix(`${block}attn_gate.weight`, width, values),
+                matrix(`${block}ssm_conv1d.weight`, 4, 2 * keys + values),
+                around(`${block}ssm_dt.bias`, [4], -2, 0.5),
+                around(`${block}ssm_a`, [4], -0.5, 0.3),
+                matrix(`${block}ssm_ba.weight`, width, 8),
+                norm(`${block}ssm_norm.weight`, state),
+                matrix(`${block}ssm_out.weight`, values, width),
+              ]),
+          ...mixtureOfExperts(block),
+          around(`${block}ffn_gate_inp_shexp.weight`, [width], 0, 0.2),
+          matrix(`${block}ffn_gate_shexp.weight`, width, inner),
+          matrix(`${block}ffn_up_shexp.weight`, width, inner),
+          matrix(`${block}ffn_down_shexp.weight`, inner, width),
+        ]),
+      ],
+    };
+  },
+  rwkv7: () => {
+    const rank = 8;
+    const low = (name: string): Tensor[] => [
+      matrix(`${name}1.weight`, width, rank),
+      matrix(`${name}2.weight`, rank, width),
+    ];
+    const shifted = (name: string): Tensor => around(name, [width], 0, 0.5);
+    const normed = (name: string): Tensor[] => [
+      norm(`${name}.weight`, width),
+      around(`${name}.bias`, [width], 0, 0.1),
+    ];
+    return {
+      numbers: {
+        "attention.head_count": 0,
+        // ggml computes no smaller ones.
+        "wkv.head_size": 64,
+        "attention.decay_lora_rank": rank,
+        "attention.iclr_lora_rank": rank,
+        "attention.value_residual_mix_lora_rank": rank,
+        "attention.gate_lora_rank": rank,
+        token_shift_count: 2,
+      },
+      tensors: [
+        ...normed("token_embd_norm"),
+        ...normed("output_norm"),
+        ...each((block) => [
+          ...normed(`${block}attn_norm`),
+          ...normed(`${block}attn_norm_2`),
+          ...["w", "a", "v"].flatMap((name) => [
+            shifted(`${block}time_mix_${name}0.weight`),
+            ...low(`${block}time_mix_${name}`),
+          ]),
+          ...low(`${block}time_mix_g`),
+          around(`${block}time_mix_lerp_fused.weight`, [width, 1, 1, 6], 0.5, 0.3),
+          ...["k_k", "k_a", "r_k"].map((name) => shifted(`${block}time_mix_${name}.weight`)),
+          ...["key", "value", "receptance", "output"].map((name) =>
+            matrix(`${block}time_mix_${name}.weight`, width, width),
+          ),
+          ...normed(`${block}time_mix_ln`),
+          around(`${block}channel_mix_lerp_k.weight`, [width, 1, 1], 0.5, 0.3),
+          matrix(`${block}channel_mix_key.weight`, width, inner),
+          matrix(`${block}channel_mix_value.weight`, inner, width),
+        ]),
+      ],
+      hasOutput: true,
+    };
+  },
+};
+
+const expertNumbers = {
+  expert_count: experts,
+  expert_used_count: 2,
+  expert_feed_forward_length: inner,
+};
+
+const mixerNumbers = {
+  "ssm.conv_kernel": 4,
+  "ssm.inner_size": inner,
+  "ssm.state_size": state,
+  "ssm.time_step_rank": steps,
+  "ssm.group_count": 1,
+};
+
+/** Of Mamba 2. */
+function mixer(block: string): Tensor[] {
+  const convolved = inner + 2 * state;
+  return [
+    matrix(`${block}ssm_in.weight`, width, inner + convolved + steps),
+    matrix(`${block}ssm_conv1d.weight`, 4, convolved),
+    around(`${block}ssm_conv1d.bias`, [convolved], 0, 0.1),
+    around(`${block}ssm_dt.bias`, [steps], -2, 0.5),
+    around(`${block}ssm_a`, [1, steps], -0.5, 0.3),
+    around(`${block}ssm_d`, [1, steps], 1, 0.1),
+    norm(`${block}ssm_norm.weight`, inner),
+    matrix(`${block}ssm_out.weight`, inner, width),
+  ];
+}
+
+function mixtureOfExperts(block: string): Tensor[] {
+  const many = (name: string, columns: number, rows: number): Tensor =>
+    around(`${block}${name}.weight`, [columns, rows, experts], 0, 1.7 / Math.sqrt(columns));
+  return [
+    matrix(`${block}ffn_gate_inp.weight`, width, experts),
+    many("ffn_gate_exps", width, inner),
+    many("ffn_up_exps", width, inner),
+    many("ffn_down_exps", inner, width),
+  ];
+}
+
+/** The last two are norms of queries and keys. */
+function attention(block: string): Tensor[] {
+  return [
+    matrix(`${block}attn_q.weight`, width, heads * headSize),
+    matrix(`${block}attn_k.weight`, width, kvHeads * headSize),
+    matrix(`${block}attn_v.weight`, width, kvHeads * headSize),
+    matrix(`${block}attn_output.weight`, heads * headSize, width),
+    norm(`${block}attn_q_norm.weight`, headSize),
+    norm(`${block}attn_k_norm.weight`, headSize),
+  ];
+}
+
+function feedForward(block: string): Tensor[] {
+  return [
+    norm(`${block}ffn_norm.weight`, width),
+    matrix(`${block}ffn_gate.weight`, width, inner),
+    matrix(`${block}ffn_up.weight`, width, inner),
+    matrix(`${block}ffn_down.weight`, inner, width),
+  ];
+}
+
+function around(name: string, sizes: number[], middle: number, spread: number): Tensor {
+  return { name, sizes, middle, spread };
+}
+
+export function matrix(name: string, columns: number, rows: number): Tensor {
+  return around(name, [columns, rows], 0, 1.7 / Math.sqrt(columns));
+}
+
+function norm(name: string, size: number): Tensor {
+  return around(name, [size], 1, 0.1);
+}
