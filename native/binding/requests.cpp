@@ -127,6 +127,7 @@ SamplingParams to_sampling(const Fields& fields, std::int32_t vocabulary_size) {
     fields.read("minKeep", sampling.min_keep, 1, kMaxContext);
     fields.read("ignoresEnd", sampling.ignores_end);
     fields.read("samplesAfterScript", sampling.samples_after_script);
+    fields.read("goesOn", sampling.goes_on);
     if (fields.has("dry")) sampling.dry = to_dry(fields.object("dry"));
     if (fields.has("seed"))
         sampling.seed = static_cast<std::uint32_t>(

@@ -57,6 +57,9 @@ struct SamplingParams {
     // real engine.
     std::optional<std::vector<Token>> script = {};
     bool samples_after_script = false;
+    // The prompt ends as the resume of a round that an earlier process held: what is drawn is what
+    // it would have drawn.
+    bool goes_on = false;
 };
 
 // When a generation is to be held for its tool calls.

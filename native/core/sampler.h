@@ -26,6 +26,9 @@ class Sampler {
     // Tells of tokens that entered the context, generated or not: what follows sees them in the
     // penalties.
     virtual void observe(std::span<const Token> tokens) = 0;
+    // What is drawn from now on depends on the seed and this position only, so that another process
+    // that knows the tokens goes on in the same way.
+    virtual void begin_round(std::int32_t /*position*/) {}
     // The grammar leaves no choice about the next token, so it is not sampled. observe() follows.
     virtual void skip(Token /*token*/) {}
 };

@@ -66,6 +66,10 @@ void ScriptedSampler::observe(std::span<const Token> tokens) {
     if (then_) then_->observe(tokens);
 }
 
+void ScriptedSampler::begin_round(std::int32_t position) {
+    if (then_) then_->begin_round(position);
+}
+
 void ScriptedSampler::skip(Token token) {
     if (next_ < script_.size() && script_[next_] == token) ++next_;
     if (then_) then_->skip(token);

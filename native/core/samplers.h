@@ -29,6 +29,7 @@ class ScriptedSampler final : public Sampler {
     Token sample(std::span<const float> logits, TokenMask mask = {}) override;
     void observe(std::span<const Token> tokens) override;
     void skip(Token token) override;
+    void begin_round(std::int32_t position) override;
 
    private:
     std::vector<Token> script_;

@@ -115,6 +115,7 @@ bool Scheduler::try_admit(Sequence& sequence, Milliseconds now) {
     if (!sequence.sampler) {
         sequence.sampler = backend_.make_sampler(sequence.sampling);
         sequence.sampler->observe(sequence.tokens);
+        if (sequence.sampling.goes_on) sequence.sampler->begin_round(sequence.size());
     }
     sequence.resident_ever = std::max(sequence.resident_ever, sequence.resident);
     sequence.round_begin = sequence.resident;

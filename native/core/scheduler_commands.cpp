@@ -79,6 +79,7 @@ void Scheduler::resume(ResumeRequest request) {
         sequence->marks.push_back(sequence->size() + mark);
     sequence->tokens.insert(sequence->tokens.end(), whole.tokens.begin(), whole.tokens.end());
     sequence->sampler->observe(whole.tokens);
+    sequence->sampler->begin_round(sequence->size());
     sequence->watcher.begin_round();
     sequence->max_tokens = request.max_tokens;
     sequence->generated_in_round = 0;

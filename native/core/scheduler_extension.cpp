@@ -14,6 +14,9 @@ namespace {
 constexpr std::int32_t kWorthAPass = 32;
 // The next tokens of other sequences wait for these rows.
 constexpr std::int32_t kMostBesideOthers = 128;
+// Once a guess was wrong, those of its sequence risk at most this part of its rows: what made one
+// wrong (a tool that takes back its output, a template that reads what is not known) does so again.
+constexpr std::int32_t kRiskedPart = 20;
 
 }  // namespace
 
@@ -27,6 +30,12 @@ void Scheduler::extend(ExtendRequest request) {
     if (begin + count >= shape_.cells_per_sequence) return;
     Extension next{.tokens = std::move(request.tokens), .keep_pending = keeps};
     keep_agreed(*sequence, next, begin + count);
+    if (sequence->rows_guessed_wrong > 0) {
+        const std::int32_t risk = sequence->size() / kRiskedPart - sequence->rows_guessed_wrong;
+        const std::int32_t computed = sequence->resident - begin;
+        next.tokens.resize(
+            static_cast<std::size_t>(std::clamp(risk, std::max(computed, 0), count)));
+    }
     sequence->extension = std::move(next);
     std::erase(extending_, sequence->id);
     if (sequence->slot != kNoSlot && sequence->rows_to_extend() > 0)
@@ -70,7 +79,10 @@ void Scheduler::keep_agreed(Sequence& sequence, const Extension& next, std::int3
         right =
             sequence.extension_begin() + static_cast<std::int32_t>(differ - held.tokens.begin());
     }
+    const bool wrong = right < sequence.resident_ever;
+    const std::int32_t before = sequence.resident;
     give_up_extension(sequence, std::max(std::min(right, most), sequence.held_resident));
+    if (wrong) sequence.rows_guessed_wrong += before - sequence.resident;
 }
 
 // Removes the extension's cells from position `right` on.

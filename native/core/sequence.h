@@ -44,8 +44,10 @@ struct Sequence {
     std::int32_t in_chunks = 0;      // of these, computed in chunks of CacheShape::fixed_chunk
     std::int64_t last_step = 0;      // last step with its rows, if the chunk is fixed
     std::int32_t held_resident = 0;  // resident_ever at the time of the hold
-    Extension extension = {};        // while held: continues after `tokens`
-    bool extendable = true;          // false: others took the cells of this hold's extension
+    // What extensions that were not what came have cost, of the whole sequence.
+    std::int32_t rows_guessed_wrong = 0;
+    Extension extension = {};  // while held: continues after `tokens`
+    bool extendable = true;    // false: others took the cells of this hold's extension
     SlotId slot = kNoSlot;
     std::vector<std::int32_t> marks = {};  // ascending: lengths at which its slot is forked
 

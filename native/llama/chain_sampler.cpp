@@ -76,6 +76,14 @@ llama_sampler* make_chain(const SamplingParams& params, std::int32_t vocabulary_
     return chain;
 }
 
+// Neighbouring seeds and positions give numbers that have nothing in common (MurmurHash3's end).
+std::uint32_t mixed(std::uint32_t seed, std::int32_t position) {
+    std::uint64_t bits = (std::uint64_t{seed} << 32) | static_cast<std::uint32_t>(position);
+    bits = (bits ^ (bits >> 33)) * 0xff51afd7ed558ccdULL;
+    bits = (bits ^ (bits >> 33)) * 0xc4ceb9fe1a85ec53ULL;
+    return static_cast<std::uint32_t>(bits ^ (bits >> 33));
+}
+
 // `range` below the highest logit; minus infinity where candidates are kept at a limit.
 float below_highest(const LogitView& view, float range) {
     const float floor = std::min(view.highest(), kLargestLogit) - range;
@@ -173,6 +181,14 @@ void ChainSampler::observe(std::span<const Token> tokens) {
         dry_tokens_.push(token);
         if (dry_) llama_sampler_accept(dry_.get(), token);
     }
+}
+
+// Mirostat, too, begins its estimate anew.
+void ChainSampler::begin_round(std::int32_t position) {
+    SamplingParams params = params_;
+    params.seed = mixed(params_.seed, position);
+    candidates_->drawn = {};
+    chain_.reset(make_chain(params, static_cast<std::int32_t>(vocabulary_size_)));
 }
 
 void ChainSampler::skip(Token /*token*/) {

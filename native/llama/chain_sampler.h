@@ -67,6 +67,7 @@ class ChainSampler final : public Sampler {
     Token sample(std::span<const float> logits, TokenMask mask = {}) override;
     void observe(std::span<const Token> tokens) override;
     void skip(Token token) override;
+    void begin_round(std::int32_t position) override;
     TokenLogprobs draw(Token token, std::int32_t top) const override;
 
    private:

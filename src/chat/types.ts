@@ -84,6 +84,16 @@ export interface ChatRequest {
   openTurn?: boolean | undefined;
   /** Called at the end of each turn that may have calls. */
   logger?: ToolLogger | undefined;
+  /** The messages end with the results of a round that an earlier process held. Null: its tokens are not known. */
+  heldTurn?: HeldTurn | null | undefined;
+}
+
+/** What a held round is told by, so that another process goes on with the same tokens. Plain data. */
+export interface HeldTurn {
+  /** Prompt and generated tokens, the end token included if there was one. */
+  tokens: readonly number[];
+  /** What they stand for: a `SpliceRecord` without its tokens. */
+  record: unknown;
 }
 
 /** The prompt of an answer. */
@@ -127,7 +137,7 @@ export type ChatEvent =
    * Internal mode: the sequence is held; give results with `resume`. No calls: the text repeats itself behind
    * results, and a resume without tools and with words of the user lets the model answer.
    */
-  | { type: "hold"; calls: ToolCall[]; usage: EngineUsage }
+  | { type: "hold"; calls: ToolCall[]; usage: EngineUsage; turn?: HeldTurn | undefined }
   /**
    * `calls`: complete calls of the last round (external mode). `stopString`: the one of `stop` that
    * ended it, if one did.

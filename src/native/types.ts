@@ -73,6 +73,8 @@ export interface Sampling {
   script?: Int32Array | undefined;
   /** Behind the script: sample as the other fields say. Default false: end there. */
   samplesAfterScript?: boolean | undefined;
+  /** The prompt ends as the resume of a round that an earlier process held: what is drawn is what it would have drawn. */
+  goesOn?: boolean | undefined;
 }
 
 /** Compiled by the engine that it is used with. */

@@ -44,6 +44,8 @@ export interface ResponseHold {
   id: string;
   /** The body that made it. */
   request: unknown;
+  /** What its process knew of the round that waits. */
+  round: unknown;
   /** The number of the event after the last. */
   next: number;
   /** Milliseconds since 1970. */

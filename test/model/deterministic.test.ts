@@ -131,7 +131,7 @@ it.each([
   };
   const expected = await cold({
     prompt: Int32Array.from([...prompt, ...said, ...result]),
-    sampling,
+    sampling: { ...sampling, goesOn: true },
     maxTokens: 24,
   });
   expect(await held()).toEqual(expected);

@@ -13,6 +13,7 @@ import type { Prompt, PromptBuilder } from "../prompt/prompt.ts";
 import { Round } from "./round.ts";
 import type { RenderMessage, Rendering } from "../template/template.ts";
 import { rememberRound } from "./turn-memory.ts";
+import type { SpliceRecord } from "../prompt/splice-store.ts";
 import type { ReasoningStart } from "../template/reasoning-switch.ts";
 import type {
   ChatCounters,
@@ -21,6 +22,7 @@ import type {
   ChatGeneration,
   ChatRequest,
   FinishReason,
+  HeldTurn,
   Logger,
   ResumeLimits,
   ToolCall,
@@ -66,6 +68,8 @@ export class RunningChat implements ChatGeneration {
   #callable: readonly string[] | undefined;
   #hold: ChatHold | null = null;
   #cancelled = false;
+  /** The last round that is remembered. */
+  #heldTurn: HeldTurn | undefined;
 
   constructor(request: ChatRequest, context: GenerationContext) {
     const { sampling, stop, toolMode, tools, maxTokens, signal, owner, cacheSalt } = request;
@@ -79,7 +83,7 @@ export class RunningChat implements ChatGeneration {
     const mayStop = request.guidance?.document === undefined && sampling.ignoresEnd !== true;
     const stopsRepetition = context.stopsRepetition && mayStop && !isScripted(sampling);
     const run = {
-      sampling,
+      sampling: request.heldTurn === undefined ? sampling : { ...sampling, goesOn: true },
       stop,
       maxTokens,
       topLogprobs: request.topLogprobs,
@@ -138,6 +142,11 @@ export class RunningChat implements ChatGeneration {
   /** Does all that may refuse the request, before it enters the queue. */
   async #prepare(): Promise<{ prompt: Prompt; grammar: Grammar | null }> {
     const { prompts, counters, engine } = this.#context;
+    const { heldTurn } = this.#request;
+    if (heldTurn) {
+      const record = heldTurn.record as Omit<SpliceRecord, "tokens">;
+      prompts.turns.add(this.#request, { ...record, tokens: Int32Array.from(heldTurn.tokens) });
+    }
     this.#guided = await GuidedRounds.create(this.#request, engine, prompts);
     const prompt = await prompts.build(this.#request);
     if (prompt.spliced) counters.splices += 1;
@@ -170,7 +179,7 @@ export class RunningChat implements ChatGeneration {
           finish = await this.#holdOrEnd(event);
           if (this.#hold !== null) {
             const calls = [...this.#currentRound.calls];
-            yield { type: "hold", calls, usage: this.#run.usage };
+            yield { type: "hold", calls, usage: this.#run.usage, turn: this.#heldTurn };
             finish = await this.#afterHold(this.#hold, calls);
           }
         } else if (event.type === "finish") {
@@ -364,7 +373,7 @@ export class RunningChat implements ChatGeneration {
     if (this.#prompt === null) return;
     const { tokens } = this.#run;
     const ended = { round: this.#currentRound, tokens, endsWithToken };
-    rememberRound(this.#context.prompts, this.#request, this.#prompt, ended);
+    this.#heldTurn = rememberRound(this.#context.prompts, this.#request, this.#prompt, ended);
   }
 
   #logTurn(reason: "stop" | "length" | "cancelled"): void {

@@ -4,13 +4,14 @@ import type { Prompt, PromptBuilder } from "../prompt/prompt.ts";
 import type { Round } from "./round.ts";
 import type { SpliceScope } from "../prompt/splice-store.ts";
 import { RoundText } from "./round-text.ts";
-import type { ChatMessage } from "../types.ts";
+import type { ChatMessage, HeldTurn } from "../types.ts";
 
 /**
  * Call it when a round ended by itself. The last round of several makes the whole answer known too: a client that is
  * not told of the calls sends it back as one message.
  * @param first what the first round continued @param tokens of prompt and answer so far
  * @param endsWithToken the last of them is the end token
+ * @returns what another process needs to know of the round; undefined: it is not remembered
  */
 export function rememberRound(
   prompts: PromptBuilder,
@@ -21,22 +22,20 @@ export function rememberRound(
     tokens,
     endsWithToken,
   }: { round: Round; tokens: readonly number[]; endsWithToken: boolean },
-): void {
+): HeldTurn | undefined {
   const { rendering, before, calls, isWhole } = round;
   // A probe's rendering is none that messages have.
-  if (!isWhole || before.some(({ role }) => role === "sentinel")) return;
+  if (!isWhole || before.some(({ role }) => role === "sentinel")) return undefined;
   const turn = round.turn(endsWithToken ? prompts.endTokenOf(tokens) : "");
-  prompts.turns.add(scope, {
-    prompt: rendering,
-    messageCount: before.length,
-    turn,
-    tokens: Int32Array.from(tokens),
-  });
+  const record = { prompt: rendering, messageCount: before.length, turn };
+  prompts.turns.add(scope, { ...record, tokens: Int32Array.from(tokens) });
+  const held = { tokens, record };
   const messageCount = first.messages.length;
-  if (before.length === messageCount || calls.length > 0) return;
+  if (before.length === messageCount || calls.length > 0) return held;
   const rounds = [...(before.slice(messageCount) as ChatMessage[]), turn.message];
   const message = oneMessage(rounds);
   prompts.turns.addAnswer(scope, { prompt: first.rendering, messageCount, message, rounds });
+  return held;
 }
 
 /** As a client sees them that is not told of calls. */

@@ -97,7 +97,7 @@ class HeldGeneration implements ChatGeneration {
 
 function withResults(
   request: ChatRequest,
-  { messages }: KeptRound,
+  { messages, heldTurn = null }: KeptRound,
   outputs: readonly ToolOutput[],
   { callable, say }: ResumeLimits,
 ): ChatRequest {
@@ -108,7 +108,8 @@ function withResults(
     content,
   }));
   const said: ChatMessage[] = say === undefined ? [] : [{ role: "user", content: say }];
-  const next = { ...request, messages: [...request.messages, ...messages, ...results, ...said] };
+  const all = [...request.messages, ...messages, ...results, ...said];
+  const next = { ...request, messages: all, heldTurn };
   if (callable === undefined) return next;
   return callable.length === 0
     ? { ...next, toolMode: "none" }

@@ -1,6 +1,6 @@
 /** The held round of a run, kept so that the next process goes on with it: its calls, and what they have come to. */
 
-import type { ChatMessage, ToolCall } from "../../chat/types.ts";
+import type { ChatMessage, HeldTurn, ToolCall } from "../../chat/types.ts";
 import type { ConversationEvent } from "../../client/types.ts";
 import type { BranchStore, InterruptedRun, RunHold } from "../../store/types.ts";
 import type { CallJournal, CallState } from "../../tools/oversight.ts";
@@ -20,6 +20,8 @@ export interface KeptRound {
   calls: readonly ToolCall[];
   /** The ids of the calls in the stream. */
   ids: Record<string, string>;
+  /** See `ChatRequest`. */
+  heldTurn?: HeldTurn | null | undefined;
   /** How many events were told before the round was held. */
   told: number;
 }

@@ -2,7 +2,7 @@
 
 import { applyEvent, type ConversationState, emptyState } from "../../client/conversation-state.ts";
 import type { ConversationEvent, EndDetail, RunUsage } from "../../client/types.ts";
-import type { ChatEvent, ChatUsage, ToolCall } from "../../chat/types.ts";
+import type { ChatEvent, ChatUsage } from "../../chat/types.ts";
 import { FermataError } from "../../errors.ts";
 import type { BranchedRun, BranchStore, InterruptedRun, NumberedEvent } from "../../store/types.ts";
 import type { RunEvent } from "../../tools/types.ts";
@@ -279,7 +279,7 @@ async function follow(
       if (isLeftToNext()) return;
       if (event.type === "hold" && isHoldTold) return void (isHoldTold = false);
       transcript.add(event);
-      if (event.type === "hold") await keepHold(event.calls, live, { mapper, transcript, held });
+      if (event.type === "hold") await keepHold(event, live, { mapper, transcript, held });
       else if (isOfModel(event)) held.leave();
       if (from !== undefined && wasTold(event, from, mapper)) return;
       const told = mapper.map(event, performance.now() - context.startedAt);
@@ -302,7 +302,7 @@ async function follow(
 }
 
 async function keepHold(
-  calls: readonly ToolCall[],
+  { calls, turn: heldTurn }: Extract<ChatEvent, { type: "hold" }>,
   live: ConversationRun,
   { mapper, transcript, held }: Pick<Course, "mapper" | "transcript" | "held">,
 ): Promise<void> {
@@ -310,6 +310,7 @@ async function keepHold(
   await held.hold({
     messages: transcript.heldMessages,
     calls,
+    heldTurn,
     ids: Object.fromEntries(calls.map(({ id }) => [id, mapper.idOf(id)])),
     told: live.count,
   });

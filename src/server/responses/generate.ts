@@ -1,5 +1,6 @@
 /** The generation behind a response: its items as messages, its tools, and the tool loop. */
 
+import type { HeldTurn } from "../../chat/types.ts";
 import type { Sink } from "../../tools/event-stream.ts";
 import type { RunEvent } from "../../tools/types.ts";
 import { type RunContext, runEvents } from "../answer/answer.ts";
@@ -17,12 +18,15 @@ export async function generateResponse(
     plan,
     signal,
     owner,
+    heldTurn,
     context,
   }: {
     items: readonly Item[];
     plan: ToolPlan;
     signal: AbortSignal;
     owner: string;
+    /** See `ChatRequest`. */
+    heldTurn?: HeldTurn | null;
     context: RunContext;
   },
   sink: Sink<RunEvent>,
@@ -46,6 +50,7 @@ export async function generateResponse(
     signal,
     owner,
     cacheSalt: request.cacheSalt,
+    heldTurn,
   };
   await runEvents(conversation, plan.mode, context, sink);
 }

@@ -1,5 +1,6 @@
 /** A response that waited for its client's outputs when its process ended: it waits again, and goes on. */
 
+import type { HeldTurn } from "../../chat/types.ts";
 import type { ResponseHold, ResponseStore } from "../../store/types.ts";
 import type { Sink } from "../../tools/event-stream.ts";
 import { interruptedCall } from "../../tools/oversight.ts";
@@ -62,7 +63,7 @@ export async function revive(
 }
 
 async function revived(
-  { owner, id, request: wire, next, deadline }: ResponseHold,
+  { owner, id, request: wire, round, next, deadline }: ResponseHold,
   {
     body,
     items: { history, input, output },
@@ -123,7 +124,9 @@ async function revived(
       const transcript = transcriptOf(writer.output, held.outputs);
       const items = [...(history as Item[]), ...(input as Item[]), ...transcript];
       const run = { ...context, target, startedAt: performance.now() };
-      await generateResponse(request, { items, plan, signal, owner, context: run }, sink);
+      const heldTurn = round as HeldTurn | null;
+      const parts = { items, plan, signal, owner, heldTurn, context: run };
+      await generateResponse(request, parts, sink);
     },
     onAsked: (item) => asked.remember(owner, item, id),
     onEnd: (failure) => {

@@ -1,6 +1,6 @@
 /** Runs one response from its plan to its last event, and stores it on the way. */
 
-import type { ToolCall } from "../../chat/types.ts";
+import type { HeldTurn, ToolCall } from "../../chat/types.ts";
 import { FermataError } from "../../errors.ts";
 import type { ResponseStore } from "../../store/types.ts";
 import type { Sink } from "../../tools/event-stream.ts";
@@ -201,7 +201,7 @@ export class ResponseRun extends LiveRun<WireEvent> {
         await this.#tell(writer.write(event));
         // All calls of a round are written and wait for their outputs.
         await this.#update();
-        return await this.#keepHold();
+        return await this.#keepHold(event.turn ?? null);
       default:
         return await this.#tell(
           withTimings(writer.write(event), timing?.wanted.perToken ? timing.times : undefined),
@@ -261,12 +261,13 @@ export class ResponseRun extends LiveRun<WireEvent> {
     return this.#isHoldKept && this.held !== null && this.held.pending.length > 0;
   }
 
-  async #keepHold(): Promise<void> {
+  async #keepHold(round: HeldTurn | null): Promise<void> {
     const { owner, store, wire, writer } = this.#parts;
     const { held } = this;
     if (store === null || held === null || wire === null || held.pending.length === 0) return;
     const deadline = Date.now() + held.timeoutMs;
-    await store.setHold({ owner, id: this.id, request: wire, next: writer.next, deadline });
+    const { id } = this;
+    await store.setHold({ owner, id, request: wire, round, next: writer.next, deadline });
     this.#isHoldKept = true;
   }
 

@@ -200,6 +200,9 @@ const migrations: readonly string[] = [
   CREATE TRIGGER held_calls_of_response AFTER DELETE ON responses
     BEGIN DELETE FROM held_calls WHERE holder = OLD.id; END;
   `,
+  `
+  ALTER TABLE response_holds ADD COLUMN round TEXT NOT NULL DEFAULT 'null';
+  `,
 ];
 
 /** @throws FermataError store_invalid: a later version of Fermata wrote the file */

@@ -118,11 +118,12 @@ export class ResponseTable {
     return isDeleted;
   }
 
-  setHold({ id, request, next, deadline }: ResponseHold): void {
+  setHold({ id, request, round, next, deadline }: ResponseHold): void {
     // The response may have been deleted meanwhile.
     this.#database
-      .run(sql`INSERT OR REPLACE INTO response_holds (response_id, request, next, deadline)
-       SELECT id, ${JSON.stringify(request)}, ${next}, ${deadline} FROM responses WHERE id = ${id}`);
+      .run(sql`INSERT OR REPLACE INTO response_holds (response_id, request, round, next, deadline)
+       SELECT id, ${JSON.stringify(request)}, ${JSON.stringify(round)}, ${next}, ${deadline}
+       FROM responses WHERE id = ${id}`);
   }
 
   /** Responses of a process that wait for their client belong to no process from now on. */
@@ -133,12 +134,16 @@ export class ResponseTable {
 
   takeHolds(): ResponseHold[] {
     const rows = this.#database.all<
-      Omit<ResponseHold, "request"> & { request: string }
-    >(sql`SELECT owner, id, request, next, deadline
+      Omit<ResponseHold, "request" | "round"> & { request: string; round: string }
+    >(sql`SELECT owner, id, request, round, next, deadline
        FROM response_holds JOIN responses ON id = response_id WHERE run IS NULL`);
     for (const { id } of rows)
       this.#database.run(sql`UPDATE responses SET run = ${this.#run} WHERE id = ${id}`);
-    return rows.map((row) => ({ ...row, request: JSON.parse(row.request) as unknown }));
+    return rows.map(({ request, round, ...row }) => ({
+      ...row,
+      request: JSON.parse(request) as unknown,
+      round: JSON.parse(round) as unknown,
+    }));
   }
 
   /** Fails everything that a process left unfinished, except what waits for its client. */

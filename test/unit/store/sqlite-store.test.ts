@@ -253,7 +253,9 @@ describe("the end of a process", () => {
     const said1 = { ...said("m1", "assistant", "Hel"), status: "in_progress" };
     await gone.updateResponse("ann", "half", { status: "in_progress" }, [said1]);
     await gone.createResponse(response("waits"));
-    const hold = { owner: "ann", id: "waits", request: { input: "Hi" }, next: 7, deadline: 8 };
+    const round = { tokens: [1, 2] };
+    const request = { input: "Hi" };
+    const hold = { owner: "ann", id: "waits", request, round, next: 7, deadline: 8 };
     await gone.setHold(hold);
     await gone.createResponse(response("waited"));
     await gone.setHold({ ...hold, id: "waited" });
