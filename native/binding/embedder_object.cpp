@@ -60,6 +60,36 @@ Napi::Value tokenize(const std::shared_ptr<SharedEmbedder>& shared,
         });
 }
 
+Napi::Value tokenize_pairs(const std::shared_ptr<SharedEmbedder>& shared,
+                           const Napi::CallbackInfo& info) {
+    if (!info[0].IsString() || !info[1].IsArray() || info[1].As<Napi::Array>().Length() > kMaxTexts)
+        throw invalid_argument("tokenizePairs takes a query and an array of documents.");
+    const std::string query = info[0].As<Napi::String>();
+    const auto list = info[1].As<Napi::Array>();
+    auto documents = std::make_shared<std::vector<std::string>>();
+    for (std::uint32_t i = 0; i < list.Length(); ++i) {
+        const Napi::Value text = list.Get(i);
+        if (!text.IsString())
+            throw invalid_argument("tokenizePairs takes a query and an array of documents.");
+        documents->push_back(text.As<Napi::String>());
+    }
+    auto tokens = std::make_shared<std::vector<std::vector<Token>>>();
+    return Worker::start(
+        info.Env(),
+        [shared, query, documents, tokens]() -> std::optional<Error> {
+            for (const std::string& document : *documents) {
+                auto pair = shared->embedder->tokenize_pair(query, document);
+                if (!pair.ok()) return pair.error();
+                tokens->push_back(std::move(pair.value()));
+            }
+            return std::nullopt;
+        },
+        [tokens](Napi::Env env) -> Napi::Value {
+            return to_array(env, *tokens,
+                            [env](const auto& each) { return from_tokens(env, each); });
+        });
+}
+
 Napi::Value embed(const std::shared_ptr<SharedEmbedder>& shared, const Napi::CallbackInfo& info) {
     if (!info[0].IsArray() || info[0].As<Napi::Array>().Length() > kMaxTexts)
         throw invalid_argument("embed takes an array of tokens.");
@@ -102,6 +132,7 @@ Napi::Object make_object(Napi::Env env, const std::shared_ptr<SharedEmbedder>& s
         object.Set(name, Napi::Function::New(env, guarded(bound), name));
     };
     method("tokenize", tokenize);
+    method("tokenizePairs", tokenize_pairs);
     method("embed", embed);
     return object;
 }
@@ -118,6 +149,7 @@ Napi::Value load_embedder(const Napi::CallbackInfo& info) {
     settings.max_tokens = fields.int32("maxTokens", 1, kMaxTokens);
     settings.threads = fields.int32("threads", 1, 512);
     settings.pooling = fields.text("pooling");
+    settings.ranks = fields.boolean("ranks");
     auto shared = std::make_shared<SharedEmbedder>();
     return Worker::start(
         info.Env(),

@@ -11,7 +11,8 @@ namespace fermata {
 
 namespace {
 
-std::string refused(const Model& model, enum llama_pooling_type pooling) {
+std::string refused(const Model& model, enum llama_pooling_type pooling, bool ranks) {
+    if (ranks) return {};
     if (pooling == LLAMA_POOLING_TYPE_RANK) return "The model ranks texts and gives no embeddings.";
     if (pooling == LLAMA_POOLING_TYPE_NONE || pooling == LLAMA_POOLING_TYPE_UNSPECIFIED)
         return "The file of " + model.info().description +
@@ -26,14 +27,50 @@ enum llama_pooling_type pooling_of(std::string_view name) {
     return LLAMA_POOLING_TYPE_UNSPECIFIED;
 }
 
+// A character that the texts do not have.
+std::string guard_for(std::string_view one, std::string_view other) {
+    for (char last = '\x80'; last <= '\xBF'; ++last) {
+        std::string guard = {'\xEE', '\x80', last};  // U+E000 and after it, for private use
+        if (one.find(guard) == one.npos && other.find(guard) == other.npos) return guard;
+    }
+    return {};
+}
+
+// A guard before and after every character.
+std::string guarded(std::string_view text, const std::string& guard) {
+    std::string result = guard;
+    for (std::size_t at = 0; at < text.size(); ++at) {
+        result += text[at];
+        const bool ends = at + 1 == text.size() || (text[at + 1] & '\xC0') != '\x80';
+        if (ends) result += guard;
+    }
+    return result;
+}
+
+// Each text is put where its name stands in the form, once.
+std::string filled(std::string_view form, std::string_view query, std::string_view document) {
+    std::string result;
+    while (!form.empty()) {
+        const bool is_query = form.starts_with("{query}");
+        if (is_query || form.starts_with("{document}")) {
+            result += is_query ? query : document;
+            form.remove_prefix(is_query ? 7 : 10);
+        } else {
+            result += form.front();
+            form.remove_prefix(1);
+        }
+    }
+    return result;
+}
+
 }  // namespace
 
 void Embedder::FreeContext::operator()(llama_context* context) const {
     llama_free(context);
 }
 
-Embedder::Embedder(std::shared_ptr<const Model> model, std::int32_t max_tokens)
-    : model_(std::move(model)), max_tokens_(max_tokens) {}
+Embedder::Embedder(std::shared_ptr<const Model> model, const EmbedderOptions& options)
+    : model_(std::move(model)), max_tokens_(options.max_tokens), ranks_(options.ranks) {}
 
 Embedder::~Embedder() = default;
 
@@ -44,7 +81,7 @@ Result<std::unique_ptr<Embedder>> Embedder::create(std::shared_ptr<const Model> 
         return Error{ErrorCode::kInvalidArgument, "Tokens and threads must be at least 1."};
     const LogCapture log;
     try {
-        std::unique_ptr<Embedder> embedder(new Embedder(std::move(model), options.max_tokens));
+        std::unique_ptr<Embedder> embedder(new Embedder(std::move(model), options));
         llama_context_params params = llama_context_default_params();
         // A text is one pass: attention without a mask sees all of it at once.
         const auto rows = static_cast<std::uint32_t>(options.max_tokens);
@@ -52,18 +89,22 @@ Result<std::unique_ptr<Embedder>> Embedder::create(std::shared_ptr<const Model> 
         params.n_seq_max = 1;
         params.n_threads = params.n_threads_batch = options.threads;
         params.embeddings = true;
-        params.pooling_type = pooling_of(options.pooling);
+        params.pooling_type = options.ranks ? LLAMA_POOLING_TYPE_RANK : pooling_of(options.pooling);
         embedder->context_.reset(llama_init_from_model(embedder->model_->handle(), params));
         llama_context* context = embedder->context_.get();
         if (context == nullptr) {
             const std::string why = log.errors_or("llama.cpp gave no reason");
             return Error{ErrorCode::kInvalidArgument, "The model cannot embed: " + why};
         }
-        if (const std::string why = refused(*embedder->model_, llama_pooling_type(context));
+        if (const std::string why =
+                refused(*embedder->model_, llama_pooling_type(context), options.ranks);
             !why.empty()) {
             return Error{ErrorCode::kInvalidArgument, why};
         }
-        embedder->dimensions_ = llama_model_n_embd_out(embedder->model_->handle());
+        const llama_model* handle = embedder->model_->handle();
+        embedder->dimensions_ = options.ranks
+                                    ? static_cast<std::int32_t>(llama_model_n_cls_out(handle))
+                                    : llama_model_n_embd_out(handle);
         return embedder;
     } catch (const std::bad_alloc&) {
         return Error{ErrorCode::kOutOfMemory, "The model cannot embed: out of memory."};
@@ -82,6 +123,41 @@ std::vector<Token> Embedder::tokenize(const std::string& text) const {
         llama_tokenize(vocab, text.data(), length, tokens.data(),
                        static_cast<std::int32_t>(tokens.size()), true, false);
     tokens.resize(static_cast<std::size_t>(std::max(count, 0)));
+    return tokens;
+}
+
+Result<std::vector<Token>> Embedder::tokenize_pair(const std::string& query,
+                                                   const std::string& document) const {
+    const char* form = llama_model_chat_template(model_->handle(), "rerank");
+    if (form != nullptr) {
+        const std::string guard = guard_for(query, document);
+        return model_->tokenizer().tokenize(
+            filled(form, guarded(query, guard), guarded(document, guard)), guard, false);
+    }
+    // As BERT reads a pair: [CLS] query [SEP] document [SEP].
+    const llama_vocab* vocab = model_->vocabulary().handle();
+    const auto plain = [&](const std::string& text) {
+        std::vector<Token> tokens(text.size() + 8);
+        const std::int32_t count =
+            llama_tokenize(vocab, text.data(), static_cast<std::int32_t>(text.size()),
+                           tokens.data(), static_cast<std::int32_t>(tokens.size()), false, false);
+        tokens.resize(static_cast<std::size_t>(std::max(count, 0)));
+        return tokens;
+    };
+    const Token end = llama_vocab_eos(vocab) == LLAMA_TOKEN_NULL ? llama_vocab_sep(vocab)
+                                                                 : llama_vocab_eos(vocab);
+    std::vector<Token> tokens;
+    const auto add = [&](bool wanted, Token token) {
+        if (wanted && token != LLAMA_TOKEN_NULL) tokens.push_back(token);
+    };
+    add(llama_vocab_get_add_bos(vocab), llama_vocab_bos(vocab));
+    for (const Token token : plain(query))
+        tokens.push_back(token);
+    add(llama_vocab_get_add_eos(vocab), end);
+    add(llama_vocab_get_add_sep(vocab), llama_vocab_sep(vocab));
+    for (const Token token : plain(document))
+        tokens.push_back(token);
+    add(llama_vocab_get_add_eos(vocab), end);
     return tokens;
 }
 
@@ -108,6 +184,7 @@ Result<std::vector<float>> Embedder::embed(std::span<const Token> tokens) {
                          "The text was not embedded: " + log.errors_or("llama.cpp gave no reason")};
         }
         std::vector<float> vector(values, values + dimensions_);
+        if (ranks_) return vector;
         double squares = 0.0;
         for (const float value : vector)
             squares += static_cast<double>(value) * static_cast<double>(value);

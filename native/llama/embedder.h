@@ -1,5 +1,4 @@
-// Texts to vectors: a model of its own beside the one that generates, pooled as its file or its
-// caller says.
+// Texts to vectors, or pairs of texts to scores: a model of its own beside the one that generates.
 #pragma once
 
 #include <cstdint>
@@ -22,6 +21,9 @@ struct EmbedderOptions {
     std::int32_t threads = 1;
     // "mean", "cls" or "last"; "": as the file says.
     std::string pooling;
+    // The model was trained to say how well a document answers a query; its file has the weights
+    // for that. Without them llama.cpp gives numbers that mean nothing.
+    bool ranks = false;
 };
 
 class Embedder {
@@ -41,8 +43,13 @@ class Embedder {
     // With the tokens that the model wants around a text; special tokens in it are plain text. From
     // any thread.
     std::vector<Token> tokenize(const std::string& text) const;
-    // One vector of length 1, of dimensions() numbers. One thread at a time. 1 to max_tokens()
-    // tokens of the vocabulary, else invalid_argument.
+    // A query and a document as the model was trained to read them; special tokens in them are
+    // plain text. Error: invalid_argument. From any thread.
+    Result<std::vector<Token>> tokenize_pair(const std::string& query,
+                                             const std::string& document) const;
+    // One vector of length 1 (of a model that ranks: its scores as they are), of dimensions()
+    // numbers. One thread at a time. 1 to max_tokens() tokens of the vocabulary, else
+    // invalid_argument.
     Result<std::vector<float>> embed(std::span<const Token> tokens);
 
    private:
@@ -50,10 +57,11 @@ class Embedder {
         void operator()(llama_context* context) const;
     };
 
-    Embedder(std::shared_ptr<const Model> model, std::int32_t max_tokens);
+    Embedder(std::shared_ptr<const Model> model, const EmbedderOptions& options);
 
     std::shared_ptr<const Model> model_;
     std::int32_t max_tokens_;
+    bool ranks_;
     std::int32_t dimensions_ = 0;
     std::unique_ptr<llama_context, FreeContext> context_;
 };

@@ -71,6 +71,11 @@ export const serveOptions = {
       help: "How --embedding-model pools a text into one vector. Default: as its file says.",
       fromFolder: true,
     },
+    rerankModel: {
+      kind: "path",
+      value: "FILE",
+      help: "GGUF file of a model that ranks, for /v1/rerank.",
+    },
     chatTemplate: {
       kind: "path",
       isWord: isTemplateWord,

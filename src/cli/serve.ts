@@ -5,6 +5,7 @@ import type { FastifyInstance } from "fastify";
 import type { McpServerConfig } from "../mcp/mcp-settings.ts";
 import type { AgentsConfig } from "../agents/agents-config.ts";
 import { Embedder } from "../engine/embedder.ts";
+import { Reranker } from "../engine/reranker.ts";
 import type { Engine } from "../engine/engine.ts";
 import type { EngineStats } from "../engine/types.ts";
 import { Approvals } from "../tools/approvals.ts";
@@ -12,7 +13,7 @@ import { CallAudit } from "../tools/call-audit.ts";
 import { loadAddon } from "../native/addon.ts";
 import { buildServer } from "../server/app.ts";
 import { type PageFiles, readPageFiles } from "../server/about/page.ts";
-import type { ServedEmbedder, ServerConfig } from "../server/services.ts";
+import type { ServedEmbedder, ServedReranker, ServerConfig } from "../server/services.ts";
 import { WatchedKeys } from "./keys-file.ts";
 import { type BannerFacts, bannerText, countTools } from "./banner.ts";
 import {
@@ -120,6 +121,7 @@ export async function startService(
     if (pool === undefined) parts.push(loaded.engine);
     const { engine, chat, model, sampling, said } = loaded;
     const embedder = await loadEmbedder(config);
+    const reranker = await loadReranker(config);
     const tools = host === null ? null : await countTools(chat, host, engine.cache, log);
     const agents =
       agentsConfig === null
@@ -143,6 +145,7 @@ export async function startService(
         chat,
         engine,
         embedder,
+        reranker,
         tools: host,
         agents: agents?.directory,
         agentEngines: agents?.engines,
@@ -225,6 +228,13 @@ async function loadEmbedder(config: ServeConfig): Promise<ServedEmbedder | undef
   if (modelPath === undefined) return undefined;
   const embedder = await Embedder.load({ modelPath, threads, pooling });
   return Object.assign(embedder, { id: basename(modelPath, ".gguf") });
+}
+
+async function loadReranker(config: ServeConfig): Promise<ServedReranker | undefined> {
+  const { rerankModel: modelPath, threads } = config;
+  if (modelPath === undefined) return undefined;
+  const reranker = await Reranker.load({ modelPath, threads });
+  return Object.assign(reranker, { id: basename(modelPath, ".gguf") });
 }
 
 function readPage(log: ReturnType<typeof createLogger>): PageFiles | null {

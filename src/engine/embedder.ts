@@ -62,6 +62,7 @@ export class Embedder {
         threads: threads ?? physicalCores(),
         gpuLayers: gpuLayers ?? 0,
         pooling: pooling ?? "",
+        ranks: false,
       });
       return new Embedder(native);
     } catch (thrown) {

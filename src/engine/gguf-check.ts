@@ -16,6 +16,8 @@ export interface CheckedModel {
   weightBytes: number;
   /** Null: it has none, as base models have. */
   chatTemplate: string | null;
+  /** It says how well a document answers a query. */
+  ranks: boolean;
 }
 
 /**
@@ -23,7 +25,7 @@ export interface CheckedModel {
  * @throws FermataError model_not_found | model_invalid
  */
 export function checkGguf(path: string): CheckedModel {
-  const { metadata, tensorCount } = readPart(path);
+  const { metadata, tensorCount, ranks } = readPart(path);
   const architecture = metadata.get("general.architecture");
   if (typeof architecture !== "string") throw invalid(path, "names no architecture");
   if (architecture === "clip") {
@@ -45,6 +47,7 @@ export function checkGguf(path: string): CheckedModel {
     layers: typeof layers === "number" ? layers : 0,
     weightBytes: parts.reduce((sum, part) => sum + statSync(part).size, 0),
     chatTemplate: typeof template === "string" ? template : null,
+    ranks,
   };
 }
 

@@ -12,6 +12,8 @@ export type GgufValue = number | bigint | boolean | string | GgufArray;
 export interface GgufHeader {
   metadata: Map<string, GgufValue>;
   tensorCount: number;
+  /** It has the weights that turn a pair of texts into a score. */
+  ranks: boolean;
   /** Where the file must end at the earliest. */
   end: number;
 }
@@ -59,8 +61,8 @@ export function readGgufHeader(cursor: GgufCursor): GgufHeader {
     throw cursor.damaged(`it claims ${pairCount} metadata entries and ${tensorCount} tensors`);
   }
   const metadata = readMetadata(cursor, pairCount);
-  const end = readTensorTable(cursor, tensorCount, alignmentOf(cursor, metadata));
-  return { metadata, tensorCount, end };
+  const { end, ranks } = readTensorTable(cursor, tensorCount, alignmentOf(cursor, metadata));
+  return { metadata, tensorCount, ranks, end };
 }
 
 function readMetadata(cursor: GgufCursor, count: number): Map<string, GgufValue> {
@@ -120,8 +122,14 @@ function alignmentOf(cursor: GgufCursor, metadata: Map<string, GgufValue>): numb
   return alignment;
 }
 
-/** Returns where the last tensor's data ends in the file. */
-function readTensorTable(cursor: GgufCursor, count: number, alignment: number): number {
+const classifiers = ["cls.weight", "cls.output.weight"];
+
+/** `end`: where the last tensor's data ends in the file. */
+function readTensorTable(
+  cursor: GgufCursor,
+  count: number,
+  alignment: number,
+): Pick<GgufHeader, "end" | "ranks"> {
   const names = new Set<string>();
   let expectedOffset = 0;
   let dataBytes = 0;
@@ -139,7 +147,8 @@ function readTensorTable(cursor: GgufCursor, count: number, alignment: number): 
     dataBytes = offset + bytes;
     expectedOffset = padded(dataBytes, alignment);
   }
-  return count === 0 ? cursor.position : padded(cursor.position, alignment) + dataBytes;
+  const end = count === 0 ? cursor.position : padded(cursor.position, alignment) + dataBytes;
+  return { end, ranks: classifiers.some((name) => names.has(name)) };
 }
 
 function readTensorBytes(cursor: GgufCursor, name: string): number {

@@ -126,6 +126,8 @@ export interface NativeEmbedderOptions {
   gpuLayers: number;
   /** "": as the file says. */
   pooling: EmbeddingPooling | "";
+  /** Its file has the weights of a classifier: it gives scores of pairs in the place of vectors. */
+  ranks: boolean;
 }
 
 export type EmbeddingPooling = "mean" | "cls" | "last";
@@ -136,7 +138,9 @@ export interface NativeEmbedder {
   readonly vocabularySize: number;
   /** With the tokens the model wants around a text; special tokens in it are plain text. */
   tokenize(texts: string[]): Promise<Int32Array[]>;
-  /** Vectors of length 1. 1 to `maxTokens` tokens each, else code `invalid_argument`. */
+  /** Each document with the query, as a model that ranks reads them; special tokens in them are plain text. */
+  tokenizePairs(query: string, documents: string[]): Promise<Int32Array[]>;
+  /** Vectors of length 1, or the scores of a model that ranks. 1 to `maxTokens` tokens each, else code `invalid_argument`. */
   embed(tokens: Int32Array[]): Promise<Float32Array[]>;
 }
 

@@ -46,6 +46,7 @@ import { ollamaModelRoutes } from "./ollama/models.ts";
 import { ollamaRoutes } from "./ollama/routes.ts";
 import { nativeCompletionRoutes } from "./completions/native-route.ts";
 import { openApiRoute } from "./openapi/document.ts";
+import { rerankRoutes } from "./rerank/route.ts";
 import { pageRoutes } from "./about/page.ts";
 import { installResponses, responsesRoutes, storedResponsesRoutes } from "./responses/routes.ts";
 import { propsRoute, slotsRoute } from "./about/props.ts";
@@ -119,6 +120,7 @@ export function buildServer(services: ServerServices, config: ServerConfig): Fas
     ...one(completionsRoute),
     ...modelRoutes(context, nativeCompletionRoutes),
     embeddingsRoute(context),
+    ...rerankRoutes(context),
     ...modelRoutes(context, tokenRoutes),
     ...modelRoutes(context, ollamaRoutes),
     ...ollamaModelRoutes(services),

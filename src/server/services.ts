@@ -5,6 +5,7 @@ import type { FastifyBaseLogger } from "fastify";
 import type { AgentDirectory } from "../agents/agent-directory.ts";
 import type { ChatCounters, ChatGeneration, ChatRequest, PromptRequest } from "../chat/types.ts";
 import type { Embedder } from "../engine/embedder.ts";
+import type { Reranker } from "../engine/reranker.ts";
 import type { Engine } from "../engine/engine.ts";
 import type { EngineStats, EngineStep, ModelInfo, Sampling } from "../engine/types.ts";
 import type { PageFiles } from "./about/page.ts";
@@ -41,6 +42,11 @@ export interface LoadedModel extends Pick<ServerServices, "chat" | "engine" | "m
 }
 
 export interface ServedEmbedder extends Pick<Embedder, "dimensions" | "vocabularySize" | "embed"> {
+  /** File name without `.gguf`. */
+  id: string;
+}
+
+export interface ServedReranker extends Pick<Reranker, "rank"> {
   /** File name without `.gguf`. */
   id: string;
 }
@@ -130,6 +136,8 @@ export interface ServerServices {
   } & Pick<Engine, "tokenize" | "detokenize" | "tokenBytes" | "generate" | "compileGrammar">;
   /** Undefined: no embedding model is loaded. */
   embedder?: ServedEmbedder | undefined;
+  /** Undefined: no model that ranks is loaded. */
+  reranker?: ServedReranker | undefined;
   /** Null: no MCP server is configured. */
   tools: ToolProvider | null;
   /** Undefined: requests may not name MCP servers of their own. */

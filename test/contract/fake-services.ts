@@ -22,6 +22,7 @@ import type {
 import { buildServer } from "../../src/server/app.ts";
 import type {
   ServedEmbedder,
+  ServedReranker,
   ServedModel,
   ServerConfig,
   ServerServices,
@@ -283,6 +284,14 @@ export function callEvents(call: ToolCall, index = 0): ChatEvent[] {
 }
 
 /** All vectors are alike. */
+export const fakeReranker: ServedReranker = {
+  id: "ranker",
+  rank: async (_query, documents) => ({
+    scores: documents.map(({ length }) => length),
+    tokenCount: documents.length,
+  }),
+};
+
 export const fakeEmbedder: ServedEmbedder = {
   id: "vectors",
   dimensions: 8,
@@ -323,6 +332,7 @@ export function createWorld(
     audit?: ServerServices["audit"];
     branches?: BranchStore;
     embedder?: ServedEmbedder;
+    reranker?: ServedReranker;
     requestedServers?: ServerConnector;
     /** Of the inference thread. */
     stepAgeMs?: () => number;
@@ -390,6 +400,7 @@ export function createWorld(
       ...text,
     },
     embedder: parts.embedder,
+    reranker: parts.reranker,
     tools: parts.tools ?? null,
     requestedServers: parts.requestedServers,
     agents: parts.agents,

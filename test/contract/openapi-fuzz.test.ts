@@ -8,14 +8,19 @@ import { afterAll, describe, expect, test } from "vitest";
 import type { OpenApiDocument } from "../../src/server/openapi/document.ts";
 import { Approvals } from "../../src/tools/approvals.ts";
 import { fuzz, fuzzedOperations, type FuzzTarget } from "../support/openapi-fuzz.ts";
-import { fakeEmbedder } from "./fake-services.ts";
+import { fakeEmbedder, fakeReranker } from "./fake-services.ts";
 import { createResponsesWorld } from "./responses-world.ts";
 
 const runs = Number(process.env["FERMATA_FUZZ_RUNS"] ?? 200);
 const seed = Number(process.env["FERMATA_FUZZ_SEED"] ?? 4);
 const approvals = new Approvals();
 const config = { logger: undefined };
-const world = createResponsesWorld({ embedder: fakeEmbedder, approvals, config });
+const world = createResponsesWorld({
+  embedder: fakeEmbedder,
+  reranker: fakeReranker,
+  approvals,
+  config,
+});
 afterAll(() => world.close());
 
 const document = (await world.app.inject({ url: "/openapi.json" })).json<OpenApiDocument>();

@@ -5,6 +5,7 @@ import { afterEach, expect, test } from "vitest";
 import type { OpenApiDocument } from "../../src/server/openapi/document.ts";
 import { operations } from "../../src/server/openapi/operations.ts";
 import { createResponsesWorld, type ResponsesWorld } from "./responses-world.ts";
+import { fakeReranker } from "./fake-services.ts";
 
 let world: ResponsesWorld;
 afterEach(() => world.close());
@@ -27,7 +28,7 @@ interface WireOperation {
 }
 
 async function document(): Promise<OpenApiDocument> {
-  world = createResponsesWorld();
+  world = createResponsesWorld({ reranker: fakeReranker });
   return (await world.app.inject({ url: "/openapi.json" })).json();
 }
 

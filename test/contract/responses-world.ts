@@ -8,7 +8,7 @@ import { join } from "node:path";
 import type { FastifyInstance } from "fastify";
 import { pino } from "pino";
 import { expect } from "vitest";
-import type { ServedEmbedder, ServerConfig } from "../../src/server/services.ts";
+import type { ServedEmbedder, ServedReranker, ServerConfig } from "../../src/server/services.ts";
 import { SqliteStore } from "../../src/store/sqlite/sqlite-store.ts";
 import type { Approvals } from "../../src/tools/approvals.ts";
 import type { ServerConnector, ToolProvider } from "../../src/tools/types.ts";
@@ -54,6 +54,7 @@ export function createResponsesWorld(
   parts: {
     tools?: ToolProvider;
     embedder?: ServedEmbedder;
+    reranker?: ServedReranker;
     approvals?: Approvals;
     requestedServers?: ServerConnector;
     config?: Partial<ServerConfig>;

@@ -23,7 +23,7 @@ const cls = vocabulary.indexOf("[CLS]");
 const sep = vocabulary.indexOf("[SEP]");
 
 export type Pooling = "mean" | "cls";
-const poolingTypes: Record<Pooling, number> = { mean: 1, cls: 2 };
+const poolingTypes: Record<Pooling | "rank", number> = { mean: 1, cls: 2, rank: 4 };
 
 type Vector = Float32Array;
 /** Rows of `columns` numbers: what a row is multiplied with gives one number. */
@@ -71,11 +71,34 @@ export class BertModel {
     }
   }
 
+  /** Gives it the weights of a model that ranks. */
+  addClassifier(seed: number): void {
+    const random = generator(seed);
+    const some = (length: number): Float32Array =>
+      Float32Array.from({ length }, () => (random() * 2 - 1) * 0.4);
+    this.#tensors.set("cls.weight", { columns: width, values: some(width * width) });
+    this.#tensors.set("cls.bias", { columns: width, values: some(width) });
+    this.#tensors.set("cls.output.weight", { columns: width, values: some(width) });
+    this.#tensors.set("cls.output.bias", { columns: 1, values: some(1) });
+  }
+
+  /** A query, the token between, a document. */
+  pairTokens(query: string, document: string): number[] {
+    return [...this.tokens(query), ...this.tokens(document).slice(1, -1)];
+  }
+
+  /** Of a model with a classifier. */
+  score(tokens: readonly number[]): number {
+    const [first] = this.#encode(tokens);
+    const head = this.#linear("cls", first!).map(Math.tanh);
+    return this.#linear("cls.output", head)[0]!;
+  }
+
   get dimensions(): number {
     return width;
   }
 
-  async write(path: string, pooling: Pooling): Promise<string> {
+  async write(path: string, pooling: Pooling | "rank"): Promise<string> {
     await writeFile(path, encode(metadata(pooling), this.#tensors));
     return path;
   }
@@ -94,6 +117,16 @@ export class BertModel {
 
   /** Of length 1. */
   embed(tokens: readonly number[], pooling: Pooling): number[] {
+    const rows = this.#encode(tokens);
+    const pooled =
+      pooling === "cls"
+        ? rows[0]!
+        : rows[0]!.map((_, index) => rows.reduce((sum, row) => sum + row[index]!, 0) / rows.length);
+    const length = Math.hypot(...pooled);
+    return [...pooled].map((value) => value / length);
+  }
+
+  #encode(tokens: readonly number[]): Vector[] {
     let rows = tokens.map((token, position) => {
       const sum = this.#row("token_embd.weight", token).map(
         (value, index) =>
@@ -104,12 +137,7 @@ export class BertModel {
       return this.#norm("token_embd_norm", sum);
     });
     for (let layer = 0; layer < layers; layer++) rows = this.#layer(`blk.${layer}`, rows);
-    const pooled =
-      pooling === "cls"
-        ? rows[0]!
-        : rows[0]!.map((_, index) => rows.reduce((sum, row) => sum + row[index]!, 0) / rows.length);
-    const length = Math.hypot(...pooled);
-    return [...pooled].map((value) => value / length);
+    return rows;
   }
 
   #layer(name: string, rows: Vector[]): Vector[] {
@@ -189,7 +217,7 @@ function generator(seed: number): () => number {
   };
 }
 
-function metadata(pooling: Pooling): Buffer[] {
+function metadata(pooling: Pooling | "rank"): Buffer[] {
   const types = vocabulary.map((_, index) => number32(index < special.length ? 3 : 1));
   const entries: [string, Buffer][] = [
     ["general.architecture", text("bert")],

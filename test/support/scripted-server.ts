@@ -12,7 +12,7 @@ import { Engine } from "../../src/engine/engine.ts";
 import type { EngineOptions, EngineStats } from "../../src/engine/types.ts";
 import { McpHost } from "../../src/mcp/mcp-host.ts";
 import { mcpServerFromCommand } from "../../src/mcp/mcp-config.ts";
-import type { ServedEmbedder, ServerConfig } from "../../src/server/services.ts";
+import type { ServedEmbedder, ServedReranker, ServerConfig } from "../../src/server/services.ts";
 import { buildServer } from "../../src/server/app.ts";
 import { Approvals } from "../../src/tools/approvals.ts";
 import { SqliteStore } from "../../src/store/sqlite/sqlite-store.ts";
@@ -108,6 +108,7 @@ export interface ScriptedServerOptions {
   /** Beside those of the MCP server. */
   tools?: Tool[];
   embedder?: ServedEmbedder;
+  reranker?: ServedReranker;
   engine?: Partial<EngineOptions>;
   /** Files of the folder that the MCP filesystem server may read. Undefined: no MCP server. */
   files?: Record<string, string>;
@@ -172,6 +173,7 @@ export async function startScriptedServer(
       chat,
       engine,
       embedder: options.embedder,
+      reranker: options.reranker,
       tools,
       agents,
       approvals,

@@ -157,6 +157,18 @@ const nativeAnswer: Schema = {
 };
 export const nativeCompletion = oneOf(nativeAnswer, list(nativeAnswer));
 
+export const ranking = oneOf(
+  answer({
+    model: string,
+    object: constant("list"),
+    usage: answer({ prompt_tokens: whole, total_tokens: whole }),
+    results: list(
+      answer({ index: whole, relevance_score: real }, { document: answer({ text: string }) }),
+    ),
+  }),
+  // Of a request with `texts`.
+  list(answer({ index: whole, score: real }, { text: string })),
+);
 export const embeddingList = answer({
   object: constant("list"),
   data: list(

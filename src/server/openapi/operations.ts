@@ -18,6 +18,7 @@ import {
   newItemsFields,
   responseFields,
 } from "../responses/fields.ts";
+import { rerankFields } from "../rerank/fields.ts";
 import { toolOutputFields } from "../responses/held.ts";
 import { chatFields, embedFields, generateFields, showFields } from "../ollama/fields.ts";
 import { detokenizeFields, templateBodyFields, tokenizeFields } from "../tokens/fields.ts";
@@ -56,6 +57,13 @@ const createResponse: Operation = {
 };
 
 /** By method and path. */
+const rerank: Operation = {
+  summary: "How well documents answer a query, the best first, if a model that ranks is loaded.",
+  request: rerankFields,
+  example: { query: "Where is the key?", documents: ["Under the mat.", "It rains."] },
+  answer: answers.ranking,
+};
+
 export const operations: Readonly<Record<string, Operation>> = {
   "POST /v1/chat/completions": {
     summary: "An answer in OpenAI's Chat Completions format.",
@@ -117,6 +125,8 @@ export const operations: Readonly<Record<string, Operation>> = {
     request: embeddingFields(),
     answer: answers.embeddingList,
   },
+  "POST /v1/rerank": rerank,
+  "POST /v1/reranking": rerank,
   "POST /api/chat": {
     summary: "An answer in Ollama's format; a JSON object a line, unless `stream` is false.",
     request: chatFields,

@@ -23,6 +23,7 @@ test("defaults", () => {
     hf: undefined,
     file: undefined,
     modelsDir: undefined,
+    rerankModel: undefined,
     modelsMax: 4,
     keepAlive: -1,
     alias: [],

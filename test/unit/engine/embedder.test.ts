@@ -13,6 +13,7 @@ function createWorld() {
     dimensions: 1,
     maxTokens: 10,
     vocabularySize: 100,
+    tokenizePairs: async () => [],
     tokenize: async (texts: string[]) => texts.map((text) => Int32Array.of(text.length)),
     embed: async (lists: Int32Array[]) => {
       most = Math.max(most, ++atWork);

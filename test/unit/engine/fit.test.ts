@@ -40,6 +40,7 @@ async function fit(given: Given, options: Partial<EngineOptions> = {}) {
     layers,
     weightBytes: gib,
     chatTemplate: null,
+    ranks: false,
   };
   const device = { name: "GPU0", description: "a fake", totalBytes: 0 };
   const machine = {
@@ -130,6 +131,7 @@ it("a cache too large to be measured is measured by two smaller ones", async () 
       layers,
       weightBytes: 0,
       chatTemplate: null,
+      ranks: false,
     },
     {
       availableBytes: gib,

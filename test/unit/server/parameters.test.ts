@@ -8,6 +8,7 @@ import {
 } from "../../../src/server/completions/native-fields.ts";
 import { messageFields } from "../../../src/server/messages/fields.ts";
 import { chatFields, embedFields, generateFields } from "../../../src/server/ollama/fields.ts";
+import { rerankFields } from "../../../src/server/rerank/fields.ts";
 import { responseFields } from "../../../src/server/responses/fields.ts";
 import { type DocumentedTable, parameterDocs } from "../../support/parameter-docs.ts";
 import { sdkFields } from "../../support/sdk-fields.ts";
@@ -42,6 +43,7 @@ const tables: DocumentedTable[] = [
 const others: DocumentedTable[] = Object.entries({
   "POST /completion": nativeCompletionFields,
   "POST /infill": infillFields,
+  "POST /v1/rerank": rerankFields,
   "POST /v1/messages": messageFields,
   "POST /api/chat": chatFields,
   "POST /api/generate": generateFields,

@@ -1,0 +1,36 @@
+/** Fields of POST /v1/rerank. */
+
+import { optional, required, type FieldTable } from "../body/field.ts";
+import { boolean, either, integer, list, object, text } from "../body/values.ts";
+
+/** As many as a request for embeddings may have. */
+const maxDocuments = 2048;
+const remedy = 'Send a list of texts, or of {"text": "…"}';
+
+const document = either(
+  {
+    string: text({ remedy }),
+    object: object({ text: optional(text({ remedy }), "the text") }, remedy),
+  },
+  "a text or an object",
+  remedy,
+);
+
+export const rerankFields = {
+  query: required(text({ min: 1, remedy: "Send a text" }), "what the documents should answer"),
+  documents: optional(
+    list(document, { min: 1, max: maxDocuments, remedy }),
+    `up to ${maxDocuments} texts, or objects with \`text\`; required`,
+  ),
+  texts: optional(
+    list(text({ remedy }), { min: 1, max: maxDocuments, remedy }),
+    "in the place of `documents`, as text-embeddings-inference has it: the answer is a list of `index` and `score`",
+  ),
+  model: optional(
+    text({ remedy: "Send a model's name or leave it out" }),
+    "one model ranks, and answers to every name; an unknown one is logged",
+  ),
+  top_n: optional(integer(1), "so many results at most"),
+  return_documents: optional(boolean, "each result has its `document`", false),
+  return_text: optional(boolean, "with `texts`: each result has its `text`", false),
+} satisfies FieldTable;
