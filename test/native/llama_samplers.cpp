@@ -47,6 +47,19 @@ SamplingParams warm(std::uint32_t seed) {
     return params;
 }
 
+// What a round draws from its beginning at `position` on, after `drawn` tokens of the round before.
+std::vector<Token> draw_round(std::uint32_t seed, std::int32_t position, int drawn) {
+    ChainSampler sampler(warm(seed), kVocabulary, kEnd);
+    const auto logits = slope();
+    for (int i = 0; i < drawn; ++i)
+        sampler.sample(logits);
+    sampler.begin_round(position);
+    std::vector<Token> tokens;
+    for (int i = 0; i < 20; ++i)
+        tokens.push_back(sampler.sample(logits));
+    return tokens;
+}
+
 // llama.cpp's own samplers, with a candidate for each allowed entry of the vocabulary; bias and
 // penalties the plain way.
 class WholeChain {
@@ -422,4 +435,13 @@ TEST(what_was_not_drawn_was_certain) {
     // A token that a grammar forces, behind a drawn one.
     warm_one.skip(3);
     CHECK_EQ(warm_one.draw(3, 5).logprob, 0.0f);
+}
+
+// Another process has drawn nothing of the round before.
+TEST(a_round_draws_by_its_seed_and_position_alone) {
+    const auto first = draw_round(5, 400, 0);
+    CHECK(draw_round(5, 400, 17) == first);
+    CHECK(draw_round(5, 401, 0) != first);
+    CHECK(draw_round(6, 400, 0) != first);
+    CHECK(draw(warm(5), 20) != first);
 }

@@ -12,8 +12,7 @@ import { type PromptMarks, marksBefore } from "../prompt/marks.ts";
 import type { Prompt, PromptBuilder } from "../prompt/prompt.ts";
 import { Round } from "./round.ts";
 import type { RenderMessage, Rendering } from "../template/template.ts";
-import { rememberRound } from "./turn-memory.ts";
-import type { SpliceRecord } from "../prompt/splice-store.ts";
+import { recallRound, rememberRound } from "./turn-memory.ts";
 import type { ReasoningStart } from "../template/reasoning-switch.ts";
 import type {
   ChatCounters,
@@ -142,11 +141,7 @@ export class RunningChat implements ChatGeneration {
   /** Does all that may refuse the request, before it enters the queue. */
   async #prepare(): Promise<{ prompt: Prompt; grammar: Grammar | null }> {
     const { prompts, counters, engine } = this.#context;
-    const { heldTurn } = this.#request;
-    if (heldTurn) {
-      const record = heldTurn.record as Omit<SpliceRecord, "tokens">;
-      prompts.turns.add(this.#request, { ...record, tokens: Int32Array.from(heldTurn.tokens) });
-    }
+    recallRound(prompts, this.#request);
     this.#guided = await GuidedRounds.create(this.#request, engine, prompts);
     const prompt = await prompts.build(this.#request);
     if (prompt.spliced) counters.splices += 1;

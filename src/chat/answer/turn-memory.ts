@@ -2,9 +2,9 @@
 
 import type { Prompt, PromptBuilder } from "../prompt/prompt.ts";
 import type { Round } from "./round.ts";
-import type { SpliceScope } from "../prompt/splice-store.ts";
+import type { SpliceRecord, SpliceScope } from "../prompt/splice-store.ts";
 import { RoundText } from "./round-text.ts";
-import type { ChatMessage, HeldTurn } from "../types.ts";
+import type { ChatMessage, ChatRequest, HeldTurn } from "../types.ts";
 
 /**
  * Call it when a round ended by itself. The last round of several makes the whole answer known too: a client that is
@@ -36,6 +36,14 @@ export function rememberRound(
   const message = oneMessage(rounds);
   prompts.turns.addAnswer(scope, { prompt: first.rendering, messageCount, message, rounds });
   return held;
+}
+
+/** What an earlier process remembered of the round that it held. */
+export function recallRound(prompts: PromptBuilder, request: ChatRequest): void {
+  const { heldTurn } = request;
+  if (!heldTurn) return;
+  const record = heldTurn.record as Omit<SpliceRecord, "tokens">;
+  prompts.turns.add(request, { ...record, tokens: Int32Array.from(heldTurn.tokens) });
 }
 
 /** As a client sees them that is not told of calls. */

@@ -1,5 +1,6 @@
 /** Stored things: the pages of a list, their labels, and the error when there is no store. */
 
+import { FermataError } from "../../errors.ts";
 import { optional, type Schema, fieldError } from "./field.ts";
 import { dictionary, text } from "./values.ts";
 import type { ResponseStore } from "../../store/types.ts";
@@ -83,4 +84,9 @@ export function needStore(store: ResponseStore | null, field: string): ResponseS
     "needs a store, and this server was started without one",
     "Send the whole history as input, or start the server with --store",
   );
+}
+
+export function noResponse(id: string): FermataError {
+  const message = `Response with id "${id.slice(0, 100)}" not found. It may have been deleted, or was not stored.`;
+  return new FermataError("not_found", message, { param: "id" });
 }

@@ -1,6 +1,6 @@
 /** Starts, reads, cancels and keeps the responses of one server. */
 
-import { needStore } from "../body/stored.ts";
+import { needStore, noResponse } from "../body/stored.ts";
 import { FermataError } from "../../errors.ts";
 import type { PromptRequest } from "../../chat/types.ts";
 import type { ResponseStore, StoredItem } from "../../store/types.ts";
@@ -23,12 +23,12 @@ import { Preparation, openStreamAfterMs } from "../http/stream-answer.ts";
 import { definitionsOf } from "../answer/target.ts";
 import { TokenTimes } from "../answer/token-times.ts";
 import { AskedCalls } from "./asked-calls.ts";
-import { planTools } from "./tool-plan.ts";
+import { mcpToolsOf, planTools } from "./tool-plan.ts";
 import { EventLog } from "./log.ts";
 import { HeldCalls, defaultOutputTimeoutMs } from "./held.ts";
 import { callsOfItems, isClientOutput, isConsent } from "./client-calls.ts";
 import { clientHistory, closeEarlierCalls, type History, loadHistory } from "./history.ts";
-import { type McpToolRequest, RequestedServers } from "./mcp-servers.ts";
+import { RequestedServers } from "./mcp-servers.ts";
 import { replay, ResponseRun } from "./run.ts";
 import { revive } from "./revive.ts";
 import { generateResponse } from "./generate.ts";
@@ -278,12 +278,8 @@ export class ResponseService {
     const { store } = this;
     for (const hold of (await store?.takeHolds()) ?? []) {
       const work = context.active.begin();
-      const run = await revive(hold, {
-        asked: this.#asked,
-        store: store!,
-        context,
-        abort: work.controller,
-      });
+      const parts = { asked: this.#asked, store: store!, context, abort: work.controller };
+      const run = await revive(hold, parts);
       if (run === null) {
         work.end();
         continue;
@@ -399,13 +395,4 @@ export class ResponseService {
       its === owner && held !== null && held.pending.some((id) => callIds.includes(id));
     return this.live.where(waits)[0] ?? null;
   }
-}
-
-function mcpToolsOf({ tools }: ResponsesRequest): McpToolRequest[] {
-  return (tools?.tools ?? []).flatMap((tool) => (tool.kind === "mcp" ? tool : []));
-}
-
-function noResponse(id: string): FermataError {
-  const message = `Response with id "${id.slice(0, 100)}" not found. It may have been deleted, or was not stored.`;
-  return new FermataError("not_found", message, { param: "id" });
 }

@@ -158,3 +158,7 @@ function namesOf(entries: readonly Entry[]): ToolNames {
     mcpName: (server, name) => mcp.get(`${server}\0${name}`) ?? name,
   };
 }
+
+export function mcpToolsOf({ tools }: Pick<ResponsesRequest, "tools">): McpToolRequest[] {
+  return (tools?.tools ?? []).flatMap((tool) => (tool.kind === "mcp" ? tool : []));
+}
