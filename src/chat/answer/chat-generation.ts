@@ -141,7 +141,7 @@ export class RunningChat implements ChatGeneration {
   /** Does all that may refuse the request, before it enters the queue. */
   async #prepare(): Promise<{ prompt: Prompt; grammar: Grammar | null }> {
     const { prompts, counters, engine } = this.#context;
-    recallRound(prompts, this.#request);
+    if (this.#request.heldTurn) recallRound(prompts, this.#request, this.#request.heldTurn);
     this.#guided = await GuidedRounds.create(this.#request, engine, prompts);
     const prompt = await prompts.build(this.#request);
     if (prompt.spliced) counters.splices += 1;

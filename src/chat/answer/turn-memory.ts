@@ -4,7 +4,7 @@ import type { Prompt, PromptBuilder } from "../prompt/prompt.ts";
 import type { Round } from "./round.ts";
 import type { SpliceRecord, SpliceScope } from "../prompt/splice-store.ts";
 import { RoundText } from "./round-text.ts";
-import type { ChatMessage, ChatRequest, HeldTurn } from "../types.ts";
+import type { ChatMessage, HeldTurn } from "../types.ts";
 
 /**
  * Call it when a round ended by itself. The last round of several makes the whole answer known too: a client that is
@@ -39,11 +39,13 @@ export function rememberRound(
 }
 
 /** What an earlier process remembered of the round that it held. */
-export function recallRound(prompts: PromptBuilder, request: ChatRequest): void {
-  const { heldTurn } = request;
-  if (!heldTurn) return;
-  const record = heldTurn.record as Omit<SpliceRecord, "tokens">;
-  prompts.turns.add(request, { ...record, tokens: Int32Array.from(heldTurn.tokens) });
+export function recallRound(
+  prompts: PromptBuilder,
+  scope: SpliceScope,
+  { record, tokens }: HeldTurn,
+): void {
+  const known = record as Omit<SpliceRecord, "tokens">;
+  prompts.turns.add(scope, { ...known, tokens: Int32Array.from(tokens) });
 }
 
 /** As a client sees them that is not told of calls. */
