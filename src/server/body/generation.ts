@@ -286,7 +286,7 @@ const llamaFields = {
   backend_sampling: ignored("has no effect", isFalse),
   sse_ping_interval: ignored("has no effect: the server has an interval of its own"),
   reasoning_format: ignored(
-    "has no effect: reasoning is told apart from content",
+    "has no effect: reasoning is separate from content",
     (value) => value !== "none",
   ),
   reasoning_budget_tokens: ignored(budget, (value) => value === -1),

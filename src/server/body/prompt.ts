@@ -277,7 +277,7 @@ export const conversationFields = {
   messages: messagesField,
   continue_final_message: optional(
     boolean,
-    "an answer that the last message begins is continued, unless this is `false`; only what is new is told",
+    "an answer that the last message begins is continued, unless this is `false`; only the new text is sent",
   ),
   add_generation_prompt: optional(
     boolean,

@@ -119,7 +119,10 @@ export const responseFields = {
     "`message.output_text.logprobs`; the results of hosted tools have nothing to show",
     [],
   ),
-  prompt_cache_key: optional(name, "tells which requests belong together when history is missing"),
+  prompt_cache_key: optional(
+    name,
+    "requests with the same value belong together when history is missing",
+  ),
   safety_identifier: optional(name, "repeated in the response"),
   user: optional(name, "repeated in the response"),
   // What OpenAI's wire has no words for, in one place that no client sends by accident.

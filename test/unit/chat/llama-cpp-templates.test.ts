@@ -37,7 +37,7 @@ const roundRequests = new Set(["round", "parallel round", "two rounds"]);
 const devstral = "unsloth-mistral-Devstral-Small-2507.jinja";
 
 const lacksToolSection =
-  "it has no section for tools: llama.cpp leaves them out, and here a generic prompt tells them";
+  "it has no section for tools: llama.cpp leaves them out, and here a generic prompt lists them";
 
 /** Where Fermata's text is not llama.cpp's, and why. */
 const deviations: Record<string, string> = {
