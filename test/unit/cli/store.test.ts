@@ -234,3 +234,18 @@ describe("a server whose store cannot be opened", () => {
     ]);
   });
 });
+
+test.each(["check", "serve"])(
+  "%s: a Postgres address is refused, and nothing has its password",
+  async (command) => {
+    const address = "--store=postgres://ann:secret-1@localhost/db";
+    const log = { warn: () => {}, error: () => {} };
+    const outcome =
+      command === "serve"
+        ? await openStore(serveConfig([address, "--store-optional"], {}, folder), log).catch(String)
+        : (await run("check", address)).err;
+    expect(outcome).toContain("--store cannot be a Postgres address. Name a file");
+    expect(outcome).not.toContain("secret-1");
+    expect(readdirSync(folder)).toEqual([]);
+  },
+);
