@@ -119,7 +119,7 @@ export async function runShow(args: ParsedArguments, context: CommandContext): P
     ["file", file.path],
     ["size", bytesText(file.bytes)],
     ["architecture", architecture],
-    ["quantization", file.describe()?.quantization ?? "its name does not say"],
+    ["quantization", file.describe()?.quantization ?? "not said"],
     ["layers", String(layers)],
     ["context", trainedContext === undefined ? "not said" : `${trainedContext} tokens`],
     ["template", chatTemplate === null ? "none: it completes texts" : templateText(chatTemplate)],

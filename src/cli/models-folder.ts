@@ -144,8 +144,8 @@ export function modelFile(path: string, name: string): ModelFile {
 
 function readHeader(path: string, quantization: string | null): ModelHeader | null {
   try {
-    const { architecture, trainedContext, chatTemplate } = checkGguf(path);
-    return { architecture, quantization, trainedContext, chatTemplate };
+    const { architecture, trainedContext, chatTemplate, fileType } = checkGguf(path);
+    return { architecture, quantization: quantization ?? fileType, trainedContext, chatTemplate };
   } catch {
     return null;
   }

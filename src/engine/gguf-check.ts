@@ -2,6 +2,7 @@
 
 import { closeSync, fstatSync, openSync, statSync } from "node:fs";
 import { FermataError } from "../errors.ts";
+import { fileTypeName } from "./gguf-file-type.ts";
 import { GgufCursor } from "./gguf-cursor.ts";
 import { type GgufHeader, type GgufValue, readGgufHeader } from "./gguf-header.ts";
 
@@ -16,6 +17,8 @@ export interface CheckedModel {
   weightBytes: number;
   /** Null: it has none, as base models have. */
   chatTemplate: string | null;
+  /** How most of its weights are stored, as `Q4_K_M`. Null: it does not say. */
+  fileType: string | null;
   /** It says how well a document answers a query. */
   ranks: boolean;
 }
@@ -47,6 +50,7 @@ export function checkGguf(path: string): CheckedModel {
     layers: typeof layers === "number" ? layers : 0,
     weightBytes: parts.reduce((sum, part) => sum + statSync(part).size, 0),
     chatTemplate: typeof template === "string" ? template : null,
+    fileType: fileTypeName(metadata.get("general.file_type")),
     ranks,
   };
 }

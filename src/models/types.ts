@@ -18,7 +18,7 @@ export interface ModelFile {
 /** What a file says of itself before it is loaded. */
 export interface ModelHeader {
   architecture: string;
-  /** `Q4_K_M`, where the name says it. */
+  /** `Q4_K_M`, as the name says or, without one, the file. */
   quantization: string | null;
   trainedContext: number | undefined;
   /** Null: it cannot chat. */

@@ -14,6 +14,7 @@ beforeEach(() => {
   mkdirSync(join(folder, "owner/name"), { recursive: true });
   cpSync(modelPath, join(folder, "owner/name/small-Q8_0.gguf"));
   writeFileSync(join(folder, "owner/name/small-Q8_0.gguf.json"), "{}");
+  cpSync(modelPath, join(folder, "owner/name/plain.gguf"));
   writeFileSync(join(folder, "damaged.gguf"), "GGUF");
   writeFileSync(join(folder, "half-00001-of-00002.gguf"), "GGUF");
   writeFileSync(join(folder, "mmproj-small.gguf"), "GGUF");
@@ -41,6 +42,8 @@ test("list: whole models, with what their files say", async () => {
   expect(out.replaceAll(/ +/g, " ")).toBe(
     "NAME SIZE ARCHITECTURE QUANTIZATION CONTEXT\n" +
       "damaged 4 bytes unreadable\n" +
+      // Its name does not say how it is stored.
+      "plain 9.7 MB qwen2 F16 8192 tokens\n" +
       "small-Q8_0 9.7 MB qwen2 Q8_0 8192 tokens\n",
   );
 });
@@ -78,6 +81,6 @@ test("the default model: by name, by path, or the first of the folder", () => {
   expect(of("--model", modelPath)).toBe("fermata-small");
   expect(of("--model", "small-Q8_0", "--alias", "mine")).toBe("mine");
   expect(() => of("--model", "smal-Q8_0")).toThrow(
-    `There is no model smal-Q8_0 in ${folder}. Did you mean small-Q8_0? There are damaged, small-Q8_0.`,
+    `There is no model smal-Q8_0 in ${folder}. Did you mean small-Q8_0? There are damaged, plain, small-Q8_0.`,
   );
 });

@@ -40,6 +40,7 @@ async function fit(given: Given, options: Partial<EngineOptions> = {}) {
     layers,
     weightBytes: gib,
     chatTemplate: null,
+    fileType: null,
     ranks: false,
   };
   const device = { name: "GPU0", description: "a fake", totalBytes: 0 };
@@ -131,6 +132,7 @@ it("a cache too large to be measured is measured by two smaller ones", async () 
       layers,
       weightBytes: 0,
       chatTemplate: null,
+      fileType: null,
       ranks: false,
     },
     {
