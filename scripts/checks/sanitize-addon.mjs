@@ -33,6 +33,8 @@ async function environment() {
   return {
     FERMATA_ADDON: join(directory, "Release/fermata.node"),
     LD_PRELOAD: [await runtimeOf("libasan.so"), await runtimeOf("libubsan.so")].join(":"),
+    // Where gdb is installed, ggml starts it for a process that aborts, and under ASan it takes minutes.
+    GGML_NO_BACKTRACE: "1",
     // Node frees little of what it has at its end.
     ASAN_OPTIONS: `detect_leaks=0:${report("address")}`,
     UBSAN_OPTIONS: `print_stacktrace=1:${report("undefined")}`,
