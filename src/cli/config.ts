@@ -163,6 +163,8 @@ function checkTogether(config: ServeConfig): void {
     throw invalid("--no-auth and keys exclude each other. Give one.", "api-key");
   if (pooling !== undefined && embeddingModel === undefined)
     throw invalid("--pooling needs --embedding-model.", "pooling");
+  if (config.deterministic && config.drafts)
+    throw invalid("--drafts and --deterministic exclude each other. Give one.", "drafts");
   if (nPredict === 0)
     throw invalid("--n-predict must be at least 1, or -1 for no limit.", "n-predict");
   if (alias.includes("")) throw invalid("--alias holds an empty name.", "alias");

@@ -136,7 +136,7 @@ async function model(name: string, { api, conversation, line }: SlashContext): P
     for (const agent of agents) line(`  ${agent.name}  ${agent.description}`);
     return null;
   }
-  const names = [...models.map(({ id }) => id), ...agents.map((agent) => agent.name)];
+  const names = ["default", ...models.map(({ id }) => id), ...agents.map((agent) => agent.name)];
   if (!names.includes(name))
     throw mistake(`There is no model ${name}.${didYouMean(name, names)} /model lists them.`);
   await conversation.set({ model: name });
