@@ -2,9 +2,9 @@
 // seen the one before, so that nothing is shown too briefly to be seen.
 import { expect, test } from "vitest";
 import type { ConversationEvent } from "../../src/client/types.ts";
-import { called, spoken } from "./support/answers.ts";
+import { called, spoken, toolCall } from "./support/answers.ts";
 import { openPage } from "./support/browser.ts";
-import { FakeApi } from "./support/fake-api.ts";
+import { event, FakeApi } from "./support/fake-api.ts";
 import { closedAfterEach } from "./support/page-of-api.ts";
 
 const open = closedAfterEach();
@@ -53,6 +53,31 @@ test("a call's arguments appear as they are written, then its state, then its re
   await expect.poll(state).toBe("done");
   expect(await card.locator(".result").innerText()).toBe(call.result);
   expect(await page.locator(".message.assistant").getAttribute("data-status")).toBe("running");
+  next();
+  await page.locator(".message.assistant[data-status=complete]").waitFor();
+  expect(open.watched!.problems).toEqual([]);
+});
+
+test("a card that first appears with its question stays open when it is answered", async () => {
+  const id = "call_1";
+  const { page, next } = await askPaced(async function* () {
+    yield event({ message: "I will send it." });
+    yield event({
+      details: [
+        { type: "arguments", call_id: id, tool_name: "send", delta: '{"to":"Oskar"}' },
+        { type: "approval", call_id: id, tool_name: "send", arguments: '{"to":"Oskar"}' },
+        { type: "state", call_id: id, state: "approval" },
+      ],
+    });
+    yield toolCall(id, "send", "result", "Sent to the harbour.", { milliseconds: 7 });
+  });
+  await page.locator(".message.assistant .markdown").waitFor();
+  next();
+  await page.locator(".call-card .approval").waitFor();
+  next();
+  const card = page.locator(".call-card");
+  await expect.poll(() => card.getAttribute("data-state")).toBe("done");
+  expect(await card.locator(".result").innerText()).toBe("Sent to the harbour.");
   next();
   await page.locator(".message.assistant[data-status=complete]").waitFor();
   expect(open.watched!.problems).toEqual([]);

@@ -40,7 +40,8 @@ export async function* called(call: MadeUpCall, pauseMs = 0) {
   yield toolCall(id, name, "result", result, { server, milliseconds, ...failure });
 }
 
-function toolCall(
+/** A call that was made, or its result. */
+export function toolCall(
   id: string,
   name: string,
   kind: "call" | "result",

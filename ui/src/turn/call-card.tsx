@@ -22,8 +22,10 @@ const resultLength = 2000;
 
 export const CallCard = memo(function CallCard({ call, state, children }: CallCardProps) {
   const [chosen, setChosen] = useState<boolean | null>(null);
-  // A card that the user watched stays open.
-  const [beganOpen] = useState(() => state === "writing" || state === "running");
+  // A card that the user watched stays open, whichever state it was first seen in.
+  const [beganOpen] = useState(
+    () => state === "writing" || state === "approval" || state === "running",
+  );
   const agent = delegateOf(call);
   const isOpen = state === "approval" || (chosen ?? (beganOpen || agent !== null));
   const bodyId = useId();
