@@ -1,7 +1,7 @@
 /**
  * `fetch` for the SDK's HTTP transports. They wait for the answer to a POST as long as its stream takes
  * and keep whatever it brings; here an answer that is too large, or whose stream ends without it, becomes
- * an error of its call.
+ * an error of its call. A call that is cancelled ends its POST, which a server may leave open for ever.
  */
 
 import type { FetchLike } from "@modelcontextprotocol/sdk/shared/transport.js";
@@ -16,12 +16,44 @@ import {
 } from "./mcp-lines.ts";
 
 const maxErrorBytes = 4096;
+/** For a server to take a message that has no answer. */
+const noticeMs = 30_000;
+/** A message that nobody hears. */
+const silence = { jsonrpc: "2.0", method: "notifications/message", params: {} };
 
 export function boundedFetch(inner: FetchLike, limitBytes: number): FetchLike {
-  return async (url, init) => {
-    const response = await inner(url, init);
-    if (response.body === null) return response;
-    const call = { id: requestId(init?.body), limitBytes };
+  /** By the ids of their requests. */
+  const posts = new Map<number, AbortController>();
+  return async (url, init = {}) => {
+    const { id, cancelled } = readMessage(init.body);
+    if (cancelled !== null) posts.get(cancelled)?.abort();
+    const leaving = new AbortController();
+    if (id !== null) posts.set(id, leaving);
+    const isNotice = init.method === "POST" && id === null;
+    const timer = isNotice ? setTimeout(() => leaving.abort(), noticeMs).unref() : undefined;
+    const call: Call = {
+      id,
+      limitBytes,
+      left: leaving.signal,
+      end() {
+        clearTimeout(timer);
+        if (id !== null && posts.get(id) === leaving) posts.delete(id);
+      },
+    };
+    const signals = init.signal ? [leaving.signal, init.signal] : [leaving.signal];
+    let response: Response;
+    try {
+      response = await inner(url, { ...init, signal: AbortSignal.any(signals) });
+    } catch (error) {
+      call.end();
+      // To the SDK, the server took the message and says nothing.
+      if (leaving.signal.aborted) return new Response(null, { status: 202 });
+      throw error;
+    }
+    if (response.body === null) {
+      call.end();
+      return response;
+    }
     const body = boundedBody(response, response.body, call);
     const { status, statusText, headers } = response;
     return new Response(body, { status, statusText, headers });
@@ -32,6 +64,10 @@ interface Call {
   /** Of the request that the POST carried. */
   id: number | null;
   limitBytes: number;
+  /** Aborted: nobody waits for the answer any more. */
+  left: AbortSignal;
+  /** The POST is over. */
+  end(): void;
 }
 
 function boundedBody(
@@ -49,7 +85,7 @@ function boundedBody(
 /** A body that is not streamed. `cut`: its beginning is enough. */
 function wholeBody(
   body: ReadableStream<Uint8Array>,
-  { id, limitBytes }: Call,
+  { id, limitBytes, left, end }: Call,
   cut: boolean,
 ): ReadableStream<Uint8Array> {
   const reader = body.getReader();
@@ -58,13 +94,24 @@ function wholeBody(
   return new ReadableStream({
     async pull(controller) {
       for (;;) {
-        const { done, value } = await reader.read();
+        const chunk = await reader.read().catch((error: unknown) => {
+          end();
+          if (left.aborted) return null;
+          throw error;
+        });
+        if (chunk === null) {
+          controller.enqueue(encode(silence));
+          controller.close();
+          return;
+        }
+        const { done, value } = chunk;
         if (!done) {
           bytes += value.length;
           kept.push(value);
         }
         if (!done && bytes <= limitBytes) continue;
         if (bytes > limitBytes) await reader.cancel();
+        end();
         const whole = Buffer.concat(kept);
         if (bytes <= limitBytes || cut)
           controller.enqueue(new Uint8Array(whole.subarray(0, limitBytes)));
@@ -78,14 +125,17 @@ function wholeBody(
         return;
       }
     },
-    cancel: async (reason) => await reader.cancel(reason),
+    cancel: async (reason) => {
+      end();
+      await reader.cancel(reason);
+    },
   });
 }
 
 /** Server-sent events, line by line. */
 function boundedEvents(
   body: ReadableStream<Uint8Array>,
-  { id, limitBytes }: Call,
+  { id, limitBytes, left, end }: Call,
 ): ReadableStream<Uint8Array> {
   const reader = body.getReader();
   const lines = new BoundedLines(limitBytes);
@@ -111,6 +161,8 @@ function boundedEvents(
         try {
           chunk = await reader.read();
         } catch (error) {
+          if (left.aborted) break;
+          end();
           // Who can resume the stream does; who cannot would wait for ever.
           if (isResumable || isAnswered) throw error;
           break;
@@ -122,15 +174,30 @@ function boundedEvents(
         }
         if (hasWritten) return;
       }
-      if (!isResumable && !isAnswered && id !== null) {
-        const lost = failedCall(id, "the server closed the connection before it answered");
-        controller.enqueue(encode(lost, "\n\ndata: "));
+      end();
+      const last = left.aborted ? goodbye(id, isResumable) : lost(id, isResumable || isAnswered);
+      if (last !== null) {
+        controller.enqueue(encode(last, "\n\ndata: "));
         controller.enqueue(new TextEncoder().encode("\n\n"));
       }
       controller.close();
     },
-    cancel: async (reason) => await reader.cancel(reason),
+    cancel: async (reason) => {
+      end();
+      await reader.cancel(reason);
+    },
   });
+}
+
+function lost(id: number | null, isNoLoss: boolean): object | null {
+  return id === null || isNoLoss
+    ? null
+    : failedCall(id, "the server closed the connection before it answered");
+}
+
+/** For a stream that is left: without an answer the SDK would resume it. */
+function goodbye(id: number | null, isResumable: boolean): object | null {
+  return isResumable ? { jsonrpc: "2.0", id, result: {} } : null;
 }
 
 /** Whether an event's line holds the answer to the request. */
@@ -145,12 +212,17 @@ function encode(message: object, before = ""): Uint8Array {
   return new TextEncoder().encode(`${before}${JSON.stringify(message)}\n`);
 }
 
-function requestId(body: unknown): number | null {
-  if (typeof body !== "string") return null;
+/** The id of a request, and the request that a notification cancels. */
+function readMessage(body: unknown): { id: number | null; cancelled: number | null } {
+  const neither = { id: null, cancelled: null };
+  if (typeof body !== "string") return neither;
   try {
-    const { id, method } = JSON.parse(body) as { id?: unknown; method?: unknown };
-    return typeof id === "number" && typeof method === "string" ? id : null;
+    const { id, method, params } = JSON.parse(body) as Record<string, unknown>;
+    if (typeof id === "number" && typeof method === "string") return { id, cancelled: null };
+    if (method !== "notifications/cancelled") return neither;
+    const { requestId } = params as { requestId?: unknown };
+    return { id: null, cancelled: typeof requestId === "number" ? requestId : null };
   } catch {
-    return null;
+    return neither;
   }
 }

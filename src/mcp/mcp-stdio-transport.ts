@@ -60,6 +60,9 @@ export class StdioTransport implements Transport {
   #child: ChildProcess | null = null;
   #gone: Promise<void> = Promise.resolve();
   #isClosed = false;
+  /** It closed its input or output and goes on. */
+  #isDeaf = false;
+  #isEnding = false;
   /** Ids of requests under way. */
   readonly #asked = new Set<unknown>();
   #unasked = { bytes: 0, lines: 0, complaints: 0 };
@@ -106,8 +109,16 @@ export class StdioTransport implements Transport {
       child.once("error", resolve);
     });
     child.once("close", () => this.#close());
-    child.stdin?.on("error", (error) => this.onerror?.(error));
+    const hangUp = (): void => {
+      this.#isDeaf = true;
+      this.#end();
+    };
+    child.stdin?.on("error", (error) => {
+      this.onerror?.(error);
+      hangUp();
+    });
     child.stdout?.on("error", (error) => this.onerror?.(error));
+    child.stdout?.once("close", hangUp);
     child.stderr?.on("error", (error) => this.onerror?.(error));
     child.stdout?.on("data", (chunk: Buffer) => this.#read(chunk));
     child.stderr?.on("data", (chunk: Buffer) => this.#hearError(chunk));
@@ -124,30 +135,38 @@ export class StdioTransport implements Transport {
     const input = this.#child?.stdin;
     if (this.#isClosed || input === null || input === undefined || !input.writable)
       throw new FermataError("mcp_start_failed", "the server does not run");
+    const { maxMessageBytes } = this.#options;
+    if (input.writableLength > maxMessageBytes) {
+      const problem = `the server does not read: ${mebibytes(input.writableLength)} wait for it`;
+      throw new FermataError("mcp_start_failed", problem);
+    }
     this.#note(message);
-    if (input.write(`${JSON.stringify(message)}\n`)) return;
-    await new Promise<void>((resolve) => {
-      const done = (): void => {
-        input.off("drain", done);
-        input.off("close", done);
-        resolve();
-      };
-      input.once("drain", done);
-      input.once("close", done);
-    });
+    input.write(`${JSON.stringify(message)}\n`);
   }
 
   async close(): Promise<void> {
     const child = this.#child;
     if (child === null || child.pid === undefined) return this.#close();
-    child.stdin?.end();
+    this.#end();
+    await this.#gone;
+    this.#close();
+  }
+
+  /** Asks it to leave, and makes it do so if it stays. */
+  #end(): void {
+    this.#child?.stdin?.end();
+    if (this.#isEnding) return;
+    this.#isEnding = true;
     const steps = [
-      setTimeout(() => this.#signal("SIGTERM"), patienceMs),
+      setTimeout(() => {
+        if (this.#isDeaf) this.#ending ||= "it closed its input or output and was ended";
+        this.#signal("SIGTERM");
+      }, patienceMs),
       setTimeout(() => this.#signal("SIGKILL"), patienceMs + termMs),
     ];
-    if (child.exitCode === null && child.signalCode === null) await this.#gone;
-    for (const step of steps) clearTimeout(step);
-    this.#close();
+    void this.#gone.then(() => {
+      for (const step of steps) clearTimeout(step);
+    });
   }
 
   #close(): void {

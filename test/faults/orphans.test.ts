@@ -7,6 +7,7 @@ import { afterEach, beforeEach, expect, test } from "vitest";
 import { serveCommand, type ServedCommand } from "../support/command-line.ts";
 import { eventually } from "../support/eventually.ts";
 import { times } from "./support/injections.ts";
+import { isAlive } from "./support/processes.ts";
 
 let folder: string;
 let server: ServedCommand | undefined;
@@ -47,17 +48,6 @@ async function serve(...args: string[]): Promise<{ main: number; worker: number 
 async function started(): Promise<number[]> {
   const text = await readFile(join(folder, "pids"), "utf8");
   return text.trim().split(/\s+/).map(Number);
-}
-
-/** A zombie has ended: whoever started it has only not asked yet. */
-async function isAlive(pid: number): Promise<boolean> {
-  try {
-    process.kill(pid, 0);
-    const stat = await readFile(`/proc/${pid}/stat`, "utf8").catch(() => "");
-    return !/\) [ZX]/.test(stat);
-  } catch {
-    return false;
-  }
 }
 
 async function expectGone(pids: readonly number[]): Promise<void> {

@@ -256,6 +256,24 @@ describe("one server", () => {
     );
   });
 
+  test("one that does not read: what waits for it is bounded, and calls beyond that fail at once", async () => {
+    const host = await start([server("one", "echo", "process_id")], {
+      toolTimeoutMs: 600_000,
+      refreshMs: 600_000,
+    });
+    const pid = Number((await find(host, "process_id").call({}, never)).content);
+    process.kill(pid, "SIGSTOP");
+    const echo = find(host, "echo");
+    const message = "x".repeat(2 ** 20);
+    const early = Array.from({ length: 16 }, async () => await echo.call({ message }, never));
+    expect(await echo.call({ message }, never)).toMatchObject({
+      content: "Error: the server does not read: 16 MiB wait for it",
+      isError: true,
+    });
+    process.kill(pid, "SIGCONT");
+    for (const result of await Promise.all(early)) expect(result.content).toBe(message);
+  });
+
   test("close ends the process, a stubborn one too", async () => {
     const host = await start([server("one", "process_id", "--stubborn")]);
     const pid = Number((await find(host, "process_id").call({}, never)).content);
