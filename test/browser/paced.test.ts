@@ -65,7 +65,14 @@ test("a card that first appears with its question stays open when it is answered
     yield event({
       details: [
         { type: "arguments", call_id: id, tool_name: "send", delta: '{"to":"Oskar"}' },
-        { type: "approval", call_id: id, tool_name: "send", arguments: '{"to":"Oskar"}' },
+        {
+          type: "approval",
+          call_id: id,
+          tool_name: "send",
+          server: "harbour",
+          arguments: '{"to":"Oskar"}',
+          state: "asked",
+        },
         { type: "state", call_id: id, state: "approval" },
       ],
     });
