@@ -65,13 +65,19 @@ if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64|amd64")
   endif()
 endif()
 
-# Our attention in place of ggml's, which stays as what it falls back on (native/kernels).
+# Our attention and products of quantized weights in place of ggml's, which stay as what they fall
+# back on (native/kernels).
 get_target_property(ggml_cpu_folder ggml-cpu SOURCE_DIR)
 set_source_files_properties(${ggml_cpu_folder}/ggml-cpu/ops.cpp TARGET_DIRECTORY ggml-cpu PROPERTIES
   COMPILE_DEFINITIONS ggml_compute_forward_flash_attn_ext=ggml_flash_attn_ext_fallback)
-target_sources(ggml-cpu PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}/native/kernels/flash_attention.cpp)
-set_source_files_properties(${CMAKE_CURRENT_SOURCE_DIR}/native/kernels/flash_attention.cpp TARGET_DIRECTORY ggml-cpu
-  PROPERTIES COMPILE_OPTIONS $<IF:$<CXX_COMPILER_ID:MSVC>,/std:c++20,-std=c++20>)
+set_source_files_properties(${ggml_cpu_folder}/ggml-cpu/traits.cpp TARGET_DIRECTORY ggml-cpu PROPERTIES
+  COMPILE_DEFINITIONS ggml_cpu_extra_compute_forward=ggml_cpu_extra_compute_forward_fallback)
+foreach(kernel flash_attention quantized_products)
+  set(kernel_source ${CMAKE_CURRENT_SOURCE_DIR}/native/kernels/${kernel}.cpp)
+  target_sources(ggml-cpu PRIVATE ${kernel_source})
+  set_source_files_properties(${kernel_source} TARGET_DIRECTORY ggml-cpu
+    PROPERTIES COMPILE_OPTIONS $<IF:$<CXX_COMPILER_ID:MSVC>,/std:c++20,-std=c++20>)
+endforeach()
 target_include_directories(ggml-cpu PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}/native ${ggml_cpu_folder}/ggml-cpu)
 
 # Lets another clone link these archives instead of compiling them again (scripts/setup/shared-llama.mjs).

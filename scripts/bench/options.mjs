@@ -36,7 +36,8 @@ models of random weights. The first run builds those programs (7 minutes on two 
   --json FILE     writes all figures to FILE, and keeps those of other parts that are in it
   --from FILE     shows the figures of FILE instead of measuring
   --no-build      measures what is built, and sets nothing up
-  --docs          writes docs/bench: the tables as Markdown, and charts
+  --docs          writes the tables as Markdown, and charts, to the folder in docs/bench of this kind
+                  of processor: amx, avx512, avx2
   --help          this text
 
 Medians of runs on a machine that does nothing else are worth quoting; others are not.

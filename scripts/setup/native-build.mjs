@@ -18,7 +18,8 @@ async function configure(options) {
   if (before !== undefined && before !== key) rmSync(buildDir, { recursive: true, force: true });
   writeStamp(toolchainStamp, key);
   const cmakeJs = join(root, "node_modules/cmake-js/bin/cmake-js");
-  const prebuilt = findSharedLlama(options);
+  // Never empty: cmake-js drops an option without a value, and CMake would keep the last one.
+  const prebuilt = findSharedLlama(options) || "OFF";
   await runOrFail(
     "Configuring the native build",
     process.execPath,

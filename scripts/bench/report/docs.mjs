@@ -1,7 +1,7 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { barChart } from "./bar-chart.mjs";
-import { machineLines } from "./machine.mjs";
+import { kindOfProcessor, machineLines } from "./machine.mjs";
 import { bestArrangement, bestServer } from "./best.mjs";
 import { renderMarkdown, tablesOf } from "./tables.mjs";
 
@@ -45,10 +45,35 @@ function agentCharts(shape, rows) {
   };
 }
 
-const chartsOf = { single: singleCharts, shared: sharedCharts, agents: agentCharts };
+function busyCharts(shape, rows) {
+  const bars = rows.flatMap(({ processes, median }) => [
+    { label: `Fermata, ${processes} busy`, value: median.fermata, isFermata: true },
+    { label: `llama-server, ${processes} busy`, value: median.peer, isFermata: false },
+  ]);
+  const title = `${shape}: one sequence beside busy processes, decode (more is better)`;
+  return { busy: { title, unit: "t/s", bars } };
+}
 
-/** Writes the tables as Markdown and a chart per figure that matters. */
-export function writeDocs(directory, results) {
+function draftCharts(shape, rows) {
+  const bars = rows.map((row) => bar(row, `${row.name}: ${row.kind}`, row.median.rate));
+  const title = `${shape}: answers that repeat their prompt (more is better)`;
+  return { drafts: { title, unit: "t/s", bars } };
+}
+
+const chartsOf = {
+  single: singleCharts,
+  shared: sharedCharts,
+  agents: agentCharts,
+  busy: busyCharts,
+  drafts: draftCharts,
+};
+
+/**
+ * Writes the tables as Markdown and a chart per figure that matters, into the folder of this kind of
+ * processor: figures of different processors never share a table.
+ */
+export function writeDocs(benchDirectory, results) {
+  const directory = join(benchDirectory, kindOfProcessor(results.machine));
   mkdirSync(directory, { recursive: true });
   const images = [];
   for (const [shape, measured] of Object.entries(results.shapes)) {
@@ -64,7 +89,7 @@ export function writeDocs(directory, results) {
   const tables = tablesOf(results).map((table) => `## ${table.title}\n\n${renderMarkdown(table)}`);
   const machine = machineLines(results.machine).map((line) => `- ${line}`);
   const head =
-    "# Bench results\n\nMade by `npm run bench -- --docs`; what each figure means: [README.md](README.md).";
+    "# Bench results\n\nMade by `npm run bench -- --docs`; what each figure means: [README.md](../README.md).";
   const text = [head, machine.join("\n"), images.join("\n\n"), ...tables].join("\n\n");
   writeFileSync(join(directory, "results.md"), `${text}\n`);
 }

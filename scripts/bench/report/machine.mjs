@@ -20,6 +20,13 @@ function cpuFacts() {
   };
 }
 
+/** The kind of processor, whose figures stand in a folder of their own: its widest instructions. */
+export function kindOfProcessor({ features }) {
+  if (features.includes("amx_int8")) return "amx";
+  if (features.includes("avx512f")) return "avx512";
+  return features.includes("avx2") ? "avx2" : process.arch;
+}
+
 /** What a figure depends on besides the code. */
 export async function describeMachine(threads) {
   const { output } = await capture(findCompiler(), ["--version"]);
