@@ -71,7 +71,8 @@ get_target_property(ggml_cpu_folder ggml-cpu SOURCE_DIR)
 set_source_files_properties(${ggml_cpu_folder}/ggml-cpu/ops.cpp TARGET_DIRECTORY ggml-cpu PROPERTIES
   COMPILE_DEFINITIONS ggml_compute_forward_flash_attn_ext=ggml_flash_attn_ext_fallback)
 set_source_files_properties(${ggml_cpu_folder}/ggml-cpu/traits.cpp TARGET_DIRECTORY ggml-cpu PROPERTIES
-  COMPILE_DEFINITIONS ggml_cpu_extra_compute_forward=ggml_cpu_extra_compute_forward_fallback)
+  COMPILE_DEFINITIONS
+  "ggml_cpu_extra_compute_forward=ggml_cpu_extra_compute_forward_fallback;ggml_cpu_extra_work_size=ggml_cpu_extra_work_size_fallback")
 foreach(kernel flash_attention quantized_products)
   set(kernel_source ${CMAKE_CURRENT_SOURCE_DIR}/native/kernels/${kernel}.cpp)
   target_sources(ggml-cpu PRIVATE ${kernel_source})

@@ -35,9 +35,9 @@ foreach(source ${sources})
   add_dependencies(native_tests ${name})
 endforeach()
 
-# Programs for people: as_f32 makes what test:exactness needs, time_samplers measures.
+# Programs for people: as_f32 makes what test:exactness needs, the other two measure.
 if(NOT FERMATA_SANITIZE)
-  foreach(name as_f32 time_samplers)
+  foreach(name as_f32 time_samplers time_products)
     add_executable(${name} EXCLUDE_FROM_ALL ${PROJECT_SOURCE_DIR}/test/native/tools/${name}.cpp)
     fermata_own_code(${name})
     target_link_libraries(${name} PRIVATE fermata_llama)

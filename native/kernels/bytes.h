@@ -54,6 +54,55 @@ inline Bytes pair(Bytes a, Bytes b) {
     return _mm512_mask_blend_epi16(0xaaaaaaaa, a, _mm512_slli_epi32(b, 16));
 }
 
+/** The 4 bytes at `p`, again and again. */
+inline Bytes repeat4(const void* p) {
+    std::int32_t x;
+    std::memcpy(&x, p, sizeof(x));
+    return _mm512_set1_epi32(x);
+}
+inline void store(void* p, Bytes v) {
+    _mm512_storeu_si512(p, v);
+}
+inline __m512 to_floats(Bytes integers) {
+    return _mm512_cvtepi32_ps(integers);
+}
+/** 16 bytes from each of lane(0), lane(1) ... */
+template <typename Lane>
+Bytes lanes_of(Lane lane) {
+    const Bytes first = _mm512_castsi128_si512(lane(0));
+    return _mm512_inserti32x4(_mm512_inserti32x4(_mm512_inserti32x4(first, lane(1), 1), lane(2), 2),
+                              lane(3), 3);
+}
+/** Bytes with the fifth bit set for each bit set at `p`. */
+inline __m128i fifth_bits(const void* p) {
+    __mmask16 bits;
+    std::memcpy(&bits, p, sizeof(bits));
+    return _mm_maskz_set1_epi8(bits, 0x10);
+}
+/** Four vectors of a 4 x 4 block of 32-bit integers in each lane: the blocks transposed. */
+inline void turn_lanes(Bytes (&v)[4]) {
+    const Bytes a = _mm512_unpacklo_epi32(v[0], v[1]), b = _mm512_unpackhi_epi32(v[0], v[1]);
+    const Bytes c = _mm512_unpacklo_epi32(v[2], v[3]), d = _mm512_unpackhi_epi32(v[2], v[3]);
+    v[0] = _mm512_unpacklo_epi64(a, c), v[1] = _mm512_unpackhi_epi64(a, c);
+    v[2] = _mm512_unpacklo_epi64(b, d), v[3] = _mm512_unpackhi_epi64(b, d);
+}
+/**
+ * add_products for weights of eight bits with a sign, kept with kSignedOffset added; those of the
+ * row are from -127 to 127.
+ */
+#ifdef __AVX512VNNI__
+inline constexpr int kSignedOffset = 128;
+inline Bytes add_signed_products(Bytes sums, Bytes weights, Bytes row) {
+    return add_products(sums, weights, row);
+}
+#else
+inline constexpr int kSignedOffset = 0;
+inline Bytes add_signed_products(Bytes sums, Bytes weights, Bytes row) {
+    const Bytes flipped = _mm512_mask_sub_epi8(row, _mm512_movepi8_mask(weights), zero(), row);
+    return add_products(sums, _mm512_abs_epi8(weights), flipped);
+}
+#endif
+
 }  // namespace fermata::bytes
 
 #elif defined(__AVX2__) && defined(__FMA__) && defined(__F16C__)
@@ -96,6 +145,40 @@ inline Bytes add_pairs(Bytes sums, Bytes a, Bytes b) {
 inline Bytes pair(Bytes a, Bytes b) {
     return _mm256_blend_epi16(a, _mm256_slli_epi32(b, 16), 0xaa);
 }
+inline Bytes repeat4(const void* p) {
+    std::int32_t x;
+    std::memcpy(&x, p, sizeof(x));
+    return _mm256_set1_epi32(x);
+}
+inline void store(void* p, Bytes v) {
+    _mm256_storeu_si256(static_cast<__m256i*>(p), v);
+}
+inline __m256 to_floats(Bytes integers) {
+    return _mm256_cvtepi32_ps(integers);
+}
+template <typename Lane>
+Bytes lanes_of(Lane lane) {
+    return _mm256_inserti128_si256(_mm256_castsi128_si256(lane(0)), lane(1), 1);
+}
+inline __m128i fifth_bits(const void* p) {
+    std::int16_t bits;
+    std::memcpy(&bits, p, sizeof(bits));
+    const __m128i bytes =
+        _mm_shuffle_epi8(_mm_cvtsi32_si128(bits), _mm_set_epi64x(0x0101010101010101, 0));
+    const __m128i of_each = _mm_set1_epi64x(static_cast<long long>(0x8040201008040201));
+    const __m128i is_set = _mm_cmpeq_epi8(_mm_and_si128(bytes, of_each), of_each);
+    return _mm_and_si128(is_set, _mm_set1_epi8(0x10));
+}
+inline void turn_lanes(Bytes (&v)[4]) {
+    const Bytes a = _mm256_unpacklo_epi32(v[0], v[1]), b = _mm256_unpackhi_epi32(v[0], v[1]);
+    const Bytes c = _mm256_unpacklo_epi32(v[2], v[3]), d = _mm256_unpackhi_epi32(v[2], v[3]);
+    v[0] = _mm256_unpacklo_epi64(a, c), v[1] = _mm256_unpackhi_epi64(a, c);
+    v[2] = _mm256_unpacklo_epi64(b, d), v[3] = _mm256_unpackhi_epi64(b, d);
+}
+inline constexpr int kSignedOffset = 0;
+inline Bytes add_signed_products(Bytes sums, Bytes weights, Bytes row) {
+    return add_products(sums, _mm256_abs_epi8(weights), _mm256_sign_epi8(row, weights));
+}
 
 }  // namespace fermata::bytes
 
@@ -105,10 +188,15 @@ inline Bytes pair(Bytes a, Bytes b) {
 
 namespace fermata::bytes {
 
-/** Asks for `size` bytes at `p`, which may lie past the end of the weights. */
-inline void prefetch(const void* p, int size) {
+inline __m128i load16(const void* p) {
+    return _mm_loadu_si128(static_cast<const __m128i*>(p));
+}
+/** Asks for `size` bytes at `p`, which may lie past the end of the weights; `To`: the nearest
+ * cache. */
+template <_mm_hint To>
+void prefetch(const void* p, int size) {
     for (int i = 0; i < size; i += 64)
-        _mm_prefetch(static_cast<const char*>(p) + i, _MM_HINT_T0);
+        _mm_prefetch(static_cast<const char*>(p) + i, To);
 }
 
 }  // namespace fermata::bytes

@@ -1,169 +1,210 @@
-// Matrix products of quantized weights on x86 processors, in place of ggml's own (GGML_OP_MUL_MAT).
+// Matrix products of quantized weights on x86 processors, in place of ggml's own (GGML_OP_MUL_MAT,
+// and GGML_OP_MUL_MAT_ID for experts).
 //
 // ggml computes the products of two to fifteen rows hardly faster than one row after another: it
 // unpacks the weights again for every row. Those are the steps of several agents that decode side
 // by side, and of drafts. Here a piece of the weights is unpacked once for up to eight rows, whose
-// sums stay in registers.
+// sums stay in registers (blocks_of_256.h), or once for all (blocks_of_32.h).
 //
 // A row's result does not depend on how many rows are computed with it, nor on the threads.
 //
-// ggml-cpu is compiled with its own ggml_cpu_extra_compute_forward renamed to
-// ggml_cpu_extra_compute_forward_fallback (native/llama-cpp.cmake), which takes what this file does
-// not: other types, weights in more than two dimensions, other processors.
+// ggml-cpu is compiled with its own ggml_cpu_extra_compute_forward and ggml_cpu_extra_work_size
+// renamed to ..._fallback (native/llama-cpp.cmake), which take what this file does not: other
+// types, other processors.
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 
+#include "kernels/blocks_of_256.h"
+#include "kernels/blocks_of_32.h"
+#include "kernels/bytes.h"
+#include "kernels/experts.h"
+#include "kernels/weights_of_32.h"
 #include "kernels/weights_q4_k.h"
 #include "kernels/weights_q6_k.h"
 
 #include "ggml-backend-impl.h"
 #include "ggml-cpu-impl.h"
 #include "ggml-cpu.h"
-#include "quants.h"
+#include "repack.h"
 #include "traits.h"
 
 extern "C" bool ggml_cpu_extra_compute_forward_fallback(ggml_compute_params* params,
                                                         ggml_tensor* op);
+extern "C" bool ggml_cpu_extra_work_size_fallback(int threads, const ggml_tensor* op,
+                                                  std::size_t* size);
 
-#ifdef FERMATA_BYTES
+#if defined(FERMATA_BYTES) && defined(FERMATA_SIMD)
 
 namespace fermata::products {
 namespace {
 
-constexpr int kTileRows = 8;
-// Weights that are used for all rows before the next ones are read: half of a usual L2 cache.
-constexpr std::int64_t kWeightBytes = 256 * 1024;
 // Pieces of work for each thread, so that one that is delayed leaves some to the others.
 constexpr std::int64_t kPiecesPerThread = 4;
-
-// rows x columns of `dst` from the rows of Q8_K in the work area.
-struct Product {
-    const char* weights;
-    const block_q8_K* rows;
-    float* out;
-    std::int64_t columns;
-    std::int64_t row_count;
-    std::int64_t out_stride;  // floats from a row to the next
-    int blocks;               // of 256 numbers, of a row and of a column
-};
-
-template <typename Weights>
-struct Kernel {
-    using Block = typename Weights::Block;
-    using Multiply = void (*)(const Block*, int, const block_q8_K* const*, float* const*);
-    static constexpr Multiply kOfRows[kTileRows + 1] = {
-        nullptr,
-        Weights::template multiply<1>,
-        Weights::template multiply<2>,
-        Weights::template multiply<3>,
-        Weights::template multiply<4>,
-        Weights::template multiply<5>,
-        Weights::template multiply<6>,
-        Weights::template multiply<7>,
-        Weights::template multiply<8>,
-    };
-
-    /** The columns from `begin` to `end`, multiples of kColumns, of all rows. */
-    static void run(const Product& product, std::int64_t begin, std::int64_t end) {
-        const auto bytes = static_cast<std::int64_t>(sizeof(Block)) * product.blocks;
-        const std::int64_t groups = std::max<std::int64_t>(1, kWeightBytes / bytes);
-        const std::int64_t step = groups * Weights::kColumns;
-        for (std::int64_t column = begin; column < end; column += step)
-            run_rows(product, column, std::min(column + step, end));
-    }
-
-    static void run_rows(const Product& product, std::int64_t begin, std::int64_t end) {
-        const block_q8_K* rows[kTileRows];
-        float* out[kTileRows];
-        for (std::int64_t first = 0; first < product.row_count; first += kTileRows) {
-            const auto count =
-                static_cast<int>(std::min<std::int64_t>(kTileRows, product.row_count - first));
-            for (int r = 0; r < count; ++r)
-                rows[r] = product.rows + (first + r) * product.blocks;
-            const auto multiply = kOfRows[count];
-            for (std::int64_t column = begin; column < end; column += Weights::kColumns) {
-                for (int r = 0; r < count; ++r)
-                    out[r] = product.out + (first + r) * product.out_stride + column;
-                const auto* weights = reinterpret_cast<const Block*>(product.weights) +
-                                      column / Weights::kColumns * product.blocks;
-                multiply(weights, product.blocks, rows, out);
-            }
-        }
-    }
-};
+constexpr std::size_t kLine = 64;  // bytes of a cache line
 
 bool is_repacked(const ggml_tensor* weights) {
-    return weights->buffer && weights->buffer->buft == ggml_backend_cpu_repack_buffer_type();
+    return weights->buffer && weights->extra &&
+           weights->buffer->buft == ggml_backend_cpu_repack_buffer_type();
 }
 
 bool is_plain(const ggml_tensor* weights) {
     return !weights->buffer || (ggml_backend_buffer_is_host(weights->buffer) && !weights->extra);
 }
 
-using Run = void (*)(const Product&, std::int64_t, std::int64_t);
-struct Chosen {
-    Run run = nullptr;  // null: ggml's own
-    int columns = 1;
-};
+template <typename Family>
+constexpr Kernel kKernel = {Family::kColumns, Family::row_bytes, Family::scratch_bytes,
+                            Family::round_rows, Family::run};
 
-Chosen kernel_for(const ggml_compute_params* params, const ggml_tensor* op) {
-    if (op->op != GGML_OP_MUL_MAT || params->use_ref) return {};
-    const ggml_tensor* weights = op->src[0];
-    const ggml_tensor* x = op->src[1];
-    if (weights->type != GGML_TYPE_Q4_K && weights->type != GGML_TYPE_Q6_K) return {};
-    const bool is_matrix = weights->ne[2] == 1 && weights->ne[3] == 1 && x->ne[2] == 1 &&
-                           x->ne[3] == 1 && x->type == GGML_TYPE_F32 && x->nb[0] == sizeof(float) &&
-                           op->nb[0] == sizeof(float) && ggml_is_contiguous(weights);
-    if (!is_matrix) return {};
-    if (weights->type == GGML_TYPE_Q4_K && is_repacked(weights) && weights->extra &&
-        weights->ne[1] % WeightsQ4K::kColumns == 0)
-        return {Kernel<WeightsQ4K>::run, WeightsQ4K::kColumns};
-    if (weights->type == GGML_TYPE_Q6_K && is_plain(weights))
-        return {Kernel<WeightsQ6K>::run, WeightsQ6K::kColumns};
-    return {};
+/** Rows that are a matrix's, one after another at the same distance. */
+bool is_evenly_spaced(const ggml_tensor* rows) {
+    return rows->nb[0] == sizeof(float) &&
+           (rows->ne[2] == 1 || rows->nb[2] == rows->ne[1] * rows->nb[1]) &&
+           (rows->ne[3] == 1 || rows->nb[3] == rows->ne[2] * rows->nb[2]);
 }
 
-/** Rounds the rows of x to Q8_K, block by block. */
-void quantize(const ggml_compute_params* params, const ggml_tensor* x, int blocks) {
-    auto* to = static_cast<block_q8_K*>(params->wdata);
-    for (std::int64_t i = params->ith; i < x->ne[1] * blocks; i += params->nth) {
-        const auto* row = static_cast<const char*>(x->data) + i / blocks * x->nb[1];
-        quantize_row_q8_K(reinterpret_cast<const float*>(row) + i % blocks * QK_K, to + i, QK_K);
+/** Null: ggml's own. */
+const Kernel* kernel_for(const ggml_tensor* op) {
+    const ggml_tensor* weights = op->src[0];
+    const ggml_tensor* x = op->src[1];
+    if (op->op == GGML_OP_MUL_MAT) {
+        if (weights->ne[2] > 1 || !is_evenly_spaced(x) || !is_evenly_spaced(op)) return nullptr;
+    } else if (op->op != GGML_OP_MUL_MAT_ID || x->ne[3] > 1) {
+        return nullptr;
+    }
+    if (x->type != GGML_TYPE_F32 || x->nb[0] != sizeof(float) || weights->ne[3] > 1 ||
+        !ggml_is_contiguous(weights))
+        return nullptr;
+    if (weights->type == GGML_TYPE_Q4_K && is_repacked(weights) &&
+        weights->ne[1] % WeightsQ4K::kColumns == 0)
+        return &kKernel<BlocksOf256<WeightsQ4K>>;
+    if (!is_plain(weights)) return nullptr;
+    switch (weights->type) {
+        case GGML_TYPE_Q6_K:
+            return &kKernel<BlocksOf256<WeightsQ6K>>;
+        case GGML_TYPE_Q8_0:
+            return &kKernel<BlocksOf32<WeightsQ8_0>>;
+        case GGML_TYPE_Q4_1:
+            return &kKernel<BlocksOf32<WeightsQ4_1>>;
+        case GGML_TYPE_Q5_0:
+            return &kKernel<BlocksOf32<WeightsQ5_0>>;
+        case GGML_TYPE_Q5_1:
+            return &kKernel<BlocksOf32<WeightsQ5_1>>;
+        default:
+            return nullptr;
     }
 }
 
-void multiply(const ggml_compute_params* params, ggml_tensor* op, const Chosen& chosen) {
-    const ggml_tensor* weights = op->src[0];
-    const auto blocks = static_cast<int>(weights->ne[0] / QK_K);
-    quantize(params, op->src[1], blocks);
-    if (params->ith == 0) ggml_threadpool_chunk_set(params->threadpool, params->nth);
-    ggml_barrier(params->threadpool);
+std::size_t lines(std::size_t bytes) {
+    return (bytes + kLine - 1) / kLine * kLine;
+}
 
-    const Product product = {
-        .weights = static_cast<const char*>(weights->data),
-        .rows = static_cast<const block_q8_K*>(params->wdata),
-        .out = static_cast<float*>(op->data),
-        .columns = weights->ne[1],
-        .row_count = op->src[1]->ne[1],
-        .out_stride = static_cast<std::int64_t>(op->nb[1] / sizeof(float)),
-        .blocks = blocks,
-    };
-    const std::int64_t pieces = params->nth == 1 ? 1 : params->nth * kPiecesPerThread;
-    const std::int64_t groups = product.columns / chosen.columns;
-    const std::int64_t size = (groups + pieces - 1) / pieces * chosen.columns;
-    for (std::int64_t piece = params->ith; piece * size < product.columns;
-         piece = ggml_threadpool_chunk_add(params->threadpool, 1))
-        chosen.run(product, piece * size, std::min((piece + 1) * size, product.columns));
+// An operator and its work area: the rounded rows, what the experts need, each thread's scratch.
+class Operator {
+   public:
+    Operator(const Kernel& kernel, const ggml_tensor* op)
+        : kernel_(kernel),
+          op_(op),
+          width_(op->src[0]->ne[0]),
+          rows_(op->ne[1] * op->ne[2] * op->ne[3]),
+          experts_at_(lines(rows_ * kernel.row_bytes(width_))),
+          scratch_at_(experts_at_ + (has_experts() ? lines(Experts::bytes(op)) : 0)) {}
+
+    /** Of the work area, wherever it begins. */
+    std::size_t bytes(int threads) const {
+        return kLine + scratch_at_ + threads * lines(kernel_.scratch_bytes(width_));
+    }
+
+    void run(const ggml_compute_params* params) const {
+        char* work = reinterpret_cast<char*>(lines(reinterpret_cast<std::size_t>(params->wdata)));
+        std::optional<Experts> experts;
+        if (has_experts()) {
+            experts.emplace(work + experts_at_, op_);
+            if (params->ith == 0) experts->group(op_);
+            ggml_barrier(params->threadpool);
+        }
+        const std::int64_t groups = experts ? *experts->group_count : 1;
+        const auto product = [&](std::int64_t group) {
+            return experts ? of_expert(*experts, experts->groups[group], work) : of_all(work);
+        };
+        for (std::int64_t group = 0; group < groups; ++group)
+            kernel_.round_rows(product(group), params->ith, params->nth);
+        if (params->ith == 0) ggml_threadpool_chunk_set(params->threadpool, params->nth);
+        ggml_barrier(params->threadpool);
+
+        const std::int64_t least = params->nth == 1 ? 1 : params->nth * kPiecesPerThread;
+        const std::int64_t pieces = (least + groups - 1) / groups;  // of a group
+        const std::int64_t columns = op_->src[0]->ne[1];
+        const std::int64_t size =
+            (columns + pieces * kernel_.columns - 1) / (pieces * kernel_.columns) * kernel_.columns;
+        char* scratch = work + scratch_at_ + params->ith * lines(kernel_.scratch_bytes(width_));
+        for (std::int64_t piece = params->ith; piece < groups * pieces;
+             piece = ggml_threadpool_chunk_add(params->threadpool, 1)) {
+            const std::int64_t begin = piece % pieces * size;
+            if (begin < columns)
+                kernel_.run(product(piece / pieces), begin, std::min(begin + size, columns),
+                            scratch);
+        }
+    }
+
+   private:
+    bool has_experts() const { return op_->op == GGML_OP_MUL_MAT_ID; }
+
+    Product of_all(char* work) const {
+        return {
+            .weights = op_->src[0]->data,
+            .in = {static_cast<char*>(op_->src[1]->data), op_->src[1]->nb[1], nullptr},
+            .out = {static_cast<char*>(op_->data), op_->nb[1], nullptr},
+            .rounded = work,
+            .row_count = rows_,
+            .width = width_,
+        };
+    }
+
+    Product of_expert(const Experts& experts, const Group& group, char* work) const {
+        Product product = of_all(work + group.first * kernel_.row_bytes(width_));
+        product.weights = static_cast<char*>(op_->src[0]->data) + group.matrix * op_->src[0]->nb[2];
+        product.in.offsets = experts.inputs + group.first;
+        product.out.offsets = experts.outputs + group.first;
+        product.row_count = group.count;
+        return product;
+    }
+
+    const Kernel& kernel_;
+    const ggml_tensor* op_;
+    std::int64_t width_;
+    std::int64_t rows_;
+    std::size_t experts_at_;
+    std::size_t scratch_at_;
+};
+
+/** What ggml's own products may need (ggml_graph_plan), or more. */
+std::size_t ggml_work_bytes(const ggml_tensor* op) {
+    const ggml_type type = ggml_get_type_traits_cpu(op->src[0]->type)->vec_dot_type;
+    const std::size_t rows = ggml_row_size(type, ggml_nelements(op->src[1]));
+    if (op->op == GGML_OP_MUL_MAT) return rows;
+    const std::size_t of_expert = 2 * kLine + ggml_nelements(op->src[2]) * sizeof(std::int64_t);
+    return rows + op->src[0]->ne[2] * of_expert + 4 * kLine;
 }
 
 }  // namespace
 }  // namespace fermata::products
 
 bool ggml_cpu_extra_compute_forward(ggml_compute_params* params, ggml_tensor* op) {
-    const auto chosen = fermata::products::kernel_for(params, op);
-    if (chosen.run == nullptr) return ggml_cpu_extra_compute_forward_fallback(params, op);
-    fermata::products::multiply(params, op, chosen);
+    const auto* kernel = params->use_ref ? nullptr : fermata::products::kernel_for(op);
+    if (!kernel) return ggml_cpu_extra_compute_forward_fallback(params, op);
+    fermata::products::Operator(*kernel, op).run(params);
+    return true;
+}
+
+// Enough for either: which one computes is not known yet.
+bool ggml_cpu_extra_work_size(int threads, const ggml_tensor* op, std::size_t* size) {
+    const bool is_extra = ggml_cpu_extra_work_size_fallback(threads, op, size);
+    const auto* kernel = fermata::products::kernel_for(op);
+    if (!kernel) return is_extra;
+    if (!is_extra) *size = fermata::products::ggml_work_bytes(op);
+    *size = std::max(*size, fermata::products::Operator(*kernel, op).bytes(threads));
     return true;
 }
 
@@ -171,6 +212,10 @@ bool ggml_cpu_extra_compute_forward(ggml_compute_params* params, ggml_tensor* op
 
 bool ggml_cpu_extra_compute_forward(ggml_compute_params* params, ggml_tensor* op) {
     return ggml_cpu_extra_compute_forward_fallback(params, op);
+}
+
+bool ggml_cpu_extra_work_size(int threads, const ggml_tensor* op, std::size_t* size) {
+    return ggml_cpu_extra_work_size_fallback(threads, op, size);
 }
 
 #endif

@@ -87,7 +87,7 @@ struct WeightsQ6K {
             sums[r] = _mm256_setzero_ps();
 #endif
         for (int b = 0; b < blocks; ++b) {
-            prefetch(weights + b + kAhead, sizeof(Block));
+            prefetch<_MM_HINT_T0>(weights + b + kAhead, sizeof(Block));
             const Numbers n = unpack(weights[b]);
             const float scale = GGML_CPU_FP16_TO_FP32(weights[b].d);
             for (int r = 0; r < R; ++r) {

@@ -14,12 +14,10 @@
 
 namespace {
 
-constexpr int kBlock = 256;  // numbers of a block, of weights and of rows
-
 struct Shape {
     ggml_type type = GGML_TYPE_Q4_K;
     bool repacked = true;  // in groups of columns, as llama.cpp keeps what it can of a model
-    int width = kBlock, columns = 64, rows = 1, matrices = 1;
+    int width = 256, columns = 64, rows = 1, matrices = 1;
     int gap = 0;  // numbers between a row and the next
 };
 
@@ -59,51 +57,80 @@ ggml_backend_buffer_type_t repacked_buffers() {
     return nullptr;
 }
 
+// A graph of one operator, with weights where the model's would be.
+class Graph {
+   public:
+    Graph(const Shape& s, const Inputs& in)
+        : of_weights_(ggml_init(kMemory)),
+          context_(ggml_init(kMemory)),
+          backend_(ggml_backend_cpu_init()) {
+        weights_ = ggml_new_tensor_3d(of_weights_.get(), s.type, s.width, s.columns, s.matrices);
+        weight_buffer_.reset(ggml_backend_alloc_ctx_tensors_from_buft(
+            of_weights_.get(), s.repacked ? repacked_buffers() : ggml_backend_cpu_buffer_type()));
+        ggml_backend_tensor_set(weights_, in.weights.data(), 0, in.weights.size());
+    }
+
+    ggml_context* context() { return context_.get(); }
+    ggml_tensor* weights() { return weights_; }
+
+    /** Calls `set` once the tensors have memory. */
+    template <typename Set>
+    std::vector<float> compute(ggml_tensor* out, int threads, bool fallback, const Set& set) {
+        ggml_cgraph* graph = ggml_new_graph(context_.get());
+        ggml_build_forward_expand(graph, out);
+        buffer_.reset(ggml_backend_alloc_ctx_tensors(context_.get(), backend_.get()));
+        set();
+        ggml_backend_cpu_set_n_threads(backend_.get(), threads);
+        ggml_backend_cpu_set_use_ref(backend_.get(), fallback);
+        CHECK(ggml_backend_graph_compute(backend_.get(), graph) == GGML_STATUS_SUCCESS);
+        std::vector<float> result(ggml_nelements(out));
+        ggml_backend_tensor_get(out, result.data(), 0, ggml_nbytes(out));
+        return result;
+    }
+
+   private:
+    static inline const ggml_init_params kMemory{ggml_tensor_overhead() * 8 + ggml_graph_overhead(),
+                                                 nullptr, true};
+    ggml_context_ptr of_weights_, context_;
+    ggml_backend_ptr backend_;
+    ggml_backend_buffer_ptr weight_buffer_, buffer_;
+    ggml_tensor* weights_;
+};
+
 /** [matrix][row][column], as the operator computes it. */
 std::vector<float> multiplied(const Shape& s, const Inputs& in, int threads,
                               bool fallback = false) {
-    ggml_init_params memory{ggml_tensor_overhead() * 8 + ggml_graph_overhead(), nullptr, true};
-    ggml_context_ptr of_weights(ggml_init(memory)), context(ggml_init(memory));
-    ggml_backend_ptr backend(ggml_backend_cpu_init());
-    ggml_backend_cpu_set_n_threads(backend.get(), threads);
-    ggml_backend_cpu_set_use_ref(backend.get(), fallback);
-
-    ggml_tensor* weights =
-        ggml_new_tensor_3d(of_weights.get(), s.type, s.width, s.columns, s.matrices);
-    ggml_backend_buffer_type_t type =
-        s.repacked ? repacked_buffers() : ggml_backend_cpu_buffer_type();
-    ggml_backend_buffer_ptr weight_buffer(
-        ggml_backend_alloc_ctx_tensors_from_buft(of_weights.get(), type));
-    ggml_backend_tensor_set(weights, in.weights.data(), 0, in.weights.size());
-
+    Graph graph(s, in);
     ggml_tensor* wide =
-        ggml_new_tensor_3d(context.get(), GGML_TYPE_F32, s.width + s.gap, s.rows, s.matrices);
-    ggml_tensor* x =
-        ggml_view_3d(context.get(), wide, s.width, s.rows, s.matrices, wide->nb[1], wide->nb[2], 0);
-    ggml_tensor* out = ggml_mul_mat(context.get(), weights, x);
-    ggml_cgraph* graph = ggml_new_graph(context.get());
-    ggml_build_forward_expand(graph, out);
-    ggml_backend_buffer_ptr buffer(ggml_backend_alloc_ctx_tensors(context.get(), backend.get()));
-    for (int row = 0; row < s.matrices * s.rows; ++row)
-        ggml_backend_tensor_set(wide, in.x.data() + 1UL * row * s.width, row * wide->nb[1],
-                                s.width * sizeof(float));
-    CHECK(ggml_backend_graph_compute(backend.get(), graph) == GGML_STATUS_SUCCESS);
-    std::vector<float> result(ggml_nelements(out));
-    ggml_backend_tensor_get(out, result.data(), 0, ggml_nbytes(out));
-    return result;
+        ggml_new_tensor_3d(graph.context(), GGML_TYPE_F32, s.width + s.gap, s.rows, s.matrices);
+    ggml_tensor* x = ggml_view_3d(graph.context(), wide, s.width, s.rows, s.matrices, wide->nb[1],
+                                  wide->nb[2], 0);
+    ggml_tensor* out = ggml_mul_mat(graph.context(), graph.weights(), x);
+    return graph.compute(out, threads, fallback, [&] {
+        for (int row = 0; row < s.matrices * s.rows; ++row)
+            ggml_backend_tensor_set(wide, in.x.data() + 1UL * row * s.width, row * wide->nb[1],
+                                    s.width * sizeof(float));
+    });
 }
 
-/** What rows hold once each block of them is rounded to Q8_K: a scale, then 256 bytes. */
-std::vector<float> rounded_rows(const std::vector<float>& from) {
-    std::vector<char> bytes(ggml_row_size(GGML_TYPE_Q8_K, static_cast<std::int64_t>(from.size())));
-    ggml_get_type_traits_cpu(GGML_TYPE_Q8_K)
-        ->from_float(from.data(), bytes.data(), static_cast<std::int64_t>(from.size()));
+/** What rows hold once each block of them is rounded as `s.type` has it: a scale, then bytes. */
+std::vector<float> rounded_rows(const Shape& s, const std::vector<float>& from) {
+    const bool is_wide = ggml_blck_size(s.type) == 256;
+    const ggml_type type = is_wide ? GGML_TYPE_Q8_K : GGML_TYPE_Q8_0;
+    const std::size_t block = ggml_blck_size(type);
+    const auto count = static_cast<std::int64_t>(from.size());
+    std::vector<char> bytes(ggml_row_size(type, count));
+    ggml_get_type_traits_cpu(type)->from_float(from.data(), bytes.data(), count);
     std::vector<float> to(from.size());
     for (std::size_t i = 0; i < to.size(); ++i) {
-        const char* block = bytes.data() + i / kBlock * ggml_type_size(GGML_TYPE_Q8_K);
+        const char* at = bytes.data() + i / block * ggml_type_size(type);
         float scale;
-        std::memcpy(&scale, block, sizeof(scale));
-        to[i] = scale * static_cast<std::int8_t>(block[sizeof(scale) + i % kBlock]);
+        ggml_fp16_t half;
+        std::memcpy(&scale, at, sizeof(scale));
+        std::memcpy(&half, at, sizeof(half));
+        if (!is_wide) scale = ggml_fp16_to_fp32(half);
+        const std::size_t first = is_wide ? sizeof(scale) : sizeof(half);
+        to[i] = scale * static_cast<std::int8_t>(at[first + i % block]);
     }
     return to;
 }
@@ -113,7 +140,7 @@ double error_of(const std::vector<float>& result, const Shape& s, const Inputs& 
     std::vector<float> weights(1UL * s.matrices * s.columns * s.width);
     ggml_get_type_traits(s.type)->to_float(in.weights.data(), weights.data(),
                                            static_cast<std::int64_t>(weights.size()));
-    const std::vector<float> x = rounded_rows(in.x);
+    const std::vector<float> x = rounded_rows(s, in.x);
     double most = 0;
     CHECK_EQ(result.size(), 1UL * s.matrices * s.rows * s.columns);
     for (std::size_t i = 0; i < result.size(); ++i) {
@@ -146,9 +173,11 @@ Value one_of(std::mt19937& random, std::initializer_list<Value> values) {
 
 Shape random_shape(std::mt19937& random) {
     Shape s;
-    s.repacked = random() % 2;
-    s.type = s.repacked ? GGML_TYPE_Q4_K : GGML_TYPE_Q6_K;
-    s.width = kBlock * one_of(random, {1, 2, 3, 6, 19});
+    s.repacked = random() % 4 == 0;
+    s.type = s.repacked ? GGML_TYPE_Q4_K
+                        : one_of(random, {GGML_TYPE_Q6_K, GGML_TYPE_Q8_0, GGML_TYPE_Q4_1,
+                                          GGML_TYPE_Q5_0, GGML_TYPE_Q5_1});
+    s.width = static_cast<int>(ggml_blck_size(s.type)) * one_of(random, {1, 2, 3, 6, 19});
     s.columns = 8 * one_of(random, {1, 2, 5, 32, 97});
     if (!s.repacked) s.columns -= static_cast<int>(random() % 8);
     s.rows = 1 + static_cast<int>(random() % (random() % 2 ? 9 : 40));
@@ -158,7 +187,7 @@ Shape random_shape(std::mt19937& random) {
 
 TEST(random_shapes_agree_with_double_precision) {
     std::mt19937 random(11);
-    for (int round = 0; round < 80; ++round) {
+    for (int round = 0; round < 150; ++round) {
         const Shape s = random_shape(random);
         const Inputs in = random_inputs(s, random);
         // A sum of blocks in single precision.
@@ -168,7 +197,7 @@ TEST(random_shapes_agree_with_double_precision) {
 
 TEST(other_types_and_several_matrices_are_ggmls) {
     std::mt19937 random(12);
-    for (const ggml_type type : {GGML_TYPE_Q4_K, GGML_TYPE_Q5_K, GGML_TYPE_Q6_K}) {
+    for (const ggml_type type : {GGML_TYPE_Q4_K, GGML_TYPE_Q5_K, GGML_TYPE_Q6_K, GGML_TYPE_Q8_0}) {
         for (const int rows : {1, 6, 30}) {
             const Shape s{
                 .type = type, .repacked = false, .columns = 24, .rows = rows, .matrices = 3};
@@ -181,7 +210,7 @@ TEST(other_types_and_several_matrices_are_ggmls) {
 TEST(a_row_keeps_its_bits_beside_other_rows_and_on_any_number_of_threads) {
     if (!ggml_cpu_has_avx2()) return;  // ggml's own, which does not promise it
     std::mt19937 random(13);
-    for (int round = 0; round < 30; ++round) {
+    for (int round = 0; round < 60; ++round) {
         const Shape s = random_shape(random);
         const Inputs in = random_inputs(s, random);
         const std::vector<float> together = multiplied(s, in, 1);
@@ -194,6 +223,49 @@ TEST(a_row_keeps_its_bits_beside_other_rows_and_on_any_number_of_threads) {
             const float* own = together.data() + 1UL * row * s.columns;
             CHECK_EQ(differences({own, own + s.columns},
                                  multiplied(alone, {in.weights, {x, x + s.width}}, 2)),
+                     0);
+        }
+    }
+}
+
+TEST(experts_give_their_rows_the_bits_that_their_matrix_gives_alone) {
+    if (!ggml_cpu_has_avx2()) return;
+    std::mt19937 random(15);
+    for (int round = 0; round < 40; ++round) {
+        Shape s = random_shape(random);
+        s.columns = std::min(s.columns, 64);
+        s.matrices = 5;
+        const int used = 1 + static_cast<int>(random() % 3), tokens = s.rows;
+        const bool own_rows =
+            random() % 2;  // of each expert; otherwise a token's experts share one
+        s.rows = own_rows ? used * tokens : tokens;
+        Inputs in = random_inputs(s, random);
+        in.x.resize(1UL * s.rows * s.width);
+        std::vector<std::int32_t> chosen;
+        for (int i = 0; i < used * tokens; ++i)
+            chosen.push_back(static_cast<std::int32_t>(random() % 4));  // never the last
+
+        Graph graph(s, in);
+        ggml_tensor* x = ggml_new_tensor_3d(graph.context(), GGML_TYPE_F32, s.width,
+                                            own_rows ? used : 1, tokens);
+        ggml_tensor* ids = ggml_new_tensor_2d(graph.context(), GGML_TYPE_I32, used, tokens);
+        ggml_tensor* out = ggml_mul_mat_id(graph.context(), graph.weights(), x, ids);
+        const std::vector<float> together = graph.compute(out, 1 + round % 3, false, [&] {
+            ggml_backend_tensor_set(x, in.x.data(), 0, ggml_nbytes(x));
+            ggml_backend_tensor_set(ids, chosen.data(), 0, ggml_nbytes(ids));
+        });
+
+        Shape alone = s;
+        alone.rows = alone.matrices = 1;
+        alone.gap = 0;
+        const std::size_t bytes = in.weights.size() / s.matrices;
+        for (int i = 0; i < used * tokens; ++i) {
+            const char* weights = in.weights.data() + chosen[i] * bytes;
+            const float* row = in.x.data() + 1UL * (own_rows ? i : i / used) * s.width;
+            const float* result = together.data() + 1UL * i * s.columns;
+            CHECK_EQ(differences(
+                         {result, result + s.columns},
+                         multiplied(alone, {{weights, weights + bytes}, {row, row + s.width}}, 1)),
                      0);
         }
     }

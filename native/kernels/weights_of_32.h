@@ -1,0 +1,68 @@
+// The types of weights whose blocks of 32 numbers have one scale, as blocks_of_32.h unpacks them:
+// number = scale * (byte - kOffset) + minimum.
+#pragma once
+
+#include "kernels/bytes.h"
+
+#ifdef FERMATA_BYTES
+
+#include "ggml-cpu-impl.h"
+
+namespace fermata::products {
+
+using namespace bytes;
+
+// Each type has numbers(): sixteen numbers of a block, the first or the second half.
+
+struct WeightsQ8_0 {
+    using Block = block_q8_0;
+    static constexpr bool kHasMinimum = false;
+    static constexpr int kOffset = kSignedOffset;
+
+    static __m128i numbers(const Block& block, int half) {
+        return _mm_xor_si128(load16(block.qs + 16 * half),
+                             _mm_set1_epi8(static_cast<char>(kOffset)));
+    }
+    static Bytes add(Bytes sums, Bytes weights, Bytes row) {
+        return add_signed_products(sums, weights, row);
+    }
+};
+
+// Four bits of a number are a half of a byte: the lower half of the block's first sixteen.
+template <typename PackedBlock>
+struct WeightsOfNibbles {
+    using Block = PackedBlock;
+
+    static __m128i nibbles(const Block& block, int half) {
+        const __m128i packed = load16(block.qs);
+        return _mm_and_si128(half ? _mm_srli_epi16(packed, 4) : packed, _mm_set1_epi8(0x0f));
+    }
+    static __m128i with_fifth_bits(const Block& block, int half) {
+        return _mm_or_si128(nibbles(block, half), fifth_bits(block.qh + 2 * half));
+    }
+    static Bytes add(Bytes sums, Bytes weights, Bytes row) {
+        return add_products(sums, weights, row);
+    }
+};
+
+struct WeightsQ4_1 : WeightsOfNibbles<block_q4_1> {
+    static constexpr bool kHasMinimum = true;
+    static constexpr int kOffset = 0;
+    static __m128i numbers(const Block& block, int half) { return nibbles(block, half); }
+};
+
+struct WeightsQ5_0 : WeightsOfNibbles<block_q5_0> {
+    static constexpr bool kHasMinimum = false;
+    static constexpr int kOffset = 16;
+    static __m128i numbers(const Block& block, int half) { return with_fifth_bits(block, half); }
+};
+
+struct WeightsQ5_1 : WeightsOfNibbles<block_q5_1> {
+    static constexpr bool kHasMinimum = true;
+    static constexpr int kOffset = 0;
+    static __m128i numbers(const Block& block, int half) { return with_fifth_bits(block, half); }
+};
+
+}  // namespace fermata::products
+
+#endif
