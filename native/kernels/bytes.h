@@ -63,8 +63,44 @@ inline Bytes repeat4(const void* p) {
 inline void store(void* p, Bytes v) {
     _mm512_storeu_si512(p, v);
 }
+/** Of each byte, the bits of Mask, moved up by Places, or down. */
+template <int Mask, int Places>
+Bytes moved(Bytes v) {
+    constexpr int kMask = Places < 0 ? Mask >> -Places : Mask << Places;
+    const Bytes shifted = Places < 0 ? _mm512_srli_epi16(v, Places < 0 ? -Places : 0)
+                                     : _mm512_slli_epi16(v, Places < 0 ? 0 : Places);
+    return _mm512_and_si512(shifted, _mm512_set1_epi8(static_cast<char>(kMask)));
+}
+inline Bytes either(Bytes a, Bytes b) {
+    return _mm512_or_si512(a, b);
+}
+inline Bytes less(Bytes v, char x) {
+    return _mm512_sub_epi8(v, _mm512_set1_epi8(x));
+}
+/** Every second byte as a 16-bit integer. */
+inline Bytes even_bytes(Bytes v) {
+    return _mm512_and_si512(v, _mm512_set1_epi16(0x00ff));
+}
+inline Bytes odd_bytes(Bytes v) {
+    return _mm512_srli_epi16(v, 8);
+}
+/** Of 32-bit integers. */
+inline Bytes plus(Bytes a, Bytes b) {
+    return _mm512_add_epi32(a, b);
+}
+inline Bytes times(Bytes a, Bytes b) {
+    return _mm512_mullo_epi32(a, b);
+}
+/** Byte `i` of each lane, with its sign, as a 32-bit integer. */
+inline Bytes signed_byte(Bytes v, int i) {
+    return _mm512_srai_epi32(_mm512_slli_epi32(v, 24 - 8 * i), 24);
+}
 inline __m512 to_floats(Bytes integers) {
     return _mm512_cvtepi32_ps(integers);
+}
+/** Half as many 32-bit integers with the same sum. */
+inline __m256i folded(Bytes v) {
+    return _mm256_add_epi32(_mm512_castsi512_si256(v), _mm512_extracti64x4_epi64(v, 1));
 }
 /** 16 bytes from each of lane(0), lane(1) ... */
 template <typename Lane>
@@ -153,8 +189,43 @@ inline Bytes repeat4(const void* p) {
 inline void store(void* p, Bytes v) {
     _mm256_storeu_si256(static_cast<__m256i*>(p), v);
 }
+/** Of each byte, the bits of Mask, moved up by Places, or down. */
+template <int Mask, int Places>
+Bytes moved(Bytes v) {
+    constexpr int kMask = Places < 0 ? Mask >> -Places : Mask << Places;
+    const Bytes shifted = Places < 0 ? _mm256_srli_epi16(v, Places < 0 ? -Places : 0)
+                                     : _mm256_slli_epi16(v, Places < 0 ? 0 : Places);
+    return _mm256_and_si256(shifted, _mm256_set1_epi8(static_cast<char>(kMask)));
+}
+inline Bytes either(Bytes a, Bytes b) {
+    return _mm256_or_si256(a, b);
+}
+inline Bytes less(Bytes v, char x) {
+    return _mm256_sub_epi8(v, _mm256_set1_epi8(x));
+}
+/** Every second byte as a 16-bit integer. */
+inline Bytes even_bytes(Bytes v) {
+    return _mm256_and_si256(v, _mm256_set1_epi16(0x00ff));
+}
+inline Bytes odd_bytes(Bytes v) {
+    return _mm256_srli_epi16(v, 8);
+}
+/** Of 32-bit integers. */
+inline Bytes plus(Bytes a, Bytes b) {
+    return _mm256_add_epi32(a, b);
+}
+inline Bytes times(Bytes a, Bytes b) {
+    return _mm256_mullo_epi32(a, b);
+}
+/** Byte `i` of each lane, with its sign, as a 32-bit integer. */
+inline Bytes signed_byte(Bytes v, int i) {
+    return _mm256_srai_epi32(_mm256_slli_epi32(v, 24 - 8 * i), 24);
+}
 inline __m256 to_floats(Bytes integers) {
     return _mm256_cvtepi32_ps(integers);
+}
+inline __m256i folded(Bytes v) {
+    return v;
 }
 template <typename Lane>
 Bytes lanes_of(Lane lane) {
@@ -188,15 +259,27 @@ inline Bytes add_signed_products(Bytes sums, Bytes weights, Bytes row) {
 
 namespace fermata::bytes {
 
+/** Lane i: the sum of the 32-bit integers of v[i]. */
+inline __m128i sums_of_four(const Bytes (&v)[4]) {
+    __m256i half[4];
+    for (int i = 0; i < 4; ++i)
+        half[i] = folded(v[i]);
+    const __m256i four =
+        _mm256_hadd_epi32(_mm256_hadd_epi32(half[0], half[1]), _mm256_hadd_epi32(half[2], half[3]));
+    return _mm_add_epi32(_mm256_castsi256_si128(four), _mm256_extracti128_si256(four, 1));
+}
 inline __m128i load16(const void* p) {
     return _mm_loadu_si128(static_cast<const __m128i*>(p));
 }
-/** Asks for `size` bytes at `p`, which may lie past the end of the weights; `To`: the nearest
- * cache. */
-template <_mm_hint To>
-void prefetch(const void* p, int size) {
+/** Asks for `size` bytes at `p`, which may lie past the end of the weights. */
+inline void prefetch(const void* p, int size) {
     for (int i = 0; i < size; i += 64)
-        _mm_prefetch(static_cast<const char*>(p) + i, To);
+        _mm_prefetch(static_cast<const char*>(p) + i, _MM_HINT_T0);
+}
+/** The same into the second cache: the first would lose them again before they are used. */
+inline void prefetch_far(const void* p, int size) {
+    for (int i = 0; i < size; i += 64)
+        _mm_prefetch(static_cast<const char*>(p) + i, _MM_HINT_T1);
 }
 
 }  // namespace fermata::bytes

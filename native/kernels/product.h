@@ -31,6 +31,7 @@ struct Product {
     Rows out;
     void* rounded;  // `in`, as the kernel rounds it
     std::int64_t row_count;
+    std::int64_t columns;
     std::int64_t width;  // numbers of a row of `in` and of a column
 };
 
@@ -47,12 +48,12 @@ struct Kernel {
 template <int R>
 using RowCount = std::integral_constant<int, R>;
 
-/** work(RowCount<count>{}), count from 1 to kTileRows. */
-template <typename Work>
+/** work(RowCount<count>{}), count from 1 to Most. */
+template <int Most = kTileRows, typename Work>
 void with_rows(std::int64_t count, const Work& work) {
     [&]<int... R>(std::integer_sequence<int, R...>) {
         (void)((count == R + 1 && (work(RowCount<R + 1>{}), true)) || ...);
-    }(std::make_integer_sequence<int, kTileRows>{});
+    }(std::make_integer_sequence<int, Most>{});
 }
 
 /** round(numbers, row, block) for a thread's share of the blocks of `size` numbers. */

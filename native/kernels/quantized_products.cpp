@@ -17,12 +17,14 @@
 #include <optional>
 
 #include "kernels/blocks_of_256.h"
-#include "kernels/blocks_of_32.h"
 #include "kernels/bytes.h"
 #include "kernels/experts.h"
+#include "kernels/few_rows_q6_k.h"
+#include "kernels/panels_of_256.h"
+#include "kernels/panels_of_32.h"
+#include "kernels/weights_of_256.h"
 #include "kernels/weights_of_32.h"
 #include "kernels/weights_q4_k.h"
-#include "kernels/weights_q6_k.h"
 
 #include "ggml-backend-impl.h"
 #include "ggml-cpu-impl.h"
@@ -79,18 +81,26 @@ const Kernel* kernel_for(const ggml_tensor* op) {
     if (weights->type == GGML_TYPE_Q4_K && is_repacked(weights) &&
         weights->ne[1] % WeightsQ4K::kColumns == 0)
         return &kKernel<BlocksOf256<WeightsQ4K>>;
-    if (!is_plain(weights)) return nullptr;
+    if (!is_plain(weights) || weights->ne[1] < kPanelColumns) return nullptr;
     switch (weights->type) {
+        case GGML_TYPE_Q2_K:
+            return &kKernel<Panels<PanelsOf256<WeightsQ2_K>>>;
+        case GGML_TYPE_Q3_K:
+            return &kKernel<Panels<PanelsOf256<WeightsQ3_K>>>;
+        case GGML_TYPE_Q4_K:
+            return &kKernel<Panels<PanelsOf256<WeightsQ4_K>>>;
+        case GGML_TYPE_Q5_K:
+            return &kKernel<Panels<PanelsOf256<WeightsQ5_K>>>;
         case GGML_TYPE_Q6_K:
-            return &kKernel<BlocksOf256<WeightsQ6K>>;
-        case GGML_TYPE_Q8_0:
-            return &kKernel<BlocksOf32<WeightsQ8_0>>;
+            return &kKernel<Panels<PanelsOf256<WeightsQ6_K>, FewRowsQ6_K>>;
         case GGML_TYPE_Q4_1:
-            return &kKernel<BlocksOf32<WeightsQ4_1>>;
+            return &kKernel<Panels<PanelsOf32<WeightsQ4_1>>>;
         case GGML_TYPE_Q5_0:
-            return &kKernel<BlocksOf32<WeightsQ5_0>>;
+            return &kKernel<Panels<PanelsOf32<WeightsQ5_0>>>;
         case GGML_TYPE_Q5_1:
-            return &kKernel<BlocksOf32<WeightsQ5_1>>;
+            return &kKernel<Panels<PanelsOf32<WeightsQ5_1>>>;
+        case GGML_TYPE_Q8_0:
+            return &kKernel<Panels<PanelsOf32<WeightsQ8_0>>>;
         default:
             return nullptr;
     }
@@ -158,6 +168,7 @@ class Operator {
             .out = {static_cast<char*>(op_->data), op_->nb[1], nullptr},
             .rounded = work,
             .row_count = rows_,
+            .columns = op_->src[0]->ne[1],
             .width = width_,
         };
     }

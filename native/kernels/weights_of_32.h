@@ -1,4 +1,4 @@
-// The types of weights whose blocks of 32 numbers have one scale, as blocks_of_32.h unpacks them:
+// The types of weights whose blocks of 32 numbers have one scale, as panels_of_32.h unpacks them:
 // number = scale * (byte - kOffset) + minimum.
 #pragma once
 

@@ -105,7 +105,7 @@ struct WeightsQ4K {
             Bytes scaled[R][kParts];
             __m256i mins_of[kQuarters];
             for (int q = 0; q < kQuarters; ++q) {
-                prefetch<_MM_HINT_T0>(block.qs + 256 * q + kAhead * sizeof(Block), 256);
+                prefetch(block.qs + 256 * q + kAhead * sizeof(Block), 256);
                 const Scales scales = scales_of(block.scales + 24 * q);
                 mins_of[q] = scales.mins;
                 for (int p = 0; p < kParts; ++p) {

@@ -175,10 +175,11 @@ Shape random_shape(std::mt19937& random) {
     Shape s;
     s.repacked = random() % 4 == 0;
     s.type = s.repacked ? GGML_TYPE_Q4_K
-                        : one_of(random, {GGML_TYPE_Q6_K, GGML_TYPE_Q8_0, GGML_TYPE_Q4_1,
-                                          GGML_TYPE_Q5_0, GGML_TYPE_Q5_1});
+                        : one_of(random, {GGML_TYPE_Q2_K, GGML_TYPE_Q3_K, GGML_TYPE_Q4_K,
+                                          GGML_TYPE_Q5_K, GGML_TYPE_Q6_K, GGML_TYPE_Q4_1,
+                                          GGML_TYPE_Q5_0, GGML_TYPE_Q5_1, GGML_TYPE_Q8_0});
     s.width = static_cast<int>(ggml_blck_size(s.type)) * one_of(random, {1, 2, 3, 6, 19});
-    s.columns = 8 * one_of(random, {1, 2, 5, 32, 97});
+    s.columns = 8 * one_of(random, {3, 4, 5, 32, 97});
     if (!s.repacked) s.columns -= static_cast<int>(random() % 8);
     s.rows = 1 + static_cast<int>(random() % (random() % 2 ? 9 : 40));
     s.gap = one_of(random, {0, 0, 64});

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <functional>
 #include <random>
@@ -45,7 +46,7 @@ double best_ms(const std::function<void()>& work) {
     return best;
 }
 
-void measure(ggml_type type) {
+void measure(ggml_type type, int threads) {
     std::mt19937 random(1);
     std::normal_distribution<float> normal;
     std::vector<float> some(1UL * kWidth * 512);
@@ -62,7 +63,7 @@ void measure(ggml_type type) {
         ggml_init_params memory{ggml_tensor_overhead() * 8 + ggml_graph_overhead(), nullptr, true};
         ggml_context_ptr of_weights(ggml_init(memory)), context(ggml_init(memory));
         ggml_backend_ptr backend(ggml_backend_cpu_init());
-        ggml_backend_cpu_set_n_threads(backend.get(), 1);
+        ggml_backend_cpu_set_n_threads(backend.get(), threads);
         ggml_tensor* weights = ggml_new_tensor_2d(of_weights.get(), type, kWidth, kColumns);
         ggml_backend_buffer_ptr weight_buffer(
             ggml_backend_alloc_ctx_tensors_from_buft(of_weights.get(), buffers_for(type)));
@@ -87,9 +88,15 @@ void measure(ggml_type type) {
 
 int main(int count, char** arguments) {
     ggml_log_set([](ggml_log_level, const char*, void*) {}, nullptr);
+    const int threads = count > 1 ? std::atoi(arguments[1]) : 0;
+    if (threads < 1 || count < 3) {
+        std::fputs("usage: time_products THREADS TYPE ... (q4_K, q8_0 ...)\n", stderr);
+        return 2;
+    }
     for (int type = 0; type < GGML_TYPE_COUNT; ++type) {
         const char* name = ggml_type_name(static_cast<ggml_type>(type));
-        for (int i = 1; i < count; ++i)
-            if (name && std::strcmp(name, arguments[i]) == 0) measure(static_cast<ggml_type>(type));
+        for (int i = 2; i < count; ++i)
+            if (name && std::strcmp(name, arguments[i]) == 0)
+                measure(static_cast<ggml_type>(type), threads);
     }
 }

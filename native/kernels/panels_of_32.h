@@ -1,0 +1,95 @@
+// Panels of weights in blocks of 32 numbers with one scale (weights_of_32.h).
+#pragma once
+
+#include "kernels/panels.h"
+
+#if defined(FERMATA_BYTES) && defined(FERMATA_SIMD)
+
+#include "ggml-cpu-impl.h"
+#include "quants.h"
+#include "simd-mappings.h"
+
+namespace fermata::products {
+
+template <typename Weights>
+struct PanelsOf32 {
+    using Block = typename Weights::Block;
+    static constexpr int kNumbers = 32;
+    static constexpr int kQuads = kNumbers / 4;
+
+    struct RowBlock {
+        float scale;
+        float sum;           // of the numbers
+        std::int32_t start;  // of a sum of products: what the offset of the weights amounts to
+        std::int8_t numbers[kNumbers];
+    };
+
+    struct alignas(kBytes) PanelBlock {
+        std::uint8_t numbers[kQuads][kBytes];  // [quad][column][4]
+        ggml_fp16_t scales[kPanelColumns];
+        ggml_fp16_t minima[kPanelColumns];
+    };
+
+    /** As ggml rounds to Q8_0. */
+    static RowBlock rounded(const float* x) {
+        block_q8_0 block;
+        quantize_row_q8_0(x, &block, kNumbers);
+        RowBlock row;
+        int sum = 0;
+        for (int i = 0; i < kNumbers; ++i) {
+            row.numbers[i] = block.qs[i];
+            sum += block.qs[i];
+        }
+        row.scale = GGML_CPU_FP16_TO_FP32(block.d);
+        row.sum = row.scale * static_cast<float>(sum);
+        row.start = -Weights::kOffset * sum;
+        return row;
+    }
+
+    static void make(const Block* first, std::int64_t stride, const Block* next, PanelBlock& to) {
+        prefetch_far(next, kPanelColumns * sizeof(Block));
+        for (int half = 0; half < 2; ++half) {
+            Bytes turned[4];
+            for (int i = 0; i < 4; ++i)
+                turned[i] = lanes_of([&](int lane) {
+                    return Weights::numbers(first[(4 * lane + i) * stride], half);
+                });
+            turn_lanes(turned);
+            for (int i = 0; i < 4; ++i)
+                store(to.numbers[4 * half + i], turned[i]);
+        }
+        for (int c = 0; c < kPanelColumns; ++c) {
+            to.scales[c] = first[c * stride].d;
+            if constexpr (Weights::kHasMinimum) to.minima[c] = first[c * stride].m;
+        }
+    }
+
+    template <int R>
+    static void multiply(const PanelBlock* panel, int blocks, const RowBlock* tile,
+                         simd::Vec (&sums)[R]) {
+        for (; blocks > 0; --blocks, ++panel, tile += R) {
+            Bytes products[R];
+            for (int r = 0; r < R; ++r)
+                products[r] = repeat4(&tile[r].start);
+            for (int quad = 0; quad < kQuads; ++quad) {
+                const Bytes weights = load(panel->numbers[quad]);
+                for (int r = 0; r < R; ++r)
+                    products[r] =
+                        Weights::add(products[r], weights, repeat4(tile[r].numbers + 4 * quad));
+            }
+            const simd::Vec scale = simd::load(panel->scales);
+            for (int r = 0; r < R; ++r)
+                sums[r] = simd::fma(to_floats(products[r]),
+                                    simd::mul(scale, simd::all(tile[r].scale)), sums[r]);
+            if constexpr (Weights::kHasMinimum) {
+                const simd::Vec minimum = simd::load(panel->minima);
+                for (int r = 0; r < R; ++r)
+                    sums[r] = simd::fma(minimum, simd::all(tile[r].sum), sums[r]);
+            }
+        }
+    }
+};
+
+}  // namespace fermata::products
+
+#endif
