@@ -26,8 +26,8 @@ ggml_backend_buffer_type_t buffers_for(ggml_type type) {
         reinterpret_cast<ggml_backend_dev_get_extra_bufts_t>(ggml_backend_reg_get_proc_address(
             ggml_backend_cpu_reg(), "ggml_backend_dev_get_extra_bufts"));
     const bool is_repacked = type == GGML_TYPE_Q4_0 || type == GGML_TYPE_Q4_K ||
-                             type == GGML_TYPE_Q2_K || type == GGML_TYPE_IQ4_NL ||
-                             type == GGML_TYPE_MXFP4;
+                             (type == GGML_TYPE_Q2_K && ggml_cpu_has_avx512()) ||
+                             type == GGML_TYPE_IQ4_NL || type == GGML_TYPE_MXFP4;
     for (auto* found = extra(ggml_backend_reg_dev_get(ggml_backend_cpu_reg(), 0));
          is_repacked && *found; ++found)
         if (ggml_backend_buft_name(*found) == std::string("CPU_REPACK")) return *found;
