@@ -121,7 +121,7 @@ test("keys take turns: many requests of one do not keep another's one waiting", 
     ends.push(key);
   };
   // The first one holds the only place until all others are there.
-  const first = call("key-of-anna", "/v1/completions", { ...short, max_tokens: 400 });
+  const first = call("key-of-anna", "/v1/completions", { ...short, max_tokens: 2000 });
   const many = Array.from({ length: 40 }, () => ask("key-of-anna"));
   const waiting = async (): Promise<unknown> =>
     ((await (await fetch(`${server.url}/ready`)).json()) as { waiting: number }).waiting;
