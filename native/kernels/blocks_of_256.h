@@ -1,5 +1,5 @@
-// Weights in blocks of 256 numbers, which are unpacked as they are multiplied (weights_q4_k.h,
-// weights_q6_k.h), with rows of Q8_K.
+// Weights in blocks of 256 numbers, which are unpacked as they are multiplied (repacked_q4_k.h),
+// with rows of Q8_K.
 #pragma once
 
 #include <algorithm>

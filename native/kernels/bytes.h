@@ -98,6 +98,24 @@ inline Bytes signed_byte(Bytes v, int i) {
 inline __m512 to_floats(Bytes integers) {
     return _mm512_cvtepi32_ps(integers);
 }
+inline Bytes even_lanes(Bytes a, Bytes b) {
+    const Bytes places =
+        _mm512_set_epi32(30, 28, 26, 24, 22, 20, 18, 16, 14, 12, 10, 8, 6, 4, 2, 0);
+    return _mm512_permutex2var_epi32(a, places, b);
+}
+inline Bytes odd_lanes(Bytes a, Bytes b) {
+    const Bytes places =
+        _mm512_set_epi32(31, 29, 27, 25, 23, 21, 19, 17, 15, 13, 11, 9, 7, 5, 3, 1);
+    return _mm512_permutex2var_epi32(a, places, b);
+}
+/** Each byte's number in a table of sixteen. */
+inline Bytes looked_up(const std::int8_t* table, Bytes places) {
+    const __m128i all = _mm_loadu_si128(reinterpret_cast<const __m128i*>(table));
+    return _mm512_shuffle_epi8(_mm512_broadcast_i32x4(all), places);
+}
+inline Bytes flipped(Bytes v, char bits) {
+    return _mm512_xor_si512(v, _mm512_set1_epi8(bits));
+}
 /** Half as many 32-bit integers with the same sum. */
 inline __m256i folded(Bytes v) {
     return _mm256_add_epi32(_mm512_castsi512_si256(v), _mm512_extracti64x4_epi64(v, 1));
@@ -223,6 +241,21 @@ inline Bytes signed_byte(Bytes v, int i) {
 }
 inline __m256 to_floats(Bytes integers) {
     return _mm256_cvtepi32_ps(integers);
+}
+inline Bytes even_lanes(Bytes a, Bytes b) {
+    const __m256 both = _mm256_shuffle_ps(_mm256_castsi256_ps(a), _mm256_castsi256_ps(b), 0x88);
+    return _mm256_permute4x64_epi64(_mm256_castps_si256(both), 0xd8);
+}
+inline Bytes odd_lanes(Bytes a, Bytes b) {
+    const __m256 both = _mm256_shuffle_ps(_mm256_castsi256_ps(a), _mm256_castsi256_ps(b), 0xdd);
+    return _mm256_permute4x64_epi64(_mm256_castps_si256(both), 0xd8);
+}
+inline Bytes looked_up(const std::int8_t* table, Bytes places) {
+    const __m128i all = _mm_loadu_si128(reinterpret_cast<const __m128i*>(table));
+    return _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(all), places);
+}
+inline Bytes flipped(Bytes v, char bits) {
+    return _mm256_xor_si256(v, _mm256_set1_epi8(bits));
 }
 inline __m256i folded(Bytes v) {
     return v;

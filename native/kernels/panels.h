@@ -23,7 +23,8 @@ inline constexpr int kPartNumbers = 512;
 
 /**
  * What a Format has:
- *   Block, kNumbers        a block of weights as it lies in the file, and how many numbers it has
+ *   Block                  a block of weights as it lies in memory
+ *   kNumbers, kBlockColumns   numbers that it has of a column, and columns
  *   RowBlock               as many numbers of a row, rounded
  *   PanelBlock             a block of each column of a panel
  *   rounded(numbers)       makes a RowBlock
@@ -90,11 +91,12 @@ struct Panels {
     static void make_panel(const Product& product, std::int64_t column, int begin, int end,
                            PanelBlock* to) {
         const std::int64_t blocks = product.width / Format::kNumbers;
-        const Block* first =
-            static_cast<const Block*>(product.weights) + panel_begin(product, column) * blocks;
-        const Block* next = first + kPanelColumns * blocks;  // panel
+        const Block* first = static_cast<const Block*>(product.weights) +
+                             panel_begin(product, column) / Format::kBlockColumns * blocks;
+        constexpr int kPanelBlocks = kPanelColumns / Format::kBlockColumns;
+        const Block* next = first + kPanelBlocks * blocks;  // panel
         for (int b = begin; b < end; ++b)
-            Format::make(first + b, blocks, next + b * kPanelColumns, *to++);
+            Format::make(first + b, blocks, next + b * kPanelBlocks, *to++);
     }
 
     /** Writes the sums of the panel for `column` to the rows from `first` on. */

@@ -16,6 +16,7 @@ namespace fermata::products {
 template <typename Weights>
 struct PanelsOf256 {
     using Block = typename Weights::Block;
+    static constexpr int kBlockColumns = 1;
     static constexpr int kNumbers = QK_K;
     static constexpr int kSixteens = kNumbers / 16;
     static constexpr int kParts = kNumbers / Weights::kPartNumbers;  // with a scale each
@@ -54,12 +55,9 @@ struct PanelsOf256 {
     }
 
     static void make(const Block* first, std::int64_t stride, const Block* next, PanelBlock& to) {
-        const auto both = std::make_integer_sequence<int, 2>{};
-        [&]<int... Half>(std::integer_sequence<int, Half...>) {
-            (make_half<Half>(first, stride, next, to,
-                             std::make_integer_sequence<int, kSixteens / 2>{}),
-             ...);
-        }(both);
+        constexpr auto kAll = std::make_integer_sequence<int, kSixteens / 2>{};
+        make_half<0>(first, stride, next, to, kAll);
+        make_half<1>(first, stride, next, to, kAll);
 
         Bytes packed[4];
         turn(first, stride, Weights::scale_bytes, packed);

@@ -1,4 +1,4 @@
-// Panels of weights in blocks of 32 numbers with one scale (weights_of_32.h).
+// Panels of weights in blocks of 32 numbers with one scale (weights_of_32.h, weights_of_eights.h).
 #pragma once
 
 #include "kernels/panels.h"
@@ -14,6 +14,7 @@ namespace fermata::products {
 template <typename Weights>
 struct PanelsOf32 {
     using Block = typename Weights::Block;
+    static constexpr int kBlockColumns = Weights::kBlockColumns;
     static constexpr int kNumbers = 32;
     static constexpr int kQuads = kNumbers / 4;
 
@@ -26,8 +27,8 @@ struct PanelsOf32 {
 
     struct alignas(kBytes) PanelBlock {
         std::uint8_t numbers[kQuads][kBytes];  // [quad][column][4]
-        ggml_fp16_t scales[kPanelColumns];
-        ggml_fp16_t minima[kPanelColumns];
+        typename Weights::Scale scales[kPanelColumns];
+        typename Weights::Scale minima[kPanelColumns];
     };
 
     /** As ggml rounds to Q8_0. */
@@ -47,21 +48,8 @@ struct PanelsOf32 {
     }
 
     static void make(const Block* first, std::int64_t stride, const Block* next, PanelBlock& to) {
-        prefetch_far(next, kPanelColumns * sizeof(Block));
-        for (int half = 0; half < 2; ++half) {
-            Bytes turned[4];
-            for (int i = 0; i < 4; ++i)
-                turned[i] = lanes_of([&](int lane) {
-                    return Weights::numbers(first[(4 * lane + i) * stride], half);
-                });
-            turn_lanes(turned);
-            for (int i = 0; i < 4; ++i)
-                store(to.numbers[4 * half + i], turned[i]);
-        }
-        for (int c = 0; c < kPanelColumns; ++c) {
-            to.scales[c] = first[c * stride].d;
-            if constexpr (Weights::kHasMinimum) to.minima[c] = first[c * stride].m;
-        }
+        prefetch_far(next, kPanelColumns / kBlockColumns * sizeof(Block));
+        Weights::make(first, stride, to);
     }
 
     template <int R>

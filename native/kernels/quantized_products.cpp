@@ -22,9 +22,10 @@
 #include "kernels/few_rows_q6_k.h"
 #include "kernels/panels_of_256.h"
 #include "kernels/panels_of_32.h"
+#include "kernels/repacked_q4_k.h"
 #include "kernels/weights_of_256.h"
 #include "kernels/weights_of_32.h"
-#include "kernels/weights_q4_k.h"
+#include "kernels/weights_of_eights.h"
 
 #include "ggml-backend-impl.h"
 #include "ggml-cpu-impl.h"
@@ -59,30 +60,24 @@ template <typename Family>
 constexpr Kernel kKernel = {Family::kColumns, Family::row_bytes, Family::scratch_bytes,
                             Family::round_rows, Family::run};
 
-/** Rows that are a matrix's, one after another at the same distance. */
-bool is_evenly_spaced(const ggml_tensor* rows) {
-    return rows->nb[0] == sizeof(float) &&
-           (rows->ne[2] == 1 || rows->nb[2] == rows->ne[1] * rows->nb[1]) &&
-           (rows->ne[3] == 1 || rows->nb[3] == rows->ne[2] * rows->nb[2]);
+/** Null: ggml's own. */
+const Kernel* for_repacked(ggml_type type) {
+    switch (type) {
+        case GGML_TYPE_Q4_K:
+            return &kKernel<BlocksOf256<RepackedQ4_K>>;
+        case GGML_TYPE_Q4_0:
+            return &kKernel<Panels<PanelsOf32<WeightsQ4_0>>>;
+        case GGML_TYPE_IQ4_NL:
+            return &kKernel<Panels<PanelsOf32<WeightsIQ4_NL>>>;
+        case GGML_TYPE_MXFP4:
+            return &kKernel<Panels<PanelsOf32<WeightsMXFP4>>>;
+        default:
+            return nullptr;
+    }
 }
 
-/** Null: ggml's own. */
-const Kernel* kernel_for(const ggml_tensor* op) {
-    const ggml_tensor* weights = op->src[0];
-    const ggml_tensor* x = op->src[1];
-    if (op->op == GGML_OP_MUL_MAT) {
-        if (weights->ne[2] > 1 || !is_evenly_spaced(x) || !is_evenly_spaced(op)) return nullptr;
-    } else if (op->op != GGML_OP_MUL_MAT_ID || x->ne[3] > 1) {
-        return nullptr;
-    }
-    if (x->type != GGML_TYPE_F32 || x->nb[0] != sizeof(float) || weights->ne[3] > 1 ||
-        !ggml_is_contiguous(weights))
-        return nullptr;
-    if (weights->type == GGML_TYPE_Q4_K && is_repacked(weights) &&
-        weights->ne[1] % WeightsQ4K::kColumns == 0)
-        return &kKernel<BlocksOf256<WeightsQ4K>>;
-    if (!is_plain(weights) || weights->ne[1] < kPanelColumns) return nullptr;
-    switch (weights->type) {
+const Kernel* for_plain(ggml_type type) {
+    switch (type) {
         case GGML_TYPE_Q2_K:
             return &kKernel<Panels<PanelsOf256<WeightsQ2_K>>>;
         case GGML_TYPE_Q3_K:
@@ -104,6 +99,30 @@ const Kernel* kernel_for(const ggml_tensor* op) {
         default:
             return nullptr;
     }
+}
+
+/** Rows that are a matrix's, one after another at the same distance. */
+bool is_evenly_spaced(const ggml_tensor* rows) {
+    return rows->nb[0] == sizeof(float) &&
+           (rows->ne[2] == 1 || rows->nb[2] == rows->ne[1] * rows->nb[1]) &&
+           (rows->ne[3] == 1 || rows->nb[3] == rows->ne[2] * rows->nb[2]);
+}
+
+/** Null: ggml's own. */
+const Kernel* kernel_for(const ggml_tensor* op) {
+    const ggml_tensor* weights = op->src[0];
+    const ggml_tensor* x = op->src[1];
+    if (op->op == GGML_OP_MUL_MAT) {
+        if (weights->ne[2] > 1 || !is_evenly_spaced(x) || !is_evenly_spaced(op)) return nullptr;
+    } else if (op->op != GGML_OP_MUL_MAT_ID || x->ne[3] > 1) {
+        return nullptr;
+    }
+    if (x->type != GGML_TYPE_F32 || x->nb[0] != sizeof(float) || weights->ne[3] > 1 ||
+        !ggml_is_contiguous(weights))
+        return nullptr;
+    if (weights->ne[1] < kPanelColumns) return nullptr;
+    if (is_repacked(weights)) return for_repacked(weights->type);
+    return is_plain(weights) ? for_plain(weights->type) : nullptr;
 }
 
 std::size_t lines(std::size_t bytes) {

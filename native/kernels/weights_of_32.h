@@ -7,16 +7,39 @@
 #ifdef FERMATA_BYTES
 
 #include "ggml-cpu-impl.h"
+#include "kernels/panels_of_32.h"
 
 namespace fermata::products {
 
 using namespace bytes;
 
-// Each type has numbers(): sixteen numbers of a block, the first or the second half.
+// Type::numbers(block, half): sixteen numbers of a block, the first or the second half.
+template <typename Type, typename PlainBlock, bool HasMinimum>
+struct WeightsOf32 {
+    using Block = PlainBlock;
+    using Scale = ggml_fp16_t;
+    static constexpr int kBlockColumns = 1;
+    static constexpr bool kHasMinimum = HasMinimum;
 
-struct WeightsQ8_0 {
-    using Block = block_q8_0;
-    static constexpr bool kHasMinimum = false;
+    template <typename PanelBlock>
+    static void make(const Block* first, std::int64_t stride, PanelBlock& to) {
+        for (int half = 0; half < 2; ++half) {
+            Bytes turned[4];
+            for (int i = 0; i < 4; ++i)
+                turned[i] = lanes_of(
+                    [&](int lane) { return Type::numbers(first[(4 * lane + i) * stride], half); });
+            turn_lanes(turned);
+            for (int i = 0; i < 4; ++i)
+                store(to.numbers[4 * half + i], turned[i]);
+        }
+        for (int c = 0; c < kPanelColumns; ++c) {
+            to.scales[c] = first[c * stride].d;
+            if constexpr (kHasMinimum) to.minima[c] = first[c * stride].m;
+        }
+    }
+};
+
+struct WeightsQ8_0 : WeightsOf32<WeightsQ8_0, block_q8_0, false> {
     static constexpr int kOffset = kSignedOffset;
 
     static __m128i numbers(const Block& block, int half) {
@@ -29,9 +52,9 @@ struct WeightsQ8_0 {
 };
 
 // Four bits of a number are a half of a byte: the lower half of the block's first sixteen.
-template <typename PackedBlock>
-struct WeightsOfNibbles {
-    using Block = PackedBlock;
+template <typename Type, typename PlainBlock, bool HasMinimum>
+struct WeightsOfNibbles : WeightsOf32<Type, PlainBlock, HasMinimum> {
+    using Block = PlainBlock;
 
     static __m128i nibbles(const Block& block, int half) {
         const __m128i packed = load16(block.qs);
@@ -45,20 +68,17 @@ struct WeightsOfNibbles {
     }
 };
 
-struct WeightsQ4_1 : WeightsOfNibbles<block_q4_1> {
-    static constexpr bool kHasMinimum = true;
+struct WeightsQ4_1 : WeightsOfNibbles<WeightsQ4_1, block_q4_1, true> {
     static constexpr int kOffset = 0;
     static __m128i numbers(const Block& block, int half) { return nibbles(block, half); }
 };
 
-struct WeightsQ5_0 : WeightsOfNibbles<block_q5_0> {
-    static constexpr bool kHasMinimum = false;
+struct WeightsQ5_0 : WeightsOfNibbles<WeightsQ5_0, block_q5_0, false> {
     static constexpr int kOffset = 16;
     static __m128i numbers(const Block& block, int half) { return with_fifth_bits(block, half); }
 };
 
-struct WeightsQ5_1 : WeightsOfNibbles<block_q5_1> {
-    static constexpr bool kHasMinimum = true;
+struct WeightsQ5_1 : WeightsOfNibbles<WeightsQ5_1, block_q5_1, true> {
     static constexpr int kOffset = 0;
     static __m128i numbers(const Block& block, int half) { return with_fifth_bits(block, half); }
 };

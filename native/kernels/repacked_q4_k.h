@@ -13,7 +13,7 @@ namespace fermata::products {
 
 using namespace bytes;
 
-struct WeightsQ4K {
+struct RepackedQ4_K {
     using Block = block_q4_Kx8;
     // Columns that one call computes.
     static constexpr int kColumns = 8;
