@@ -15,8 +15,20 @@ namespace fermata::attention {
 using namespace simd;
 
 constexpr int kBlockVecs = kBlock / kLanes;
-// The cache is read with strides that hardware prefetching does not follow well.
+// Positions from one that is read to one that is asked for, where that is one head's.
 constexpr int kAhead = 32;
+
+/**
+ * What is asked for as position i of a block is read: the cache is read with strides that hardware
+ * prefetching does not follow well.
+ */
+struct Ahead {
+    const char* first;
+    std::size_t step;
+
+    const char* at(std::int64_t i) const { return first + i * step; }
+    Ahead moved(std::size_t bytes) const { return {first + bytes, step}; }
+};
 
 /** Asks for the `bytes` at `p`, which may lie past the end of the cache. */
 inline void prefetch(const char* p, std::int64_t bytes) {
@@ -30,7 +42,7 @@ inline void prefetch(const char* p, std::int64_t bytes) {
  */
 template <int R, int C, typename B>
 inline void multiply_tile(float* const* out, const float* keep, const float* const* a,
-                          const char* b, std::size_t stride, int n) {
+                          const char* b, std::size_t stride, int n, Ahead ahead) {
     Vec sums[R][C];
     for (int r = 0; r < R; ++r) {
         for (int c = 0; c < C; ++c) {
@@ -39,8 +51,7 @@ inline void multiply_tile(float* const* out, const float* keep, const float* con
     }
     for (int i = 0; i < n; ++i) {
         const B* row = reinterpret_cast<const B*>(b + i * stride);
-        if (sizeof(B) == sizeof(ggml_fp16_t))
-            prefetch(b + (i + kAhead) * stride, C * kLanes * sizeof(B));
+        if (sizeof(B) == sizeof(ggml_fp16_t)) prefetch(ahead.at(i), C * kLanes * sizeof(B));
         Vec columns[C];
         for (int c = 0; c < C; ++c)
             columns[c] = load(row + c * kLanes);
@@ -59,7 +70,7 @@ inline void multiply_tile(float* const* out, const float* keep, const float* con
 /** The same for `columns` columns, a multiple of a vector. */
 template <int R, typename B>
 void multiply(float* const* out, const float* keep, const float* const* a, const char* b,
-              std::size_t stride, int n, std::int64_t columns) {
+              std::size_t stride, int n, std::int64_t columns, Ahead ahead) {
     float* shifted[R];
     std::int64_t c = 0;
     const auto shift = [&] {
@@ -68,18 +79,20 @@ void multiply(float* const* out, const float* keep, const float* const* a, const
     };
     for (; c + kTileVecs * kLanes <= columns; c += kTileVecs * kLanes) {
         shift();
-        multiply_tile<R, kTileVecs, B>(shifted, keep, a, b + c * sizeof(B), stride, n);
+        multiply_tile<R, kTileVecs, B>(shifted, keep, a, b + c * sizeof(B), stride, n,
+                                       ahead.moved(c * sizeof(B)));
     }
     for (; c < columns; c += kLanes) {
         shift();
-        multiply_tile<R, 1, B>(shifted, keep, a, b + c * sizeof(B), stride, n);
+        multiply_tile<R, 1, B>(shifted, keep, a, b + c * sizeof(B), stride, n,
+                               ahead.moved(c * sizeof(B)));
     }
 }
 
 /** Scores of R rows against a block of `n` keys as they lie in the cache; the rest is left. */
 template <int R, typename K>
 void score_directly(float* const* scores, const float* const* q, const char* keys,
-                    std::size_t stride, int n, std::int64_t size) {
+                    std::size_t stride, int n, std::int64_t size, Ahead ahead) {
     __m256 halves[R][8];
     for (int first = 0; first < n; first += 8) {
         const int count = std::min(8, n - first);
@@ -87,7 +100,7 @@ void score_directly(float* const* scores, const float* const* q, const char* key
             // Past the end the last key stands in; nobody reads its score.
             const K* key =
                 reinterpret_cast<const K*>(keys + (first + std::min(j, count - 1)) * stride);
-            prefetch(keys + (first + j + kAhead) * stride, size * sizeof(K));
+            prefetch(ahead.at(first + j), size * sizeof(K));
             Vec sums[R];
             for (int r = 0; r < R; ++r)
                 sums[r] = zero();

@@ -1,6 +1,7 @@
 // The attention operator's tensors, and how its work is cut into jobs.
 #pragma once
 
+#include "kernels/shares.h"
 #include "kernels/simd.h"
 
 #include <algorithm>
@@ -103,14 +104,21 @@ struct Operation {
     std::int64_t row(std::int64_t token, std::int64_t head, std::int64_t stream) const {
         return (stream * heads + head) * tokens + token;
     }
-    /**
-     * Where a split job leaves {greatest score, sum of weights, weighted values} of a chunk, in the
-     * memory whose address stands at the beginning of ggml's working memory.
-     */
+    /** Memory of all threads: shares, then partials. Its address stands in ggml's own. */
+    std::size_t common_bytes() const {
+        return Shares::bytes(params->nth) + (pieces > 1 ? partial_bytes() : 0);
+    }
+    void set_common(void* memory) const { std::memcpy(params->wdata, &memory, sizeof memory); }
+    char* common() const {
+        char* memory;
+        std::memcpy(&memory, params->wdata, sizeof memory);
+        return memory;
+    }
+    Shares shares() const { return {common(), params->nth, jobs()}; }
+    /** Where a split job leaves {greatest score, sum of weights, weighted values} of a chunk. */
     float* partial(std::int64_t row, std::int64_t index) const {
-        float* all;
-        std::memcpy(&all, params->wdata, sizeof all);
-        return all + (row * chunks + index) * partial_size();
+        return reinterpret_cast<float*>(common() + Shares::bytes(params->nth)) +
+               (row * chunks + index) * partial_size();
     }
     const float* query(std::int64_t token, std::int64_t head, std::int64_t stream) const {
         return reinterpret_cast<const float*>(static_cast<const char*>(q->data) + token * q->nb[1] +

@@ -19,19 +19,24 @@ constexpr int kManyRows = 8;
 // Their scores fill 12 KiB, beside 16 KiB of keys or values of a head of 64.
 constexpr int kRowsAtOnce = 48;
 
-/** A thread's working memory, kept from one operator to the next. */
+/** A thread's working memory, kept from one operator to the next; it begins with a cache line. */
 class Scratch {
    public:
     float* take(std::size_t floats) {
-        if (floats > size_) {
-            data_.reset(new float[floats]);
-            size_ = floats;
+        const std::size_t lines = (floats * sizeof(float) + kLine - 1) / kLine;
+        if (lines > size_) {
+            data_.reset(new Line[lines]);
+            size_ = lines;
         }
-        return data_.get();
+        return reinterpret_cast<float*>(data_.get());
     }
 
    private:
-    std::unique_ptr<float[]> data_;
+    struct alignas(kLine) Line {
+        char bytes[kLine];
+    };
+
+    std::unique_ptr<Line[]> data_;
     std::size_t size_ = 0;
 };
 
@@ -70,6 +75,7 @@ struct Block {
     int n;
     bool transposed, half_keys, half_values;
     const char *keys, *values;
+    Ahead keys_ahead, values_ahead;
     std::size_t key_stride, value_stride;  // bytes from a position to the next
 };
 
@@ -222,6 +228,14 @@ class Tile {
         }
     }
 
+    /** Where a tile has all key heads, its next block as it lies in memory, a part with each head.
+     */
+    Ahead ahead_of(const View& view, std::int64_t head, std::int64_t first) const {
+        if (op_.tile_heads == 1 || view.head * op_.kv_heads != view.position)
+            return {view.at(first + kAhead, head, stream_), view.position};
+        return {view.at(first + kBlock, 0, stream_) + head * kBlock * view.head, view.head};
+    }
+
     /** What is neither f16 nor f32 is dequantized; for many rows keys are transposed besides. */
     Block read_block(std::int64_t head, std::int64_t first, int n, bool for_many) {
         Block block{first,
@@ -231,6 +245,8 @@ class Tile {
                     op_.v.type == GGML_TYPE_F16,
                     op_.k.at(first, head, stream_),
                     op_.v.at(first, head, stream_),
+                    ahead_of(op_.k, head, first),
+                    ahead_of(op_.v, head, first),
                     op_.k.position,
                     op_.v.position};
         if (!block.half_keys && op_.k.type != GGML_TYPE_F32) {
@@ -277,11 +293,13 @@ class Tile {
         const int size = static_cast<int>(op_.key_size);
         if (block.transposed) {
             multiply<R, float>(scores, nullptr, q, reinterpret_cast<const char*>(transposed_),
-                               kBlock * sizeof(float), size, kBlock);
+                               kBlock * sizeof(float), size, kBlock, {});
         } else if (block.half_keys) {
-            score_directly<R, ggml_fp16_t>(scores, q, block.keys, block.key_stride, block.n, size);
+            score_directly<R, ggml_fp16_t>(scores, q, block.keys, block.key_stride, block.n, size,
+                                           block.keys_ahead);
         } else {
-            score_directly<R, float>(scores, q, block.keys, block.key_stride, block.n, size);
+            score_directly<R, float>(scores, q, block.keys, block.key_stride, block.n, size,
+                                     block.keys_ahead);
         }
     }
 
@@ -294,7 +312,8 @@ class Tile {
             sums[r] = values(chunk_, rows[r].index);
         }
         const auto add = block.half_values ? multiply<R, ggml_fp16_t> : multiply<R, float>;
-        add(sums, kept, weights, block.values, block.value_stride, block.n, op_.value_size);
+        add(sums, kept, weights, block.values, block.value_stride, block.n, op_.value_size,
+            block.values_ahead);
     }
 
     /** The soft cap and the mask. */

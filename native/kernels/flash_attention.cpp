@@ -28,8 +28,8 @@ extern "C" void ggml_flash_attn_ext_fallback(const ggml_compute_params* params, 
 namespace fermata::attention {
 namespace {
 
-// Sums of chunks: of the first thread of a graph, for all of them.
-thread_local Scratch partials;
+// Of the first thread of a graph, for all of them.
+thread_local Scratch common;
 
 void run_job(const Operation& op, std::int64_t job) {
     const std::int64_t piece = job % op.pieces;
@@ -59,18 +59,15 @@ void merge_partials(const Operation& op) {
 void attend(const Operation& op) {
     const auto* params = op.params;
     if (params->ith == 0) {
-        ggml_threadpool_chunk_set(params->threadpool, params->nth);
-        if (op.pieces > 1) {
-            float* all = partials.take(op.partial_bytes() / sizeof(float));
-            std::memcpy(params->wdata, &all, sizeof all);
-        }
+        op.set_common(common.take(op.common_bytes() / sizeof(float)));
+        for (int thread = 0; thread < params->nth; ++thread)
+            op.shares().open(thread);
     }
     ggml_barrier(params->threadpool);
-    const std::int64_t jobs = op.jobs();
-    for (std::int64_t job = params->ith; job < jobs;
-         job = ggml_threadpool_chunk_add(params->threadpool, 1)) {
-        run_job(op, job);
-    }
+    Shares shares = op.shares();
+    for (Range job = shares.take(params->ith, 1); !job.is_empty();
+         job = shares.take(params->ith, 1))
+        run_job(op, job.begin);
     if (op.pieces == 1) return;
     ggml_barrier(params->threadpool);
     merge_partials(op);

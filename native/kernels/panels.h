@@ -20,6 +20,9 @@ using namespace bytes;
 inline constexpr int kPanelColumns = simd::kLanes;
 // Of a panel that one tile of rows uses, so that a part of it stays in the fastest cache.
 inline constexpr int kPartNumbers = 512;
+// Of weights, that are asked for before they are needed. Less comes too late, and with twice as
+// much two threads lose what they gain.
+inline constexpr std::int64_t kAheadBytes = 16 * 1024;
 
 /**
  * What a Format has:
@@ -94,7 +97,10 @@ struct Panels {
         const Block* first = static_cast<const Block*>(product.weights) +
                              panel_begin(product, column) / Format::kBlockColumns * blocks;
         constexpr int kPanelBlocks = kPanelColumns / Format::kBlockColumns;
-        const Block* next = first + kPanelBlocks * blocks;  // panel
+        constexpr int kPanelBytes = kPanelBlocks * static_cast<int>(sizeof(Block));
+        const std::int64_t panels =
+            (kAheadBytes + blocks * kPanelBytes - 1) / (blocks * kPanelBytes);
+        const Block* next = first + panels * kPanelBlocks * blocks;
         for (int b = begin; b < end; ++b)
             Format::make(first + b, blocks, next + b * kPanelBlocks, *to++);
     }
@@ -136,8 +142,10 @@ struct Panels {
         const auto* tile = static_cast<const RowBlock*>(product.rounded);
         with_rows(product.row_count, [&](auto rows) {
             simd::Vec sums[rows] = {};
-            for (int b = 0; b < blocks; b += kPartBlocks) {
-                const int part = std::min(kPartBlocks, blocks - b);
+            const int parts = (blocks + kPartBlocks - 1) / kPartBlocks;
+            const int size = (blocks + parts - 1) / parts;
+            for (int b = 0; b < blocks; b += size) {
+                const int part = std::min(size, blocks - b);
                 make_panel(product, column, b, b + part, panel);
                 Format::multiply(panel, part, tile + b * rows, sums);
             }
