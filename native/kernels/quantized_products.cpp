@@ -4,7 +4,7 @@
 // ggml computes the products of two to fifteen rows hardly faster than one row after another: it
 // unpacks the weights again for every row. Those are the steps of several agents that decode side
 // by side, and of drafts. Here a piece of the weights is unpacked once for up to eight rows, whose
-// sums stay in registers (blocks_of_256.h), or once for all (blocks_of_32.h).
+// sums stay in registers (blocks_of_256.h), or once for all (panels.h).
 //
 // A row's result does not depend on how many rows are computed with it, nor on the threads.
 //
@@ -46,7 +46,7 @@ namespace {
 
 // Pieces of work for each thread, so that one that is delayed leaves some to the others.
 constexpr std::int64_t kPiecesPerThread = 4;
-// Of its share, that a thread asks for before the others are ready. Measured: 4 to 16 KiB.
+// Of its share, that a thread asks for before the others are ready. 16 KiB measured no better.
 constexpr int kFirstBytes = 8192;
 
 bool is_repacked(const ggml_tensor* weights) {

@@ -1,5 +1,5 @@
-// time_products [TYPE ...]: products of quantized weights of one layer by native/kernels and by
-// ggml, on one thread: milliseconds for 1 to 512 rows.
+// time_products THREADS TYPE ...: products of quantized weights of one layer by native/kernels and
+// by ggml: milliseconds for 1 to 512 rows.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
