@@ -1,9 +1,11 @@
 /** From the options of `fermata serve` to those of its engines. */
 
 import type { EngineOptions } from "../engine/types.ts";
+import { FermataError } from "../errors.ts";
 import { userFolder } from "./folders.ts";
 import { llamaOptionsOf } from "./llama-options.ts";
-import type { ServeConfig } from "./options.ts";
+import { flagOf } from "./option-table.ts";
+import { serveOptions, type ServeConfig } from "./options.ts";
 import { join } from "node:path";
 
 /** As much as an engine takes by itself (engine/fit.ts), divided by those that may be in memory. */
@@ -43,4 +45,27 @@ export function engineOptionsOf(config: ServeConfig, modelPath: string): EngineO
     ownersShareCache: config.shareCache,
     audit: config.audit,
   };
+}
+
+/** The engine's names of options that have another one here. */
+const ownNames: Readonly<Record<string, string>> = {
+  contextSize: "ctxSize",
+  gpuLayers: "nGpuLayers",
+  stepTokenBudget: "batchSize",
+  microBatch: "ubatchSize",
+  flashAttention: "flashAttn",
+  devices: "device",
+};
+
+/** What the engine refused, by the names that were typed. Other errors stay as they are. */
+export function withFlags(error: unknown): unknown {
+  if (!(error instanceof FermataError) || error.code !== "invalid_option") return error;
+  const flag = (name: string): string => {
+    const key = ownNames[name] ?? name;
+    return Object.hasOwn(serveOptions, key) ? `--${flagOf(key)}` : name;
+  };
+  // Names of one word stand at the beginning; elsewhere they are words.
+  const message = error.message.replaceAll(/^[a-z]\w*|\b[a-z]+[A-Z]\w*/gu, flag);
+  const param = error.param === null ? {} : { param: flag(error.param).replace(/^--/u, "") };
+  return new FermataError(error.code, message, { ...param, cause: error });
 }

@@ -118,10 +118,12 @@ function factor(help: string, value: string, min = 0) {
 
 /** As the addon takes them. @throws FermataError invalid_option */
 export function llamaOptionsOf(config: ValuesOf<typeof llamaOptions>): LlamaOptions {
-  const { device, tensorSplit, ropeScale, ropeFreqScale } = config;
+  const { device, tensorSplit, ropeScale, ropeFreqScale, yarnAttnFactor, yarnExtFactor } = config;
   if (ropeScale !== undefined && ropeFreqScale !== undefined) {
     throw invalid("rope-scale", "--rope-scale and --rope-freq-scale exclude each other. Give one.");
   }
+  if (yarnAttnFactor !== undefined && yarnExtFactor !== 0)
+    throw invalid("yarn-attn-factor", "--yarn-attn-factor needs --yarn-ext-factor 0.");
   return {
     devices: device.length === 0 ? undefined : device,
     splitMode: config.splitMode,
@@ -134,8 +136,8 @@ export function llamaOptionsOf(config: ValuesOf<typeof llamaOptions>): LlamaOpti
     ropeFreqBase: config.ropeFreqBase,
     ropeFreqScale: ropeScale === undefined ? ropeFreqScale : 1 / ropeScale,
     yarnOrigCtx: config.yarnOrigCtx,
-    yarnExtFactor: config.yarnExtFactor,
-    yarnAttnFactor: config.yarnAttnFactor,
+    yarnExtFactor,
+    yarnAttnFactor,
     yarnBetaFast: config.yarnBetaFast,
     yarnBetaSlow: config.yarnBetaSlow,
   };

@@ -7,7 +7,7 @@ import { ModelPool } from "../models/model-pool.ts";
 import type { ModelFile } from "../models/types.ts";
 import type { LoadedModel } from "../server/services.ts";
 import { chatText, type ChatText } from "./banner.ts";
-import { engineOptionsOf } from "./engine-config.ts";
+import { engineOptionsOf, withFlags } from "./engine-config.ts";
 import { modelCreated, samplingOf } from "./model-files.ts";
 import type { ModelsFolder } from "./models-folder.ts";
 import type { ServeConfig } from "./options.ts";
@@ -39,9 +39,14 @@ export async function loadModel(
   const engine = await Engine.load(
     { ...engineOptionsOf(config, file.path), holdLeaseMs },
     { onProgress, signal },
-  );
+  ).catch((error: unknown) => {
+    throw withFlags(error);
+  });
   try {
     logFault(engine, log);
+    const isIgnored = (config.nGpuLayers ?? 0) !== 0 && engine.deviceUse.layers === 0;
+    if (isIgnored)
+      log.warn("--n-gpu-layers has no effect: no device is there that may have layers");
     const toolFormat = config.toolFormat === "auto" || !isDefault ? undefined : config.toolFormat;
     const chat = new Chat(engine, {
       logger: log,

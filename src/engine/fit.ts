@@ -73,14 +73,11 @@ export async function fitOptions(
 
   const sizes = candidateContexts(options, model.trainedContext);
   const usual = options.contextSize ?? Math.min(model.trainedContext ?? usualContext, usualContext);
+  const fits = async (layers: number): Promise<boolean> =>
+    room((await measured(layers, [usual]))[0]!.needs).fits;
+  // Without a device that may have them, all are the CPU's, however many were asked for.
   const gpuLayers =
-    options.gpuLayers ??
-    (devices.length === 0
-      ? 0
-      : await mostLayers(
-          model.layers,
-          async (layers) => room((await measured(layers, [usual]))[0]!.needs).fits,
-        ));
+    devices.length === 0 ? 0 : (options.gpuLayers ?? (await mostLayers(model.layers, fits)));
   const all = await measured(gpuLayers, sizes);
   const chosen =
     all.findLast(({ size, needs }) => {

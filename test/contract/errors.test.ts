@@ -25,6 +25,14 @@ describe("a malformed body is a 400 that names the field", () => {
     ],
     [{ messages: [{ role: "user" }] }, "messages[0].content", "missing_field"],
     [
+      {
+        messages: [user],
+        response_format: { type: "json_schema", json_schema: { type: "object" } },
+      },
+      "response_format.json_schema.schema",
+      "missing_field",
+    ],
+    [
       { messages: [{ role: "user", content: [{ type: "text" }] }] },
       "messages[0].content[0].text",
       "missing_field",

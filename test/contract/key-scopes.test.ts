@@ -41,3 +41,16 @@ test("a call of the server's tool runs with the scope, and is refused to the mod
   await ask("bert");
   expect(ran).toBe(1);
 });
+
+test("a key that has expired is told so", async () => {
+  const expired = { ...key("anna", ["infer"]), expiresAt: Date.now() - 1 };
+  const { app } = createWorld({ config: { apiKeys: new ApiKeys([expired]) } });
+  const headers = { authorization: "Bearer key-of-anna" };
+  const reply = await app.inject({ url: "/v1/models", headers });
+  expect([reply.statusCode, reply.json()]).toMatchObject([
+    401,
+    {
+      error: { code: "unauthorized", message: expect.stringMatching(/^The API key has expired\./) },
+    },
+  ]);
+});

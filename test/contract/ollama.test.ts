@@ -292,6 +292,7 @@ const bad: [object, string][] = [
   [{ ...hello, format: "xml" }, "format"],
   [{ ...hello, think: "a lot" }, "think"],
   [{ ...hello, stream: "yes" }, "stream"],
+  [{ ...hello, keep_alive: "long" }, "keep_alive"],
   [{ ...hello, tools: [{ type: "function", function: {} }] }, "tools[0].function.name"],
 ];
 

@@ -96,6 +96,17 @@ describe("a path that is not there", () => {
       expect(message).toContain(path);
   });
 
+  test.each(["/api/pull", "/api/create", "/api/blobs/sha256:00"])(
+    "%s, which Ollama has, is told as Ollama's clients read it",
+    async (url) => {
+      const response = await createWorld().app.inject({ method: "POST", url, payload: {} });
+      expect([response.statusCode, response.json()]).toMatchObject([
+        404,
+        { error: expect.stringContaining(`There is no POST ${url}.`), code: "not_found" },
+      ]);
+    },
+  );
+
   test("nothing of its body is read", async () => {
     await missing("POST", "/v1/files", "multipart/form-data; boundary=x");
     await missing("POST", "/v1/files", "application/json");

@@ -213,6 +213,12 @@ describe("in a pipe", () => {
       code: 1,
       err: "fermata: No server answers at http://127.0.0.1:9.\n",
     });
+    const unknown = await run(["Hello", "--use", "defualt"], "");
+    expect(unknown).toMatchObject({
+      code: 2,
+      out: "",
+      err: "fermata: There is no model defualt. Did you mean default? /model lists them.\n",
+    });
   });
 });
 

@@ -20,7 +20,7 @@ import {
 import type { Key, Keyboard } from "./keyboard.ts";
 import { TerminalQuestion } from "./question.ts";
 import type { Screen } from "./screen.ts";
-import { completeSlash, runSlashCommand } from "./slash-commands.ts";
+import { chooseModel, completeSlash, runSlashCommand } from "./slash-commands.ts";
 
 interface InteractiveOptions {
   api: ChatApi;
@@ -34,6 +34,8 @@ interface InteractiveOptions {
   onResize(listener: () => void): () => void;
   /** Open from the start. */
   open: string | undefined;
+  /** Model or agent that answers from the start. */
+  use: string | undefined;
 }
 
 const refreshMs = 250;
@@ -53,9 +55,10 @@ export class Interactive {
 
   /** Resolves to the exit code. */
   async run(): Promise<number> {
-    const { screen, keyboard, api, open, conversation } = this.#options;
+    const { screen, keyboard, api, open, use, conversation } = this.#options;
     screen.line(screen.style("dim", `${api.url} · /help lists commands, Ctrl-D leaves`));
     if (open !== undefined) await this.#show(await conversation.open(open));
+    if (use !== undefined) await chooseModel(use, { api, conversation });
     for (;;) {
       screen.startLine();
       const line = await keyboard.readLine("> ", completeSlash);

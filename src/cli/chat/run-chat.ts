@@ -15,6 +15,7 @@ import { OpenConversation, watchRun } from "./conversation.ts";
 import { InputHistory, Keyboard } from "./keyboard.ts";
 import { Interactive } from "./interactive.ts";
 import { Screen } from "./screen.ts";
+import { chooseModel } from "./slash-commands.ts";
 import { userFolder } from "../folders.ts";
 
 type ChatOptions = ValuesOf<typeof chatOptions>;
@@ -81,6 +82,7 @@ async function converse(
       return () => process.stdout.off("resize", listener);
     },
     open: options.open,
+    use: options.use,
   });
   return interactive.run();
 }
@@ -93,6 +95,7 @@ async function answerOnce(
 ): Promise<number> {
   const conversation = openConversation(api, options);
   if (options.open !== undefined) await conversation.open(options.open);
+  if (options.use !== undefined) await chooseModel(options.use, { api, conversation });
   const cards = new Screen(process.stderr, env);
   const text = options.json
     ? new Screen({ write: () => {} }, env)
@@ -141,8 +144,8 @@ async function answerOnce(
 }
 
 function openConversation(api: Connection["api"], options: ChatOptions): OpenConversation {
-  const { use: model, instructions } = options;
-  return new OpenConversation(api, { model, instructions, tools: undefined });
+  const { instructions } = options;
+  return new OpenConversation(api, { model: undefined, instructions, tools: undefined });
 }
 
 function summary(conversationId: string, messageId: string, state: ConversationState): object {

@@ -130,18 +130,27 @@ async function open(wanted: string, { api, conversation, show }: SlashContext): 
 }
 
 async function model(name: string, { api, conversation, line }: SlashContext): Promise<null> {
-  const { models, agents } = await api.tools();
   if (name === "") {
+    const { models, agents } = await api.tools();
     for (const { id } of models) line(`  ${id}`);
     for (const agent of agents) line(`  ${agent.name}  ${agent.description}`);
     return null;
   }
+  await chooseModel(name, { api, conversation });
+  line(`${name} answers from now on.`);
+  return null;
+}
+
+/** @throws FermataError: there is none of this name */
+export async function chooseModel(
+  name: string,
+  { api, conversation }: Pick<SlashContext, "api" | "conversation">,
+): Promise<void> {
+  const { models, agents } = await api.tools();
   const names = ["default", ...models.map(({ id }) => id), ...agents.map((agent) => agent.name)];
   if (!names.includes(name))
     throw mistake(`There is no model ${name}.${didYouMean(name, names)} /model lists them.`);
   await conversation.set({ model: name });
-  line(`${name} answers from now on.`);
-  return null;
 }
 
 async function tools(text: string, { api, conversation, line }: SlashContext): Promise<null> {

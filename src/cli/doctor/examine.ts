@@ -240,6 +240,14 @@ function settingsOf(
     };
   };
   const onCpu = resolved.gpuLayers === 0;
+  const hasNoDevice = devices.length === 0;
+  const layersOnGpu = setting(
+    "nGpuLayers",
+    resolved.gpuLayers,
+    resolved.gpuLayers === -1
+      ? "all layers fit on the GPU"
+      : `of ${modelLayers} layers, as many as fit on the GPU`,
+  );
   return [
     setting(
       "threads",
@@ -269,15 +277,8 @@ function settingsOf(
       resolved.cacheDiskBytes / 2 ** 20,
       "files outlive a restart, in MiB; they hold what users wrote, so none unless you ask",
     ),
-    setting(
-      "nGpuLayers",
-      resolved.gpuLayers,
-      devices.length === 0
-        ? "the build knows no GPU: the CPU does all"
-        : resolved.gpuLayers === -1
-          ? "all layers fit on the GPU"
-          : `of ${modelLayers} layers, as many as fit on the GPU`,
-    ),
+    // Also where layers were asked for.
+    hasNoDevice ? { ...layersOnGpu, why: "the build knows no GPU: the CPU does all" } : layersOnGpu,
     setting(
       "kvLayout",
       resolved.kvLayout,

@@ -4,7 +4,7 @@ import { totalOf } from "../../engine/fit.ts";
 import { checkGguf } from "../../engine/gguf-check.ts";
 import { fitModel } from "../../engine/load.ts";
 import type { NativeLoadOptions, NativeMemoryNeeds } from "../../native/addon-types.ts";
-import { engineOptionsOf } from "../engine-config.ts";
+import { engineOptionsOf, withFlags } from "../engine-config.ts";
 import type { ServeConfig } from "../options.ts";
 
 export interface ModelFit {
@@ -25,7 +25,11 @@ export interface ModelFit {
 /** @throws FermataError, as loading it would */
 export async function measureFit(path: string, config: ServeConfig): Promise<ModelFit> {
   const { architecture, trainedContext, layers } = checkGguf(path);
-  const { resolved, needs } = await fitModel(engineOptionsOf(config, path));
+  const { resolved, needs } = await fitModel(engineOptionsOf(config, path)).catch(
+    (error: unknown) => {
+      throw withFlags(error);
+    },
+  );
   const sum = (part: "weights" | "cache" | "compute"): number =>
     [needs.host, ...needs.devices].reduce((total, parts) => total + parts[part], 0);
   return {

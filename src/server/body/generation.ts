@@ -191,7 +191,7 @@ export const maxTopLogprobs = 20;
 
 export const modelField = optional(
   text({ remedy: "Send a model's name or leave it out" }),
-  "one model is loaded and answers to every name; an unknown one is logged",
+  "a single model answers to every name, and an unknown one is logged; with `--models-dir` an unknown one is a 404",
 );
 export const streamField = optional(boolean, "server-sent events", false);
 export const choicesField = optional(integer(1, maxChoices), "choice `i` draws with `seed + i`", 1);

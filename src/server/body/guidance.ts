@@ -105,7 +105,7 @@ const namedSchema = mapped(
   object(
     {
       name: ignored("is not used"),
-      schema: optional(jsonSchema, "", {}),
+      schema: required(jsonSchema),
       strict: optional(boolean, "", false),
     },
     showNamed,

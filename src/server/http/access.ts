@@ -48,8 +48,9 @@ export function installAuthentication(
     const claims = key === null ? givenClaims(request, tokens) : null;
     // Tokens of a removed key are refused as well.
     const known = key === null ? claims && keys.ofOwner(claims.owner) : keys.withKey(key);
-    if (known === null) {
-      const problem = key === null ? "An API key is needed." : "The API key is not known.";
+    if (known === null || known === "expired") {
+      const unknown = known === null ? "The API key is not known." : "The API key has expired.";
+      const problem = key === null ? "An API key is needed." : unknown;
       throw new FermataError("unauthorized", `${problem} ${remedy}`);
     }
     request.owner = known.owner;

@@ -47,10 +47,11 @@ export class ApiKeys {
     });
   }
 
-  /** Compares with all keys, so the time does not show which one is equal. Null: unknown, or expired. */
-  withKey(key: string): KnownKey | null {
+  /** Compares with all keys, so the time does not show which one is equal. */
+  withKey(key: string): KnownKey | "expired" | null {
     const hash = hashOf(key);
-    return valid(this.#known.filter((known) => timingSafeEqual(known.hash, hash))[0]);
+    const known = this.#known.filter((candidate) => timingSafeEqual(candidate.hash, hash))[0];
+    return known === undefined ? null : (valid(known) ?? "expired");
   }
 
   /** For tokens that this server sealed. */

@@ -28,7 +28,7 @@ export function sendError(
   if (error.code === "queue_full" || error.code === "engine_closed")
     reply.header("retry-after", retryAfterSeconds);
   if (error.code === "unauthorized") reply.header("www-authenticate", "Bearer");
-  const body = errorBodyOf(request.routeOptions.config?.wire, error, request.id);
+  const body = errorBodyOf(wireOf(request), error, request.id);
   return reply.code(error.status).send(body);
 }
 
@@ -165,6 +165,14 @@ export function ollamaErrorBody({ message, code, param }: FermataError): OllamaE
 
 /** Whose shape a route's errors have. Undefined: OpenAI's. */
 export type ErrorWire = "anthropic" | "ollama" | undefined;
+
+/** Endpoints of Ollama's API that are absent here. Its clients read their errors all the same. */
+const absentOfOllama = /^\/api\/(pull|push|create|copy|delete|blobs)\b/u;
+
+function wireOf({ routeOptions, is404, originalUrl }: FastifyRequest): ErrorWire {
+  if (is404 && absentOfOllama.test(originalUrl)) return "ollama";
+  return routeOptions.config?.wire;
+}
 
 export function errorBodyOf(wire: ErrorWire, error: FermataError, requestId: string): object {
   if (wire === "anthropic") return anthropicErrorBody(error, requestId);

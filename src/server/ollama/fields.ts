@@ -1,5 +1,6 @@
 /** Fields of Ollama's POST /api/chat, /api/generate, /api/embed and /api/show. */
 
+import { keepAliveType } from "./keep-alive.ts";
 import type { DocumentFormat } from "../../guidance/types.ts";
 import { promptInputs } from "../body/prompt-inputs.ts";
 import {
@@ -25,11 +26,11 @@ const isEmptyList = (value: unknown): boolean => Array.isArray(value) && value.l
 const modelName = text({ min: 1, remedy: "Send a model's name" });
 const modelField = optional(
   modelName,
-  "one model is loaded and answers to every name, with a tag or without; an unknown one is logged",
+  "with a tag or without. A single model answers to every name, and an unknown one is logged; with `--models-dir` an unknown one is a 404",
 );
-const keepAlive = ignored(
-  "with --models-dir, how long the model stays in memory when nobody uses it: seconds or `5m`; one model alone stays",
-  quietly,
+const keepAlive = optional(
+  keepAliveType,
+  "with `--models-dir`: how long the model stays in memory when nobody uses it, in seconds or as `5m`; a single model stays loaded",
 );
 const streamField = optional(boolean, "a JSON object a line", true);
 const atStart = ignored("has no effect: it is set when the server is started", quietly);

@@ -1,8 +1,9 @@
 /** `keep_alive` of Ollama's requests: how long their model stays in memory. */
 
-import { fieldError } from "../body/field.ts";
+import { fieldError, type Type } from "../body/field.ts";
 import { isJsonObject } from "../../json.ts";
 
+const remedy = 'Send seconds, or a text as "5m"';
 const secondsOf: Record<string, number> = { ms: 0.001, s: 1, m: 60, h: 3600 };
 const duration = /^-?(\d+(\.\d+)?(ms|s|m|h))+$/;
 
@@ -17,12 +18,7 @@ export function keepAliveOf(body: unknown): number | undefined {
   if (typeof value === "string" && /^-?\d+$/.test(value))
     return keepAliveOf({ keep_alive: Number(value) });
   if (typeof value !== "string" || !duration.test(value))
-    throw fieldError(
-      "invalid_value",
-      "keep_alive",
-      "is no duration",
-      'Send seconds, or a text as "5m"',
-    );
+    throw fieldError("invalid_value", "keep_alive", "is no duration", remedy);
   if (value.startsWith("-")) return -1;
   const parts = value.matchAll(/(\d+(?:\.\d+)?)(ms|s|m|h)/g);
   return [...parts].reduce(
@@ -30,3 +26,9 @@ export function keepAliveOf(body: unknown): number | undefined {
     0,
   );
 }
+
+export const keepAliveType: Type<number | undefined> = {
+  schema: { type: ["number", "string"] },
+  remedy,
+  read: (value) => keepAliveOf({ keep_alive: value }),
+};

@@ -173,6 +173,7 @@ describe("a chat template", () => {
   test.each([
     [["--chat-template", "llama9"], /one of chatml, gemma/],
     [["--chat-template", "{{ oops"], /--chat-template is not valid Jinja/],
+    [["--chat-template", "{% if a %}b"], /is not valid Jinja: Unexpected end of input\./],
     [["--chat-template-file", "none.jinja"], /none\.jinja cannot be read/],
     [["--chat-template-file", "broken.jinja"], /broken\.jinja is not valid Jinja/],
     [["--chat-template-file", "list.txt"], /list\.txt has no .* so it is not a template/],

@@ -38,6 +38,17 @@ test("the shipped model: what it needs, which settings, and why", async () => {
   expect(text).toMatch(/--ctx-size +1024 +flag +as you said/);
 });
 
+test("layers are the CPU's where no device may have them, however many are asked for", async () => {
+  const { diagnosis } = await doctor("--port=0", "--device=none", "--n-gpu-layers=4");
+  const setting = (option: string) => diagnosis.settings.find((item) => item.option === option);
+  expect(setting("--n-gpu-layers")).toMatchObject({
+    value: "0",
+    from: "flag",
+    why: expect.stringContaining("CPU"),
+  });
+  expect(setting("--kv-layout")).toMatchObject({ value: "streams" });
+});
+
 test("what is wrong, and what to do", async () => {
   const taken = createServer().listen(0, "127.0.0.1");
   await new Promise((resolve) => taken.once("listening", resolve));

@@ -1,5 +1,7 @@
 import { expect, it } from "vitest";
-import { engineOptionsOf } from "../../../src/cli/engine-config.ts";
+import { engineOptionsOf, withFlags } from "../../../src/cli/engine-config.ts";
+import { resolveOptions } from "../../../src/engine/options.ts";
+import { FermataError } from "../../../src/errors.ts";
 import { serveConfig } from "../../support/serve-config.ts";
 
 function llama(...args: string[]) {
@@ -61,6 +63,7 @@ it.each([
   ["--rope-freq-base", "-2", /from 0/u],
   ["--split-mode", "half", /none, layer, row, tensor/u],
   ["--cache-type-k", "q3_k", /q5_1/u],
+  ["--yarn-attn-factor", "2", /needs --yarn-ext-factor 0/u],
 ])("%s %s is refused", (flag, value, message) => {
   expect(() => llama(flag, value)).toThrow(
     expect.objectContaining({
@@ -69,4 +72,31 @@ it.each([
       message: expect.stringMatching(message),
     }),
   );
+});
+
+it("names what the engine refuses by its flag", () => {
+  const refused = (...args: string[]): unknown => {
+    try {
+      return resolveOptions(llama(...args), { trainedContext: 8192, physicalCores: 2 });
+    } catch (error) {
+      return withFlags(error);
+    }
+  };
+  expect(refused("--batch-size", "2")).toMatchObject({
+    message: "--batch-size must be a whole number from 4 to 16384, not 2.",
+    param: "batch-size",
+  });
+  expect(refused("--parallel", "256", "--retained-slots", "1")).toMatchObject({
+    message: "--parallel and --retained-slots may not exceed 256 together.",
+  });
+  // The addon's own words.
+  const ofAddon = new FermataError(
+    "invalid_option",
+    "devices: there is no A. This build has: none.",
+  );
+  expect(withFlags(ofAddon)).toMatchObject({
+    message: "--device: there is no A. This build has: none.",
+  });
+  const other = new FermataError("out_of_memory", "parallel");
+  expect(withFlags(other)).toBe(other);
 });

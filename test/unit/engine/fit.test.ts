@@ -108,7 +108,9 @@ describe("layers on a device", () => {
 
   it("are as many as were asked for, and none without a device that may have them", async () => {
     expect(await layersOf(9 * gib, { gpuLayers: 3 })).toEqual([3, "unified"]);
-    expect(await layersOf(9 * gib, { llama: { devices: ["none"] } })).toEqual([0, "streams"]);
+    const devices = ["none"];
+    expect(await layersOf(9 * gib, { llama: { devices } })).toEqual([0, "streams"]);
+    expect(await layersOf(9 * gib, { llama: { devices }, gpuLayers: 3 })).toEqual([0, "streams"]);
   });
 });
 

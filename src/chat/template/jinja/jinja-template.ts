@@ -64,7 +64,13 @@ export class JinjaTemplate {
   constructor(source: string) {
     if (source.length > maxSource)
       throw new TypeError(`it has ${source.length} characters, and at most ${maxSource} are read`);
-    this.#program = parse(tokenize(source, { lstrip_blocks: true, trim_blocks: true }));
+    try {
+      this.#program = parse(tokenize(source, { lstrip_blocks: true, trim_blocks: true }));
+    } catch (cause) {
+      // The library reads on behind the last token.
+      if (!(cause instanceof TypeError)) throw cause;
+      throw new SyntaxError("Unexpected end of input", { cause });
+    }
   }
 
   /** @throws as `renderInParts` */
