@@ -52,6 +52,7 @@ const table = {
   engine_closed: { status: 503, type: "server_error" },
   lease_expired: { status: 500, type: "server_error" },
   out_of_cells: { status: 503, type: "server_error" },
+  store_unavailable: { status: 503, type: "server_error" },
   decode_failed: { status: 500, type: "server_error" },
   internal_error: { status: 500, type: "server_error" },
   // Another server's

@@ -4,7 +4,6 @@ import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { homedir } from "node:os";
 import { join } from "node:path";
-import { FermataError } from "../errors.ts";
 
 const root = new URL("../../", import.meta.url);
 
@@ -52,20 +51,14 @@ export function userFolder(
 }
 
 /**
- * Where responses and conversations are kept. Null: nothing is kept.
+ * Where responses and conversations are kept: a file, or the address of a Postgres database. Null: nothing is kept.
  * @param store as `--store` has it
- * @throws FermataError invalid_option: a database's address, which may hold a password, is not taken for a file's name
  */
 export function storePath(
   { store }: { store?: string | undefined },
   env: NodeJS.ProcessEnv = process.env,
 ): string | null {
   if (store === "none") return null;
-  // The option's reader has made a path of it by now.
-  if (/(^|[\\/])postgres(ql)?:[\\/]/i.test(store ?? "")) {
-    const message = "--store cannot be a Postgres address. Name a file, or none to keep nothing.";
-    throw new FermataError("invalid_option", message, { param: "store" });
-  }
   return store ?? join(userFolder("data", env), "store.sqlite");
 }
 

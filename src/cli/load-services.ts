@@ -1,6 +1,8 @@
 /** The services that options name: the store, MCP servers, agents with models of their own. */
 
-import { openStoreThread, type StoreThread } from "../store/sqlite/store-thread.ts";
+import { isPostgresAddress } from "../store/postgres/address.ts";
+import { openStoreThread } from "../store/sqlite/store-thread.ts";
+import type { OpenStore } from "../store/types.ts";
 import type { ServeConfig } from "./options.ts";
 import { credentialsPath, packageVersion, storePath } from "./folders.ts";
 import type { McpLogger, McpServerConfig } from "../mcp/mcp-settings.ts";
@@ -16,16 +18,18 @@ import type { AgentEngine } from "../server/services.ts";
 import type { Logger, ToolLogger } from "../chat/types.ts";
 import type { OwnModel } from "./load-models.ts";
 
+const whatPreventsIt = new Set<string>(["store_invalid", "store_in_use", "store_unavailable"]);
+
 /** As `openNamedStore`; with --store-optional null, too, if it throws: nothing is kept then. */
 export async function openStore(
   config: ServeConfig,
   log: Logger & { error: Logger["warn"] },
-): Promise<StoreThread | null> {
+): Promise<OpenStore | null> {
   try {
     return await openNamedStore(config, log);
   } catch (error) {
     const { code, message } = error as FermataError;
-    if (!config.storeOptional || (code !== "store_invalid" && code !== "store_in_use")) throw error;
+    if (!config.storeOptional || !whatPreventsIt.has(code)) throw error;
     log.error({ code, reason: message }, "serving without a store: nothing is kept");
     return null;
   }
@@ -34,9 +38,9 @@ export async function openStore(
 /**
  * Null: nothing is kept. Where the default store is another server's, this one has a store of its own, named by its
  * port: people serve two models side by side.
- * @throws FermataError store_invalid | store_in_use
+ * @throws FermataError store_invalid | store_in_use | store_unavailable
  */
-async function openNamedStore(config: ServeConfig, log: Logger): Promise<StoreThread | null> {
+async function openNamedStore(config: ServeConfig, log: Logger): Promise<OpenStore | null> {
   const path = storePath(config);
   if (path === null) return null;
   const { days, responses, megabytes } = config.storeLimits;
@@ -45,6 +49,11 @@ async function openNamedStore(config: ServeConfig, log: Logger): Promise<StoreTh
     maxAgeSeconds: days * 24 * 3600,
     maxBytes: megabytes * 1024 ** 2,
   };
+  if (isPostgresAddress(path)) {
+    // Only who needs it waits for it.
+    const { openPostgresStore } = await import("../store/postgres/postgres-store.ts");
+    return await openPostgresStore(path, { limits });
+  }
   try {
     return await openStoreThread(path, { limits });
   } catch (error) {

@@ -3,6 +3,7 @@
  * read this table: `ctxSize` is `--ctx-size`, FERMATA_CTX_SIZE and "ctxSize".
  */
 
+import { isPostgresAddress } from "../store/postgres/address.ts";
 import { formats } from "../chat/formats/formats.ts";
 import { reasoningDefaults } from "../chat/template/reasoning-switch.ts";
 import { isTemplateWord, namedTemplates } from "./chat-template.ts";
@@ -169,9 +170,9 @@ export const serveOptions = {
     },
     store: {
       kind: "path",
-      isWord: (text: string) => text === "none",
+      isWord: (text: string) => text === "none" || isPostgresAddress(text),
       value: "FILE",
-      help: 'Where responses and conversations are kept; "none" keeps nothing. Default: fermata/store.sqlite in your data folder.',
+      help: 'Where responses and conversations are kept: a file, or a database that servers share, as postgres://USER@HOST/NAME; "none" keeps nothing. Default: fermata/store.sqlite in your data folder.',
     },
     storeOptional: {
       kind: "boolean",

@@ -1,6 +1,7 @@
 /** `fermata store`: the file that keeps responses and conversations, checked, copied and read out. */
 
 import { resolve } from "node:path";
+import { isPostgresAddress } from "../store/postgres/address.ts";
 import { FermataError } from "../errors.ts";
 import { didYouMean } from "../near-names.ts";
 import type { Command, CommandContext } from "./command.ts";
@@ -51,6 +52,7 @@ export async function runStore(
   const given = mergeLayers(options, [values, fromEnvironment(options, env, cwd)]);
   const path = storePath({ store: given.store }, env);
   if (path === null) throw invalid('"none" is no store. Name its file with --store.', "store");
+  if (isPostgresAddress(path)) throw needsPostgresTools();
   const [action, file] = operands as [string, string?];
   if ((action === "backup") !== (file !== undefined))
     throw invalid(
@@ -80,6 +82,13 @@ export async function runStore(
     default:
       throw invalid(`There is no store ${action}.${didYouMean(action, actions)}`, action);
   }
+}
+
+/** Its server has programs for all of it. */
+function needsPostgresTools(): FermataError {
+  const message =
+    "fermata store is for a store that is a file. Of a Postgres database, pg_dump makes a copy and pg_amcheck checks it.";
+  return invalid(message, "store");
 }
 
 function invalid(message: string, param: string): FermataError {

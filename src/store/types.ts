@@ -238,3 +238,10 @@ export interface BranchStore {
   /** Runs that nobody goes on with; each is given to one caller. */
   takeInterrupted(): Promise<InterruptedRun[]>;
 }
+
+/** A store with all that it keeps. */
+export interface OpenStore extends ResponseStore {
+  readonly branches: BranchStore;
+  /** 32 random bytes, the same for all who open the store. */
+  secret(name: string): Promise<Uint8Array>;
+}

@@ -3,7 +3,7 @@
 import { sql, type StoreDatabase } from "./database.ts";
 import type { StoredConversation, StoredItem } from "../types.ts";
 import { type ItemTable, TakenItems } from "./item-table.ts";
-import { nowSeconds } from "./runs.ts";
+import { nowSeconds } from "../retention-limits.ts";
 
 export class ConversationTable {
   readonly #database: StoreDatabase;

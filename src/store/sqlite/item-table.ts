@@ -1,7 +1,7 @@
 /** Items, each stored once. */
 
 import { sql, type StoreDatabase } from "./database.ts";
-import { createHash, randomBytes } from "node:crypto";
+import { freshId, itemDigest } from "../item-identity.ts";
 import type { StoredItem } from "../types.ts";
 
 interface ItemRow {
@@ -116,40 +116,4 @@ export class ItemTable {
       VALUES (${owner}, ${item.id}, ${digest}, ${JSON.stringify(item)})`);
     return Number(lastInsertRowid);
   }
-}
-
-function freshId(id: string): string {
-  return `${id.split("_", 1)[0]}_${randomBytes(24).toString("hex")}`;
-}
-
-/** Equal for items with the same content, whatever their ids and the fields that clients left out. */
-function itemDigest(item: StoredItem): string {
-  return createHash("sha256")
-    .update(JSON.stringify(meaningOf(item)))
-    .digest("base64url");
-}
-
-function meaningOf(item: StoredItem): unknown {
-  switch (item.type) {
-    case "message":
-      return [item.type, item["role"], textsOf(item["content"])];
-    case "reasoning":
-      return [item.type, textsOf(item["content"]), item["encrypted_content"] ?? null];
-    case "function_call":
-      return [item.type, item["call_id"], item["name"], item["namespace"], item["arguments"]];
-    case "custom_tool_call":
-      return [item.type, item["call_id"], item["name"], item["namespace"], item["input"]];
-    case "custom_tool_call_output":
-    case "function_call_output":
-      return [item.type, item["call_id"], item["output"]];
-    default: {
-      const { id: _id, status: _status, ...rest } = item;
-      return Object.entries(rest).sort(([a], [b]) => (a < b ? -1 : 1));
-    }
-  }
-}
-
-function textsOf(content: unknown): unknown {
-  if (!Array.isArray(content)) return content ?? null;
-  return content.map((part: { type?: unknown; text?: unknown }) => [part.type, part.text]);
 }

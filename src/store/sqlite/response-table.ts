@@ -1,5 +1,6 @@
 /** Responses and the order of their items. Writing is done within the caller's transaction. */
 
+import { failedBody, incomplete, isAtWork } from "../response-state.ts";
 import { sql, type StoreDatabase } from "./database.ts";
 import type {
   NewResponse,
@@ -19,11 +20,6 @@ interface ResponseRow {
   conversation_id: string | null;
   body: string;
 }
-
-const interrupted = {
-  code: "server_error",
-  message: "The server ended before the response was finished.",
-};
 
 export class ResponseTable {
   readonly #database: StoreDatabase;
@@ -154,7 +150,7 @@ export class ResponseTable {
       id: string;
       body: string;
     }>(sql`SELECT owner, id, body FROM responses WHERE run = ${run}`)) {
-      const body = { ...JSON.parse(row.body), status: "failed", error: interrupted };
+      const body = failedBody(row.body);
       const output = this.items(row.owner, row.id)?.output ?? [];
       this.update(row.owner, row.id, body, output.map(incomplete));
     }
@@ -182,15 +178,4 @@ function storedResponse(row: ResponseRow): StoredResponse & { run: string | null
     conversationId: row.conversation_id,
     body: JSON.parse(row.body) as Record<string, unknown>,
   };
-}
-
-export function isAtWork({ status }: Record<string, unknown>): boolean {
-  return status === "queued" || status === "in_progress";
-}
-
-/** A call that waited for its output keeps its status. The next turn closes it. */
-function incomplete(item: StoredItem): StoredItem {
-  const isCall = item.type === "function_call" || item.type === "custom_tool_call";
-  if (item["status"] !== "in_progress" || isCall) return item;
-  return { ...item, status: "incomplete" };
 }

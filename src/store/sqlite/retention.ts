@@ -2,24 +2,13 @@
 
 import { sql, type StoreDatabase } from "./database.ts";
 import type { ItemTable } from "./item-table.ts";
-import { nowSeconds } from "./runs.ts";
-
-export interface RetentionLimits {
-  /** Responses of one owner. */
-  maxCount: number;
-  maxAgeSeconds: number;
-  /** Of the file's used pages. Free pages stay in the file for new entries. */
-  maxBytes: number;
-}
+import { eventsSeconds, nowSeconds, type RetentionLimits } from "../retention-limits.ts";
 
 /** No run writes to the branched conversation. */
 const isIdle = "id NOT IN (SELECT conversation_id FROM branched_runs WHERE process IS NOT NULL)";
 
 /** Entries deleted in one step when the file is too large. */
 const step = 10;
-
-/** How long the events of an ended response or run can be read again. Its output stays. */
-const eventsSeconds = 24 * 3600;
 
 /** All entries of all owners, with the time of their last use in seconds. */
 const entries = `

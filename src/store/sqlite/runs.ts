@@ -4,6 +4,7 @@ import { sql, type StoreDatabase } from "./database.ts";
 import { randomUUID } from "node:crypto";
 import { readFileSync, readlinkSync } from "node:fs";
 import { hostname } from "node:os";
+import { nowSeconds } from "../retention-limits.ts";
 
 /** A process on another machine or in another container counts as gone after this time without a heartbeat. */
 const silenceSeconds = 60;
@@ -134,8 +135,4 @@ function isRunning(pid: number): boolean {
   } catch (error) {
     return (error as NodeJS.ErrnoException).code === "EPERM";
   }
-}
-
-export function nowSeconds(): number {
-  return Math.floor(Date.now() / 1000);
 }

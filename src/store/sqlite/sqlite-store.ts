@@ -15,26 +15,20 @@ import type {
 import { ConversationTable } from "./conversation-table.ts";
 import { HeldCallTable } from "./held-call-table.ts";
 import { ItemTable } from "./item-table.ts";
-import { ClockWatch } from "./clock-watch.ts";
+import { ClockWatch } from "../clock-watch.ts";
 import { sql, StoreDatabase } from "./database.ts";
 import { openDatabase } from "./open.ts";
-import { isAtWork, ResponseTable } from "./response-table.ts";
-import { applyRetention, type RetentionLimits } from "./retention.ts";
+import { isAtWork } from "../response-state.ts";
+import { ResponseTable } from "./response-table.ts";
+import {
+  defaultLimits,
+  retentionEvery,
+  type RetentionLimits,
+  type StoreOptions,
+} from "../retention-limits.ts";
+import { applyRetention } from "./retention.ts";
 import { Runs } from "./runs.ts";
 import { SqliteBranches } from "./sqlite-branches.ts";
-
-export interface SqliteStoreOptions {
-  limits?: Partial<RetentionLimits> | undefined;
-}
-
-const defaultLimits: RetentionLimits = {
-  maxCount: 10_000,
-  maxAgeSeconds: 30 * 24 * 3600,
-  maxBytes: 1024 ** 3,
-};
-
-/** The limits are applied when it opens and after so many new responses and runs. */
-const retentionEvery = 200;
 
 export class SqliteStore implements ResponseStore {
   readonly branches: SqliteBranches;
@@ -54,7 +48,7 @@ export class SqliteStore implements ResponseStore {
    * @param path null: in memory, until it is closed
    * @throws FermataError store_invalid (the file is no store) | store_in_use (another server of this machine has it)
    */
-  constructor(path: string | null, { limits }: SqliteStoreOptions = {}) {
+  constructor(path: string | null, { limits }: StoreOptions = {}) {
     this.#database = new StoreDatabase(openDatabase(path));
     this.#limits = { ...defaultLimits, ...limits };
     const other = Runs.livingProcess(this.#database);

@@ -5,12 +5,12 @@
 
 import { Worker } from "node:worker_threads";
 import { type ErrorCode, FermataError } from "../../errors.ts";
-import type { BranchStore, ResponseStore } from "../types.ts";
-import type { SqliteStoreOptions } from "./sqlite-store.ts";
+import type { OpenStore } from "../types.ts";
+import type { StoreOptions } from "../retention-limits.ts";
 
 export interface StoreThreadData {
   path: string;
-  options: SqliteStoreOptions;
+  options: StoreOptions;
 }
 
 type Part = "responses" | "branches";
@@ -38,17 +38,11 @@ const entry = new URL(
   import.meta.url,
 );
 
-export interface StoreThread extends ResponseStore {
-  readonly branches: BranchStore;
-  /** See `SqliteStore.secret`. */
-  secret(name: string): Promise<Uint8Array>;
-}
-
 /** @throws FermataError as the constructor of `SqliteStore` */
 export async function openStoreThread(
   path: string,
-  options: SqliteStoreOptions = {},
-): Promise<StoreThread> {
+  options: StoreOptions = {},
+): Promise<OpenStore> {
   const data: StoreThreadData = { path, options };
   const worker = new Worker(entry, { workerData: data });
   const waiting: Waiting[] = [];
@@ -94,7 +88,7 @@ export async function openStoreThread(
   return proxy("responses", {
     branches: proxy("branches", {}),
     close: () => (closing ??= close()),
-  }) as StoreThread;
+  }) as OpenStore;
 }
 
 function refusal({ code, message, param }: Extract<StoreOutcome, { refused: object }>["refused"]) {

@@ -235,17 +235,40 @@ describe("a server whose store cannot be opened", () => {
   });
 });
 
-test.each(["check", "serve"])(
-  "%s: a Postgres address is refused, and nothing has its password",
-  async (command) => {
-    const address = "--store=postgres://ann:secret-1@localhost/db";
-    const log = { warn: () => {}, error: () => {} };
-    const outcome =
-      command === "serve"
-        ? await openStore(serveConfig([address, "--store-optional"], {}, folder), log).catch(String)
-        : (await run("check", address)).err;
-    expect(outcome).toContain("--store cannot be a Postgres address. Name a file");
-    expect(outcome).not.toContain("secret-1");
-    expect(readdirSync(folder)).toEqual([]);
-  },
-);
+describe("a Postgres address, whose password nobody reads", () => {
+  const log = { warn: () => {}, error: () => {} };
+  const open = (address: string, ...args: string[]) =>
+    openStore(serveConfig([`--store=${address}`, ...args], {}, folder), log);
+  const nobody = "postgres://ann:secret-1@127.0.0.1:1/db";
+
+  test.each(["check", "backup", "export"])(
+    "store %s names the server's programs",
+    async (action) => {
+      const file = action === "backup" ? ["copy"] : [];
+      const { code, out, err } = await run(action, ...file, `--store=${nobody}`);
+      expect({ code, out }).toEqual({ code: 2, out: "" });
+      expect(err).toContain("pg_dump makes a copy");
+      expect(err).not.toContain("secret-1");
+      expect(readdirSync(folder)).toEqual([]);
+    },
+  );
+
+  test("of a database that is not there: refused, or with --store-optional nothing is kept", async () => {
+    const refused = open(nobody);
+    await expect(refused).rejects.toMatchObject({ code: "store_unavailable", param: "store" });
+    const text = await refused.catch(String);
+    expect(text).toContain("postgres://ann@127.0.0.1:1/db cannot be reached: ");
+    expect(text).not.toContain("secret-1");
+    expect(await open(nobody, "--store-optional")).toBeNull();
+  });
+
+  test.each(["postgres:secret-1", "postgres://ann:secret-1@:x/db", "postgresql:/ann:secret-1@h/d"])(
+    "%s is no address",
+    async (address) => {
+      const text = await open(address).catch(String);
+      expect(text).toContain("--store is no Postgres address. Write postgres://USER:PASSWORD@");
+      expect(text).not.toContain("secret-1");
+      expect(readdirSync(folder)).toEqual([]);
+    },
+  );
+});

@@ -1,28 +1,11 @@
-import { spawnSync } from "node:child_process";
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import Database from "libsql";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { SqliteStore } from "../../../src/store/sqlite/sqlite-store.ts";
+import { storeKinds, type StoreWorld, storeWorld } from "../../support/store-worlds.ts";
 import type {
   BranchedConversation,
   BranchedMessage,
   BranchStore,
 } from "../../../src/store/types.ts";
-
-let folder: string;
-let path: string;
-let file: SqliteStore;
-beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), "fermata-branches-"));
-  path = join(folder, "store.sqlite");
-  file = new SqliteStore(path);
-});
-afterEach(async () => {
-  await file.close();
-  rmSync(folder, { recursive: true, force: true });
-});
 
 function conversation(id: string, at = Date.now()): BranchedConversation {
   return { id, title: "", createdAt: at, updatedAt: at, leafId: null, settings: { model: null } };
@@ -38,11 +21,23 @@ async function beginRun(store: BranchStore, id: string, run: string): Promise<vo
   await store.beginRun("ann", start, messages, { leafId: `a${run}`, title: "T" });
 }
 
-describe.each(["sqlite", "memory"])("%s", (kind) => {
-  const open = (): BranchStore => (kind === "memory" ? new SqliteStore(null) : file).branches;
+describe.each([...storeKinds, "memory"] as const)("%s", (kind) => {
+  let world: StoreWorld | null;
+  let store: BranchStore;
+  let opened: { close(): Promise<void> };
+
+  beforeEach(async () => {
+    world = kind === "memory" ? null : await storeWorld(kind);
+    const file = (await world?.open()) ?? new SqliteStore(null);
+    opened = file;
+    store = file.branches;
+  });
+  afterEach(async () => {
+    await opened.close();
+    await world?.remove();
+  });
 
   test("a run: its messages, its events, its end", async () => {
-    const store = open();
     await store.createConversation("ann", conversation("c"));
     await beginRun(store, "c", "r");
     expect(await store.conversation("ann", "c")).toMatchObject({ leafId: "ar", title: "T" });
@@ -64,7 +59,6 @@ describe.each(["sqlite", "memory"])("%s", (kind) => {
   });
 
   test("another owner sees, changes and deletes nothing", async () => {
-    const store = open();
     await store.createConversation("ann", conversation("c"));
     await beginRun(store, "c", "r");
     expect(await store.conversation("bob", "c")).toBeNull();
@@ -77,7 +71,6 @@ describe.each(["sqlite", "memory"])("%s", (kind) => {
   });
 
   test("what goes with a conversation, and what comes after its end", async () => {
-    const store = open();
     await store.createConversation("ann", conversation("c"));
     await beginRun(store, "c", "r");
     await store.appendEvents("r", [{ number: 1, body: "one" }]);
@@ -89,7 +82,6 @@ describe.each(["sqlite", "memory"])("%s", (kind) => {
   });
 
   test("pages do not lose those that changed in the same millisecond", async () => {
-    const store = open();
     const ids = Array.from({ length: 7 }, (_, index) => `c${index}`);
     for (const id of ids) await store.createConversation("ann", conversation(id, 1000));
     const seen: string[] = [];
@@ -103,61 +95,66 @@ describe.each(["sqlite", "memory"])("%s", (kind) => {
   });
 });
 
-test("a run whose process is gone is given to one caller, with how far it came", async () => {
-  const other = new SqliteStore(path);
-  await other.branches.createConversation("ann", conversation("c"));
-  await beginRun(other.branches, "c", "r");
-  await other.branches.appendEvents("r", [{ number: 1, body: "one" }]);
-  // Another process that lives keeps what it works on.
-  expect(await file.branches.takeInterrupted()).toEqual([]);
-  const { pid } = spawnSync(process.execPath, ["--version"]);
-  const database = new Database(path);
-  const sql =
-    "UPDATE runs SET pid = ?, id = 'gone' WHERE id IN (SELECT process FROM branched_runs)";
-  database.prepare(sql).run(pid);
-  database.prepare("UPDATE branched_runs SET process = 'gone'").run();
-  database.close();
-  expect(await file.branches.takeInterrupted()).toMatchObject([
-    {
-      id: "r",
-      conversationId: "c",
-      messageId: "ar",
-      owner: "ann",
-      message: { id: "ar", body: { text: "ar" } },
-      events: [{ number: 1, body: "one" }],
-    },
-  ]);
-  expect(await file.branches.takeInterrupted()).toEqual([]);
-  // It only stood still, and ends its run now: the run is no longer its own.
-  await other.branches.endRun("r", { id: "ar", body: { text: "late" } }, []);
-  expect((await file.branches.messages("ann", "c")).at(-1)!.body).toEqual({ text: "ar" });
-  await other.close();
-});
+describe.each(storeKinds)("processes that share a store: %s", (kind) => {
+  let world: StoreWorld;
+  let file: Awaited<ReturnType<StoreWorld["open"]>>;
+  beforeEach(async () => {
+    world = await storeWorld(kind);
+    file = await world.open();
+  });
+  afterEach(async () => {
+    await file.close();
+    await world.remove();
+  });
 
-test("limits: what is old goes, what is being written stays", async () => {
-  const day = 24 * 3600 * 1000;
-  const { branches } = file;
-  await branches.createConversation("ann", conversation("old", Date.now() - 40 * day));
-  await branches.createConversation("ann", conversation("written", Date.now() - 40 * day));
-  await branches.createConversation("ann", conversation("new"));
-  await beginRun(branches, "written", "r");
-  const database = new Database(path);
-  database.prepare("UPDATE branched_conversations SET updated_at = 1 WHERE id = 'written'").run();
-  database.close();
-  const second = new SqliteStore(path);
-  const left = await second.branches.conversations("ann", { limit: 9, before: null });
-  expect(left.map(({ id }) => id)).toEqual(["new", "written"]);
-  await second.close();
-  const third = new SqliteStore(path, { limits: { maxBytes: 1 } });
-  const least = await third.branches.conversations("ann", { limit: 9, before: null });
-  expect(least.map(({ id }) => id)).toEqual(["written"]);
-  await third.close();
-});
+  test("a run whose process is gone is given to one caller, with how far it came", async () => {
+    const other = await world.open();
+    await other.branches.createConversation("ann", conversation("c"));
+    await beginRun(other.branches, "c", "r");
+    await other.branches.appendEvents("r", [{ number: 1, body: "one" }]);
+    // Another process that lives keeps what it works on.
+    expect(await file.branches.takeInterrupted()).toEqual([]);
+    await world.die();
+    expect(await file.branches.takeInterrupted()).toMatchObject([
+      {
+        id: "r",
+        conversationId: "c",
+        messageId: "ar",
+        owner: "ann",
+        message: { id: "ar", body: { text: "ar" } },
+        events: [{ number: 1, body: "one" }],
+      },
+    ]);
+    expect(await file.branches.takeInterrupted()).toEqual([]);
+    // It only stood still, and ends its run now: the run is no longer its own.
+    await other.branches.endRun("r", { id: "ar", body: { text: "late" } }, []);
+    expect((await file.branches.messages("ann", "c")).at(-1)!.body).toEqual({ text: "ar" });
+    await other.close();
+  });
 
-test("a secret is made once", async () => {
-  const second = new SqliteStore(path);
-  expect(file.secret("tokens")).toHaveLength(32);
-  expect(second.secret("tokens")).toEqual(file.secret("tokens"));
-  expect(second.secret("other")).not.toEqual(file.secret("tokens"));
-  await second.close();
+  test("limits: what is old goes, what is being written stays", async () => {
+    const day = 24 * 3600 * 1000;
+    const { branches } = file;
+    await branches.createConversation("ann", conversation("old", Date.now() - 40 * day));
+    await branches.createConversation("ann", conversation("written", Date.now() - 40 * day));
+    await branches.createConversation("ann", conversation("new"));
+    await beginRun(branches, "written", "r");
+    await world.query("UPDATE branched_conversations SET updated_at = 1 WHERE id = 'written'");
+    const second = await world.open();
+    const left = await second.branches.conversations("ann", { limit: 9, before: null });
+    expect(left.map(({ id }) => id)).toEqual(["new", "written"]);
+    await second.close();
+    const third = await world.open({ limits: { maxBytes: 1 } });
+    const least = await third.branches.conversations("ann", { limit: 9, before: null });
+    expect(least.map(({ id }) => id)).toEqual(["written"]);
+    await third.close();
+  });
+
+  test("a secret is made once", async () => {
+    const second = await world.open();
+    expect(await file.secret("tokens")).toHaveLength(32);
+    expect(await second.secret("tokens")).toEqual(await file.secret("tokens"));
+    expect(await second.secret("other")).not.toEqual(await file.secret("tokens"));
+    await second.close();
+  });
 });

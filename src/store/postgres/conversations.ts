@@ -1,0 +1,119 @@
+/** Conversations and the order of their items. */
+
+import { nowSeconds } from "../retention-limits.ts";
+import type { StoredConversation, StoredItem } from "../types.ts";
+import { type PostgresDatabase, sql, type Statements } from "./database.ts";
+import { deleteOrphans, lockItems, referItems } from "./items.ts";
+
+export class PostgresConversations {
+  readonly #database: PostgresDatabase;
+
+  constructor(database: PostgresDatabase) {
+    this.#database = database;
+  }
+
+  async insert(owner: string, { id, createdAt, metadata }: StoredConversation): Promise<void> {
+    // A repetition: its first answer was lost with the connection.
+    await this.#database.run(sql`INSERT INTO fermata.conversations
+      (id, owner, created_at, used_at, metadata)
+      VALUES (${id}, ${owner}, ${createdAt}, ${nowSeconds()}, ${JSON.stringify(metadata)})
+      ON CONFLICT (id) DO NOTHING`);
+  }
+
+  async find(owner: string, id: string): Promise<StoredConversation | null> {
+    const row = await this.#database.get<{ created_at: number; metadata: string }>(
+      sql`SELECT created_at, metadata FROM fermata.conversations
+        WHERE owner = ${owner} AND id = ${id}`,
+    );
+    if (row === undefined) return null;
+    const metadata = JSON.parse(row.metadata) as Record<string, string>;
+    return { id, createdAt: row.created_at, metadata };
+  }
+
+  async setMetadata(owner: string, id: string, metadata: Record<string, string>): Promise<boolean> {
+    const changes = await this.#database.run(sql`UPDATE fermata.conversations
+      SET metadata = ${JSON.stringify(metadata)} WHERE owner = ${owner} AND id = ${id}`);
+    return changes > 0;
+  }
+
+  async delete(owner: string, id: string): Promise<boolean> {
+    return await this.#database.inTransaction(async (on) => {
+      await lockItems(on, owner);
+      const keys = await itemsOf(on, id);
+      const changes = await on.run(sql`DELETE FROM fermata.conversations
+        WHERE owner = ${owner} AND id = ${id}`);
+      if (changes > 0) await deleteOrphans(on, keys);
+      return changes > 0;
+    });
+  }
+
+  async items(owner: string, id: string): Promise<StoredItem[] | null> {
+    const rows = await this.#database.all<{ body: string | null }>(sql`SELECT items.body
+      FROM fermata.conversations
+      LEFT JOIN fermata.conversation_items ON conversation_id = conversations.id
+      LEFT JOIN fermata.items ON items.key = item
+      WHERE conversations.owner = ${owner} AND conversations.id = ${id} ORDER BY position`);
+    if (rows.length === 0) return null;
+    return rows.flatMap(({ body }) => (body === null ? [] : [JSON.parse(body) as StoredItem]));
+  }
+
+  async append(owner: string, id: string, items: readonly StoredItem[]): Promise<StoredItem[]> {
+    await this.#database.inTransaction(async (on) => {
+      await lockItems(on, owner);
+      if (!(await isThere(on, owner, id))) return;
+      const keys = await referItems(on, owner, items, await itemsOf(on, id));
+      await appendKeys(on, id, keys);
+    });
+    return (await this.items(owner, id))?.slice(-items.length || Infinity) ?? [];
+  }
+
+  /** Input and output of a response that is part of a conversation. */
+  async appendResponse(owner: string, responseId: string): Promise<void> {
+    await this.#database.inTransaction(async (on) => {
+      await lockItems(on, owner);
+      const rows = await on.all<{ conversation_id: string | null; item: number }>(
+        sql`SELECT conversation_id, item FROM fermata.responses
+          JOIN fermata.response_items ON response_id = responses.id AND part > 0
+          WHERE owner = ${owner} AND responses.id = ${responseId} ORDER BY part, position`,
+      );
+      const id = rows[0]?.conversation_id;
+      if (!id || !(await isThere(on, owner, id))) return;
+      await appendKeys(
+        on,
+        id,
+        rows.map(({ item }) => item),
+      );
+    });
+  }
+
+  async deleteItem(owner: string, id: string, itemId: string): Promise<boolean> {
+    return await this.#database.inTransaction(async (on) => {
+      await lockItems(on, owner);
+      if (!(await isThere(on, owner, id))) return false;
+      const keys = await on.column<number>(sql`DELETE FROM fermata.conversation_items
+        WHERE conversation_id = ${id} AND item =
+          (SELECT key FROM fermata.items WHERE owner = ${owner} AND id = ${itemId})
+        RETURNING item`);
+      await deleteOrphans(on, keys);
+      return keys.length > 0;
+    });
+  }
+}
+
+async function isThere(on: Statements, owner: string, id: string): Promise<boolean> {
+  const changes = await on.run(sql`UPDATE fermata.conversations SET used_at = ${nowSeconds()}
+    WHERE owner = ${owner} AND id = ${id}`);
+  return changes > 0;
+}
+
+async function itemsOf(on: Statements, id: string): Promise<number[]> {
+  return await on.column<number>(sql`SELECT item FROM fermata.conversation_items
+    WHERE conversation_id = ${id}`);
+}
+
+async function appendKeys(on: Statements, id: string, keys: readonly number[]): Promise<void> {
+  await on.run(sql`INSERT INTO fermata.conversation_items (conversation_id, position, item)
+    SELECT ${id}, place + coalesce((SELECT max(position) FROM fermata.conversation_items
+      WHERE conversation_id = ${id}), -1), item
+    FROM unnest(${keys}::bigint[]) WITH ORDINALITY AS new (item, place)`);
+}

@@ -1,0 +1,308 @@
+/** Responses and conversations in a Postgres database, which any number of servers share. */
+
+import { randomBytes } from "node:crypto";
+import pg from "pg";
+import { ClockWatch } from "../clock-watch.ts";
+import { isAtWork } from "../response-state.ts";
+import {
+  defaultLimits,
+  retentionEvery,
+  type RetentionLimits,
+  type StoreOptions,
+} from "../retention-limits.ts";
+import type {
+  HeldCall,
+  NewResponse,
+  ResponseHold,
+  ResponseItems,
+  ResponseStore,
+  StoredConversation,
+  StoredItem,
+  StoredResponse,
+} from "../types.ts";
+import { plainAddress } from "./address.ts";
+import { PostgresBranches } from "./branches.ts";
+import { Changes } from "./changes.ts";
+import { Claims } from "./claims.ts";
+import { PostgresConversations } from "./conversations.ts";
+import { PostgresDatabase, sql, statementsOn } from "./database.ts";
+import { heldCallOfResponses } from "./held-calls.ts";
+import { failResponsesOf, PostgresResponses } from "./responses.ts";
+import { applyRetention } from "./retention.ts";
+import { migrate, openingFailure } from "./schema.ts";
+import { Session } from "./session.ts";
+
+/**
+ * @param address postgres://…; what is not in it comes from PGPASSWORD and the like
+ * @throws FermataError store_invalid | store_unavailable | invalid_option
+ */
+export async function openPostgresStore(
+  address: string,
+  { limits }: StoreOptions = {},
+): Promise<PostgresStore> {
+  plainAddress(address);
+  const config = configOf(address);
+  try {
+    const client = new pg.Client(config);
+    client.on("error", () => {});
+    try {
+      await client.connect();
+      await migrate(client, address);
+      // What is acknowledged is on the server's disk, whatever its other databases are content with.
+      const [commits] = await statementsOn(client).column<string>(sql`SHOW synchronous_commit`);
+      if (commits === "off") config.options = "-c synchronous_commit=on";
+    } finally {
+      await client.end();
+    }
+    const store = new PostgresStore(config, { ...defaultLimits, ...limits });
+    await store.open();
+    return store;
+  } catch (error) {
+    throw openingFailure(error, address);
+  }
+}
+
+function configOf(address: string): pg.ClientConfig {
+  return {
+    connectionString: address,
+    application_name: "fermata",
+    keepAlive: true,
+    connectionTimeoutMillis: 5000,
+    types: {
+      // Counts and times fit a number.
+      getTypeParser: (oid: number, format?: string) =>
+        oid === pg.types.builtins.INT8
+          ? Number
+          : pg.types.getTypeParser(oid, format as "text" | undefined),
+    } as pg.CustomTypesConfig,
+  };
+}
+
+class PostgresStore implements ResponseStore {
+  readonly branches: PostgresBranches;
+  readonly #database: PostgresDatabase;
+  readonly #session: Session;
+  readonly #changes: Changes;
+  readonly #clock = new ClockWatch();
+  readonly #limits: RetentionLimits;
+  readonly #claims = new Claims();
+  readonly #responses: PostgresResponses;
+  readonly #conversations: PostgresConversations;
+  #created = 0;
+  #retention: Promise<void> | null = null;
+  /** Ends that could not be written, by the ids of what they end. */
+  readonly #unwritten = new Map<string, () => Promise<void>>();
+  #isClosed = false;
+
+  constructor(config: pg.ClientConfig, limits: RetentionLimits) {
+    this.#limits = limits;
+    this.#database = new PostgresDatabase(config);
+    this.#changes = new Changes(this.#database);
+    this.#session = new Session(config, {
+      onChange: (ids) => this.#changes.heard(ids),
+      onBeat: () => void this.#writeEnds(),
+      onTakenForDead: () => {},
+    });
+    this.#responses = new PostgresResponses(this.#database, this.#claims, this.#session.id);
+    this.#conversations = new PostgresConversations(this.#database);
+    this.branches = new PostgresBranches(this.#database, {
+      claims: this.#claims,
+      processId: this.#session.id,
+      forgetDead: () => this.#failInterrupted(),
+      keepLimits: () => this.#keepLimits(),
+      writeEnd: (id, work) => this.#writeEnd(id, work),
+      changed: (id) => this.#changes.tell(id),
+    });
+  }
+
+  /** Before anything else. */
+  async open(): Promise<void> {
+    try {
+      await this.#session.open();
+      await this.#failInterrupted();
+    } catch (error) {
+      await this.close();
+      throw error;
+    }
+    this.#retain();
+  }
+
+  /** 32 random bytes, the same for all who open the database. */
+  async secret(name: string): Promise<Buffer> {
+    await this.#database.run(sql`INSERT INTO fermata.secrets (name, value)
+      VALUES (${name}, ${randomBytes(32)}) ON CONFLICT (name) DO NOTHING`);
+    const [secret] = await this.#database.column<Buffer>(sql`SELECT value FROM fermata.secrets
+      WHERE name = ${name}`);
+    return secret!;
+  }
+
+  async createResponse(response: NewResponse): Promise<void> {
+    await this.#responses.insert(response);
+    this.#keepLimits();
+  }
+
+  async updateResponse(
+    owner: string,
+    id: string,
+    body: Record<string, unknown>,
+    output: readonly StoredItem[],
+  ): Promise<void> {
+    const work = (): Promise<void> => this.#responses.update(owner, id, body, output);
+    if (isAtWork(body)) await work();
+    else await this.#writeEnd(id, work);
+    this.#changes.tell(id);
+  }
+
+  async appendToConversation(owner: string, responseId: string): Promise<void> {
+    await this.#conversations.appendResponse(owner, responseId);
+  }
+
+  async response(owner: string, id: string): Promise<StoredResponse | null> {
+    const found = await this.#responses.find(owner, id);
+    if (found === null || found.run === null || found.run === this.#session.id) return found;
+    // Another process was at work on it, and may be gone since.
+    await this.#failInterrupted();
+    return await this.#responses.find(owner, id);
+  }
+
+  async responses(owner: string): Promise<StoredResponse[]> {
+    return await this.#responses.all(owner);
+  }
+
+  async responseItems(owner: string, id: string): Promise<ResponseItems | null> {
+    return await this.#responses.items(owner, id);
+  }
+
+  async deleteResponse(owner: string, id: string): Promise<boolean> {
+    return await this.#responses.delete(owner, id);
+  }
+
+  async item(owner: string, id: string): Promise<StoredItem | null> {
+    return await this.#responses.item(owner, id);
+  }
+
+  async updateItem(owner: string, item: StoredItem): Promise<void> {
+    await this.#responses.updateItem(owner, item);
+  }
+
+  async setHold(hold: ResponseHold): Promise<void> {
+    await this.#responses.setHold(hold);
+  }
+
+  async takeHolds(): Promise<ResponseHold[]> {
+    await this.#failInterrupted();
+    return await this.#responses.takeHolds();
+  }
+
+  async setHeldCall(responseId: string, callId: string, state: unknown): Promise<void> {
+    await this.#database.run(sql`INSERT INTO fermata.held_calls (holder, call_id, state)
+      VALUES (${responseId}, ${callId}, ${JSON.stringify(state)})
+      ON CONFLICT (holder, call_id) DO UPDATE SET state = excluded.state`);
+  }
+
+  async heldCall(owner: string, callId: string): Promise<HeldCall | null> {
+    return await heldCallOfResponses(this.#database, owner, callId);
+  }
+
+  async addEvent(id: string, number: number, event: object): Promise<void> {
+    await this.#responses.addEvent(id, number, event);
+    this.#changes.tell(id);
+  }
+
+  async events(owner: string, id: string): Promise<unknown[]> {
+    return await this.#responses.events(owner, id);
+  }
+
+  async createConversation(owner: string, conversation: StoredConversation): Promise<void> {
+    await this.#conversations.insert(owner, conversation);
+  }
+
+  async conversation(owner: string, id: string): Promise<StoredConversation | null> {
+    return await this.#conversations.find(owner, id);
+  }
+
+  async setConversationMetadata(
+    owner: string,
+    id: string,
+    metadata: Record<string, string>,
+  ): Promise<boolean> {
+    return await this.#conversations.setMetadata(owner, id, metadata);
+  }
+
+  async deleteConversation(owner: string, id: string): Promise<boolean> {
+    return await this.#conversations.delete(owner, id);
+  }
+
+  async conversationItems(owner: string, id: string): Promise<StoredItem[] | null> {
+    return await this.#conversations.items(owner, id);
+  }
+
+  async addConversationItems(
+    owner: string,
+    id: string,
+    items: readonly StoredItem[],
+  ): Promise<StoredItem[]> {
+    return await this.#conversations.append(owner, id, items);
+  }
+
+  async deleteConversationItem(owner: string, id: string, itemId: string): Promise<boolean> {
+    return await this.#conversations.deleteItem(owner, id, itemId);
+  }
+
+  async close(): Promise<void> {
+    if (this.#isClosed) return;
+    this.#isClosed = true;
+    this.#database.stopRetrying();
+    await this.#writeEnds();
+    try {
+      await this.#retention;
+      await this.#responses.leaveHolds();
+    } catch {
+      // The others take what waits once they see that this process is gone.
+    }
+    await this.#session.close();
+    await this.#database.close();
+  }
+
+  /** Resolves when the limits are kept. */
+  async retained(): Promise<void> {
+    await this.#retention;
+  }
+
+  async #failInterrupted(): Promise<void> {
+    await this.#database.inTransaction(async (on) => {
+      for (const id of await this.#session.dead(on)) {
+        await failResponsesOf(on, id);
+        await on.run(sql`DELETE FROM fermata.processes WHERE id = ${id}`);
+      }
+    });
+  }
+
+  /** What has ended is written as ended, now or once the database is there: while this process lives nobody else ends it. @throws what prevents it now */
+  async #writeEnd(id: string, work: () => Promise<void>): Promise<void> {
+    this.#unwritten.set(id, work);
+    await work();
+    this.#unwritten.delete(id);
+  }
+
+  async #writeEnds(): Promise<void> {
+    try {
+      for (const [id, work] of this.#unwritten) await this.#writeEnd(id, work);
+    } catch {
+      // Its caller knows why since the first time; the next sign of life tries again.
+    }
+  }
+
+  #keepLimits(): void {
+    if (++this.#created % retentionEvery === 0) this.#retain();
+  }
+
+  /** Beside what else is done. */
+  #retain(): void {
+    this.#retention ??= applyRetention(this.#database, this.#limits, this.#clock.isBelieved)
+      .catch(() => {})
+      .finally(() => (this.#retention = null));
+  }
+}
+
+export type { PostgresStore };

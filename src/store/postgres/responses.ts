@@ -1,0 +1,252 @@
+/** Responses, their items, events and holds. */
+
+import { failedBody, incomplete, isAtWork } from "../response-state.ts";
+import type {
+  NewResponse,
+  ResponseHold,
+  ResponseItems,
+  StoredItem,
+  StoredResponse,
+} from "../types.ts";
+import type { Claims } from "./claims.ts";
+import { type PostgresDatabase, sql, type Statements } from "./database.ts";
+import { deleteOrphans, lockItems, putItems, referItems } from "./items.ts";
+
+const parts = { history: 0, input: 1, output: 2 } as const;
+
+interface ResponseRow {
+  id: string;
+  run: string | null;
+  previous_response_id: string | null;
+  conversation_id: string | null;
+  body: string;
+}
+
+export class PostgresResponses {
+  readonly #database: PostgresDatabase;
+  readonly #claims: Claims;
+  readonly #process: string;
+
+  constructor(database: PostgresDatabase, claims: Claims, process: string) {
+    this.#database = database;
+    this.#claims = claims;
+    this.#process = process;
+  }
+
+  async insert(response: NewResponse): Promise<void> {
+    const { id, owner, createdAt, previousResponseId, conversationId, body, input } = response;
+    const run = isAtWork(body) ? this.#process : null;
+    await this.#database.inTransaction(async (on) => {
+      await lockItems(on, owner);
+      await on.run(sql`INSERT INTO fermata.responses
+        (id, owner, created_at, run, previous_response_id, conversation_id, body)
+        VALUES (${id}, ${owner}, ${createdAt}, ${run}, ${previousResponseId}, ${conversationId},
+          ${JSON.stringify(body)})`);
+      const history = await copyHistory(on, id, { previousResponseId, conversationId });
+      const keys = await referItems(on, owner, input, history);
+      await insertItems(on, id, parts.input, keys);
+    });
+    if (run !== null) this.#claims.set(id, 1);
+  }
+
+  async update(
+    owner: string,
+    id: string,
+    body: Record<string, unknown>,
+    output: readonly StoredItem[],
+  ): Promise<void> {
+    const run = isAtWork(body) ? this.#process : null;
+    await this.#database.inTransaction(async (on) => {
+      await lockItems(on, owner);
+      const changes = await on.run(sql`UPDATE fermata.responses
+        SET body = ${JSON.stringify(body)}, run = ${run}
+        WHERE owner = ${owner} AND id = ${id} AND (run IS NULL OR run = ${this.#process})
+          AND claim = coalesce(nullif(${this.#claims.of(id)}::integer, 0), claim)`);
+      if (changes > 0) await writeOutput(on, { owner, id }, run === null, output);
+    });
+    if (run === null) this.#claims.endSoon(id);
+  }
+
+  async find(owner: string, id: string): Promise<(StoredResponse & { run: string | null }) | null> {
+    const row = await this.#database.get<ResponseRow>(sql`SELECT id, run, previous_response_id,
+      conversation_id, body FROM fermata.responses WHERE owner = ${owner} AND id = ${id}`);
+    return row === undefined ? null : storedResponse(row);
+  }
+
+  async all(owner: string): Promise<StoredResponse[]> {
+    const rows = await this.#database.all<ResponseRow>(sql`SELECT id, run, previous_response_id,
+      conversation_id, body FROM fermata.responses WHERE owner = ${owner}
+      ORDER BY created_at, row`);
+    return rows.map(storedResponse);
+  }
+
+  async items(owner: string, id: string): Promise<ResponseItems | null> {
+    return await itemsOf(this.#database, owner, id);
+  }
+
+  async delete(owner: string, id: string): Promise<boolean> {
+    return await this.#database.inTransaction(async (on) => {
+      await lockItems(on, owner);
+      const keys = await on.column<number>(sql`SELECT item FROM fermata.response_items
+        WHERE response_id = ${id}`);
+      const changes = await on.run(sql`DELETE FROM fermata.responses
+        WHERE owner = ${owner} AND id = ${id}`);
+      if (changes > 0) await deleteOrphans(on, keys);
+      return changes > 0;
+    });
+  }
+
+  async item(owner: string, id: string): Promise<StoredItem | null> {
+    const [body] = await this.#database.column<string>(sql`SELECT body FROM fermata.items
+      WHERE owner = ${owner} AND id = ${id}`);
+    return body === undefined ? null : (JSON.parse(body) as StoredItem);
+  }
+
+  async updateItem(owner: string, item: StoredItem): Promise<void> {
+    await this.#database.inTransaction(async (on) => {
+      await lockItems(on, owner);
+      await putItems(on, owner, [item]);
+    });
+  }
+
+  /** The response may have been deleted meanwhile, or be another process's. */
+  async setHold({ id, request, round, next, deadline }: ResponseHold): Promise<void> {
+    await this.#database.run(sql`INSERT INTO fermata.response_holds
+      (response_id, request, round, next, deadline)
+      SELECT id, ${JSON.stringify(request)}, ${JSON.stringify(round)}, ${next}::integer,
+        ${deadline}::double precision
+      FROM fermata.responses WHERE id = ${id} AND run = ${this.#process}
+        AND claim = ${this.#claims.of(id)}
+      ON CONFLICT (response_id) DO UPDATE SET request = excluded.request,
+        round = excluded.round, next = excluded.next, deadline = excluded.deadline`);
+  }
+
+  /** Responses of this process that wait for their client belong to no process from now on. */
+  async leaveHolds(): Promise<void> {
+    await leaveHolds(this.#database, this.#process);
+  }
+
+  /** Those that are nobody's. Another process that looks at the same time takes others. */
+  async takeHolds(): Promise<ResponseHold[]> {
+    const taken = await this.#database.inTransaction(
+      async (on) =>
+        await on.all<{ id: string; claim: number }>(sql`UPDATE fermata.responses
+          SET run = ${this.#process}, claim = claim + 1
+          WHERE id IN (SELECT id FROM fermata.responses JOIN fermata.response_holds ON id = response_id
+            WHERE run IS NULL AND NOT id = ANY(${this.#claims.ids})
+            FOR UPDATE OF responses SKIP LOCKED)
+          RETURNING id, claim`),
+    );
+    for (const { id, claim } of taken) this.#claims.set(id, claim);
+    const rows = await this.#database.all<
+      Omit<ResponseHold, "request" | "round"> & { request: string; round: string }
+    >(sql`SELECT owner, id, request, round, next, deadline
+      FROM fermata.response_holds JOIN fermata.responses ON id = response_id
+      WHERE id = ANY(${taken.map(({ id }) => id)}) ORDER BY row`);
+    return rows.map(({ request, round, ...row }) => ({
+      ...row,
+      request: JSON.parse(request) as unknown,
+      round: JSON.parse(round) as unknown,
+    }));
+  }
+
+  /** Nothing, where the response was deleted while it was generated, or is another process's. */
+  async addEvent(id: string, number: number, event: object): Promise<void> {
+    await this.#database.run(sql`INSERT INTO fermata.response_events (response_id, number, body)
+      SELECT id, ${number}::integer, ${JSON.stringify(event)} FROM fermata.responses
+      WHERE id = ${id} AND (run IS NULL OR run = ${this.#process})
+        AND claim = ${this.#claims.of(id)}
+      ON CONFLICT (response_id, number) DO NOTHING`);
+  }
+
+  async events(owner: string, id: string): Promise<unknown[]> {
+    const bodies = await this.#database.column<string>(sql`SELECT response_events.body
+      FROM fermata.response_events JOIN fermata.responses ON responses.id = response_id
+      WHERE owner = ${owner} AND id = ${id} ORDER BY number`);
+    return bodies.map((body) => JSON.parse(body) as unknown);
+  }
+}
+
+/** What came before the response. @returns the keys of its items */
+async function copyHistory(
+  on: Statements,
+  id: string,
+  {
+    previousResponseId,
+    conversationId,
+  }: Pick<NewResponse, "previousResponseId" | "conversationId">,
+): Promise<number[]> {
+  if (previousResponseId === null && conversationId === null) return [];
+  return await on.column<number>(sql`
+    INSERT INTO fermata.response_items (response_id, part, position, item)
+    SELECT ${id}, 0, row_number() OVER (ORDER BY source, part, position) - 1, item FROM (
+      SELECT 0 AS source, part, position, item FROM fermata.response_items
+      WHERE response_id = ${previousResponseId}
+      UNION ALL SELECT 1, 0, position, item FROM fermata.conversation_items
+      WHERE conversation_id = ${conversationId}) AS earlier
+    RETURNING item`);
+}
+
+async function leaveHolds(on: Statements, process: string): Promise<void> {
+  await on.run(sql`UPDATE fermata.responses SET run = NULL
+    WHERE run = ${process} AND id IN (SELECT response_id FROM fermata.response_holds)`);
+}
+
+/** Fails everything that a process left unfinished, except what waits for its client. */
+export async function failResponsesOf(on: Statements, process: string): Promise<void> {
+  await leaveHolds(on, process);
+  const rows = await on.all<{ owner: string; id: string; body: string }>(sql`SELECT owner, id, body
+    FROM fermata.responses WHERE run = ${process} ORDER BY owner, row FOR UPDATE`);
+  for (const { owner, id, body } of rows) {
+    await lockItems(on, owner);
+    const output = (await itemsOf(on, owner, id))?.output ?? [];
+    await on.run(sql`UPDATE fermata.responses SET body = ${JSON.stringify(failedBody(body))},
+      run = NULL, claim = claim + 1 WHERE id = ${id}`);
+    await writeOutput(on, { owner, id }, true, output.map(incomplete));
+  }
+}
+
+async function writeOutput(
+  on: Statements,
+  { owner, id }: { owner: string; id: string },
+  hasEnded: boolean,
+  output: readonly StoredItem[],
+): Promise<void> {
+  if (hasEnded) await on.run(sql`DELETE FROM fermata.response_holds WHERE response_id = ${id}`);
+  await on.run(sql`DELETE FROM fermata.response_items WHERE response_id = ${id} AND part = 2`);
+  if (output.length > 0) await insertItems(on, id, parts.output, await putItems(on, owner, output));
+}
+
+async function insertItems(
+  on: Statements,
+  id: string,
+  part: number,
+  keys: readonly number[],
+): Promise<void> {
+  if (keys.length === 0) return;
+  await on.run(sql`INSERT INTO fermata.response_items (response_id, part, position, item)
+    SELECT ${id}, ${part}::smallint, place - 1, item
+    FROM unnest(${keys}::bigint[]) WITH ORDINALITY AS new (item, place)`);
+}
+
+async function itemsOf(on: Statements, owner: string, id: string): Promise<ResponseItems | null> {
+  const rows = await on.all<{ part: number | null; body: string }>(sql`SELECT part, items.body
+    FROM fermata.responses
+    LEFT JOIN fermata.response_items ON response_id = responses.id
+    LEFT JOIN fermata.items ON items.key = item
+    WHERE responses.owner = ${owner} AND responses.id = ${id} ORDER BY part, position`);
+  if (rows.length === 0) return null;
+  const of = (part: number): StoredItem[] =>
+    rows.filter((row) => row.part === part).map((row) => JSON.parse(row.body) as StoredItem);
+  return { history: of(parts.history), input: of(parts.input), output: of(parts.output) };
+}
+
+function storedResponse(row: ResponseRow): StoredResponse & { run: string | null } {
+  return {
+    id: row.id,
+    run: row.run,
+    previousResponseId: row.previous_response_id,
+    conversationId: row.conversation_id,
+    body: JSON.parse(row.body) as Record<string, unknown>,
+  };
+}

@@ -1,0 +1,25 @@
+/** What becomes of a response whose process is gone, in every store. */
+
+import type { StoredItem } from "./types.ts";
+
+const interrupted = {
+  code: "server_error",
+  message: "The server ended before the response was finished.",
+};
+
+export function isAtWork({ status }: Record<string, unknown>): boolean {
+  return status === "queued" || status === "in_progress";
+}
+
+/** @param body JSON text */
+export function failedBody(body: string): Record<string, unknown> {
+  const response = JSON.parse(body) as Record<string, unknown>;
+  return { ...response, status: "failed", error: interrupted };
+}
+
+/** A call that waited for its output keeps its status. The next turn closes it. */
+export function incomplete(item: StoredItem): StoredItem {
+  const isCall = item.type === "function_call" || item.type === "custom_tool_call";
+  if (item["status"] !== "in_progress" || isCall) return item;
+  return { ...item, status: "incomplete" };
+}
