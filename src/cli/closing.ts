@@ -4,3 +4,9 @@ import type { ServeConfig } from "./options.ts";
 export function savingMs({ cacheDisk }: Pick<ServeConfig, "cacheDisk">): number {
   return cacheDisk > 0 ? 12_000 : 0;
 }
+
+/** What the service may take to close, in milliseconds: the notice for proxies, the drain, the files of its cache. */
+export function closingMs(config: Pick<ServeConfig, "cacheDisk" | "processTimeout">): number {
+  const { notice, drain } = config.processTimeout;
+  return (notice + drain) * 1000 + savingMs(config);
+}

@@ -30,6 +30,7 @@ export function configOf(flags: Layer, env: NodeJS.ProcessEnv, cwd: string): Ser
   dropOutranked(config, layers);
   checkTogether(config);
   config.corsOrigin.forEach(checkOrigin);
+  checkReplica(config.replica);
   config.chatTemplate = givenTemplate(config.chatTemplate);
   return config;
 }
@@ -180,6 +181,15 @@ function checkTogether(config: ServeConfig): void {
 }
 
 /** As browsers send it, without path and default port. Programs have schemes of their own; pages of files are `null`. */
+/** It stands in ids, in front of a dot, and proxies name their servers so. */
+function checkReplica(name: string | undefined): void {
+  if (name === undefined || /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/.test(name)) return;
+  throw invalid(
+    `--replica: "${name}" is not a replica's name. Use lower-case letters, digits and, inside, hyphens (at most 63).`,
+    "replica",
+  );
+}
+
 function checkOrigin(origin: string): void {
   if (origin === "*" || origin === "null") return;
   const parts = /^(?<scheme>[a-z][a-z0-9+.-]*):\/\/[^/?#\s]+$/u.exec(origin);

@@ -155,11 +155,22 @@ export const serveOptions = {
       max: 86_400,
       parts: {
         drain: { default: 5, min: 0, help: "for running answers to end after SIGINT or SIGTERM" },
+        notice: {
+          default: 0,
+          min: 0,
+          help: "before that, in which /ready is 503 and new requests are served, for a proxy to see it",
+        },
         loop: { default: 60, help: "of its JavaScript thread without a sign of life" },
         step: { default: 600, help: "of one step of the inference thread" },
       },
       value: "SECONDS",
       help: "When the engine's process is ended or, if it hangs, killed and started again, as drain=5,loop=60.",
+      fromFolder: true,
+    },
+    replica: {
+      kind: "string",
+      value: "NAME",
+      help: "Name of this server among several behind a proxy, in its ids and in the header x-fermata-replica; see docs/scale.md.",
       fromFolder: true,
     },
     uiServer: {

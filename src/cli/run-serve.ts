@@ -1,6 +1,6 @@
 /** `fermata serve`: until a signal comes, and what it would refuse at once. */
 
-import { savingMs } from "./closing.ts";
+import { closingMs } from "./closing.ts";
 import { withAccess } from "./access.ts";
 import type { CommandContext } from "./command.ts";
 import { configOf } from "./config.ts";
@@ -29,11 +29,7 @@ export async function runServe(
     const server = await starting.catch(() => null);
     await server?.close();
   };
-  closeOnSignal(
-    close,
-    context.err,
-    config.processTimeout.drain * 1000 + closeGraceMs + savingMs(config),
-  );
+  closeOnSignal(close, context.err, closingMs(config) + closeGraceMs);
   if (!process.stderr.isTTY)
     process.on("SIGHUP", () => void starting.then((server) => server.reload()).catch(() => {}));
   try {

@@ -207,7 +207,9 @@ function serverConfig(config: ServeConfig): Omit<ServerConfig, "sampling" | "api
   return {
     version: packageVersion(),
     corsOrigins: config.corsOrigin,
+    noticeMs: processTimeout.notice * 1000,
     drainMs: processTimeout.drain * 1000,
+    replica: config.replica,
     hungStepMs: processTimeout.step * 1000,
     asksPerson: config.approval === "ask",
     maxToolRounds,

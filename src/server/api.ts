@@ -22,7 +22,7 @@ export function apiRoutes(
 ): RouteOptions[] {
   const { services, config } = context;
   const branches = services.branches ?? new SqliteStore(null, { limits: memoryLimits }).branches;
-  const conversations = new ConversationService(branches, services.model.id);
+  const conversations = new ConversationService(branches, services.model.id, config.replica);
   app.addHook("onReady", () => conversations.adopt({ ...context, log: app.log, startedAt: 0 }));
   const all = { ...context, conversations };
   const meter = new EngineMeter(services);

@@ -10,6 +10,7 @@ import { OnceWarnings } from "./body/warnings.ts";
 import {
   installAccessLog,
   createRequestId,
+  installReplicaName,
   installRequestId,
   installActiveRequests,
 } from "./http/requests.ts";
@@ -87,6 +88,7 @@ export function buildServer(services: ServerServices, config: ServerConfig): Fas
   const metrics = new Metrics(services);
   app.decorate("othersWait", () => othersWait(services));
   installRequestId(app);
+  installReplicaName(app, config.replica);
   installErrorHandler(app);
   installQuarantine(app, config.crashes ?? new Map());
   installConnectionReports(app, config.connectionReports ?? null);
@@ -95,7 +97,7 @@ export function buildServer(services: ServerServices, config: ServerConfig): Fas
   const keys = config.apiKeys instanceof ApiKeys ? config.apiKeys : ApiKeys.of(config.apiKeys);
   installHostNames(app, keys, origins);
   installCors(app, origins);
-  const active = installActiveRequests(app, config.drainMs ?? 0);
+  const active = installActiveRequests(app, config);
   const tokens = new SealedTokens(config.tokenSecret ?? randomBytes(32));
   installAuthentication(app, keys, tokens);
   installNotFound(app, paths);
@@ -131,7 +133,7 @@ export function buildServer(services: ServerServices, config: ServerConfig): Fas
     ...one(propsRoute),
     ...one(slotsRoute),
     healthRoute(services, config),
-    readyRoute(services, config),
+    readyRoute(services, config, active),
     metricsRoute(metrics),
   ];
   routes.push(openApiRoute(routes.slice()));

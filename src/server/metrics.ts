@@ -10,6 +10,7 @@
  */
 
 import { Counter, Gauge, Histogram, Registry } from "prom-client";
+import { publishGatewayMetrics } from "./gateway-metrics.ts";
 import type { AgentEngine, LoadedModel, ServerServices } from "./services.ts";
 
 type Stats = ReturnType<ServerServices["engine"]["stats"]>;
@@ -124,6 +125,12 @@ export class Metrics {
     const measured = (): Measured[] => measuredBy(services);
     this.#publishCounts(measured);
     this.#publishStates(measured);
+    publishGatewayMetrics(this.registry, () =>
+      measured().map(({ engine, labels: { model = services.model.id } }) => ({
+        model,
+        stats: engine.stats(),
+      })),
+    );
     for (const one of measured()) this.#observe(one);
     services.models?.onLoad((loaded) => this.#observe(labelled(loaded)));
     this.#publish(

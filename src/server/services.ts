@@ -171,6 +171,10 @@ export interface ServerConfig {
   corsOrigins?: readonly string[];
   /** How long running requests may go on once the server closes. Default 0. */
   drainMs?: number;
+  /** Before that: requests are still served, but GET /ready says 503. Default 0. */
+  noticeMs?: number;
+  /** The name of this process among several behind a proxy. Default: none. */
+  replica?: string | undefined;
   /** The model's default sampling. A seed is drawn for each request. */
   sampling: Omit<Sampling, "seed" | "logitBias" | "script">;
   maxToolRounds?: number | undefined;

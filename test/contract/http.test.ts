@@ -196,6 +196,38 @@ test("metrics publish the engine's counters", async () => {
   }
 });
 
+test("inference gateways find vLLM's names", async () => {
+  const { app } = createWorld();
+  await post(app, hello);
+  const lines = (await app.inject({ url: "/metrics" })).body.split("\n");
+  expect(lines).toEqual(
+    expect.arrayContaining([
+      "# TYPE vllm:num_requests_waiting gauge",
+      'vllm:num_requests_running{model_name="tiny"} 1',
+      'vllm:num_requests_waiting{model_name="tiny"} 2',
+      // 40 of 150 cells; 50 more are retained.
+      `vllm:kv_cache_usage_perc{model_name="tiny"} ${40 / 150}`,
+      `vllm:gpu_cache_usage_perc{model_name="tiny"} ${40 / 150}`,
+      'vllm:cache_config_info{model_name="tiny",block_size="16",num_gpu_blocks="9"} 1',
+      "# TYPE vllm:prefix_cache_queries_total counter",
+      'vllm:prefix_cache_queries_total{model_name="tiny"} 25',
+      'vllm:prefix_cache_hits_total{model_name="tiny"} 12',
+    ]),
+  );
+});
+
+test("a replica's name is in its header and in the ids that name what it keeps", async () => {
+  const { app } = createWorld({ config: { replica: "r-1" } });
+  const answer = await post(app, hello);
+  expect(answer.headers["x-fermata-replica"]).toBe("r-1");
+  expect(answer.json().id).toMatch(/^chatcmpl-r-1\.[0-9a-f]{24}$/);
+  const made = await app.inject({ method: "POST", url: "/api/conversations", payload: {} });
+  const { id } = made.json() as { id: string };
+  expect(id).toMatch(/^conv_r-1\.[0-9a-f]{48}$/);
+  expect((await app.inject({ url: `/api/conversations/${id}` })).statusCode).toBe(200);
+  expect((await app.inject({ url: "/nowhere" })).headers["x-fermata-replica"]).toBe("r-1");
+});
+
 test("an engine that agents have to themselves is measured under its model's name", async () => {
   const steps: ((step: EngineStep) => void)[] = [];
   const stats = { ...idleStats, ...usage, running: 1, generatedTokens: 3 };

@@ -314,6 +314,18 @@ describe("closing", () => {
     expect(text()).toMatch(/"content":"b"[^]*"finish_reason":"stop"[^]*data: \[DONE\]\n\n$/);
   });
 
+  test("health, readiness and metrics answer while it drains", async () => {
+    const { world, url, end, read } = await streaming(10_000);
+    const closed = world.app.close();
+    await eventually(async () => expect((await fetch(`${url}/v1/models`)).status).toBe(503));
+    const states = ["/health", "/ready", "/metrics"].map(
+      async (path) => (await fetch(url + path)).status,
+    );
+    expect(await Promise.all(states)).toEqual([200, 503, 200]);
+    end();
+    await Promise.all([closed, read]);
+  });
+
   test("one that does not end in time gets an error event", async () => {
     const { world, read, text } = await streaming(50);
     await Promise.all([world.app.close(), read]);

@@ -57,6 +57,17 @@ describe("a chain", () => {
     expect(page.body).toMatchObject({ data: [{ type: "function_call_output" }], has_more: true });
   });
 
+  test("ids with a replica's name are found as others are", async () => {
+    world = createResponsesWorld({ config: { replica: "r1" } });
+    const conversation = await world.call("POST", "/v1/conversations", {});
+    expect(conversation.body.id).toMatch(/^conv_r1\.[0-9a-f]{48}$/);
+    const first = await world.create({ input: "One", conversation: conversation.body.id });
+    expect(first.body.id).toMatch(/^resp_r1\.[0-9a-f]{48}$/);
+    const next = await world.create({ input: "Two", previous_response_id: first.body.id });
+    expect(next.body.previous_response_id).toBe(first.body.id);
+    expect((await world.call("GET", `/v1/responses/${next.body.id}`)).body).toEqual(next.body);
+  });
+
   test("unknown, deleted and unstored responses are not found", async () => {
     const { body } = await world.create({ input: "Hi" });
     expect(await world.call("DELETE", `/v1/responses/${body.id}`)).toMatchObject({
@@ -148,10 +159,10 @@ describe("background", () => {
     await eventually(() => expect(called).toHaveBeenCalled());
     vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
     const closed = world.app.close();
-    await eventually(async () => expect((await fetch(`${url}/health`)).status).toBe(503));
+    await eventually(async () => expect((await fetch(`${url}/v1/models`)).status).toBe(503));
     vi.advanceTimersByTime(50_000);
     // Fastify's own limits do not cut it short.
-    expect((await fetch(`${url}/health`)).status).toBe(503);
+    expect((await fetch(`${url}/v1/models`)).status).toBe(503);
     answerCall();
     await closed;
     expect(await stored(body.id)).toMatchObject({

@@ -55,7 +55,7 @@ async function startHere(config: ServeConfig): Promise<Connection> {
   const { listen } = await import("../port.ts");
   const key = randomUUID();
   const service = await startService(
-    { ...config, apiKey: [key], processTimeout: { ...config.processTimeout, drain: 1 } },
+    { ...config, apiKey: [key], processTimeout: { ...config.processTimeout, drain: 1, notice: 0 } },
     new AbortController().signal,
   );
   const url = await listen(service.app, 0, "127.0.0.1");

@@ -7,7 +7,7 @@
  *       any of them -> closing
  */
 
-import { savingMs } from "../closing.ts";
+import { closingMs } from "../closing.ts";
 import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
 import { createServer, type Server, type Socket } from "node:net";
@@ -119,11 +119,15 @@ class Supervisor implements RunningServer {
     if (worker !== null) {
       const ended = once(worker, "exit");
       this.#send(worker, { type: "close" });
-      const deadline =
-        this.#config.processTimeout.drain * 1000 + closeGraceMs + savingMs(this.#config);
+      const deadline = closingMs(this.#config) + closeGraceMs;
       const timer = setTimeout(() => worker.kill("SIGKILL"), deadline);
+      const { notice } = this.#config.processTimeout;
+      // A proxy tries another server where nobody listens, but not after a 503.
+      const refusing =
+        notice === 0 ? undefined : setTimeout(() => this.#server.close(), notice * 1000);
       await ended;
       clearTimeout(timer);
+      clearTimeout(refusing);
     }
     this.#server.close();
     this.#connections.endAll();

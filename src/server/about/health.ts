@@ -3,6 +3,7 @@
 import type { RouteOptions } from "fastify";
 import { loadedModels } from "../answer/model-use.ts";
 import type { ServerConfig, ServerServices } from "../services.ts";
+import type { ActiveRequests } from "../http/requests.ts";
 import type { Metrics } from "../metrics.ts";
 
 type Services = Pick<ServerServices, "model" | "engine" | "models">;
@@ -28,7 +29,7 @@ export function healthRoute(
     method: "GET",
     url: "/health",
     // A load balancer asks it.
-    config: { public: true },
+    config: { public: true, answersToTheEnd: true },
     logLevel: "warn",
     handler: async (_request, reply) => {
       const { stepAgeMs } = stateOf(services);
@@ -39,21 +40,23 @@ export function healthRoute(
   };
 }
 
-/** 503 already when a step takes half as long, so that requests go elsewhere; and while the server closes. */
+/** 503 already when a step takes half as long, so that requests go elsewhere; and as soon as the server is to close. */
 export function readyRoute(
   services: Services,
   { hungStepMs = defaultHungStepMs }: Pick<ServerConfig, "hungStepMs">,
+  active: Pick<ActiveRequests, "isLeaving">,
 ): RouteOptions {
   return {
     method: "GET",
     url: "/ready",
-    config: { public: true },
+    config: { public: true, answersToTheEnd: true },
     logLevel: "warn",
     handler: async (_request, reply) => {
       const { stepAgeMs, running, waiting } = stateOf(services);
-      const isReady = !(stepAgeMs > hungStepMs / 2);
-      reply.code(isReady ? 200 : 503);
-      return { status: isReady ? "ready" : "busy", step_age_ms: stepAgeMs, running, waiting };
+      const isBusy = stepAgeMs > hungStepMs / 2;
+      const status = active.isLeaving ? "closing" : isBusy ? "busy" : "ready";
+      reply.code(status === "ready" ? 200 : 503);
+      return { status, step_age_ms: stepAgeMs, running, waiting };
     },
   };
 }
@@ -63,7 +66,7 @@ export function metricsRoute({ registry }: Metrics): RouteOptions {
   return {
     method: "GET",
     url: "/metrics",
-    config: { scope: "admin" },
+    config: { scope: "admin", answersToTheEnd: true },
     logLevel: "warn",
     handler: async (_request, reply) =>
       reply.type(registry.contentType).send(await registry.metrics()),

@@ -3,6 +3,7 @@
 import { createHash, randomBytes } from "node:crypto";
 import type { ChatUsage, FinishReason } from "../../chat/types.ts";
 import type { ServedModel } from "../services.ts";
+import { ofReplica } from "./ids.ts";
 
 /** Common fields of all chunks of one response. */
 export interface ResponseIdentity {
@@ -19,9 +20,10 @@ export function newIdentity(
   prefix: "chatcmpl" | "cmpl",
   answers: string,
   served: ServedModel,
+  replica?: string,
 ): ResponseIdentity {
   return {
-    id: `${prefix}-${randomBytes(12).toString("hex")}`,
+    id: `${prefix}-${ofReplica(replica)}${randomBytes(12).toString("hex")}`,
     created: Math.floor(Date.now() / 1000),
     model: answers,
     system_fingerprint: fingerprintOf(served),

@@ -21,15 +21,23 @@ const idBytes = 24;
 let stock = randomBytes(0);
 let used = 0;
 
-/** `resp_` and 48 hexadecimal digits. */
-export function newId(prefix: IdPrefix): string {
+/**
+ * `resp_` and 48 hexadecimal digits; of what only one of several replicas has, `resp_<replica>.` and the digits, so that a
+ * proxy finds the replica in whatever names it.
+ */
+export function newId(prefix: IdPrefix, replica?: string): string {
   if (used === stock.length) {
     stock = randomBytes(256 * idBytes);
     used = 0;
   }
   const id = stock.toString("hex", used, used + idBytes);
   used += idBytes;
-  return `${prefix}_${id}`;
+  return `${prefix}_${ofReplica(replica)}${id}`;
+}
+
+/** What such an id has before its digits. */
+export function ofReplica(replica: string | undefined): string {
+  return replica === undefined ? "" : `${replica}.`;
 }
 
 /** Ids of the calls of one round begin alike, so that a history tells which were made side by side. */

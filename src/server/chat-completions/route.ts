@@ -100,7 +100,7 @@ export function chatCompletionsRoute(context: RouteContext): RouteOptions {
         const told = body.reasonsInContent ? reasoningInContent(sink) : sink;
         return runRequest({ ...conversation, sampling, signal: ended }, mode, own, told);
       };
-      const identity = newIdentity("chatcmpl", target.id, services.model);
+      const identity = newIdentity("chatcmpl", target.id, services.model, config.replica);
       const completed = (answers: [Answer, ...Answer[]]) =>
         chatCompletion(identity, answers, topLogprobs !== undefined, times[0]?.timings);
       const choices = runChoices(n, start, signal);

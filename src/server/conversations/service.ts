@@ -27,12 +27,15 @@ import { type RunnerContext, Runner } from "./runner.ts";
 export class ConversationService {
   readonly #store: BranchStore;
   readonly #modelId: string;
+  readonly #replica: string | undefined;
   readonly #runner: Runner;
   /** Of runs that this process takes over. */
   #context: RunnerContext | null = null;
 
-  constructor(store: BranchStore, modelId: string) {
+  /** @param replica whose name the conversations' ids have */
+  constructor(store: BranchStore, modelId: string, replica?: string) {
     this.#store = store;
+    this.#replica = replica;
     this.#modelId = modelId;
     this.#runner = new Runner(store);
   }
@@ -46,7 +49,7 @@ export class ConversationService {
   async create(owner: string, { title = "", settings }: ConversationPatch): Promise<Conversation> {
     const now = Date.now();
     const conversation = {
-      id: newId("conv"),
+      id: newId("conv", this.#replica),
       title,
       createdAt: now,
       updatedAt: now,

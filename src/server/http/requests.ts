@@ -6,6 +6,13 @@ import type { FastifyInstance, FastifyReply } from "fastify";
 import { setTimeout } from "node:timers/promises";
 import { FermataError } from "../../errors.ts";
 
+declare module "fastify" {
+  interface FastifyContextConfig {
+    /** Whoever watches the server asks it, while it closes too. */
+    answersToTheEnd?: true;
+  }
+}
+
 const header = "x-request-id";
 const harmlessId = /^[\w.:@/+=-]{1,128}$/;
 
@@ -21,6 +28,14 @@ export function installRequestId(app: FastifyInstance): void {
   app.addHook("onRequest", async (request, reply) => {
     reply.header(header, request.id);
     if (request.routeOptions.config?.wire === "anthropic") reply.header("request-id", request.id);
+  });
+}
+
+/** Which of several servers behind a proxy answered. A client may send it back, to be answered by the same one. */
+export function installReplicaName(app: FastifyInstance, replica: string | undefined): void {
+  if (replica === undefined) return;
+  app.addHook("onRequest", async (_request, reply) => {
+    reply.header("x-fermata-replica", replica);
   });
 }
 
@@ -51,6 +66,16 @@ const farewellMs = 2000;
 export class ActiveRequests {
   readonly #controllers = new Set<AbortController>();
   readonly #closing = new AbortController();
+  #isLeaving = false;
+
+  /** From the moment that the server is to close: first it still serves, then it drains. */
+  get isLeaving(): boolean {
+    return this.#isLeaving;
+  }
+
+  beginLeaving(): void {
+    this.#isLeaving = true;
+  }
 
   /** Aborted when the server begins to close, before the drain. */
   get closing(): AbortSignal {
@@ -103,17 +128,27 @@ export class ActiveRequests {
 }
 
 /**
- * From the moment the server closes new requests are refused; those that run have `drainMs` to end,
- * then they are aborted.
+ * When the server is to close, proxies have `noticeMs` to see that GET /ready fails; requests are served, on connections
+ * that end with them. From then on new requests are refused; those that run have `drainMs` to end, then they are aborted.
+ * Behind a supervisor that has closed the port at the end of the notice, what still comes over open connections is served:
+ * a proxy sends it nowhere else.
  */
-export function installActiveRequests(app: FastifyInstance, drainMs: number): ActiveRequests {
+export function installActiveRequests(
+  app: FastifyInstance,
+  { noticeMs = 0, drainMs = 0 }: { noticeMs?: number; drainMs?: number },
+): ActiveRequests {
   const requests = new ActiveRequests();
-  app.addHook("onRequest", async () => {
-    if (requests.closing.aborted) throw closingError();
+  app.addHook("onRequest", async (request) => {
+    const { answersToTheEnd } = request.routeOptions.config ?? {};
+    if (requests.closing.aborted && answersToTheEnd !== true) throw closingError();
   });
   app.addHook("preClose", async () => {
-    requests.beginClosing();
+    requests.beginLeaving();
+    if (noticeMs > 0) await setTimeout(noticeMs);
+    app.server.closeIdleConnections();
+    if (noticeMs === 0 || app.server.listening) requests.beginClosing();
     await requests.idle(drainMs);
+    requests.beginClosing();
     requests.abortAll();
     // Their last words are on the way.
     await requests.idle(farewellMs);

@@ -24,6 +24,7 @@ interface Asked {
 export function conversationRoutes(
   kept: ResponseStore | null,
   { warn }: OnceWarnings,
+  replica?: string,
 ): RouteOptions[] {
   const route = (
     method: "GET" | "POST" | "DELETE",
@@ -44,7 +45,7 @@ export function conversationRoutes(
       const given = readBody(newConversationFields, request.body ?? {}, { warn }, showLabels);
       const { metadata, items } = given;
       const createdAt = Math.floor(Date.now() / 1000);
-      const conversation = { id: newId("conv"), createdAt, metadata };
+      const conversation = { id: newId("conv", replica), createdAt, metadata };
       await store.createConversation(owner, conversation);
       if (items.length > 0) await store.addConversationItems(owner, conversation.id, items);
       return wireConversation(conversation);

@@ -54,7 +54,7 @@ export function storedResponsesRoutes(context: ResponsesContext): RouteOptions[]
   return withInputErrors([
     responseSocketRoute(context),
     ...storedResponseRoutes(context),
-    ...conversationRoutes(context.responses.store, context.warnings),
+    ...conversationRoutes(context.responses.store, context.warnings, context.config.replica),
   ]);
 }
 

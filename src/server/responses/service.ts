@@ -169,7 +169,7 @@ export class ResponseService {
 
     const createdAt = Math.floor(Date.now() / 1000);
     const model = context.target.id;
-    const id = newId("resp");
+    const id = newId("resp", this.#config.replica);
     const isExtended = (request.events ?? this.#config.responsesEvents) === "extended";
     const writer = new ResponseWriter({
       response: newResponse(request, { id, createdAt, model, stores }),

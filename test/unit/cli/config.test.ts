@@ -19,7 +19,7 @@ function directoryWith(files: Record<string, string>): string {
 test("defaults", () => {
   expect(load([])).toEqual({
     model: undefined,
-    processTimeout: { drain: 5, loop: 60, step: 600 },
+    processTimeout: { drain: 5, notice: 0, loop: 60, step: 600 },
     hf: undefined,
     file: undefined,
     modelsDir: undefined,
@@ -41,6 +41,7 @@ test("defaults", () => {
     corsOrigin: [],
     supervise: true,
     uiServer: true,
+    replica: undefined,
     store: undefined,
     storeOptional: false,
     storeLimits: { days: 30, responses: 10_000, megabytes: 1024 },
@@ -215,6 +216,15 @@ describe("--cors-origin", () => {
       expect.objectContaining({ code: "invalid_option", param: "cors-origin" }),
     );
   });
+});
+
+test("--replica takes what a server of a proxy may be called", () => {
+  for (const name of ["a", "r1", "fermata-0", "a".repeat(63)])
+    expect(load(["--replica", name]).replica).toBe(name);
+  for (const name of ["R1", "r.1", "-r", "r-", "r_1", "r 1", "a".repeat(64)])
+    expect(() => load(["--replica", name])).toThrow(
+      expect.objectContaining({ code: "invalid_option", param: "replica" }),
+    );
 });
 
 test("names of the model, tokens of an answer, pooling", () => {
