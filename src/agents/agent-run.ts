@@ -81,9 +81,7 @@ export class AgentRun implements DelegatingRun {
   ): Promise<void> {
     const { offered: _offered, handsOver: _handsOver, maxCalls, ...shared } = options;
     const { owner, cacheSalt, sampling } = request;
-    // A restart interrupts delegations as a whole.
-    const oversight = shared.oversight && { ...shared.oversight, journal: undefined };
-    this.#shared = { owner, cacheSalt, seed: sampling.seed, loop: { ...shared, oversight } };
+    this.#shared = { owner, cacheSalt, seed: sampling.seed, loop: shared };
     const { rounds, calls } = this.agent.limits;
     const seconds = this.#seconds;
     const maxSeconds = Math.min(options.maxSeconds ?? Infinity, seconds * toolShare);

@@ -1,7 +1,9 @@
 /** The tool that hands a task to a sub-agent. */
 
 import type { ToolDefinition } from "../chat/types.ts";
+import { interruptedCall } from "../tools/oversight.ts";
 import type { ToolLoopOptions } from "../tools/tool-loop.ts";
+import { isOfModel, Transcript } from "../tools/transcript.ts";
 import type { RunEvent, Tool, ToolCallContext, ToolResult } from "../tools/types.ts";
 import type { AgentRequest, DelegatingRun } from "./delegating-run.ts";
 import {
@@ -10,6 +12,8 @@ import {
   readDelegation,
   systemMessages,
 } from "./delegation.ts";
+import { DelegationJournal } from "./delegation-journal.ts";
+import { HeldChat } from "./held-chat.ts";
 import type { Agent } from "./types.ts";
 import { RoundText } from "../chat/answer/round-text.ts";
 
@@ -21,6 +25,7 @@ export class DelegateTool implements Tool {
   readonly server = delegationServer;
   /** What the agent calls is asked about, not the agent. */
   readonly approval = "never";
+  readonly keepsItself = true;
   readonly timeoutMs: number;
   readonly #run: DelegatingRun;
   readonly #delegates: ReadonlyMap<string, Agent>;
@@ -41,11 +46,17 @@ export class DelegateTool implements Tool {
       const names = [...this.#delegates.keys()].join(", ");
       return refused(`name one of the agents ${names} and its task`);
     }
-    const run = this.#run.below(agent);
+    const { loop } = this.#run.shared;
+    const above = loop.oversight?.journal;
+    const journal = above && new DelegationJournal(above, context.callId);
+    if (journal?.isGivenUp === true) return { content: interruptedCall, isError: true };
+    const run = this.#run.below(goingOn(agent, journal));
     if (typeof run === "string") return refused(run);
     try {
+      await journal?.begin();
+      const options = { ...loop, oversight: loop.oversight && { ...loop.oversight, journal } };
       const request = this.#request(agent, delegation.task, context);
-      return await answerOf(run, request, this.#run.shared.loop, context);
+      return await answerOf(run, request, options, { ...context, journal });
     } finally {
       run.close();
     }
@@ -64,22 +75,44 @@ export class DelegateTool implements Tool {
   }
 }
 
+/** Its model begins where that of an earlier process was held. */
+function goingOn(agent: Agent, journal: DelegationJournal | undefined): Agent {
+  const round = journal?.heldRound;
+  if (!round) return agent;
+  const { model } = agent;
+  const chat = new HeldChat(model.chat, round, () => journal!.countResume());
+  return { ...agent, model: { ...model, chat }, tools: () => agent.tools() };
+}
+
 /** Runs to the end; what fails is told in the result. */
 async function answerOf(
   run: DelegatingRun,
   request: AgentRequest,
   options: ToolLoopOptions,
-  { report }: ToolCallContext,
+  { report, journal }: ToolCallContext & { journal: DelegationJournal | undefined },
 ): Promise<ToolResult> {
   const { agent } = run;
+  const round = journal?.heldRound;
+  const transcript = new Transcript(round ?? undefined);
   const output = new AgentOutput((text) => report({ type: "output", text }));
+  if (round) output.goOn(journal!.earlier!);
+  let isKept = round != null;
   let isCancelled = false;
+  const keep = async (event: RunEvent): Promise<void> => {
+    transcript.add(event);
+    if (event.type === "hold" && event.calls.length > 0) {
+      const { calls, turn: heldTurn } = event;
+      await journal?.hold({ messages: transcript.heldMessages, calls, heldTurn }, output.said);
+    } else if (event.type === "hold" || isOfModel(event)) journal?.leave();
+  };
   const read = async (event: RunEvent): Promise<void> => {
-    if (event.type === "content") return output.add(event.text);
+    if (event.type === "content") output.add(event.text);
     if (event.type === "hold") output.endRound();
     if (event.type === "tool-end") output.cite(event.citations);
     if (event.type === "finish") isCancelled = event.reason === "cancelled";
-    report({ type: "agent", agent: agent.name, event });
+    if (event.type === "hold" && isKept) isKept = false;
+    else await keep(event);
+    if (event.type !== "content") report({ type: "agent", agent: agent.name, event });
   };
   try {
     await run.answer(request, run.tools, options, read);
@@ -109,6 +142,10 @@ class AgentOutput {
     this.#tell = tell;
   }
 
+  get said(): { text: string; citations: string[] } {
+    return { text: this.#text, citations: [...this.#citations] };
+  }
+
   get isEmpty(): boolean {
     return this.#text === "";
   }
@@ -118,6 +155,12 @@ class AgentOutput {
     if (part === "") return;
     this.#text += part;
     this.#tell(part);
+  }
+
+  /** Behind what rounds of an earlier process said. */
+  goOn({ text, citations }: { text: string; citations: readonly string[] }): void {
+    this.add(text);
+    this.cite(citations);
   }
 
   endRound(): void {

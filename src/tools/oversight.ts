@@ -1,7 +1,7 @@
 /** What stands around a call: a person who may have to consent, a record of what was done. */
 
 import { canonicalArguments } from "../chat/template/normalize.ts";
-import type { ToolCall } from "../chat/types.ts";
+import type { ChatMessage, HeldTurn, ToolCall } from "../chat/types.ts";
 import type { Approvals, Decision, PersonsDecision } from "./approvals.ts";
 import type { CallAudit } from "./call-audit.ts";
 import { FermataError } from "../errors.ts";
@@ -16,6 +16,29 @@ import type {
   ToolRun,
 } from "./types.ts";
 
+/** A round that waits for the results of its calls, and what it takes to go on from there. Plain data. */
+export interface HeldRound {
+  /** What was said behind the prompt, up to the calls. */
+  messages: ChatMessage[];
+  calls: readonly ToolCall[];
+  /** See `ChatRequest`. */
+  heldTurn?: HeldTurn | null | undefined;
+}
+
+/** What the sub-agent of a delegation has come to. */
+export interface DelegationState {
+  at: "delegated";
+  /** Its last round with calls. Null: it has made none. */
+  round: HeldRound | null;
+  /** How many of its rounds had calls. */
+  number: number;
+  /** Its result so far. */
+  text: string;
+  citations: readonly string[];
+  /** How often other processes let it go on from here. */
+  resumes: number;
+}
+
 /** What a call has come to. */
 export type CallState =
   /** `since`: milliseconds since 1970. */
@@ -23,6 +46,7 @@ export type CallState =
   | { at: "decided"; decision: PersonsDecision }
   /** Whether it took effect is unknown until it has ended. */
   | { at: "started" }
+  | DelegationState
   | { at: "ended"; run: ToolRun };
 
 /** Keeps what calls come to, so that another process goes on with them and runs none of them twice. */

@@ -70,7 +70,7 @@ async function runKept(
 ): Promise<ToolRun> {
   const { journal } = options.oversight ?? {};
   try {
-    await journal?.note(call.id, { at: "started" });
+    if (tool.keepsItself !== true) await journal?.note(call.id, { at: "started" });
   } catch {
     return notRun("error", "Error: not run: the server could not write down that it runs.");
   }

@@ -133,6 +133,8 @@ export interface Tool {
   readonly totalTimeoutMs?: number | undefined;
   /** The tool changes nothing, so a call may run before its round ends. */
   readonly readOnly?: boolean | undefined;
+  /** It writes into the journal of calls by itself. A call that was interrupted is called again and goes on. */
+  readonly keepsItself?: boolean | undefined;
   /**
    * Default: as the request's `ToolOversight` says. Where nobody can be asked, a call that must be approved is
    * not run.

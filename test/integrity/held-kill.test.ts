@@ -1,6 +1,7 @@
-// The server is killed at random moments while runs wait for approvals and run calls: every run whose question was seen
-// is there afterwards, a decision that was acknowledged counts, and no call that changes something runs a second time
-// without a person's word, counted by the tools themselves. Needs `npm run build`.
+// The server is killed at random moments while runs and sub-agents wait for approvals and run calls, and responses wait for
+// their clients: every question and every held response that was seen is there afterwards, a decision or an output that was
+// acknowledged counts, and no call that changes something runs a second time without a person's word, counted by the tools
+// themselves. Needs `npm run build`.
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -41,6 +42,28 @@ async function consent(url: string, { id, output }: Asking): Promise<Asking["out
   return answer.output.find(({ type }) => type === "mcp_call")!;
 }
 
+interface Held {
+  status: string;
+  output: { type: string; call_id: string; status: string; content?: { text: string }[] }[];
+}
+
+/** The response that waits for what its client's function returns. */
+const hold = async (url: string, name: string): Promise<string> => {
+  const tools = [{ type: "function", name: "ask_client", parameters: { type: "object" } }];
+  const fermata = { tools: "held" };
+  const body = { input: `held ${name}`, background: true, tools, fermata };
+  return (await post<{ id: string }>(`${url}/v1/responses`, body)).id;
+};
+
+const read = async (url: string, id: string): Promise<Held> =>
+  (await (await fetch(`${url}/v1/responses/${id}`)).json()) as Held;
+
+const heldCall = ({ output }: Held): string | undefined =>
+  output.find(({ type, status }) => type === "function_call" && status === "in_progress")?.call_id;
+
+const deliver = (url: string, id: string, callId: string, output: string): Promise<unknown> =>
+  post(`${url}/v1/responses/${id}/tool_outputs`, { tool_call_id: callId, output });
+
 const waiting = async (url: string): Promise<Asked[]> =>
   ((await (await fetch(`${url}/api/approvals`)).json()) as { approvals: Asked[] }).approvals;
 
@@ -60,6 +83,8 @@ test(`${kills} kills`, { timeout: 60_000 + kills * 4000 }, async () => {
   const sent = new Map<string, number>();
   /** Responses that asked for consent, by their names. */
   const asking = new Map<string, Asking>();
+  /** Held responses by their names, and what was sent to those whose call was seen. */
+  const held = new Map<string, { id: string; isSeen: boolean; isKept: boolean }>();
   const add = (counts: Map<string, number>, id: string): unknown =>
     counts.set(id, (counts.get(id) ?? 0) + 1);
   const approve = async (id: string): Promise<void> => {
@@ -75,7 +100,9 @@ test(`${kills} kills`, { timeout: 60_000 + kills * 4000 }, async () => {
       const clients = Array.from({ length: 4 }, async (_, client) => {
         const name = `${round}-${client}`;
         const { id } = await post<Conversation>(`${url}/api/conversations`, {});
-        await post<RunStarted>(`${url}/api/conversations/${id}/runs`, { message: name });
+        // Half of the calls are made by a sub-agent.
+        const model = client % 2 === 0 ? {} : { model: "boss" };
+        await post<RunStarted>(`${url}/api/conversations/${id}/runs`, { message: name, ...model });
         runs.set(name, id);
         begun();
         for (;;) {
@@ -95,7 +122,21 @@ test(`${kills} kills`, { timeout: 60_000 + kills * 4000 }, async () => {
         // One in two is left to the last process.
         if (client > 0) await consent(url, response);
       });
-      const gone = Promise.allSettled([...clients, ...responding]);
+      const holding = Array.from({ length: 2 }, async (_, client) => {
+        const name = `${round}-${client}`;
+        const response = { id: await hold(url, name), isSeen: false, isKept: false };
+        held.set(name, response);
+        let callId: string | undefined;
+        while (callId === undefined) callId = heldCall(await read(url, response.id));
+        response.isSeen = true;
+        await setTimeout(random() * 40);
+        // One in two is left to the last process.
+        if (client > 0) {
+          await deliver(url, response.id, callId, `early ${name}`);
+          response.isKept = true;
+        }
+      });
+      const gone = Promise.allSettled([...clients, ...responding, ...holding]);
       await Promise.race([firstRun, gone]);
       await setTimeout(random() * 250);
       await kill(server);
@@ -119,6 +160,26 @@ test(`${kills} kills`, { timeout: 60_000 + kills * 4000 }, async () => {
       const { output, error } = await consent(served.url, response);
       if (output === `send of response ${name}: done`) consented += 1;
       else expect(error).toContain("may have taken effect");
+    }
+    let answered = 0;
+    for (const [name, { id, isSeen, isKept }] of held) {
+      const open = heldCall(await read(served.url, id));
+      if (isKept) expect(open).toBeUndefined();
+      if (open !== undefined) await deliver(served.url, id, open, `late ${name}`);
+      const { status, output } = await eventually(async () => {
+        const response = await read(served.url, id);
+        expect(response.status).not.toBe("in_progress");
+        return response;
+      });
+      // The model had not come to its call, or its answer had begun.
+      if (status !== "completed") {
+        expect(isSeen && open !== undefined, `${name}: ${status}`).toBe(false);
+        continue;
+      }
+      answered += 1;
+      const said = output.find(({ type }) => type === "message")?.content?.[0]?.text;
+      if (isKept) expect(said).toBe(`early ${name}`);
+      else expect([`early ${name}`, `late ${name}`]).toContain(said);
     }
     const ends = new Map<string, number>();
     for (const [name, id] of runs) {
@@ -149,7 +210,8 @@ test(`${kills} kills`, { timeout: 60_000 + kills * 4000 }, async () => {
     console.log(
       `${kills} kills, ${runs.size} runs (${[...ends].map(([status, count]) => `${count} ${status}`).join(", ")}), ` +
         `${seen.size} questions seen, ${repeats.size} asked again; ` +
-        `${asking.size} responses asked, ${consented} of their calls ran to the end, none twice`,
+        `${asking.size} responses asked, ${consented} of their calls ran to the end, none twice; ` +
+        `${held.size} responses were held, ${answered} of them answered`,
     );
     expect(seen.size).toBeGreaterThan(kills / 2);
   } finally {

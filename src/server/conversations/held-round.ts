@@ -1,9 +1,9 @@
 /** The held round of a run, kept so that the next process goes on with it: its calls, and what they have come to. */
 
-import type { ChatMessage, HeldTurn, ToolCall } from "../../chat/types.ts";
+import { maxResumes } from "../../agents/delegation-journal.ts";
 import type { ConversationEvent } from "../../client/types.ts";
 import type { BranchStore, InterruptedRun, RunHold } from "../../store/types.ts";
-import type { CallJournal, CallState } from "../../tools/oversight.ts";
+import type { CallJournal, CallState, HeldRound } from "../../tools/oversight.ts";
 import type { RunPlan } from "./run-plan.ts";
 
 /** What began a run. */
@@ -14,20 +14,12 @@ export interface KeptRequest {
   tools: readonly string[] | null;
 }
 
-export interface KeptRound {
-  /** The run's messages up to the calls. */
-  messages: ChatMessage[];
-  calls: readonly ToolCall[];
+export interface KeptRound extends HeldRound {
   /** The ids of the calls in the stream. */
   ids: Record<string, string>;
-  /** See `ChatRequest`. */
-  heldTurn?: HeldTurn | null | undefined;
   /** How many events were told before the round was held. */
   told: number;
 }
-
-/** A round that ends the process each time is not gone on with forever. */
-const maxResumes = 3;
 
 export class HeldRounds implements CallJournal {
   readonly #store: BranchStore;

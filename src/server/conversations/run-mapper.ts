@@ -26,6 +26,7 @@ import {
   progressOf,
   type Speaker,
 } from "./calls.ts";
+import type { EarlierEvents } from "./earlier-events.ts";
 
 type ToolStart = Extract<ToolEvent, { type: "tool-start" }>;
 type ToolEnd = Extract<ToolEvent, { type: "tool-end" }>;
@@ -40,6 +41,7 @@ export class RunMapper {
   readonly #unstarted = new Set<string>();
   readonly #usedIds = new Set<string>();
   readonly #citations = new Set<string>();
+  #earlierIds: EarlierEvents["ids"] = new Map();
   /** The position in its speaker's text of each call that the stream does not show yet. */
   readonly #offsets = new Map<string, number>();
   #textLength = 0;
@@ -48,11 +50,8 @@ export class RunMapper {
   readonly #rounds = new RoundText();
   #out: Required<ConversationEvent> = emptyEvent();
 
-  /**
-   * Goes on where the stream of an earlier process ended, in a held round.
-   * @param ids those of the round's calls in the stream
-   */
-  static resumed(state: ConversationState, ids: Readonly<Record<string, string>>): RunMapper {
+  /** Goes on where the stream of an earlier process ended, in a held round. @param ids see `EarlierEvents` */
+  static resumed(state: ConversationState, ids: EarlierEvents["ids"]): RunMapper {
     const mapper = new RunMapper();
     mapper.#restore(state, ids);
     return mapper;
@@ -86,19 +85,24 @@ export class RunMapper {
     return this.#take()!;
   }
 
-  #restore(state: ConversationState, ids: Readonly<Record<string, string>>): void {
+  #restore(state: ConversationState, ids: EarlierEvents["ids"]): void {
     this.#rounds.add(state.message);
     this.#rounds.endRound();
     this.#textLength = state.message.length;
     this.#phase = state.timeline.at(-1)?.phase ?? null;
     this.#isHeld = true;
     for (const citation of state.citations) this.#citations.add(citation);
-    for (const [given, id] of Object.entries(ids)) this.#root.ids.set(given, id);
+    this.#earlierIds = ids;
+    for (const [given, id] of ids.get("") ?? []) this.#root.ids.set(given, id);
     for (const call of state.toolCalls) {
       const { call_id: id, progress, tool_call_details: details } = call;
+      const known = [...(ids.get(details.parent_call_id ?? "")?.values() ?? [])];
       this.#usedIds.add(id);
       this.#offsets.set(id, details.text_offset ?? 0);
-      if (progress === "writing") this.#unstarted.add(id);
+      // What was not written to its end is written anew, as another call.
+      const isDropped = progress === "writing" && !known.includes(id);
+      if (isDropped) this.#out.details.push({ type: "state", call_id: id, state: "failed" });
+      else if (progress === "writing") this.#unstarted.add(id);
       if (progress !== "approval" && progress !== "running") continue;
       // The caller stands before what its sub-agent called.
       const caller = this.#open.get(details.parent_call_id ?? "");
@@ -312,7 +316,8 @@ export class RunMapper {
   #agentOf(call: OpenCall, agent: string): Speaker {
     const known = this.#agents.get(call.id);
     if (known !== undefined) return known;
-    const speaker = { agent, parent: call.id, writing: new Map(), ids: new Map() };
+    const ids = new Map(this.#earlierIds.get(call.id));
+    const speaker = { agent, parent: call.id, writing: new Map(), ids };
     this.#agents.set(call.id, speaker);
     return speaker;
   }

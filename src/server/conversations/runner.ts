@@ -3,7 +3,9 @@
 import { applyEvent, type ConversationState, emptyState } from "../../client/conversation-state.ts";
 import type { ConversationEvent, EndDetail, RunUsage } from "../../client/types.ts";
 import type { ChatEvent, ChatUsage } from "../../chat/types.ts";
+import { HeldChat } from "../../agents/held-chat.ts";
 import { FermataError } from "../../errors.ts";
+import { isOfModel, Transcript } from "../../tools/transcript.ts";
 import type { BranchedRun, BranchStore, InterruptedRun, NumberedEvent } from "../../store/types.ts";
 import type { RunEvent } from "../../tools/types.ts";
 import { newId } from "../answer/ids.ts";
@@ -16,12 +18,11 @@ import { runEvents, type RunContext } from "../answer/answer.ts";
 import { settledWithin } from "../http/stream-answer.ts";
 import { withModel } from "../answer/model-use.ts";
 import { resolveTarget } from "../answer/target.ts";
-import { HeldChat } from "./held-chat.ts";
+import { EarlierEvents } from "./earlier-events.ts";
 import { heldRound, HeldRounds } from "./held-round.ts";
 import { type AnswerBody, answerBody, type Message, newAnswer } from "./message-body.ts";
 import { RunMapper } from "./run-mapper.ts";
 import { modeOf, planRun, type RunStart, titleOf } from "./run-plan.ts";
-import { Transcript } from "./transcript.ts";
 
 export interface RunnerContext extends Omit<RunContext, "target"> {
   active: ActiveRequests;
@@ -238,12 +239,13 @@ export class Runner {
     });
     this.#live.add(live);
     const startedAt = performance.now() - (state.timeline.at(-1)?.at_ms ?? 0);
+    const earlier = new EarlierEvents(state, round.ids, hold.calls);
     const course = {
-      mapper: RunMapper.resumed(state, round.ids),
+      mapper: RunMapper.resumed(state, earlier.ids),
       transcript: new Transcript(round),
       held,
       signal,
-      from: state,
+      earlier,
     };
     const following = follow(live, work, { ...context, startedAt }, course).finally(endWork);
     context.lease?.until(following);
@@ -257,7 +259,7 @@ interface Course {
   held: HeldRounds;
   signal: AbortSignal;
   /** What an earlier process told of the round that this one begins with. */
-  from?: ConversationState;
+  earlier?: EarlierEvents;
 }
 
 /** Never rejects. */
@@ -265,14 +267,14 @@ async function follow(
   live: ConversationRun,
   work: BegunWork<RunEvent>,
   context: RunnerContext,
-  { mapper, transcript, held, signal, from }: Course,
+  { mapper, transcript, held, signal, earlier }: Course,
 ): Promise<void> {
   let finish: Finish | null = null;
   let end: Omit<EndDetail, "type">;
-  let isHoldTold = from !== undefined;
+  let isHoldTold = earlier !== undefined;
   const isLeftToNext = (): boolean => isClosing(signal.reason) && held.outlivesProcess;
   try {
-    if (from === undefined) await live.tell(mapper.begin());
+    if (earlier === undefined) await live.tell(mapper.begin());
     await work.deliver(async (event) => {
       if (event.type === "finish") finish = event;
       // How its calls end is told by the process that goes on.
@@ -281,8 +283,8 @@ async function follow(
       transcript.add(event);
       if (event.type === "hold") await keepHold(event, live, { mapper, transcript, held });
       else if (isOfModel(event)) held.leave();
-      if (from !== undefined && wasTold(event, from, mapper)) return;
-      const told = mapper.map(event, performance.now() - context.startedAt);
+      const news = earlier === undefined ? event : earlier.newPart(event);
+      const told = news && mapper.map(news, performance.now() - context.startedAt);
       if (told !== null) await live.tell(told);
     });
     end = endOf(finish);
@@ -316,24 +318,8 @@ async function keepHold(
   });
 }
 
-function isOfModel({ type }: RunEvent): boolean {
-  return type === "content" || type === "reasoning" || type === "call-start";
-}
-
 function isClosing(reason: unknown): boolean {
   return reason instanceof FermataError && reason.code === "engine_closed";
-}
-
-/** A call's start, its question or its end, which viewers know from the earlier process. */
-function wasTold(event: RunEvent, { toolCalls }: ConversationState, mapper: RunMapper): boolean {
-  if (!event.type.startsWith("tool-") || !("call" in event)) return false;
-  const id = mapper.idOf(event.call.id);
-  const progress = toolCalls.find((call) => call.call_id === id)?.progress ?? "writing";
-  if (progress === "writing") return false;
-  if (event.type === "tool-start") return true;
-  if (progress === "running") return false;
-  const isAsked = event.type === "tool-approval" && event.state === "asked";
-  return progress !== "approval" || (isAsked && event.mayHaveRun !== true);
 }
 
 function endOf(finish: Finish | null): Omit<EndDetail, "type"> {

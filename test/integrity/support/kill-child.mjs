@@ -7,6 +7,8 @@
 // Prints its port.
 import { appendFileSync } from "node:fs";
 import { setTimeout } from "node:timers/promises";
+import { AgentDirectory } from "../../../dist/agents/agent-directory.js";
+import { parseAgentsConfig } from "../../../dist/agents/agents-config.js";
 import { buildServer } from "../../../dist/server/app.js";
 import { SqliteStore } from "../../../dist/store/sqlite/sqlite-store.js";
 import { Approvals } from "../../../dist/tools/approvals.js";
@@ -50,16 +52,22 @@ async function* words({ signal, messages }) {
   yield { type: "finish", reason: signal?.aborted ? "cancelled" : "stop", calls: [], usage };
 }
 
+function callsOf(system, of) {
+  if (system === "You plan.") {
+    const args = { agent: "worker", task: of };
+    return [{ id: `delegate_${of}`, name: "delegate", arguments: JSON.stringify(args) }];
+  }
+  const special = { response: ["send", "note", "look"], held: ["ask_client"] };
+  const names = special[of.split(" ")[0]] ?? ["save", "note", "look"];
+  return names.map((name) => ({ id: `${name}_${of}`, name, arguments: JSON.stringify({ of }) }));
+}
+
 async function* calls({ messages, signal }, resumed) {
   const of = messages.find(({ role }) => role === "user").content;
+  const system = messages[0].role === "system" ? messages[0].content : "";
   let results = messages.filter(({ role }) => role === "tool");
   if (results.length === 0) {
-    const names = [of.startsWith("response") ? "send" : "save", "note", "look"];
-    const written = names.map((name) => ({
-      id: `${name}_${of}`,
-      name,
-      arguments: JSON.stringify({ of }),
-    }));
+    const written = callsOf(system, of);
     for (const [index, call] of written.entries()) {
       yield { type: "call-start", index, id: call.id, name: call.name };
       yield { type: "call-arguments", index, delta: call.arguments };
@@ -73,7 +81,11 @@ async function* calls({ messages, signal }, resumed) {
       return;
     }
   }
-  yield { type: "content", text: results.map(({ content }) => content).join(" | ") };
+  for (const [index, { content }] of results.entries()) {
+    yield { type: "content", text: index === 0 ? content : ` | ${content}` };
+    // A sub-agent that is killed while it answers goes on.
+    if (system === "You work.") await setTimeout(Math.random() * 30);
+  }
   yield { type: "finish", reason: signal.aborted ? "cancelled" : "stop", calls: [], usage };
 }
 
@@ -94,6 +106,16 @@ const chat = {
   },
 };
 
+const agents = {
+  supervisor: "boss",
+  agents: {
+    boss: { description: "Plans", instructions: "You plan." },
+    worker: { description: "Works", instructions: "You work.", tools: { files: "*" } },
+  },
+};
+const provider = { tools: () => tools, close: async () => {} };
+const sampling = { temperature: 0, topP: 1, topK: 0, minP: 0 };
+
 const store = new SqliteStore(path, { limits: { maxCount: 100_000 } });
 const app = buildServer(
   {
@@ -104,14 +126,19 @@ const app = buildServer(
       onStep() {},
       onTokenInterval() {},
     },
-    tools: counted === undefined ? null : { tools: () => tools, close: async () => {} },
+    tools: counted === undefined ? null : provider,
+    agents: new AgentDirectory(parseAgentsConfig(agents, "agents.json", {}), {
+      served: { chat, contextSize: 1000, vocabularySize: 500, sampling },
+      files: new Map(),
+      tools: provider,
+    }),
     approvals: new Approvals({ timeoutMs: 3_600_000 }),
     audit: null,
     store,
     branches: store.branches,
     model: { id: "fake", created: 0, contextSize: 1000, vocabularySize: 500 },
   },
-  { apiKeys: [], sampling: { temperature: 0, topP: 1, topK: 0, minP: 0 } },
+  { apiKeys: [], sampling },
 );
 await app.listen({ port: 0, host: "127.0.0.1" });
 process.stdout.write(`${app.server.address().port}\n`);

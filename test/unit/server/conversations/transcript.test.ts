@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { pathTo, titleOf } from "../../../../src/server/conversations/run-plan.ts";
 import { callSummary } from "../../../../src/server/conversations/calls.ts";
-import { Transcript } from "../../../../src/server/conversations/transcript.ts";
+import { Transcript } from "../../../../src/tools/transcript.ts";
 import {
   call,
   content,

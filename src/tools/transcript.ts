@@ -1,7 +1,7 @@
 /** The messages that a run adds to the prompt of the next run: the model's turns and the results that it read. */
 
-import type { ChatMessage, ToolCall } from "../../chat/types.ts";
-import type { RunEvent } from "../../tools/types.ts";
+import type { ChatMessage, ToolCall } from "../chat/types.ts";
+import type { RunEvent } from "./types.ts";
 
 const nothing = { messages: [], calls: [] };
 
@@ -81,4 +81,9 @@ export class Transcript {
 
 function newTurn(): Turn {
   return { role: "assistant", content: "" };
+}
+
+/** The model goes on, behind the round that was held. */
+export function isOfModel({ type }: RunEvent): boolean {
+  return type === "content" || type === "reasoning" || type === "call-start";
 }

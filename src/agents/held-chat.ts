@@ -1,7 +1,6 @@
 /** A chat whose first generation begins at a hold of an earlier process: its cells are found by the prompt's tokens, if anywhere. */
 
-import { noUsage } from "../../engine/generation.ts";
-import type { AgentModel } from "../../agents/types.ts";
+import { noUsage } from "../engine/generation.ts";
 import type {
   ChatEvent,
   ChatGeneration,
@@ -10,16 +9,17 @@ import type {
   PromptRequest,
   ResumeLimits,
   ToolOutput,
-} from "../../chat/types.ts";
-import type { KeptRound } from "./held-round.ts";
+} from "../chat/types.ts";
+import type { HeldRound } from "../tools/oversight.ts";
+import type { AgentModel } from "./types.ts";
 
 export class HeldChat {
   readonly #chat: AgentModel["chat"];
   readonly #onResume: () => Promise<void>;
-  #round: KeptRound | null;
+  #round: HeldRound | null;
 
   /** @param onResume called before the model goes on */
-  constructor(chat: AgentModel["chat"], round: KeptRound, onResume: () => Promise<void>) {
+  constructor(chat: AgentModel["chat"], round: HeldRound, onResume: () => Promise<void>) {
     this.#chat = chat;
     this.#round = round;
     this.#onResume = onResume;
@@ -44,7 +44,7 @@ type Next = { generation: ChatGeneration } | { reason: "cancelled" | "tool_calls
 
 class HeldGeneration implements ChatGeneration {
   readonly #request: ChatRequest;
-  readonly #round: KeptRound;
+  readonly #round: HeldRound;
   readonly #begin: (request: ChatRequest) => Promise<ChatGeneration>;
   readonly #next: Promise<Next>;
   #goOn: (next: Next) => void = () => {};
@@ -52,7 +52,7 @@ class HeldGeneration implements ChatGeneration {
 
   constructor(
     request: ChatRequest,
-    round: KeptRound,
+    round: HeldRound,
     begin: (request: ChatRequest) => Promise<ChatGeneration>,
   ) {
     this.#request = request;
@@ -97,7 +97,7 @@ class HeldGeneration implements ChatGeneration {
 
 function withResults(
   request: ChatRequest,
-  { messages, heldTurn = null }: KeptRound,
+  { messages, heldTurn = null }: HeldRound,
   outputs: readonly ToolOutput[],
   { callable, say }: ResumeLimits,
 ): ChatRequest {

@@ -1,0 +1,136 @@
+/** What viewers know from an earlier process of the round that a run goes on with: it is not told again. */
+
+import { keyBelow } from "../../agents/delegation-journal.ts";
+import type { ToolCall } from "../../chat/types.ts";
+import type { ConversationState, ToolCallState } from "../../client/conversation-state.ts";
+import type { DelegationState } from "../../tools/oversight.ts";
+import type { RunEvent, ToolEvent } from "../../tools/types.ts";
+import { isToolEvent } from "../answer/client-view.ts";
+
+/** The speaker of what the run itself says and calls. */
+const root = "";
+
+/** A call that goes on, and begins its result anew. */
+interface Repeated {
+  /** What the earlier process told of it. */
+  told: string;
+  said: string;
+}
+
+export class EarlierEvents {
+  /**
+   * Ids in the stream by the ids that models gave, for each delegation whose sub-agent made the calls; the run itself is
+   * the delegation "".
+   */
+  readonly ids = new Map<string, ReadonlyMap<string, string>>();
+  readonly #calls: ReadonlyMap<string, ToolCallState>;
+  readonly #outputs = new Map<string, Repeated>();
+  /** How much of a sub-agent's reasoning is told again. */
+  readonly #reasoning = new Map<string, number>();
+
+  /**
+   * @param ids those of the round's calls in the stream
+   * @param kept what was kept of the round's calls, by their keys
+   */
+  constructor(
+    state: ConversationState,
+    ids: Readonly<Record<string, string>>,
+    kept: Readonly<Record<string, unknown>>,
+  ) {
+    this.#calls = new Map(state.toolCalls.map((call) => [call.call_id, call]));
+    this.#place(root, new Map(Object.entries(ids)), (id) => id, kept);
+  }
+
+  /** What is new in an event of this process. Null: nothing. */
+  newPart(event: RunEvent): RunEvent | null {
+    return this.#newPart(event, root);
+  }
+
+  #newPart(event: RunEvent, speaker: string): RunEvent | null {
+    if (event.type === "reasoning") return this.#newReasoning(event, speaker);
+    if (!isToolEvent(event)) return event;
+    const id = this.ids.get(speaker)?.get(event.call.id);
+    const call = this.#calls.get(id ?? "");
+    if (call === undefined) return event;
+    if (event.type !== "tool-report") return wasTold(event, call) ? null : event;
+    if (call.is_complete && call.event_type.endsWith("result")) return null;
+    const { report } = event;
+    if (report.type === "output") {
+      const text = this.#newOutput(call, report.text);
+      return text === "" ? null : { ...event, report: { ...report, text } };
+    }
+    if (report.type !== "agent") return event;
+    const inner = this.#newPart(report.event, call.call_id);
+    return inner && { ...event, report: { ...report, event: inner } };
+  }
+
+  #newReasoning(event: Extract<RunEvent, { type: "reasoning" }>, speaker: string): RunEvent | null {
+    const known = this.#reasoning.get(speaker) ?? 0;
+    this.#reasoning.set(speaker, Math.max(0, known - event.text.length));
+    const text = event.text.slice(known);
+    return text === "" ? null : { ...event, text };
+  }
+
+  /** Nothing, once the result is another one: its end tells it. */
+  #newOutput({ call_id: id, content }: ToolCallState, text: string): string {
+    const output = this.#outputs.get(id) ?? { told: content, said: "" };
+    this.#outputs.set(id, output);
+    const before = output.said;
+    output.said += text;
+    if (before.length >= output.told.length) return before.startsWith(output.told) ? text : "";
+    return output.said.startsWith(output.told) ? output.said.slice(output.told.length) : "";
+  }
+
+  /** @param keyOf of a call of this round */
+  #place(
+    speaker: string,
+    ids: ReadonlyMap<string, string>,
+    keyOf: (callId: string) => string,
+    kept: Readonly<Record<string, unknown>>,
+  ): void {
+    this.ids.set(speaker, ids);
+    for (const [given, id] of ids) {
+      const key = keyOf(given);
+      const { at, round, number } = (kept[key] ?? {}) as Partial<DelegationState>;
+      if (at !== "delegated") continue;
+      const turns = round?.messages ?? [];
+      const thought = turns.map((turn) => ("reasoning" in turn ? (turn.reasoning ?? "") : ""));
+      const told = this.#calls.get(id)?.reasoning.length ?? 0;
+      this.#reasoning.set(id, Math.max(0, told - thought.join("").length));
+      const calls = round?.calls ?? [];
+      this.#place(id, this.#idsOf(calls, id), (inner) => keyBelow(key, number!, inner), kept);
+    }
+  }
+
+  /** The last calls that the stream tells of a sub-agent are those of its last round. */
+  #idsOf(calls: readonly ToolCall[], delegation: string): Map<string, string> {
+    const own = [...this.#calls.values()].filter(
+      ({ tool_call_details: details }) => details.parent_call_id === delegation,
+    );
+    const idOf = (call: ToolCall): string | undefined =>
+      own.findLast(
+        ({ call_id: id, tool_name: name, arguments: args }) =>
+          name === call.name && args === call.arguments && isNamedAfter(id, call.id),
+      )?.call_id;
+    return new Map(
+      calls.flatMap((call) => {
+        const id = idOf(call);
+        return id === undefined ? [] : [[call.id, id] as const];
+      }),
+    );
+  }
+}
+
+/** The stream numbers ids that were used before. */
+function isNamedAfter(id: string, given: string): boolean {
+  return id === given || (id.startsWith(`${given}_`) && /^\d+$/.test(id.slice(given.length + 1)));
+}
+
+/** A call's start, its question or its end. */
+function wasTold(event: ToolEvent, { progress }: ToolCallState): boolean {
+  if (progress === "writing") return false;
+  if (event.type === "tool-start") return true;
+  if (progress === "running") return false;
+  const isAsked = event.type === "tool-approval" && event.state === "asked";
+  return progress !== "approval" || (isAsked && event.mayHaveRun !== true);
+}
