@@ -77,8 +77,8 @@ export class DelegateTool implements Tool {
 
 /** Its model begins where that of an earlier process was held. */
 function goingOn(agent: Agent, journal: DelegationJournal | undefined): Agent {
-  const round = journal?.heldRound;
-  if (!round) return agent;
+  const round = journal?.heldRound ?? null;
+  if (round === null) return agent;
   const { model } = agent;
   const chat = new HeldChat(model.chat, round, () => journal!.countResume());
   return { ...agent, model: { ...model, chat }, tools: () => agent.tools() };
@@ -92,11 +92,11 @@ async function answerOf(
   { report, journal }: ToolCallContext & { journal: DelegationJournal | undefined },
 ): Promise<ToolResult> {
   const { agent } = run;
-  const round = journal?.heldRound;
+  const round = journal?.heldRound ?? null;
   const transcript = new Transcript(round ?? undefined);
   const output = new AgentOutput((text) => report({ type: "output", text }));
-  if (round) output.goOn(journal!.earlier!);
-  let isKept = round != null;
+  if (round !== null) output.goOn(journal!.earlier!);
+  let isKept = round !== null;
   let isCancelled = false;
   const keep = async (event: RunEvent): Promise<void> => {
     transcript.add(event);

@@ -1,6 +1,6 @@
 // Writes and syncs that fail or are slow, in the store, the audit log and the cache's files. Needs `npm run build`.
 import { execFileSync } from "node:child_process";
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
@@ -140,33 +140,68 @@ async function answered(prompt: string): Promise<string> {
   return ((await reply.json()) as { choices: { text: string }[] }).choices[0]!.text;
 }
 
-test.runIf(canFail).each(errors)(
-  "files of the cache, %s: every answer is the same, computed again where it must be",
+const readOnly: Faults = { errno: 30, opens: true };
+
+async function serveWithFaults(faults: Faults): Promise<ServedCommand> {
+  Object.assign(process.env, failing(faults));
+  try {
+    return await serveCommand(
+      "--store=none",
+      "--cache-ram=0",
+      "--cache-disk=64",
+      `--cache-dir=${at("contexts")}`,
+      "--parallel=1",
+      "--retained-slots=1",
+      "--deterministic",
+    );
+  } finally {
+    for (const name of Object.keys(failing(faults))) delete process.env[name];
+  }
+}
+
+async function metric(line: string): Promise<number> {
+  const text = await (await fetch(`${server!.url}/metrics`)).text();
+  const found = text.split("\n").find((one) => one.startsWith(`${line} `));
+  return Number(found?.slice(line.length));
+}
+
+const prompts = Array.from({ length: 8 }, (_, index) => `${index} ships came. `.repeat(20));
+
+/** Asks for each prompt again and again: every answer is the first one. */
+async function expectSameAnswers(first: readonly string[], rounds: number): Promise<void> {
+  for (let round = 0; round < rounds; round++)
+    for (const [index, prompt] of prompts.entries())
+      expect(await answered(prompt)).toBe(first[index]);
+}
+
+test.runIf(canFail).each([...errors, ["the disk is read-only", readOnly] as const])(
+  "files of the cache, %s: counted, logged once, and every answer is the same",
   async (_name, fault) => {
-    const faults = { ...fault, path: at("contexts"), every: 2, count: at("count") };
-    Object.assign(process.env, failing(faults));
-    try {
-      server = await serveCommand(
-        "--store=none",
-        "--cache-ram=0",
-        "--cache-disk=64",
-        `--cache-dir=${at("contexts")}`,
-        "--parallel=1",
-        "--retained-slots=1",
-        "--deterministic",
-      );
-    } finally {
-      for (const name of Object.keys(failing(faults))) delete process.env[name];
-    }
-    const prompts = Array.from({ length: 8 }, (_, index) => `${index} ships came. `.repeat(20));
+    const count = at("count");
+    server = await serveWithFaults({ ...fault, path: at("contexts"), every: 2, count });
     const first = [];
     for (const prompt of prompts) first.push(await answered(prompt));
-    for (let round = 0; round < times(2, 20); round++)
-      for (const [index, prompt] of prompts.entries())
-        expect(await answered(prompt)).toBe(first[index]);
+    await expectSameAnswers(first, times(2, 20));
     expect((await fetch(`${server.url}/health`)).status).toBe(200);
-    const injected = injectedBy(at("count"));
+    const injected = injectedBy(count);
     expect(injected).toBeGreaterThan(times(5, 60));
+    expect(await metric('fermata_disk_drops_total{reason="failed"}')).toBeGreaterThan(0);
+    expect(server.log().match(/does not reach its files/g)).toHaveLength(1);
     told(`files of the cache, ${_name}`, injected);
   },
 );
+
+test.runIf(canFail)("files of the cache, the disk is slow: nobody waits for it", async () => {
+  const path = at("contexts");
+  // Longer than the test may take.
+  const delayMs = 600_000;
+  server = await serveWithFaults({ path, every: 1, delayMs, count: at("count"), from: at("from") });
+  writeFileSync(at("from"), "");
+  const first = [];
+  for (const prompt of prompts) first.push(await answered(prompt));
+  await expectSameAnswers(first, 1);
+  expect(injectedBy(at("count"))).toBe(1);
+  expect(await metric("fermata_disk_saves_total")).toBe(0);
+  expect(server.log()).not.toContain("does not reach its files");
+  told("files of the cache, the disk is slow", 1);
+});

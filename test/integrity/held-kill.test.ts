@@ -58,8 +58,10 @@ const hold = async (url: string, name: string): Promise<string> => {
 const read = async (url: string, id: string): Promise<Held> =>
   (await (await fetch(`${url}/v1/responses/${id}`)).json()) as Held;
 
-const heldCall = ({ output }: Held): string | undefined =>
-  output.find(({ type, status }) => type === "function_call" && status === "in_progress")?.call_id;
+const heldCall = ({ status, output }: Held): string | undefined =>
+  status === "in_progress"
+    ? output.find((item) => item.type === "function_call" && item.status === "in_progress")?.call_id
+    : undefined;
 
 const deliver = (url: string, id: string, callId: string, output: string): Promise<unknown> =>
   post(`${url}/v1/responses/${id}/tool_outputs`, { tool_call_id: callId, output });
@@ -67,7 +69,7 @@ const deliver = (url: string, id: string, callId: string, output: string): Promi
 const waiting = async (url: string): Promise<Asked[]> =>
   ((await (await fetch(`${url}/api/approvals`)).json()) as { approvals: Asked[] }).approvals;
 
-test(`${kills} kills`, { timeout: 60_000 + kills * 4000 }, async () => {
+test(`${kills} kills`, { timeout: 60_000 + kills * 10_000 }, async () => {
   const folder = mkdtempSync(join(tmpdir(), "fermata-held-kill-"));
   const counted = join(folder, "calls");
   const paths: [string, string] = [join(folder, "store.sqlite"), counted];

@@ -18,6 +18,8 @@ export interface Faults {
   /** Default: EIO. 28: the disk is full. */
   errno?: number;
   delayMs?: number;
+  /** Opening a file for writing is one of the calls. */
+  opens?: boolean;
   /** Only once this file is there. */
   from?: string;
   /** Grows by a byte with each injection. */
@@ -30,7 +32,13 @@ export interface Faults {
 export function failing(faults: Faults): NodeJS.ProcessEnv {
   if (!existsSync(library))
     execFileSync("cc", ["-shared", "-fPIC", "-O1", "-o", library, source, "-ldl"]);
-  const names = { path: "PATH", every: "EVERY", errno: "ERRNO", delayMs: "DELAY_MS" } as const;
+  const names = {
+    path: "PATH",
+    every: "EVERY",
+    errno: "ERRNO",
+    delayMs: "DELAY_MS",
+    opens: "OPENS",
+  } as const;
   const more = { from: "FROM", count: "COUNT", clock: "CLOCK" } as const;
   const environment: NodeJS.ProcessEnv = { LD_PRELOAD: library };
   for (const [key, name] of Object.entries({ ...names, ...more })) {
