@@ -15,7 +15,8 @@ let serverArguments;
 try {
   const { options, rest } = takeSetupOptions(process.argv.slice(2));
   const namesSubcommand = rest.length > 0 && !rest[0].startsWith("-");
-  serverArguments = namesSubcommand ? rest : ["serve", ...rest];
+  const asksVersion = ["--version", "-v"].includes(rest[0]);
+  serverArguments = namesSubcommand || asksVersion ? rest : ["serve", ...rest];
   if (!nativeIsCurrent(options)) await answerBeforeBuild(serverArguments);
   await setUp(options);
 } catch (error) {

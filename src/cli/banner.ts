@@ -52,7 +52,7 @@ export function bannerText({
   const key = needsKey ? ' -H "authorization: Bearer $FERMATA_KEY"' : "";
   return [
     "",
-    `Model     ${modelId} (${describe(model)}, ${megabytes(model.sizeBytes)})`,
+    `Model     ${modelId} (${model.description}, ${megabytes(model.sizeBytes)})`,
     ...(models === null
       ? []
       : [
@@ -104,11 +104,6 @@ function promptText(tokens: ToolTokens, { cellsPerSequence: size }: CacheInfo): 
 /** Little room is left for a conversation. */
 function takesMost({ total }: ToolTokens, contextSize: number): boolean {
   return total > contextSize / 2;
-}
-
-/** llama.cpp names only sizes that it knows; the rest it calls `?B`. */
-function describe(model: ModelInfo): string {
-  return model.description.replace("?B", `${(model.parameterCount / 1e6).toFixed(1)}M`);
 }
 
 /** llama.cpp's list of what it uses, without the `= 1` behind each. */

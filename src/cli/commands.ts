@@ -240,7 +240,7 @@ const serveCommand: RunnableCommand = {
   notes: `An option may also be an environment variable or a key in ./fermata.json: --ctx-size is
 FERMATA_CTX_SIZE and "ctxSize". Flags come first, then the environment, then the file. Keys of
 ./fermata.json that run or open something need "fermata trust"; a file named with --config does not.
-"fermata --help" names the other commands. In a clone "npm start --" stands for "fermata".
+"fermata help" names the other commands. In a clone "npm start --" stands for "fermata".
 `,
   run: async (...input) => (await import("./run-serve.ts")).runServe(...input),
   check: async (...input) => (await import("./run-serve.ts")).checkServe(...input),

@@ -76,7 +76,7 @@ export class Engine {
       ({ kind, text }) => native.compileGrammar(kind, text),
       grammarCacheBytes,
     );
-    this.model = native.model;
+    this.model = { ...native.model, description: describe(native.model) };
     this.cache = native.cache;
     this.deviceUse = deviceUse;
   }
@@ -307,4 +307,9 @@ function saltOf(owner = "", cacheSalt = ""): number {
   if (owner === "" && cacheSalt === "") return 0;
   const words = JSON.stringify([owner, cacheSalt]);
   return createHash("sha256").update(words).digest().readUIntBE(0, 6);
+}
+
+/** llama.cpp names only sizes that it knows; the rest it calls `?B`. */
+function describe({ description, parameterCount }: ModelInfo): string {
+  return description.replace("?B", `${(parameterCount / 1e6).toFixed(1)}M`);
 }

@@ -1,7 +1,7 @@
 /** Options, paths, metrics and figures that README and the guides name are there. */
 
-import { readFileSync, readdirSync } from "node:fs";
-import { join } from "node:path";
+import { existsSync, readFileSync, readdirSync } from "node:fs";
+import { basename, dirname, join } from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
 import { commands } from "../../src/cli/commands.ts";
 import { commandHelp } from "../../src/cli/help.ts";
@@ -73,12 +73,49 @@ describe("metrics", () => {
   });
 });
 
-test("README has the figure of docs/templates.md", () => {
+test("README has the figures of docs/templates.md", () => {
   const text = new Map(texts);
-  const [, equal] = /^(\d+) render to llama\.cpp's own text/mu.exec(
-    text.get("docs/templates.md") ?? "",
-  )!;
-  expect(text.get("README.md")).toContain(`[${equal} of llama.cpp's 70](docs/templates.md)`);
+  const table = text.get("docs/templates.md") ?? "";
+  const [, equal] = /^(\d+) render to llama\.cpp's own text/mu.exec(table)!;
+  const readme = text.get("README.md");
+  expect(readme).toContain(`[${equal} of llama.cpp's 70](docs/templates.md)`);
+  const generic = table.match(/it has no section for tools: .*a generic prompt/gu)!;
+  expect(readme).toContain(`and ${generic.length} more get a section for tools`);
+});
+
+test("ARCHITECTURE.md knows how long its reading path is", () => {
+  const text = readFileSync(join(root, "ARCHITECTURE.md"), "utf8");
+  const [path] = /## Reading path[^#]*/u.exec(text)!;
+  const rows = [...path.matchAll(/^\| (`.*?) \|/gmu)];
+  const files = rows.flatMap(([, cell]) => {
+    const names = [...cell!.matchAll(/`([^`]+)`/gu)].map(([, name]) => name!);
+    const folder = join(root, dirname(names[0]!));
+    return names.flatMap((name) => {
+      const pattern = new RegExp(`^${basename(name).replace("*", ".*")}$`, "u");
+      return readdirSync(folder)
+        .filter((file) => pattern.test(file))
+        .map((file) => join(folder, file));
+    });
+  });
+  const lines = [...new Set(files)]
+    .map((file) => readFileSync(file, "utf8").split("\n").length)
+    .reduce((sum, count) => sum + count);
+  const [, told] = /About ([\d,]+) lines explain the engine/u.exec(path)!;
+  expect(Math.abs(Number(told!.replace(",", "")) / lines - 1)).toBeLessThan(0.15);
+});
+
+test("files that README, ARCHITECTURE, SECURITY and the guides name are there", () => {
+  const whole = ["ARCHITECTURE.md", "SECURITY.md"].map((name) => [
+    name,
+    readFileSync(join(root, name), "utf8"),
+  ]);
+  const missing = [...texts, ...whole].flatMap(([name, text]) =>
+    [...text!.matchAll(/`((?:src|native|test|scripts|ui|packaging|examples)\/[\w./-]+)`/gu)]
+      .map(([, path]) => path!)
+      .filter((path) => !existsSync(join(root, path)))
+      .map((path) => `${name}: ${path}`),
+  );
+  expect(missing).toEqual([]);
 });
 
 test("docs/cli.md lists each key of fermata.json that needs trust", () => {

@@ -36,6 +36,10 @@ function run(request: Partial<GenerateRequest>) {
   return collect(engine.generate({ prompt, sampling: greedy, maxTokens: 24, ...request }));
 }
 
+it("a model of a size that llama.cpp has no name for is told with its parameters", () => {
+  expect(engine.model.description).toMatch(/^qwen2 \d+\.\dM /u);
+});
+
 describe("generating", () => {
   it("gives the same tokens for the same request, cold and from the cache", async () => {
     const other = await loadTestEngine({ retainBetweenRequests: false });
