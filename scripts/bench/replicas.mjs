@@ -1,0 +1,97 @@
+#!/usr/bin/env node
+// node scripts/bench/replicas.mjs [--proxies haproxy,nginx] [--agents 24] [--rounds 6] [--kinds 3] [--atOnce 12] [--kills 0]
+//   [-- options of fermata serve]
+// An agent load on one server, then on three behind each proxy, and once more with other agents: rows computed, and which
+// requests left their replica. With --kills, one of the three is killed at random as often, and clients' requests that
+// failed are counted. Needs `npm run build`.
+import { parseArgs } from "node:util";
+import { findProxy, startProxy } from "./replicas/proxies.mjs";
+import { runLoad } from "./replicas/load.mjs";
+import { startReplica } from "./replicas/replica.mjs";
+import { killAtRandom } from "./replicas/kills.mjs";
+
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: {
+    proxies: { type: "string", default: "haproxy,nginx" },
+    agents: { type: "string", default: "24" },
+    rounds: { type: "string", default: "6" },
+    kinds: { type: "string", default: "3" },
+    atOnce: { type: "string", default: "12" },
+    kills: { type: "string", default: "0" },
+  },
+});
+const load = {
+  agents: Number(values.agents),
+  rounds: Number(values.rounds),
+  kinds: Number(values.kinds),
+  atOnce: Number(values.atOnce),
+};
+const kills = Number(values.kills);
+const print = (line) => process.stdout.write(`${line}\n`);
+const sum = (numbers) => numbers.reduce((total, number) => total + number, 0);
+
+const metricOf = (replicas, name) => Promise.all(replicas.map((replica) => replica.metric(name)));
+
+/** First with empty caches, then with other agents of the same kinds. */
+async function measured(replicas, url) {
+  const passes = [];
+  for (const first of [0, load.agents]) {
+    const before = await metricOf(replicas, "fermata_prefilled_tokens_total");
+    const { seconds, requests } = await runLoad(url, { ...load, first });
+    const after = await metricOf(replicas, "fermata_prefilled_tokens_total");
+    const recomputed = sum(await metricOf(replicas, "fermata_recomputed_tokens_total"));
+    const moved = requests.filter(({ replica, before }) => before !== null && replica !== before);
+    const rows = after.map((count, index) => count - before[index]);
+    passes.push({ seconds, rows, recomputed, requests, moved: moved.length });
+  }
+  await Promise.all(replicas.map((replica) => replica.stop()));
+  return passes;
+}
+
+function show(name, passes, alone) {
+  passes.forEach((pass, index) =>
+    showPass(`${name} ${["cold", "warm"][index]}`, pass, alone?.[index]),
+  );
+}
+
+function showPass(name, { seconds, rows, recomputed, requests, moved }, alone) {
+  const total = sum(rows);
+  const prompts = sum(requests.map(({ promptTokens }) => promptTokens));
+  print(
+    `${name.padEnd(15)} ${String(total).padStart(8)} rows (${rows.join(" + ")})${
+      alone === undefined ? "" : `, ${(total / sum(alone.rows)).toFixed(3)} of one server's`
+    }; ${requests.length} requests, ${prompts} prompt tokens, ${moved} left their replica, ${recomputed} rows recomputed, ${seconds.toFixed(1)} s`,
+  );
+}
+
+const start = (name) => startReplica(name, positionals);
+const three = () => Promise.all(["r1", "r2", "r3"].map(start));
+const proxies = values.proxies.split(",").filter((kind) => findProxy(kind) !== null);
+
+if (kills === 0) {
+  const one = await start("r1");
+  const alone = await measured([one], one.url);
+  show("one server", alone);
+  for (const kind of proxies) {
+    const replicas = await three();
+    const proxy = await startProxy(
+      kind,
+      replicas.map(({ port }) => port),
+    );
+    show(kind, await measured(replicas, proxy.url), alone);
+    await proxy.stop();
+  }
+} else {
+  for (const kind of proxies) {
+    const replicas = await three();
+    const proxy = await startProxy(
+      kind,
+      replicas.map(({ port }) => port),
+    );
+    const counts = await killAtRandom(proxy.url, replicas, { kills, load });
+    print(`${kind.padEnd(12)} ${JSON.stringify(counts)}`);
+    await Promise.all(replicas.map((replica) => replica.stop()));
+    await proxy.stop();
+  }
+}
