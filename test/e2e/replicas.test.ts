@@ -12,11 +12,14 @@ import {
 } from "../../scripts/bench/replicas/proxies.mjs";
 import { serveCommand, type ServedCommand } from "../support/command-line.ts";
 import { eventually } from "../support/eventually.ts";
+import { postgresServer } from "../support/postgres-server.ts";
 
 const names = ["r1", "r2", "r3"] as const;
 type Name = (typeof names)[number];
 
 let folder: string;
+/** Of all replicas, where there is a Postgres; else each has a file. */
+let database: string | undefined;
 let ports: number[];
 const replicas = new Map<Name, ServedCommand>();
 const proxies = new Map<ProxyKind, Awaited<ReturnType<typeof startProxy>>>();
@@ -25,7 +28,7 @@ async function start(name: Name): Promise<void> {
   const server = await serveCommand(
     `--port=${ports[names.indexOf(name)]}`,
     `--replica=${name}`,
-    `--store=${join(folder, name)}.sqlite`,
+    `--store=${database ?? `${join(folder, name)}.sqlite`}`,
     "--process-timeout=notice=1,drain=60",
   );
   replicas.set(name, server);
@@ -36,6 +39,7 @@ const kinds = (["haproxy", "nginx"] as const).filter((kind) => findProxy(kind) !
 describe.runIf(kinds.length > 0)("replicas", () => {
   beforeAll(async () => {
     folder = await mkdtemp(join(tmpdir(), "fermata-replicas-"));
+    database = await (await postgresServer())?.emptyDatabase();
     ports = await Promise.all(names.map(freePort));
     await Promise.all(names.map(start));
     for (const kind of kinds) proxies.set(kind, await startProxy(kind, ports));
@@ -93,7 +97,7 @@ describe.runIf(kinds.length > 0)("replicas", () => {
       expect(new Set(others)).toEqual(new Set([first]));
     });
 
-    test("what a replica keeps is found by its id, each in a store of its own", async () => {
+    test("what a replica has made goes to that replica by its id", async () => {
       await Promise.all(
         names.map(async (name) => {
           const input = `Say ${name}.`;
@@ -103,15 +107,20 @@ describe.runIf(kinds.length > 0)("replicas", () => {
           const next = { ...short, input: "Again.", previous_response_id: first.id };
           const second = await openai.responses.create(next);
           expect(second.id).toContain(`resp_${name}.`);
-          expect(await openai.responses.retrieve(second.id)).toMatchObject({ id: second.id });
+          const read = await openai.responses.retrieve(second.id).withResponse();
+          expect(read.data.id).toBe(second.id);
+          expect(replicaOf(read.response)).toBe(name);
           const { id: conversation } = await openai.conversations.create({}, there);
           const third = await openai.responses.create({ ...short, input, conversation });
           expect(third.id).toContain(`resp_${name}.`);
-          const items = await openai.conversations.items.list(conversation);
-          expect(items.data).toHaveLength(2);
+          const items = await openai.conversations.items.list(conversation).withResponse();
+          expect(items.data.data).toHaveLength(2);
+          expect(replicaOf(items.response)).toBe(name);
           const kept = { ...question(input), store: true };
           const chat = await openai.chat.completions.create(kept, there);
-          expect(await openai.chat.completions.retrieve(chat.id)).toMatchObject({ id: chat.id });
+          const again = await openai.chat.completions.retrieve(chat.id).withResponse();
+          expect(again.data.id).toBe(chat.id);
+          expect(replicaOf(again.response)).toBe(name);
           await openai.responses.delete(second.id);
           await expect(openai.responses.retrieve(second.id)).rejects.toThrow(/404/);
         }),
@@ -162,6 +171,8 @@ describe.runIf(kinds.length > 0)("replicas", () => {
   });
 
   test("SIGKILL: answers break off, nothing else fails, and it is used again when it is back", async () => {
+    const [first] = kinds.map(clientOf);
+    const kept = await first!.responses.create({ ...short, input: "Hello." }, goTo("r2"));
     const streams = await Promise.all(kinds.map((kind) => openStream(kind, "r2", 8000)));
     await replicas.get("r2")!.stop("SIGKILL");
     for (const { ended } of streams) await expect(ended).rejects.toThrow();
@@ -169,6 +180,11 @@ describe.runIf(kinds.length > 0)("replicas", () => {
       for (const to of ["r2", undefined] as const)
         for (const request of [1, 2])
           expect(await ask(kind, `Question ${request} of those who are left`, to)).toBe("r3");
+    const next = { ...short, input: "Again.", previous_response_id: kept.id };
+    // What it kept is gone with it, unless all share a database.
+    const continued = first!.responses.create(next);
+    if (database === undefined) await expect(continued).rejects.toThrow(/404/);
+    else expect((await continued).id).toContain("resp_r3.");
     await start("r2");
     for (const kind of kinds)
       await eventually(async () => expect(await ask(kind, "Are you back?", "r2")).toBe("r2"));
