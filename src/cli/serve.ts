@@ -154,6 +154,7 @@ export async function startService(
         audit,
         store,
         branches: store?.branches,
+        shared: store?.shared,
         model,
         models: pool,
       },

@@ -8,6 +8,7 @@ import { EngineMeter } from "./about/engine-meter.ts";
 import type { SealedTokens } from "./http/sealed-tokens.ts";
 import { approvalRoutes } from "./conversations/approvals.ts";
 import { branchedConversationRoutes } from "./conversations/routes.ts";
+import { takeOverLeft } from "./answer/shared-runs.ts";
 import { engineRoute, engineStreamRoute } from "./about/engine.ts";
 import { closeSessionRoute, openSessionRoute, streamTokensRoute } from "./session/routes.ts";
 import { toolsRoute } from "./about/tools.ts";
@@ -22,8 +23,14 @@ export function apiRoutes(
 ): RouteOptions[] {
   const { services, config } = context;
   const branches = services.branches ?? new SqliteStore(null, { limits: memoryLimits }).branches;
-  const conversations = new ConversationService(branches, services.model.id, config.replica);
-  app.addHook("onReady", () => conversations.adopt({ ...context, log: app.log, startedAt: 0 }));
+  const { shared = null } = services;
+  const { replica } = config;
+  const conversations = new ConversationService(branches, services.model.id, { replica, shared });
+  takeOverLeft(app, {
+    shared,
+    take: () => conversations.adopt({ ...context, log: app.log, startedAt: 0 }),
+    cancel: (id, reason) => conversations.cancelHere(id, reason),
+  });
   const all = { ...context, conversations };
   const meter = new EngineMeter(services);
   return [

@@ -11,7 +11,7 @@ import type { EngineStats, EngineStep, ModelInfo, Sampling } from "../engine/typ
 import type { PageFiles } from "./about/page.ts";
 import type { ConnectionReports } from "./http/connection-reports.ts";
 import type { Crashes } from "./http/quarantine.ts";
-import type { BranchStore, ResponseStore } from "../store/types.ts";
+import type { BranchStore, ResponseStore, SharedStore } from "../store/types.ts";
 import type { ServerConnector, ToolProvider } from "../tools/types.ts";
 import type { ModelPool } from "../models/model-pool.ts";
 import type { Approvals } from "../tools/approvals.ts";
@@ -154,6 +154,8 @@ export interface ServerServices {
   store: ResponseStore | null;
   /** The store of /api/conversations. Default: in memory. */
   branches?: BranchStore | undefined;
+  /** Other processes have the same store. Default: none. */
+  shared?: SharedStore | null | undefined;
   /** The default; it may leave memory where `models` are served. */
   model: ServedModel;
   /** A folder of models, the default among them. Undefined: one model, which stays. */

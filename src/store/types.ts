@@ -99,8 +99,8 @@ export interface ResponseStore {
 
   /** The next event of a response, for clients that read its stream later; numbers count from 0. */
   addEvent(id: string, number: number, event: object): Promise<void>;
-  /** As far as they came. */
-  events(owner: string, id: string): Promise<unknown[]>;
+  /** Those numbered above `after`, as far as they came. Default: all. */
+  events(owner: string, id: string, after?: number): Promise<unknown[]>;
 
   createConversation(owner: string, conversation: StoredConversation): Promise<void>;
   conversation(owner: string, id: string): Promise<StoredConversation | null>;
@@ -239,9 +239,26 @@ export interface BranchStore {
   takeInterrupted(): Promise<InterruptedRun[]>;
 }
 
+/** What processes that share a store know of each other's responses and runs. */
+export interface SharedStore {
+  /** A process works on it: this one, another, or one that is gone and whose work nobody has taken yet. */
+  isAtWork(id: string): Promise<boolean>;
+  /** Calls the listener when something of it may be new. @returns what ends it */
+  follow(id: string, listener: () => void): () => void;
+  /** Asks the process that works on it to cancel it. */
+  cancel(id: string): Promise<void>;
+  onCancel(listener: (id: string) => void): void;
+  /** Calls the listener when a process has left something: `takeInterrupted` and `takeHolds` give it. */
+  onLeft(listener: () => void): void;
+  /** Calls the listener when another process has taken something from this one, which it took for dead. It ends here. */
+  onLost(listener: (id: string) => Promise<void>): void;
+}
+
 /** A store with all that it keeps. */
 export interface OpenStore extends ResponseStore {
   readonly branches: BranchStore;
+  /** Null: one process has the store for itself. */
+  readonly shared: SharedStore | null;
   /** 32 random bytes, the same for all who open the store. */
   secret(name: string): Promise<Uint8Array>;
 }

@@ -3,7 +3,7 @@
 import { type ChildProcess, execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
 import { chmodSync, chownSync, existsSync, mkdtempSync, readdirSync, readFileSync } from "node:fs";
-import { createServer, type AddressInfo } from "node:net";
+import { type AddressInfo, createServer, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout } from "node:timers/promises";
@@ -76,6 +76,9 @@ export class PostgresServer {
     const keeping = spawn("sh", args, { ...user(), stdio: ["pipe", "pipe", "ignore"], cwd: "/" });
     const [pid] = (await once(keeping.stdout!, "data")) as [Buffer];
     this.#pid = Number(String(pid));
+    keeping.stdout!.destroy();
+    // The tests' process need not wait for it.
+    (keeping.stdin as Socket).unref();
     keeping.unref();
     this.#keeper = keeping;
     for (;;) {

@@ -77,8 +77,8 @@ async function databaseWorld(): Promise<StoreWorld> {
     },
     query,
     async die() {
-      await query(`INSERT INTO processes (id, place, seen_at)
-          VALUES ('gone', '', now() - interval '1 hour') ON CONFLICT DO NOTHING;
+      await query(`INSERT INTO processes (id, place, pid, seen_at)
+          VALUES ('gone', '', 1, now() - interval '1 hour') ON CONFLICT DO NOTHING;
         UPDATE responses SET run = 'gone' WHERE run IS NOT NULL;
         UPDATE branched_runs SET process = 'gone' WHERE process IS NOT NULL`);
     },

@@ -162,6 +162,12 @@ export class LiveRuns<Run extends Pick<LiveRun<unknown>, "id" | "owner" | "ended
     return run?.owner === owner ? run : null;
   }
 
+  /** Whoever its owner is: another process asks. Resolves when it has ended, if it is here. */
+  async cancelById(id: string, reason: FermataError): Promise<void> {
+    const run = this.#byId.get(id);
+    if (run !== undefined) await this.cancel([run], reason);
+  }
+
   where(isWanted: (run: Run) => boolean): Run[] {
     return [...this.#byId.values()].filter(isWanted);
   }

@@ -10,6 +10,7 @@ import type { BranchedRun, BranchStore, InterruptedRun, NumberedEvent } from "..
 import type { RunEvent } from "../../tools/types.ts";
 import { newId } from "../answer/ids.ts";
 import { BegunWork, LiveRun, LiveRuns } from "../answer/live-run.ts";
+import { takenOver } from "../answer/shared-runs.ts";
 import { wireUsage } from "../answer/completion-parts.ts";
 import type { OnceWarnings } from "../body/warnings.ts";
 import type { ActiveRequests } from "../http/requests.ts";
@@ -123,6 +124,10 @@ export class Runner {
   /** Resolves when all runs of a conversation have ended. */
   async cancelAll(conversationId: string, reason: string): Promise<void> {
     await this.#live.cancel(this.runsOf(conversationId), new FermataError("cancelled", reason));
+  }
+
+  async cancelById(runId: string, reason: FermataError): Promise<void> {
+    await this.#live.cancelById(runId, reason);
   }
 
   /** Prevents that two requests at the same time both find that nothing runs. */
@@ -272,7 +277,8 @@ async function follow(
   let finish: Finish | null = null;
   let end: Omit<EndDetail, "type">;
   let isHoldTold = earlier !== undefined;
-  const isLeftToNext = (): boolean => isClosing(signal.reason) && held.outlivesProcess;
+  const isLeftToNext = (): boolean =>
+    signal.reason === takenOver || (isClosing(signal.reason) && held.outlivesProcess);
   try {
     if (earlier === undefined) await live.tell(mapper.begin());
     await work.deliver(async (event) => {
@@ -287,6 +293,7 @@ async function follow(
       const told = news && mapper.map(news, performance.now() - context.startedAt);
       if (told !== null) await live.tell(told);
     });
+    if (signal.reason === takenOver) return live.finish();
     end = endOf(finish);
   } catch (error) {
     await work.abandon(error);

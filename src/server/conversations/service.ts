@@ -7,16 +7,18 @@ import type {
   ConversationSummary,
   RunStarted,
 } from "../../client/types.ts";
-import { applyEvent, emptyState } from "../../client/conversation-state.ts";
+import { applyEvent, type ConversationState, emptyState } from "../../client/conversation-state.ts";
 import { FermataError } from "../../errors.ts";
 import type {
   BranchedConversation,
   BranchStore,
   InterruptedRun,
   NumberedEvent,
+  SharedStore,
 } from "../../store/types.ts";
 import { fieldError } from "../body/field.ts";
 import { newId } from "../answer/ids.ts";
+import { followStored } from "../answer/shared-runs.ts";
 import { withModel } from "../answer/model-use.ts";
 import { interruptedEnd } from "./calls.ts";
 import { answerBody, type Message, type MessageBody, wireMessage } from "./message-body.ts";
@@ -29,18 +31,24 @@ export class ConversationService {
   readonly #modelId: string;
   readonly #replica: string | undefined;
   readonly #runner: Runner;
+  readonly #shared: SharedStore | null;
   /** Of runs that this process takes over. */
   #context: RunnerContext | null = null;
 
-  /** @param replica whose name the conversations' ids have */
-  constructor(store: BranchStore, modelId: string, replica?: string) {
+  /** @param replica whose name the conversations' ids have @param shared other processes have the same store */
+  constructor(
+    store: BranchStore,
+    modelId: string,
+    { replica, shared = null }: { replica?: string | undefined; shared?: SharedStore | null } = {},
+  ) {
     this.#store = store;
     this.#replica = replica;
+    this.#shared = shared;
     this.#modelId = modelId;
     this.#runner = new Runner(store);
   }
 
-  /** Goes on with the runs that an earlier process left waiting, and ends the others. Before the first request. */
+  /** Goes on with the runs that another process left waiting, and ends the others. */
   async adopt(context: RunnerContext): Promise<void> {
     this.#context = context;
     await this.#takeInterrupted();
@@ -130,9 +138,14 @@ export class ConversationService {
   /** A run that has ended stays as it is. */
   async cancelRun(owner: string, id: string, runId: string): Promise<void> {
     await this.#findRun(owner, id, runId);
-    this.#runner
-      .find(owner, runId)
-      ?.cancel(new FermataError("cancelled", "The run was cancelled."));
+    const live = this.#runner.find(owner, runId);
+    if (live === null) await this.#shared?.cancel(runId);
+    live?.cancel(new FermataError("cancelled", "The run was cancelled."));
+  }
+
+  /** Of a run that another process asks for. */
+  async cancelHere(runId: string, reason: FermataError): Promise<void> {
+    await this.#runner.cancelById(runId, reason);
   }
 
   /**
@@ -152,7 +165,12 @@ export class ConversationService {
     await this.#takeInterrupted();
     const taken = this.#runner.find(owner, wanted);
     if (taken !== null) return taken.read(after, viewer);
-    const events = await this.#store.runEvents(wanted, after);
+    const read = (from: number): Promise<NumberedEvent[]> => this.#store.runEvents(wanted, from);
+    if (this.#shared !== null && (await this.#shared.isAtWork(wanted))) {
+      const numberOf = ({ number }: NumberedEvent): number => number;
+      return followStored(wanted, this.#shared, { read, numberOf, after, viewer });
+    }
+    const events = await read(after);
     const isOver = withDetails
       ? events.length === 0
       : events.every(({ body }) => plainEvent(body) === null);
@@ -179,8 +197,7 @@ export class ConversationService {
 
   /** With its output so far. */
   async #fail({ id, message, events }: InterruptedRun): Promise<void> {
-    const told = events.map(({ body }) => JSON.parse(body) as ConversationEvent);
-    const state = told.reduce(applyEvent, emptyState);
+    const state = stateOf(events);
     const { code, message: text } = interruptedError;
     const last = interruptedEnd(state, { status: "failed", error: { code, message: text } });
     const number = (events.at(-1)?.number ?? 0) + 1;
@@ -200,7 +217,17 @@ export class ConversationService {
     if (!messages.some(isOrphan)) return messages.map((message) => this.#live(owner, message));
     await this.#takeInterrupted();
     const again = (await this.#store.messages(owner, id)) as Message[];
-    return again.map((message) => this.#live(owner, message));
+    return await Promise.all(
+      again.map(async (message) =>
+        isOrphan(message) ? await this.#soFar(message) : this.#live(owner, message),
+      ),
+    );
+  }
+
+  /** The message that another process writes, as far as its events tell. */
+  async #soFar(message: Message): Promise<Message> {
+    const events = await this.#store.runEvents(message.runId!, 0);
+    return { ...message, body: answerBody(stateOf(events), []) };
   }
 
   /** The current message, if a run of this process writes it. */
@@ -262,6 +289,12 @@ const interruptedError = new FermataError(
   "engine_crashed",
   "The server ended before the answer did. Ask again.",
 );
+
+function stateOf(events: readonly NumberedEvent[]): ConversationState {
+  return events
+    .map(({ body }) => JSON.parse(body) as ConversationEvent)
+    .reduce(applyEvent, emptyState);
+}
 
 function settingsOf({ settings }: BranchedConversation): ConversationSettings {
   return {

@@ -7,6 +7,7 @@ import { fieldError } from "../body/field.ts";
 import { pageOf, readPageQuery } from "../body/stored.ts";
 import { finishInTurns } from "../../parts.ts";
 import type { RouteContext } from "../context.ts";
+import { takeOverLeft } from "../answer/shared-runs.ts";
 import { requestOwner } from "../http/access.ts";
 import { sendError } from "../http/error-replies.ts";
 import { defaultBodyBytes } from "../http/json-body.ts";
@@ -35,7 +36,11 @@ export function installResponses(app: FastifyInstance, context: RouteContext): R
       new FermataError("engine_closed", "The server is shutting down. Try again later."),
     );
   });
-  app.addHook("onReady", () => responses.adopt({ ...context, log: app.log }));
+  takeOverLeft(app, {
+    shared: context.services.shared,
+    take: () => responses.adopt({ ...context, log: app.log }),
+    cancel: (id, reason) => responses.live.cancelById(id, reason),
+  });
   return responses;
 }
 

@@ -301,24 +301,3 @@ function withTimings(events: WireEvent[], times: TokenTimes | undefined): WireEv
 function resultOf({ outcome, content }: Extract<RunEvent, { type: "tool-end" }>): McpCallResult {
   return outcome === "ok" ? { output: content } : { error: content };
 }
-
-const lastTypes = new Set(["response.completed", "response.incomplete", "response.failed"]);
-
-/**
- * The events of a background response from the store, with numbers above `after`. If its process died, the last event is
- * missing and is made here.
- * @param events in order, from the first @param response as it is now
- */
-export async function* replay(
-  events: readonly WireEvent[],
-  response: ResponseObject,
-  after: number,
-): AsyncGenerator<WireEvent, void, void> {
-  for (const event of events) if (event.sequence_number > after) yield event;
-  const last = events.at(-1);
-  if (last !== undefined && lastTypes.has(last.type)) return;
-  const { status } = response;
-  const type = `response.${status === "cancelled" ? "incomplete" : status}`;
-  const number = Math.max(last?.sequence_number ?? -1, after) + 1;
-  yield { type, sequence_number: number, response };
-}

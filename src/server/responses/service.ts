@@ -3,16 +3,17 @@
 import { needStore, noResponse } from "../body/stored.ts";
 import { FermataError } from "../../errors.ts";
 import type { PromptRequest } from "../../chat/types.ts";
-import type { ResponseStore, StoredItem } from "../../store/types.ts";
+import type { ResponseStore, SharedStore, StoredItem } from "../../store/types.ts";
 import type { ToolProvider } from "../../tools/types.ts";
 import { fieldError } from "../body/field.ts";
 import { newId } from "../answer/ids.ts";
 import { LiveRuns } from "../answer/live-run.ts";
+import { cancelElsewhere } from "../answer/shared-runs.ts";
 import { toMessages } from "./messages.ts";
 import { type ResponsesRequest, newResponse } from "./request.ts";
 import { checkToolChoice } from "../body/tools.ts";
 import { ResponseWriter } from "./writer.ts";
-import type { Item, ResponseObject, WireEvent } from "./types.ts";
+import type { Item, WireEvent } from "./types.ts";
 import type { ActiveRequests } from "../http/requests.ts";
 import { logError } from "../http/error-replies.ts";
 import type { HistoryGaps } from "../http/history-gaps.ts";
@@ -29,7 +30,8 @@ import { HeldCalls, defaultOutputTimeoutMs } from "./held.ts";
 import { callsOfItems, isClientOutput, isConsent } from "./client-calls.ts";
 import { clientHistory, closeEarlierCalls, type History, loadHistory } from "./history.ts";
 import { RequestedServers } from "./mcp-servers.ts";
-import { replay, ResponseRun } from "./run.ts";
+import { ResponseRun } from "./run.ts";
+import { storedEvents } from "./stored-events.ts";
 import { revive } from "./revive.ts";
 import { generateResponse } from "./generate.ts";
 
@@ -79,12 +81,14 @@ export class ResponseService {
   readonly #config: ServerConfig;
   readonly #gaps: HistoryGaps;
   readonly #asked: AskedCalls;
+  readonly #shared: SharedStore | null;
 
   constructor(
     store: ResponseStore | null,
-    { config, gaps }: { config: ServerConfig; gaps: HistoryGaps },
+    { config, gaps, services }: Pick<RouteContext, "config" | "gaps" | "services">,
   ) {
     this.store = store;
+    this.#shared = services.shared ?? null;
     this.#config = config;
     this.#gaps = gaps;
     this.#asked = new AskedCalls(store);
@@ -235,13 +239,9 @@ export class ResponseService {
   ): Promise<AsyncGenerator<WireEvent, void, void>> {
     const live = this.live.find(owner, id);
     if (live !== null && live.response.background) return live.read(after);
-    const response = await this.retrieve(owner, id);
-    if ((response as { background?: boolean }).background !== true) {
-      const problem = "is only possible for responses that were created with background: true";
-      throw fieldError("invalid_value", "stream", problem, "Retrieve the response without it");
-    }
-    const events = ((await this.store?.events(owner, id)) ?? []) as WireEvent[];
-    return replay(events, response as ResponseObject, after);
+    const { store } = this;
+    const response = (): Promise<object> => this.retrieve(owner, id);
+    return await storedEvents({ owner, id, store, shared: this.#shared, response }, after);
   }
 
   /** @throws FermataError not_found */
@@ -263,6 +263,7 @@ export class ResponseService {
     const live = this.live.find(owner, id);
     live?.cancel(new FermataError("cancelled", "The response was cancelled."));
     await live?.ended;
+    if (live === null && this.#shared !== null) await cancelElsewhere(id, this.#shared);
     return await this.retrieve(owner, id);
   }
 
@@ -273,7 +274,7 @@ export class ResponseService {
     return [...items.history, ...items.input];
   }
 
-  /** Takes over what an earlier process left waiting for outputs. Before the first request. */
+  /** Takes over what another process left waiting for outputs. */
   async adopt(context: Omit<RunContext, "target" | "startedAt"> & RouteContext): Promise<void> {
     const { store } = this;
     for (const hold of (await store?.takeHolds()) ?? []) {

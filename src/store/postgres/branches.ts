@@ -44,8 +44,8 @@ const maxTaken = 16;
 interface BranchHost {
   claims: Claims;
   processId: string;
-  /** Forgets processes that are gone. */
-  forgetDead(): Promise<void>;
+  /** Forgets processes that are gone. False: none has left anything. */
+  forgetDead(): Promise<boolean>;
   /** Called with each run that begins. */
   keepLimits(): void;
   /** Tried again later if it fails. @throws its first error */
@@ -213,7 +213,7 @@ export class PostgresBranches implements BranchStore {
   }
 
   async takeInterrupted(): Promise<InterruptedRun[]> {
-    await this.#host.forgetDead();
+    if (!(await this.#host.forgetDead())) return [];
     // A run that this process still has open, since it was taken for dead, ends first.
     const { processId, claims } = this.#host;
     const taken = await this.#database.inTransaction(

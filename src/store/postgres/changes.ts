@@ -1,6 +1,7 @@
 /** What changes, told to the other processes. A hint: who misses it finds it in the store. */
 
 import { sql, type Statements } from "./database.ts";
+import { channels } from "./session.ts";
 
 /** Events of one moment are told together: a NOTIFY waits for all others of its server. */
 const gatherMs = 10;
@@ -47,7 +48,7 @@ export class Changes {
     this.#changed.clear();
     try {
       for (const payload of joined(ids))
-        await this.#on.run(sql`SELECT pg_notify('fermata', ${payload})`);
+        await this.#on.run(sql`SELECT pg_notify(${channels.changes}, ${payload})`);
     } catch {
       // Followers look into the store by themselves, too.
     }

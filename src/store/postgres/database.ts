@@ -40,7 +40,7 @@ export class PostgresDatabase implements Statements {
   #retries = true;
 
   constructor(config: pg.PoolConfig) {
-    this.#pool = new pg.Pool({ ...config, max: 10 });
+    this.#pool = new pg.Pool({ ...config, max: 10, query_timeout: 2 * patienceMs });
     // An idle connection that breaks is replaced by the next statement.
     this.#pool.on("error", () => {});
   }

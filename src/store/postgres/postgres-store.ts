@@ -13,16 +13,15 @@ import {
 import type {
   HeldCall,
   NewResponse,
+  OpenStore,
   ResponseHold,
   ResponseItems,
-  ResponseStore,
   StoredConversation,
   StoredItem,
   StoredResponse,
 } from "../types.ts";
 import { plainAddress } from "./address.ts";
 import { PostgresBranches } from "./branches.ts";
-import { Changes } from "./changes.ts";
 import { Claims } from "./claims.ts";
 import { PostgresConversations } from "./conversations.ts";
 import { PostgresDatabase, sql, statementsOn } from "./database.ts";
@@ -31,6 +30,7 @@ import { failResponsesOf, PostgresResponses } from "./responses.ts";
 import { applyRetention } from "./retention.ts";
 import { migrate, openingFailure } from "./schema.ts";
 import { Session } from "./session.ts";
+import { PostgresShared } from "./shared.ts";
 
 /**
  * @param address postgres://…; what is not in it comes from PGPASSWORD and the like
@@ -78,11 +78,11 @@ function configOf(address: string): pg.ClientConfig {
   };
 }
 
-class PostgresStore implements ResponseStore {
+class PostgresStore implements OpenStore {
   readonly branches: PostgresBranches;
+  readonly shared: PostgresShared;
   readonly #database: PostgresDatabase;
   readonly #session: Session;
-  readonly #changes: Changes;
   readonly #clock = new ClockWatch();
   readonly #limits: RetentionLimits;
   readonly #claims = new Claims();
@@ -97,11 +97,11 @@ class PostgresStore implements ResponseStore {
   constructor(config: pg.ClientConfig, limits: RetentionLimits) {
     this.#limits = limits;
     this.#database = new PostgresDatabase(config);
-    this.#changes = new Changes(this.#database);
+    this.shared = new PostgresShared(this.#database, this.#claims, () => this.#session);
     this.#session = new Session(config, {
-      onChange: (ids) => this.#changes.heard(ids),
-      onBeat: () => void this.#writeEnds(),
-      onTakenForDead: () => {},
+      onMessage: (channel, payload) => this.shared.heard(channel, payload),
+      onBeat: () => this.#writeEnds().then(() => this.shared.lookForWork()),
+      onTakenForDead: () => this.shared.dropLost(),
     });
     this.#responses = new PostgresResponses(this.#database, this.#claims, this.#session.id);
     this.#conversations = new PostgresConversations(this.#database);
@@ -111,7 +111,7 @@ class PostgresStore implements ResponseStore {
       forgetDead: () => this.#failInterrupted(),
       keepLimits: () => this.#keepLimits(),
       writeEnd: (id, work) => this.#writeEnd(id, work),
-      changed: (id) => this.#changes.tell(id),
+      changed: (id) => this.shared.changed(id),
     });
   }
 
@@ -150,7 +150,7 @@ class PostgresStore implements ResponseStore {
     const work = (): Promise<void> => this.#responses.update(owner, id, body, output);
     if (isAtWork(body)) await work();
     else await this.#writeEnd(id, work);
-    this.#changes.tell(id);
+    this.shared.changed(id);
   }
 
   async appendToConversation(owner: string, responseId: string): Promise<void> {
@@ -190,8 +190,7 @@ class PostgresStore implements ResponseStore {
   }
 
   async takeHolds(): Promise<ResponseHold[]> {
-    await this.#failInterrupted();
-    return await this.#responses.takeHolds();
+    return (await this.#failInterrupted()) ? await this.#responses.takeHolds() : [];
   }
 
   async setHeldCall(responseId: string, callId: string, state: unknown): Promise<void> {
@@ -206,11 +205,11 @@ class PostgresStore implements ResponseStore {
 
   async addEvent(id: string, number: number, event: object): Promise<void> {
     await this.#responses.addEvent(id, number, event);
-    this.#changes.tell(id);
+    this.shared.changed(id);
   }
 
-  async events(owner: string, id: string): Promise<unknown[]> {
-    return await this.#responses.events(owner, id);
+  async events(owner: string, id: string, after = -1): Promise<unknown[]> {
+    return await this.#responses.events(owner, id, after);
   }
 
   async createConversation(owner: string, conversation: StoredConversation): Promise<void> {
@@ -269,13 +268,16 @@ class PostgresStore implements ResponseStore {
     await this.#retention;
   }
 
-  async #failInterrupted(): Promise<void> {
+  /** False: no process has left anything. */
+  async #failInterrupted(): Promise<boolean> {
+    if (!(await this.#session.seesWork(this.#database))) return false;
     await this.#database.inTransaction(async (on) => {
       for (const id of await this.#session.dead(on)) {
         await failResponsesOf(on, id);
         await on.run(sql`DELETE FROM fermata.processes WHERE id = ${id}`);
       }
     });
+    return true;
   }
 
   /** What has ended is written as ended, now or once the database is there: while this process lives nobody else ends it. @throws what prevents it now */

@@ -159,10 +159,11 @@ export class PostgresResponses {
       ON CONFLICT (response_id, number) DO NOTHING`);
   }
 
-  async events(owner: string, id: string): Promise<unknown[]> {
+  async events(owner: string, id: string, after: number): Promise<unknown[]> {
     const bodies = await this.#database.column<string>(sql`SELECT response_events.body
       FROM fermata.response_events JOIN fermata.responses ON responses.id = response_id
-      WHERE owner = ${owner} AND id = ${id} ORDER BY number`);
+      WHERE owner = ${owner} AND id = ${id}
+        AND number > ${after} ORDER BY number`);
     return bodies.map((body) => JSON.parse(body) as unknown);
   }
 }

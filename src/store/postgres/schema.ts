@@ -18,7 +18,10 @@ const migrations: readonly string[] = [
   CREATE TABLE fermata.processes (
     id text PRIMARY KEY,
     number integer GENERATED ALWAYS AS IDENTITY,
+    -- Machine, boot and container in which the process has its number, and when it began there.
     place text NOT NULL,
+    pid integer NOT NULL,
+    began text,
     seen_at timestamptz NOT NULL DEFAULT now()
   );
   -- Transactions that were committed, and what came of them: for a process that lost its connection meanwhile.

@@ -4,8 +4,8 @@
  */
 
 import { randomUUID } from "node:crypto";
-import { hostname } from "node:os";
 import pg from "pg";
+import { beganAt, isRunning, place } from "../process-place.ts";
 import { sql, type Statements, statementsOn } from "./database.ts";
 import { lockClass } from "./schema.ts";
 
@@ -13,15 +13,22 @@ const beatMs = 1000;
 /** A process without its lock counts as gone after this time without a sign of life: it may be connecting anew. */
 const silenceSeconds = 5;
 const reconnectMs = 250;
-const channel = "fermata";
+
+interface ProcessRow {
+  id: string;
+  place: string;
+  pid: number;
+  began: string | null;
+  isSilent: boolean;
+}
 
 export interface SessionListener {
-  /** The ids of what has changed. Null: a connection was lost, and anything may have. */
-  onChange(ids: readonly string[] | null): void;
+  /** What a process has told. Null: the connection was lost, and so may be what was told meanwhile. */
+  onMessage(channel: string, payload: string | null): void;
   /** After each sign of life. */
-  onBeat(): void;
+  onBeat(): Promise<void>;
   /** Others took this process for dead: what it worked on may be theirs by now. */
-  onTakenForDead(): void;
+  onTakenForDead(): Promise<void>;
 }
 
 export class Session {
@@ -34,9 +41,12 @@ export class Session {
   /** Others may be connecting anew too, so nobody is taken for dead before this time. */
   #patientUntil = 0;
   #isBeating = false;
+  #isAfterBeat = false;
+  #wasTakenForDead = false;
 
   constructor(config: pg.ClientConfig, listener: SessionListener) {
-    this.#config = config;
+    // A server that vanished does not refuse: it is silent.
+    this.#config = { ...config, query_timeout: silenceSeconds * 1000 };
     this.#listener = listener;
   }
 
@@ -58,30 +68,52 @@ export class Session {
     }
   }
 
+  /** Some process may be gone, or has left work that nobody has taken. */
+  async seesWork(on: Statements): Promise<boolean> {
+    if ((await this.#suspects(on)).length > 0) return true;
+    const [sees] = await on.column<boolean>(sql`SELECT
+      EXISTS (SELECT FROM fermata.branched_runs WHERE process IS NOT NULL
+        AND NOT EXISTS (SELECT FROM fermata.processes WHERE processes.id = process))
+      OR EXISTS (SELECT FROM fermata.response_holds JOIN fermata.responses ON id = response_id
+        WHERE run IS NULL)`);
+    return sees === true;
+  }
+
   /**
    * Processes that are gone. Their locks are this transaction's until it ends, so that none of them comes back meanwhile.
    */
   async dead(on: Statements): Promise<string[]> {
-    if (performance.now() < this.#patientUntil) return [];
-    return await on.column<string>(sql`WITH silent AS MATERIALIZED (
-        SELECT id, number FROM fermata.processes
-        WHERE id <> ${this.id} AND seen_at < now() - make_interval(secs => ${silenceSeconds})
+    return await on.column<string>(sql`WITH suspects AS MATERIALIZED (
+        SELECT id, number FROM fermata.processes WHERE id = ANY(${await this.#suspects(on)})
         FOR UPDATE SKIP LOCKED)
-      SELECT id FROM silent WHERE pg_try_advisory_xact_lock(${lockClass}, number)`);
+      SELECT id FROM suspects WHERE pg_try_advisory_xact_lock(${lockClass}, number)`);
+  }
+
+  /** They have ended on this machine, or shown no sign of life on another one. */
+  async #suspects(on: Statements): Promise<string[]> {
+    const rows = await on.all<ProcessRow>(sql`SELECT id, place, pid, began,
+        seen_at < now() - make_interval(secs => ${silenceSeconds}) AS "isSilent"
+      FROM fermata.processes WHERE id <> ${this.id}`);
+    const isPatient = performance.now() < this.#patientUntil;
+    return rows
+      .filter((row) => (row.isSilent && !isPatient) || (row.place === place && !isHere(row)))
+      .map(({ id }) => id);
   }
 
   async #connect(): Promise<void> {
     const client = new pg.Client(this.#config);
     client.on("error", () => this.#lost(client));
     client.on("end", () => this.#lost(client));
-    client.on("notification", ({ payload = "" }) => this.#listener.onChange(payload.split(",")));
+    client.on("notification", ({ channel, payload = "" }) =>
+      this.#listener.onMessage(channel, payload),
+    );
     try {
       await client.connect();
       const on = statementsOn(client);
       // A machine that vanishes is noticed in seconds. A socket of the same machine has no such settings.
       for (const [name, value] of keepAlive)
         await on.run(sql`SELECT set_config(${name}, ${value}, false)`);
-      await client.query(`LISTEN ${channel}`);
+      for (const channel of Object.values(channels)) await client.query(`LISTEN ${channel}`);
       await this.#signIn(on);
     } catch (error) {
       client.removeAllListeners("end");
@@ -93,8 +125,9 @@ export class Session {
 
   /** The row of this process, and the lock of its number. */
   async #signIn(on: Statements): Promise<void> {
-    const [number] = await on.column<number>(sql`INSERT INTO fermata.processes (id, place)
-      VALUES (${this.id}, ${`${hostname()} ${process.pid}`})
+    const [number] = await on.column<number>(sql`INSERT INTO fermata.processes
+      (id, place, pid, began)
+      VALUES (${this.id}, ${place}, ${process.pid}, ${beganAt(process.pid)})
       ON CONFLICT (id) DO UPDATE SET seen_at = now() RETURNING number`);
     // Waits for whoever takes this process for dead, or for the end of the connection that was lost.
     await on.run(sql`SELECT pg_advisory_lock(${lockClass}, ${number!})`);
@@ -113,7 +146,7 @@ export class Session {
       try {
         await this.#connect();
         this.#patientUntil = performance.now() + silenceSeconds * 1000;
-        this.#listener.onChange(null);
+        this.#listener.onMessage(channels.changes, null);
         return;
       } catch {
         await new Promise((resolve) => setTimeout(resolve, reconnectMs).unref());
@@ -130,19 +163,42 @@ export class Session {
       const known = await on.run(sql`UPDATE fermata.processes SET seen_at = now()
         WHERE id = ${this.id}`);
       if (known === 0) {
-        this.#listener.onTakenForDead();
         // Its lock's number has gone with the row: a new row has a new one.
         await on.run(sql`SELECT pg_advisory_unlock_all()`);
         await this.#signIn(on);
+        this.#wasTakenForDead = true;
       }
     } catch {
       this.#lost(client);
     } finally {
       this.#isBeating = false;
     }
-    this.#listener.onBeat();
+    void this.#afterBeat();
+  }
+
+  /** It may take long, and signs of life go on. */
+  async #afterBeat(): Promise<void> {
+    if (this.#isAfterBeat || this.#isClosed) return;
+    this.#isAfterBeat = true;
+    try {
+      if (this.#wasTakenForDead) await this.#listener.onTakenForDead();
+      this.#wasTakenForDead = false;
+      await this.#listener.onBeat();
+    } catch {
+      // The next sign of life tries again.
+    } finally {
+      this.#isAfterBeat = false;
+    }
   }
 }
+
+/** Where the system does not tell when a process began, another may have its number by now. */
+function isHere({ pid, began }: ProcessRow): boolean {
+  return began === null ? isRunning(pid) : beganAt(pid) === began;
+}
+
+/** Of NOTIFY. */
+export const channels = { changes: "fermata_changes", cancels: "fermata_cancels" } as const;
 
 const keepAlive = [
   ["tcp_keepalives_idle", "2"],

@@ -162,10 +162,11 @@ export class ResponseTable {
        SELECT id, ${number}, ${JSON.stringify(event)} FROM responses WHERE id = ${id}`);
   }
 
-  events(owner: string, id: string): unknown[] {
+  events(owner: string, id: string, after: number): unknown[] {
     const bodies = this.#database.column<string>(sql`SELECT response_events.body AS body
       FROM response_events
-       JOIN responses ON responses.id = response_id WHERE owner = ${owner} AND id = ${id} ORDER BY number`);
+       JOIN responses ON responses.id = response_id WHERE owner = ${owner} AND id = ${id}
+         AND number > ${after} ORDER BY number`);
     return bodies.map((body) => JSON.parse(body) as unknown);
   }
 }

@@ -2,8 +2,7 @@
 
 import { sql, type StoreDatabase } from "./database.ts";
 import { randomUUID } from "node:crypto";
-import { readFileSync, readlinkSync } from "node:fs";
-import { hostname } from "node:os";
+import { beganAt, isRunning, place } from "../process-place.ts";
 import { nowSeconds } from "../retention-limits.ts";
 
 /** A process on another machine or in another container counts as gone after this time without a heartbeat. */
@@ -85,16 +84,6 @@ function otherRuns(database: StoreDatabase): RunRow[] {
   return rows.filter(({ id }) => !ownRuns.has(id));
 }
 
-/**
- * Where process numbers count: the machine since it started, and the container. What stands still, or whose clock jumps, is
- * alive there all the same.
- */
-const place = [
-  hostname(),
-  readOr(() => readFileSync("/proc/sys/kernel/random/boot_id", "utf8").trim()),
-  readOr(() => readlinkSync("/proc/self/ns/pid")),
-].join(" ");
-
 function stateOf(row: RunRow): "alive" | "gone" {
   if (row.place === place) {
     const began = beganAt(row.pid);
@@ -110,29 +99,4 @@ function stateOf(row: RunRow): "alive" | "gone" {
 
 function isSeen({ seen_at: seenAt }: RunRow): "alive" | "gone" {
   return nowSeconds() - seenAt > silenceSeconds ? "gone" : "alive";
-}
-
-/** The start time in ticks since boot. Null: there is no such process, or the system does not tell. */
-function beganAt(pid: number): string | null {
-  const stat = readOr(() => readFileSync(`/proc/${pid}/stat`, "utf8"));
-  // The name in brackets may hold anything. The state follows it, and the start time 19 fields later.
-  const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
-  return fields[0] === "Z" || fields[0] === "X" ? null : (fields[19] ?? null);
-}
-
-function readOr(read: () => string): string {
-  try {
-    return read();
-  } catch {
-    return "";
-  }
-}
-
-function isRunning(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code === "EPERM";
-  }
 }

@@ -159,8 +159,8 @@ export class SqliteStore implements ResponseStore {
     this.#responses.addEvent(id, number, event);
   }
 
-  async events(owner: string, id: string): Promise<unknown[]> {
-    return this.#responses.events(owner, id);
+  async events(owner: string, id: string, after = -1): Promise<unknown[]> {
+    return this.#responses.events(owner, id, after);
   }
 
   async createConversation(owner: string, conversation: StoredConversation): Promise<void> {

@@ -71,7 +71,7 @@ export async function openStoreThread(
       get: (_own, method) => {
         // Who awaits the store itself asks for `then`.
         if (typeof method === "symbol" || method === "then") return undefined;
-        return own[method] ?? ((...values: unknown[]) => call(part, method, values));
+        return method in own ? own[method] : (...values: unknown[]) => call(part, method, values);
       },
     });
   let closing: Promise<void> | null = null;
@@ -87,6 +87,7 @@ export async function openStoreThread(
   }
   return proxy("responses", {
     branches: proxy("branches", {}),
+    shared: null,
     close: () => (closing ??= close()),
   }) as OpenStore;
 }

@@ -1,5 +1,5 @@
 // A server with a store, its model a fake.
-//   node kill-child.mjs <store file> [<file of calls>]
+//   node kill-child.mjs <store file or address> [<file of calls>]
 // Without a file of calls the model writes some words; asked for "endless" ones it never stops. With one it calls three
 // tools and then answers: each call writes a line to the file when it begins, so that the tool itself counts. "save" asks a
 // person where the API can ask one, "note" changes something, "look" only reads. Asked for "response ..." it calls "send" in
@@ -10,6 +10,7 @@ import { setTimeout } from "node:timers/promises";
 import { AgentDirectory } from "../../../dist/agents/agent-directory.js";
 import { parseAgentsConfig } from "../../../dist/agents/agents-config.js";
 import { buildServer } from "../../../dist/server/app.js";
+import { openPostgresStore } from "../../../dist/store/postgres/postgres-store.js";
 import { SqliteStore } from "../../../dist/store/sqlite/sqlite-store.js";
 import { Approvals } from "../../../dist/tools/approvals.js";
 
@@ -116,7 +117,10 @@ const agents = {
 const provider = { tools: () => tools, close: async () => {} };
 const sampling = { temperature: 0, topP: 1, topK: 0, minP: 0 };
 
-const store = new SqliteStore(path, { limits: { maxCount: 100_000 } });
+const limits = { maxCount: 100_000 };
+const store = path.startsWith("postgres:")
+  ? await openPostgresStore(path, { limits })
+  : new SqliteStore(path, { limits });
 const app = buildServer(
   {
     chat,
@@ -136,6 +140,7 @@ const app = buildServer(
     audit: null,
     store,
     branches: store.branches,
+    shared: store.shared,
     model: { id: "fake", created: 0, contextSize: 1000, vocabularySize: 500 },
   },
   { apiKeys: [], sampling },

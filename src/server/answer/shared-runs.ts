@@ -1,0 +1,128 @@
+/** Responses and runs of processes that share a store: followed, cancelled and taken over across them. */
+
+import type { FastifyInstance } from "fastify";
+import { FermataError } from "../../errors.ts";
+import type { SharedStore } from "../../store/types.ts";
+
+/** The reason of runs that end here and go on elsewhere. */
+export const takenOver = new FermataError("engine_closed", "Another server goes on with this run.");
+
+/** What tells of changes is a hint: who missed it looks by itself. */
+const lookMs = 1000;
+/** How long another process may take to cancel. */
+const cancelMs = 5000;
+
+interface Taking {
+  shared: SharedStore | null | undefined;
+  /** Takes what is left, if anything. */
+  take(): Promise<void>;
+  /** Ends what is here. */
+  cancel(id: string, reason: FermataError): Promise<void>;
+}
+
+/** What earlier processes left is taken over before the first request, and later what a process leaves that shares the store. */
+export function takeOverLeft(app: FastifyInstance, { shared, take, cancel }: Taking): void {
+  app.addHook("onReady", take);
+  if (!shared) return;
+  let isBusy = false;
+  let isClosing = false;
+  app.addHook("preClose", async () => {
+    isClosing = true;
+  });
+  shared.onLeft(() => {
+    if (isBusy || isClosing) return;
+    isBusy = true;
+    take()
+      .catch((error: unknown) => app.log.warn({ err: error }, "runs of another server not taken"))
+      .finally(() => (isBusy = false));
+  });
+  shared.onLost((id) => cancel(id, takenOver));
+  shared.onCancel((id) => {
+    void cancel(id, new FermataError("cancelled", "It was cancelled."));
+  });
+}
+
+/** The events of what another process writes, until nobody works on it any more. */
+export async function* followStored<Event>(
+  id: string,
+  shared: SharedStore,
+  {
+    read,
+    numberOf,
+    after,
+    viewer,
+  }: {
+    read(after: number): Promise<Event[]>;
+    numberOf(event: Event): number;
+    after: number;
+    viewer?: AbortSignal | undefined;
+  },
+): AsyncGenerator<Event, void, void> {
+  const changes = new Changes(id, shared, viewer);
+  let last = after;
+  try {
+    while (viewer?.aborted !== true) {
+      const change = changes.next();
+      // Asked first: what is read then is all of it.
+      const isAtWork = await shared.isAtWork(id);
+      for (const event of await read(last)) {
+        last = numberOf(event);
+        yield event;
+      }
+      if (!isAtWork) return;
+      await change;
+    }
+  } finally {
+    changes.close();
+  }
+}
+
+/** Asks the process that works on it. Resolves when it has ended, or that process does not answer. */
+export async function cancelElsewhere(id: string, shared: SharedStore): Promise<void> {
+  const viewer = AbortSignal.timeout(cancelMs);
+  const changes = new Changes(id, shared, viewer);
+  try {
+    await shared.cancel(id);
+    for (;;) {
+      const change = changes.next();
+      if (viewer.aborted || !(await shared.isAtWork(id))) return;
+      await change;
+    }
+  } finally {
+    changes.close();
+  }
+}
+
+class Changes {
+  readonly #stop: () => void;
+  readonly #viewer: AbortSignal | undefined;
+  #wake = (): void => {};
+
+  constructor(id: string, shared: SharedStore, viewer: AbortSignal | undefined) {
+    const wake = (): void => this.#wake();
+    const stop = shared.follow(id, wake);
+    viewer?.addEventListener("abort", wake, { once: true });
+    this.#viewer = viewer;
+    this.#stop = () => {
+      stop();
+      viewer?.removeEventListener("abort", wake);
+    };
+  }
+
+  /** Resolves at the next change from now on, or after a while. */
+  async next(): Promise<void> {
+    if (this.#viewer?.aborted === true) return;
+    await new Promise<void>((resolve) => {
+      const timer = setTimeout(resolve, lookMs);
+      this.#wake = () => {
+        clearTimeout(timer);
+        resolve();
+      };
+    });
+  }
+
+  close(): void {
+    this.#wake();
+    this.#stop();
+  }
+}
