@@ -18,6 +18,46 @@ const char* name_of(PauseReason reason) {
     return "";
 }
 
+const char* name_of(WaitReason reason) {
+    switch (reason) {
+        case WaitReason::kPlace:
+            return "place";
+        case WaitReason::kPrefix:
+            return "prefix";
+        case WaitReason::kFile:
+            return "file";
+        case WaitReason::kSlot:
+            return "slot";
+        case WaitReason::kMoves:
+            return "moves";
+        case WaitReason::kReader:
+            return "reader";
+        case WaitReason::kCells:
+            return "cells";
+    }
+    return "";
+}
+
+const char* name_of(PrefixSource source) {
+    switch (source) {
+        case PrefixSource::kNone:
+            return "none";
+        case PrefixSource::kHold:
+            return "hold";
+        case PrefixSource::kSlot:
+            return "slot";
+        case PrefixSource::kCopy:
+            return "copy";
+        case PrefixSource::kRam:
+            return "ram";
+        case PrefixSource::kDisk:
+            return "disk";
+        case PrefixSource::kFork:
+            return "fork";
+    }
+    return "";
+}
+
 const char* name_of(FinishReason reason) {
     switch (reason) {
         case FinishReason::kEnd:
@@ -94,6 +134,19 @@ Napi::Object from_event(Napi::Env env, const Event& event) {
     Napi::Object object = Napi::Object::New(env);
     set_number(object, "id", static_cast<double>(event.id));
     switch (event.kind) {
+        case EventKind::kWaiting:
+            object.Set("kind", "waiting");
+            object.Set("reason", name_of(event.wait));
+            set_number(object, "behind", static_cast<double>(event.behind));
+            set_number(object, "ago", event.ago_ms);
+            break;
+        case EventKind::kAdmitted:
+            object.Set("kind", "admitted");
+            set_number(object, "reused", event.reused);
+            set_number(object, "ago", event.ago_ms);
+            object.Set("source", name_of(event.source));
+            set_number(object, "total", event.prefill_total);
+            break;
         case EventKind::kTokens:
             object.Set("kind", "tokens");
             object.Set("tokens", from_tokens(env, event.tokens));

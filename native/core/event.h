@@ -11,6 +11,8 @@
 namespace fermata {
 
 enum class EventKind : std::uint8_t {
+    kWaiting,        // it cannot run yet, or not any more: `wait` says why; again when that changes
+    kAdmitted,       // it runs: `reused` positions of `source` are there, the rest is prefilled
     kTokens,         // tokens were sampled; `text` is what may be shown now
     kProgress,       // prefill advanced
     kToolCallReady,  // the arguments of call number `call_index` are complete
@@ -22,6 +24,16 @@ enum class EventKind : std::uint8_t {
 
 enum class FinishReason : std::uint8_t { kEnd, kStopString, kLength, kCancelled, kReleased };
 enum class PauseReason : std::uint8_t { kEndToken, kTextAfterCall, kRequested };
+
+enum class WaitReason : std::uint8_t {
+    kPlace,   // as many sequences run as may
+    kPrefix,  // the sequence `behind` is computing the beginning of its prompt
+    kFile,    // a file with the beginning of its prompt is being read
+    kSlot,    // every slot is running or held
+    kMoves,   // this step has moved enough cells between slots, RAM and files
+    kReader,  // its reader has stopped
+    kCells,   // it ran, and others took its cells
+};
 
 enum class FailCode : std::uint8_t {
     kContextLength,  // the prompt does not fit
@@ -54,6 +66,10 @@ struct Event {
     std::int32_t call_index = 0;
     std::int32_t prefill_done = 0;  // kProgress: of this round's rows; kExtended: of its tokens
     std::int32_t prefill_total = 0;
+    std::int32_t reused = 0;                    // kAdmitted
+    PrefixSource source = PrefixSource::kNone;  // kAdmitted
+    WaitReason wait = WaitReason::kPlace;       // kWaiting
+    SequenceId behind = 0;                      // kWaiting; 0: no single sequence
     FinishReason finish = FinishReason::kEnd;
     PauseReason pause = PauseReason::kEndToken;
     FailCode fail = FailCode::kInternal;
@@ -61,7 +77,10 @@ struct Event {
     std::string stop_string;     // kFinished by stop string: which
     bool pending_token = false;  // kToolCallPause: a sampled token waits outside the cache
     Usage usage;                 // kToolCallPause, kFinished, kFailed
-    double at_ms = 0.0;  // kTokens: when its step ended; core has no clock, the runtime sets it
+    // Core has no clock, the runtime sets them. kTokens: when its step ended. kWaiting, kAdmitted:
+    // how long before that its step began.
+    double at_ms = 0.0;
+    double ago_ms = 0.0;
 };
 
 // What one step did. The runtime adds the time it took.

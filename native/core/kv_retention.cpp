@@ -182,19 +182,22 @@ std::optional<Placement> KvRetention::acquire(std::span<const Token> prompt, Mil
     const std::int32_t known = s.keeps_forks() ? s.known_length(shared, most) : 0;
     s.wanted_fork = s.last_fork(shared, most).slot;
     const Use use = s.learn(shared);
-    const auto start = [&](SlotId slot, std::int32_t reused, bool copied) {
+    const auto start = [&](SlotId slot, std::int32_t reused, bool copied, PrefixSource source) {
         s.set_state(slot, SlotState::kRunning);
         s.tree.set_salt(slot, salt);
         s.at(slot).use = use;
         s.wanted_fork = kNoSlot;
-        return Placement{
-            .slot = slot, .reused = reused, .branch = known > reused ? known : 0, .copied = copied};
+        return Placement{.slot = slot,
+                         .reused = reused,
+                         .branch = known > reused ? known : 0,
+                         .copied = copied,
+                         .source = reused > 0 ? source : PrefixSource::kNone};
     };
     const auto take_over = [&](const State::Source& source) {
         if (source.slot != whole.slot) s.remember(source.slot);
         const std::int32_t reused = s.truncate(source.slot, source.length);
         const SlotId slot = s.settle(source.slot);
-        return start(slot, reused, slot != source.slot);
+        return start(slot, reused, slot != source.slot, PrefixSource::kSlot);
     };
 
     if (takes_over && !restores) return take_over(whole);
@@ -202,13 +205,14 @@ std::optional<Placement> KvRetention::acquire(std::span<const Token> prompt, Mil
     if (restores) {
         if (!s.is_fork(saved.slot)) s.left_at(saved.slot).wanted = true;
         s.vacate(room, kNoSlot);
-        return start(room, s.restore(saved, room), true);
+        const PrefixSource tier = s.tier_of(saved.slot);
+        return start(room, s.restore(saved, room), true, tier);
     }
     s.vacate(room, best.slot);
-    if (best.slot == kNoSlot) return start(room, 0, false);
+    if (best.slot == kNoSlot) return start(room, 0, false, PrefixSource::kNone);
     const std::int32_t copied = s.copy(best.slot, room, best.length);
     s.at(best.slot).use.last_used = now;
-    return start(room, copied, copied > 0);
+    return start(room, copied, copied > 0, PrefixSource::kCopy);
 }
 
 void KvRetention::plan(SlotId slot, std::span<const Token> tokens) {

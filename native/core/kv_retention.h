@@ -47,6 +47,7 @@ struct Placement {
     std::int32_t branch = 0;
     bool copied =
         false;  // they came from another slot or RAM: by reference or, in streams, by moving data
+    PrefixSource source = PrefixSource::kNone;
 };
 
 // The longest reusable prefix of a prompt, now and once what runs is prefilled. Never more than

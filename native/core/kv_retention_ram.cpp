@@ -200,6 +200,12 @@ void KvRetention::State::free_cells(std::int64_t count) {
     }
 }
 
+// Where what has left its slot is.
+PrefixSource KvRetention::State::tier_of(SlotId id) const {
+    if (is_fork(id)) return PrefixSource::kFork;
+    return left[index_of(id)].staged ? PrefixSource::kDisk : PrefixSource::kRam;
+}
+
 // Moves it into the free slot `room`. Returns the positions that are there then: saved.length, or
 // 0.
 std::int32_t KvRetention::State::restore(const Source& saved, SlotId room) {

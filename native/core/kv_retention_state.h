@@ -130,6 +130,7 @@ struct KvRetention::State {
     bool worth_restoring(const Source& saved, std::int32_t resident) const;
     bool worth_moving(std::int32_t length, std::int32_t gain) const;
     void free_cells(std::int64_t count);
+    PrefixSource tier_of(SlotId id) const;
     std::int32_t restore(const Source& saved, SlotId room);
     Use learn(std::span<const std::int32_t> shared);
     std::string check_left() const;

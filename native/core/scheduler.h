@@ -87,6 +87,8 @@ class Scheduler {
     void expire_leases(Milliseconds now);
     void admit(Milliseconds now);
     bool try_admit(Sequence& sequence, Milliseconds now);
+    void wait(Sequence& sequence, WaitReason reason, SequenceId behind = 0);
+    SequenceId sequence_in(SlotId slot) const;
     void set_marks(Sequence& sequence, std::int32_t branch);
     void plan_batch();
     void plan_together();

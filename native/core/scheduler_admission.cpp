@@ -44,12 +44,36 @@ void Scheduler::admit(Milliseconds now) {
         waiting_.pop_front();
         const bool moved_enough =
             others_wait && retention_.ram().moved_bytes - moved_before >= kMovedInAStep;
-        const bool full = moved_enough || places_taken() >= config_.parallel;
-        if (full || sequences_.at(id)->unread() || !try_admit(*sequences_.at(id), now)) {
-            still_waiting.push_back(id);
+        Sequence& sequence = *sequences_.at(id);
+        if (moved_enough) {
+            wait(sequence, WaitReason::kMoves);
+        } else if (places_taken() >= config_.parallel) {
+            wait(sequence, WaitReason::kPlace);
+        } else if (sequence.unread()) {
+            wait(sequence, WaitReason::kReader);
+        } else if (try_admit(sequence, now)) {
+            continue;
         }
+        still_waiting.push_back(id);
     }
     waiting_ = std::move(still_waiting);
+}
+
+// Says why the sequence does not run, unless it was said.
+void Scheduler::wait(Sequence& sequence, WaitReason reason, SequenceId behind) {
+    if (sequence.waits_for == reason && sequence.waits_behind == behind) return;
+    sequence.waits_for = reason;
+    sequence.waits_behind = behind;
+    Event& event = emit(EventKind::kWaiting, sequence);
+    event.wait = reason;
+    event.behind = behind;
+}
+
+// The sequence whose cells are in the slot; 0: none.
+SequenceId Scheduler::sequence_in(SlotId slot) const {
+    const auto found = std::ranges::find_if(
+        running_, [&](SequenceId id) { return sequences_.at(id)->slot == slot; });
+    return found == running_.end() ? 0 : *found;
 }
 
 void Scheduler::age(Sequence& sequence, Milliseconds now) {
@@ -79,7 +103,9 @@ void Scheduler::set_marks(Sequence& sequence, std::int32_t branch) {
     add(sequence.size() - 1);
 }
 
+// false: it waits, and an event said why.
 bool Scheduler::try_admit(Sequence& sequence, Milliseconds now) {
+    PrefixSource source = PrefixSource::kHold;
     if (sequence.slot != kNoSlot) {
         // A held sequence comes back to its own cells.
         sequence.slot = retention_.resume(sequence.slot);
@@ -87,10 +113,12 @@ bool Scheduler::try_admit(Sequence& sequence, Milliseconds now) {
     } else {
         const Promise promise = retention_.lookup(sequence.tokens, sequence.salt);
         if (retention_.fetch(sequence.tokens, promise.promised, sequence.salt)) {
-            return false;  // a file is being read
+            wait(sequence, WaitReason::kFile);
+            return false;
         }
         if (promise.promised >= promise.resident + kWorthWaitingFor) {
-            return false;  // a running sequence is computing this prefix
+            wait(sequence, WaitReason::kPrefix, sequence_in(promise.provider));
+            return false;
         }
         auto placement = retention_.acquire(sequence.tokens, now, sequence.salt);
         // A place is free and every slot is taken. What is held may wait for this very sequence (a
@@ -101,8 +129,10 @@ bool Scheduler::try_admit(Sequence& sequence, Milliseconds now) {
             placement = retention_.acquire(sequence.tokens, now, sequence.salt);
         }
         if (!placement) {
+            wait(sequence, WaitReason::kSlot);
             return false;
         }
+        source = placement->source;
         sequence.slot = placement->slot;
         sequence.resident = sequence.in_chunks = placement->reused;
         set_marks(sequence, placement->branch);
@@ -125,6 +155,12 @@ bool Scheduler::try_admit(Sequence& sequence, Milliseconds now) {
         sequence.slot,
         std::span(sequence.tokens).subspan(static_cast<std::size_t>(sequence.resident)));
     running_.push_back(sequence.id);
+    sequence.waits_for.reset();
+    sequence.waits_behind = 0;
+    Event& event = emit(EventKind::kAdmitted, sequence);
+    event.reused = sequence.resident;
+    event.source = source;
+    event.prefill_total = sequence.prefill_end - sequence.resident;
     return true;
 }
 

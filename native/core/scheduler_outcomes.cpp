@@ -24,6 +24,7 @@ void Scheduler::preempt(Sequence& sequence) {
         sequence.state = SequenceState::kWaiting;
         sequence.goes_first = true;
         sequence.prefill_end = std::max(sequence.prefill_end, computed);
+        wait(sequence, WaitReason::kCells);
     }
 }
 

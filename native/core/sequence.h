@@ -81,6 +81,8 @@ struct Sequence {
     bool goes_first = false;        // resumed, preempted, or it has waited long
     bool suspected = false;         // a batch with its rows failed: it is decoded alone now
     Milliseconds waits_since = -1;  // for its first token of this round; -1: not seen yet
+    std::optional<WaitReason> waits_for = {};  // as the last kWaiting said; none: it runs
+    SequenceId waits_behind = 0;
 
     std::int32_t round_begin = 0;  // resident when this round's prefill began
     std::int32_t prefill_end = 0;  // rows before this index are prefill, after it decode

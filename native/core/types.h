@@ -21,4 +21,15 @@ using Salt = std::uint64_t;
 // Milliseconds of a monotonic clock. Core never reads a clock; callers pass the time in.
 using Milliseconds = std::int64_t;
 
+// Where the positions came from that a sequence need not compute.
+enum class PrefixSource : std::uint8_t {
+    kNone,  // there are none
+    kHold,  // its own: it was held
+    kSlot,  // a slot that was taken over
+    kCopy,  // another slot, whose beginning was copied
+    kRam,
+    kDisk,
+    kFork,  // a snapshot of a model that cannot be cut back anywhere
+};
+
 }  // namespace fermata

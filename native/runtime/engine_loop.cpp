@@ -19,11 +19,15 @@ Milliseconds now_ms() {
         .count();
 }
 
-void stamp_tokens(EventBatch& batch) {
+void stamp(EventBatch& batch, std::chrono::steady_clock::time_point step_began) {
     using Ms = std::chrono::duration<double, std::milli>;
-    const double now = Ms(std::chrono::steady_clock::now().time_since_epoch()).count();
+    const auto now = std::chrono::steady_clock::now();
+    const double at = Ms(now.time_since_epoch()).count();
+    const double ago = Ms(now - step_began).count();
     for (Event& event : batch.events) {
-        if (event.kind == EventKind::kTokens) event.at_ms = now;
+        if (event.kind == EventKind::kTokens) event.at_ms = at;
+        if (event.kind == EventKind::kWaiting || event.kind == EventKind::kAdmitted)
+            event.ago_ms = ago;
     }
 }
 
@@ -79,7 +83,7 @@ void EngineLoop::run() {
                                                       .count();
                 scheduler.took(batch.steps.back().milliseconds);
             }
-            stamp_tokens(batch);
+            stamp(batch, started);
             publish(scheduler, std::move(batch));
         } catch (const std::exception& error) {
             // Out of memory in our own bookkeeping: nothing of it can be trusted any more.

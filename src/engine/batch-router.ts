@@ -52,8 +52,12 @@ export class BatchRouter {
       if (interval !== undefined)
         for (const listener of this.#intervalListeners) listener(interval);
       const generation = this.#generations.get(event.id);
-      if (this.#unstarted.delete(event.id) && generation !== undefined) this.#onStart(generation);
-      generation?.accept(event);
+      const starts = event.kind !== "waiting" && this.#unstarted.delete(event.id);
+      if (starts && generation !== undefined) this.#onStart(generation);
+      if (event.kind === "waiting") {
+        const behind = this.#generations.get(event.behind);
+        generation?.wait(event.reason, { behind, ago: event.ago });
+      } else generation?.accept(event);
       if (event.kind === "finished" || event.kind === "failed") this.#generations.delete(event.id);
     }
     for (const step of steps) {
@@ -69,6 +73,12 @@ export class BatchRouter {
   }
 }
 
+function isBetweenTokens(kind: NativeEvent["kind"]): boolean {
+  return (
+    kind === "progress" || kind === "tool_call_ready" || kind === "waiting" || kind === "admitted"
+  );
+}
+
 /**
  * The time between two tokens of one generation, by the clock of the inference thread. A hold is no such
  * time: the first token after it begins anew.
@@ -78,7 +88,7 @@ export class TokenIntervals {
 
   /** Milliseconds since the generation's last token; undefined if there is none, or this is no token. */
   next(event: NativeEvent): number | undefined {
-    if (event.kind === "progress" || event.kind === "tool_call_ready") return undefined;
+    if (isBetweenTokens(event.kind)) return undefined;
     if (event.kind !== "tokens") {
       this.#lastAt.delete(event.id);
       return undefined;

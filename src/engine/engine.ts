@@ -138,10 +138,10 @@ export class Engine {
    */
   generate(request: GenerateRequest): Generation {
     this.#checkOpen();
-    const { signal, owner, cacheSalt, ...sequence } = request;
+    const { signal, owner, cacheSalt, watch, ...sequence } = request;
     const { prompt } = sequence;
     this.#checkPrompt(prompt);
-    const generation = new EngineGeneration(this.#native, prompt, signal);
+    const generation = new EngineGeneration(this.#native, prompt, signal, watch?.());
     if (signal?.aborted) {
       generation.cancelUnsubmitted();
       return generation;
@@ -164,6 +164,7 @@ export class Engine {
     try {
       if (this.#queue.add(owner ?? "", generation)) generation.submit();
       else if (this.#queue.size + this.#queue.enteredCount > this.#maxQueue) throw queueFull();
+      else generation.wait("turn");
     } catch (thrown) {
       const error = thrown instanceof FermataError ? thrown : fromThrown(thrown);
       generation.fail(error);

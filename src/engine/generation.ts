@@ -9,7 +9,10 @@ import type {
   Generation,
   GenerationEvent,
   ResumeOptions,
+  SequenceEvent,
+  SequenceWatcher,
   TokenLogprobs,
+  WaitReason,
 } from "./types.ts";
 
 /** Generated tokens that may wait for the consumer before decoding skips the sequence. */
@@ -27,6 +30,12 @@ interface Entry {
   submit(): number;
   /** It will not be submitted. */
   leave(): void;
+}
+
+interface WaitDetails {
+  /** The generation that it waits for, if it is a single one. */
+  behind?: EngineGeneration | undefined;
+  ago?: number;
 }
 
 type Step = IteratorResult<GenerationEvent, undefined>;
@@ -55,20 +64,29 @@ export class EngineGeneration implements Generation, AsyncIterator<GenerationEve
   /** Of the addon's; 0: it was not submitted. */
   #id = 0;
   readonly #signal: AbortSignal | undefined;
+  readonly #watcher: SequenceWatcher | undefined;
   readonly #tokens: number[];
   readonly #detokenizer = new Detokenizer();
   readonly #queue: GenerationEvent[] = [];
   readonly #waiters: Waiter[] = [];
   #state: "running" | "held" | "ended" = "running";
   #pendingToken = false;
+  /** Since its last admission a token was sampled. */
+  #isDecoding = false;
   #abandoned = false;
   /** Null: it was submitted, or never will be. */
   #entry: Entry | null = null;
   #failure: FermataError | undefined;
 
-  constructor(native: GenerationControls, prompt: Int32Array, signal: AbortSignal | undefined) {
+  constructor(
+    native: GenerationControls,
+    prompt: Int32Array,
+    signal: AbortSignal | undefined,
+    watcher?: SequenceWatcher,
+  ) {
     this.#native = native;
     this.#signal = signal;
+    this.#watcher = watcher;
     this.#tokens = Array.from(prompt);
     signal?.addEventListener("abort", this.#abort);
   }
@@ -85,10 +103,17 @@ export class EngineGeneration implements Generation, AsyncIterator<GenerationEve
     this.#entry = entry;
   }
 
+  /** It does not run. */
+  wait(reason: WaitReason | "turn", { behind, ago = 0 }: WaitDetails = {}): void {
+    const watcher = behind === undefined ? undefined : behind.#watcher;
+    this.#tell({ type: "waiting", reason, behind: watcher ?? null, ago });
+  }
+
   /** @throws as the addon */
   submit(): void {
     this.#id = this.#entry?.submit() ?? 0;
     this.#entry = null;
+    this.#tell({ type: "submitted" });
   }
 
   /** Submits what waited. What the addon refuses, the next read throws. */
@@ -117,6 +142,7 @@ export class EngineGeneration implements Generation, AsyncIterator<GenerationEve
     const maxTokens = tokenLimit(options.maxTokens);
     callNative(() => this.#native.resume({ ...options, id: this.#id, maxTokens }));
     this.#state = "running";
+    this.#tell({ type: "resume" });
     if (this.#pendingToken && !keepPending) this.#tokens.pop();
     // A character that the hold split is not completed by tokens of others.
     if (tokens.length > 0) this.#detokenizer.end();
@@ -163,7 +189,18 @@ export class EngineGeneration implements Generation, AsyncIterator<GenerationEve
   /** Takes an event of this sequence; after `finished` or `failed` none may follow. */
   accept(event: NativeEvent): void {
     switch (event.kind) {
+      case "waiting":
+        // The router calls `wait`.
+        break;
+      case "admitted": {
+        const { reused, source, total, ago } = event;
+        this.#isDecoding = false;
+        this.#tell({ type: "admitted", reused, source, total, ago });
+        break;
+      }
       case "tokens":
+        if (!this.#isDecoding) this.#tell({ type: "decode" });
+        this.#isDecoding = true;
         for (const token of event.tokens) this.#tokens.push(token);
         this.#emit({
           type: "text",
@@ -187,11 +224,13 @@ export class EngineGeneration implements Generation, AsyncIterator<GenerationEve
         this.#hold(event);
         break;
       case "extended":
+        this.#tell({ type: "extended", done: event.done });
         this.#emit({ type: "extended", done: event.done, total: event.total });
         break;
       case "finished":
         this.#emitText(this.#detokenizer.push(event.text) + this.#detokenizer.end());
         this.#end();
+        this.#tell({ type: "end", reason: event.reason, usage: event.usage });
         this.#emit({
           type: "finish",
           reason: event.reason,
@@ -201,15 +240,16 @@ export class EngineGeneration implements Generation, AsyncIterator<GenerationEve
         this.#settle();
         break;
       case "failed":
-        this.fail(fromFailure(event.code, event.message));
+        this.fail(fromFailure(event.code, event.message), event.usage);
         break;
     }
   }
 
   /** Ends the generation with an error that the consumer's next read throws. */
-  fail(error: FermataError): void {
+  fail(error: FermataError, usage: EngineUsage | null = null): void {
     if (this.#state === "ended") return;
     this.#end();
+    this.#tell({ type: "end", reason: "failed", usage });
     const waiter = this.#waiters.shift();
     if (waiter) waiter.reject(error);
     else if (!this.#abandoned) this.#failure = error;
@@ -219,6 +259,7 @@ export class EngineGeneration implements Generation, AsyncIterator<GenerationEve
   /** Ends a generation that was never submitted, as cancelled. */
   cancelUnsubmitted(): void {
     this.#end();
+    this.#tell({ type: "end", reason: "cancelled", usage: null });
     this.#emit({
       type: "finish",
       reason: "cancelled",
@@ -230,6 +271,10 @@ export class EngineGeneration implements Generation, AsyncIterator<GenerationEve
 
   readonly #abort = (): void => this.cancel();
 
+  #tell(event: SequenceEvent): void {
+    this.#watcher?.(event);
+  }
+
   #hold(event: NativeEvent & { kind: "tool_call_pause" }): void {
     let text = this.#detokenizer.push(event.text);
     // Asked for in the middle of a text, the hold may split a character that goes on after it.
@@ -237,6 +282,7 @@ export class EngineGeneration implements Generation, AsyncIterator<GenerationEve
     this.#emitText(text);
     this.#state = "held";
     this.#pendingToken = event.pendingToken;
+    this.#tell({ type: "hold", usage: event.usage });
     this.#emit({
       type: "hold",
       reason: event.reason,

@@ -5,8 +5,10 @@ import type {
   ExtendOptions,
   KvCacheType,
   LlamaOptions,
+  PrefixSource,
   ResumeOptions,
   SequenceRequest,
+  WaitReason,
 } from "../native/types.ts";
 
 export type {
@@ -22,9 +24,11 @@ export type {
   LlamaOptions,
   ModelInfo,
   PauseTriggers,
+  PrefixSource,
   ResumeOptions,
   Sampling,
   SpecialToken,
+  WaitReason,
 } from "../native/types.ts";
 
 export interface EngineOptions {
@@ -90,7 +94,36 @@ export interface GenerateRequest extends SequenceRequest {
   cacheSalt?: string | undefined;
   /** Cancels the generation. */
   signal?: AbortSignal | undefined;
+  watch?: SequenceWatch | undefined;
 }
+
+/** Called when a generation is made; returns who is told what becomes of it. @param agent of whom; default: of the answer itself */
+export type SequenceWatch = (agent?: string) => SequenceWatcher;
+
+export type SequenceWatcher = (event: SequenceEvent) => void;
+
+/** What becomes of a sequence, without its tokens: now, or `ago` milliseconds before. */
+export type SequenceEvent =
+  | { type: "submitted" }
+  /** `turn`: others of its owner are in the engine's queue. `behind`: who is told of the sequence that it waits for, if it is a single one. */
+  | {
+      type: "waiting";
+      reason: WaitReason | "turn";
+      behind: SequenceWatcher | null;
+      ago: number;
+    }
+  /** `reused` positions are in the cache, and `total` are prefilled now. */
+  | { type: "admitted"; reused: number; source: PrefixSource; total: number; ago: number }
+  /** The prefill is over: the first token was sampled. */
+  | { type: "decode" }
+  | { type: "hold"; usage: EngineUsage }
+  /** While it is held, `done` tokens of the coming resume are in the cache. */
+  | { type: "extended"; done: number }
+  | { type: "resume" }
+  /** `usage`: null if the engine closed, or it was never submitted. */
+  | { type: "end"; reason: SequenceEnd; usage: EngineUsage | null };
+
+export type SequenceEnd = "end" | "stop_string" | "length" | "cancelled" | "released" | "failed";
 
 /** Natural logarithms from the model's own logits; may be minus infinity. */
 export interface TokenLogprobs {

@@ -14,8 +14,10 @@ import type {
   KvCacheType,
   LlamaOptions,
   ModelInfo,
+  PrefixSource,
   ResumeOptions,
   SequenceRequest,
+  WaitReason,
 } from "./types.ts";
 
 /** Options of {@link NativeAddon.load}. All are required: defaults live in `engine/`. */
@@ -233,6 +235,20 @@ export interface NativeLogprobs {
 }
 
 export type NativeEvent =
+  /**
+   * It cannot run yet, or not any more. Comes again when the reason changes. `behind`: the sequence that it waits for; 0: no
+   * single one. `ago`: how many milliseconds before the batch its step began; so below.
+   */
+  | { kind: "waiting"; id: number; reason: WaitReason; behind: number; ago: number }
+  /** It runs: `reused` positions are in the cache, and `total` are prefilled now. */
+  | {
+      kind: "admitted";
+      id: number;
+      reused: number;
+      source: PrefixSource;
+      total: number;
+      ago: number;
+    }
   | {
       kind: "tokens";
       id: number;

@@ -121,6 +121,19 @@ export interface EngineUsage {
   generatedTokens: number;
 }
 
+/**
+ * Why a sequence does not run. `place`: as many run as may. `prefix`: another one is computing the beginning of its
+ * prompt. `file`: a file with it is being read. `slot`: every slot is running or held. `moves`: this step has moved enough
+ * cells. `reader`: its reader has stopped. `cells`: it ran, and others took its cells.
+ */
+export type WaitReason = "place" | "prefix" | "file" | "slot" | "moves" | "reader" | "cells";
+
+/**
+ * Where the cells came from that a sequence need not compute. `hold`: its own. `slot`: a slot that it took over. `copy`:
+ * another slot. `ram`, `disk`: what had left its slot. `fork`: a snapshot of a model that cannot be cut back anywhere.
+ */
+export type PrefixSource = "none" | "hold" | "slot" | "copy" | "ram" | "disk" | "fork";
+
 /** A token that is recognized by its spelling. */
 export interface SpecialToken {
   id: number;

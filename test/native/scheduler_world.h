@@ -16,7 +16,8 @@ struct Outcome {
     std::vector<Token> sampled;
     std::vector<TokenLogprobs> logprobs;
     std::string text;
-    std::vector<EventKind> kinds;  // progress left out
+    std::vector<EventKind> kinds;  // progress and places left out
+    std::vector<Event> places;     // why it waited, and its admissions
     int ready = 0;
     bool held = false, finished = false, failed = false;
     bool pending_token = false;
@@ -121,6 +122,10 @@ class World {
             Outcome& outcome = outcomes[event.id];
             outcome.text += event.text;
             if (event.kind == EventKind::kProgress) continue;
+            if (event.kind == EventKind::kWaiting || event.kind == EventKind::kAdmitted) {
+                outcome.places.push_back(event);
+                continue;
+            }
             if (event.kind == EventKind::kExtended) {
                 outcome.extended = event.prefill_done;
                 continue;
