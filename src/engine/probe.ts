@@ -21,7 +21,7 @@ try {
   process.exitCode = error.code === "out_of_memory" ? 3 : 2;
 }`;
 
-/** Far longer than any disk takes to bring a model that fits into memory. */
+/** Far longer than any disk takes. */
 const timeoutMs = 10 * 60_000;
 /** It runs a few lines of JavaScript; the model stands outside of its heap. */
 const heapMegabytes = 128;
@@ -35,7 +35,7 @@ export function probeEnvironment(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
 }
 
 /**
- * Loads the model and runs a few tokens in a child process, once for a file and a build of the addon.
+ * Opens the model without its weights and plans a decode in a child process, once for a file and a build of the addon.
  * `path` is of a file that {@link checkGguf} found sound.
  * @throws FermataError model_invalid | out_of_memory | cancelled
  */
