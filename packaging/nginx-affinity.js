@@ -32,21 +32,37 @@ function replica(request) {
   return found === null ? "" : found[1];
 }
 
-/** Equal for all requests of a conversation: its key, or what it began with. */
-function conversation(request) {
-  const body = bodyOf(request);
+/** The system message of a body, and the first message behind it. */
+function beginningOf(body) {
   const messages = body.messages || body.input || [];
   const hasSystem =
     Array.isArray(messages) && messages[0] && /^(system|developer)$/.test(messages[0].role);
   const system =
     textOf(body.instructions) || textOf(body.system) || (hasSystem ? textOf(messages) : "");
-  const given = body.prompt_cache_key || (body.metadata && body.metadata.user_id);
   const first = textOf(hasSystem ? messages.slice(1) : messages) || textOf(body.prompt);
-  const began = given || (system || first ? system + "|" + first : "");
-  // What belongs to no conversation goes to any of them.
-  if (began === "") return request.variables.request_id;
-  const owner = headerOf(request, "authorization") + "|" + headerOf(request, "x-api-key");
-  return [owner, body.model || "", began].join("|");
+  return { system, first };
 }
 
-export default { replica, conversation };
+/** What has no text belongs to no conversation, and goes to any of them. */
+function keyOf(request, body, text) {
+  if (text === "") return request.variables.request_id;
+  const owner = headerOf(request, "authorization") + "|" + headerOf(request, "x-api-key");
+  return [owner, body.model || "", text].join("|");
+}
+
+/** Equal for all requests of a conversation: its key, or what it began with. */
+function conversation(request) {
+  const body = bodyOf(request);
+  const given = body.prompt_cache_key || (body.metadata && body.metadata.user_id);
+  const began = beginningOf(body);
+  return keyOf(request, body, given || [began.system, began.first].filter(Boolean).join("|"));
+}
+
+/** Equal for all conversations with the same instructions. */
+function prefix(request) {
+  const body = bodyOf(request);
+  const began = beginningOf(body);
+  return keyOf(request, body, began.system || began.first);
+}
+
+export default { replica, conversation, prefix };

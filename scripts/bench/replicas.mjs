@@ -1,9 +1,9 @@
 #!/usr/bin/env node
 // node scripts/bench/replicas.mjs [--proxies haproxy,nginx] [--agents 24] [--rounds 6] [--kinds 3] [--atOnce 12] [--kills 0]
-//   [-- options of fermata serve]
+//   [--byPrefix] [-- options of fermata serve]
 // An agent load on one server, then on three behind each proxy, and once more with other agents: rows computed, and which
 // requests left their replica. With --kills, one of the three is killed at random as often, and clients' requests that
-// failed are counted. Needs `npm run build`.
+// failed are counted. --byPrefix: without a bound on the load of a prefix, as packaging/ says it. Needs `npm run build`.
 import { parseArgs } from "node:util";
 import { findProxy, startProxy } from "./replicas/proxies.mjs";
 import { runLoad } from "./replicas/load.mjs";
@@ -19,6 +19,7 @@ const { values, positionals } = parseArgs({
     kinds: { type: "string", default: "3" },
     atOnce: { type: "string", default: "12" },
     kills: { type: "string", default: "0" },
+    byPrefix: { type: "boolean", default: false },
   },
 });
 const load = {
@@ -78,6 +79,7 @@ if (kills === 0) {
     const proxy = await startProxy(
       kind,
       replicas.map(({ port }) => port),
+      { isByPrefix: values.byPrefix },
     );
     show(kind, await measured(replicas, proxy.url), alone);
     await proxy.stop();

@@ -7,4 +7,5 @@ export function freePort(): Promise<number>;
 export function startProxy(
   kind: ProxyKind,
   ports: readonly number[],
+  options?: { isByPrefix?: boolean },
 ): Promise<{ url: string; stop(): Promise<void> }>;

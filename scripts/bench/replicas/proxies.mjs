@@ -27,6 +27,13 @@ export async function freePort() {
   return port;
 }
 
+/** As the comments of the configurations say it. */
+function byPrefix(text) {
+  return text
+    .replace("hash $fermata_conversation", "hash $fermata_prefix")
+    .replace(/^ *hash-balance-factor.*$/m, "");
+}
+
 function configurationOf(kind, port, ports) {
   const file = join(root, "packaging", kind === "haproxy" ? "haproxy.cfg" : "nginx.conf");
   const text = readFileSync(file, "utf8").replace(/127\.0\.0\.1:800([123])/g, (_, number) => {
@@ -47,11 +54,12 @@ function placeNginx(text, folder) {
 }
 
 /** @param ports of the replicas r1 to r3. Resolves with { url, stop } when it listens. */
-export async function startProxy(kind, ports) {
+export async function startProxy(kind, ports, { isByPrefix = false } = {}) {
   const folder = mkdtempSync(join(tmpdir(), `fermata-${kind}-`));
   const port = await freePort();
   const config = join(folder, "proxy.conf");
-  const text = configurationOf(kind, port, ports);
+  const given = configurationOf(kind, port, ports);
+  const text = isByPrefix ? byPrefix(given) : given;
   writeFileSync(config, kind === "nginx" ? placeNginx(text, folder) : text);
   const script = "nginx-affinity.js";
   writeFileSync(join(folder, script), readFileSync(join(root, "packaging", script)));
