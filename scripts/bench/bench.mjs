@@ -16,6 +16,7 @@ import { measureGuided } from "./parts/guided.mjs";
 import { measureMasks } from "./parts/masks.mjs";
 import { measureRetention } from "./parts/retention.mjs";
 import { measureShared } from "./parts/shared.mjs";
+import { measureSwaps } from "./parts/swaps.mjs";
 import { measureSingle } from "./parts/single.mjs";
 import { buildPeers } from "./peers/build-peers.mjs";
 import { writeDocs } from "./report/docs.mjs";
@@ -33,6 +34,7 @@ const parts = {
   guided: measureGuided,
   early: measureEarly,
   retention: measureRetention,
+  swaps: measureSwaps,
   drafts: measureDrafts,
   busy: measureBusy,
 };

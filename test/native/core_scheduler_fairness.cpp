@@ -16,11 +16,11 @@ void hold(World& world, SequenceId id) {
 
 }  // namespace
 
-TEST(readers_that_stopped_cost_nobody_a_place) {
-    for (const std::int32_t slots : {2, 6}) {
-        World world(streams(slots), {.parallel = 2, .step_token_budget = 64, .ram_limit = kPlenty});
+TEST(four_readers_that_stopped_cost_nobody_a_place) {
+    for (const std::int32_t slots : {4, 12}) {
+        World world(streams(slots), {.parallel = 4, .step_token_budget = 64, .ram_limit = kPlenty});
         std::vector<SequenceId> unread;
-        for (std::uint32_t i = 0; i < 2; ++i)
+        for (std::uint32_t i = 0; i < 4; ++i)
             unread.push_back(world.submit(
                 {.id = 0, .prompt = words(i, 80), .limits = {.max_tokens = 40, .window = 4}}));
         world.run();

@@ -1,5 +1,6 @@
 import { medians, quantile } from "../report/statistics.mjs";
-import { beladyRows, leastRows } from "../retention/oracle.mjs";
+import { withFiles } from "../servers/files.mjs";
+import { beladyRows, leastRows, lruRows, pinnedRows } from "../retention/oracle.mjs";
 import { peakMemory } from "../retention/peak-memory.mjs";
 import { replay } from "../retention/replay.mjs";
 import { codingTrajectories, recordedTrajectories } from "../retention/trajectories.mjs";
@@ -22,16 +23,17 @@ const settings = [
   fermata("nothing kept", [...ours, "--no-context-cache", "--cache-ram", "0"]),
   fermata("slots", [...ours, ...eightContexts, "--cache-ram", "0"]),
   fermata("slots and memory", [...ours, ...eightContexts, "--cache-ram", "2048"]),
+  withFiles("slots, little memory and files", [...ours, ...eightContexts, "--cache-ram", "64"]),
   llamaServer("slots", [...theirs, "--no-kv-unified", "--cache-ram", "0"]),
   llamaServer("slots and memory", [...theirs, "--no-kv-unified", "--cache-ram", "2048"]),
   llamaServer("a pool and memory", [...theirs, "--kv-unified", "--cache-ram", "2048"]),
   llamaServer("as it comes", []),
 ];
 
-function loads({ data, quick }) {
+function loads({ data, quick, perSlot: wanted, toolTimes }) {
   const { agentsPerSlot, ...load } = quick ? quickLoad : fullLoad;
-  return agentsPerSlot.flatMap((perSlot) => {
-    const sized = { ...load, agents: perSlot * running };
+  return (wanted ?? agentsPerSlot).flatMap((perSlot) => {
+    const sized = { ...load, toolTimes, agents: perSlot * running };
     const coding = {
       kind: "coding",
       perSlot,
@@ -67,6 +69,8 @@ function summarize({ seconds, turns }, sharedTokens) {
     computedRows: sum(turns.map((turn) => turn.promptTokens - turn.cachedTokens)),
     leastRows: leastRows(turns, sharedTokens),
     beladyRows: beladyRows(turns, contexts, sharedTokens),
+    lruRows: lruRows(turns, contexts, sharedTokens),
+    pinnedRows: pinnedRows(turns, contexts, sharedTokens),
     newcomersTtftP95: quantile(first, 0.95),
     resumeTtftP50: quantile(resumed, 0.5),
     resumeTtftP95: quantile(resumed, 0.95),

@@ -102,10 +102,25 @@ const retention = [
   field("rows computed", "computedRows", 0),
   rowsOver("/least", "leastRows"),
   rowsOver("/Belady in 8 contexts", "beladyRows"),
+  rowsOver("/LRU", "lruRows"),
+  rowsOver("/pinning", "pinnedRows"),
   secondsField("newcomers' TTFT p95 s", "newcomersTtftP95"),
   secondsField("resume TTFT p50 s", "resumeTtftP50"),
   secondsField("p95 s", "resumeTtftP95"),
   field("peak MiB", "peakMiB", 0),
+];
+
+const inSlots = (rows) => rows.find(({ name }) => name.includes("a slot for each"));
+
+const swaps = [
+  column("", ({ name }) => name),
+  field("inter-token p50 ms", "interTokenP50"),
+  field("p99 ms", "interTokenP99"),
+  column("/in slots", ({ median }, rows) =>
+    times(median.interTokenP99, inSlots(rows)?.median.interTokenP99),
+  ),
+  field("turns beside", "turns", 0),
+  field("brought back", "restores", 0),
 ];
 
 const sameKind = (rows, { kind }) => rows.filter((row) => row.kind === kind);
@@ -148,4 +163,15 @@ const busy = [
   column("ratio", ({ median }) => times(median.fermata, median.peer)),
 ];
 
-export const columnsOf = { single, shared, masks, guided, early, agents, retention, drafts, busy };
+export const columnsOf = {
+  single,
+  shared,
+  masks,
+  guided,
+  early,
+  agents,
+  retention,
+  swaps,
+  drafts,
+  busy,
+};

@@ -9,6 +9,7 @@ const titles = {
   early: "early work, in one process",
   agents: "agent load over HTTP, 8 agents x 4 turns",
   retention: "more agents than contexts in the cache, over HTTP",
+  swaps: "two streams beside conversations that leave their slots and come back, over HTTP",
   drafts: "answers that repeat their prompt, over HTTP",
   busy: "one sequence beside processes that keep cores busy, over HTTP",
 };

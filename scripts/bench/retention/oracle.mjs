@@ -33,19 +33,42 @@ export function leastRows(turns, sharedTokens) {
 }
 
 /**
- * Belady's choice with room for `contexts` conversations and nothing below: when one must go, it is
- * the one whose next turn is furthest away. A shared prefix is found wherever any context is kept.
+ * The rows that a cache with room for `contexts` conversations and nothing below computes. When it is full,
+ * `leaves(kept, agent)` says who leaves; `kept` has each agent's next turn, in the order of their last one. A shared
+ * prefix is found wherever any context is kept.
  */
-export function beladyRows(turns, contexts, sharedTokens) {
+function rowsKeeping(turns, contexts, sharedTokens, leaves) {
   const kept = new Map();
   let computed = 0;
   for (const { agent, fresh, promptTokens, next } of annotated(turns)) {
     const shared = kept.size > 0 ? sharedTokens : 0;
     computed += kept.has(agent) ? fresh : promptTokens - shared;
+    kept.delete(agent);
     kept.set(agent, next);
-    if (kept.size <= contexts) continue;
-    const [furthest] = [...kept].reduce((a, b) => (b[1] > a[1] ? b : a));
-    kept.delete(furthest);
+    if (kept.size > contexts) kept.delete(leaves(kept, agent));
   }
   return computed;
+}
+
+function furthest(kept) {
+  const [[agent]] = [...kept].toSorted((a, b) => b[1] - a[1]);
+  return agent;
+}
+
+/** Belady's choice: the one whose next turn is furthest away. */
+export function beladyRows(turns, contexts, sharedTokens) {
+  return rowsKeeping(turns, contexts, sharedTokens, furthest);
+}
+
+/** The one that was used longest ago. */
+export function lruRows(turns, contexts, sharedTokens) {
+  return rowsKeeping(turns, contexts, sharedTokens, (kept) => [...kept.keys()][0]);
+}
+
+/** Who is kept stays to the end of its conversation: newcomers leave as long as the others go on. */
+export function pinnedRows(turns, contexts, sharedTokens) {
+  return rowsKeeping(turns, contexts, sharedTokens, (kept, agent) => {
+    const ended = [...kept].find(([, next]) => next === Infinity);
+    return ended?.[0] ?? agent;
+  });
 }

@@ -10,23 +10,24 @@ function fraction(seed, index) {
   return (Math.imul(mixed ^ (mixed >>> 15), 2246822519) >>> 0) / 2 ** 32;
 }
 
-/** Most tools are quick and a few take long: a median of 2 s, one in ten over 6 s, none over 12 s. */
-function toolMs(seed, turn) {
-  return Math.min(12_000, 1200 * (1 - fraction(seed, turn)) ** -0.7);
+/** Most tools are quick and a few take long: a median of 2 s, one in ten over 6 s, none over 12 s. Times `toolTimes`. */
+function toolMs(seed, turn, { toolTimes }) {
+  return toolTimes * Math.min(12_000, 1200 * (1 - fraction(seed, turn)) ** -0.7);
 }
 
 /**
  * One coding agent: a context of its own of about 1,000 tokens, then results of 30 to 250 words.
  * Returns { messages, steps }: each step is what a tool returns, after `toolMs` milliseconds.
  */
-function codingTrajectory(agent, { turns, contextWords }) {
+function codingTrajectory(agent, load) {
+  const { turns, contextWords } = load;
   return {
     messages: [
       { role: "system", content: `Agent ${agent}. ${wordsFrom(7 + agent, contextWords)}` },
       { role: "user", content: wordsFrom(100 + agent, 40) },
     ],
     steps: Array.from({ length: turns - 1 }, (_, turn) => ({
-      toolMs: toolMs(agent + 1, turn),
+      toolMs: toolMs(agent + 1, turn, load),
       text: `Result: ${wordsFrom(1000 + agent * 50 + turn, 30 + Math.floor(220 * fraction(agent + 500, turn)))}`,
     })),
   };
@@ -37,7 +38,7 @@ export function codingTrajectories(load) {
 }
 
 /** A recorded dialogue of tau-bench: its system prompt, and what users and tools said between answers. */
-function recordedTrajectory({ traj: [system, ...rest] }, agent, turns) {
+function recordedTrajectory({ traj: [system, ...rest] }, agent, load) {
   const said = [[]];
   for (const { role, content } of rest) {
     if (role === "assistant") said.push([]);
@@ -49,14 +50,16 @@ function recordedTrajectory({ traj: [system, ...rest] }, agent, turns) {
       { role: "system", content: system.content },
       { role: "user", content: texts[0] },
     ],
-    steps: texts.slice(1, turns).map((text, turn) => ({ text, toolMs: toolMs(agent + 1, turn) })),
+    steps: texts
+      .slice(1, load.turns)
+      .map((text, turn) => ({ text, toolMs: toolMs(agent + 1, turn, load) })),
   };
 }
 
 /** Real tool dialogues: `data` is a folder that has tau-bench/gpt-4o-airline.json. They share a system prompt. */
-export function recordedTrajectories(data, { agents, turns }) {
+export function recordedTrajectories(data, load) {
   const recorded = JSON.parse(readFileSync(join(data, "tau-bench", "gpt-4o-airline.json"), "utf8"));
   return recorded
-    .slice(0, agents)
-    .map((dialogue, agent) => recordedTrajectory(dialogue, agent, turns));
+    .slice(0, load.agents)
+    .map((dialogue, agent) => recordedTrajectory(dialogue, agent, load));
 }

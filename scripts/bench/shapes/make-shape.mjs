@@ -15,7 +15,7 @@ import { timed } from "../../setup/report.mjs";
 import { filesUnder, hashOf, readStamp, writeStamp } from "../../setup/stamp.mjs";
 import { alignUp, encodeHeader, tensorKinds } from "./gguf-header.mjs";
 import { metadataOf, vocabularyFiles } from "./metadata.mjs";
-import { negatedRow, onesF32, q8Size, randomQ8 } from "./random-weights.mjs";
+import { negatedRow, onesF32, q8Size, randomF32, randomQ8 } from "./random-weights.mjs";
 import { tensorsOf } from "./shape.mjs";
 
 const quietScale = 1 / 64;
@@ -46,10 +46,13 @@ function* embedding({ name, rows, columns }, tokens) {
 function contentOf(tensor, tokens) {
   if (!tensor.columns) return [onesF32(tensor.rows)];
   if (tensor.name === "token_embd.weight") return embedding(tensor, tokens);
+  if (tensor.f32) return [randomF32(tensor.name, tensor.rows * tensor.columns)];
   return randomQ8(tensor.name, tensor.rows, tensor.columns, () => 1 / Math.sqrt(tensor.columns));
 }
 
-function infoOf({ name, rows, columns }) {
+function infoOf({ name, rows, columns, f32 = false }) {
+  if (f32)
+    return { name, dimensions: [columns, rows], kind: tensorKinds.f32, size: rows * columns * 4 };
   return columns
     ? { name, dimensions: [columns, rows], kind: tensorKinds.q8_0, size: q8Size(rows * columns) }
     : { name, dimensions: [rows], kind: tensorKinds.f32, size: rows * 4 };

@@ -1,6 +1,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { kinds, readMetadata } from "./gguf-header.mjs";
+import { hasAttention } from "./shape.mjs";
 
 const tokenTypes = { control: 3, userDefined: 4, unused: 5 };
 
@@ -47,6 +48,16 @@ function tokenizerMetadata(llamaSource) {
   return metadata;
 }
 
+/** A number, or one for each layer of a hybrid shape. */
+function headsOfKv(shape) {
+  const { convolution, layers, kvHeads } = shape;
+  if (convolution === undefined) return { kind: kinds.u32, value: kvHeads };
+  const value = Array.from({ length: layers }, (_, layer) =>
+    hasAttention(shape, layer) ? kvHeads : 0,
+  );
+  return { kind: kinds.array, element: kinds.u32, value };
+}
+
 export function metadataOf(shape, llamaSource) {
   const tokenizer = tokenizerMetadata(llamaSource);
   const u32 = (value) => ({ kind: kinds.u32, value });
@@ -63,12 +74,13 @@ export function metadataOf(shape, llamaSource) {
     [`${arch}.embedding_length`, u32(shape.width)],
     [`${arch}.feed_forward_length`, u32(shape.feedForward)],
     [`${arch}.attention.head_count`, u32(shape.heads)],
-    [`${arch}.attention.head_count_kv`, u32(shape.kvHeads)],
+    [`${arch}.attention.head_count_kv`, headsOfKv(shape)],
     [`${arch}.attention.key_length`, u32(shape.headSize)],
     [`${arch}.attention.value_length`, u32(shape.headSize)],
     [`${arch}.attention.layer_norm_rms_epsilon`, f32(1e-6)],
     [`${arch}.rope.dimension_count`, u32(shape.headSize)],
     [`${arch}.rope.freq_base`, f32(shape.ropeBase)],
+    ...(shape.convolution ? [[`${arch}.shortconv.l_cache`, u32(shape.convolution.length)]] : []),
     ...tokenizer,
   ]);
 }

@@ -65,3 +65,10 @@ export function negatedRow(row) {
 export function onesF32(count) {
   return Buffer.from(new Float32Array(count).fill(1).buffer);
 }
+
+/** Evenly between -1 and 1. */
+export function randomF32(name, count) {
+  const next = generatorFor(name);
+  const values = Float32Array.from({ length: count }, () => (next() | 0) / 2 ** 31);
+  return Buffer.from(values.buffer);
+}
