@@ -67,6 +67,8 @@ test("the first message", async () => {
   await ask(page, "Do you remember my name?");
   await expect.poll(() => page.locator(".message.assistant[data-status=complete]").count()).toBe(2);
   expect(await lastAnswer(page).innerText()).toContain("Your name is Oskar.");
+  const cells = await page.locator(".engine-strip .cells").getAttribute("aria-label");
+  expect(cells).toMatch(/^KV cells: .*; in memory: \d+ sequences?, \d+ of [1-9][\d,]* MiB$/);
   // The second question was read with the first from the cache.
   expect(await lastAnswer(page).locator(".usage").innerText()).toMatch(/ [1-9][\d,]* cached/);
   expect(new URL(page.url()).pathname).toMatch(/^\/c\//);

@@ -14,6 +14,8 @@ export interface ModelFit {
   layers: number;
   weightBytes: number;
   cacheBytes: number;
+  /** Of those, what a conversation takes that fills its context. */
+  conversationBytes: number;
   computeBytes: number;
   /** Of those, what must be in the machine's own memory. */
   neededBytes: number;
@@ -39,6 +41,7 @@ export async function measureFit(path: string, config: ServeConfig): Promise<Mod
     layers,
     weightBytes: sum("weights"),
     cacheBytes: sum("cache"),
+    conversationBytes: sum("cache") / (resolved.parallel + resolved.retainedSlots),
     computeBytes: sum("compute"),
     neededBytes: totalOf(needs.host),
     devices: needs.devices,

@@ -43,6 +43,7 @@ function report({
     lines.push(
       `Model     ${model.path} (${model.architecture})`,
       `          ${bytesText(model.weightBytes)} of weights + ${bytesText(model.cacheBytes)} of KV cache + ${bytesText(model.computeBytes)} of buffers: ${bytesText(model.neededBytes)} of this machine's memory`,
+      `          ${bytesText(model.conversationBytes)} of the cache for a conversation of ${model.resolved.contextSize} tokens, in a slot, in memory or in a file`,
       ...model.devices.map(
         ({ name, weights, cache, compute }) =>
           `          ${bytesText(weights + cache + compute)} of ${name}`,

@@ -30,6 +30,8 @@ test("the shipped model: what it needs, which settings, and why", async () => {
   // 2 + 2 slots of 1024 cells of 5120 bytes, which is what the engine takes.
   expect(model.resolved.cellsTotal).toBe(4096);
   expect(model.cacheBytes).toBe(4096 * 5120);
+  expect(model.conversationBytes).toBe(1024 * 5120);
+  expect(text).toContain("5.2 MB of the cache for a conversation of 1024 tokens");
   const setting = (option: string) => diagnosis.settings.find((item) => item.option === option);
   expect(setting("--ctx-size")).toMatchObject({ value: "1024", from: "flag", why: "as you said" });
   expect(setting("--threads")).toMatchObject({ from: "default" });

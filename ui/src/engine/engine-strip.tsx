@@ -64,19 +64,36 @@ function Fact({ name, value, isActive = false, isHold = false, title }: FactProp
   );
 }
 
-function Cells({ state: { kv_cells: cells } }: { state: EngineState }) {
+function Cells({ state: { kv_cells: cells, kv_ram: ram, kv_disk: disk } }: { state: EngineState }) {
   const total = Math.max(1, cells.used + cells.retained + cells.free);
-  const count = (value: number): string => value.toLocaleString("en");
-  const words = `KV cells: ${count(cells.used)} used, ${count(cells.retained)} retained, ${count(cells.free)} free`;
+  const words = [
+    `KV cells: ${count(cells.used)} used, ${count(cells.retained)} retained, ${count(cells.free)} free`,
+    ...(ram.limit > 0 ? [`in memory: ${sequencesOf(ram)}`] : []),
+    ...(disk.limit > 0 ? [`in files: ${sequencesOf(disk)}`] : []),
+  ].join("; ");
+  const shown = [
+    `${count(cells.used)} used`,
+    `${count(cells.retained)} retained`,
+    ...(ram.sequences > 0 ? [`${ram.sequences} in memory`] : []),
+    ...(disk.sequences > 0 ? [`${disk.sequences} in files`] : []),
+  ];
   return (
     <div className="cells" role="img" aria-label={words} title={words}>
       <span className="cells-bar">
         <span className="used" style={{ inlineSize: `${(100 * cells.used) / total}%` }} />
         <span className="retained" style={{ inlineSize: `${(100 * cells.retained) / total}%` }} />
       </span>
-      <span className="cells-words">
-        {count(cells.used)} used · {count(cells.retained)} retained
-      </span>
+      <span className="cells-words">{shown.join(" · ")}</span>
     </div>
   );
+}
+
+function count(value: number): string {
+  return value.toLocaleString("en");
+}
+
+function sequencesOf({ sequences, used, limit }: EngineState["kv_ram"]): string {
+  const [usedMiB, limitMiB] = [used, limit].map((bytes) => count(Math.round(bytes / 2 ** 20)));
+  const word = sequences === 1 ? "sequence" : "sequences";
+  return `${count(sequences)} ${word}, ${usedMiB} of ${limitMiB} MiB`;
 }
