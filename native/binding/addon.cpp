@@ -6,6 +6,7 @@
 #include "binding/measure.h"
 #include "binding/node_api.h"
 #include "binding/requests.h"
+#include "binding/rpc.h"
 
 namespace fermata {
 
@@ -44,6 +45,9 @@ Napi::Object initialize(Napi::Env env, Napi::Object exports) {
     exports.Set("loadEmbedder", Napi::Function::New(env, guarded(load_embedder), "loadEmbedder"));
     exports.Set("measure", Napi::Function::New(env, guarded(measure), "measure"));
     exports.Set("devices", Napi::Function::New(env, guarded(list_devices), "devices"));
+    exports.Set("addRpcServer",
+                Napi::Function::New(env, guarded(add_rpc_server_devices), "addRpcServer"));
+    exports.Set("runRpcServer", Napi::Function::New(env, guarded(serve_rpc), "runRpcServer"));
     exports.Set("probe", Napi::Function::New(env, guarded(probe), "probe"));
     return exports;
 }

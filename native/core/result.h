@@ -13,6 +13,7 @@ enum class ErrorCode : std::uint8_t {
     kModelLoadFailed,
     kOutOfMemory,
     kInvalidArgument,
+    kUnreachable,      // another machine's server
     kGrammarInvalid,   // it does not compile; the message is for its author
     kGrammarTooLarge,  // it passes a limit on size, depth or work
 };
@@ -26,6 +27,8 @@ constexpr std::string_view error_code_name(ErrorCode code) {
             return "out_of_memory";
         case ErrorCode::kInvalidArgument:
             return "invalid_argument";
+        case ErrorCode::kUnreachable:
+            return "unreachable";
         case ErrorCode::kGrammarInvalid:
             return "grammar_invalid";
         case ErrorCode::kGrammarTooLarge:

@@ -15,6 +15,7 @@ import {
   showCommand,
 } from "./models-command.ts";
 import type { ParsedArguments } from "./parse-arguments.ts";
+import { rpcServerCommand, runRpcServer } from "./rpc-server-command.ts";
 import { runService, serviceCommand } from "./service-command.ts";
 import { runStore, storeCommand } from "./store-command.ts";
 import { runTrust, trustCommand } from "./trust-command.ts";
@@ -259,5 +260,6 @@ export const commands: readonly RunnableCommand[] = [
   { ...trustCommand, run: runTrust },
   { ...storeCommand, run: runStore },
   { ...serviceCommand, run: runService },
+  { ...rpcServerCommand, run: runRpcServer },
   { ...completionCommand, run: async (...input) => runCompletion(...input, commands) },
 ];

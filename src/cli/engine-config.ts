@@ -31,7 +31,7 @@ export function engineOptionsOf(config: ServeConfig, modelPath: string): EngineO
     cacheDir: config.cacheDir ?? join(userFolder("cache"), "contexts"),
     threads: config.threads,
     gpuLayers: config.nGpuLayers,
-    llama: llamaOptionsOf(config),
+    llama: { ...llamaOptionsOf(config), rpcTimeout: config.processTimeout.step },
     kvLayout: config.kvLayout,
     deterministic: config.deterministic,
     drafts: config.drafts,

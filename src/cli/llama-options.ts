@@ -8,6 +8,12 @@ const mostLayers = 10_000;
 const largest = 1e12;
 
 export const llamaOptions = inGroup("Devices and llama.cpp", {
+  rpc: {
+    kind: "list",
+    split: true,
+    value: "HOST:PORT",
+    help: 'Machines that run "fermata rpc-server": their memory joins the devices, as RPC0 and so on. Weights and prompts go there unencrypted: trusted networks only.',
+  },
   device: {
     kind: "list",
     split: true,
@@ -118,13 +124,15 @@ function factor(help: string, value: string, min = 0) {
 
 /** As the addon takes them. @throws FermataError invalid_option */
 export function llamaOptionsOf(config: ValuesOf<typeof llamaOptions>): LlamaOptions {
-  const { device, tensorSplit, ropeScale, ropeFreqScale, yarnAttnFactor, yarnExtFactor } = config;
+  const { device, rpc, tensorSplit, ropeScale, ropeFreqScale, yarnAttnFactor, yarnExtFactor } =
+    config;
   if (ropeScale !== undefined && ropeFreqScale !== undefined) {
     throw invalid("rope-scale", "--rope-scale and --rope-freq-scale exclude each other. Give one.");
   }
   if (yarnAttnFactor !== undefined && yarnExtFactor !== 0)
     throw invalid("yarn-attn-factor", "--yarn-attn-factor needs --yarn-ext-factor 0.");
   return {
+    rpcServers: rpc.length === 0 ? undefined : rpc,
     devices: device.length === 0 ? undefined : device,
     splitMode: config.splitMode,
     tensorSplit: tensorSplit.length === 0 ? undefined : tensorSplit.map(share),

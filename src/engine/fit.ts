@@ -106,8 +106,13 @@ export function assertFits({ needs }: Fit, availableBytes: number): void {
   );
 }
 
-export function deviceUse({ needs, resolved }: Fit): DeviceUse {
-  const uses = needs.devices.map((parts) => ({ name: parts.name, bytes: totalOf(parts) }));
+export function deviceUse({ needs, resolved, devices }: Fit): DeviceUse {
+  // Another machine's is described by where it is.
+  const nameOf = (name: string): string => {
+    const { description } = devices.find((device) => device.name === name) ?? {};
+    return name.startsWith("RPC") && description ? `${name} at ${description}` : name;
+  };
+  const uses = needs.devices.map((parts) => ({ name: nameOf(parts.name), bytes: totalOf(parts) }));
   return { layers: resolved.gpuLayers, devices: uses.filter(({ bytes }) => bytes > 0) };
 }
 

@@ -2,13 +2,16 @@
 
 import { FermataError } from "../errors.ts";
 import { addonPath, loadAddon } from "../native/addon.ts";
-import type { NativeBatch, NativeEngine } from "../native/addon-types.ts";
+import type { NativeAddon, NativeBatch, NativeEngine } from "../native/addon-types.ts";
 import { checkGguf } from "./gguf-check.ts";
 import { fromThrown } from "./native-errors.ts";
 import { assertFits, type Fit, fitOptions, type Machine } from "./fit.ts";
 import { resolveOptions } from "./options.ts";
 import { probeModel } from "./probe.ts";
 import type { EngineOptions } from "./types.ts";
+
+/** Seconds. */
+const usualRpcTimeout = 600;
 
 export interface LoadHooks {
   /** Called with 0 .. 1 while the weights load. */
@@ -37,8 +40,7 @@ export async function loadNative(
   } catch (thrown) {
     const error = fromThrown(thrown);
     if (error.code === "engine_closed") throw cancelled();
-    if (error.code !== "invalid_value") throw error;
-    throw new FermataError("invalid_option", error.message, { cause: thrown });
+    throw asOption(error);
   }
 }
 
@@ -49,6 +51,7 @@ export async function fitModel(options: EngineOptions, signal?: AbortSignal): Pr
   // A mistake in the options is said before the file is probed.
   resolveOptions(options, { trainedContext: checked.trainedContext, physicalCores: 1 });
   await probeModel(options.modelPath, { addonPath: addonPath(), signal });
+  await addRpcServers(addon, options);
   const availableBytes = process.availableMemory();
   const measure: Machine["measure"] = (resolved, sizes) => addon.measure(resolved, sizes);
   return await fitOptions(options, checked, {
@@ -56,6 +59,21 @@ export async function fitModel(options: EngineOptions, signal?: AbortSignal): Pr
     devices: () => addon.devices(),
     availableBytes,
   });
+}
+
+/** @throws FermataError rpc_server_unreachable | invalid_option */
+async function addRpcServers(addon: NativeAddon, { llama }: EngineOptions): Promise<void> {
+  for (const endpoint of llama?.rpcServers ?? [])
+    try {
+      await addon.addRpcServer(endpoint, llama?.rpcTimeout ?? usualRpcTimeout);
+    } catch (thrown) {
+      throw asOption(fromThrown(thrown));
+    }
+}
+
+function asOption(error: FermataError): FermataError {
+  if (error.code !== "invalid_value") return error;
+  return new FermataError("invalid_option", error.message, { cause: error.cause });
 }
 
 function cancelled(): FermataError {

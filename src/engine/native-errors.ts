@@ -8,6 +8,7 @@ const thrownCodes: Record<string, ErrorCode> = {
   closed: "engine_closed",
   not_held: "not_held",
   invalid_argument: "invalid_value",
+  unreachable: "rpc_server_unreachable",
   grammar_invalid: "invalid_grammar",
   grammar_too_large: "invalid_grammar",
   model_load_failed: "model_invalid",

@@ -91,6 +91,17 @@ export interface NativeAddon {
   /** That may have layers; the processor is none. */
   devices(): NativeDevice[];
   /**
+   * Makes the devices of the RPC server at `HOST:PORT` known, as RPC0 and so on, for the life of the process;
+   * nothing if they are. The process ends when the server is lost, or does not answer for `timeoutSeconds`
+   * (0: no limit). Rejects within seconds with code `unreachable` | `invalid_argument`.
+   */
+  addRpcServer(endpoint: string, timeoutSeconds: number): Promise<void>;
+  /**
+   * Serves this machine's devices to others on the calling thread, and never returns.
+   * @throws code `invalid_argument`: it cannot listen
+   */
+  runRpcServer(options: NativeRpcServerOptions): never;
+  /**
    * Loads everything but the weights' data and frees it again, on the calling thread. A damaged file
    * may end the process here: run it in a child process.
    * @throws code `model_load_failed` | `out_of_memory`
@@ -118,6 +129,15 @@ export interface NativeDevice {
   /** 0: it does not say. */
   freeBytes: number;
   totalBytes: number;
+}
+
+export interface NativeRpcServerOptions {
+  /** An IPv4 address. */
+  host: string;
+  port: number;
+  threads: number;
+  /** Of the processor's memory, that clients may have. */
+  memoryBytes: number;
 }
 
 export interface NativeEmbedderOptions {

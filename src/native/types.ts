@@ -17,6 +17,10 @@ export type KvCacheType =
 
 /** llama.cpp's own options. What is left out is as llama.cpp or the model's file say. */
 export interface LlamaOptions {
+  /** Servers as `HOST:PORT` whose devices join those of this machine, for every engine of the process from then on. */
+  rpcServers?: string[] | undefined;
+  /** Seconds that one answer of such a server may take before the process ends; 0: no limit. Default 600. */
+  rpcTimeout?: number | undefined;
   /** Names of the devices that layers may go to; `["none"]`: to none. */
   devices?: string[] | undefined;
   splitMode?: "none" | "layer" | "row" | "tensor" | undefined;

@@ -41,6 +41,9 @@ const healthyMs = 60_000;
 /** Beyond the drain, for the worker to close what it holds. */
 const closeGraceMs = 4000;
 
+/** Of native/llama/rpc_sockets.h. */
+const peerLostExitCode = 69;
+
 type State = "starting" | "serving" | "pausing" | "closing";
 
 /**
@@ -196,7 +199,8 @@ class Supervisor implements RunningServer {
     this.#worker = null;
     const requests = this.#connections.endAll();
     if (this.#state === "closing") return;
-    this.#suspects.add(requests);
+    // A lost RPC server is no fault of what was asked.
+    if (code !== peerLostExitCode) this.#suspects.add(requests);
     if (livedMs >= healthyMs) this.#pauseMs = shortestPauseMs;
     this.#log.error(
       {
