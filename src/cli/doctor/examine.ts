@@ -149,8 +149,14 @@ async function examineModel(
   try {
     model = await measureFit(defaultModel(config).path, config);
   } catch (error) {
+    const isPeer = error instanceof FermataError && error.code === "rpc_server_unreachable";
     findings.push(
-      findingOf(error, "name another with --model, or pull one: fermata pull OWNER/NAME-GGUF"),
+      findingOf(
+        error,
+        isPeer
+          ? "start it, or leave it out of --rpc"
+          : "name another with --model, or pull one: fermata pull OWNER/NAME-GGUF",
+      ),
     );
     return null;
   }

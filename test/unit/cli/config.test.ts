@@ -69,6 +69,7 @@ test("defaults", () => {
     kvLayout: "auto",
     device: [],
     splitMode: undefined,
+    rpc: [],
     tensorSplit: [],
     mainGpu: undefined,
     overrideTensor: [],

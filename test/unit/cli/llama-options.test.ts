@@ -33,6 +33,12 @@ it("passes llama-server's options on", () => {
   });
 });
 
+it("passes RPC servers on, with the limit of a step for their answers", () => {
+  const { llama: options } = llama("--rpc", "a:1,b:2", "--rpc=c:3", "--process-timeout=step=20");
+  expect(options).toMatchObject({ rpcServers: ["a:1", "b:2", "c:3"], rpcTimeout: 20 });
+  expect(llama().llama?.rpcServers).toBeUndefined();
+});
+
 it("takes layers as a number, all, or as many as fit", () => {
   expect(llama("--n-gpu-layers", "auto").gpuLayers).toBeUndefined();
   expect(llama("--gpu-layers", "all").gpuLayers).toBe(-1);
