@@ -139,6 +139,15 @@ describe("a body's type", () => {
     },
   );
 
+  test("a compressed one is told apart from broken JSON", async () => {
+    const headers = { "content-type": "application/json", "content-encoding": "gzip" };
+    const { statusCode, json } = await chat(headers);
+    expect([statusCode, json().error]).toMatchObject([
+      415,
+      { code: "unsupported_media_type", param: "content-encoding" },
+    ]);
+  });
+
   test("none at all, on a socket", async () => {
     open = createResponsesWorld();
     await open.app.listen({ port: 0, host: "127.0.0.1" });

@@ -62,6 +62,13 @@ export function installJsonBody(app: FastifyInstance): void {
           'The body\'s type is not supported. Send JSON with the header "content-type: application/json".',
           { param: "content-type" },
         );
+      const { "content-encoding": encoding = "identity" } = request.headers;
+      if (encoding.toLowerCase() !== "identity")
+        throw new FermataError(
+          "unsupported_media_type",
+          "The body is compressed, and this server reads plain bodies only. Send it without the header content-encoding.",
+          { param: "content-encoding" },
+        );
       return await app.readJson(request, body);
     },
   );
