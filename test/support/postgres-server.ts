@@ -59,7 +59,9 @@ export class PostgresServer {
 
   static async create(bin: string): Promise<PostgresServer> {
     const { uid, gid } = user();
-    const folder = mkdtempSync(join(tmpdir(), "fermata-postgres-"));
+    // Another user must be able to reach it.
+    const parent = uid === undefined ? tmpdir() : "/tmp";
+    const folder = mkdtempSync(join(parent, "fermata-postgres-"));
     chmodSync(folder, 0o755);
     if (uid !== undefined) chownSync(folder, uid, gid!);
     const secret = `printf %s ${password} >"$2/secret" && exec "$1/initdb" -D "$2/data" -U fermata -A scram-sha-256 \\
