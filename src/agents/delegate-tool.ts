@@ -63,7 +63,7 @@ export class DelegateTool implements Tool {
   }
 
   #request(agent: Agent, task: string, { signal }: ToolCallContext): AgentRequest {
-    const { owner, cacheSalt, seed } = this.#run.shared;
+    const { owner, cacheSalt, seed, watch } = this.#run.shared;
     return {
       messages: systemMessages(agent.instructions, [{ role: "user", content: task }]),
       sampling: { ...agent.model.sampling, logitBias: [], seed, ...agent.sampling },
@@ -71,6 +71,7 @@ export class DelegateTool implements Tool {
       owner,
       cacheSalt,
       signal,
+      watch: watch && ((name = agent.name) => watch(name)),
     };
   }
 }

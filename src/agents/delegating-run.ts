@@ -13,6 +13,7 @@ export interface SharedByRuns {
   owner: string;
   cacheSalt: string | undefined;
   seed: number;
+  watch: ChatRequest["watch"];
   loop: ToolLoopOptions;
 }
 

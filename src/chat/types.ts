@@ -7,6 +7,7 @@ import type {
   Grammar,
   GrammarSource,
   Sampling,
+  SequenceWatch,
 } from "../engine/types.ts";
 import type { Guidance } from "../guidance/types.ts";
 
@@ -72,6 +73,8 @@ export interface ChatRequest {
    * prompt or results.
    */
   onTokens?: ((drawn: number) => void) | undefined;
+  /** Told what becomes of the sequences of the answer. */
+  watch?: SequenceWatch | undefined;
   /** Called with the work that must end before the generation starts. If the work fails, the generation fails. */
   onPrepare?: ((work: Promise<unknown>) => void) | undefined;
   /** Generated tokens are spliced, and cells shared, only with requests of the same owner (API key). */

@@ -17,6 +17,7 @@ import {
 import type { ParsedArguments } from "./parse-arguments.ts";
 import { rpcServerCommand, runRpcServer } from "./rpc-server-command.ts";
 import { runService, serviceCommand } from "./service-command.ts";
+import { runTrace, traceCommand } from "./trace-command.ts";
 import { runStore, storeCommand } from "./store-command.ts";
 import { runTrust, trustCommand } from "./trust-command.ts";
 
@@ -257,6 +258,7 @@ export const commands: readonly RunnableCommand[] = [
   { ...showCommand, run: runShow },
   { ...psCommand, run: runPs },
   { ...rmCommand, run: runRm },
+  { ...traceCommand, run: runTrace },
   { ...trustCommand, run: runTrust },
   { ...storeCommand, run: runStore },
   { ...serviceCommand, run: runService },

@@ -7,6 +7,7 @@ import { checkGguf } from "../engine/gguf-check.ts";
 import { FermataError } from "../errors.ts";
 import type { ModelFile } from "../models/types.ts";
 import { didYouMean } from "../near-names.ts";
+import { askServer, serverOptions } from "./ask-server.ts";
 import type { Command, CommandContext } from "./command.ts";
 import { pulledModelsFolder } from "./folders.ts";
 import { ModelsFolder } from "./models-folder.ts";
@@ -15,6 +16,7 @@ import { fromEnvironment, mergeLayers } from "./option-values.ts";
 import { serveOptions } from "./options.ts";
 import type { ParsedArguments } from "./parse-arguments.ts";
 import { bytesText } from "./progress.ts";
+import { table } from "./table.ts";
 
 const folderOptions = {
   modelsDir: {
@@ -29,16 +31,7 @@ const rmOptions = {
   yes: { group: "Models", kind: "boolean", default: false, help: "Delete without a question." },
 } as const satisfies OptionTable;
 
-const psOptions = {
-  url: {
-    group: "Models",
-    kind: "string",
-    value: "URL",
-    help: "Server to ask. Default: the one on this machine's --port.",
-  },
-  port: { ...serveOptions.port, group: "Models" },
-  apiKey: { ...serveOptions.apiKey, group: "Models", help: "Key that the server asks for." },
-} as const satisfies OptionTable;
+const psOptions = serverOptions("Models");
 
 export const listCommand: Command = {
   name: "list",
@@ -157,28 +150,11 @@ interface ServedModelState {
 }
 
 /** @throws FermataError endpoint_failed */
-export async function runPs(
-  { values }: ParsedArguments,
-  { env, cwd, out, err }: CommandContext,
-): Promise<number> {
-  const options = mergeLayers(psOptions, [values, fromEnvironment(psOptions, env, cwd)]);
-  const url = options.url ?? `http://127.0.0.1:${options.port}`;
-  const [key] = options.apiKey;
-  const headers: Record<string, string> =
-    key === undefined ? {} : { authorization: `Bearer ${key}` };
-  let reply: Response;
-  try {
-    reply = await fetch(new URL("/api/models", url), { headers });
-  } catch (cause) {
-    const message = `No server answers at ${url}. Start one with "fermata serve", or name it with --url.`;
-    throw new FermataError("endpoint_failed", message, { cause });
-  }
-  if (!reply.ok) {
-    const { error } = (await reply.json().catch(() => ({}))) as { error?: { message?: string } };
-    const message = `${url} answers with ${reply.status}: ${error?.message ?? "no Fermata server"}`;
-    throw new FermataError("endpoint_failed", message);
-  }
-  const { models } = (await reply.json()) as { models: ServedModelState[] };
+export async function runPs(args: ParsedArguments, context: CommandContext): Promise<number> {
+  const { out, err } = context;
+  const { models } = (await askServer("/api/models", args, context)) as {
+    models: ServedModelState[];
+  };
   const present = models.filter(({ state }) => state !== "unloaded");
   if (present.length === 0) err("No model is in memory.\n");
   const rows = present.map((model) => [
@@ -239,18 +215,4 @@ async function isWanted(question: string, { err }: CommandContext): Promise<bool
 function templateText(template: string): string {
   const takesTools = /\btools\b/.test(template);
   return `${template.length} characters, ${takesTools ? "with" : "without"} a section for tools`;
-}
-
-/** Columns under each other, two spaces between. */
-function table(rows: readonly (readonly string[])[]): string {
-  const widths = rows[0]!.map((_, column) => Math.max(...rows.map((row) => row[column]!.length)));
-  return rows
-    .map(
-      (row) =>
-        `${row
-          .map((cell, at) => cell.padEnd(widths[at]!))
-          .join("  ")
-          .trimEnd()}\n`,
-    )
-    .join("");
 }

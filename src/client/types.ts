@@ -200,3 +200,80 @@ export interface EngineState {
   /** 1 when nothing was computed twice. */
   re_prefill_ratio: number;
 }
+
+/** How a request was answered: `GET /api/traces/{id}`. No text of it, and names of tools only. */
+export interface Trace {
+  /** Of the answer that the client got; the request's where answers have no id. */
+  id: string;
+  request_id: string;
+  endpoint: string;
+  model: string;
+  created_at: number;
+  status: RunStatus;
+  /** So far, while it goes on. */
+  duration_ms: number;
+  /** Of all its sequences. */
+  rows: TraceRows;
+  sequences: TraceSequence[];
+  calls: TraceCall[];
+  /** Spans and calls that are not kept, because there are too many. */
+  dropped: number;
+}
+
+/** Tokens by what became of them. */
+export interface TraceRows {
+  prompt: number;
+  /** Of the prompt: found in the KV cache. */
+  cached: number;
+  /** Tokens of tool results. */
+  resumed: number;
+  /** Rows of prompts and results that were computed. */
+  prefilled: number;
+  /** Of these: computed before, and lost. */
+  recomputed: number;
+  generated: number;
+}
+
+export interface TraceSequence {
+  /** Whose it is; null: the answer's own. */
+  agent: string | null;
+  /** One after the other, without gaps. */
+  spans: TraceSpan[];
+  /** As of its last hold, or its end. */
+  rows: TraceRows;
+  /** Null while it goes on. */
+  end: string | null;
+}
+
+export type TracePhase = "prepare" | "queued" | "prefill" | "decode" | "hold" | "resume";
+
+/** Times are milliseconds since the request came, here and in `TraceCall`. */
+export interface TraceSpan {
+  phase: TracePhase;
+  start_ms: number;
+  /** Null: it goes on. */
+  end_ms: number | null;
+  /** `queued`: for what. Null: for the engine's next step. */
+  waits_for?: string | null;
+  /** `queued`: the trace of the same owner whose sequence it waits for. */
+  behind?: string | null;
+  /** `prefill`, `resume`: rows to compute. `hold`: tokens of the results that were computed meanwhile. */
+  rows?: number;
+  /** `prefill`, `resume`: positions that were in the KV cache, and where they came from. */
+  reused?: number;
+  source?: string;
+}
+
+export interface TraceCall {
+  id: string;
+  tool: string;
+  server: string;
+  /** Who called; null: the answer itself. */
+  agent: string | null;
+  start_ms: number;
+  end_ms: number | null;
+  /** Null while it runs. */
+  outcome: string | null;
+  /** Milliseconds that it waited for a person. */
+  approval_ms: number;
+}

@@ -11,6 +11,8 @@ import { branchedConversationRoutes } from "./conversations/routes.ts";
 import { takeOverLeft } from "./answer/shared-runs.ts";
 import { engineRoute, engineStreamRoute } from "./about/engine.ts";
 import { closeSessionRoute, openSessionRoute, streamTokensRoute } from "./session/routes.ts";
+import { answerOfNobody } from "./answer/answer-trace.ts";
+import { traceRoutes } from "./about/traces.ts";
 import { toolsRoute } from "./about/tools.ts";
 
 /** Of conversations that are kept in memory. The oldest ones go first. */
@@ -26,9 +28,10 @@ export function apiRoutes(
   const { shared = null } = services;
   const { replica } = config;
   const conversations = new ConversationService(branches, services.model.id, { replica, shared });
+  const answer = answerOfNobody("/api/conversations/:id/runs");
   takeOverLeft(app, {
     shared,
-    take: () => conversations.adopt({ ...context, log: app.log, startedAt: 0 }),
+    take: () => conversations.adopt({ ...context, answer, log: app.log, startedAt: 0 }),
     cancel: (id, reason) => conversations.cancelHere(id, reason),
   });
   const all = { ...context, conversations };
@@ -39,6 +42,7 @@ export function apiRoutes(
     ...approvalRoutes(context),
     engineRoute(meter),
     engineStreamRoute(app, meter, config),
+    ...traceRoutes(context.traces),
     openSessionRoute(tokens),
     closeSessionRoute(),
     streamTokensRoute(tokens),

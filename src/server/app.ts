@@ -53,6 +53,7 @@ import { installResponses, responsesRoutes, storedResponsesRoutes } from "./resp
 import { propsRoute, slotsRoute } from "./about/props.ts";
 import { installWebSockets } from "./http/web-sockets.ts";
 import type { ServerConfig, ServerServices } from "./services.ts";
+import { Traces } from "./answer/traces.ts";
 
 /** Longer than any id that a path may hold. */
 const maxParamLength = 256;
@@ -106,7 +107,8 @@ export function buildServer(services: ServerServices, config: ServerConfig): Fas
 
   const warnings = new OnceWarnings((fields, message) => app.log.warn(fields, message));
   const gaps = new HistoryGaps();
-  const context = { services, config, keys, metrics, active, warnings, gaps };
+  const traces = new Traces();
+  const context = { services, config, keys, metrics, active, warnings, gaps, traces };
   const responses = { ...context, responses: installResponses(app, context) };
   const one = (make: (context: RouteContext) => RouteOptions): RouteOptions[] =>
     modelRoutes(context, (own) => [make(own)]);

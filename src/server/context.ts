@@ -6,6 +6,7 @@ import type { ActiveRequests } from "./http/requests.ts";
 import type { HistoryGaps } from "./http/history-gaps.ts";
 import type { Metrics } from "./metrics.ts";
 import type { ModelLease } from "../models/types.ts";
+import type { Traces } from "./answer/traces.ts";
 import type { LoadedModel, ServerConfig, ServerServices } from "./services.ts";
 
 export interface RouteContext {
@@ -16,6 +17,7 @@ export interface RouteContext {
   active: ActiveRequests;
   warnings: OnceWarnings;
   gaps: HistoryGaps;
+  traces: Traces;
   /** Keeps the model of these services in memory. Undefined: it stays there. */
   lease?: ModelLease<LoadedModel> | undefined;
 }

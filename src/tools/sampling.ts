@@ -21,7 +21,7 @@ export async function sample(
   { chat, request, offered }: Caller,
   { messages, maxTokens, temperature, stop, withCaller, signal }: SampleRequest,
 ): Promise<SampleResult> {
-  const { templateVariables, owner, cacheSalt, logger } = request;
+  const { templateVariables, owner, cacheSalt, logger, watch } = request;
   const { script: _script, ...sampling } = request.sampling;
   const generation = chat.generate({
     messages: withCaller ? [...request.messages, ...messages] : messages,
@@ -35,6 +35,7 @@ export async function sample(
     owner,
     cacheSalt,
     logger,
+    watch: watch && (() => watch("sampling")),
   });
   let text = "";
   for await (const event of generation) {

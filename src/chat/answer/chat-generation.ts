@@ -89,6 +89,7 @@ export class RunningChat implements ChatGeneration {
       signal,
       owner,
       cacheSalt,
+      watch: request.watch,
       spelledTokens: context.prompts.spelledTokens,
       closeAtLimit: request.guidance?.closeAtLimit,
       pause: this.#looksForCalls ? context.prompts.pauseTriggers : undefined,

@@ -16,6 +16,8 @@ import type { RunEvent } from "../../tools/types.ts";
 import { TokenTimes } from "./token-times.ts";
 import type { RouteContext } from "../context.ts";
 import type { Metrics } from "../metrics.ts";
+import type { AnswerName, AnswerTrace } from "./answer-trace.ts";
+import type { Traces } from "./traces.ts";
 import type { Preparation } from "../http/stream-answer.ts";
 import type { ServerConfig, ServerServices } from "../services.ts";
 import type { Target, ToolMode } from "./target.ts";
@@ -35,6 +37,8 @@ export interface RunContext {
   keys: ApiKeys;
   metrics: Metrics;
   gaps: HistoryGaps;
+  traces: Traces;
+  answer: AnswerName;
   log: FastifyBaseLogger;
   /** `performance.now()` at the arrival of the request. */
   startedAt: number;
@@ -84,13 +88,27 @@ export async function runEvents(
   context: RunContext,
   sink: Sink<RunEvent>,
 ): Promise<void> {
-  const { log, metrics, startedAt, target } = context;
+  const { answer, startedAt, target } = context;
+  const start = { ...answer, model: target.id, owner: conversation.owner, startedAt };
+  await context.traces.record(start, (trace) =>
+    runTraced(conversation, mode, { ...context, trace }, sink),
+  );
+}
+
+async function runTraced(
+  conversation: Conversation,
+  mode: ToolMode,
+  context: RunContext & { trace: AnswerTrace },
+  sink: Sink<RunEvent>,
+): Promise<void> {
+  const { log, metrics, startedAt, target, trace } = context;
   const times = context.times ?? new TokenTimes(metrics, startedAt);
   const callEnd = mode.kind === "internal" ? "tool-end" : "call-end";
   let callCount = 0;
   let below: ChatUsage = noUsage;
   const observe = (event: RunEvent): RunEvent => {
     times.observe(event);
+    trace.observe(event);
     observeTool(event, context);
     if (event.type === callEnd) callCount++;
     below = addUsage(below, usageBelow(event));
@@ -108,8 +126,8 @@ export async function runEvents(
     return { ...event, usage: addUsage(event.usage, below) };
   };
   try {
-    const timed = { ...conversation, onTokens: times.drew };
-    await startEvents(timed, mode, context, async (event) => {
+    const watched = { ...conversation, onTokens: times.drew, watch: trace.watch };
+    await startEvents(watched, mode, context, async (event) => {
       const told = withinLimit(event, conversation.maxTokens);
       if (told !== null) await sink(observe(told));
     });

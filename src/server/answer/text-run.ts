@@ -6,6 +6,7 @@ import type { GenerateRequest, GenerationEvent } from "../../engine/types.ts";
 import type { Sink } from "../../tools/event-stream.ts";
 import type { RunEvent } from "../../tools/types.ts";
 import type { ServerServices } from "../services.ts";
+import type { AnswerTrace } from "./answer-trace.ts";
 import { engineLimit, withinLimit } from "./answer.ts";
 import type { TokenTimes } from "./token-times.ts";
 
@@ -15,7 +16,7 @@ type Finish = Extract<GenerationEvent, { type: "finish" }>;
 export async function runText(
   engine: ServerServices["engine"],
   request: GenerateRequest,
-  times: TokenTimes,
+  { times, trace }: { times: TokenTimes; trace: AnswerTrace },
   sink: Sink<RunEvent>,
 ): Promise<void> {
   const tokens = new AnswerTokens((token) => engine.tokenBytes(token));
@@ -23,7 +24,8 @@ export async function runText(
   const maxTokens = engineLimit(request.maxTokens);
   let drawn = 0;
   times.drew(drawn);
-  for await (const event of engine.generate({ ...request, sampling, maxTokens })) {
+  const { watch } = trace;
+  for await (const event of engine.generate({ ...request, sampling, maxTokens, watch })) {
     if (event.type === "progress") {
       times.observe(event);
       await sink(event);
@@ -42,11 +44,12 @@ export async function runText(
       const told = withinLimit(chatFinish(event), request.maxTokens);
       if (told === null) continue;
       times.observe(told);
+      trace.observe(told);
       await sink(told);
     }
   }
 }
 
-function chatFinish({ reason, usage }: Finish): RunEvent {
+export function chatFinish({ reason, usage }: Finish): RunEvent {
   return { type: "finish", reason: reason === "length" ? "length" : "stop", calls: [], usage };
 }

@@ -20,6 +20,7 @@ import { runRequest } from "../answer/answer.ts";
 import { reasoningInContent } from "../answer/client-view.ts";
 import { StoredCompletions } from "./stored-completions.ts";
 import { TokenTimes } from "../answer/token-times.ts";
+import { answerOf } from "../answer/answer-trace.ts";
 import {
   resolveTarget,
   wantedModel,
@@ -85,9 +86,11 @@ export function chatCompletionsRoute(context: RouteContext): RouteOptions {
       const { tellsTools } = body;
       const preparation = new Preparation();
       const times = Array.from({ length: n }, () => new TokenTimes(context.metrics, startedAt));
+      const identity = newIdentity("chatcmpl", target.id, services.model, config.replica);
       const run = {
         ...context,
         target,
+        answer: answerOf(request, identity.id),
         log: request.log,
         startedAt,
         history,
@@ -100,7 +103,6 @@ export function chatCompletionsRoute(context: RouteContext): RouteOptions {
         const told = body.reasonsInContent ? reasoningInContent(sink) : sink;
         return runRequest({ ...conversation, sampling, signal: ended }, mode, own, told);
       };
-      const identity = newIdentity("chatcmpl", target.id, services.model, config.replica);
       const completed = (answers: [Answer, ...Answer[]]) =>
         chatCompletion(identity, answers, topLogprobs !== undefined, times[0]?.timings);
       const choices = runChoices(n, start, signal);

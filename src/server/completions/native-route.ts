@@ -16,6 +16,8 @@ import type { ServerServices } from "../services.ts";
 import { requestOwner } from "../http/access.ts";
 import { streamAnswer } from "../http/stream-answer.ts";
 import { engineLimit } from "../answer/answer.ts";
+import { chatFinish } from "../answer/text-run.ts";
+import { type AnswerTrace, answerOf } from "../answer/answer-trace.ts";
 import { TokenTimes } from "../answer/token-times.ts";
 import { warnOfModel } from "../answer/target.ts";
 
@@ -66,6 +68,8 @@ function nativeRoute(context: RouteContext, url: string, read: ReadRequest): Rou
         postSampling,
         signal,
       };
+      const { owner } = options;
+      const traced = { ...answerOf(request), model: model.id, owner, startedAt };
       const tokenBytes = (token: number): Uint8Array => engine.tokenBytes(token);
       const shape = { ...body, model: model.id, contextSize: model.contextSize, tokenBytes };
       const prompts = await Promise.all(body.prompts.map((pieces) => promptTokens(pieces, engine)));
@@ -77,7 +81,11 @@ function nativeRoute(context: RouteContext, url: string, read: ReadRequest): Rou
         const told = { ...shape, sampling: { ...body.sampling, seed } };
         const answer = new NativeAnswer(index, text, prompt.length, told, times);
         const sampling = { ...biased, seed };
-        return generate(engine, { ...options, sampling, prompt }, answer, body.stream);
+        const asked = { ...options, sampling, prompt };
+        return generate(engine, asked, answer, {
+          streamed: body.stream,
+          begin: () => context.traces.begin(traced),
+        });
       });
       if (body.stream) {
         await streamAnswer(inTurn(runs), new NativeCompletionStream(), { request, reply, config });
@@ -94,20 +102,28 @@ async function* generate(
   engine: Engine,
   request: GenerateRequest,
   answer: NativeAnswer,
-  streamed: boolean,
+  { streamed, begin }: { streamed: boolean; begin(): AnswerTrace },
 ): AsyncGenerator<NativeEvent, void, void> {
   answer.start();
-  for await (const event of engine.generate(request)) {
-    if (event.type === "progress") {
-      for (const data of answer.progress(event)) yield { data };
-    } else if (event.type === "text" && !answer.onlyReads) {
-      const { text, tokens, logprobs = [] } = event;
-      const data = answer.add({ text, tokens: [...tokens], logprobs });
-      if (text !== "" || tokens.length > 0) yield { data };
-    } else if (event.type === "finish") {
-      if (event.reason === "cancelled") request.signal?.throwIfAborted();
-      yield { data: answer.end(event, streamed) };
+  const trace = begin();
+  let end: "cancelled" | "failed" | undefined = "failed";
+  try {
+    for await (const event of engine.generate({ ...request, watch: trace.watch })) {
+      if (event.type === "progress") {
+        for (const data of answer.progress(event)) yield { data };
+      } else if (event.type === "text" && !answer.onlyReads) {
+        const { text, tokens, logprobs = [] } = event;
+        const data = answer.add({ text, tokens: [...tokens], logprobs });
+        if (text !== "" || tokens.length > 0) yield { data };
+      } else if (event.type === "finish") {
+        end = event.reason === "cancelled" ? "cancelled" : undefined;
+        if (event.reason === "cancelled") request.signal?.throwIfAborted();
+        trace.observe(chatFinish(event));
+        yield { data: answer.end(event, streamed) };
+      }
     }
+  } finally {
+    trace.end(end);
   }
 }
 

@@ -9,6 +9,7 @@ import type { Sink } from "../../tools/event-stream.ts";
 import type { RunEvent } from "../../tools/types.ts";
 import { TokenTimes } from "../answer/token-times.ts";
 import { runText } from "../answer/text-run.ts";
+import { answerOf } from "../answer/answer-trace.ts";
 import { TextCompletionStream, textCompletion } from "./completion.ts";
 import { parseCompletionRequest } from "./fields.ts";
 import { fieldError } from "../body/field.ts";
@@ -48,26 +49,27 @@ export function completionsRoute(context: RouteContext): RouteOptions {
       const prompts = await Promise.all(body.prompts.map(tokensOf));
       const count = prompts.length * n;
       const times = Array.from({ length: count }, () => new TokenTimes(metrics, startedAt));
-      const start = (choice: number, ended: AbortSignal, sink: Sink<RunEvent>) =>
-        runText(
-          engine,
-          {
-            prompt: prompts[Math.floor(choice / n)]!,
-            sampling: withSeed(body.sampling, choice % n),
-            maxTokens,
-            stop,
-            topLogprobs,
-            grammar,
-            closeAtLimit,
-            owner: requestOwner(request),
-            cacheSalt: body.cacheSalt,
-            signal: ended,
-          },
-          times[choice]!,
-          sink,
-        );
-      const events = runChoices(count, start, signal);
+      const owner = requestOwner(request);
       const identity = newIdentity("cmpl", model.id, model);
+      const traced = { ...answerOf(request, identity.id), model: model.id, owner, startedAt };
+      const start = (choice: number, ended: AbortSignal, sink: Sink<RunEvent>) => {
+        const asked = {
+          prompt: prompts[Math.floor(choice / n)]!,
+          sampling: withSeed(body.sampling, choice % n),
+          maxTokens,
+          stop,
+          topLogprobs,
+          grammar,
+          closeAtLimit,
+          owner,
+          cacheSalt: body.cacheSalt,
+          signal: ended,
+        };
+        return context.traces.record(traced, (trace) =>
+          runText(engine, asked, { times: times[choice]!, trace }, sink),
+        );
+      };
+      const events = runChoices(count, start, signal);
       const echoes = echo ? body.prompts.map((prompt) => promptText(prompt, engine)) : [];
       const shape = {
         prefixes: Array.from(

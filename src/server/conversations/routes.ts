@@ -10,6 +10,7 @@ import type { SseMessage } from "../http/sse.ts";
 import { parseConversationPatch, parseNewConversation, readConversationPage } from "./fields.ts";
 import { parseRunRequest } from "./run-request.ts";
 import { type ConversationService, plainEvent } from "./service.ts";
+import { answerOf } from "../answer/answer-trace.ts";
 
 export interface ConversationsContext extends RouteContext {
   conversations: ConversationService;
@@ -68,7 +69,7 @@ export function branchedConversationRoutes(context: ConversationsContext): Route
       handler: async (request, reply) => {
         const startedAt = performance.now();
         const body = parseRunRequest(request.body, warnings.warn);
-        const run = { ...context, log: request.log, startedAt };
+        const run = { ...context, answer: answerOf(request), log: request.log, startedAt };
         const owner = requestOwner(request);
         const started = await conversations.startRun(owner, idOf(request), body, run);
         return reply.code(202).send(started);

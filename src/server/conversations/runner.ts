@@ -166,6 +166,7 @@ export class Runner {
         plan.mode,
         {
           ...context,
+          answer: { ...context.answer, id: run.id },
           target,
           asksPerson: context.config.asksPerson,
           isWatched: true,
@@ -239,7 +240,8 @@ export class Runner {
       await context.services.tools?.missing?.();
       const mode = modeOf(request.tools, target.tools);
       const { asksPerson } = context.config;
-      const running = { ...context, target, asksPerson, isWatched: true, journal: held };
+      const answer = { ...context.answer, id: run.id };
+      const running = { ...context, answer, target, asksPerson, isWatched: true, journal: held };
       await runEvents({ ...request.chat, signal, owner }, mode, running, sink);
     });
     this.#live.add(live);

@@ -24,7 +24,7 @@ export function mcpRoute(context: RouteContext): RouteOptions {
         owner,
         signal: context.active.signalFor(reply),
       };
-      const tools = new ModelTools(context, owner, request.log);
+      const tools = new ModelTools(context, request);
       return reply.send(await (await endpoint).answer(post, tools));
     },
   };

@@ -1,6 +1,6 @@
 /** The model and the agents as tools of an MCP server. */
 
-import type { FastifyBaseLogger } from "fastify";
+import type { FastifyBaseLogger, FastifyRequest } from "fastify";
 import type { PublishedTool, PublishedTools } from "../../mcp/mcp-endpoint.ts";
 import type { RunEvent } from "../../tools/types.ts";
 import { runRequest } from "../answer/answer.ts";
@@ -9,7 +9,9 @@ import { resolveTarget, resolveToolMode } from "../answer/target.ts";
 import { readBody, schemaOf, type FieldTable } from "../body/field.ts";
 import { readSampling } from "../body/generation.ts";
 import type { RouteContext } from "../context.ts";
+import { requestOwner } from "../http/access.ts";
 import { toFermataError } from "../http/error-replies.ts";
+import { type AnswerName, answerOf } from "../answer/answer-trace.ts";
 import { agentToolFields, chatToolFields } from "./fields.ts";
 
 /** `agent`: null for the model itself. */
@@ -20,12 +22,14 @@ interface Entry extends PublishedTool {
 export class ModelTools implements PublishedTools {
   readonly #context: RouteContext;
   readonly #owner: string;
+  readonly #answer: AnswerName;
   readonly #log: FastifyBaseLogger;
 
-  constructor(context: RouteContext, owner: string, log: FastifyBaseLogger) {
+  constructor(context: RouteContext, request: FastifyRequest) {
     this.#context = context;
-    this.#owner = owner;
-    this.#log = log;
+    this.#owner = requestOwner(request);
+    this.#answer = answerOf(request);
+    this.#log = request.log;
   }
 
   list(): PublishedTool[] {
@@ -106,7 +110,8 @@ export class ModelTools implements PublishedTools {
       signal,
     };
     const mode = resolveToolMode({ tools: null, toolChoice: { mode: "auto" } }, target.tools);
-    const run = { ...context, target, log: this.#log, startedAt, tellsTools: true };
+    const answer = this.#answer;
+    const run = { ...context, target, answer, log: this.#log, startedAt, tellsTools: true };
     await runRequest(conversation, mode, run, sink);
   }
 }

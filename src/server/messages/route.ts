@@ -17,6 +17,7 @@ import { requestOwner } from "../http/access.ts";
 import { pulled } from "../../tools/event-stream.ts";
 import type { RunEvent } from "../../tools/types.ts";
 import { runRequest } from "../answer/answer.ts";
+import { answerOf } from "../answer/answer-trace.ts";
 import {
   resolveTarget,
   type Target,
@@ -61,9 +62,10 @@ export function messagesRoute(context: RouteContext): RouteOptions {
       const history = { owner, conversationKey: null, calls: callsOfMessages(messages) };
       reply.headers(context.gaps.report(history, request.log));
       const preparation = new Preparation();
-      const run = { ...context, target, log: request.log, startedAt, history, preparation };
-      const events = pulled<RunEvent, void>((sink) => runRequest(conversation, mode, run, sink));
       const identity = { id: `msg_${randomBytes(12).toString("hex")}`, model: target.id };
+      const answer = answerOf(request, identity.id);
+      const run = { ...context, target, answer, log: request.log, startedAt, history, preparation };
+      const events = pulled<RunEvent, void>((sink) => runRequest(conversation, mode, run, sink));
       if (!stream) return wireMessage(identity, await collectAnswer(events));
       const tools = [...definitionsOf(mode)];
       const inputTokens = await countedTokens(target.chat, { ...conversation, tools });

@@ -14,6 +14,7 @@ import type { RouteContext } from "../context.ts";
 import { requestOwner } from "../http/access.ts";
 import { callsOfMessages } from "../http/history-gaps.ts";
 import { waitForServers, Preparation, streamAnswer } from "../http/stream-answer.ts";
+import { answerOf } from "../answer/answer-trace.ts";
 import { OllamaAnswer } from "./answer.ts";
 import { withoutTag } from "./models.ts";
 import { parseChat, parseGenerate, type GenerateRequest, type OllamaRequest } from "./request.ts";
@@ -54,7 +55,7 @@ function generateRoute(context: RouteContext): RouteOptions {
       const answer = new OllamaAnswer(target.id, "generate");
       if (body.prompt === "") return answer.loaded();
       const run = body.raw
-        ? runRaw(body, context)
+        ? runRaw(body, request, context)
         : runConversation(body, target, request, context);
       return await respond(answer, body, run, { request, reply, context });
     },
@@ -94,21 +95,27 @@ function runConversation(
     owner,
   };
   return (signal, preparation, sink) => {
-    const run = { ...context, target, log: request.log, startedAt, history, preparation };
+    const answer = answerOf(request);
+    const run = { ...context, target, answer, log: request.log, startedAt, history, preparation };
     return runRequest({ ...conversation, signal }, mode, run, sink);
   };
 }
 
 /** The prompt as it is, its special tokens recognized. */
-function runRaw(body: GenerateRequest, { services: { engine }, metrics }: RouteContext): Run {
+function runRaw(body: GenerateRequest, request: FastifyRequest, context: RouteContext): Run {
+  const { engine, model } = context.services;
   const { prompt: text, document, sampling, stop, maxTokens } = body;
-  const times = new TokenTimes(metrics, performance.now());
+  const startedAt = performance.now();
+  const times = new TokenTimes(context.metrics, startedAt);
+  const owner = requestOwner(request);
+  const start = { ...answerOf(request), model: model.id, owner, startedAt };
   return async (signal, preparation, sink) => {
     const compiling = document === undefined ? undefined : compileText(document, engine);
     if (compiling !== undefined) preparation.add(compiling);
     const prompt = await promptTokens([text], engine);
     const grammar = await compiling;
-    await runText(engine, { prompt, sampling, stop, maxTokens, grammar, signal }, times, sink);
+    const asked = { prompt, sampling, stop, maxTokens, grammar, signal };
+    await context.traces.record(start, (trace) => runText(engine, asked, { times, trace }, sink));
   };
 }
 

@@ -84,6 +84,61 @@ export const engine = answer({
   new_tokens: whole,
   re_prefill_ratio: real,
 });
+const traceRows = answer({
+  prompt: whole,
+  cached: whole,
+  resumed: whole,
+  prefilled: whole,
+  recomputed: whole,
+  generated: whole,
+});
+export const trace = answer({
+  id: string,
+  request_id: string,
+  endpoint: string,
+  model: string,
+  created_at: whole,
+  status: choice("running", "complete", "length", "cancelled", "failed"),
+  duration_ms: real,
+  rows: traceRows,
+  sequences: list(
+    answer({
+      agent: nullable(string),
+      spans: list(
+        answer(
+          {
+            phase: choice("prepare", "queued", "prefill", "decode", "hold", "resume"),
+            start_ms: real,
+            end_ms: nullable(real),
+          },
+          {
+            waits_for: nullable(string),
+            behind: nullable(string),
+            rows: whole,
+            reused: whole,
+            source: string,
+          },
+        ),
+      ),
+      rows: traceRows,
+      end: nullable(string),
+    }),
+  ),
+  calls: list(
+    answer({
+      id: string,
+      tool: string,
+      server: string,
+      agent: nullable(string),
+      start_ms: real,
+      end_ms: nullable(real),
+      outcome: nullable(string),
+      approval_ms: real,
+    }),
+  ),
+  dropped: whole,
+});
+export const traces = answer({ traces: list(trace) });
 export const session = answer({ expires_at: whole });
 export const streamToken = answer({ token: string, expires_at: whole });
 

@@ -322,6 +322,15 @@ export const operations: Readonly<Record<string, Operation>> = {
     streams: true,
     answer: null,
   },
+  "GET /api/traces": {
+    summary: "How the last answers of this key came about, the newest first.",
+    query: { limit: pageQuery["limit"]! },
+    answer: apiAnswers.traces,
+  },
+  "GET /api/traces/{id}": {
+    summary: "How one answer came about: its phases, its calls, and the rows that were computed.",
+    answer: apiAnswers.trace,
+  },
   "POST /api/session": {
     summary: "Sets a cookie that stands for the API key.",
     answer: apiAnswers.session,

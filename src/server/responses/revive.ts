@@ -123,7 +123,8 @@ async function revived(
       await tellOutputs(calls, { held, signal, sink });
       const transcript = transcriptOf(writer.output, held.outputs);
       const items = [...(history as Item[]), ...(input as Item[]), ...transcript];
-      const run = { ...context, target, startedAt: performance.now() };
+      const answer = { ...context.answer, id };
+      const run = { ...context, target, answer, startedAt: performance.now() };
       const heldTurn = round as HeldTurn | null;
       const parts = { items, plan, signal, owner, heldTurn, context: run };
       await generateResponse(request, parts, sink);

@@ -19,6 +19,7 @@ import {
 } from "../http/stream-answer.ts";
 import type { SseMessage } from "../http/sse.ts";
 import type { ServerConfig } from "../services.ts";
+import { answerOf, answerOfNobody } from "../answer/answer-trace.ts";
 import { compact } from "./compaction.ts";
 import { conversationRoutes } from "./conversation-routes.ts";
 import { parseToolOutput } from "./held.ts";
@@ -36,9 +37,10 @@ export function installResponses(app: FastifyInstance, context: RouteContext): R
       new FermataError("engine_closed", "The server is shutting down. Try again later."),
     );
   });
+  const answer = answerOfNobody("/v1/responses");
   takeOverLeft(app, {
     shared: context.services.shared,
-    take: () => responses.adopt({ ...context, log: app.log }),
+    take: () => responses.adopt({ ...context, answer, log: app.log }),
     cancel: (id, reason) => responses.live.cancelById(id, reason),
   });
   return responses;
@@ -86,6 +88,7 @@ function createResponseRoute(context: ResponsesContext, url: string): RouteOptio
       const started = await responses.start(body, {
         ...context,
         target,
+        answer: answerOf(request),
         log: request.log,
         startedAt,
         owner: requestOwner(request),
@@ -211,7 +214,7 @@ function promptRoutes(context: ResponsesContext): RouteOptions[] {
         if (body.model === null)
           throw fieldError("missing_field", "model", "is missing", "Send the model's name");
         const prompt = await responses.prompt(body, requestOwner(request), services);
-        const run = { ...context, target, log: request.log, startedAt };
+        const run = { ...context, target, answer: answerOf(request), log: request.log, startedAt };
         return await compact(body, prompt, run, active.signalFor(reply));
       },
     },

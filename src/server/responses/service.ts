@@ -208,7 +208,7 @@ export class ResponseService {
       generate: (sink) => {
         const approvedItems = writer.output.filter(({ type }) => type === "mcp_call");
         const read = [...items, ...(approvedItems as unknown as Item[])];
-        const run = { ...context, times };
+        const run = { ...context, times, answer: { ...context.answer, id } };
         return generateResponse(request, { items: read, plan, signal, owner, context: run }, sink);
       },
       onAsked: (item) => this.#asked.remember(owner, item, stores ? id : null),

@@ -17,6 +17,7 @@ import type {
   Message,
   ResponseFormat,
   Toolbox,
+  Trace,
 } from "../../../ui/src/api/wire.ts";
 
 const pageDirectory = fileURLToPath(new URL("../../../ui/dist/", import.meta.url));
@@ -86,6 +87,8 @@ export class FakeApi {
   readonly decisions: { callId: string; decision: string }[] = [];
   /** Bodies of the runs that were asked for. */
   readonly asked: { message: string; files?: unknown; response_format?: ResponseFormat }[] = [];
+  /** Of the inspector, the newest first. */
+  traces: Trace[] = [];
   readonly #runs = new Map<string, Run>();
   readonly #options: FakeApiOptions;
   readonly #app: FastifyInstance;
@@ -224,6 +227,7 @@ export class FakeApi {
         .send(),
     );
     app.get("/api/tools", () => this.#options.toolbox ?? fakeToolbox);
+    app.get("/api/traces", () => ({ traces: this.traces }));
     app.get("/api/engine/stream", (_request, reply) => {
       reply.hijack();
       reply.raw.writeHead(200, { "content-type": "text/event-stream" });

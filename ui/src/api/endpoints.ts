@@ -8,6 +8,7 @@ import type {
   RunStarted,
   TextFile,
   Toolbox,
+  Trace,
 } from "./wire.ts";
 
 const conversations = "/api/conversations";
@@ -83,6 +84,11 @@ export function decideApproval(callId: string, body: Decision): Promise<void> {
 
 export function getTools(): Promise<Toolbox> {
   return request("/api/tools");
+}
+
+/** The newest first. */
+export function getTraces(): Promise<{ traces: Trace[] }> {
+  return request("/api/traces");
 }
 
 /** Exchanges the key for a cookie that scripts cannot read. */

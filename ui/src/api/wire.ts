@@ -11,6 +11,10 @@ export type {
   PhaseDetail,
   RunStarted,
   RunUsage,
+  Trace,
+  TraceCall,
+  TraceSequence,
+  TraceSpan,
 } from "../../../src/client/types.ts";
 
 export type ResponseFormat = {

@@ -2,10 +2,11 @@
 
 import type { EngineState } from "../api/wire.ts";
 import { FermataMark } from "../shell/icon.tsx";
+import { shortcuts } from "../shell/shortcuts.ts";
 import { engineState } from "../state/engine.ts";
 import { useStore } from "../state/store.ts";
 
-export function EngineStrip() {
+export function EngineStrip({ onInspect }: { onInspect(): void }) {
   const state = useStore(engineState);
   return (
     <footer className="engine-strip" role="group" aria-label="Engine">
@@ -14,6 +15,14 @@ export function EngineStrip() {
       ) : (
         <Facts state={state} />
       )}
+      <button
+        type="button"
+        className="quiet"
+        title={`${shortcuts.inspector.what} (${shortcuts.inspector.keys})`}
+        onClick={onInspect}
+      >
+        Inspector
+      </button>
     </footer>
   );
 }

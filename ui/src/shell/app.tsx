@@ -3,6 +3,7 @@
 import { useEffect, useMemo, useState } from "react";
 import { ConversationPage } from "../conversation/conversation-page.tsx";
 import { EngineStrip } from "../engine/engine-strip.tsx";
+import { InspectorDialog } from "../inspector/inspector-dialog.tsx";
 import { Sidebar } from "../sidebar/sidebar.tsx";
 import { show } from "../state/conversation.ts";
 import { openConversationId } from "../state/route.ts";
@@ -15,7 +16,7 @@ import { KeyForm } from "./key-form.tsx";
 import { ShortcutHelp } from "./shortcut-help.tsx";
 import { useShortcuts } from "./use-shortcuts.ts";
 
-type Panel = "help" | "tools" | null;
+type Panel = "help" | "tools" | "inspector" | null;
 
 export function App() {
   const state = useStore(session);
@@ -23,7 +24,11 @@ export function App() {
   const [panel, setPanel] = useState<Panel>(null);
   const [isSidebarOpen, setSidebarOpen] = useState(false);
   const panels = useMemo(
-    () => ({ help: () => setPanel("help"), tools: () => setPanel("tools") }),
+    () => ({
+      help: () => setPanel("help"),
+      tools: () => setPanel("tools"),
+      inspector: () => setPanel("inspector"),
+    }),
     [],
   );
   useShortcuts(panels);
@@ -56,10 +61,11 @@ export function App() {
           </p>
         )}
         <ConversationPage />
-        <EngineStrip />
+        <EngineStrip onInspect={panels.inspector} />
       </main>
       {panel === "help" && <ShortcutHelp onClose={() => setPanel(null)} />}
       {panel === "tools" && <ToolsDialog onClose={() => setPanel(null)} />}
+      {panel === "inspector" && <InspectorDialog onClose={() => setPanel(null)} />}
       <Announcer />
     </div>
   );

@@ -10,6 +10,7 @@ export type ShortcutName =
   | "tools"
   | "retry"
   | "timeline"
+  | "inspector"
   | "approve"
   | "deny"
   | "stop";
@@ -45,6 +46,7 @@ export const shortcuts: Readonly<Record<ShortcutName, Shortcut>> = {
   deny: { keys: "Alt D", what: "Deny the call that waits", matches: alt("KeyD") },
   retry: { keys: "Alt R", what: "Try the last answer again", matches: alt("KeyR") },
   timeline: { keys: "Alt L", what: "Timeline of the last answer", matches: alt("KeyL") },
+  inspector: { keys: "Alt I", what: "How the last answers came about", matches: alt("KeyI") },
   stop: { keys: "Esc", what: "Stop the answer", matches: plain("Escape") },
   help: { keys: "?", what: "This help", matches: plain("?") },
 };

@@ -6,7 +6,7 @@ import { conversationList } from "../state/conversation-list.ts";
 import { openConversation, openConversationId } from "../state/route.ts";
 import { type ShortcutName, shortcutOf } from "./shortcuts.ts";
 
-type Panels = Record<"help" | "tools", () => void>;
+type Panels = Record<"help" | "tools" | "inspector", () => void>;
 
 export function useShortcuts(panels: Panels): void {
   useEffect(() => {
@@ -25,6 +25,7 @@ function run(name: ShortcutName, panels: Panels): boolean {
   switch (name) {
     case "help":
     case "tools":
+    case "inspector":
       panels[name]();
       return true;
     case "write":
