@@ -32,7 +32,23 @@ inline Bytes low_nibbles(Bytes v) {
 inline Bytes high_nibbles(Bytes v) {
     return low_nibbles(_mm512_srli_epi16(v, 4));
 }
-/** sums[i] + the 4 products of unsigned and signed bytes of lane i; none exceeds 2^15. */
+/** Whether one instruction does add_products. Where none does, sums_of_two has less to do. */
+#ifdef __AVX512VNNI__
+inline constexpr bool kAddsFour = true;
+#else
+inline constexpr bool kAddsFour = false;
+#endif
+/** The sums of two products of unsigned and signed bytes, as 16-bit integers. */
+inline Bytes sums_of_two(Bytes of_unsigned, Bytes of_signed) {
+    return _mm512_maddubs_epi16(of_unsigned, of_signed);
+}
+inline Bytes plus16(Bytes a, Bytes b) {
+    return _mm512_add_epi16(a, b);
+}
+inline Bytes ones16() {
+    return _mm512_set1_epi16(1);
+}
+/** sums[i] + the 4 products of unsigned and signed bytes of lane i; no sum of 2 exceeds 2^15. */
 inline Bytes add_products(Bytes sums, Bytes of_unsigned, Bytes of_signed) {
 #ifdef __AVX512VNNI__
     return _mm512_dpbusd_epi32(sums, of_unsigned, of_signed);
@@ -52,6 +68,11 @@ inline Bytes add_pairs(Bytes sums, Bytes a, Bytes b) {
 /** Lanes of two 16-bit integers, from the lanes of a and b, which fit 16 bits. */
 inline Bytes pair(Bytes a, Bytes b) {
     return _mm512_mask_blend_epi16(0xaaaaaaaa, a, _mm512_slli_epi32(b, 16));
+}
+
+/** The second 16-bit integer of each lane. */
+inline Bytes upper16(Bytes lanes) {
+    return _mm512_srli_epi32(lanes, 16);
 }
 
 /** The 4 bytes at `p`, again and again. */
@@ -77,16 +98,22 @@ inline Bytes either(Bytes a, Bytes b) {
 inline Bytes less(Bytes v, char x) {
     return _mm512_sub_epi8(v, _mm512_set1_epi8(x));
 }
-/** Every second byte as a 16-bit integer. */
+/** Every second byte, with its sign, as a 16-bit integer. */
 inline Bytes even_bytes(Bytes v) {
-    return _mm512_and_si512(v, _mm512_set1_epi16(0x00ff));
+    return _mm512_srai_epi16(_mm512_slli_epi16(v, 8), 8);
 }
 inline Bytes odd_bytes(Bytes v) {
-    return _mm512_srli_epi16(v, 8);
+    return _mm512_srai_epi16(v, 8);
 }
 /** Of 32-bit integers. */
 inline Bytes plus(Bytes a, Bytes b) {
     return _mm512_add_epi32(a, b);
+}
+inline Bytes minus(Bytes a, Bytes b) {
+    return _mm512_sub_epi32(a, b);
+}
+inline Bytes all(std::int32_t x) {
+    return _mm512_set1_epi32(x);
 }
 inline Bytes times(Bytes a, Bytes b) {
     return _mm512_mullo_epi32(a, b);
@@ -185,6 +212,20 @@ inline Bytes low_nibbles(Bytes v) {
 inline Bytes high_nibbles(Bytes v) {
     return low_nibbles(_mm256_srli_epi16(v, 4));
 }
+#ifdef __AVXVNNI__
+inline constexpr bool kAddsFour = true;
+#else
+inline constexpr bool kAddsFour = false;
+#endif
+inline Bytes sums_of_two(Bytes of_unsigned, Bytes of_signed) {
+    return _mm256_maddubs_epi16(of_unsigned, of_signed);
+}
+inline Bytes plus16(Bytes a, Bytes b) {
+    return _mm256_add_epi16(a, b);
+}
+inline Bytes ones16() {
+    return _mm256_set1_epi16(1);
+}
 inline Bytes add_products(Bytes sums, Bytes of_unsigned, Bytes of_signed) {
 #ifdef __AVXVNNI__
     return _mm256_dpbusd_avx_epi32(sums, of_unsigned, of_signed);
@@ -198,6 +239,9 @@ inline Bytes add_pairs(Bytes sums, Bytes a, Bytes b) {
 }
 inline Bytes pair(Bytes a, Bytes b) {
     return _mm256_blend_epi16(a, _mm256_slli_epi32(b, 16), 0xaa);
+}
+inline Bytes upper16(Bytes lanes) {
+    return _mm256_srli_epi32(lanes, 16);
 }
 inline Bytes repeat4(const void* p) {
     std::int32_t x;
@@ -223,14 +267,20 @@ inline Bytes less(Bytes v, char x) {
 }
 /** Every second byte as a 16-bit integer. */
 inline Bytes even_bytes(Bytes v) {
-    return _mm256_and_si256(v, _mm256_set1_epi16(0x00ff));
+    return _mm256_srai_epi16(_mm256_slli_epi16(v, 8), 8);
 }
 inline Bytes odd_bytes(Bytes v) {
-    return _mm256_srli_epi16(v, 8);
+    return _mm256_srai_epi16(v, 8);
 }
 /** Of 32-bit integers. */
 inline Bytes plus(Bytes a, Bytes b) {
     return _mm256_add_epi32(a, b);
+}
+inline Bytes minus(Bytes a, Bytes b) {
+    return _mm256_sub_epi32(a, b);
+}
+inline Bytes all(std::int32_t x) {
+    return _mm256_set1_epi32(x);
 }
 inline Bytes times(Bytes a, Bytes b) {
     return _mm256_mullo_epi32(a, b);
@@ -259,6 +309,15 @@ inline Bytes flipped(Bytes v, char bits) {
 }
 inline __m256i folded(Bytes v) {
     return v;
+}
+/** Lane i: the sum of the 32-bit integers of v[i]. */
+inline Bytes sums_of_eight(const Bytes (&v)[8]) {
+    const __m256i a =
+        _mm256_hadd_epi32(_mm256_hadd_epi32(v[0], v[1]), _mm256_hadd_epi32(v[2], v[3]));
+    const __m256i b =
+        _mm256_hadd_epi32(_mm256_hadd_epi32(v[4], v[5]), _mm256_hadd_epi32(v[6], v[7]));
+    return _mm256_add_epi32(_mm256_permute2x128_si256(a, b, 0x20),
+                            _mm256_permute2x128_si256(a, b, 0x31));
 }
 template <typename Lane>
 Bytes lanes_of(Lane lane) {
@@ -292,6 +351,10 @@ inline Bytes add_signed_products(Bytes sums, Bytes weights, Bytes row) {
 
 namespace fermata::bytes {
 
+/** How many results of sums_of_two fit 16 bits when added up, of weights from 0 to `most`. */
+constexpr int sums_that_fit(int most) {
+    return 32767 / (2 * 128 * most);
+}
 /** Lane i: the sum of the 32-bit integers of v[i]. */
 inline __m128i sums_of_four(const Bytes (&v)[4]) {
     __m256i half[4];

@@ -1,11 +1,12 @@
-// Q6_K for one or two rows, without panels: making them takes longer than the memory does. All sums
-// of a block are integers, so that a row's bits are those that panels give it.
+// Q6_K for one or two rows on processors with AVX-512, without panels: making them takes longer
+// than the memory does. All sums of a block are integers, so that a row's bits are those that
+// panels give.
 #pragma once
 
 #include "kernels/panels_of_256.h"
 #include "kernels/weights_of_256.h"
 
-#if defined(FERMATA_BYTES) && defined(FERMATA_SIMD)
+#if defined(FERMATA_BYTES) && defined(FERMATA_SIMD) && defined(__AVX512F__)
 
 namespace fermata::products {
 
@@ -14,17 +15,18 @@ struct FewRowsQ6_K {
     static constexpr int kRows = 2;
     static constexpr int kColumns = 4;
 
-    /** sums[r][c] += row r of the tile x column c; columns are `stride` blocks apart. */
+    /** sums[r][c] = row r of the tile x column c; columns are `blocks` blocks long. */
     template <int R>
-    static void multiply(const block_q6_K* first, std::int64_t stride, int blocks,
-                         const RowBlock* tile, __m128 (&sums)[R]) {
-        for (int b = 0; b < blocks; ++b, tile += R) {
+    static void multiply(const block_q6_K* first, std::int64_t blocks, const RowBlock* tile,
+                         float (&sums)[R][kColumns]) {
+        __m128 of_rows[R] = {};
+        for (std::int64_t b = 0; b < blocks; ++b, tile += R) {
             Bytes products[R][kColumns];
             alignas(16) ggml_fp16_t scales[8] = {};
 #pragma GCC unroll 4
             for (int c = 0; c < kColumns; ++c) {
-                const block_q6_K& block = first[c * stride + b];
-                prefetch_far(&block + kColumns * stride, sizeof(block));
+                const block_q6_K& block = first[c * blocks + b];
+                prefetch_far(&block + kColumns * blocks, sizeof(block));
                 scales[c] = block.d;
                 const Numbers n = unpack(block);
                 for (int r = 0; r < R; ++r)
@@ -32,9 +34,12 @@ struct FewRowsQ6_K {
             }
             const __m128 scale = _mm_cvtph_ps(load16(scales));
             for (int r = 0; r < R; ++r)
-                sums[r] = _mm_fmadd_ps(_mm_cvtepi32_ps(sums_of_four(products[r])),
-                                       _mm_mul_ps(scale, _mm_set1_ps(tile[r].scale)), sums[r]);
+                of_rows[r] =
+                    _mm_fmadd_ps(_mm_cvtepi32_ps(sums_of_four(products[r])),
+                                 _mm_mul_ps(scale, _mm_set1_ps(tile[r].scale)), of_rows[r]);
         }
+        for (int r = 0; r < R; ++r)
+            _mm_storeu_ps(sums[r], of_rows[r]);
     }
 
    private:
@@ -52,7 +57,6 @@ struct FewRowsQ6_K {
     static Numbers unpack(const block_q6_K& block) {
         Numbers n;
         const __m128i packed = _mm_loadu_si128(reinterpret_cast<const __m128i*>(block.scales));
-#ifdef __AVX512F__
         const __m512i places = _mm512_set_epi16(7, 3, 7, 3, 7, 3, 7, 3, 6, 2, 6, 2, 6, 2, 6, 2, 5,
                                                 1, 5, 1, 5, 1, 5, 1, 4, 0, 4, 0, 4, 0, 4, 0);
         const __m512i all = _mm512_castsi256_si512(_mm256_cvtepi8_epi16(packed));
@@ -71,28 +75,6 @@ struct FewRowsQ6_K {
             n.scales[half] = _mm512_permutexvar_epi16(
                 _mm512_add_epi16(places, _mm512_set1_epi16(static_cast<short>(8 * half))), all);
         }
-#else
-        n.part_scales[0] = _mm256_cvtepi8_epi32(packed);
-        n.part_scales[1] = _mm256_cvtepi8_epi32(_mm_srli_si128(packed, 8));
-        const __m128i places = _mm_set_epi8(3, 1, 3, 1, 3, 1, 3, 1, 2, 0, 2, 0, 2, 0, 2, 0);
-        const __m256i two = _mm256_set1_epi8(0x30);
-        for (int half = 0; half < 2; ++half) {
-            const __m256i first = load(block.ql + 64 * half);
-            const __m256i second = load(block.ql + 64 * half + 32);
-            const __m256i high = load(block.qh + 32 * half);
-            const auto with = [&](__m256i nibbles, __m256i bits) {
-                return _mm256_or_si256(nibbles, _mm256_and_si256(bits, two));
-            };
-            n.values[4 * half] = with(low_nibbles(first), _mm256_slli_epi16(high, 4));
-            n.values[4 * half + 1] = with(low_nibbles(second), _mm256_slli_epi16(high, 2));
-            n.values[4 * half + 2] = with(high_nibbles(first), high);
-            n.values[4 * half + 3] = with(high_nibbles(second), _mm256_srli_epi16(high, 2));
-        }
-        for (int i = 0; i < kPairs; ++i) {
-            const __m128i place = _mm_add_epi8(places, _mm_set1_epi8(static_cast<char>(4 * i)));
-            n.scales[i] = _mm256_cvtepi8_epi16(_mm_shuffle_epi8(packed, place));
-        }
-#endif
         return n;
     }
 

@@ -124,14 +124,12 @@ struct Panels {
         with_rows<FewRows::kRows>(product.row_count, [&](auto rows) {
             for (std::int64_t column = begin; column < end; column += kFew) {
                 const std::int64_t from = std::min(column, product.columns - kFew);
-                __m128 sums[rows] = {};
+                float sums[rows][kFew];
                 FewRows::multiply(static_cast<const Block*>(product.weights) + from * blocks,
-                                  blocks, static_cast<int>(blocks), tile, sums);
-                for (int r = 0; r < rows; ++r) {
-                    float all[kFew];
-                    _mm_storeu_ps(all, sums[r]);
-                    std::copy(all + (column - from), all + kFew, product.out.at(r) + column);
-                }
+                                  blocks, tile, sums);
+                for (int r = 0; r < rows; ++r)
+                    std::copy(sums[r] + (column - from), sums[r] + kFew,
+                              product.out.at(r) + column);
             }
         });
     }

@@ -6,6 +6,7 @@
 
 #if defined(FERMATA_BYTES) && defined(FERMATA_SIMD)
 
+#include <algorithm>
 #include <utility>
 
 #include "ggml-cpu-impl.h"
@@ -59,6 +60,11 @@ struct PanelsOf256 {
         make_half<0>(first, stride, next, to, kAll);
         make_half<1>(first, stride, next, to, kAll);
 
+        make_scales(first, stride, to);
+    }
+
+    /** All of a PanelBlock but its numbers. */
+    static void make_scales(const Block* first, std::int64_t stride, PanelBlock& to) {
         Bytes packed[4];
         turn(first, stride, Weights::scale_bytes, packed);
         Weights::unpack_scales(packed, to.scales, to.minima);
@@ -114,47 +120,101 @@ struct PanelsOf256 {
                 of_block[r] = zero();
 #pragma GCC unroll 4
             for (int part = 0; part < kParts; ++part) {
-                Bytes products[R];
-                for (int r = 0; r < R; ++r)
-                    products[r] = Weights::kOffset ? repeat4(&tile[r].starts[part]) : zero();
-#pragma GCC unroll 8
-                for (int i = 0; i < kPartQuads; ++i) {
-                    const int quad = part * kPartQuads + i;
-                    const Bytes weights = load(panel->numbers[quad]);
-                    for (int r = 0; r < R; ++r)
-                        products[r] =
-                            add_products(products[r], weights, repeat4(tile[r].numbers + 4 * quad));
-                }
                 const Bytes scale = signed_byte(load(panel->scales[part / 4]), part % 4);
-                for (int r = 0; r < R; ++r)
-                    of_block[r] = plus(of_block[r], times(products[r], scale));
+                if constexpr (kAddsFour)
+                    add_part_by_fours(*panel, part, scale, tile, of_block);
+                else
+                    add_part_by_twos(*panel, part, pair(scale, scale), tile, of_block);
             }
-            const simd::Vec scale = simd::load(panel->scale);
-            for (int r = 0; r < R; ++r)
-                sums[r] = simd::fma(to_floats(of_block[r]),
-                                    simd::mul(scale, simd::all(tile[r].scale)), sums[r]);
-            if constexpr (Weights::kHasMinimum) subtract_minima(*panel, tile, sums);
+            if constexpr (Weights::kOffset && !kAddsFour)
+                subtract_offset(panel->scales, tile, of_block);
+            add_block(*panel, of_block, tile, sums);
         }
     }
 
+    /** Adds what a block's integers amount to. */
     template <int R>
-    static void subtract_minima(const PanelBlock& panel, const RowBlock* tile,
-                                simd::Vec (&sums)[R]) {
-        Bytes below[R];
+    static void add_block(const PanelBlock& panel, const Bytes (&of_block)[R], const RowBlock* tile,
+                          simd::Vec (&sums)[R]) {
+        const simd::Vec scale = simd::load(panel.scale);
         for (int r = 0; r < R; ++r)
-            below[r] = zero();
+            sums[r] = simd::fma(to_floats(of_block[r]), simd::mul(scale, simd::all(tile[r].scale)),
+                                sums[r]);
+        if constexpr (Weights::kHasMinimum) {
+            Bytes below[R];
+            times_sums(panel.minima, tile, below);
+            const simd::Vec minimum = simd::load(panel.minimum);
+            for (int r = 0; r < R; ++r)
+                sums[r] = simd::fma(to_floats(below[r]),
+                                    simd::mul(minimum, simd::all(-tile[r].scale)), sums[r]);
+        }
+    }
+
+    /** What the offset of the weights adds to a block's products. */
+    template <int R>
+    static void subtract_offset(const std::uint8_t (*scales)[kBytes], const RowBlock* tile,
+                                Bytes (&of_block)[R]) {
+        Bytes sums[R];
+        times_sums(scales, tile, sums);
+        for (int r = 0; r < R; ++r)
+            of_block[r] = minus(of_block[r], times(sums[r], all(Weights::kOffset)));
+    }
+
+   private:
+    template <int R>
+    static void add_part_by_fours(const PanelBlock& panel, int part, Bytes scale,
+                                  const RowBlock* tile, Bytes (&of_block)[R]) {
+        Bytes products[R];
+        for (int r = 0; r < R; ++r)
+            products[r] = Weights::kOffset ? repeat4(&tile[r].starts[part]) : zero();
+#pragma GCC unroll 8
+        for (int quad = part * kPartQuads; quad < (part + 1) * kPartQuads; ++quad) {
+            const Bytes weights = load(panel.numbers[quad]);
+            for (int r = 0; r < R; ++r)
+                products[r] =
+                    add_products(products[r], weights, repeat4(tile[r].numbers + 4 * quad));
+        }
+        for (int r = 0; r < R; ++r)
+            of_block[r] = plus(of_block[r], times(products[r], scale));
+    }
+
+    /** `scales`: each scale as two 16-bit integers. */
+    template <int R>
+    static void add_part_by_twos(const PanelBlock& panel, int part, Bytes scales,
+                                 const RowBlock* tile, Bytes (&of_block)[R]) {
+        constexpr int kAtOnce = std::min(kPartQuads, sums_that_fit(Weights::kMost));
+        static_assert(kPartQuads % kAtOnce == 0);
+#pragma GCC unroll 4
+        for (int i = 0; i < kPartQuads; i += kAtOnce) {
+            Bytes sums[R];
+#pragma GCC unroll 8
+            for (int k = 0; k < kAtOnce; ++k) {
+                const int quad = part * kPartQuads + i + k;
+                const Bytes weights = load(panel.numbers[quad]);
+                for (int r = 0; r < R; ++r) {
+                    const Bytes two = sums_of_two(weights, repeat4(tile[r].numbers + 4 * quad));
+                    sums[r] = k == 0 ? two : plus16(sums[r], two);
+                }
+            }
+            for (int r = 0; r < R; ++r)
+                of_block[r] = add_pairs(of_block[r], sums[r], scales);
+        }
+    }
+
+    /** The sum over the parts: the part's number in `numbers` x the sum of the row's bytes. */
+    template <int R>
+    static void times_sums(const std::uint8_t (*numbers)[kBytes], const RowBlock* tile,
+                           Bytes (&to)[R]) {
+        for (int r = 0; r < R; ++r)
+            to[r] = zero();
         for (int four = 0; four < kParts / 4; ++four) {
-            const Bytes minima = load(panel.minima[four]);
-            const Bytes even = even_bytes(minima), odd = odd_bytes(minima);
+            const Bytes of_four = load(numbers[four]);
+            const Bytes even = even_bytes(of_four), odd = odd_bytes(of_four);
             for (int r = 0; r < R; ++r) {
-                below[r] = add_pairs(below[r], even, repeat4(tile[r].sums + 4 * four));
-                below[r] = add_pairs(below[r], odd, repeat4(tile[r].sums + 4 * four + 2));
+                to[r] = add_pairs(to[r], even, repeat4(tile[r].sums + 4 * four));
+                to[r] = add_pairs(to[r], odd, repeat4(tile[r].sums + 4 * four + 2));
             }
         }
-        const simd::Vec minimum = simd::load(panel.minimum);
-        for (int r = 0; r < R; ++r)
-            sums[r] = simd::fma(to_floats(below[r]), simd::mul(minimum, simd::all(-tile[r].scale)),
-                                sums[r]);
     }
 };
 

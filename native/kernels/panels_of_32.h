@@ -59,12 +59,10 @@ struct PanelsOf32 {
             Bytes products[R];
             for (int r = 0; r < R; ++r)
                 products[r] = repeat4(&tile[r].start);
-            for (int quad = 0; quad < kQuads; ++quad) {
-                const Bytes weights = load(panel->numbers[quad]);
-                for (int r = 0; r < R; ++r)
-                    products[r] =
-                        Weights::add(products[r], weights, repeat4(tile[r].numbers + 4 * quad));
-            }
+            if constexpr (Weights::kMost > 0 && !kAddsFour)
+                add_by_twos(*panel, tile, products);
+            else
+                add_by_fours(*panel, tile, products);
             const simd::Vec scale = simd::load(panel->scales);
             for (int r = 0; r < R; ++r)
                 sums[r] = simd::fma(to_floats(products[r]),
@@ -74,6 +72,37 @@ struct PanelsOf32 {
                 for (int r = 0; r < R; ++r)
                     sums[r] = simd::fma(minimum, simd::all(tile[r].sum), sums[r]);
             }
+        }
+    }
+
+   private:
+    template <int R>
+    static void add_by_fours(const PanelBlock& panel, const RowBlock* tile, Bytes (&products)[R]) {
+        for (int quad = 0; quad < kQuads; ++quad) {
+            const Bytes weights = load(panel.numbers[quad]);
+            for (int r = 0; r < R; ++r)
+                products[r] =
+                    Weights::add(products[r], weights, repeat4(tile[r].numbers + 4 * quad));
+        }
+    }
+
+    template <int R>
+    static void add_by_twos(const PanelBlock& panel, const RowBlock* tile, Bytes (&products)[R]) {
+        constexpr int kAtOnce = sums_that_fit(Weights::kMost) < kQuads ? 4 : kQuads;
+        static_assert(kAtOnce <= sums_that_fit(Weights::kMost));
+#pragma GCC unroll 2
+        for (int i = 0; i < kQuads; i += kAtOnce) {
+            Bytes sums[R];
+#pragma GCC unroll 8
+            for (int quad = i; quad < i + kAtOnce; ++quad) {
+                const Bytes weights = load(panel.numbers[quad]);
+                for (int r = 0; r < R; ++r) {
+                    const Bytes two = sums_of_two(weights, repeat4(tile[r].numbers + 4 * quad));
+                    sums[r] = quad == i ? two : plus16(sums[r], two);
+                }
+            }
+            for (int r = 0; r < R; ++r)
+                products[r] = add_pairs(products[r], sums[r], ones16());
         }
     }
 };

@@ -15,10 +15,12 @@
 #include <algorithm>
 #include <cstdint>
 #include <optional>
+#include <type_traits>
 
 #include "kernels/blocks_of_256.h"
 #include "kernels/bytes.h"
 #include "kernels/experts.h"
+#include "kernels/few_rows_avx2.h"
 #include "kernels/few_rows_q6_k.h"
 #include "kernels/panels_of_256.h"
 #include "kernels/panels_of_32.h"
@@ -62,6 +64,19 @@ template <typename Family>
 constexpr Kernel kKernel = {Family::kColumns, Family::row_bytes, Family::scratch_bytes,
                             Family::round_rows, Family::run};
 
+// What computes one or two rows of plain weights, where making panels for them takes longer.
+#ifdef __AVX512F__
+template <typename Weights>
+using FewRows = std::conditional_t<std::is_same_v<Weights, WeightsQ6_K>, FewRowsQ6_K, void>;
+using FewRowsQ8_0 = void;
+#else
+template <typename Weights>
+using FewRows = FewRowsOf256<Weights>;
+using FewRowsQ8_0 = FewRowsOf32<WeightsQ8_0>;
+#endif
+template <typename Weights>
+using PlainOf256 = Panels<PanelsOf256<Weights>, FewRows<Weights>>;
+
 /** Null: ggml's own. */
 const Kernel* for_repacked(ggml_type type) {
     switch (type) {
@@ -81,15 +96,15 @@ const Kernel* for_repacked(ggml_type type) {
 const Kernel* for_plain(ggml_type type) {
     switch (type) {
         case GGML_TYPE_Q2_K:
-            return &kKernel<Panels<PanelsOf256<WeightsQ2_K>>>;
+            return &kKernel<PlainOf256<WeightsQ2_K>>;
         case GGML_TYPE_Q3_K:
-            return &kKernel<Panels<PanelsOf256<WeightsQ3_K>>>;
+            return &kKernel<PlainOf256<WeightsQ3_K>>;
         case GGML_TYPE_Q4_K:
-            return &kKernel<Panels<PanelsOf256<WeightsQ4_K>>>;
+            return &kKernel<PlainOf256<WeightsQ4_K>>;
         case GGML_TYPE_Q5_K:
-            return &kKernel<Panels<PanelsOf256<WeightsQ5_K>>>;
+            return &kKernel<PlainOf256<WeightsQ5_K>>;
         case GGML_TYPE_Q6_K:
-            return &kKernel<Panels<PanelsOf256<WeightsQ6_K>, FewRowsQ6_K>>;
+            return &kKernel<PlainOf256<WeightsQ6_K>>;
         case GGML_TYPE_Q4_1:
             return &kKernel<Panels<PanelsOf32<WeightsQ4_1>>>;
         case GGML_TYPE_Q5_0:
@@ -97,7 +112,7 @@ const Kernel* for_plain(ggml_type type) {
         case GGML_TYPE_Q5_1:
             return &kKernel<Panels<PanelsOf32<WeightsQ5_1>>>;
         case GGML_TYPE_Q8_0:
-            return &kKernel<Panels<PanelsOf32<WeightsQ8_0>>>;
+            return &kKernel<Panels<PanelsOf32<WeightsQ8_0>, FewRowsQ8_0>>;
         default:
             return nullptr;
     }

@@ -90,6 +90,30 @@ struct RepackedQ4_K {
         return total;
     }
 
+    /** sums + what the 64 numbers at `x` make of one quarter. */
+    static Bytes add_quarter(Bytes sums, const Bytes (&low)[4], const Bytes (&high)[4],
+                             Bytes scales, const std::int8_t* x) {
+        if constexpr (kAddsFour) {
+            Bytes of_low = zero(), of_high = zero();
+            for (int i = 0; i < 4; ++i) {
+                of_low = add_products(of_low, low[i], repeat8(x + 8 * i));
+                of_high = add_products(of_high, high[i], repeat8(x + 32 + 8 * i));
+            }
+            return add_pairs(sums, pair(of_low, of_high), scales);
+        } else {
+            static_assert(sums_that_fit(15) >= 4);
+            Bytes of_low = sums_of_two(low[0], repeat8(x));
+            Bytes of_high = sums_of_two(high[0], repeat8(x + 32));
+            for (int i = 1; i < 4; ++i) {
+                of_low = plus16(of_low, sums_of_two(low[i], repeat8(x + 8 * i)));
+                of_high = plus16(of_high, sums_of_two(high[i], repeat8(x + 32 + 8 * i)));
+            }
+            const Bytes both_low = pair(scales, scales);
+            const Bytes both_high = pair(upper16(scales), upper16(scales));
+            return add_pairs(add_pairs(sums, of_low, both_low), of_high, both_high);
+        }
+    }
+
     /**
      * out[r][0 .. 8] = rows[r] x eight columns of `blocks` blocks. The arithmetic of a row is that
      * of ggml_gemv_q4_K_8x8_q8_K, to the bit.
@@ -117,13 +141,8 @@ struct RepackedQ4_K {
                     }
                     for (int r = 0; r < R; ++r) {
                         const std::int8_t* x = rows[r][b].qs + 64 * q;
-                        Bytes of_low = zero(), of_high = zero();
-                        for (int i = 0; i < 4; ++i) {
-                            of_low = add_products(of_low, low[i], repeat8(x + 8 * i));
-                            of_high = add_products(of_high, high[i], repeat8(x + 32 + 8 * i));
-                        }
-                        scaled[r][p] = add_pairs(q == 0 ? zero() : scaled[r][p],
-                                                 pair(of_low, of_high), scales.scales[p]);
+                        const Bytes before = q == 0 ? zero() : scaled[r][p];
+                        scaled[r][p] = add_quarter(before, low, high, scales.scales[p], x);
                     }
                 }
             }

@@ -3,8 +3,9 @@
 //
 // Packed numbers are turned before they are unpacked, a half of a block at a time. kSixteens: how
 // many sixteens of packed bytes a half needs; at(half, n): where the n-th is in a block.
-// numbers<Half, I>(sixteen): the I-th sixteen numbers of a half, from the packed bytes sixteen(n).
-// scale_bytes: where the parts' scales are; unpack_scales: makes them once they are turned.
+// kMost: the greatest byte. numbers<Half, I>(sixteen): the I-th sixteen numbers of a half, from the
+// packed bytes sixteen(n). scale_bytes: where the parts' scales are; unpack_scales: makes them once
+// they are turned.
 #pragma once
 
 #include "kernels/bytes.h"
@@ -40,6 +41,7 @@ struct WeightsWithSixBitScales {
 };
 
 struct WeightsQ4_K : WeightsWithSixBitScales<block_q4_K> {
+    static constexpr int kMost = 15;
     static constexpr int kSixteens = 4;
     static constexpr int at(int half, int n) { return offsetof(Block, qs) + 64 * half + 16 * n; }
 
@@ -51,6 +53,7 @@ struct WeightsQ4_K : WeightsWithSixBitScales<block_q4_K> {
 };
 
 struct WeightsQ5_K : WeightsWithSixBitScales<block_q5_K> {
+    static constexpr int kMost = 31;
     static constexpr int kSixteens = 6;
     static constexpr int at(int half, int n) {
         return n < 4 ? offsetof(Block, qs) + 64 * half + 16 * n
@@ -67,6 +70,7 @@ struct WeightsQ5_K : WeightsWithSixBitScales<block_q5_K> {
 
 struct WeightsQ6_K {
     using Block = block_q6_K;
+    static constexpr int kMost = 63;
     static constexpr int kPartNumbers = 16;
     static constexpr int kOffset = 32;
     static constexpr bool kHasMinimum = false;
@@ -95,6 +99,7 @@ struct WeightsQ6_K {
 
 struct WeightsQ2_K {
     using Block = block_q2_K;
+    static constexpr int kMost = 3;
     static constexpr int kPartNumbers = 16;
     static constexpr int kOffset = 0;
     static constexpr bool kHasMinimum = true;
@@ -120,6 +125,7 @@ struct WeightsQ2_K {
 
 struct WeightsQ3_K {
     using Block = block_q3_K;
+    static constexpr int kMost = 7;
     static constexpr int kPartNumbers = 16;
     static constexpr int kOffset = 4;
     static constexpr bool kHasMinimum = false;

@@ -1,5 +1,5 @@
 // The types of weights whose blocks of 32 numbers have one scale, as panels_of_32.h unpacks them:
-// number = scale * (byte - kOffset) + minimum.
+// number = scale * (byte - kOffset) + minimum. kMost: the greatest byte; 0: they have signs.
 #pragma once
 
 #include "kernels/bytes.h"
@@ -41,6 +41,7 @@ struct WeightsOf32 {
 
 struct WeightsQ8_0 : WeightsOf32<WeightsQ8_0, block_q8_0, false> {
     static constexpr int kOffset = kSignedOffset;
+    static constexpr int kMost = 0;
 
     static __m128i numbers(const Block& block, int half) {
         return _mm_xor_si128(load16(block.qs + 16 * half),
@@ -70,16 +71,19 @@ struct WeightsOfNibbles : WeightsOf32<Type, PlainBlock, HasMinimum> {
 
 struct WeightsQ4_1 : WeightsOfNibbles<WeightsQ4_1, block_q4_1, true> {
     static constexpr int kOffset = 0;
+    static constexpr int kMost = 15;
     static __m128i numbers(const Block& block, int half) { return nibbles(block, half); }
 };
 
 struct WeightsQ5_0 : WeightsOfNibbles<WeightsQ5_0, block_q5_0, false> {
     static constexpr int kOffset = 16;
+    static constexpr int kMost = 31;
     static __m128i numbers(const Block& block, int half) { return with_fifth_bits(block, half); }
 };
 
 struct WeightsQ5_1 : WeightsOfNibbles<WeightsQ5_1, block_q5_1, true> {
     static constexpr int kOffset = 0;
+    static constexpr int kMost = 31;
     static __m128i numbers(const Block& block, int half) { return with_fifth_bits(block, half); }
 };
 

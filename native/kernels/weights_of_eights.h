@@ -50,6 +50,7 @@ struct WeightsOfEights : Unpack {
 struct UnpackQ4_0 {
     using Scale = ggml_fp16_t;
     static constexpr int kOffset = 8;
+    static constexpr int kMost = 15;
     static Bytes numbers(Bytes nibbles) { return flipped(nibbles, 0x08); }
     static Bytes add(Bytes sums, Bytes weights, Bytes row) {
         return add_products(sums, weights, row);
@@ -62,6 +63,7 @@ struct UnpackIQ4_NL {
                                                  1,    13,   25,  38,  53,  69,  89,  113};
     using Scale = ggml_fp16_t;
     static constexpr int kOffset = kSignedOffset;
+    static constexpr int kMost = 0;
     static Bytes numbers(Bytes nibbles) {
         return flipped(looked_up(kNumbers, nibbles), static_cast<char>(kSignedOffset));
     }
@@ -77,6 +79,7 @@ struct UnpackMXFP4 {
                                                  0, -1, -2, -3, -4, -6, -8, -12};
     using Scale = float;  // has more bits of exponent than 16-bit floats
     static constexpr int kOffset = 12;
+    static constexpr int kMost = 24;
     static Bytes numbers(Bytes nibbles) { return less(looked_up(kNumbers, nibbles), -kOffset); }
     static Bytes add(Bytes sums, Bytes weights, Bytes row) {
         return add_products(sums, weights, row);
