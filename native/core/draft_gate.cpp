@@ -16,6 +16,7 @@ constexpr double kMemory = 64.0;
 constexpr double kWeightOfUsual = 4.0;
 // Before anything was seen, by the class of the match's length.
 constexpr std::array<double, 5> kFirstGuess = {0.4, 0.5, 0.6, 0.75, 0.9};
+constexpr double kFirstGuessWithoutMatch = 0.5;
 
 // Drafts must promise so much more, for what is measured is not exact.
 constexpr double kLeastGain = 1.05;
@@ -30,13 +31,16 @@ constexpr double kMostLonger = 3.0;
 
 }  // namespace
 
-std::size_t DraftRecord::length_class(std::int32_t match) {
+std::size_t DraftRecord::kind_of(const Draft& draft) {
+    if (draft.match == 0)
+        return kLengths + std::min(static_cast<std::size_t>(draft.misses), kMisses - 1);
     constexpr std::array<std::int32_t, kLengths - 1> kBegins = {4, 6, 10, 20};
-    return static_cast<std::size_t>(std::ranges::upper_bound(kBegins, match) - kBegins.begin());
+    return static_cast<std::size_t>(std::ranges::upper_bound(kBegins, draft.match) -
+                                    kBegins.begin());
 }
 
-void DraftRecord::count(std::int32_t match, std::int32_t right, bool wrong) {
-    Counts& counts = counts_[length_class(match)];
+void DraftRecord::count(const Draft& draft, std::int32_t right, bool wrong) {
+    Counts& counts = counts_[kind_of(draft)];
     counts.right += right;
     counts.tried += right + (wrong ? 1 : 0);
     if (counts.tried <= kMemory) return;
@@ -44,15 +48,16 @@ void DraftRecord::count(std::int32_t match, std::int32_t right, bool wrong) {
     counts.tried = kMemory;
 }
 
-double DraftRecord::chance(std::int32_t match, double usual) const {
-    const Counts& counts = counts_[length_class(match)];
+double DraftRecord::chance(const Draft& draft, double usual) const {
+    const Counts& counts = counts_[kind_of(draft)];
     return (counts.right + usual * kWeightOfUsual) / (counts.tried + kWeightOfUsual);
 }
 
-double DraftGate::usual_chance(std::int32_t match) const {
+double DraftGate::usual_chance(const Draft& draft) const {
+    if (draft.match == 0) return record_.chance(draft, kFirstGuessWithoutMatch);
     // The longer the match the better, from 3 tokens to 20.
-    const double place = std::clamp((match - 3.0) / 4.0, 0.0, 4.0);
-    return record_.chance(match, kFirstGuess[static_cast<std::size_t>(place)]);
+    const double place = std::clamp((draft.match - 3.0) / 4.0, 0.0, 4.0);
+    return record_.chance(draft, kFirstGuess[static_cast<std::size_t>(place)]);
 }
 
 std::vector<std::int32_t> DraftGate::choose(std::span<const Share> shares, std::int32_t most) {

@@ -16,14 +16,14 @@
 
 namespace fermata {
 
-// How often the next token of a proposal was right, by the length of its match. Of one sequence, or
-// of all.
+// How often the next token of a proposal was right, by the length of its match or, without one, by
+// how often the text had just differed. Of one sequence, or of all.
 class DraftRecord {
    public:
     // `right` tokens of a proposal came true in order; `wrong`: the one behind them did not.
-    void count(std::int32_t match, std::int32_t right, bool wrong);
+    void count(const Draft& draft, std::int32_t right, bool wrong);
     // The chance of a proposal's next token; where little was seen, `usual` decides.
-    double chance(std::int32_t match, double usual) const;
+    double chance(const Draft& draft, double usual) const;
 
    private:
     struct Counts {
@@ -31,9 +31,10 @@ class DraftRecord {
         double tried = 0.0;
     };
     static constexpr std::size_t kLengths = 5;
-    static std::size_t length_class(std::int32_t match);
+    static constexpr std::size_t kMisses = 4;
+    static std::size_t kind_of(const Draft& draft);
 
-    std::array<Counts, kLengths> counts_ = {};
+    std::array<Counts, kLengths + kMisses> counts_ = {};
 };
 
 class DraftGate {
@@ -56,7 +57,7 @@ class DraftGate {
     void took(std::span<const Pass> passes, double milliseconds);
 
     DraftRecord& record() { return record_; }
-    double usual_chance(std::int32_t match) const;
+    double usual_chance(const Draft& draft) const;
 
    private:
     struct Time {

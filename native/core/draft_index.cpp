@@ -26,9 +26,14 @@ void DraftIndex::append(std::span<const Token> tokens) {
     }
     for (std::int32_t last = first; last < size() - 1; ++last)
         enter(last);
+    if (followed_ < 0 || tokens.empty()) return;
+    followed_ += static_cast<std::int32_t>(tokens.size());
+    misses_ = history_[at(followed_)] == history_.back() ? 0 : misses_ + 1;
+    if (misses_ > kMostMisses) followed_ = -1;
 }
 
 void DraftIndex::shorten(std::int32_t size) {
+    followed_ = -1;
     while (this->size() > std::max(size, 0)) {
         const std::int32_t last = this->size() - 2;
         if (last >= kLeastMatch - 1) latest_[bucket(last)] = earlier_[at(last)];
@@ -74,9 +79,32 @@ Draft DraftIndex::propose(std::int32_t most) const {
         last = earlier_[at(last)];
     }
     if (best < 0) return draft;
-    const std::int32_t period = size() - 1 - best;
+    const std::int32_t match = draft.match;
+    draft = from(best, most);
+    draft.match = match;
+    return draft;
+}
+
+Draft DraftIndex::go_on(std::int32_t most) const {
+    if (followed_ < 0 || most <= 0) return {};
+    Draft draft = from(followed_, most);
+    draft.misses = misses_;
+    return draft;
+}
+
+void DraftIndex::follow(const Draft& draft) {
+    if (draft.source < 0) return;
+    followed_ = draft.source;
+    misses_ = draft.misses;
+}
+
+// What came behind `source`.
+Draft DraftIndex::from(std::int32_t source, std::int32_t most) const {
+    Draft draft;
+    draft.source = source;
+    const std::int32_t period = size() - 1 - source;
     for (std::int32_t i = 0; i < most; ++i)
-        draft.tokens.push_back(i < period ? history_[at(best + 1 + i)]
+        draft.tokens.push_back(i < period ? history_[at(source + 1 + i)]
                                           : draft.tokens[at(i - period)]);
     return draft;
 }

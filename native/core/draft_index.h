@@ -1,5 +1,6 @@
 // Proposes what a sequence may say next: what followed, earlier in it, the tokens that it ends with
-// now. Copies from results, edits of what was read and repeated calls are found so.
+// now. Copies from results, edits of what was read and repeated calls are found so. An edit puts
+// one token in place of another and goes on copying, so a source is followed past some such tokens.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +13,9 @@ namespace fermata {
 
 struct Draft {
     std::vector<Token> tokens = {};
-    std::int32_t match = 0;  // tokens that the text has in common before it; 0: nothing was found
+    std::int32_t match = 0;    // tokens that the text has in common before it; 0: no match
+    std::int32_t misses = 0;   // without a match: times that the text differed since it last agreed
+    std::int32_t source = -1;  // index of the earlier token that the last one stands for; -1: none
 };
 
 // About 20 bytes for each token. A token is added in constant time; a proposal looks at
@@ -30,13 +33,23 @@ class DraftIndex {
     // What followed the longest match, the latest of equals: at most `most` tokens. A match that
     // reaches the end of the text goes on with the proposal itself.
     Draft propose(std::int32_t most) const;
+    // What comes next in the source of the draft that was followed last, as if the text had put one
+    // token in place of another. Nothing after kMostMisses of them.
+    Draft go_on(std::int32_t most) const;
+    // `draft` is what the next tokens will be compared with.
+    void follow(const Draft& draft);
 
    private:
+    static constexpr std::int32_t kMostMisses = 4;
+
+    Draft from(std::int32_t source, std::int32_t most) const;
     std::size_t bucket(std::int32_t last) const;
     void enter(std::int32_t last);
     std::int32_t common(std::int32_t last) const;
 
     std::vector<Token> history_;
+    std::int32_t followed_ = -1;  // index of the token that the last one stands for; -1: none
+    std::int32_t misses_ = 0;
     // Runs of kLeastMatch tokens by where they end, of one bucket the later one first. A run is
     // entered with the token behind it.
     std::vector<std::int32_t> latest_;   // by bucket; -1: none

@@ -100,6 +100,7 @@ class Scheduler {
     void plan_drafts();
     std::int32_t room_for_drafts() const;
     Draft propose(Sequence& sequence);
+    double chance_of(const Sequence& sequence, const Draft& draft) const;
     void join_forced(Sequence& sequence, Draft& draft, std::int32_t most);
     void decode();
     DecodeStatus decode_beside_masks();

@@ -23,13 +23,12 @@ void Scheduler::plan_drafts() {
     for (const Share& share : shares_) {
         Sequence& sequence = *sequences_.at(share.id);
         if (share.samples) sequence.proposal = propose(sequence);
-        const std::int32_t match = sequence.proposal.match;
         wanted.push_back({
             .slot = share.slot,
             .rows = share.count,
             .samples = share.samples,
             .proposed = static_cast<std::int32_t>(sequence.proposal.tokens.size()),
-            .chance = sequence.drafts.chance(match, gate_.usual_chance(match)),
+            .chance = chance_of(sequence, sequence.proposal),
         });
     }
     const auto chosen = gate_.choose(wanted, room_for_drafts());
@@ -66,12 +65,20 @@ Draft Scheduler::propose(Sequence& sequence) {
     const auto known = static_cast<std::size_t>(sequence.memory.size());
     sequence.memory.append(std::span(sequence.tokens).subspan(known));
     Draft draft = sequence.memory.propose(most);
+    Draft other = sequence.memory.go_on(most);
+    if (draft.tokens.empty() || chance_of(sequence, other) > chance_of(sequence, draft))
+        draft = std::move(other);
+    sequence.memory.follow(draft);
     // No row behind the end of a round is wanted.
     const auto end =
         std::ranges::find_if(draft.tokens, [this](Token token) { return backend_.is_end(token); });
     draft.tokens.erase(end, draft.tokens.end());
     if (sequence.guide) join_forced(sequence, draft, most);
     return draft;
+}
+
+double Scheduler::chance_of(const Sequence& sequence, const Draft& draft) const {
+    return draft.tokens.empty() ? 0.0 : sequence.drafts.chance(draft, gate_.usual_chance(draft));
 }
 
 // Of what was read before as much as the grammar accepts, and what it leaves no choice about then.
@@ -129,8 +136,8 @@ void Scheduler::judge_proposal(SequenceId id) {
     const auto [in_said, in_proposal] = std::ranges::mismatch(said, sequence->proposal.tokens);
     const auto right = static_cast<std::int32_t>(in_said - said.begin());
     const bool wrong = in_said != said.end() && in_proposal != sequence->proposal.tokens.end();
-    sequence->drafts.count(sequence->proposal.match, right, wrong);
-    gate_.record().count(sequence->proposal.match, right, wrong);
+    sequence->drafts.count(sequence->proposal, right, wrong);
+    gate_.record().count(sequence->proposal, right, wrong);
 }
 
 void Scheduler::took(double milliseconds) {

@@ -125,16 +125,49 @@ TEST(a_second_pass_over_the_weights_for_one_of_eight_does_not_pay) {
     CHECK_EQ(std::ranges::min(gate.choose(eight, 100)), 3);
 }
 
+TEST(a_source_is_followed_past_what_the_text_puts_in_its_place) {
+    DraftIndex edit;
+    edit.append(tokens("abcdefghij|abc"));
+    Draft draft = edit.propose(4);
+    CHECK_EQ(text_of(draft), "defg");
+    edit.follow(draft);
+    edit.append(tokens("X"));  // in place of d
+    CHECK_EQ(edit.propose(4).match, 0);
+    draft = edit.go_on(4);
+    CHECK_EQ(text_of(draft), "efgh");
+    CHECK_EQ(draft.misses, 1);
+    edit.follow(draft);
+    edit.append(tokens("ef"));
+    CHECK_EQ(text_of(edit.go_on(2)), "gh");
+    CHECK_EQ(edit.go_on(2).misses, 0);
+    for (int i = 0; i < 4; ++i)
+        edit.append(tokens("?"));
+    CHECK_EQ(edit.go_on(1).misses, 4);
+    edit.append(tokens("?"));
+    CHECK(edit.go_on(1).tokens.empty());
+}
+
+TEST(a_text_that_shrinks_follows_nothing) {
+    DraftIndex index;
+    index.append(tokens("abcdefghij|abc"));
+    index.follow(index.propose(4));
+    index.append(tokens("Xy"));
+    index.shorten(index.size() - 1);
+    CHECK(index.go_on(4).tokens.empty());
+}
+
 TEST(a_record_follows_what_happens) {
     DraftRecord record;
-    CHECK_EQ(record.chance(5, 0.5), 0.5);
+    const Draft five{.match = 5};
+    CHECK_EQ(record.chance(five, 0.5), 0.5);
     for (int i = 0; i < 40; ++i)
-        record.count(5, 0, true);
-    CHECK(record.chance(5, 0.5) < 0.1);
-    CHECK_EQ(record.chance(30, 0.5), 0.5);  // another length of match
+        record.count(five, 0, true);
+    CHECK(record.chance(five, 0.5) < 0.1);
+    CHECK_EQ(record.chance(Draft{.match = 30}, 0.5), 0.5);  // another length of match
+    CHECK_EQ(record.chance(Draft{.misses = 1}, 0.5), 0.5);
     for (int i = 0; i < 40; ++i)
-        record.count(5, 10, false);
-    CHECK(record.chance(5, 0.5) > 0.9);
+        record.count(five, 10, false);
+    CHECK(record.chance(five, 0.5) > 0.9);
 }
 
 TEST_MAIN()
