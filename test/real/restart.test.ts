@@ -13,7 +13,7 @@ type Message = { role: "system" | "user" | "assistant"; content: string };
 
 /** A list of files and what is in them, as an agent reads it. */
 const read = Array.from(
-  { length: 150 },
+  { length: 200 },
   (_, index) =>
     `src/part-${index}.ts exports ${index + 3} functions, tested in test/part-${index}.ts.`,
 ).join("\n");
