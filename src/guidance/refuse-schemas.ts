@@ -1,6 +1,7 @@
 /** Schemas of tools and documents: compiled once and kept, or refused with the field at fault. */
 
 import { FermataError } from "../errors.ts";
+import { finishInTurns, type Parts } from "../parts.ts";
 import type { CompileOptions, CompiledSchema } from "./schema/compile.ts";
 import { checkSchemaSize } from "./schema/read/document.ts";
 import type { JsonObject } from "./schema/types.ts";
@@ -53,7 +54,7 @@ class SchemaStore {
 
   /** @throws FermataError as `guidedSchemas` */
   async getAll(uses: readonly SchemaUse[]): Promise<GuidedSchema[]> {
-    const jobs = uses.map(jobOf);
+    const jobs = await finishInTurns(jobsOf(uses));
     const results = new Map<string, GuidedSchema | FermataError>();
     const missing = new Map<string, KeyedJob>();
     for (const job of jobs) {
@@ -137,6 +138,15 @@ const store = new SchemaStore();
  */
 export function guidedSchemas(uses: readonly SchemaUse[]): Promise<GuidedSchema[]> {
   return store.getAll(uses);
+}
+
+function* jobsOf(uses: readonly SchemaUse[]): Parts<KeyedJob[]> {
+  const jobs: KeyedJob[] = [];
+  for (const use of uses) {
+    jobs.push(jobOf(use));
+    yield;
+  }
+  return jobs;
 }
 
 function jobOf(use: SchemaUse): KeyedJob {

@@ -1,7 +1,7 @@
 /** Large bodies: what is refused by its size, and that other streams have their turn while one is read. */
 
 import { Readable } from "node:stream";
-import { afterEach, expect, test } from "vitest";
+import { afterEach, expect, test, vi } from "vitest";
 import { createWorld, type World } from "./fake-services.ts";
 
 let world: World;
@@ -102,4 +102,68 @@ test.each([
   // Slices of the body, and before the fields and behind the values.
   const slices = Math.ceil(payload.length / 2 ** 18);
   expect(atHandler! - slices).toBeGreaterThan(5);
+});
+
+const dialogue = Array.from({ length: 3000 }, (_, index) => ({
+  role: index % 2 === 0 ? "user" : "assistant",
+  content: `${index}`,
+}));
+const asked = [...dialogue, { role: "user", content: "And now?" }];
+const ids = Array.from({ length: 3000 }, (_, index) => index % 100);
+
+/** Turns of the event loop until the answer is there. Each look at the clock takes a millisecond, on any machine. */
+async function turnsOf(body: object, url: string) {
+  let now = 0;
+  const clock = vi.spyOn(performance, "now").mockImplementation(() => (now += 1));
+  let turns = 0;
+  let isOver = false;
+  const count = (): void => {
+    turns += 1;
+    if (!isOver) setImmediate(count);
+  };
+  count();
+  try {
+    return { reply: await send(JSON.stringify(body), url), turns };
+  } finally {
+    isOver = true;
+    clock.mockRestore();
+  }
+}
+
+test.each<[string, object]>([
+  ["/v1/chat/completions", { messages: asked }],
+  ["/v1/chat/completions/input_tokens", { messages: asked }],
+  ["/v1/messages", { messages: asked, max_tokens: 9 }],
+  ["/v1/messages/count_tokens", { messages: asked }],
+  ["/api/chat", { messages: asked, stream: false }],
+  ["/apply-template", { messages: asked }],
+  ["/v1/responses", { input: asked }],
+  ["/v1/responses/input_tokens", { input: asked }],
+  ["/v1/completions", { prompt: ids }],
+  ["/v1/completions", { prompt: [ids] }],
+  ["/detokenize", { tokens: ids }],
+])("a list of 3,000 is read in parts: %s", async (url, body) => {
+  world = createWorld();
+  const { reply, turns } = await turnsOf(body, url);
+  expect(reply.statusCode, reply.body).toBe(200);
+  expect(turns).toBeGreaterThan(300);
+});
+
+test("the tokens of a long text are written in parts", async () => {
+  world = createWorld();
+  const content = "a".repeat(2_000_000);
+  const { reply, turns } = await turnsOf({ content }, "/tokenize");
+  expect(reply.headers["content-type"]).toBe("application/json; charset=utf-8");
+  expect(reply.json()).toEqual({ tokens: Array.from(content, () => 97) });
+  // Some more than the slices of the body.
+  expect(turns).toBeGreaterThan(30);
+});
+
+test("a prompt of several pieces is all of them", async () => {
+  world = createWorld();
+  const prompt = ["a".repeat(2000), 5, "b"];
+  const reply = await send(JSON.stringify({ prompt, n_predict: 1 }), "/completion");
+  expect(reply.statusCode, reply.body).toBe(200);
+  const { prompt: tokens } = world.text.requests[0]!;
+  expect([tokens.length, ...tokens.slice(-3)]).toEqual([2002, 97, 5, 98]);
 });

@@ -11,6 +11,8 @@ const turns = (count) =>
     content: `This is what was said in turn ${index}, and it is short.`,
   }));
 
+const tokens = (count) => Array.from({ length: count }, (_, index) => 100 + (index % 500));
+
 function bodyOf(size, piece) {
   const count = Math.floor((size * mebibytes) / Buffer.byteLength(`${piece},`)) - 100;
   const text = `{"model":"x","messages":[{"role":"user","content":"Hi"}],"metadata":[${`${piece},`.repeat(count)}0]}`;
@@ -103,6 +105,20 @@ export const cases = {
       ],
     ];
   },
+  "10,000 messages, Anthropic": async () => [
+    ["POST", "/v1/messages", chat({ messages: turns(items - 1) })],
+  ],
+  "10,000 messages, Ollama": async () => [
+    ["POST", "/api/chat", chat({ messages: turns(items - 1), stream: false })],
+  ],
+  "4 MiB, bare prompt": async () => [
+    ["POST", "/v1/completions", chat({ prompt: "a ".repeat(1.95 * mebibytes) })],
+    ["POST", "/tokenize", chat({ content: "a ".repeat(1.95 * mebibytes) })],
+  ],
+  "190,000 tokens": async () => [
+    ["POST", "/v1/completions", chat({ prompt: tokens(190_000) })],
+    ["POST", "/detokenize", chat({ tokens: tokens(190_000) })],
+  ],
   "60 tools": async () =>
     [1, 2, 3].map((salt) => [
       "POST",

@@ -55,6 +55,7 @@ export class SpliceStore {
   readonly #byKey = new Map<string, Entry[]>();
   /** A request asks for each of its messages, and its tools may be long. */
   readonly #scopeKeys = new WeakMap<SpliceScope, string>();
+  readonly #digests = new WeakMap<AssistantMessage, string>();
 
   constructor(maxBytes: number) {
     this.#maxBytes = maxBytes;
@@ -104,14 +105,25 @@ export class SpliceStore {
     return entries.map((entry) => entry.value).reverse();
   }
 
-  #keyOf(scope: SpliceScope, { content, toolCalls }: AssistantMessage): string {
+  #keyOf(scope: SpliceScope, message: AssistantMessage): string {
     let scopeKey = this.#scopeKeys.get(scope);
     if (scopeKey === undefined) {
       const parts = [scope.owner, scope.tools, scope.templateVariables ?? {}];
       scopeKey = createHash("sha256").update(JSON.stringify(parts)).digest("base64url");
       this.#scopeKeys.set(scope, scopeKey);
     }
-    return JSON.stringify([scopeKey, content, canonicalCalls(toolCalls)]);
+    return `${scopeKey}${this.#digestOf(message)}`;
+  }
+
+  /** Of what the message says. A prompt asks for it several times. */
+  #digestOf(message: AssistantMessage): string {
+    let digest = this.#digests.get(message);
+    if (digest === undefined) {
+      const said = JSON.stringify([message.content, canonicalCalls(message.toolCalls)]);
+      digest = createHash("sha256").update(said).digest("base64url");
+      this.#digests.set(message, digest);
+    }
+    return digest;
   }
 
   #put({ key, value, bytes: size }: Entry): void {

@@ -145,6 +145,11 @@ export function inParts<Value, Of extends Reader<Value>>(
   return reader;
 }
 
+/** Else there is nothing to gain from `partsOf`. */
+export function hasParts(reader: Reader<unknown>): boolean {
+  return readersInParts.has(reader);
+}
+
 /** In one piece where the reader has no parts. */
 export function* partsOf<Value>(
   reader: Reader<Value>,
@@ -197,6 +202,15 @@ export function* readBodyInParts<Table extends FieldTable>(
 ): Parts<ValuesOf<Table>> {
   expectBody(body, remedy);
   checkKeys(table, body, reading.warn);
+  return yield* readFieldsInParts(table, body, reading);
+}
+
+/** As `readFields`, for bodies with long lists. */
+export function* readFieldsInParts<Table extends FieldTable>(
+  table: Table,
+  body: JsonObject,
+  reading: Reading,
+): Parts<ValuesOf<Table>> {
   const values: JsonObject = {};
   for (const [name, field] of Object.entries(table))
     if (field.effect === "honoured")

@@ -1,6 +1,7 @@
 /** Prompts of requests that have no messages: texts or token ids. */
 
-import { type Type, fieldError, kindOf } from "./field.ts";
+import { finish } from "../../parts.ts";
+import { type Type, fieldError, inParts, kindOf, partsOf } from "./field.ts";
 import { either, list, mapped, notNull, text } from "./values.ts";
 
 /** Prompts of one request to a completions endpoint. */
@@ -39,13 +40,14 @@ export function promptInputs(most: number, min: 0 | 1): Type<PromptInput[]> {
   const array: Type<PromptInput[]> = {
     ...several,
     schema: { anyOf: [someTokens.schema, several.schema] },
-    read(value, path, reading) {
-      const isTokens = Array.isArray(value) && value.length > 0 && value.every(isNumber);
-      return isTokens
-        ? [someTokens.read(value, path, reading)]
-        : several.read(value, path, reading);
-    },
+    read: (value, path, reading) => finish(partsOf(array, value, path, reading)),
   };
+  inParts(array, function* (value, path, reading) {
+    const isTokens = Array.isArray(value) && value.length > 0 && value.every(isNumber);
+    return isTokens
+      ? [yield* partsOf(someTokens, value, path, reading)]
+      : yield* partsOf(several, value, path, reading);
+  });
   const string = mapped(prompt, (given): PromptInput[] => [given]);
   return notNull(either({ string, array }, "a text or an array", remedy));
 }

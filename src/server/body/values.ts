@@ -2,6 +2,7 @@
 
 import {
   checkKeys,
+  hasParts,
   inParts,
   partsOf,
   readFields,
@@ -130,7 +131,12 @@ export function list<Value>(
       throw fieldError("invalid_value", path, `has ${value.length} entries`, remedy);
     const entries: Value[] = [];
     for (const [index, one] of value.entries()) {
-      entries.push(entry.read(one, `${path}[${index}]`, reading));
+      const place = `${path}[${index}]`;
+      entries.push(
+        hasParts(entry)
+          ? yield* partsOf(entry, one, place, reading)
+          : entry.read(one, place, reading),
+      );
       yield;
     }
     return entries;
@@ -219,13 +225,17 @@ export function mapped<Value, Result>(
 
 /** Null is refused as a missing value. */
 export function notNull<Value>(type: Type<Value>): Type<Value> {
-  return {
-    ...type,
-    read(value, path, reading) {
-      if (value !== null) return type.read(value, path, reading);
-      throw fieldError("missing_field", path, "must not be null", type.remedy);
-    },
+  const some = (value: unknown, path: string): unknown => {
+    if (value !== null) return value;
+    throw fieldError("missing_field", path, "must not be null", type.remedy);
   };
+  const checked: Type<Value> = {
+    ...type,
+    read: (value, path, reading) => type.read(some(value, path), path, reading),
+  };
+  return inParts(checked, (value, path, reading) =>
+    partsOf(type, some(value, path), path, reading),
+  );
 }
 
 /** An object with any names and values of one type. @param max entries @param maxName characters of a name */

@@ -3,7 +3,7 @@
 import {
   ignored,
   optional,
-  readBody,
+  readBodyInParts,
   required,
   type FieldTable,
   type Reading,
@@ -64,13 +64,13 @@ export const completionFields = {
 } satisfies FieldTable;
 
 /** @throws FermataError of status 400 whose `param` is the field at fault */
-export function parseCompletionRequest(
+export function* parseCompletionRequestInParts(
   body: unknown,
   limits: SamplingLimits,
   warn: Reading["warn"],
 ) {
   const reading = { warn, vocabularySize: limits.vocabularySize };
-  const given = readBody(completionFields, body, reading, 'Send {"prompt": "…"}');
+  const given = yield* readBodyInParts(completionFields, body, reading, 'Send {"prompt": "…"}');
   const { prompt: prompts, n, echo, logprobs: topLogprobs, stop, stream } = given;
   checkChoices(prompts.length, n);
   if (given.best_of !== undefined && given.best_of !== n) {

@@ -4,6 +4,7 @@ import type { RouteOptions } from "fastify";
 import { collectChoices, drawSeed, runChoices, withSeed } from "../answer/choices.ts";
 import type { PromptInput } from "../body/prompt-inputs.ts";
 import type { RouteContext } from "../context.ts";
+import { finishInTurns } from "../../parts.ts";
 import { compileText } from "../../chat/answer/text-grammar.ts";
 import type { Sink } from "../../tools/event-stream.ts";
 import type { RunEvent } from "../../tools/types.ts";
@@ -11,7 +12,7 @@ import { TokenTimes } from "../answer/token-times.ts";
 import { runText } from "../answer/text-run.ts";
 import { answerOf } from "../answer/answer-trace.ts";
 import { TextCompletionStream, textCompletion } from "./completion.ts";
-import { parseCompletionRequest } from "./fields.ts";
+import { parseCompletionRequestInParts } from "./fields.ts";
 import { fieldError } from "../body/field.ts";
 import { Infill } from "./infill.ts";
 import { newIdentity } from "../answer/completion-parts.ts";
@@ -30,10 +31,9 @@ export function completionsRoute(context: RouteContext): RouteOptions {
     url: "/v1/completions",
     handler: async (request, reply) => {
       const startedAt = performance.now();
-      const body = parseCompletionRequest(
-        request.body,
-        { ...model, sampling: { ...config.sampling, seed: drawSeed(), logitBias: [] } },
-        warnings.warn,
+      const sampling = { ...config.sampling, seed: drawSeed(), logitBias: [] };
+      const body = await finishInTurns(
+        parseCompletionRequestInParts(request.body, { ...model, sampling }, warnings.warn),
       );
       refuseAgent(body.model, services);
       warnOfModel(body.model, context);

@@ -149,7 +149,11 @@ const titleLength = 60;
 
 /** The first line of the question. */
 export function titleOf({ message, files }: Pick<UserBody, "message" | "files">): string {
-  const line = message.trim().split("\n", 1)[0]!.trim() || (files[0]?.name ?? "");
+  const text = message.trim();
+  const end = text.indexOf("\n");
+  // A message may have a million characters.
+  const first = text.slice(0, Math.min(end < 0 ? text.length : end, 4 * titleLength));
+  const line = first.trim() || (files[0]?.name ?? "");
   const characters = [...line];
   if (characters.length <= titleLength) return line;
   return `${characters.slice(0, titleLength - 1).join("")}…`;

@@ -1,10 +1,9 @@
 /** What an Anthropic messages body asks for. Pure: no clock, no log, no engine. */
 
-import type {} from "../../chat/types.ts";
 import { lastIsUsers } from "../body/prompt.ts";
 import {
   checkKeys,
-  readFields,
+  readFieldsInParts,
   type ValuesOf,
   expectBody,
   fieldError,
@@ -16,9 +15,9 @@ import { messageFields, messageKeys, promptFields } from "./fields.ts";
 import { conversationOf } from "./messages.ts";
 
 /** @throws FermataError of status 400 whose `param` is the field at fault */
-export function parseMessagesRequest(value: unknown, limits: SamplingLimits, warn: Warn) {
+export function* parseMessagesRequestInParts(value: unknown, limits: SamplingLimits, warn: Warn) {
   const body = checkBody(value, warn);
-  const given = readFields(messageFields, body, { warn });
+  const given = yield* readFieldsInParts(messageFields, body, { warn });
   const prompt = promptOf(given);
   const document = given.output_config?.format ?? undefined;
   if (prompt.prefill !== "" && document !== undefined) {
@@ -38,9 +37,9 @@ export function parseMessagesRequest(value: unknown, limits: SamplingLimits, war
   };
 }
 
-/** The body of `count_tokens`. @throws as `parseMessagesRequest` */
-export function parseCountRequest(value: unknown, warn: Warn) {
-  return promptOf(readFields(promptFields, checkBody(value, warn), { warn }));
+/** The body of `count_tokens`. @throws as `parseMessagesRequestInParts` */
+export function* parseCountRequestInParts(value: unknown, warn: Warn) {
+  return promptOf(yield* readFieldsInParts(promptFields, checkBody(value, warn), { warn }));
 }
 
 function checkBody(body: unknown, warn: Warn): JsonObject {

@@ -7,7 +7,8 @@ import type { PromptRequest } from "../../chat/types.ts";
 import { FermataError } from "../../errors.ts";
 import { MessageStream } from "./message-stream.ts";
 import { wireMessage } from "./message.ts";
-import { parseMessagesRequest, parseCountRequest } from "./request.ts";
+import { finishInTurns } from "../../parts.ts";
+import { parseMessagesRequestInParts, parseCountRequestInParts } from "./request.ts";
 import { callsOfMessages } from "../http/history-gaps.ts";
 import { collectAnswer } from "../answer/collect-answer.ts";
 import { waitForServers, Preparation, streamAnswer } from "../http/stream-answer.ts";
@@ -36,7 +37,9 @@ export function messagesRoute(context: RouteContext): RouteOptions {
     handler: async (request, reply) => {
       const startedAt = performance.now();
       const target = resolveTarget(wantedModel(request.body), context);
-      const body = parseMessagesRequest(request.body, target, warnings.warn);
+      const body = await finishInTurns(
+        parseMessagesRequestInParts(request.body, target, warnings.warn),
+      );
       const { messages, prefill, templateVariables, sampling, stop, maxTokens, stream } = body;
       const owner = requestOwner(request);
       const signal = active.signalFor(reply);
@@ -94,7 +97,7 @@ export function messagesCountTokensRoute(context: RouteContext): RouteOptions {
     url: "/v1/messages/count_tokens",
     config: { wire: "anthropic" },
     handler: async (request) => {
-      const body = parseCountRequest(request.body, warnings.warn);
+      const body = await finishInTurns(parseCountRequestInParts(request.body, warnings.warn));
       const target = resolveTarget(body.model, context);
       const inputTokens = await target.chat.countPromptTokens({
         messages: target.instruct(body.messages),

@@ -3,9 +3,10 @@
 import type { TemplateVariables, ToolDefinition } from "../../chat/types.ts";
 import type { Sampling } from "../../engine/types.ts";
 import type { DocumentFormat } from "../../guidance/types.ts";
-import { readBody, type ValuesOf } from "../body/field.ts";
+import { readBody, readBodyInParts, type ValuesOf } from "../body/field.ts";
 import { type Conversation, conversationOf, templateVariables } from "../body/prompt.ts";
 import { readSampling, type SamplingLimits } from "../body/generation.ts";
+import type { Parts } from "../../parts.ts";
 import type { Warn } from "../body/warnings.ts";
 import { chatFields, generateFields } from "./fields.ts";
 
@@ -23,8 +24,13 @@ export interface OllamaRequest {
 }
 
 /** @throws FermataError of status 400 whose `param` is the field at fault */
-export function parseChat(body: unknown, limits: SamplingLimits, warn: Warn): OllamaRequest {
-  const given = readBody(chatFields, body, { warn }, 'Send {"model": "…", "messages": […]}');
+export function* parseChatInParts(
+  body: unknown,
+  limits: SamplingLimits,
+  warn: Warn,
+): Parts<OllamaRequest> {
+  const example = 'Send {"model": "…", "messages": […]}';
+  const given = yield* readBodyInParts(chatFields, body, { warn }, example);
   const { messages } = given;
   return {
     ...answerOf(given, limits),
@@ -42,7 +48,7 @@ export interface GenerateRequest extends OllamaRequest {
   raw: boolean;
 }
 
-/** @throws as `parseChat` */
+/** @throws as `parseChatInParts` */
 export function parseGenerate(body: unknown, limits: SamplingLimits, warn: Warn): GenerateRequest {
   const given = readBody(generateFields, body, { warn }, 'Send {"model": "…", "prompt": "…"}');
   const { prompt, system, raw } = given;

@@ -17,7 +17,13 @@ import { waitForServers, Preparation, streamAnswer } from "../http/stream-answer
 import { answerOf } from "../answer/answer-trace.ts";
 import { OllamaAnswer } from "./answer.ts";
 import { withoutTag } from "./models.ts";
-import { parseChat, parseGenerate, type GenerateRequest, type OllamaRequest } from "./request.ts";
+import { finishInTurns } from "../../parts.ts";
+import {
+  parseChatInParts,
+  parseGenerate,
+  type GenerateRequest,
+  type OllamaRequest,
+} from "./request.ts";
 
 export function ollamaRoutes(context: RouteContext): RouteOptions[] {
   return [chatRoute(context), generateRoute(context)];
@@ -31,7 +37,9 @@ function chatRoute(context: RouteContext): RouteOptions {
     config: { wire: "ollama" },
     handler: async (request, reply) => {
       const target = targetOf(request, context);
-      const body = parseChat(request.body, target, context.warnings.warn);
+      const body = await finishInTurns(
+        parseChatInParts(request.body, target, context.warnings.warn),
+      );
       const answer = new OllamaAnswer(target.id, "chat");
       if (body.conversation.messages.length === 0) return answer.loaded();
       return await respond(answer, body, runConversation(body, target, request, context), {

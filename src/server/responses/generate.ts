@@ -4,6 +4,7 @@ import type { HeldTurn } from "../../chat/types.ts";
 import type { Sink } from "../../tools/event-stream.ts";
 import type { RunEvent } from "../../tools/types.ts";
 import { type RunContext, runEvents } from "../answer/answer.ts";
+import { finishInTurns } from "../../parts.ts";
 import { toMessages } from "./messages.ts";
 import type { ResponsesRequest } from "./request.ts";
 import type { ToolPlan } from "./tool-plan.ts";
@@ -32,7 +33,8 @@ export async function generateResponse(
   sink: Sink<RunEvent>,
 ): Promise<void> {
   const { target } = context;
-  const all = target.instruct(toMessages(items, request.instructions, plan.names));
+  const read = await finishInTurns(toMessages(items, request.instructions, plan.names));
+  const all = target.instruct(read);
   const { templateVariables } = request;
   const scope = { tools: plan.offered, templateVariables, owner };
   const messages =

@@ -5,6 +5,7 @@ import { FermataError } from "../../errors.ts";
 import type { ResponseStore } from "../../store/types.ts";
 import type { ClientHistory } from "../http/history-gaps.ts";
 import { fieldError } from "../body/field.ts";
+import { finishInTurns, type Parts } from "../../parts.ts";
 import { callsOfItems, isClientCall, isClientOutput } from "./client-calls.ts";
 import type { EventLog } from "./log.ts";
 import { done, toolCallCompleted } from "./events/item.ts";
@@ -31,7 +32,7 @@ export async function loadHistory(
 ): Promise<History> {
   const items = await itemsBefore(request, owner, store);
   const input = await resolveReferences(request.input, items, { owner, store });
-  checkAnswers(items, input);
+  await finishInTurns(checkAnswers(items, input));
   return { items, input };
 }
 
@@ -103,16 +104,20 @@ async function resolveReferences(
  * A result must answer a call that the model can see, or the model would repeat the call. Ids of other servers are
  * accepted, because a client may bring its history from elsewhere.
  */
-function checkAnswers(before: readonly Item[], input: readonly Item[]): void {
+function* checkAnswers(before: readonly Item[], input: readonly Item[]): Parts<void> {
   const calls = new Set<unknown>();
   const requests = new Set<unknown>();
   const learn = (item: Item): void => {
     if (isClientCall(item)) calls.add(item.call_id);
     else if (item.type === "mcp_approval_request") requests.add(item.id);
   };
-  before.forEach(learn);
-  input.forEach((item, index) => {
+  for (const item of before) {
     learn(item);
+    yield;
+  }
+  for (const [index, item] of input.entries()) {
+    learn(item);
+    yield;
     const field = `input[${index}]`;
     if (isClientOutput(item) && !calls.has(item["call_id"])) throw strayOutput(item, field);
     const request = item["approval_request_id"];
@@ -121,7 +126,7 @@ function checkAnswers(before: readonly Item[], input: readonly Item[]): void {
       const remedy = "Send previous_response_id, or the request before its response";
       throw fieldError("invalid_value", `${field}.approval_request_id`, problem, remedy);
     }
-  });
+  }
 }
 
 function strayOutput(item: Item, field: string): FermataError {

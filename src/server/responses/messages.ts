@@ -4,6 +4,7 @@ import type { ChatMessage, ToolCall } from "../../chat/types.ts";
 import { customArguments, outputText } from "./client-calls.ts";
 import { compactionText } from "./compaction.ts";
 import { roundOf } from "../answer/ids.ts";
+import type { Parts } from "../../parts.ts";
 import type { Item } from "./types.ts";
 
 /** The name under which the model knows a tool of a namespace or an MCP server. */
@@ -23,14 +24,17 @@ type AssistantTurn = {
  * Items are finer than messages: reasoning, text and the calls of one round become one assistant
  * message, as they were one turn of the model. `instructions` come first.
  */
-export function toMessages(
+export function* toMessages(
   items: readonly Item[],
   instructions: string | null,
   names: ToolNames,
-): ChatMessage[] {
+): Parts<ChatMessage[]> {
   const writer = new MessageWriter(names);
   if (instructions !== null) writer.system(instructions);
-  for (const item of items) writer.write(item);
+  for (const item of items) {
+    writer.write(item);
+    yield;
+  }
   return writer.finish();
 }
 

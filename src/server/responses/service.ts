@@ -9,6 +9,7 @@ import { fieldError } from "../body/field.ts";
 import { newId } from "../answer/ids.ts";
 import { LiveRuns } from "../answer/live-run.ts";
 import { cancelElsewhere } from "../answer/shared-runs.ts";
+import { finishInTurns } from "../../parts.ts";
 import { toMessages } from "./messages.ts";
 import { type ResponsesRequest, newResponse } from "./request.ts";
 import { checkToolChoice } from "../body/tools.ts";
@@ -16,7 +17,7 @@ import { ResponseWriter } from "./writer.ts";
 import type { Item, WireEvent } from "./types.ts";
 import type { ActiveRequests } from "../http/requests.ts";
 import { logError } from "../http/error-replies.ts";
-import type { HistoryGaps } from "../http/history-gaps.ts";
+import type { ClientHistory, HistoryGaps } from "../http/history-gaps.ts";
 import { oversightOf, type RunContext } from "../answer/answer.ts";
 import type { RouteContext } from "../context.ts";
 import type { ServerConfig, ServerServices } from "../services.ts";
@@ -102,10 +103,8 @@ export class ResponseService {
     const resumed = await this.#meetPrevious(request, owner);
     if (resumed !== null) return { kind: "resumed", id: resumed };
     const history = await this.#history(request, context);
-    const headers = this.#gaps.report(
-      clientHistory(request.promptCacheKey, owner, history),
-      context.log,
-    );
+    const calls = clientHistory(request.promptCacheKey, owner, history);
+    const headers = this.#gaps.report(calls, context.log);
 
     // When the server closes, a background response has as much time as requests.
     const work = request.background ? context.active.begin() : null;
@@ -119,7 +118,7 @@ export class ResponseService {
     };
     try {
       requested = await RequestedServers.connect(mcpToolsOf(request), connector, signal);
-      const run = await this.#plan(request, context, { history, requested, abort, signal });
+      const run = await this.#plan(request, context, { history, calls, requested, abort, signal });
       // In the background: until its tokens are counted, so that what never fits is not stored.
       const patienceMs = request.background ? 20 : request.stream ? openStreamAfterMs : maxTimerMs;
       await run.start(context.preparation ?? new Preparation(), patienceMs);
@@ -149,12 +148,13 @@ export class ResponseService {
     context: StartContext,
     parts: {
       history: History;
+      calls: ClientHistory;
       requested: RequestedServers;
       abort: AbortController;
       signal: AbortSignal;
     },
   ): Promise<ResponseRun> {
-    const { history, requested, abort, signal } = parts;
+    const { history, calls, requested, abort, signal } = parts;
     const { owner } = context;
     const stores = this.#stores(request);
     const items = [...history.items, ...history.input];
@@ -215,7 +215,7 @@ export class ResponseService {
       onEnd: (failure, transcript) => {
         if (failure !== null && failure.code !== "cancelled") logError(failure, context);
         const issued = callsOfItems(transcript).map((call) => call.id);
-        this.#gaps.learn(clientHistory(request.promptCacheKey, owner, history), issued);
+        this.#gaps.learn(calls, issued);
       },
     });
   }
@@ -324,7 +324,7 @@ export class ResponseService {
     try {
       const plan = planTools(request, { provider: services.tools, requested }, null);
       const items = [...history.items, ...history.input];
-      const messages = toMessages(items, request.instructions, plan.names);
+      const messages = await finishInTurns(toMessages(items, request.instructions, plan.names));
       const { templateVariables } = request;
       return { items, messages, tools: plan.offered, templateVariables, owner };
     } finally {

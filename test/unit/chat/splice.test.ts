@@ -1,5 +1,6 @@
 import { describe, expect, it, vi } from "vitest";
 
+import { SpliceStore } from "../../../src/chat/prompt/splice-store.ts";
 import { withGuard } from "../../../src/chat/prompt/suffix.ts";
 import type { ChatMessage, ToolCall } from "../../../src/chat/types.ts";
 import {
@@ -392,5 +393,21 @@ describe("an answer of several rounds", () => {
     expect([...engine.last.request.prompt.subarray(0, first!.tokens.length)]).toEqual(
       first!.tokens,
     );
+  });
+});
+
+describe("SpliceStore", () => {
+  it("reads the calls of a message once, however often it looks the message up", () => {
+    const turns = new SpliceStore(2 ** 20);
+    const scope = { owner: "", tools: [] };
+    const toolCalls = [{ id: "call_1", name: "look", arguments: '{"path": ["a"]}' }];
+    const message = { role: "assistant" as const, content: "", toolCalls };
+    const parse = vi.spyOn(JSON, "parse");
+    for (let time = 0; time < 3; time++) {
+      expect(turns.find(scope, message)).toEqual([]);
+      expect(turns.findAnswers(scope, message)).toEqual([]);
+    }
+    expect(parse).toHaveBeenCalledTimes(1);
+    parse.mockRestore();
   });
 });

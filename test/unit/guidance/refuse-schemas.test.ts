@@ -1,4 +1,4 @@
-import { describe, expect, test } from "vitest";
+import { describe, expect, test, vi } from "vitest";
 import { type SchemaUse, guidedSchemas } from "../../../src/guidance/refuse-schemas.ts";
 import { compileSchema } from "../../../src/guidance/schema/compile.ts";
 import type { CompileJob } from "../../../src/guidance/schema-jobs.ts";
@@ -43,6 +43,25 @@ describe("a large schema", () => {
     clearInterval(timer);
     expect(turns).toBeGreaterThan(0);
   });
+});
+
+test("others have their turn while many schemas are read", async () => {
+  const uses = Array.from({ length: 400 }, () => use({ type: "object", title: "one of many" }));
+  await guidedSchemas(uses);
+  // Each look at the clock takes a millisecond, so that the number of pauses does not depend on the machine.
+  let now = 0;
+  const clock = vi.spyOn(performance, "now").mockImplementation(() => (now += 1));
+  let turns = 0;
+  let isOver = false;
+  const count = (): void => {
+    turns += 1;
+    if (!isOver) setImmediate(count);
+  };
+  count();
+  await guidedSchemas(uses);
+  isOver = true;
+  clock.mockRestore();
+  expect(turns).toBeGreaterThan(40);
 });
 
 test("what is small is compiled in its order, kept, and refused by name", async () => {
