@@ -3,6 +3,8 @@
 #include <utility>
 
 #include "llama/state_fingerprint.h"
+#include "runtime/disk_files.h"
+#include "runtime/remote_files.h"
 
 namespace fermata {
 
@@ -52,7 +54,10 @@ Result<LoadedEngine> load_engine(const LoadOptions& options,
         const FileKind kind{.fingerprint = state_fingerprint(options.model_path, *loaded.model,
                                                              shape, options.backend),
                             .longest = shape.cells_per_sequence};
-        loaded.files = std::make_unique<DiskFiles>(options.cache_dir, kind);
+        if (options.cache_remote)
+            loaded.files = std::make_unique<RemoteFiles>(*options.cache_remote, kind);
+        else
+            loaded.files = std::make_unique<DiskFiles>(options.cache_dir, kind);
     }
     return loaded;
 }

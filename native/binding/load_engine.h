@@ -10,8 +10,9 @@
 #include "core/result.h"
 #include "llama/llama_backend.h"
 #include "llama/model.h"
-#include "runtime/disk_files.h"
 #include "runtime/engine_loop.h"
+#include "runtime/queued_files.h"
+#include "runtime/redis.h"
 
 namespace fermata {
 
@@ -21,13 +22,15 @@ struct LoadOptions {
     WeightPlacement placement;
     BackendOptions backend;
     LoopConfig loop;
-    std::string cache_dir;  // for files of sequences, if loop.scheduler.disk_limit > 0
+    // For files of sequences, if loop.scheduler.disk_limit > 0: a folder, or a server.
+    std::string cache_dir;
+    std::optional<RedisAddress> cache_remote;
 };
 
 struct LoadedEngine {
     std::shared_ptr<const Model> model;
     std::unique_ptr<LlamaBackend> backend;
-    std::unique_ptr<DiskFiles> files;  // null: none
+    std::unique_ptr<QueuedFiles> files;  // null: none
 };
 
 // `on_progress` is called with 0 .. 1; false cancels.

@@ -19,6 +19,7 @@ constexpr std::size_t kMaxMarks = 64;
 constexpr std::uint32_t kMaxStopStrings = 256;
 constexpr std::uint32_t kMaxSequenceBreakers = 16;
 constexpr std::int32_t kMaxDevices = 64;
+constexpr std::int32_t kMaxPort = 65535;
 constexpr double kMaxFactor = 1e12;
 // An event of one token has that many pairs.
 constexpr std::int32_t kMaxTopLogprobs = 1000;
@@ -207,6 +208,14 @@ LoadOptions to_load_options(const Napi::Value& value) {
     if (fields.has("cacheDiskBytes")) {
         options.loop.scheduler.disk_limit = fields.integer("cacheDiskBytes", 0, kMaxId);
         options.cache_dir = fields.text("cacheDir");
+    }
+    if (fields.has("cacheRemote")) {
+        const Fields remote = fields.object("cacheRemote");
+        options.cache_remote = RedisAddress{.host = remote.text("host"),
+                                            .port = remote.int32("port", 1, kMaxPort),
+                                            .user = remote.text("user"),
+                                            .password = remote.text("password"),
+                                            .database = remote.int32("database", 0, kMaxInt32)};
     }
     if (fields.has("targetItlMs"))
         options.loop.scheduler.target_itl_ms = fields.int32("targetItlMs", 0, kMaxInt32);

@@ -170,8 +170,9 @@ class KvRetention {
     // Takes in what became of reads and writes. Before the calls of a step that name a time.
     void attend_files(Milliseconds now);
     // A file has more of the prompt than the `have` positions that are to be had otherwise, and is
-    // being read: ask again. false: acquire may be called.
-    bool fetch(std::span<const Token> prompt, std::int32_t have, Salt salt = 0);
+    // being read: ask again. false: acquire may be called. `row_ms`: what computing a row takes, 0
+    // if that is not known: a file is left where it is if reading it takes longer.
+    bool fetch(std::span<const Token> prompt, std::int32_t have, Salt salt = 0, double row_ms = 0);
     // Writes one sequence of at most `most` bytes that has rested for a while and is in no file.
     void back_up(std::int64_t most);
     // The last call but for drops: what rests in slots and RAM is written, as far as time allows,

@@ -26,14 +26,14 @@ std::int64_t file_size(std::span<const Token> path, std::size_t cells,
 
 }  // namespace
 
-// Once, when the time is known.
 void KvRetention::State::take_found() {
-    took_found = true;
     disk.foreign = files->foreign();
-    disk.damaged = files->damaged_at_start();
+    const std::int64_t damaged = files->damaged_when_found();
+    disk.damaged += damaged - damaged_when_found;
+    damaged_when_found = damaged;
     disk.fault = files->fault();
     for (FoundFile& found : files->take_found()) {
-        next_file = std::max(next_file, found.id + 1);
+        if (found.id < kFoundLater) next_file = std::max(next_file, found.id + 1);
         const Candidate newcomer{.use = {.last_used = now - found.age_ms},
                                  .rows = static_cast<std::int64_t>(found.tokens.size()),
                                  .room = std::max<std::int64_t>(found.bytes, 1)};
@@ -91,6 +91,10 @@ void KvRetention::State::settle(FileOutcome outcome) {
             break;
         case FileEvent::kDamaged:
             ++disk.damaged;
+            forget_file(entry);
+            break;
+        case FileEvent::kGone:
+            ++disk.full;
             forget_file(entry);
             break;
         case FileEvent::kNotWritten:
@@ -266,17 +270,17 @@ void KvRetention::attend_files(Milliseconds now) {
     State& s = *state_;
     if (s.files == nullptr) return;
     s.now = now;
-    if (!s.took_found) s.take_found();
+    s.take_found();
     for (FileOutcome& outcome : s.files->take_outcomes()) {
         s.settle(std::move(outcome));
-        s.disk.fault = s.files->fault();
     }
     if (s.reads == 0) return;
     for (State::Left& entry : s.left)
         if (now - entry.asked_or_staged >= kReadPatience) s.unstage(entry);
 }
 
-bool KvRetention::fetch(std::span<const Token> prompt, std::int32_t have, Salt salt) {
+bool KvRetention::fetch(std::span<const Token> prompt, std::int32_t have, Salt salt,
+                        double row_ms) {
     State& s = *state_;
     if (s.files == nullptr || s.disk.files == 0) return false;
     const auto most = std::max(0, static_cast<std::int32_t>(prompt.size()) - 1);
@@ -285,6 +289,10 @@ bool KvRetention::fetch(std::span<const Token> prompt, std::int32_t have, Salt s
         return false;
     State::Left& entry = s.left_at(filed.slot);
     if (entry.staged) return false;  // acquire takes it
+    // Computed sooner than it is here.
+    if (!entry.reading && row_ms > 0 &&
+        s.files->read_ms(entry.file_bytes) > row_ms * (filed.length - have))
+        return false;
     if (entry.reading) return s.now - entry.asked_or_staged < kReadPatience;
     if (s.reads >= kMostReads) return true;
     entry.reading = true;

@@ -75,8 +75,8 @@ struct KvRetention::State {
     SequenceFiles* files;
     DiskCounts disk;
     FileId next_file = 1;
-    bool took_found = false;
-    std::int32_t reads = 0;  // under way or staged
+    std::int64_t damaged_when_found = 0;  // as far as it is counted
+    std::int32_t reads = 0;               // under way or staged
     Milliseconds now = 0;
     Milliseconds usual_gap = 0;  // of all that came back, a moving average
     std::int64_t evictions = 0;

@@ -15,6 +15,8 @@ class PrefillBudget {
     void took(std::int32_t prefill_rows, double milliseconds);
     // Prefill rows for a step that also decodes; kLeast or more, all while nothing was measured.
     std::int32_t rows() const;
+    // What a prefill row takes; 0 while nothing was measured.
+    double row_ms() const { return row_ms_; }
 
     // A pass over the weights is not made for less.
     static constexpr std::int32_t kLeast = 16;

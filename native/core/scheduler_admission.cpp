@@ -112,7 +112,8 @@ bool Scheduler::try_admit(Sequence& sequence, Milliseconds now) {
         sequence.resident = retention_.length(sequence.slot);
     } else {
         const Promise promise = retention_.lookup(sequence.tokens, sequence.salt);
-        if (retention_.fetch(sequence.tokens, promise.promised, sequence.salt)) {
+        if (retention_.fetch(sequence.tokens, promise.promised, sequence.salt,
+                             prefill_budget_.row_ms())) {
             wait(sequence, WaitReason::kFile);
             return false;
         }

@@ -14,6 +14,8 @@ namespace fermata {
 
 // 0: none. Given by the caller, never again for other tokens.
 using FileId = std::uint64_t;
+// Ids that the caller of SequenceFiles never gives.
+inline constexpr FileId kFoundLater = FileId{1} << 63;
 
 // In front of the tokens, 4 bytes each, this for each fork, the cells and the forks.
 inline constexpr std::int64_t kFileHeaderBytes = 64;
@@ -35,7 +37,8 @@ enum class FileEvent : std::uint8_t {
     kNotWritten,  // nothing is left of it
     kRead,
     kDamaged,     // it is not what was written, and gone
-    kUnreadable,  // the disk refused, and the file is given up
+    kUnreadable,  // the place refused, and the file is given up
+    kGone,        // the place had no room for it any more
 };
 
 struct FileOutcome {
@@ -49,8 +52,11 @@ class SequenceFiles {
    public:
     virtual ~SequenceFiles() = default;
 
-    // What was there at the start, the newest first. Moved out.
+    // What others have written and is known since the last call: at the start, what was there, the
+    // newest first. Ids of files that are found later have kFoundLater. Moved out.
     virtual std::vector<FoundFile> take_found() = 0;
+    // What a read of so many bytes takes; 0: it is always worth it.
+    virtual double read_ms(std::int64_t /*bytes*/) const { return 0; }
     // Whether a write of so many bytes can be queued now.
     virtual bool has_room(std::int64_t bytes) const = 0;
     // Waits until it can; false: it cannot before the time to close is over.
@@ -65,9 +71,9 @@ class SequenceFiles {
     virtual void remove(FileId id) = 0;
     // Moved out.
     virtual std::vector<FileOutcome> take_outcomes() = 0;
-    // Files of other models, options or builds that were there at the start, and damaged ones.
+    // Files of other models, options or builds among those that were found, and damaged ones.
     virtual std::int64_t foreign() const = 0;
-    virtual std::int64_t damaged_at_start() const = 0;
+    virtual std::int64_t damaged_when_found() const = 0;
     // What the system said when it first refused something; empty: it did not.
     virtual std::string fault() const = 0;
 };

@@ -40,7 +40,7 @@ void append(List& to, List&& from) {
 
 EngineLoop::EngineLoop(std::unique_ptr<Backend> backend, LoopConfig config,
                        std::function<void()> notify, std::function<void()> abort_decode,
-                       std::unique_ptr<DiskFiles> files)
+                       std::unique_ptr<QueuedFiles> files)
     : config_(config),
       backend_(std::move(backend)),
       masks_(config.mask_threads),

@@ -20,8 +20,8 @@
 #include "core/event.h"
 #include "core/request.h"
 #include "core/scheduler.h"
-#include "runtime/disk_files.h"
 #include "runtime/mask_pool.h"
+#include "runtime/queued_files.h"
 
 namespace fermata {
 
@@ -41,7 +41,7 @@ class EngineLoop {
     // `abort_decode` makes a running decode call return early; used by close() only.
     // `files`: for what memory has no room for; null: none.
     EngineLoop(std::unique_ptr<Backend> backend, LoopConfig config, std::function<void()> notify,
-               std::function<void()> abort_decode, std::unique_ptr<DiskFiles> files = nullptr);
+               std::function<void()> abort_decode, std::unique_ptr<QueuedFiles> files = nullptr);
     ~EngineLoop();
     EngineLoop(const EngineLoop&) = delete;
     EngineLoop& operator=(const EngineLoop&) = delete;
@@ -89,7 +89,7 @@ class EngineLoop {
     MaskPool masks_;
     std::function<void()> notify_;
     std::function<void()> abort_decode_;
-    std::unique_ptr<DiskFiles> files_;
+    std::unique_ptr<QueuedFiles> files_;
 
     mutable std::mutex mutex_;
     std::condition_variable wake_;

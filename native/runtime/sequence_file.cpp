@@ -166,32 +166,108 @@ FileFault read_head(const Descriptor& file, FileKind kind, Head& head, std::int6
     return is_right ? FileFault::kNone : FileFault::kDamaged;
 }
 
-}  // namespace
-
-FileFault write_sequence(const std::string& path, FileKind kind, Salt salt,
-                         std::span<const Token> tokens, const SavedCells& cells,
-                         std::span<const SavedCells> forks, const std::atomic<bool>& stopped,
-                         std::string& why) {
-    std::vector<ForkSize> sizes;
+Head head_for(FileKind kind, Salt salt, std::span<const Token> tokens, const SavedCells& cells,
+              std::span<const SavedCells> forks) {
+    Head head;
     for (const SavedCells& fork : forks)
-        sizes.push_back({fork.size(), static_cast<std::uint64_t>(fork.length())});
-    Header header;
+        head.forks.push_back({fork.size(), static_cast<std::uint64_t>(fork.length())});
+    Header& header = head.header;
     header.tokens = static_cast<std::uint32_t>(tokens.size());
     header.fingerprint = kind.fingerprint;
     header.cell_bytes = cells.size();
     header.salt = salt;
     header.forks = forks.size();
     header.cells_checksum = cells_checksum(cells, forks);
-    header.head_checksum = head_checksum(header, tokens, sizes);
+    header.head_checksum = head_checksum(header, tokens, head.forks);
+    return head;
+}
 
+// More than any sequence has.
+constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 44;
+
+// Its numbers fit its size, and no more is said of them.
+bool unpack(std::span<const std::byte> bytes, Head& head) {
+    if (bytes.size() < sizeof(Header)) return false;
+    std::memcpy(&head.header, bytes.data(), sizeof(Header));
+    const std::size_t rest = bytes.size() - sizeof(Header);
+    const std::uint64_t tokens = std::uint64_t{head.header.tokens} * sizeof(Token);
+    if (head.header.forks > kMostFiledForks ||
+        rest != tokens + head.header.forks * sizeof(ForkSize))
+        return false;
+    head.tokens.resize(head.header.tokens);
+    head.forks.resize(head.header.forks);
+    const std::byte* from = bytes.data() + sizeof(Header);
+    if (tokens > 0) std::memcpy(head.tokens.data(), from, tokens);
+    if (!head.forks.empty())
+        std::memcpy(head.forks.data(), from + tokens, head.forks.size() * sizeof(ForkSize));
+    return true;
+}
+
+}  // namespace
+
+std::vector<std::byte> head_of(FileKind kind, Salt salt, std::span<const Token> tokens,
+                               const SavedCells& cells, std::span<const SavedCells> forks) {
+    const Head head = head_for(kind, salt, tokens, cells, forks);
+    std::vector<std::byte> bytes;
+    for (const auto part :
+         {bytes_of(head.header), std::as_bytes(tokens), std::as_bytes(std::span(head.forks))})
+        bytes.insert(bytes.end(), part.begin(), part.end());
+    return bytes;
+}
+
+FileFault parse_head(std::span<const std::byte> bytes, FileKind kind, FoundFile& found) {
+    Head head;
+    if (!unpack(bytes, head) || head.header.magic != kMagic) return FileFault::kDamaged;
+    if (head.header.version != kVersion || head.header.fingerprint != kind.fingerprint)
+        return FileFault::kForeign;
+    std::uint64_t total = bytes.size();
+    if (head.header.cell_bytes > kMostBytes) return FileFault::kDamaged;
+    total += head.header.cell_bytes;
+    for (const ForkSize& fork : head.forks) {
+        if (fork.bytes > kMostBytes) return FileFault::kDamaged;
+        total += fork.bytes;
+    }
+    found.bytes = static_cast<std::int64_t>(total);
+    if (!adds_up(head.header, found.bytes, kind) || !forks_add_up(head, found.bytes) ||
+        head.header.head_checksum != head_checksum(head.header, head.tokens, head.forks))
+        return FileFault::kDamaged;
+    found.salt = head.header.salt;
+    found.tokens = std::move(head.tokens);
+    found.forks.clear();
+    for (const ForkSize& fork : head.forks)
+        found.forks.push_back(static_cast<std::int32_t>(fork.length));
+    return FileFault::kNone;
+}
+
+void make_room(std::span<const std::byte> bytes, SavedCells& cells,
+               std::vector<SavedCells>& forks) {
+    Head head;
+    if (!unpack(bytes, head)) return;
+    cells = SavedCells(head.header.cell_bytes, static_cast<std::int32_t>(head.tokens.size()));
+    forks.clear();
+    for (const ForkSize& fork : head.forks)
+        forks.emplace_back(fork.bytes, static_cast<std::int32_t>(fork.length));
+}
+
+bool is_whole(std::span<const std::byte> bytes, const SavedCells& cells,
+              std::span<const SavedCells> forks) {
+    Head head;
+    return unpack(bytes, head) && cells_checksum(cells, forks) == head.header.cells_checksum;
+}
+
+FileFault write_sequence(const std::string& path, FileKind kind, Salt salt,
+                         std::span<const Token> tokens, const SavedCells& cells,
+                         std::span<const SavedCells> forks, const std::atomic<bool>& stopped,
+                         std::string& why) {
+    const Head head = head_for(kind, salt, tokens, cells, forks);
     Descriptor file(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW);
     if (!file.is_open()) return refused(why);
-    FileFault fault = write_all(file.number(), bytes_of(header), stopped, why);
+    FileFault fault = write_all(file.number(), bytes_of(head.header), stopped, why);
     const auto add = [&](std::span<const std::byte> part) {
         if (fault == FileFault::kNone) fault = write_all(file.number(), part, stopped, why);
     };
     add(std::as_bytes(tokens));
-    add(std::as_bytes(std::span(sizes)));
+    add(std::as_bytes(std::span(head.forks)));
     add(cells.bytes());
     for (const SavedCells& fork : forks)
         add(fork.bytes());

@@ -29,6 +29,7 @@ enum class FileFault : std::uint8_t {
     kDamaged,  // cut, changed, or none of ours
     kForeign,  // whole, but of another model, options, build or format
     kRefused,  // by the system; `why` says what
+    kGone,     // the place had no room for it any more
     kStopped,
 };
 
@@ -49,5 +50,15 @@ FileFault read_tokens(const std::string& path, FileKind kind, FoundFile& found, 
 FileFault read_cells(const std::string& path, FileKind kind, SavedCells& cells,
                      std::vector<SavedCells>& forks, const std::atomic<bool>& stopped,
                      std::string& why);
+
+// The same where the parts are kept apart: what stands before the cells, as bytes.
+std::vector<std::byte> head_of(FileKind kind, Salt salt, std::span<const Token> tokens,
+                               const SavedCells& cells, std::span<const SavedCells> forks);
+// As read_tokens. Nothing of the head is trusted.
+FileFault parse_head(std::span<const std::byte> head, FileKind kind, FoundFile& found);
+// Room for the cells and forks of a sound head, and whether what is in it now is what was written.
+void make_room(std::span<const std::byte> head, SavedCells& cells, std::vector<SavedCells>& forks);
+bool is_whole(std::span<const std::byte> head, const SavedCells& cells,
+              std::span<const SavedCells> forks);
 
 }  // namespace fermata

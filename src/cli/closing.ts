@@ -1,8 +1,11 @@
 import type { ServeConfig } from "./options.ts";
 
 /** What engines may take to write their caches to files when they close, in milliseconds: more than `native/binding/engine_host.cpp` lets them. */
-export function savingMs({ cacheDisk }: Pick<ServeConfig, "cacheDisk">): number {
-  return cacheDisk > 0 ? 12_000 : 0;
+export function savingMs({
+  cacheDisk,
+  cacheRemote,
+}: Pick<ServeConfig, "cacheDisk" | "cacheRemote">): number {
+  return cacheDisk > 0 || cacheRemote !== undefined ? 12_000 : 0;
 }
 
 /** What the service may take to close, in milliseconds: the notice for proxies, the drain, the files of its cache. */

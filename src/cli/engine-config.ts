@@ -11,12 +11,28 @@ import { join } from "node:path";
 /** As much as an engine takes by itself (engine/fit.ts), divided by those that may be in memory. */
 const ramShare = 1 / 4;
 const mostRamMib = 8192;
+const remoteMib = 16_384;
 
 /** Of several models: none may take what the next ones need. Undefined: one model, whose engine decides. */
 function shareOfRam({ modelsDir, modelsMax }: ServeConfig): number | undefined {
   if (modelsDir === undefined) return undefined;
   const free = process.availableMemory() / 2 ** 20;
   return Math.floor(Math.min(mostRamMib, free * ramShare) / modelsMax);
+}
+
+/** Of sequences that memory has no room for. @throws FermataError invalid_option */
+function filesOf({
+  cacheDisk,
+  cacheDir,
+  cacheRemote,
+}: ServeConfig): Pick<EngineOptions, "cacheDisk" | "cacheDir" | "cacheRemote"> {
+  if (cacheRemote === undefined)
+    return { cacheDisk, cacheDir: cacheDir ?? join(userFolder("cache"), "contexts") };
+  if (cacheDir !== undefined) {
+    const message = "--cache-dir and --cache-remote exclude each other. Give one.";
+    throw new FermataError("invalid_option", message, { param: "cache-remote" });
+  }
+  return { cacheDisk: cacheDisk || remoteMib, cacheRemote };
 }
 
 /** @throws FermataError invalid_option */
@@ -27,8 +43,7 @@ export function engineOptionsOf(config: ServeConfig, modelPath: string): EngineO
     parallel: config.parallel,
     retainedSlots: config.retainedSlots,
     cacheRam: config.cacheRam ?? shareOfRam(config),
-    cacheDisk: config.cacheDisk,
-    cacheDir: config.cacheDir ?? join(userFolder("cache"), "contexts"),
+    ...filesOf(config),
     threads: config.threads,
     gpuLayers: config.nGpuLayers,
     llama: { ...llamaOptionsOf(config), rpcTimeout: config.processTimeout.step },

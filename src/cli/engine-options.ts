@@ -61,6 +61,12 @@ export const engineOptions = inGroup("Engine", {
     value: "FOLDER",
     help: "Where --cache-disk keeps its files. Default: fermata/contexts in your cache folder.",
   },
+  cacheRemote: {
+    kind: "string",
+    neverEmpty: true,
+    value: "URL",
+    help: "Keep the sequences of --cache-disk (default then: 16384) in Redis or Valkey, redis://[user:password@]host[:port][/database]: servers of the same model and options find each other's. Unencrypted.",
+  },
   deterministic: {
     kind: "boolean",
     default: false,

@@ -1,7 +1,7 @@
 /** The engine's options: defaults for this model and machine, and ranges. */
 
 import { FermataError } from "../errors.ts";
-import type { NativeLoadOptions } from "../native/addon-types.ts";
+import type { NativeLoadOptions, NativeRedisAddress } from "../native/addon-types.ts";
 import type { EngineOptions, KvCacheType } from "./types.ts";
 import { readFileSync, readdirSync } from "node:fs";
 import { availableParallelism } from "node:os";
@@ -75,7 +75,8 @@ export function resolveOptions(options: EngineOptions, facts: LoadFacts): Native
   );
   const cacheRam = integer("cacheRam", options.cacheRam ?? 0, 0, 2 ** 24);
   const cacheDisk = integer("cacheDisk", options.cacheDisk ?? 0, 0, 2 ** 30);
-  if (cacheDisk > 0 && options.cacheDir === undefined)
+  const { cacheDir, cacheRemote } = options;
+  if (cacheDisk > 0 && cacheDir === undefined && cacheRemote === undefined)
     throw invalidOption("cacheDir", "cacheDisk needs cacheDir: a folder for the files.");
   return {
     modelPath: options.modelPath,
@@ -85,10 +86,8 @@ export function resolveOptions(options: EngineOptions, facts: LoadFacts): Native
     cellsTotal,
     cacheRamBytes: cacheRam * mib,
     cacheDiskBytes: cacheDisk * mib,
-    cacheDir:
-      options.cacheDir === undefined
-        ? ""
-        : resolve(options.cacheDir, basename(options.modelPath, ".gguf")),
+    cacheDir: cacheDir === undefined ? "" : resolve(cacheDir, basename(options.modelPath, ".gguf")),
+    ...(cacheRemote === undefined ? {} : { cacheRemote: redisAddress(cacheRemote) }),
     threads: integer("threads", options.threads ?? facts.physicalCores, 1, 512),
     adaptThreads: options.threads === undefined,
     gpuLayers,
@@ -118,6 +117,29 @@ function resolveLayout(
 ): "streams" | "unified" {
   if (layout !== "auto") return layout;
   return onGpu ? "unified" : "streams";
+}
+
+/** @throws FermataError invalid_option */
+function redisAddress(text: string): NativeRedisAddress {
+  const url = URL.canParse(text) ? new URL(text) : null;
+  const form = "redis://[user:password@]host[:port][/database]";
+  if (url?.protocol === "rediss:")
+    throw invalidOption(
+      "cacheRemote",
+      `cacheRemote has no TLS: put a proxy such as stunnel in front, and give ${form}.`,
+    );
+  const database = Number(/^\/?(\d{0,9})$/.exec(url?.pathname ?? "x")?.[1] ?? Number.NaN);
+  const known = url?.protocol === "redis:" || url?.protocol === "valkey:";
+  // The text may hold a password.
+  if (!known || url.hostname === "" || Number.isNaN(database) || url.search || url.hash)
+    throw invalidOption("cacheRemote", `cacheRemote must be ${form}.`);
+  return {
+    host: url.hostname.replace(/^\[|\]$/g, ""),
+    port: url.port === "" ? 6379 : Number(url.port),
+    user: decodeURIComponent(url.username),
+    password: decodeURIComponent(url.password),
+    database,
+  };
 }
 
 /** Quantized values need it. */

@@ -48,6 +48,8 @@ export interface EngineOptions {
   cacheDisk?: number | undefined;
   /** Where they are; a folder in it is of this model file. */
   cacheDir?: string | undefined;
+  /** Where they are instead of a folder: Redis or Valkey, `redis://[user:password@]host[:port][/database]`, shared with engines of the same model and options. */
+  cacheRemote?: string | undefined;
   /** Default: the physical cores, fewer while other processes use them. The number changes no result. */
   threads?: number | undefined;
   /** -1: all. Default: as many as fit on the devices of the build. */

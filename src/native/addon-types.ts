@@ -37,6 +37,8 @@ export interface NativeLoadOptions {
   cacheDiskBytes: number;
   /** Of these files; of one engine at a time. Empty if there are none. */
   cacheDir: string;
+  /** Where they are instead, shared with other processes. */
+  cacheRemote?: NativeRedisAddress | undefined;
   threads: number;
   /** Fewer threads while other processes use the cores. */
   adaptThreads: boolean;
@@ -62,6 +64,16 @@ export interface NativeLoadOptions {
   maxQueue: number;
   /** Count rows and check cache integrity when idle; for tests and bug reports. */
   audit: boolean;
+}
+
+/** Of Redis or Valkey. */
+export interface NativeRedisAddress {
+  host: string;
+  port: number;
+  /** Empty, as the password: none. */
+  user: string;
+  password: string;
+  database: number;
 }
 
 export interface NativeAddon {

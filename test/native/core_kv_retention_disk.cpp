@@ -33,7 +33,8 @@ class FakeFiles final : public SequenceFiles {
     };
 
     std::vector<FoundFile> take_found() override {
-        std::vector<FoundFile> found;
+        std::vector<FoundFile> found = std::exchange(found_later, {});
+        if (std::exchange(found_all, true)) return found;
         for (const auto& [id, file] : files) {
             FoundFile& one = found.emplace_back();
             one = {.id = id,
@@ -68,8 +69,19 @@ class FakeFiles final : public SequenceFiles {
     void remove(FileId id) override { files.erase(id); }
     std::vector<FileOutcome> take_outcomes() override { return std::exchange(pending, {}); }
     std::int64_t foreign() const override { return 2; }
-    std::int64_t damaged_at_start() const override { return 3; }
+    std::int64_t damaged_when_found() const override { return 3; }
     std::string fault() const override { return {}; }
+    double read_ms(std::int64_t bytes) const override {
+        return static_cast<double>(bytes) * ms_per_byte;
+    }
+
+    // Another process has written it.
+    void appear(FileId id, const std::vector<Token>& tokens, const SavedCells& cells) {
+        files[id] = {.salt = 0, .tokens = tokens, .cells = cells, .forks = {}};
+        found_later.push_back({.id = id,
+                               .tokens = tokens,
+                               .bytes = file_bytes(static_cast<std::int64_t>(tokens.size()))});
+    }
 
     // Of what is under way, one comes to nothing.
     void fail_one(std::uint32_t kind) {
@@ -88,6 +100,9 @@ class FakeFiles final : public SequenceFiles {
     std::vector<FileOutcome> pending;
     bool room = true, time_left = true, answers = true;
     int reads = 0;
+    bool found_all = false;  // by this process
+    std::vector<FoundFile> found_later;
+    double ms_per_byte = 0;
 };
 
 struct Cache {
@@ -103,6 +118,7 @@ struct Cache {
           audit(backend),
           files(used),
           retention(audit, ram, kMaxLeft, &used, disk) {
+        files.found_all = false;
         attend();
     }
 
@@ -541,6 +557,49 @@ TEST(a_scheduler_waits_for_a_file_and_samples_the_same) {
     }
     CHECK_EQ(cached, 100);
     CHECK(sampled[2] == alone.reference(continued(1), 8));
+}
+
+TEST(what_another_process_writes_is_found_at_any_time_and_fetched_where_that_is_faster) {
+    FakeFiles files;
+    Cache other(streams(2, 512, 512), files);
+    const SlotId slot = other.run(words(1, 100)).slot;
+    const SavedCells cells = other.backend.save(slot);
+    FakeFiles shared;
+    Cache cache(streams(2, 512, 512), shared);
+    cache.run_and_retain(words(2, 100));
+    CHECK(!cache.retention.fetch(continued(1), 0));
+    shared.appear(kFoundLater, words(1, 100), cells);
+    cache.attend();
+    CHECK_EQ(cache.retention.disk().files, 1);
+    // 100 rows of a millisecond.
+    shared.ms_per_byte = 101.0 / static_cast<double>(file_bytes(100));
+    CHECK(!cache.retention.fetch(continued(1), 0, 0, 1.0));
+    CHECK_EQ(shared.reads, 0);
+    shared.ms_per_byte = 99.0 / static_cast<double>(file_bytes(100));
+    CHECK(!cache.retention.fetch(continued(1), 2, 0, 1.0));
+    CHECK(cache.retention.fetch(continued(1), 0, 0, 1.0));
+    CHECK_EQ(shared.reads, 1);
+    cache.attend();
+    CHECK_EQ(cache.run_and_retain(continued(1)).reused, 100);
+    // Its own are numbered by themselves.
+    cache.retention.save_all();
+    for (const auto& [id, file] : shared.files)
+        CHECK(id == kFoundLater || id < 100);
+}
+
+TEST(a_file_that_its_place_has_dropped_is_forgotten) {
+    FakeFiles files;
+    Cache cache(streams(2, 512, 512), files);
+    files.appear(kFoundLater, words(1, 100), SavedCells(1600, 100));
+    cache.attend();
+    files.answers = false;
+    CHECK(cache.retention.fetch(continued(1), 0));
+    files.pending.push_back({.id = kFoundLater, .event = FileEvent::kGone});
+    const auto full = cache.retention.disk().full;
+    cache.attend();
+    CHECK_EQ(cache.retention.disk().full, full + 1);
+    CHECK_EQ(cache.retention.disk().files, 0);
+    CHECK(!cache.retention.fetch(continued(1), 0));
 }
 
 TEST_MAIN()

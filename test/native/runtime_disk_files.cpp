@@ -171,7 +171,7 @@ TEST(files_that_are_bad_are_dropped_and_counted) {
         }
         fs::resize_file(folder.files()[0], static_cast<std::uintmax_t>(length));
         Disk disk(folder.path());
-        CHECK_EQ(disk.files.damaged_at_start(), 1);
+        CHECK_EQ(disk.files.damaged_when_found(), 1);
         CHECK(disk.files.take_found().empty());
         CHECK_EQ(folder.files().size(), 0u);
     }
@@ -186,7 +186,7 @@ TEST(files_of_another_model_or_with_too_many_tokens_are_dropped) {
     }
     {
         const Disk disk(folder.path(), {.fingerprint = 7, .longest = 150});
-        CHECK_EQ(disk.files.damaged_at_start(), 1);
+        CHECK_EQ(disk.files.damaged_when_found(), 1);
     }
     const Disk disk(folder.path(), {.fingerprint = 8, .longest = 512});
     CHECK_EQ(disk.files.foreign(), 1);
@@ -271,7 +271,7 @@ TEST(ending_with_everything_under_way) {
             }
         }
         const DiskFiles after(folder.path(), kKind);
-        CHECK_EQ(after.damaged_at_start(), 0);
+        CHECK_EQ(after.damaged_when_found(), 0);
         if (round % 2 == 0) CHECK_EQ(folder.files().size(), 30u);
     }
 }

@@ -1,0 +1,161 @@
+// Engines that share their sequences through Redis: what one has computed, the other fetches and goes on with, token for
+// token. Whatever is wrong with the place or with what is there, is counted and computed.
+import { afterEach, beforeEach, expect, it } from "vitest";
+import { Engine } from "../../src/engine/engine.ts";
+import type { EngineOptions } from "../../src/engine/types.ts";
+import { collect, modelPath } from "../support/engine.ts";
+import { eventually } from "../support/eventually.ts";
+import { FakeRedis } from "../support/fake-redis.ts";
+import { writeRandomKind } from "../support/random-kinds.ts";
+import { greedy } from "../support/sampling.ts";
+
+let redis: FakeRedis;
+const engines: Engine[] = [];
+beforeEach(async () => {
+  redis = new FakeRedis();
+  await redis.start();
+});
+afterEach(async () => {
+  await Promise.all(engines.splice(0).map((engine) => engine.close()));
+  await redis.stop();
+});
+
+async function load(options: Partial<EngineOptions> = {}): Promise<Engine> {
+  const engine = await Engine.load({
+    modelPath,
+    threads: 1,
+    contextSize: 1024,
+    parallel: 1,
+    retainedSlots: 1,
+    cacheRam: 64,
+    cacheDisk: 256,
+    cacheRemote: redis.url,
+    audit: true,
+    ...options,
+  });
+  engines.push(engine);
+  return engine;
+}
+
+const words = (seed: number, count: number): number[] =>
+  Array.from({ length: count }, (_, at) => 300 + ((seed * 7919 + at * 104_729) % 3000));
+const prompt = Int32Array.from(words(1, 300));
+
+async function run(
+  engine: Engine,
+  tokens: ArrayLike<number>,
+  owner = "someone",
+): Promise<number[]> {
+  const generation = engine.generate({
+    prompt: Int32Array.from(tokens),
+    owner,
+    sampling: { ...greedy, ignoresEnd: true },
+    maxTokens: 16,
+  });
+  await collect(generation);
+  return [...generation.tokens];
+}
+
+/** The engine has heard of so many sequences that others wrote. */
+const knows = (engine: Engine, files: number): Promise<void> =>
+  eventually(() => expect(engine.stats().diskFiles).toBe(files));
+
+/** An engine computes the conversation and ends, which writes it. @returns its tokens */
+async function left(options: Partial<EngineOptions> = {}): Promise<number[]> {
+  const first = await load(options);
+  await eventually(() => expect(redis.calls.get("XREAD")).toBeGreaterThan(0));
+  const tokens = await run(first, prompt);
+  await first.close();
+  engines.length = 0;
+  expect(redis.log).toHaveLength(1);
+  return tokens;
+}
+
+it.each([
+  ["the shipped model", () => modelPath],
+  ["a hybrid", () => writeRandomKind("lfm2")],
+])("%s: a conversation moves, and only its new rows are computed", async (_name, path) => {
+  const options = { modelPath: path() };
+  // It is there before the conversation is.
+  const second = await load(options);
+  const first = await load(options);
+  const tokens = await run(first, prompt);
+  await first.close();
+  await knows(second, 1);
+  const next = [...tokens, ...words(2, 20)];
+  const continued = await run(second, next);
+  const { diskRestores, prefilledTokens } = second.stats();
+  expect(diskRestores).toBe(1);
+  // The last token of the answer was never in the cache; with it come the new ones, and those that are decoded.
+  expect(prefilledTokens).toBeLessThan(20 + 16 + 8);
+  const alone = await load({ ...options, cacheRemote: undefined, cacheDisk: 0 });
+  expect(continued).toEqual(await run(alone, next));
+  expect(await second.checkIntegrity()).toBe("");
+});
+
+it("another owner's is not used, and other options' is not seen", async () => {
+  const tokens = await left();
+  const second = await load();
+  await knows(second, 1);
+  await run(second, tokens, "somebody else");
+  expect(second.stats().diskRestores).toBe(0);
+  expect(second.stats().cachedTokens).toBe(0);
+  const longer = await load({ contextSize: 2048 });
+  const reads = redis.calls.get("XREAD")!;
+  await eventually(() => expect(redis.calls.get("XREAD")).toBeGreaterThan(reads + 3));
+  expect(longer.stats()).toMatchObject({ diskFiles: 0, diskForeign: 0 });
+});
+
+it("a value that was changed is dropped and counted, and the prompt computed", async () => {
+  const tokens = await left();
+  for (const value of redis.values.values()) value[value.length >> 1]! ^= 1;
+  const second = await load();
+  await knows(second, 1);
+  const continued = await run(second, tokens);
+  expect(second.stats()).toMatchObject({ diskRestores: 0, diskDamaged: 1, diskFiles: 0 });
+  expect(continued).toEqual(
+    await run(await load({ cacheRemote: undefined, cacheDisk: 0 }), tokens),
+  );
+});
+
+it("announcements that make no sense are counted; a value that has expired is computed", async () => {
+  const tokens = await left();
+  const [entry] = redis.log;
+  redis.log.push({ ...entry!, id: "2-0", name: "short", head: entry!.head.subarray(0, 70) });
+  const foreign = Buffer.from(entry!.head);
+  foreign[16]! ^= 1;
+  redis.log.push({ ...entry!, id: "3-0", name: "foreign", head: foreign });
+  const wrong = Buffer.from(entry!.head);
+  wrong[wrong.length - 1]! ^= 1;
+  redis.log.push({ ...entry!, id: "4-0", name: "wrong", head: wrong });
+  redis.values.clear();
+  const second = await load();
+  await eventually(() =>
+    expect(second.stats()).toMatchObject({ diskFiles: 1, diskDamaged: 2, diskForeign: 1 }),
+  );
+  const before = second.stats().diskFull;
+  await run(second, tokens);
+  expect(second.stats()).toMatchObject({ diskRestores: 0, diskFiles: 0, diskFull: before + 1 });
+});
+
+it("a server that is away: nothing fails, it is said, and found when it is back", async () => {
+  const tokens = await left();
+  await redis.stop();
+  const second = await load();
+  await eventually(() => expect(second.stats().diskFault).toMatch(/redis:.*refused/i));
+  expect(second.stats().diskFault).not.toContain("@");
+  const alone = await run(second, tokens);
+  await redis.start();
+  await knows(second, 1);
+  await run(second, words(3, 300));
+  await run(second, words(4, 300));
+  expect(await run(second, tokens)).toEqual(alone);
+});
+
+it("a key is sent; a wrong one is said", async () => {
+  redis.password = "secret";
+  await left();
+  const second = await load({ cacheRemote: redis.url.replace("secret", "other") });
+  await eventually(() => expect(second.stats().diskFault).toMatch(/WRONGPASS/));
+  expect(second.stats().diskFiles).toBe(0);
+});

@@ -1,0 +1,125 @@
+// As much of Redis as RemoteFiles asks for, in RESP, with faults that a real one cannot be made to have.
+import { createServer, type Server, type Socket } from "node:net";
+
+export class FakeRedis {
+  /** Pieces by key. */
+  readonly values = new Map<string, Buffer>();
+  /** Of all streams. */
+  readonly log: { key: string; id: string; name: string; head: Buffer }[] = [];
+  /** Commands that were answered, by name. */
+  readonly calls = new Map<string, number>();
+  /** Answers nothing any more. */
+  silent = false;
+  password = "";
+  readonly #server: Server;
+  readonly #sockets = new Set<Socket>();
+  #port = 0;
+
+  constructor() {
+    this.#server = createServer((socket) => {
+      this.#sockets.add(socket);
+      socket.on("error", () => {});
+      socket.on("close", () => this.#sockets.delete(socket));
+      let received = Buffer.alloc(0);
+      socket.on("data", (data) => {
+        received = Buffer.concat([received, data]);
+        for (;;) {
+          const read = readCommand(received);
+          if (read === null || this.silent) return;
+          received = received.subarray(read.end);
+          socket.write(this.#answer(read.words));
+        }
+      });
+    });
+  }
+
+  get url(): string {
+    return `redis://${this.password && `:${this.password}@`}127.0.0.1:${this.#port}`;
+  }
+
+  async start(): Promise<void> {
+    await new Promise<void>((resolve) => this.#server.listen(this.#port, "127.0.0.1", resolve));
+    this.#port = (this.#server.address() as { port: number }).port;
+  }
+
+  /** What it keeps stays. */
+  async stop(): Promise<void> {
+    for (const socket of this.#sockets) socket.destroy();
+    await new Promise((resolve) => this.#server.close(resolve));
+  }
+
+  #answer(words: Buffer[]): Buffer {
+    const [command, ...args] = words.map(String) as [string, ...string[]];
+    this.calls.set(command, (this.calls.get(command) ?? 0) + 1);
+    switch (command) {
+      case "AUTH":
+        return args.at(-1) === this.password ? ok : error("WRONGPASS");
+      case "PING":
+        return ok;
+      case "PSETEX":
+        this.values.set(args[0]!, words[3]!);
+        return ok;
+      case "GETEX":
+        return bulk(this.values.get(args[0]!));
+      case "UNLINK":
+        return Buffer.from(`:${Number(this.values.delete(args[0]!))}\r\n`);
+      case "XADD": {
+        const id = `${this.log.length + 1}-0`;
+        this.log.push({ key: args[0]!, id, name: String(words.at(-3)), head: words.at(-1)! });
+        return bulk(Buffer.from(id));
+      }
+      case "XREAD": {
+        const seen = Number.parseInt(args.at(-1)!, 10);
+        const entries = this.log
+          .slice(seen)
+          .filter(({ key }) => key === args.at(-2))
+          .map(({ id, name, head }) =>
+            array([
+              bulk(Buffer.from(id)),
+              array([
+                bulk(Buffer.from("name")),
+                bulk(Buffer.from(name)),
+                bulk(Buffer.from("head")),
+                bulk(head),
+              ]),
+            ]),
+          );
+        if (entries.length === 0) return Buffer.from("*-1\r\n");
+        return array([array([bulk(Buffer.from(args.at(-2)!)), array(entries)])]);
+      }
+      default:
+        return error(`unknown command ${command}`);
+    }
+  }
+}
+
+const ok = Buffer.from("+OK\r\n");
+const error = (text: string): Buffer => Buffer.from(`-ERR ${text}\r\n`);
+const bulk = (value: Buffer | undefined): Buffer =>
+  value === undefined
+    ? Buffer.from("$-1\r\n")
+    : Buffer.concat([Buffer.from(`$${value.length}\r\n`), value, Buffer.from("\r\n")]);
+const array = (items: Buffer[]): Buffer =>
+  Buffer.concat([Buffer.from(`*${items.length}\r\n`), ...items]);
+
+/** The first command in `bytes`; null: it is not there in whole. */
+function readCommand(bytes: Buffer): { words: Buffer[]; end: number } | null {
+  let at = 0;
+  const number = (): number | null => {
+    const end = bytes.indexOf("\r\n", at);
+    if (end < 0) return null;
+    const value = Number(bytes.toString("latin1", at + 1, end));
+    at = end + 2;
+    return value;
+  };
+  const count = number();
+  if (count === null) return null;
+  const words: Buffer[] = [];
+  for (let index = 0; index < count; index++) {
+    const length = number();
+    if (length === null || bytes.length < at + length + 2) return null;
+    words.push(Buffer.from(bytes.subarray(at, at + length)));
+    at += length + 2;
+  }
+  return { words, end: at };
+}
