@@ -9,7 +9,9 @@ export function savingMs({
 }
 
 /** What the service may take to close, in milliseconds: the notice for proxies, the drain, the files of its cache. */
-export function closingMs(config: Pick<ServeConfig, "cacheDisk" | "processTimeout">): number {
+export function closingMs(
+  config: Pick<ServeConfig, "cacheDisk" | "cacheRemote" | "processTimeout">,
+): number {
   const { notice, drain } = config.processTimeout;
   return (notice + drain) * 1000 + savingMs(config);
 }

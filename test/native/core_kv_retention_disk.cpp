@@ -541,6 +541,7 @@ TEST(a_scheduler_waits_for_a_file_and_samples_the_same) {
     // Each prompt is another process's.
     for (const SequenceId id : {1u, 2u}) {
         FakeBackend fresh(streams(1));
+        files.found_all = false;
         Scheduler scheduler(config, fresh, nullptr, &files);
         const auto prompt = id == 1 ? words(1, 100) : continued(1);
         scheduler.submit({.id = id, .prompt = prompt, .limits = {.max_tokens = 8}});

@@ -8,8 +8,6 @@ export class FakeRedis {
   readonly log: { key: string; id: string; name: string; head: Buffer }[] = [];
   /** Commands that were answered, by name. */
   readonly calls = new Map<string, number>();
-  /** Answers nothing any more. */
-  silent = false;
   password = "";
   readonly #server: Server;
   readonly #sockets = new Set<Socket>();
@@ -25,7 +23,7 @@ export class FakeRedis {
         received = Buffer.concat([received, data]);
         for (;;) {
           const read = readCommand(received);
-          if (read === null || this.silent) return;
+          if (read === null) return;
           received = received.subarray(read.end);
           socket.write(this.#answer(read.words));
         }

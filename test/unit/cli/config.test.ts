@@ -55,6 +55,7 @@ test("defaults", () => {
     cacheRam: undefined,
     cacheDisk: 0,
     cacheDir: undefined,
+    cacheRemote: undefined,
     deterministic: false,
     drafts: false,
     targetItlMs: 250,

@@ -39,6 +39,16 @@ it("passes RPC servers on, with the limit of a step for their answers", () => {
   expect(llama().llama?.rpcServers).toBeUndefined();
 });
 
+it("keeps sequences in a folder or in Redis, never in both", () => {
+  expect(llama("--cache-remote=redis://r")).toMatchObject({
+    cacheDisk: 16_384,
+    cacheRemote: "redis://r",
+  });
+  expect(llama("--cache-remote=redis://r", "--cache-disk=7").cacheDisk).toBe(7);
+  expect(llama("--cache-disk=7").cacheRemote).toBeUndefined();
+  expect(() => llama("--cache-remote=redis://r", "--cache-dir=x")).toThrow(/exclude each other/u);
+});
+
 it("takes layers as a number, all, or as many as fit", () => {
   expect(llama("--n-gpu-layers", "auto").gpuLayers).toBeUndefined();
   expect(llama("--gpu-layers", "all").gpuLayers).toBe(-1);

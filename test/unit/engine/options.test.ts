@@ -54,6 +54,29 @@ describe("resolveOptions", () => {
     );
   });
 
+  it("reads the address of a Redis server", () => {
+    const read = (cacheRemote: string) => resolve({ cacheDisk: 3, cacheRemote }).cacheRemote;
+    const plain = { host: "r", port: 6379, user: "", password: "", database: 0 };
+    expect(read("redis://r")).toEqual(plain);
+    expect(read("valkey://r/")).toEqual(plain);
+    expect(read("redis://u:p%40s@[::1]:7000/12")).toEqual({
+      host: "::1",
+      port: 7000,
+      user: "u",
+      password: "p@s",
+      database: 12,
+    });
+    const wrong = ["r:6379", "http://r", "redis://", "redis://r/zero", "redis://r?ttl=1"];
+    for (const text of [...wrong, "rediss://u:secret@r"])
+      expect(() => read(text)).toThrow(
+        expect.objectContaining({
+          code: "invalid_option",
+          param: "cacheRemote",
+          message: expect.not.stringContaining("secret"),
+        }),
+      );
+  });
+
   it("is deterministic in streams only", () => {
     const deterministic = { deterministic: true, kvLayout: "streams" };
     expect(resolve({ deterministic: true })).toMatchObject(deterministic);
