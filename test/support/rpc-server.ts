@@ -40,6 +40,8 @@ export async function startRpcServer(port: number, ...args: string[]): Promise<S
   await eventually(
     () =>
       new Promise<void>((resolve, reject) => {
+        // Before it says something it may only be trying whether the port is free.
+        if (log === "") return reject(new Error("The RPC server has not begun."));
         const socket = connect(port, "127.0.0.1", () => {
           socket.destroy();
           resolve();
