@@ -11,7 +11,7 @@ import { branchedConversationRoutes } from "./conversations/routes.ts";
 import { takeOverLeft } from "./answer/shared-runs.ts";
 import { engineRoute, engineStreamRoute } from "./about/engine.ts";
 import { closeSessionRoute, openSessionRoute, streamTokensRoute } from "./session/routes.ts";
-import { answerOfNobody } from "./answer/answer-trace.ts";
+import { answerOfNobody } from "./answer/traces.ts";
 import { traceRoutes } from "./about/traces.ts";
 import { toolsRoute } from "./about/tools.ts";
 

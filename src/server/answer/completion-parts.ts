@@ -3,7 +3,6 @@
 import { createHash, randomBytes } from "node:crypto";
 import type { ChatUsage, FinishReason } from "../../chat/types.ts";
 import type { ServedModel } from "../services.ts";
-import { ofReplica } from "./ids.ts";
 
 /** Common fields of all chunks of one response. */
 export interface ResponseIdentity {
@@ -15,15 +14,15 @@ export interface ResponseIdentity {
   system_fingerprint: string;
 }
 
-/** @param answers the name of the model or agent that answers */
+/** @param answers the name of the model or agent that answers @param idMark `ServerConfig.idMark` */
 export function newIdentity(
   prefix: "chatcmpl" | "cmpl",
   answers: string,
   served: ServedModel,
-  replica?: string,
+  ofReplica = "",
 ): ResponseIdentity {
   return {
-    id: `${prefix}-${ofReplica(replica)}${randomBytes(12).toString("hex")}`,
+    id: `${prefix}-${ofReplica}${randomBytes(12).toString("hex")}`,
     created: Math.floor(Date.now() / 1000),
     model: answers,
     system_fingerprint: fingerprintOf(served),

@@ -1,4 +1,4 @@
-/** The spans of one sequence, made from the engine's events. A state machine with a clock. */
+/** The spans of one sequence, made from the engine's events when somebody looks: a state machine. */
 
 import type { EngineUsage, SequenceEvent, SequenceWatcher } from "../../engine/types.ts";
 import type { TracePhase, TraceRows, TraceSequence, TraceSpan } from "../../client/types.ts";
@@ -20,61 +20,53 @@ export type TraceOf = (watcher: SequenceWatcher) => string | null;
 
 export class SequenceTrace {
   readonly #agent: string | null;
-  readonly #now: () => number;
   readonly #traceOf: TraceOf;
   readonly #spans: TraceSpan[] = [];
   #rows: TraceRows = noRows;
   #end: string | null = null;
   #wasHeld = false;
+  /** Spans that were not kept. */
   dropped = 0;
 
-  /** @param now milliseconds since the request came */
-  constructor(agent: string | null, now: () => number, traceOf: TraceOf) {
+  /** @param preparedAt milliseconds since the request came, as all times here */
+  constructor(agent: string | null, preparedAt: number, traceOf: TraceOf) {
     this.#agent = agent;
-    this.#now = now;
     this.#traceOf = traceOf;
+    this.#spans.push({ phase: "prepare", start_ms: preparedAt, end_ms: null });
   }
 
   get rows(): TraceRows {
     return this.#rows;
   }
 
-  /** Before it is submitted. @param since the request came */
-  prepare(sinceMs: number): void {
-    this.#spans.push({ phase: "prepare", start_ms: sinceMs, end_ms: null });
-  }
-
-  accept(event: SequenceEvent): void {
+  accept(event: SequenceEvent, at: number): void {
     switch (event.type) {
       case "submitted":
-        return this.#enter("queued", { waits_for: null });
+        return this.#enter("queued", at, { waits_for: null });
       case "waiting":
-        return this.#enter(
-          "queued",
-          {
-            waits_for: event.reason,
-            ...(event.behind === null ? {} : { behind: this.#traceOf(event.behind) }),
-          },
-          event.ago,
-        );
+        return this.#enter("queued", at - event.ago, {
+          waits_for: event.reason,
+          ...(event.behind === null ? {} : { behind: this.#traceOf(event.behind) }),
+        });
       case "admitted": {
         const { total: rows, reused, source, ago } = event;
-        return this.#enter(this.#wasHeld ? "resume" : "prefill", { rows, reused, source }, ago);
+        const phase = this.#wasHeld ? "resume" : "prefill";
+        return this.#enter(phase, at - ago, { rows, reused, source });
       }
       case "decode":
-        return this.#enter("decode");
+        return this.#enter("decode", at);
       case "hold":
         this.#count(event.usage);
         this.#wasHeld = true;
-        return this.#enter("hold", { rows: 0 });
+        return this.#enter("hold", at, { rows: 0 });
       case "extended":
         return this.#extend(event.done);
       case "resume":
-        return this.#enter("queued", { waits_for: null });
+        return this.#enter("queued", at, { waits_for: null });
       case "end":
         if (event.usage !== null) this.#count(event.usage);
         this.#end = event.reason;
-        return this.#close();
+        return this.#close(at);
     }
   }
 
@@ -87,10 +79,10 @@ export class SequenceTrace {
     };
   }
 
-  /** The span before ends. @param ago milliseconds since then, but not before the span before began */
-  #enter(phase: TracePhase, details: Partial<TraceSpan> = {}, ago = 0): void {
+  /** The span before ends. @param at not before that one began */
+  #enter(phase: TracePhase, at: number, details: Partial<TraceSpan> = {}): void {
     const last = this.#spans.at(-1);
-    const now = Math.max(last?.start_ms ?? 0, microseconds(this.#now() - ago));
+    const now = Math.max(last?.start_ms ?? 0, microseconds(at));
     if (last !== undefined && last.end_ms === null) last.end_ms = now;
     if (this.#spans.length >= maxSpans) {
       this.dropped += 1;
@@ -104,9 +96,9 @@ export class SequenceTrace {
     if (last?.phase === "hold") last.rows = done;
   }
 
-  #close(): void {
+  #close(at: number): void {
     const last = this.#spans.at(-1);
-    if (last !== undefined && last.end_ms === null) last.end_ms = this.#now();
+    if (last !== undefined && last.end_ms === null) last.end_ms = microseconds(at);
   }
 
   #count(usage: EngineUsage): void {
@@ -122,7 +114,7 @@ export class SequenceTrace {
 }
 
 /** With three digits behind the point: what is short is still longer than nothing. */
-export function microseconds(milliseconds: number): number {
+function microseconds(milliseconds: number): number {
   return Math.round(milliseconds * 1000) / 1000;
 }
 

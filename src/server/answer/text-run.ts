@@ -6,7 +6,7 @@ import type { GenerateRequest, GenerationEvent } from "../../engine/types.ts";
 import type { Sink } from "../../tools/event-stream.ts";
 import type { RunEvent } from "../../tools/types.ts";
 import type { ServerServices } from "../services.ts";
-import type { AnswerTrace } from "./answer-trace.ts";
+import type { AnswerTrace } from "./traces.ts";
 import { engineLimit, withinLimit } from "./answer.ts";
 import type { TokenTimes } from "./token-times.ts";
 

@@ -16,11 +16,12 @@ import { parseChatCompletionRequestInParts, type ChatCompletionRequest } from ".
 import { checkToolChoice } from "../body/tools.ts";
 import { requestOwner } from "../http/access.ts";
 import { newIdentity } from "../answer/completion-parts.ts";
+import { ofReplica } from "../answer/ids.ts";
 import { runRequest } from "../answer/answer.ts";
 import { reasoningInContent } from "../answer/client-view.ts";
 import { StoredCompletions } from "./stored-completions.ts";
 import { TokenTimes } from "../answer/token-times.ts";
-import { answerOf } from "../answer/answer-trace.ts";
+import { answerOf } from "../answer/traces.ts";
 import {
   resolveTarget,
   wantedModel,
@@ -42,6 +43,7 @@ export function chatCompletionsRoute(context: RouteContext): RouteOptions {
     const { metadata, messages } = stored;
     await new StoredCompletions(services.store, owner).add(completion, metadata, messages);
   };
+  const idMark = ofReplica(config.replica);
   return {
     method: "POST",
     url: "/v1/chat/completions",
@@ -86,7 +88,7 @@ export function chatCompletionsRoute(context: RouteContext): RouteOptions {
       const { tellsTools } = body;
       const preparation = new Preparation();
       const times = Array.from({ length: n }, () => new TokenTimes(context.metrics, startedAt));
-      const identity = newIdentity("chatcmpl", target.id, services.model, config.replica);
+      const identity = newIdentity("chatcmpl", target.id, services.model, idMark);
       const run = {
         ...context,
         target,

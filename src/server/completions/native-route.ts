@@ -17,7 +17,7 @@ import { requestOwner } from "../http/access.ts";
 import { streamAnswer } from "../http/stream-answer.ts";
 import { engineLimit } from "../answer/answer.ts";
 import { chatFinish } from "../answer/text-run.ts";
-import { type AnswerTrace, answerOf } from "../answer/answer-trace.ts";
+import { type AnswerTrace, answerOf } from "../answer/traces.ts";
 import { TokenTimes } from "../answer/token-times.ts";
 import { warnOfModel } from "../answer/target.ts";
 

@@ -10,7 +10,7 @@ import type { Sink } from "../../tools/event-stream.ts";
 import type { RunEvent } from "../../tools/types.ts";
 import { TokenTimes } from "../answer/token-times.ts";
 import { runText } from "../answer/text-run.ts";
-import { answerOf } from "../answer/answer-trace.ts";
+import { answerOf } from "../answer/traces.ts";
 import { TextCompletionStream, textCompletion } from "./completion.ts";
 import { parseCompletionRequestInParts } from "./fields.ts";
 import { fieldError } from "../body/field.ts";

@@ -10,7 +10,7 @@ import type { SseMessage } from "../http/sse.ts";
 import { parseConversationPatch, parseNewConversation, readConversationPage } from "./fields.ts";
 import { parseRunRequest } from "./run-request.ts";
 import { type ConversationService, plainEvent } from "./service.ts";
-import { answerOf } from "../answer/answer-trace.ts";
+import { answerOf } from "../answer/traces.ts";
 
 export interface ConversationsContext extends RouteContext {
   conversations: ConversationService;

@@ -11,7 +11,7 @@ import { readSampling } from "../body/generation.ts";
 import type { RouteContext } from "../context.ts";
 import { requestOwner } from "../http/access.ts";
 import { toFermataError } from "../http/error-replies.ts";
-import { type AnswerName, answerOf } from "../answer/answer-trace.ts";
+import { type AnswerName, answerOf } from "../answer/traces.ts";
 import { agentToolFields, chatToolFields } from "./fields.ts";
 
 /** `agent`: null for the model itself. */

@@ -18,7 +18,7 @@ import { requestOwner } from "../http/access.ts";
 import { pulled } from "../../tools/event-stream.ts";
 import type { RunEvent } from "../../tools/types.ts";
 import { runRequest } from "../answer/answer.ts";
-import { answerOf } from "../answer/answer-trace.ts";
+import { answerOf } from "../answer/traces.ts";
 import {
   resolveTarget,
   type Target,

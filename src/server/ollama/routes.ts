@@ -14,7 +14,7 @@ import type { RouteContext } from "../context.ts";
 import { requestOwner } from "../http/access.ts";
 import { callsOfMessages } from "../http/history-gaps.ts";
 import { waitForServers, Preparation, streamAnswer } from "../http/stream-answer.ts";
-import { answerOf } from "../answer/answer-trace.ts";
+import { answerOf } from "../answer/traces.ts";
 import { OllamaAnswer } from "./answer.ts";
 import { withoutTag } from "./models.ts";
 import { finishInTurns } from "../../parts.ts";

@@ -19,7 +19,7 @@ import {
 } from "../http/stream-answer.ts";
 import type { SseMessage } from "../http/sse.ts";
 import type { ServerConfig } from "../services.ts";
-import { answerOf, answerOfNobody } from "../answer/answer-trace.ts";
+import { answerOf, answerOfNobody } from "../answer/traces.ts";
 import { compact } from "./compaction.ts";
 import { conversationRoutes } from "./conversation-routes.ts";
 import { parseToolOutput } from "./held.ts";

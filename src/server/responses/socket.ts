@@ -18,7 +18,7 @@ import { acceptWebSocket } from "../http/web-sockets.ts";
 import { ofInput, parseResponsesRequestInParts } from "./request.ts";
 import type { RecalledResponse, ResponsesContext } from "./service.ts";
 import type { Item, WireEvent } from "./types.ts";
-import { answerOf } from "../answer/answer-trace.ts";
+import { answerOf } from "../answer/traces.ts";
 
 /** Events that may wait to be sent; then the response waits for its reader. */
 const maxUnsentBytes = 64 * 2 ** 10;

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import type { EngineUsage, SequenceWatcher } from "../../../src/engine/types.ts";
 import { FermataError } from "../../../src/errors.ts";
-import type { AnswerTrace, TraceStart } from "../../../src/server/answer/answer-trace.ts";
+import type { AnswerTrace, TraceStart } from "../../../src/server/answer/traces.ts";
 import { Traces } from "../../../src/server/answer/traces.ts";
 
 beforeEach(() => vi.useFakeTimers({ toFake: ["performance", "Date"] }));
