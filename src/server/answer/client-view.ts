@@ -14,18 +14,20 @@ export function clientView(
   mode: ToolMode,
   tellsTools: boolean,
 ): (event: RunEvent) => RunEvent | null {
-  const content = new RoundText();
-  const reasoning = new RoundText();
+  const texts = new Map<string, RoundText>();
+  const told = (type: "content" | "reasoning", text: string): string => {
+    const whole = texts.get(type) ?? new RoundText();
+    texts.set(type, whole);
+    return whole.add(text);
+  };
   return (event) => {
     switch (event.type) {
       case "hold":
-        content.endRound();
-        reasoning.endRound();
+        for (const text of texts.values()) text.endRound();
         return null;
       case "content":
-        return { ...event, text: content.add(event.text) };
       case "reasoning":
-        return { ...event, text: reasoning.add(event.text) };
+        return { ...event, text: told(event.type, event.text) };
       case "call-start":
       case "call-arguments":
       case "call-end":
