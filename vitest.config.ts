@@ -10,6 +10,7 @@ function lane(name: string, { native = true, seconds = 60, include = [] as strin
       name,
       include: [`test/${name}/**/*.test.ts`, ...include],
       environment: "node" as const,
+      globalSetup: "test/support/temporary-folder.ts",
       // A native fault then ends one file's process, not the run.
       pool: "forks" as const,
       // vitest itself would leave one processor idle.
@@ -33,6 +34,8 @@ export default defineConfig({
       lane("faults", { seconds: 240 }),
       // On demand, by `npm run test:real`, which fetches the models.
       lane("real", { seconds: 1800 }),
+      // On demand, by `npm run test:inspector`.
+      lane("inspector", { seconds: 240 }),
       lane("e2e", { seconds: 240, include: ["test/clients/*.test.ts"] }),
     ],
   },

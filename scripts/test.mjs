@@ -10,6 +10,7 @@ import { setUpEngine, setUpPackages } from "./setup.mjs";
 import { setUpBrowser } from "./setup/browser.mjs";
 import { setUpClients } from "./setup/clients.mjs";
 import { takeSetupOptions } from "./setup/options.mjs";
+import { installLocked } from "./setup/locked-packages.mjs";
 import { setUpPage } from "./setup/page-build.mjs";
 import { root } from "./setup/paths.mjs";
 import { SetupError, exitOnSetupError } from "./setup/report.mjs";
@@ -86,32 +87,40 @@ const inBrowser = async (options) => {
 const { faults, ...beforeFaults } = ownLanes;
 const lanes = { ...beforeFaults, e2e: endToEnd, faults, browser: inBrowser };
 
+/** On demand: the MCP inspector is a large program, and needs a newer Node.js than Fermata does. */
+const withInspector = async (options) => {
+  await installLocked(join(root, "test/inspector"), "Installing the MCP inspector");
+  return runLane("inspector", options);
+};
+
 const build = async () => {
   await setUpTypeScript();
   await setUpPage();
   return { ok: true };
 };
 
-const steps = { ...textSteps, ...nativeSteps, build, ...lanes };
+const everything = { ...textSteps, ...nativeSteps, build, ...lanes };
+const steps = { ...everything, inspector: withInspector };
+const isLane = (name) => name in lanes || name === "inspector";
 
 /** Steps that run without the addon. */
 const addonFree = new Set([...Object.keys(textSteps), "build", "unit", "contract"]);
 
 /** The steps to run, in order, and what is passed on to vitest. */
 function select(given) {
-  if (given.length === 0) return { selected: Object.keys(steps), args: [] };
+  if (given.length === 0) return { selected: Object.keys(everything), args: [] };
   const firstOther = given.findIndex((name) => !(name in steps));
   const names = firstOther < 0 ? given : given.slice(0, firstOther);
   const args = given.slice(names.length);
   // A bare word is the mistyped name of a check, not a file or an option of vitest.
   const forVitest = args.length > 0 && /^-|[./]/.test(args[0]);
-  if (args.length > 0 && !(forVitest && names.length === 1 && names[0] in lanes)) {
+  if (args.length > 0 && !(forVitest && names.length === 1 && isLane(names[0]))) {
     throw new SetupError(
-      `No check is named ${args[0]}. There are: ${Object.keys(steps).join(", ")}.`,
+      `No check is named ${args[0]}. There are: ${Object.keys(everything).join(", ")}.`,
     );
   }
   const wanted = new Set(names);
-  if (names.some((name) => name in lanes)) wanted.add("build");
+  if (names.some(isLane)) wanted.add("build");
   return { selected: Object.keys(steps).filter((name) => wanted.has(name)), args };
 }
 
@@ -145,7 +154,7 @@ try {
   const withoutAddon = selected.every((name) => addonFree.has(name));
   await (withoutAddon ? setUpPackages() : setUpEngine(options));
   // Of one lane, a person wants to see what happens.
-  const live = selected.filter((name) => name in lanes).length === 1;
+  const live = selected.filter(isLane).length === 1;
   for (const name of selected) {
     if (!(await runStep(name, { args, live }))) break;
   }

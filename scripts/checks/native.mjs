@@ -1,13 +1,26 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { compile } from "../setup/native-build.mjs";
 import { buildDir, root } from "../setup/paths.mjs";
 import { capture, runOrFail } from "../setup/run.mjs";
 
+/** Of one run, with what tests that ended at once would leave. */
+async function withFolder(use) {
+  const folder = mkdtempSync(join(tmpdir(), "fermata-native-tests-"));
+  try {
+    return await use(folder);
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
 async function ctest(directory) {
-  const { code, output } = await capture(
-    "ctest",
-    ["--test-dir", directory, "--output-on-failure", "--no-tests=error"],
-    { cwd: root },
+  const { code, output } = await withFolder((folder) =>
+    capture("ctest", ["--test-dir", directory, "--output-on-failure", "--no-tests=error"], {
+      cwd: root,
+      env: { TMPDIR: folder },
+    }),
   );
   const summary = /tests passed, (\d+) tests? failed out of (\d+)/.exec(output);
   const [failed, total] = summary ? [Number(summary[1]), Number(summary[2])] : [0, 0];

@@ -3,7 +3,7 @@ import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { request } from "node:http";
 import { dirname, join } from "node:path";
 import { text } from "node:stream/consumers";
-import { setUpTaskServers } from "../setup/task-servers.mjs";
+import { installLocked } from "../setup/locked-packages.mjs";
 import { cacheDir, root } from "../setup/paths.mjs";
 import { say } from "../setup/report.mjs";
 import { fetchRealModel } from "./models.mjs";
@@ -111,7 +111,7 @@ export async function runTasks({ isAgain = false } = {}) {
   const results = isAgain ? {} : keptResults();
   const open = tasks.filter(({ name }) => (results[name]?.outcome ?? "error") === "error");
   if (open.length > 0) {
-    await setUpTaskServers();
+    await installLocked(join(root, "scripts/real"), "Installing the MCP servers of the tasks");
     // The filesystem server does not start without its folder.
     makeTaskFolder();
     const server = await startTaskServer(await fetchRealModel("qwen2.5-coder"));

@@ -1,9 +1,10 @@
 // A browser for the tests of the web page, out of npm packages: nothing is downloaded by other ways.
 import { mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { installLocked } from "./locked-packages.mjs";
 import { root } from "./paths.mjs";
 import { timed } from "./report.mjs";
-import { npmCommand, runOrFail } from "./run.mjs";
+import { runOrFail } from "./run.mjs";
 import { hashOf, readStamp, writeStamp } from "./stamp.mjs";
 
 const folder = join(root, "test", "browser");
@@ -17,9 +18,8 @@ export async function setUpBrowser() {
     join(root, "scripts/setup/browser.mjs"),
   ]);
   if (readStamp(stampPath) === wanted) return;
-  await timed("Installing the browser of the page's tests", async () => {
-    const [program, args] = npmCommand(["ci", "--ignore-scripts", "--no-audit", "--no-fund"]);
-    await runOrFail("npm ci", program, args, { cwd: folder });
+  await installLocked(folder, "Installing the browser of the page's tests");
+  await timed("Unpacking the browser of the page's tests", async () => {
     rmSync(browserDir, { recursive: true, force: true });
     mkdirSync(browserDir);
     if (process.env.FERMATA_CHROMIUM === undefined) await unpackChromium();

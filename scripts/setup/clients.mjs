@@ -2,31 +2,21 @@
 // Python environment where this machine can make one.
 import { rmSync } from "node:fs";
 import { join } from "node:path";
+import { installLocked } from "./locked-packages.mjs";
 import { root } from "./paths.mjs";
 import { timed } from "./report.mjs";
-import { capture, npmCommand, runOrFail } from "./run.mjs";
+import { capture } from "./run.mjs";
 import { hashOf, readStamp, writeStamp } from "./stamp.mjs";
 
 const folder = join(root, "test", "clients");
-const stampPath = join(folder, "node_modules", ".fermata-stamp");
 const pythonDir = join(folder, ".venv");
 const pythonStampPath = join(pythonDir, ".fermata-stamp");
 
 const pipInstall = ["-m", "pip", "install", "--quiet", "--retries", "1", "--timeout", "20"];
 
 export async function setUpClients() {
-  await installPackages();
+  await installLocked(folder, "Installing the clients of the end-to-end tests");
   await installPython();
-}
-
-async function installPackages() {
-  const wanted = hashOf([join(folder, "package-lock.json")]);
-  if (readStamp(stampPath) === wanted) return;
-  await timed("Installing the clients of the end-to-end tests", async () => {
-    const [program, args] = npmCommand(["ci", "--ignore-scripts", "--no-audit", "--no-fund"]);
-    await runOrFail("npm ci", program, args, { cwd: folder });
-  });
-  writeStamp(stampPath, wanted);
 }
 
 /** Without Python or pip its test is skipped and says so. */
@@ -36,9 +26,12 @@ async function installPython() {
   if (readStamp(pythonStampPath) === wanted) return;
   rmSync(pythonDir, { recursive: true, force: true });
   const python = join(pythonDir, "bin", "python");
-  const made =
-    (await succeeds("python3", ["-m", "venv", pythonDir])) &&
-    (await succeeds(python, [...pipInstall, "--requirement", requirements]));
+  const made = await timed(
+    "Installing the Python clients",
+    async () =>
+      (await succeeds("python3", ["-m", "venv", pythonDir])) &&
+      (await succeeds(python, [...pipInstall, "--requirement", requirements])),
+  );
   if (made) writeStamp(pythonStampPath, wanted);
   else rmSync(pythonDir, { recursive: true, force: true });
 }

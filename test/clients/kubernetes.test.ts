@@ -2,17 +2,10 @@
 import { execFileSync } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { describe, expect, test } from "vitest";
+import { pythonWith } from "../support/python.ts";
 
 const path = (relative: string): string => fileURLToPath(new URL(relative, import.meta.url));
-const candidates = [path(".venv/bin/python"), "python3"];
-const python = candidates.find((program) => {
-  try {
-    execFileSync(program, ["-c", "import kubernetes_validate"], { stdio: "ignore" });
-    return true;
-  } catch {
-    return false;
-  }
-});
+const python = pythonWith("kubernetes_validate");
 
 const run = (...args: string[]): string => execFileSync(python!, args, { encoding: "utf8" });
 const file = (name: string): string => path(`../../packaging/kubernetes/${name}`);

@@ -1,12 +1,13 @@
 /** Every method of openai for Python does what it says, or is told clearly that there is no such thing. */
 
-import { execFile, execFileSync } from "node:child_process";
+import { execFile } from "node:child_process";
 import type { AddressInfo } from "node:net";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { fakeEmbedder } from "../contract/fake-services.ts";
 import { createResponsesWorld, type ResponsesWorld } from "../contract/responses-world.ts";
+import { pythonWith } from "../support/python.ts";
 
 interface Called {
   name: string;
@@ -15,14 +16,7 @@ interface Called {
 }
 
 const path = (relative: string): string => fileURLToPath(new URL(relative, import.meta.url));
-const python = [path(".venv/bin/python"), "python3"].find((program) => {
-  try {
-    execFileSync(program, ["-c", "import openai"], { stdio: "ignore" });
-    return true;
-  } catch {
-    return false;
-  }
-});
+const python = pythonWith("openai");
 
 const messages = [{ role: "user", content: "Hi" }];
 const chat = { model: "tiny", messages };

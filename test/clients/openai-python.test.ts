@@ -1,22 +1,14 @@
 // openai for Python, where there is one: of the machine, or of the environment that the setup makes.
-import { execFile, execFileSync } from "node:child_process";
+import { execFile } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { expect, test } from "vitest";
+import { pythonWith } from "../support/python.ts";
 import { answer, description, parameters, question, serveForTests } from "./weather.ts";
 
 const server = serveForTests();
 const path = (relative: string): string => fileURLToPath(new URL(relative, import.meta.url));
-const candidates = [path(".venv/bin/python"), "python3"];
-
-const python = candidates.find((program) => {
-  try {
-    execFileSync(program, ["-c", "import openai"], { stdio: "ignore" });
-    return true;
-  } catch {
-    return false;
-  }
-});
+const python = pythonWith("openai");
 
 test.skipIf(python === undefined)(
   "a tool round over both APIs (skipped without Python and pip)",

@@ -1,6 +1,6 @@
 // What docs/tool-calling.md and docs/debugging-tool-calls.md show is run here as it stands there: commands,
 // programs, and the lines of the log. Nothing is scripted.
-import { execFile, execFileSync, spawn } from "node:child_process";
+import { execFile, spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { createRequire } from "node:module";
@@ -12,20 +12,14 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type ServedCommand, serveCommand } from "../support/command-line.ts";
 import { makeDemoFolder } from "../support/demo-folder.ts";
 import { eventually } from "../support/eventually.ts";
+import { pythonWith } from "../support/python.ts";
 
 const run = promisify(execFile);
 const root = fileURLToPath(new URL("../..", import.meta.url));
 const filesystemServer = createRequire(import.meta.url).resolve(
   "@modelcontextprotocol/server-filesystem/dist/index.js",
 );
-const python = [join(root, "test/clients/.venv/bin/python"), "python3"].find((program) => {
-  try {
-    execFileSync(program, ["-c", "import openai"], { stdio: "ignore" });
-    return true;
-  } catch {
-    return false;
-  }
-});
+const python = pythonWith("openai");
 
 /** The blocks of one language in a guide. */
 async function blocks(guide: string, language: string): Promise<string[]> {

@@ -1,6 +1,6 @@
 // The examples as a person runs them: programs of their own against `fermata serve` with the model that
 // ships. Nothing is scripted.
-import { execFile, execFileSync } from "node:child_process";
+import { execFile } from "node:child_process";
 import { readFile, rm, writeFile } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { join } from "node:path";
@@ -9,6 +9,7 @@ import { promisify } from "node:util";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type ServedCommand, serveCommand } from "../support/command-line.ts";
 import { demoFolder, makeDemoFolder } from "../support/demo-folder.ts";
+import { pythonWith } from "../support/python.ts";
 
 const run = promisify(execFile);
 const root = fileURLToPath(new URL("../..", import.meta.url));
@@ -17,15 +18,7 @@ const filesystemServer = createRequire(import.meta.url).resolve(
 );
 const compiled = join(root, "examples/.out");
 
-/** `openai` for Python is where test/clients could install it, or the machine has it. */
-const python = [join(root, "test/clients/.venv/bin/python"), "python3"].find((program) => {
-  try {
-    execFileSync(program, ["-c", "import openai"], { stdio: "ignore" });
-    return true;
-  } catch {
-    return false;
-  }
-});
+const python = pythonWith("openai");
 
 const common = ["--store=none", "--parallel=2", "--retained-slots=4", "--threads=1"];
 /** Of examples/mcp.json and examples/agents.json. */

@@ -2,6 +2,8 @@
 import { spawnSync } from "node:child_process";
 import { existsSync } from "node:fs";
 import { readFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { basename } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
 
@@ -41,10 +43,14 @@ test.each([
 
 test("each lane of vitest has a script, which sets up what the lane needs", async () => {
   const { scripts } = JSON.parse(await readFile(path("../package.json"), "utf8"));
-  const lanes = ["unit", "contract", "integrity", "model", "e2e", "faults", "browser"];
+  const lanes = "unit contract integrity model e2e faults browser inspector".split(" ");
   expect(lanes.map((lane) => scripts[`test:${lane}`])).toEqual(
     lanes.map((lane) => `node scripts/test.mjs ${lane}`),
   );
+});
+
+test("temporary files of tests lie in the folder of the run, which goes with it", () => {
+  expect(basename(tmpdir())).toMatch(/^fermata-tests-/);
 });
 
 test("CONTRIBUTING.md has the checks in their order, and scripts and files that there are", async () => {
