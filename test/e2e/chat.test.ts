@@ -114,6 +114,21 @@ describe.skipIf(!hasPython)("at a terminal", () => {
       .toEqual({ running: 0, waiting: 0, held: 0 });
   });
 
+  test("what is typed while an answer comes waits for the prompt and answers no question", async () => {
+    const terminal = chat();
+    await terminal.expect("> ");
+    terminal.send(`${question}\r`);
+    await terminal.expect(/\r[^\n]*Ctrl-C stops/);
+    terminal.send("/modlee\u007f\u001b[A\r/qui");
+    await terminal.expect("Allow it? [y]es");
+    terminal.send("y");
+    await terminal.expect("Bring the blue lantern.");
+    await terminal.expect("Did you mean /model?");
+    await terminal.expect("/qui");
+    terminal.send("t\r");
+    expect(await terminal.exitCode).toBe(0);
+  });
+
   test("a narrower window clips the cards that follow", async () => {
     const terminal = chat("--approve", "none");
     await terminal.expect("> ");

@@ -17,7 +17,7 @@ import {
   type OpenConversation,
   watchRun,
 } from "./conversation.ts";
-import type { Key, Keyboard } from "./keyboard.ts";
+import { type Key, type Keyboard, TypedAhead } from "./keyboard.ts";
 import { TerminalQuestion } from "./question.ts";
 import type { Screen } from "./screen.ts";
 import { chooseModel, completeSlash, runSlashCommand } from "./slash-commands.ts";
@@ -48,6 +48,8 @@ export class Interactive {
   /** The next Ctrl-C leaves. */
   #isWarned = false;
   #onKey: ((key: Key) => void) | null = null;
+  /** While an answer came. */
+  readonly #typed = new TypedAhead();
 
   constructor(options: InteractiveOptions) {
     this.#options = options;
@@ -61,7 +63,7 @@ export class Interactive {
     if (use !== undefined) await chooseModel(use, { api, conversation });
     for (;;) {
       screen.startLine();
-      const line = await keyboard.readLine("> ", completeSlash);
+      const line = await keyboard.readLine("> ", completeSlash, this.#typed.take());
       if (line === "end") return 0;
       if (line === "interrupt") {
         if (this.#isWarned) return interruptedExitCode;
@@ -109,8 +111,10 @@ export class Interactive {
         if (stop.signal.aborted) leave.abort();
         stop.abort();
         this.#isWarned = true;
+        this.#typed.clear();
       }
-      this.#onKey?.(key);
+      if (this.#onKey !== null) this.#onKey(key);
+      else if (typeof key === "object") this.#typed.add(key.character);
     });
     const refresh = (): void => {
       if (this.#onKey === null) printer.refresh();

@@ -54,8 +54,45 @@ export type Key = "interrupt" | "end" | { character: string };
 
 /** Lines that come so fast were pasted together. Milliseconds. */
 const pasteMs = 25;
+const escape = "\u001b";
+const backspace = "\u007f";
+/** Sequences of arrows and function keys, and control characters apart from Enter and backspace. */
+const notText = new RegExp(
+  `${escape}(?:\\[[0-?]*[ -/]*[@-~]|O.|.)?|[^\\P{Cc}\\r${backspace}]`,
+  "gu",
+);
 const ctrlC = "\u0003";
 const ctrlD = "\u0004";
+
+/** What is typed while no line is read. */
+export class TypedAhead {
+  #keys = "";
+
+  add(character: string): void {
+    this.#keys += character;
+  }
+
+  clear(): void {
+    this.#keys = "";
+  }
+
+  /** The first line with its "\r", or what was typed of one. */
+  take(): string {
+    const text = this.#keys.replace(notText, "");
+    const end = text.indexOf("\r") + 1 || text.length;
+    this.#keys = text.slice(end);
+    return withoutErased(text.slice(0, end));
+  }
+}
+
+function withoutErased(text: string): string {
+  const kept: string[] = [];
+  for (const character of text) {
+    if (character === backspace) kept.pop();
+    else kept.push(character);
+  }
+  return kept.join("");
+}
 
 export class Keyboard {
   readonly #input: ReadStream;
@@ -68,10 +105,14 @@ export class Keyboard {
     this.#history = history;
   }
 
-  /** A line, or several that were pasted; a backslash at the end goes on in the next. */
+  /**
+   * A line, or several that were pasted; a backslash at the end goes on in the next.
+   * @param typed the line begins with it; a "\r" at its end is Enter
+   */
   readLine(
     prompt: string,
     completions: (line: string) => string[],
+    typed = "",
   ): Promise<string | "interrupt" | "end"> {
     return new Promise((resolve) => {
       const lines: string[] = [];
@@ -113,6 +154,7 @@ export class Keyboard {
       });
       reader.setPrompt(prompt);
       reader.prompt();
+      if (typed !== "") reader.write(typed);
     });
   }
 
