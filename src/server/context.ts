@@ -20,4 +20,6 @@ export interface RouteContext {
   traces: Traces;
   /** Keeps the model of these services in memory. Undefined: it stays there. */
   lease?: ModelLease<LoadedModel> | undefined;
+  /** How long the request waited for this model to be in memory. Undefined: it always is. */
+  loadMilliseconds?: number | undefined;
 }

@@ -199,6 +199,16 @@ test("lists tell all models, and details of those that are in memory", async () 
   expect(shown.body.template).toContain("tools");
 });
 
+test("load_duration of Ollama's answers is the wait for the model, and 0 once it is there", async () => {
+  await post("/v1/models/unload", { model: "twin" });
+  const asked = { model: "twin", prompt: "Hi", stream: false, options: { num_predict: 2 } };
+  const first = (await post("/api/generate", asked)).body;
+  expect(first.load_duration).toBeGreaterThan(1e6);
+  expect(first.total_duration).toBeGreaterThan(first.load_duration);
+  const second = (await post("/api/generate", asked)).body;
+  expect(second.load_duration).toBeLessThan(first.load_duration);
+});
+
 test("keep_alive of Ollama's requests: 0 unloads", async () => {
   expect(await post("/api/generate", { model: "twin", prompt: "" })).toMatchObject({
     body: { done_reason: "load" },

@@ -14,7 +14,7 @@ export function loadedModels(
 }
 
 /** Of routes, and of what a run is started with. */
-type ModelContext = Pick<RouteContext, "services" | "config" | "lease">;
+type ModelContext = Pick<RouteContext, "services" | "config" | "lease" | "loadMilliseconds">;
 
 /**
  * Calls `work` with the model that is named, once it is in memory. It stays there until `work` has settled, and until
@@ -35,10 +35,12 @@ export async function withModel<Context extends ModelContext, Result>(
     wanted === "default" ||
     namesOf(model).includes(wanted) ||
     agents?.find(wanted) !== undefined;
+  const startedAt = performance.now();
   const lease = await models.take(isDefault ? model.id : wanted, options);
+  const loadMilliseconds = performance.now() - startedAt;
   const { sampling, ...loaded } = lease.model;
   const own = { services: { ...services, ...loaded }, config: { ...config, sampling }, lease };
-  const working = work({ ...context, ...own });
+  const working = work({ ...context, ...own, loadMilliseconds });
   lease.until(working);
   return await working;
 }

@@ -20,7 +20,14 @@ export type Format = "chat" | "generate";
 
 type Line = Record<string, unknown>;
 
-/** Of one answer. `clock` gives milliseconds. */
+interface Timing {
+  /** The request waited so long for its model before the answer began. */
+  loadMilliseconds?: number | undefined;
+  /** Milliseconds. */
+  clock?: () => number;
+}
+
+/** Of one answer. */
 export class OllamaAnswer implements AnswerStream<RunEvent> {
   readonly framing = "lines";
   readonly #model: string;
@@ -28,13 +35,19 @@ export class OllamaAnswer implements AnswerStream<RunEvent> {
   readonly #clock: () => number;
   readonly #collector = new AnswerCollector();
   readonly #startedAt: number;
+  readonly #loadMilliseconds: number;
   #firstAt: number | null = null;
 
-  constructor(model: string, format: Format, clock: () => number = () => performance.now()) {
+  constructor(
+    model: string,
+    format: Format,
+    { loadMilliseconds = 0, clock = () => performance.now() }: Timing = {},
+  ) {
     this.#model = model;
     this.#format = format;
     this.#clock = clock;
     this.#startedAt = clock();
+    this.#loadMilliseconds = loadMilliseconds;
   }
 
   opening(): SseMessage[] {
@@ -102,8 +115,8 @@ export class OllamaAnswer implements AnswerStream<RunEvent> {
       ...this.#said(part),
       done: true,
       done_reason: finish.reason === "length" ? "length" : "stop",
-      total_duration: nanoseconds(now - this.#startedAt),
-      load_duration: 0,
+      total_duration: nanoseconds(this.#loadMilliseconds + now - this.#startedAt),
+      load_duration: nanoseconds(this.#loadMilliseconds),
       prompt_eval_count: promptTokens,
       prompt_eval_duration: nanoseconds(first - this.#startedAt),
       eval_count: generatedTokens,

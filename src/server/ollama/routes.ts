@@ -40,7 +40,7 @@ function chatRoute(context: RouteContext): RouteOptions {
       const body = await finishInTurns(
         parseChatInParts(request.body, target, context.warnings.warn),
       );
-      const answer = new OllamaAnswer(target.id, "chat");
+      const answer = new OllamaAnswer(target.id, "chat", context);
       if (body.conversation.messages.length === 0) return answer.loaded();
       return await respond(answer, body, runConversation(body, target, request, context), {
         request,
@@ -60,7 +60,7 @@ function generateRoute(context: RouteContext): RouteOptions {
     handler: async (request, reply) => {
       const target = targetOf(request, context);
       const body = parseGenerate(request.body, target, context.warnings.warn);
-      const answer = new OllamaAnswer(target.id, "generate");
+      const answer = new OllamaAnswer(target.id, "generate", context);
       if (body.prompt === "") return answer.loaded();
       const run = body.raw
         ? runRaw(body, request, context)
