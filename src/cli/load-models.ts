@@ -3,6 +3,7 @@
 import type { Logger } from "pino";
 import { Chat } from "../chat/chat.ts";
 import { Engine } from "../engine/engine.ts";
+import { checkGguf } from "../engine/gguf-check.ts";
 import { ModelPool } from "../models/model-pool.ts";
 import type { ModelFile } from "../models/types.ts";
 import type { LoadedModel } from "../server/services.ts";
@@ -69,7 +70,8 @@ export async function loadModel(
       toolSection: chat.hasTemplate ? (chat.hasToolSection ? "template" : "generic") : null,
       toolFormat: chat.toolFormat,
     } as const;
-    return { path: file.path, engine, chat, model, sampling: samplingOf(file.path), said };
+    const sampling = samplingOf(file.path, checkGguf(file.path).sampling);
+    return { path: file.path, engine, chat, model, sampling, said };
   } catch (error) {
     await engine.close();
     throw error;
@@ -125,10 +127,13 @@ export function openPool(
 /** Of the files that the cache is in: once, nothing fails for it. */
 function logFault(engine: Engine, log: Logger): void {
   let isLogged = false;
-  engine.onStep(() => {
+  const look = (): void => {
+    if (isLogged) return;
     const { diskFault } = engine.stats();
-    if (diskFault === "" || isLogged) return;
+    if (diskFault === "") return;
     isLogged = true;
     log.warn({ fault: diskFault }, "the context cache does not reach its files");
-  });
+  };
+  look();
+  engine.onStep(look);
 }

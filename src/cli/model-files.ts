@@ -24,7 +24,7 @@ interface ModelManifest {
   models: Record<string, { sampling?: Partial<DefaultSampling> }>;
 }
 
-/** Of a model whose manifest says nothing else. */
+/** Of a model whose file and manifest say nothing else. */
 export const defaultSampling: DefaultSampling = {
   temperature: 0.7,
   topK: 40,
@@ -43,10 +43,13 @@ export function chooseModel(given: string | undefined, bundled: string): ModelCh
   return { path, id: modelName(path), sampling: samplingOf(path) };
 }
 
-/** As the manifest beside a file says. */
-export function samplingOf(path: string): DefaultSampling {
+/**
+ * As the manifest beside a file says, else the file itself.
+ * @param ofFile what is in the file
+ */
+export function samplingOf(path: string, ofFile: Partial<DefaultSampling> = {}): DefaultSampling {
   const overrides = readManifest(dirname(path))?.models[basename(path)]?.sampling ?? {};
-  return { ...defaultSampling, ...knownKeys(overrides) };
+  return { ...defaultSampling, ...ofFile, ...knownKeys(overrides) };
 }
 
 /** Of a folder, its one model, or the one that its manifest names. Of anything else, itself. */

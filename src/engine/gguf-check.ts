@@ -21,7 +21,21 @@ export interface CheckedModel {
   fileType: string | null;
   /** It says how well a document answers a query. */
   ranks: boolean;
+  /** How its makers draw from it. */
+  sampling: Partial<FileSampling>;
 }
+
+type FileSampling = Record<(typeof samplingKeys)[keyof typeof samplingKeys], number>;
+
+/** Under `general.sampling.`, as llama.cpp has them. */
+const samplingKeys = {
+  temp: "temperature",
+  top_k: "topK",
+  top_p: "topP",
+  min_p: "minP",
+  penalty_repeat: "repeatPenalty",
+  penalty_last_n: "penaltyLastN",
+} as const;
 
 /**
  * Checks what can be checked without reading weights, all parts of a split model included.
@@ -52,6 +66,12 @@ export function checkGguf(path: string): CheckedModel {
     chatTemplate: typeof template === "string" ? template : null,
     fileType: fileTypeName(metadata.get("general.file_type")),
     ranks,
+    sampling: Object.fromEntries(
+      Object.entries(samplingKeys).flatMap(([key, name]) => {
+        const value = metadata.get(`general.sampling.${key}`);
+        return typeof value === "number" ? [[name, value]] : [];
+      }),
+    ),
   };
 }
 

@@ -42,6 +42,7 @@ test("an answer has what llama-server's has", async () => {
     truncated: false,
     stop_type: "limit",
     stopping_word: "",
+    tokens_cached: 4,
     timings: { predicted_n: 2, cache_n: 12 },
   });
 });
@@ -177,6 +178,7 @@ test("several answers to each prompt draw with seeds of their own", async () => 
   ]);
   expect(world.text.requests.map(({ sampling }) => sampling?.seed)).toEqual([7, 8, 7, 8]);
   expect((await complete(world, { prompt: "a", n: 2 })).json()).toHaveLength(2);
+  expect((await complete(world, { prompt: "a", n_cmpl: 2 })).json()).toHaveLength(2);
   const tooMany = await complete(world, { prompt: ["a", "b"], n: 65 });
   expect(tooMany.json().error).toMatchObject({ param: "n", code: "invalid_value" });
 });

@@ -136,7 +136,8 @@ export class NativeAnswer {
       truncated: false,
       stop_type: stopType(finish),
       stopping_word: stopString,
-      tokens_cached: usage.promptTokens + usage.generatedTokens,
+      // The last token was drawn and not computed.
+      tokens_cached: usage.promptTokens + Math.max(usage.generatedTokens - 1, 0),
       timings: this.#times.timings,
       ...(streamed ? {} : this.#probabilities(this.#logprobs)),
     };

@@ -16,6 +16,7 @@ import { isJsonObject } from "../../json.ts";
 import {
   checkChoices,
   choicesField,
+  maxChoices,
   closeAtLimitField,
   generationFields,
   modelField,
@@ -94,6 +95,7 @@ function readPrompt(value: unknown, path: string, reading: Reading): PromptInput
 const sharedFields = {
   model: modelField,
   n: { ...choicesField, about: "answers to each prompt, the `i`th of which draws with `seed + i`" },
+  n_cmpl: optional(integer(1, maxChoices), "as `n`, and wins"),
   ...maxTokensFields,
   max_tokens: optional(tokenLimit, "as `n_predict`, and wins"),
   n_predict: optional(
@@ -170,8 +172,9 @@ export function parseNativeCompletion(
   const reading = { warn, vocabularySize: limits.vocabularySize };
   const given = readBody(nativeCompletionFields, body, reading, 'Send {"prompt": "…"}');
   const { prompts, isList } = given.prompt;
-  checkChoices(prompts.length, given.n);
-  return { ...wanted(given, limits), prompts, isList: isList || given.n > 1 };
+  const request = wanted(given, limits);
+  checkChoices(prompts.length, request.n);
+  return { ...request, prompts, isList: isList || request.n > 1 };
 }
 
 /** The request without its prompt, and the gap to make it of. @throws as `parseNativeCompletion` */
@@ -184,15 +187,16 @@ export function parseInfill(
   const remedy = 'Send {"input_prefix": "…", "input_suffix": "…"}';
   const given = readBody(infillFields, body, reading, remedy);
   const files = given.input_extra.map(({ filename, text }) => ({ name: filename, text }));
+  const request = wanted(given, limits);
   return {
     gap: { prefix: given.input_prefix, suffix: given.input_suffix, begun: given.prompt, files },
-    request: { ...wanted(given, limits), isList: given.n > 1 },
+    request: { ...request, isList: request.n > 1 },
   };
 }
 
 function wanted(given: ValuesOf<typeof sharedFields>, limits: SamplingLimits) {
   return {
-    n: given.n,
+    n: given.n_cmpl ?? given.n,
     model: given.model,
     sampling: readSampling(given, limits),
     stop: given.stop,

@@ -2,7 +2,7 @@ import { mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { chooseModel } from "../../../src/cli/model-files.ts";
+import { chooseModel, samplingOf } from "../../../src/cli/model-files.ts";
 
 const directory = mkdtempSync(join(tmpdir(), "fermata-"));
 writeFileSync(
@@ -32,6 +32,13 @@ test("a model of one's own samples as others do", () => {
     id: "Big-Q4",
     sampling: { temperature: 0.7, topP: 0.95 },
   });
+});
+
+test("what the file says of sampling counts, unless the manifest says something else", () => {
+  const ofFile = { temperature: 0.6, topK: 20 };
+  expect(samplingOf("/models/Big-Q4.gguf", ofFile)).toMatchObject({ ...ofFile, topP: 0.95 });
+  const small = samplingOf(join(directory, "small.gguf"), ofFile);
+  expect(small).toMatchObject({ temperature: 0, topK: 20 });
 });
 
 test("no model at all", () => {

@@ -55,6 +55,15 @@ describe("checkGguf", () => {
     expect(checkGguf(base).chatTemplate).toBeNull();
   });
 
+  it("reads how its makers draw from it", () => {
+    const metadata = {
+      ...soundMetadata(),
+      "general.sampling.top_k": u32(20),
+      "general.sampling.temp": string("hot"),
+    };
+    expect(checkGguf(save(fakeGguf({ metadata }), "drawn.gguf")).sampling).toEqual({ topK: 20 });
+  });
+
   it.each<[string, Parameters<typeof fakeGguf>[0], string, RegExp]>([
     ["another magic", { magic: "GGML" }, "model_invalid", /no GGUF model/],
     ["version 1", { version: 1 }, "model_invalid", /version 1/],
