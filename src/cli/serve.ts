@@ -123,6 +123,8 @@ export async function startService(
     const embedder = await loadEmbedder(config);
     const reranker = await loadReranker(config);
     const tools = host === null ? null : await countTools(chat, host, engine.cache, log);
+    if (host?.servers().some(({ state }) => state === "starting"))
+      void host.missing().then(() => countTools(chat, host, engine.cache, log));
     const agents =
       agentsConfig === null
         ? undefined

@@ -2,7 +2,11 @@
 // client's stream ends as it should, the sequence and its cells are free afterwards, the other server goes
 // on, and the log says what happened. test/contract/mcp-faults.test.ts does the same in less time over a fake
 // model; this one takes minutes and runs with FERMATA_MCP_FAULTS=1.
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { afterAll, beforeAll, expect, test as always } from "vitest";
+import { serveCommand } from "../support/command-line.ts";
 import {
   expectOneMore,
   faults,
@@ -114,4 +118,28 @@ test("a server that dies at every call is out of order after a few, and its tool
   await servers.recovered();
   await answerWith("Echo.", callText("bad_echo", { message: "here" }));
   expect((await outcomes())["bad_echo ok"]).toBe(1);
+});
+
+always("the tokens of tools that come after the start are logged when they are there", async () => {
+  const folder = await mkdtemp(join(tmpdir(), "fermata-late-"));
+  const [servers, settings, go] = ["mcp.json", "fermata.json", "go"].map((name) =>
+    join(folder, name),
+  ) as [string, string, string];
+  const program = "node_modules/.bin/mcp-server-filesystem";
+  const script = `until [ -e ${go} ]; do sleep 0.1; done; exec ${program} ${folder}`;
+  const late = { command: "sh", args: ["-c", script] };
+  await writeFile(servers, JSON.stringify({ mcpServers: { late } }));
+  await writeFile(settings, JSON.stringify({ mcpConfig: servers, store: "none" }));
+  const server = await serveCommand(`--config=${settings}`);
+  try {
+    expect(server.log()).toContain("MCP server takes its time");
+    expect(server.log()).not.toContain("tokens of the tools");
+    await writeFile(go, "");
+    await eventually(() =>
+      expect(server.log()).toMatch(/"servers":\{"late":\d{3,}\}.*tokens of the tools/),
+    );
+  } finally {
+    await server.stop();
+    await rm(folder, { recursive: true });
+  }
 });
