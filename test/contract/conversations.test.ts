@@ -1,7 +1,9 @@
 /** /api/conversations: kept, listed, branched, continued. */
 
+import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, describe, expect, test } from "vitest";
 import { stateOfMessage } from "../../src/client/conversation-state.ts";
+import { FermataError } from "../../src/errors.ts";
 import { SseParser } from "../../src/client/sse-parser.ts";
 import type { ConversationEvent, ConversationList, RunStarted } from "../../src/client/types.ts";
 import {
@@ -320,12 +322,26 @@ describe("what is asked wrongly", () => {
 
   test("what the engine refuses has its status, and leaves nothing behind", async () => {
     world = await createConversationsWorld();
-    const { FermataError } = await import("../../src/errors.ts");
     const { id } = (await world.call("POST", "/api/conversations", {})).body;
     world.chat.script = [{ fail: new FermataError("queue_full", "Too many.") }];
     const reply = await world.call("POST", `/api/conversations/${id}/runs`, { message: "Hi" });
     expect(reply.status).toBe(429);
     expect(reply.headers.get("retry-after")).toBe("1");
+    const { body } = await world.call("GET", `/api/conversations/${id}`);
+    expect(body).toMatchObject({ messages: [], leaf_id: null, run_id: null });
+  });
+
+  test("what is refused late, while the prompt is prepared, has its status too", async () => {
+    world = await createConversationsWorld();
+    const { id } = (await world.call("POST", "/api/conversations", {})).body;
+    const refuse = async (): Promise<void> => {
+      // Longer than a run waits for what is refused at once.
+      await sleep(400);
+      throw new FermataError("context_length_exceeded", "Too long.", { param: "messages" });
+    };
+    world.chat.script = [{ prepare: refuse }];
+    const reply = await world.call("POST", `/api/conversations/${id}/runs`, { message: "Hi" });
+    expect(reply.status).toBe(400);
     const { body } = await world.call("GET", `/api/conversations/${id}`);
     expect(body).toMatchObject({ messages: [], leaf_id: null, run_id: null });
   });

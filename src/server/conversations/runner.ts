@@ -16,7 +16,7 @@ import type { OnceWarnings } from "../body/warnings.ts";
 import type { ActiveRequests } from "../http/requests.ts";
 import { logError, toFermataError } from "../http/error-replies.ts";
 import { runEvents, type RunContext } from "../answer/answer.ts";
-import { settledWithin } from "../http/stream-answer.ts";
+import { Preparation } from "../http/stream-answer.ts";
 import { withModel } from "../answer/model-use.ts";
 import { resolveTarget } from "../answer/target.ts";
 import { EarlierEvents } from "./earlier-events.ts";
@@ -30,7 +30,7 @@ export interface RunnerContext extends Omit<RunContext, "target"> {
   warnings: OnceWarnings;
 }
 
-/** A failure within this time gets its HTTP status, and nothing is stored. */
+/** A failure within this time, or during the preparation, gets its HTTP status, and nothing is stored. */
 const patienceMs = 150;
 
 type Finish = Extract<ChatEvent, { type: "finish" }>;
@@ -160,12 +160,14 @@ export class Runner {
     };
     const { model, tools } = start.settings;
     const held = new HeldRounds(this.#store, run.id, { chat: plan.chat, model, tools });
+    const preparation = new Preparation();
     const work = new BegunWork<RunEvent>((sink) =>
       runEvents(
         { ...plan.chat, signal, owner },
         plan.mode,
         {
           ...context,
+          preparation,
           answer: { ...context.answer, id: run.id },
           target,
           asksPerson: context.config.asksPerson,
@@ -176,7 +178,7 @@ export class Runner {
       ),
     );
     try {
-      await settledWithin(work.first, patienceMs);
+      await preparation.settle(work.first, patienceMs);
       const now = Date.now();
       const answer: Message = {
         id: run.messageId,

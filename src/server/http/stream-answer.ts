@@ -34,10 +34,7 @@ export class Preparation {
 }
 
 /** Waits for `promise`, at most `milliseconds`. @throws its error, if it fails in that time */
-export async function settledWithin(
-  promise: Promise<unknown>,
-  milliseconds: number,
-): Promise<void> {
+async function settledWithin(promise: Promise<unknown>, milliseconds: number): Promise<void> {
   promise.catch(() => {});
   let timer: NodeJS.Timeout | undefined;
   const timeout = new Promise<void>((resolve) => {
