@@ -27,6 +27,8 @@ const mayInclude: Record<string, readonly string[]> = {
   runtime: ["core", "runtime"],
   kernels: ["kernels"],
   binding: ["core", "llama", "guidance", "runtime", "binding"],
+  // Its addon reads its options as the other one does.
+  simulation: ["core", "binding", "simulation"],
 };
 const foreign = (folder: string, path: string): boolean => {
   const [from] = path.split("/");
@@ -43,7 +45,7 @@ test("native/core is pure: no llama.cpp, no Node, no clock, no thread", () => {
   expect(found).toEqual([]);
 });
 
-test("binding -> runtime -> core <- llama, core <- guidance; kernels by themselves", () => {
+test("binding -> runtime -> core <- llama, core <- guidance; kernels by themselves; nothing needs simulation", () => {
   const folders = readdirSync(join(root, "native"), { withFileTypes: true })
     .filter((entry) => entry.isDirectory() && entry.name !== "compat")
     .map(({ name }) => name);

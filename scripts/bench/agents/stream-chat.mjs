@@ -27,8 +27,9 @@ async function* serverSentEvents(response) {
 }
 
 /**
- * One streamed chat completion. Returns { text, usage, finish, ttft, gaps } with times in
- * milliseconds: to the first token, and between the chunks that carry text.
+ * One streamed chat completion. Returns { text, usage, finish, ttft, gaps, replica } with times in
+ * milliseconds: to the first token, and between the chunks that carry text. `replica` is the name of
+ * who answered, if it has one.
  */
 export async function streamChat(url, body) {
   const start = performance.now();
@@ -58,5 +59,6 @@ export async function streamChat(url, body) {
   }
   if (response.statusCode !== 200) throw new Error(`the server answered ${response.statusCode}`);
   if (ttft === undefined || !usage) throw new Error("the answer has no text or no usage");
-  return { text, usage, finish, ttft, gaps };
+  const replica = response.headers["x-fermata-replica"];
+  return { text, usage, finish, ttft, gaps, replica };
 }

@@ -4,7 +4,7 @@ import { system, taskOf, toolResult, tools } from "../agents/dialogue.mjs";
 const think = () => new Promise((resolve) => setTimeout(resolve, 100));
 
 /** Agents of one kind share a system message; each has a task of its own. */
-function opening(agent, kinds) {
+export function opening(agent, kinds) {
   const kind = agent % kinds;
   return [
     { role: "system", content: `You are of kind ${kind}. ${system}` },

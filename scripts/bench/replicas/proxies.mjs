@@ -53,7 +53,7 @@ function placeNginx(text, folder) {
     .replace("http {", `http { access_log off; ${temporary}`)}`;
 }
 
-/** @param ports of the replicas r1 to r3. Resolves with { url, stop } when it listens. */
+/** @param ports of the replicas r1 to r3. Resolves with { url, pid, stop } when it listens. */
 export async function startProxy(kind, ports, { isByPrefix = false } = {}) {
   const folder = mkdtempSync(join(tmpdir(), `fermata-${kind}-`));
   const port = await freePort();
@@ -73,6 +73,7 @@ export async function startProxy(kind, ports, { isByPrefix = false } = {}) {
   await Promise.race([listens(url), ended]);
   return {
     url,
+    pid: child.pid,
     async stop() {
       child.kill("SIGTERM");
       await closed;

@@ -1,0 +1,95 @@
+#!/usr/bin/env node
+// node scripts/simulate.mjs --help
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { parseArgs } from "node:util";
+import { setUp } from "./setup.mjs";
+import { takeSetupOptions } from "./setup/options.mjs";
+import { root } from "./setup/paths.mjs";
+import { SetupError, exitOnSetupError, say } from "./setup/report.mjs";
+import { calibrate, writeJson } from "./simulate/calibrate/calibrate.mjs";
+import { renderTable, renderValidation, withTable } from "./simulate/report/render.mjs";
+import { simulateTable } from "./simulate/table.mjs";
+import { validate } from "./simulate/validate/validate.mjs";
+
+const help = `Usage: node scripts/simulate.mjs COMMAND [options]
+
+Simulates 1 to 1,000 replicas of fermata serve behind a proxy. The scheduler is the one that serves.
+
+Commands
+  calibrate   measure what steps, moves and requests take on this machine, and the limits of
+              Postgres, Redis, disk and HAProxy; 5 minutes, the machine must be quiet
+  validate    calibrate the engine again, run one and three real replicas behind HAProxy, and
+              compare them with the simulator; 9 minutes, the machine must be quiet
+  table       simulate replicas by the calibration
+
+Options
+  --calibration FILE  read or written (scripts/simulate/calibration.json)
+  --shape NAME        shape of the model for calibrate and validate (135M)
+  --runs N            real runs of validate (2)
+  --no-calibrate      validate with the calibration as it is
+  --replicas LIST     sizes of table (1,3,10,30,100,300,1000)
+  --docs              table: write it into docs/scale.md
+  --json FILE         write the results there too
+`;
+
+const options = {
+  calibration: { type: "string", default: join(root, "scripts/simulate/calibration.json") },
+  shape: { type: "string", default: "135M" },
+  runs: { type: "string", default: "2" },
+  "no-calibrate": { type: "boolean", default: false },
+  replicas: { type: "string", default: "1,3,10,30,100,300,1000" },
+  docs: { type: "boolean", default: false },
+  json: { type: "string" },
+  help: { type: "boolean", default: false },
+};
+
+const scalePage = join(root, "docs/scale.md");
+
+function readCalibration(file) {
+  if (!existsSync(file)) throw new SetupError(`There is no calibration ${file}. Run calibrate.`);
+  return JSON.parse(readFileSync(file, "utf8"));
+}
+
+const print = (text) => process.stdout.write(`${text}\n`);
+
+const commands = {
+  async calibrate({ calibration, shape }) {
+    const measured = await calibrate({ shape, parts: true, progress: say });
+    writeJson(calibration, measured);
+    print(JSON.stringify(measured, undefined, 2));
+    return measured;
+  },
+  async validate({ calibration, shape, runs, "no-calibrate": asItIs }) {
+    const used = asItIs
+      ? readCalibration(calibration)
+      : await calibrate({ shape, parts: false, progress: say });
+    const result = await validate(used, { runs: Number(runs), progress: say });
+    print(renderValidation(result));
+    return { ...result, calibration: used };
+  },
+  table({ calibration, replicas, docs }) {
+    const sizes = replicas.split(",").map(Number);
+    const result = simulateTable(readCalibration(calibration), sizes, say);
+    const table = renderTable(result);
+    print(table);
+    if (docs) writeFileSync(scalePage, withTable(readFileSync(scalePage, "utf8"), table));
+    return result;
+  },
+};
+
+try {
+  const { values, positionals } = parseArgs({ options, allowPositionals: true });
+  const command = commands[positionals[0]];
+  if (values.help) {
+    print(help);
+  } else if (!command || positionals.length > 1) {
+    throw new SetupError(`Name one command: ${Object.keys(commands).join(", ")}. See --help.`);
+  } else {
+    await setUp(takeSetupOptions([]).options);
+    const result = await command(values);
+    if (values.json) writeJson(resolve(values.json), result);
+  }
+} catch (error) {
+  exitOnSetupError(error);
+}

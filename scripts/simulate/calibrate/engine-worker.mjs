@@ -1,0 +1,108 @@
+// Measures Fermata's engine in a process of its own: engine-worker.mjs steps|together '{"model":…}' prints one line of
+// JSON. Times are the engine's own, of whole steps.
+import { loadDist } from "../../bench/engine/dist.mjs";
+import { randomTokens } from "../../bench/engine/random-tokens.mjs";
+import { timedGeneration } from "../../bench/engine/timed-generation.mjs";
+
+const [task, loadText] = process.argv.slice(2);
+const { model, engine: options, startAt, lastsMs } = JSON.parse(loadText);
+const { Engine } = await loadDist("engine", "engine.js");
+
+const engine = await Engine.load({ modelPath: model, ...options });
+const steps = [];
+engine.onStep((step) => steps.push(step));
+let seed = 1;
+const fresh = (count) => randomTokens(count, seed++);
+
+const median = (values) => values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)];
+
+/** The steps of `action`. */
+async function stepsOf(action) {
+  steps.length = 0;
+  await action();
+  return steps.splice(0);
+}
+
+/** A pass of so many rows, at the beginning of a sequence. */
+async function chunkMs(rows, times) {
+  const measured = [];
+  for (let time = 0; time < times; time++) {
+    const [first] = await stepsOf(() => timedGeneration(engine, fresh(rows), 1));
+    measured.push(first.milliseconds);
+  }
+  return median(measured);
+}
+
+/** A step of `sequences` that decode behind `depth` tokens each, in one pass. */
+async function decodeMs(sequences, depth, tokens = 32) {
+  const taken = await stepsOf(() =>
+    Promise.all(
+      Array.from({ length: sequences }, () => timedGeneration(engine, fresh(depth), tokens)),
+    ),
+  );
+  const decoding = taken.filter(
+    (step) => step.prefillRows === 0 && step.decodeRows === sequences && step.microBatches === 1,
+  );
+  return median(decoding.map(({ milliseconds }) => milliseconds));
+}
+
+/** Chunks of 512 rows: the last one of a long prompt against the first. */
+async function chunkAttentionMs(depth) {
+  const taken = await stepsOf(() => timedGeneration(engine, fresh(depth + 512), 1));
+  const chunks = taken.filter(({ prefillRows }) => prefillRows === 512);
+  const beyond = chunks.at(-1).milliseconds - chunks[0].milliseconds;
+  return beyond / (512 * (chunks.length - 1) * 512);
+}
+
+/** A sequence of `depth` tokens that was pushed out of its slot comes back, one row of it is computed. */
+async function movedBytesPerMs(depth, slots) {
+  const first = fresh(depth);
+  const others = Array.from({ length: slots + 1 }, () => fresh(depth));
+  for (const prompt of [first, ...others]) await timedGeneration(engine, prompt, 1);
+  const before = engine.stats().ramMovedBytes;
+  const taken = await stepsOf(() => timedGeneration(engine, Int32Array.from([...first, 9]), 1));
+  const bytes = engine.stats().ramMovedBytes - before;
+  const rest = await chunkMs(2, 5);
+  const ms = taken.reduce((sum, { milliseconds }) => sum + milliseconds, 0) - rest;
+  return { bytes, ms };
+}
+
+async function measureSteps() {
+  await timedGeneration(engine, fresh(600), 8);
+  const passes = [];
+  for (const sequences of [1, 2, 3, 4])
+    passes.push({ rows: sequences, ms: await decodeMs(sequences, 32) });
+  for (const rows of [8, 16, 32, 64, 128, 256, 512])
+    passes.push({ rows, ms: await chunkMs(rows, rows > 100 ? 5 : 9) });
+  const depth = 4096;
+  const deep = await decodeMs(1, depth);
+  const moved = await movedBytesPerMs(2048, options.parallel + options.retainedSlots);
+  return {
+    passes,
+    attention: {
+      decodeMs: Math.max((deep - passes[0].ms) / depth, 0),
+      chunkMs: Math.max(await chunkAttentionMs(depth), 0),
+    },
+    moved,
+  };
+}
+
+/** Prompts and answers in turn until the time is over, beside other processes that do the same. */
+async function measureTogether() {
+  await timedGeneration(engine, fresh(600), 8);
+  await new Promise((resolve) => setTimeout(resolve, startAt - Date.now()));
+  const taken = [];
+  const end = performance.now() + lastsMs;
+  while (performance.now() < end)
+    taken.push(...(await stepsOf(() => timedGeneration(engine, fresh(512), 24))));
+  const mean = (list) =>
+    list.reduce((sum, { milliseconds }) => sum + milliseconds, 0) / list.length;
+  return {
+    chunkMs: mean(taken.filter(({ prefillRows }) => prefillRows === 512)),
+    decodeMs: mean(taken.filter(({ prefillRows }) => prefillRows === 0)),
+  };
+}
+
+const result = await { steps: measureSteps, together: measureTogether }[task]();
+await engine.close();
+process.stdout.write(`${JSON.stringify(result)}\n`);

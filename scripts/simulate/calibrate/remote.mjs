@@ -1,0 +1,71 @@
+import { once } from "node:events";
+import { existsSync } from "node:fs";
+import { createConnection } from "node:net";
+import { startProcess } from "../../bench/processes.mjs";
+import { freePort } from "../../bench/replicas/proxies.mjs";
+
+const program = ["/usr/bin/redis-server", "/usr/local/bin/redis-server"].find((path) =>
+  existsSync(path),
+);
+/** As Fermata writes sequences: in pieces of 8 MiB. */
+const pieceBytes = 8 * 2 ** 20;
+const pieces = 24;
+
+/** Sends one command and waits until `answerBytes` of its answer are there. */
+async function ask(socket, parts, answerBytes) {
+  socket.cork();
+  socket.write(`*${parts.length}\r\n`);
+  for (const part of parts) {
+    socket.write(`$${Buffer.byteLength(part)}\r\n`);
+    socket.write(part);
+    socket.write("\r\n");
+  }
+  socket.uncork();
+  let missing = answerBytes;
+  while (missing > 0) {
+    const chunk = socket.read();
+    if (chunk) missing -= chunk.length;
+    else await once(socket, "readable");
+  }
+}
+
+async function timed(count, action) {
+  const start = performance.now();
+  for (let index = 0; index < count; index++) await action(index);
+  return (performance.now() - start) / count;
+}
+
+async function connect(port) {
+  for (;;) {
+    const socket = createConnection(port, "127.0.0.1");
+    try {
+      await once(socket, "connect");
+      return socket;
+    } catch {
+      await new Promise((resolve) => setTimeout(resolve, 20));
+    }
+  }
+}
+
+/** Redis on this machine over loopback, its clients beside it: a network between them is slower. */
+export async function measureRemote() {
+  if (!program) return null;
+  const port = await freePort();
+  const args = ["--port", String(port), "--save", "", "--bind", "127.0.0.1"];
+  const { child, closed } = startProcess(program, args);
+  const socket = await connect(port);
+  const piece = Buffer.alloc(pieceBytes, 7);
+  const ok = "+OK\r\n".length;
+  const value = `$${pieceBytes}\r\n`.length + pieceBytes + 2;
+  const write = await timed(pieces, (index) => ask(socket, ["SET", `k${index}`, piece], ok));
+  const read = await timed(pieces, (index) => ask(socket, ["GET", `k${index}`], value));
+  const latencyMs = await timed(200, () => ask(socket, ["PING"], "+PONG\r\n".length));
+  socket.destroy();
+  child.kill("SIGTERM");
+  await closed;
+  return {
+    readBytesPerMs: pieceBytes / read,
+    writeBytesPerMs: pieceBytes / write,
+    latencyMs,
+  };
+}

@@ -1,0 +1,5 @@
+export class Simulation {
+  now: number;
+  after(milliseconds: number, happens: () => void): void;
+  run(end?: number): void;
+}

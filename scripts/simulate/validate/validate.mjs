@@ -1,0 +1,112 @@
+// Real servers behind HAProxy under the agent load, then the same in the simulator.
+import { toolResult, tools } from "../../bench/agents/dialogue.mjs";
+import { streamChat } from "../../bench/agents/stream-chat.mjs";
+import { opening } from "../../bench/replicas/load.mjs";
+import { findProxy, startProxy } from "../../bench/replicas/proxies.mjs";
+import { startReplica } from "../../bench/replicas/replica.mjs";
+import { watchingIdle } from "../../bench/report/idle.mjs";
+import { medians } from "../../bench/report/statistics.mjs";
+import { SetupError } from "../../setup/report.mjs";
+import { modelOf, serveOptions } from "../calibrate/servers.mjs";
+import { summarize } from "../report/summary.mjs";
+import { simulateReplicas } from "../simulate-replicas.mjs";
+import { runRealLoad, sessionsOf } from "./real-load.mjs";
+
+export const load = { agents: 36, rounds: 4, kinds: 3, atOnce: 9 };
+
+const sum = (values) => values.reduce((total, value) => total + value, 0);
+
+/** What two agents of one kind have in common, by what the second finds in the cache of an idle server. */
+async function sharedTokensOf(url) {
+  const ask = (agent) => {
+    const messages = [
+      ...opening(agent, load.kinds),
+      { role: "user", content: toolResult(agent, 9) },
+    ];
+    return streamChat(url, { messages, tools, max_tokens: 1, temperature: 0 });
+  };
+  await ask(1000 * load.kinds);
+  const { usage } = await ask(1001 * load.kinds);
+  return usage.prompt_tokens_details.cached_tokens;
+}
+
+async function withServers(model, count, action) {
+  const names = ["r1", "r2", "r3"].slice(0, count);
+  const replicas = await Promise.all(names.map((name) => startReplica(name, serveOptions(model))));
+  // One server stands under all three names.
+  const ports = [0, 1, 2].map((index) => replicas[index % count].port);
+  const proxy = await startProxy("haproxy", ports);
+  try {
+    return await action(proxy.url, replicas);
+  } finally {
+    await proxy.stop();
+    await Promise.all(replicas.map((replica) => replica.stop()));
+  }
+}
+
+const prefilled = async (replicas) =>
+  sum(await Promise.all(replicas.map((it) => it.metric("fermata_prefilled_tokens_total"))));
+
+/** Fresh servers, so that no run finds anything in a cache. */
+function realRun(model, count) {
+  return withServers(model, count, async (url, replicas) => {
+    const turns = await runRealLoad(url, load);
+    const rows = await prefilled(replicas);
+    const sharedTokens = await sharedTokensOf(url);
+    return { turns, rows, sharedTokens };
+  });
+}
+
+function figuresOf(turns, rows) {
+  const recorded = turns.map((turn) => ({ ...turn, reused: turn.cachedTokens ?? turn.reused }));
+  const seconds = Math.max(...turns.map(({ endedAt }) => endedAt)) / 1000;
+  const { turnsPerMinute, ttftP50, ttftP95, answerP50, answerP95 } = summarize(recorded, seconds);
+  return { turnsPerMinute, ttftP50, ttftP95, answerP50, answerP95, rows };
+}
+
+function simulatedRun(calibration, sessions, count) {
+  const options = { replicas: count, router: "bounded", sharedHost: true };
+  const { clients, replicas } = simulateReplicas(calibration, options, (all) =>
+    all.keep(load.atOnce, sessions),
+  );
+  return figuresOf(clients.turns, sum(replicas.map((replica) => replica.counts().prefilledTokens)));
+}
+
+/** How many turns each replica answered. */
+function spreadOf(turns) {
+  const names = [...new Set(turns.map(({ replica }) => replica?.name ?? replica))].toSorted();
+  const counts = names.map((name) => turns.filter(({ replica }) => replica === name).length);
+  return counts.join(" + ");
+}
+
+/**
+ * For one and for three replicas: the figures of real runs (medians), of the simulator, and its error in each.
+ * @param calibration of this machine, made just before
+ */
+export async function validate(calibration, { runs, progress }) {
+  if (!findProxy("haproxy"))
+    throw new SetupError("The validation needs HAProxy (Debian: haproxy).");
+  const model = await modelOf(calibration.shape);
+  const measured = { 1: [], 3: [] };
+  const { busy } = await watchingIdle(async () => {
+    for (let run = 1; run <= runs; run++) {
+      for (const count of [1, 3]) {
+        progress(`run ${run} of ${runs}, ${count} replica${count === 1 ? "" : "s"}`);
+        const real = await realRun(model, count);
+        progress(`  turns by replica: ${spreadOf(real.turns)}`);
+        measured[count].push(real);
+      }
+    }
+  });
+  const { turns, sharedTokens } = measured[1][0];
+  const sessions = sessionsOf(turns, load, sharedTokens);
+  const compared = [1, 3].map((count) => {
+    const real = medians(measured[count].map((run) => figuresOf(run.turns, run.rows)));
+    const simulated = simulatedRun(calibration, sessions, count);
+    const errors = Object.fromEntries(
+      Object.keys(real).map((name) => [name, simulated[name] / real[name] - 1]),
+    );
+    return { replicas: count, real, simulated, errors };
+  });
+  return { busy, load, runs, sharedTokens, compared };
+}
