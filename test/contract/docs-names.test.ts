@@ -23,6 +23,7 @@ const foreignOptions = new Set([
   "--auth-type",
   "--backend",
   "--data",
+  "--docs",
   "--help",
   "--part",
   "--project",

@@ -1,7 +1,4 @@
 // Real servers behind HAProxy under the agent load, then the same in the simulator.
-import { toolResult, tools } from "../../bench/agents/dialogue.mjs";
-import { streamChat } from "../../bench/agents/stream-chat.mjs";
-import { opening } from "../../bench/replicas/load.mjs";
 import { findProxy, startProxy } from "../../bench/replicas/proxies.mjs";
 import { startReplica } from "../../bench/replicas/replica.mjs";
 import { watchingIdle } from "../../bench/report/idle.mjs";
@@ -16,18 +13,12 @@ export const load = { agents: 36, rounds: 4, kinds: 3, atOnce: 9 };
 
 const sum = (values) => values.reduce((total, value) => total + value, 0);
 
-/** What two agents of one kind have in common, by what the second finds in the cache of an idle server. */
-async function sharedTokensOf(url) {
-  const ask = (agent) => {
-    const messages = [
-      ...opening(agent, load.kinds),
-      { role: "user", content: toolResult(agent, 9) },
-    ];
-    return streamChat(url, { messages, tools, max_tokens: 1, temperature: 0 });
-  };
-  await ask(1000 * load.kinds);
-  const { usage } = await ask(1001 * load.kinds);
-  return usage.prompt_tokens_details.cached_tokens;
+const median = (values) => values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)];
+
+/** What agents of one kind have in common: what the first turns find in the cache that find something. */
+function sharedTokensOf(turns) {
+  const found = turns.filter(({ round, cachedTokens }) => round === 0 && cachedTokens > 0);
+  return median(found.map(({ cachedTokens }) => cachedTokens));
 }
 
 async function withServers(model, count, action) {
@@ -51,9 +42,7 @@ const prefilled = async (replicas) =>
 function realRun(model, count) {
   return withServers(model, count, async (url, replicas) => {
     const turns = await runRealLoad(url, load);
-    const rows = await prefilled(replicas);
-    const sharedTokens = await sharedTokensOf(url);
-    return { turns, rows, sharedTokens };
+    return { turns, rows: await prefilled(replicas) };
   });
 }
 
@@ -69,12 +58,14 @@ function simulatedRun(calibration, sessions, count) {
   const { clients, replicas } = simulateReplicas(calibration, options, (all) =>
     all.keep(load.atOnce, sessions),
   );
-  return figuresOf(clients.turns, sum(replicas.map((replica) => replica.counts().prefilledTokens)));
+  const rows = sum(replicas.map((replica) => replica.counts().prefilledTokens));
+  const turns = clients.turns.map((turn) => ({ ...turn, replica: turn.replica.name }));
+  return { figures: figuresOf(turns, rows), spread: spreadOf(turns) };
 }
 
 /** How many turns each replica answered. */
 function spreadOf(turns) {
-  const names = [...new Set(turns.map(({ replica }) => replica?.name ?? replica))].toSorted();
+  const names = [...new Set(turns.map(({ replica }) => replica))].toSorted();
   const counts = names.map((name) => turns.filter(({ replica }) => replica === name).length);
   return counts.join(" + ");
 }
@@ -98,11 +89,13 @@ export async function validate(calibration, { runs, progress }) {
       }
     }
   });
-  const { turns, sharedTokens } = measured[1][0];
+  const [{ turns }] = measured[1];
+  const sharedTokens = sharedTokensOf(turns);
   const sessions = sessionsOf(turns, load, sharedTokens);
   const compared = [1, 3].map((count) => {
     const real = medians(measured[count].map((run) => figuresOf(run.turns, run.rows)));
-    const simulated = simulatedRun(calibration, sessions, count);
+    const { figures: simulated, spread } = simulatedRun(calibration, sessions, count);
+    progress(`simulated, ${count}: turns by replica ${spread}`);
     const errors = Object.fromEntries(
       Object.keys(real).map((name) => [name, simulated[name] / real[name] - 1]),
     );
