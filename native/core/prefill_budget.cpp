@@ -29,7 +29,9 @@ void PrefillBudget::took(std::int32_t prefill_rows, double milliseconds) {
 std::int32_t PrefillBudget::rows() const {
     constexpr double kMost = std::numeric_limits<std::int32_t>::max();
     if (target_ms_ <= 0.0 || row_ms_ <= 0.0) return std::numeric_limits<std::int32_t>::max();
-    const double rows = (target_ms_ - decode_ms_) / row_ms_;
+    double step_ms = target_ms_;
+    if (short_chunks_) step_ms = std::min(step_ms, std::max(kShort, kCheap * decode_ms_));
+    const double rows = (step_ms - decode_ms_) / row_ms_;
     return static_cast<std::int32_t>(std::clamp(rows, static_cast<double>(kLeast), kMost));
 }
 

@@ -48,7 +48,7 @@ Scheduler::Scheduler(SchedulerConfig config, Backend& backend, MaskRunner* masks
       shape_(backend.shape()),
       retention_(backend, config.ram_limit, config.left_limit, files, config.disk_limit),
       gate_(shape_),
-      prefill_budget_(config.target_itl_ms) {
+      prefill_budget_(config.target_itl_ms, config.short_chunks) {
     config_.parallel = std::clamp(config_.parallel, 1, shape_.slot_count);
     config_.step_token_budget = std::clamp(config_.step_token_budget, 1, shape_.max_rows);
     if (!shape_.partial_truncate || shape_.fixed_chunk > 0) config_.draft_limit = 0;

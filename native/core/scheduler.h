@@ -37,6 +37,7 @@ struct SchedulerConfig {
     std::int32_t draft_limit = 0;
     // Milliseconds that a step with decode rows should take: bounds its prefill rows; 0: no limit.
     std::int32_t target_itl_ms = 0;
+    bool short_chunks = false;  // see PrefillBudget
 };
 
 class Scheduler {

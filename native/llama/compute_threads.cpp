@@ -1,7 +1,10 @@
 #include "llama/compute_threads.h"
 
+#include <algorithm>
 #include <chrono>
+#include <iterator>
 #include <new>
+#include <utility>
 
 #include "ggml-cpu.h"
 #include "llama.h"
@@ -13,6 +16,9 @@ namespace {
 // How long idle threads spin before they sleep: 1 is about 5 ms, enough to bridge two steps. The
 // default of 50 keeps every core busy for a quarter of a second after the last step.
 constexpr std::uint32_t kPoll = 1;
+
+// Of how many cores ggml takes note.
+constexpr std::ptrdiff_t kCores = GGML_MAX_N_THREADS;
 
 double now_in_seconds() {
     return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch())
@@ -43,6 +49,9 @@ ComputeThreads::~ComputeThreads() {
 bool ComputeThreads::use(std::int32_t count) {
     ggml_threadpool_params params = ggml_threadpool_params_default(count);
     params.poll = kPoll;
+    // So it places the thread that computes at its first graph, and not this one now.
+    params.paused = true;
+    place(params);
     std::unique_ptr<ggml_threadpool, FreePool> pool(ggml_threadpool_new(&params));
     if (pool == nullptr) return false;
     if (pool_ != nullptr) retired_.push_back(std::move(pool_));
@@ -53,7 +62,19 @@ bool ComputeThreads::use(std::int32_t count) {
     return true;
 }
 
+// Fewer than the cores run wherever they like, also those that a placed thread has started.
+void ComputeThreads::place(ggml_threadpool_params& params) const {
+    const std::vector<bool>& usable = use_.usable();
+    const auto countable = usable.begin() + std::min(std::ssize(usable), kCores);
+    const auto cores = std::count(usable.begin(), countable, true);
+    if (cores < 2 || cores < use_.cores()) return;
+    std::copy(usable.begin(), countable, params.cpumask);
+    params.strict_cpu = params.n_threads == cores;
+}
+
 void ComputeThreads::adapt() {
+    const std::thread::id here = std::this_thread::get_id();
+    if (std::exchange(computing_, here) != here) ggml_threadpool_pause(pool_.get());
     if (!budget_) return;
     const double now = now_in_seconds();
     if (now - observed_ < ThreadBudget::kSpan) return;

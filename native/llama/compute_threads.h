@@ -1,15 +1,22 @@
 // The threads that compute the graphs of a context on the processor.
+//
+// As many of them as there are cores have a core each. They wait for each other after each
+// operation without sleeping. Where a thread of this process that works alone (a long text that is
+// tokenized) has a core to itself, the system would else put two of them on one core for up to half
+// a second, and each of their hundred waits would take what the system gives a thread at a time.
 #pragma once
 
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <thread>
 #include <vector>
 
 #include "core/thread_budget.h"
 #include "llama/processor_use.h"
 
 struct ggml_threadpool;
+struct ggml_threadpool_params;
 struct llama_context;
 
 namespace fermata {
@@ -39,11 +46,15 @@ class ComputeThreads {
 
     explicit ComputeThreads(llama_context* context) : context_(context) {}
 
+    // On which cores the threads of a pool may run.
+    void place(ggml_threadpool_params& params) const;
+
     llama_context* context_;
     std::unique_ptr<ggml_threadpool, FreePool> pool_;
     // Pools before it. ggml pauses the one that it computed with when it computes with another.
     std::vector<std::unique_ptr<ggml_threadpool, FreePool>> retired_;
     std::int32_t count_ = 0;
+    std::thread::id computing_;  // which thread computes the graphs
     std::optional<ThreadBudget> budget_;
     ProcessorUseReader use_;
     double observed_ = 0.0;  // when, in seconds of a monotonic clock

@@ -2,7 +2,8 @@
  * How long large requests hold up another client's stream.
  *   node scripts/bench/stalls.mjs [--model FILE] [--repeat N] [CASE...]
  * For each case: the gaps between two tokens of a stream while the requests come in, and how late the server's event
- * loop was. "nothing" is the same stream alone; compare with it, since other programs slow the machine too.
+ * loop was; at the end, which cases are within the bar. "nothing" is the same stream alone; compare with it, since other
+ * programs slow the machine too. The exit code is 1 where a case is beyond the bar.
  */
 
 import { fork } from "node:child_process";
@@ -24,13 +25,23 @@ const { values, positionals } = parseArgs({
 });
 const names = positionals.length === 0 ? caseNames : positionals;
 const pauseMs = 300;
+/** Of the gaps, in milliseconds. */
+const bar = { p99: 50, longest: 200 };
 
 const folder = mkdtempSync(join(tmpdir(), "fermata-stalls-"));
 const server = startServer(join(folder, "store.sqlite"), values.model);
 process.on("exit", () => server.kill("SIGKILL"));
 const url = await addressOf(server);
 const sender = new Worker(new URL("stalls/sender.mjs", import.meta.url), { workerData: { url } });
-for (const name of names) console.log(row(name, await measure(name)));
+const results = [];
+for (const name of names) {
+  const measured = await measure(name);
+  const result = { name, ...figuresOf(measured.gaps) };
+  results.push(result);
+  console.log(row(result, measured));
+}
+console.log(verdict(results));
+if (!results.every(isWithin)) process.exitCode = 1;
 await sender.terminate();
 server.kill();
 await once(server, "exit");
@@ -88,14 +99,31 @@ async function openStream() {
   return { times, stop: leave };
 }
 
-function row(name, { gaps, delay, outcomes }) {
+function figuresOf(gaps) {
   const sorted = gaps.toSorted((a, b) => a - b);
   const at = (share) => sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? 0;
-  const figures = { p50: at(0.5), p99: at(0.99), longest: at(1) };
+  return { p50: at(0.5), p99: at(0.99), longest: at(1) };
+}
+
+function row({ name, ...figures }, { gaps, delay, outcomes }) {
   const text = (values) =>
     Object.entries(values)
       .map(([key, value]) => `${key} ${value.toFixed(1)}`)
       .join(", ");
   const answers = outcomes.map(({ status, ms }) => `${status} in ${Math.round(ms)} ms`);
   return `${name}\n  gaps (${gaps.length}): ${text(figures)}\n  event loop: ${text(delay)}\n  answers: ${answers.join(", ")}`;
+}
+
+function isWithin({ p99, longest }) {
+  return p99 < bar.p99 && longest < bar.longest;
+}
+
+function verdict(results) {
+  const lines = results.map(
+    (result) =>
+      `  ${isWithin(result) ? "within" : "BEYOND"}  ${result.name}: p99 ${result.p99.toFixed(1)}, longest ${result.longest.toFixed(1)}`,
+  );
+  const within = results.filter(isWithin).length;
+  const title = `${within} of ${results.length} cases are within the bar: p99 below ${bar.p99} ms, longest below ${bar.longest} ms`;
+  return [title, ...lines].join("\n");
 }

@@ -83,9 +83,8 @@ export const engineOptions = inGroup("Engine", {
     kind: "integer",
     min: 0,
     max: 600_000,
-    default: 250,
     value: "MS",
-    help: "Milliseconds that a running answer should wait for its next token while other prompts are computed: a slow model computes them in smaller pieces. 0: no limit.",
+    help: "Milliseconds that a running answer should wait for its next token while other prompts are computed in pieces. 0: no limit. Default: 36, or more (up to 250) where the model is slow and small pieces would cost too much.",
     fromFolder: true,
   },
   contextCache: {

@@ -100,6 +100,7 @@ export function resolveOptions(options: EngineOptions, facts: LoadFacts): Native
     draftLimit: (options.drafts ?? false) ? mostDrafted : 0,
     stepTokenBudget,
     targetItlMs: integer("targetItlMs", options.targetItlMs ?? 250, 0, maximumInt32),
+    shortChunks: options.targetItlMs === undefined,
     microBatch: Math.min(
       integer("microBatch", options.microBatch ?? 512, 1, 16_384),
       stepTokenBudget,

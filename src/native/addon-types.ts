@@ -56,6 +56,8 @@ export interface NativeLoadOptions {
   stepTokenBudget: number;
   /** Milliseconds that a step with decode rows should take: bounds its prefill rows; 0: no limit. */
   targetItlMs: number;
+  /** No more prefill rows beside decode rows either than make the pass over the weights cheap. */
+  shortChunks: boolean;
   /** Rows per pass over the weights. */
   microBatch: number;
   /** A hold that is neither resumed nor released for so long fails with `lease_expired`. */

@@ -27,9 +27,12 @@ void run_on(const Device& device, World& world) {
     }
 }
 
-double longest_beside_decode(const Device& device, std::int32_t target_ms) {
-    World world(streams(4, 4096, 512),
-                {.parallel = 4, .step_token_budget = 512, .target_itl_ms = target_ms});
+double longest_beside_decode(const Device& device, std::int32_t target_ms,
+                             bool short_chunks = false) {
+    World world(streams(4, 4096, 512), {.parallel = 4,
+                                        .step_token_budget = 512,
+                                        .target_itl_ms = target_ms,
+                                        .short_chunks = short_chunks});
     world.submit(words(1, 20), 400);
     for (int i = 0; i < 3; ++i) {
         world.step();
@@ -60,6 +63,20 @@ TEST(streams_of_a_slow_model_wait_for_the_target_at_most) {
 TEST(a_fast_model_computes_whole_chunks) {
     const Device fast{.pass_ms = 2.0, .row_ms = 0.1};
     CHECK(longest_beside_decode(fast, 250) > 53.0);
+}
+
+TEST(short_chunks_are_as_large_as_makes_their_passes_cheap) {
+    const Device fast{.pass_ms = 1.0, .row_ms = 0.4};  // 512 rows: 206 ms
+    CHECK(longest_beside_decode(fast, 250) > 200.0);
+    const double longest = longest_beside_decode(fast, 250, true);
+    CHECK(longest <= 37.0);
+    CHECK(longest >= 31.0);
+    const Device slower{.pass_ms = 9.6, .row_ms = 0.4};  // a step without prefill rows: 10 ms
+    CHECK(longest_beside_decode(slower, 250, true) <= 111.0);
+    CHECK(longest_beside_decode(slower, 250, true) >= 100.0);
+    const Device slow{.pass_ms = 80.0, .row_ms = 10.0};
+    CHECK(longest_beside_decode(slow, 250, true) <= 275.0);
+    CHECK(longest_beside_decode(slow, 250, true) >= 200.0);
 }
 
 TEST(nobody_who_decodes_waits_for_a_chunk) {

@@ -58,7 +58,7 @@ test("defaults", () => {
     cacheRemote: undefined,
     deterministic: false,
     drafts: false,
-    targetItlMs: 250,
+    targetItlMs: undefined,
     contextCache: true,
     shareCache: false,
     stopRepetition: true,

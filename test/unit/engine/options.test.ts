@@ -29,6 +29,7 @@ describe("resolveOptions", () => {
       draftLimit: 0,
       stepTokenBudget: 512,
       targetItlMs: 250,
+      shortChunks: true,
       microBatch: 512,
       holdLeaseMs: 600_000,
       maxQueue: 256,
