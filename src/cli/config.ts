@@ -164,6 +164,8 @@ function checkTogether(config: ServeConfig): void {
     throw invalid("--no-auth and keys exclude each other. Give one.", "api-key");
   if (pooling !== undefined && embeddingModel === undefined)
     throw invalid("--pooling needs --embedding-model.", "pooling");
+  if (config.keepAlive >= 0 && config.modelsDir === undefined)
+    throw invalid("--keep-alive needs --models-dir: a single model stays loaded.", "keep-alive");
   if (config.deterministic && config.drafts)
     throw invalid("--drafts and --deterministic exclude each other. Give one.", "drafts");
   if (nPredict === 0)

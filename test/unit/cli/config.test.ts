@@ -236,6 +236,7 @@ test("names of the model, tokens of an answer, pooling", () => {
   expect(() => load(["--n-predict", "0"])).toThrow("at least 1, or -1");
   expect(load(["--pooling", "mean", "--embedding-model", "e.gguf"]).pooling).toBe("mean");
   expect(() => load(["--pooling", "mean"])).toThrow("--pooling needs --embedding-model");
+  expect(() => load(["--keep-alive", "9"])).toThrow("--keep-alive needs --models-dir");
   expect(() => load(["--deterministic", "--drafts"])).toThrow("exclude each other");
 });
 
