@@ -214,7 +214,9 @@ test("keep_alive of Ollama's requests: 0 unloads", async () => {
     body: { done_reason: "load" },
   });
   expect((await states()).find(({ id }) => id === "twin")).toMatchObject({ state: "loaded" });
-  await post("/api/generate", { model: "twin", prompt: "", keep_alive: 0 });
+  expect(await post("/api/generate", { model: "twin", prompt: "", keep_alive: 0 })).toMatchObject({
+    body: { done_reason: "unload" },
+  });
   await eventually(async () => {
     const twin = (await states()).find(({ id }) => id === "twin");
     expect(twin).toMatchObject({ state: "unloaded" });

@@ -90,9 +90,9 @@ export class OllamaAnswer implements AnswerStream<RunEvent> {
     return this.#end({ content, thinking: reasoning, calls });
   }
 
-  /** Of a request that only asks for the model to be loaded. */
-  loaded(): Line {
-    return { ...this.#said({ content: "" }), done: true, done_reason: "load" };
+  /** Of a request that only asks for the model to be loaded, or to leave. */
+  withoutText(done_reason: "load" | "unload"): Line {
+    return { ...this.#said({ content: "" }), done: true, done_reason };
   }
 
   #part(part: Part): SseMessage {

@@ -16,6 +16,7 @@ import { callsOfMessages } from "../http/history-gaps.ts";
 import { waitForServers, Preparation, streamAnswer } from "../http/stream-answer.ts";
 import { answerOf } from "../answer/traces.ts";
 import { OllamaAnswer } from "./answer.ts";
+import { keepAliveOf } from "./keep-alive.ts";
 import { withoutTag } from "./models.ts";
 import { finishInTurns } from "../../parts.ts";
 import {
@@ -41,7 +42,8 @@ function chatRoute(context: RouteContext): RouteOptions {
         parseChatInParts(request.body, target, context.warnings.warn),
       );
       const answer = new OllamaAnswer(target.id, "chat", context);
-      if (body.conversation.messages.length === 0) return answer.loaded();
+      if (body.conversation.messages.length === 0)
+        return answer.withoutText(becomes(request, context));
       return await respond(answer, body, runConversation(body, target, request, context), {
         request,
         reply,
@@ -61,13 +63,18 @@ function generateRoute(context: RouteContext): RouteOptions {
       const target = targetOf(request, context);
       const body = parseGenerate(request.body, target, context.warnings.warn);
       const answer = new OllamaAnswer(target.id, "generate", context);
-      if (body.prompt === "") return answer.loaded();
+      if (body.prompt === "") return answer.withoutText(becomes(request, context));
       const run = body.raw
         ? runRaw(body, request, context)
         : runConversation(body, target, request, context);
       return await respond(answer, body, run, { request, reply, context });
     },
   };
+}
+
+/** What becomes of the model behind a request without text. One that is served alone stays loaded. */
+function becomes({ body }: FastifyRequest, { lease }: RouteContext): "load" | "unload" {
+  return lease !== undefined && keepAliveOf(body) === 0 ? "unload" : "load";
 }
 
 /** Pushes the events of an answer until it ends or `signal` is aborted. */
