@@ -42,6 +42,7 @@ async function fit(given: Given, options: Partial<EngineOptions> = {}) {
     chatTemplate: null,
     fileType: null,
     ranks: false,
+    sampling: {},
   };
   const device = { name: "GPU0", description: "a fake", totalBytes: 0 };
   const machine = {
@@ -136,6 +137,7 @@ it("a cache too large to be measured is measured by two smaller ones", async () 
       chatTemplate: null,
       fileType: null,
       ranks: false,
+      sampling: {},
     },
     {
       availableBytes: gib,
