@@ -8,7 +8,7 @@ import { takeSetupOptions } from "./setup/options.mjs";
 import { root } from "./setup/paths.mjs";
 import { SetupError, exitOnSetupError, say } from "./setup/report.mjs";
 import { calibrate, writeJson } from "./simulate/calibrate/calibrate.mjs";
-import { renderTable, renderValidation, withTable } from "./simulate/report/render.mjs";
+import { renderTable, renderValidation, withSection } from "./simulate/report/render.mjs";
 import { simulateTable } from "./simulate/table.mjs";
 import { validate } from "./simulate/validate/validate.mjs";
 
@@ -29,7 +29,7 @@ Options
   --runs N            real runs of validate (2)
   --no-calibrate      validate with the calibration as it is
   --replicas LIST     sizes of table (1,3,10,30,100,300,1000)
-  --docs              table: write it into docs/scale.md
+  --docs              validate, table: write the result into docs/scale.md
   --json FILE         write the results there too
 `;
 
@@ -44,11 +44,15 @@ const options = {
   help: { type: "boolean", default: false },
 };
 
-const scalePage = join(root, "docs/scale.md");
-
 function readCalibration(file) {
   if (!existsSync(file)) throw new SetupError(`There is no calibration ${file}. Run calibrate.`);
   return JSON.parse(readFileSync(file, "utf8"));
+}
+
+/** Into docs/scale.md. */
+function writeSection(name, text) {
+  const page = join(root, "docs/scale.md");
+  writeFileSync(page, withSection(readFileSync(page, "utf8"), name, text));
 }
 
 const print = (text) => process.stdout.write(`${text}\n`);
@@ -60,12 +64,15 @@ const commands = {
     print(JSON.stringify(measured, undefined, 2));
     return measured;
   },
-  async validate({ calibration, shape, runs, "no-calibrate": asItIs }) {
+  async validate({ calibration, shape, runs, docs, "no-calibrate": asItIs }) {
     const used = asItIs
       ? readCalibration(calibration)
       : await calibrate({ shape, parts: false, progress: say });
     const result = await validate(used, { runs: Number(runs), progress: say });
-    print(renderValidation(result));
+    const { machine, date } = used;
+    const text = renderValidation({ ...result, machine, date, shape: used.shape });
+    print(text);
+    if (docs) writeSection("validated", text);
     return { ...result, calibration: used };
   },
   table({ calibration, replicas, docs }) {
@@ -73,7 +80,7 @@ const commands = {
     const result = simulateTable(readCalibration(calibration), sizes, say);
     const table = renderTable(result);
     print(table);
-    if (docs) writeFileSync(scalePage, withTable(readFileSync(scalePage, "utf8"), table));
+    if (docs) writeSection("simulated", table);
     return result;
   },
 };

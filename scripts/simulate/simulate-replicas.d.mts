@@ -3,7 +3,7 @@ export interface Calibration {
   passes: { rows: number; ms: number }[];
   attention: { decodeMs: number; chunkMs: number };
   movedBytesPerMs: number;
-  slowdowns: number[];
+  slowdowns: { chunk: number[]; decode: number[] };
   request: { fixedMs: number; tokenMs: number };
   token: { sentMs: number };
   engine: Record<string, number>;

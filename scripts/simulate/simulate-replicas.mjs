@@ -32,7 +32,7 @@ export function simulateReplicas(calibration, options, begin) {
   const times = new ServiceTimes(calibration);
   const sharedFiles = options.remote ? makeSharedFiles(calibration.parts.remote) : undefined;
   const engine = { ...calibration.engine, ...options.engine, ...(sharedFiles && { sharedFiles }) };
-  const oneHost = new Host(simulation, calibration.slowdowns);
+  const oneHost = new Host(simulation);
   const replicas = Array.from({ length: options.replicas }, (_, index) => {
     const host = options.sharedHost ? oneHost : new Host(simulation);
     return new Replica({ simulation, host, times, options: engine, name: `r${index + 1}` });

@@ -15,7 +15,7 @@ const calibration: Calibration = {
   ],
   attention: { decodeMs: 0, chunkMs: 0 },
   movedBytesPerMs: 7_884_800,
-  slowdowns: [1],
+  slowdowns: { chunk: [1], decode: [1] },
   request: { fixedMs: 0, tokenMs: 0 },
   token: { sentMs: 0 },
   engine: {

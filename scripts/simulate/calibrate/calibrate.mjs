@@ -27,15 +27,14 @@ export async function calibrate({ shape, parts, progress }) {
   const model = await modelOf(shape);
   const { rows, busy } = await watchingIdle(async () => {
     progress("steps of one engine");
-    const { passes, attention, moved } = await measureSteps(model, engineOptions);
+    const steps = await measureSteps(model, engineOptions);
     progress("one, two and three engines at once");
     const slowdowns = await measureSlowdowns(model, engineOptions, 3);
     progress("requests of a server");
     const server = await startReplica("r1", serveOptions(model));
-    const around = await measureRequests(server.url, engineOptions, { passes });
+    const around = await measureRequests(server.url, engineOptions, steps);
     await server.stop();
-    const movedBytesPerMs = moved.bytes / Math.max(moved.ms, 0.1);
-    return { passes, attention, movedBytesPerMs, slowdowns, ...around };
+    return { ...steps, slowdowns, ...around };
   });
   const machine = await describeMachine();
   const date = new Date().toISOString().slice(0, 10);

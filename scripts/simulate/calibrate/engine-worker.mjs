@@ -34,7 +34,7 @@ async function chunkMs(rows, times) {
 }
 
 /** A step of `sequences` that decode behind `depth` tokens each, in one pass. */
-async function decodeMs(sequences, depth, tokens = 32) {
+async function decodeMs(sequences, depth, tokens) {
   const taken = await stepsOf(() =>
     Promise.all(
       Array.from({ length: sequences }, () => timedGeneration(engine, fresh(depth), tokens)),
@@ -54,37 +54,44 @@ async function chunkAttentionMs(depth) {
   return beyond / (512 * (chunks.length - 1) * 512);
 }
 
-/** A sequence of `depth` tokens that was pushed out of its slot comes back, one row of it is computed. */
-async function movedBytesPerMs(depth, slots) {
-  const first = fresh(depth);
-  const others = Array.from({ length: slots + 1 }, () => fresh(depth));
-  for (const prompt of [first, ...others]) await timedGeneration(engine, prompt, 1);
+/** Sequences of `depth` tokens that were pushed out of their slots come back, one row of each is computed. */
+async function measureMoves(depth, slots, rowMs) {
+  const prompts = Array.from({ length: slots + 3 }, () => fresh(depth));
+  for (const prompt of prompts) await timedGeneration(engine, prompt, 1);
   const before = engine.stats().ramMovedBytes;
-  const taken = await stepsOf(() => timedGeneration(engine, Int32Array.from([...first, 9]), 1));
-  const bytes = engine.stats().ramMovedBytes - before;
-  const rest = await chunkMs(2, 5);
-  const ms = taken.reduce((sum, { milliseconds }) => sum + milliseconds, 0) - rest;
-  return { bytes, ms };
+  let ms = 0;
+  for (const prompt of prompts.slice(0, 3)) {
+    const taken = await stepsOf(() => timedGeneration(engine, Int32Array.from([...prompt, 9]), 1));
+    ms += taken.reduce((sum, { milliseconds }) => sum + milliseconds, 0) - rowMs;
+  }
+  return (engine.stats().ramMovedBytes - before) / Math.max(ms, 0.1);
 }
 
 async function measureSteps() {
   await timedGeneration(engine, fresh(600), 8);
-  const passes = [];
-  for (const sequences of [1, 2, 3, 4])
-    passes.push({ rows: sequences, ms: await decodeMs(sequences, 32) });
-  for (const rows of [8, 16, 32, 64, 128, 256, 512])
-    passes.push({ rows, ms: await chunkMs(rows, rows > 100 ? 5 : 9) });
-  const depth = 4096;
-  const deep = await decodeMs(1, depth);
-  const moved = await movedBytesPerMs(2048, options.parallel + options.retainedSlots);
-  return {
-    passes,
-    attention: {
-      decodeMs: Math.max((deep - passes[0].ms) / depth, 0),
-      chunkMs: Math.max(await chunkAttentionMs(depth), 0),
-    },
-    moved,
+  const [depth, short, tokens] = [4096, 32, 32];
+  const alone = await decodeMs(1, short, tokens);
+  const attention = {
+    decodeMs: Math.max(((await decodeMs(1, depth, tokens)) - alone) / (depth - short), 0),
+    chunkMs: Math.max(await chunkAttentionMs(depth), 0),
   };
+  const passes = [];
+  // What they attend to is counted by itself.
+  for (const rows of [1, 2, 3, 4]) {
+    const attended = rows * (short + tokens / 2);
+    passes.push({
+      rows,
+      ms: (await decodeMs(rows, short, tokens)) - attended * attention.decodeMs,
+    });
+  }
+  for (const rows of [8, 16, 32, 64, 128, 256, 512]) {
+    const attended = (rows * (rows + 1)) / 2;
+    passes.push({ rows, ms: (await chunkMs(rows, 7)) - attended * attention.chunkMs });
+  }
+  const moved = 2048;
+  const rowMs = passes[0].ms + moved * attention.decodeMs;
+  const slots = options.parallel + options.retainedSlots;
+  return { passes, attention, movedBytesPerMs: await measureMoves(moved, slots, rowMs) };
 }
 
 /** Prompts and answers in turn until the time is over, beside other processes that do the same. */

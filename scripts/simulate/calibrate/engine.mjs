@@ -15,18 +15,17 @@ export function measureSteps(model, engine) {
   return run("steps", { model, engine });
 }
 
-/** How many times as long steps take when so many engines compute on this machine: [1, …]. */
+/** How many times as long steps take when 1, 2, … engines compute on this machine: { chunk: [1, …], decode: [1, …] }. */
 export async function measureSlowdowns(model, engine, most) {
-  const slowdowns = [];
-  let alone;
+  const measured = [];
   for (let engines = 1; engines <= most; engines++) {
     const startAt = Date.now() + loadMs;
     const load = { model, engine, startAt, lastsMs };
     const all = await Promise.all(Array.from({ length: engines }, () => run("together", load)));
     const mean = (name) => all.reduce((sum, it) => sum + it[name], 0) / engines;
-    const now = { chunkMs: mean("chunkMs"), decodeMs: mean("decodeMs") };
-    alone ??= now;
-    slowdowns.push((now.chunkMs / alone.chunkMs + now.decodeMs / alone.decodeMs) / 2);
+    measured.push({ chunk: mean("chunkMs"), decode: mean("decodeMs") });
   }
-  return slowdowns;
+  const [alone] = measured;
+  const slowdowns = (name) => measured.map((it) => Math.max(it[name] / alone[name], 1));
+  return { chunk: slowdowns("chunk"), decode: slowdowns("decode") };
 }

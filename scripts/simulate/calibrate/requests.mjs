@@ -17,26 +17,31 @@ async function cachedTtft(url, words) {
   return { ms: median(ttfts), promptTokens: first.usage.prompt_tokens };
 }
 
-/** The time between two tokens of each of `sequences` answers side by side. */
+/** The time between two tokens of each of `sequences` answers side by side, and the tokens before them. */
 async function gapMs(url, sequences, words) {
   const one = async (agent) => {
-    const content = wordsFrom(50 + agent, words);
-    const messages = [{ role: "user", content }];
-    return (await streamChat(url, { messages, tools, max_tokens: 64, temperature: 0 })).gaps;
+    const messages = [{ role: "user", content: wordsFrom(50 + agent, words) }];
+    return streamChat(url, { messages, tools, max_tokens: 64, temperature: 0 });
   };
-  const gaps = await Promise.all(Array.from({ length: sequences }, (_, agent) => one(agent)));
-  return median(gaps.flat());
+  const answers = await Promise.all(Array.from({ length: sequences }, (_, agent) => one(agent)));
+  return {
+    ms: median(answers.flatMap(({ gaps }) => gaps)),
+    promptTokens: answers[0].usage.prompt_tokens,
+  };
 }
 
-/** @param passMs what a pass of so many rows takes alone */
-export async function measureRequests(url, { parallel }, { passes }) {
+/** @param steps what steps take alone: { passes, attention } */
+export async function measureRequests(url, { parallel }, { passes, attention }) {
+  const decodeMs = (rows, depth) =>
+    passes.find((pass) => pass.rows === rows).ms + rows * depth * attention.decodeMs;
   await cachedTtft(url, 10);
-  const short = await cachedTtft(url, 20);
-  const long = await cachedTtft(url, 2500);
-  const tokenMs = Math.max((long.ms - short.ms) / (long.promptTokens - short.promptTokens), 0);
-  const fixedMs = Math.max(short.ms - passes[0].ms - tokenMs * short.promptTokens, 0);
-  const together = passes.find(({ rows }) => rows === parallel).ms;
+  const [short, long] = [await cachedTtft(url, 20), await cachedTtft(url, 2500)];
+  const around = ({ ms, promptTokens }) => ms - decodeMs(1, promptTokens);
+  const more = long.promptTokens - short.promptTokens;
+  const tokenMs = Math.max((around(long) - around(short)) / more, 0);
+  const fixedMs = Math.max(around(short) - tokenMs * short.promptTokens, 0);
   await gapMs(url, parallel, 40);
-  const sentMs = Math.max(((await gapMs(url, parallel, 41)) - together) / parallel, 0);
+  const gap = await gapMs(url, parallel, 41);
+  const sentMs = Math.max((gap.ms - decodeMs(parallel, gap.promptTokens + 32)) / parallel, 0);
   return { request: { fixedMs, tokenMs }, token: { sentMs } };
 }

@@ -1,8 +1,8 @@
 import type { Simulation } from "./simulation.mjs";
 
+export function slowdownOf(known: readonly number[], computing: number): number;
 export class Host {
-  constructor(simulation: Simulation, slowdowns?: readonly number[]);
-  compute(milliseconds: number, done: (took: number) => void): void;
-  slowdown(computing: number): number;
-  besides(): number;
+  constructor(simulation: Simulation);
+  readonly computing: number;
+  compute(milliseconds: number, slowdowns: readonly number[], done: (took: number) => void): void;
 }

@@ -34,7 +34,7 @@ export class Replica {
     this.served += 1;
     this.#turns.set(turn.id, turn);
     const life = this.#lives;
-    const wait = this.#times.requestMs(turn.promptTokens) * this.#host.besides();
+    const wait = this.#times.requestMs(turn.promptTokens, this.#host.computing);
     this.#simulation.after(wait, () => {
       if (life !== this.#lives) return;
       this.#commands.push(() => this.#engine.submit(turn));
@@ -83,7 +83,8 @@ export class Replica {
     this.#computing = true;
     for (const { kind, id, reused } of work.events)
       if (kind === "admitted") this.#turns.get(id).admit(now, reused);
-    this.#host.compute(this.#times.stepMs(work), (took) => {
+    const alone = this.#times.stepMs(work);
+    this.#host.compute(alone, this.#times.slowdownsOf(work), (took) => {
       if (life !== this.#lives) return;
       this.#computing = false;
       this.computedMs += took;

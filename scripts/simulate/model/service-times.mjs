@@ -1,3 +1,5 @@
+import { slowdownOf } from "./host.mjs";
+
 /** What things take on the machine of a calibration; see calibrate.mjs for its fields. Milliseconds. */
 export class ServiceTimes {
   #calibration;
@@ -19,7 +21,13 @@ export class ServiceTimes {
     );
   }
 
-  /** A pass of so many rows, between the two that were measured around it. */
+  /** How steps of this kind slow down beside other replicas on their machine. */
+  slowdownsOf({ chunkAttended }) {
+    const { chunk, decode } = this.#calibration.slowdowns;
+    return chunkAttended > 0 ? chunk : decode;
+  }
+
+  /** A pass of so many rows, without attention, between the two that were measured around it. */
   passMs(rows) {
     const { passes } = this.#calibration;
     const above = passes.findIndex((pass) => pass.rows >= rows);
@@ -29,10 +37,14 @@ export class ServiceTimes {
     return low.ms + ((high.ms - low.ms) * (rows - low.rows)) / (high.rows - low.rows);
   }
 
-  /** From a request's arrival to its place in the queue: body, template, tokens. */
-  requestMs(promptTokens) {
-    const { request } = this.#calibration;
-    return request.fixedMs + promptTokens * request.tokenMs;
+  /**
+   * From a request's arrival to its place in the queue: body, template, tokens.
+   * @param computing replicas on the same machine, just now
+   */
+  requestMs(promptTokens, computing = 1) {
+    const { request, slowdowns } = this.#calibration;
+    const alone = request.fixedMs + promptTokens * request.tokenMs;
+    return alone * slowdownOf(slowdowns.chunk, computing);
   }
 
   /** What a turn takes alone on a replica that has all but `rows` of its prompt. */

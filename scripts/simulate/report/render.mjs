@@ -17,7 +17,7 @@ const compared = [
 ];
 
 /** Real and simulated figures side by side. */
-export function renderValidation({ busy, load, runs, compared: sizes }) {
+export function renderValidation({ machine, shape, date, busy, load, runs, compared: sizes }) {
   const lines = sizes.flatMap(({ replicas, real, simulated, errors }) =>
     compared.map(([name, field, show]) => [
       `${replicas} replica${replicas === 1 ? "" : "s"}, ${name}`,
@@ -28,10 +28,10 @@ export function renderValidation({ busy, load, runs, compared: sizes }) {
   );
   const { agents, rounds, kinds, atOnce } = load;
   return [
-    `${agents} agents of ${kinds} kinds, ${rounds} rounds, ${atOnce} at once; median of ${runs} real runs`,
-    ...(busy ? ["other programs used this machine: do not quote these figures"] : []),
+    `${machine.cpu}, ${machine.cores} cores for all replicas and the clients; ${shape} shape; ${date}. ${agents} agents of ${kinds} kinds, ${rounds} rounds, ${atOnce} at once; median of ${runs} real runs.`,
+    ...(busy ? ["Other programs used this machine: do not quote these figures."] : []),
     tableText(["", "real", "simulated", "error"], lines),
-  ].join("\n");
+  ].join("\n\n");
 }
 
 const columns = [
@@ -64,11 +64,10 @@ export function renderTable({ machine, shape, date, perMinute, rows }) {
   ].join("\n\n");
 }
 
-const begin = "<!-- simulated: begin -->\n";
-const end = "<!-- simulated: end -->\n";
-
-/** The page with the table between its marks. */
-export function withTable(page, table) {
+/** The page with `text` between the marks of this name. */
+export function withSection(page, name, text) {
+  const begin = `<!-- ${name}: begin -->\n`;
+  const end = `<!-- ${name}: end -->\n`;
   const [before, rest] = page.split(begin);
-  return `${before}${begin}\n${table}\n\n${end}${rest.split(end)[1]}`;
+  return `${before}${begin}\n${text}\n\n${end}${rest.split(end)[1]}`;
 }

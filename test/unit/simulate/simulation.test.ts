@@ -27,10 +27,10 @@ test("nothing happens after the end", () => {
 // one is done at 40 + 60 = 100, when the first one has 30 left.
 test("replicas that compute at the same time on one host slow each other down", () => {
   const simulation = new Simulation();
-  const host = new Host(simulation, [1, 2]);
+  const host = new Host(simulation);
   const ended: string[] = [];
   const compute = (name: string, ms: number): void =>
-    host.compute(ms, (took) => ended.push(`${name} at ${simulation.now} after ${took}`));
+    host.compute(ms, [1, 2], (took) => ended.push(`${name} at ${simulation.now} after ${took}`));
   compute("first", 100);
   simulation.after(40, () => compute("second", 30));
   simulation.run();
