@@ -1,6 +1,6 @@
 // What the packages contain of others: their licences, and a bill of materials.
 import { createHash } from "node:crypto";
-import { readFileSync } from "node:fs";
+import { readFileSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { llamaLock, root } from "../setup/paths.mjs";
 import { npmCommand, runOrFail } from "../setup/run.mjs";
@@ -18,6 +18,27 @@ function npmPackages() {
       version,
       licence: license,
     }));
+}
+
+/** Of the packages whose code stands in the web page: those that its source imports, and theirs. */
+function pagePackages() {
+  const { packages } = JSON.parse(readFileSync(join(root, "package-lock.json"), "utf8"));
+  const source = join(root, "ui/src");
+  const files = readdirSync(source, { recursive: true }).filter((file) => /\.tsx?$/.test(file));
+  const imported = files.flatMap((file) => {
+    const text = readFileSync(join(source, file), "utf8");
+    return [...text.matchAll(/^import (?!type )[^;]*?"((?:@[\w.-]+\/)?[\w-][\w.-]*)[^"]*";$/gm)];
+  });
+  const found = new Map();
+  const add = (name) => {
+    const entry = packages[`node_modules/${name}`];
+    if (entry === undefined || found.has(name)) return;
+    const { version, license = "not told", dependencies = {} } = entry;
+    found.set(name, { name, version, licence: license });
+    for (const dependency of Object.keys(dependencies)) add(dependency);
+  };
+  for (const [, name] of imported) add(name);
+  return [...found.values()].filter(({ name }) => !name.startsWith("@types/"));
 }
 
 /** Of the crates that are linked into the addon. */
@@ -42,10 +63,11 @@ export async function components() {
   return {
     native: [{ name: "llama.cpp", version: llamaLock.commit, licence: "MIT" }, ...(await crates())],
     npm: npmPackages(),
+    page: pagePackages(),
   };
 }
 
-export function licenceList({ native, npm }) {
+export function licenceList({ native, npm, page }) {
   const lines = (list) =>
     list
       .toSorted((a, b) => (a.name < b.name ? -1 : 1))
@@ -55,14 +77,16 @@ export function licenceList({ native, npm }) {
     "# Licences of what Fermata is made with",
     "## Linked into the addon",
     [...head, ...lines(native)].join("\n"),
+    "## Built into the web page",
+    [...head, ...lines(page)].join("\n"),
     "## Installed beside it",
     [...head, ...lines(npm)].join("\n"),
     "",
   ].join("\n\n");
 }
 
-/** CycloneDX: npm's own, with what is linked into the addon. */
-export async function billOfMaterials({ native }) {
+/** CycloneDX: npm's own, with what is linked into the addon and built into the page. */
+export async function billOfMaterials({ native, page }) {
   const args = ["sbom", "--omit", "dev", "--sbom-format", "cyclonedx", "--package-lock-only"];
   const [npm, npmArgs] = npmCommand(args);
   const text = await runOrFail("Listing the packages", npm, npmArgs, { cwd: root });
@@ -70,7 +94,7 @@ export async function billOfMaterials({ native }) {
   // Random and of this moment: two releases of one source would differ.
   delete bill.serialNumber;
   delete bill.metadata.timestamp;
-  const linked = native.map(({ name, version, licence }) => ({
+  const linked = [...native, ...page].map(({ name, version, licence }) => ({
     type: "library",
     name,
     version,

@@ -128,13 +128,18 @@ function fish(commands: readonly Command[]): string {
   const lines = commands.flatMap((command) => {
     const own = `complete -c fermata -n '__fish_seen_subcommand_from ${command.name}'`;
     const options = optionsOf(command).flatMap(({ names, spec }) =>
-      names.map((name) => `${own} -l ${name.slice(2)}${fishValue(spec)} -d ${quote(spec.help)}`),
+      names.map((name) => `${own} ${fishName(name)}${fishValue(spec)} -d ${quote(spec.help)}`),
     );
     const operands = (command.operands.choices ?? []).map((word) => `${own} -f -a ${word}`);
     const start = `complete -c fermata -f -n __fish_use_subcommand -a ${command.name} -d ${quote(command.summary)}`;
     return [start, ...options, ...operands];
   });
   return `# fermata completion fish\n${lines.join("\n")}\n`;
+}
+
+function fishName(name: string): string {
+  if (name.startsWith("--")) return `-l ${name.slice(2)}`;
+  return `${name.length === 2 ? "-s" : "-o"} ${name.slice(1)}`;
 }
 
 function fishValue(spec: OptionSpec): string {

@@ -7,6 +7,7 @@ const kvTypes = ["f32", "f16", "bf16", "q8_0", "q4_0", "q4_1", "iq4_nl", "q5_0",
 export const engineOptions = inGroup("Engine", {
   ctxSize: {
     kind: "integer",
+    short: "c",
     min: 32,
     max: 2 ** 24,
     value: "TOKENS",
@@ -15,6 +16,7 @@ export const engineOptions = inGroup("Engine", {
   },
   nPredict: {
     kind: "integer",
+    short: "n",
     alias: ["predict"],
     min: -1,
     max: 2 ** 24,
@@ -25,6 +27,7 @@ export const engineOptions = inGroup("Engine", {
   },
   parallel: {
     kind: "integer",
+    short: "np",
     min: 1,
     max: 256,
     default: 4,
@@ -106,6 +109,7 @@ export const engineOptions = inGroup("Engine", {
   },
   threads: {
     kind: "integer",
+    short: "t",
     min: 1,
     max: 512,
     value: "N",
@@ -114,6 +118,7 @@ export const engineOptions = inGroup("Engine", {
   },
   nGpuLayers: {
     kind: "integer",
+    short: "ngl",
     min: -1,
     max: 10_000,
     alias: ["gpu-layers"],
@@ -124,6 +129,7 @@ export const engineOptions = inGroup("Engine", {
   },
   flashAttn: {
     kind: "choice",
+    short: "fa",
     choices: ["on", "off", "auto"],
     default: "auto",
     help: "Flash attention; auto: wherever the device has it.",
@@ -131,12 +137,14 @@ export const engineOptions = inGroup("Engine", {
   },
   cacheTypeK: {
     kind: "choice",
+    short: "ctk",
     choices: kvTypes,
     help: "Type of the cached keys. Default: f16.",
     fromFolder: true,
   },
   cacheTypeV: {
     kind: "choice",
+    short: "ctv",
     choices: kvTypes,
     help: "Type of the cached values. Default: f16.",
     fromFolder: true,

@@ -1,7 +1,7 @@
 /** What `--help` prints, from the commands' own tables. */
 
 import type { Command } from "./command.ts";
-import { flagOf, type OptionSpec } from "./option-table.ts";
+import { givenNames, type OptionSpec } from "./option-table.ts";
 
 const column = 34;
 const width = 100;
@@ -35,7 +35,7 @@ export function commandHelp({ usage, summary, options, examples, notes }: Comman
 function optionHelp(key: string, spec: OptionSpec): string {
   // What is on by default is described by what it does: only its switch says how to turn it off.
   const optional = spec.kind === "boolean" && spec.default ? "[no-]" : "";
-  const names = [flagOf(key), ...(spec.alias ?? [])].map((name) => `--${optional}${name}`);
+  const names = givenNames(key, spec).map((name) => name.replace(/^--/, `--${optional}`));
   const usage = `  ${names.join(", ")}${placeholder(spec)}`;
   const lines = wrap(describe(spec), width - column);
   const first = usage.length < column ? usage.padEnd(column) + lines.shift()! : usage;

@@ -16,6 +16,7 @@ export const llamaOptions = inGroup("Devices and llama.cpp", {
   },
   device: {
     kind: "list",
+    short: "dev",
     split: true,
     value: "NAME",
     help: "Devices that may have layers, as CUDA0,CUDA1; none for the CPU alone. Default: all. A wrong name lists them.",
@@ -23,12 +24,14 @@ export const llamaOptions = inGroup("Devices and llama.cpp", {
   },
   splitMode: {
     kind: "choice",
+    short: "sm",
     choices: ["none", "layer", "row", "tensor"],
     help: "How several devices share a model: none takes one of them. Default: layer.",
     fromFolder: true,
   },
   tensorSplit: {
     kind: "list",
+    short: "ts",
     split: true,
     value: "SHARES",
     help: "Shares of the devices, as 3,1. Default: by their free memory.",
@@ -36,6 +39,7 @@ export const llamaOptions = inGroup("Devices and llama.cpp", {
   },
   mainGpu: {
     kind: "integer",
+    short: "mg",
     min: 0,
     max: 63,
     value: "INDEX",
@@ -44,6 +48,7 @@ export const llamaOptions = inGroup("Devices and llama.cpp", {
   },
   overrideTensor: {
     kind: "list",
+    short: "ot",
     split: true,
     value: "PATTERN=BUFFER",
     help: "Where tensors go whose names a regular expression finds, as exps=CPU. Repeatable; a wrong buffer lists them.",
@@ -51,12 +56,14 @@ export const llamaOptions = inGroup("Devices and llama.cpp", {
   },
   cpuMoe: {
     kind: "boolean",
+    short: "cmoe",
     default: false,
     help: "Keep the weights of all experts on the CPU.",
     fromFolder: true,
   },
   nCpuMoe: {
     kind: "integer",
+    short: "ncmoe",
     min: 0,
     max: mostLayers,
     value: "N",
@@ -77,6 +84,7 @@ export const llamaOptions = inGroup("Devices and llama.cpp", {
   },
   batchSize: {
     kind: "integer",
+    short: "b",
     min: 1,
     max: 16_384,
     value: "ROWS",
@@ -85,6 +93,7 @@ export const llamaOptions = inGroup("Devices and llama.cpp", {
   },
   ubatchSize: {
     kind: "integer",
+    short: "ub",
     min: 1,
     max: 16_384,
     value: "ROWS",

@@ -6,6 +6,8 @@ export type OptionSpec = {
   help: string;
   /** Further long names. */
   alias?: readonly string[];
+  /** llama-server's short name, after one hyphen: `-m`, `-ngl`. */
+  short?: string;
   /** Further environment variables, after FERMATA_…. */
   variables?: readonly string[];
   /** Placeholder of the value in the help. */
@@ -84,10 +86,16 @@ export function variableOf(key: string): string {
   return `FERMATA_${flagOf(key).replaceAll("-", "_").toUpperCase()}`;
 }
 
-/** `--ctx-size`, its aliases, and `--no-…` of a boolean. */
-export function flagNames(key: string, { kind, alias = [] }: OptionSpec): string[] {
+/** `-c`, `--ctx-size` and its aliases. */
+export function givenNames(key: string, { alias = [], short }: OptionSpec): string[] {
   const names = [flagOf(key), ...alias].map((name) => `--${name}`);
-  return kind === "boolean" ? [...names, `--no-${flagOf(key)}`] : names;
+  return short === undefined ? names : [`-${short}`, ...names];
+}
+
+/** With `--no-…` of a boolean. */
+export function flagNames(key: string, spec: OptionSpec): string[] {
+  const names = givenNames(key, spec);
+  return spec.kind === "boolean" ? [...names, `--no-${flagOf(key)}`] : names;
 }
 
 type WithGroup<Options> = { [Key in keyof Options]: Options[Key] & { group: string } };

@@ -15,19 +15,21 @@ export const serveOptions = {
   ...inGroup("Model", {
     model: {
       kind: "path",
-      alias: ["w"],
+      short: "m",
       value: "PATH",
       help: "GGUF file to serve, the first part of a split one, or a folder with one model; with --models-dir, the default, by path or name. Default: the first of --models-dir, or the model that comes with Fermata.",
     },
     hf: {
       kind: "string",
-      alias: ["m"],
+      short: "hf",
+      alias: ["hf-repo"],
       value: "REPO",
       help: "Model of a Hugging Face repository, as OWNER/NAME or OWNER/NAME:Q4_K_M; pulled if it is not here yet.",
     },
     file: {
       kind: "string",
-      alias: ["f"],
+      short: "hff",
+      alias: ["hf-file"],
       value: "FILE",
       help: "File of --hf. Default: its Q4_K_M, or the nearest one.",
     },
@@ -56,6 +58,7 @@ export const serveOptions = {
     },
     alias: {
       kind: "list",
+      short: "a",
       split: true,
       value: "NAME",
       help: "Name of the model for clients, instead of its file name. Repeatable: responses use the first, requests may use any.",

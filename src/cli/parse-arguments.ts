@@ -3,7 +3,7 @@
 import { FermataError } from "../errors.ts";
 import type { Command } from "./command.ts";
 import { didYouMean } from "../near-names.ts";
-import { flagOf, type OptionSpec, type OptionTable } from "./option-table.ts";
+import { flagOf, givenNames, type OptionSpec, type OptionTable } from "./option-table.ts";
 import { valueFromText } from "./option-values.ts";
 
 export interface ParsedArguments {
@@ -87,8 +87,7 @@ export function parseArguments(
 function flagsOf(table: OptionTable): Map<string, KnownFlag> {
   const flags = new Map<string, KnownFlag>();
   for (const [key, spec] of Object.entries(table)) {
-    for (const name of [flagOf(key), ...(spec.alias ?? [])])
-      flags.set(`--${name}`, { key, spec, negated: false });
+    for (const name of givenNames(key, spec)) flags.set(name, { key, spec, negated: false });
     if (spec.kind === "boolean") flags.set(`--no-${flagOf(key)}`, { key, spec, negated: true });
   }
   return flags;
@@ -98,9 +97,14 @@ function unknownOption(name: string, flags: Map<string, KnownFlag>, command: Com
   const renamed = Object.keys(renamedOptions).find((key) => `--${flagOf(key)}` === name);
   if (renamed !== undefined) throw renamedOption(name, renamed);
   throw invalid(
-    `Unknown option ${name}.${didYouMean(name, [...flags.keys()])} ${helpHint(command)}`,
+    `Unknown option ${name}.${didYouMean(name, similarNames(name, flags))} ${helpHint(command)}`,
     name,
   );
+}
+
+/** Any letter is near to any other. */
+function similarNames(name: string, flags: Map<string, KnownFlag>): string[] {
+  return name.startsWith("--") ? [...flags.keys()].filter((flag) => flag.startsWith("--")) : [];
 }
 
 function checkOperands(operands: string[], command: Command): void {

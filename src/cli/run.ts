@@ -78,10 +78,20 @@ function print(context: CommandContext, text: string): number {
   return 0;
 }
 
+/** What Ollama and LM Studio call them. */
+const otherPrograms: Readonly<Record<string, string>> = {
+  run: "chat",
+  start: "serve",
+  get: "pull",
+  ls: "list",
+  stop: "ps",
+  delete: "rm",
+};
+
 function unknownCommand(name: string): FermataError {
   const names = commands.map((command) => command.name);
   const hint = name.startsWith("-")
     ? ` Options come after the command: fermata serve ${name}`
-    : didYouMean(name, names);
+    : didYouMean(otherPrograms[name] ?? name, names);
   return new FermataError("invalid_option", `Unknown command ${name}.${hint}`, { param: name });
 }

@@ -2,6 +2,8 @@ import { mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
+import { commands } from "../../../src/cli/commands.ts";
+import { flagNames } from "../../../src/cli/option-table.ts";
 import { serveConfig } from "../../support/serve-config.ts";
 
 const empty = mkdtempSync(join(tmpdir(), "fermata-"));
@@ -106,7 +108,7 @@ test("defaults", () => {
 
 test("flags in every form", () => {
   const args = [
-    "--w",
+    "-m",
     "m.gguf",
     "--port=9",
     "--no-context-cache",
@@ -260,10 +262,35 @@ test("keys from a file", () => {
   expect(() => load(["--api-key", "@empty.txt"], {}, cwd)).toThrow("holds no key");
 });
 
+test("llama-server's short names", () => {
+  const args =
+    "-m m.gguf -c 4096 -np 2 -n 9 -t 3 -ngl 99 -fa on -ctk q8_0 -ctv q8_0 -a one,two -cmoe";
+  expect(load([...args.split(" "), "-b", "64"])).toMatchObject({
+    model: join(empty, "m.gguf"),
+    ctxSize: 4096,
+    parallel: 2,
+    nPredict: 9,
+    threads: 3,
+    nGpuLayers: 99,
+    flashAttn: "on",
+    cacheTypeK: "q8_0",
+    cacheTypeV: "q8_0",
+    alias: ["one", "two"],
+    cpuMoe: true,
+    batchSize: 64,
+  });
+  for (const { options } of commands) {
+    const names = Object.entries(options).flatMap(([key, spec]) => flagNames(key, spec));
+    expect(new Set(names).size).toBe(names.length);
+  }
+});
+
 describe("a mistake is one line that names what is valid", () => {
   test.each([
     [["--modle", "x"], "Unknown option --modle. Did you mean --model?"],
     [["--ctx_size=5"], "Did you mean --ctx-size?"],
+    [["-x", "5"], 'Unknown option -x. "fermata serve --help" lists all.'],
+    [["-m"], "-m needs a value."],
     [["model.gguf"], "Unexpected argument model.gguf."],
     [["--port"], "--port needs a value."],
     [["--port", "--audit"], "--port needs a value. If the value is --audit, write --port=--audit."],

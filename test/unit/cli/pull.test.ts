@@ -334,10 +334,10 @@ test("the command prints the path, or with --list what there is", async () => {
 
 test("serve --hf REPO --file F: the option becomes the path of the model", async () => {
   const env = { HF_ENDPOINT: hub.url, FERMATA_MODELS_DIR: modelsFolder };
-  const args = ["--m", repository, "--f", "small-Q8_0.gguf"];
+  const args = ["-hf", repository, "--hf-file", "small-Q8_0.gguf"];
   const config = serveConfig(args, env, modelsFolder);
   const context = { cwd: modelsFolder, env, out: () => {}, err: () => {} };
   const { model } = await withPulledModel(config, context);
   expect(readFileSync(model!).equals(files["small-Q8_0.gguf"])).toBe(true);
-  expect(() => serveConfig([...args, "--w", "x"], {}, "/")).toThrow(/exclude/);
+  expect(() => serveConfig([...args, "-m", "x"], {}, "/")).toThrow(/exclude/);
 });

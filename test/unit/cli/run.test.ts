@@ -38,6 +38,8 @@ test("version", async () => {
 describe("mistakes: exit code 2, one line, no stack", () => {
   test.each([
     [["serv"], "Unknown command serv. Did you mean serve?"],
+    [["run", "llama3"], "Unknown command run. Did you mean chat?"],
+    [["ls"], "Unknown command ls. Did you mean list?"],
     [["--port", "1"], "Options come after the command"],
     [["serve", "--prot", "1"], "Did you mean --port?"],
   ])("%j", async (args, message) => {
