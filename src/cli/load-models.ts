@@ -134,6 +134,8 @@ function logFault(engine: Engine, log: Logger): void {
     isLogged = true;
     log.warn({ fault: diskFault }, "the context cache does not reach its files");
   };
-  look();
   engine.onStep(look);
+  // The files were opened before the first command, and what the engine says of itself is renewed after each.
+  const second = engine.checkIntegrity().then(() => engine.checkIntegrity());
+  second.then(look, () => {});
 }

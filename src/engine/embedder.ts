@@ -68,7 +68,9 @@ export class Embedder {
     } catch (thrown) {
       const error = fromThrown(thrown);
       if (error.code !== "invalid_value") throw error;
-      throw new FermataError("model_invalid", error.message, { cause: thrown });
+      // llama.cpp names only sizes that it knows; the rest it calls `?B`.
+      const message = error.message.replace(" ?B", "");
+      throw new FermataError("model_invalid", message, { cause: thrown });
     }
   }
 

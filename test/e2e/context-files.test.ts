@@ -195,6 +195,11 @@ test("files of a server with other options are dropped and counted", async () =>
 test("a folder that cannot be used is logged once, and nothing fails for it", async () => {
   await writeFile(join(folder, "file"), "");
   const server = await serve("--cache-disk=256", `--cache-dir=${join(folder, "file")}`);
+  await eventually(() =>
+    expect(server.log()).toMatch(
+      /"fault":"[^"]*\/file[^"]*","msg":"the context cache does not reach/,
+    ),
+  );
   const first = await firstTurns(server, ["Ada", "Bob"]);
   const again = await ask(server, goesOn(begins("Ada"), first[0]!));
   expect(again.cached).toBeGreaterThanOrEqual(first[0]!.prompt - 1);
