@@ -1,7 +1,8 @@
 #!/usr/bin/env node
-// node scripts/load.mjs [--minutes 120] [--port 0] [--clients 6] [--think 4] [--every 30] [--out load.jsonl]
+// node scripts/load.mjs [--minutes 120] [--warm-up 40] [--port 0] [--clients 6] [--think 4] [--every 30] [--out load.jsonl]
 // Hours of mixed work against `fermata serve --audit`, with a line of figures every --every seconds: whether memory,
-// descriptors or stored rows grow. Needs `npm run build`. Ends with 1 if something was lost or grew.
+// descriptors or stored rows grow. Before, the same work without pauses until what has a limit has reached it or grows no
+// more (--warm-up minutes at most). Needs `npm run build`. Ends with 1 if something was lost or grew.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import {
@@ -22,6 +23,7 @@ import Database from "libsql";
 const { values } = parseArgs({
   options: {
     minutes: { type: "string", default: "120" },
+    "warm-up": { type: "string", default: "40" },
     port: { type: "string", default: "0" },
     clients: { type: "string", default: "6" },
     think: { type: "string", default: "4" },
@@ -32,7 +34,10 @@ const { values } = parseArgs({
 const root = join(import.meta.dirname, "..");
 const folder = mkdtempSync(join(tmpdir(), "fermata-load-"));
 const path = (name) => join(folder, name);
-const endAt = Date.now() + Number(values.minutes) * 60_000;
+const startedAt = Date.now();
+/** Before the end of the warm-up nobody knows. */
+let endAt = Infinity;
+const isWarm = () => endAt < Infinity;
 
 const fixture = (name, ...args) => ({
   command: process.execPath,
@@ -186,14 +191,28 @@ const kinds = {
     socket.resetAndDestroy();
   },
 };
-const think = () => sleep(Number(values.think) * 1000 * (0.2 + 1.6 * Math.random()));
+const think = () =>
+  isWarm() ? sleep(Number(values.think) * 1000 * (0.2 + 1.6 * Math.random())) : Promise.resolve();
 async function client() {
-  await think();
+  await fill();
   while (Date.now() < endAt && !ended) {
     const kind = pick(Object.keys(kinds));
     counts[kind] = (counts[kind] ?? 0) + 1;
     await kinds[kind]().catch((error) => unexpected.push(`${kind}: ${error.cause ?? error}`));
     await think();
+  }
+}
+
+/** Long turns that begin alike, until there is no room for more of them: this takes far less time than the mixed work. */
+async function fill() {
+  const long = "one two three ".repeat(500);
+  const format = { type: "json_schema", json_schema: { name: "n", schema: { enum: [1, 2] } } };
+  while (!isWarm() && !ended && !(samples.at(-1)?.filled.turns.share > 0.98)) {
+    const asked = [{ role: "user", content: long + words() }];
+    const body = { messages: asked, response_format: format, tool_choice: "none" };
+    await ask("POST", "/v1/chat/completions", body).catch((error) =>
+      unexpected.push(`fill: ${error.cause ?? error}`),
+    );
   }
 }
 
@@ -215,29 +234,58 @@ function storedRows() {
   database.close();
   return { rows, integrity };
 }
+/** Of what has a limit in bytes: how much of it is used. */
+async function filled() {
+  const text = await (await send("GET", "/metrics", undefined, AbortSignal.timeout(30_000))).text();
+  const bytes = (name, state) =>
+    Number(new RegExp(`^${name}\\{state="${state}"\\} (\\S+)$`, "m").exec(text)?.[1] ?? 0);
+  const part = (name) => {
+    const used = bytes(name, "used") + bytes(name, "forks");
+    return { used, share: +(used / (used + bytes(name, "free"))).toFixed(3) };
+  };
+  return {
+    turns: part("fermata_turn_bytes"),
+    ram: part("fermata_ram_bytes"),
+    disk: part("fermata_disk_bytes"),
+  };
+}
 const first = worker;
 const samples = [];
+let told = 0;
 async function sample() {
   const health = await (
     await send("GET", "/health", undefined, AbortSignal.timeout(30_000))
   ).json();
   const line = {
-    minutes: (Date.now() - endAt) / 60_000 + Number(values.minutes),
+    minutes: +((Date.now() - startedAt) / 60_000).toFixed(2),
+    warm: isWarm(),
     health: health.status,
     worker: processFigures(worker),
     supervisor: processFigures(server.pid),
     store: storedRows(),
+    filled: await filled(),
     counts: { ...counts },
-    unexpected: unexpected.length,
+    unexpected: unexpected.slice(told, told + 5),
   };
+  told = unexpected.length;
   samples.push(line);
   appendFileSync(values.out, `${JSON.stringify(line)}\n`);
 }
 
-/** Growth by least squares over the last three quarters, per hour, as a share of the mean. */
+/** Full, or as full as three minutes ago: what has a limit in bytes, and the responses, of which 200 are kept. */
+function isFull() {
+  const now = samples.at(-1);
+  const before = samples.findLast(({ minutes }) => minutes < now?.minutes - 3);
+  if (before === undefined) return false;
+  const isSteady = ([name, { used, share }]) =>
+    share > 0.98 || (name !== "turns" && used <= before.filled[name].used * 1.01);
+  return Object.entries(now.filled).every(isSteady) && now.store.rows.responses >= 200;
+}
+
+/** Growth by least squares since the warm-up, per hour, as a share of the mean. */
 function slope(figure) {
   const points = samples
-    .slice(Math.ceil(samples.length / 4))
+    .filter(({ warm }) => warm)
     .map((line) => [line.minutes / 60, figure(line)]);
   const mean = (index) => points.reduce((sum, point) => sum + point[index], 0) / points.length;
   const [x, y] = [mean(0), mean(1)];
@@ -247,13 +295,21 @@ function slope(figure) {
 }
 
 console.log(`${url}, figures in ${values.out}`);
+let warmedUp = null;
 const clients = Promise.all(Array.from({ length: Number(values.clients) }, client));
 while (Date.now() < endAt && !ended) {
   await sample().catch((error) => unexpected.push(`sample: ${error}`));
+  const isLate = Date.now() - startedAt > Number(values["warm-up"]) * 60_000;
+  if (!isWarm() && (isLate || isFull())) {
+    endAt = Date.now() + Number(values.minutes) * 60_000;
+    warmedUp = { minutes: samples.at(-1)?.minutes, full: isFull() };
+    console.log(`warm after ${JSON.stringify(warmedUp)}`);
+  }
   await sleep(Number(values.every) * 1000);
 }
 await clients;
 const summary = {
+  warm_up: warmedUp,
   worker_rss_kb: slope(({ worker }) => worker.rss_kb),
   worker_fds: slope(({ worker }) => worker.fds),
   supervisor_rss_kb: slope(({ supervisor }) => supervisor.rss_kb),

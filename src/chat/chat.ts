@@ -25,7 +25,7 @@ export interface ChatOptions {
   externalLeaseMs?: number | undefined;
   /** An answer that writes the same tokens over and over is stopped. Default true. */
   stopsRepetition?: boolean | undefined;
-  /** Memory for splicing generated tokens into returning conversations. Default 64 MiB; 0 turns it off. */
+  /** Memory for splicing generated tokens into returning conversations. Default 16 MiB; 0 turns it off. */
   spliceBytes?: number | undefined;
 }
 
@@ -54,7 +54,7 @@ export class Chat {
       template: options.template,
       toolFormat: options.toolFormat,
       reasoning: options.reasoning,
-      spliceBytes: options.spliceBytes ?? 64 * 1024 * 1024,
+      spliceBytes: options.spliceBytes ?? 16 * 1024 * 1024,
     });
     this.#continuer = new Continuer(engine, this.#prompts);
     this.#logger = options.logger;
@@ -76,6 +76,12 @@ export class Chat {
   /** False: the model has no template, and none was given. Nothing can be generated here. */
   get hasTemplate(): boolean {
     return this.#prompts.template.exists;
+  }
+
+  /** Bytes of the tokens of earlier turns, and how many there may be. */
+  get turnMemory(): { used: number; limit: number } {
+    const { bytes: used, maxBytes: limit } = this.#prompts.turns;
+    return { used, limit };
   }
 
   /** The template can switch thinking on or off. */

@@ -208,6 +208,12 @@ export class Metrics {
         free: ramLimit - ramBytes - forkBytes,
       })),
     );
+    this.#gauge("fermata_turn_bytes", "Memory for the tokens of earlier turns, by state.", () =>
+      measured().flatMap(({ chat, labels }) => {
+        const { used, limit } = chat.turnMemory;
+        return byState({ used, free: limit - used }, labels);
+      }),
+    );
     this.#gauge("fermata_disk_bytes", "Files of sequences, by state.", () =>
       ofEach(({ diskBytes, diskLimit }) => ({ used: diskBytes, free: diskLimit - diskBytes })),
     );

@@ -55,7 +55,7 @@ export interface AgentEngine {
   /** File name without `.gguf`. */
   model: string;
   engine: Pick<ServerServices["engine"], "stats" | "onStep" | "onTokenInterval">;
-  chat: Pick<ServerServices["chat"], "counters">;
+  chat: Pick<ServerServices["chat"], "counters" | "turnMemory">;
 }
 
 type PublishedModel =
@@ -121,6 +121,8 @@ export interface ServerServices {
     /** The text with guards, so that no special token is recognized in it. */
     guardText(text: string): { text: string; guard: string };
     readonly counters: Readonly<ChatCounters>;
+    /** Bytes of the tokens of earlier turns. */
+    readonly turnMemory: Readonly<{ used: number; limit: number }>;
     /** Jinja text; null: there is none. */
     readonly templateSource: string | null;
     /** The template can switch thinking on or off. */

@@ -93,6 +93,7 @@ export class FakeChat {
     truncatedResults: 0,
     unextendedHolds: 4,
   };
+  readonly turnMemory = { used: 300, limit: 1000 };
   readonly requests: ChatRequest[] = [];
   readonly outputs: ToolOutput[][] = [];
   cancelledCount = 0;

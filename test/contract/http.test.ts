@@ -184,6 +184,8 @@ test("metrics publish the engine's counters", async () => {
     "fermata_fork_drops_total 1",
     'fermata_disk_bytes{state="free"} 120',
     "fermata_disk_files 3",
+    'fermata_turn_bytes{state="used"} 300',
+    'fermata_turn_bytes{state="free"} 700',
     "fermata_disk_restores_total 2",
     'fermata_disk_drops_total{reason="full"} 7',
     'fermata_disk_drops_total{reason="busy"} 11',

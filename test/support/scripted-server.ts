@@ -51,6 +51,10 @@ class ScriptedChat {
     return this.#chat.counters;
   }
 
+  get turnMemory(): Chat["turnMemory"] {
+    return this.#chat.turnMemory;
+  }
+
   countPromptTokens(...request: Parameters<Chat["countPromptTokens"]>): Promise<number> {
     return this.#chat.countPromptTokens(...request);
   }

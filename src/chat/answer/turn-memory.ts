@@ -2,7 +2,7 @@
 
 import type { Prompt, PromptBuilder } from "../prompt/prompt.ts";
 import type { Round } from "./round.ts";
-import type { SpliceRecord, SpliceScope } from "../prompt/splice-store.ts";
+import type { SpliceRecord, SpliceScope, WithPrompt } from "../prompt/splice-store.ts";
 import { RoundText } from "./round-text.ts";
 import type { ChatMessage, HeldTurn } from "../types.ts";
 
@@ -44,7 +44,7 @@ export function recallRound(
   scope: SpliceScope,
   { record, tokens }: HeldTurn,
 ): void {
-  const known = record as Omit<SpliceRecord, "tokens">;
+  const known = record as Omit<WithPrompt<SpliceRecord>, "tokens">;
   prompts.turns.add(scope, { ...known, tokens: Int32Array.from(tokens) });
 }
 

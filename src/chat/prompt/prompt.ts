@@ -12,8 +12,9 @@ import { detectFormat, formatNamed, formats, genericFormat } from "../formats/fo
 import { Pauses, finishInTurns } from "../../parts.ts";
 import { type ReasoningMarkers, normalizeMessages } from "../template/normalize.ts";
 import { MarkFinder, type PromptMarks } from "./marks.ts";
+import { findBeginnings } from "./prompt-digest.ts";
 import { type SpliceRecord, SpliceStore } from "./splice-store.ts";
-import { SuffixDeriver, joinAtEndToken, withGuard } from "./suffix.ts";
+import { SuffixDeriver, joinAtEndToken } from "./suffix.ts";
 import { ChatTemplate, type Rendering } from "../template/template.ts";
 import type { ReasoningDefault } from "../template/reasoning-switch.ts";
 import type { ChatEngine, ChatMessage, ChatModel, ChatRequest, PromptRequest } from "../types.ts";
@@ -149,25 +150,28 @@ export class PromptBuilder {
   async #splice(request: PromptRequest): Promise<Prompt | null> {
     const sent = normalizeMessages(request.messages, this.reasoning);
     const messages = await this.#restoreTurns(request, sent);
-    let whole: Rendering | null = null;
-    for (let index = messages.length - 1; index >= 0; index--) {
-      const message = messages[index];
-      if (message?.role !== "assistant") continue;
-      const found = this.turns.find(request, message);
+    // The newest first.
+    const known = messages.flatMap((message, index) => {
+      const found = message.role === "assistant" ? this.turns.find(request, message) : [];
       const records = found.filter(({ messageCount }) => messageCount === index);
-      if (records.length === 0) continue;
-      // The same for every index.
-      whole ??= await this.#tryRender(messages, request);
-      // The prompt of the next record must be what the messages render to, not a probe.
-      if (whole === null) return null;
-      for (const record of records) {
-        // Most conversations end here: a clock in the system message, another one's answer.
-        if (!beginsWith(whole, record.prompt)) continue;
-        const prompt = await this.#spliceAt(request, messages, { index, record, whole });
-        if (prompt === null) continue;
-        this.turns.touch(record);
-        return prompt;
-      }
+      return records.map((record) => ({ index, record })).reverse();
+    });
+    known.reverse();
+    if (known.length === 0) return null;
+    const whole = await this.#tryRender(messages, request);
+    // The prompt of the next record must be what the messages render to, not a probe.
+    if (whole === null) return null;
+    // Most conversations end here: a clock in the system message, another one's answer.
+    const beginnings = findBeginnings(
+      whole,
+      known.map(({ record }) => record.prompt),
+    );
+    for (const { index, record } of known) {
+      if (!beginnings.has(record.prompt)) continue;
+      const prompt = await this.#spliceAt(request, messages, { index, record, whole });
+      if (prompt === null) continue;
+      this.turns.touch(record);
+      return prompt;
     }
     return null;
   }
@@ -180,7 +184,7 @@ export class PromptBuilder {
     const suffix = await this.suffixes.derive({
       tools,
       variables: templateVariables,
-      prompt: record.prompt,
+      prompt: { ...whole, text: whole.text.slice(0, record.prompt.length) },
       before: messages.slice(0, index),
       turn: record.turn,
       after: messages.slice(index + 1),
@@ -245,8 +249,12 @@ export class PromptBuilder {
     const asLong = remembered.filter(({ messageCount }) => messageCount === messages.length);
     const rendering = asLong.length === 0 ? null : await this.#tryRender(messages, scope);
     if (rendering === null) return [];
-    const { text, marks } = rendering;
-    return asLong.filter(({ prompt }) => withGuard(prompt, marks.guard) === text);
+    const equal = asLong.filter(({ prompt }) => prompt.length === rendering.text.length);
+    const beginnings = findBeginnings(
+      rendering,
+      equal.map(({ prompt }) => prompt),
+    );
+    return equal.filter(({ prompt }) => beginnings.has(prompt));
   }
 
   /** Null: the template refuses them. */
@@ -298,11 +306,6 @@ export function openTemplate(
   const { syntax } = generic;
   const template = new ChatTemplate(source, model, reasoning, { syntax, reasoningByDefault });
   return { template, format: template.hasToolSection ? found : generic, reasoning };
-}
-
-function beginsWith(whole: Rendering, prompt: Rendering): boolean {
-  const text = withGuard(prompt, whole.marks.guard);
-  return text !== null && whole.text.startsWith(text);
 }
 
 function tooLong(contextSize: number, problem: string, size?: PromptSize): FermataError {

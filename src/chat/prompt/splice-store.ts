@@ -6,12 +6,13 @@
 
 import { createHash } from "node:crypto";
 import { canonicalCalls } from "../template/normalize.ts";
+import { type PromptDigest, digestOf } from "./prompt-digest.ts";
 import type { GeneratedTurn } from "./suffix.ts";
 import type { Rendering } from "../template/template.ts";
 import type { ChatMessage, TemplateVariables, ToolDefinition } from "../types.ts";
 
 export interface SpliceRecord {
-  prompt: Rendering;
+  prompt: PromptDigest;
   /** Of `prompt`. */
   messageCount: number;
   turn: GeneratedTurn;
@@ -22,7 +23,7 @@ export interface SpliceRecord {
 /** An answer of several rounds. Its client saw one message and none of the calls. */
 export interface AnswerRecord {
   /** The prompt of its first round. */
-  prompt: Rendering;
+  prompt: PromptDigest;
   /** Of `prompt`. */
   messageCount: number;
   /** The text that the client saw: that of all rounds. */
@@ -30,6 +31,9 @@ export interface AnswerRecord {
   /** The messages for the template: the turns with their calls, and the results. */
   rounds: readonly ChatMessage[];
 }
+
+/** To be remembered: with its whole prompt. */
+export type WithPrompt<Record> = Omit<Record, "prompt"> & { prompt: Rendering };
 
 export interface SpliceScope {
   owner: string;
@@ -46,6 +50,9 @@ interface Entry {
   value: Remembered;
   bytes: number;
 }
+
+/** Measured: what an entry takes beside its tokens and texts. */
+const bytesBeside = 1024;
 
 export class SpliceStore {
   readonly #maxBytes: number;
@@ -65,15 +72,22 @@ export class SpliceStore {
     return this.#bytes;
   }
 
-  add(scope: SpliceScope, record: SpliceRecord): void {
-    const { tokens, prompt, turn } = record;
-    const bytes = 4 * tokens.length + 2 * (prompt.text.length + 2 * turn.raw.length);
-    this.#put({ key: this.#keyOf(scope, turn.message), value: record, bytes });
+  get maxBytes(): number {
+    return this.#maxBytes;
   }
 
-  addAnswer(scope: SpliceScope, answer: AnswerRecord): void {
-    const bytes = 2 * (answer.prompt.text.length + JSON.stringify(answer.rounds).length);
-    this.#put({ key: this.#keyOf(scope, answer.message), value: answer, bytes });
+  add(scope: SpliceScope, { prompt, messageCount, turn, tokens }: WithPrompt<SpliceRecord>): void {
+    const value = { prompt: digestOf(prompt), messageCount, turn: copyOf(turn), tokens };
+    // The message says again what was generated.
+    const bytes = 4 * tokens.length + 2 * bytesOf(turn.raw);
+    this.#put({ key: this.#keyOf(scope, turn.message), value, bytes });
+  }
+
+  addAnswer(scope: SpliceScope, answer: WithPrompt<AnswerRecord>): void {
+    const { prompt, messageCount, message, rounds } = answer;
+    const value = { prompt: digestOf(prompt), messageCount, ...copyOf({ message, rounds }) };
+    const bytes = bytesOf(JSON.stringify(rounds));
+    this.#put({ key: this.#keyOf(scope, message), value, bytes });
   }
 
   /** Turns equal to `message`, the newest first. */
@@ -127,13 +141,13 @@ export class SpliceStore {
   }
 
   #put({ key, value, bytes: size }: Entry): void {
-    const bytes = size + 512;
+    const bytes = size + bytesBeside;
     if (bytes > this.#maxBytes) return;
     const twin = this.#byKey
       .get(key)
       ?.find(
         ({ value: other }) =>
-          "turn" in other === "turn" in value && other.prompt.text === value.prompt.text,
+          "turn" in other === "turn" in value && other.prompt.digest === value.prompt.digest,
       );
     if (twin !== undefined) this.#remove(twin);
     const entry = { key, value, bytes };
@@ -153,6 +167,16 @@ export class SpliceStore {
     if (rest.length === 0) this.#byKey.delete(entry.key);
     else this.#byKey.set(entry.key, rest);
   }
+}
+
+/** V8 takes two bytes for each character once one is not Latin. */
+function bytesOf(text: string): number {
+  return /[^\0-\xff]/.test(text) ? 2 * text.length : text.length;
+}
+
+/** Text is joined from hundreds of pieces and cut from larger ones, which would be kept with it. */
+function copyOf<Value>(value: Value): Value {
+  return JSON.parse(JSON.stringify(value)) as Value;
 }
 
 /** Clients rarely send reasoning back; one that does must send this one. */

@@ -92,6 +92,7 @@ async function* calls({ messages, signal }, resumed) {
 
 const chat = {
   counters: { rerenders: 0, splices: 0, resumes: 0, truncatedResults: 0 },
+  turnMemory: { used: 0, limit: 0 },
   countPromptTokens: async () => 20,
   generate(request) {
     let resume;

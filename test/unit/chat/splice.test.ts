@@ -1,5 +1,6 @@
 import { describe, expect, it, vi } from "vitest";
 
+import { digestOf, findBeginnings } from "../../../src/chat/prompt/prompt-digest.ts";
 import { SpliceStore } from "../../../src/chat/prompt/splice-store.ts";
 import { withGuard } from "../../../src/chat/prompt/suffix.ts";
 import type { ChatMessage, ToolCall } from "../../../src/chat/types.ts";
@@ -259,11 +260,52 @@ describe("splicing", () => {
     expect(withGuard({ text: "aGbH", marks, reasoning: "no" }, "H")).toBeNull();
   });
 
+  it("finds what a rendering begins with, whichever guard it was made with", () => {
+    const rendering = (text: string, guard: string) => ({
+      text,
+      marks: { guard, content: "c", reasoning: "r" },
+      reasoning: "no" as const,
+    });
+    const [same, other, plain, tooLong] = [
+      "\ue000ab\ud83d",
+      "\ue001ab\ud83d",
+      "ab",
+      "\ue000ab\ud83d\ude00!?",
+    ].map((text, index) => digestOf(rendering(text, index === 1 ? "\ue001" : "\ue000")));
+    const known = [same!, other!, plain!, tooLong!];
+    // The same by another guard; the cut through a pair of surrogates changes nothing behind it.
+    const whole = rendering("\ue000ab\ud83d\ude00!", "\ue000");
+    expect([...findBeginnings(whole, known)]).toEqual([same, other]);
+    const longer = rendering("\ue000ab\ud83d\ude00!?and", "\ue000");
+    expect([...findBeginnings(longer, known)]).toEqual([same, tooLong, other]);
+    // Its own character is none of the guards.
+    const own = rendering("\ue001ab\ud83d\ude00!", "\ue002");
+    expect([...findBeginnings(own, known)]).toEqual([]);
+  });
+
+  it("keeps of a turn its tokens and words, not its prompt's text", () => {
+    const turns = new SpliceStore(2 ** 20);
+    const record = {
+      prompt: {
+        text: "x".repeat(100_000),
+        marks: { guard: "g", content: "c", reasoning: "r" },
+        reasoning: "no" as const,
+      },
+      messageCount: 1,
+      turn: { message: { role: "assistant" as const, content: "Yes." }, raw: "Yes.", endToken: "" },
+      tokens: new Int32Array(1000),
+    };
+    turns.add({ owner: "", tools: [] }, record);
+    expect(turns.bytes).toBe(4 * 1000 + 2 * 4 + 1024);
+    const [kept] = turns.find({ owner: "", tools: [] }, record.turn.message);
+    expect(JSON.stringify(kept?.prompt).length).toBeLessThan(200);
+  });
+
   it("forgets what memory has no room for", async () => {
     const { chat, messages } = await firstRound([callText("Rome"), "Ok."]);
     expect(await chat.countPromptTokens({ ...external, messages })).toBeGreaterThan(0);
     const { SpliceStore } = await import("../../../src/chat/prompt/splice-store.ts");
-    const store = new SpliceStore(2000);
+    const store = new SpliceStore(3000);
     const marks = { guard: "g", content: "c", reasoning: "r" };
     const record = (content: string) => ({
       prompt: { text: content, marks, reasoning: "no" as const },
@@ -275,7 +317,7 @@ describe("splicing", () => {
     for (const content of ["a", "b", "c"]) store.add(scope, record(content));
     expect(store.find(scope, { role: "assistant", content: "a" })).toHaveLength(0);
     expect(store.find(scope, { role: "assistant", content: "c" })).toHaveLength(1);
-    expect(store.bytes).toBeLessThanOrEqual(2000);
+    expect(store.bytes).toBeLessThanOrEqual(3000);
     store.add(scope, { ...record("d"), tokens: new Int32Array(1000) });
     expect(store.find(scope, { role: "assistant", content: "d" })).toHaveLength(0);
   });
