@@ -80,8 +80,8 @@ export class AgentRun implements DelegatingRun {
     sink: Sink<RunEvent>,
   ): Promise<void> {
     const { offered: _offered, handsOver: _handsOver, maxCalls, ...shared } = options;
-    const { owner, cacheSalt, sampling, watch } = request;
-    this.#shared = { owner, cacheSalt, seed: sampling.seed, watch, loop: shared };
+    const { owner, client, cacheSalt, sampling, watch } = request;
+    this.#shared = { owner, client, cacheSalt, seed: sampling.seed, watch, loop: shared };
     const { rounds, calls } = this.agent.limits;
     const seconds = this.#seconds;
     const maxSeconds = Math.min(options.maxSeconds ?? Infinity, seconds * toolShare);

@@ -63,12 +63,13 @@ export class DelegateTool implements Tool {
   }
 
   #request(agent: Agent, task: string, { signal }: ToolCallContext): AgentRequest {
-    const { owner, cacheSalt, seed, watch } = this.#run.shared;
+    const { owner, client, cacheSalt, seed, watch } = this.#run.shared;
     return {
       messages: systemMessages(agent.instructions, [{ role: "user", content: task }]),
       sampling: { ...agent.model.sampling, logitBias: [], seed, ...agent.sampling },
       stop: [],
       owner,
+      client,
       cacheSalt,
       signal,
       watch: watch && ((name = agent.name) => watch(name)),

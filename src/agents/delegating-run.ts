@@ -11,6 +11,7 @@ export type AgentRequest = Omit<ChatRequest, "tools" | "toolMode">;
 /** What runs below a run take from it. */
 export interface SharedByRuns {
   owner: string;
+  client: string | undefined;
   cacheSalt: string | undefined;
   seed: number;
   watch: ChatRequest["watch"];

@@ -79,6 +79,8 @@ export interface ChatRequest {
   onPrepare?: ((work: Promise<unknown>) => void) | undefined;
   /** Generated tokens are spliced, and cells shared, only with requests of the same owner (API key). */
   owner: string;
+  /** As `GenerateRequest.client`. */
+  client?: string | undefined;
   /** Cells are shared with requests of the same salt alone. */
   cacheSalt?: string | undefined;
   /** The beginning of the answer. The model continues it, and events contain only what it adds. */

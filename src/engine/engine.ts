@@ -138,7 +138,7 @@ export class Engine {
    */
   generate(request: GenerateRequest): Generation {
     this.#checkOpen();
-    const { signal, owner, cacheSalt, watch, ...sequence } = request;
+    const { signal, owner, client = owner ?? "", cacheSalt, watch, ...sequence } = request;
     const { prompt } = sequence;
     this.#checkPrompt(prompt);
     const generation = new EngineGeneration(this.#native, prompt, signal, watch?.());
@@ -162,7 +162,7 @@ export class Engine {
     };
     generation.waitFor({ submit, leave: () => this.#queue.remove(generation) });
     try {
-      if (this.#queue.add(owner ?? "", generation)) generation.submit();
+      if (this.#queue.add(client, generation)) generation.submit();
       else if (this.#queue.size + this.#queue.enteredCount > this.#maxQueue) throw queueFull();
       else generation.wait("turn");
     } catch (thrown) {

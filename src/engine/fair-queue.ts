@@ -1,13 +1,13 @@
 /**
- * Requests of many owners before the engine's queue, which is first come, first served. Of each owner only a few stand
- * there; the others wait here until one of these has started. So a hundred requests of one owner do not keep another's
+ * Requests of many clients before the engine's queue, which is first come, first served. Of each client only a few stand
+ * there; the others wait here until one of these has started. So a hundred requests of one client do not keep another's
  * one waiting.
  */
 
 /** Enough that no place stays empty while the next one comes from here. */
 const mostEntered = 8;
 
-interface OwnersRequests<Item> {
+interface ClientsRequests<Item> {
   /** In the engine's queue. */
   readonly entered: Set<Item>;
   /** The oldest first. */
@@ -16,8 +16,8 @@ interface OwnersRequests<Item> {
 
 export class FairQueue<Item> {
   readonly #enter: (item: Item) => void;
-  readonly #owners = new Map<string, OwnersRequests<Item>>();
-  readonly #ownerOf = new Map<Item, string>();
+  readonly #clients = new Map<string, ClientsRequests<Item>>();
+  readonly #clientOf = new Map<Item, string>();
 
   /** @param enter puts a request that waited into the engine's queue; does not throw */
   constructor(enter: (item: Item) => void) {
@@ -27,41 +27,41 @@ export class FairQueue<Item> {
   /** Requests that wait here. */
   get size(): number {
     let size = 0;
-    for (const { waiting } of this.#owners.values()) size += waiting.size;
+    for (const { waiting } of this.#clients.values()) size += waiting.size;
     return size;
   }
 
   /** Requests in the engine's queue. */
   get enteredCount(): number {
     let count = 0;
-    for (const { entered } of this.#owners.values()) count += entered.size;
+    for (const { entered } of this.#clients.values()) count += entered.size;
     return count;
   }
 
   /** @returns true: it may enter the engine's queue now; false: `enter` gets it later */
-  add(owner: string, item: Item): boolean {
-    const requests = this.#owners.get(owner) ?? { entered: new Set(), waiting: new Set() };
+  add(client: string, item: Item): boolean {
+    const requests = this.#clients.get(client) ?? { entered: new Set(), waiting: new Set() };
     const mayEnter = requests.entered.size < mostEntered;
     (mayEnter ? requests.entered : requests.waiting).add(item);
-    this.#owners.set(owner, requests);
-    this.#ownerOf.set(item, owner);
+    this.#clients.set(client, requests);
+    this.#clientOf.set(item, client);
     return mayEnter;
   }
 
   /** Nothing enters any more. @returns those that waited here */
   clear(): Item[] {
-    const all = [...this.#owners.values()].flatMap(({ waiting }) => [...waiting]);
-    this.#owners.clear();
-    this.#ownerOf.clear();
+    const all = [...this.#clients.values()].flatMap(({ waiting }) => [...waiting]);
+    this.#clients.clear();
+    this.#clientOf.clear();
     return all;
   }
 
   /** It has started, or will not. Others may enter for it. */
   remove(item: Item): void {
-    const owner = this.#ownerOf.get(item);
-    if (owner === undefined) return;
-    this.#ownerOf.delete(item);
-    const { entered, waiting } = this.#owners.get(owner)!;
+    const client = this.#clientOf.get(item);
+    if (client === undefined) return;
+    this.#clientOf.delete(item);
+    const { entered, waiting } = this.#clients.get(client)!;
     waiting.delete(item);
     if (entered.delete(item)) {
       const [next] = waiting;
@@ -71,6 +71,6 @@ export class FairQueue<Item> {
         this.#enter(next);
       }
     }
-    if (entered.size === 0 && waiting.size === 0) this.#owners.delete(owner);
+    if (entered.size === 0 && waiting.size === 0) this.#clients.delete(client);
   }
 }

@@ -93,6 +93,8 @@ export interface GrammarSource {
 export interface GenerateRequest extends SequenceRequest {
   /** Cells are shared with generations of the same owner and the same cache salt alone. */
   owner?: string | undefined;
+  /** Whose requests wait for each other, so that many of one do not keep another's waiting. Default: the owner. */
+  client?: string | undefined;
   cacheSalt?: string | undefined;
   /** Cancels the generation. */
   signal?: AbortSignal | undefined;
@@ -107,7 +109,7 @@ export type SequenceWatcher = (event: SequenceEvent) => void;
 /** What becomes of a sequence, without its tokens: now, or `ago` milliseconds before. */
 export type SequenceEvent =
   | { type: "submitted" }
-  /** `turn`: others of its owner are in the engine's queue. `behind`: who is told of the sequence that it waits for, if it is a single one. */
+  /** `turn`: others of its client are in the engine's queue. `behind`: who is told of the sequence that it waits for, if it is a single one. */
   | {
       type: "waiting";
       reason: WaitReason | "turn";

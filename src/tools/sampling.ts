@@ -21,7 +21,7 @@ export async function sample(
   { chat, request, offered }: Caller,
   { messages, maxTokens, temperature, stop, withCaller, signal }: SampleRequest,
 ): Promise<SampleResult> {
-  const { templateVariables, owner, cacheSalt, logger, watch } = request;
+  const { templateVariables, owner, client, cacheSalt, logger, watch } = request;
   const { script: _script, ...sampling } = request.sampling;
   const generation = chat.generate({
     messages: withCaller ? [...request.messages, ...messages] : messages,
@@ -33,6 +33,7 @@ export async function sample(
     maxTokens,
     signal,
     owner,
+    client,
     cacheSalt,
     logger,
     watch: watch && (() => watch("sampling")),

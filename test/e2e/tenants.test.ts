@@ -1,4 +1,6 @@
 // Several keys on one server: what each may do, and that no key finds the prompts of another in the cache.
+import { once } from "node:events";
+import { request as httpRequest, type IncomingMessage } from "node:http";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -111,22 +113,55 @@ test("scopes, and a file that changes while the server runs", async () => {
   expect(await status("new-key-of-anna", "/v1/models")).toBe(200);
 });
 
-test("keys take turns: many requests of one do not keep another's one waiting", async () => {
-  await serve("--parallel=1");
-  const short = { prompt: "Once", max_tokens: 12, ignore_eos: true };
-  const ends: string[] = [];
-  const ask = async (key: string): Promise<void> => {
-    const reply = await call(key, "/v1/completions", short);
-    expect(await reply.json()).toMatchObject({ object: "text_completion" });
-    ends.push(key);
-  };
-  // The first one holds the only place until all others are there.
-  const first = call("key-of-anna", "/v1/completions", { ...short, max_tokens: 2000 });
-  const many = Array.from({ length: 40 }, () => ask("key-of-anna"));
-  const waiting = async (): Promise<unknown> =>
-    ((await (await fetch(`${server.url}/ready`)).json()) as { waiting: number }).waiting;
-  await expect.poll(waiting, { timeout: 60_000, interval: 20 }).toBe(40);
-  const one = ask("key-of-bert");
-  await Promise.all([first, ...many, one]);
-  expect(ends.indexOf("key-of-bert")).toBeLessThan(12);
-});
+/** Resolves with the status once the answer is there whole. @param localAddress where the request comes from */
+async function completeFrom(localAddress: string, body: object): Promise<number> {
+  const headers = { "content-type": "application/json" };
+  const url = `${server.url}/v1/completions`;
+  const sent = httpRequest(url, { method: "POST", localAddress, headers, agent: false });
+  sent.end(JSON.stringify(body));
+  const [reply] = (await once(sent, "response")) as [IncomingMessage];
+  reply.resume();
+  await once(reply, "end");
+  return reply.statusCode ?? 0;
+}
+
+test.each<[string, { serve(): Promise<void>; busy: string; other: string }, typeof completeFrom]>([
+  [
+    "keys",
+    { serve: () => serve("--parallel=1"), busy: "key-of-anna", other: "key-of-bert" },
+    async (key, body) => {
+      const reply = await call(key, "/v1/completions", body);
+      await reply.arrayBuffer();
+      return reply.status;
+    },
+  ],
+  [
+    "addresses, where the server has no keys,",
+    {
+      serve: async () => void (server = await serveCommand("--store=none", "--parallel=1")),
+      busy: "127.0.0.1",
+      other: "127.0.0.2",
+    },
+    completeFrom,
+  ],
+])(
+  "%s take turns: many requests of one do not keep another's one waiting",
+  async (_title, { serve: begin, busy, other }, complete) => {
+    await begin();
+    const short = { prompt: "Once", max_tokens: 12, ignore_eos: true };
+    const ends: string[] = [];
+    const ask = async (client: string): Promise<void> => {
+      expect(await complete(client, short)).toBe(200);
+      ends.push(client);
+    };
+    // The first one holds the only place until all others are there.
+    const first = complete(busy, { ...short, max_tokens: 2000 });
+    const many = Array.from({ length: 40 }, () => ask(busy));
+    const waiting = async (): Promise<unknown> =>
+      ((await (await fetch(`${server.url}/ready`)).json()) as { waiting: number }).waiting;
+    await expect.poll(waiting, { timeout: 60_000, interval: 20 }).toBe(40);
+    const one = ask(other);
+    await Promise.all([first, ...many, one]);
+    expect(ends.indexOf(other)).toBeLessThan(12);
+  },
+);

@@ -71,7 +71,8 @@ export class RunningChat implements ChatGeneration {
   #heldTurn: HeldTurn | undefined;
 
   constructor(request: ChatRequest, context: GenerationContext) {
-    const { sampling, stop, toolMode, tools, maxTokens, signal, owner, cacheSalt } = request;
+    const { sampling, stop, toolMode, tools, maxTokens, signal, owner, client, cacheSalt } =
+      request;
     this.#request = request;
     this.#context = context;
     this.#looksForCalls = toolMode !== "none" && tools.length > 0;
@@ -88,6 +89,7 @@ export class RunningChat implements ChatGeneration {
       topLogprobs: request.topLogprobs,
       signal,
       owner,
+      client,
       cacheSalt,
       watch: request.watch,
       spelledTokens: context.prompts.spelledTokens,

@@ -100,7 +100,7 @@ async function runTraced(
   context: RunContext & { trace: AnswerTrace },
   sink: Sink<RunEvent>,
 ): Promise<void> {
-  const { log, metrics, startedAt, target, trace } = context;
+  const { answer, log, metrics, startedAt, target, trace } = context;
   const times = context.times ?? new TokenTimes(metrics, startedAt);
   const callEnd = mode.kind === "internal" ? "tool-end" : "call-end";
   let callCount = 0;
@@ -125,7 +125,12 @@ async function runTraced(
     return { ...event, usage: addUsage(event.usage, below) };
   };
   try {
-    const watched = { ...conversation, onTokens: times.drew, watch: trace.watch };
+    const watched = {
+      ...conversation,
+      onTokens: times.drew,
+      watch: trace.watch,
+      client: answer.client,
+    };
     await startEvents(watched, mode, context, async (event) => {
       const told = withinLimit(event, conversation.maxTokens);
       if (told !== null) await sink(observe(told));

@@ -24,8 +24,8 @@ export async function runText(
   const maxTokens = engineLimit(request.maxTokens);
   let drawn = 0;
   times.drew(drawn);
-  const { watch } = trace;
-  for await (const event of engine.generate({ ...request, sampling, maxTokens, watch })) {
+  const asked = { ...request, sampling, maxTokens, watch: trace.watch, client: trace.start.client };
+  for await (const event of engine.generate(asked)) {
     if (event.type === "progress") {
       times.observe(event);
       await sink(event);

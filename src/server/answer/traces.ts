@@ -7,6 +7,8 @@ import type { FinishReason } from "../../chat/types.ts";
 import type { RunStatus, Trace, TraceCall } from "../../client/types.ts";
 import type { SequenceEvent, SequenceWatcher } from "../../engine/types.ts";
 import type { RunEvent } from "../../tools/types.ts";
+import type { FastifyRequest } from "fastify";
+import { requestClient } from "../http/access.ts";
 import { toFermataError } from "../http/error-replies.ts";
 import { addRows, noRows, SequenceTrace, type TraceOf } from "./sequence-trace.ts";
 
@@ -25,14 +27,14 @@ export interface AnswerName {
   id: string;
   requestId: string;
   endpoint: string;
+  /** As `GenerateRequest.client`. */
+  client?: string | undefined;
 }
 
 /** @param id default: the request's */
-export function answerOf(
-  request: { id: string; routeOptions: { url?: string | undefined } },
-  id: string = request.id,
-): AnswerName {
-  return { id, requestId: request.id, endpoint: request.routeOptions.url ?? "" };
+export function answerOf(request: FastifyRequest, id: string = request.id): AnswerName {
+  const endpoint = request.routeOptions.url ?? "";
+  return { id, requestId: request.id, endpoint, client: requestClient(request) };
 }
 
 /** Of a run that goes on after a restart: whoever asked for it is gone. */

@@ -108,7 +108,11 @@ async function* generate(
   const trace = begin();
   let end: "cancelled" | "failed" | undefined = "failed";
   try {
-    for await (const event of engine.generate({ ...request, watch: trace.watch })) {
+    for await (const event of engine.generate({
+      ...request,
+      watch: trace.watch,
+      client: trace.start.client,
+    })) {
       if (event.type === "progress") {
         for (const data of answer.progress(event)) yield { data };
       } else if (event.type === "text" && !answer.onlyReads) {

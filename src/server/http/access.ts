@@ -65,6 +65,11 @@ export function requestOwner(request: FastifyRequest): string {
   return request.owner;
 }
 
+/** Whose requests wait for each other: those of one owner or, without keys, of one address. */
+export function requestClient({ owner, ip }: FastifyRequest): string {
+  return owner === nobody ? ip : owner;
+}
+
 /** @throws FermataError unauthorized: the stream's token is unknown or has expired */
 function givenClaims(request: FastifyRequest, tokens: SealedTokens): TokenClaims | null {
   const { token } = request.query as { token?: unknown };

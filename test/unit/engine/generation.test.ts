@@ -200,6 +200,19 @@ describe("requests of several owners", () => {
     expect(native.submits.map(({ id }) => id)).toEqual(native.submits.map((_, index) => index + 1));
   });
 
+  it("are told apart by their clients, whoever owns them", () => {
+    const { native, engine } = setUp();
+    const ask = (client?: string) =>
+      engine.generate({ prompt, sampling: greedy, owner: "anonymous", client });
+    for (let count = 0; count < 12; count++) ask("192.0.2.1");
+    expect(native.submits).toHaveLength(8);
+    ask("192.0.2.2");
+    ask();
+    expect(native.submits).toHaveLength(10);
+    // They share the cache all the same.
+    expect(new Set(native.submits.map(({ salt }) => salt)).size).toBe(1);
+  });
+
   it("may leave before they entered", async () => {
     const { native, engine, publish, generate } = setUp();
     for (let count = 0; count < 8; count++) generate(undefined, "many");
