@@ -13,12 +13,19 @@ import { type SchemaJob, type SchemaOutcome, failed } from "./schema-jobs.ts";
  * system tells it, as on a busy machine others have most of the rest.
  */
 const usualLimit = 500;
-/** Times the limit by the clock on the wall. */
-const maxWait = 5;
-/** Linux counts processor time in these milliseconds. */
-const tick = 10;
+/** Times the limit, in which the thread neither runs nor waits for a processor. */
+const maxIdle = 5;
+/** Between two looks at a thread that others keep waiting. */
+const leastPauseMs = 5;
 const maxWaiting = 32;
 const maxHeapMegabytes = 512;
+
+/** Of a thread since it began, in milliseconds. */
+export interface ThreadTimes {
+  ran: number;
+  /** It could have run, but others had the processors. */
+  waited: number;
+}
 
 interface Batch {
   jobs: readonly SchemaJob[];
@@ -44,9 +51,12 @@ export class SchemaThread {
   #clock: string | null = null;
   #timer: NodeJS.Timeout | undefined;
   readonly #limitMs: number;
+  readonly #timesOf: (file: string | null) => ThreadTimes;
 
-  constructor(limitMs: number = usualLimit) {
+  /** @param timesOf of the thread with this file */
+  constructor(limitMs: number = usualLimit, timesOf = timesOfThread) {
     this.#limitMs = limitMs;
+    this.#timesOf = timesOf;
   }
 
   /**
@@ -76,15 +86,20 @@ export class SchemaThread {
     this.#worker.ref();
     if (!this.#isReady) return;
     this.#worker.postMessage(batch.jobs);
-    this.#watch(performance.now(), processorTime(this.#clock));
+    const atStart = this.#timesOf(this.#clock);
+    this.#watch(performance.now(), atStart);
   }
 
-  #watch(start: number, atStart: number): void {
-    const used = processorTime(this.#clock) - atStart;
-    const isOver = performance.now() - start >= this.#limitMs * maxWait;
-    const left = isOver ? 0 : this.#limitMs - used;
-    if (left <= 0) this.#abandon(tooSlow(this.#limitMs));
-    else this.#timer = setTimeout(() => this.#watch(start, atStart), left);
+  #watch(start: number, atStart: ThreadTimes): void {
+    const { ran, waited } = this.#timesOf(this.#clock);
+    const used = ran - atStart.ran;
+    const idle = performance.now() - start - used - (waited - atStart.waited);
+    const left = this.#limitMs - used;
+    if (left <= 0 || idle >= this.#limitMs * maxIdle) this.#abandon(tooSlow(this.#limitMs));
+    else {
+      const pause = Math.max(left, leastPauseMs);
+      this.#timer = setTimeout(() => this.#watch(start, atStart), pause);
+    }
   }
 
   #start(): Worker {
@@ -134,17 +149,15 @@ export class SchemaThread {
   }
 }
 
-/** Of a thread by its file, in milliseconds; without one, the time on the wall. */
-function processorTime(file: string | null): number {
-  if (file === null) return performance.now();
+/** Without a file: all the time on the wall. */
+function timesOfThread(file: string | null): ThreadTimes {
+  if (file === null) return { ran: performance.now(), waited: 0 };
   try {
-    const fields = readFileSync(file, "utf8")
-      .replace(/^.*\) /su, "")
-      .split(" ");
-    return (Number(fields[11]) + Number(fields[12])) * tick;
+    const [ran = 0, waited = 0] = readFileSync(file, "utf8").split(" ");
+    return { ran: Number(ran) / 1e6, waited: Number(waited) / 1e6 };
   } catch {
     // The thread has ended; its event is on the way.
-    return Infinity;
+    return { ran: Infinity, waited: 0 };
   }
 }
 

@@ -1,6 +1,6 @@
 /** The entry of the thread that works with schemas: jobs in, an outcome for each, up to a failure. */
 
-import { readlinkSync } from "node:fs";
+import { readFileSync, readlinkSync } from "node:fs";
 import { parentPort } from "node:worker_threads";
 import { type SchemaJob, runJob } from "./schema-jobs.ts";
 
@@ -13,10 +13,11 @@ parentPort!.on("message", (jobs: readonly SchemaJob[]) => {
 });
 parentPort!.postMessage({ ready: clockFile() });
 
-/** Where the system tells this thread's processor time; null where it does not. */
+/** Where the system tells how long this thread ran and waited for a processor; null where it does not. */
 function clockFile(): string | null {
   try {
-    return `/proc/${readlinkSync("/proc/thread-self")}/stat`;
+    const file = `/proc/${readlinkSync("/proc/thread-self")}/schedstat`;
+    return Number.parseInt(readFileSync(file, "utf8"), 10) > 0 ? file : null;
   } catch {
     return null;
   }

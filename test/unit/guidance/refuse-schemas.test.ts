@@ -1,4 +1,4 @@
-import { describe, expect, test, vi } from "vitest";
+import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { type SchemaUse, guidedSchemas } from "../../../src/guidance/refuse-schemas.ts";
 import { compileSchema } from "../../../src/guidance/schema/compile.ts";
 import type { CompileJob } from "../../../src/guidance/schema-jobs.ts";
@@ -118,6 +118,17 @@ describe("the thread", () => {
     ]);
     const patient = new SchemaThread();
     expect(await patient.run([job, job])).toHaveLength(2);
+  });
+
+  test("may wait for a processor as long as others have them", async () => {
+    // An hour passes between two looks.
+    let now = 0;
+    const wall = vi.spyOn(performance, "now").mockImplementation(() => now);
+    onTestFinished(() => wall.mockRestore());
+    const starved = new SchemaThread(500, () => ({ ran: 0, waited: (now += 3.6e6) }));
+    expect(await starved.run([job])).toEqual([{ compiled: expect.objectContaining({}) }]);
+    const stopped = new SchemaThread(500, () => ({ ran: (now += 3.6e6) * 0, waited: 0 }));
+    expect(await stopped.run([job])).toEqual([{ error: expect.objectContaining({}) }]);
   });
 
   test("ends a request's schemas at the first failure, and no other's", async () => {
