@@ -18,6 +18,7 @@ import { SqliteStore } from "../../src/store/sqlite/sqlite-store.ts";
 import { fakeGguf } from "../unit/engine/gguf-builder.ts";
 import { modelPath } from "../support/engine.ts";
 import { times, told } from "./support/injections.ts";
+import { withinSeconds } from "./support/time-limit.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "fermata-fuzz-"));
 afterAll(() => rmSync(folder, { recursive: true }));
@@ -30,6 +31,16 @@ function dice(seed: number): (sides: number) => number {
     return Math.floor((state / 2 ** 32) * sides);
   };
 }
+
+/** For one file, in seconds. */
+const limit = 10;
+
+test("the limit of time ends what never would", () => {
+  const forever = (): never => {
+    for (;;);
+  };
+  expect(() => withinSeconds(0.05, forever)).toThrow(/timed out/u);
+});
 
 const pieces = [
   "{% for a in range(99999) %}",
@@ -65,7 +76,7 @@ test("templates: each is loaded or refused, within its budget", () => {
       text = text.slice(0, at) + middle + text.slice(end);
     }
     try {
-      expect(new ChatTemplate(text, model, null)).toBeDefined();
+      expect(withinSeconds(limit, () => new ChatTemplate(text, model, null))).toBeDefined();
       outcomes.read++;
     } catch (error) {
       if (!(error instanceof FermataError)) throw error;
@@ -90,7 +101,7 @@ test("models: a damaged header is read or refused, with our own error", () => {
       bytes[roll(Math.min(bytes.length, 4 ** (2 + roll(8))))] = [roll(256), 0, 255][roll(3)]!;
     writeFileSync(path, roll(3) === 0 ? bytes.subarray(0, roll(bytes.length)) : bytes);
     try {
-      checkGguf(path);
+      withinSeconds(limit, () => checkGguf(path));
       outcomes.read++;
     } catch (error) {
       if (!(error instanceof FermataError)) throw error;

@@ -1,12 +1,13 @@
 // However a process of `fermata serve` ends, its MCP servers end with it, and what they started: also those
 // that ignore the end of their input and SIGTERM.
-import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { spawnSync } from "node:child_process";
+import { mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { serveCommand, type ServedCommand } from "../support/command-line.ts";
+import { serveBelow, type ServedCommand } from "../support/command-line.ts";
 import { eventually } from "../support/eventually.ts";
-import { times } from "./support/injections.ts";
+import { times, told } from "./support/injections.ts";
 import { isAlive } from "./support/processes.ts";
 
 let folder: string;
@@ -24,6 +25,13 @@ const fixture = join(import.meta.dirname, "../fixtures/mcp/stubborn.mjs");
 const serversCount = 3;
 
 async function serve(...args: string[]): Promise<{ main: number; worker: number }> {
+  return await serveUnder([], ...args);
+}
+
+async function serveUnder(
+  above: string[],
+  ...args: string[]
+): Promise<{ main: number; worker: number }> {
   const names = Array.from({ length: serversCount }, (_, index) => `stubborn${index}`);
   const mcpServers = Object.fromEntries(
     names.map((name) => [
@@ -33,7 +41,7 @@ async function serve(...args: string[]): Promise<{ main: number; worker: number 
   );
   const config = join(folder, "mcp.json");
   await writeFile(config, JSON.stringify({ mcpServers }));
-  server = await serveCommand("--store=none", `--mcp-config=${config}`, ...args);
+  server = await serveBelow(above, "--store=none", `--mcp-config=${config}`, ...args);
   const main = server.process.pid!;
   if (args.includes("--no-supervise")) return { main, worker: main };
   const pid = await eventually(() => {
@@ -89,3 +97,51 @@ test("a worker that hangs does not outlive a supervisor that is killed", async (
     await expectGone([worker, ...running]);
   }
 });
+
+/** In a PID namespace, below a shell that is its process 1, as in a container: it reaps what nobody waits for. */
+const asContainer = ["unshare", "--pid", "--fork", "--mount-proc", "--kill-child"];
+const mayUnshare = spawnSync(asContainer[0]!, [...asContainer.slice(1), "true"]).status === 0;
+
+/** Processes of namespaces below ours, dead ones that nobody waited for too: their ids here by those in there. */
+async function inNamespace(init: number): Promise<Map<number, number>> {
+  const found = new Map<number, number>();
+  const parents = new Map<number, number>();
+  const inner = new Map<number, number>();
+  for (const name of (await readdir("/proc")).filter((entry) => /^\d+$/.test(entry))) {
+    const status = await readFile(`/proc/${name}/status`, "utf8").catch(() => "");
+    const ids = /^NSpid:\s+(\d+)\s+(\d+)$/m.exec(status);
+    parents.set(Number(name), Number(/^PPid:\s+(\d+)$/m.exec(status)?.[1]));
+    if (ids !== null) inner.set(Number(name), Number(ids[2]));
+  }
+  for (const [pid, id] of inner) {
+    let above: number | undefined = pid;
+    while (above !== undefined && above > 1 && above !== init) above = parents.get(above);
+    if (above === init) found.set(id, pid);
+  }
+  return found;
+}
+
+// Skipped where this user may make no PID namespace.
+test.runIf(mayUnshare)(
+  "in a container with an init: not even dead processes of MCP servers are left",
+  async () => {
+    const { main, worker } = await serveUnder([...asContainer, "sh", "-c", '"$@" & wait', "sh"]);
+    const first = await started();
+    const before = await inNamespace(main);
+    expect(first.filter((id) => before.has(id))).toEqual(first);
+    process.kill(before.get(worker)!, "SIGKILL");
+    await eventually(async () => {
+      const now = await inNamespace(main);
+      expect(first.filter((id) => now.has(id))).toEqual([]);
+    });
+    await server!.toolsReady();
+    const second = (await started()).slice(first.length);
+    expect(second).toHaveLength(first.length);
+    const all = await inNamespace(main);
+    // Process 1 has the lowest id; its only child is the supervisor.
+    process.kill(all.get(Math.min(...[...all.keys()].filter((id) => id > 1)))!, "SIGKILL");
+    await eventually(async () => expect((await inNamespace(main)).size).toBe(0));
+    expect(second.every((id) => all.has(id))).toBe(true);
+    told("the worker, then the supervisor, in a PID namespace", 2);
+  },
+);

@@ -21,10 +21,14 @@ export interface ServedCommand {
 
 /** Resolves when it serves, on a free port, and all its MCP servers are ready. */
 export async function serveCommand(...args: string[]): Promise<ServedCommand> {
-  const child = spawn(process.execPath, ["dist/cli/main.js", "serve", "--port=0", ...args], {
-    cwd: root,
-    stdio: ["ignore", "pipe", "pipe"],
-  });
+  return await serveBelow([], ...args);
+}
+
+/** @param above a program and its arguments, which starts what follows them */
+export async function serveBelow(above: string[], ...args: string[]): Promise<ServedCommand> {
+  const serve = [process.execPath, "dist/cli/main.js", "serve", "--port=0", ...args];
+  const [program, ...all] = [...above, ...serve] as [string, ...string[]];
+  const child = spawn(program, all, { cwd: root, stdio: ["ignore", "pipe", "pipe"] });
   const exited = new Promise<number | null>((resolve) => child.once("exit", resolve));
   let out = "";
   let err = "";

@@ -127,7 +127,10 @@ describe("the thread", () => {
     onTestFinished(() => wall.mockRestore());
     const starved = new SchemaThread(500, () => ({ ran: 0, waited: (now += 3.6e6) }));
     expect(await starved.run([job])).toEqual([{ compiled: expect.objectContaining({}) }]);
-    const stopped = new SchemaThread(500, () => ({ ran: (now += 3.6e6) * 0, waited: 0 }));
+    const stopped = new SchemaThread(500, () => {
+      now += 3.6e6;
+      return { ran: 0, waited: 0 };
+    });
     expect(await stopped.run([job])).toEqual([{ error: expect.objectContaining({}) }]);
   });
 
