@@ -3,6 +3,7 @@
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
+import { shapes } from "./bench/shapes/shape.mjs";
 import { setUp } from "./setup.mjs";
 import { takeSetupOptions } from "./setup/options.mjs";
 import { root } from "./setup/paths.mjs";
@@ -55,20 +56,40 @@ function writeSection(name, text) {
   writeFileSync(page, withSection(readFileSync(page, "utf8"), name, text));
 }
 
+function readArguments() {
+  try {
+    return parseArgs({ options, allowPositionals: true });
+  } catch (error) {
+    throw new SetupError(`${error.message} See --help.`);
+  }
+}
+
+function wholeNumber(name, text, most) {
+  const number = Number(text);
+  if (Number.isInteger(number) && number >= 1 && number <= most) return number;
+  throw new SetupError(`${name}: ${text} is not a whole number from 1 to ${most}.`);
+}
+
+function shapeNamed(name) {
+  if (Object.hasOwn(shapes, name)) return name;
+  throw new SetupError(`--shape: ${name} is none of ${Object.keys(shapes).join(", ")}.`);
+}
+
 const print = (text) => process.stdout.write(`${text}\n`);
 
 const commands = {
   async calibrate({ calibration, shape }) {
-    const measured = await calibrate({ shape, parts: true, progress: say });
+    const measured = await calibrate({ shape: shapeNamed(shape), parts: true, progress: say });
     writeJson(calibration, measured);
     print(JSON.stringify(measured, undefined, 2));
     return measured;
   },
   async validate({ calibration, shape, runs, docs, "no-calibrate": asItIs }) {
+    const realRuns = wholeNumber("--runs", runs, 100);
     const used = asItIs
       ? readCalibration(calibration)
-      : await calibrate({ shape, parts: false, progress: say });
-    const result = await validate(used, { runs: Number(runs), progress: say });
+      : await calibrate({ shape: shapeNamed(shape), parts: false, progress: say });
+    const result = await validate(used, { runs: realRuns, progress: say });
     const { machine, date } = used;
     const text = renderValidation({ ...result, machine, date, shape: used.shape });
     print(text);
@@ -76,7 +97,7 @@ const commands = {
     return { ...result, calibration: used };
   },
   table({ calibration, replicas, docs }) {
-    const sizes = replicas.split(",").map(Number);
+    const sizes = replicas.split(",").map((size) => wholeNumber("--replicas", size, 10_000));
     const result = simulateTable(readCalibration(calibration), sizes, say);
     const table = renderTable(result);
     print(table);
@@ -86,7 +107,7 @@ const commands = {
 };
 
 try {
-  const { values, positionals } = parseArgs({ options, allowPositionals: true });
+  const { values, positionals } = readArguments();
   const command = commands[positionals[0]];
   if (values.help) {
     print(help);
