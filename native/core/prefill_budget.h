@@ -24,7 +24,7 @@ class PrefillBudget {
     static constexpr std::int32_t kLeast = 16;
     // A short chunk's step takes so many milliseconds, or so many times a step without prefill rows
     // if that is more: then the pass over the weights is a tenth of the work at most.
-    static constexpr double kShort = 36.0;
+    static constexpr double kShort = 34.0;
     static constexpr double kCheap = 11.0;
 
    private:

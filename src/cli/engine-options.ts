@@ -87,7 +87,7 @@ export const engineOptions = inGroup("Engine", {
     min: 0,
     max: 600_000,
     value: "MS",
-    help: "Milliseconds that a running answer should wait for its next token while other prompts are computed in pieces. 0: no limit. Default: 36, or more (up to 250) where the model is slow and small pieces would cost too much.",
+    help: "Milliseconds that a running answer should wait for its next token while other prompts are computed in pieces. 0: no limit. Default: 34, or more (up to 250) where the model is slow and small pieces would cost too much.",
     fromFolder: true,
   },
   contextCache: {

@@ -72,7 +72,7 @@ export interface EngineOptions {
   microBatch?: number | undefined;
   /**
    * Milliseconds that a running sequence should wait for its next token while the prompts of others are
-   * computed; 0: no limit. Default: 36, or eleven times what a step without prompts takes, at most 250.
+   * computed; 0: no limit. Default: 34, or eleven times what a step without prompts takes, at most 250.
    */
   targetItlMs?: number | undefined;
   maxQueue?: number | undefined;
