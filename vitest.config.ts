@@ -1,4 +1,5 @@
 import { defineConfig } from "vitest/config";
+import { postgresPrograms } from "./test/support/postgres-server.ts";
 
 // `npm run test:<lane>` runs one. Lanes that load the addon or start servers run one file at a time,
 // since each needs the whole machine. Limits are many times what a test takes, for machines that are slow or
@@ -23,11 +24,30 @@ function lane(name: string, { native = true, seconds = 60, include = [] as strin
   };
 }
 
+/**
+ * Contract tests on a database, in one process with one server: of those that need a store, the quick ones.
+ * FERMATA_STORE=postgres runs the whole lane so.
+ */
+const onPostgres = {
+  test: {
+    ...lane("contract", { native: false }).test,
+    name: "contract-postgres",
+    include: ["responses-restart", "conversations-restart", "stored-completions"].map(
+      (file) => `test/contract/${file}.test.ts`,
+    ),
+    maxWorkers: 1,
+    env: { FERMATA_STORE: "postgres" },
+  },
+};
+
+const hasBothStores = process.env["FERMATA_STORE"] === undefined && postgresPrograms() !== null;
+
 export default defineConfig({
   test: {
     projects: [
       lane("unit", { native: false, include: ["test/*.test.ts"] }),
       lane("contract", { native: false }),
+      ...(hasBothStores ? [onPostgres] : []),
       lane("integrity", { seconds: 120 }),
       lane("model", { seconds: 240 }),
       lane("browser", { seconds: 240 }),

@@ -239,6 +239,12 @@ export interface BranchStore {
   takeInterrupted(): Promise<InterruptedRun[]>;
 }
 
+/** `left`: its process is gone. Whoever goes on with its run asks again. */
+export type QuestionState = "open" | "closed" | "left";
+
+/** Resolves to the answer. Null: what it is about is not here. */
+export type DeliveryListener = (about: string, body: unknown) => Promise<unknown> | null;
+
 /** What processes that share a store know of each other's responses and runs. */
 export interface SharedStore {
   /** A process works on it: this one, another, or one that is gone and whose work nobody has taken yet. */
@@ -248,6 +254,16 @@ export interface SharedStore {
   /** Asks the process that works on it to cancel it. */
   cancel(id: string): Promise<void>;
   onCancel(listener: (id: string) => void): void;
+  /** Shows the other processes a call of this one that waits for a person. */
+  openQuestion(owner: string, callId: string, question: unknown): Promise<void>;
+  closeQuestion(callId: string): Promise<void>;
+  /** Those of the other processes, as they were shown; the oldest first. */
+  openQuestions(owner: string): Promise<unknown[]>;
+  /** Null: no process has asked it. */
+  questionState(owner: string, callId: string): Promise<QuestionState | null>;
+  /** Hands something to the process that has what it is about, or takes it over soon. Resolves to its answer; null: nobody took it. */
+  deliver(about: string, body: unknown): Promise<unknown>;
+  onDelivery(listener: DeliveryListener): void;
   /** Calls the listener when a process has left something: `takeInterrupted` and `takeHolds` give it. */
   onLeft(listener: () => void): void;
   /** Calls the listener when another process has taken something from this one, which it took for dead. It ends here. */

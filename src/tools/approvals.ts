@@ -44,6 +44,13 @@ export interface PersonDecision {
   content?: Readonly<Record<string, unknown>> | undefined;
 }
 
+/** Where other processes see what is asked here. */
+export interface ApprovalBoard {
+  /** Resolves when they see it. */
+  show(question: PendingApproval): Promise<void>;
+  remove(callId: string): Promise<void>;
+}
+
 interface Waiting extends ApprovalRequest {
   askedAt: number;
   settle(decision: Decision): void;
@@ -58,13 +65,22 @@ export class Approvals {
   readonly counts = { asked: 0, approved: 0, denied: 0 };
   readonly #waiting = new Map<string, Waiting>();
   readonly #decided = new Map<string, string>();
+  #board: ApprovalBoard | null = null;
 
   constructor({ timeoutMs = 300_000 }: { timeoutMs?: number | undefined } = {}) {
     this.timeoutMs = timeoutMs;
   }
 
-  /** Never rejects. A call whose signal is aborted counts as denied. */
-  async ask(request: ApprovalRequest, signal: AbortSignal): Promise<Decision> {
+  showOn(board: ApprovalBoard): void {
+    this.#board = board;
+  }
+
+  /** Never rejects. A call whose signal is aborted counts as denied. @param asked called once the call can be decided */
+  async ask(
+    request: ApprovalRequest,
+    signal: AbortSignal,
+    asked: () => void = () => {},
+  ): Promise<Decision> {
     if (signal.aborted) return { approved: false, by: "cancelled" };
     const callId = this.#uniqueId(request.callId);
     this.counts.asked += 1;
@@ -78,13 +94,18 @@ export class Approvals {
     const timer = setTimeout(late, Math.max(0, this.timeoutMs - waitedMs));
     timer.unref();
     signal.addEventListener("abort", stop, { once: true });
-    this.#waiting.set(callId, { ...request, callId, askedAt, settle });
+    const waiting = { ...request, callId, askedAt, settle };
+    this.#waiting.set(callId, waiting);
+    // Where the board cannot be reached, the call is decided here all the same.
+    if (this.#board !== null) await this.#board.show(pendingOf(waiting)).catch(() => {});
+    asked();
     const decision = await decided;
     clearTimeout(timer);
     signal.removeEventListener("abort", stop);
     this.#waiting.delete(callId);
     this.counts[decision.approved ? "approved" : "denied"] += 1;
     this.#remember({ ...request, callId });
+    this.#board?.remove(callId).catch(() => {});
     return decision;
   }
 
@@ -92,7 +113,12 @@ export class Approvals {
   pending(owner?: string): PendingApproval[] {
     return [...this.#waiting.values()]
       .filter((waiting) => owner === undefined || waiting.owner === owner)
-      .map(({ settle: _settle, keep: _keep, ...pending }) => pending);
+      .map(pendingOf);
+  }
+
+  /** Such a call waits here, or was decided here. */
+  knows(owner: string, callId: string): boolean {
+    return this.#waiting.get(callId)?.owner === owner || this.#decided.get(callId) === owner;
   }
 
   /**
@@ -107,8 +133,7 @@ export class Approvals {
     const waiting = this.#waiting.get(callId);
     if (waiting === undefined || waiting.owner !== owner) {
       if (this.#decided.get(callId) === owner) {
-        const message = `The call "${callId}" already has a decision.`;
-        throw new FermataError("already_decided", message, { param: "call_id" });
+        throw alreadyDecided(callId);
       }
       const message = `No call "${callId.slice(0, 100)}" waits for a decision. GET /api/approvals lists the waiting calls.`;
       throw new FermataError("not_found", message, { param: "call_id" });
@@ -146,6 +171,15 @@ export class Approvals {
   #remember({ callId, owner }: ApprovalRequest): void {
     remember(this.#decided, callId, owner);
   }
+}
+
+export function alreadyDecided(callId: string): FermataError {
+  const message = `The call "${callId}" already has a decision.`;
+  return new FermataError("already_decided", message, { param: "call_id" });
+}
+
+function pendingOf({ settle: _settle, keep: _keep, ...pending }: Waiting): PendingApproval {
+  return pending;
 }
 
 /** @throws FermataError invalid_value */

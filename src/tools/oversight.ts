@@ -183,9 +183,10 @@ function askerOf({ call, tool, oversight, signal, tell, awake }: Asking): ToolCa
   let last: Promise<unknown> = Promise.resolve();
   const ask = async (question: PersonQuestion, ended: AbortSignal): Promise<PersonAnswer> => {
     if (ended.aborted) return { action: "cancel" };
-    tell("asked", { question });
     const request = { callId, owner, server: tool.server, toolName: call.name, arguments: args };
-    const decision = await approvals.ask({ ...request, question }, ended);
+    const decision = await approvals.ask({ ...request, question }, ended, () =>
+      tell("asked", { question }),
+    );
     tell(decision.approved ? "approved" : "denied", { question });
     if (decision.approved) return { action: "accept", content: decision.content };
     return { action: decision.by === "person" ? "decline" : "cancel" };
@@ -218,7 +219,6 @@ async function ask({
   const askedAt = wasAsked ? known.since : Date.now();
   // What is not kept is asked again.
   await journal?.note(call.id, { at: "asked", since: askedAt, mayHaveRun }).catch(() => {});
-  tell("asked", { mayHaveRun });
   const request = {
     callId: call.id,
     owner,
@@ -231,7 +231,7 @@ async function ask({
       journal &&
       ((decision: PersonsDecision) => journal.note(call.id, { at: "decided", decision })),
   };
-  return await approvals.ask(request, signal);
+  return await approvals.ask(request, signal, () => tell("asked", { mayHaveRun }));
 }
 
 /** Of such a call nobody knows whether it took effect: it is not run again by itself. */

@@ -27,7 +27,7 @@ const local =
   /\.connect$|^webhooks\.(?:unwrap|verify_signature)$|^uploads\.upload_file_chunked$|^beta\.agents\.environments\.files\.(?:prepare|prepare_directory|upload)$|^beta\.agents\.sessions\.(?:stream|artifacts\.for_result)$/;
 
 let world: ResponsesWorld;
-beforeAll(() => (world = createResponsesWorld({ embedder: fakeEmbedder })));
+beforeAll(async () => (world = await createResponsesWorld({ embedder: fakeEmbedder })));
 afterAll(() => world.close());
 
 async function make(url: string, body: object): Promise<string> {

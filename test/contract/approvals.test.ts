@@ -198,7 +198,7 @@ describe("Responses", () => {
   const script2 = (): typeof script => script;
 
   test("the operator's policy holds whatever the request says", async () => {
-    world = createResponsesWorld({ tools: provider(deleteTool()) });
+    world = await createResponsesWorld({ tools: provider(deleteTool()) });
     world.chat.script = script2();
     const tools = [{ ...mcp, require_approval: "never" }];
     const answer = world.create({ input: "Delete a.", tools });
@@ -210,7 +210,7 @@ describe("Responses", () => {
   });
 
   test("a consent to a request of this server is enough", async () => {
-    world = createResponsesWorld({ tools: provider(deleteTool()) });
+    world = await createResponsesWorld({ tools: provider(deleteTool()) });
     world.chat.script = script2();
     const asked = await world.create({ input: "Delete a.", tools: [mcp] });
     const request = asked.body.output.find(
@@ -228,7 +228,7 @@ describe("Responses", () => {
   });
 
   test("a consent to a request that this server never made is none: the person is asked", async () => {
-    world = createResponsesWorld({ tools: provider(deleteTool()) });
+    world = await createResponsesWorld({ tools: provider(deleteTool()) });
     world.chat.script = [{ type: "content", text: "Done." }, finish("stop")];
     const input = [
       {

@@ -20,6 +20,7 @@ import {
 } from "./conversations-world.ts";
 import { callEvents, finish, provider, type ScriptStep, usage } from "./fake-services.ts";
 import { eventually } from "../support/eventually.ts";
+import { storeOfTests } from "../support/store-worlds.ts";
 
 let world: ConversationsWorld;
 afterEach(() => world.close());
@@ -84,21 +85,24 @@ const results = {
 };
 
 describe("every place where a connection may be cut", () => {
-  test.each(["memory", "file"] as const)("kept in %s: nothing is lost or doubled", async (kept) => {
-    world = await createConversationsWorld({ tools: tools(), kept });
-    const run = await world.begin("Go.", script);
-    for (const path of [run.stream_url, `${run.stream_url}&details=1`]) {
-      const whole = (await world.read(path)).events;
-      checkStream(whole.map(({ event }) => event)).close();
-      expect(whole.length).toBeGreaterThan(12);
-      for (let cut = 1; cut <= whole.length; cut++) {
-        const first = (await world.read(path, { most: cut })).events;
-        const second = await world.read(path, { lastEventId: first.at(-1)!.id });
-        expect([...first, ...second.events]).toEqual(whole);
-        expect(second.status).toBe(cut === whole.length ? 204 : 200);
+  test.each(["memory", storeOfTests] as const)(
+    "kept in %s: nothing is lost or doubled",
+    async (kept) => {
+      world = await createConversationsWorld({ tools: tools(), kept });
+      const run = await world.begin("Go.", script);
+      for (const path of [run.stream_url, `${run.stream_url}&details=1`]) {
+        const whole = (await world.read(path)).events;
+        checkStream(whole.map(({ event }) => event)).close();
+        expect(whole.length).toBeGreaterThan(12);
+        for (let cut = 1; cut <= whole.length; cut++) {
+          const first = (await world.read(path, { most: cut })).events;
+          const second = await world.read(path, { lastEventId: first.at(-1)!.id });
+          expect([...first, ...second.events]).toEqual(whole);
+          expect(second.status).toBe(cut === whole.length ? 204 : 200);
+        }
       }
-    }
-  });
+    },
+  );
 
   test("while the run goes on, and with a connection for each event", async () => {
     const steps = Array.from({ length: 8 }, gate);

@@ -1,13 +1,10 @@
-/** A server with conversations, kept in memory or in a file. */
+/** A server with conversations, kept in memory or in a store. */
 
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { SseParser } from "../../src/client/sse-parser.ts";
 import type { Conversation, ConversationEvent, RunStarted } from "../../src/client/types.ts";
 import type { ServerConfig } from "../../src/server/services.ts";
-import { SqliteStore } from "../../src/store/sqlite/sqlite-store.ts";
 import type { Tool, ToolCallContext, ToolProvider, ToolResult } from "../../src/tools/types.ts";
+import { type StoreKind, storeOfTests, storeWorld } from "../support/store-worlds.ts";
 import { createWorld, type ScriptStep, type World } from "./fake-services.ts";
 
 export interface ConversationsWorld extends World {
@@ -40,10 +37,11 @@ export interface ReadEvent {
 }
 
 export async function createConversationsWorld(
-  parts: { tools?: ToolProvider; config?: Partial<ServerConfig>; kept?: "memory" | "file" } = {},
+  parts: { tools?: ToolProvider; config?: Partial<ServerConfig>; kept?: "memory" | StoreKind } = {},
 ): Promise<ConversationsWorld> {
-  const folder = mkdtempSync(join(tmpdir(), "fermata-conversations-"));
-  const store = parts.kept === "file" ? new SqliteStore(join(folder, "store.sqlite")) : undefined;
+  const { kept = storeOfTests === "sqlite" ? "memory" : storeOfTests } = parts;
+  const stored = kept === "memory" ? undefined : await storeWorld(kept);
+  const store = await stored?.open();
   const world = createWorld({ ...parts, ...(store && { store, branches: store.branches }) });
   const { app, chat } = world;
   const url = await app.listen({ port: 0, host: "127.0.0.1" });
@@ -78,7 +76,7 @@ export async function createConversationsWorld(
       app.server.closeAllConnections();
       await closing;
       await store?.close();
-      rmSync(folder, { recursive: true, force: true });
+      await stored?.remove();
     },
   };
 }

@@ -13,6 +13,7 @@ import {
 } from "./conversations-world.ts";
 import { callEvents, finish, provider, type ScriptStep, usage } from "./fake-services.ts";
 import { eventually } from "../support/eventually.ts";
+import { storeOfTests } from "../support/store-worlds.ts";
 
 let world: ConversationsWorld;
 afterEach(() => world.close());
@@ -27,7 +28,7 @@ async function answer(id: string, text: string, body: object): Promise<RunStarte
   return started.body;
 }
 
-describe.each(["memory", "file"] as const)("kept in %s", (kept) => {
+describe.each(["memory", storeOfTests] as const)("kept in %s", (kept) => {
   test("one that is deleted while a run begins in it", async () => {
     world = await createConversationsWorld({ kept });
     world.chat.script = [{ hang: true }];

@@ -13,8 +13,8 @@ import {
 const patch = { type: "custom", name: "patch", description: "Changes a file." };
 let world: ResponsesWorld;
 
-beforeEach(() => {
-  world = createResponsesWorld();
+beforeEach(async () => {
+  world = await createResponsesWorld();
 });
 afterEach(() => world.close());
 

@@ -61,8 +61,8 @@ describe.each(texts)("%s", (_name, text) => {
   });
 });
 
-describe("metrics", () => {
-  const world = createResponsesWorld();
+describe("metrics", async () => {
+  const world = await createResponsesWorld();
   afterAll(() => world.close());
 
   test("that the guides name are told", async () => {

@@ -27,7 +27,7 @@ import type {
   ServerConfig,
   ServerServices,
 } from "../../src/server/services.ts";
-import type { BranchStore, ResponseStore } from "../../src/store/types.ts";
+import type { BranchStore, ResponseStore, SharedStore } from "../../src/store/types.ts";
 import { Approvals } from "../../src/tools/approvals.ts";
 import type { ServerConnector, Tool, ToolProvider, ToolResult } from "../../src/tools/types.ts";
 
@@ -328,7 +328,7 @@ export function createWorld(
     agents?: ServerServices["agents"];
     agentEngines?: ServerServices["agentEngines"];
     tools?: ToolProvider;
-    store?: ResponseStore;
+    store?: ResponseStore & { shared?: SharedStore | null };
     approvals?: Approvals;
     audit?: ServerServices["audit"];
     branches?: BranchStore;
@@ -410,6 +410,7 @@ export function createWorld(
     audit: parts.audit ?? null,
     store: parts.store ?? null,
     branches: parts.branches,
+    shared: parts.store?.shared ?? null,
     model: {
       id: "tiny",
       created: 1_700_000_000,

@@ -8,8 +8,8 @@ import { createResponsesWorld, type Json, type ResponsesWorld } from "./response
 const header = "x-fermata-history-gap";
 let world: ResponsesWorld;
 
-beforeEach(() => {
-  world = createResponsesWorld();
+beforeEach(async () => {
+  world = await createResponsesWorld();
 });
 
 afterEach(() => world.close());

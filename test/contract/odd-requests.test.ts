@@ -35,7 +35,7 @@ describe("values nested deeper than the stack", () => {
     ],
     ["/v1/conversations", `{"items":[{"type":"mcp_list_tools","tools":NESTED}]}`],
   ])("%s: %s", async (url, body) => {
-    world = createResponsesWorld();
+    world = await createResponsesWorld();
     const reply = await world.app.inject({
       method: "POST",
       url,
@@ -47,7 +47,7 @@ describe("values nested deeper than the stack", () => {
   });
 
   test("brackets in strings are no levels", async () => {
-    world = createResponsesWorld();
+    world = await createResponsesWorld();
     const content = `${"[{".repeat(5000)} "quoted \\\\" ${"[".repeat(5000)}\\`;
     const { status } = await world.call("POST", "/v1/chat/completions", {
       messages: [{ role: "user", content }],
@@ -63,7 +63,7 @@ test.each([
   "/api/conversations?before=a&before=b",
   "/v1/responses/resp_1?stream=true&stream=true",
 ])("a parameter given twice: %s", async (url) => {
-  world = createResponsesWorld();
+  world = await createResponsesWorld();
   const reply = await world.app.inject({ url });
   expect(reply.statusCode).toBe(400);
   const name = /[?&](\w+)=/.exec(url)![1];
@@ -71,13 +71,13 @@ test.each([
 });
 
 test("what a list may hold is given as often as it takes", async () => {
-  world = createResponsesWorld();
+  world = await createResponsesWorld();
   const reply = await world.app.inject({ url: "/v1/responses/resp_1?include[]=a&include[]=b" });
   expect(reply.statusCode).toBe(404);
 });
 
 test.each(["content", "summary"])("a reasoning item whose %s has no parts", async (key) => {
-  world = createResponsesWorld();
+  world = await createResponsesWorld();
   const input = [
     { type: "reasoning", [key]: [null] },
     { role: "user", content: "Hi" },
@@ -104,7 +104,7 @@ describe("what takes memory for each of many sequences, or for long", () => {
     ["/v1/chat/completions", { messages, chat_template_kwargs: { long } }, "chat_template_kwargs"],
     ["/tokenize", { content: "x".repeat(300_000), with_pieces: true }, "content"],
   ])("%s: %#", async (url, body, param) => {
-    world = createResponsesWorld();
+    world = await createResponsesWorld();
     const reply = await world.call("POST", url, body);
     expect(reply.status).toBe(400);
     expect(reply.body.error).toMatchObject({ code: "invalid_value", param });
@@ -121,7 +121,7 @@ describe("lists so long that looking through them again for each entry would tak
   const config = { maxBodyBytes: 64 * 2 ** 20 };
 
   test("tools and the choice among them", async () => {
-    world = createResponsesWorld({ config });
+    world = await createResponsesWorld({ config });
     const allowed = tools.toReversed();
     const choice = { type: "allowed_tools", allowed_tools: { mode: "auto", tools: allowed } };
     const body = { messages, tools, tool_choice: choice };
@@ -130,7 +130,7 @@ describe("lists so long that looking through them again for each entry would tak
   });
 
   test("tools of a message", async () => {
-    world = createResponsesWorld({ config });
+    world = await createResponsesWorld({ config });
     const own = names.map((each) => ({ name: each, input_schema: { type: "object" } }));
     const { status } = await world.call("POST", "/v1/messages", {
       messages,
@@ -141,7 +141,7 @@ describe("lists so long that looking through them again for each entry would tak
   });
 
   test("references", async () => {
-    world = createResponsesWorld();
+    world = await createResponsesWorld();
     const first = await world.create({ input: [{ id: "msg_1", role: "user", content: "Hi" }] });
     const find = vi.spyOn(world.store, "item");
     const input = Array.from({ length: 10_000 }, () => ({ type: "item_reference", id: "msg_1" }));
@@ -152,7 +152,7 @@ describe("lists so long that looking through them again for each entry would tak
 });
 
 test("what is ours alone is not taken when it is not known", async () => {
-  world = createResponsesWorld();
+  world = await createResponsesWorld();
   const { status, body } = await world.create({ input: "Hi", fermata: { event: "extended" } });
   expect(status).toBe(400);
   expect(body.error.param).toBe("fermata.event");
@@ -162,7 +162,7 @@ describe("filters of MCP tools", () => {
   const reading = { ...fakeTool("read", { content: "", isError: false }), readOnly: true };
   const writing = fakeTool("write", { content: "", isError: false });
   const offered = async (more: object) => {
-    world = createResponsesWorld({ tools: provider(reading, writing) });
+    world = await createResponsesWorld({ tools: provider(reading, writing) });
     const tool = { type: "mcp", server_label: "files", require_approval: "never", ...more };
     const { status, body } = await world.create({ input: "Hi", tools: [tool] });
     const names = world.chat.requests[0]?.tools.map(({ name }) => name);
@@ -190,7 +190,7 @@ describe("filters of MCP tools", () => {
 
   test("of approvals", async () => {
     const calls = ["read", "write"].map((name) => ({ id: `call_${name}`, name, arguments: "{}" }));
-    world = createResponsesWorld({ tools: provider(reading, writing) });
+    world = await createResponsesWorld({ tools: provider(reading, writing) });
     const events = calls.flatMap((call) => callEvents(call));
     world.chat.script = [...events, finish("tool_calls", calls)];
     const policy = { never: { read_only: true } };
@@ -202,7 +202,7 @@ describe("filters of MCP tools", () => {
 });
 
 test("a client that leaves while its prompt is prepared is not waited for when the server closes", async () => {
-  world = createResponsesWorld({ config: { drainMs: 60_000 } });
+  world = await createResponsesWorld({ config: { drainMs: 60_000 } });
   const url = await world.app.listen({ port: 0, host: "127.0.0.1" });
   const asked = vi.fn();
   let prepare = (): void => {};

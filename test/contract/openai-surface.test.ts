@@ -12,7 +12,7 @@ let world: ResponsesWorld;
 let client: OpenAI;
 
 beforeAll(async () => {
-  world = createResponsesWorld({ embedder: fakeEmbedder });
+  world = await createResponsesWorld({ embedder: fakeEmbedder });
   await world.app.listen({ port: 0, host: "127.0.0.1" });
   const { port } = world.app.server.address() as AddressInfo;
   client = clientFor(`http://127.0.0.1:${port}/v1`);

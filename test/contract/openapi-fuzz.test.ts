@@ -15,7 +15,7 @@ const runs = Number(process.env["FERMATA_FUZZ_RUNS"] ?? 200);
 const seed = Number(process.env["FERMATA_FUZZ_SEED"] ?? 4);
 const approvals = new Approvals();
 const config = { logger: undefined };
-const world = createResponsesWorld({
+const world = await createResponsesWorld({
   embedder: fakeEmbedder,
   reranker: fakeReranker,
   approvals,

@@ -28,7 +28,7 @@ interface WireOperation {
 }
 
 async function document(): Promise<OpenApiDocument> {
-  world = createResponsesWorld({ reranker: fakeReranker });
+  world = await createResponsesWorld({ reranker: fakeReranker });
   return (await world.app.inject({ url: "/openapi.json" })).json();
 }
 

@@ -149,7 +149,7 @@ describe("a body's type", () => {
   });
 
   test("none at all, on a socket", async () => {
-    open = createResponsesWorld();
+    open = await createResponsesWorld();
     await open.app.listen({ port: 0, host: "127.0.0.1" });
     const { port } = open.app.server.address() as AddressInfo;
     const status = await new Promise((resolve, reject) => {
@@ -179,7 +179,7 @@ describe("a body's type", () => {
   });
 
   test("nor make something with a request that has no body", async () => {
-    open = createResponsesWorld();
+    open = await createResponsesWorld();
     const headers = { "sec-fetch-site": "cross-site" };
     const url = "/v1/conversations";
     expect((await open.app.inject({ method: "POST", url, headers })).statusCode).toBe(415);
@@ -205,7 +205,7 @@ describe("a type without a body", () => {
   const typed = { "content-type": "application/json" };
 
   test("is none where none is wanted", async () => {
-    open = createResponsesWorld();
+    open = await createResponsesWorld();
     const { id } = (await open.create({ input: "Hi", background: true })).body;
     const cancelled = await open.app.inject({
       method: "POST",
@@ -237,7 +237,7 @@ describe("without API keys", () => {
   const dummies = [{}, { authorization: "Bearer none" }, { "x-api-key": "x" }];
 
   test("made-up keys are one owner of what is stored", async () => {
-    open = createResponsesWorld();
+    open = await createResponsesWorld();
     const { id } = (await open.create({ input: "Hi" }, { authorization: "Bearer none" })).body;
     for (const headers of dummies) {
       const found = await open.app.inject({ url: `/v1/responses/${id}`, headers });

@@ -18,8 +18,8 @@ const tools = [{ type: "function", name: "read_file_chunk" }];
 const user = { type: "message", role: "user", content: "please summarize RAG.md" };
 let world: ResponsesWorld;
 
-beforeEach(() => {
-  world = createResponsesWorld();
+beforeEach(async () => {
+  world = await createResponsesWorld();
   const { generate } = world.chat;
   let callCount = 0;
   world.chat.generate = (request) => {

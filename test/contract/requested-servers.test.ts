@@ -36,7 +36,7 @@ let world: ResponsesWorld;
 afterEach(() => world.close());
 
 test("without the operator's leave: a 400 that names the URL", async () => {
-  world = createResponsesWorld();
+  world = await createResponsesWorld();
   const { status, body } = await world.create({ input: "Hi", tools: [docs] });
   expect(status).toBe(400);
   expect(body.error.param).toBe("tools[0].server_url");
@@ -45,7 +45,7 @@ test("without the operator's leave: a 400 that names the URL", async () => {
 
 test("its tools are listed, called and left at the end; its credentials go nowhere else", async () => {
   const connector = new FakeConnector();
-  world = createResponsesWorld({ requestedServers: connector });
+  world = await createResponsesWorld({ requestedServers: connector });
   const call = { id: "call_1", name: "docs_look", arguments: "{}" };
   world.chat.script = [
     ...callEvents(call),
@@ -76,7 +76,7 @@ test("its tools are listed, called and left at the end; its credentials go nowhe
 
 test("one that does not answer is the request's mistake, and the others are left", async () => {
   const connector = new FakeConnector();
-  world = createResponsesWorld({ requestedServers: connector });
+  world = await createResponsesWorld({ requestedServers: connector });
   const inside = { ...docs, server_label: "inside", server_url: "https://10.0.0.1/mcp" };
   const { status, body } = await world.create({ input: "Hi", tools: [docs, inside] });
   expect(status).toBe(400);
@@ -88,7 +88,7 @@ test("one that does not answer is the request's mistake, and the others are left
 
 test("what fails after the connection leaves it, too", async () => {
   const connector = new FakeConnector();
-  world = createResponsesWorld({ requestedServers: connector });
+  world = await createResponsesWorld({ requestedServers: connector });
   const tool_choice = { type: "function", name: "none" };
   expect((await world.create({ input: "Hi", tools: [docs], tool_choice })).status).toBe(400);
   expect(connector.closed).toEqual(["docs"]);
@@ -96,7 +96,7 @@ test("what fails after the connection leaves it, too", async () => {
 
 test("its tools count as input", async () => {
   const connector = new FakeConnector();
-  world = createResponsesWorld({ requestedServers: connector });
+  world = await createResponsesWorld({ requestedServers: connector });
   const reply = await world.call("POST", "/v1/responses/input_tokens", {
     input: "Hi",
     tools: [docs],
@@ -115,14 +115,14 @@ test.each<[object, string]>([
   [{ authorization: 5 }, "tools[0].authorization"],
   [{ connector_id: "connector_dropbox" }, "tools[0].connector_id"],
 ])("%j is refused", async (change, param) => {
-  world = createResponsesWorld({ requestedServers: new FakeConnector() });
+  world = await createResponsesWorld({ requestedServers: new FakeConnector() });
   const { status, body } = await world.create({ input: "Hi", tools: [{ ...docs, ...change }] });
   expect(status).toBe(400);
   expect(body.error.param).toBe(param);
 });
 
 test("five servers are one too many", async () => {
-  world = createResponsesWorld({ requestedServers: new FakeConnector() });
+  world = await createResponsesWorld({ requestedServers: new FakeConnector() });
   const tools = Array.from({ length: 5 }, (_, index) => ({ ...docs, server_label: `s${index}` }));
   const { body } = await world.create({ input: "Hi", tools });
   expect(body.error.param).toBe("tools[4]");

@@ -12,10 +12,10 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { Chat } from "../../src/chat/chat.ts";
 import { buildServer } from "../../src/server/app.ts";
 import { Approvals } from "../../src/tools/approvals.ts";
-import { SqliteStore } from "../../src/store/sqlite/sqlite-store.ts";
 import type { Tool } from "../../src/tools/types.ts";
 import { everyEnd, runTurns, type TurnWorld } from "../support/responses-turns.ts";
 import { greedy } from "../support/sampling.ts";
+import { type StoreWorld, storeWorld } from "../support/store-worlds.ts";
 import { chatml } from "../unit/chat/chat-fixtures.ts";
 import { FakeEngine, type ScriptedRound } from "../unit/chat/fake-engine.ts";
 import { fakeTool, FakeTextEngine, idleStats, provider, usage } from "./fake-services.ts";
@@ -34,7 +34,8 @@ const patientMs = 60_000;
 const hastyMs = 100;
 const config = { apiKeys: [], sampling: greedy, responsesToolTimeoutMs: patientMs };
 let app: FastifyInstance;
-let store: SqliteStore;
+let stored: StoreWorld;
+let store: Awaited<ReturnType<StoreWorld["open"]>>;
 let world: TurnWorld;
 const folder = mkdtempSync(join(tmpdir(), "fermata-grammar-"));
 
@@ -42,7 +43,8 @@ beforeAll(async () => {
   // A template that knows reasoning.
   const engine = new FakeEngine({ template: `${chatml}{# <think> #}` });
   const zero = { ...idleStats, ...usage };
-  store = new SqliteStore(join(folder, "store.sqlite"));
+  stored = await storeWorld();
+  store = await stored.open();
   app = buildServer(
     {
       chat: new Chat(engine),
@@ -57,6 +59,7 @@ beforeAll(async () => {
       approvals: new Approvals(),
       audit: null,
       store,
+      shared: "shared" in store ? store.shared : null,
       model: { id: "tiny", created: 0, contextSize: 100_000, parallel: 2, vocabularySize: 2000 },
     },
     config,
@@ -85,6 +88,7 @@ beforeAll(async () => {
 afterAll(async () => {
   await app.close();
   await store.close();
+  await stored.remove();
   rmSync(folder, { recursive: true, force: true });
 });
 

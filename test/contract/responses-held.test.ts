@@ -24,8 +24,8 @@ const held: ScriptStep[] = [
 ];
 let world: ResponsesWorld;
 
-beforeEach(() => {
-  world = createResponsesWorld();
+beforeEach(async () => {
+  world = await createResponsesWorld();
 });
 
 afterEach(() => world.close());
@@ -325,7 +325,7 @@ describe("held", () => {
   describe("by the flag", () => {
     beforeEach(async () => {
       await world.close();
-      world = createResponsesWorld({ config: { responsesTools: "held" } });
+      world = await createResponsesWorld({ config: { responsesTools: "held" } });
     });
 
     test("a stream waits; what is not streamed ends with its calls", async () => {
@@ -450,7 +450,7 @@ describe("held", () => {
 
   test("waiting has an end", async () => {
     await world.close();
-    world = createResponsesWorld({ config: { responsesToolTimeoutMs: 300 } });
+    world = await createResponsesWorld({ config: { responsesToolTimeoutMs: 300 } });
     world.chat.script = held;
     const stream = await world.opened({ input: "Hi", tools, fermata: { tools: "held" } });
     const events = await stream.end();

@@ -9,8 +9,8 @@ const tools = [{ type: "function", name: "read_file_chunk" }];
 const user = { type: "message", role: "user", content: "please summarize RAG.md" };
 let world: ResponsesWorld;
 
-beforeEach(() => {
-  world = createResponsesWorld();
+beforeEach(async () => {
+  world = await createResponsesWorld();
 });
 
 afterEach(() => world.close());
@@ -109,7 +109,7 @@ describe("approvals", () => {
   beforeEach(async () => {
     await world.close();
     const tool = fakeTool("list_files", { content: "a.txt", isError: false });
-    world = createResponsesWorld({ tools: provider(tool) });
+    world = await createResponsesWorld({ tools: provider(tool) });
     world.chat.script = [...callEvents(call), hold, finish("stop")];
   });
 

@@ -35,8 +35,17 @@ async function waiting(body: object, ...calls: ToolCall[]): Promise<string> {
     expect(now.output.filter((item: Json) => item.type.endsWith("_call"))).toHaveLength(
       calls.length,
     );
+    expect(await nextOf(created.id)).toBeGreaterThan(0);
   });
   return created.id;
+}
+
+/** The number of its next event, once the store has the round that waits: what a client sees then outlives the server. */
+async function nextOf(id: string): Promise<number | undefined> {
+  const rows = await served.query<{ next: number }>(
+    `SELECT next FROM response_holds WHERE response_id = '${id}'`,
+  );
+  return rows[0]?.next;
 }
 
 const ended = (id: string): Promise<Json> =>
@@ -115,10 +124,12 @@ test("it survives more than one restart, and then waits for the next calls", asy
   await restart();
   await restart();
   served.world.chat.script = holds([other], { type: "content", text: "Let me look." });
+  const next = await nextOf(id);
   await answer(id, "call_1", "a b");
-  await eventually(async () =>
-    expect((await send("GET", `/v1/responses/${id}`)).body.output).toHaveLength(4),
-  );
+  await eventually(async () => {
+    expect((await send("GET", `/v1/responses/${id}`)).body.output).toHaveLength(4);
+    expect(await nextOf(id)).toBeGreaterThan(next!);
+  });
   await restart();
   expect((await answer(id, "call_2", "c")).status).toBe(200);
   expect(await ended(id)).toMatchObject({ status: "completed" });
@@ -132,7 +143,7 @@ test("the time for outputs goes on while the server is down", async () => {
   const id = await waiting(request, call);
   const begun = Date.now();
   await served.end();
-  const between = served.openStore();
+  const between = await served.openStore();
   const [hold] = await between.takeHolds();
   expect(hold!.deadline).toBeLessThanOrEqual(begun + 300_000);
   expect(hold!.deadline).toBeGreaterThan(begun + 200_000);
@@ -147,7 +158,7 @@ test("the time for outputs goes on while the server is down", async () => {
 test("a clock that was set back does not change the time for outputs", async () => {
   const id = await waiting(request, call);
   await served.end();
-  const between = served.openStore();
+  const between = await served.openStore();
   const [hold] = await between.takeHolds();
   // More milliseconds than a timer can have.
   await between.setHold({ ...hold!, deadline: Date.now() + 365 * 24 * 3600_000 });
@@ -282,8 +293,10 @@ describe("a request for approval", () => {
     const { body: created } = await send("POST", "/v1/responses", input);
     const asks = await eventually(async () => {
       const { body } = await send("GET", `/v1/responses/${created.id}`);
-      return body.output.find(({ type }: Json) => type === "mcp_approval_request") as Json;
-    }).then((found) => found!);
+      const found = body.output.find(({ type }: Json) => type === "mcp_approval_request");
+      expect(found).toBeDefined();
+      return found as Json;
+    });
     await restart({ tools: saving({ approval: "always" }) });
     expect(callOf(await approve({ response: created, asks }))).toMatchObject({
       output: "save: done",

@@ -15,12 +15,12 @@ let world: ResponsesWorld;
 let port: number;
 
 async function listen(config = {}): Promise<void> {
-  world = createResponsesWorld({ config });
+  world = await createResponsesWorld({ config });
   await world.app.listen({ port: 0, host: "127.0.0.1" });
   ({ port } = world.app.server.address() as AddressInfo);
 }
 
-beforeEach(() => listen());
+beforeEach(async () => listen());
 afterEach(() => world.close());
 
 class Client {

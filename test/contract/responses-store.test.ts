@@ -15,8 +15,8 @@ const call = { id: "call_1", name: "list_files", arguments: "{}" };
 const tools = [{ type: "function", name: "list_files" }];
 let world: ResponsesWorld;
 
-beforeEach(() => {
-  world = createResponsesWorld();
+beforeEach(async () => {
+  world = await createResponsesWorld();
 });
 
 afterEach(async () => {
@@ -58,7 +58,7 @@ describe("a chain", () => {
   });
 
   test("ids with a replica's name are found as others are", async () => {
-    world = createResponsesWorld({ config: { replica: "r1" } });
+    world = await createResponsesWorld({ config: { replica: "r1" } });
     const conversation = await world.call("POST", "/v1/conversations", {});
     expect(conversation.body.id).toMatch(/^conv_r1\.[0-9a-f]{48}$/);
     const first = await world.create({ input: "One", conversation: conversation.body.id });
@@ -147,7 +147,7 @@ describe("background", () => {
     const tool = fakeTool("list_files", { content: "a.txt", isError: false });
     const called = vi.fn(() => answered.then(() => ({ content: "a.txt", isError: false })));
     const tools = provider({ ...tool, call: called });
-    world = createResponsesWorld({ tools, config: { drainMs: 60_000 } });
+    world = await createResponsesWorld({ tools, config: { drainMs: 60_000 } });
     world.chat.script = [
       ...callEvents(call),
       { type: "hold", calls: [call], usage },

@@ -1,17 +1,14 @@
 /** A server with a store of its own, and its DEBUG lines. */
 
-import { mkdtempSync, rmSync } from "node:fs";
 import { request as httpRequest } from "node:http";
 import type { AddressInfo } from "node:net";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import type { FastifyInstance } from "fastify";
 import { pino } from "pino";
 import { expect } from "vitest";
 import type { ServedEmbedder, ServedReranker, ServerConfig } from "../../src/server/services.ts";
-import { SqliteStore } from "../../src/store/sqlite/sqlite-store.ts";
 import type { Approvals } from "../../src/tools/approvals.ts";
 import type { ServerConnector, ToolProvider } from "../../src/tools/types.ts";
+import { type StoreWorld, storeWorld } from "../support/store-worlds.ts";
 import { createWorld, type World } from "./fake-services.ts";
 
 export interface Event {
@@ -32,7 +29,7 @@ interface OpenStream {
 }
 
 export interface ResponsesWorld extends World {
-  store: SqliteStore;
+  store: Awaited<ReturnType<StoreWorld["open"]>>;
   /** Every line so far, parsed. */
   lines: Record<string, unknown>[];
   create(
@@ -50,7 +47,7 @@ export interface ResponsesWorld extends World {
   close(): Promise<void>;
 }
 
-export function createResponsesWorld(
+export async function createResponsesWorld(
   parts: {
     tools?: ToolProvider;
     embedder?: ServedEmbedder;
@@ -59,9 +56,9 @@ export function createResponsesWorld(
     requestedServers?: ServerConnector;
     config?: Partial<ServerConfig>;
   } = {},
-): ResponsesWorld {
-  const folder = mkdtempSync(join(tmpdir(), "fermata-responses-"));
-  const store = new SqliteStore(join(folder, "store.sqlite"));
+): Promise<ResponsesWorld> {
+  const stored = await storeWorld();
+  const store = await stored.open();
   const lines: Record<string, unknown>[] = [];
   const logger = pino({ level: "debug" }, { write: (line) => lines.push(JSON.parse(line)) });
   const world = createWorld({ ...parts, store, config: { logger, ...parts.config } });
@@ -89,7 +86,7 @@ export function createResponsesWorld(
     async close() {
       await app.close();
       await store.close();
-      rmSync(folder, { recursive: true, force: true });
+      await stored.remove();
     },
   };
 }

@@ -1,11 +1,8 @@
-/** Servers over one store in a file, one after the other. */
+/** Servers over one store, one after the other. */
 
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { afterEach, beforeEach } from "vitest";
 import type { ToolCall } from "../../src/chat/types.ts";
-import { SqliteStore } from "../../src/store/sqlite/sqlite-store.ts";
+import { type StoreWorld, storeWorld } from "../support/store-worlds.ts";
 import type { Tool } from "../../src/tools/types.ts";
 import {
   callEvents,
@@ -22,13 +19,14 @@ type Parts = Parameters<typeof createWorld>[0];
 export interface RestartWorld {
   /** Of the server that runs. */
   world: World;
-  store: SqliteStore;
+  store: Awaited<ReturnType<StoreWorld["open"]>>;
   /** What its model says from then on. */
   answer: ScriptStep[];
   begin(parts?: Parts): Promise<void>;
   end(): Promise<void>;
   restart(parts?: Parts): Promise<void>;
-  openStore(): SqliteStore;
+  openStore: StoreWorld["open"];
+  query: StoreWorld["query"];
   send(
     method: "GET" | "POST" | "DELETE",
     url: string,
@@ -38,12 +36,13 @@ export interface RestartWorld {
 
 /** Each test of the file begins with an empty store and ends its last server. */
 export function restartWorld(answer: ScriptStep[]): RestartWorld {
-  let folder = "";
+  let stored: StoreWorld;
   const served = {
     answer,
-    openStore: () => new SqliteStore(join(folder, "store.sqlite")),
+    openStore: () => stored.open(),
+    query: (statement) => stored.query(statement),
     async begin(parts: Parts = {}) {
-      served.store = served.openStore();
+      served.store = await served.openStore();
       served.world = createWorld({
         ...parts,
         store: served.store,
@@ -66,13 +65,13 @@ export function restartWorld(answer: ScriptStep[]): RestartWorld {
     },
   } as RestartWorld;
   beforeEach(async () => {
-    folder = mkdtempSync(join(tmpdir(), "fermata-restart-"));
+    stored = await storeWorld();
     served.answer = answer;
     await served.begin();
   });
   afterEach(async () => {
     await served.end();
-    rmSync(folder, { recursive: true, force: true });
+    await stored.remove();
   });
   return served;
 }

@@ -13,7 +13,7 @@ const messages = [
 const listed = "/v1/chat/completions";
 let world: ResponsesWorld;
 
-beforeEach(() => (world = createResponsesWorld()));
+beforeEach(async () => (world = await createResponsesWorld()));
 afterEach(() => world.close());
 
 async function keep(body: object = {}): Promise<Json> {
@@ -93,7 +93,7 @@ test("their messages are those that were sent", async () => {
 });
 
 test("no other owner, and no other API, finds them", async () => {
-  const keys = createResponsesWorld({ config: { apiKeys: ["a", "b"] } });
+  const keys = await createResponsesWorld({ config: { apiKeys: ["a", "b"] } });
   const as = (key: string) => ({ authorization: `Bearer ${key}` });
   const payload = { messages, store: true };
   const made = await keys.app.inject({ method: "POST", url: listed, payload, headers: as("a") });

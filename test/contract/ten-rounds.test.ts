@@ -4,33 +4,31 @@
  * test/e2e/ten-rounds.test.ts measures the same by its cached tokens.
  */
 
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import type { FastifyInstance } from "fastify";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { Chat } from "../../src/chat/chat.ts";
 import { buildServer } from "../../src/server/app.ts";
 import { Approvals } from "../../src/tools/approvals.ts";
-import { SqliteStore } from "../../src/store/sqlite/sqlite-store.ts";
 import { greedy } from "../support/sampling.ts";
+import { type StoreWorld, storeWorld } from "../support/store-worlds.ts";
 import { chatml } from "../unit/chat/chat-fixtures.ts";
 import { FakeEngine, type FakeGeneration } from "../unit/chat/fake-engine.ts";
 import { FakeTextEngine, idleStats, usage } from "./fake-services.ts";
 import type { Json } from "./responses-world.ts";
 
 const rounds = 10;
-const folder = mkdtempSync(join(tmpdir(), "fermata-rounds-"));
 const parameters = { type: "object" };
 let engine: FakeEngine;
 let chat: Chat;
-let store: SqliteStore;
+let stored: StoreWorld;
+let store: Awaited<ReturnType<StoreWorld["open"]>>;
 let app: FastifyInstance;
 
-beforeEach(() => {
+beforeEach(async () => {
   engine = new FakeEngine({ template: chatml });
   chat = new Chat(engine);
-  store = new SqliteStore(join(folder, "store.sqlite"));
+  stored = await storeWorld();
+  store = await stored.open();
   const zero = { ...idleStats, ...usage };
   app = buildServer(
     {
@@ -46,6 +44,7 @@ beforeEach(() => {
       approvals: new Approvals(),
       audit: null,
       store,
+      shared: "shared" in store ? store.shared : null,
       model: { id: "tiny", created: 0, contextSize: 100_000, parallel: 2, vocabularySize: 2000 },
     },
     { apiKeys: [], sampling: greedy },
@@ -55,7 +54,7 @@ beforeEach(() => {
 afterEach(async () => {
   await app.close();
   await store.close();
-  rmSync(folder, { recursive: true, force: true });
+  await stored.remove();
 });
 
 /** As a model may write it: spaces and an order of keys that no serializer would give back. */

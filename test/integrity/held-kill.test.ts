@@ -9,9 +9,9 @@ import { setTimeout } from "node:timers/promises";
 import { expect, test } from "vitest";
 import type { Conversation, RunStarted } from "../../src/client/types.ts";
 import { eventually } from "../support/eventually.ts";
+import { storeKinds } from "../support/store-worlds.ts";
+import { killsOf, killStore } from "./support/kill-stores.ts";
 import { kill, post, startServer } from "./support/killed-server.ts";
-
-const kills = Number(process.env["FERMATA_KILLS"] ?? 6);
 
 interface Asked {
   call_id: string;
@@ -72,13 +72,14 @@ const deliver = (url: string, id: string, callId: string, output: string): Promi
 const waiting = async (url: string): Promise<Asked[]> =>
   ((await (await fetch(`${url}/api/approvals`)).json()) as { approvals: Asked[] }).approvals;
 
-test(`${kills} kills`, { timeout: 60_000 + kills * 10_000 }, async () => {
+test.each(storeKinds)("%s", { timeout: 1_800_000 }, async (kind) => {
+  const kills = killsOf(kind, 6);
   const folder = mkdtempSync(join(tmpdir(), "fermata-held-kill-"));
   const counted = join(folder, "calls");
-  const paths: [string, string] = [join(folder, "store.sqlite"), counted];
+  const { address } = await killStore(kind, folder);
   let state = 5;
   const random = (): number => (state = (state * 48_271) % 2_147_483_647) / 2_147_483_647;
-  let served = await startServer(...paths);
+  let served = await startServer(address, counted);
   /** Conversations by the name of their run. */
   const runs = new Map<string, string>();
   const seen = new Set<string>();
@@ -101,7 +102,9 @@ test(`${kills} kills`, { timeout: 60_000 + kills * 10_000 }, async () => {
     for (let round = 0; round < kills; round++) {
       const { server, url } = served;
       let begun = (): void => {};
-      const firstRun = new Promise<void>((resolve) => (begun = resolve));
+      const first = new Promise<void>((resolve) => (begun = resolve));
+      // Sometimes before any question was seen.
+      const isEarly = round % 3 === 2;
       const clients = Array.from({ length: 4 }, async (_, client) => {
         const name = `${round}-${client}`;
         const { id } = await post<Conversation>(`${url}/api/conversations`, {});
@@ -109,12 +112,13 @@ test(`${kills} kills`, { timeout: 60_000 + kills * 10_000 }, async () => {
         const model = client % 2 === 0 ? {} : { model: "boss" };
         await post<RunStarted>(`${url}/api/conversations/${id}/runs`, { message: name, ...model });
         runs.set(name, id);
-        begun();
+        if (isEarly) begun();
         for (;;) {
           const asked = await waiting(url);
           for (const { call_id: callId } of asked) seen.add(callId);
           if (asked.some(({ call_id: callId }) => callId === `save_${name}`)) break;
         }
+        begun();
         await setTimeout(random() * 40);
         // One in four is left to the processes that follow.
         if (client > 0) await approve(`save_${name}`);
@@ -142,11 +146,11 @@ test(`${kills} kills`, { timeout: 60_000 + kills * 10_000 }, async () => {
         }
       });
       const gone = Promise.allSettled([...clients, ...responding, ...holding]);
-      await Promise.race([firstRun, gone]);
+      await Promise.race([first, gone]);
       await setTimeout(random() * 250);
       await kill(server);
       await gone;
-      served = await startServer(...paths);
+      served = await startServer(address, counted);
       // What was seen and neither decided nor answered still waits.
       const open = [...seen].filter((id) => !sent.has(id));
       await eventually(async () => {
@@ -213,7 +217,7 @@ test(`${kills} kills`, { timeout: 60_000 + kills * 10_000 }, async () => {
     }
     for (const [id] of approved) expect(times.has(id.replace("_", " ")), id).toBe(true);
     console.log(
-      `${kills} kills, ${runs.size} runs (${[...ends].map(([status, count]) => `${count} ${status}`).join(", ")}), ` +
+      `${kind}: ${kills} kills, ${runs.size} runs (${[...ends].map(([status, count]) => `${count} ${status}`).join(", ")}), ` +
         `${seen.size} questions seen, ${repeats.size} asked again; ` +
         `${asking.size} responses asked, ${consented} of their calls ran to the end, none twice; ` +
         `${held.size} responses were held, ${answered} of them answered`,

@@ -8,17 +8,18 @@ import { expect, test } from "vitest";
 import { applyEvent, emptyState } from "../../src/client/conversation-state.ts";
 import { readConversation, type ReadEvent } from "../../src/client/read-conversation.ts";
 import type { Conversation, RunStarted } from "../../src/client/types.ts";
+import { storeKinds } from "../support/store-worlds.ts";
+import { killsOf, killStore } from "./support/kill-stores.ts";
 import { kill, post, startServer } from "./support/killed-server.ts";
 
-const kills = Number(process.env["FERMATA_KILLS"] ?? 4);
-
-test(`${kills} kills`, { timeout: 60_000 + kills * 3000 }, async () => {
+test.each(storeKinds)("%s", { timeout: 1_800_000 }, async (kind) => {
+  const kills = killsOf(kind, 4);
   const folder = mkdtempSync(join(tmpdir(), "fermata-run-kill-"));
-  const path = join(folder, "store.sqlite");
+  const { address } = await killStore(kind, folder);
   let interrupted = 0;
   try {
     for (let round = 0; round < kills; round++) {
-      const { server, url } = await startServer(path);
+      const { server, url } = await startServer(address);
       const { id } = await post<Conversation>(`${url}/api/conversations`, {});
       const runs = await Promise.all(
         Array.from({ length: 4 }, (_, index) =>
@@ -43,7 +44,7 @@ test(`${kills} kills`, { timeout: 60_000 + kills * 3000 }, async () => {
       gone.abort();
       await Promise.allSettled(viewers);
 
-      const next = await startServer(path);
+      const next = await startServer(address);
       for (const [index, run] of runs.entries()) {
         const before = seen[index]!;
         const lastEventId = before.at(-1)?.id;
@@ -68,7 +69,9 @@ test(`${kills} kills`, { timeout: 60_000 + kills * 3000 }, async () => {
       }
       await kill(next.server);
     }
-    console.log(`${kills} kills, ${interrupted} runs were interrupted, each told as failed`);
+    console.log(
+      `${kind}: ${kills} kills, ${interrupted} runs were interrupted, each told as failed`,
+    );
     expect(interrupted).toBeGreaterThanOrEqual(2 * kills);
   } finally {
     rmSync(folder, { recursive: true, force: true });

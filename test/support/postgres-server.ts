@@ -15,7 +15,7 @@ export const password = "s3cret-word";
 const debian = "/usr/lib/postgresql";
 
 /** The folder of `initdb` and `postgres`: FERMATA_POSTGRES, or Debian's newest. Null: there is none on this machine. */
-function programs(): string | null {
+export function postgresPrograms(): string | null {
   const named = process.env["FERMATA_POSTGRES"];
   if (named !== undefined) return named;
   const versions = existsSync(debian) ? readdirSync(debian) : [];
@@ -122,10 +122,14 @@ export class PostgresServer {
     return `postgres://fermata:${password}@127.0.0.1:${this.#port}/${database}`;
   }
 
-  /** A database with nothing of ours in it, the same each time. @returns its address */
-  async emptyDatabase(): Promise<string> {
-    await onDatabase(this.address("postgres"), "DROP SCHEMA IF EXISTS fermata CASCADE");
-    return this.address("postgres");
+  /** A database with nothing of ours in it, the same each time for the same name. @returns its address */
+  async emptyDatabase(name = "postgres"): Promise<string> {
+    const make = `CREATE DATABASE ${name}`;
+    await onDatabase(this.address("postgres"), make).catch((error: { code?: string }) => {
+      if (error.code !== "42P04") throw error;
+    });
+    await onDatabase(this.address(name), "DROP SCHEMA IF EXISTS fermata CASCADE");
+    return this.address(name);
   }
 
   /** What it has said. */
@@ -150,7 +154,7 @@ let started: Promise<PostgresServer | null> | undefined;
 
 /** The one of this process. Null: this machine has no Postgres, and tests of it are skipped. */
 export function postgresServer(): Promise<PostgresServer | null> {
-  const bin = programs();
+  const bin = postgresPrograms();
   started ??= bin === null ? Promise.resolve(null) : PostgresServer.create(bin);
   return started;
 }

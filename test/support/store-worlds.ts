@@ -9,7 +9,7 @@ import type { PostgresStore } from "../../src/store/postgres/postgres-store.ts";
 import { openPostgresStore } from "../../src/store/postgres/postgres-store.ts";
 import type { StoreOptions } from "../../src/store/retention-limits.ts";
 import { SqliteStore } from "../../src/store/sqlite/sqlite-store.ts";
-import { onDatabase, postgresServer } from "./postgres-server.ts";
+import { onDatabase, postgresPrograms, postgresServer } from "./postgres-server.ts";
 
 export interface StoreWorld {
   /** Another process of the same store, once its limits are kept. */
@@ -27,11 +27,14 @@ export type StoreKind = "sqlite" | "postgres";
 
 /** Those of this machine. */
 export const storeKinds: StoreKind[] =
-  (await postgresServer()) === null ? ["sqlite"] : ["sqlite", "postgres"];
+  postgresPrograms() === null ? ["sqlite"] : ["sqlite", "postgres"];
 if (storeKinds.length === 1)
   console.warn("no Postgres on this machine: its tests are skipped (see CONTRIBUTING.md)");
 
-export async function storeWorld(kind: StoreKind): Promise<StoreWorld> {
+/** Of tests that know only that there is a store: FERMATA_STORE, or a file. */
+export const storeOfTests = (process.env["FERMATA_STORE"] ?? "sqlite") as StoreKind;
+
+export async function storeWorld(kind: StoreKind = storeOfTests): Promise<StoreWorld> {
   return kind === "sqlite" ? fileWorld() : await databaseWorld();
 }
 
@@ -64,9 +67,16 @@ function fileWorld(): StoreWorld {
   };
 }
 
+/** Names of databases of worlds that were not removed. */
+const taken = new Set<string>();
+
 async function databaseWorld(): Promise<StoreWorld> {
   const server = (await postgresServer())!;
-  const address = await server.emptyDatabase();
+  let count = 1;
+  while (taken.has(`world${count}`)) count += 1;
+  const name = `world${count}`;
+  taken.add(name);
+  const address = await server.emptyDatabase(name);
   const query = async <Row>(statement: string): Promise<Row[]> =>
     await onDatabase<Row>(address, `SET search_path = fermata; ${statement}`);
   return {
@@ -83,6 +93,6 @@ async function databaseWorld(): Promise<StoreWorld> {
         UPDATE branched_runs SET process = 'gone' WHERE process IS NOT NULL`);
     },
     retained: async (store) => await (store as PostgresStore).retained(),
-    remove: async () => {},
+    remove: async () => void taken.delete(name),
   };
 }

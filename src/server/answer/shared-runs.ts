@@ -1,8 +1,9 @@
 /** Responses and runs of processes that share a store: followed, cancelled and taken over across them. */
 
 import type { FastifyInstance } from "fastify";
-import { FermataError } from "../../errors.ts";
+import { type ErrorCode, FermataError } from "../../errors.ts";
 import type { SharedStore } from "../../store/types.ts";
+import { toFermataError } from "../http/error-replies.ts";
 
 /** The reason of runs that end here and go on elsewhere. */
 export const takenOver = new FermataError("engine_closed", "Another server goes on with this run.");
@@ -40,6 +41,45 @@ export function takeOverLeft(app: FastifyInstance, { shared, take, cancel }: Tak
   shared.onCancel((id) => {
     void cancel(id, new FermataError("cancelled", "It was cancelled."));
   });
+}
+
+type Handed =
+  | { value: unknown }
+  | { refused: { code: ErrorCode; message: string; param: string | null } };
+
+/**
+ * Gives what a client sent to the process that has what it is about, or takes that over.
+ * @returns what that process made of it; null: no process has it @throws as there
+ */
+export async function handOver(
+  about: string,
+  body: unknown,
+  shared: SharedStore,
+): Promise<{ value: unknown } | null> {
+  const answer = (await shared.deliver(about, body)) as Handed | null;
+  if (answer === null || "value" in answer) return answer;
+  const { code, message, param } = answer.refused;
+  throw new FermataError(code, message, { param: param ?? undefined });
+}
+
+/** @param take what is to be done; null: what it is about is not here */
+export function takeHandedOver<Body>(
+  shared: SharedStore | null | undefined,
+  take: (about: string, body: Body) => (() => Promise<unknown>) | null,
+): void {
+  shared?.onDelivery((about, body) => {
+    const work = take(about, body as Body);
+    return work && outcomeOf(work);
+  });
+}
+
+async function outcomeOf(work: () => Promise<unknown>): Promise<Handed> {
+  try {
+    return { value: (await work()) ?? null };
+  } catch (error) {
+    const { code, message, param } = toFermataError(error);
+    return { refused: { code, message, param } };
+  }
 }
 
 /** The events of what another process writes, until nobody works on it any more. */

@@ -1,5 +1,13 @@
 import type { RouteOptions } from "fastify";
-import type { PendingApproval } from "../../tools/approvals.ts";
+import { FermataError } from "../../errors.ts";
+import type { SharedStore } from "../../store/types.ts";
+import {
+  alreadyDecided,
+  type Approvals,
+  type PendingApproval,
+  type PersonDecision,
+} from "../../tools/approvals.ts";
+import { handOver, takeHandedOver } from "../answer/shared-runs.ts";
 import { optional, readBody, required, type FieldTable } from "../body/field.ts";
 import { oneOf, record, text } from "../body/values.ts";
 import type { RouteContext } from "../context.ts";
@@ -14,17 +22,23 @@ export const decisionFields = {
   content: optional(record("Send an object"), "the answer to a question that has a schema"),
 } satisfies FieldTable;
 
-/** GET /api/approvals: calls that wait for a person, or whose server asks one. POST /api/approvals/{call_id}: the person's answer. */
+/**
+ * GET /api/approvals: calls that wait for a person, or whose server asks one. POST /api/approvals/{call_id}: the person's answer. Of
+ * processes that share a store, each has the calls of all.
+ */
 export function approvalRoutes({ services, warnings }: RouteContext): RouteOptions[] {
-  const { approvals } = services;
+  const { approvals, shared = null } = services;
+  if (shared !== null) share(approvals, shared);
   const reading = { warn: warnings.warn };
   return [
     {
       method: "GET",
       url: "/api/approvals",
-      handler: async (request) => ({
-        approvals: approvals.pending(requestOwner(request)).map(wireApproval),
-      }),
+      handler: async (request) => {
+        const owner = requestOwner(request);
+        const elsewhere = ((await shared?.openQuestions(owner)) ?? []) as PendingApproval[];
+        return { approvals: [...approvals.pending(owner), ...elsewhere].map(wireApproval) };
+      },
     },
     {
       method: "POST",
@@ -33,11 +47,48 @@ export function approvalRoutes({ services, warnings }: RouteContext): RouteOptio
         const { call_id: callId } = request.params as { call_id: string };
         const show = 'Send {"decision": "approve"} or {"decision": "deny"}';
         const said = readBody(decisionFields, request.body, reading, show);
-        await approvals.decide(requestOwner(request), callId, said);
+        await decide(approvals, shared, { owner: requestOwner(request), callId, said });
         return await reply.send({ call_id: callId, decision: said.decision });
       },
     },
   ];
+}
+
+interface Decided {
+  owner: string;
+  callId: string;
+  said: PersonDecision;
+}
+
+function share(approvals: Approvals, shared: SharedStore): void {
+  approvals.showOn({
+    show: (question) => shared.openQuestion(question.owner, question.callId, question),
+    remove: (callId) => shared.closeQuestion(callId),
+  });
+  takeHandedOver(shared, (callId, { owner, said }: Decided) =>
+    approvals.knows(owner, callId) ? () => approvals.decide(owner, callId, said) : null,
+  );
+}
+
+/** Here, or at the process that asks, or asks again what one asked that is gone. */
+async function decide(
+  approvals: Approvals,
+  shared: SharedStore | null,
+  decided: Decided,
+): Promise<void> {
+  const { owner, callId, said } = decided;
+  if (shared !== null && !approvals.knows(owner, callId)) {
+    const state = await shared.questionState(owner, callId);
+    if (state === "closed") throw alreadyDecided(callId);
+    if (state !== null && (await handOver(callId, decided, shared)) !== null) return;
+    if ((await shared.questionState(owner, callId)) === "open") throw silent(callId);
+  }
+  await approvals.decide(owner, callId, said);
+}
+
+function silent(callId: string): FermataError {
+  const message = `The server that asks about the call "${callId}" does not answer. Send the decision again.`;
+  return new FermataError("engine_closed", message, { param: "call_id" });
 }
 
 function wireApproval(pending: PendingApproval) {

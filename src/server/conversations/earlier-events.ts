@@ -109,8 +109,12 @@ export class EarlierEvents {
     );
     const idOf = (call: ToolCall): string | undefined =>
       own.findLast(
-        ({ call_id: id, tool_name: name, arguments: args }) =>
-          name === call.name && args === call.arguments && isNamedAfter(id, call.id),
+        ({ call_id: id, tool_name: name, arguments: told, progress }) =>
+          name === call.name &&
+          // The question may be known before the stream has told all of its call.
+          (told === call.arguments ||
+            (progress === "writing" && call.arguments.startsWith(told))) &&
+          isNamedAfter(id, call.id),
       )?.call_id;
     return new Map(
       calls.flatMap((call) => {

@@ -112,7 +112,7 @@ async function revived(
     input: input as Item[],
     tellsId: true,
     held,
-    isRevived: true,
+    earlier: told,
     resumesByRequest: request.handling === "held",
     wire,
     log: new EventLog(context.log, { response: id, compat: false }),

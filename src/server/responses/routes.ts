@@ -7,7 +7,7 @@ import { fieldError } from "../body/field.ts";
 import { pageOf, readPageQuery } from "../body/stored.ts";
 import { finishInTurns } from "../../parts.ts";
 import type { RouteContext } from "../context.ts";
-import { takeOverLeft } from "../answer/shared-runs.ts";
+import { takeHandedOver, takeOverLeft } from "../answer/shared-runs.ts";
 import { requestOwner } from "../http/access.ts";
 import { sendError } from "../http/error-replies.ts";
 import { defaultBodyBytes } from "../http/json-body.ts";
@@ -27,6 +27,7 @@ import { ofInput, parseResponsesRequestInParts } from "./request.ts";
 import { ResponseService, type ResponsesContext } from "./service.ts";
 import { responseSocketRoute } from "./socket.ts";
 import type { WireEvent } from "./types.ts";
+import type { Sent } from "./waiting.ts";
 
 /** When the server closes, running responses are ended, and their events so far are kept. */
 export function installResponses(app: FastifyInstance, context: RouteContext): ResponseService {
@@ -43,6 +44,7 @@ export function installResponses(app: FastifyInstance, context: RouteContext): R
     take: () => responses.adopt({ ...context, answer, log: app.log }),
     cancel: (id, reason) => responses.live.cancelById(id, reason),
   });
+  takeHandedOver(context.services.shared, (id, sent: Sent) => responses.waiting.take(id, sent));
   return responses;
 }
 
@@ -166,7 +168,7 @@ function storedResponseRoutes({ responses, config, warnings }: ResponsesContext)
           warnings.warn,
           config.maxToolOutputBytes,
         );
-        await responses.deliver(requestOwner(request), id, callId, output);
+        await responses.waiting.deliver(requestOwner(request), id, callId, output);
         return { id, status: "in_progress" };
       },
     },

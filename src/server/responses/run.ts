@@ -35,8 +35,8 @@ export interface ResponseParts {
   tellsId: boolean;
   /** Null: calls of the client's functions end the response. */
   held: HeldCalls | null;
-  /** Another process began it: the store knows it, and its connection is gone. */
-  isRevived?: boolean;
+  /** What another process told that began it: the store knows it, and its connection is gone. Default: this one begins it. */
+  earlier?: readonly WireEvent[];
   /** The client asked the response to wait, so a request with the outputs may resume it. */
   resumesByRequest: boolean;
   /** The body that made it, for another process to go on with; null: it ends with this one. */
@@ -70,10 +70,14 @@ export class ResponseRun extends LiveRun<WireEvent> {
   readonly #parts: ResponseParts;
   #isCreated = false;
   #isHoldKept = false;
+  /** False: an event is being written. */
+  #isKept = true;
+  readonly #askers: ((response: ResponseObject) => void)[] = [];
   #ending: WireEvent[] | null = null;
 
   constructor(parts: ResponseParts) {
-    const { owner, writer, abort, store, isRevived = false } = parts;
+    const { owner, writer, abort, store, earlier } = parts;
+    const isRevived = earlier !== undefined;
     const { id, background } = writer.response;
     super({
       id,
@@ -86,6 +90,7 @@ export class ResponseRun extends LiveRun<WireEvent> {
               if (background) await store?.addEvent(id, event.sequence_number, event);
             }
           : null,
+      earlier,
     });
     this.#isCreated = isRevived;
     this.#isHoldKept = isRevived;
@@ -98,6 +103,17 @@ export class ResponseRun extends LiveRun<WireEvent> {
   get response(): ResponseObject {
     const { response, output } = this.#parts.writer;
     return { ...response, output: [...output] };
+  }
+
+  /** The response, once what it has is in the store: nobody knows more of a background response than the next process will. */
+  async kept(): Promise<ResponseObject> {
+    if (this.#isKept || !this.response.background) return this.response;
+    return await new Promise((resolve) => this.#askers.push(resolve));
+  }
+
+  #answerAskers(): void {
+    this.#isKept = true;
+    for (const answer of this.#askers.splice(0)) answer(this.response);
   }
 
   /**
@@ -131,15 +147,17 @@ export class ResponseRun extends LiveRun<WireEvent> {
 
   /** Never rejects. Failures outside of the response go to the readers. */
   async #tellAll(begun: BegunWork<RunEvent> | null): Promise<void> {
-    const { generate, isRevived = false } = this.#parts;
+    const { generate, earlier } = this.#parts;
     try {
-      if (!isRevived) await this.#open();
+      if (earlier === undefined) await this.#open();
       await this.#tell(await this.#generate(begun ?? new BegunWork<RunEvent>(generate)));
       this.finish();
     } catch (error) {
       this.#parts.abort.abort(error);
       await begun?.abandon(error);
       this.finish(undefined, { error });
+    } finally {
+      this.#answerAskers();
     }
   }
 
@@ -159,7 +177,11 @@ export class ResponseRun extends LiveRun<WireEvent> {
   async #generate(work: BegunWork<RunEvent>): Promise<WireEvent[]> {
     const { writer } = this.#parts;
     try {
-      await work.deliver((event) => this.#onEvent(event));
+      await work.deliver(async (event) => {
+        this.#isKept = false;
+        await this.#onEvent(event);
+        this.#answerAskers();
+      });
       if (this.#ending === null)
         throw new FermataError("internal_error", "The events ended without finish.");
       await this.#end(null);

@@ -13,6 +13,7 @@ import { finishInTurns } from "../../parts.ts";
 import { toMessages } from "./messages.ts";
 import { type ResponsesRequest, newResponse } from "./request.ts";
 import { checkToolChoice } from "../body/tools.ts";
+import { WaitingResponses } from "./waiting.ts";
 import { ResponseWriter } from "./writer.ts";
 import type { Item, WireEvent } from "./types.ts";
 import type { ActiveRequests } from "../http/requests.ts";
@@ -78,6 +79,7 @@ export type Started =
 
 export class ResponseService {
   readonly live = new LiveRuns<ResponseRun>();
+  readonly waiting: WaitingResponses;
   readonly store: ResponseStore | null;
   readonly #config: ServerConfig;
   readonly #gaps: HistoryGaps;
@@ -93,6 +95,7 @@ export class ResponseService {
     this.#config = config;
     this.#gaps = gaps;
     this.#asked = new AskedCalls(store);
+    this.waiting = new WaitingResponses(this.live, store, this.#shared);
   }
 
   /** @throws FermataError of status 4xx before anything runs */
@@ -100,7 +103,7 @@ export class ResponseService {
     const { owner } = context;
     // A response that cannot be stored is refused first.
     this.#stores(request);
-    const resumed = await this.#meetPrevious(request, owner);
+    const resumed = await this.waiting.meetPrevious(request, owner);
     if (resumed !== null) return { kind: "resumed", id: resumed };
     const history = await this.#history(request, context);
     const calls = clientHistory(request.promptCacheKey, owner, history);
@@ -223,7 +226,7 @@ export class ResponseService {
   /** @throws FermataError not_found */
   async retrieve(owner: string, id: string): Promise<object> {
     const live = this.live.find(owner, id);
-    if (live !== null) return live.response;
+    if (live !== null) return await live.kept();
     const found = await this.store?.response(owner, id);
     const items = await this.store?.responseItems(owner, id);
     if (!found || !items) throw noResponse(id);
@@ -291,23 +294,6 @@ export class ResponseService {
     }
   }
 
-  /** Resolves when the output is kept. @throws FermataError not_found | invalid_value */
-  async deliver(owner: string, id: string, callId: string, output: string): Promise<void> {
-    const live = this.live.find(owner, id);
-    if (live === null) throw noResponse(id);
-    if (live.held === null) {
-      const problem = "does not wait for outputs";
-      throw fieldError(
-        "invalid_value",
-        "id",
-        problem,
-        'Create it with "fermata": {"tools": "held"}',
-      );
-    }
-    live.held.deliver(callId, output);
-    await live.keepOutputs();
-  }
-
   /** The whole prompt that `start` would give the model. */
   async prompt(
     request: ResponsesRequest,
@@ -356,44 +342,5 @@ export class ResponseService {
     }
     const timeoutMs = this.#config.responsesToolTimeoutMs ?? defaultOutputTimeoutMs;
     return new HeldCalls(timeoutMs, (error) => abort.abort(error));
-  }
-
-  /**
-   * A request without `stream` resumes a response, if its input is exactly the outputs that the response waits for and
-   * the response was asked to wait. Any other turn after such a response ends it and gets an answer of its own.
-   * @returns the id of the response that continues
-   */
-  async #meetPrevious(request: ResponsesRequest, owner: string): Promise<string | null> {
-    const { previousResponseId: id, input } = request;
-    const outputs = input.filter(isClientOutput);
-    const live =
-      id === null
-        ? this.#waitingFor(
-            owner,
-            outputs.map((item) => String(item["call_id"])),
-          )
-        : this.live.find(owner, id);
-    if (live === null) return null;
-    if (live.held === null || live.held.pending.length === 0) {
-      const problem = "is still in progress";
-      const remedy = "Wait until it is finished, or cancel it";
-      throw fieldError("invalid_value", "previous_response_id", problem, remedy);
-    }
-    const isAnswer = id !== null && !request.stream && live.resumesByRequest;
-    if (isAnswer && live.held.take(input)) {
-      await live.keepOutputs();
-      return live.id;
-    }
-    live.cancel(new FermataError("cancelled", "A new turn took the place of this one."));
-    await live.ended;
-    return null;
-  }
-
-  /** The response that waits for an output of one of these calls. */
-  #waitingFor(owner: string, callIds: readonly string[]): ResponseRun | null {
-    if (callIds.length === 0) return null;
-    const waits = ({ held, owner: its }: ResponseRun): boolean =>
-      its === owner && held !== null && held.pending.some((id) => callIds.includes(id));
-    return this.live.where(waits)[0] ?? null;
   }
 }

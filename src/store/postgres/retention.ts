@@ -9,7 +9,7 @@ import { lockClass, retentionLock } from "./schema.ts";
 const step = 10;
 /** Rows of events deleted in one step. */
 const eventStep = 1000;
-/** How long the outcomes of transactions are kept. */
+/** How long the outcomes of transactions are kept, and what processes told each other. */
 const writesSeconds = 3600;
 
 type Kind = "responses" | "conversations" | "branched_conversations";
@@ -136,6 +136,11 @@ async function deleteEvents(database: PostgresDatabase): Promise<void> {
       WHERE process IS NULL AND created_at < ${before * 1000} LIMIT ${eventStep})`,
     sql`DELETE FROM fermata.writes WHERE ctid IN (SELECT ctid FROM fermata.writes
       WHERE written_at < now() - make_interval(secs => ${writesSeconds}) LIMIT ${eventStep})`,
+    sql`DELETE FROM fermata.questions WHERE ctid IN (SELECT ctid FROM fermata.questions
+      WHERE changed_at < now() - make_interval(secs => ${writesSeconds})
+        AND (NOT is_open OR process NOT IN (SELECT id FROM fermata.processes)) LIMIT ${eventStep})`,
+    sql`DELETE FROM fermata.deliveries WHERE ctid IN (SELECT ctid FROM fermata.deliveries
+      WHERE sent_at < now() - make_interval(secs => ${writesSeconds}) LIMIT ${eventStep})`,
   ];
   for (const deletion of deletions)
     await repeat(async () => (await database.run(deletion)) === eventStep);

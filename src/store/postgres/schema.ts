@@ -165,6 +165,29 @@ const migrations: readonly string[] = [
     value bytea NOT NULL
   );
   `,
+  `
+  -- Calls that wait for a person, by the process that asks. Where it is gone, whoever goes on with its run asks again.
+  CREATE TABLE fermata.questions (
+    process text NOT NULL,
+    call_id text NOT NULL,
+    owner text NOT NULL,
+    body text NOT NULL,
+    is_open boolean NOT NULL DEFAULT true,
+    changed_at timestamptz NOT NULL DEFAULT now(),
+    PRIMARY KEY (process, call_id)
+  );
+  CREATE INDEX questions_by_call ON fermata.questions (owner, call_id);
+  -- What one process hands to another. Its sender deletes it.
+  CREATE TABLE fermata.deliveries (
+    id text PRIMARY KEY,
+    -- The response or the call that it is for.
+    about text NOT NULL,
+    body text NOT NULL,
+    -- Null: nobody has taken it yet.
+    answer text,
+    sent_at timestamptz NOT NULL DEFAULT now()
+  );
+  `,
 ];
 
 /** @throws FermataError store_invalid: a later Fermata wrote it, or it may not be used | store_unavailable */

@@ -198,7 +198,11 @@ function isHere({ pid, began }: ProcessRow): boolean {
 }
 
 /** Of NOTIFY. */
-export const channels = { changes: "fermata_changes", cancels: "fermata_cancels" } as const;
+export const channels = {
+  changes: "fermata_changes",
+  cancels: "fermata_cancels",
+  deliveries: "fermata_deliveries",
+} as const;
 
 const keepAlive = [
   ["tcp_keepalives_idle", "2"],

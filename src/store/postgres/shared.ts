@@ -1,9 +1,11 @@
 /** What this process and the others that have the database open know of each other's responses and runs. */
 
-import type { SharedStore } from "../types.ts";
+import type { DeliveryListener, QuestionState, SharedStore } from "../types.ts";
 import { Changes } from "./changes.ts";
 import type { Claims } from "./claims.ts";
 import { type PostgresDatabase, sql } from "./database.ts";
+import { Deliveries } from "./deliveries.ts";
+import { closeQuestion, openQuestion, openQuestions, questionState } from "./questions.ts";
 import { channels, type Session } from "./session.ts";
 
 export class PostgresShared implements SharedStore {
@@ -11,6 +13,7 @@ export class PostgresShared implements SharedStore {
   readonly #claims: Claims;
   readonly #session: () => Session;
   readonly #changes: Changes;
+  readonly #deliveries: Deliveries;
   readonly #onCancel: ((id: string) => void)[] = [];
   readonly #onLeft: (() => void)[] = [];
   readonly #onLost: ((id: string) => Promise<void>)[] = [];
@@ -20,6 +23,7 @@ export class PostgresShared implements SharedStore {
     this.#claims = claims;
     this.#session = session;
     this.#changes = new Changes(database);
+    this.#deliveries = new Deliveries(database, this.#changes);
   }
 
   async isAtWork(id: string): Promise<boolean> {
@@ -42,6 +46,30 @@ export class PostgresShared implements SharedStore {
     this.#onCancel.push(listener);
   }
 
+  async openQuestion(owner: string, callId: string, question: unknown): Promise<void> {
+    await openQuestion(this.#database, this.#session().id, { owner, callId }, question);
+  }
+
+  async closeQuestion(callId: string): Promise<void> {
+    await closeQuestion(this.#database, this.#session().id, callId);
+  }
+
+  async openQuestions(owner: string): Promise<unknown[]> {
+    return await openQuestions(this.#database, this.#session().id, owner);
+  }
+
+  async questionState(owner: string, callId: string): Promise<QuestionState | null> {
+    return await questionState(this.#database, { owner, callId });
+  }
+
+  async deliver(about: string, body: unknown): Promise<unknown> {
+    return await this.#deliveries.deliver(about, body);
+  }
+
+  onDelivery(listener: DeliveryListener): void {
+    this.#deliveries.onDelivery(listener);
+  }
+
   onLeft(listener: () => void): void {
     this.#onLeft.push(listener);
   }
@@ -58,6 +86,7 @@ export class PostgresShared implements SharedStore {
   /** @param payload null: anything may have been told */
   heard(channel: string, payload: string | null): void {
     if (channel === channels.changes) this.#changes.heard(payload?.split(",") ?? null);
+    else if (channel === channels.deliveries) void this.#deliveries.heard(payload!);
     else for (const listener of this.#onCancel) listener(payload!);
   }
 

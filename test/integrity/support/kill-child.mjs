@@ -1,5 +1,5 @@
 // A server with a store, its model a fake.
-//   node kill-child.mjs <store file or address> [<file of calls>]
+//   node kill-child.mjs <store file or address> [<file of calls> [<port> <name of the replica>]]
 // Without a file of calls the model writes some words; asked for "endless" ones it never stops. With one it calls three
 // tools and then answers: each call writes a line to the file when it begins, so that the tool itself counts. "save" asks a
 // person where the API can ask one, "note" changes something, "look" only reads. Asked for "response ..." it calls "send" in
@@ -14,7 +14,7 @@ import { openPostgresStore } from "../../../dist/store/postgres/postgres-store.j
 import { SqliteStore } from "../../../dist/store/sqlite/sqlite-store.js";
 import { Approvals } from "../../../dist/tools/approvals.js";
 
-const [, , path, counted] = process.argv;
+const [, , path, counted, port = "0", replica] = process.argv;
 
 const usage = {
   promptTokens: 20,
@@ -144,7 +144,7 @@ const app = buildServer(
     shared: store.shared,
     model: { id: "fake", created: 0, contextSize: 1000, vocabularySize: 500 },
   },
-  { apiKeys: [], sampling },
+  { apiKeys: [], sampling, replica },
 );
-await app.listen({ port: 0, host: "127.0.0.1" });
+await app.listen({ port: Number(port), host: "127.0.0.1" });
 process.stdout.write(`${app.server.address().port}\n`);

@@ -7,13 +7,23 @@ import { expect } from "vitest";
 
 const child = fileURLToPath(new URL("kill-child.mjs", import.meta.url));
 
-/** @param calls the file in which tools count their calls; see `kill-child.mjs` */
+export interface KilledServer {
+  server: ChildProcess;
+  url: string;
+}
+
+/**
+ * @param calls the file in which tools count their calls; see `kill-child.mjs`
+ * @param replica default: without a name, at any port
+ */
 export async function startServer(
   store: string,
   calls?: string,
-): Promise<{ server: ChildProcess; url: string }> {
+  replica?: { name: string; port: number },
+): Promise<KilledServer> {
+  const args = replica === undefined ? [] : [String(replica.port), replica.name];
   const files = calls === undefined ? [store] : [store, calls];
-  const server = spawn(process.execPath, [child, ...files], {
+  const server = spawn(process.execPath, [child, ...files, ...args], {
     stdio: ["ignore", "pipe", "inherit"],
   });
   const [port] = (await once(server.stdout!, "data")) as [Buffer];

@@ -37,7 +37,7 @@ const scripts: [string, ScriptStep[]][] = [
 ];
 
 test.each(scripts)("%s", async (_name, script) => {
-  const world = createResponsesWorld();
+  const world = await createResponsesWorld();
   world.chat.script = script;
   const tools = [{ type: "function", name: "get_weather", parameters: { type: "object" } }];
   const events = await world.streamed({ input: "Hi", tools });

@@ -1,0 +1,119 @@
+/** What clients send for responses that wait: outputs of their calls, and the turns that follow. Of processes that share a store, any takes it. */
+
+import { FermataError } from "../../errors.ts";
+import { isAtWork } from "../../store/response-state.ts";
+import type { ResponseStore, SharedStore } from "../../store/types.ts";
+import type { LiveRuns } from "../answer/live-run.ts";
+import { handOver } from "../answer/shared-runs.ts";
+import { fieldError } from "../body/field.ts";
+import { noResponse } from "../body/stored.ts";
+import { isClientOutput } from "./client-calls.ts";
+import type { ResponsesRequest } from "./request.ts";
+import type { ResponseRun } from "./run.ts";
+import type { Item } from "./types.ts";
+
+/** For a response that another process works on. */
+export type Sent = { owner: string } & (
+  | { callId: string; output: string }
+  /** A turn that follows it. */
+  | { input: readonly Item[]; mayResume: boolean }
+);
+
+export class WaitingResponses {
+  readonly #live: LiveRuns<ResponseRun>;
+  readonly #store: ResponseStore | null;
+  readonly #shared: SharedStore | null;
+
+  constructor(
+    live: LiveRuns<ResponseRun>,
+    store: ResponseStore | null,
+    shared: SharedStore | null,
+  ) {
+    this.#live = live;
+    this.#store = store;
+    this.#shared = shared;
+  }
+
+  /** Resolves when the output is kept. @throws FermataError not_found | invalid_value */
+  async deliver(owner: string, id: string, callId: string, output: string): Promise<void> {
+    const live = this.#live.find(owner, id);
+    if (live !== null) return await this.#deliverTo(live, callId, output);
+    const handed = await this.#handOver(id, { owner, callId, output });
+    if (handed === null) throw noResponse(id);
+  }
+
+  async #deliverTo(live: ResponseRun, callId: string, output: string): Promise<void> {
+    if (live.held === null) {
+      const problem = "does not wait for outputs";
+      throw fieldError(
+        "invalid_value",
+        "id",
+        problem,
+        'Create it with "fermata": {"tools": "held"}',
+      );
+    }
+    live.held.deliver(callId, output);
+    await live.keepOutputs();
+  }
+
+  /** What another process was sent for a response of this one. Null: it is not here. */
+  take(id: string, sent: Sent): (() => Promise<unknown>) | null {
+    const live = this.#live.find(sent.owner, id);
+    if (live === null) return null;
+    return "callId" in sent
+      ? () => this.#deliverTo(live, sent.callId, sent.output)
+      : () => this.#meet(live, sent.input, sent.mayResume);
+  }
+
+  /** Null: no process is at work on it. */
+  async #handOver(id: string, sent: Sent): Promise<{ value: unknown } | null> {
+    if (this.#shared === null) return null;
+    const found = await this.#store?.response(sent.owner, id);
+    return found && isAtWork(found.body) ? await handOver(id, sent, this.#shared) : null;
+  }
+
+  /**
+   * A request without `stream` resumes a response, if its input is exactly the outputs that the response waits for and
+   * the response was asked to wait. Any other turn after such a response ends it and gets an answer of its own.
+   * @returns the id of the response that continues
+   */
+  async meetPrevious(request: ResponsesRequest, owner: string): Promise<string | null> {
+    const { previousResponseId: id, input } = request;
+    const outputs = input.filter(isClientOutput);
+    const live =
+      id === null
+        ? this.#waitingFor(
+            owner,
+            outputs.map((item) => String(item["call_id"])),
+          )
+        : this.#live.find(owner, id);
+    const mayResume = id !== null && !request.stream;
+    if (live !== null) return (await this.#meet(live, input, mayResume)) ? live.id : null;
+    if (id === null) return null;
+    return (await this.#handOver(id, { owner, input, mayResume }))?.value === true ? id : null;
+  }
+
+  /** @returns whether the response continues */
+  async #meet(live: ResponseRun, input: readonly Item[], mayResume: boolean): Promise<boolean> {
+    if (live.held === null || live.held.pending.length === 0) {
+      const problem = "is still in progress";
+      const remedy = "Wait until it is finished, or cancel it";
+      throw fieldError("invalid_value", "previous_response_id", problem, remedy);
+    }
+    if (mayResume && live.resumesByRequest && live.held.take(input)) {
+      await live.keepOutputs();
+      return true;
+    }
+    live.cancel(new FermataError("cancelled", "A new turn took the place of this one."));
+    await live.ended;
+    return false;
+  }
+
+  /** The response that waits for an output of one of these calls. */
+  #waitingFor(owner: string, callIds: readonly string[]): ResponseRun | null {
+    if (callIds.length === 0) return null;
+    const waits = ({ held, owner: its }: ResponseRun): boolean =>
+      its === owner && held !== null && held.pending.some((id) => callIds.includes(id));
+    return this.#live.where(waits)[0] ?? null;
+  }
+}
