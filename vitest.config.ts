@@ -26,7 +26,7 @@ function lane(name: string, { native = true, seconds = 60, include = [] as strin
 
 /**
  * Contract tests on a database, in one process with one server: of those that need a store, the quick ones.
- * FERMATA_STORE=postgres runs the whole lane so.
+ * FERMATA_TEST_STORE=postgres runs the whole lane so.
  */
 const onPostgres = {
   test: {
@@ -36,11 +36,12 @@ const onPostgres = {
       (file) => `test/contract/${file}.test.ts`,
     ),
     maxWorkers: 1,
-    env: { FERMATA_STORE: "postgres" },
+    env: { FERMATA_TEST_STORE: "postgres" },
   },
 };
 
-const hasBothStores = process.env["FERMATA_STORE"] === undefined && postgresPrograms() !== null;
+const hasBothStores =
+  process.env["FERMATA_TEST_STORE"] === undefined && postgresPrograms() !== null;
 
 export default defineConfig({
   test: {

@@ -31,8 +31,8 @@ export const storeKinds: StoreKind[] =
 if (storeKinds.length === 1)
   console.warn("no Postgres on this machine: its tests are skipped (see CONTRIBUTING.md)");
 
-/** Of tests that know only that there is a store: FERMATA_STORE, or a file. */
-export const storeOfTests = (process.env["FERMATA_STORE"] ?? "sqlite") as StoreKind;
+/** Of tests that know only that there is a store: FERMATA_TEST_STORE, or a file. */
+export const storeOfTests = (process.env["FERMATA_TEST_STORE"] ?? "sqlite") as StoreKind;
 
 export async function storeWorld(kind: StoreKind = storeOfTests): Promise<StoreWorld> {
   return kind === "sqlite" ? fileWorld() : await databaseWorld();

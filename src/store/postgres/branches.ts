@@ -12,30 +12,17 @@ import type {
 } from "../types.ts";
 import type { Claims } from "./claims.ts";
 import { type PostgresDatabase, sql, type Statements } from "./database.ts";
+import {
+  type ConversationRow,
+  conversationOf,
+  holdOf,
+  type HoldRow,
+  type MessageRow,
+  messageOf,
+  type RunRow,
+  runOf,
+} from "../rows.ts";
 import { heldCallsOf } from "./held-calls.ts";
-
-interface ConversationRow {
-  id: string;
-  title: string;
-  created_at: number;
-  updated_at: number;
-  leaf_id: string | null;
-  settings: string;
-}
-
-interface MessageRow {
-  id: string;
-  parent_id: string | null;
-  created_at: number;
-  run_id: string | null;
-  body: string;
-}
-
-interface RunRow {
-  id: string;
-  conversation_id: string;
-  message_id: string;
-}
 
 /** Of one look for runs that were left; the other processes take the rest. */
 const maxTaken = 16;
@@ -252,16 +239,9 @@ export class PostgresBranches implements BranchStore {
   }
 
   async #hold(runId: string): Promise<RunHold | null> {
-    const row = await this.#database.get<{ request: string; round: string; resumes: number }>(
-      sql`SELECT request, round, resumes FROM fermata.branched_holds WHERE run_id = ${runId}`,
-    );
-    if (row === undefined) return null;
-    return {
-      request: JSON.parse(row.request),
-      round: JSON.parse(row.round),
-      calls: await heldCallsOf(this.#database, runId),
-      resumes: row.resumes,
-    };
+    const row = await this.#database.get<HoldRow>(sql`SELECT request, round, resumes
+      FROM fermata.branched_holds WHERE run_id = ${runId}`);
+    return row === undefined ? null : holdOf(row, await heldCallsOf(this.#database, runId));
   }
 
   /** Until the transaction ends nobody else takes it. */
@@ -286,29 +266,4 @@ async function write(
       settings = coalesce(${text}, settings), updated_at = ${updatedAt}
     WHERE owner = ${owner} AND id = ${id}`);
   return changes > 0;
-}
-
-function conversationOf(row: ConversationRow): BranchedConversation {
-  return {
-    id: row.id,
-    title: row.title,
-    createdAt: row.created_at,
-    updatedAt: row.updated_at,
-    leafId: row.leaf_id,
-    settings: JSON.parse(row.settings) as Record<string, unknown>,
-  };
-}
-
-function messageOf(row: MessageRow): BranchedMessage {
-  return {
-    id: row.id,
-    parentId: row.parent_id,
-    createdAt: row.created_at,
-    runId: row.run_id,
-    body: JSON.parse(row.body) as Record<string, unknown>,
-  };
-}
-
-function runOf(row: RunRow): BranchedRun {
-  return { id: row.id, conversationId: row.conversation_id, messageId: row.message_id };
 }

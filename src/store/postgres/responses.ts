@@ -1,6 +1,14 @@
 /** Responses, their items, events and holds. */
 
 import { failedBody, incomplete, isAtWork } from "../response-state.ts";
+import {
+  itemsOfParts,
+  parts,
+  type ResponseHoldRow,
+  responseHoldOf,
+  type ResponseRow,
+  storedResponse,
+} from "../rows.ts";
 import type {
   NewResponse,
   ResponseHold,
@@ -11,16 +19,6 @@ import type {
 import type { Claims } from "./claims.ts";
 import { type PostgresDatabase, sql, type Statements } from "./database.ts";
 import { deleteOrphans, lockItems, putItems, referItems } from "./items.ts";
-
-const parts = { history: 0, input: 1, output: 2 } as const;
-
-interface ResponseRow {
-  id: string;
-  run: string | null;
-  previous_response_id: string | null;
-  conversation_id: string | null;
-  body: string;
-}
 
 export class PostgresResponses {
   readonly #database: PostgresDatabase;
@@ -138,16 +136,11 @@ export class PostgresResponses {
           RETURNING id, claim`),
     );
     for (const { id, claim } of taken) this.#claims.set(id, claim);
-    const rows = await this.#database.all<
-      Omit<ResponseHold, "request" | "round"> & { request: string; round: string }
-    >(sql`SELECT owner, id, request, round, next, deadline
+    const rows = await this.#database
+      .all<ResponseHoldRow>(sql`SELECT owner, id, request, round, next, deadline
       FROM fermata.response_holds JOIN fermata.responses ON id = response_id
       WHERE id = ANY(${taken.map(({ id }) => id)}) ORDER BY row`);
-    return rows.map(({ request, round, ...row }) => ({
-      ...row,
-      request: JSON.parse(request) as unknown,
-      round: JSON.parse(round) as unknown,
-    }));
+    return rows.map(responseHoldOf);
   }
 
   /** Nothing, where the response was deleted while it was generated, or is another process's. */
@@ -237,17 +230,5 @@ async function itemsOf(on: Statements, owner: string, id: string): Promise<Respo
     LEFT JOIN fermata.items ON items.key = item
     WHERE responses.owner = ${owner} AND responses.id = ${id} ORDER BY part, position`);
   if (rows.length === 0) return null;
-  const of = (part: number): StoredItem[] =>
-    rows.filter((row) => row.part === part).map((row) => JSON.parse(row.body) as StoredItem);
-  return { history: of(parts.history), input: of(parts.input), output: of(parts.output) };
-}
-
-function storedResponse(row: ResponseRow): StoredResponse & { run: string | null } {
-  return {
-    id: row.id,
-    run: row.run,
-    previousResponseId: row.previous_response_id,
-    conversationId: row.conversation_id,
-    body: JSON.parse(row.body) as Record<string, unknown>,
-  };
+  return itemsOfParts(rows);
 }

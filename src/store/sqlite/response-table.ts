@@ -1,6 +1,14 @@
 /** Responses and the order of their items. Writing is done within the caller's transaction. */
 
 import { failedBody, incomplete, isAtWork } from "../response-state.ts";
+import {
+  itemsOfParts,
+  parts,
+  type ResponseHoldRow,
+  responseHoldOf,
+  type ResponseRow,
+  storedResponse,
+} from "../rows.ts";
 import { sql, type StoreDatabase } from "./database.ts";
 import type {
   NewResponse,
@@ -10,16 +18,6 @@ import type {
   StoredResponse,
 } from "../types.ts";
 import { type ItemTable, TakenItems } from "./item-table.ts";
-
-const parts = { history: 0, input: 1, output: 2 } as const;
-
-interface ResponseRow {
-  id: string;
-  run: string | null;
-  previous_response_id: string | null;
-  conversation_id: string | null;
-  body: string;
-}
 
 export class ResponseTable {
   readonly #database: StoreDatabase;
@@ -99,9 +97,7 @@ export class ResponseTable {
       body: string;
     }>(sql`SELECT part, items.body AS body FROM response_items JOIN items ON items.key = item
        WHERE response_id = ${id} ORDER BY part, position`);
-    const of = (part: number): StoredItem[] =>
-      rows.filter((row) => row.part === part).map((row) => JSON.parse(row.body) as StoredItem);
-    return { history: of(parts.history), input: of(parts.input), output: of(parts.output) };
+    return itemsOfParts(rows);
   }
 
   delete(owner: string, id: string): boolean {
@@ -129,17 +125,12 @@ export class ResponseTable {
   }
 
   takeHolds(): ResponseHold[] {
-    const rows = this.#database.all<
-      Omit<ResponseHold, "request" | "round"> & { request: string; round: string }
-    >(sql`SELECT owner, id, request, round, next, deadline
+    const rows = this.#database
+      .all<ResponseHoldRow>(sql`SELECT owner, id, request, round, next, deadline
        FROM response_holds JOIN responses ON id = response_id WHERE run IS NULL`);
     for (const { id } of rows)
       this.#database.run(sql`UPDATE responses SET run = ${this.#run} WHERE id = ${id}`);
-    return rows.map(({ request, round, ...row }) => ({
-      ...row,
-      request: JSON.parse(request) as unknown,
-      round: JSON.parse(round) as unknown,
-    }));
+    return rows.map(responseHoldOf);
   }
 
   /** Fails everything that a process left unfinished, except what waits for its client. */
@@ -169,14 +160,4 @@ export class ResponseTable {
          AND number > ${after} ORDER BY number`);
     return bodies.map((body) => JSON.parse(body) as unknown);
   }
-}
-
-function storedResponse(row: ResponseRow): StoredResponse & { run: string | null } {
-  return {
-    id: row.id,
-    run: row.run,
-    previousResponseId: row.previous_response_id,
-    conversationId: row.conversation_id,
-    body: JSON.parse(row.body) as Record<string, unknown>,
-  };
 }

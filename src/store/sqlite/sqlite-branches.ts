@@ -2,6 +2,16 @@
 
 import type { HeldCallTable } from "./held-call-table.ts";
 import { sql, type StoreDatabase } from "./database.ts";
+import {
+  type ConversationRow,
+  conversationOf,
+  holdOf,
+  type HoldRow,
+  type MessageRow,
+  messageOf,
+  type RunRow,
+  runOf,
+} from "../rows.ts";
 import type {
   BranchedConversation,
   BranchedMessage,
@@ -12,35 +22,6 @@ import type {
   NumberedEvent,
   RunHold,
 } from "../types.ts";
-
-interface ConversationRow {
-  id: string;
-  title: string;
-  created_at: number;
-  updated_at: number;
-  leaf_id: string | null;
-  settings: string;
-}
-
-interface MessageRow {
-  id: string;
-  parent_id: string | null;
-  created_at: number;
-  run_id: string | null;
-  body: string;
-}
-
-interface RunRow {
-  id: string;
-  conversation_id: string;
-  message_id: string;
-}
-
-interface HoldRow {
-  request: string;
-  round: string;
-  resumes: number;
-}
 
 /** What the file's owner does for its tables. */
 interface BranchHost {
@@ -220,13 +201,7 @@ export class SqliteBranches implements BranchStore {
   #hold(runId: string): RunHold | null {
     const row = this.#database.get<HoldRow>(sql`SELECT request, round, resumes FROM branched_holds
       WHERE run_id = ${runId}`);
-    if (row === undefined) return null;
-    return {
-      request: JSON.parse(row.request),
-      round: JSON.parse(row.round),
-      calls: this.#host.heldCalls.of(runId),
-      resumes: row.resumes,
-    };
+    return row === undefined ? null : holdOf(row, this.#host.heldCalls.of(runId));
   }
 
   #find(owner: string, id: string): ConversationRow | undefined {
@@ -255,29 +230,4 @@ export class SqliteBranches implements BranchStore {
        WHERE owner = ${owner} AND id = ${id}`);
     return true;
   }
-}
-
-function conversationOf(row: ConversationRow): BranchedConversation {
-  return {
-    id: row.id,
-    title: row.title,
-    createdAt: row.created_at,
-    updatedAt: row.updated_at,
-    leafId: row.leaf_id,
-    settings: JSON.parse(row.settings) as Record<string, unknown>,
-  };
-}
-
-function messageOf(row: MessageRow): BranchedMessage {
-  return {
-    id: row.id,
-    parentId: row.parent_id,
-    createdAt: row.created_at,
-    runId: row.run_id,
-    body: JSON.parse(row.body) as Record<string, unknown>,
-  };
-}
-
-function runOf(row: RunRow): BranchedRun {
-  return { id: row.id, conversationId: row.conversation_id, messageId: row.message_id };
 }
