@@ -30,7 +30,7 @@ function lane(name: string, { native = true, seconds = 60, include = [] as strin
  */
 const onPostgres = {
   test: {
-    ...lane("contract", { native: false }).test,
+    ...lane("contract", { native: false, seconds: 120 }).test,
     name: "contract-postgres",
     include: ["responses-restart", "conversations-restart", "stored-completions"].map(
       (file) => `test/contract/${file}.test.ts`,
