@@ -57,6 +57,8 @@ export default defineConfig({
       lane("real", { seconds: 1800 }),
       // On demand, by `npm run test:inspector`.
       lane("inspector", { seconds: 240 }),
+      // On demand, by `npm run test:vulkan`: on a software driver a step takes long.
+      lane("device", { seconds: 600 }),
       lane("e2e", { seconds: 240, include: ["test/clients/*.test.ts"] }),
     ],
   },

@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// node scripts/setup.mjs [--backend cpu|cuda|metal|vulkan]: brings a clone to where it can run.
+// node scripts/setup.mjs [--backend cpu|cuda|metal|vulkan] [--fetch-tools]: brings a clone to where it can run.
 import { fileURLToPath } from "node:url";
 import { setUpDependencies } from "./setup/dependencies.mjs";
 import { setUpLlamaSource } from "./setup/llama-source.mjs";

@@ -7,6 +7,7 @@
 #include "binding/node_api.h"
 #include "binding/requests.h"
 #include "binding/rpc.h"
+#include "llama/device_backend.h"
 
 namespace fermata {
 
@@ -40,6 +41,9 @@ Napi::Value probe(const Napi::CallbackInfo& info) {
 
 Napi::Object initialize(Napi::Env env, Napi::Object exports) {
     watch_exit(env);
+    // First: it looks for devices.
+    exports.Set("backend", device_backend());
+    exports.Set("deviceProblem", device_problem());
     exports.Set("systemInfo", system_info());
     exports.Set("load", Napi::Function::New(env, guarded(load), "load"));
     exports.Set("loadEmbedder", Napi::Function::New(env, guarded(load_embedder), "loadEmbedder"));

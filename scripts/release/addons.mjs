@@ -1,5 +1,6 @@
 import { copyFileSync, existsSync, mkdirSync } from "node:fs";
 import { join } from "node:path";
+import { findDeviceTools } from "../setup/device-tools.mjs";
 import { compile } from "../setup/native-build.mjs";
 import { nativeKey } from "../setup/native-inputs.mjs";
 import { buildDir, llamaSource, root } from "../setup/paths.mjs";
@@ -41,6 +42,7 @@ async function configure(directory, sets, backend) {
   };
   const args = Object.entries(settings).map(([name, value]) => `--CD${name}=${value}`);
   const cmakeJs = join(root, "node_modules/cmake-js/bin/cmake-js");
-  const command = [cmakeJs, "configure", "--out", directory, ...args];
+  const tools = await findDeviceTools({ backend, fetchTools: false });
+  const command = [cmakeJs, "configure", "--out", directory, ...args, ...tools];
   await runOrFail("Configuring the native build", process.execPath, command, { cwd: root });
 }

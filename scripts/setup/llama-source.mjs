@@ -1,37 +1,17 @@
-import { createHash } from "node:crypto";
-import {
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readFileSync,
-  readdirSync,
-  renameSync,
-  rmSync,
-} from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, renameSync, rmSync } from "node:fs";
 import { join } from "node:path";
+import { downloadPackage } from "./npm-package.mjs";
 import { cacheDir, llamaLock, llamaSource, ownLlamaSource } from "./paths.mjs";
 import { SetupError, timed } from "./report.mjs";
-import { npmCommand, runOrFail } from "./run.mjs";
+import { runOrFail } from "./run.mjs";
 import { readStamp, writeStamp } from "./stamp.mjs";
 import { checkGit } from "./toolchain.mjs";
 
 const stampName = "fermata-stamp";
 
-async function download(directory) {
-  const spec = `${llamaLock.package}@${llamaLock.version}`;
-  const [program, args] = npmCommand(["pack", spec, "--silent", "--pack-destination", directory]);
-  await runOrFail(`Downloading ${spec}`, program, args, { cwd: directory });
-  const archive = join(
-    directory,
-    readdirSync(directory).find((name) => name.endsWith(".tgz")),
-  );
-  const hash = `sha512-${createHash("sha512").update(readFileSync(archive)).digest("base64")}`;
-  if (hash !== llamaLock.integrity) {
-    throw new SetupError(
-      `${spec} is not what scripts/llama-cpp.lock.json pins.\nexpected ${llamaLock.integrity}\nreceived ${hash}`,
-    );
-  }
-  return archive;
+function download(directory) {
+  const { package: name, version, integrity } = llamaLock;
+  return downloadPackage(`${name}@${version}`, integrity, directory, "scripts/llama-cpp.lock.json");
 }
 
 async function unpack(archive, directory) {

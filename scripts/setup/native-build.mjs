@@ -1,6 +1,7 @@
 import { existsSync, rmSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { join } from "node:path";
+import { findDeviceTools } from "./device-tools.mjs";
 import { nativeKey, toolchainKey } from "./native-inputs.mjs";
 import { addonPath, buildDir, llamaSource, root } from "./paths.mjs";
 import { say, timed } from "./report.mjs";
@@ -19,6 +20,7 @@ async function configure(options) {
   writeStamp(toolchainStamp, key);
   const cmakeJs = join(root, "node_modules/cmake-js/bin/cmake-js");
   // Never empty: cmake-js drops an option without a value, and CMake would keep the last one.
+  const tools = await findDeviceTools(options);
   const prebuilt = findSharedLlama(options) || "OFF";
   await runOrFail(
     "Configuring the native build",
@@ -30,6 +32,7 @@ async function configure(options) {
       `--CDFERMATA_PORTABLE=${options.portable ? "ON" : "OFF"}`,
       `--CDFERMATA_LLAMA_PREBUILT=${prebuilt}`,
       `--CDLLAMA_CPP_DIR=${llamaSource}`,
+      ...tools,
     ],
     { cwd: root },
   );

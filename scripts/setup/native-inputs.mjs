@@ -32,6 +32,10 @@ export function llamaKey({ backend, portable }) {
     join(root, "native/llama-cpp.cmake"),
     ...["compat", "kernels"].flatMap((folder) => filesUnder(join(root, "native", folder))),
   ];
+  if (backend !== "cpu") {
+    recipe.push(join(root, "native/devices.cmake"), ...filesUnder(join(root, "native/devices")));
+    flags.push(process.env.CUDAARCHS);
+  }
   const machine = portable ? process.arch : cpuIdentity();
   const compiler = fileIdentity(findCompiler());
   return hashOf(recipe, [llamaLock, backend, portable, flags, machine, compiler]).slice(0, 16);
@@ -45,5 +49,6 @@ export function nativeKey(options) {
     (name) => lock[`node_modules/${name}`].version,
   );
   const llama = ownLlamaSource ?? llamaKey(options);
-  return hashOf(files, [toolchainKey(), llama, options, headers, fileIdentity(findCargo())]);
+  const { fetchTools: _, ...build } = options;
+  return hashOf(files, [toolchainKey(), llama, build, headers, fileIdentity(findCargo())]);
 }

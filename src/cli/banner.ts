@@ -2,6 +2,7 @@
 
 import type { Logger } from "pino";
 import type { DeviceUse } from "../engine/fit.ts";
+import type { MissingDevice } from "../engine/missing-device.ts";
 import type { CacheInfo, ModelInfo } from "../engine/types.ts";
 import { tokensByServer, type ToolTokens, toolTokens } from "../server/answer/tool-tokens.ts";
 import type { Chat } from "../chat/chat.ts";
@@ -15,6 +16,8 @@ export interface BannerFacts {
   model: ModelInfo;
   cache: CacheInfo;
   deviceUse: DeviceUse;
+  /** Null: there is one, or the build knows none. */
+  missingDevice: MissingDevice | null;
   chat: ChatText;
   systemInfo: string;
   /** What the tools take of the prompt. Null: there are none, or nothing is known of it. */
@@ -34,6 +37,7 @@ export function bannerText({
   model,
   cache,
   deviceUse,
+  missingDevice,
   chat,
   systemInfo,
   toolTokens,
@@ -60,6 +64,7 @@ export function bannerText({
         ]),
     `Context   ${contextText(cache, model)}, ${cache.slots} slots, ${cache.layout}, ${megabytes(cache.bytes)}`,
     ...(deviceUse.devices.length === 0 ? [] : [`GPU       ${deviceText(deviceUse)}`]),
+    ...(missingDevice === null ? [] : [`GPU       none: ${missingText(missingDevice)}`]),
     chatLine(chat),
     ...(toolTokens === null ? [] : [`Prompt    ${promptText(toolTokens, cache)}`]),
     ...(asksPerson
@@ -92,6 +97,10 @@ function deviceText({ layers, devices }: DeviceUse): string {
   const places = devices.map(({ name, bytes }) => `${megabytes(bytes)} on ${name}`);
   const count = layers < 0 ? "all layers" : `${layers} layers (--n-gpu-layers)`;
   return `${count}, ${places.join(", ")}`;
+}
+
+function missingText({ what, remedy }: MissingDevice): string {
+  return `${what}\n          -> ${remedy}`;
 }
 
 function promptText(tokens: ToolTokens, { cellsPerSequence: size }: CacheInfo): string {

@@ -7,6 +7,7 @@ import type { AgentsConfig } from "../agents/agents-config.ts";
 import { Embedder } from "../engine/embedder.ts";
 import { Reranker } from "../engine/reranker.ts";
 import type { Engine } from "../engine/engine.ts";
+import { missingDevice } from "../engine/missing-device.ts";
 import type { EngineStats } from "../engine/types.ts";
 import { Approvals } from "../tools/approvals.ts";
 import { CallAudit } from "../tools/call-audit.ts";
@@ -177,6 +178,7 @@ export async function startService(
       model: engine.model,
       cache: engine.cache,
       deviceUse: engine.deviceUse,
+      missingDevice: missingDevice(loadAddon()),
       chat: said,
       toolTokens: tools,
       systemInfo: loadAddon().systemInfo,

@@ -58,6 +58,7 @@ export async function fitOptions(
 ): Promise<Fit> {
   const facts = { trainedContext: model.trainedContext, physicalCores: physicalCores() };
   const devices = usedDevices(machine.devices(), options);
+  if (devices.length === 0) assertNoLayers(options);
   const measured = async (gpuLayers: number, sizes: number[]) => {
     const resolved = resolveOptions(
       // Some host memory, where none is given: what a sliding-window model keeps depends on it.
@@ -103,6 +104,20 @@ export function assertFits({ needs }: Fit, availableBytes: number): void {
   throw new FermataError(
     "out_of_memory",
     `The cache and buffers need ${gibibytes(cache + compute)} of memory, ${gibibytes(availableBytes)} are available. Lower the context size or the number of slots.`,
+  );
+}
+
+/** Without a device they would be computed on the CPU, in a cache laid out for a GPU. */
+function assertNoLayers({ gpuLayers = 0, llama }: EngineOptions): void {
+  if (gpuLayers === 0) return;
+  const why =
+    llama?.devices === undefined
+      ? "there is no device; fermata doctor says why"
+      : `the devices that were chosen (${llama.devices.join(", ")}) are none`;
+  throw new FermataError(
+    "invalid_option",
+    `${gpuLayers < 0 ? "All" : gpuLayers} layers are to be on a GPU, and ${why}. Leave the option out: then layers are put where there is a device.`,
+    { param: "gpuLayers" },
   );
 }
 

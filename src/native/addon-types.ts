@@ -81,6 +81,10 @@ export interface NativeRedisAddress {
 export interface NativeAddon {
   /** llama.cpp's version and the CPU features the build uses, one line. */
   readonly systemInfo: string;
+  /** What it was compiled to compute on beside the processor; `cpu`: nothing. */
+  readonly backend: NativeBackend;
+  /** Why there are no devices, in llama.cpp's words; "" if it does not say. */
+  readonly deviceProblem: string;
   /**
    * Loads on a thread of its own. `onBatch` is called on the JavaScript thread, once per step at most.
    * Options out of range throw `invalid_argument` at once.
@@ -122,6 +126,8 @@ export interface NativeAddon {
    */
   probe(modelPath: string): void;
 }
+
+export type NativeBackend = "cpu" | "cuda" | "metal" | "vulkan";
 
 /** Bytes. */
 export interface NativeMemoryParts {

@@ -24,6 +24,16 @@ const remedy = canBuild
   ? "Build it: `node scripts/setup.mjs`."
   : `No addon is installed for ${process.platform}-${process.arch} and this processor. Install again without --omit=optional, or build Fermata from its source.`;
 
+/** What is missing, where an addon for a GPU does not find the libraries that it was linked with. */
+function remedyFor(reason: string): string {
+  const library = /lib(?:vulkan|cuda|cudart|cublas|cublasLt)\.so[.\d]*/.exec(reason)?.[0];
+  if (library === undefined) return remedy;
+  const source = library.startsWith("libvulkan")
+    ? "Vulkan's loader (Debian, Ubuntu: apt-get install libvulkan1)"
+    : "NVIDIA's CUDA libraries, of the version that it was compiled with";
+  return `It was compiled for a GPU: install ${source}, or compile it for the CPU: \`npm run setup -- --backend cpu\`.`;
+}
+
 /**
  * Loads the addon; later calls return the same one.
  * @throws FermataError addon_missing
@@ -39,7 +49,7 @@ export function loadAddon(): NativeAddon {
     const reason = cause instanceof Error ? cause.message : String(cause);
     throw new FermataError(
       "addon_missing",
-      `The native addon does not load (${reason}). ${remedy}`,
+      `The native addon does not load (${reason}). ${remedyFor(reason)}`,
       { cause },
     );
   }

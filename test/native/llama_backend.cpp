@@ -9,6 +9,7 @@
 
 #include "check.h"
 #include "llama/llama_backend.h"
+#include "test_device.h"
 
 using namespace fermata;
 
@@ -398,6 +399,7 @@ TEST(bad_options_are_named) {
 TEST(memory_is_measured_without_weights) {
     ModelOptions model_options;
     model_options.path = model_path;
+    model_options.gpu_layers = testing::test_gpu_layers();
     model_options.measures = true;
     auto measuring = Model::load(model_options);
     BackendOptions options;
@@ -405,8 +407,15 @@ TEST(memory_is_measured_without_weights) {
     options.slot_count = 3;
     auto needs = LlamaBackend::measure(*measuring.value(), options);
     auto backend = LlamaBackend::create(model, options);
-    CHECK(needs.value().host.cache == backend.value()->cache_bytes());
-    CHECK(needs.value().host.weights > model->info().size_bytes / 2);
+    MemoryParts sum = needs.value().host;
+    for (const auto& device : needs.value().devices) {
+        sum.cache += device.parts.cache;
+        sum.weights += device.parts.weights;
+        // All layers: the cache is where they are.
+        CHECK(testing::test_gpu_layers() >= 0 || needs.value().host.cache == 0);
+    }
+    CHECK(sum.cache == backend.value()->cache_bytes());
+    CHECK(sum.weights > model->info().size_bytes / 2);
 }
 
 TEST(bad_files_are_named) {
@@ -428,6 +437,7 @@ TEST(a_load_can_be_cancelled) {
 int main(int count, char** arguments) {
     const char* named = count > 1 ? arguments[1] : std::getenv("FERMATA_TEST_MODEL");
     ModelOptions options;
+    options.gpu_layers = testing::test_gpu_layers();
     options.path = named != nullptr ? named : "models/fermata-small.gguf";
     auto outcome = Model::load(options);
     if (!outcome.ok()) {

@@ -25,6 +25,7 @@
 #include "core/scheduler.h"
 #include "llama/llama_backend.h"
 #include "recording_backend.h"
+#include "test_device.h"
 
 using namespace fermata;
 using namespace fermata::testing;
@@ -316,7 +317,7 @@ void for_each_model(const std::function<void()>& body) {
             std::printf("  skipped: %s is not there\n", path.c_str());
             continue;
         }
-        auto loaded = Model::load({.path = path, .on_progress = {}});
+        auto loaded = Model::load({.path = path, .gpu_layers = test_gpu_layers(), .on_progress = {}});
         if (!loaded.ok()) check::fail(__FILE__, __LINE__, loaded.error().message);
         model = loaded.value();
         std::printf("  %s\n", path.c_str());

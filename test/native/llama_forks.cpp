@@ -11,6 +11,7 @@
 #include "core/scheduler.h"
 #include "llama/llama_backend.h"
 #include "random_models.h"
+#include "test_device.h"
 
 using namespace fermata;
 using namespace fermata::testing;
@@ -57,7 +58,7 @@ void for_each_kind(Body body) {
     for (const Kind kind : {Kind::kSlidingWindow, Kind::kHybrid, Kind::kRecurrent})
         if (given.empty()) paths.push_back(RandomModel(kind).write());
     for (const std::string& path : paths) {
-        auto loaded = Model::load({.path = path, .on_progress = {}});
+        auto loaded = Model::load({.path = path, .gpu_layers = test_gpu_layers(), .on_progress = {}});
         if (!loaded.ok()) check::fail(__FILE__, __LINE__, loaded.error().message);
         model = loaded.value();
         for (const CacheLayout layout : {CacheLayout::kStreams, CacheLayout::kUnified}) {

@@ -10,6 +10,7 @@
 #include "core/scheduler.h"
 #include "llama.h"
 #include "llama/llama_backend.h"
+#include "test_device.h"
 
 using namespace fermata;
 
@@ -133,6 +134,7 @@ TEST(bias_penalties_temperature_and_filters_do_not_change_them) {
 int main(int count, char** arguments) {
     const char* named = count > 1 ? arguments[1] : std::getenv("FERMATA_TEST_MODEL");
     ModelOptions options;
+    options.gpu_layers = testing::test_gpu_layers();
     options.path = named != nullptr ? named : "models/fermata-small.gguf";
     auto outcome = Model::load(options);
     if (!outcome.ok()) {

@@ -3,9 +3,11 @@
 import { accessSync, constants, existsSync } from "node:fs";
 import { dirname } from "node:path";
 import { openTemplate } from "../../chat/prompt/prompt.ts";
+import { missingDevice } from "../../engine/missing-device.ts";
 import { checkGguf } from "../../engine/gguf-check.ts";
 import { FermataError } from "../../errors.ts";
 import { addonPath, loadAddon } from "../../native/addon.ts";
+import type { NativeAddon, NativeBackend, NativeDevice } from "../../native/addon-types.ts";
 import { needsKey, withAccess } from "../access.ts";
 import { type ChatText, chatText } from "../banner.ts";
 import { configLayers } from "../config.ts";
@@ -36,6 +38,8 @@ export interface Build {
   addon: string;
   /** llama.cpp's own words. */
   system: string;
+  backend: NativeBackend;
+  devices: NativeDevice[];
   /** What it was compiled to use. */
   features: string[];
 }
@@ -110,13 +114,14 @@ function examineAccess(config: ServeConfig, findings: Finding[]): void {
 }
 
 function examineBuild(machine: Machine, findings: Finding[]): Build | null {
-  let system: string;
+  let addon: NativeAddon;
   try {
-    system = loadAddon().systemInfo;
+    addon = loadAddon();
   } catch (error) {
     findings.push(findingOf(error, "npm run setup"));
     return null;
   }
+  const { systemInfo: system, backend } = addon;
   const features = [...system.matchAll(/(\w+) = 1/g)].map((match) => match[1]!);
   const unused = (machine.features ?? []).filter(
     (name) => !features.includes(name) && name !== "SSE3",
@@ -129,15 +134,16 @@ function examineBuild(machine: Machine, findings: Finding[]): Build | null {
       remedy: "build on this machine, without FERMATA_PORTABLE: npm run setup",
     });
   }
-  const hasGpuBackend = /CUDA|Metal|MTL|Vulkan/i.test(system);
-  if (machine.gpus.length > 0 && !hasGpuBackend) {
+  const missing = missingDevice(addon);
+  if (missing !== null) findings.push({ level: "warning", ...missing });
+  if (machine.gpus.length > 0 && backend === "cpu") {
     findings.push({
       level: "warning",
       what: `there is a GPU (${machine.gpus.join(", ")}), and the build only uses the CPU`,
       remedy: "npm run setup -- --backend cuda (or metal, vulkan)",
     });
   }
-  return { addon: addonPath(), system, features };
+  return { addon: addonPath(), system, backend, devices: addon.devices(), features };
 }
 
 async function examineModel(
@@ -283,8 +289,9 @@ function settingsOf(
       resolved.cacheDiskBytes / 2 ** 20,
       "files outlive a restart, in MiB; they hold what users wrote, so none unless you ask",
     ),
-    // Also where layers were asked for.
-    hasNoDevice ? { ...layersOnGpu, why: "the build knows no GPU: the CPU does all" } : layersOnGpu,
+    hasNoDevice
+      ? { ...layersOnGpu, why: "no GPU that this build can use: the CPU does all" }
+      : layersOnGpu,
     setting(
       "kvLayout",
       resolved.kvLayout,

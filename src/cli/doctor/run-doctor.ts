@@ -6,7 +6,7 @@ import { chatLine } from "../banner.ts";
 import { serveOptions } from "../options.ts";
 import type { ParsedArguments } from "../parse-arguments.ts";
 import { bytesText } from "../progress.ts";
-import { type Diagnosis, examine } from "./examine.ts";
+import { type Build, type Diagnosis, examine } from "./examine.ts";
 
 /** Resolves to 0 if serving would work, else to 1. @throws FermataError */
 export async function runDoctor(
@@ -17,6 +17,16 @@ export async function runDoctor(
   const diagnosis = await examine(configOf(flags, env, cwd), { flags, env, cwd });
   out(values.get("json") === true ? `${JSON.stringify(diagnosis, null, 2)}\n` : report(diagnosis));
   return diagnosis.findings.some(({ level }) => level === "error") ? 1 : 0;
+}
+
+function buildText({ system, backend, devices }: Build): string {
+  const [version] = system.split(" | ");
+  if (backend === "cpu") return `${version}, for the CPU`;
+  const found = devices.map(
+    ({ name, description, freeBytes, totalBytes }) =>
+      `${name} (${description}, ${bytesText(freeBytes)} free of ${bytesText(totalBytes)})`,
+  );
+  return `${version}, for ${backend}: ${found.join("; ") || "no device"}`;
 }
 
 function report({
@@ -35,7 +45,7 @@ function report({
     ...(machine.features === null ? [] : [`          ${machine.features.join(", ")}`]),
     `Memory    ${bytesText(machine.availableBytes)} available of ${bytesText(machine.memoryBytes)}`,
     `GPU       ${machine.gpus.join("; ") || "none found"}`,
-    `Build     ${build === null ? "missing" : build.system.split(" | ")[0]}`,
+    `Build     ${build === null ? "missing" : buildText(build)}`,
     ...(build === null ? [] : [`          uses ${build.features.join(", ")}`]),
     `Fits      models of up to about ${(largestParameters / 1e9).toFixed(0)} B parameters in Q4_K_M`,
   ];

@@ -113,6 +113,21 @@ describe("layers on a device", () => {
     expect(await layersOf(9 * gib, { llama: { devices } })).toEqual([0, "streams"]);
     expect(await layersOf(9 * gib, { llama: { devices }, gpuLayers: 3 })).toEqual([0, "streams"]);
   });
+
+  it("are refused by name where there is no device, and none of them is none", async () => {
+    const refused = (message: RegExp) =>
+      expect.objectContaining({
+        code: "invalid_option",
+        param: "gpuLayers",
+        message: expect.stringMatching(message),
+      });
+    const without = { availableBytes: 16 * gib, trainedContext: 8192 };
+    await expect(fit(without, { gpuLayers: 3 })).rejects.toThrow(refused(/^3 layers.*no device/u));
+    await expect(
+      layersOf(9 * gib, { gpuLayers: -1, llama: { devices: ["none"] } }),
+    ).rejects.toThrow(refused(/^All layers.*chosen \(none\) are none/u));
+    expect((await fit(without, { gpuLayers: 0 })).gpuLayers).toBe(0);
+  });
 });
 
 it("sequences without a slot have a quarter of what weights and slots leave, 8 GiB at most", async () => {

@@ -1,0 +1,52 @@
+#!/usr/bin/env node
+// npm run test:vulkan [-- step ...]: what an engine promises, on a Vulkan device, with all layers on it: the native
+// tests, then the lanes that load models, agents over HTTP and faults. Where there is no GPU, a software driver serves
+// (Debian, Ubuntu: mesa-vulkan-drivers), slowly. llama.cpp's Vulkan backend comes compiled from npm, unless
+// `--backend vulkan` has it compiled here. Not part of `npm test`.
+import { setUp } from "../setup.mjs";
+import { fetchBackendLibrary } from "../setup/backend-library.mjs";
+import { takeSetupOptions } from "../setup/options.mjs";
+import { SetupError, exitOnSetupError, say } from "../setup/report.mjs";
+import { runLane } from "./lanes.mjs";
+import { runNativeTests } from "./native.mjs";
+
+// llama.cpp takes no software driver unless it is named.
+process.env.GGML_VK_VISIBLE_DEVICES ??= "0";
+process.env.FERMATA_TEST_GPU_LAYERS ??= "-1";
+
+const lane = (name, ...files) => {
+  const args = files.map((file) => `test/${name}/${file}.test.ts`);
+  return () => runLane(name, { args, live: true });
+};
+const steps = {
+  native: runNativeTests,
+  device: lane("device"),
+  model: lane("model"),
+  integrity: lane("integrity"),
+  agents: lane("e2e", "hold-and-resume", "ten-rounds", "soak"),
+  faults: lane("faults", "deaths", "hangs", "poison"),
+};
+
+function takeSteps(names) {
+  const unknown = names.find((name) => !(name in steps));
+  if (unknown === undefined) return names.length > 0 ? names : Object.keys(steps);
+  throw new SetupError(`No step is named ${unknown}. There are: ${Object.keys(steps).join(", ")}.`);
+}
+
+try {
+  const { options, rest } = takeSetupOptions(process.argv.slice(2));
+  const selected = takeSteps(rest);
+  await setUp(options);
+  if (options.backend === "cpu")
+    process.env.FERMATA_BACKEND_LIBRARY ??= await fetchBackendLibrary("vulkan");
+  for (const name of selected) {
+    const start = performance.now();
+    const { ok, output, passed, failed, skipped } = await steps[name]();
+    const seconds = ((performance.now() - start) / 1000).toFixed(0);
+    if (!ok) process.stdout.write(`${output}\n`);
+    say(`${name}: ${passed} passed, ${failed} failed, ${skipped} skipped in ${seconds} s`);
+    if (!ok) process.exitCode = 1;
+  }
+} catch (error) {
+  exitOnSetupError(error);
+}
