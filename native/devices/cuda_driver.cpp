@@ -16,10 +16,10 @@ Function* find(const char* name) {
 
 // cuda.h defines some names as macros for a newer version of the function.
 #define FERMATA_NAME(function) #function
-#define FERMATA_FORWARD(function, parameters, arguments)                          \
-    CUresult CUDAAPI function parameters {                                        \
+#define FERMATA_FORWARD(function, parameters, arguments)                            \
+    CUresult CUDAAPI function parameters {                                          \
         static const auto found = find<decltype(function)>(FERMATA_NAME(function)); \
-        return found == nullptr ? CUDA_ERROR_NO_DEVICE : found arguments;         \
+        return found == nullptr ? CUDA_ERROR_NO_DEVICE : found arguments;           \
     }
 
 extern "C" {
@@ -37,7 +37,7 @@ FERMATA_FORWARD(cuMemCreate,
                  const CUmemAllocationProp* properties, unsigned long long flags),
                 (handle, size, properties, flags))
 FERMATA_FORWARD(cuMemGetAllocationGranularity,
-                (size_t * granularity, const CUmemAllocationProp* properties,
+                (size_t* granularity, const CUmemAllocationProp* properties,
                  CUmemAllocationGranularity_flags option),
                 (granularity, properties, option))
 FERMATA_FORWARD(cuMemMap,

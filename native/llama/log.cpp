@@ -23,17 +23,21 @@ void capture_error(std::string_view line) {
     innermost->errors_ += line;
 }
 
+static void on_log(ggml_log_level level, const char* text, void*) {
+    if (level != GGML_LOG_LEVEL_CONT) is_error = level == GGML_LOG_LEVEL_ERROR;
+    if (is_error) capture_error(text);
+}
+
 void initialize_llama() {
     static std::once_flag once;
     std::call_once(once, [] {
-        llama_log_set(
-            [](ggml_log_level level, const char* text, void*) {
-                if (level != GGML_LOG_LEVEL_CONT) is_error = level == GGML_LOG_LEVEL_ERROR;
-                if (is_error) capture_error(text);
-            },
-            nullptr);
+        llama_log_set(on_log, nullptr);
         llama_backend_init();
     });
+}
+
+void catch_log(void (*set_log)(ggml_log_callback, void*)) {
+    set_log(on_log, nullptr);
 }
 
 LogCapture::LogCapture() : outer_(innermost) {

@@ -73,9 +73,16 @@ async function findGlslc(fetchTools) {
   };
 }
 
-async function hasHeader(name) {
+// What llama.cpp uses came with 1.3.272; Debian 12 has 1.3.239.
+const vulkanTest = `#include <vulkan/vulkan_core.h>
+#if !__has_include(<vulkan/vulkan.hpp>) || !defined(VK_EXT_layer_settings)
+#error
+#endif
+`;
+const spirvTest = "#include <spirv/unified1/spirv.hpp>\n";
+
+async function preprocesses(test) {
   const sdk = process.env.VULKAN_SDK;
-  const test = `#if !__has_include(<${name}>)\n#error\n#endif\n`;
   const flags = sdk ? `-I${join(sdk, "include")}` : "";
   const { code } = await capture("sh", [
     "-c",
@@ -90,8 +97,9 @@ async function hasHeader(name) {
 /** Options for CMake. @throws SetupError that names all that is missing and where to get it */
 export async function findVulkanTools({ fetchTools }) {
   const problems = [];
-  if (!(await hasHeader("vulkan/vulkan.hpp"))) problems.push("Vulkan's headers and loader");
-  if (!(await hasHeader("spirv/unified1/spirv.hpp"))) problems.push("SPIR-V's headers");
+  if (!(await preprocesses(vulkanTest)))
+    problems.push("Vulkan's headers, 1.3.272 or newer, and its loader");
+  if (!(await preprocesses(spirvTest))) problems.push("SPIR-V's headers");
   const { path, problem } = await findGlslc(fetchTools && problems.length === 0);
   if (problem) problems.push(problem);
   if (problems.length === 0) return [`--CDVulkan_GLSLC_EXECUTABLE=${path}`];
@@ -101,7 +109,8 @@ export async function findVulkanTools({ fetchTools }) {
       "Fedora:         sudo dnf install vulkan-headers vulkan-loader-devel spirv-headers-devel glslc\n" +
       "Arch:           sudo pacman -S vulkan-headers vulkan-icd-loader spirv-headers shaderc\n" +
       "or Vulkan's SDK (https://vulkan.lunarg.com).\n" +
-      "The glslc of Debian 12 is too old: name another with FERMATA_GLSLC=PATH,\n" +
-      "or let --fetch-tools compile one (npm run setup -- --backend vulkan --fetch-tools; needs Rust and Python).",
+      "Debian 12's headers and glslc are too old: take the SDK there.\n" +
+      "Another glslc is named with FERMATA_GLSLC=PATH, or --fetch-tools compiles one\n" +
+      "(npm run setup -- --backend vulkan --fetch-tools; needs Rust and Python).",
   );
 }

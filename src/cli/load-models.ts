@@ -45,9 +45,6 @@ export async function loadModel(
   });
   try {
     logFault(engine, log);
-    const isIgnored = (config.nGpuLayers ?? 0) !== 0 && engine.deviceUse.layers === 0;
-    if (isIgnored)
-      log.warn("--n-gpu-layers has no effect: no device is there that may have layers");
     const toolFormat = config.toolFormat === "auto" || !isDefault ? undefined : config.toolFormat;
     const chat = new Chat(engine, {
       logger: log,

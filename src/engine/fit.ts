@@ -76,7 +76,6 @@ export async function fitOptions(
   const usual = options.contextSize ?? Math.min(model.trainedContext ?? usualContext, usualContext);
   const fits = async (layers: number): Promise<boolean> =>
     room((await measured(layers, [usual]))[0]!.needs).fits;
-  // Without a device that may have them, all are the CPU's, however many were asked for.
   const gpuLayers =
     devices.length === 0 ? 0 : (options.gpuLayers ?? (await mostLayers(model.layers, fits)));
   const all = await measured(gpuLayers, sizes);
@@ -107,7 +106,7 @@ export function assertFits({ needs }: Fit, availableBytes: number): void {
   );
 }
 
-/** Without a device they would be computed on the CPU, in a cache laid out for a GPU. */
+/** An option that would have no effect. @throws FermataError invalid_option */
 function assertNoLayers({ gpuLayers = 0, llama }: EngineOptions): void {
   if (gpuLayers === 0) return;
   const why =
@@ -116,7 +115,7 @@ function assertNoLayers({ gpuLayers = 0, llama }: EngineOptions): void {
       : `the devices that were chosen (${llama.devices.join(", ")}) are none`;
   throw new FermataError(
     "invalid_option",
-    `${gpuLayers < 0 ? "All" : gpuLayers} layers are to be on a GPU, and ${why}. Leave the option out: then layers are put where there is a device.`,
+    `gpuLayers asks for ${gpuLayers < 0 ? "all" : gpuLayers} layers on a GPU, and ${why}. Leave it out: then layers are put where there is a device.`,
     { param: "gpuLayers" },
   );
 }

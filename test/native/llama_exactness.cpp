@@ -317,7 +317,8 @@ void for_each_model(const std::function<void()>& body) {
             std::printf("  skipped: %s is not there\n", path.c_str());
             continue;
         }
-        auto loaded = Model::load({.path = path, .gpu_layers = test_gpu_layers(), .on_progress = {}});
+        auto loaded =
+            Model::load({.path = path, .gpu_layers = test_gpu_layers(), .on_progress = {}});
         if (!loaded.ok()) check::fail(__FILE__, __LINE__, loaded.error().message);
         model = loaded.value();
         std::printf("  %s\n", path.c_str());

@@ -58,7 +58,8 @@ void for_each_kind(Body body) {
     for (const Kind kind : {Kind::kSlidingWindow, Kind::kHybrid, Kind::kRecurrent})
         if (given.empty()) paths.push_back(RandomModel(kind).write());
     for (const std::string& path : paths) {
-        auto loaded = Model::load({.path = path, .gpu_layers = test_gpu_layers(), .on_progress = {}});
+        auto loaded =
+            Model::load({.path = path, .gpu_layers = test_gpu_layers(), .on_progress = {}});
         if (!loaded.ok()) check::fail(__FILE__, __LINE__, loaded.error().message);
         model = loaded.value();
         for (const CacheLayout layout : {CacheLayout::kStreams, CacheLayout::kUnified}) {

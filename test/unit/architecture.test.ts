@@ -26,6 +26,7 @@ const mayInclude: Record<string, readonly string[]> = {
   guidance: ["core", "guidance"],
   runtime: ["core", "runtime"],
   kernels: ["kernels"],
+  devices: ["devices"],
   binding: ["core", "llama", "guidance", "runtime", "binding"],
   // Its addon reads its options as the other one does.
   simulation: ["core", "binding", "simulation"],
@@ -45,7 +46,7 @@ test("native/core is pure: no llama.cpp, no Node, no clock, no thread", () => {
   expect(found).toEqual([]);
 });
 
-test("binding -> runtime -> core <- llama, core <- guidance; kernels by themselves; nothing needs simulation", () => {
+test("binding -> runtime -> core <- llama, core <- guidance; kernels and devices by themselves; nothing needs simulation", () => {
   const folders = readdirSync(join(root, "native"), { withFileTypes: true })
     .filter((entry) => entry.isDirectory() && entry.name !== "compat")
     .map(({ name }) => name);

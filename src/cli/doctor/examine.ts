@@ -155,15 +155,7 @@ async function examineModel(
   try {
     model = await measureFit(defaultModel(config).path, config);
   } catch (error) {
-    const isPeer = error instanceof FermataError && error.code === "rpc_server_unreachable";
-    findings.push(
-      findingOf(
-        error,
-        isPeer
-          ? "start it, or leave it out of --rpc"
-          : "name another with --model, or pull one: fermata pull OWNER/NAME-GGUF",
-      ),
-    );
+    findings.push(findingOf(error, remedyFor(error)));
     return null;
   }
   const { neededBytes, cacheBytes } = model;
@@ -235,6 +227,14 @@ async function examinePlace(config: ServeConfig, findings: Finding[]): Promise<v
   }
 }
 
+/** Where a model cannot be measured. */
+function remedyFor(error: unknown): string {
+  const code = error instanceof FermataError ? error.code : null;
+  if (code === "rpc_server_unreachable") return "start it, or leave it out of --rpc";
+  if (code === "invalid_option") return "change that option or leave it out";
+  return "name another with --model, or pull one: fermata pull OWNER/NAME-GGUF";
+}
+
 function settingsOf(
   { resolved, trainedContext, layers: modelLayers, devices }: ModelFit,
   config: ServeConfig,
@@ -253,13 +253,6 @@ function settingsOf(
   };
   const onCpu = resolved.gpuLayers === 0;
   const hasNoDevice = devices.length === 0;
-  const layersOnGpu = setting(
-    "nGpuLayers",
-    resolved.gpuLayers,
-    resolved.gpuLayers === -1
-      ? "all layers fit on the GPU"
-      : `of ${modelLayers} layers, as many as fit on the GPU`,
-  );
   return [
     setting(
       "threads",
@@ -289,9 +282,15 @@ function settingsOf(
       resolved.cacheDiskBytes / 2 ** 20,
       "files outlive a restart, in MiB; they hold what users wrote, so none unless you ask",
     ),
-    hasNoDevice
-      ? { ...layersOnGpu, why: "no GPU that this build can use: the CPU does all" }
-      : layersOnGpu,
+    setting(
+      "nGpuLayers",
+      resolved.gpuLayers,
+      hasNoDevice
+        ? "no device that may have layers: the CPU does all"
+        : resolved.gpuLayers === -1
+          ? "all layers fit on the GPU"
+          : `of ${modelLayers} layers, as many as fit on the GPU`,
+    ),
     setting(
       "kvLayout",
       resolved.kvLayout,

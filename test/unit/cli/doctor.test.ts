@@ -40,14 +40,17 @@ test("the shipped model: what it needs, which settings, and why", async () => {
   expect(text).toMatch(/--ctx-size +1024 +flag +as you said/);
 });
 
-test("layers are the CPU's where no device may have them, however many are asked for", async () => {
-  const { diagnosis } = await doctor("--port=0", "--device=none", "--n-gpu-layers=4");
-  const setting = (option: string) => diagnosis.settings.find((item) => item.option === option);
-  expect(setting("--n-gpu-layers")).toMatchObject({
-    value: "0",
-    from: "flag",
-    why: expect.stringContaining("CPU"),
+test("layers for which there is no device", async () => {
+  const asked = await doctor("--port=0", "--device=none", "--n-gpu-layers=4");
+  expect(asked.code).toBe(1);
+  expect(asked.diagnosis.findings).toContainEqual({
+    level: "error",
+    what: expect.stringMatching(/^--n-gpu-layers asks for 4 layers on a GPU, .*\(none\)/u),
+    remedy: "change that option or leave it out",
   });
+  const { diagnosis } = await doctor("--port=0", "--device=none");
+  const setting = (option: string) => diagnosis.settings.find((item) => item.option === option);
+  expect(setting("--n-gpu-layers")).toMatchObject({ value: "0", why: expect.stringContaining("CPU") });
   expect(setting("--kv-layout")).toMatchObject({ value: "streams" });
 });
 
