@@ -31,8 +31,16 @@ async function fetchToolkit() {
   try {
     await timed("Fetching CUDA's compiler and libraries with pip (600 MB)", () =>
       runOrFail("pip install", "python3", [
-        ...["-m", "pip", "install", "--quiet", "--no-deps", "--only-binary", ":all:"],
-        ...["--target", incoming, ...packages],
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        "--no-deps",
+        "--only-binary",
+        ":all:",
+        "--target",
+        incoming,
+        ...packages,
       ]),
     );
     const toolkit = join(incoming, "nvidia/cu13");
@@ -73,5 +81,8 @@ export async function findCudaTools({ fetchTools }) {
     );
   }
   if (!toolkit) return [];
-  return [`--CDCUDAToolkit_ROOT=${toolkit}`, `--CDCMAKE_CUDA_COMPILER=${join(toolkit, "bin/nvcc")}`];
+  return [
+    `--CDCUDAToolkit_ROOT=${toolkit}`,
+    `--CDCMAKE_CUDA_COMPILER=${join(toolkit, "bin/nvcc")}`,
+  ];
 }

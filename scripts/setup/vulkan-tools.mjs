@@ -24,7 +24,8 @@ async function fault(glslc) {
 /** The compiler of shaders in the crate's source. Its libraries, parsers and optimizer are in there too. */
 async function buildGlslc() {
   const cargo = findCargo();
-  if (!cargo) throw new SetupError("--fetch-tools fetches glslc's source with cargo: install Rust.");
+  if (!cargo)
+    throw new SetupError("--fetch-tools fetches glslc's source with cargo: install Rust.");
   const flags = ["--locked", "--manifest-path", manifest];
   await runOrFail("Fetching glslc's source", cargo, ["fetch", ...flags]);
   const metadata = ["metadata", "--format-version", "1", "--offline", ...flags];
@@ -35,17 +36,23 @@ async function buildGlslc() {
   mkdirSync(cacheDir, { recursive: true });
   await timed("Compiling glslc (some minutes, once)", async () => {
     await runOrFail("Configuring glslc", "cmake", [
-      ...["-S", join(dirname(crate.manifest_path), "build"), "-B", ownBuild],
+      "-S",
+      join(dirname(crate.manifest_path), "build"),
+      "-B",
+      ownBuild,
       ...(findProgram("ninja") ? ["-G", "Ninja"] : []),
       "-DCMAKE_BUILD_TYPE=Release",
       "-DENABLE_GLSLANG_BINARIES=OFF",
       ...off.map((name) => `-D${name}=ON`),
     ]);
     const jobs = process.env.CMAKE_BUILD_PARALLEL_LEVEL ?? String(availableParallelism());
-    const target = ["--target", "glslc_exe"];
     await runOrFail("Compiling glslc", "cmake", [
-      ...["--build", ownBuild, "--parallel", jobs],
-      ...target,
+      "--build",
+      ownBuild,
+      "--parallel",
+      jobs,
+      "--target",
+      "glslc_exe",
     ]);
   });
 }

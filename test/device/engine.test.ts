@@ -47,7 +47,11 @@ describe.each(["streams", "unified"] as const)("%s", (kvLayout) => {
     loadTestEngine({ kvLayout, gpuLayers: -1, parallel: 1, retainedSlots: 0, ...options });
 
   it("layers that are put on it take their bytes there, as the fit counted them", async () => {
-    const [none, half, all] = [await load({ gpuLayers: 0 }), await load({ gpuLayers: 2 }), await load()];
+    const [none, half, all] = [
+      await load({ gpuLayers: 0 }),
+      await load({ gpuLayers: 2 }),
+      await load(),
+    ];
     const bytesOf = ({ deviceUse }: Engine) =>
       deviceUse.devices.reduce((sum, { bytes }) => sum + bytes, 0);
     // The cache of all layers, and the weights without the table of tokens at least.
@@ -58,7 +62,10 @@ describe.each(["streams", "unified"] as const)("%s", (kvLayout) => {
   });
 
   it("computes the CPU's tokens, as far as rounding lets it", async () => {
-    const [device, cpu] = [await load(), await load({ gpuLayers: 0, llama: { devices: ["none"] } })];
+    const [device, cpu] = [
+      await load(),
+      await load({ gpuLayers: 0, llama: { devices: ["none"] } }),
+    ];
     const script = scripted(await cpu.tokenize(text("bridges").slice(0, 120)));
     const logprobs = async (engine: Engine): Promise<number[]> => {
       const prompt = await engine.tokenize(text("harbours"));
@@ -127,7 +134,9 @@ describe.each(["streams", "unified"] as const)("%s", (kvLayout) => {
       const generation = engine.generate({ prompt, sampling, pause: holdAtEnd });
       for (let round = 1; round <= rounds; round++) {
         await readUntil(generation, "hold");
-        const result = await engine.tokenize(`\nresult ${round} of ${number}: ${"rain ".repeat(round)}`);
+        const result = await engine.tokenize(
+          `\nresult ${round} of ${number}: ${"rain ".repeat(round)}`,
+        );
         generation.resume({ tokens: result, keepPending: true, maxTokens: 8 });
       }
       const { usage } = await readUntil(generation, "hold");

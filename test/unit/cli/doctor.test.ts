@@ -50,7 +50,10 @@ test("layers for which there is no device", async () => {
   });
   const { diagnosis } = await doctor("--port=0", "--device=none");
   const setting = (option: string) => diagnosis.settings.find((item) => item.option === option);
-  expect(setting("--n-gpu-layers")).toMatchObject({ value: "0", why: expect.stringContaining("CPU") });
+  expect(setting("--n-gpu-layers")).toMatchObject({
+    value: "0",
+    why: expect.stringContaining("CPU"),
+  });
   expect(setting("--kv-layout")).toMatchObject({ value: "streams" });
 });
 
