@@ -240,6 +240,7 @@ SubmitRequest to_submit(const Napi::Value& value, std::int32_t vocabulary_size,
         throw fields.refused("prompt", "must have 1 to " + std::to_string(cells_per_sequence - 1) +
                                            " tokens, not " + std::to_string(request.prompt.size()));
     }
+    if (fields.has("begun")) request.begun = fields.tokens("begun", vocabulary_size);
     if (fields.has("sampling"))
         request.sampling = to_sampling(fields.object("sampling"), vocabulary_size);
     fields.read("maxTokens", request.limits.max_tokens, 1, kMaxInt32);

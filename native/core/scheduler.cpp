@@ -68,11 +68,11 @@ bool Scheduler::step(Milliseconds now) {
     return true;
 }
 
-std::vector<Sequence*> Scheduler::running_in_order(bool prefilling) const {
+std::vector<Sequence*> Scheduler::running_in_order(bool reading) const {
     std::vector<Sequence*> found;
     for (const SequenceId id : running_) {
         Sequence* sequence = sequences_.at(id).get();
-        if (sequence->prefilling() == prefilling && sequence->rows_ready() > 0) {
+        if (sequence->reads() == reading && sequence->rows_ready() > 0) {
             found.push_back(sequence);
         }
     }

@@ -88,6 +88,8 @@ class Scheduler {
     void expire_leases(Milliseconds now);
     void admit(Milliseconds now);
     bool try_admit(Sequence& sequence, Milliseconds now);
+    static SamplingParams sampling_of(Sequence& sequence);
+    void give_begun(Sequence& sequence, Milliseconds now);
     void wait(Sequence& sequence, WaitReason reason, SequenceId behind = 0);
     SequenceId sequence_in(SlotId slot) const;
     void set_marks(Sequence& sequence, std::int32_t branch);
@@ -141,7 +143,7 @@ class Scheduler {
     void erase(SequenceId id);
     Event& emit(EventKind kind, Sequence& sequence);
     Sequence* find(SequenceId id);
-    std::vector<Sequence*> running_in_order(bool prefilling) const;
+    std::vector<Sequence*> running_in_order(bool reading) const;
 
     SchedulerConfig config_;
     Backend& backend_;

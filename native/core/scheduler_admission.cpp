@@ -144,7 +144,7 @@ bool Scheduler::try_admit(Sequence& sequence, Milliseconds now) {
     }
     sequence.admitted = true;
     if (!sequence.sampler) {
-        sequence.sampler = backend_.make_sampler(sequence.sampling);
+        sequence.sampler = backend_.make_sampler(sampling_of(sequence));
         sequence.sampler->observe(sequence.tokens);
         if (sequence.sampling.goes_on) sequence.sampler->begin_round(sequence.size());
     }
@@ -162,7 +162,27 @@ bool Scheduler::try_admit(Sequence& sequence, Milliseconds now) {
     event.reused = sequence.resident;
     event.source = source;
     event.prefill_total = sequence.prefill_end - sequence.resident;
+    give_begun(sequence, now);
     return true;
+}
+
+// Only rows that are sampled have log-probabilities: then the sampler says what was begun.
+SamplingParams Scheduler::sampling_of(Sequence& sequence) {
+    SamplingParams sampling = sequence.sampling;
+    if (!sequence.begun.empty() && sequence.top_logprobs >= 0) {
+        sampling.script = std::exchange(sequence.begun, {});
+        sampling.samples_after_script = true;
+    }
+    return sampling;
+}
+
+// What an earlier process generated is generated once more, as what a grammar forces.
+void Scheduler::give_begun(Sequence& sequence, Milliseconds now) {
+    if (sequence.begun.empty()) return;
+    const std::vector<Token> begun = std::exchange(sequence.begun, {});
+    sequence.sampler->begin_round(sequence.size() + static_cast<std::int32_t>(begun.size()));
+    sequence.forced.assign(begun.begin(), begun.end());
+    give_forced(sequence, now);
 }
 
 }  // namespace fermata

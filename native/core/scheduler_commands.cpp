@@ -12,6 +12,7 @@ void Scheduler::submit(SubmitRequest request) {
         .id = request.id,
         .tokens = std::move(request.prompt),
         .marks = std::move(request.marks),
+        .begun = std::move(request.begun),
         .sampling = std::move(request.sampling),
         .forced_tokens = request.forced_tokens,
         .close_at_limit = request.close_at_limit,

@@ -29,6 +29,9 @@ enum class SequenceState : std::uint8_t {
     kHeld,     // waits for resume under a lease; owns a held slot unless that was evicted
 };
 
+// Generated tokens whose rows are not computed: more than a grammar leaves no choice about.
+inline constexpr std::int32_t kManyRows = 64;
+
 // The expected beginning of a held sequence's resume.
 struct Extension {
     std::vector<Token> tokens = {};
@@ -56,6 +59,7 @@ struct Sequence {
     std::vector<Token> drafted = {};  // in the cache behind `resident`, while a step is sampled
     DraftRecord drafts = {};          // how often its proposals were right
 
+    std::vector<Token> begun = {};  // of the request, until the first admission
     SamplingParams sampling = {};
     std::unique_ptr<Sampler> sampler = nullptr;  // since its first admission
     std::optional<Guide> guide = {};
@@ -110,6 +114,8 @@ struct Sequence {
         return next == marks.end() ? rows_left() : *next - resident;
     }
     bool prefilling() const { return resident < prefill_end; }
+    // It takes its turn among prefills: so many known rows would hold up those that decode.
+    bool reads() const { return prefilling() || rows_left() > kManyRows; }
     // Its reader has stopped.
     bool unread() const { return unacknowledged >= window; }
     bool throttled() const { return !prefilling() && unread(); }

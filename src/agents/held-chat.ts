@@ -97,7 +97,7 @@ class HeldGeneration implements ChatGeneration {
 
 function withResults(
   request: ChatRequest,
-  { messages, heldTurn = null }: HeldRound,
+  { messages, heldTurn = null, written }: HeldRound,
   outputs: readonly ToolOutput[],
   { callable, say }: ResumeLimits,
 ): ChatRequest {
@@ -109,7 +109,7 @@ function withResults(
   }));
   const said: ChatMessage[] = say === undefined ? [] : [{ role: "user", content: say }];
   const all = [...request.messages, ...messages, ...results, ...said];
-  const next = { ...request, messages: all, heldTurn };
+  const next = { ...request, messages: all, heldTurn, written };
   if (callable === undefined) return next;
   return callable.length === 0
     ? { ...next, toolMode: "none" }

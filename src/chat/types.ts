@@ -69,10 +69,10 @@ export interface ChatRequest {
   guidance?: Guidance | undefined;
   signal?: AbortSignal | undefined;
   /**
-   * Called with the number of tokens drawn over all rounds, each time it grows, and whenever the engine begins to read a
-   * prompt or results.
+   * Called with the number of tokens drawn over all rounds, each time it grows, with the tokens themselves, before an event
+   * tells of them; and whenever the engine begins to read a prompt or results.
    */
-  onTokens?: ((drawn: number) => void) | undefined;
+  onTokens?: ((drawn: number, tokens?: Int32Array) => void) | undefined;
   /** Told what becomes of the sequences of the answer. */
   watch?: SequenceWatch | undefined;
   /** Called with the work that must end before the generation starts. If the work fails, the generation fails. */
@@ -91,6 +91,15 @@ export interface ChatRequest {
   logger?: ToolLogger | undefined;
   /** The messages end with the results of a round that an earlier process held. Null: its tokens are not known. */
   heldTurn?: HeldTurn | null | undefined;
+  /** An earlier process wrote the beginning of the first round. It is told again, and the round goes on. */
+  written?: WrittenRound | undefined;
+}
+
+/** The beginning of a round, so that another process goes on with it. Plain data. */
+export interface WrittenRound {
+  tokens: readonly number[];
+  /** Of its calls, in their order, as far as they were told of. */
+  callIds: readonly string[];
 }
 
 /** What a held round is told by, so that another process goes on with the same tokens. Plain data. */

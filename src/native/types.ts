@@ -270,6 +270,8 @@ export interface EngineStep {
 export interface SequenceRequest {
   /** 1 to `cellsPerSequence` - 1 token ids. */
   prompt: Int32Array;
+  /** What an earlier process generated behind the prompt: it counts as generated, is told again and is not sampled. */
+  begun?: Int32Array | undefined;
   /** Greedy where it says nothing, with seed 0. */
   sampling?: Partial<Sampling> | undefined;
   /**

@@ -160,17 +160,19 @@ export interface NumberedEvent {
   /** Grows within a run. */
   number: number;
   body: string;
+  /** What the model drew since the event before, this event's text included. Read by who goes on with the run only. */
+  tokens?: readonly number[] | undefined;
 }
 
-/** A run whose round of calls is held, and what it takes to go on in another process. Plain data. */
+/** What it takes to go on with a run in another process. Plain data. */
 export interface RunHold {
   /** What began the run. */
   request: unknown;
-  /** The last round that was held. */
+  /** The last round that was held. Null: none was. */
   round: unknown;
   /** What its calls have come to, by their ids. */
   calls: Record<string, unknown>;
-  /** How often other processes let the model go on with the results of this round. */
+  /** How often other processes let the model go on behind this round. */
   resumes: number;
 }
 
@@ -179,7 +181,7 @@ export interface InterruptedRun extends BranchedRun {
   owner: string;
   message: BranchedMessage;
   events: NumberedEvent[];
-  /** Null: none of its rounds was held. */
+  /** Null: an earlier Fermata began it, and none of its rounds was held. */
   hold: RunHold | null;
 }
 
@@ -195,6 +197,8 @@ export interface ConversationChange {
  * Events are kept before they go out, so that a viewer never knows more than the store.
  */
 export interface BranchStore {
+  /** What it keeps outlives the process. */
+  readonly lasts: boolean;
   createConversation(owner: string, conversation: BranchedConversation): Promise<void>;
   /** The last changed first, those that come after `before`. */
   conversations(
@@ -214,10 +218,10 @@ export interface BranchStore {
   /** With its messages and runs. False if there was none. */
   deleteConversation(owner: string, id: string): Promise<boolean>;
 
-  /** Its messages, the run and the new leaf, all or nothing. */
+  /** Its messages, the run with what began it, and the new leaf, all or nothing. */
   beginRun(
     owner: string,
-    run: BranchedRun,
+    run: BranchedRun & Pick<RunHold, "request">,
     messages: readonly BranchedMessage[],
     change: ConversationChange,
   ): Promise<void>;
@@ -225,7 +229,8 @@ export interface BranchStore {
   /** The round replaces the one before it, with its calls. `request` is kept from the first time on. */
   setRunHold(runId: string, hold: Pick<RunHold, "request" | "round">): Promise<void>;
   setHeldCall(runId: string, callId: string, state: unknown): Promise<void>;
-  countResume(runId: string): Promise<void>;
+  /** @param by -1: the process ended as it should */
+  countResume(runId: string, by?: 1 | -1): Promise<void>;
   /** The last events and what became of the message, all or nothing. Its hold is deleted. */
   endRun(
     runId: string,
@@ -233,7 +238,7 @@ export interface BranchStore {
     events: readonly NumberedEvent[],
   ): Promise<void>;
   run(owner: string, conversationId: string, runId: string): Promise<BranchedRun | null>;
-  /** Those numbered above `after`. */
+  /** Those numbered above `after`, without their tokens. */
   runEvents(runId: string, after: number): Promise<NumberedEvent[]>;
   /** Runs that nobody goes on with; each is given to one caller. */
   takeInterrupted(): Promise<InterruptedRun[]>;

@@ -1,7 +1,7 @@
 /** What stands around a call: a person who may have to consent, a record of what was done. */
 
 import { canonicalArguments } from "../chat/template/normalize.ts";
-import type { ChatMessage, HeldTurn, ToolCall } from "../chat/types.ts";
+import type { ChatMessage, HeldTurn, ToolCall, WrittenRound } from "../chat/types.ts";
 import type { Approvals, Decision, PersonsDecision } from "./approvals.ts";
 import type { CallAudit } from "./call-audit.ts";
 import { FermataError } from "../errors.ts";
@@ -23,6 +23,8 @@ export interface HeldRound {
   calls: readonly ToolCall[];
   /** See `ChatRequest`. */
   heldTurn?: HeldTurn | null | undefined;
+  /** Of the round behind the results; see `ChatRequest`. Not kept with this round. */
+  written?: WrittenRound | undefined;
 }
 
 /** What the sub-agent of a delegation has come to. */

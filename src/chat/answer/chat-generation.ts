@@ -84,6 +84,7 @@ export class RunningChat implements ChatGeneration {
     const stopsRepetition = context.stopsRepetition && mayStop && !isScripted(sampling);
     const run = {
       sampling: request.heldTurn === undefined ? sampling : { ...sampling, goesOn: true },
+      begun: request.written && Int32Array.from(request.written.tokens),
       stop,
       maxTokens,
       topLogprobs: request.topLogprobs,
@@ -360,6 +361,7 @@ export class RunningChat implements ChatGeneration {
       format: prompts.format,
       reasoning: this.#reasoningAfter(rendering),
       begun: this.#begun,
+      callIds: this.#roundCount === 0 ? (this.#request.written?.callIds ?? []) : [],
       offered: this.#looksForCalls
         ? new Map(this.#request.tools.map((tool) => [tool.name, tool.parameters]))
         : null,

@@ -26,7 +26,9 @@ export class EngineRun {
   #maxTokens: number | undefined;
   #cancelled = false;
   #drawn = 0;
-  readonly #onTokens: (drawn: number) => void;
+  readonly #onTokens: (drawn: number, tokens?: Int32Array) => void;
+  /** What an earlier process wrote, as far as the engine has not told it again. */
+  #begun: Int32Array;
   readonly #onRepetition: (() => "hold" | "cancel") | null;
   #repetition = new RepetitionDetector();
   #isRepeating = false;
@@ -36,8 +38,9 @@ export class EngineRun {
     engine: ChatEngine,
     request: RunRequest,
     onRepetition: (() => "hold" | "cancel") | null = null,
-    onTokens: (drawn: number) => void = () => {},
+    onTokens: (drawn: number, tokens?: Int32Array) => void = () => {},
   ) {
+    this.#begun = request.begun ?? new Int32Array(0);
     this.#onTokens = onTokens;
     this.#onRepetition = onRepetition;
     this.#engine = engine;
@@ -84,6 +87,7 @@ export class EngineRun {
       ...this.#request,
       ...(grammar === null ? {} : guidedBy(grammar, this.#request.pause)),
       prompt,
+      begun: this.#begun.length === 0 ? undefined : this.#begun,
       marks,
       maxTokens: this.remainingTokens,
     });
@@ -100,13 +104,22 @@ export class EngineRun {
     const event = result.value;
     if (event.type === "text") this.#count(event.tokens);
     if (event.type === "hold" || event.type === "finish") this.#usage.update(event.usage);
+    if (event.type === "finish" && naturalEnds.has(event.reason)) this.#checkBegun();
     return event;
   }
 
   #count(tokens: Int32Array): void {
+    const again = Math.min(tokens.length, this.#begun.length);
+    if (tokens.subarray(0, again).some((token, index) => token !== this.#begun[index])) throw lost();
+    this.#begun = this.#begun.subarray(again);
     this.#drawn += tokens.length;
-    if (tokens.length > 0) this.#onTokens(this.#drawn);
+    if (tokens.length > 0) this.#onTokens(this.#drawn, tokens.subarray(again));
     this.#watch(tokens);
+  }
+
+  /** The round is over: all that was written belongs to it. */
+  #checkBegun(): void {
+    if (this.#begun.length > 0) throw lost();
   }
 
   #watch(tokens: Int32Array): void {
@@ -123,6 +136,7 @@ export class EngineRun {
   }
 
   resume(options: Omit<ResumeOptions, "maxTokens">): void {
+    this.#checkBegun();
     this.#forgetRepetition();
     this.#onTokens(this.#drawn);
     this.#generation?.resume({ ...options, maxTokens: this.remainingTokens });
@@ -142,6 +156,7 @@ export class EngineRun {
 
   /** Gives up a held generation for a new one. */
   async restart(prompt: Int32Array, grammar: Grammar | null, marks?: Int32Array): Promise<void> {
+    this.#checkBegun();
     await this.release();
     this.#forgetRepetition();
     this.#usage.next(false);
@@ -168,6 +183,14 @@ export class EngineRun {
     this.#generation?.cancel();
     await this.#events?.return?.();
   }
+}
+
+const naturalEnds: ReadonlySet<string> = new Set(["end", "stop_string", "length"]);
+
+/** The model, its template or its tools are no longer those that wrote it. */
+function lost(): FermataError {
+  const message = "What was written before the restart does not fit the model any more. Ask again.";
+  return new FermataError("engine_crashed", message);
 }
 
 /** With a grammar nothing but another call can follow a call. */

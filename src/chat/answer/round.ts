@@ -3,6 +3,7 @@
 import type { OutputEvent } from "../parser/text-parser.ts";
 import type { ToolCallFormat } from "../formats/format.ts";
 import { OutputParser } from "../parser/output-parser.ts";
+import { newCallId } from "../parser/text-parser.ts";
 import type { OfferedTools } from "../formats/readers/reader.ts";
 import type { GeneratedTurn } from "../prompt/suffix.ts";
 import type { RenderMessage, Rendering } from "../template/template.ts";
@@ -18,6 +19,8 @@ export interface RoundStart {
   offered: OfferedTools | null;
   /** The words that the prompt already has of it. */
   begun: string;
+  /** Of its first calls; those behind them get new ones. */
+  callIds?: readonly string[];
 }
 
 export class Round {
@@ -36,7 +39,9 @@ export class Round {
     this.#raw = start.begun;
     this.#content = start.begun;
     const reasoning = start.reasoning === "off" ? "split" : start.reasoning;
-    this.#parser = new OutputParser({ ...start, reasoning });
+    const known = (start.callIds ?? []).values();
+    const idOfNext = (): string => known.next().value ?? newCallId();
+    this.#parser = new OutputParser({ ...start, reasoning, newCallId: idOfNext });
   }
 
   /** Complete calls so far. */

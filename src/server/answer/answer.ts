@@ -125,12 +125,11 @@ async function runTraced(
     return { ...event, usage: addUsage(event.usage, below) };
   };
   try {
-    const watched = {
-      ...conversation,
-      onTokens: times.drew,
-      watch: trace.watch,
-      client: answer.client,
+    const onTokens: Conversation["onTokens"] = (drawn, tokens) => {
+      times.drew(drawn);
+      conversation.onTokens?.(drawn, tokens);
     };
+    const watched = { ...conversation, onTokens, watch: trace.watch, client: answer.client };
     await startEvents(watched, mode, context, async (event) => {
       const told = withinLimit(event, conversation.maxTokens);
       if (told !== null) await sink(observe(told));

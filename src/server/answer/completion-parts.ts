@@ -2,7 +2,7 @@
 
 import { createHash, randomBytes } from "node:crypto";
 import type { ChatUsage, FinishReason } from "../../chat/types.ts";
-import type { ServedModel } from "../services.ts";
+import type { ServedModel, ServerServices } from "../services.ts";
 
 /** Common fields of all chunks of one response. */
 export interface ResponseIdentity {
@@ -33,6 +33,15 @@ export function newIdentity(
 export function fingerprintOf(served: ServedModel): string {
   return `b${createHash("sha256").update(JSON.stringify(served)).digest("hex").slice(0, 10)}`;
 }
+
+/** Of the loaded model and its template: what one has written, one with another fingerprint cannot go on with. */
+export function modelFingerprint({ chat, engine, model }: ModelServices): string {
+  const { vocabularySize, toolFormat } = model;
+  const words = JSON.stringify([chat.templateSource, engine.model, vocabularySize, toolFormat]);
+  return createHash("sha256").update(words).digest("hex");
+}
+
+type ModelServices = Pick<ServerServices, "chat" | "engine" | "model">;
 
 export type WireFinishReason = "stop" | "length" | "tool_calls" | "content_filter";
 

@@ -34,6 +34,10 @@ export interface OpenCall extends CallProgress {
   speaker: Speaker;
 }
 
+export function emptyEvent(): Required<ConversationEvent> {
+  return { message: "", citations: [], tool_calls: [], details: [] };
+}
+
 export function nesting({ agent, parent }: Speaker): { agent?: string; parent_call_id?: string } {
   return parent === undefined ? {} : { agent: agent!, parent_call_id: parent };
 }

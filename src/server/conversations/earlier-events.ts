@@ -1,9 +1,10 @@
-/** What viewers know from an earlier process of the round that a run goes on with: it is not told again. */
+/** What viewers know from an earlier process of the rounds that a run goes on with: it is not told again. */
 
 import { keyBelow } from "../../agents/delegation-journal.ts";
 import type { ToolCall } from "../../chat/types.ts";
-import type { ConversationState, ToolCallState } from "../../client/conversation-state.ts";
+import type { ToolCallState } from "../../client/conversation-state.ts";
 import type { DelegationState } from "../../tools/oversight.ts";
+import type { Resumption } from "./held-round.ts";
 import type { RunEvent, ToolEvent } from "../../tools/types.ts";
 import { isToolEvent } from "../answer/client-view.ts";
 
@@ -25,20 +26,20 @@ export class EarlierEvents {
   readonly ids = new Map<string, ReadonlyMap<string, string>>();
   readonly #calls: ReadonlyMap<string, ToolCallState>;
   readonly #outputs = new Map<string, Repeated>();
-  /** How much of a sub-agent's reasoning is told again. */
+  /** How much of a speaker's reasoning is told again. */
   readonly #reasoning = new Map<string, number>();
+  /** How much of the arguments of each call that the run was writing is told again. */
+  readonly #arguments: number[];
 
-  /**
-   * @param ids those of the round's calls in the stream
-   * @param kept what was kept of the round's calls, by their keys
-   */
-  constructor(
-    state: ConversationState,
-    ids: Readonly<Record<string, string>>,
-    kept: Readonly<Record<string, unknown>>,
-  ) {
+  constructor({ state, before, round, hold, written: { calls } }: Resumption) {
     this.#calls = new Map(state.toolCalls.map((call) => [call.call_id, call]));
-    this.#place(root, new Map(Object.entries(ids)), (id) => id, kept);
+    const ids = [
+      ...Object.entries(round?.ids ?? {}),
+      ...calls.map(({ call_id: id }) => [id, id] as const),
+    ];
+    this.#place(root, new Map(ids), (id) => id, hold.calls);
+    this.#reasoning.set(root, state.reasoning.length - before.reasoning.length);
+    this.#arguments = calls.map((call) => call.arguments.length);
   }
 
   /** What is new in an event of this process. Null: nothing. */
@@ -48,6 +49,11 @@ export class EarlierEvents {
 
   #newPart(event: RunEvent, speaker: string): RunEvent | null {
     if (event.type === "reasoning") return this.#newReasoning(event, speaker);
+    // The next round counts its calls anew.
+    if (speaker === root && event.type === "hold") this.#arguments.length = 0;
+    if (speaker === root && event.type === "call-start")
+      return event.index < this.#arguments.length ? null : event;
+    if (speaker === root && event.type === "call-arguments") return this.#newArguments(event);
     if (!isToolEvent(event)) return event;
     const id = this.ids.get(speaker)?.get(event.call.id);
     const call = this.#calls.get(id ?? "");
@@ -69,6 +75,13 @@ export class EarlierEvents {
     this.#reasoning.set(speaker, Math.max(0, known - event.text.length));
     const text = event.text.slice(known);
     return text === "" ? null : { ...event, text };
+  }
+
+  #newArguments(event: Extract<RunEvent, { type: "call-arguments" }>): RunEvent | null {
+    const known = this.#arguments[event.index] ?? 0;
+    this.#arguments[event.index] = Math.max(0, known - event.delta.length);
+    const delta = event.delta.slice(known);
+    return delta === "" ? null : { ...event, delta };
   }
 
   /** Nothing, once the result is another one: its end tells it. */

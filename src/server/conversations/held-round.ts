@@ -1,8 +1,16 @@
-/** The held round of a run, kept so that the next process goes on with it: its calls, and what they have come to. */
+/** What is kept of a run so that the next process goes on with it: its held round, what the calls have come to, and the tokens behind. */
 
 import { maxResumes } from "../../agents/delegation-journal.ts";
+import type { WrittenRound } from "../../chat/types.ts";
+import {
+  applyEvent,
+  type ConversationState,
+  emptyState,
+  type ToolCallState,
+} from "../../client/conversation-state.ts";
 import type { ConversationEvent } from "../../client/types.ts";
-import type { BranchStore, InterruptedRun, RunHold } from "../../store/types.ts";
+import { FermataError } from "../../errors.ts";
+import type { BranchStore, InterruptedRun, NumberedEvent, RunHold } from "../../store/types.ts";
 import type { CallJournal, CallState, HeldRound } from "../../tools/oversight.ts";
 import type { RunPlan } from "./run-plan.ts";
 
@@ -10,6 +18,8 @@ import type { RunPlan } from "./run-plan.ts";
 export interface KeptRequest {
   chat: RunPlan["chat"];
   model: string | null;
+  /** Of the model and its template. */
+  fingerprint?: string;
   /** Null: all. */
   tools: readonly string[] | null;
 }
@@ -21,31 +31,62 @@ export interface KeptRound extends HeldRound {
   told: number;
 }
 
+/** In place of tokens that another process cannot go on with. */
+const unknownToken = -1;
+
 export class HeldRounds implements CallJournal {
   readonly #store: BranchStore;
   readonly #runId: string;
   readonly #request: KeptRequest;
   #known: ReadonlyMap<string, CallState>;
   #isHeld: boolean;
+  /** Of calls that only read, before their round is held. */
+  readonly #early = new Map<string, CallState>();
+  /** What the model drew since the last event. */
+  #drawn: number[] = [];
+  /** In this round. */
+  #hasDrawn: boolean;
+  /** Every token of this round that was told of is in the store. */
+  #isWritten = true;
 
-  /** @param earlier an earlier process held the round */
-  constructor(store: BranchStore, runId: string, request: KeptRequest, earlier?: RunHold) {
+  /** @param earlier what an earlier process left */
+  constructor(store: BranchStore, runId: string, request: KeptRequest, earlier?: Resumption) {
+    const { round = null, hold, written } = earlier ?? {};
     this.#store = store;
     this.#runId = runId;
     this.#request = request;
-    this.#isHeld = earlier !== undefined;
-    this.#known = new Map(Object.entries(earlier?.calls ?? {}) as [string, CallState][]);
+    this.#isHeld = round !== null;
+    this.#hasDrawn = written !== undefined && written.tokens.length > 0;
+    this.#known = new Map(Object.entries(hold?.calls ?? {}) as [string, CallState][]);
   }
 
   /** The store has all that another process needs to go on from here. */
   get outlivesProcess(): boolean {
-    return this.#isHeld;
+    return this.#store.lasts && (this.#isHeld || this.#isWritten);
+  }
+
+  /** As `ChatRequest.onTokens`. */
+  readonly draw = (_count: number, tokens: Iterable<number> = []): void => {
+    for (const token of tokens) this.#drawn.push(token);
+  };
+
+  /** For the event that tells of the model's words. */
+  takeDrawn(isOfModel: boolean): readonly number[] {
+    if (isOfModel && this.#drawn.length === 0 && !this.#hasDrawn) this.#isWritten = false;
+    this.#hasDrawn ||= this.#drawn.length > 0;
+    return this.#drawn.splice(0);
   }
 
   /** Resolves when it is kept. Before a call of the round starts, unless it only reads. */
   async hold(round: KeptRound): Promise<void> {
     await this.#store.setRunHold(this.#runId, { request: this.#request, round });
     this.#isHeld = true;
+    this.#beginRound([]);
+    for (const { id } of round.calls) {
+      const state = this.#early.get(id);
+      if (state !== undefined) await this.note(id, state);
+    }
+    this.#early.clear();
   }
 
   /** The model goes on. */
@@ -54,24 +95,82 @@ export class HeldRounds implements CallJournal {
     this.#known = new Map();
   }
 
+  /** The model goes on, with words that only this process knows. */
+  leaveForGood(): void {
+    this.leave();
+    this.#beginRound([unknownToken]);
+    this.#isWritten = false;
+  }
+
+  #beginRound(drawn: number[]): void {
+    this.#drawn = drawn;
+    this.#hasDrawn = false;
+    this.#isWritten = true;
+  }
+
   known(callId: string): CallState | undefined {
     return this.#known.get(callId);
   }
 
   async note(callId: string, state: CallState): Promise<void> {
     if (this.#isHeld) await this.#store.setHeldCall(this.#runId, callId, state);
+    else this.#early.set(callId, state);
   }
 }
 
-/** The round that another process can go on with. Null: there is none, or the model went on behind it. */
-export function heldRound({
-  hold,
-  events,
-}: InterruptedRun): { request: KeptRequest; round: KeptRound; hold: RunHold } | null {
-  if (hold === null || hold.resumes >= maxResumes) return null;
-  const round = hold.round as KeptRound;
-  if (events.slice(round.told).some(isOfModel)) return null;
-  return { request: hold.request as KeptRequest, round, hold };
+/** Where another process goes on with a run. */
+export interface Resumption {
+  request: KeptRequest;
+  /** The last round that was held. Null: none was. */
+  round: KeptRound | null;
+  hold: RunHold;
+  /** The model was writing, or about to. */
+  isWritten: boolean;
+  /** Of the round that the model was writing. */
+  written: WrittenRound & { calls: readonly ToolCallState[] };
+  /** The message when that round began. */
+  before: ConversationState;
+  /** The message so far. */
+  state: ConversationState;
+}
+
+/** A round that was written at two ends of processes is not written again: it may be what ended them. */
+const maxWritten = 1;
+
+/** @throws FermataError engine_crashed | request_quarantined: nobody can go on with it, or nobody may */
+export function resumptionOf(
+  { hold, events }: Pick<InterruptedRun, "hold" | "events">,
+  fingerprint: string,
+): Resumption {
+  if (hold === null) throw interrupted();
+  const request = hold.request as KeptRequest;
+  const round = hold.round as KeptRound | null;
+  const told = events.slice(round?.told ?? 0);
+  const tokens = told.flatMap((event) => event.tokens ?? []);
+  const before = stateOf(events.slice(0, round?.told ?? 0));
+  const state = stateOf(told, before);
+  const isWritten = round === null || told.some(isOfModel);
+  // Another server's model wrote it, or it is not one round.
+  if (tokens.includes(unknownToken) || (tokens.length === 0 && told.some(isOfModel)))
+    throw interrupted();
+  if (hold.resumes >= (isWritten ? maxWritten : maxResumes)) throw quarantined();
+  if (isWritten && request.fingerprint !== fingerprint) throw changed();
+  const known = new Set(before.toolCalls.map(({ call_id: id }) => id));
+  const calls = state.toolCalls.filter(
+    ({ call_id: id, tool_call_details: details }) =>
+      details.parent_call_id === undefined && !known.has(id),
+  );
+  const callIds = calls.map(({ call_id: id }) => id);
+  return { request, round, hold, isWritten, written: { tokens, callIds, calls }, before, state };
+}
+
+export function stateOf(
+  events: readonly NumberedEvent[],
+  before: ConversationState = emptyState,
+): ConversationState {
+  return events
+    .map(({ body }) => JSON.parse(body) as ConversationEvent)
+    .reduce(applyEvent, before);
 }
 
 /** What a sub-agent says belongs to a call of the round. */
@@ -83,4 +182,25 @@ function isOfModel({ body }: { body: string }): boolean {
       detail.parent_call_id === undefined,
   );
   return message !== "" || isOwn;
+}
+
+export function interrupted(): FermataError {
+  return new FermataError(
+    "engine_crashed",
+    "The server ended before the answer did. Ask again.",
+  );
+}
+
+function changed(): FermataError {
+  return new FermataError(
+    "engine_crashed",
+    "The server ended before the answer did, and serves another model or template now. Ask again.",
+  );
+}
+
+function quarantined(): FermataError {
+  return new FermataError(
+    "request_quarantined",
+    "The server ended twice while it wrote this answer, which may be the cause: it is not written again.",
+  );
 }

@@ -6,10 +6,8 @@
 import { delegationOf, delegationServer } from "../../agents/delegation.ts";
 import { RoundText } from "../../chat/answer/round-text.ts";
 import type { ChatEvent } from "../../chat/types.ts";
-import type { ConversationState } from "../../client/conversation-state.ts";
 import type {
   ConversationEvent,
-  Detail,
   EndDetail,
   Phase,
   ToolCallDetails,
@@ -19,6 +17,7 @@ import type { RunEvent, ToolEvent, ToolReport } from "../../tools/types.ts";
 import { stateAfter, stateOfOutcome } from "../answer/client-view.ts";
 import {
   callSummary,
+  emptyEvent,
   interruptedCall,
   interruption,
   nesting,
@@ -27,6 +26,7 @@ import {
   type Speaker,
 } from "./calls.ts";
 import type { EarlierEvents } from "./earlier-events.ts";
+import type { Resumption } from "./held-round.ts";
 
 type ToolStart = Extract<ToolEvent, { type: "tool-start" }>;
 type ToolEnd = Extract<ToolEvent, { type: "tool-end" }>;
@@ -45,15 +45,17 @@ export class RunMapper {
   /** The position in its speaker's text of each call that the stream does not show yet. */
   readonly #offsets = new Map<string, number>();
   #textLength = 0;
+  /** How much of the text that comes is known from an earlier process. */
+  #toldAgain = 0;
   #phase: Phase | null = null;
   #isHeld = false;
   readonly #rounds = new RoundText();
   #out: Required<ConversationEvent> = emptyEvent();
 
-  /** Goes on where the stream of an earlier process ended, in a held round. @param ids see `EarlierEvents` */
-  static resumed(state: ConversationState, ids: EarlierEvents["ids"]): RunMapper {
+  /** Goes on where the stream of an earlier process ended. @param ids see `EarlierEvents` */
+  static resumed(earlier: Resumption, ids: EarlierEvents["ids"]): RunMapper {
     const mapper = new RunMapper();
-    mapper.#restore(state, ids);
+    mapper.#restore(earlier, ids);
     return mapper;
   }
 
@@ -85,15 +87,18 @@ export class RunMapper {
     return this.#take()!;
   }
 
-  #restore(state: ConversationState, ids: EarlierEvents["ids"]): void {
-    this.#rounds.add(state.message);
+  #restore({ state, before, written }: Resumption, ids: EarlierEvents["ids"]): void {
+    this.#rounds.add(before.message);
     this.#rounds.endRound();
-    this.#textLength = state.message.length;
+    this.#textLength = before.message.length;
+    this.#toldAgain = state.message.length - before.message.length;
     this.#phase = state.timeline.at(-1)?.phase ?? null;
-    this.#isHeld = true;
+    this.#isHeld = written.tokens.length === 0;
     for (const citation of state.citations) this.#citations.add(citation);
     this.#earlierIds = ids;
     for (const [given, id] of ids.get("") ?? []) this.#root.ids.set(given, id);
+    for (const [index, { call_id: id, tool_name: toolName }] of written.calls.entries())
+      this.#root.writing.set(index, { id, toolName });
     for (const call of state.toolCalls) {
       const { call_id: id, progress, tool_call_details: details } = call;
       const known = [...(ids.get(details.parent_call_id ?? "")?.values() ?? [])];
@@ -138,7 +143,8 @@ export class RunMapper {
 
   #text(text: string): void {
     const told = this.#rounds.add(text);
-    this.#out.message += told;
+    this.#out.message += told.slice(this.#toldAgain);
+    this.#toldAgain = Math.max(0, this.#toldAgain - told.length);
     this.#textLength += told.length;
   }
 
@@ -393,8 +399,4 @@ export class RunMapper {
     const isEmpty = message === "" && citations.length === 0 && calls.length === 0;
     return isEmpty ? null : { message, citations, tool_calls: calls };
   }
-}
-
-function emptyEvent(): Required<ConversationEvent> {
-  return { message: "", citations: [], tool_calls: [], details: [] as Detail[] };
 }

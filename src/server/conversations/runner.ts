@@ -11,7 +11,7 @@ import type { RunEvent } from "../../tools/types.ts";
 import { newId } from "../answer/ids.ts";
 import { BegunWork, LiveRun, LiveRuns } from "../answer/live-run.ts";
 import { takenOver } from "../answer/shared-runs.ts";
-import { wireUsage } from "../answer/completion-parts.ts";
+import { modelFingerprint, wireUsage } from "../answer/completion-parts.ts";
 import type { OnceWarnings } from "../body/warnings.ts";
 import type { ActiveRequests } from "../http/requests.ts";
 import { logError, toFermataError } from "../http/error-replies.ts";
@@ -20,7 +20,7 @@ import { Preparation } from "../http/stream-answer.ts";
 import { withModel } from "../answer/model-use.ts";
 import { resolveTarget } from "../answer/target.ts";
 import { EarlierEvents } from "./earlier-events.ts";
-import { heldRound, HeldRounds } from "./held-round.ts";
+import { HeldRounds, type KeptRequest, type Resumption, resumptionOf } from "./held-round.ts";
 import { type AnswerBody, answerBody, type Message, newAnswer } from "./message-body.ts";
 import { RunMapper } from "./run-mapper.ts";
 import { modeOf, planRun, type RunStart, titleOf } from "./run-plan.ts";
@@ -78,8 +78,9 @@ class ConversationRun extends LiveRun<NumberedEvent> {
     return this.#state;
   }
 
-  async tell(event: ConversationEvent): Promise<void> {
-    await this.publish(this.#number(event));
+  /** @param tokens see `NumberedEvent` */
+  async tell(event: ConversationEvent, tokens: readonly number[] = []): Promise<void> {
+    await this.publish({ ...this.#number(event), tokens });
   }
 
   /** The last event. Its readers then find the message that `bodyOf` makes of the last state. */
@@ -159,11 +160,13 @@ export class Runner {
       messageId: newId("msg"),
     };
     const { model, tools } = start.settings;
-    const held = new HeldRounds(this.#store, run.id, { chat: plan.chat, model, tools });
+    const fingerprint = modelFingerprint(context.services);
+    const request = { chat: plan.chat, model, tools, fingerprint };
+    const held = new HeldRounds(this.#store, run.id, request);
     const preparation = new Preparation();
     const work = new BegunWork<RunEvent>((sink) =>
       runEvents(
-        { ...plan.chat, signal, owner },
+        { ...plan.chat, signal, owner, onTokens: held.draw },
         plan.mode,
         {
           ...context,
@@ -190,7 +193,7 @@ export class Runner {
       const asked = question.isNew ? [{ ...question.message, createdAt: now }] : [];
       const title = conversation.title === "" ? titleOf(question.body) : undefined;
       const change = { title, leafId: answer.id };
-      await this.#store.beginRun(owner, run, [...asked, answer], change);
+      await this.#store.beginRun(owner, { ...run, request }, [...asked, answer], change);
       const live = new ConversationRun(owner, run, { store: this.#store, abort: controller });
       this.#live.add(live);
       const course = { mapper: new RunMapper(), transcript: new Transcript(), held, signal };
@@ -205,30 +208,31 @@ export class Runner {
     }
   }
 
-  /**
-   * Goes on with a run of an earlier process, whose calls wait or ran. False: it cannot go on.
-   * @throws FermataError, if its model is not there any more
-   */
-  async goOn(interrupted: InterruptedRun, context: RunnerContext): Promise<boolean> {
-    const found = heldRound(interrupted);
-    if (found === null) return false;
-    await withModel(found.request.model, context, {}, async (own) =>
-      this.#goOnFrom(found, interrupted, own),
-    );
-    return true;
+  /** Goes on with a run of an earlier process. @throws FermataError: it cannot go on */
+  async goOn(interruptedRun: InterruptedRun, context: RunnerContext): Promise<void> {
+    const { hold } = interruptedRun;
+    const model = (hold?.request as KeptRequest | undefined)?.model ?? null;
+    await withModel(model, context, {}, async (own) => {
+      const earlier = resumptionOf(interruptedRun, modelFingerprint(own.services));
+      // What a round comes to behind its calls is counted once the model goes on.
+      if (earlier.isWritten) await this.#store.countResume(interruptedRun.id);
+      this.#goOnFrom(earlier, interruptedRun, own);
+    });
   }
 
   #goOnFrom(
-    { request, round, hold }: NonNullable<ReturnType<typeof heldRound>>,
+    resumption: Resumption,
     { owner, events, message, ...run }: InterruptedRun,
     context: RunnerContext,
   ): void {
     const store = this.#store;
-    const held = new HeldRounds(store, run.id, request, hold);
-    const target = resolveTarget(
-      request.model,
-      context,
-      (chat) => new HeldChat(chat, round, () => store.countResume(run.id)),
+    const { request, round, written, isWritten } = resumption;
+    const held = new HeldRounds(store, run.id, request, resumption);
+    const count = async (): Promise<void> => {
+      if (!isWritten) await store.countResume(run.id);
+    };
+    const target = resolveTarget(request.model, context, (chat) =>
+      round === null ? chat : new HeldChat(chat, { ...round, written }, count),
     );
     const { controller, end: endWork } = context.active.begin();
     const { signal } = controller;
@@ -237,24 +241,27 @@ export class Runner {
       { id: run.id, conversationId: run.conversationId, messageId: message.id },
       { store, abort: controller, earlier: events },
     );
-    const { state } = live;
+    const { state } = resumption;
     const work = new BegunWork<RunEvent>(async (sink) => {
       await context.services.tools?.missing?.();
       const mode = modeOf(request.tools, target.tools);
       const { asksPerson } = context.config;
       const answer = { ...context.answer, id: run.id };
       const running = { ...context, answer, target, asksPerson, isWatched: true, journal: held };
-      await runEvents({ ...request.chat, signal, owner }, mode, running, sink);
+      const begun = round === null ? { written } : {};
+      const conversation = { ...request.chat, ...begun, signal, owner, onTokens: held.draw };
+      await runEvents(conversation, mode, running, sink);
     });
     this.#live.add(live);
     const startedAt = performance.now() - (state.timeline.at(-1)?.at_ms ?? 0);
-    const earlier = new EarlierEvents(state, round.ids, hold.calls);
+    const earlier = new EarlierEvents(resumption);
     const course = {
-      mapper: RunMapper.resumed(state, earlier.ids),
-      transcript: new Transcript(round),
+      mapper: RunMapper.resumed(resumption, earlier.ids),
+      transcript: new Transcript(round ?? undefined),
       held,
       signal,
       earlier,
+      isHeld: round !== null,
     };
     const following = follow(live, work, { ...context, startedAt }, course).finally(endWork);
     context.lease?.until(following);
@@ -267,8 +274,10 @@ interface Course {
   transcript: Transcript;
   held: HeldRounds;
   signal: AbortSignal;
-  /** What an earlier process told of the round that this one begins with. */
+  /** What an earlier process told of the rounds that this one begins with. */
   earlier?: EarlierEvents;
+  /** The first of them is held. */
+  isHeld?: boolean;
 }
 
 /** Never rejects. */
@@ -276,11 +285,11 @@ async function follow(
   live: ConversationRun,
   work: BegunWork<RunEvent>,
   context: RunnerContext,
-  { mapper, transcript, held, signal, earlier }: Course,
+  { mapper, transcript, held, signal, earlier, isHeld = false }: Course,
 ): Promise<void> {
   let finish: Finish | null = null;
   let end: Omit<EndDetail, "type">;
-  let isHoldTold = earlier !== undefined;
+  let isHoldTold = isHeld;
   const isLeftToNext = (): boolean =>
     signal.reason === takenOver || (isClosing(signal.reason) && held.outlivesProcess);
   try {
@@ -295,7 +304,7 @@ async function follow(
       else if (isOfModel(event)) held.leave();
       const news = earlier === undefined ? event : earlier.newPart(event);
       const told = news && mapper.map(news, performance.now() - context.startedAt);
-      if (told !== null) await live.tell(told);
+      if (told !== null) await live.tell(told, held.takeDrawn(isOfModel(event)));
     });
     if (signal.reason === takenOver) return live.finish();
     end = endOf(finish);
@@ -319,7 +328,7 @@ async function keepHold(
   live: ConversationRun,
   { mapper, transcript, held }: Pick<Course, "mapper" | "transcript" | "held">,
 ): Promise<void> {
-  if (calls.length === 0) return held.leave();
+  if (calls.length === 0) return held.leaveForGood();
   await held.hold({
     messages: transcript.heldMessages,
     calls,

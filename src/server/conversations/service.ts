@@ -7,7 +7,7 @@ import type {
   ConversationSummary,
   RunStarted,
 } from "../../client/types.ts";
-import { applyEvent, type ConversationState, emptyState } from "../../client/conversation-state.ts";
+import { applyEvent } from "../../client/conversation-state.ts";
 import { FermataError } from "../../errors.ts";
 import type {
   BranchedConversation,
@@ -20,7 +20,9 @@ import { fieldError } from "../body/field.ts";
 import { newId } from "../answer/ids.ts";
 import { followStored } from "../answer/shared-runs.ts";
 import { withModel } from "../answer/model-use.ts";
+import { toFermataError } from "../http/error-replies.ts";
 import { interruptedEnd } from "./calls.ts";
+import { interrupted, stateOf } from "./held-round.ts";
 import { answerBody, type Message, type MessageBody, wireMessage } from "./message-body.ts";
 import type { ConversationPatch, ConversationSettings } from "./fields.ts";
 import type { RunRequest } from "./run-request.ts";
@@ -177,28 +179,31 @@ export class ConversationService {
     return isOver ? null : replayed(events);
   }
 
-  /** What an earlier process left: goes on with runs whose calls are held, and ends the others. */
+  /** What an earlier process left: goes on with what can go on, and ends the rest. */
   async #takeInterrupted(): Promise<void> {
     for (const run of await this.#store.takeInterrupted()) {
-      if (!(await this.#goOn(run))) await this.#fail(run);
+      const failure = await this.#goOn(run);
+      if (failure !== null) await this.#fail(run, failure);
     }
   }
 
-  async #goOn(run: InterruptedRun): Promise<boolean> {
+  /** @returns why it cannot go on */
+  async #goOn(run: InterruptedRun): Promise<FermataError | null> {
     const context = this.#context;
-    if (context === null) return false;
+    if (context === null) return interrupted();
     try {
-      return await this.#runner.goOn(run, { ...context, startedAt: performance.now() });
+      await this.#runner.goOn(run, { ...context, startedAt: performance.now() });
+      return null;
     } catch (error) {
-      context.log.warn({ run: run.id, err: error }, "a run that was held cannot go on");
-      return false;
+      context.log.warn({ run: run.id, err: error }, "a run cannot go on");
+      return toFermataError(error);
     }
   }
 
   /** With its output so far. */
-  async #fail({ id, message, events }: InterruptedRun): Promise<void> {
+  async #fail({ id, message, events }: InterruptedRun, failure: FermataError): Promise<void> {
     const state = stateOf(events);
-    const { code, message: text } = interruptedError;
+    const { code, message: text } = failure;
     const last = interruptedEnd(state, { status: "failed", error: { code, message: text } });
     const number = (events.at(-1)?.number ?? 0) + 1;
     const body = answerBody(
@@ -283,17 +288,6 @@ export class ConversationService {
       messages: messages.map(wireMessage),
     };
   }
-}
-
-const interruptedError = new FermataError(
-  "engine_crashed",
-  "The server ended before the answer did. Ask again.",
-);
-
-function stateOf(events: readonly NumberedEvent[]): ConversationState {
-  return events
-    .map(({ body }) => JSON.parse(body) as ConversationEvent)
-    .reduce(applyEvent, emptyState);
 }
 
 function settingsOf({ settings }: BranchedConversation): ConversationSettings {

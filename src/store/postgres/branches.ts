@@ -23,6 +23,7 @@ import {
   runOf,
 } from "../rows.ts";
 import { heldCallsOf } from "./held-calls.ts";
+import { readTokens, writtenTokens } from "../written-tokens.ts";
 
 /** Of one look for runs that were left; the other processes take the rest. */
 const maxTaken = 16;
@@ -42,6 +43,7 @@ interface BranchHost {
 }
 
 export class PostgresBranches implements BranchStore {
+  readonly lasts = true;
   readonly #database: PostgresDatabase;
   readonly #host: BranchHost;
 
@@ -107,11 +109,11 @@ export class PostgresBranches implements BranchStore {
 
   async beginRun(
     owner: string,
-    run: BranchedRun,
+    run: BranchedRun & Pick<RunHold, "request">,
     messages: readonly BranchedMessage[],
     change: ConversationChange,
   ): Promise<void> {
-    const { id: runId, conversationId, messageId } = run;
+    const { id: runId, conversationId, messageId, request } = run;
     await this.#database.inTransaction(async (on) => {
       for (const { id, parentId, createdAt, runId: writer, body } of messages)
         await on.run(sql`INSERT INTO fermata.branched_messages
@@ -120,6 +122,8 @@ export class PostgresBranches implements BranchStore {
             ${JSON.stringify(body)})`);
       await on.run(sql`INSERT INTO fermata.branched_runs (id, conversation_id, message_id, process)
         VALUES (${runId}, ${conversationId}, ${messageId}, ${this.#host.processId})`);
+      await on.run(sql`INSERT INTO fermata.branched_holds (run_id, request, round, resumes)
+        VALUES (${runId}, ${JSON.stringify(request)}, 'null', 0)`);
       await write(on, { owner, id: conversationId }, change, messages.at(-1)!.createdAt);
     });
     this.#host.claims.set(runId, 1);
@@ -128,10 +132,11 @@ export class PostgresBranches implements BranchStore {
 
   async appendEvents(runId: string, events: readonly NumberedEvent[]): Promise<void> {
     const { processId, claims } = this.#host;
-    await this.#database.run(sql`INSERT INTO fermata.branched_events (run_id, number, body)
-      SELECT branched_runs.id, number, body
+    await this.#database.run(sql`INSERT INTO fermata.branched_events (run_id, number, body, tokens)
+      SELECT branched_runs.id, number, body, tokens
       FROM fermata.branched_runs, unnest(${events.map(({ number }) => number)}::integer[],
-        ${events.map(({ body }) => body)}::text[]) AS new (number, body)
+        ${events.map(({ body }) => body)}::text[],
+        ${events.map(({ tokens }) => writtenTokens(tokens))}::text[]) AS new (number, body, tokens)
       WHERE branched_runs.id = ${runId} AND process = ${processId}
         AND claim = ${claims.of(runId)}
       ON CONFLICT (run_id, number) DO NOTHING`);
@@ -159,8 +164,8 @@ export class PostgresBranches implements BranchStore {
       ON CONFLICT (holder, call_id) DO UPDATE SET state = excluded.state`);
   }
 
-  async countResume(runId: string): Promise<void> {
-    await this.#database.run(sql`UPDATE fermata.branched_holds SET resumes = resumes + 1
+  async countResume(runId: string, by: 1 | -1 = 1): Promise<void> {
+    await this.#database.run(sql`UPDATE fermata.branched_holds SET resumes = resumes + ${by}
       WHERE run_id = ${runId}`);
   }
 
@@ -233,9 +238,17 @@ export class PostgresBranches implements BranchStore {
     const message = await on.get<MessageRow>(sql`SELECT id, parent_id, created_at, run_id, body
       FROM fermata.branched_messages WHERE id = ${row?.message_id ?? null}`);
     if (row === undefined || message === undefined) return null;
-    const events = await this.runEvents(runId, 0);
+    const events = await this.#allEvents(runId);
     const hold = await this.#hold(runId);
     return { ...runOf(row), owner: row.owner, message: messageOf(message), events, hold };
+  }
+
+  async #allEvents(runId: string): Promise<NumberedEvent[]> {
+    const rows = await this.#database.all<{ number: number; body: string; tokens: string | null }>(
+      sql`SELECT number, body, tokens FROM fermata.branched_events
+        WHERE run_id = ${runId} ORDER BY number`,
+    );
+    return rows.map(({ tokens, ...event }) => ({ ...event, tokens: readTokens(tokens) }));
   }
 
   async #hold(runId: string): Promise<RunHold | null> {

@@ -188,6 +188,10 @@ const migrations: readonly string[] = [
     sent_at timestamptz NOT NULL DEFAULT now()
   );
   `,
+  `
+  ALTER TABLE fermata.branched_events ADD COLUMN tokens text;
+  ALTER TABLE fermata.response_events ADD COLUMN tokens text;
+  `,
 ];
 
 /** @throws FermataError store_invalid: a later Fermata wrote it, or it may not be used | store_unavailable */

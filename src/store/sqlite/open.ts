@@ -203,6 +203,11 @@ const migrations: readonly string[] = [
   `
   ALTER TABLE response_holds ADD COLUMN round TEXT NOT NULL DEFAULT 'null';
   `,
+  `
+  -- What the model drew, as a JSON list: see NumberedEvent.
+  ALTER TABLE branched_events ADD COLUMN tokens TEXT;
+  ALTER TABLE response_events ADD COLUMN tokens TEXT;
+  `,
 ];
 
 /** @throws FermataError store_invalid: a later version of Fermata wrote the file */

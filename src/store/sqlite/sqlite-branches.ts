@@ -1,6 +1,7 @@
 /** Branched conversations in the SQLite file that holds the responses too. */
 
 import type { HeldCallTable } from "./held-call-table.ts";
+import { readTokens, writtenTokens } from "../written-tokens.ts";
 import { sql, type StoreDatabase } from "./database.ts";
 import {
   type ConversationRow,
@@ -25,6 +26,8 @@ import type {
 
 /** What the file's owner does for its tables. */
 interface BranchHost {
+  /** It is a file. */
+  lasts: boolean;
   heldCalls: HeldCallTable;
   /** Of this process among those that have the file open. */
   processId: string;
@@ -37,12 +40,14 @@ interface BranchHost {
 }
 
 export class SqliteBranches implements BranchStore {
+  readonly lasts: boolean;
   readonly #database: StoreDatabase;
   readonly #host: BranchHost;
 
   constructor(database: StoreDatabase, host: BranchHost) {
     this.#database = database;
     this.#host = host;
+    this.lasts = host.lasts;
   }
 
   async createConversation(owner: string, conversation: BranchedConversation): Promise<void> {
@@ -100,11 +105,11 @@ export class SqliteBranches implements BranchStore {
 
   async beginRun(
     owner: string,
-    run: BranchedRun,
+    run: BranchedRun & Pick<RunHold, "request">,
     messages: readonly BranchedMessage[],
     change: ConversationChange,
   ): Promise<void> {
-    const { id: runId, conversationId, messageId } = run;
+    const { id: runId, conversationId, messageId, request } = run;
     this.#database.inTransaction(() => {
       for (const { id, parentId, createdAt, runId: writer, body } of messages) {
         const text = JSON.stringify(body);
@@ -114,6 +119,8 @@ export class SqliteBranches implements BranchStore {
       }
       this.#database.run(sql`INSERT INTO branched_runs (id, conversation_id, message_id, process)
         VALUES (${runId}, ${conversationId}, ${messageId}, ${this.#host.processId})`);
+      this.#database.run(sql`INSERT INTO branched_holds (run_id, request, round, resumes)
+        VALUES (${runId}, ${JSON.stringify(request)}, 'null', 0)`);
       this.#write(owner, conversationId, change, messages.at(-1)!.createdAt);
       this.#host.keepLimits();
     });
@@ -140,8 +147,8 @@ export class SqliteBranches implements BranchStore {
     this.#host.heldCalls.set(runId, callId, state);
   }
 
-  async countResume(runId: string): Promise<void> {
-    this.#database.run(sql`UPDATE branched_holds SET resumes = resumes + 1
+  async countResume(runId: string, by: 1 | -1 = 1): Promise<void> {
+    this.#database.run(sql`UPDATE branched_holds SET resumes = resumes + ${by}
       WHERE run_id = ${runId}`);
   }
 
@@ -192,7 +199,7 @@ export class SqliteBranches implements BranchStore {
             .get<MessageRow>(sql`SELECT id, parent_id, created_at, run_id, body FROM branched_messages
             WHERE id = ${row.message_id}`)!,
         );
-        const events = this.#eventsAfter(row.id, 0);
+        const events = this.#allEvents(row.id);
         return { ...runOf(row), owner: row.owner, message, events, hold: this.#hold(row.id) };
       });
     });
@@ -209,9 +216,16 @@ export class SqliteBranches implements BranchStore {
       WHERE owner = ${owner} AND id = ${id}`);
   }
 
-  #insertEvent(runId: string, { number, body }: NumberedEvent): void {
-    this.#database.run(sql`INSERT INTO branched_events (run_id, number, body)
-      VALUES (${runId}, ${number}, ${body})`);
+  #insertEvent(runId: string, { number, body, tokens }: NumberedEvent): void {
+    this.#database.run(sql`INSERT INTO branched_events (run_id, number, body, tokens)
+      VALUES (${runId}, ${number}, ${body}, ${writtenTokens(tokens)})`);
+  }
+
+  #allEvents(runId: string): NumberedEvent[] {
+    return this.#database
+      .all<{ number: number; body: string; tokens: string | null }>(sql`SELECT number, body, tokens
+        FROM branched_events WHERE run_id = ${runId} ORDER BY number`)
+      .map(({ tokens, ...event }) => ({ ...event, tokens: readTokens(tokens) }));
   }
 
   #eventsAfter(runId: string, after: number): NumberedEvent[] {

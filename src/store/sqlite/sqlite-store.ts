@@ -63,6 +63,7 @@ export class SqliteStore implements ResponseStore {
     this.#conversations = new ConversationTable(this.#database, this.#items);
     this.#heldCalls = new HeldCallTable(this.#database);
     this.branches = new SqliteBranches(this.#database, {
+      lasts: path !== null,
       heldCalls: this.#heldCalls,
       processId: this.#runs.id,
       forgetDead: () => this.#failInterrupted(),

@@ -86,7 +86,7 @@ export async function openStoreThread(
     throw error;
   }
   return proxy("responses", {
-    branches: proxy("branches", {}),
+    branches: proxy("branches", { lasts: true }),
     shared: null,
     close: () => (closing ??= close()),
   }) as OpenStore;

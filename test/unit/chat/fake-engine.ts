@@ -27,16 +27,16 @@ export interface FakeEngineOptions {
   /** Default true. */
   cutsAnywhere?: boolean;
   rounds?: (string | ScriptedRound)[];
+  /** Tokens an event carries. Default 3. */
+  chunk?: number;
 }
 
 const FIRST_CHARACTER_ID = 1000;
-/** Tokens an event carries. */
-const CHUNK = 3;
-
 export class FakeEngine implements ChatEngine {
   readonly model;
   readonly cache: { cellsPerSequence: number; cutsAnywhere: boolean };
   readonly rounds: ScriptedRound[];
+  readonly chunk: number;
   readonly generations: FakeGeneration[] = [];
   /** What was compiled; the scripts do not follow it. */
   readonly grammars: GrammarSource[] = [];
@@ -68,6 +68,7 @@ export class FakeEngine implements ChatEngine {
       cellsPerSequence: options.contextSize ?? 100_000,
       cutsAnywhere: options.cutsAnywhere ?? true,
     };
+    this.chunk = options.chunk ?? 3;
     this.rounds = (options.rounds ?? []).map((round) =>
       typeof round === "string" ? { text: round } : round,
     );
@@ -204,9 +205,10 @@ export class FakeGeneration implements Generation {
     for (;;) {
       const round = this.#engine.rounds.shift() ?? { text: "" };
       const said = this.#engine.tokens(round.text);
-      for (let at = 0; at < said.length; at += CHUNK) {
+      const { chunk } = this.#engine;
+      for (let at = 0; at < said.length; at += chunk) {
         if (this.cancelled) return yield this.#finish("cancelled");
-        const tokens = said.subarray(at, at + CHUNK);
+        const tokens = said.subarray(at, at + chunk);
         this.#push(tokens);
         yield { type: "text", text: this.#engine.spell(tokens).replace(/[⟪⟫]/gu, ""), tokens };
         if (this.#pauses) break;

@@ -110,7 +110,7 @@ describe("an end that cannot be written", () => {
       });
       const run = { id: `run_${name}`, conversationId: `conv_${name}`, messageId: `msg_${name}` };
       const messages = [{ ...message, id: run.messageId, runId: run.id }];
-      await branches.beginRun("ann", run, messages, {});
+      await branches.beginRun("ann", { ...run, request: null }, messages, {});
     }
     const database = full("branched_runs");
     for (const name of ["a", "b"]) {

@@ -1,0 +1,182 @@
+/** A run whose process ends at any moment: the next one goes on with it, and no viewer sees a gap or anything twice. */
+
+import { copyFileSync, existsSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import Database from "libsql";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { Chat } from "../../src/chat/chat.ts";
+import { applyEvent, emptyState } from "../../src/client/conversation-state.ts";
+import type { ConversationEvent } from "../../src/client/types.ts";
+import type { GenerateRequest, Generation } from "../../src/engine/types.ts";
+import { SqliteStore } from "../../src/store/sqlite/sqlite-store.ts";
+import type { BranchStore } from "../../src/store/types.ts";
+import type { Tool } from "../../src/tools/types.ts";
+import { eventually } from "../support/eventually.ts";
+import { checkStream } from "../support/stream-check.ts";
+import { chatml } from "../unit/chat/chat-fixtures.ts";
+import { FakeEngine } from "../unit/chat/fake-engine.ts";
+import { createWorld, provider, type World } from "./fake-services.ts";
+import type { Json } from "./responses-world.ts";
+import { countedTool } from "./restart-world.ts";
+
+const call = (name: string): string =>
+  `<tool_call>\n{"name":"${name}","arguments":{"of":"milk"}}\n</tool_call>`;
+
+const rounds = [
+  `<think>I must look.</think>Let me see. ${call("look")}${call("save")}`,
+  `Saved. Once more: ${call("save")}`,
+  "All is saved.",
+];
+
+/** Says the round that the prompt has come to, in pieces of its own size. */
+class PromptedEngine extends FakeEngine {
+  override generate(request: GenerateRequest): Generation {
+    const turns = this.spell(request.prompt).split("<|im_start|>⟫assistant").length - 1;
+    this.rounds.splice(0, Infinity, ...rounds.slice(turns - 1).map((text) => ({ text })));
+    return super.generate(request);
+  }
+}
+
+let folder: string;
+let ran: string[];
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), "fermata-written-"));
+  ran = [];
+});
+afterEach(() => rmSync(folder, { recursive: true, force: true }));
+
+interface Served {
+  world: World;
+  store: SqliteStore;
+  engine: PromptedEngine;
+  end(): Promise<void>;
+}
+
+async function serve(
+  path: string,
+  { chunk, template = "", watch }: { chunk: number; template?: string; watch?: () => void },
+): Promise<Served> {
+  const store = new SqliteStore(path);
+  const engine = new PromptedEngine({ template: `${chatml}{# <think> #}${template}`, chunk });
+  const tool = (name: string, options: Partial<Tool> = {}): Tool => countedTool(ran, name, options);
+  const world = createWorld({
+    chat: new Chat(engine),
+    tools: provider(tool("look", { readOnly: true }), tool("save")),
+    store,
+    branches: watch === undefined ? store.branches : watched(store.branches, watch),
+  });
+  await world.app.ready();
+  const end = async (): Promise<void> => {
+    await world.app.close();
+    await store.close();
+  };
+  return { world, store, engine, end };
+}
+
+/** Calls `watch` after each write. */
+function watched(branches: BranchStore, watch: () => void): BranchStore {
+  const writes = new Set(["beginRun", "appendEvents", "setRunHold", "setHeldCall", "endRun"]);
+  return new Proxy(branches, {
+    get: (store, name: keyof BranchStore) => {
+      const method = store[name];
+      if (typeof method !== "function") return method;
+      return async (...values: unknown[]) => {
+        const result: unknown = await (method as (...all: unknown[]) => unknown).apply(
+          store,
+          values,
+        );
+        if (writes.has(name)) watch();
+        return result;
+      };
+    },
+  });
+}
+
+/** The store as it is now, as if its process had been killed. */
+function copyOf(path: string, name: string): string {
+  const copy = join(folder, name);
+  for (const end of ["", "-wal"])
+    if (existsSync(path + end)) copyFileSync(path + end, copy + end);
+  return copy;
+}
+
+function forgetProcesses(path: string): void {
+  const database = new Database(path);
+  database.exec("DELETE FROM runs");
+  database.close();
+}
+
+async function begin({ world }: Served): Promise<{ id: string; runId: string }> {
+  const post = async (url: string, payload: object): Promise<Json> =>
+    (await world.app.inject({ method: "POST", url, payload })).json() as Json;
+  const { id } = await post("/api/conversations", {});
+  const run = await post(`/api/conversations/${id}/runs`, { message: "Save milk." });
+  return { id, runId: run.run_id };
+}
+
+/** The answer once it has ended, and what a viewer saw of it over all processes. */
+async function ended({ world }: Served, { id, runId }: { id: string; runId: string }) {
+  const message = await eventually(async () => {
+    const reply = await world.app.inject({ url: `/api/conversations/${id}` });
+    const last = (reply.json() as Json).messages.at(-1) as Json;
+    expect(last.status).not.toBe("running");
+    return last;
+  });
+  const url = `/api/conversations/${id}/stream?run_id=${runId}&details=1`;
+  const { body } = await world.app.inject({ url });
+  const lines = body.split("\n");
+  const events = lines
+    .filter((line) => line.startsWith("data: "))
+    .map((line) => JSON.parse(line.slice(6)) as ConversationEvent);
+  const numbers = lines.filter((line) => line.startsWith("id: ")).map((line) => +line.slice(4));
+  expect(numbers).toEqual(numbers.map((_, index) => index + 1));
+  checkStream(events).close();
+  return { message, state: events.reduce(applyEvent, emptyState) };
+}
+
+const shown = ({ message, state }: Awaited<ReturnType<typeof ended>>) => ({
+  status: message.status,
+  message: message.message,
+  reasoning: state.reasoning,
+  said: state.message,
+  calls: state.toolCalls.map(({ tool_name: name, arguments: args, progress }) => ({
+    name,
+    args,
+    progress,
+  })),
+});
+
+test("whatever was written last, the next process goes on behind it", { timeout: 120_000 }, async () => {
+  const path = join(folder, "store.sqlite");
+  const moments: { path: string; ran: string[] }[] = [];
+  const first = await serve(path, {
+    chunk: 7,
+    watch: () => moments.push({ path: copyOf(path, `${moments.length}.sqlite`), ran: [...ran] }),
+  });
+  const run = await begin(first);
+  const expected = shown(await ended(first, run));
+  await first.end();
+  expect(expected).toMatchObject({
+    status: "complete",
+    message: "Let me see.\n\nSaved. Once more:\n\nAll is saved.",
+    reasoning: "I must look.",
+  });
+  expect(ran.toSorted()).toEqual(["look", "save", "save"]);
+
+  for (const [index, moment] of moments.slice(0, -1).entries()) {
+    forgetProcesses(moment.path);
+    ran = [...moment.ran];
+    const next = await serve(moment.path, { chunk: 5 });
+    const end = await ended(next, run);
+    await next.end();
+    const { calls, ...rest } = shown(end);
+    const { calls: all, ...whole } = expected;
+    expect(rest, `after write ${index}`).toEqual(whole);
+    // A call that may have run is not run again, and the model is told.
+    const plain = (list: typeof all) => list.map(({ name, args }) => ({ name, args }));
+    expect(plain(calls), `after write ${index}`).toEqual(plain(all));
+    expect(ran.filter((name) => name === "save").length).toBeLessThanOrEqual(2);
+  }
+  expect(moments.length).toBeGreaterThan(30);
+});
