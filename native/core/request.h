@@ -84,8 +84,8 @@ struct Limits {
 struct SubmitRequest {
     SequenceId id = 0;
     std::vector<Token> prompt = {};  // 1 .. cells_per_sequence - 1 tokens
-    // What an earlier process generated behind the prompt: it counts as generated, is told again and
-    // is not sampled. Its rows are computed together, unless log-probabilities are asked for.
+    // What an earlier process generated behind the prompt: it counts as generated, is told again
+    // and is not sampled. Its rows are computed together, unless log-probabilities are asked for.
     std::vector<Token> begun = {};
     SamplingParams sampling = {};
     Limits limits = {};

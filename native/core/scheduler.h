@@ -90,6 +90,7 @@ class Scheduler {
     bool try_admit(Sequence& sequence, Milliseconds now);
     static SamplingParams sampling_of(Sequence& sequence);
     void give_begun(Sequence& sequence, Milliseconds now);
+    void give_known(Sequence& sequence, Milliseconds now);
     void wait(Sequence& sequence, WaitReason reason, SequenceId behind = 0);
     SequenceId sequence_in(SlotId slot) const;
     void set_marks(Sequence& sequence, std::int32_t branch);

@@ -181,8 +181,14 @@ void Scheduler::give_begun(Sequence& sequence, Milliseconds now) {
     if (sequence.begun.empty()) return;
     const std::vector<Token> begun = std::exchange(sequence.begun, {});
     sequence.sampler->begin_round(sequence.size() + static_cast<std::int32_t>(begun.size()));
+    // It takes no token before its first mask.
+    if (sequence.guide) sequence.guide->prepare();
     sequence.forced.assign(begun.begin(), begun.end());
+    const SequenceId id = sequence.id;
     give_forced(sequence, now);
+    const Sequence* left = find(id);
+    if (left != nullptr && left->state == SequenceState::kRunning && left->forced.empty())
+        give_known(sequence, now);
 }
 
 }  // namespace fermata

@@ -54,7 +54,12 @@ bool Scheduler::preempt_unread() {
 
 // Appends the sampled token and the tokens that the grammar forces after it.
 void Scheduler::extend(Sequence& sequence, Token sampled, Milliseconds now) {
-    if (!accept(sequence, sampled, now) || !sequence.guide || !sequence.forced_tokens) return;
+    if (accept(sequence, sampled, now)) give_known(sequence, now);
+}
+
+// The tokens that the grammar forces next.
+void Scheduler::give_known(Sequence& sequence, Milliseconds now) {
+    if (!sequence.guide || !sequence.forced_tokens) return;
     // Only rows that are sampled after have logits to tell of.
     if (sequence.top_logprobs >= 0) return;
     const auto& closing = sequence.guide->closing();

@@ -38,18 +38,20 @@ export interface StoredConversation {
   metadata: Record<string, string>;
 }
 
-/** A response that waits for outputs of its client's calls, and what it takes to go on in another process. */
+/** A response that is written or waits for outputs of its client's calls, and what it takes to go on in another process. */
 export interface ResponseHold {
   owner: string;
   id: string;
   /** The body that made it. */
   request: unknown;
-  /** What its process knew of the round that waits. */
+  /** What its process knew of the last round with calls. */
   round: unknown;
   /** The number of the event after the last. */
   next: number;
-  /** Milliseconds since 1970. */
+  /** Of the wait for outputs; milliseconds since 1970. */
   deadline: number;
+  /** How often other processes let the model go on behind this round. */
+  resumes: number;
 }
 
 /** A call of a response, and what it has come to. */
@@ -89,7 +91,9 @@ export interface ResponseStore {
   updateItem(owner: string, item: StoredItem): Promise<void>;
 
   /** Kept until the response ends: it outlives the process. */
-  setHold(hold: ResponseHold): Promise<void>;
+  setHold(hold: Omit<ResponseHold, "resumes">): Promise<void>;
+  /** Another process lets the model go on. @param by -1: the process ended as it should */
+  countHold(id: string, by?: 1 | -1): Promise<void>;
   /** Those whose process is gone; from now on they are this one's. */
   takeHolds(): Promise<ResponseHold[]>;
 
@@ -97,8 +101,10 @@ export interface ResponseStore {
   setHeldCall(responseId: string, callId: string, state: unknown): Promise<void>;
   heldCall(owner: string, callId: string): Promise<HeldCall | null>;
 
-  /** The next event of a response, for clients that read its stream later; numbers count from 0. */
-  addEvent(id: string, number: number, event: object): Promise<void>;
+  /** The next event of a response, for clients that read its stream later; numbers count from 0. @param tokens see `NumberedEvent` */
+  addEvent(id: string, number: number, event: object, tokens?: readonly number[]): Promise<void>;
+  /** The tokens of its events from number `from` on, joined. */
+  eventTokens(id: string, from: number): Promise<number[]>;
   /** Those numbered above `after`, as far as they came. Default: all. */
   events(owner: string, id: string, after?: number): Promise<unknown[]>;
 

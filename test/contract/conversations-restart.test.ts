@@ -219,6 +219,6 @@ test("what ends the process each time is given up after three times", async () =
   served.answer = answer;
   await restart([tool("look", { readOnly: true })]);
   const { message } = await ended(id, runId);
-  expect(message).toMatchObject({ status: "failed", error: { code: "engine_crashed" } });
+  expect(message).toMatchObject({ status: "failed", error: { code: "request_quarantined" } });
   expect(served.world.chat.requests).toEqual([]);
 });

@@ -4,20 +4,19 @@ import { copyFileSync, existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import Database from "libsql";
-import { afterEach, beforeEach, expect, test } from "vitest";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { Chat } from "../../src/chat/chat.ts";
 import { applyEvent, emptyState } from "../../src/client/conversation-state.ts";
 import type { ConversationEvent } from "../../src/client/types.ts";
 import type { GenerateRequest, Generation } from "../../src/engine/types.ts";
 import { SqliteStore } from "../../src/store/sqlite/sqlite-store.ts";
-import type { BranchStore } from "../../src/store/types.ts";
 import type { Tool } from "../../src/tools/types.ts";
 import { eventually } from "../support/eventually.ts";
 import { checkStream } from "../support/stream-check.ts";
 import { chatml } from "../unit/chat/chat-fixtures.ts";
 import { FakeEngine } from "../unit/chat/fake-engine.ts";
 import { createWorld, provider, type World } from "./fake-services.ts";
-import type { Json } from "./responses-world.ts";
+import { eventsOf, type Json } from "./responses-world.ts";
 import { countedTool } from "./restart-world.ts";
 
 const call = (name: string): string =>
@@ -55,15 +54,19 @@ interface Served {
 
 async function serve(
   path: string,
-  { chunk, template = "", watch }: { chunk: number; template?: string; watch?: () => void },
+  {
+    chunk,
+    template = "",
+    watch,
+  }: { chunk: number; template?: string | undefined; watch?: () => void },
 ): Promise<Served> {
   const store = new SqliteStore(path);
   const engine = new PromptedEngine({ template: `${chatml}{# <think> #}${template}`, chunk });
   const tool = (name: string, options: Partial<Tool> = {}): Tool => countedTool(ran, name, options);
   const world = createWorld({
-    chat: new Chat(engine),
+    realChat: new Chat(engine),
     tools: provider(tool("look", { readOnly: true }), tool("save")),
-    store,
+    store: watch === undefined ? store : watched(store, watch),
     branches: watch === undefined ? store.branches : watched(store.branches, watch),
   });
   await world.app.ready();
@@ -75,11 +78,15 @@ async function serve(
 }
 
 /** Calls `watch` after each write. */
-function watched(branches: BranchStore, watch: () => void): BranchStore {
-  const writes = new Set(["beginRun", "appendEvents", "setRunHold", "setHeldCall", "endRun"]);
-  return new Proxy(branches, {
-    get: (store, name: keyof BranchStore) => {
-      const method = store[name];
+function watched<Store extends object>(whole: Store, watch: () => void): Store {
+  const writes = new Set(
+    "beginRun appendEvents setRunHold setHeldCall endRun createResponse updateResponse setHold addEvent".split(
+      " ",
+    ),
+  );
+  return new Proxy(whole, {
+    get: (store, name: string) => {
+      const method = store[name as keyof Store];
       if (typeof method !== "function") return method;
       return async (...values: unknown[]) => {
         const result: unknown = await (method as (...all: unknown[]) => unknown).apply(
@@ -96,14 +103,14 @@ function watched(branches: BranchStore, watch: () => void): BranchStore {
 /** The store as it is now, as if its process had been killed. */
 function copyOf(path: string, name: string): string {
   const copy = join(folder, name);
-  for (const end of ["", "-wal"])
-    if (existsSync(path + end)) copyFileSync(path + end, copy + end);
+  for (const end of ["", "-wal"]) if (existsSync(path + end)) copyFileSync(path + end, copy + end);
   return copy;
 }
 
+/** As if its process was gone. */
 function forgetProcesses(path: string): void {
   const database = new Database(path);
-  database.exec("DELETE FROM runs");
+  database.exec("DELETE FROM runs; UPDATE responses SET run = NULL WHERE run IS NOT NULL");
   database.close();
 }
 
@@ -147,36 +154,166 @@ const shown = ({ message, state }: Awaited<ReturnType<typeof ended>>) => ({
   })),
 });
 
-test("whatever was written last, the next process goes on behind it", { timeout: 120_000 }, async () => {
-  const path = join(folder, "store.sqlite");
-  const moments: { path: string; ran: string[] }[] = [];
-  const first = await serve(path, {
-    chunk: 7,
-    watch: () => moments.push({ path: copyOf(path, `${moments.length}.sqlite`), ran: [...ran] }),
-  });
-  const run = await begin(first);
-  const expected = shown(await ended(first, run));
-  await first.end();
-  expect(expected).toMatchObject({
-    status: "complete",
-    message: "Let me see.\n\nSaved. Once more:\n\nAll is saved.",
-    reasoning: "I must look.",
-  });
-  expect(ran.toSorted()).toEqual(["look", "save", "save"]);
+test(
+  "whatever was written last, the next process goes on behind it",
+  { timeout: 120_000 },
+  async () => {
+    const path = join(folder, "store.sqlite");
+    const moments: { path: string; ran: string[] }[] = [];
+    const first = await serve(path, {
+      chunk: 16,
+      watch: () => moments.push({ path: copyOf(path, `${moments.length}.sqlite`), ran: [...ran] }),
+    });
+    const run = await begin(first);
+    const expected = shown(await ended(first, run));
+    await first.end();
+    expect(expected).toMatchObject({
+      status: "complete",
+      message: "Let me see.\n\nSaved. Once more:\n\nAll is saved.",
+      reasoning: "I must look.",
+    });
+    expect(ran.toSorted()).toEqual(["look", "save", "save"]);
 
-  for (const [index, moment] of moments.slice(0, -1).entries()) {
-    forgetProcesses(moment.path);
-    ran = [...moment.ran];
-    const next = await serve(moment.path, { chunk: 5 });
-    const end = await ended(next, run);
+    for (const [index, moment] of moments.slice(0, -1).entries()) {
+      forgetProcesses(moment.path);
+      ran = [...moment.ran];
+      const next = await serve(moment.path, { chunk: 5 });
+      const end = await ended(next, run);
+      await next.end();
+      const { calls, ...rest } = shown(end);
+      const { calls: all, ...whole } = expected;
+      expect(rest, `after write ${index}`).toEqual(whole);
+      // A call that may have run is not run again, and the model is told.
+      const plain = (list: typeof all) => list.map(({ name, args }) => ({ name, args }));
+      expect(plain(calls), `after write ${index}`).toEqual(plain(all));
+      expect(ran.filter((name) => name === "save").length).toBeLessThanOrEqual(2);
+    }
+    expect(moments.length).toBeGreaterThan(20);
+  },
+);
+
+const outputOf = (response: Json): Json =>
+  response.output.map(({ type, status, name, arguments: args, content, error }: Json) => ({
+    type,
+    status,
+    name,
+    args,
+    text: content?.[0]?.text,
+    error,
+  }));
+
+test(
+  "a background response, too, and its events are one stream",
+  { timeout: 120_000 },
+  async () => {
+    const path = join(folder, "store.sqlite");
+    const moments: { path: string; ran: string[] }[] = [];
+    const first = await serve(path, {
+      chunk: 16,
+      watch: () => moments.push({ path: copyOf(path, `${moments.length}.sqlite`), ran: [...ran] }),
+    });
+    const files = { type: "mcp", server_label: "files", require_approval: "never" };
+    const request = { input: "Save milk.", tools: [files], background: true };
+    const post = await first.world.app.inject({
+      method: "POST",
+      url: "/v1/responses",
+      payload: request,
+    });
+    const { id } = post.json() as Json;
+    const ends = async ({ world }: Served): Promise<Json> => {
+      const url = `/v1/responses/${id}`;
+      const response = await eventually(async () => {
+        const now = (await world.app.inject({ url })).json() as Json;
+        expect(["queued", "in_progress"]).not.toContain(now.status);
+        return now;
+      });
+      const events = eventsOf((await world.app.inject({ url: `${url}?stream=true` })).body);
+      expect(events.map(({ sequence_number: at }) => at)).toEqual(events.map((_, index) => index));
+      expect(events.at(-1)).toMatchObject({ type: `response.${response.status}` });
+      const deltas = (type: string): string =>
+        events.flatMap((event) => (event.type === type ? [event.delta] : [])).join("");
+      const added = events.filter(({ type }) => type === "response.output_item.added");
+      expect(added.map(({ output_index: at }) => at)).toEqual(added.map((_, index) => index));
+      expect(response.error).toBeNull();
+      expect(added.map(({ item }) => (item as Json).id)).toEqual(
+        response.output.map((item: Json) => item.id),
+      );
+      const done = events.filter(({ type }) => type === "response.output_item.done");
+      expect(new Set(done.map(({ item }) => (item as Json).id)).size).toBe(done.length);
+      const texts = [deltas("response.output_text.delta"), deltas("response.reasoning_text.delta")];
+      return { response, texts };
+    };
+    const expected = await ends(first);
+    await first.end();
+    expect(expected.response.status).toBe("completed");
+    expect(expected.texts).toEqual(["Let me see.Saved. Once more:All is saved.", "I must look."]);
+
+    const wasAtWork = (copy: string): boolean => {
+      const database = new Database(copy);
+      const row = database.prepare("SELECT count(*) AS held FROM response_holds").get();
+      database.close();
+      return (row as { held: number }).held > 0;
+    };
+    let continued = 0;
+    for (const [index, moment] of moments.entries()) {
+      forgetProcesses(moment.path);
+      if (!wasAtWork(moment.path)) continue;
+      continued += 1;
+      ran = [...moment.ran];
+      const next = await serve(moment.path, { chunk: 16 });
+      const { response, texts } = await ends(next);
+      await next.end();
+      expect(response.status, `after write ${index}`).toBe("completed");
+      expect(texts, `after write ${index}`).toEqual(expected.texts);
+      const plain = (list: Json) =>
+        list.map(({ type, name, args, text }: Json) => [type, name, args, text]);
+      expect(plain(outputOf(response))).toEqual(plain(outputOf(expected.response)));
+      expect(ran.filter((name) => name === "save").length).toBeLessThanOrEqual(2);
+    }
+    expect(continued).toBeGreaterThan(15);
+  },
+);
+
+describe("it is told why a run cannot go on", () => {
+  const cut = async (change: string, template?: string) => {
+    const path = join(folder, "store.sqlite");
+    let copy = "";
+    const first = await serve(path, {
+      chunk: 16,
+      watch: () => {
+        const database = new Database(path);
+        const row = database.prepare("SELECT count(*) AS told FROM branched_events").get();
+        database.close();
+        if ((row as { told: number }).told === 3) copy = copyOf(path, "copy.sqlite");
+      },
+    });
+    const run = await begin(first);
+    await ended(first, run);
+    await first.end();
+    forgetProcesses(copy);
+    const database = new Database(copy);
+    database.exec(change);
+    database.close();
+    const next = await serve(copy, { chunk: 16, template });
+    const { message, state } = await ended(next, run);
     await next.end();
-    const { calls, ...rest } = shown(end);
-    const { calls: all, ...whole } = expected;
-    expect(rest, `after write ${index}`).toEqual(whole);
-    // A call that may have run is not run again, and the model is told.
-    const plain = (list: typeof all) => list.map(({ name, args }) => ({ name, args }));
-    expect(plain(calls), `after write ${index}`).toEqual(plain(all));
-    expect(ran.filter((name) => name === "save").length).toBeLessThanOrEqual(2);
-  }
-  expect(moments.length).toBeGreaterThan(30);
+    expect(state.reasoning).toBe("I must look.");
+    expect(state.end).toMatchObject({ status: "failed", error: message.error });
+    return message.error as Json;
+  };
+
+  test("it was written at two ends of servers", async () => {
+    const error = await cut("UPDATE branched_holds SET resumes = 1");
+    expect(error.code).toBe("request_quarantined");
+  });
+
+  test("the template is another one", async () => {
+    const error = await cut("", "{# other #}");
+    expect(error.message).toContain("serves another model or template now");
+  });
+
+  test("its tokens are not those of the model", async () => {
+    const error = await cut("UPDATE branched_events SET tokens = '[7]' WHERE tokens IS NOT NULL");
+    expect(error.message).toContain("does not fit the model any more");
+  });
 });

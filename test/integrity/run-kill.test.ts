@@ -1,5 +1,5 @@
-// The server is killed while runs go on: what their viewers saw is there afterwards, each run is told as
-// failed, and a viewer that reads on loses nothing and sees nothing twice. Needs `npm run build`.
+// The server is killed while runs and background responses are written, and the next one goes on with them: each ends as if
+// nothing had been, and a viewer that reads on loses nothing and sees nothing twice. Needs `npm run build`.
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -10,39 +10,69 @@ import { readConversation, type ReadEvent } from "../../src/client/read-conversa
 import type { Conversation, RunStarted } from "../../src/client/types.ts";
 import { storeKinds } from "../support/store-worlds.ts";
 import { killsOf, killStore } from "./support/kill-stores.ts";
+import { eventually } from "../support/eventually.ts";
 import { kill, post, startServer } from "./support/killed-server.ts";
+import { wordsOf } from "./support/kill-words.mjs";
+
+interface Told {
+  type: string;
+  sequence_number: number;
+  delta?: string;
+}
+
+/** The events of a background response behind `after`, as far as they come. */
+async function* streamed(url: string, id: string, after: number | null): AsyncGenerator<Told> {
+  const from = after === null ? "" : `&starting_after=${after}`;
+  const reply = await fetch(`${url}/v1/responses/${id}?stream=true${from}`);
+  let text = "";
+  for await (const chunk of reply.body!.pipeThrough(new TextDecoderStream())) {
+    const lines = (text + chunk).split("\n");
+    text = lines.pop()!;
+    for (const line of lines)
+      if (line.startsWith("data: {")) yield JSON.parse(line.slice(6)) as Told;
+  }
+}
 
 test.each(storeKinds)("%s", { timeout: 1_800_000 }, async (kind) => {
-  const kills = killsOf(kind, 4);
+  const kills = killsOf(kind, 3);
   const folder = mkdtempSync(join(tmpdir(), "fermata-run-kill-"));
   const { address } = await killStore(kind, folder);
-  let interrupted = 0;
+  const counts = { runs: 0, runsCut: 0, responses: 0, responsesCut: 0 };
   try {
     for (let round = 0; round < kills; round++) {
       const { server, url } = await startServer(address);
       const { id } = await post<Conversation>(`${url}/api/conversations`, {});
+      const messages = ["short", "long 1", "shorter", "long 2"];
       const runs = await Promise.all(
-        Array.from({ length: 4 }, (_, index) =>
-          post<RunStarted>(`${url}/api/conversations/${id}/runs`, {
-            // Half of them go on until they are killed.
-            message: index % 2 === 0 ? `${index}` : `endless ${index}`,
-            parent_id: null,
-          }),
+        messages.map((message) =>
+          post<RunStarted>(`${url}/api/conversations/${id}/runs`, { message, parent_id: null }),
         ),
       );
+      const responses = await Promise.all(
+        messages.map(async (input) => {
+          const body = { input, background: true };
+          return (await post<{ id: string }>(`${url}/v1/responses`, body)).id;
+        }),
+      );
       const seen: ReadEvent[][] = runs.map(() => []);
+      const told: Told[][] = responses.map(() => []);
       const gone = new AbortController();
-      const viewers = runs.map(async (run, index) => {
-        const events = readConversation(`${url}${run.stream_url}&details=1`, {
-          signal: gone.signal,
-        });
-        for await (const event of events) seen[index]!.push(event);
-      });
-      await setTimeout((round % 5) * 12);
+      const viewers = Promise.allSettled([
+        ...runs.map(async (run, index) => {
+          const events = readConversation(`${url}${run.stream_url}&details=1`, {
+            signal: gone.signal,
+          });
+          for await (const event of events) seen[index]!.push(event);
+        }),
+        ...responses.map(async (response, index) => {
+          for await (const event of streamed(url, response, null)) told[index]!.push(event);
+        }),
+      ]);
+      await setTimeout((round % 7) * 25);
       await kill(server);
       await setTimeout(20);
       gone.abort();
-      await Promise.allSettled(viewers);
+      await viewers;
 
       const next = await startServer(address);
       for (const [index, run] of runs.entries()) {
@@ -55,24 +85,42 @@ test.each(storeKinds)("%s", { timeout: 1_800_000 }, async (kind) => {
         const events = [...before, ...after];
         expect(events.map((event) => Number(event.id))).toEqual(events.map((_, at) => at + 1));
         const state = events.map(({ event }) => event).reduce(applyEvent, emptyState);
+        expect(state.message).toBe(wordsOf(messages[index]!).join(""));
+        expect(state.end).toMatchObject({ status: "complete" });
         const reply = await fetch(`${next.url}/api/conversations/${id}`);
-        const { messages } = (await reply.json()) as Conversation;
-        const message = messages.find((it) => it.id === run.message_id)!;
-        expect(message).toMatchObject({ message: state.message, status: state.end!.status });
-        expect(["failed", "complete"]).toContain(message.status);
-        if (message.status === "complete") continue;
-        interrupted += 1;
-        expect(message.error).toMatchObject({ code: "engine_crashed" });
-        const last = events.at(-1)!.id;
-        const again = await fetch(stream, { headers: { "last-event-id": last } });
-        expect(again.status).toBe(204);
+        const all = ((await reply.json()) as Conversation).messages;
+        const message = all.find((it) => it.id === run.message_id)!;
+        expect(message).toMatchObject({ message: state.message, status: "complete" });
+        counts.runs += 1;
+        if (before.every(({ event }) => event.details?.every(({ type }) => type !== "end")))
+          counts.runsCut += 1;
+      }
+      for (const [index, response] of responses.entries()) {
+        const before = told[index]!;
+        const last = before.at(-1);
+        const after: Told[] = [];
+        for await (const event of streamed(next.url, response, last?.sequence_number ?? null))
+          after.push(event);
+        const events = [...before, ...after];
+        expect(events.map((event) => event.sequence_number)).toEqual(events.map((_, at) => at));
+
+        const text = events.map(({ type, delta }) => (type.endsWith("text.delta") ? delta : ""));
+        expect(text.join("")).toBe(wordsOf(messages[index]!).join(""));
+        expect(events.at(-1)!.type).toBe("response.completed");
+        await eventually(async () => {
+          const reply = await fetch(`${next.url}/v1/responses/${response}`);
+          expect(await reply.json()).toMatchObject({ status: "completed" });
+        });
+        counts.responses += 1;
+        if (last?.type !== "response.completed") counts.responsesCut += 1;
       }
       await kill(next.server);
     }
     console.log(
-      `${kind}: ${kills} kills, ${interrupted} runs were interrupted, each told as failed`,
+      `${kind}: ${kills} kills: ${counts.runsCut} of ${counts.runs} runs and ${counts.responsesCut} of ${counts.responses} responses were cut, all were completed`,
     );
-    expect(interrupted).toBeGreaterThanOrEqual(2 * kills);
+    expect(counts.runsCut).toBeGreaterThanOrEqual(kills);
+    expect(counts.responsesCut).toBeGreaterThanOrEqual(kills);
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }

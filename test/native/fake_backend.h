@@ -286,7 +286,12 @@ class FakeBackend : public Backend {
 
     std::unique_ptr<Sampler> make_sampler(const SamplingParams& params) override {
         samplers_made += 1;
-        if (params.script) return std::make_unique<ScriptedSampler>(*params.script, kEnd);
+        if (params.script) {
+            SamplingParams after = params;
+            after.script.reset();
+            return std::make_unique<ScriptedSampler>(
+                *params.script, kEnd, params.samples_after_script ? make_sampler(after) : nullptr);
+        }
         if (params.temperature > 0.0f) return std::make_unique<FakeSampler>(params.seed);
         return std::make_unique<GreedySampler>();
     }

@@ -110,7 +110,8 @@ export class EngineRun {
 
   #count(tokens: Int32Array): void {
     const again = Math.min(tokens.length, this.#begun.length);
-    if (tokens.subarray(0, again).some((token, index) => token !== this.#begun[index])) throw lost();
+    if (tokens.subarray(0, again).some((token, index) => token !== this.#begun[index]))
+      throw lost();
     this.#begun = this.#begun.subarray(again);
     this.#drawn += tokens.length;
     if (tokens.length > 0) this.#onTokens(this.#drawn, tokens.subarray(again));

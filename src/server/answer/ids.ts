@@ -45,6 +45,12 @@ export class RoundIds {
   #stem = randomBytes(23).toString("hex");
   #count = 0;
 
+  /** Behind a call of the same round. */
+  goOn(id: string): void {
+    this.#stem = roundOf(id);
+    this.#count = Number.parseInt(id.slice(-2), 16) + 1;
+  }
+
   next(prefix: "fc" | "ctc" | "mcp"): string {
     const index = (this.#count++ % 256).toString(16).padStart(2, "0");
     return `${prefix}_${this.#stem}${index}`;

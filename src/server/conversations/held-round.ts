@@ -1,6 +1,5 @@
 /** What is kept of a run so that the next process goes on with it: its held round, what the calls have come to, and the tokens behind. */
 
-import { maxResumes } from "../../agents/delegation-journal.ts";
 import type { WrittenRound } from "../../chat/types.ts";
 import {
   applyEvent,
@@ -9,9 +8,9 @@ import {
   type ToolCallState,
 } from "../../client/conversation-state.ts";
 import type { ConversationEvent } from "../../client/types.ts";
-import { FermataError } from "../../errors.ts";
 import type { BranchStore, InterruptedRun, NumberedEvent, RunHold } from "../../store/types.ts";
 import type { CallJournal, CallState, HeldRound } from "../../tools/oversight.ts";
+import { checkGoingOn, DrawnTokens, interrupted } from "../answer/written-round.ts";
 import type { RunPlan } from "./run-plan.ts";
 
 /** What began a run. */
@@ -31,9 +30,6 @@ export interface KeptRound extends HeldRound {
   told: number;
 }
 
-/** In place of tokens that another process cannot go on with. */
-const unknownToken = -1;
-
 export class HeldRounds implements CallJournal {
   readonly #store: BranchStore;
   readonly #runId: string;
@@ -42,12 +38,7 @@ export class HeldRounds implements CallJournal {
   #isHeld: boolean;
   /** Of calls that only read, before their round is held. */
   readonly #early = new Map<string, CallState>();
-  /** What the model drew since the last event. */
-  #drawn: number[] = [];
-  /** In this round. */
-  #hasDrawn: boolean;
-  /** Every token of this round that was told of is in the store. */
-  #isWritten = true;
+  readonly drawn: DrawnTokens;
 
   /** @param earlier what an earlier process left */
   constructor(store: BranchStore, runId: string, request: KeptRequest, earlier?: Resumption) {
@@ -56,32 +47,20 @@ export class HeldRounds implements CallJournal {
     this.#runId = runId;
     this.#request = request;
     this.#isHeld = round !== null;
-    this.#hasDrawn = written !== undefined && written.tokens.length > 0;
+    this.drawn = new DrawnTokens(written?.tokens);
     this.#known = new Map(Object.entries(hold?.calls ?? {}) as [string, CallState][]);
   }
 
   /** The store has all that another process needs to go on from here. */
   get outlivesProcess(): boolean {
-    return this.#store.lasts && (this.#isHeld || this.#isWritten);
-  }
-
-  /** As `ChatRequest.onTokens`. */
-  readonly draw = (_count: number, tokens: Iterable<number> = []): void => {
-    for (const token of tokens) this.#drawn.push(token);
-  };
-
-  /** For the event that tells of the model's words. */
-  takeDrawn(isOfModel: boolean): readonly number[] {
-    if (isOfModel && this.#drawn.length === 0 && !this.#hasDrawn) this.#isWritten = false;
-    this.#hasDrawn ||= this.#drawn.length > 0;
-    return this.#drawn.splice(0);
+    return this.#store.lasts && (this.#isHeld || this.drawn.isKept);
   }
 
   /** Resolves when it is kept. Before a call of the round starts, unless it only reads. */
   async hold(round: KeptRound): Promise<void> {
     await this.#store.setRunHold(this.#runId, { request: this.#request, round });
     this.#isHeld = true;
-    this.#beginRound([]);
+    this.drawn.beginRound();
     for (const { id } of round.calls) {
       const state = this.#early.get(id);
       if (state !== undefined) await this.note(id, state);
@@ -95,17 +74,10 @@ export class HeldRounds implements CallJournal {
     this.#known = new Map();
   }
 
-  /** The model goes on, with words that only this process knows. */
+  /** The model goes on, behind words that only this process knows. */
   leaveForGood(): void {
     this.leave();
-    this.#beginRound([unknownToken]);
-    this.#isWritten = false;
-  }
-
-  #beginRound(drawn: number[]): void {
-    this.#drawn = drawn;
-    this.#hasDrawn = false;
-    this.#isWritten = true;
+    this.drawn.lose();
   }
 
   known(callId: string): CallState | undefined {
@@ -134,9 +106,6 @@ export interface Resumption {
   state: ConversationState;
 }
 
-/** A round that was written at two ends of processes is not written again: it may be what ended them. */
-const maxWritten = 1;
-
 /** @throws FermataError engine_crashed | request_quarantined: nobody can go on with it, or nobody may */
 export function resumptionOf(
   { hold, events }: Pick<InterruptedRun, "hold" | "events">,
@@ -150,11 +119,13 @@ export function resumptionOf(
   const before = stateOf(events.slice(0, round?.told ?? 0));
   const state = stateOf(told, before);
   const isWritten = round === null || told.some(isOfModel);
-  // Another server's model wrote it, or it is not one round.
-  if (tokens.includes(unknownToken) || (tokens.length === 0 && told.some(isOfModel)))
-    throw interrupted();
-  if (hold.resumes >= (isWritten ? maxWritten : maxResumes)) throw quarantined();
-  if (isWritten && request.fingerprint !== fingerprint) throw changed();
+  checkGoingOn({
+    tokens,
+    isTold: told.some(isOfModel),
+    isWritten,
+    resumes: hold.resumes,
+    fingerprints: [request.fingerprint, fingerprint],
+  });
   const known = new Set(before.toolCalls.map(({ call_id: id }) => id));
   const calls = state.toolCalls.filter(
     ({ call_id: id, tool_call_details: details }) =>
@@ -168,9 +139,7 @@ export function stateOf(
   events: readonly NumberedEvent[],
   before: ConversationState = emptyState,
 ): ConversationState {
-  return events
-    .map(({ body }) => JSON.parse(body) as ConversationEvent)
-    .reduce(applyEvent, before);
+  return events.map(({ body }) => JSON.parse(body) as ConversationEvent).reduce(applyEvent, before);
 }
 
 /** What a sub-agent says belongs to a call of the round. */
@@ -182,25 +151,4 @@ function isOfModel({ body }: { body: string }): boolean {
       detail.parent_call_id === undefined,
   );
   return message !== "" || isOwn;
-}
-
-export function interrupted(): FermataError {
-  return new FermataError(
-    "engine_crashed",
-    "The server ended before the answer did. Ask again.",
-  );
-}
-
-function changed(): FermataError {
-  return new FermataError(
-    "engine_crashed",
-    "The server ended before the answer did, and serves another model or template now. Ask again.",
-  );
-}
-
-function quarantined(): FermataError {
-  return new FermataError(
-    "request_quarantined",
-    "The server ended twice while it wrote this answer, which may be the cause: it is not written again.",
-  );
 }

@@ -166,7 +166,7 @@ export class Runner {
     const preparation = new Preparation();
     const work = new BegunWork<RunEvent>((sink) =>
       runEvents(
-        { ...plan.chat, signal, owner, onTokens: held.draw },
+        { ...plan.chat, signal, owner, onTokens: held.drawn.draw },
         plan.mode,
         {
           ...context,
@@ -249,7 +249,7 @@ export class Runner {
       const answer = { ...context.answer, id: run.id };
       const running = { ...context, answer, target, asksPerson, isWatched: true, journal: held };
       const begun = round === null ? { written } : {};
-      const conversation = { ...request.chat, ...begun, signal, owner, onTokens: held.draw };
+      const conversation = { ...request.chat, ...begun, signal, owner, onTokens: held.drawn.draw };
       await runEvents(conversation, mode, running, sink);
     });
     this.#live.add(live);
@@ -262,6 +262,9 @@ export class Runner {
       signal,
       earlier,
       isHeld: round !== null,
+      onLeft: async () => {
+        if (isWritten) await store.countResume(run.id, -1);
+      },
     };
     const following = follow(live, work, { ...context, startedAt }, course).finally(endWork);
     context.lease?.until(following);
@@ -278,6 +281,8 @@ interface Course {
   earlier?: EarlierEvents;
   /** The first of them is held. */
   isHeld?: boolean;
+  /** Called when the process closes and leaves it to the next one. */
+  onLeft?: () => Promise<void>;
 }
 
 /** Never rejects. */
@@ -285,7 +290,7 @@ async function follow(
   live: ConversationRun,
   work: BegunWork<RunEvent>,
   context: RunnerContext,
-  { mapper, transcript, held, signal, earlier, isHeld = false }: Course,
+  { mapper, transcript, held, signal, earlier, isHeld = false, onLeft = async () => {} }: Course,
 ): Promise<void> {
   let finish: Finish | null = null;
   let end: Omit<EndDetail, "type">;
@@ -304,14 +309,17 @@ async function follow(
       else if (isOfModel(event)) held.leave();
       const news = earlier === undefined ? event : earlier.newPart(event);
       const told = news && mapper.map(news, performance.now() - context.startedAt);
-      if (told !== null) await live.tell(told, held.takeDrawn(isOfModel(event)));
+      if (told !== null) await live.tell(told, held.drawn.take(isOfModel(event)));
     });
     if (signal.reason === takenOver) return live.finish();
     end = endOf(finish);
   } catch (error) {
     await work.abandon(error);
     // The next process goes on with it.
-    if (isLeftToNext()) return live.finish();
+    if (isLeftToNext()) {
+      if (signal.reason !== takenOver) await onLeft().catch(() => {});
+      return live.finish();
+    }
     const failure = toFermataError(error);
     if (failure.code !== "cancelled") logError(failure, context);
     end = endOfFailure(failure);

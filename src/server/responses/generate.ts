@@ -1,6 +1,6 @@
 /** The generation behind a response: its items as messages, its tools, and the tool loop. */
 
-import type { HeldTurn } from "../../chat/types.ts";
+import type { ChatRequest, HeldTurn, WrittenRound } from "../../chat/types.ts";
 import type { Sink } from "../../tools/event-stream.ts";
 import type { RunEvent } from "../../tools/types.ts";
 import { type RunContext, runEvents } from "../answer/answer.ts";
@@ -19,7 +19,9 @@ export async function generateResponse(
     plan,
     signal,
     owner,
+    onTokens,
     heldTurn,
+    written,
     context,
   }: {
     items: readonly Item[];
@@ -27,7 +29,9 @@ export async function generateResponse(
     signal: AbortSignal;
     owner: string;
     /** See `ChatRequest`. */
-    heldTurn?: HeldTurn | null;
+    onTokens: ChatRequest["onTokens"];
+    heldTurn?: HeldTurn | null | undefined;
+    written?: WrittenRound | undefined;
     context: RunContext;
   },
   sink: Sink<RunEvent>,
@@ -52,7 +56,9 @@ export async function generateResponse(
     signal,
     owner,
     cacheSalt: request.cacheSalt,
+    onTokens,
     heldTurn,
+    written,
   };
   await runEvents(conversation, plan.mode, context, sink);
 }

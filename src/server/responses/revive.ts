@@ -1,13 +1,14 @@
-/** A response that waited for its client's outputs when its process ended: it waits again, and goes on. */
+/** A response that was written or waited for its client's outputs when its process ended: it goes on. */
 
-import type { HeldTurn } from "../../chat/types.ts";
 import type { ResponseHold, ResponseStore } from "../../store/types.ts";
 import type { Sink } from "../../tools/event-stream.ts";
 import { interruptedCall } from "../../tools/oversight.ts";
 import type { RunEvent } from "../../tools/types.ts";
 import { clientServer, type RunContext } from "../answer/answer.ts";
 import { withModel } from "../answer/model-use.ts";
+import { modelFingerprint } from "../answer/completion-parts.ts";
 import { resolveTarget, wantedModel } from "../answer/target.ts";
+import { checkGoingOn, DrawnTokens } from "../answer/written-round.ts";
 import type { RouteContext } from "../context.ts";
 import { logError, toFermataError } from "../http/error-replies.ts";
 import type { AskedCalls } from "./asked-calls.ts";
@@ -20,13 +21,14 @@ import {
 } from "./client-calls.ts";
 import { done } from "./events/item.ts";
 import { generateResponse } from "./generate.ts";
-import { HeldCalls, defaultOutputTimeoutMs } from "./held.ts";
+import { HeldCalls, defaultOutputTimeoutMs, waitsForOutputs } from "./held.ts";
 import { EventLog } from "./log.ts";
 import { RequestedServers } from "./mcp-servers.ts";
 import { parseResponsesRequest, type ResponsesRequest } from "./request.ts";
-import { ResponseRun } from "./run.ts";
-import { planTools } from "./tool-plan.ts";
-import type { Item, OutputItem, ResponseObject, WireEvent } from "./types.ts";
+import { itemsBefore, Retelling, roundBegin, withoutProgress } from "./retelling.ts";
+import { type KeptRound, ResponseRun } from "./run.ts";
+import { mcpToolsOf, planTools } from "./tool-plan.ts";
+import type { Item, McpCallItem, OutputItem, ResponseObject, WireEvent } from "./types.ts";
 import { ResponseWriter } from "./writer.ts";
 
 interface ReviveParts {
@@ -55,7 +57,7 @@ export async function revive(
     });
   } catch (error) {
     const { message } = toFermataError(error);
-    context.log.warn({ response: id, err: error }, "a response that waited cannot go on");
+    context.log.warn({ response: id, err: error }, "a response cannot go on");
     const failed = { ...stored.body, status: "failed", error: { code: "server_error", message } };
     await store.updateResponse(owner, id, failed, items.output);
     return null;
@@ -63,7 +65,7 @@ export async function revive(
 }
 
 async function revived(
-  { owner, id, request: wire, round, next, deadline }: ResponseHold,
+  { owner, id, request: wire, round, next, deadline, resumes }: ResponseHold,
   {
     body,
     items: { history, input, output },
@@ -77,33 +79,57 @@ async function revived(
   },
 ): Promise<ResponseRun> {
   const { signal } = abort;
-  const target = resolveTarget(wantedModel(wire), context);
-  const request = goingOn(parseResponsesRequest(wire, target, () => {}));
-  // The clock may have been set back: never longer than a new one.
-  const leftMs = Math.min(
-    Math.max(0, deadline - Date.now()),
-    context.config.responsesToolTimeoutMs ?? defaultOutputTimeoutMs,
-  );
-  const held = new HeldCalls(leftMs, (error) => abort.abort(error));
-  const requested = await RequestedServers.connect([], null, signal);
-  const plan = planTools(request, { provider: target.tools, requested }, (tool) => held.tool(tool));
-
+  const { turn, at, fingerprint: before } = round as KeptRound;
+  const isFirst = at !== "held";
+  const opens = at === "created";
+  const fingerprint = modelFingerprint(context.services);
   const told = (await store.events(owner, id)) as WireEvent[];
-  const said = itemsOf(output, told);
-  for (const item of output) if (isClientOutput(item)) held.remember(item as Item);
+  const begin = opens ? null : roundBegin(told, next);
+  const retelling = new Retelling(
+    opens
+      ? told
+      : withoutProgress(told).filter((event) => event.sequence_number >= (begin ?? Infinity)),
+  );
+  // The model may have begun before the first event.
+  const tokens = await store.eventTokens(id, isFirst ? 0 : next);
+  const isWritten = isFirst || begin !== null;
+  const fingerprints = [before, fingerprint] as const;
+  checkGoingOn({ tokens, isTold: begin !== null, isWritten, resumes, fingerprints });
+  if (isWritten) await store.countHold(id);
+
+  const target = resolveTarget(wantedModel(wire), context);
+  const asWritten = parseResponsesRequest(wire, target, () => {});
+  const request = isFirst ? asWritten : goingOn(asWritten);
+  if (mcpToolsOf(request).length > 0) await context.services.tools?.missing?.();
+  const isHeld = waitsForOutputs(request, context.config);
+  // The clock may have been set back: never longer than a new one.
+  const timeoutMs = context.config.responsesToolTimeoutMs ?? defaultOutputTimeoutMs;
+  const leftMs = isFirst ? timeoutMs : Math.min(Math.max(0, deadline - Date.now()), timeoutMs);
+  const held = isHeld ? new HeldCalls(leftMs, (error) => abort.abort(error)) : null;
+  const requested = await RequestedServers.connect([], null, signal);
+  const sources = { provider: target.tools, requested };
+  const plan = planTools(request, sources, held && ((tool) => held.tool(tool)));
+
+  const known = output.filter((item) => !isClientOutput(item)) as unknown as OutputItem[];
+  const all = told.length === 0 ? known : itemsBefore(told, begin ?? Infinity, known);
+  for (const item of output) if (isClientOutput(item)) held?.remember(item as Item);
   const writer = new ResponseWriter({
     response: { ...body, output: [] } as unknown as ResponseObject,
     extended: (request.events ?? context.config.responsesEvents) === "extended",
-    waitsForOutputs: true,
+    waitsForOutputs: isHeld,
     present: plan.present,
   });
-  writer.goOn(said, Math.max(next, (told.at(-1)?.sequence_number ?? -1) + 1));
-  const calls = writer.output.filter(
-    (item): item is OutputItem & ClientCallItem =>
-      isClientCall(item) && item.status === "in_progress",
+  const last = Math.max(next, (told.at(-1)?.sequence_number ?? -1) + 1);
+  if (opens) writer.goOn([], 0);
+  else writer.goOn(itemsOf(all, told), last - retelling.left, retelling.ids);
+  const open = writer.output.filter(
+    (item): item is OutputItem & (ClientCallItem | McpCallItem) =>
+      (isClientCall(item) || item.type === "mcp_call") && item.status === "in_progress",
   );
-  for (const { call_id: callId } of calls) held.announce(callId);
+  const calls = open.filter(isClientCall);
+  for (const { call_id: callId } of calls) held?.announce(callId);
 
+  const drawn = new DrawnTokens(tokens);
   return new ResponseRun({
     owner,
     writer,
@@ -112,21 +138,42 @@ async function revived(
     input: input as Item[],
     tellsId: true,
     held,
-    earlier: told,
+    revived: {
+      told,
+      retelling,
+      opens,
+      onLeft: async () => {
+        if (isWritten) await store.countHold(id, -1);
+      },
+    },
     resumesByRequest: request.handling === "held",
     wire,
-    log: new EventLog(context.log, { response: id, compat: false }),
-    lists: [],
+    fingerprint,
+    drawn,
+    log: new EventLog(context.log, { response: id, compat: !isHeld }),
+    lists: plan.lists.map((list, index) => ({ ...list, id: retelling.ids[index] ?? list.id })),
     foreign: [],
     approved: [],
     generate: async (sink) => {
-      await tellOutputs(calls, { held, signal, sink });
-      const transcript = transcriptOf(writer.output, held.outputs);
-      const items = [...(history as Item[]), ...(input as Item[]), ...transcript];
+      for (const item of open) if (!isClientCall(item)) await sink(interruptedEnd(item));
+      if (held !== null) await tellOutputs(calls, { held, signal, sink });
+      const said = isFirst
+        ? writer.output.filter(({ type }) => type === "mcp_call")
+        : transcriptOf(writer.output, held?.outputs ?? new Map());
+      const items = [...(history as Item[]), ...(input as Item[]), ...(said as Item[])];
       const answer = { ...context.answer, id };
       const run = { ...context, target, answer, startedAt: performance.now() };
-      const heldTurn = round as HeldTurn | null;
-      const parts = { items, plan, signal, owner, heldTurn, context: run };
+      const { callIds } = retelling;
+      const parts = {
+        items,
+        plan,
+        signal,
+        owner,
+        onTokens: drawn.draw,
+        heldTurn: isFirst ? undefined : turn,
+        written: tokens.length === 0 ? undefined : { tokens, callIds },
+        context: run,
+      };
       await generateResponse(request, parts, sink);
     },
     onAsked: (item) => asked.remember(owner, item, id),
@@ -136,22 +183,37 @@ async function revived(
   });
 }
 
+/** Of such a call nobody knows whether it took effect. */
+function interruptedEnd({
+  id,
+  name,
+  arguments: args,
+  server_label: server,
+}: McpCallItem): RunEvent {
+  return {
+    type: "tool-end",
+    call: { id, name, arguments: args },
+    server,
+    outcome: "error",
+    content: interruptedCall,
+    citations: [],
+    milliseconds: 0,
+  };
+}
+
 /** A call that was required has been made. */
 function goingOn(request: ResponsesRequest): ResponsesRequest {
   return { ...request, guidance: { ...request.guidance, toolChoice: "auto" } };
 }
 
-/** What was said, as far as it was told. */
-function itemsOf(output: readonly { type: string }[], told: readonly WireEvent[]): OutputItem[] {
+/** What was said; of calls that were answered, the end was told. */
+function itemsOf(items: readonly OutputItem[], told: readonly WireEvent[]): OutputItem[] {
   const closed = new Set(
     told.filter(({ type }) => type === done).map(({ item }) => (item as { id: string }).id),
   );
-  return (output as OutputItem[]).flatMap((item): OutputItem[] => {
-    if (isClientOutput(item as unknown as Item)) return [];
-    if (item.type === "mcp_call" && item.status === "in_progress")
-      return [{ ...item, status: "failed", error: interruptedCall }];
-    return [isClientCall(item) && closed.has(item.id) ? { ...item, status: "completed" } : item];
-  });
+  return items.map((item) =>
+    isClientCall(item) && closed.has(item.id) ? { ...item, status: "completed" } : item,
+  );
 }
 
 /** Waits for all of them, and tells them as the tool loop would. */

@@ -7,14 +7,17 @@ import type { Sink } from "../../tools/event-stream.ts";
 import type { RunEvent } from "../../tools/types.ts";
 import type { TokenTimes } from "../answer/token-times.ts";
 import { BegunWork, LiveRun } from "../answer/live-run.ts";
+import type { DrawnTokens } from "../answer/written-round.ts";
 import type { TimesWanted } from "../body/generation.ts";
 import { toFermataError } from "../http/error-replies.ts";
 import type { Preparation } from "../http/stream-answer.ts";
 import { isClientCall, transcriptOf } from "./client-calls.ts";
 import type { EventLog } from "./log.ts";
 import { isCallDone } from "./events/client-call.ts";
+import { added } from "./events/item.ts";
 import type { McpCallResult } from "./events/mcp.ts";
 import type { HeldCalls } from "./held.ts";
+import type { Retelling } from "./retelling.ts";
 import type { ResponseWriter } from "./writer.ts";
 import type {
   Item,
@@ -35,12 +38,15 @@ export interface ResponseParts {
   tellsId: boolean;
   /** Null: calls of the client's functions end the response. */
   held: HeldCalls | null;
-  /** What another process told that began it: the store knows it, and its connection is gone. Default: this one begins it. */
-  earlier?: readonly WireEvent[];
+  /** Another process began it: the store knows it, and its connection is gone. */
+  revived?: RevivedParts;
   /** The client asked the response to wait, so a request with the outputs may resume it. */
   resumesByRequest: boolean;
   /** The body that made it, for another process to go on with; null: it ends with this one. */
   wire: unknown;
+  /** Of the model. */
+  fingerprint: string;
+  drawn: DrawnTokens;
   log: EventLog;
   /** For llama-server's `timings`. Default: no event has them. */
   timing?: { times: TokenTimes; wanted: TimesWanted };
@@ -55,6 +61,27 @@ export interface ResponseParts {
   onAsked(request: Item): Promise<void>;
   /** Called before the last event is sent. @param transcript the items that the response adds to its conversation */
   onEnd(failure: FermataError | null, transcript: readonly Item[]): void;
+}
+
+export interface RevivedParts {
+  /** What was told before. */
+  told: readonly WireEvent[];
+  /** What is said once more. */
+  retelling: Retelling;
+  /** Its beginning was not told, or not to the end. */
+  opens: boolean;
+  /** Called when this process, too, leaves it to the next one. */
+  onLeft(): Promise<void>;
+}
+
+/** What is kept of a round, so that another process goes on behind it. */
+export interface KeptRound {
+  /** Null: it is not known. */
+  turn: HeldTurn | null;
+  /** It was stored, its first round began, or its last one was held. */
+  at: "created" | "begun" | "held";
+  /** Of the model. */
+  fingerprint: string;
 }
 
 export interface ApprovedCall {
@@ -76,8 +103,7 @@ export class ResponseRun extends LiveRun<WireEvent> {
   #ending: WireEvent[] | null = null;
 
   constructor(parts: ResponseParts) {
-    const { owner, writer, abort, store, earlier } = parts;
-    const isRevived = earlier !== undefined;
+    const { owner, writer, abort, store, revived, drawn } = parts;
     const { id, background } = writer.response;
     super({
       id,
@@ -85,15 +111,16 @@ export class ResponseRun extends LiveRun<WireEvent> {
       abort,
       numberOf: (event) => event.sequence_number,
       keep:
-        background || isRevived
+        background || revived !== undefined
           ? async (event) => {
-              if (background) await store?.addEvent(id, event.sequence_number, event);
+              const tokens = drawn.take(tellsOfModel(event));
+              if (background) await store?.addEvent(id, event.sequence_number, event, tokens);
             }
           : null,
-      earlier,
+      earlier: revived?.told,
     });
-    this.#isCreated = isRevived;
-    this.#isHoldKept = isRevived;
+    this.#isCreated = revived !== undefined;
+    this.#isHoldKept = revived !== undefined;
     this.held = parts.held;
     this.resumesByRequest = parts.resumesByRequest;
     this.#parts = parts;
@@ -121,12 +148,15 @@ export class ResponseRun extends LiveRun<WireEvent> {
    * @throws the error of a failure within `patienceMs` and before the first event, so it gets its HTTP status
    */
   async start(preparation: Preparation, patienceMs: number): Promise<void> {
-    const { approved, generate, tellsId } = this.#parts;
+    const { approved, generate, tellsId, writer } = this.#parts;
     // Nothing slow runs before the generation.
     const work = approved.length === 0 ? new BegunWork<RunEvent>(generate) : null;
     try {
       if (work !== null && patienceMs > 0) await preparation.settle(work.first, patienceMs);
       if (tellsId) await this.#create();
+      // Approved calls run before the model does, and once.
+      if (writer.response.background && approved.length === 0)
+        await this.#keepRound(null, "created");
     } catch (error) {
       this.#parts.abort.abort(error);
       await work?.abandon(error);
@@ -147,9 +177,12 @@ export class ResponseRun extends LiveRun<WireEvent> {
 
   /** Never rejects. Failures outside of the response go to the readers. */
   async #tellAll(begun: BegunWork<RunEvent> | null): Promise<void> {
-    const { generate, earlier } = this.#parts;
+    const { generate, revived, writer } = this.#parts;
     try {
-      if (earlier === undefined) await this.#open();
+      if (revived === undefined || revived.opens) {
+        await this.#open();
+        if (writer.response.background) await this.#keepRound(null, "begun");
+      }
       await this.#tell(await this.#generate(begun ?? new BegunWork<RunEvent>(generate)));
       this.finish();
     } catch (error) {
@@ -179,7 +212,7 @@ export class ResponseRun extends LiveRun<WireEvent> {
     try {
       await work.deliver(async (event) => {
         this.#isKept = false;
-        await this.#onEvent(event);
+        for (const piece of this.#retelling?.cut(event) ?? [event]) await this.#onEvent(piece);
         this.#answerAskers();
       });
       if (this.#ending === null)
@@ -188,7 +221,10 @@ export class ResponseRun extends LiveRun<WireEvent> {
       return this.#ending;
     } catch (error) {
       const failure = toFermataError(error);
-      if (failure.code === "engine_closed" && this.#outlivesProcess) throw failure;
+      if (failure.code === "engine_closed" && this.#outlivesProcess) {
+        await this.#parts.revived?.onLeft().catch(() => {});
+        throw failure;
+      }
       const ending = failure.code === "cancelled" ? writer.cancel() : writer.fail(failure);
       await this.#end(failure);
       return ending;
@@ -196,7 +232,7 @@ export class ResponseRun extends LiveRun<WireEvent> {
   }
 
   async #onEvent(event: RunEvent): Promise<void> {
-    const { writer, timing } = this.#parts;
+    const { writer, timing, drawn } = this.#parts;
     switch (event.type) {
       case "tool-start":
       case "tool-report":
@@ -223,7 +259,8 @@ export class ResponseRun extends LiveRun<WireEvent> {
         await this.#tell(writer.write(event));
         // All calls of a round are written and wait for their outputs.
         await this.#update();
-        return await this.#keepHold(event.turn ?? null);
+        if (event.calls.length === 0) return drawn.lose();
+        return await this.#keepRound(event.turn ?? null, "held");
       default:
         return await this.#tell(
           withTimings(writer.write(event), timing?.wanted.perToken ? timing.times : undefined),
@@ -234,8 +271,9 @@ export class ResponseRun extends LiveRun<WireEvent> {
   async #tell(events: readonly WireEvent[]): Promise<void> {
     const { log, held, onAsked } = this.#parts;
     for (const event of events) {
-      log.write(event);
       if (isCallDone(event.type)) held?.announce(this.#callIdOf(event));
+      if (this.#retelling?.takes(event) === true) continue;
+      log.write(event);
       const item = event.type === "response.output_item.done" ? (event["item"] as Item) : null;
       if (item?.type === "mcp_approval_request") {
         await this.#update();
@@ -278,18 +316,27 @@ export class ResponseRun extends LiveRun<WireEvent> {
     await store?.updateResponse(owner, this.id, this.#body, this.#transcript);
   }
 
-  /** It waits for its client, and the store has what another process needs to go on. */
-  get #outlivesProcess(): boolean {
-    return this.#isHoldKept && this.held !== null && this.held.pending.length > 0;
+  get #retelling(): Retelling | undefined {
+    return this.#parts.revived?.retelling;
   }
 
-  async #keepHold(round: HeldTurn | null): Promise<void> {
-    const { owner, store, wire, writer } = this.#parts;
-    const { held } = this;
-    if (store === null || held === null || wire === null || held.pending.length === 0) return;
-    const deadline = Date.now() + held.timeoutMs;
-    const { id } = this;
+  /** It waits for its client or is written, and the store has what another process needs to go on. */
+  get #outlivesProcess(): boolean {
+    if (!this.#isHoldKept) return false;
+    const waits = this.held !== null && this.held.pending.length > 0;
+    return waits || (this.#parts.writer.response.background && this.#parts.drawn.isKept);
+  }
+
+  async #keepRound(turn: HeldTurn | null, at: KeptRound["at"]): Promise<void> {
+    const { owner, store, wire, writer, fingerprint, drawn } = this.#parts;
+    const { held, id } = this;
+    const waits = held !== null && held.pending.length > 0;
+    if (store === null || wire === null || !(waits || writer.response.background)) return;
+    const deadline = Date.now() + (held?.timeoutMs ?? 0);
+    const round: KeptRound = { turn, at, fingerprint };
     await store.setHold({ owner, id, request: wire, round, next: writer.next, deadline });
+    if (at === "held") drawn.beginRound();
+    else drawn.begin();
     this.#isHoldKept = true;
   }
 
@@ -318,6 +365,10 @@ function withTimings(events: WireEvent[], times: TokenTimes | undefined): WireEv
   const timings = times?.timings;
   if (last === undefined || timings === undefined) return events;
   return events.with(-1, { ...last, timings });
+}
+
+function tellsOfModel({ type }: WireEvent): boolean {
+  return type === added || type.endsWith(".delta");
 }
 
 function resultOf({ outcome, content }: Extract<RunEvent, { type: "tool-end" }>): McpCallResult {

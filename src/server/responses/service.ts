@@ -25,10 +25,12 @@ import type { ServerConfig, ServerServices } from "../services.ts";
 import { Preparation, openStreamAfterMs } from "../http/stream-answer.ts";
 import { definitionsOf } from "../answer/target.ts";
 import { TokenTimes } from "../answer/token-times.ts";
+import { DrawnTokens } from "../answer/written-round.ts";
+import { modelFingerprint } from "../answer/completion-parts.ts";
 import { AskedCalls } from "./asked-calls.ts";
 import { mcpToolsOf, planTools } from "./tool-plan.ts";
 import { EventLog } from "./log.ts";
-import { HeldCalls, defaultOutputTimeoutMs } from "./held.ts";
+import { HeldCalls, defaultOutputTimeoutMs, waitsForOutputs } from "./held.ts";
 import { callsOfItems, isClientOutput, isConsent } from "./client-calls.ts";
 import { clientHistory, closeEarlierCalls, type History, loadHistory } from "./history.ts";
 import { RequestedServers } from "./mcp-servers.ts";
@@ -161,7 +163,7 @@ export class ResponseService {
     const { owner } = context;
     const stores = this.#stores(request);
     const items = [...history.items, ...history.input];
-    const isHeld = this.#waitsForOutputs(request);
+    const isHeld = waitsForOutputs(request, this.#config);
     const held = isHeld ? this.#heldCalls(request, abort) : null;
     const sources = { provider: context.target.tools, requested };
     const plan = planTools(request, sources, held && ((tool) => held.tool(tool)));
@@ -192,6 +194,7 @@ export class ResponseService {
       log,
     });
     const times = new TokenTimes(context.metrics, context.startedAt);
+    const drawn = new DrawnTokens();
     return new ResponseRun({
       owner,
       writer,
@@ -203,6 +206,8 @@ export class ResponseService {
       resumesByRequest: request.handling === "held",
       // The credentials of a server of its own are not kept, so that it cannot go on elsewhere.
       wire: mcpToolsOf(request).every(({ address }) => address === null) ? context.wire : null,
+      fingerprint: modelFingerprint(context.services),
+      drawn,
       log,
       timing: { times, wanted: request.times },
       lists: plan.lists,
@@ -212,7 +217,8 @@ export class ResponseService {
         const approvedItems = writer.output.filter(({ type }) => type === "mcp_call");
         const read = [...items, ...(approvedItems as unknown as Item[])];
         const run = { ...context, times, answer: { ...context.answer, id } };
-        return generateResponse(request, { items: read, plan, signal, owner, context: run }, sink);
+        const parts = { items: read, plan, signal, owner, onTokens: drawn.draw, context: run };
+        return generateResponse(request, parts, sink);
       },
       onAsked: (item) => this.#asked.remember(owner, item, stores ? id : null),
       onEnd: (failure, transcript) => {
@@ -277,7 +283,7 @@ export class ResponseService {
     return [...items.history, ...items.input];
   }
 
-  /** Takes over what another process left waiting for outputs. */
+  /** Takes over what another process left waiting or unfinished. */
   async adopt(context: Omit<RunContext, "target" | "startedAt"> & RouteContext): Promise<void> {
     const { store } = this;
     for (const hold of (await store?.takeHolds()) ?? []) {
@@ -327,12 +333,6 @@ export class ResponseService {
       }
     }
     return this.store !== null && request.store !== false;
-  }
-
-  /** The flag is for streams: other clients do not see the calls before the response ends. */
-  #waitsForOutputs({ handling, stream }: ResponsesRequest): boolean {
-    if (handling !== null) return handling === "held";
-    return stream && this.#config.responsesTools === "held";
   }
 
   #heldCalls(request: ResponsesRequest, abort: AbortController): HeldCalls {

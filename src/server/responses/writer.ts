@@ -65,6 +65,8 @@ export class ResponseWriter {
   /** The call that the model is writing. */
   #callId = "";
   #roundIds = new RoundIds();
+  /** Ids of the items that are said once more. */
+  #toldIds: string[] = [];
 
   constructor(options: WriterOptions) {
     this.#options = options;
@@ -81,25 +83,31 @@ export class ResponseWriter {
     return this.#next;
   }
 
-  /** In place of `begin`: what was said until now was told before, and the calls in progress wait for their outputs. */
-  goOn(output: readonly OutputItem[], next: number): void {
-    const extendedFor = this.#options.extended ? this.response.id : null;
+  /**
+   * In place of `begin`: what was said until now was told before, and the calls in progress wait for their outputs, those of
+   * servers under the ids of their items. @param toldIds of items that are said once more
+   */
+  goOn(output: readonly OutputItem[], next: number, toldIds: readonly string[] = []): void {
     for (const item of output) {
-      const index = this.#items.length;
-      if (!isClientCall(item) || item.status !== "in_progress") {
-        this.#add(item);
-        continue;
-      }
-      const events = ClientCallEvents.waiting(item, index, extendedFor);
-      const kind = item.type === "function_call" ? "function" : "custom";
-      this.#add(events.item);
-      this.#calls.set(item.call_id, {
-        events,
-        presentation: { kind, name: item.name },
-        isWhole: true,
-      });
+      const events = this.#openEvents(item, this.#items.length);
+      this.#add(events?.item ?? item);
+      if (events === null) continue;
+      const callId = isClientCall(item) ? item.call_id : item.id;
+      const { name } = item as { name: string };
+      const kind = item.type === "custom_tool_call" ? "custom" : "function";
+      this.#calls.set(callId, { events, presentation: { kind, name }, isWhole: true });
     }
     this.#next = next;
+    this.#toldIds = [...toldIds];
+  }
+
+  #openEvents(item: OutputItem, index: number): OpenCall["events"] {
+    const extendedFor = this.#options.extended ? this.response.id : null;
+    if (isClientCall(item) && item.status === "in_progress")
+      return ClientCallEvents.waiting(item, index, extendedFor);
+    if (item.type === "mcp_call" && item.status === "in_progress")
+      return McpCallEvents.running(item, index);
+    return null;
   }
 
   begin(): WireEvent[] {
@@ -206,7 +214,8 @@ export class ResponseWriter {
   #writeText(kind: TextKind, text: string, logprobs?: readonly ContentToken[]): WireEvent[] {
     const events = this.#text?.kind === kind ? [] : this.#closeText("completed");
     if (this.#text === null) {
-      this.#text = new TextEvents(kind, this.#items.length);
+      const id = this.#toldIds.shift() ?? newId(kind === "message" ? "msg" : "rs");
+      this.#text = new TextEvents(kind, id, this.#items.length);
       this.#add(this.#text.item);
       events.push(...this.#number(this.#text.open()));
     }
@@ -245,19 +254,26 @@ export class ResponseWriter {
   ): NonNullable<OpenCall["events"]> {
     const { kind, name } = presentation;
     if (kind === "mcp") {
-      const id = this.#roundIds.next("mcp");
+      const id = this.#nextCallId("mcp");
       const { server } = presentation;
       return new McpCallEvents({ id, server, name, approvalRequestId }, outputIndex);
     }
     const { namespace } = presentation;
     const start = {
-      id: this.#roundIds.next(kind === "custom" ? "ctc" : "fc"),
+      id: this.#nextCallId(kind === "custom" ? "ctc" : "fc"),
       callId,
       name,
       namespace,
     };
     const extendedFor = this.#options.extended ? this.response.id : null;
     return new ClientCallEvents(kind, start, outputIndex, extendedFor);
+  }
+
+  #nextCallId(prefix: "fc" | "ctc" | "mcp"): string {
+    const told = this.#toldIds.shift();
+    if (told === undefined) return this.#roundIds.next(prefix);
+    this.#roundIds.goOn(told);
+    return told;
   }
 
   #writeArguments(delta: string): WireEvent[] {
@@ -281,7 +297,7 @@ export class ResponseWriter {
 
   #askApproval({ server, name }: { server: string; name: string }, text: string): WireEvent[] {
     const item: OutputItem = {
-      id: newId("mcpr"),
+      id: this.#toldIds.shift() ?? newId("mcpr"),
       type: "mcp_approval_request",
       server_label: server,
       name,

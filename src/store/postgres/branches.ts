@@ -165,7 +165,8 @@ export class PostgresBranches implements BranchStore {
   }
 
   async countResume(runId: string, by: 1 | -1 = 1): Promise<void> {
-    await this.#database.run(sql`UPDATE fermata.branched_holds SET resumes = resumes + ${by}
+    await this.#database
+      .run(sql`UPDATE fermata.branched_holds SET resumes = resumes + ${by}::integer
       WHERE run_id = ${runId}`);
   }
 

@@ -185,8 +185,12 @@ class PostgresStore implements OpenStore {
     await this.#responses.updateItem(owner, item);
   }
 
-  async setHold(hold: ResponseHold): Promise<void> {
+  async setHold(hold: Omit<ResponseHold, "resumes">): Promise<void> {
     await this.#responses.setHold(hold);
+  }
+
+  async countHold(id: string, by: 1 | -1 = 1): Promise<void> {
+    await this.#responses.countHold(id, by);
   }
 
   async takeHolds(): Promise<ResponseHold[]> {
@@ -203,8 +207,17 @@ class PostgresStore implements OpenStore {
     return await heldCallOfResponses(this.#database, owner, callId);
   }
 
-  async addEvent(id: string, number: number, event: object): Promise<void> {
-    await this.#responses.addEvent(id, number, event);
+  async eventTokens(id: string, from: number): Promise<number[]> {
+    return await this.#responses.eventTokens(id, from);
+  }
+
+  async addEvent(
+    id: string,
+    number: number,
+    event: object,
+    tokens?: readonly number[],
+  ): Promise<void> {
+    await this.#responses.addEvent(id, number, event, tokens);
     this.shared.changed(id);
   }
 

@@ -9,6 +9,7 @@ import {
   type ResponseRow,
   storedResponse,
 } from "../rows.ts";
+import { readTokens, writtenTokens } from "../written-tokens.ts";
 import type {
   NewResponse,
   ResponseHold,
@@ -108,7 +109,13 @@ export class PostgresResponses {
   }
 
   /** The response may have been deleted meanwhile, or be another process's. */
-  async setHold({ id, request, round, next, deadline }: ResponseHold): Promise<void> {
+  async setHold({
+    id,
+    request,
+    round,
+    next,
+    deadline,
+  }: Omit<ResponseHold, "resumes">): Promise<void> {
     await this.#database.run(sql`INSERT INTO fermata.response_holds
       (response_id, request, round, next, deadline)
       SELECT id, ${JSON.stringify(request)}, ${JSON.stringify(round)}, ${next}::integer,
@@ -116,7 +123,14 @@ export class PostgresResponses {
       FROM fermata.responses WHERE id = ${id} AND run = ${this.#process}
         AND claim = ${this.#claims.of(id)}
       ON CONFLICT (response_id) DO UPDATE SET request = excluded.request,
-        round = excluded.round, next = excluded.next, deadline = excluded.deadline`);
+        round = excluded.round, next = excluded.next, deadline = excluded.deadline,
+        resumes = 0`);
+  }
+
+  async countHold(id: string, by: 1 | -1): Promise<void> {
+    await this.#database
+      .run(sql`UPDATE fermata.response_holds SET resumes = resumes + ${by}::integer
+      WHERE response_id = ${id}`);
   }
 
   /** Responses of this process that wait for their client belong to no process from now on. */
@@ -137,19 +151,33 @@ export class PostgresResponses {
     );
     for (const { id, claim } of taken) this.#claims.set(id, claim);
     const rows = await this.#database
-      .all<ResponseHoldRow>(sql`SELECT owner, id, request, round, next, deadline
+      .all<ResponseHoldRow>(sql`SELECT owner, id, request, round, next, deadline, resumes
       FROM fermata.response_holds JOIN fermata.responses ON id = response_id
       WHERE id = ANY(${taken.map(({ id }) => id)}) ORDER BY row`);
     return rows.map(responseHoldOf);
   }
 
   /** Nothing, where the response was deleted while it was generated, or is another process's. */
-  async addEvent(id: string, number: number, event: object): Promise<void> {
-    await this.#database.run(sql`INSERT INTO fermata.response_events (response_id, number, body)
-      SELECT id, ${number}::integer, ${JSON.stringify(event)} FROM fermata.responses
+  async addEvent(
+    id: string,
+    number: number,
+    event: object,
+    tokens?: readonly number[],
+  ): Promise<void> {
+    await this.#database.run(sql`INSERT INTO fermata.response_events
+        (response_id, number, body, tokens)
+      SELECT id, ${number}::integer, ${JSON.stringify(event)}, ${writtenTokens(tokens)}::text
+      FROM fermata.responses
       WHERE id = ${id} AND (run IS NULL OR run = ${this.#process})
         AND claim = ${this.#claims.of(id)}
       ON CONFLICT (response_id, number) DO NOTHING`);
+  }
+
+  async eventTokens(id: string, from: number): Promise<number[]> {
+    const columns = await this.#database.column<string | null>(sql`SELECT tokens
+      FROM fermata.response_events
+      WHERE response_id = ${id} AND number >= ${from} ORDER BY number`);
+    return columns.flatMap((column) => readTokens(column) ?? []);
   }
 
   async events(owner: string, id: string, after: number): Promise<unknown[]> {

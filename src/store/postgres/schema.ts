@@ -191,6 +191,7 @@ const migrations: readonly string[] = [
   `
   ALTER TABLE fermata.branched_events ADD COLUMN tokens text;
   ALTER TABLE fermata.response_events ADD COLUMN tokens text;
+  ALTER TABLE fermata.response_holds ADD COLUMN resumes integer NOT NULL DEFAULT 0;
   `,
 ];
 

@@ -207,6 +207,7 @@ const migrations: readonly string[] = [
   -- What the model drew, as a JSON list: see NumberedEvent.
   ALTER TABLE branched_events ADD COLUMN tokens TEXT;
   ALTER TABLE response_events ADD COLUMN tokens TEXT;
+  ALTER TABLE response_holds ADD COLUMN resumes INTEGER NOT NULL DEFAULT 0;
   `,
 ];
 

@@ -9,6 +9,7 @@ import {
   type ResponseRow,
   storedResponse,
 } from "../rows.ts";
+import { readTokens, writtenTokens } from "../written-tokens.ts";
 import { sql, type StoreDatabase } from "./database.ts";
 import type {
   NewResponse,
@@ -110,12 +111,17 @@ export class ResponseTable {
     return isDeleted;
   }
 
-  setHold({ id, request, round, next, deadline }: ResponseHold): void {
+  setHold({ id, request, round, next, deadline }: Omit<ResponseHold, "resumes">): void {
     // The response may have been deleted meanwhile.
     this.#database
       .run(sql`INSERT OR REPLACE INTO response_holds (response_id, request, round, next, deadline)
        SELECT id, ${JSON.stringify(request)}, ${JSON.stringify(round)}, ${next}, ${deadline}
        FROM responses WHERE id = ${id}`);
+  }
+
+  countHold(id: string, by: 1 | -1): void {
+    this.#database.run(sql`UPDATE response_holds SET resumes = resumes + ${by}
+      WHERE response_id = ${id}`);
   }
 
   /** Responses of a process that wait for their client belong to no process from now on. */
@@ -126,7 +132,7 @@ export class ResponseTable {
 
   takeHolds(): ResponseHold[] {
     const rows = this.#database
-      .all<ResponseHoldRow>(sql`SELECT owner, id, request, round, next, deadline
+      .all<ResponseHoldRow>(sql`SELECT owner, id, request, round, next, deadline, resumes
        FROM response_holds JOIN responses ON id = response_id WHERE run IS NULL`);
     for (const { id } of rows)
       this.#database.run(sql`UPDATE responses SET run = ${this.#run} WHERE id = ${id}`);
@@ -147,10 +153,17 @@ export class ResponseTable {
     }
   }
 
-  addEvent(id: string, number: number, event: object): void {
+  addEvent(id: string, number: number, event: object, tokens?: readonly number[]): void {
     // The response may have been deleted while it was generated.
-    this.#database.run(sql`INSERT INTO response_events (response_id, number, body)
-       SELECT id, ${number}, ${JSON.stringify(event)} FROM responses WHERE id = ${id}`);
+    this.#database.run(sql`INSERT INTO response_events (response_id, number, body, tokens)
+       SELECT id, ${number}, ${JSON.stringify(event)}, ${writtenTokens(tokens)}
+       FROM responses WHERE id = ${id}`);
+  }
+
+  eventTokens(id: string, from: number): number[] {
+    const columns = this.#database.column<string | null>(sql`SELECT tokens FROM response_events
+      WHERE response_id = ${id} AND number >= ${from} ORDER BY number`);
+    return columns.flatMap((column) => readTokens(column) ?? []);
   }
 
   events(owner: string, id: string, after: number): unknown[] {

@@ -137,8 +137,12 @@ export class SqliteStore implements ResponseStore {
     this.#database.inTransaction(() => this.#items.put(owner, item));
   }
 
-  async setHold(hold: ResponseHold): Promise<void> {
+  async setHold(hold: Omit<ResponseHold, "resumes">): Promise<void> {
     this.#responses.setHold(hold);
+  }
+
+  async countHold(id: string, by: 1 | -1 = 1): Promise<void> {
+    this.#responses.countHold(id, by);
   }
 
   async takeHolds(): Promise<ResponseHold[]> {
@@ -156,8 +160,17 @@ export class SqliteStore implements ResponseStore {
     return this.#heldCalls.ofResponses(owner, callId);
   }
 
-  async addEvent(id: string, number: number, event: object): Promise<void> {
-    this.#responses.addEvent(id, number, event);
+  async addEvent(
+    id: string,
+    number: number,
+    event: object,
+    tokens?: readonly number[],
+  ): Promise<void> {
+    this.#responses.addEvent(id, number, event, tokens);
+  }
+
+  async eventTokens(id: string, from: number): Promise<number[]> {
+    return this.#responses.eventTokens(id, from);
   }
 
   async events(owner: string, id: string, after = -1): Promise<unknown[]> {

@@ -1,6 +1,6 @@
 // A server with a store, its model a fake.
 //   node kill-child.mjs <store file or address> [<file of calls> [<port> <name of the replica>]]
-// Without a file of calls the model writes some words; asked for "endless" ones it never stops. With one it calls three
+// Without a file of calls the model writes the words of `wordsOf`, a token each. With one it calls three
 // tools and then answers: each call writes a line to the file when it begins, so that the tool itself counts. "save" asks a
 // person where the API can ask one, "note" changes something, "look" only reads. Asked for "response ..." it calls "send" in
 // place of "save", which asks nobody by itself.
@@ -13,6 +13,7 @@ import { buildServer } from "../../../dist/server/app.js";
 import { openPostgresStore } from "../../../dist/store/postgres/postgres-store.js";
 import { SqliteStore } from "../../../dist/store/sqlite/sqlite-store.js";
 import { Approvals } from "../../../dist/tools/approvals.js";
+import { wordsOf } from "./kill-words.mjs";
 
 const [, , path, counted, port = "0", replica] = process.argv;
 
@@ -42,13 +43,17 @@ const tools = [
   tool("look", { readOnly: true }),
 ];
 
-async function* words({ signal, messages }) {
-  const count = messages.at(-1).content.includes("endless")
-    ? Infinity
-    : Math.floor(Math.random() * 12);
-  for (let word = 0; word <= count && !signal?.aborted; word++) {
-    yield { type: "content", text: `word ${word} ` };
-    await setTimeout(Math.random() * 8);
+/** As an engine would: what an earlier process wrote is told once more, at once. */
+async function* words({ signal, messages, written, onTokens }) {
+  const all = wordsOf(messages.at(-1).content);
+  const known = written?.tokens.length ?? 0;
+  for (const [index, text] of all.entries()) {
+    if (signal?.aborted) break;
+    if (index >= known) {
+      await setTimeout(Math.random() * 8);
+      onTokens?.(index + 1, [index]);
+    }
+    yield { type: "content", text };
   }
   yield { type: "finish", reason: signal?.aborted ? "cancelled" : "stop", calls: [], usage };
 }

@@ -18,7 +18,10 @@ function message(id: string, parentId: string | null, runId: string | null): Bra
 async function beginRun(store: BranchStore, id: string, run: string): Promise<void> {
   const messages = [message(`q${run}`, null, null), message(`a${run}`, `q${run}`, run)];
   const start = { id: run, conversationId: id, messageId: `a${run}` };
-  await store.beginRun("ann", { ...start, request: "asked" }, messages, { leafId: `a${run}`, title: "T" });
+  await store.beginRun("ann", { ...start, request: "asked" }, messages, {
+    leafId: `a${run}`,
+    title: "T",
+  });
 }
 
 describe.each([...storeKinds, "memory"] as const)("%s", (kind) => {

@@ -35,6 +35,14 @@ export class McpCallEvents extends ItemEvents<McpCallItem> {
     );
   }
 
+  /** Of a call that was told of and has no result. */
+  static running(item: McpCallItem, outputIndex: number): McpCallEvents {
+    const { id, server_label: server, name, approval_request_id: approvalRequestId } = item;
+    const events = new McpCallEvents({ id, server, name, approvalRequestId }, outputIndex);
+    Object.assign(events.item, item);
+    return events;
+  }
+
   override open(): UnnumberedEvent[] {
     return [...super.open(), this.ownEvent("response.mcp_call.in_progress")];
   }

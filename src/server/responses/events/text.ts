@@ -1,6 +1,5 @@
 /** Messages and reasoning: items with one part of text. Reasoning is told in full, neither summed up nor encrypted. */
 
-import { newId } from "../../answer/ids.ts";
 import type { WireContentToken } from "../../answer/logprobs.ts";
 import type { ItemStatus, MessageItem, ReasoningItem, UnnumberedEvent } from "../types.ts";
 import { ItemEvents } from "./item.ts";
@@ -14,12 +13,12 @@ export class TextEvents extends ItemEvents<MessageItem | ReasoningItem> {
   #text = "";
   readonly #logprobs: WireContentToken[] = [];
 
-  constructor(kind: TextKind, outputIndex: number) {
+  constructor(kind: TextKind, id: string, outputIndex: number) {
     const status = "in_progress";
     super(
       kind === "message"
-        ? { id: newId("msg"), type: kind, status, role: "assistant", content: [] }
-        : { id: newId("rs"), type: kind, summary: [], content: [], status },
+        ? { id, type: kind, status, role: "assistant", content: [] }
+        : { id, type: kind, summary: [], content: [], status },
       outputIndex,
     );
     this.kind = kind;
