@@ -269,7 +269,7 @@ describe.each(storeKinds)("%s", (kind) => {
         { status: "incomplete" },
       ]);
       // What waits for its client goes on, in the first process that takes it.
-      expect(await store.takeHolds()).toEqual([hold]);
+      expect(await store.takeHolds()).toEqual([{ ...hold, resumes: 0 }]);
       expect(await store.takeHolds()).toEqual([]);
       expect((await store.response("ann", "waits"))!.body).toMatchObject({ status: "in_progress" });
     });
