@@ -36,6 +36,7 @@ const onPostgres = {
       (file) => `test/contract/${file}.test.ts`,
     ),
     maxWorkers: 1,
+    sequence: { groupOrder: 1 },
     env: { FERMATA_TEST_STORE: "postgres" },
   },
 };
