@@ -5,6 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout } from "node:timers/promises";
 import { expect, test } from "vitest";
+import { eventually } from "../support/eventually.ts";
 import { storeKinds } from "../support/store-worlds.ts";
 import { killsOf, killStore } from "./support/kill-stores.ts";
 import { jsonRequest, kill, post, startServer } from "./support/killed-server.ts";
@@ -38,10 +39,12 @@ test.each(storeKinds)("%s", { timeout: 1_800_000 }, async (kind) => {
       // On a busy machine the first answer takes its time; from then on any moment will do.
       const known = acknowledged.size;
       while (acknowledged.size === known) await setTimeout(5);
-      // This one is in the middle of its work whenever the kill comes.
-      const endless = { input: "endless", background: true };
-      const { id } = await post(`${url}/v1/responses`, endless, stop.signal);
-      acknowledged.set(String(id), null);
+      // This one is in the middle of its work whenever the kill comes, and its client has to ask again.
+      const withEndless = new Map<string, Json | null>();
+      const endless = { acknowledged: withEndless, conversations, signal: stop.signal };
+      work.push(untilGone(readStream(url, { input: "endless" }, endless)));
+      while (withEndless.size === 0) await setTimeout(5);
+      for (const id of withEndless.keys()) acknowledged.set(id, null);
       await setTimeout(Math.random() * 250);
       await kill(server);
       stop.abort();
@@ -70,15 +73,16 @@ async function check(
 ): Promise<number> {
   let interrupted = 0;
   for (const [id, final] of acknowledged) {
-    const reply = await fetch(`${url}/v1/responses/${id}`);
-    expect(reply.status, id).toBe(200);
-    const stored = (await reply.json()) as Json;
     if (final !== null) {
-      expect(stored).toEqual(final);
+      expect(await stands(url, id)).toEqual(final);
       continue;
     }
-    // It may have ended, and the kill came before its client was told.
-    expect(["failed", "completed"]).toContain(stored["status"]);
+    // It may have ended, and the kill came before its client was told; or it goes on, in the background.
+    const stored = await eventually(async () => {
+      const now = await stands(url, id);
+      expect(["failed", "completed"]).toContain(now["status"]);
+      return now;
+    });
     if (stored["status"] === "failed") {
       expect(stored["error"]).toMatchObject({ code: "server_error" });
       if (!interruptedChecked.has(id)) interrupted++;
@@ -98,6 +102,12 @@ async function check(
   return interrupted;
 }
 
+async function stands(url: string, id: string): Promise<Json> {
+  const reply = await fetch(`${url}/v1/responses/${id}`);
+  expect(reply.status, id).toBe(200);
+  return (await reply.json()) as Json;
+}
+
 interface Use {
   acknowledged: Acknowledged;
   conversations: string[];
@@ -105,36 +115,44 @@ interface Use {
 }
 
 /** One request after the other, of every kind, until the server is gone. */
-async function useServer(url: string, client: number, use: Use): Promise<void> {
+function useServer(url: string, client: number, use: Use): Promise<void> {
+  return untilGone(requests(url, client, use));
+}
+
+/** The server is gone: what fetch throws then is a TypeError, or the test's own abort. */
+async function untilGone(work: Promise<void>): Promise<void> {
+  try {
+    await work;
+  } catch (error) {
+    if (!(error instanceof TypeError) && !(error instanceof DOMException)) throw error;
+  }
+}
+
+async function requests(url: string, client: number, use: Use): Promise<void> {
   const { acknowledged, conversations, signal } = use;
   let previous: string | undefined;
-  try {
-    for (let turn = 0; !signal.aborted; turn++) {
-      const kind = (turn + client) % 5;
-      const body = { input: `turn ${turn} of ${client}`, previous_response_id: previous };
-      if (kind === 0) {
-        const response = await post(`${url}/v1/responses`, body, signal);
-        acknowledged.set(String(response["id"]), response);
-        previous = String(response["id"]);
-      } else if (kind === 1) {
-        const background = { ...body, background: true };
-        const { id } = await post(`${url}/v1/responses`, background, signal);
-        acknowledged.set(String(id), null);
-      } else if (kind === 2) {
-        await readStream(url, body, use);
-      } else if (kind === 3) {
-        await readStream(url, { ...body, background: true }, use);
-      } else {
-        const { id } = await post(`${url}/v1/conversations`, { items: [] }, signal);
-        conversations.push(String(id));
-        const turnOf = { input: "Hi", conversation: id };
-        const response = await post(`${url}/v1/responses`, turnOf, signal);
-        acknowledged.set(String(response["id"]), response);
-      }
+  for (let turn = 0; !signal.aborted; turn++) {
+    const kind = (turn + client) % 5;
+    const body = { input: `turn ${turn} of ${client}`, previous_response_id: previous };
+    if (kind === 0) {
+      const response = await post(`${url}/v1/responses`, body, signal);
+      acknowledged.set(String(response["id"]), response);
+      previous = String(response["id"]);
+    } else if (kind === 1) {
+      const background = { ...body, background: true };
+      const { id } = await post(`${url}/v1/responses`, background, signal);
+      acknowledged.set(String(id), null);
+    } else if (kind === 2) {
+      await readStream(url, body, use);
+    } else if (kind === 3) {
+      await readStream(url, { ...body, background: true }, use);
+    } else {
+      const { id } = await post(`${url}/v1/conversations`, { items: [] }, signal);
+      conversations.push(String(id));
+      const turnOf = { input: "Hi", conversation: id };
+      const response = await post(`${url}/v1/responses`, turnOf, signal);
+      acknowledged.set(String(response["id"]), response);
     }
-  } catch (error) {
-    // The server is gone: what fetch throws then is a TypeError, or the test's own abort.
-    if (!(error instanceof TypeError) && !(error instanceof DOMException)) throw error;
   }
 }
 
