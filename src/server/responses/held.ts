@@ -7,8 +7,6 @@ import { readBody, required, type FieldTable, fieldError } from "../body/field.t
 import { either, list, mapped, object, text } from "../body/values.ts";
 import type { Warn } from "../body/warnings.ts";
 import { isClientOutput, outputText } from "./client-calls.ts";
-import type { ServerConfig } from "../services.ts";
-import type { ResponsesRequest } from "./request.ts";
 import type { Item } from "./types.ts";
 import type { Tool, ToolResult } from "../../tools/types.ts";
 import { clientServer } from "../answer/answer.ts";
@@ -117,14 +115,6 @@ export class HeldCalls {
       clearTimeout(timer);
     }
   }
-}
-
-/** The flag is for streams: other clients do not see the calls before the response ends. */
-export function waitsForOutputs(
-  { handling, stream }: Pick<ResponsesRequest, "handling" | "stream">,
-  { responsesTools }: Pick<ServerConfig, "responsesTools">,
-): boolean {
-  return handling === null ? stream && responsesTools === "held" : handling === "held";
 }
 
 function outputItem(callId: string, output: string): Item {

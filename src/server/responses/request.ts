@@ -10,6 +10,7 @@ import { FermataError } from "../../errors.ts";
 import { type PartsResult, finish } from "../../parts.ts";
 import { responseFields } from "./fields.ts";
 import type { ChatUsage } from "../../chat/types.ts";
+import type { ServerConfig } from "../services.ts";
 import type { ResponseObject, WireResponseUsage } from "./types.ts";
 
 export type ResponsesRequest = PartsResult<typeof parseResponsesRequestInParts>;
@@ -161,4 +162,12 @@ export function ofInput(thrown: unknown): FermataError {
     size: error.size,
     cause: error.cause,
   });
+}
+
+/** The flag is for streams: other clients do not see the calls before the response ends. */
+export function waitsForOutputs(
+  { handling, stream }: Pick<ResponsesRequest, "handling" | "stream">,
+  { responsesTools }: Pick<ServerConfig, "responsesTools">,
+): boolean {
+  return handling === null ? stream && responsesTools === "held" : handling === "held";
 }

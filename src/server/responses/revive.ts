@@ -21,10 +21,10 @@ import {
 } from "./client-calls.ts";
 import { done } from "./events/item.ts";
 import { generateResponse } from "./generate.ts";
-import { HeldCalls, defaultOutputTimeoutMs, waitsForOutputs } from "./held.ts";
+import { HeldCalls, defaultOutputTimeoutMs } from "./held.ts";
 import { EventLog } from "./log.ts";
 import { RequestedServers } from "./mcp-servers.ts";
-import { parseResponsesRequest, type ResponsesRequest } from "./request.ts";
+import { parseResponsesRequest, type ResponsesRequest, waitsForOutputs } from "./request.ts";
 import { itemsBefore, Retelling, roundBegin, withoutProgress } from "./retelling.ts";
 import { type KeptRound, ResponseRun } from "./run.ts";
 import { mcpToolsOf, planTools } from "./tool-plan.ts";
@@ -148,7 +148,7 @@ async function revived(
     },
     resumesByRequest: request.handling === "held",
     wire,
-    fingerprint,
+    fingerprint: () => fingerprint,
     drawn,
     log: new EventLog(context.log, { response: id, compat: !isHeld }),
     lists: plan.lists.map((list, index) => ({ ...list, id: retelling.ids[index] ?? list.id })),

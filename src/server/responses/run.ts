@@ -45,8 +45,9 @@ export interface ResponseParts {
   /** The body that made it, for another process to go on with; null: it ends with this one. */
   wire: unknown;
   /** Of the model. */
-  fingerprint: string;
-  drawn: DrawnTokens;
+  fingerprint(): string;
+  /** Null: what it writes is lost with this process. */
+  drawn: DrawnTokens | null;
   log: EventLog;
   /** For llama-server's `timings`. Default: no event has them. */
   timing?: { times: TokenTimes; wanted: TimesWanted };
@@ -113,7 +114,7 @@ export class ResponseRun extends LiveRun<WireEvent> {
       keep:
         background || revived !== undefined
           ? async (event) => {
-              const tokens = drawn.take(tellsOfModel(event));
+              const tokens = drawn?.take(tellsOfModel(event)) ?? [];
               if (background) await store?.addEvent(id, event.sequence_number, event, tokens);
             }
           : null,
@@ -259,7 +260,7 @@ export class ResponseRun extends LiveRun<WireEvent> {
         await this.#tell(writer.write(event));
         // All calls of a round are written and wait for their outputs.
         await this.#update();
-        if (event.calls.length === 0) return drawn.lose();
+        if (event.calls.length === 0) return drawn?.lose();
         return await this.#keepRound(event.turn ?? null, "held");
       default:
         return await this.#tell(
@@ -324,7 +325,7 @@ export class ResponseRun extends LiveRun<WireEvent> {
   get #outlivesProcess(): boolean {
     if (!this.#isHoldKept) return false;
     const waits = this.held !== null && this.held.pending.length > 0;
-    return waits || (this.#parts.writer.response.background && this.#parts.drawn.isKept);
+    return waits || (this.#parts.writer.response.background && this.#parts.drawn?.isKept === true);
   }
 
   async #keepRound(turn: HeldTurn | null, at: KeptRound["at"]): Promise<void> {
@@ -333,10 +334,10 @@ export class ResponseRun extends LiveRun<WireEvent> {
     const waits = held !== null && held.pending.length > 0;
     if (store === null || wire === null || !(waits || writer.response.background)) return;
     const deadline = Date.now() + (held?.timeoutMs ?? 0);
-    const round: KeptRound = { turn, at, fingerprint };
+    const round: KeptRound = { turn, at, fingerprint: fingerprint() };
     await store.setHold({ owner, id, request: wire, round, next: writer.next, deadline });
-    if (at === "held") drawn.beginRound();
-    else drawn.begin();
+    if (at === "held") drawn?.beginRound();
+    else drawn?.begin();
     this.#isHoldKept = true;
   }
 

@@ -11,7 +11,7 @@ import { LiveRuns } from "../answer/live-run.ts";
 import { cancelElsewhere } from "../answer/shared-runs.ts";
 import { finishInTurns } from "../../parts.ts";
 import { toMessages } from "./messages.ts";
-import { type ResponsesRequest, newResponse } from "./request.ts";
+import { type ResponsesRequest, newResponse, waitsForOutputs } from "./request.ts";
 import { checkToolChoice } from "../body/tools.ts";
 import { WaitingResponses } from "./waiting.ts";
 import { ResponseWriter } from "./writer.ts";
@@ -30,7 +30,7 @@ import { modelFingerprint } from "../answer/completion-parts.ts";
 import { AskedCalls } from "./asked-calls.ts";
 import { mcpToolsOf, planTools } from "./tool-plan.ts";
 import { EventLog } from "./log.ts";
-import { HeldCalls, defaultOutputTimeoutMs, waitsForOutputs } from "./held.ts";
+import { HeldCalls, defaultOutputTimeoutMs } from "./held.ts";
 import { callsOfItems, isClientOutput, isConsent } from "./client-calls.ts";
 import { clientHistory, closeEarlierCalls, type History, loadHistory } from "./history.ts";
 import { RequestedServers } from "./mcp-servers.ts";
@@ -105,7 +105,8 @@ export class ResponseService {
     const { owner } = context;
     // A response that cannot be stored is refused first.
     this.#stores(request);
-    const resumed = await this.waiting.meetPrevious(request, owner);
+    const follows = request.previousResponseId !== null || request.input.some(isClientOutput);
+    const resumed = follows ? await this.waiting.meetPrevious(request, owner) : null;
     if (resumed !== null) return { kind: "resumed", id: resumed };
     const history = await this.#history(request, context);
     const calls = clientHistory(request.promptCacheKey, owner, history);
@@ -194,7 +195,7 @@ export class ResponseService {
       log,
     });
     const times = new TokenTimes(context.metrics, context.startedAt);
-    const drawn = new DrawnTokens();
+    const drawn = request.background ? new DrawnTokens() : null;
     return new ResponseRun({
       owner,
       writer,
@@ -206,7 +207,7 @@ export class ResponseService {
       resumesByRequest: request.handling === "held",
       // The credentials of a server of its own are not kept, so that it cannot go on elsewhere.
       wire: mcpToolsOf(request).every(({ address }) => address === null) ? context.wire : null,
-      fingerprint: modelFingerprint(context.services),
+      fingerprint: () => modelFingerprint(context.services),
       drawn,
       log,
       timing: { times, wanted: request.times },
@@ -217,7 +218,7 @@ export class ResponseService {
         const approvedItems = writer.output.filter(({ type }) => type === "mcp_call");
         const read = [...items, ...(approvedItems as unknown as Item[])];
         const run = { ...context, times, answer: { ...context.answer, id } };
-        const parts = { items: read, plan, signal, owner, onTokens: drawn.draw, context: run };
+        const parts = { items: read, plan, signal, owner, onTokens: drawn?.draw, context: run };
         return generateResponse(request, parts, sink);
       },
       onAsked: (item) => this.#asked.remember(owner, item, stores ? id : null),
