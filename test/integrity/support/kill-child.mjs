@@ -1,11 +1,13 @@
 // A server with a store, its model a fake.
 //   node kill-child.mjs <store file or address> [<file of calls> [<port> <name of the replica>]]
-// Without a file of calls the model writes the words of `wordsOf`, a token each. With one it calls three
+// Without a file of calls the model writes the words of `wordsOf`, a token each; with FAKE_UNFINISHED in the environment
+// the last of "long" words never comes. With a file of calls it calls three
 // tools and then answers: each call writes a line to the file when it begins, so that the tool itself counts. "save" asks a
 // person where the API can ask one, "note" changes something, "look" only reads. Asked for "response ..." it calls "send" in
 // place of "save", which asks nobody by itself.
 // Prints its port.
 import { appendFileSync } from "node:fs";
+import { once } from "node:events";
 import { setTimeout } from "node:timers/promises";
 import { AgentDirectory } from "../../../dist/agents/agent-directory.js";
 import { parseAgentsConfig } from "../../../dist/agents/agents-config.js";
@@ -15,6 +17,7 @@ import { SqliteStore } from "../../../dist/store/sqlite/sqlite-store.js";
 import { Approvals } from "../../../dist/tools/approvals.js";
 import { wordsOf } from "./kill-words.mjs";
 
+const unfinished = process.env.FAKE_UNFINISHED !== undefined;
 const [, , path, counted, port = "0", replica] = process.argv;
 
 const usage = {
@@ -51,6 +54,7 @@ async function* words({ signal, messages, written, onTokens }) {
     if (signal?.aborted) break;
     if (index >= known) {
       await setTimeout(Math.random() * 8);
+      if (unfinished && all.length > 60 && index === all.length - 1) await once(signal, "abort");
       onTokens?.(index + 1, [index]);
     }
     yield { type: "content", text };

@@ -15,16 +15,19 @@ export interface KilledServer {
 /**
  * @param calls the file in which tools count their calls; see `kill-child.mjs`
  * @param replica default: without a name, at any port
+ * @param unfinished the last word of a "long" answer never comes
  */
 export async function startServer(
   store: string,
   calls?: string,
   replica?: { name: string; port: number },
+  unfinished = false,
 ): Promise<KilledServer> {
   const args = replica === undefined ? [] : [String(replica.port), replica.name];
   const files = calls === undefined ? [store] : [store, calls];
   const server = spawn(process.execPath, [child, ...files, ...args], {
     stdio: ["ignore", "pipe", "inherit"],
+    env: { ...process.env, ...(unfinished ? { FAKE_UNFINISHED: "1" } : {}) },
   });
   const [port] = (await once(server.stdout!, "data")) as [Buffer];
   return { server, url: `http://127.0.0.1:${String(port).trim()}` };
