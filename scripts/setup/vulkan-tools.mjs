@@ -80,7 +80,7 @@ async function findGlslc(fetchTools) {
   };
 }
 
-// What llama.cpp uses came with 1.3.272; Debian 12 has 1.3.239.
+// llama.cpp uses this extension of late 2023; Debian 12's headers do not have it.
 const vulkanTest = `#include <vulkan/vulkan_core.h>
 #if !__has_include(<vulkan/vulkan.hpp>) || !defined(VK_EXT_layer_settings)
 #error
@@ -105,7 +105,7 @@ async function preprocesses(test) {
 export async function findVulkanTools({ fetchTools }) {
   const problems = [];
   if (!(await preprocesses(vulkanTest)))
-    problems.push("Vulkan's headers, 1.3.272 or newer, and its loader");
+    problems.push("Vulkan's headers with VK_EXT_layer_settings (2024 or newer), and its loader");
   if (!(await preprocesses(spirvTest))) problems.push("SPIR-V's headers");
   const { path, problem } = await findGlslc(fetchTools && problems.length === 0);
   if (problem) problems.push(problem);

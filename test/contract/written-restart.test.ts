@@ -154,16 +154,24 @@ const shown = ({ message, state }: Awaited<ReturnType<typeof ended>>) => ({
   })),
 });
 
+/** A server whose store is copied after each write, with the calls that had run by then. */
+async function serveWatched(): Promise<{
+  first: Served;
+  moments: { path: string; ran: string[] }[];
+}> {
+  const path = join(folder, "store.sqlite");
+  const moments: { path: string; ran: string[] }[] = [];
+  const watch = (): void => {
+    moments.push({ path: copyOf(path, `${moments.length}.sqlite`), ran: [...ran] });
+  };
+  return { first: await serve(path, { chunk: 16, watch }), moments };
+}
+
 test(
   "whatever was written last, the next process goes on behind it",
   { timeout: 120_000 },
   async () => {
-    const path = join(folder, "store.sqlite");
-    const moments: { path: string; ran: string[] }[] = [];
-    const first = await serve(path, {
-      chunk: 16,
-      watch: () => moments.push({ path: copyOf(path, `${moments.length}.sqlite`), ran: [...ran] }),
-    });
+    const { first, moments } = await serveWatched();
     const run = await begin(first);
     const expected = shown(await ended(first, run));
     await first.end();
@@ -206,12 +214,7 @@ test(
   "a background response, too, and its events are one stream",
   { timeout: 120_000 },
   async () => {
-    const path = join(folder, "store.sqlite");
-    const moments: { path: string; ran: string[] }[] = [];
-    const first = await serve(path, {
-      chunk: 16,
-      watch: () => moments.push({ path: copyOf(path, `${moments.length}.sqlite`), ran: [...ran] }),
-    });
+    const { first, moments } = await serveWatched();
     const files = { type: "mcp", server_label: "files", require_approval: "never" };
     const request = { input: "Save milk.", tools: [files], background: true };
     const post = await first.world.app.inject({

@@ -7,7 +7,7 @@ import { AnswerTokens } from "./answer-tokens.ts";
 import type { Continuation, ContinueRequest, Continuer } from "../hold/continuation.ts";
 import { ChatHold, type KnownOutput } from "../hold/hold.ts";
 import { EngineRun } from "./engine-run.ts";
-import { GuidedRounds, isScripted } from "./guided-rounds.ts";
+import { GuidedRounds } from "./guided-rounds.ts";
 import { type PromptMarks, marksBefore } from "../prompt/marks.ts";
 import type { Prompt, PromptBuilder } from "../prompt/prompt.ts";
 import { Round } from "./round.ts";
@@ -71,40 +71,17 @@ export class RunningChat implements ChatGeneration {
   #heldTurn: HeldTurn | undefined;
 
   constructor(request: ChatRequest, context: GenerationContext) {
-    const { sampling, stop, toolMode, tools, maxTokens, signal, owner, client, cacheSalt } =
-      request;
     this.#request = request;
     this.#context = context;
-    this.#looksForCalls = toolMode !== "none" && tools.length > 0;
+    this.#looksForCalls = request.toolMode !== "none" && request.tools.length > 0;
     this.#tokens =
       request.topLogprobs === undefined
         ? null
         : new AnswerTokens((token) => context.engine.tokenBytes(token));
-    const mayStop = request.guidance?.document === undefined && sampling.ignoresEnd !== true;
-    const stopsRepetition = context.stopsRepetition && mayStop && !isScripted(sampling);
-    const run = {
-      sampling: request.heldTurn === undefined ? sampling : { ...sampling, goesOn: true },
-      begun: request.written && Int32Array.from(request.written.tokens),
-      stop,
-      maxTokens,
-      topLogprobs: request.topLogprobs,
-      signal,
-      owner,
-      client,
-      cacheSalt,
-      watch: request.watch,
-      spelledTokens: context.prompts.spelledTokens,
-      closeAtLimit: request.guidance?.closeAtLimit,
-      pause: this.#looksForCalls ? context.prompts.pauseTriggers : undefined,
-      leaseMs: toolMode === "external" ? context.externalLeaseMs : undefined,
-    };
-    const onRepetition = (): "hold" | "cancel" => (this.#mayAnswerAnew ? "hold" : "cancel");
-    this.#run = new EngineRun(
-      context.engine,
-      run,
-      stopsRepetition ? onRepetition : null,
-      request.onTokens,
-    );
+    this.#run = new EngineRun(request, context, {
+      looksForCalls: this.#looksForCalls,
+      onRepetition: () => (this.#mayAnswerAnew ? "hold" : "cancel"),
+    });
   }
 
   [Symbol.asyncIterator](): AsyncIterator<ChatEvent> {

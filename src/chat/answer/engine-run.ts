@@ -12,10 +12,25 @@ import type {
 } from "../../engine/types.ts";
 import { withTextBias } from "../../engine/engine.ts";
 import { FermataError } from "../../errors.ts";
-import type { ChatEngine, ChatUsage } from "../types.ts";
+import type { ChatEngine, ChatRequest, ChatUsage } from "../types.ts";
 import { noUsage } from "../../engine/generation.ts";
+import type { PromptBuilder } from "../prompt/prompt.ts";
+import { isScripted } from "./guided-rounds.ts";
 
-export type RunRequest = Omit<GenerateRequest, "prompt">;
+type RunRequest = Omit<GenerateRequest, "prompt">;
+
+interface RunContext {
+  engine: ChatEngine;
+  prompts: Pick<PromptBuilder, "spelledTokens" | "pauseTriggers">;
+  externalLeaseMs: number;
+  stopsRepetition: boolean;
+}
+
+interface RunOptions {
+  looksForCalls: boolean;
+  /** What becomes of a text that repeats itself, where it may not. */
+  onRepetition(): "hold" | "cancel";
+}
 
 export class EngineRun {
   readonly #engine: ChatEngine;
@@ -26,25 +41,20 @@ export class EngineRun {
   #maxTokens: number | undefined;
   #cancelled = false;
   #drawn = 0;
-  readonly #onTokens: (drawn: number, tokens?: Int32Array) => void;
+  readonly #onTokens: NonNullable<ChatRequest["onTokens"]>;
   /** What an earlier process wrote, as far as the engine has not told it again. */
   #begun: Int32Array;
   readonly #onRepetition: (() => "hold" | "cancel") | null;
   #repetition = new RepetitionDetector();
   #isRepeating = false;
 
-  /** @param onRepetition what becomes of a text that repeats itself. Null: it may. @param onTokens `ChatRequest`'s */
-  constructor(
-    engine: ChatEngine,
-    request: RunRequest,
-    onRepetition: (() => "hold" | "cancel") | null = null,
-    onTokens: (drawn: number, tokens?: Int32Array) => void = () => {},
-  ) {
-    this.#begun = request.begun ?? new Int32Array(0);
-    this.#onTokens = onTokens;
-    this.#onRepetition = onRepetition;
-    this.#engine = engine;
-    this.#request = request;
+  constructor(request: ChatRequest, context: RunContext, options: RunOptions) {
+    this.#begun = Int32Array.from(request.written?.tokens ?? []);
+    this.#onTokens = request.onTokens ?? (() => {});
+    this.#onRepetition =
+      context.stopsRepetition && mayBeStopped(request) ? options.onRepetition : null;
+    this.#engine = context.engine;
+    this.#request = runRequest(request, context, options);
     this.#maxTokens = request.maxTokens;
   }
 
@@ -109,13 +119,20 @@ export class EngineRun {
   }
 
   #count(tokens: Int32Array): void {
-    const again = Math.min(tokens.length, this.#begun.length);
-    if (tokens.subarray(0, again).some((token, index) => token !== this.#begun[index]))
-      throw lost();
-    this.#begun = this.#begun.subarray(again);
+    const again = this.#begun.length === 0 ? 0 : this.#takeBegun(tokens);
     this.#drawn += tokens.length;
-    if (tokens.length > 0) this.#onTokens(this.#drawn, tokens.subarray(again));
+    if (tokens.length > 0)
+      this.#onTokens(this.#drawn, again === 0 ? tokens : tokens.subarray(again));
     this.#watch(tokens);
+  }
+
+  /** @returns how many of the tokens an earlier process wrote */
+  #takeBegun(tokens: Int32Array): number {
+    const count = Math.min(tokens.length, this.#begun.length);
+    if (tokens.subarray(0, count).some((token, index) => token !== this.#begun[index]))
+      throw lost();
+    this.#begun = this.#begun.subarray(count);
+    return count;
   }
 
   /** The round is over: all that was written belongs to it. */
@@ -184,6 +201,34 @@ export class EngineRun {
     this.#generation?.cancel();
     await this.#events?.return?.();
   }
+}
+
+function runRequest(
+  request: ChatRequest,
+  { prompts, externalLeaseMs }: RunContext,
+  { looksForCalls }: RunOptions,
+): RunRequest {
+  const { sampling, toolMode, guidance } = request;
+  return {
+    sampling: request.heldTurn === undefined ? sampling : { ...sampling, goesOn: true },
+    stop: request.stop,
+    maxTokens: request.maxTokens,
+    topLogprobs: request.topLogprobs,
+    signal: request.signal,
+    owner: request.owner,
+    client: request.client,
+    cacheSalt: request.cacheSalt,
+    watch: request.watch,
+    spelledTokens: prompts.spelledTokens,
+    closeAtLimit: guidance?.closeAtLimit,
+    pause: looksForCalls ? prompts.pauseTriggers : undefined,
+    leaseMs: toolMode === "external" ? externalLeaseMs : undefined,
+  };
+}
+
+/** A document, a script and a text without end may repeat themselves. */
+function mayBeStopped({ guidance, sampling }: ChatRequest): boolean {
+  return guidance?.document === undefined && sampling.ignoresEnd !== true && !isScripted(sampling);
 }
 
 const naturalEnds: ReadonlySet<string> = new Set(["end", "stop_string", "length"]);

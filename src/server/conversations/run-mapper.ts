@@ -9,7 +9,6 @@ import type { ChatEvent } from "../../chat/types.ts";
 import type {
   ConversationEvent,
   EndDetail,
-  Phase,
   ToolCallDetails,
   ToolCallResponse,
 } from "../../client/types.ts";
@@ -27,6 +26,7 @@ import {
 } from "./calls.ts";
 import type { EarlierEvents } from "./earlier-events.ts";
 import type { Resumption } from "./held-round.ts";
+import { RunPhases } from "./run-phases.ts";
 
 type ToolStart = Extract<ToolEvent, { type: "tool-start" }>;
 type ToolEnd = Extract<ToolEvent, { type: "tool-end" }>;
@@ -47,8 +47,7 @@ export class RunMapper {
   #textLength = 0;
   /** How much of the text that comes is known from an earlier process. */
   #toldAgain = 0;
-  #phase: Phase | null = null;
-  #isHeld = false;
+  #phases = new RunPhases();
   readonly #rounds = new RoundText();
   #out: Required<ConversationEvent> = emptyEvent();
 
@@ -66,13 +65,16 @@ export class RunMapper {
 
   /** The first event. */
   begin(): ConversationEvent {
-    this.#enter("queued", 0);
+    this.#out.details.push(...this.#phases.queued());
     return this.#take()!;
   }
 
   /** @param atMs since the start of the run @returns null: no event for the stream */
   map(event: RunEvent, atMs: number): ConversationEvent | null {
-    this.#trackPhase(event, atMs);
+    const idOf = (given: string): string => this.idOf(given);
+    const openCalls = (): number => this.#callsOf(this.#root);
+    this.#out.details.push(...this.#phases.begunBy(event, atMs, { idOf, openCalls }));
+    if (event.type === "hold") this.#rounds.endRound();
     this.#read(this.#root, event);
     return this.#take();
   }
@@ -92,8 +94,8 @@ export class RunMapper {
     this.#rounds.endRound();
     this.#textLength = before.message.length;
     this.#toldAgain = state.message.length - before.message.length;
-    this.#phase = state.timeline.at(-1)?.phase ?? null;
-    this.#isHeld = written.tokens.length === 0;
+    const phase = state.timeline.at(-1)?.phase ?? null;
+    this.#phases = new RunPhases({ phase, isHeld: written.tokens.length === 0 });
     for (const citation of state.citations) this.#citations.add(citation);
     this.#earlierIds = ids;
     for (const [given, id] of ids.get("") ?? []) this.#root.ids.set(given, id);
@@ -344,52 +346,8 @@ export class RunMapper {
     return this.#open.get(parent)?.streamed?.length ?? 0;
   }
 
-  #trackPhase(event: RunEvent, atMs: number): void {
-    switch (event.type) {
-      case "progress":
-        return this.#enter("prefill", atMs, { tokens: event.total });
-      case "content":
-      case "reasoning":
-      case "call-start":
-      case "call-arguments":
-        this.#isHeld = false;
-        return this.#enter("decode", atMs);
-      case "hold":
-        this.#rounds.endRound();
-        this.#isHeld = true;
-        return this.#enter("hold", atMs, { tokens: event.usage.generatedTokens });
-      case "tool-start": {
-        const id = this.#root.ids.get(event.call.id) ?? event.call.id;
-        this.#phase = "tool";
-        this.#out.details.push({
-          type: "phase",
-          phase: "tool",
-          at_ms: Math.round(atMs),
-          call_id: id,
-        });
-        return;
-      }
-      case "tool-end":
-        if (this.#isHeld && this.#isLastOfRound()) this.#enter("resume", atMs);
-        return;
-      default:
-    }
-  }
-
-  /** The other calls are closed, and this one will be. */
-  #isLastOfRound(): boolean {
-    return [...this.#open.values()].filter(({ speaker }) => speaker === this.#root).length <= 1;
-  }
-
-  #enter(phase: Phase, atMs: number, { tokens }: { tokens?: number } = {}): void {
-    if (phase === this.#phase) return;
-    this.#phase = phase;
-    this.#out.details.push({
-      type: "phase",
-      phase,
-      at_ms: Math.round(atMs),
-      ...(tokens === undefined ? {} : { tokens }),
-    });
+  #callsOf(speaker: Speaker): number {
+    return [...this.#open.values()].filter((call) => call.speaker === speaker).length;
   }
 
   #take(): ConversationEvent | null {

@@ -64,8 +64,46 @@ export async function revive(
   }
 }
 
+/** What an earlier process told of a response, and how far it was. */
+interface Left {
+  told: readonly WireEvent[];
+  /** The model wrote no round to its end. */
+  isFirst: boolean;
+  /** Not to the end of what comes before the model's words. */
+  opens: boolean;
+  /** The model was writing, or about to. */
+  isWritten: boolean;
+  /** Where the round begins that it was writing. Null: nothing of it was told. */
+  begin: number | null;
+  retelling: Retelling;
+  /** Of that round. */
+  tokens: readonly number[];
+}
+
+/** @throws FermataError engine_crashed | request_quarantined: nobody can go on with it, or nobody may */
+async function readLeft(
+  { owner, id, round, next, resumes }: ResponseHold,
+  store: ResponseStore,
+  fingerprint: string,
+): Promise<Left> {
+  const { at, fingerprint: before } = round as KeptRound;
+  const isFirst = at !== "held";
+  const opens = at === "created";
+  const told = (await store.events(owner, id)) as WireEvent[];
+  const begin = opens ? null : roundBegin(told, next);
+  const ofRound = opens
+    ? told
+    : withoutProgress(told).filter((event) => event.sequence_number >= (begin ?? Infinity));
+  // The model may have begun before the first event.
+  const tokens = await store.eventTokens(id, isFirst ? 0 : next);
+  const isWritten = isFirst || begin !== null;
+  const fingerprints = [before, fingerprint] as const;
+  checkGoingOn({ tokens, isTold: begin !== null, isWritten, resumes, fingerprints });
+  return { told, isFirst, opens, isWritten, begin, retelling: new Retelling(ofRound), tokens };
+}
+
 async function revived(
-  { owner, id, request: wire, round, next, deadline, resumes }: ResponseHold,
+  hold: ResponseHold,
   {
     body,
     items: { history, input, output },
@@ -79,22 +117,11 @@ async function revived(
   },
 ): Promise<ResponseRun> {
   const { signal } = abort;
-  const { turn, at, fingerprint: before } = round as KeptRound;
-  const isFirst = at !== "held";
-  const opens = at === "created";
+  const { owner, id, request: wire, next, deadline } = hold;
+  const { turn } = hold.round as KeptRound;
   const fingerprint = modelFingerprint(context.services);
-  const told = (await store.events(owner, id)) as WireEvent[];
-  const begin = opens ? null : roundBegin(told, next);
-  const retelling = new Retelling(
-    opens
-      ? told
-      : withoutProgress(told).filter((event) => event.sequence_number >= (begin ?? Infinity)),
-  );
-  // The model may have begun before the first event.
-  const tokens = await store.eventTokens(id, isFirst ? 0 : next);
-  const isWritten = isFirst || begin !== null;
-  const fingerprints = [before, fingerprint] as const;
-  checkGoingOn({ tokens, isTold: begin !== null, isWritten, resumes, fingerprints });
+  const left = await readLeft(hold, store, fingerprint);
+  const { told, isFirst, opens, isWritten, begin, retelling, tokens } = left;
   if (isWritten) await store.countHold(id);
 
   const target = resolveTarget(wantedModel(wire), context);
