@@ -15,6 +15,9 @@ function simulatedEngine(shape) {
   const { cacheRam, retainedSlots, ...engine } = engineOptions;
   return {
     ...engine,
+    // As an engine has them by default.
+    targetItlMs: 250,
+    shortChunks: true,
     slots: engine.parallel + retainedSlots,
     ramBytes: cacheRam * 2 ** 20,
     diskBytes: 0,

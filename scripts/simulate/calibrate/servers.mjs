@@ -8,7 +8,6 @@ export const engineOptions = {
   contextSize: 6144,
   stepTokenBudget: 512,
   microBatch: 512,
-  targetItlMs: 250,
   cacheRam: 1024,
 };
 

@@ -101,5 +101,5 @@ export async function validate(calibration, { runs, progress }) {
     );
     return { replicas: count, real, simulated, errors };
   });
-  return { busy, load, runs, sharedTokens, compared };
+  return { busy, load, runs, sharedTokens, sessions, compared };
 }

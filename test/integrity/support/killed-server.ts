@@ -16,6 +16,7 @@ export interface KilledServer {
  * @param calls the file in which tools count their calls; see `kill-child.mjs`
  * @param replica default: without a name, at any port
  * @param unfinished the last word of a "long" answer never comes
+ * @throws Error if the server ends before it says its port
  */
 export async function startServer(
   store: string,
@@ -29,8 +30,18 @@ export async function startServer(
     stdio: ["ignore", "pipe", "inherit"],
     env: { ...process.env, ...(unfinished ? { FAKE_UNFINISHED: "1" } : {}) },
   });
-  const [port] = (await once(server.stdout!, "data")) as [Buffer];
-  return { server, url: `http://127.0.0.1:${String(port).trim()}` };
+  return { server, url: `http://127.0.0.1:${await saidPort(server)}` };
+}
+
+async function saidPort(server: ChildProcess): Promise<string> {
+  const said = new AbortController();
+  const ended = once(server, "exit", { signal: said.signal }).then(([code, signal]) => {
+    throw new Error(`The server ended before it said its port (code ${code}, signal ${signal}).`);
+  });
+  ended.catch(() => undefined);
+  const port = once(server.stdout!, "data", { signal: said.signal }).then(([data]) => String(data).trim());
+  port.catch(() => undefined);
+  return await Promise.race([port, ended]).finally(() => said.abort());
 }
 
 export async function kill(server: ChildProcess): Promise<void> {
