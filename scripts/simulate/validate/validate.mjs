@@ -4,6 +4,7 @@ import { startReplica } from "../../bench/replicas/replica.mjs";
 import { watchingIdle } from "../../bench/report/idle.mjs";
 import { medians } from "../../bench/report/statistics.mjs";
 import { SetupError } from "../../setup/report.mjs";
+import { averageOf } from "../calibrate/average.mjs";
 import { modelOf, serveOptions } from "../calibrate/servers.mjs";
 import { summarize } from "../report/summary.mjs";
 import { simulateReplicas } from "../simulate-replicas.mjs";
@@ -70,25 +71,36 @@ function spreadOf(turns) {
   return counts.join(" + ");
 }
 
-/**
- * For one and for three replicas: the figures of real runs (medians), of the simulator, and its error in each.
- * @param calibration of this machine, made just before
- */
-export async function validate(calibration, { runs, progress }) {
-  if (!findProxy("haproxy"))
-    throw new SetupError("The validation needs HAProxy (Debian: haproxy).");
-  const model = await modelOf(calibration.shape);
-  const measured = { 1: [], 3: [] };
+/** A real run of each count of replicas: whether other work was seen beside them. */
+async function runEach(model, measured, progress) {
   const { busy } = await watchingIdle(async () => {
-    for (let run = 1; run <= runs; run++) {
-      for (const count of [1, 3]) {
-        progress(`run ${run} of ${runs}, ${count} replica${count === 1 ? "" : "s"}`);
-        const real = await realRun(model, count);
-        progress(`  turns by replica: ${spreadOf(real.turns)}`);
-        measured[count].push(real);
-      }
+    for (const count of [1, 3]) {
+      progress(`${count} replica${count === 1 ? "" : "s"}`);
+      const real = await realRun(model, count);
+      progress(`  turns by replica: ${spreadOf(real.turns)}`);
+      measured[count].push(real);
     }
   });
+  return busy;
+}
+
+/**
+ * For one and for three replicas: the figures of real runs (medians), of the simulator, and its error in each.
+ * @param calibrated resolves with a calibration of this machine; asked before each run and after the last
+ */
+export async function validate(calibrated, { runs, progress }) {
+  if (!findProxy("haproxy"))
+    throw new SetupError("The validation needs HAProxy (Debian: haproxy).");
+  const calibrations = [await calibrated()];
+  const model = await modelOf(calibrations[0].shape);
+  const measured = { 1: [], 3: [] };
+  let busy = false;
+  for (let run = 1; run <= runs; run++) {
+    progress(`run ${run} of ${runs}`);
+    busy = (await runEach(model, measured, progress)) || busy;
+    calibrations.push(await calibrated());
+  }
+  const calibration = averageOf(calibrations);
   const [{ turns }] = measured[1];
   const sharedTokens = sharedTokensOf(turns);
   const sessions = sessionsOf(turns, load, sharedTokens);
@@ -101,5 +113,6 @@ export async function validate(calibration, { runs, progress }) {
     );
     return { replicas: count, real, simulated, errors };
   });
-  return { busy, load, runs, sharedTokens, sessions, compared };
+  busy ||= calibration.busy;
+  return { busy, load, runs, sharedTokens, sessions, compared, calibration };
 }
