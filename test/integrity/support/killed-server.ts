@@ -39,7 +39,9 @@ async function saidPort(server: ChildProcess): Promise<string> {
     throw new Error(`The server ended before it said its port (code ${code}, signal ${signal}).`);
   });
   ended.catch(() => undefined);
-  const port = once(server.stdout!, "data", { signal: said.signal }).then(([data]) => String(data).trim());
+  const port = once(server.stdout!, "data", { signal: said.signal }).then(([data]) =>
+    String(data).trim(),
+  );
   port.catch(() => undefined);
   return await Promise.race([port, ended]).finally(() => said.abort());
 }
