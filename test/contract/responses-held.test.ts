@@ -1,7 +1,8 @@
 /** The life of a tool call, in lines and in events: one run of each variant, field by field. */
 
+import { setImmediate } from "node:timers/promises";
 import { Ajv2020 } from "ajv/dist/2020.js";
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import type { ToolCall } from "../../src/chat/types.ts";
 import { callEvents, finish, usage, type ScriptStep } from "./fake-services.ts";
 import {
@@ -217,6 +218,32 @@ describe("held", () => {
       { role: "assistant", content: "Done." },
       { role: "user", content: "Sure?" },
     ]);
+  });
+
+  test("an output that is still being stored when the response ends does not undo its end", async () => {
+    world.chat.script = held;
+    const fermata = { tools: "held", events: "extended" };
+    const stream = await world.opened({ input: "Hi", tools, fermata });
+    await stream.until((events) => completedCount(events) === 2);
+    const { response } = idsOf(stream.events);
+    await post(response, "call_2", "two");
+    const { store } = world;
+    const write = store.updateResponse.bind(store);
+    let hasEnded = false;
+    vi.spyOn(store, "updateResponse").mockImplementation(async (...update) => {
+      const isLast = update[2]["status"] === "completed";
+      // As long as a connection may take.
+      for (let turn = 0; !isLast && !hasEnded && turn < 200; turn++) await setImmediate();
+      await write(...update);
+      hasEnded ||= isLast;
+    });
+    await post(response, "call_1", "one");
+    await stream.end();
+    vi.restoreAllMocks();
+    const stored = await store.response("anonymous", response);
+    expect(stored!.body).toMatchObject({ status: "completed" });
+    const items = await store.responseItems("anonymous", response);
+    expect(items!.output.at(-1)).toMatchObject({ type: "message", status: "completed" });
   });
 
   test("what cannot be posted is refused, and says why", async () => {

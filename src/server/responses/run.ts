@@ -102,6 +102,7 @@ export class ResponseRun extends LiveRun<WireEvent> {
   #isKept = true;
   readonly #askers: ((response: ResponseObject) => void)[] = [];
   #ending: WireEvent[] | null = null;
+  #lastUpdate: Promise<void> = Promise.resolve();
 
   constructor(parts: ResponseParts) {
     const { owner, writer, abort, store, revived, drawn } = parts;
@@ -311,10 +312,15 @@ export class ResponseRun extends LiveRun<WireEvent> {
     });
   }
 
+  /** One after the other: an output that came is written beside the run, and a store with several connections keeps no order. */
   async #update(): Promise<void> {
     await this.#create();
-    const { owner, store } = this.#parts;
-    await store?.updateResponse(owner, this.id, this.#body, this.#transcript);
+    const update = this.#lastUpdate.then(async () => {
+      const { owner, store } = this.#parts;
+      await store?.updateResponse(owner, this.id, this.#body, this.#transcript);
+    });
+    this.#lastUpdate = update.catch(() => {});
+    await update;
   }
 
   get #retelling(): Retelling | undefined {
