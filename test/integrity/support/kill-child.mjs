@@ -46,19 +46,31 @@ const tools = [
   tool("look", { readOnly: true }),
 ];
 
-/** As an engine would: what an earlier process wrote is told once more, at once. */
-async function* words({ signal, messages, written, onTokens }) {
-  const all = wordsOf(messages.at(-1).content);
+/**
+ * A token for each event, as an engine draws them: what an earlier process has drawn of a round is told once more, at once.
+ * @param longestMs how long a token takes at most
+ */
+async function* drawn(events, { written, onTokens }, longestMs) {
   const known = written?.tokens.length ?? 0;
-  for (const [index, text] of all.entries()) {
-    if (signal?.aborted) break;
+  for (const [index, event] of events.entries()) {
     if (index >= known) {
-      await setTimeout(Math.random() * 8);
-      if (unfinished && all.length > 60 && index === all.length - 1) await once(signal, "abort");
+      if (longestMs > 0) await setTimeout(Math.random() * longestMs);
       onTokens?.(index + 1, [index]);
     }
-    yield { type: "content", text };
+    yield event;
   }
+}
+
+async function* words(request) {
+  const { signal, messages } = request;
+  const all = wordsOf(messages.at(-1).content);
+  const hangs = unfinished && all.length > 60;
+  const said = (hangs ? all.slice(0, -1) : all).map((text) => ({ type: "content", text }));
+  for await (const event of drawn(said, request, 8)) {
+    if (signal?.aborted) break;
+    yield event;
+  }
+  if (hangs && !signal?.aborted) await once(signal, "abort");
   yield { type: "finish", reason: signal?.aborted ? "cancelled" : "stop", calls: [], usage };
 }
 
@@ -72,30 +84,37 @@ function callsOf(system, of) {
   return names.map((name) => ({ id: `${name}_${of}`, name, arguments: JSON.stringify({ of }) }));
 }
 
-async function* calls({ messages, signal }, resumed) {
+async function* calls(request, resumed) {
+  const { messages, signal } = request;
+  let { written } = request;
   const of = messages.find(({ role }) => role === "user").content;
   const system = messages[0].role === "system" ? messages[0].content : "";
   let results = messages.filter(({ role }) => role === "tool");
   if (results.length === 0) {
-    const written = callsOf(system, of);
-    for (const [index, call] of written.entries()) {
-      yield { type: "call-start", index, id: call.id, name: call.name };
-      yield { type: "call-arguments", index, delta: call.arguments };
-      yield { type: "call-end", index, call };
-    }
-    yield { type: "hold", calls: written, usage };
+    const made = callsOf(system, of);
+    yield* drawn(
+      made.flatMap((call, index) => [
+        { type: "call-start", index, id: call.id, name: call.name },
+        { type: "call-arguments", index, delta: call.arguments },
+        { type: "call-end", index, call },
+      ]),
+      request,
+      8,
+    );
+    yield { type: "hold", calls: made, usage };
+    written = undefined;
     const gone = new Promise((resolve) => signal.addEventListener("abort", () => resolve([])));
     results = await Promise.race([resumed, gone]);
     if (results === null) {
-      yield { type: "finish", reason: "tool_calls", calls: written, usage };
+      yield { type: "finish", reason: "tool_calls", calls: made, usage };
       return;
     }
   }
-  for (const [index, { content }] of results.entries()) {
-    yield { type: "content", text: index === 0 ? content : ` | ${content}` };
-    // A sub-agent that is killed while it answers goes on.
-    if (system === "You work.") await setTimeout(Math.random() * 30);
-  }
+  const said = results.map(({ content }, index) => ({
+    type: "content",
+    text: index === 0 ? content : ` | ${content}`,
+  }));
+  yield* drawn(said, { ...request, written }, 30);
   yield { type: "finish", reason: signal.aborted ? "cancelled" : "stop", calls: [], usage };
 }
 
