@@ -310,7 +310,15 @@ function saltOf(owner = "", cacheSalt = ""): number {
   return createHash("sha256").update(words).digest().readUIntBE(0, 6);
 }
 
-/** llama.cpp names only sizes that it knows; the rest it calls `?B`. */
-function describe({ description, parameterCount }: ModelInfo): string {
-  return description.replace("?B", `${(parameterCount / 1e6).toFixed(1)}M`);
+/**
+ * llama.cpp guesses the size from the number of layers: `?B` if it knows none, and a model of 135M is called 256M.
+ * Names of mixtures of experts (`30B.A3B`) say more than their count.
+ */
+export function describe({
+  description,
+  parameterCount,
+}: Pick<ModelInfo, "description" | "parameterCount">): string {
+  const isBillions = parameterCount >= 1e9;
+  const size = Number((parameterCount / (isBillions ? 1e9 : 1e6)).toFixed(1));
+  return description.replace(/ [\d.?]+[KMBT] /, ` ${size}${isBillions ? "B" : "M"} `);
 }

@@ -43,7 +43,7 @@ export const basicSampling = {
   top_p: optional(number(0, 1)),
   seed: optional(
     integer(Number.MIN_SAFE_INTEGER, Number.MAX_SAFE_INTEGER),
-    "same seed, same batches, same tokens: see above; -1 draws one",
+    "same seed, same batches, same tokens; -1 draws one",
   ),
   frequency_penalty: optional(number(-100, 100)),
   presence_penalty: optional(number(-100, 100)),

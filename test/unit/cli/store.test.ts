@@ -191,7 +191,7 @@ test("export: one JSON object a line", async () => {
 test.each([
   [["mend"], "There is no store mend."],
   [["backup"], "Name the file to write."],
-  [["check", "x"], "store check takes no file."],
+  [["check", "x"], "store check takes no file. Write --store FILE to name the store."],
   [["export", "--store=none"], '"none" is no store.'],
   [["check"], "There is no store "],
   [["backup", "x"], "There is no store "],
