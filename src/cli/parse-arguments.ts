@@ -3,6 +3,7 @@
 import { FermataError } from "../errors.ts";
 import type { Command } from "./command.ts";
 import { didYouMean } from "../near-names.ts";
+import { llamaServerOption } from "./llama-server-options.ts";
 import { flagOf, givenNames, type OptionSpec, type OptionTable } from "./option-table.ts";
 import { valueFromText } from "./option-values.ts";
 
@@ -96,6 +97,8 @@ function flagsOf(table: OptionTable): Map<string, KnownFlag> {
 function unknownOption(name: string, flags: Map<string, KnownFlag>, command: Command): never {
   const renamed = Object.keys(renamedOptions).find((key) => `--${flagOf(key)}` === name);
   if (renamed !== undefined) throw renamedOption(name, renamed);
+  const foreign = command.name === "serve" ? llamaServerOption(name) : null;
+  if (foreign !== null) throw foreign;
   throw invalid(
     `Unknown option ${name}.${didYouMean(name, similarNames(name, flags))} ${helpHint(command)}`,
     name,

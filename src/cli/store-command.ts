@@ -56,7 +56,9 @@ export async function runStore(
   const [action, file] = operands as [string, string?];
   if ((action === "backup") !== (file !== undefined))
     throw invalid(
-      action === "backup" ? "Name the file to write." : `store ${action} takes no file. Write --store FILE to name the store.`,
+      action === "backup"
+        ? "Name the file to write."
+        : `store ${action} takes no file. Write --store FILE to name the store.`,
       "FILE",
     );
   const { backUpStore, checkStore, setStoreAside, storeEntries } =

@@ -19,6 +19,8 @@ export interface CheckedModel {
   chatTemplate: string | null;
   /** How most of its weights are stored, as `Q4_K_M`. Null: it does not say. */
   fileType: string | null;
+  /** Each token is read with those behind it too, so no next one can be drawn: models for vectors and ranking. */
+  readsOnly: boolean;
   /** It says how well a document answers a query. */
   ranks: boolean;
   /** How its makers draw from it. */
@@ -65,6 +67,7 @@ export function checkGguf(path: string): CheckedModel {
     weightBytes: parts.reduce((sum, part) => sum + statSync(part).size, 0),
     chatTemplate: typeof template === "string" ? template : null,
     fileType: fileTypeName(metadata.get("general.file_type")),
+    readsOnly: metadata.get(`${architecture}.attention.causal`) === false,
     ranks,
     sampling: Object.fromEntries(
       Object.entries(samplingKeys).flatMap(([key, name]) => {

@@ -47,6 +47,7 @@ export async function loadNative(
 /** What would be loaded, without loading it. @throws FermataError, as loading it would */
 export async function fitModel(options: EngineOptions, signal?: AbortSignal): Promise<Fit> {
   const checked = checkGguf(options.modelPath);
+  if (checked.readsOnly) throw readsOnly(options.modelPath, checked.ranks);
   const addon = loadAddon();
   // A mistake in the options is said before the file is probed.
   resolveOptions(options, { trainedContext: checked.trainedContext, physicalCores: 1 });
@@ -59,6 +60,14 @@ export async function fitModel(options: EngineOptions, signal?: AbortSignal): Pr
     devices: () => addon.devices(),
     availableBytes,
   });
+}
+
+function readsOnly(path: string, ranks: boolean): FermataError {
+  const [what, option] = ranks ? ["ranks", "--rerank-model"] : ["embeds", "--embedding-model"];
+  return new FermataError(
+    "model_invalid",
+    `${path} ${what} texts and generates none. Give it as ${option}, beside a model that generates.`,
+  );
 }
 
 /** @throws FermataError rpc_server_unreachable | invalid_option */

@@ -33,7 +33,7 @@ import { chatCompletionsRoute, chatInputTokensRoute } from "./chat-completions/r
 import { storedCompletionRoutes } from "./chat-completions/stored-routes.ts";
 import { completionsRoute } from "./completions/route.ts";
 import { tokenRoutes } from "./tokens/routes.ts";
-import { embeddingsRoute } from "./embeddings/route.ts";
+import { embeddingsRoute, nativeEmbeddingRoute } from "./embeddings/route.ts";
 import { healthRoute, metricsRoute, readyRoute } from "./about/health.ts";
 import { mcpRoute } from "./mcp/route.ts";
 import { messagesCountTokensRoute, messagesRoute } from "./messages/route.ts";
@@ -124,6 +124,7 @@ export function buildServer(services: ServerServices, config: ServerConfig): Fas
     ...one(completionsRoute),
     ...modelRoutes(context, nativeCompletionRoutes),
     embeddingsRoute(context),
+    nativeEmbeddingRoute(context),
     ...rerankRoutes(context),
     ...modelRoutes(context, tokenRoutes),
     ...modelRoutes(context, ollamaRoutes),

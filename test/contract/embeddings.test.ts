@@ -38,6 +38,35 @@ test("fewer dimensions have length 1 again", async () => {
   expect(data[0].embedding).toEqual([Math.fround(Math.SQRT1_2), -Math.fround(Math.SQRT1_2)]);
 });
 
+describe("/embedding, as llama-server has it", () => {
+  const native = (payload: object) =>
+    createWorld({ embedder }).app.inject({ method: "POST", url: "/embedding", payload });
+  const vector = [0.5, -0.5, 0.5, 0.5];
+
+  test.each([{ content: "a" }, { input: "a", embd_normalize: 2 }, { content: [1, 2] }])(
+    "%j",
+    async (body) =>
+      expect((await native(body)).json()).toEqual([{ index: 0, embedding: [vector] }]),
+  );
+
+  test("a list", async () => {
+    expect((await native({ content: ["a", [1]] })).json()).toEqual([
+      { index: 0, embedding: [vector] },
+      { index: 1, embedding: [vector] },
+    ]);
+  });
+
+  test.each([
+    [{}, "content"],
+    [{ content: 5 }, "content"],
+    [{ content: "a", embd_normalize: -1 }, "embd_normalize"],
+  ])("refused: %j", async (body, param) => {
+    const response = await native(body);
+    expect(response.statusCode).toBe(400);
+    expect(response.json().error.param).toBe(param);
+  });
+});
+
 describe("refusals name the field", () => {
   test.each([
     [{}, "input"],

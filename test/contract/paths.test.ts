@@ -85,7 +85,7 @@ describe("a path that is not there", () => {
 
   test.each([
     ["/v1/chat/completion", "/v1/chat/completions"],
-    ["/v1/embedding", "/v1/embeddings"],
+    ["/v1/embeding", "/v1/embeddings"],
     ["/response/x/cancel", "/v1/responses/{id}/cancel"],
     ["/token", "/tokenize"],
   ])("%s: the nearest is %s, and all are named", async (url, nearest) => {

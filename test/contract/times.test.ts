@@ -230,4 +230,5 @@ test("the first progress tells that nothing was read", async () => {
   const [start, first] = sseEvents(body) as Told[];
   expect(start!.timings).toMatchObject({ cache_n: 1, prompt_n: 0, prompt_ms: 0, predicted_n: 0 });
   expect(first!.timings).toMatchObject({ cache_n: 1, prompt_n: 2 });
+  expect(first!.timings!["prompt_ms"]).toBeGreaterThan(0);
 });

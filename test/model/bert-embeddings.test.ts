@@ -74,6 +74,7 @@ test("an encoder is no model to generate with", async () => {
   const path = await model.write(join(folder, "encoder.gguf"), "mean");
   await expect(Engine.load({ modelPath: path, threads: 1 })).rejects.toMatchObject({
     code: "model_invalid",
+    message: expect.stringMatching(/embeds texts and generates none.*--embedding-model/),
   });
 });
 

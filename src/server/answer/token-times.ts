@@ -103,6 +103,8 @@ export class TokenTimes {
 
   /** The engine's counts are exact. */
   end({ promptTokens, resumedTokens, cachedTokens, generatedTokens }: EngineUsage): void {
+    this.#readingMs = this.#readMs();
+    this.#isReading = false;
     this.#cached = cachedTokens;
     this.#read = Math.max(0, promptTokens + resumedTokens - cachedTokens);
     this.#reading = 0;
@@ -116,10 +118,15 @@ export class TokenTimes {
     return {
       cache_n: this.#cached ?? 0,
       prompt_n: read,
-      ...paceOf("prompt", read, this.#readingMs),
+      ...paceOf("prompt", read, this.#readMs()),
       predicted_n: this.#drawn,
       ...paceOf("predicted", this.#written, this.#writingMs),
     };
+  }
+
+  /** What is being read now included. */
+  #readMs(): number {
+    return this.#readingMs + (this.#isReading ? performance.now() - this.#phaseSince : 0);
   }
 
   /** As llama-server tells it: at first what the cache had, and that nothing was read. */

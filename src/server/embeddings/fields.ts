@@ -1,4 +1,4 @@
-/** Fields of POST /v1/embeddings. */
+/** Fields of POST /v1/embeddings and of POST /embedding. */
 
 import { ignored, optional, required, type FieldTable, type ValuesOf } from "../body/field.ts";
 import { promptInputs } from "../body/prompt-inputs.ts";
@@ -7,17 +7,18 @@ import { integer, oneOf, text } from "../body/values.ts";
 /** As OpenAI has it. */
 const maxInputs = 2048;
 
+const inputs = promptInputs(maxInputs, 1);
+const inputsSay = `a text, tokens, or a list of up to ${maxInputs} of either`;
+const model = optional(
+  text({ remedy: "Send a model's name or leave it out" }),
+  "one embedding model is loaded and answers to every name; an unknown one is logged",
+);
+
 /** @param dimensions of the model's vectors */
 export function embeddingFields(dimensions?: number) {
   return {
-    input: required(
-      promptInputs(maxInputs, 1),
-      `a text, tokens, or a list of up to ${maxInputs} of either`,
-    ),
-    model: optional(
-      text({ remedy: "Send a model's name or leave it out" }),
-      "one embedding model is loaded and answers to every name; an unknown one is logged",
-    ),
+    input: required(inputs, inputsSay),
+    model,
     encoding_format: optional(
       oneOf(["float", "base64"], "format"),
       "base64: of little-endian floats",
@@ -32,3 +33,11 @@ export function embeddingFields(dimensions?: number) {
 }
 
 export type EmbeddingValues = ValuesOf<ReturnType<typeof embeddingFields>>;
+
+/** llama-server's. */
+export const nativeEmbeddingFields = {
+  content: optional(inputs, `${inputsSay}; required`),
+  input: optional(inputs, "in the place of `content`"),
+  model,
+  embd_normalize: optional(integer(2, 2), "vectors have length 1"),
+} satisfies FieldTable;

@@ -1,37 +1,58 @@
-/** POST /v1/embeddings */
+/** POST /v1/embeddings and POST /embedding */
 
 import type { RouteOptions } from "fastify";
 import { FermataError } from "../../errors.ts";
 import { shortened } from "../answer/embedding.ts";
-import { readBody } from "../body/field.ts";
+import { fieldError, readBody } from "../body/field.ts";
 import type { RouteContext } from "../context.ts";
-import { embeddingFields, type EmbeddingValues } from "./fields.ts";
+import type { ServedEmbedder } from "../services.ts";
+import { embeddingFields, type EmbeddingValues, nativeEmbeddingFields } from "./fields.ts";
 
-export function embeddingsRoute({ services, active, warnings }: RouteContext): RouteOptions {
-  const { embedder } = services;
+export function embeddingsRoute(context: RouteContext): RouteOptions {
   return {
     method: "POST",
     url: "/v1/embeddings",
     handler: async ({ body }, reply) => {
-      if (embedder === undefined) {
-        throw new FermataError(
-          "unsupported_value",
-          `"model" gives no embeddings: ${services.model.id} generates text. Start the server with --embedding-model FILE.`,
-          { param: "model" },
-        );
-      }
+      const embedder = embedderOf(context);
       const { id, dimensions, vocabularySize } = embedder;
-      const reading = { warn: warnings.warn, vocabularySize };
+      const reading = { warn: context.warnings.warn, vocabularySize };
       const request = readBody(embeddingFields(dimensions), body, reading, 'Send {"input": "…"}');
-      if (request.model !== undefined && request.model !== id)
-        warnings.warn(
-          `model=${request.model}`,
-          `names an embedding model that is not loaded; ${id} answers`,
-        );
-      const embeddings = await embedder.embed(request.input, active.signalFor(reply));
+      warnOfName(request.model, id, context);
+      const embeddings = await embedder.embed(request.input, context.active.signalFor(reply));
       return embeddingList(id, embeddings, request);
     },
   };
+}
+
+/** llama-server's: vectors alone, each in a list of its own. */
+export function nativeEmbeddingRoute(context: RouteContext): RouteOptions {
+  return {
+    method: "POST",
+    url: "/embedding",
+    handler: async ({ body }, reply) => {
+      const embedder = embedderOf(context);
+      const { id, vocabularySize } = embedder;
+      const reading = { warn: context.warnings.warn, vocabularySize };
+      const example = 'Send {"content": "…"}';
+      const { content, input, model } = readBody(nativeEmbeddingFields, body, reading, example);
+      const inputs = content ?? input;
+      if (inputs === undefined) throw fieldError("missing_field", "content", "is missing", example);
+      warnOfName(model, id, context);
+      const { vectors } = await embedder.embed(inputs, context.active.signalFor(reply));
+      return vectors.map((vector, index) => ({ index, embedding: [Array.from(vector)] }));
+    },
+  };
+}
+
+function embedderOf({ services: { embedder, model } }: RouteContext): ServedEmbedder {
+  if (embedder !== undefined) return embedder;
+  const message = `"model" gives no embeddings: ${model.id} generates text. Start the server with --embedding-model FILE.`;
+  throw new FermataError("unsupported_value", message, { param: "model" });
+}
+
+function warnOfName(name: string | undefined, id: string, { warnings }: RouteContext): void {
+  if (name !== undefined && name !== id)
+    warnings.warn(`model=${name}`, `names an embedding model that is not loaded; ${id} answers`);
 }
 
 interface EmbeddingList {

@@ -183,6 +183,9 @@ export const embeddingList = answer({
   usage: answer({ prompt_tokens: whole, total_tokens: whole }),
 });
 
+/** Each vector is a list in a list: llama-server has one for each token where nothing is pooled. */
+export const nativeEmbeddings = list(answer({ index: whole, embedding: list(list(real)) }));
+
 /** A piece that is no UTF-8 by itself is an array of bytes. */
 const piece = answer({ id: whole, piece: oneOf(string, list(whole)) });
 export const tokens = answer({ tokens: oneOf(list(whole), list(piece)) });

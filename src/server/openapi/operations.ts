@@ -10,7 +10,7 @@ import { infillFields, nativeCompletionFields } from "../completions/native-fiel
 import { decisionFields } from "../conversations/approvals.ts";
 import { conversationFields, conversationPatchFields } from "../conversations/fields.ts";
 import { runFields } from "../conversations/run-request.ts";
-import { embeddingFields } from "../embeddings/fields.ts";
+import { embeddingFields, nativeEmbeddingFields } from "../embeddings/fields.ts";
 import { messageFields } from "../messages/fields.ts";
 import {
   conversationLabelFields,
@@ -124,6 +124,11 @@ export const operations: Readonly<Record<string, Operation>> = {
     summary: "Vectors of texts, if an embedding model is loaded.",
     request: embeddingFields(),
     answer: answers.embeddingList,
+  },
+  "POST /embedding": {
+    summary: "Vectors of texts in llama-server's format, if an embedding model is loaded.",
+    request: nativeEmbeddingFields,
+    answer: answers.nativeEmbeddings,
   },
   "POST /v1/rerank": rerank,
   "POST /v1/reranking": rerank,

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { embeddingFields } from "../../../src/server/embeddings/fields.ts";
+import { embeddingFields, nativeEmbeddingFields } from "../../../src/server/embeddings/fields.ts";
 import { completionFields } from "../../../src/server/completions/fields.ts";
 import { chatCompletionFields } from "../../../src/server/chat-completions/fields.ts";
 import {
@@ -43,6 +43,7 @@ const tables: DocumentedTable[] = [
 const others: DocumentedTable[] = Object.entries({
   "POST /completion": nativeCompletionFields,
   "POST /infill": infillFields,
+  "POST /embedding": nativeEmbeddingFields,
   "POST /v1/rerank": rerankFields,
   "POST /v1/messages": messageFields,
   "POST /api/chat": chatFields,
