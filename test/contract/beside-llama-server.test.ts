@@ -28,6 +28,29 @@ describe("stop strings", () => {
   });
 });
 
+describe("n_probs asks for logprobs", () => {
+  test.each([
+    [{ n_probs: 2 }, 2],
+    [{ n_probs: 2, logprobs: true, top_logprobs: 3 }, 3],
+    [{ n_probs: 0 }, undefined],
+  ])("of a chat completion: %j", async (options, wanted) => {
+    const { app, chat } = createWorld();
+    expect((await post(app, { messages: [user], ...options })).statusCode).toBe(200);
+    expect(chat.requests[0]!.topLogprobs).toBe(wanted);
+  });
+
+  test.each([
+    [{ n_probs: 2 }, 2],
+    [{ n_probs: 2, logprobs: 1 }, 1],
+    [{ n_probs: 0 }, undefined],
+  ])("of a completion: %j", async (options, wanted) => {
+    const { app, text } = createWorld();
+    const payload = { prompt: "a", ...options };
+    await app.inject({ method: "POST", url: "/v1/completions", payload });
+    expect(text.requests[0]!.topLogprobs).toBe(wanted);
+  });
+});
+
 test("a grammar without text asks for nothing", async () => {
   const { app, chat } = createWorld();
   expect((await post(app, { messages: [user], grammar: "" })).statusCode).toBe(200);

@@ -52,6 +52,7 @@ export const chatCompletionFields = {
     false,
   ),
   top_logprobs: optional(topLogprobs, "how many alternatives to each token"),
+  n_probs: optional(topLogprobs, "above 0: `logprobs` with so many alternatives"),
   ...templateFields,
   store: optional(boolean, "`true`: kept in the store, to be listed and read", false),
   // Clients label requests for their own use; only what is kept is held to the limits.

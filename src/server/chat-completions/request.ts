@@ -82,8 +82,9 @@ function tellsTools({ fermata, stream }: Given, warn: Warn): boolean {
   return isWanted && stream;
 }
 
-function topLogprobsOf({ logprobs, top_logprobs: top = 0 }: Given): number | undefined {
-  if (logprobs) return top;
+function topLogprobsOf(given: Given): number | undefined {
+  const { logprobs, top_logprobs: top = 0, n_probs: alternatives = 0 } = given;
+  if (logprobs || alternatives > 0) return Math.max(top, alternatives);
   if (top === 0) return undefined;
   const remedy = 'Send "logprobs": true too';
   throw fieldError("invalid_value", "top_logprobs", "needs logprobs", remedy);

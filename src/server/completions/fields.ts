@@ -44,6 +44,7 @@ export const completionFields = {
   n: { ...choicesField, about: "for each prompt; choice `i` draws with `seed + i`" },
   echo: optional(boolean, "not together with `logprobs`: the prompt's own are not computed", false),
   logprobs: optional(topLogprobs, "how many alternatives to each token"),
+  n_probs: optional(topLogprobs, "above 0: `logprobs` with so many alternatives"),
   ...maxTokensFields,
   max_tokens: {
     ...maxTokensFields.max_tokens,
@@ -71,7 +72,8 @@ export function* parseCompletionRequestInParts(
 ) {
   const reading = { warn, vocabularySize: limits.vocabularySize };
   const given = yield* readBodyInParts(completionFields, body, reading, 'Send {"prompt": "…"}');
-  const { prompt: prompts, n, echo, logprobs: topLogprobs, stop, stream } = given;
+  const { prompt: prompts, n, echo, stop, stream } = given;
+  const topLogprobs = given.logprobs ?? (given.n_probs || undefined);
   checkChoices(prompts.length, n);
   if (given.best_of !== undefined && given.best_of !== n) {
     const problem = "asks for answers that are dropped";
