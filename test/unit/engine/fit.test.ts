@@ -41,6 +41,7 @@ async function fit(given: Given, options: Partial<EngineOptions> = {}) {
     weightBytes: gib,
     chatTemplate: null,
     fileType: null,
+    readsOnly: false,
     ranks: false,
     sampling: {},
   };
@@ -150,6 +151,7 @@ it("a cache too large to be measured is measured by two smaller ones", async () 
       weightBytes: 0,
       chatTemplate: null,
       fileType: null,
+      readsOnly: false,
       ranks: false,
       sampling: {},
     },
