@@ -4,6 +4,7 @@
 #include "binding/error.h"
 #include "binding/live_engines.h"
 #include "binding/measure.h"
+#include "binding/memory.h"
 #include "binding/node_api.h"
 #include "binding/requests.h"
 #include "binding/rpc.h"
@@ -52,6 +53,8 @@ Napi::Object initialize(Napi::Env env, Napi::Object exports) {
     exports.Set("addRpcServer",
                 Napi::Function::New(env, guarded(add_rpc_server_devices), "addRpcServer"));
     exports.Set("runRpcServer", Napi::Function::New(env, guarded(serve_rpc), "runRpcServer"));
+    exports.Set("giveBackMemory",
+                Napi::Function::New(env, guarded(give_back_memory), "giveBackMemory"));
     exports.Set("probe", Napi::Function::New(env, guarded(probe), "probe"));
     return exports;
 }

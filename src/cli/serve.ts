@@ -27,6 +27,7 @@ import {
   requestedServers,
 } from "./load-services.ts";
 import { createLogger } from "./logger.ts";
+import { boundHeap, GivesMemoryBack } from "./memory.ts";
 import { loadModel, loadWithProgress, openPool, type OwnModel } from "./load-models.ts";
 import { modelName } from "./model-files.ts";
 import { defaultModel, modelFile, modelsFolderOf } from "./models-folder.ts";
@@ -76,6 +77,7 @@ export async function startService(
   signal: AbortSignal,
   { connectionReports, crashes }: Pick<ServerConfig, "connectionReports" | "crashes"> = {},
 ): Promise<Service> {
+  boundHeap();
   const log = createLogger(config.logLevel, process.stderr);
   const servers = mcpServers(config);
   const agentsConfig = readAgents(
@@ -121,6 +123,7 @@ export async function startService(
     signal.removeEventListener("abort", giveUp);
     if (pool === undefined) parts.push(loaded.engine);
     const { engine, chat, model, sampling, said } = loaded;
+    parts.push(new GivesMemoryBack(loadAddon()));
     const embedder = await loadEmbedder(config);
     const reranker = await loadReranker(config);
     const tools = host === null ? null : await countTools(chat, host, engine.cache, log);

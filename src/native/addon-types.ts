@@ -119,6 +119,8 @@ export interface NativeAddon {
    * @throws code `invalid_argument`: it cannot listen
    */
   runRpcServer(options: NativeRpcServerOptions): never;
+  /** Gives the system what was freed and the C library keeps, on libuv's pool. Does nothing where it is not glibc. */
+  giveBackMemory(): Promise<void>;
   /**
    * Loads everything but the weights' data and frees it again, on the calling thread. A damaged file
    * may end the process here: run it in a child process.

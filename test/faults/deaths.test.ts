@@ -23,9 +23,12 @@ afterEach(async () => {
   rmSync(folder, { recursive: true });
 });
 
-test.each(["worker", "supervisor"])(
+test.each([
+  ["worker", "worker killed (SIGKILL) amid stored responses"],
+  ["supervisor", "supervisor killed amid the same"],
+])(
   "the %s is killed amid stored responses: those that were answered are there",
-  async (victim) => {
+  async (victim, fault) => {
     const serve = () => serveCommand(`--store=${join(folder, "store.sqlite")}`);
     server = await serve();
     const acknowledged: string[] = [];
@@ -56,8 +59,8 @@ test.each(["worker", "supervisor"])(
       const reply = await fetch(`${server.url}/v1/responses/${id}`);
       expect(await reply.json()).toMatchObject({ id });
     }
-    told(`kills of the ${victim} amid stored responses`, count);
-    told("acknowledged responses of these, all there", acknowledged.length);
+    told(fault, count);
+    console.info(`acknowledged responses, all there: ${acknowledged.length}`);
   },
 );
 
@@ -119,7 +122,8 @@ test.each(victims)(
       expect(calls[0]).toMatchObject({ call_id: call, tool_response: "Sunny, 21 degrees." });
     });
     expect(timesRun()).toBe(1);
-    told(`times the ${victim} while a call waits for a person`, count);
+    if (victim === victims[0]) told("worker killed (SIGKILL) while a call", count);
+    else told("supervisor killed, or server stopped (SIGTERM), while", count, 2);
   },
 );
 
@@ -147,7 +151,7 @@ test.each(victims)(
       expect(call).toMatchObject({ output: "Sunny, 21 degrees.", approval_request_id: request });
       expect(timesRun()).toBe(1);
     }
-    told(`times the ${victim} after a response asked for approval`, count);
+    told("worker or supervisor killed, or server stopped, after", count, victims.length);
   },
 );
 
@@ -165,5 +169,5 @@ test("the supervisor stands still: streams go on, and who came meanwhile is serv
     stream.leave();
   }
   expect(await workerOf(server, 1)).toBeGreaterThan(0);
-  told("stops of the supervisor", count);
+  told("supervisor stopped (SIGSTOP) amid a stream", count);
 });

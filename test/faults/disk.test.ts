@@ -56,13 +56,13 @@ process.kill(process.pid, "SIGKILL");
 `;
 
 const errors: [string, Faults][] = [
-  ["the disk is full", { errno: 28 }],
-  ["the disk fails", { errno: 5 }],
+  ["on a full disk", { errno: 28 }],
+  ["on a disk that fails", { errno: 5 }],
 ];
 
 test.runIf(canFail).each(errors)(
-  "store, %s: what was acknowledged is there, whole",
-  async (_name, fault) => {
+  "store %s: what was acknowledged is there, whole",
+  async (name, fault) => {
     let injected = 0;
     for (const every of [13, 29, 17, 47, 61].slice(0, times(2, 5))) {
       const [path, count] = [at(`store-${every}.sqlite`), at(`count-${every}`)];
@@ -88,7 +88,7 @@ test.runIf(canFail).each(errors)(
       expect(acknowledged.size).toBeGreaterThan(0);
     }
     expect(injected).toBeGreaterThan(times(20, 300));
-    told(`store, ${_name}`, injected);
+    told(`store ${name}`, injected);
   },
 );
 
@@ -118,7 +118,7 @@ await audit.close();
 console.log(audit.lostLines);
 `;
 
-test.runIf(canFail).each(errors)("audit log, %s: each line is there or counted", (_name, fault) => {
+test.runIf(canFail).each(errors)("audit log %s: each line is there or counted", (name, fault) => {
   const calls = times(60, 1000);
   const faults = { ...fault, path: at("audit.jsonl"), every: 3, count: at("count") };
   const args = [library("tools/call-audit.js"), at("audit.jsonl"), String(calls)];
@@ -130,7 +130,7 @@ test.runIf(canFail).each(errors)("audit log, %s: each line is there or counted",
   expect(lost).toBeGreaterThan(0);
   // A line whose sync failed is counted, and may be there.
   expect(lines.length + lost).toBeGreaterThanOrEqual(2 * calls);
-  told(`audit log, ${_name}`, injected);
+  told(`audit log ${name}`, injected);
 });
 
 async function answered(prompt: string): Promise<string> {
@@ -174,9 +174,9 @@ async function expectSameAnswers(first: readonly string[], rounds: number): Prom
       expect(await answered(prompt)).toBe(first[index]);
 }
 
-test.runIf(canFail).each([...errors, ["the disk is read-only", readOnly] as const])(
-  "files of the cache, %s: counted, logged once, and every answer is the same",
-  async (_name, fault) => {
+test.runIf(canFail).each([...errors, ["on a disk that is mounted read-only", readOnly] as const])(
+  "files of the cache %s: counted, logged once, and every answer is the same",
+  async (name, fault) => {
     const count = at("count");
     server = await serveWithFaults({ ...fault, path: at("contexts"), every: 2, count });
     const first = [];
@@ -187,11 +187,11 @@ test.runIf(canFail).each([...errors, ["the disk is read-only", readOnly] as cons
     expect(injected).toBeGreaterThan(times(5, 60));
     expect(await metric('fermata_disk_drops_total{reason="failed"}')).toBeGreaterThan(0);
     expect(server.log().match(/does not reach its files/g)).toHaveLength(1);
-    told(`files of the cache, ${_name}`, injected);
+    told(`files of the cache ${name}`, injected);
   },
 );
 
-test.runIf(canFail)("files of the cache, the disk is slow: nobody waits for it", async () => {
+test.runIf(canFail)("files of the cache on a slow disk: nobody waits for it", async () => {
   const path = at("contexts");
   // Longer than the test may take.
   const delayMs = 600_000;
@@ -203,5 +203,5 @@ test.runIf(canFail)("files of the cache, the disk is slow: nobody waits for it",
   expect(injectedBy(at("count"))).toBe(1);
   expect(await metric("fermata_disk_saves_total")).toBe(0);
   expect(server.log()).not.toContain("does not reach its files");
-  told("files of the cache, the disk is slow", 1);
+  told("files of the cache on a disk that answers after", 1);
 });

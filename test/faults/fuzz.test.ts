@@ -85,14 +85,14 @@ test("templates: each is loaded or refused, within its budget", () => {
     }
   }
   expect(Math.min(outcomes.read, outcomes.refused)).toBeGreaterThan(0);
-  told("templates", count);
+  told("chat template with random damage", count);
 });
 
 test("models: a damaged header is read or refused, with our own error", () => {
   const path = join(folder, "model.gguf");
   const shipped = readFileSync(modelPath).subarray(0, 400_000);
   const outcomes = { read: 0, refused: 0 };
-  const count = times(200, 1500);
+  const count = times(400, 1500);
   for (let number = 0; number < count; number++) {
     const roll = dice(number);
     const bytes = Buffer.from(number % 4 === 0 ? shipped : fakeGguf());
@@ -109,7 +109,7 @@ test("models: a damaged header is read or refused, with our own error", () => {
     }
   }
   expect(Math.min(outcomes.read, outcomes.refused)).toBeGreaterThan(0);
-  told("models", count);
+  told("header of a model file", count);
 });
 
 const put = (id: string) => ({
@@ -122,49 +122,49 @@ const put = (id: string) => ({
   input: [],
 });
 
-test.each(["store.sqlite", "store.sqlite-wal"])(
-  "%s with damage at the start: opened or refused with our own error",
-  async (damaged) => {
-    const original = join(folder, "original.sqlite");
-    const store = new SqliteStore(original);
-    for (let number = 0; number < 40; number++) await store.createResponse(put(`r${number}`));
-    // Not closed: what was written last is in the log.
-    const names = ["", "-wal"].map((end) => original + end);
-    const outcomes = { opened: 0, refused: 0 };
-    const count = times(40, 400);
-    for (let number = 0; number < count; number++) {
-      const roll = dice(number);
-      const home = mkdtempSync(join(folder, "copy-"));
-      for (const [index, name] of names.entries())
-        copyFileSync(name, join(home, ["store.sqlite", "store.sqlite-wal"][index]!));
-      const victim = join(home, damaged);
-      const bytes = readFileSync(victim);
-      for (let change = roll(20); change >= 0; change--) {
-        const at = roll(4) === 0 ? roll(200) : roll(bytes.length);
-        bytes[at] = roll(256);
-      }
-      writeFileSync(victim, bytes);
-      if (roll(3) === 0) truncateSync(victim, roll(bytes.length));
-      try {
-        const copy = new SqliteStore(join(home, "store.sqlite"));
-        outcomes.opened++;
-        for (let known = 0; known < 40; known += 7)
-          await copy.response("ann", `r${known}`).catch(() => null);
-        await copy.createResponse(put("new")).catch(() => null);
-        await copy.close();
-      } catch (error) {
-        if (!(error instanceof FermataError)) throw error;
-        expect(error.code).toMatch(/^store_/);
-        outcomes.refused++;
-      }
-      rmSync(home, { recursive: true });
+test.each([
+  ["store.sqlite", "store with random damage"],
+  ["store.sqlite-wal", "log of the store (WAL)"],
+])("%s with damage at the start: opened or refused with our own error", async (damaged, fault) => {
+  const original = join(folder, "original.sqlite");
+  const store = new SqliteStore(original);
+  for (let number = 0; number < 40; number++) await store.createResponse(put(`r${number}`));
+  // Not closed: what was written last is in the log.
+  const names = ["", "-wal"].map((end) => original + end);
+  const outcomes = { opened: 0, refused: 0 };
+  const count = times(40, 400);
+  for (let number = 0; number < count; number++) {
+    const roll = dice(number);
+    const home = mkdtempSync(join(folder, "copy-"));
+    for (const [index, name] of names.entries())
+      copyFileSync(name, join(home, ["store.sqlite", "store.sqlite-wal"][index]!));
+    const victim = join(home, damaged);
+    const bytes = readFileSync(victim);
+    for (let change = roll(20); change >= 0; change--) {
+      const at = roll(4) === 0 ? roll(200) : roll(bytes.length);
+      bytes[at] = roll(256);
     }
-    await store.close();
-    const sound = new Database(original);
-    expect(sound.pragma("integrity_check")).toEqual([{ integrity_check: "ok" }]);
-    sound.close();
-    rmSync(original);
-    expect(outcomes.opened + outcomes.refused).toBe(count);
-    told(`${damaged} damaged`, count);
-  },
-);
+    writeFileSync(victim, bytes);
+    if (roll(3) === 0) truncateSync(victim, roll(bytes.length));
+    try {
+      const copy = new SqliteStore(join(home, "store.sqlite"));
+      outcomes.opened++;
+      for (let known = 0; known < 40; known += 7)
+        await copy.response("ann", `r${known}`).catch(() => null);
+      await copy.createResponse(put("new")).catch(() => null);
+      await copy.close();
+    } catch (error) {
+      if (!(error instanceof FermataError)) throw error;
+      expect(error.code).toMatch(/^store_/);
+      outcomes.refused++;
+    }
+    rmSync(home, { recursive: true });
+  }
+  await store.close();
+  const sound = new Database(original);
+  expect(sound.pragma("integrity_check")).toEqual([{ integrity_check: "ok" }]);
+  sound.close();
+  rmSync(original);
+  expect(outcomes.opened + outcomes.refused).toBe(count);
+  told(fault, count);
+});

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { afterEach, expect, test } from "vitest";
 import { serveCommand, type ServedCommand } from "../support/command-line.ts";
 import { eventually } from "../support/eventually.ts";
-import { times } from "./support/injections.ts";
+import { times, told } from "./support/injections.ts";
 import { endlessStream, workerOf } from "./support/served.ts";
 
 let server: ServedCommand | undefined;
@@ -18,15 +18,16 @@ afterEach(async () => {
 const blocker = pathToFileURL(join(import.meta.dirname, "../fixtures/block-event-loop.mjs")).href;
 
 test.each([
-  ["is stopped", "SIGSTOP"],
-  ["blocks its event loop", "SIGUSR2"],
+  ["is stopped", "SIGSTOP", "worker stopped (SIGSTOP) amid"],
+  ["blocks its event loop", "SIGUSR2", "event loop of the worker blocked"],
 ] as const)(
   "a worker that %s: killed, its stream told, and the service is back",
-  async (_name, signal) => {
+  async (_name, signal, fault) => {
     process.env["NODE_OPTIONS"] = `--import=${blocker}`;
     server = await serveCommand("--store=none", "--process-timeout=loop=12");
-    for (let count = 1; count <= times(1, 20); count++) {
-      const worker = await workerOf(server, count);
+    const count = times(1, 20);
+    for (let round = 1; round <= count; round++) {
+      const worker = await workerOf(server, round);
       const stream = await endlessStream(server);
       process.kill(worker, signal);
       await stream.ended;
@@ -38,9 +39,10 @@ test.each([
           `"pid":${worker},"thread":"javascript","seconds":12,"msg":"the worker hangs and is killed"`,
         ),
       );
-      await workerOf(server, count + 1);
+      await workerOf(server, round + 1);
       await eventually(async () => expect((await fetch(`${server!.url}/ready`)).status).toBe(200));
     }
+    told(fault, count);
   },
 );
 

@@ -72,7 +72,7 @@ test.runIf(canFail)(
     stream.leave();
     expect(await workerOf(server, 1)).toBe(worker);
     for (const id of ids) await isThere(id);
-    told("jumps of the clock", count);
+    told("the clock jumps amid a stream", count);
   },
 );
 
@@ -89,7 +89,7 @@ test.runIf(canFail)(
       ids.push(await asked);
     }
     expect(injectedBy(count)).toBeGreaterThan(10);
-    told("slow writes and syncs of the store", injectedBy(count));
+    told("writes and syncs of the store take", injectedBy(count));
     await server.stop("SIGKILL");
     server = await start(null);
     for (const id of ids) await isThere(id);
@@ -112,7 +112,7 @@ test("another process locks the store: streams go on, and what waited is written
     await isThere(await asked);
   }
   stream.leave();
-  told("locks of the store by another process", count);
+  told("another process locks the store, amid", count);
 });
 
 const hasPrlimit = spawnSync("prlimit", ["--version"]).status === 0;
@@ -144,6 +144,6 @@ test.runIf(hasPrlimit)(
       await workerOf(server, round + 1);
       await eventually(() => isThere(earlier));
     }
-    told("workers without memory", count);
+    told("no memory is left for the worker", count);
   },
 );

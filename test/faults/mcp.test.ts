@@ -93,10 +93,12 @@ test("servers that end as soon as they have started: a few tries each, and nothi
   // Three of each server: if as many as one of each start were left, they would show.
   expect(readdirSync(`/proc/${worker}/fd`).length).toBeLessThan(30 + 2 * count);
   expect(await workerOf(server, 1)).toBe(worker);
-  told("ends of flapping MCP servers", 5 * count);
+  told("MCP servers that end as soon as", 5 * count);
 });
 
-test.each<Silence>(["no head", "half a body", "events without an answer"])(
+const silences: Silence[] = ["no head", "half a body", "events without an answer"];
+
+test.each(silences)(
   "a remote server that answers calls with %s: each call fails in its time, and its connection is closed",
   async (silence) => {
     server = await serve({ far: { type: "http", url: far.url, timeoutSeconds: 1 }, good });
@@ -112,7 +114,7 @@ test.each<Silence>(["no head", "half a body", "events without an answer"])(
     far.silence = null;
     expect(await call("far")).toMatchObject({ output: "Sunny, 21 degrees." });
     expect(server.log()).not.toContain("starting it again");
-    told(`calls that a remote server answers with ${silence}`, count);
+    told("remote MCP server that takes calls and never answers", count, silences.length);
   },
 );
 
@@ -132,6 +134,7 @@ test("a remote server that answers nothing: others go on meanwhile, it is connec
   for (const response of far.open) response.destroy();
   expect((await stuck).error).toBeTruthy();
   stream.leave();
+  told("remote MCP server that does not answer, amid", 1);
 });
 
 const called = (): string => join(folder, "called");
@@ -167,7 +170,7 @@ test.each(deaf)(
     const length = stream.text().length;
     await eventually(() => expect(stream.text().length).toBeGreaterThan(length));
     stream.leave();
-    told(`MCP servers of which one ${fault}`, count);
+    told("MCP server that is stopped (SIGSTOP) or closes its output", count, deaf.length);
   },
 );
 
@@ -192,5 +195,5 @@ test("a server that closes its input when it is called, and the client leaves: i
     await server.toolsReady();
   }
   expect(await call("good")).toMatchObject({ output: "Sunny, 21 degrees." });
-  told("MCP servers that close their input", count);
+  told("MCP server that closes its input", count);
 });

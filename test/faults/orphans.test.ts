@@ -66,17 +66,18 @@ async function expectGone(pids: readonly number[]): Promise<void> {
 }
 
 const deaths: [string, string[], ("main" | "worker")[], NodeJS.Signals][] = [
-  ["the worker, SIGKILL", [], ["worker"], "SIGKILL"],
-  ["the worker, SIGABRT", [], ["worker"], "SIGABRT"],
-  ["the supervisor, SIGKILL", [], ["main"], "SIGKILL"],
-  ["the supervisor, SIGABRT", [], ["main"], "SIGABRT"],
-  ["both at once, SIGKILL", [], ["main", "worker"], "SIGKILL"],
-  ["one process alone, SIGKILL", ["--no-supervise"], ["main"], "SIGKILL"],
-  ["one process alone, SIGABRT", ["--no-supervise"], ["main"], "SIGABRT"],
+  ["worker killed (SIGKILL)", [], ["worker"], "SIGKILL"],
+  ["worker aborts (SIGABRT)", [], ["worker"], "SIGABRT"],
+  ["supervisor killed", [], ["main"], "SIGKILL"],
+  ["supervisor aborts", [], ["main"], "SIGABRT"],
+  ["both killed at once", [], ["main", "worker"], "SIGKILL"],
+  ["`--no-supervise`: killed", ["--no-supervise"], ["main"], "SIGKILL"],
+  ["`--no-supervise`: aborts", ["--no-supervise"], ["main"], "SIGABRT"],
 ];
 
-test.each(deaths)("%s: no MCP server is left", async (_name, args, victims, signal) => {
-  for (let count = 0; count < times(1, 20); count++) {
+test.each(deaths)("%s: no MCP server is left", async (name, args, victims, signal) => {
+  const count = times(1, 20);
+  for (let round = 0; round < count; round++) {
     const pids = await serve(...args);
     const running = await started();
     expect(await Promise.all(running.map(isAlive))).not.toContain(false);
@@ -86,16 +87,19 @@ test.each(deaths)("%s: no MCP server is left", async (_name, args, victims, sign
     await expectGone(await started());
     await rm(join(folder, "pids"));
   }
+  told(`${name}, beside`, count);
 });
 
 test("a worker that hangs does not outlive a supervisor that is killed", async () => {
-  for (let count = 0; count < times(1, 20); count++) {
+  const count = times(1, 20);
+  for (let round = 0; round < count; round++) {
     const { main, worker } = await serve();
     const running = await started();
     process.kill(worker, "SIGSTOP");
     process.kill(main, "SIGKILL");
     await expectGone([worker, ...running]);
   }
+  told("supervisor killed while the worker is stopped", count);
 });
 
 /** In a PID namespace, below a shell that is its process 1, as in a container: it reaps what nobody waits for. */
@@ -142,6 +146,6 @@ test.runIf(mayUnshare)(
     process.kill(all.get(Math.min(...[...all.keys()].filter((id) => id > 1)))!, "SIGKILL");
     await eventually(async () => expect((await inNamespace(main)).size).toBe(0));
     expect(second.every((id) => all.has(id))).toBe(true);
-    told("the worker, then the supervisor, in a PID namespace", 2);
+    told("worker, then supervisor killed in a PID namespace", 2);
   },
 );

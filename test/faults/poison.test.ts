@@ -5,7 +5,7 @@ import OpenAI from "openai";
 import { afterEach, expect, test } from "vitest";
 import { serveCommand, type ServedCommand } from "../support/command-line.ts";
 import { eventually } from "../support/eventually.ts";
-import { times } from "./support/injections.ts";
+import { times, told } from "./support/injections.ts";
 import { post, workerOf } from "./support/served.ts";
 
 let server: ServedCommand | undefined;
@@ -39,12 +39,13 @@ const long = { max_tokens: 2000, ignore_eos: true, temperature: 2, top_k: 0, min
 test("it kills twice and is refused then, however often it comes; the log names it", async () => {
   const running = await serve();
   const openai = new OpenAI({ baseURL: `${running.url}/v1`, apiKey: "none", maxRetries: 200 });
-  for (let count = 1; count <= times(1, 10); count++) {
-    const body = { model: "default", prompt: `poison ${count}`, ...long };
+  const count = times(1, 10);
+  for (let round = 1; round <= count; round++) {
+    const body = { model: "default", prompt: `poison ${round}`, ...long };
     const error = await openai.completions.create(body).catch((reason: unknown) => reason);
     expect(error).toBeInstanceOf(OpenAI.UnprocessableEntityError);
     expect(error).toMatchObject({ code: "request_quarantined", param: "body" });
-    expect(deaths(running)).toHaveLength(2 * count);
+    expect(deaths(running)).toHaveLength(2 * round);
     for (const { signal, in_flight: ids } of deaths(running)) {
       expect(signal).toBe("SIGABRT");
       expect(ids).toEqual([expect.stringMatching(/^req_/)]);
@@ -57,6 +58,7 @@ test("it kills twice and is refused then, however often it comes; the log names 
       (await post(running, "/v1/completions", { prompt: "Hello", max_tokens: 2 })).status,
     ).toBe(200);
   }
+  told("a request that aborts the worker", count);
 });
 
 test("who was only beside it is answered in the end", async () => {
@@ -78,4 +80,5 @@ test("who was only beside it is answered in the end", async () => {
   expect(deaths(running)).toHaveLength(2);
   await workerOf(running, 3);
   await eventually(async () => expect((await send("Once")).status).toBe(200));
+  told("the same amid three harmless requests", 1);
 });

@@ -70,7 +70,7 @@ test.skipIf(database === null)(
         expect(Number(row!.n), id).toBe(length);
       }
       expect(unavailable).toBe(0);
-      told("SIGKILL of Postgres", kills);
+      told("Postgres is killed", kills);
       console.log(`${acknowledged.size} responses acknowledged, none lost`);
     } finally {
       isOver = true;

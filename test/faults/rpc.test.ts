@@ -6,6 +6,7 @@ import { runCommandLine } from "../../src/cli/run.ts";
 import { serveCommand, type ServedCommand } from "../support/command-line.ts";
 import { eventually } from "../support/eventually.ts";
 import { freePort, startRpcServer, type StartedRpcServer } from "../support/rpc-server.ts";
+import { told } from "./support/injections.ts";
 import { endlessStream, post, workerOf } from "./support/served.ts";
 
 let server: ServedCommand | undefined;
@@ -41,6 +42,7 @@ test("a peer that dies: its streams end, starts fail with the reason, and the se
   peer = await startRpcServer(peer.port);
   await workerOf(server, 2);
   await answers(server);
+  told("machine of `--rpc` is killed", 1);
 });
 
 test("a peer that stops answering is lost after --process-timeout step", async () => {
@@ -55,6 +57,7 @@ test("a peer that stops answering is lost after --process-timeout step", async (
   peer.process.kill("SIGCONT");
   await workerOf(server, 2);
   await answers(server);
+  told("machine of `--rpc` stops answering", 1);
 });
 
 async function startFailure(...args: string[]): Promise<{ code: number | null; err: string }> {

@@ -8,7 +8,7 @@ import { fileURLToPath } from "node:url";
 import Database from "libsql";
 import { expect, test } from "vitest";
 import { serveCommand } from "../support/command-line.ts";
-import { times } from "./support/injections.ts";
+import { times, told } from "./support/injections.ts";
 
 const library = fileURLToPath(new URL("../../dist/store/sqlite/sqlite-store.js", import.meta.url));
 
@@ -51,7 +51,8 @@ test("SIGSTOP, no sign of life for hours, a second server: refused, and nothing 
   const folder = mkdtempSync(join(tmpdir(), "fermata-stopped-"));
   const path = join(folder, "store.sqlite");
   try {
-    for (let round = 0; round < times(3, 50); round++) {
+    const count = times(3, 50);
+    for (let round = 0; round < count; round++) {
       const id = `r${round}`;
       const first = start(path, id);
       expect(await said(first)).toBe("open");
@@ -76,6 +77,7 @@ test("SIGSTOP, no sign of life for hours, a second server: refused, and nothing 
     expect(await said(next)).toBe("open");
     next.kill("SIGKILL");
     await once(next, "exit");
+    told("a server is stopped (SIGSTOP), the clock jumps", count);
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }

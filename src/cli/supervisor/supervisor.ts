@@ -18,6 +18,7 @@ import type { Logger } from "pino";
 import { type BannerFacts, bannerText } from "../banner.ts";
 import { WorkerExit } from "../failure.ts";
 import { createLogger } from "../logger.ts";
+import { collectNowAndThen } from "../memory.ts";
 import type { ServeConfig } from "../options.ts";
 import { ProcessGuard } from "../../process-guard.ts";
 import { assertPortFree, listenBare } from "../port.ts";
@@ -67,6 +68,7 @@ class Supervisor implements RunningServer {
   readonly #suspects = new Suspects();
   /** A worker leaves by itself when its supervisor is gone, but not one that hangs. */
   readonly #guard = new ProcessGuard();
+  readonly #stopCollecting = collectNowAndThen();
   #state: State = "starting";
   #worker: ChildProcess | null = null;
   #pauseMs = shortestPauseMs;
@@ -134,6 +136,7 @@ class Supervisor implements RunningServer {
     }
     this.#server.close();
     this.#connections.endAll();
+    this.#stopCollecting();
   }
 
   /** Resolves when the worker serves. @throws WorkerExit, if it ends before */

@@ -99,6 +99,23 @@ describe("one server", () => {
     expect(await find(host, "echo").call("hi", never)).toMatchObject({ isError: true });
   });
 
+  test("an answer that comes late: the log says that it came, and nothing of it", async () => {
+    const misbehaving = fixture.replace("server.mjs", "misbehaving.mjs");
+    const config = { ...server("one"), args: [misbehaving] };
+    const host = await start([config], { toolTimeoutMs: 100 });
+    const answer = await find(host, "late").call({ after: 400 }, never);
+    expect(answer).toMatchObject({ isError: true });
+    await eventually(() =>
+      expect(lines).toContainEqual({
+        level: "warn",
+        server: "one",
+        problem: "Received a response for an unknown message ID",
+        message: "MCP server misbehaves",
+      }),
+    );
+    expect(JSON.stringify(lines)).not.toContain("too late");
+  });
+
   test("its environment is path, home, locale and temp, then what is configured", async () => {
     vi.stubEnv("SECRET_TOKEN", "s");
     vi.stubEnv("LC_TIME", "C");
