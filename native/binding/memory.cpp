@@ -15,8 +15,8 @@ Napi::Value give_back_memory(const Napi::CallbackInfo& info) {
         info.Env(),
         []() -> std::optional<Error> {
 #ifdef __GLIBC__
-            // By itself glibc gives back the end of a heap only: one small piece that lives there keeps all that was
-            // freed before it.
+            // By itself glibc gives back the end of a heap only: one small piece that lives there
+            // keeps all that was freed before it.
             malloc_trim(0);
 #endif
             return std::nullopt;
