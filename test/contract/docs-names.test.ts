@@ -14,7 +14,7 @@ const guides = readdirSync(join(root, "docs")).filter((name) => name.endsWith(".
 const names = ["README.md", "examples/README.md", ...guides.map((name) => `docs/${name}`)];
 const texts = names.map((name) => [name, readFileSync(join(root, name), "utf8")] as const);
 
-/** Of other programs: llama-server, clients, the build, the benchmark, vitest. */
+/** Of other programs: llama-server, clients, the build, the benchmark, vitest, V8. */
 const foreignOptions = new Set([
   "--context-shift",
   "--metrics",
@@ -24,6 +24,7 @@ const foreignOptions = new Set([
   "--backend",
   "--data",
   "--docs",
+  "--heap-growing-percent",
   "--help",
   "--part",
   "--project",

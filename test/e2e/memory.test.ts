@@ -43,7 +43,7 @@ test.runIf(existsSync("/lib64/ld-linux-x86-64.so.2"))(
   },
 );
 
-/** 40 MiB that live, and ten times as much that lives long enough to become old. */
+/** 40 MiB that live, and many times as much that lives long enough to become old. */
 const makeGarbage = `
 const { boundHeap } = await import(process.argv[1]);
 const { getHeapStatistics } = await import("node:v8");
@@ -54,7 +54,7 @@ gc();
 const alive = getHeapStatistics().used_heap_size;
 const passing = [];
 let most = 0;
-for (let round = 0; round < 400; round++) {
+for (let round = 0; round < 200; round++) {
   passing[round % 20] = words(20_000);
   most = Math.max(most, getHeapStatistics().used_heap_size);
 }
@@ -65,5 +65,5 @@ test("the heap grows little between collections", () => {
   type Figures = Record<"alive" | "most", number>;
   const free = figures<Figures>(makeGarbage, library, "free");
   const bound = figures<Figures>(makeGarbage, library, "bound");
-  expect(bound.most - bound.alive).toBeLessThan((free.most - free.alive) * 0.6);
+  expect(bound.most - bound.alive).toBeLessThan((free.most - free.alive) * 0.75);
 });
