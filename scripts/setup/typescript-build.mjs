@@ -1,5 +1,6 @@
 import { existsSync, rmSync } from "node:fs";
 import { join } from "node:path";
+import { bundle } from "./bundle.mjs";
 import { distDir, root } from "./paths.mjs";
 import { timed } from "./report.mjs";
 import { runOrFail } from "./run.mjs";
@@ -8,7 +9,12 @@ import { filesUnder, hashOf, readStamp, writeStamp } from "./stamp.mjs";
 const stampPath = join(distDir, ".fermata-stamp");
 
 export async function setUpTypeScript() {
-  const names = ["tsconfig.json", "tsconfig.build.json", "package-lock.json"];
+  const names = [
+    "tsconfig.json",
+    "tsconfig.build.json",
+    "package-lock.json",
+    "scripts/setup/bundle.mjs",
+  ];
   const inputs = [...names.map((name) => join(root, name)), ...filesUnder(join(root, "src"))];
   const key = hashOf(inputs);
   if (existsSync(distDir) && readStamp(stampPath) === key) return;
@@ -17,6 +23,7 @@ export async function setUpTypeScript() {
     rmSync(distDir, { recursive: true, force: true });
     const tsc = join(root, "node_modules/typescript/bin/tsc");
     await runOrFail("tsc", process.execPath, [tsc, "-p", "tsconfig.build.json"], { cwd: root });
+    await bundle();
   });
   writeStamp(stampPath, key);
 }

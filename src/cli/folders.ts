@@ -1,19 +1,18 @@
-/** Where files belong: those of the package, found from dist/cli and src/cli alike, and those of the user. */
+/** Where files belong: those of the package, and those of the user. */
 
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { homedir } from "node:os";
 import { join } from "node:path";
+import { compiledFile, packageRoot } from "../package-root.ts";
 
-const root = new URL("../../", import.meta.url);
-
-export const modelsDirectory = fileURLToPath(new URL("models/", root));
+export const modelsDirectory = fileURLToPath(new URL("models/", packageRoot));
 /** What `fermata` starts. */
-export const mainProgram = fileURLToPath(new URL("dist/cli/main.js", root));
-export const pageDirectory = fileURLToPath(new URL("ui/dist/", root));
+export const mainProgram = fileURLToPath(compiledFile("cli/main.js"));
+export const pageDirectory = fileURLToPath(new URL("ui/dist/", packageRoot));
 
 export function packageVersion(): string {
-  const manifest = JSON.parse(readFileSync(new URL("package.json", root), "utf8")) as {
+  const manifest = JSON.parse(readFileSync(new URL("package.json", packageRoot), "utf8")) as {
     version: string;
   };
   return manifest.version;

@@ -6,6 +6,7 @@
 import { readFileSync } from "node:fs";
 import { Worker } from "node:worker_threads";
 import { FermataError } from "../errors.ts";
+import { compiledFile } from "../package-root.ts";
 import { type SchemaJob, type SchemaOutcome, failed } from "./schema-jobs.ts";
 
 /**
@@ -33,12 +34,7 @@ interface Batch {
   resolve: (outcomes: SchemaOutcome[]) => void;
 }
 
-// Node runs no TypeScript in a thread: from source, as under vitest, the build's file is taken.
-const isSource = import.meta.url.endsWith(".ts");
-const entry = new URL(
-  isSource ? "../../dist/guidance/schema-worker.js" : "./schema-worker.js",
-  import.meta.url,
-);
+const entry = compiledFile("guidance/schema-worker.js");
 
 /**
  *   no worker -> starting -> idle <-> at work on the first batch

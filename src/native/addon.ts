@@ -5,11 +5,11 @@ import { createRequire } from "node:module";
 import { resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { FermataError } from "../errors.ts";
+import { packageRoot } from "../package-root.ts";
 import type { NativeAddon } from "./addon-types.ts";
 import { prebuiltAddon } from "./prebuilt.ts";
 
-// The same from src/native and from dist/native.
-const builtAddon = fileURLToPath(new URL("../../build/Release/fermata.node", import.meta.url));
+const builtAddon = fileURLToPath(new URL("build/Release/fermata.node", packageRoot));
 
 /** Where the addon is: where `FERMATA_ADDON` says, in the clone that built it, or in the platform's package. */
 export function addonPath(): string {
@@ -19,7 +19,7 @@ export function addonPath(): string {
 }
 
 /** A clone has the means to build it; an installed package has not. */
-const canBuild = existsSync(fileURLToPath(new URL("../../scripts/setup.mjs", import.meta.url)));
+const canBuild = existsSync(fileURLToPath(new URL("scripts/setup.mjs", packageRoot)));
 const remedy = canBuild
   ? "Build it: `node scripts/setup.mjs`."
   : `No addon is installed for ${process.platform}-${process.arch} and this processor. Install again without --omit=optional, or build Fermata from its source.`;

@@ -3,6 +3,7 @@
 import { existsSync, readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
+import { packageRoot } from "../package-root.ts";
 
 /** An addon compiled for a level of processors; a package lists its best first. */
 interface Level {
@@ -17,8 +18,8 @@ interface PlatformPackage {
 
 /** Null: there is no such package, or none of its addons runs on this processor. */
 export function prebuiltAddon(): string | null {
-  const require = createRequire(import.meta.url);
-  const { name } = require("../../package.json") as { name: string };
+  const require = createRequire(packageRoot);
+  const { name } = require("./package.json") as { name: string };
   try {
     const manifest = require.resolve(`${name}-${process.platform}-${process.arch}/package.json`);
     const { fermata } = require(manifest) as PlatformPackage;

@@ -11,7 +11,6 @@ import { closingMs } from "../closing.ts";
 import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
 import { createServer, type Server, type Socket } from "node:net";
-import { extname } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import type { Logger } from "pino";
@@ -20,6 +19,7 @@ import { WorkerExit } from "../failure.ts";
 import { createLogger } from "../logger.ts";
 import { collectNowAndThen } from "../memory.ts";
 import type { ServeConfig } from "../options.ts";
+import { compiledFile } from "../../package-root.ts";
 import { ProcessGuard } from "../../process-guard.ts";
 import { assertPortFree, listenBare } from "../port.ts";
 import type { RunningServer } from "../serve.ts";
@@ -142,8 +142,7 @@ class Supervisor implements RunningServer {
   /** Resolves when the worker serves. @throws WorkerExit, if it ends before */
   async #startWorker(): Promise<Omit<BannerFacts, "url">> {
     this.#state = "starting";
-    const entry = new URL(`../worker${extname(import.meta.url)}`, import.meta.url);
-    const worker = fork(fileURLToPath(entry), {
+    const worker = fork(fileURLToPath(compiledFile("cli/worker.js")), {
       stdio: ["ignore", "inherit", "inherit", "ipc"],
       // A session of its own: Linux shares the cores among sessions first (sched_autogroup), so
       // what else runs in this terminal leaves the model half of them, however many processes it is.

@@ -5,6 +5,7 @@
 
 import { Worker } from "node:worker_threads";
 import { type ErrorCode, FermataError } from "../../errors.ts";
+import { compiledFile } from "../../package-root.ts";
 import type { OpenStore } from "../types.ts";
 import type { StoreOptions } from "../retention-limits.ts";
 
@@ -31,12 +32,7 @@ interface Waiting {
   reject(error: unknown): void;
 }
 
-// Node runs no TypeScript in a thread: from source, as under vitest, the build's file is taken.
-const isSource = import.meta.url.endsWith(".ts");
-const entry = new URL(
-  isSource ? "../../../dist/store/sqlite/store-worker.js" : "./store-worker.js",
-  import.meta.url,
-);
+const entry = compiledFile("store/sqlite/store-worker.js");
 
 /** @throws FermataError as the constructor of `SqliteStore` */
 export async function openStoreThread(

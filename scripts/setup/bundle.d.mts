@@ -1,0 +1,2 @@
+export const notBundled: string[];
+export function bundle(): Promise<string[]>;
