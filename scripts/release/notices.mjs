@@ -2,43 +2,59 @@
 import { createHash } from "node:crypto";
 import { readFileSync, readdirSync } from "node:fs";
 import { join } from "node:path";
+import { bundle, notBundled } from "../setup/bundle.mjs";
 import { llamaLock, root } from "../setup/paths.mjs";
 import { npmCommand, runOrFail } from "../setup/run.mjs";
 import { findCargo } from "../setup/toolchain.mjs";
 
 const crate = join(root, "native/guidance/llguidance");
 
-/** Of the packages that an installation brings along: { name, version, licence }. */
+const locked = () => JSON.parse(readFileSync(join(root, "package-lock.json"), "utf8")).packages;
+
+/** What is said of the package in this folder: { name, version, licence, folder }. */
+function described(folder, { version, license = "not told" }) {
+  const name = folder.slice(folder.lastIndexOf("node_modules/") + "node_modules/".length);
+  return { name, version, licence: license, folder };
+}
+
+/** Of the packages that an installation brings along. */
 function npmPackages() {
-  const { packages } = JSON.parse(readFileSync(join(root, "package-lock.json"), "utf8"));
-  return Object.entries(packages)
-    .filter(([path, { dev, peer }]) => path !== "" && !dev && !peer)
-    .map(([path, { version, license = "not told" }]) => ({
-      name: path.slice(path.lastIndexOf("node_modules/") + "node_modules/".length),
-      version,
-      licence: license,
-    }));
+  return [...withTheirs(notBundled)];
+}
+
+/** Of the packages whose code is in the programs' files. */
+async function programPackages() {
+  const packages = locked();
+  return (await bundle()).map((folder) => described(folder, packages[folder]));
 }
 
 /** Of the packages whose code stands in the web page: those that its source imports, and theirs. */
 function pagePackages() {
-  const { packages } = JSON.parse(readFileSync(join(root, "package-lock.json"), "utf8"));
   const source = join(root, "ui/src");
   const files = readdirSync(source, { recursive: true }).filter((file) => /\.tsx?$/.test(file));
   const imported = files.flatMap((file) => {
     const text = readFileSync(join(source, file), "utf8");
     return [...text.matchAll(/^import (?!type )[^;]*?"((?:@[\w.-]+\/)?[\w-][\w.-]*)[^"]*";$/gm)];
   });
+  const found = withTheirs(imported.map(([, name]) => name));
+  return found.filter(({ name }) => !name.startsWith("@types/"));
+}
+
+/** These packages, and what they depend on. */
+function withTheirs(names) {
+  const packages = locked();
   const found = new Map();
   const add = (name) => {
-    const entry = packages[`node_modules/${name}`];
+    const folder = `node_modules/${name}`;
+    const entry = packages[folder];
     if (entry === undefined || found.has(name)) return;
-    const { version, license = "not told", dependencies = {} } = entry;
-    found.set(name, { name, version, licence: license });
-    for (const dependency of Object.keys(dependencies)) add(dependency);
+    found.set(name, described(folder, entry));
+    const { dependencies = {}, optionalDependencies = {} } = entry;
+    for (const dependency of Object.keys({ ...dependencies, ...optionalDependencies }))
+      add(dependency);
   };
-  for (const [, name] of imported) add(name);
-  return [...found.values()].filter(({ name }) => !name.startsWith("@types/"));
+  names.forEach(add);
+  return [...found.values()];
 }
 
 /** Of the crates that are linked into the addon. */
@@ -63,27 +79,48 @@ export async function components() {
   return {
     native: [{ name: "llama.cpp", version: llamaLock.commit, licence: "MIT" }, ...(await crates())],
     npm: npmPackages(),
+    program: await programPackages(),
     page: pagePackages(),
   };
 }
 
-export function licenceList({ native, npm, page }) {
+export function licenceList({ native, npm, program, page }) {
   const lines = (list) =>
     list
-      .toSorted((a, b) => (a.name < b.name ? -1 : 1))
+      .toSorted(byName)
       .map(({ name, version, licence }) => `| ${name} | ${version} | ${licence} |`);
   const head = ["| name | version | licence |", "| --- | --- | --- |"];
   return [
     "# Licences of what Fermata is made with",
     "## Linked into the addon",
     [...head, ...lines(native)].join("\n"),
+    "## Built into the programs",
+    [...head, ...lines(program)].join("\n"),
     "## Built into the web page",
     [...head, ...lines(page)].join("\n"),
     "## Installed beside it",
     [...head, ...lines(npm)].join("\n"),
+    "## The texts of what is built into the programs and the page",
+    ...licenceTexts([...program, ...page]),
     "",
   ].join("\n\n");
 }
+
+/** Their licences ask that these texts come along. */
+function licenceTexts(packages) {
+  const byFolder = new Map(packages.map((one) => [one.folder, one]));
+  return [...byFolder.values()].toSorted(byName).map(({ name, version, licence, folder }) => {
+    const directory = join(root, folder);
+    const file = readdirSync(directory).find((one) => /^(licen[cs]e|copying)/i.test(one));
+    const text =
+      file === undefined
+        ? `It comes without a text; it says that its licence is ${licence}.`
+        : readFileSync(join(directory, file), "utf8").trim();
+    return `### ${name} ${version}\n\n${text}`;
+  });
+}
+
+const byName = (a, b) => (a.name < b.name ? -1 : 1);
 
 /** CycloneDX: npm's own, with what is linked into the addon and built into the page. */
 export async function billOfMaterials({ native, page }) {

@@ -1,6 +1,7 @@
 // The folders that npm packs: one with everything but the addon, and one with the addons of this platform.
 import { cpSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { join, relative, sep } from "node:path";
+import { entries, notBundled } from "../setup/bundle.mjs";
 import { root } from "../setup/paths.mjs";
 import { npmCommand, runOrFail } from "../setup/run.mjs";
 
@@ -34,7 +35,6 @@ export function assembleMain(directory) {
     "bin",
     "type",
     "exports",
-    "dependencies",
     "peerDependencies",
     "peerDependenciesMeta",
     "engines",
@@ -45,6 +45,8 @@ export function assembleMain(directory) {
   writeManifest(directory, {
     name: packageName,
     ...Object.fromEntries(kept.map((field) => [field, manifest[field]])),
+    // The others are in the files of dist/. So npm fetches little, and the versions that were tested.
+    dependencies: Object.fromEntries(notBundled.map((name) => [name, manifest.dependencies[name]])),
     files: ["dist", "ui/dist", "models", "LICENCES.md"],
     optionalDependencies: Object.fromEntries(
       platforms.map((platform) => [`${packageName}-${platform}`, manifest.version]),
@@ -52,9 +54,12 @@ export function assembleMain(directory) {
   });
 }
 
-/** Neither stamps nor maps to sources that are not there. */
+/** Neither stamps, nor maps to sources that are not there, nor modules whose code is in the programs' files. */
 function isShipped(path) {
-  return !/\.map$|\.fermata-stamp$|\.tsbuildinfo$/.test(path);
+  if (/\.map$|\.fermata-stamp$|\.tsbuildinfo$/.test(path)) return false;
+  const [folder, ...rest] = relative(root, path).split(sep);
+  if (folder !== "dist" || !path.endsWith(".js")) return true;
+  return ["chunks", "client"].includes(rest[0]) || entries.includes(rest.join("/").slice(0, -3));
 }
 
 /** The addons themselves are put into it by `addAddon`. */

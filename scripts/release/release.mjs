@@ -67,12 +67,17 @@ async function release(setupOptions, { out, level, check }) {
   const licences = licenceList(parts);
   for (const directory of [main, platform, target])
     writeFileSync(join(directory, "LICENCES.md"), licences);
-  writeFileSync(join(target, "sbom.json"), await billOfMaterials(parts));
+  const bill = await billOfMaterials(parts);
+  writeFileSync(join(target, "sbom.json"), bill);
   const packed = [await pack(main, target), await pack(platform, target)];
   const sums = packed.map(({ file }) => `${sha256(file)}  ${basename(file)}\n`);
   writeFileSync(join(target, "SHA256SUMS"), sums.join(""));
   for (const { file, bytes } of packed) say(`${file}: ${(bytes / 2 ** 20).toFixed(1)} MiB`);
-  if (check) await checkPackages(packed.map(({ file }) => file));
+  if (check)
+    await checkPackages(
+      packed.map(({ file }) => file),
+      bill,
+    );
 }
 
 try {

@@ -8,7 +8,7 @@ import { fileURLToPath } from "node:url";
 import { distDir, root } from "./paths.mjs";
 
 /** Files that Node starts, as processes and threads, and the library. src/client is for browsers and needs nothing. */
-const entries = [
+export const entries = [
   "index",
   "cli/main",
   "cli/run",
@@ -21,7 +21,7 @@ export const notBundled = ["libsql"];
 /** Packages that work better with it, and are not ours to install. */
 const optional = ["pg-native"];
 
-/** @returns the names of the packages whose code is in the files */
+/** @returns the folders of the packages whose code is in the files, as package-lock.json has them */
 export async function bundle() {
   // It is there only after the setup of packages.
   const { rolldown } = await import("rolldown");
