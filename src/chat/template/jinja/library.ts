@@ -326,7 +326,7 @@ function pad(value: number): string {
   return String(value).padStart(2, "0");
 }
 
-// By themselves: the first use of Intl takes a tenth of a start.
+// By themselves: the first use of Intl loads its data, and a start would wait for it.
 const months =
   "January February March April May June July August September October November December".split(
     " ",
