@@ -21,7 +21,7 @@ Commands
   calibrate   measure what steps, moves and requests take on this machine, and the limits of
               Postgres, Redis, disk and HAProxy; 5 minutes, the machine must be quiet
   validate    run one and three real replicas behind HAProxy, calibrate the engine before and after
-              each run, and compare with the simulator; 22 minutes, the machine must be quiet
+              each run, and compare with the simulator; 37 minutes, the machine must be quiet
   table       simulate replicas by the calibration
 
 Options
