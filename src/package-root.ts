@@ -7,7 +7,13 @@ import { existsSync } from "node:fs";
 
 export const packageRoot: URL = ((): URL => {
   let folder = new URL("./", import.meta.url);
-  while (!existsSync(new URL("package.json", folder))) folder = new URL("../", folder);
+  while (!existsSync(new URL("package.json", folder))) {
+    const above = new URL("../", folder);
+    if (above.href === folder.href) {
+      throw new Error(`Fermata's package.json lies in no folder above ${import.meta.url}.`);
+    }
+    folder = above;
+  }
   return folder;
 })();
 

@@ -10,7 +10,8 @@
 import type { RouteOptions } from "fastify";
 import { documentedPath } from "../http/route-paths.ts";
 import { schemaOf, type Schema } from "../body/field.ts";
-import { operations, type Operation } from "./operations.ts";
+import type { Operation } from "./operation.ts";
+import { operations } from "./operations.ts";
 
 export interface OpenApiDocument {
   openapi: "3.1.0";
