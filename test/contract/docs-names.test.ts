@@ -20,6 +20,8 @@ const foreignOptions = new Set([
   "--metrics",
   "--no-slots",
   "--sleep-idle-seconds",
+  "--spec-type",
+  "--model-draft",
   "--auth-type",
   "--backend",
   "--data",
