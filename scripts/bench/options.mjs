@@ -42,7 +42,8 @@ models of random weights. The first run builds those programs (7 minutes on two 
   --quick         one small run of each: does it work? Its figures mean nothing
   --per-slot N    in retention, only this number of agents a slot: 1, 2, 4 or 8; may be given several times
   --tool-times X  in retention, the times of tools times X (default: 1)
-  --only TEXT     in shared, early, agents, retention, swaps and drafts, the one of this name, or those whose name contains it
+  --only TEXT     in shared, early, agents, retention, swaps and drafts, the one of this name, or those whose name contains it;
+                  may be given several times
   --data DIR      what masks and guided read: the functions of BFCL in bfcl/, JSON-Schema-Test-Suite
                   in json-schema-test-suite/; without it, these parts are left out. retention replays
                   the dialogues of tau-bench/ beside its own where they are there
@@ -62,7 +63,7 @@ const flags = {
   part: { type: "string", multiple: true },
   runs: { type: "string" },
   threads: { type: "string" },
-  only: { type: "string" },
+  only: { type: "string", multiple: true },
   "per-slot": { type: "string", multiple: true },
   "tool-times": { type: "string" },
   data: { type: "string" },
