@@ -1,3 +1,4 @@
+import { isatty } from "node:tty";
 import type { ServeConfig } from "./options.ts";
 
 /** What engines may take to write their caches to files when they close, in milliseconds: more than `native/binding/engine_host.cpp` lets them. */
@@ -14,4 +15,16 @@ export function closingMs(
 ): number {
   const { notice, drain } = config.processTimeout;
   return (notice + drain) * 1000 + savingMs(config);
+}
+
+/**
+ * Ends this process. Where its terminal was closed, Node would abort at its end, because it cannot reset the terminal:
+ * there the process ends by the signal that told of it.
+ */
+export function leave(exitCode: number): void {
+  const isTerminalGone =
+    (process.stdout.isTTY && !isatty(1)) || (process.stderr.isTTY && !isatty(2));
+  if (!isTerminalGone) process.exit(exitCode);
+  process.removeAllListeners("SIGHUP");
+  process.kill(process.pid, "SIGHUP");
 }

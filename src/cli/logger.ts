@@ -15,6 +15,8 @@ const hiddenFields = new Set(["level", "time", "msg", "pid", "hostname"]);
 export function createLogger(level: string, stream: NodeJS.WriteStream): Logger {
   const options = { level, base: null };
   if (!stream.isTTY) return pino(options, stream);
+  // A terminal that was closed takes no more lines; what runs is ended in order all the same.
+  if (stream.listenerCount("error") === 0) stream.on("error", () => {});
   return pino(options, { write: (line: string) => stream.write(formatLogLine(line)) });
 }
 

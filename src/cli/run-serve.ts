@@ -1,6 +1,6 @@
 /** `fermata serve`: until a signal comes, and what it would refuse at once. */
 
-import { closingMs } from "./closing.ts";
+import { closingMs, leave } from "./closing.ts";
 import { withAccess } from "./access.ts";
 import type { CommandContext } from "./command.ts";
 import { configOf } from "./config.ts";
@@ -57,7 +57,7 @@ export async function checkServe(
   if (config.hf === undefined) checkGguf(defaultModel(config).path);
 }
 
-/** A terminal that is closed sends SIGHUP. Without a terminal it is an operator who does. */
+/** A terminal that is closed sends SIGHUP, maybe more than once. Without a terminal it is an operator who does. */
 const signals: NodeJS.Signals[] = process.stderr.isTTY
   ? ["SIGINT", "SIGTERM", "SIGHUP"]
   : ["SIGINT", "SIGTERM"];
@@ -70,13 +70,14 @@ function closeOnSignal(
 ): void {
   let closing = false;
   const onSignal = (signal: NodeJS.Signals): void => {
+    if (closing && signal === "SIGHUP") return;
     if (closing) process.exit(1);
     closing = true;
     note(`${signal}: closing. Once more leaves at once.\n`);
     // A client that does not read, or a server that does not end, must not keep the process.
-    setTimeout(() => process.exit(0), deadlineMs).unref();
+    setTimeout(() => leave(0), deadlineMs).unref();
     close().then(
-      () => process.exit(0),
+      () => leave(0),
       (error: unknown) => {
         note(`fermata: ${error instanceof Error ? error.message : String(error)}\n`);
         process.exit(1);

@@ -5,7 +5,7 @@ import { setTimeout } from "node:timers/promises";
 import type { ConnectionReports } from "../server/http/connection-reports.ts";
 import type { Crashes } from "../server/http/quarantine.ts";
 import { describeFailure } from "./failure.ts";
-import { savingMs } from "./closing.ts";
+import { leave, savingMs } from "./closing.ts";
 import type { ServeConfig } from "./options.ts";
 import { startService, type Service } from "./serve.ts";
 import { pulseMs } from "./supervisor/pulse.ts";
@@ -86,7 +86,7 @@ async function close(): Promise<void> {
   const closing = service?.close();
   await Promise.race([Promise.all([...left, closing]), setTimeout(lingerMs)]);
   if (savingTimeMs > 0) await Promise.race([closing, setTimeout(savingTimeMs)]);
-  process.exit(0);
+  leave(0);
 }
 
 function tell(message: FromWorker): void {

@@ -48,6 +48,25 @@ test.each([
   expect(reply.json().error).toMatchObject({ code: "body_too_large", param: "body" });
 });
 
+const items = (count: number) => ({ x: Array.from({ length: count }, () => 0) });
+const keys = (count: number) => ({
+  x: Object.fromEntries(Array.from({ length: count }, (_, index) => [`k${index}`, 0])),
+});
+
+/** `x` and `prompt` are keys too. */
+test.each([
+  ["an item for each 20 bytes of the limit", items(52_428 - 4), 200],
+  ["one more", items(52_428 - 3), 413],
+  ["a key for each 40", keys(26_214 - 2), 200],
+  ["one more", keys(26_214 - 1), 413],
+])("%s", async (_what, x, status) => {
+  world = createWorld({ config: { maxBodyBytes: 2 ** 20 } });
+  const reply = await send(JSON.stringify({ prompt: "Hi", ...x }), "/v1/completions");
+  expect(reply.statusCode, reply.body.slice(0, 300)).toBe(status);
+  if (status === 413)
+    expect(reply.json().error.message).toContain("more than 52428 list items, where a key");
+});
+
 test("commas, brackets and quotes of a text are no values", async () => {
   world = createWorld();
   const content = `[{"a": "b\\\\", ${'"\\,:[{é'.repeat(200_000)}`;

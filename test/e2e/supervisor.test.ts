@@ -11,6 +11,7 @@ import { afterAll, afterEach, beforeAll, expect, test, vi } from "vitest";
 import { serveCommand, type ServedCommand } from "../support/command-line.ts";
 import { modelPath } from "../support/engine.ts";
 import { eventually } from "../support/eventually.ts";
+import { hasPython, openTerminal } from "../support/terminal.ts";
 
 let folder: string;
 let server: ServedCommand | undefined;
@@ -185,6 +186,25 @@ test("SIGTERM in a stream that does not end in time: it ends with an error event
   expect(() => process.kill(worker, 0)).toThrow("ESRCH");
   server = undefined;
 });
+
+test.skipIf(!hasPython).each(["--supervise", "--no-supervise"])(
+  "a terminal that is closed (SIGHUP) ends the server as SIGTERM does: %s",
+  async (supervise) => {
+    const options = ["--port=0", "--store=none", "--process-timeout=drain=1", supervise];
+    const terminal = openTerminal(["serve", ...options]);
+    const [, url] = /(http\S+)\/v1/.exec(await terminal.expect(/Serving +\S+\/v1/))!;
+    const body = JSON.stringify({ ...endless, stream: true, ignore_eos: true });
+    const headers = { "content-type": "application/json" };
+    const chat = read(await fetch(`${url}/v1/chat/completions`, { method: "POST", headers, body }));
+    await eventually(() => expect(chat.text().split("data: ").length).toBeGreaterThan(3));
+    terminal.close();
+    await chat.ended;
+    expect(chat.text()).toContain('"code":"engine_closed"');
+    // By the signal, as a shell tells it.
+    expect(await terminal.exitCode).toBe(129);
+    await expect(fetch(`${url}/health`)).rejects.toThrow();
+  },
+);
 
 test("the worker does not outlive a supervisor that is killed", async () => {
   server = await serveCommand();

@@ -74,6 +74,12 @@ function isPlain(value: unknown): boolean {
   return typeof value !== "object" || (Array.isArray(value) && value.length > 0);
 }
 
+interface ListSchema {
+  items?: Schema;
+  maxItems?: number;
+  prefixItems?: Schema[];
+}
+
 function typeOf({
   type,
   enum: choices,
@@ -85,9 +91,13 @@ function typeOf({
 }: Schema): string {
   if (only !== undefined) return JSON.stringify(only);
   if (Array.isArray(anyOf)) return [...new Set((anyOf as Schema[]).map(typeOf))].join(" or ");
-  if (Array.isArray(choices)) return choices.map((choice) => `\`${choice}\``).join(", ");
+  if (Array.isArray(choices))
+    return choices.map((choice) => (choice === "" ? '`""`' : `\`${choice}\``)).join(", ");
+  if (Array.isArray(type)) return type.join(" or ");
   if (type === "array") {
-    const { items = {}, maxItems } = rest as { items?: Schema; maxItems?: number };
+    const { items = {}, maxItems, prefixItems } = rest as ListSchema;
+    if (prefixItems !== undefined) return `list of ${prefixItems.map(typeOf).join(", then ")}`;
+    if (maxItems === 0) return "an empty array";
     const most = maxItems === undefined ? "" : ` of up to ${maxItems}`;
     return `array${most} (${typeOf(items)})`;
   }
@@ -95,6 +105,7 @@ function typeOf({
     const { maxLength } = rest as { maxLength?: number };
     return maxLength === undefined ? "string" : `string of up to ${maxLength} characters`;
   }
+  if (minimum !== undefined && minimum === maximum) return String(minimum);
   const from = minimum === undefined ? "" : ` from ${String(minimum)}`;
   const to = maximum === undefined ? "" : ` to ${String(maximum)}`;
   return `${String(type)}${from}${to}`;

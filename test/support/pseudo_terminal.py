@@ -1,7 +1,7 @@
 """Runs a command in a pseudo-terminal: python3 pseudo_terminal.py COLUMNS ROWS COMMAND...
 
-Standard input is lines of JSON: {"send": text}, {"resize": [columns, rows]}. What the command writes to
-its terminal comes on standard output, byte for byte. The exit code is the command's.
+Standard input is lines of JSON: {"send": text}, {"resize": [columns, rows]}, {"close": true}. What the command
+writes to its terminal comes on standard output, byte for byte. The exit code is the command's, as a shell has it.
 """
 
 import fcntl
@@ -20,12 +20,14 @@ def resize(terminal, columns, rows):
 
 
 def obey(line, terminal, child):
+    """True: the terminal is closed, as a person closes a window."""
     order = json.loads(line)
     if "send" in order:
         os.write(terminal, order["send"].encode())
     if "resize" in order:
         resize(terminal, *order["resize"])
         os.kill(child, signal.SIGWINCH)
+    return "close" in order
 
 
 def relay(terminal, child):
@@ -46,8 +48,9 @@ def relay(terminal, child):
                 os.kill(child, signal.SIGHUP)
             else:
                 *lines, pending = (pending + data).split(b"\n")
-                for line in lines:
-                    obey(line, terminal, child)
+                if any([obey(line, terminal, child) for line in lines]):
+                    os.close(terminal)
+                    return
 
 
 def main():
@@ -58,7 +61,8 @@ def main():
     resize(terminal, int(columns), int(rows))
     relay(terminal, child)
     _, status = os.waitpid(child, 0)
-    sys.exit(os.waitstatus_to_exitcode(status))
+    code = os.waitstatus_to_exitcode(status)
+    sys.exit(code if code >= 0 else 128 - code)
 
 
 main()

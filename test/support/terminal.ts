@@ -13,6 +13,8 @@ export const hasPython = spawnSync("python3", ["-c", "import pty"]).status === 0
 export interface DrivenTerminal {
   send(text: string): void;
   resize(columns: number, rows: number): void;
+  /** As a person closes its window: the system sends SIGHUP. */
+  close(): void;
   /** Waits for what comes after everything that was waited for before. */
   expect(pattern: RegExp | string): Promise<string>;
   /** All output so far, as it came. */
@@ -52,6 +54,7 @@ export function openTerminal(
   return {
     send: (text) => order({ send: text }),
     resize: (columns_, rows_) => order({ resize: [columns_, rows_] }),
+    close: () => order({ close: true }),
     raw: () => output,
     exitCode,
     async expect(pattern) {

@@ -14,8 +14,8 @@ export type StreamEnd = "done" | "ended" | "whole";
 const maxTries = 3;
 const firstPauseMs = 500;
 const longestPauseMs = 5000;
-/** Statuses of a server that may answer a moment later. */
-const passing: ReadonlySet<number> = new Set([408, 429, 500, 502, 503, 504]);
+/** Of a server that may answer a moment later. */
+const mayPass = (status: number): boolean => status === 408 || status === 429 || status >= 500;
 /** Of one answer. */
 const maxBytes = 32 * 1024 * 1024;
 const maxErrorLength = 300;
@@ -67,7 +67,7 @@ export class Endpoint {
         watch.heard();
         if (response.ok) return response;
         const message = messageOf(parseJson(await this.#text(response, watch)));
-        if (isLast || !passing.has(response.status))
+        if (isLast || !mayPass(response.status))
           throw this.#failure(`answered ${response.status}${message}`);
         pauseMs = Math.max(pauseMs, retryAfterMs(response));
       } catch (error) {

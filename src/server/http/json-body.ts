@@ -14,7 +14,10 @@ import { FermataError } from "../../errors.ts";
 export const defaultBodyBytes = 4 * 2 ** 20;
 /** Far above what a schema may have, far below what the stack holds. */
 const maxDepth = 1000;
-/** A body may have a key, list item or container for each so many bytes of its limit: text takes next to nothing to parse, 200,000 values 20 to 100 ms. */
+/**
+ * A body may have a list item for each so many bytes of its limit: text takes next to nothing to parse, 200,000 items 20 to 100 ms.
+ * A key counts as two: those of a large object take longest.
+ */
 const bytesPerValue = 20;
 /** What is read of a body before other streams have their turn. */
 const sliceBytes = 256 * 2 ** 10;
@@ -154,7 +157,7 @@ class JsonText {
       else this.#take(this.#bytes[this.#at++]!);
     }
     if (this.#values <= this.#maxValues) return;
-    const message = `The body has more than ${this.#maxValues} keys, list items and containers. Send fewer, or several requests.`;
+    const message = `The body has more than ${this.#maxValues} list items, where a key counts as two. Send fewer, or several requests.`;
     throw new FermataError("body_too_large", message, { param: "body" });
   }
 

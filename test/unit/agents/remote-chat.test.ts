@@ -268,6 +268,7 @@ describe("what cannot be mended is an error that says so", () => {
     ["no JSON", [(response) => void response.end("hello")], "not JSON", 1],
     ["an error with status 200", [status(200, { error: "No." })], "reports an error: No.", 1],
     ["500 each time", [status(500, html)], "answered 500.", 3],
+    ["529, as of servers that are overloaded", [status(529, html)], "answered 529.", 3],
     ["401", [status(401, { error: { message: "Bad key." } })], "answered 401: Bad key.", 1],
     ["a redirect", [status(302, "", { location: "http://127.0.0.1:1" })], "broke off", 3],
   ];
