@@ -4,13 +4,15 @@
  */
 
 import { existsSync } from "node:fs";
+import { FermataError } from "./errors.ts";
 
 export const packageRoot: URL = ((): URL => {
   let folder = new URL("./", import.meta.url);
   while (!existsSync(new URL("package.json", folder))) {
     const above = new URL("../", folder);
     if (above.href === folder.href) {
-      throw new Error(`Fermata's package.json lies in no folder above ${import.meta.url}.`);
+      const message = `Fermata's package.json lies in no folder above ${import.meta.url}.`;
+      throw new FermataError("internal_error", message);
     }
     folder = above;
   }
