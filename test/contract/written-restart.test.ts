@@ -1,23 +1,18 @@
 /** A run whose process ends at any moment: the next one goes on with it, and no viewer sees a gap or anything twice. */
 
-import { copyFileSync, existsSync, mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import Database from "libsql";
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { beforeEach, describe, expect, test } from "vitest";
 import { Chat } from "../../src/chat/chat.ts";
-import { applyEvent, emptyState } from "../../src/client/conversation-state.ts";
-import type { ConversationEvent } from "../../src/client/types.ts";
 import type { GenerateRequest, Generation } from "../../src/engine/types.ts";
 import { SqliteStore } from "../../src/store/sqlite/sqlite-store.ts";
 import type { Tool } from "../../src/tools/types.ts";
 import { eventually } from "../support/eventually.ts";
-import { checkStream } from "../support/stream-check.ts";
 import { chatml } from "../unit/chat/chat-fixtures.ts";
 import { FakeEngine } from "../unit/chat/fake-engine.ts";
 import { createWorld, provider, type World } from "./fake-services.ts";
 import { eventsOf, type Json } from "./responses-world.ts";
 import { countedTool } from "./restart-world.ts";
+import { begin, copyOf, ended, forgetProcesses, storeFolder } from "./written-world.ts";
 
 const call = (name: string): string =>
   `<tool_call>\n{"name":"${name}","arguments":{"of":"milk"}}\n</tool_call>`;
@@ -37,13 +32,11 @@ class PromptedEngine extends FakeEngine {
   }
 }
 
-let folder: string;
+const at = storeFolder();
 let ran: string[];
 beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), "fermata-written-"));
   ran = [];
 });
-afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
 interface Served {
   world: World;
@@ -100,48 +93,6 @@ function watched<Store extends object>(whole: Store, watch: () => void): Store {
   });
 }
 
-/** The store as it is now, as if its process had been killed. */
-function copyOf(path: string, name: string): string {
-  const copy = join(folder, name);
-  for (const end of ["", "-wal"]) if (existsSync(path + end)) copyFileSync(path + end, copy + end);
-  return copy;
-}
-
-/** As if its process was gone. */
-function forgetProcesses(path: string): void {
-  const database = new Database(path);
-  database.exec("DELETE FROM runs; UPDATE responses SET run = NULL WHERE run IS NOT NULL");
-  database.close();
-}
-
-async function begin({ world }: Served): Promise<{ id: string; runId: string }> {
-  const post = async (url: string, payload: object): Promise<Json> =>
-    (await world.app.inject({ method: "POST", url, payload })).json() as Json;
-  const { id } = await post("/api/conversations", {});
-  const run = await post(`/api/conversations/${id}/runs`, { message: "Save milk." });
-  return { id, runId: run.run_id };
-}
-
-/** The answer once it has ended, and what a viewer saw of it over all processes. */
-async function ended({ world }: Served, { id, runId }: { id: string; runId: string }) {
-  const message = await eventually(async () => {
-    const reply = await world.app.inject({ url: `/api/conversations/${id}` });
-    const last = (reply.json() as Json).messages.at(-1) as Json;
-    expect(last.status).not.toBe("running");
-    return last;
-  });
-  const url = `/api/conversations/${id}/stream?run_id=${runId}&details=1`;
-  const { body } = await world.app.inject({ url });
-  const lines = body.split("\n");
-  const events = lines
-    .filter((line) => line.startsWith("data: "))
-    .map((line) => JSON.parse(line.slice(6)) as ConversationEvent);
-  const numbers = lines.filter((line) => line.startsWith("id: ")).map((line) => +line.slice(4));
-  expect(numbers).toEqual(numbers.map((_, index) => index + 1));
-  checkStream(events).close();
-  return { message, state: events.reduce(applyEvent, emptyState) };
-}
-
 const shown = ({ message, state }: Awaited<ReturnType<typeof ended>>) => ({
   status: message.status,
   message: message.message,
@@ -159,7 +110,7 @@ async function serveWatched(): Promise<{
   first: Served;
   moments: { path: string; ran: string[] }[];
 }> {
-  const path = join(folder, "store.sqlite");
+  const path = at("store.sqlite");
   const moments: { path: string; ran: string[] }[] = [];
   const watch = (): void => {
     moments.push({ path: copyOf(path, `${moments.length}.sqlite`), ran: [...ran] });
@@ -172,8 +123,8 @@ test(
   { timeout: 120_000 },
   async () => {
     const { first, moments } = await serveWatched();
-    const run = await begin(first);
-    const expected = shown(await ended(first, run));
+    const run = await begin(first.world, "Save milk.");
+    const expected = shown(await ended(first.world, run));
     await first.end();
     expect(expected).toMatchObject({
       status: "complete",
@@ -186,7 +137,7 @@ test(
       forgetProcesses(moment.path);
       ran = [...moment.ran];
       const next = await serve(moment.path, { chunk: 5 });
-      const end = await ended(next, run);
+      const end = await ended(next.world, run);
       await next.end();
       const { calls, ...rest } = shown(end);
       const { calls: all, ...whole } = expected;
@@ -279,7 +230,7 @@ test(
 
 describe("it is told why a run cannot go on", () => {
   const cut = async (change: string, template?: string) => {
-    const path = join(folder, "store.sqlite");
+    const path = at("store.sqlite");
     let copy = "";
     const first = await serve(path, {
       chunk: 16,
@@ -290,15 +241,15 @@ describe("it is told why a run cannot go on", () => {
         if ((row as { told: number }).told === 3) copy = copyOf(path, "copy.sqlite");
       },
     });
-    const run = await begin(first);
-    await ended(first, run);
+    const run = await begin(first.world, "Save milk.");
+    await ended(first.world, run);
     await first.end();
     forgetProcesses(copy);
     const database = new Database(copy);
     database.exec(change);
     database.close();
     const next = await serve(copy, { chunk: 16, template });
-    const { message, state } = await ended(next, run);
+    const { message, state } = await ended(next.world, run);
     await next.end();
     expect(state.reasoning).toBe("I must look.");
     expect(state.end).toMatchObject({ status: "failed", error: message.error });

@@ -3,6 +3,7 @@
  * what was told is taken away, and the rest is numbered behind it.
  */
 
+import { accumulateResponse, type ResponseState } from "../../client/response-state.ts";
 import { FermataError } from "../../errors.ts";
 import type { RunEvent } from "../../tools/types.ts";
 import { isClientCall } from "./client-calls.ts";
@@ -39,6 +40,21 @@ export function itemsBefore(
     items.set(index as number, stored ?? (item as OutputItem));
   }
   return [...items.values()];
+}
+
+/** The output of a response that nobody can go on with: what the store has, and the texts that were told behind it. */
+export function withToldTexts(stored: readonly Item[], told: readonly WireEvent[]): Item[] {
+  const state = told.reduce<ResponseState | null>(accumulateResponse, null);
+  const known = new Set(stored.map(({ id }) => id));
+  const texts = (state?.output ?? []).filter(({ id, type }) => {
+    return (type === "message" || type === "reasoning") && !known.has(id ?? "");
+  }) as Item[];
+  return [
+    ...stored,
+    ...texts.map((item) =>
+      item["status"] === "in_progress" ? { ...item, status: "incomplete" } : item,
+    ),
+  ];
 }
 
 export class Retelling {

@@ -25,7 +25,7 @@ import { HeldCalls, defaultOutputTimeoutMs } from "./held.ts";
 import { EventLog } from "./log.ts";
 import { RequestedServers } from "./mcp-servers.ts";
 import { parseResponsesRequest, type ResponsesRequest, waitsForOutputs } from "./request.ts";
-import { itemsBefore, Retelling, roundBegin, withoutProgress } from "./retelling.ts";
+import { itemsBefore, Retelling, roundBegin, withoutProgress, withToldTexts } from "./retelling.ts";
 import { type KeptRound, ResponseRun } from "./run.ts";
 import { mcpToolsOf, planTools } from "./tool-plan.ts";
 import type { Item, McpCallItem, OutputItem, ResponseObject, WireEvent } from "./types.ts";
@@ -59,7 +59,8 @@ export async function revive(
     const { message } = toFermataError(error);
     context.log.warn({ response: id, err: error }, "a response cannot go on");
     const failed = { ...stored.body, status: "failed", error: { code: "server_error", message } };
-    await store.updateResponse(owner, id, failed, items.output);
+    const told = (await store.events(owner, id)) as WireEvent[];
+    await store.updateResponse(owner, id, failed, withToldTexts(items.output, told));
     return null;
   }
 }
