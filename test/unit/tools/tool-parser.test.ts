@@ -20,6 +20,14 @@ describe("ToolParser", () => {
     }
   });
 
+  it("takes a bare word for a text, whatever it is called", () => {
+    const parser = new ToolParser({ tools: ["find"], format: "llama4" });
+    const calls = parser.parse("[find(name=constructor, all=True, none=toString)]");
+    expect(calls.map(({ arguments: args }) => JSON.parse(args))).toEqual([
+      { name: "constructor", all: true, none: "toString" },
+    ]);
+  });
+
   it("takes bare JSON for a call only if it names a tool, and keeps the rest", () => {
     const parser = new ToolParser({ tools: ["ping"] });
     const text =

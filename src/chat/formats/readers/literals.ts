@@ -33,14 +33,14 @@ type Place =
   | "after";
 
 const closers: Readonly<Record<string, string>> = { "{": "}", "(": ")", "[": "]" };
-const words: Readonly<Record<string, string>> = {
-  True: "true",
-  False: "false",
-  None: "null",
-  true: "true",
-  false: "false",
-  null: "null",
-};
+const words = new Map([
+  ["True", "true"],
+  ["False", "false"],
+  ["None", "null"],
+  ["true", "true"],
+  ["false", "false"],
+  ["null", "null"],
+]);
 const number = /^-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?$/u;
 const escapeCodes: Readonly<Record<string, string>> = {
   n: "\\n",
@@ -208,7 +208,7 @@ export class LiteralTranscoder {
       this.#place = "assign";
     } else {
       // A bare word is no literal of any language; the tool's schema judges the string.
-      this.#emit(words[word] ?? (number.test(word) ? word : JSON.stringify(word)));
+      this.#emit(words.get(word) ?? (number.test(word) ? word : JSON.stringify(word)));
       this.#place = "after";
     }
     return this.#visible(character);
