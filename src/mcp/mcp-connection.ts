@@ -262,8 +262,8 @@ export class McpConnection {
     void this.refresh();
     this.#relistTimer = setTimeout(() => {
       this.#relistTimer = undefined;
-      // Whatever changed since the listing began.
-      void this.refresh();
+      // Whatever changed since the listing began, which may still go on.
+      void (this.#listing ?? Promise.resolve()).then(() => this.refresh());
     }, relistPauseMs);
     this.#relistTimer.unref();
   }

@@ -6,6 +6,7 @@ import type {
   OAuthClientMetadata,
   OAuthTokens,
 } from "@modelcontextprotocol/sdk/shared/auth.js";
+import type { FetchLike } from "@modelcontextprotocol/sdk/shared/transport.js";
 import { FermataError } from "../errors.ts";
 import type { McpCredentials, McpLogin } from "./mcp-credentials.ts";
 import type { McpOAuth } from "./mcp-settings.ts";
@@ -106,4 +107,49 @@ export class StoredLogin implements OAuthClientProvider {
     const { id: name, url } = this.#server;
     this.#credentials.set(url, { ...this.#login, name, ...change });
   }
+}
+
+/** Within this time all who have learned that an access token has ended have asked for another. */
+const sharedMs = 5000;
+
+/**
+ * Calls that run side by side learn together that their access token has ended, and a refresh token may be good for one time only.
+ * So the first of them sends it, and what it gets is for all: sent again it would be refused, and the login would be lost.
+ */
+export function refreshedOnce(inner: FetchLike): FetchLike {
+  const sent = new Map<string, Promise<WholeAnswer>>();
+  return async (url, init) => {
+    const token = refreshTokenOf(init?.body);
+    if (token === null) return await inner(url, init);
+    let answer = sent.get(token);
+    if (answer === undefined) {
+      answer = wholeAnswer(inner(url, init));
+      sent.set(token, answer);
+      const forget = (): void => void sent.delete(token);
+      // A failure may pass. Some servers give the same refresh token again.
+      answer.then(({ status }) => {
+        if (status < 400) setTimeout(forget, sharedMs).unref();
+        else forget();
+      }, forget);
+    }
+    const { text, ...head } = await answer;
+    return new Response(text, head);
+  };
+}
+
+interface WholeAnswer {
+  text: string;
+  status: number;
+  headers: Headers;
+}
+
+async function wholeAnswer(sent: Promise<Response>): Promise<WholeAnswer> {
+  const response = await sent;
+  const { status, headers } = response;
+  return { text: await response.text(), status, headers };
+}
+
+function refreshTokenOf(body: unknown): string | null {
+  if (!(body instanceof URLSearchParams)) return null;
+  return body.get("grant_type") === "refresh_token" ? body.get("refresh_token") : null;
 }

@@ -9,7 +9,7 @@ import type { FetchLike, Transport } from "@modelcontextprotocol/sdk/shared/tran
 import type { McpAddress, McpServerConfig } from "./mcp-settings.ts";
 import { boundedFetch } from "./mcp-bounded-fetch.ts";
 import type { McpCredentials } from "./mcp-credentials.ts";
-import { StoredLogin } from "./mcp-oauth.ts";
+import { refreshedOnce, StoredLogin } from "./mcp-oauth.ts";
 import { StdioTransport } from "./mcp-stdio-transport.ts";
 
 export type TransportKind = "stdio" | "http" | "sse";
@@ -61,7 +61,7 @@ function createHttpTransport(
   const options = isLoggedIn
     ? {
         authProvider: new StoredLogin({ id, url, oauth }, credentials),
-        fetch: withHeaders(bounded, new URL(url).origin, headers),
+        fetch: refreshedOnce(withHeaders(bounded, new URL(url).origin, headers)),
       }
     : { requestInit: { headers }, fetch: bounded };
   const transport =

@@ -154,6 +154,16 @@ test("an access token that ended is refreshed once; the authorization server see
   expect(fake.tokenHeaders.filter((headers) => "x-team" in headers)).toEqual([]);
 });
 
+test("calls that learn side by side that the access token ended stay logged in", async () => {
+  await logIn();
+  await host.start();
+  fake.revoke(false);
+  const answers = await Promise.all([whoami(), whoami(), whoami()]);
+  expect(answers).toEqual(answers.map(() => "known as blue"));
+  fake.revoke(false);
+  expect(await whoami()).toBe("known as blue");
+});
+
 test("when nothing can be refreshed, a call says what to do and never waits; a new login mends it", async () => {
   await logIn();
   await host.start();

@@ -175,6 +175,14 @@ describe("one server", () => {
     expect(await find(host, "grown").call({}, never)).toEqual({ content: "hello", isError: false });
   });
 
+  test("what changes while a slow server still tells of the change before is listed, too", async () => {
+    const config = server("one", "echo", "change", "--slow-list");
+    const host = await start([config], { refreshMs: 3_600_000 });
+    for (const description of ["First", "Second"])
+      await find(host, "change").call({ description, readOnly: true, schema: "text" }, never);
+    await eventually(() => expect(find(host, "echo").definition.description).toBe("Second"));
+  });
+
   test("a tool that its server changes is not trusted until a person approves it", async () => {
     const rules = { ...noRules, approval: [["*", "annotations"] as const] };
     const host = await start([{ ...server("fs", "echo", "change"), rules }]);
