@@ -30,8 +30,10 @@ interface Resident<Model> {
   uses: number;
   usedAt: number;
   keepAliveMs: number;
-  /** Nobody takes it any more: another one needs its room. */
+  /** Nobody takes it any more. */
   isLeaving: boolean;
+  /** It leaves since another one needs its room, and stays if that one is not wanted any more. */
+  makesRoom: boolean;
   isPinned: boolean;
   timer: NodeJS.Timeout | undefined;
   leavesAt: number | null;
@@ -120,6 +122,7 @@ export class ModelPool<Model> {
     if (resident === undefined && !this.has(name)) throw this.#unknown(name);
     if (resident === undefined || resident.isPinned) return;
     resident.isLeaving = true;
+    resident.makesRoom = false;
     this.#advance();
     while (this.#residents.get(name) === resident) await sleep(unloadPollMs);
   }
@@ -150,6 +153,7 @@ export class ModelPool<Model> {
         const at = this.#waiters.indexOf(waiter);
         if (at >= 0) this.#waiters.splice(at, 1);
         waiter.reject(error);
+        this.#keepRoom();
       };
       const timer = setTimeout(() => leave(this.#busy(name)), patienceMs);
       settled.signal.addEventListener("abort", () => clearTimeout(timer));
@@ -194,8 +198,23 @@ export class ModelPool<Model> {
     const idle = residents.filter(({ uses }) => uses === 0);
     const candidates = idle.length > 0 ? idle : residents;
     const [oldest] = candidates.toSorted((a, b) => a.usedAt - b.usedAt);
-    if (oldest !== undefined) oldest.isLeaving = true;
-    return oldest !== undefined;
+    if (oldest === undefined) return false;
+    oldest.isLeaving = true;
+    oldest.makesRoom = true;
+    return true;
+  }
+
+  /** Who waited for a model went away: what was to make room for it stays, if nobody else needs the room. */
+  #keepRoom(): void {
+    if (this.#waiters.some(({ name }) => !this.#residents.has(name))) return;
+    this.#lacksMemory = false;
+    for (const resident of this.#residents.values()) {
+      if (!resident.makesRoom || resident.state !== "loaded") continue;
+      resident.isLeaving = false;
+      resident.makesRoom = false;
+      this.#serve(resident);
+      this.#rest(resident);
+    }
   }
 
   async #load(name: string): Promise<void> {
@@ -210,6 +229,7 @@ export class ModelPool<Model> {
       usedAt: performance.now(),
       keepAliveMs: this.#terms.keepAliveMs,
       isLeaving: false,
+      makesRoom: false,
       isPinned: false,
       timer: undefined,
       leavesAt: null,

@@ -184,6 +184,25 @@ test("who waits may leave, wait too long, or be one too many", async () => {
   await using;
 });
 
+test("where who waited has gone, the model that was to make room stays and takes requests again", async () => {
+  const { pool, story } = world({ most: 1 });
+  const first = task();
+  const using = use(pool, "a", first.done);
+  await eventually(() => expect(states(pool)).toContain("a:loaded:1"));
+  const gone = new AbortController();
+  const other = pool.take("b", { signal: gone.signal });
+  const again = use(pool, "a");
+  gone.abort(new FermataError("cancelled", "gone"));
+  await expect(other).rejects.toMatchObject({ code: "cancelled" });
+  await again;
+  first.end();
+  await using;
+  await use(pool, "a");
+  expect(story).toEqual(["+a"]);
+  await use(pool, "b");
+  expect(story).toEqual(["+a", "-a", "+b"]);
+});
+
 test("files that come and go are seen", async () => {
   const names = ["a"];
   const { pool } = world({ files: () => names.map(file) });
