@@ -48,6 +48,19 @@ test("one connection too many is closed; those that are open are served, and one
   sockets[0]!.destroy();
 });
 
+test("a connection counts once, however often its requests offer another protocol", async () => {
+  const { url, port } = await listen(createWorld({ config: { maxConnections: 2 } }));
+  const socket = connect(port, "127.0.0.1");
+  const lines = ["GET /health HTTP/1.1", "host: localhost", "connection: Upgrade", "upgrade: h2c"];
+  for (let count = 0; count < 5; count++) {
+    socket.write(`${lines.join("\r\n")}\r\n\r\n`);
+    const [reply] = await once(socket, "data");
+    expect(String(reply)).toMatch(/^HTTP\/1\.1 200 /);
+  }
+  expect((await fetch(`${url}/health`)).status).toBe(200);
+  socket.destroy();
+});
+
 describe("cross-origin requests", () => {
   const ask = (world: World, origin: string, method: "GET" | "OPTIONS" = "GET") =>
     world.app.inject({

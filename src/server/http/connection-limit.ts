@@ -8,12 +8,14 @@ const warnEveryMs = 60_000;
 
 /** One too many is closed at once, and the log says so. It also holds for connections that a supervisor accepts. */
 export function installConnectionLimit(app: FastifyInstance, limit = defaultConnections): void {
-  let open = 0;
+  const open = new Set<Socket>();
   let warnedAt = -Infinity;
   app.server.on("connection", (socket: Socket) => {
-    open += 1;
-    socket.once("close", () => (open -= 1));
-    if (open <= limit) return;
+    // It comes again with each request that offers another protocol.
+    if (open.has(socket)) return;
+    open.add(socket);
+    socket.once("close", () => open.delete(socket));
+    if (open.size <= limit) return;
     socket.destroy();
     if (performance.now() - warnedAt < warnEveryMs) return;
     warnedAt = performance.now();
