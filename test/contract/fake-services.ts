@@ -190,6 +190,8 @@ export class FakeChat {
 /** A token is a character's code; generates `says`, a token at a time. */
 export class FakeTextEngine {
   says = "yes";
+  /** What a prompt that begins with this character is refused with. */
+  readonly refusals = new Map<string, Error>();
   readonly requests: GenerateRequest[] = [];
 
   /** Special tokens by their spelling, where a text is nothing else. */
@@ -229,6 +231,8 @@ export class FakeTextEngine {
 
   readonly generate = (request: GenerateRequest): Generation => {
     this.requests.push(request);
+    const refusal = this.refusals.get(this.detokenize(request.prompt.subarray(0, 1)));
+    if (refusal !== undefined) throw refusal;
     const said = this.says.slice(0, request.maxTokens);
     const reason = said === this.says ? "end" : "length";
     const { prompt, topLogprobs } = request;

@@ -1,6 +1,7 @@
 /** POST /completion, as llama-server has it. */
 
 import { expect, test } from "vitest";
+import { FermataError } from "../../src/errors.ts";
 import { createWorld, sseEvents, type World } from "./fake-services.ts";
 
 function complete(world: World, body: object) {
@@ -181,4 +182,17 @@ test("several answers to each prompt draw with seeds of their own", async () => 
   expect((await complete(world, { prompt: "a", n_cmpl: 2 })).json()).toHaveLength(2);
   const tooMany = await complete(world, { prompt: ["a", "b"], n: 65 });
   expect(tooMany.json().error).toMatchObject({ param: "n", code: "invalid_value" });
+});
+
+test("where one prompt of several is refused, the others end with it", async () => {
+  const world = createWorld();
+  world.text.refusals.set("b", new FermataError("context_length_exceeded", "Too long."));
+  const response = await complete(world, { prompt: ["abc", "bcd"] });
+  expect([response.statusCode, response.json().error.code]).toEqual([
+    400,
+    "context_length_exceeded",
+  ]);
+  const [first] = world.text.requests;
+  expect(first?.prompt).toEqual(Int32Array.from([97, 98, 99]));
+  expect(first?.signal?.aborted).toBe(true);
 });

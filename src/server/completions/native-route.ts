@@ -54,7 +54,8 @@ function nativeRoute(context: RouteContext, url: string, read: ReadRequest): Rou
       const sampling = { ...config.sampling, seed: drawSeed(), logitBias: [] };
       const body = await read(request.body, { ...model, sampling }, warnings.warn);
       warnOfModel(body.model, context);
-      const signal = active.signalFor(reply);
+      const abort = new AbortController();
+      const signal = AbortSignal.any([active.signalFor(reply), abort.signal]);
       const { document, closeAtLimit, stop, maxTokens, topLogprobs, postSampling } = body;
       const biased = await withTextBias(body.sampling, engine);
       const options = {
@@ -91,8 +92,14 @@ function nativeRoute(context: RouteContext, url: string, read: ReadRequest): Rou
         await streamAnswer(inTurn(runs), new NativeCompletionStream(), { request, reply, config });
         return reply;
       }
-      const answers = await Promise.all(runs.map(lastOf));
-      return body.isList ? answers : answers[0];
+      try {
+        const answers = await Promise.all(runs.map(lastOf));
+        return body.isList ? answers : answers[0];
+      } catch (error) {
+        // Nobody waits for the others.
+        abort.abort(error);
+        throw error;
+      }
     },
   };
 }
