@@ -171,6 +171,19 @@ test("response.cancel ends the response and the next request is answered", async
   client.socket.close();
 });
 
+test("of requests without end, empty ones too, some wait, and who does not read the refusals is disconnected", async () => {
+  const client = await new Client().open();
+  world.chat.script = hang;
+  client.send({ input: "Hi" });
+  await client.until("response.output_text.delta");
+  for (let count = 0; count <= 1000; count++) client.socket.send("");
+  expect((await client.until("error")).at(-1).error.code).toBe("queue_full");
+  client.socket.pause();
+  for (let count = 0; count < 40_000; count++) client.socket.send("");
+  await expect.poll(() => world.chat.cancelledCount).toBe(1);
+  client.socket.terminate();
+});
+
 test("a client that goes cancels its response", async () => {
   const client = await new Client().open();
   world.chat.script = hang;

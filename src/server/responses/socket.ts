@@ -22,6 +22,8 @@ import { answerOf } from "../answer/traces.ts";
 
 /** Events that may wait to be sent; then the response waits for its reader. */
 const maxUnsentBytes = 64 * 2 ** 10;
+/** Requests of one connection. */
+const maxWaiting = 1000;
 const closeCode = { goingAway: 1001, policy: 1008 };
 
 export function responseSocketRoute(context: ResponsesContext): RouteOptions {
@@ -101,12 +103,11 @@ class ResponseSocket {
       this.#cancel?.(new FermataError("cancelled", "The response was cancelled."));
       return;
     }
-    const limit = this.#context.config.maxBodyBytes ?? defaultBodyBytes;
-    if (isBinary || this.#waitingBytes + data.length > limit) {
-      const message = isBinary
-        ? "A message must be text. Send JSON in text frames."
-        : "More requests wait on this connection than --max-body has bytes. Wait for the response.";
-      await this.#refuse(new FermataError(isBinary ? "invalid_request" : "queue_full", message));
+    const problem = isBinary ? binaryMessage() : this.#tooMany(data);
+    if (problem !== null) {
+      // Who does not even read why gets no more of it.
+      if (this.#socket.bufferedAmount <= maxUnsentBytes) await this.#refuse(problem);
+      else this.#socket.close(closeCode.policy, "The refusals are not read.");
       return;
     }
     this.#waiting.push(data);
@@ -121,6 +122,16 @@ class ResponseSocket {
     }
     this.#isBusy = false;
     if (this.#closesWhenIdle) this.closeWhenIdle();
+  }
+
+  /** An empty message takes memory, too. */
+  #tooMany({ length }: Buffer): FermataError | null {
+    const limit = this.#context.config.maxBodyBytes ?? defaultBodyBytes;
+    const isFull = this.#waiting.length >= maxWaiting;
+    if (!isFull && this.#waitingBytes + length <= limit) return null;
+    const most = isFull ? `than ${maxWaiting}` : "than --max-body has bytes";
+    const message = `More requests wait on this connection ${most}. Wait for the response.`;
+    return new FermataError("queue_full", message);
   }
 
   async #answer(data: Buffer): Promise<void> {
@@ -235,6 +246,11 @@ class ResponseSocket {
       : { kind: "idle" as const, answered };
     server.connectionReports?.report(raw.socket, state);
   }
+}
+
+function binaryMessage(): FermataError {
+  const message = "A message must be text. Send JSON in text frames.";
+  return new FermataError("invalid_request", message);
 }
 
 /** Not OpenAI's: it has no message that ends a response but the end of the connection. */
