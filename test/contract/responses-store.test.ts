@@ -121,6 +121,29 @@ describe("background", () => {
     expect(world.chat.requests[0]?.signal?.aborted).toBe(true);
   });
 
+  test("one whose first events cannot be kept has failed, for all who ask", async () => {
+    world.chat.script = [{ hang: true }, finish("stop")];
+    const full = new FermataError("internal_error", "The disk is full.");
+    vi.spyOn(world.store, "addEvent").mockRejectedValueOnce(full);
+    const { body } = await world.create({ input: "Hi", background: true });
+    await until(async () => (await retrieve(body.id)).status === "failed");
+    expect((await replay(body.id, "")).at(-1)).toMatchObject({ type: "response.failed" });
+    expect(world.chat.requests[0]?.signal?.aborted).toBe(true);
+    // The next one is not concerned.
+    world.chat.script = [{ type: "content", text: "Hello." }, finish("stop")];
+    const next = await world.create({ input: "Hi", background: true });
+    await until(async () => (await retrieve(next.body.id)).status === "completed");
+  });
+
+  test("one that could not be told of does not stand as in progress", async () => {
+    world.chat.script = [{ hang: true }, finish("stop")];
+    const full = new FermataError("internal_error", "The disk is full.");
+    vi.spyOn(world.store, "setHold").mockRejectedValueOnce(full);
+    expect((await world.create({ input: "Hi", background: true })).status).toBe(500);
+    const stored = await world.store.responses("anonymous");
+    expect(stored.map(({ body }) => body["status"])).toEqual(["failed"]);
+  });
+
   test("cancel keeps what was said", async () => {
     world.chat.script = [{ type: "content", text: "Hel" }, { hang: true }];
     const { body } = await world.create({ input: "Hi", background: true });

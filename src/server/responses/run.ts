@@ -162,6 +162,7 @@ export class ResponseRun extends LiveRun<WireEvent> {
     } catch (error) {
       this.#parts.abort.abort(error);
       await work?.abandon(error);
+      if (this.#isCreated) await this.#failUntold(error);
       throw error;
     }
     void this.#tellAll(work);
@@ -179,17 +180,10 @@ export class ResponseRun extends LiveRun<WireEvent> {
 
   /** Never rejects. Failures outside of the response go to the readers. */
   async #tellAll(begun: BegunWork<RunEvent> | null): Promise<void> {
-    const { generate, revived, writer } = this.#parts;
     try {
-      if (revived === undefined || revived.opens) {
-        await this.#open();
-        if (writer.response.background) await this.#keepRound(null, "begun");
-      }
-      await this.#tell(await this.#generate(begun ?? new BegunWork<RunEvent>(generate)));
+      await this.#tell(await this.#generate(begun));
       this.finish();
     } catch (error) {
-      this.#parts.abort.abort(error);
-      await begun?.abandon(error);
       this.finish(undefined, { error });
     } finally {
       this.#answerAskers();
@@ -209,9 +203,14 @@ export class ResponseRun extends LiveRun<WireEvent> {
   }
 
   /** @returns the last events */
-  async #generate(work: BegunWork<RunEvent>): Promise<WireEvent[]> {
-    const { writer } = this.#parts;
+  async #generate(begun: BegunWork<RunEvent> | null): Promise<WireEvent[]> {
+    const { abort, generate, revived, writer } = this.#parts;
     try {
+      if (revived === undefined || revived.opens) {
+        await this.#open();
+        if (writer.response.background) await this.#keepRound(null, "begun");
+      }
+      const work = begun ?? new BegunWork<RunEvent>(generate);
       await work.deliver(async (event) => {
         this.#isKept = false;
         for (const piece of this.#retelling?.cut(event) ?? [event]) await this.#onEvent(piece);
@@ -222,9 +221,11 @@ export class ResponseRun extends LiveRun<WireEvent> {
       await this.#end(null);
       return this.#ending;
     } catch (error) {
+      abort.abort(error);
+      await begun?.abandon(error);
       const failure = toFermataError(error);
       if (failure.code === "engine_closed" && this.#outlivesProcess) {
-        await this.#parts.revived?.onLeft().catch(() => {});
+        await revived?.onLeft().catch(() => {});
         throw failure;
       }
       const ending = failure.code === "cancelled" ? writer.cancel() : writer.fail(failure);
@@ -354,6 +355,12 @@ export class ResponseRun extends LiveRun<WireEvent> {
     await this.#update();
     if (writer.response.conversation !== null && writer.response.status !== "failed")
       await store?.appendToConversation(owner, this.id);
+  }
+
+  /** Nobody has learned its id, so nobody waits for its end: it must not stand as in progress. */
+  async #failUntold(error: unknown): Promise<void> {
+    this.#parts.writer.fail(toFermataError(error));
+    await this.#update().catch(() => {});
   }
 
   get #transcript(): Item[] {
