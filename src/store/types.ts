@@ -97,8 +97,11 @@ export interface ResponseStore {
   /** Those whose process is gone; from now on they are this one's. */
   takeHolds(): Promise<ResponseHold[]>;
 
-  /** What a call of a response has come to, as long as the response is there. */
-  setHeldCall(responseId: string, callId: string, state: unknown): Promise<void>;
+  /**
+   * What a call of a response has come to, as long as the response is there. False: it was not written, because the call had come to
+   * something else than `from`.
+   */
+  setHeldCall(responseId: string, callId: string, state: unknown, from?: unknown): Promise<boolean>;
   heldCall(owner: string, callId: string): Promise<HeldCall | null>;
 
   /** The next event of a response, for clients that read its stream later; numbers count from 0. @param tokens see `NumberedEvent` */

@@ -22,9 +22,10 @@ const maxRemembered = 1000;
 
 export class AskedCalls {
   readonly #store: ResponseStore | null;
-  /** What was asked, by owner and id, where nothing is stored. */
-  readonly #unstored = new Map<string, string>();
-  readonly #running = new Set<string>();
+  /** What was asked, and what its call has come to, by owner and id, where nothing is stored. */
+  readonly #unstored = new Map<string, { words: string; state: CallState }>();
+  /** Calls that run, by owner and id of what asked. */
+  readonly #running = new Map<string, Promise<unknown>>();
 
   constructor(store: ResponseStore | null) {
     this.#store = store;
@@ -32,22 +33,23 @@ export class AskedCalls {
 
   /** Before the client learns of the request. @param responseId whose output the store has; null: nothing is stored */
   async remember(owner: string, request: Item, responseId: string | null): Promise<void> {
+    const state: CallState = { at: "asked", since: Date.now(), mayHaveRun: false };
     if (responseId !== null) {
-      const state: CallState = { at: "asked", since: Date.now(), mayHaveRun: false };
-      return await this.#store!.setHeldCall(responseId, request.id, state);
+      await this.#store!.setHeldCall(responseId, request.id, state);
+      return;
     }
-    this.#unstored.set(keyOf(owner, request), wordsOf(request));
+    this.#unstored.set(keyOf(owner, request), { words: wordsOf(request), state });
     const [oldest] = this.#unstored.keys();
     if (this.#unstored.size > maxRemembered && oldest !== undefined) this.#unstored.delete(oldest);
   }
 
   /** The calls that the input approves. @throws FermataError of status 4xx: the tool is not part of this request, or the call runs already */
-  async approved(
+  approved(
     before: readonly Item[],
     input: readonly Item[],
     plan: ToolPlan,
     limits: ApprovalLimits,
-  ): Promise<ApprovedCall[]> {
+  ): ApprovedCall[] {
     const all = [...before, ...input];
     const requests = new Map(all.map((item) => [item.id, item]));
     // A client that sends its whole history sends consents of calls that were run.
@@ -65,12 +67,12 @@ export class AskedCalls {
         const problem = "approves a call of a tool that this request does not have";
         throw fieldError("invalid_value", field, problem, "Send its mcp tool too");
       }
-      approved.push(await this.#approvedCall(request, { name, plan, limits, field }));
+      approved.push(this.#approvedCall(request, { name, plan, limits, field }));
     }
     return approved;
   }
 
-  async #approvedCall(
+  #approvedCall(
     request: Item,
     {
       name,
@@ -78,30 +80,34 @@ export class AskedCalls {
       limits: { timeoutMs, signal, oversight },
       field,
     }: { name: string; plan: ToolPlan; limits: ApprovalLimits; field: string },
-  ): Promise<ApprovedCall> {
+  ): ApprovedCall {
     const { owner } = oversight;
     const key = keyOf(owner, request);
-    if (this.#running.has(key)) {
-      const message = `The call of "${request.id}" runs already. Wait for the response that approved it.`;
-      throw new FermataError("already_decided", message, { param: field });
-    }
-    const journal = await this.#journal(owner, request);
+    if (this.#running.has(key)) throw alreadyRuns(request, field);
     const call = { id: newId("mcp"), name, arguments: String(request["arguments"]) };
     const run: ApprovedCall["run"] = async () => {
-      this.#running.add(key);
-      try {
-        const { outcome, content } = await runTool(call, plan.serverTools, {
-          timeoutMs,
-          signal,
-          report: () => {},
-          oversight: { ...oversight, journal },
-        });
-        return outcome === "ok" ? { output: content } : { error: content };
-      } finally {
-        this.#running.delete(key);
-      }
+      const journal = await this.#journal(owner, request);
+      const { outcome, content } = await runTool(call, plan.serverTools, {
+        timeoutMs,
+        signal,
+        report: () => {},
+        oversight: { ...oversight, journal },
+      });
+      return outcome === "ok" ? { output: content } : { error: content };
     };
-    return { call, requestId: request.id, run };
+    return { call, requestId: request.id, run: () => this.#oneByOne(key, run) };
+  }
+
+  /** Consents of the same call may come side by side: each sees what the one before it has done. */
+  async #oneByOne<Result>(key: string, work: () => Promise<Result>): Promise<Result> {
+    const before = this.#running.get(key) ?? Promise.resolve();
+    const result = before.then(work, work);
+    this.#running.set(key, result);
+    try {
+      return await result;
+    } finally {
+      if (this.#running.get(key) === result) this.#running.delete(key);
+    }
   }
 
   /**
@@ -109,25 +115,47 @@ export class AskedCalls {
    * operator wants asked. Undefined: it is not ours.
    */
   async #journal(owner: string, request: Item): Promise<CallJournal | undefined> {
-    const key = keyOf(owner, request);
-    if (this.#unstored.get(key) === wordsOf(request)) {
-      this.#unstored.delete(key);
-      return { known: () => consented, note: async () => {} };
+    const unstored = this.#unstored.get(keyOf(owner, request));
+    if (unstored?.words === wordsOf(request)) {
+      const known = stateBehindConsent(unstored.state);
+      return {
+        known: () => known,
+        // Its result is told once: memory does not hold those of all.
+        note: async (_callId, next) => {
+          if (next.at !== "ended") unstored.state = next;
+        },
+      };
     }
     const store = this.#store;
     const held = (await store?.heldCall(owner, request.id)) ?? null;
     const asked = held && (await store!.item(owner, request.id));
     if (asked === null || wordsOf(asked) !== wordsOf(request)) return undefined;
     const { responseId, state } = held as { responseId: string; state: CallState };
-    const known = state.at === "asked" && !state.mayHaveRun ? consented : state;
+    const known = stateBehindConsent(state);
+    let last = state;
     return {
       known: () => known,
-      note: (_callId, next) => store!.setHeldCall(responseId, request.id, next),
+      note: async (_callId, next) => {
+        // Of processes that share the store one runs it.
+        const from = next.at === "started" ? last : undefined;
+        const isWritten = await store!.setHeldCall(responseId, request.id, next, from);
+        if (!isWritten) throw alreadyRuns(request);
+        last = next;
+      },
     };
   }
 }
 
-const consented: CallState = { at: "decided", decision: { approved: true, content: {} } };
+/** A consent decides what was asked, unless its call was interrupted. */
+function stateBehindConsent(state: CallState): CallState {
+  if (state.at !== "asked" || state.mayHaveRun) return state;
+  return { at: "decided", decision: { approved: true, content: {} } };
+}
+
+function alreadyRuns({ id }: Item, param?: string): FermataError {
+  const message = `The call of "${id}" runs already. Wait for the response that approved it.`;
+  return new FermataError("already_decided", message, { param });
+}
 
 /** What was asked, as it was asked. */
 function wordsOf(request: { [key: string]: unknown }): string {

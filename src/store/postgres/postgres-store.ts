@@ -147,7 +147,9 @@ class PostgresStore implements OpenStore {
     body: Record<string, unknown>,
     output: readonly StoredItem[],
   ): Promise<void> {
-    const work = (): Promise<void> => this.#responses.update(owner, id, body, output);
+    // Tried again later, it is written only if no other process has taken it over meanwhile.
+    const claim = this.#claims.of(id);
+    const work = (): Promise<void> => this.#responses.update({ owner, id, claim }, body, output);
     if (isAtWork(body)) await work();
     else await this.#writeEnd(id, work);
     this.shared.changed(id);
@@ -197,10 +199,19 @@ class PostgresStore implements OpenStore {
     return (await this.#failInterrupted()) ? await this.#responses.takeHolds() : [];
   }
 
-  async setHeldCall(responseId: string, callId: string, state: unknown): Promise<void> {
-    await this.#database.run(sql`INSERT INTO fermata.held_calls (holder, call_id, state)
+  async setHeldCall(
+    responseId: string,
+    callId: string,
+    state: unknown,
+    from?: unknown,
+  ): Promise<boolean> {
+    const before = from === undefined ? null : JSON.stringify(from);
+    const changes = await this.#database
+      .run(sql`INSERT INTO fermata.held_calls AS known (holder, call_id, state)
       VALUES (${responseId}, ${callId}, ${JSON.stringify(state)})
-      ON CONFLICT (holder, call_id) DO UPDATE SET state = excluded.state`);
+      ON CONFLICT (holder, call_id) DO UPDATE SET state = excluded.state
+      WHERE ${before}::text IS NULL OR known.state = ${before}`);
+    return changes > 0;
   }
 
   async heldCall(owner: string, callId: string): Promise<HeldCall | null> {

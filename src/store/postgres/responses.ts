@@ -48,9 +48,9 @@ export class PostgresResponses {
     if (run !== null) this.#claims.set(id, 1);
   }
 
+  /** `claim`: as this process knew it when the update was wanted; 0: it is no work of this process. */
   async update(
-    owner: string,
-    id: string,
+    { owner, id, claim }: { owner: string; id: string; claim: number },
     body: Record<string, unknown>,
     output: readonly StoredItem[],
   ): Promise<void> {
@@ -60,7 +60,7 @@ export class PostgresResponses {
       const changes = await on.run(sql`UPDATE fermata.responses
         SET body = ${JSON.stringify(body)}, run = ${run}
         WHERE owner = ${owner} AND id = ${id} AND (run IS NULL OR run = ${this.#process})
-          AND claim = coalesce(nullif(${this.#claims.of(id)}::integer, 0), claim)`);
+          AND claim = coalesce(nullif(${claim}::integer, 0), claim)`);
       if (changes > 0) await writeOutput(on, { owner, id }, run === null, output);
     });
     if (run === null) this.#claims.endSoon(id);

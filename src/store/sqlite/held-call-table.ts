@@ -9,10 +9,14 @@ export class HeldCallTable {
     this.#database = database;
   }
 
-  set(holder: string, callId: string, state: unknown): void {
-    this.#database.run(sql`INSERT INTO held_calls (holder, call_id, state)
+  /** @returns false: it is not written, because the call had come to something else than `from` */
+  set(holder: string, callId: string, state: unknown, from?: unknown): boolean {
+    const before = from === undefined ? null : JSON.stringify(from);
+    const { changes } = this.#database.run(sql`INSERT INTO held_calls (holder, call_id, state)
       VALUES (${holder}, ${callId}, ${JSON.stringify(state)})
-       ON CONFLICT (holder, call_id) DO UPDATE SET state = excluded.state`);
+       ON CONFLICT (holder, call_id) DO UPDATE SET state = excluded.state
+       WHERE ${before} IS NULL OR held_calls.state = ${before}`);
+    return changes > 0;
   }
 
   /** The states by the ids of the calls. */

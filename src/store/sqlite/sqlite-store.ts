@@ -152,8 +152,13 @@ export class SqliteStore implements ResponseStore {
     });
   }
 
-  async setHeldCall(responseId: string, callId: string, state: unknown): Promise<void> {
-    this.#heldCalls.set(responseId, callId, state);
+  async setHeldCall(
+    responseId: string,
+    callId: string,
+    state: unknown,
+    from?: unknown,
+  ): Promise<boolean> {
+    return this.#heldCalls.set(responseId, callId, state, from);
   }
 
   async heldCall(owner: string, callId: string): Promise<HeldCall | null> {

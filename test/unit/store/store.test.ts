@@ -288,6 +288,15 @@ describe.each(storeKinds)("%s", (kind) => {
       expect(await count("response_events")).toBe(0);
     });
 
+    test("what a call has come to is written by the one who knew what it was", async () => {
+      await store.createResponse(response("r1"));
+      const [asked, started] = [{ at: "asked" }, { at: "started" }];
+      expect(await store.setHeldCall("r1", "call_1", asked)).toBe(true);
+      expect(await store.setHeldCall("r1", "call_1", started, asked)).toBe(true);
+      expect(await store.setHeldCall("r1", "call_1", started, asked)).toBe(false);
+      expect(await store.heldCall("ann", "call_1")).toEqual({ responseId: "r1", state: started });
+    });
+
     test("another process that lives keeps what it works on", async () => {
       await store.createResponse(response("r1"));
       const other = await world.open();
