@@ -1,6 +1,6 @@
 /** A response that waits for outputs of its client outlives the server: in the next one they are answered as if nothing had been. */
 
-import { beforeEach, describe, expect, test } from "vitest";
+import { beforeEach, describe, expect, test, vi } from "vitest";
 import type { ToolCall } from "../../src/chat/types.ts";
 import type { Tool, ToolProvider, ToolResult } from "../../src/tools/types.ts";
 import { eventually } from "../support/eventually.ts";
@@ -231,6 +231,25 @@ test("a response that generated is failed by a restart, as before", async () => 
   expect((await send("GET", `/v1/responses/${body.id}`)).body.status).toBe("failed");
 });
 
+test("where one cannot be read after the restart, the others go on", async () => {
+  const [unread, id] = [await waiting(request, call), await waiting(request, call)];
+  const { openStore } = served;
+  served.openStore = async () => {
+    const store = await openStore();
+    vi.spyOn(store, "responseItems").mockRejectedValueOnce(new Error("disk I/O error"));
+    return store;
+  };
+  await restart();
+  served.openStore = openStore;
+  served.world.chat.script = [{ type: "content", text: "Two files." }, finish("stop")];
+  expect((await answer(id, "call_1", "a b")).status).toBe(200);
+  expect(await ended(id)).toMatchObject({ status: "completed" });
+  // Nothing of it is lost: the next server reads it.
+  await restart();
+  expect((await answer(unread, "call_1", "a b")).status).toBe(200);
+  expect(await ended(unread)).toMatchObject({ status: "completed" });
+});
+
 describe("a request for approval", () => {
   const files = { type: "mcp", server_label: "files", require_approval: "always" };
   let ran: string[];
@@ -357,6 +376,24 @@ describe("a request for approval", () => {
     }
     expect(ran).toHaveLength(1);
   });
+
+  test.each([true, false])(
+    "that gets two consents at once runs its call once (store: %s)",
+    async (store) => {
+      await restart({ tools: saving() });
+      const { response, asks } = await asked({ store });
+      const body = store
+        ? { previous_response_id: response.id, input: [consent(asks.id)], tools: [files] }
+        : { input: [...response.output, consent(asks.id)], tools: [files], store };
+      const answers = [1, 2].map(() => send("POST", "/v1/responses", body));
+      const [one, other] = (await Promise.all(answers)).map(callOf);
+      expect(ran).toEqual(["save"]);
+      expect(one).toMatchObject({ output: "save: done" });
+      // Without a store only one of them gets the result.
+      if (store) expect(other).toMatchObject({ output: "save: done" });
+      else expect(other.error).toContain("may have taken effect");
+    },
+  );
 
   test("is gone with its response", async () => {
     const one = await asked();

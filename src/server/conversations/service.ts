@@ -18,7 +18,7 @@ import type {
 } from "../../store/types.ts";
 import { fieldError } from "../body/field.ts";
 import { newId } from "../answer/ids.ts";
-import { followStored } from "../answer/shared-runs.ts";
+import { cancelElsewhere, followStored } from "../answer/shared-runs.ts";
 import { withModel } from "../answer/model-use.ts";
 import { toFermataError } from "../http/error-replies.ts";
 import { interruptedEnd } from "./calls.ts";
@@ -110,8 +110,18 @@ export class ConversationService {
     // A run that is starting must be in the store first, so that it is found.
     await this.#runner.oneByOne(id, async () => {
       await this.#runner.cancelAll(id, "The conversation was deleted.");
+      await this.#cancelElsewhere(owner, id);
       await this.#store.deleteConversation(owner, id);
     });
+  }
+
+  /** The runs of a conversation that other processes work on. */
+  async #cancelElsewhere(owner: string, id: string): Promise<void> {
+    const shared = this.#shared;
+    if (shared === null) return;
+    const messages = (await this.#store.messages(owner, id)) as Message[];
+    const running = messages.filter(({ runId, body }) => runId !== null && isRunning(body));
+    await Promise.all(running.map(({ runId }) => cancelElsewhere(runId!, shared)));
   }
 
   /** @throws FermataError also queue_full and context_length_exceeded, which the engine throws at once */
@@ -184,7 +194,11 @@ export class ConversationService {
   async #takeInterrupted(): Promise<void> {
     for (const run of await this.#store.takeInterrupted()) {
       const failure = await this.#goOn(run);
-      if (failure !== null) await this.#fail(run, failure);
+      if (failure === null) continue;
+      await this.#fail(run, failure).catch((error: unknown) => {
+        // The store tries again, and the other runs go on.
+        this.#context?.log.error({ run: run.id, err: error }, "the end of a run was not stored");
+      });
     }
   }
 

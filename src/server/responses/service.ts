@@ -3,6 +3,7 @@
 import { needStore, noResponse } from "../body/stored.ts";
 import { FermataError } from "../../errors.ts";
 import type { PromptRequest } from "../../chat/types.ts";
+import { isAtWork } from "../../store/response-state.ts";
 import type { ResponseStore, SharedStore, StoredItem } from "../../store/types.ts";
 import type { ToolProvider } from "../../tools/types.ts";
 import { fieldError } from "../body/field.ts";
@@ -170,7 +171,7 @@ export class ResponseService {
     const plan = planTools(request, sources, held && ((tool) => held.tool(tool)));
     checkToolChoice(request.toolChoice, definitionsOf(plan.mode));
     const approved = history.input.some(isConsent)
-      ? await this.#asked.approved(history.items, history.input, plan, {
+      ? this.#asked.approved(history.items, history.input, plan, {
           timeoutMs: this.#config.toolTimeoutMs ?? defaultToolTimeoutMs,
           signal,
           oversight: oversightOf(context, owner),
@@ -259,6 +260,10 @@ export class ResponseService {
     const live = this.live.find(owner, id);
     live?.cancel(new FermataError("cancelled", "The response was deleted."));
     await live?.ended;
+    if (live === null && this.#shared !== null) {
+      const found = await this.store?.response(owner, id);
+      if (found && isAtWork(found.body)) await cancelElsewhere(id, this.#shared);
+    }
     const isDeleted = await this.store?.deleteResponse(owner, id);
     if (isDeleted !== true && live === null) throw noResponse(id);
   }
@@ -290,7 +295,11 @@ export class ResponseService {
     for (const hold of (await store?.takeHolds()) ?? []) {
       const work = context.active.begin();
       const parts = { asked: this.#asked, store: store!, context, abort: work.controller };
-      const run = await revive(hold, parts);
+      const run = await revive(hold, parts).catch((error: unknown) => {
+        // The others go on.
+        context.log.error({ response: hold.id, err: error }, "a response was not taken over");
+        return null;
+      });
       if (run === null) {
         work.end();
         continue;

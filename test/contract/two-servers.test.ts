@@ -1,0 +1,94 @@
+/** Two servers of one database: what is asked of one is done by the other that works on it. */
+
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import type { ToolCall } from "../../src/chat/types.ts";
+import type { Tool } from "../../src/tools/types.ts";
+import { eventually } from "../support/eventually.ts";
+import { storeKinds, type StoreWorld, storeWorld } from "../support/store-worlds.ts";
+import { callEvents, createWorld, finish, provider, type World } from "./fake-services.ts";
+import type { Json } from "./responses-world.ts";
+
+const hang = [{ type: "content" as const, text: "Hel" }, { hang: true as const }];
+
+describe.skipIf(!storeKinds.includes("postgres"))("two servers", () => {
+  let stored: StoreWorld;
+  let ends: (() => Promise<void>)[] = [];
+
+  async function serve(...tools: Tool[]): Promise<World> {
+    const store = await stored.open();
+    const parts = { store, branches: store.branches, tools: provider(...tools) };
+    const world = createWorld(parts as Parameters<typeof createWorld>[0]);
+    await world.app.ready();
+    ends.push(async () => {
+      await world.app.close();
+      await store.close();
+    });
+    return world;
+  }
+
+  async function send(
+    { app }: World,
+    method: "GET" | "POST" | "DELETE",
+    url: string,
+    payload?: object,
+  ): Promise<Json> {
+    const reply = await app.inject({ method, url, ...(payload && { payload }) });
+    expect(reply.statusCode, reply.body).toBeLessThan(300);
+    return reply.body === "" ? null : reply.json();
+  }
+
+  beforeEach(async () => {
+    stored = await storeWorld("postgres");
+  });
+  afterEach(async () => {
+    for (const end of ends) await end();
+    ends = [];
+    await stored.remove();
+  });
+
+  test("a response that is deleted at one ends at the other", async () => {
+    const [here, there] = [await serve(), await serve()];
+    here.chat.script = hang;
+    const { id } = await send(here, "POST", "/v1/responses", { input: "Hi", background: true });
+    await send(there, "DELETE", `/v1/responses/${id}`);
+    expect(here.chat.cancelledCount).toBe(1);
+    expect((await here.app.inject({ url: `/v1/responses/${id}` })).statusCode).toBe(404);
+  });
+
+  test("a run whose conversation is deleted at one ends at the other", async () => {
+    const [here, there] = [await serve(), await serve()];
+    here.chat.script = hang;
+    const { id } = await send(here, "POST", "/api/conversations", {});
+    await send(here, "POST", `/api/conversations/${id}/runs`, { message: "Hi" });
+    await send(there, "DELETE", `/api/conversations/${id}`);
+    expect(here.chat.cancelledCount).toBe(1);
+  });
+
+  test("a consent that both get at once runs its call once", async () => {
+    const ran: string[] = [];
+    const save: Tool = {
+      definition: { name: "save", parameters: { type: "object" } },
+      server: "files",
+      async call() {
+        ran.push("save");
+        return { content: "done", isError: false };
+      },
+    };
+    const [here, there] = [await serve(save), await serve(save)];
+    const call: ToolCall = { id: "call_1", name: "save", arguments: "{}" };
+    const tools = [{ type: "mcp", server_label: "files", require_approval: "always" }];
+    for (let count = 1; count <= 3; count++) {
+      here.chat.script = [...callEvents(call), finish("tool_calls", [call])];
+      const asked = await send(here, "POST", "/v1/responses", { input: "Save.", tools });
+      here.chat.script = there.chat.script;
+      const { id } = asked.output.find(({ type }: Json) => type === "mcp_approval_request");
+      const consent = { type: "mcp_approval_response", approval_request_id: id, approve: true };
+      const body = { previous_response_id: asked.id, input: [consent], tools };
+      const answers = await Promise.all(
+        [here, there].map((one) => send(one, "POST", "/v1/responses", body)),
+      );
+      expect(answers.map(({ status }) => status)).toEqual(["completed", "completed"]);
+      await eventually(() => expect(ran).toHaveLength(count));
+    }
+  });
+});
