@@ -1,7 +1,7 @@
 /** Routes that are answered by the model that their request names. */
 
 import type { RouteOptions } from "fastify";
-import { closed, withModel } from "./answer/model-use.ts";
+import { closed, lastUsed, withModel } from "./answer/model-use.ts";
 import { wantedModel } from "./answer/target.ts";
 import type { RouteContext } from "./context.ts";
 import { keepAliveOf } from "./ollama/keep-alive.ts";
@@ -21,6 +21,8 @@ export function modelRoutes<Context extends RouteContext>(
     ...route,
     async handler(request, reply) {
       const named = wantedModel(request.body) ?? wantedModel(request.query);
+      const shown = named === null && route.method === "GET" ? lastUsed(context) : null;
+      if (shown !== null) return await make(shown)[index]!.handler.call(this, request, reply);
       const isTagged = route.config?.wire === "ollama" && named !== null;
       const options = {
         signal: context.active.signalFor(reply),

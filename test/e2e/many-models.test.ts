@@ -199,6 +199,15 @@ test("lists tell all models, and details of those that are in memory", async () 
   expect(shown.body.template).toContain("tools");
 });
 
+test("who only looks loads no model: without a name it is told of the one that was used last", async () => {
+  await post("/v1/models/unload", { model: "small" });
+  await post("/v1/models/load", { model: "twin" });
+  expect((await get("/props")).model_alias).toBe("twin");
+  expect(await get("/slots")).toHaveLength(2);
+  expect((await states()).find(({ id }) => id === "small")).toMatchObject({ state: "unloaded" });
+  expect((await get("/props?model=small")).model_alias).toBe("small");
+});
+
 test("load_duration of Ollama's answers is the wait for the model, and 0 once it is there", async () => {
   await post("/v1/models/unload", { model: "twin" });
   const asked = { model: "twin", prompt: "Hi", stream: false, options: { num_predict: 2 } };

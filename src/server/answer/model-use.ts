@@ -27,8 +27,7 @@ export async function withModel<Context extends ModelContext, Result>(
   options: TakeOptions,
   work: (context: Context) => Promise<Result>,
 ): Promise<Result> {
-  const { services, config } = context;
-  const { models, model, agents } = services;
+  const { models, model, agents } = context.services;
   if (models === undefined) return await work(context);
   const isDefault =
     wanted === null ||
@@ -38,11 +37,23 @@ export async function withModel<Context extends ModelContext, Result>(
   const startedAt = performance.now();
   const lease = await models.take(isDefault ? model.id : wanted, options);
   const loadMilliseconds = performance.now() - startedAt;
-  const { sampling, ...loaded } = lease.model;
-  const own = { services: { ...services, ...loaded }, config: { ...config, sampling }, lease };
-  const working = work({ ...context, ...own, loadMilliseconds });
+  const working = work({ ...contextOf(lease.model, context), lease, loadMilliseconds });
   lease.until(working);
   return await working;
+}
+
+/** With the model that was used last, for who only looks: it loads none, and keeps none in memory. Null: none is there. */
+export function lastUsed<Context extends ModelContext>(context: Context): Context | null {
+  const [model] = context.services.models?.loaded() ?? [];
+  return model === undefined ? null : contextOf(model, context);
+}
+
+function contextOf<Context extends ModelContext>(
+  { sampling, ...loaded }: LoadedModel,
+  context: Context,
+): Context {
+  const { services, config } = context;
+  return { ...context, services: { ...services, ...loaded }, config: { ...config, sampling } };
 }
 
 /** Resolves when the connection's answer is out, or the client has gone. */
