@@ -110,6 +110,7 @@ export class HeldCalls {
         call.answer = resolve;
         const stop = (): void => resolve({ content: "Error: cancelled.", isError: true });
         signal.addEventListener("abort", stop, { once: true });
+        if (signal.aborted) stop();
       });
     } finally {
       clearTimeout(timer);
