@@ -15,12 +15,34 @@ namespace fermata::products {
 inline constexpr int kFewRows = 2;
 inline constexpr int kFewColumns = kPanelColumns;
 
-/** Columns after which a column begins that will be needed kAheadBytes later. */
+// Shorter columns, in bytes, are asked for in the order of the memory: in the order of their use,
+// the processor would meet eight sequences that end too soon to be followed (Zen 3, columns of 612
+// bytes: 1.25 times as long; of 1,632 bytes: the same; of 4,352 bytes, the order of the memory
+// takes 1.3 times).
+inline constexpr std::int64_t kShortColumn = 2048;
+
+/** Blocks that will be needed kAheadBytes later. */
 template <typename Block>
-std::int64_t columns_ahead(std::int64_t blocks) {
-    const auto bytes = static_cast<std::int64_t>(blocks * kFewColumns * sizeof(Block));
-    return (kAheadBytes + bytes - 1) / bytes * kFewColumns;
-}
+class Ahead {
+   public:
+    Ahead(const Block* first, std::int64_t blocks) {
+        const auto bytes = static_cast<std::int64_t>(blocks * sizeof(Block));
+        const std::int64_t tiles = (kAheadBytes + kFewColumns * bytes - 1) / (kFewColumns * bytes);
+        ahead_ = first + tiles * kFewColumns * blocks;
+        const bool is_short = bytes < kShortColumn;
+        of_column_ = is_short ? 1 : blocks;
+        of_block_ = is_short ? kFewColumns : 1;
+    }
+
+    /** At the use of block `b` of column `c`. */
+    void prefetch(int c, std::int64_t b) const {
+        prefetch_far(ahead_ + c * of_column_ + b * of_block_, sizeof(Block));
+    }
+
+   private:
+    const Block* ahead_;
+    std::int64_t of_column_, of_block_;
+};
 
 template <typename Weights>
 struct FewRowsOf32 {
@@ -34,7 +56,7 @@ struct FewRowsOf32 {
     template <int R>
     static void multiply(const Block* first, std::int64_t blocks, const RowBlock* tile,
                          float (&sums)[R][kColumns]) {
-        const Block* ahead = first + columns_ahead<Block>(blocks) * blocks;
+        const Ahead<Block> ahead(first, blocks);
         simd::Vec of_rows[R] = {};
         for (std::int64_t b = 0; b < blocks; ++b, tile += R) {
             Bytes products[R][kColumns];
@@ -42,7 +64,7 @@ struct FewRowsOf32 {
 #pragma GCC unroll 8
             for (int c = 0; c < kColumns; ++c) {
                 const Block& block = first[c * blocks + b];
-                prefetch_far(ahead + c * blocks + b, sizeof(block));
+                ahead.prefetch(c, b);
                 scales[c] = block.d;
                 const Bytes numbers =
                     _mm256_set_m128i(Weights::numbers(block, 1), Weights::numbers(block, 0));
@@ -72,14 +94,14 @@ struct FewRowsOf256 {
     template <int R>
     static void multiply(const Block* first, std::int64_t blocks, const RowBlock* tile,
                          float (&sums)[R][kColumns]) {
-        const Block* ahead = first + columns_ahead<Block>(blocks) * blocks;
+        const Ahead<Block> ahead(first, blocks);
         simd::Vec of_rows[R] = {};
         for (std::int64_t b = 0; b < blocks; ++b, tile += R) {
             typename Panels::PanelBlock parts;  // without numbers
             Panels::make_scales(first + b, blocks, parts);
             Bytes products[R][kColumns];
             for (int c = 0; c < kColumns; ++c) {
-                prefetch_far(ahead + c * blocks + b, sizeof(Block));
+                ahead.prefetch(c, b);
                 const __m128i scales = scales_of(parts, c);
                 for (int r = 0; r < R; ++r)
                     products[r][c] = zero();
