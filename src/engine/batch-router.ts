@@ -83,7 +83,7 @@ function isBetweenTokens(kind: NativeEvent["kind"]): boolean {
  * The time between two tokens of one generation, by the clock of the inference thread. A hold is no such
  * time: the first token after it begins anew.
  */
-export class TokenIntervals {
+class TokenIntervals {
   readonly #lastAt = new Map<number, number>();
 
   /** Milliseconds since the generation's last token; undefined if there is none, or this is no token. */

@@ -240,7 +240,7 @@ function closedError(): FermataError {
 }
 
 /** Compiled grammars by content, the least recently used first. Equal grammars are compiled once. */
-export class GrammarCache {
+class GrammarCache {
   readonly #compile: (source: GrammarSource) => Promise<Grammar>;
   readonly #maxBytes: number;
   // A failed compile is not kept.

@@ -214,7 +214,7 @@ const blocks: Record<number, readonly [values: number, bytes: number]> = {
  * Bytes of a tensor of this shape, first dimension first. Undefined: the type is unknown or the rows
  * are not whole blocks.
  */
-export function tensorBytes(type: number, shape: readonly number[]): number | undefined {
+function tensorBytes(type: number, shape: readonly number[]): number | undefined {
   const block = blocks[type];
   if (!block || (shape[0] ?? 1) % block[0] !== 0) return undefined;
   return (shape.reduce((product, size) => product * size, 1) / block[0]) * block[1];

@@ -25,7 +25,7 @@ import type {
 import type { Fault } from "./validator.ts";
 
 /** More tools in one grammar take too long to compile. */
-export const maxGuidedTools = 512;
+const maxGuidedTools = 512;
 const maxGrammarLength = 4 * 1024 * 1024;
 
 export interface ConstraintOptions {

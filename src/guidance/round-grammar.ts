@@ -169,7 +169,7 @@ function toolRule(
  * @param schema of an object, as `compileSchema` writes it
  * @param name of the rules, which begin with it
  */
-export function argumentRules(
+function argumentRules(
   style: ArgumentStyle,
   schema: JsonObject,
   name: string,

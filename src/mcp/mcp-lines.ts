@@ -35,11 +35,6 @@ export class BoundedLines {
     }
   }
 
-  /** What is left when the stream ends. */
-  end(): Line | null {
-    return this.#size === 0 ? null : this.#take();
-  }
-
   #add(part: Buffer): void {
     this.#size += part.length;
     if (this.#head !== null) {

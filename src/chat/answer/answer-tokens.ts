@@ -12,7 +12,6 @@ interface Piece {
 }
 
 export class AnswerTokens {
-  reasoningCount = 0;
   readonly #toContentToken: (logprobs: TokenLogprobs) => ContentToken;
   #pieces: Piece[] = [];
   /** Without text so far. */

@@ -262,7 +262,7 @@ export function addUsage(one: ChatUsage, other: ChatUsage): ChatUsage {
   };
 }
 
-export class UsageSum {
+class UsageSum {
   #ended = noUsage;
   #current = noUsage;
   #hidesPrompt = false;

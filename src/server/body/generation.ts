@@ -54,7 +54,7 @@ export const basicSampling = {
 } satisfies FieldTable;
 
 /** llama-server's sampling fields. Without a value, the model's default is used. */
-export const llamaSampling = {
+const llamaSampling = {
   top_k: optional(integer(-maxInt32, maxInt32), "0 and less turn it off"),
   min_p: optional(number(0, 1)),
   typical_p: optional(number(0, 1)),
@@ -187,7 +187,7 @@ function repeatPenaltyOf(given: SamplingValues): number | undefined {
 
 /** OpenAI's limit. */
 export const maxChoices = 128;
-export const maxTopLogprobs = 20;
+const maxTopLogprobs = 20;
 
 export const modelField = optional(
   text({ remedy: "Send a model's name or leave it out" }),

@@ -10,20 +10,13 @@ import {
   type SamplingLimits,
 } from "../body/generation.ts";
 import { documentOf, guidanceOf } from "../body/guidance.ts";
-import { type PartsResult, finish } from "../../parts.ts";
+import type { PartsResult } from "../../parts.ts";
 import { metadata } from "../body/stored.ts";
 import type { Warn } from "../body/warnings.ts";
 import { chatCompletionFields } from "./fields.ts";
 
 export type ChatCompletionRequest = PartsResult<typeof parseChatCompletionRequestInParts>;
 type Given = ValuesOf<typeof chatCompletionFields>;
-
-/** @throws as `parseChatCompletionRequestInParts` */
-export function parseChatCompletionRequest(
-  ...given: Parameters<typeof parseChatCompletionRequestInParts>
-): ChatCompletionRequest {
-  return finish(parseChatCompletionRequestInParts(...given));
-}
 
 /** @throws FermataError of status 400 whose `param` is the field at fault */
 export function* parseChatCompletionRequestInParts(

@@ -31,7 +31,7 @@ export interface ConversationPatch {
   settings: Partial<ConversationSettings>;
 }
 
-export const maxTitleLength = 200;
+const maxTitleLength = 200;
 const maxTools = 512;
 const showTitle = 'Send {"title": …}';
 

@@ -23,7 +23,7 @@ export interface OpenApiDocument {
 
 const errorNames = { openai: "Error", anthropic: "AnthropicError", ollama: "OllamaError" };
 
-export function openApiDocument(
+function openApiDocument(
   routes: readonly Pick<RouteOptions, "method" | "url" | "config">[],
 ): OpenApiDocument {
   const paths: OpenApiDocument["paths"] = {};

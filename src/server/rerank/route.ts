@@ -7,7 +7,7 @@ import type { RouteContext } from "../context.ts";
 import { rerankFields } from "./fields.ts";
 
 /** llama-server has these, with and without /v1. */
-export const rerankPaths = ["/v1/rerank", "/v1/reranking"];
+const rerankPaths = ["/v1/rerank", "/v1/reranking"];
 
 export function rerankRoutes(context: RouteContext): RouteOptions[] {
   return rerankPaths.map((url) => rerankRoute(url, context));

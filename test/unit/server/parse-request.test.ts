@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { defaultSampling } from "../../../src/cli/model-files.ts";
-import { parseChatCompletionRequest } from "../../../src/server/chat-completions/request.ts";
+import { finish } from "../../../src/parts.ts";
+import { parseChatCompletionRequestInParts } from "../../../src/server/chat-completions/request.ts";
 import { OnceWarnings } from "../../../src/server/body/warnings.ts";
 
 const limits = {
@@ -12,7 +13,9 @@ const user = { role: "user", content: "Hi" };
 
 function parse(body: object) {
   const warned: string[] = [];
-  const request = parseChatCompletionRequest(body, limits, (key) => warned.push(key));
+  const request = finish(
+    parseChatCompletionRequestInParts(body, limits, (key) => warned.push(key)),
+  );
   return { request, warned };
 }
 
