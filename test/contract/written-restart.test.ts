@@ -25,9 +25,11 @@ const rounds = [
 
 /** Says the round that the prompt has come to, in pieces of its own size. */
 class PromptedEngine extends FakeEngine {
+  says: readonly string[] = rounds;
+
   override generate(request: GenerateRequest): Generation {
     const turns = this.spell(request.prompt).split("<|im_start|>⟫assistant").length - 1;
-    this.rounds.splice(0, Infinity, ...rounds.slice(turns - 1).map((text) => ({ text })));
+    this.rounds.splice(0, Infinity, ...this.says.slice(turns - 1).map((text) => ({ text })));
     return super.generate(request);
   }
 }
@@ -51,10 +53,17 @@ async function serve(
     chunk,
     template = "",
     watch,
-  }: { chunk: number; template?: string | undefined; watch?: () => void },
+    says = rounds,
+  }: {
+    chunk: number;
+    template?: string | undefined;
+    watch?: () => void;
+    says?: readonly string[];
+  },
 ): Promise<Served> {
   const store = new SqliteStore(path);
   const engine = new PromptedEngine({ template: `${chatml}{# <think> #}${template}`, chunk });
+  engine.says = says;
   const tool = (name: string, options: Partial<Tool> = {}): Tool => countedTool(ran, name, options);
   const world = createWorld({
     realChat: new Chat(engine),
@@ -255,6 +264,30 @@ describe("it is told why a run cannot go on", () => {
     expect(state.end).toMatchObject({ status: "failed", error: message.error });
     return message.error as Json;
   };
+
+  test("it is behind text that repeated itself", async () => {
+    const path = at("store.sqlite");
+    const copies: string[] = [];
+    const watch = (): void => void copies.push(copyOf(path, `${copies.length}.sqlite`));
+    const says = [call("look"), "ha ".repeat(400), "There is milk, and bread beside it."];
+    const first = await serve(path, { chunk: 64, watch, says });
+    const run = await begin(first.world, "What is there?");
+    const { message: whole } = await ended(first.world, run);
+    await first.end();
+    expect(whole.message).toMatch(/^(ha )+.*There is milk, and bread beside it\./s);
+
+    // Behind it come the notice that no more tools are called, and the end.
+    const copy = copies.at(-3)!;
+    forgetProcesses(copy);
+    const next = await serve(copy, { chunk: 64, says });
+    const { message } = await ended(next.world, run);
+    await next.end();
+    expect(message).toMatchObject({
+      status: "failed",
+      message: expect.stringMatching(/ha\s+There is milk/),
+      error: { message: "The server ended before the answer did. Ask again." },
+    });
+  });
 
   test("it was written at two ends of servers", async () => {
     const error = await cut("UPDATE branched_holds SET resumes = 1");

@@ -1,5 +1,5 @@
-// What docs/tool-calling.md and docs/debugging-tool-calls.md show is run here as it stands there: commands,
-// programs, and the lines of the log. Nothing is scripted.
+// What docs/tool-calling.md, docs/debugging-tool-calls.md and the guides of streaming show is run here as it stands there:
+// commands, programs, and the lines of the log. Nothing is scripted.
 import { execFile, spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
@@ -8,13 +8,14 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { promisify } from "node:util";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { type ServedCommand, serveCommand } from "../support/command-line.ts";
 import { makeDemoFolder } from "../support/demo-folder.ts";
 import { eventually } from "../support/eventually.ts";
 import { pythonWith } from "../support/python.ts";
 
 const run = promisify(execFile);
+const realFetch = globalThis.fetch;
 const root = fileURLToPath(new URL("../..", import.meta.url));
 const filesystemServer = createRequire(import.meta.url).resolve(
   "@modelcontextprotocol/server-filesystem/dist/index.js",
@@ -60,8 +61,11 @@ afterAll(async () => {
 /** @returns everything it exports */
 async function module(source: string): Promise<Record<string, unknown>> {
   const file = join(folder, `block-${Math.random().toString(36).slice(2)}.ts`);
-  const library = pathToFileURL(join(root, "src/index.ts")).href;
-  await writeFile(file, source.replaceAll('from "fermata"', `from "${library}"`));
+  const library = (path: string): string => pathToFileURL(join(root, "src", path)).href;
+  const text = source
+    .replaceAll('from "fermata"', `from "${library("index.ts")}"`)
+    .replaceAll('from "fermata/client"', `from "${library("client/index.ts")}"`);
+  await writeFile(file, text);
   return (await import(/* @vite-ignore */ file)) as Record<string, unknown>;
 }
 
@@ -216,6 +220,53 @@ describe("debugging-tool-calls.md", () => {
       for (const message of said) expect(guide).toContain(message);
     }
   });
+});
+
+test("streaming-to-a-frontend.md: a page starts a run and reads its answer", async () => {
+  const [block] = await blocks("streaming-to-a-frontend.md", "ts");
+  const asOnPage = vi
+    .spyOn(globalThis, "fetch")
+    .mockImplementation((url, init) => realFetch(new URL(String(url), debugged.url), init));
+  const shown = vi.spyOn(console, "log").mockImplementation(() => {});
+  try {
+    const { state } = await module(`${block!}\nexport { state };`);
+    expect(state).toMatchObject({
+      end: { status: "complete" },
+      message: expect.stringMatching(/./),
+    });
+    expect(shown.mock.calls.at(-1)).toEqual([(state as { message: string }).message, []]);
+  } finally {
+    asOnPage.mockRestore();
+    shown.mockRestore();
+  }
+});
+
+test("streaming-from-sub-agents.md: a program shows a sub-agent's calls below its own", async () => {
+  const [block] = await blocks("streaming-from-sub-agents.md", "ts");
+  const { show } = await module(`${block!}\nexport { show };`);
+  const call = (name: string) => ({ id: name, name, arguments: "{}" });
+  const start = { type: "tool-start", call: call("read_file"), server: "files" };
+  const report = { type: "agent", agent: "reader", event: start };
+  const shown = vi.spyOn(console, "log").mockImplementation(() => {});
+  const written = vi.spyOn(process.stdout, "write").mockImplementation(() => true);
+  try {
+    const events = [
+      { type: "tool-start", call: call("delegate"), server: "agent" },
+      { type: "tool-report", call: call("delegate"), server: "agent", report },
+      {
+        type: "tool-report",
+        call: call("delegate"),
+        server: "agent",
+        report: { type: "output", text: "Read." },
+      },
+    ];
+    for (const event of events) (show as (event: object) => void)(event);
+    expect(shown.mock.calls).toEqual([["delegate {}"], ["  read_file {}"]]);
+    expect(written.mock.calls.map(([text]) => text)).toContain("Read.");
+  } finally {
+    shown.mockRestore();
+    written.mockRestore();
+  }
 });
 
 test("a reader of a command's text may leave before its end", async () => {
