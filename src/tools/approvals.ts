@@ -54,7 +54,11 @@ export interface ApprovalBoard {
 interface Waiting extends ApprovalRequest {
   askedAt: number;
   settle(decision: Decision): void;
+  isLate: boolean;
+  isOver: boolean;
 }
+
+const timedOut = { approved: false, by: "timeout" } as const;
 
 /** Decided calls are remembered, so that a second answer can be told from one to nothing. */
 const maxRemembered = 1000;
@@ -86,7 +90,11 @@ export class Approvals {
     this.counts.asked += 1;
     let settle = (_decision: Decision): void => {};
     const decided = new Promise<Decision>((resolve) => (settle = resolve));
-    const late = (): void => settle({ approved: false, by: "timeout" });
+    const late = (): void => {
+      waiting.isLate = true;
+      // A decision that is being kept came in time.
+      if (this.#waiting.has(callId)) settle(timedOut);
+    };
     const stop = (): void => settle({ approved: false, by: "cancelled" });
     const { askedAt = Date.now() } = request;
     // Asked by an earlier process, maybe before the clock was set back: never longer than a new one.
@@ -94,12 +102,13 @@ export class Approvals {
     const timer = setTimeout(late, Math.max(0, this.timeoutMs - waitedMs));
     timer.unref();
     signal.addEventListener("abort", stop, { once: true });
-    const waiting = { ...request, callId, askedAt, settle };
+    const waiting = { ...request, callId, askedAt, settle, isLate: false, isOver: false };
     this.#waiting.set(callId, waiting);
     // Where the board cannot be reached, the call is decided here all the same.
     if (this.#board !== null) await this.#board.show(pendingOf(waiting)).catch(() => {});
     asked();
     const decision = await decided;
+    waiting.isOver = true;
     clearTimeout(timer);
     signal.removeEventListener("abort", stop);
     this.#waiting.delete(callId);
@@ -153,8 +162,11 @@ export class Approvals {
     return waiting.keep(decided).then(
       () => waiting.settle(decided),
       (error: unknown) => {
-        this.#waiting.set(callId, waiting);
-        this.#decided.delete(callId);
+        if (!waiting.isOver) {
+          this.#waiting.set(callId, waiting);
+          this.#decided.delete(callId);
+        }
+        if (waiting.isLate) waiting.settle(timedOut);
         throw error;
       },
     );
@@ -178,7 +190,8 @@ export function alreadyDecided(callId: string): FermataError {
   return new FermataError("already_decided", message, { param: "call_id" });
 }
 
-function pendingOf({ settle: _settle, keep: _keep, ...pending }: Waiting): PendingApproval {
+function pendingOf(waiting: Waiting): PendingApproval {
+  const { settle: _settle, keep: _keep, isLate: _late, isOver: _over, ...pending } = waiting;
   return pending;
 }
 

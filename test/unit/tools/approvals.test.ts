@@ -2,7 +2,7 @@ import { existsSync, mkdtempSync, readFileSync, renameSync, rmSync, statSync } f
 import { createHash } from "node:crypto";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, describe, expect, test } from "vitest";
+import { afterAll, afterEach, describe, expect, test, vi } from "vitest";
 import { Approvals } from "../../../src/tools/approvals.ts";
 import { CallAudit } from "../../../src/tools/call-audit.ts";
 import type { ApprovalState, ToolOversight } from "../../../src/tools/oversight.ts";
@@ -38,6 +38,53 @@ async function run(oversight?: Partial<ToolOversight>, signal = never) {
   });
   return { outcome, content, states, ran: ran - before };
 }
+
+/** A call that is asked for and then approved, while its decision is being kept. */
+async function keeping(signal = never) {
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+  const approvals = new Approvals();
+  let settle!: { kept: () => void; failed: (error: Error) => void };
+  const keep = (): Promise<void> =>
+    new Promise((kept, failed) => {
+      settle = { kept, failed };
+    });
+  const { name: toolName, arguments: args } = call;
+  const request = { callId: "call_1", owner: "me", server: "files", toolName, arguments: args };
+  const asked = approvals.ask({ ...request, keep }, signal);
+  await Promise.resolve();
+  const told = approvals.decide("me", "call_1", { decision: "approve" });
+  told.catch(() => {});
+  return { approvals, asked, told, ...settle };
+}
+
+describe("a decision that is being kept", () => {
+  afterEach(() => void vi.useRealTimers());
+
+  test("came in time", async () => {
+    const { approvals, asked, told, kept } = await keeping();
+    vi.advanceTimersByTime(approvals.timeoutMs);
+    kept();
+    await told;
+    expect(await asked).toEqual({ approved: true, content: {} });
+  });
+
+  test("and cannot be: the call is decided by what happened meanwhile, and waits no more", async () => {
+    const late = await keeping();
+    vi.advanceTimersByTime(late.approvals.timeoutMs);
+    late.failed(new Error("disk I/O error"));
+    await expect(late.told).rejects.toThrow("disk I/O error");
+    expect(await late.asked).toEqual({ approved: false, by: "timeout" });
+    expect(late.approvals.pending()).toEqual([]);
+
+    const abort = new AbortController();
+    const cancelled = await keeping(abort.signal);
+    abort.abort();
+    expect(await cancelled.asked).toEqual({ approved: false, by: "cancelled" });
+    cancelled.failed(new Error("disk I/O error"));
+    await expect(cancelled.told).rejects.toThrow("disk I/O error");
+    expect(cancelled.approvals.pending()).toEqual([]);
+  });
+});
 
 describe("a call that must be approved", () => {
   test("once denied, the same is not asked for again in its answer", async () => {
