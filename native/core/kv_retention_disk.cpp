@@ -106,6 +106,13 @@ void KvRetention::State::settle(FileOutcome outcome) {
     if (!entry.is_kept()) forget(id);
 }
 
+// Of what is being read, or was read and waits for its slot, one may still be in time.
+bool KvRetention::State::awaits_read() const {
+    return std::ranges::any_of(left, [this](const Left& entry) {
+        return (entry.reading || entry.staged) && now - entry.asked_or_staged < kReadPatience;
+    });
+}
+
 void KvRetention::State::unstage(Left& entry) {
     if (!entry.staged) return;
     entry.staged = false;
@@ -294,7 +301,7 @@ bool KvRetention::fetch(std::span<const Token> prompt, std::int32_t have, Salt s
         s.files->read_ms(entry.file_bytes) > row_ms * (filed.length - have))
         return false;
     if (entry.reading) return s.now - entry.asked_or_staged < kReadPatience;
-    if (s.reads >= kMostReads) return true;
+    if (s.reads >= kMostReads) return s.awaits_read();
     entry.reading = true;
     entry.asked_or_staged = s.now;
     ++s.reads;

@@ -139,6 +139,7 @@ struct KvRetention::State {
     void take_found();
     void settle(FileOutcome outcome);
     SlotId id_of_file(FileId file) const;
+    bool awaits_read() const;
     void unstage(Left& entry);
     void forget_file(Left& entry);
     void remove_file(Left& entry);

@@ -458,6 +458,23 @@ TEST(a_disk_that_does_not_answer_is_not_waited_for) {
     CHECK_EQ(cache.run(continued(1)).reused, 0);
 }
 
+TEST(a_disk_that_does_not_answer_holds_up_no_third_prompt) {
+    FakeFiles files;
+    Cache cache(streams(1, 512, 512), files, 0);
+    for (const std::uint32_t seed : {1u, 2u, 3u, 4u})
+        cache.run_and_retain(words(seed, 100));
+    files.answers = false;
+    for (const std::uint32_t seed : {1u, 2u, 3u})
+        CHECK(cache.retention.fetch(continued(seed), 0));
+    CHECK_EQ(files.reads, 2);
+    cache.attend(kLong);
+    for (const std::uint32_t seed : {1u, 2u, 3u}) {
+        CHECK(!cache.retention.fetch(continued(seed), 0));
+        CHECK_EQ(cache.run(continued(seed)).reused, 0);
+        cache.retention.drop(0);
+    }
+}
+
 TEST(what_was_read_and_not_taken_leaves_memory) {
     FakeFiles files;
     Cache cache(streams(1, 512, 512), files, 0);
