@@ -35,6 +35,15 @@ describe("rewrites", () => {
     });
   });
 
+  test.each(["int", "any", ["string", "str"]])("type %j says nothing, and is told", (type) => {
+    const schema = { type: "object", properties: { a: { type } }, required: ["a"] };
+    const compiled = compile(schema);
+    expect(compiled.schema).toMatchObject({ type: "object", required: ["a"] });
+    expect(compiled.issues).toEqual([
+      expect.objectContaining({ keyword: "type", reason: "names no type of JSON Schema" }),
+    ]);
+  });
+
   test("not, of a constant, is a pattern of all but it", () => {
     const { schema, issues } = compile({ type: "string", not: { const: "no" } });
     expect(issues).toEqual([]);

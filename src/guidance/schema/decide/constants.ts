@@ -10,7 +10,9 @@ import {
   always,
   expectList,
   fact,
+  jsonTypes,
   never,
+  unsupported,
 } from "./keyword.ts";
 
 export const constantKeywords: Record<string, Keyword> = {
@@ -32,8 +34,12 @@ export function booleans(facts: Facts): ScalarAlternative[] {
   return [{ type: "boolean", schema, values }];
 }
 
+const knownTypes: ReadonlySet<unknown> = new Set([...jsonTypes, "integer"]);
+
+/** Names of other languages (`int`, `str`) are no types, and say nothing. */
 function ofType(value: unknown, { type, holds }: KeywordContext): Way[] {
   const types: unknown[] = Array.isArray(value) ? value : [value];
+  if (types.some((one) => !knownTypes.has(one))) unsupported("names no type of JSON Schema");
   if (types.includes(type)) return holds ? always : never;
   if (type !== "number" || !types.includes("integer")) return holds ? never : always;
   return fact((facts) => {
