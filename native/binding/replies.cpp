@@ -160,6 +160,11 @@ Napi::Object from_event(Napi::Env env, const Event& event) {
             set_number(object, "done", event.prefill_done);
             set_number(object, "total", event.prefill_total);
             break;
+        case EventKind::kPromptLogprobs:
+            object.Set("kind", "prompt_logprobs");
+            set_number(object, "from", event.prompt_from);
+            object.Set("logprobs", from_list(env, event.logprobs, from_logprobs));
+            break;
         case EventKind::kToolCallReady:
             object.Set("kind", "tool_call_ready");
             set_number(object, "callIndex", event.call_index);
@@ -181,6 +186,7 @@ Napi::Object from_event(Napi::Env env, const Event& event) {
             object.Set("reason", name_of(event.finish));
             object.Set("text", from_bytes(env, event.text));
             object.Set("stopString", event.stop_string);
+            if (event.stop_token >= 0) set_number(object, "stopToken", event.stop_token);
             object.Set("usage", from_usage(env, event.usage));
             break;
         case EventKind::kFailed:

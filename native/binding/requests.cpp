@@ -104,6 +104,22 @@ DryParams to_dry(const Fields& fields) {
     return dry;
 }
 
+TokenRules to_rules(const Fields& fields, std::int32_t vocabulary_size) {
+    TokenRules rules;
+    if (fields.has("allowed")) rules.allowed = fields.tokens("allowed", vocabulary_size);
+    if (fields.has("stopTokens")) rules.stop_tokens = fields.tokens("stopTokens", vocabulary_size);
+    if (fields.has("banned")) {
+        const Napi::Array banned = fields.array("banned");
+        for (std::uint32_t i = 0; i < banned.Length(); ++i) {
+            rules.banned.push_back(to_tokens(banned.Get(i), "banned", vocabulary_size));
+            if (rules.banned.back().empty()) throw fields.refused("banned", "must hold tokens");
+        }
+    }
+    fields.read("minTokens", rules.min_tokens, 0, kMaxInt32);
+    fields.read("keepsStop", rules.keeps_stop);
+    return rules;
+}
+
 SamplingParams to_sampling(const Fields& fields, std::int32_t vocabulary_size) {
     SamplingParams sampling;
     // Zero is excluded where the range is open; the smallest float is as good as none.
@@ -130,6 +146,7 @@ SamplingParams to_sampling(const Fields& fields, std::int32_t vocabulary_size) {
     fields.read("samplesAfterScript", sampling.samples_after_script);
     fields.read("goesOn", sampling.goes_on);
     if (fields.has("dry")) sampling.dry = to_dry(fields.object("dry"));
+    if (fields.has("rules")) sampling.rules = to_rules(fields.object("rules"), vocabulary_size);
     if (fields.has("seed"))
         sampling.seed = static_cast<std::uint32_t>(
             fields.integer("seed", 0, std::numeric_limits<std::uint32_t>::max()));
@@ -249,6 +266,7 @@ SubmitRequest to_submit(const Napi::Value& value, std::int32_t vocabulary_size,
     if (fields.has("stop")) request.stop = fields.texts("stop", kMaxStopStrings);
     fields.read("topLogprobs", request.top_logprobs, 0, kMaxTopLogprobs);
     fields.read("postSampling", request.post_sampling);
+    fields.read("promptLogprobs", request.prompt_logprobs, 0, kMaxTopLogprobs);
     request.marks = to_marks(fields, request.prompt);
     request.retain = fields.boolean("retain");
     if (fields.has("salt")) request.salt = static_cast<Salt>(fields.integer("salt", 0, kMaxId));

@@ -11,13 +11,14 @@
 namespace fermata {
 
 enum class EventKind : std::uint8_t {
-    kWaiting,        // it cannot run yet, or not any more: `wait` says why; again when that changes
-    kAdmitted,       // it runs: `reused` positions of `source` are there, the rest is prefilled
-    kTokens,         // tokens were sampled; `text` is what may be shown now
-    kProgress,       // prefill advanced
-    kToolCallReady,  // the arguments of call number `call_index` are complete
-    kToolCallPause,  // the sequence is held: its round of calls is over, or the caller asked
-    kExtended,       // tokens of a held sequence's extension were prefilled
+    kWaiting,   // it cannot run yet, or not any more: `wait` says why; again when that changes
+    kAdmitted,  // it runs: `reused` positions of `source` are there, the rest is prefilled
+    kTokens,    // tokens were sampled; `text` is what may be shown now
+    kProgress,  // prefill advanced
+    kPromptLogprobs,  // `logprobs` are those of the prompt from position `prompt_from` on
+    kToolCallReady,   // the arguments of call number `call_index` are complete
+    kToolCallPause,   // the sequence is held: its round of calls is over, or the caller asked
+    kExtended,        // tokens of a held sequence's extension were prefilled
     kFinished,
     kFailed,
 };
@@ -62,6 +63,7 @@ struct Event {
     SequenceId id = 0;
     std::vector<Token> tokens;            // kTokens: sampled tokens, end-of-generation included
     std::vector<TokenLogprobs> logprobs;  // kTokens, if asked for: of those that were sampled
+    std::int32_t prompt_from = 0;         // kPromptLogprobs
     std::string text;  // kTokens, kToolCallPause, kFinished: bytes released, maybe not whole UTF-8
     std::int32_t call_index = 0;
     std::int32_t prefill_done = 0;  // kProgress: of this round's rows; kExtended: of its tokens
@@ -75,6 +77,7 @@ struct Event {
     FailCode fail = FailCode::kInternal;
     std::string message;         // kFailed
     std::string stop_string;     // kFinished by stop string: which
+    Token stop_token = -1;       // kFinished: the token of the request that ended it; -1: none
     bool pending_token = false;  // kToolCallPause: a sampled token waits outside the cache
     Usage usage;                 // kToolCallPause, kFinished, kFailed
     // Core has no clock, the runtime sets them. kTokens: when its step ended. kWaiting, kAdmitted:

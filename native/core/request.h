@@ -28,6 +28,19 @@ struct DryParams {
 
 inline constexpr float kBanningBias = -100.0f;
 
+// Which tokens may be sampled, and which end the text, beside a grammar and the end tokens of the
+// model.
+struct TokenRules {
+    std::vector<Token> allowed = {};  // of these alone; empty: of all
+    // Each: the last token is not sampled behind the others.
+    std::vector<std::vector<Token>> banned = {};
+    std::vector<Token> stop_tokens = {};  // end the text; what they spell is not emitted
+    // Before so many were generated, neither end tokens nor stop tokens are sampled, and no stop
+    // string counts.
+    std::int32_t min_tokens = 0;
+    bool keeps_stop = false;  // the stop string or token that ended the text is emitted
+};
+
 // Sampling parameters. Defaults are greedy, so that an empty struct is deterministic.
 struct SamplingParams {
     float temperature = 0.0f;          // 0 = greedy
@@ -52,6 +65,7 @@ struct SamplingParams {
     std::uint32_t seed = 0;
     std::vector<std::pair<Token, float>> logit_bias = {};  // kBanningBias or less bans
     bool ignores_end = false;  // no end token is sampled, unless a grammar allows nothing else
+    TokenRules rules = {};
     // Scripted sampler: emits these tokens whatever the logits say, then an end-of-generation
     // token, or what the parameters above sample. For tests that must put chosen tokens through the
     // real engine.
@@ -94,6 +108,9 @@ struct SubmitRequest {
         -1;  // < 0: no log-probabilities; else of the token and so many more
     // The log-probabilities are those that the sampler drew by, not the model's own.
     bool post_sampling = false;
+    // < 0: none of the prompt; else of each of its tokens but the first, and of so many more in its
+    // place. Nothing of such a prompt is taken from the cache.
+    std::int32_t prompt_logprobs = -1;
     std::vector<std::string> stop = {};  // non-empty strings; the text of a hit is not emitted
     // Lengths of the prompt, ascending, up to which other prompts may be equal. Models that cannot
     // be cut back anywhere can be cut back to these; for others they mean nothing.

@@ -38,6 +38,9 @@ bool repeats_itself(const Sequence& sequence) {
 // 20 to 300 us, and every sequence's next token waits for it.
 constexpr std::size_t kClosingWork = 32;
 
+// Rows of prompts in a step whose log-probabilities are told: each has a vector of logits.
+constexpr std::int32_t kPromptRows = 64;
+
 }  // namespace
 
 Scheduler::Scheduler(SchedulerConfig config, Backend& backend, MaskRunner* masks,
@@ -97,10 +100,11 @@ void Scheduler::plan_batch() {
         const Sequence& sequence = *sequences_.at(share.id);
         for (std::int32_t i = 0; i < share.count; ++i) {
             const std::int32_t position = sequence.resident + i;
-            rows_.push_back({sequence.token_at(position), position, share.slot, false});
+            rows_.push_back(
+                {sequence.token_at(position), position, share.slot, sequence.tells_row(position)});
         }
         share.last_row = rows_.size() - 1;
-        rows_.back().wants_logits = share.samples;
+        rows_.back().wants_logits = rows_.back().wants_logits || share.samples;
         for (std::int32_t i = 0; i < share.drafted; ++i) {
             rows_.push_back({sequence.proposal.tokens[static_cast<std::size_t>(i)],
                              sequence.resident + share.count + i, share.slot, true});
@@ -135,13 +139,23 @@ Sequence* Scheduler::suspected_with_rows() const {
     return nullptr;
 }
 
+// How many rows of a step may have logits beside those that are sampled.
+std::int32_t Scheduler::most_told_rows() const {
+    if (shape_.max_logit_rows == 0) return kPromptRows;
+    return std::clamp(shape_.max_logit_rows - config_.parallel, 1, kPromptRows);
+}
+
 void Scheduler::plan_together() {
     std::int32_t budget = config_.step_token_budget;
     std::int32_t prefill_rows = 0;
     std::int32_t prefill_limit = budget;  // lowered where that many rows have no cells
+    std::int32_t told_rows = 0;           // that may still have logits to tell of
     const auto take = [&](Sequence& sequence) {
-        const std::int32_t count =
-            std::min({sequence.rows_ready(), sequence.rows_to_mark(), budget});
+        std::int32_t count = std::min({sequence.rows_ready(), sequence.rows_to_mark(), budget});
+        if (sequence.tells_prompt()) {
+            count = std::min(count, told_rows);
+            told_rows -= count;
+        }
         if (count > 0) {
             shares_.push_back(
                 {sequence.id, sequence.slot, count, count == sequence.rows_left(), 0});
@@ -152,6 +166,7 @@ void Scheduler::plan_together() {
     while (true) {
         shares_.clear();
         budget = config_.step_token_budget;
+        told_rows = most_told_rows();
         Sequence* const alone = suspected_with_rows();
         if (alone != nullptr) take(*alone);
         for (Sequence* sequence : running_in_order(false)) {
@@ -291,7 +306,29 @@ DecodeStatus Scheduler::decode_beside_masks() {
     return status;
 }
 
+// The log-probabilities of the prompt behind the rows that were decoded.
+void Scheduler::tell_prompt(const Share& share) {
+    Sequence& sequence = *sequences_.at(share.id);
+    if (!sequence.tells_prompt()) return;
+    const std::int32_t begin = sequence.resident - share.count;
+    const std::size_t first_row = share.last_row + 1 - static_cast<std::size_t>(share.count);
+    std::vector<TokenLogprobs> told;
+    for (std::int32_t i = 0; i < share.count; ++i) {
+        if (!sequence.tells_row(begin + i)) continue;
+        const auto logits = backend_.logits(first_row + static_cast<std::size_t>(i));
+        const Token token = sequence.tokens[static_cast<std::size_t>(begin + i + 1)];
+        told.push_back(logprobs_of(logits, token, sequence.prompt_logprobs));
+    }
+    if (told.empty()) return;
+    Event& event = emit(EventKind::kPromptLogprobs, sequence);
+    event.prompt_from = sequence.prompt_told;
+    sequence.prompt_told += static_cast<std::int32_t>(told.size());
+    event.logprobs = std::move(told);
+}
+
 void Scheduler::sample(Milliseconds now) {
+    for (const Share& share : shares_)
+        tell_prompt(share);
     for (const Share& share : shares_) {
         if (!share.samples) continue;
         std::size_t row = share.last_row;
@@ -333,9 +370,14 @@ void Scheduler::sample(Sequence& sequence, std::size_t row, Milliseconds now) {
 }
 
 Token Scheduler::choose(Sequence& sequence, std::span<const float> logits) {
-    if (!sequence.guide) return sequence.sampler->sample(logits);
+    const auto filtered = [&](TokenMask grammar) {
+        const auto round = static_cast<std::size_t>(sequence.generated_in_round);
+        return sequence.filter.mask(grammar, std::span(sequence.tokens).last(round),
+                                    sequence.usage.generated_tokens, backend_, logits.size());
+    };
+    if (!sequence.guide) return sequence.sampler->sample(logits, filtered({}));
     Guide& guide = *sequence.guide;
-    if (guide.closing().empty()) return sequence.sampler->sample(logits, guide.mask());
+    if (guide.closing().empty()) return sequence.sampler->sample(logits, filtered(guide.mask()));
     sequence.sampler->skip(guide.closing().front());
     return guide.closing().front();
 }

@@ -84,6 +84,7 @@ class Scheduler {
 
    private:
     using SequencePtr = std::unique_ptr<Sequence>;
+    struct Share;
 
     void expire_leases(Milliseconds now);
     void admit(Milliseconds now);
@@ -97,6 +98,7 @@ class Scheduler {
     void plan_batch();
     void plan_together();
     void plan_one();
+    std::int32_t most_told_rows() const;
     std::int32_t plan_extensions(std::int32_t prefill_rows);
     bool fit_prefill(std::int32_t decode_rows, std::int32_t prefill_rows,
                      std::int32_t& limit) const;
@@ -108,6 +110,7 @@ class Scheduler {
     void join_forced(Sequence& sequence, Draft& draft, std::int32_t most);
     void decode();
     DecodeStatus decode_beside_masks();
+    void tell_prompt(const Share& share);
     void sample(Milliseconds now);
     void sample(Sequence& sequence, std::size_t row, Milliseconds now);
     std::int32_t confirm_drafted(SequenceId id);

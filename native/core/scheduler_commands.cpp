@@ -7,7 +7,17 @@
 
 namespace fermata {
 
+namespace {
+
+// No request has one from here on.
+constexpr Salt kOwnSalt = Salt{1} << 63;
+
+}  // namespace
+
 void Scheduler::submit(SubmitRequest request) {
+    TokenFilter filter(std::exchange(request.sampling.rules, {}));
+    const bool tells_prompt = request.prompt_logprobs >= 0;
+    const bool keeps_stop = filter.keeps_stop();
     SequencePtr sequence(new Sequence{
         .id = request.id,
         .tokens = std::move(request.prompt),
@@ -16,15 +26,18 @@ void Scheduler::submit(SubmitRequest request) {
         .sampling = std::move(request.sampling),
         .forced_tokens = request.forced_tokens,
         .close_at_limit = request.close_at_limit,
-        .watcher = TextWatcher(std::move(request.stop), request.pause),
+        .filter = std::move(filter),
+        .watcher = TextWatcher(std::move(request.stop), request.pause, keeps_stop),
         .pause = request.pause,
         .max_tokens = request.limits.max_tokens,
         .window = request.limits.window,
-        .retain = request.retain,
-        .salt = request.salt,
-        .lease_ms = request.lease_ms,
+        .retain = request.retain && !tells_prompt,
+        // Every row of it is computed, so it shares none.
+        .salt = tells_prompt ? kOwnSalt + request.id : request.salt,
+        .lease_ms = tells_prompt ? 0 : request.lease_ms,
         .top_logprobs = request.top_logprobs,
         .post_sampling = request.post_sampling,
+        .prompt_logprobs = request.prompt_logprobs,
     });
     Sequence& added = *sequence;
     // Registered first, so anything that throws below fails it by event.
@@ -34,6 +47,7 @@ void Scheduler::submit(SubmitRequest request) {
         added.spelled.emplace(token, backend_.spelled_piece(token));
     }
     added.usage.prompt_tokens = added.size();
+    added.prompt_size = added.size();
     totals_.prompt_tokens += added.size();
     if (added.size() >= shape_.cells_per_sequence) {
         fail(added, FailCode::kContextLength,

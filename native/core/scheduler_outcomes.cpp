@@ -92,9 +92,13 @@ bool Scheduler::give_forced(Milliseconds now) {
 // Appends a generated token, or ends the round before or after it. false: the sequence has stopped
 // running and may no longer exist.
 bool Scheduler::accept(Sequence& sequence, Token token, Milliseconds now) {
-    const bool end = backend_.is_end(token);
+    const bool stops = sequence.filter.stops(token);
+    const bool end = !stops && backend_.is_end(token);
+    const bool hears_stops = sequence.filter.hears_stops(sequence.usage.generated_tokens);
     const int closed_before = sequence.watcher.calls_closed();
-    const auto signal = sequence.watcher.feed(text_of(sequence, token));
+    const std::string_view text =
+        stops && !sequence.filter.keeps_stop() ? std::string_view() : text_of(sequence, token);
+    const auto signal = sequence.watcher.feed(text, hears_stops);
     if (signal == TextWatcher::Signal::kTextAfterCall && !end) {
         hold(sequence, PauseReason::kTextAfterCall, now);
         return false;
@@ -118,6 +122,9 @@ bool Scheduler::accept(Sequence& sequence, Token token, Milliseconds now) {
     if (end) {
         end_round(sequence, now);
     } else if (signal == TextWatcher::Signal::kStop) {
+        finish(sequence, FinishReason::kStopString, now);
+    } else if (stops) {
+        sequence.stop_token = token;
         finish(sequence, FinishReason::kStopString, now);
     } else if (sequence.guide && (sequence.guide->stopped() || sequence.guide->closed())) {
         complete(sequence, now);
@@ -210,9 +217,10 @@ void Scheduler::finish(Sequence& sequence, FinishReason reason, Milliseconds now
     }
     Event& event = emit(EventKind::kFinished, sequence);
     event.finish = reason;
-    event.text = reason == FinishReason::kStopString ? sequence.watcher.take_released()
-                                                     : sequence.watcher.take_rest();
+    event.text = sequence.watcher.stop_hit().empty() ? sequence.watcher.take_rest()
+                                                     : sequence.watcher.take_released();
     event.stop_string = sequence.watcher.stop_hit();
+    event.stop_token = sequence.stop_token;
     event.usage = sequence.usage;
     erase(sequence.id);
 }

@@ -17,6 +17,7 @@
 #include "core/request.h"
 #include "core/sampler.h"
 #include "core/text_watcher.h"
+#include "core/token_filter.h"
 #include "core/types.h"
 
 namespace fermata {
@@ -67,6 +68,8 @@ struct Sequence {
     std::deque<Token> forced = {};  // by the grammar, and not generated yet: the reader has stopped
     bool close_at_limit = false;
     std::unordered_map<Token, std::string> spelled = {};  // tokens whose text is not piece()
+    TokenFilter filter;
+    Token stop_token = -1;  // of the request, that ended it
     TextWatcher watcher;
     PauseTriggers pause;
     std::int32_t max_tokens = -1;
@@ -78,6 +81,10 @@ struct Sequence {
     Milliseconds hold_until = 0;  // while held: the end of the hold's lease
     std::int32_t top_logprobs = -1;
     bool post_sampling = false;
+    std::int32_t prompt_logprobs = -1;
+    std::int32_t prompt_size = 0;
+    std::int32_t prompt_told =
+        1;  // positions whose log-probabilities were told; the first has none
     std::optional<TokenLogprobs> logprobs = {};  // of the last sampled token
     std::vector<float> logits = {};              // of that token, while the guide decides
     bool pause_requested = false;
@@ -114,6 +121,11 @@ struct Sequence {
         return next == marks.end() ? rows_left() : *next - resident;
     }
     bool prefilling() const { return resident < prefill_end; }
+    // Rows of the prompt have logits to tell of: that at a position is of the token behind it.
+    bool tells_prompt() const { return prompt_logprobs >= 0 && prompt_told < prompt_size; }
+    bool tells_row(std::int32_t position) const {
+        return tells_prompt() && position + 1 >= prompt_told && position + 1 < prompt_size;
+    }
     // It takes its turn among prefills: so many known rows would hold up those that decode.
     bool reads() const { return prefilling() || rows_left() > kManyRows; }
     // Its reader has stopped.

@@ -37,8 +37,9 @@ bool ByteMatcher::feed(char byte) {
     return matched_ == pattern_.size();
 }
 
-TextWatcher::TextWatcher(std::vector<std::string> stop, PauseTriggers pause)
-    : open_(without_leading_blanks(pause.call_open)),
+TextWatcher::TextWatcher(std::vector<std::string> stop, PauseTriggers pause, bool keeps_stop)
+    : keeps_stop_(keeps_stop),
+      open_(without_leading_blanks(pause.call_open)),
       close_(std::move(pause.call_close)),
       refuses_text_after_call_(pause.hold_at_text_after_call) {
     for (std::string& text : stop)
@@ -58,7 +59,7 @@ TextWatcher::StopScan TextWatcher::scan_stops(std::string_view piece) {
         if (hit == nullptr) continue;
         stop_hit_ = hit->pattern();
         held_back_ = stop_hit_.size() > i + 1 ? stop_hit_.size() - i - 1 : 0;
-        return {.found = true, .start = i + 1 - std::min(i + 1, stop_hit_.size())};
+        return {.found = true, .start = i + 1 - std::min(i + 1, stop_hit_.size()), .end = i + 1};
     }
     return {};
 }
@@ -105,11 +106,11 @@ bool TextWatcher::scan_markers(std::string_view text) {
     return true;
 }
 
-TextWatcher::Signal TextWatcher::feed(std::string_view piece) {
+TextWatcher::Signal TextWatcher::feed(std::string_view piece, bool hears_stops) {
     for (std::size_t i = 0; i < stops_.size(); ++i)
         matched_before_[i] = stops_[i].matched();
     const std::size_t held_before = held_back_;
-    const StopScan stop = scan_stops(piece);
+    const StopScan stop = hears_stops ? scan_stops(piece) : StopScan{};
     const int closed_before = calls_closed_;
     if (!scan_markers(stop.found ? piece.substr(0, stop.start) : piece)) {
         for (std::size_t i = 0; i < stops_.size(); ++i)
@@ -119,8 +120,8 @@ TextWatcher::Signal TextWatcher::feed(std::string_view piece) {
         return Signal::kTextAfterCall;
     }
     if (stop.found) {
-        pending_.resize(pending_.size() - held_back_);
-        pending_.append(piece.substr(0, stop.start));
+        if (!keeps_stop_) pending_.resize(pending_.size() - held_back_);
+        pending_.append(piece.substr(0, keeps_stop_ ? stop.end : stop.start));
         held_back_ = 0;
         return Signal::kStop;
     }

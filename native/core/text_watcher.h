@@ -33,11 +33,12 @@ class ByteMatcher {
 
 class TextWatcher {
    public:
-    TextWatcher(std::vector<std::string> stop, PauseTriggers pause);
+    // `keeps_stop`: the text ends behind a stop string, not before it.
+    TextWatcher(std::vector<std::string> stop, PauseTriggers pause, bool keeps_stop = false);
 
     enum class Signal : std::uint8_t {
         kNone,
-        kStop,           // a stop string completed; the text ends before it. Feed no more.
+        kStop,           // a stop string completed and ends the text. Feed no more.
         kCallClosed,     // a close marker completed within this piece (calls_closed() counts)
         kTextAfterCall,  // non-blank text after a closed call: the round is over, the piece is
                          // refused
@@ -54,7 +55,8 @@ class TextWatcher {
     // watcher is as before it and its token can be dropped. Earlier pieces that looked like the
     // start of a marker ("<") then were text; they stay released or held back as such. Text in the
     // piece that closed the call is kept, and the next piece that is not empty is refused.
-    Signal feed(std::string_view piece);
+    // With `hears_stops` false, no stop string begins or ends in the piece.
+    Signal feed(std::string_view piece, bool hears_stops = true);
 
     // Bytes that may be shown since the last take; the possible start of a stop string stays back.
     std::string take_released();
@@ -73,6 +75,7 @@ class TextWatcher {
     struct StopScan {
         bool found = false;
         std::size_t start = 0;  // of the stop string within the piece; 0 if it began earlier
+        std::size_t end = 0;
     };
 
     StopScan scan_stops(std::string_view piece);
@@ -82,6 +85,7 @@ class TextWatcher {
     std::vector<ByteMatcher> stops_;
     std::vector<std::size_t> matched_before_;  // of stops_, to undo a refused piece
     std::string stop_hit_;
+    bool keeps_stop_;
 
     ByteMatcher open_;
     ByteMatcher close_;

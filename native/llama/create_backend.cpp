@@ -192,7 +192,7 @@ Result<CacheShape> checked_shape(const Model& model, const BackendOptions& optio
     if (shape.cells_total >= kMaxCells)
         return Error{ErrorCode::kInvalidArgument, "The cache cannot have 2^31 cells or more."};
     const std::int32_t wanted =
-        std::max({options.max_logit_rows, options.slot_count, kMinLogitRows});
+        std::max({options.max_logit_rows, options.slot_count, kMinLogitRows, shape.fixed_chunk});
     shape.max_logit_rows = std::min(wanted, shape.max_rows);
     return shape;
 }

@@ -65,6 +65,11 @@ export interface ChatRequest {
   maxTokens?: number | undefined;
   /** Log-probabilities of content, and of so many of the likeliest tokens in its place: 0 to 20. */
   topLogprobs?: number | undefined;
+  /** Log-probabilities of the prompt, and of so many of the likeliest tokens in its place: 0 to 20. */
+  promptLogprobs?: number | undefined;
+  onPromptLogprobs?: GenerateRequest["onPromptLogprobs"];
+  /** Called with the prompt's tokens, before the engine begins to read them. */
+  onPrompt?: ((tokens: Int32Array) => void) | undefined;
   /** Default: the model chooses between free text and calls, and masks enforce the tools' schemas. */
   guidance?: Guidance | undefined;
   signal?: AbortSignal | undefined;
@@ -118,6 +123,8 @@ export type PromptRequest = Pick<
 
 /** Natural logarithms from the model's own logits; may be minus infinity. */
 export interface TokenProbability {
+  /** Its id; a remote endpoint tells none. */
+  token?: number;
   /** May be incomplete UTF-8. */
   bytes: Uint8Array;
   logprob: number;
@@ -154,7 +161,7 @@ export type ChatEvent =
   | { type: "hold"; calls: ToolCall[]; usage: EngineUsage; turn?: HeldTurn | undefined }
   /**
    * `calls`: complete calls of the last round (external mode). `stopString`: the one of `stop` that
-   * ended it, if one did.
+   * ended it, if one did. `stopToken`: the token of the sampling's rules that did.
    */
   | {
       type: "finish";
@@ -162,6 +169,7 @@ export type ChatEvent =
       calls: ToolCall[];
       usage: ChatUsage;
       stopString?: string;
+      stopToken?: number;
       /** Why the document does not fit its schema, or why there is none. */
       problem?: string;
       /** Sentences for the client: what is missing in the answer, and why. */

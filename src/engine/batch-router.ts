@@ -75,7 +75,11 @@ export class BatchRouter {
 
 function isBetweenTokens(kind: NativeEvent["kind"]): boolean {
   return (
-    kind === "progress" || kind === "tool_call_ready" || kind === "waiting" || kind === "admitted"
+    kind === "progress" ||
+    kind === "prompt_logprobs" ||
+    kind === "tool_call_ready" ||
+    kind === "waiting" ||
+    kind === "admitted"
   );
 }
 

@@ -138,10 +138,24 @@ export class Engine {
    */
   generate(request: GenerateRequest): Generation {
     this.#checkOpen();
-    const { signal, owner, client = owner ?? "", cacheSalt, watch, ...sequence } = request;
+    const {
+      signal,
+      owner,
+      client = owner ?? "",
+      cacheSalt,
+      watch,
+      onPromptLogprobs,
+      ...sequence
+    } = request;
     const { prompt } = sequence;
     this.#checkPrompt(prompt);
-    const generation = new EngineGeneration(this.#native, prompt, signal, watch?.());
+    const generation = new EngineGeneration(
+      this.#native,
+      prompt,
+      signal,
+      watch?.(),
+      onPromptLogprobs,
+    );
     if (signal?.aborted) {
       generation.cancelUnsubmitted();
       return generation;
@@ -285,13 +299,14 @@ class GrammarCache {
   }
 }
 
-/** Turns biases of texts into biases of their tokens, special tokens included. */
+/** Turns biases of texts into biases of their tokens, special tokens included, and banned texts into banned tokens. */
 export async function withTextBias(
   sampling: Partial<Sampling> | undefined,
   engine: { tokenize(text: string, guard: string, addBos: boolean): Promise<Int32Array> },
 ): Promise<Partial<Sampling>> {
-  const { textBias = [], logitBias = [], ...others } = sampling ?? {};
-  if (textBias.length === 0) return sampling ?? {};
+  const { textBias = [], logitBias = [], rules, ...others } = sampling ?? {};
+  const { bannedTexts = [], ...known } = rules ?? {};
+  if (textBias.length === 0 && bannedTexts.length === 0) return sampling ?? {};
   const biases = await Promise.all(
     textBias.map(async ([text, bias]) =>
       Array.from(await engine.tokenize(text, "", false), (token): [number, number] => [
@@ -300,7 +315,18 @@ export async function withTextBias(
       ]),
     ),
   );
-  return { ...others, logitBias: [...logitBias, ...biases.flat()] };
+  // A word in the middle of a text has a space before it, and other tokens.
+  const spellings = new Set(bannedTexts.flatMap((text) => [text, ` ${text.trimStart()}`]));
+  const banned = await Promise.all(
+    Array.from(spellings, (text) => engine.tokenize(text, "", false)),
+  );
+  return {
+    ...others,
+    logitBias: [...logitBias, ...biases.flat()],
+    ...(rules === undefined
+      ? {}
+      : { rules: { ...known, banned: banned.filter(({ length }) => length > 0) } }),
+  };
 }
 
 /** 48 bits: nobody knows or guesses those of an owner, which is itself a hash. */

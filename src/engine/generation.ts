@@ -1,11 +1,12 @@
 /** One sequence as an async iterator: the addon's events in order, its calls to the addon. */
 
 import { FermataError } from "../errors.ts";
-import type { NativeEngine, NativeEvent } from "../native/addon-types.ts";
+import type { NativeEngine, NativeEvent, NativeLogprobs } from "../native/addon-types.ts";
 import { callNative, fromFailure, fromThrown } from "./native-errors.ts";
 import type {
   EngineUsage,
   ExtendOptions,
+  GenerateRequest,
   Generation,
   GenerationEvent,
   ResumeOptions,
@@ -65,6 +66,7 @@ export class EngineGeneration implements Generation, AsyncIterator<GenerationEve
   #id = 0;
   readonly #signal: AbortSignal | undefined;
   readonly #watcher: SequenceWatcher | undefined;
+  readonly #onPromptLogprobs: GenerateRequest["onPromptLogprobs"];
   readonly #tokens: number[];
   readonly #detokenizer = new Detokenizer();
   readonly #queue: GenerationEvent[] = [];
@@ -83,10 +85,12 @@ export class EngineGeneration implements Generation, AsyncIterator<GenerationEve
     prompt: Int32Array,
     signal: AbortSignal | undefined,
     watcher?: SequenceWatcher,
+    onPromptLogprobs?: GenerateRequest["onPromptLogprobs"],
   ) {
     this.#native = native;
     this.#signal = signal;
     this.#watcher = watcher;
+    this.#onPromptLogprobs = onPromptLogprobs;
     this.#tokens = Array.from(prompt);
     signal?.addEventListener("abort", this.#abort);
   }
@@ -206,7 +210,9 @@ export class EngineGeneration implements Generation, AsyncIterator<GenerationEve
           type: "text",
           text: this.#detokenizer.push(event.text),
           tokens: event.tokens,
-          ...(event.logprobs === undefined ? {} : { logprobs: withTokens(event) }),
+          ...(event.logprobs === undefined
+            ? {}
+            : { logprobs: withTokens(event.logprobs, event.tokens) }),
         });
         break;
       case "progress":
@@ -216,6 +222,9 @@ export class EngineGeneration implements Generation, AsyncIterator<GenerationEve
           total: event.total,
           cached: Math.max(0, this.#tokens.length - event.total),
         });
+        break;
+      case "prompt_logprobs":
+        this.#onPromptLogprobs?.(withTokens(event.logprobs, this.#tokens.slice(event.from)));
         break;
       case "tool_call_ready":
         this.#emit({ type: "tool-call-ready", callIndex: event.callIndex });
@@ -235,6 +244,7 @@ export class EngineGeneration implements Generation, AsyncIterator<GenerationEve
           type: "finish",
           reason: event.reason,
           stopString: event.stopString,
+          ...(event.stopToken === undefined ? {} : { stopToken: event.stopToken }),
           usage: event.usage,
         });
         this.#settle();
@@ -327,8 +337,11 @@ export class EngineGeneration implements Generation, AsyncIterator<GenerationEve
   }
 }
 
-function withTokens({ tokens, logprobs }: NativeEvent & { kind: "tokens" }): TokenLogprobs[] {
-  return (logprobs ?? []).map((entry, index) => ({ token: tokens[index] ?? -1, ...entry }));
+function withTokens(
+  logprobs: readonly NativeLogprobs[],
+  tokens: ArrayLike<number>,
+): TokenLogprobs[] {
+  return logprobs.map((entry, index) => ({ token: tokens[index] ?? -1, ...entry }));
 }
 
 /** The limit for the addon. A limit above its number range means none. @throws FermataError invalid_value */

@@ -28,6 +28,7 @@ export type {
   ResumeOptions,
   Sampling,
   SpecialToken,
+  TokenRules,
   WaitReason,
 } from "../native/types.ts";
 
@@ -98,6 +99,8 @@ export interface GenerateRequest extends SequenceRequest {
   cacheSalt?: string | undefined;
   /** Cancels the generation. */
   signal?: AbortSignal | undefined;
+  /** Called before the first token, with the prompt's, in order: see `promptLogprobs`. */
+  onPromptLogprobs?: ((logprobs: TokenLogprobs[]) => void) | undefined;
   watch?: SequenceWatch | undefined;
 }
 
@@ -162,6 +165,8 @@ export type GenerationEvent =
       type: "finish";
       reason: "end" | "stop_string" | "length" | "cancelled" | "released";
       stopString: string;
+      /** With the reason `stop_string`: the token of the request that ended it. */
+      stopToken?: number;
       usage: EngineUsage;
     };
 

@@ -302,6 +302,8 @@ export type NativeEvent =
       logprobs?: NativeLogprobs[];
     }
   | { kind: "progress"; id: number; done: number; total: number }
+  /** If asked for: of the prompt, from position `from` on. */
+  | { kind: "prompt_logprobs"; id: number; from: number; logprobs: NativeLogprobs[] }
   | { kind: "tool_call_ready"; id: number; callIndex: number }
   | {
       kind: "tool_call_pause";
@@ -320,6 +322,8 @@ export type NativeEvent =
       reason: "end" | "stop_string" | "length" | "cancelled" | "released";
       text: Uint8Array;
       stopString: string;
+      /** The token of the request that ended it, if one did. */
+      stopToken?: number;
       usage: EngineUsage;
     }
   | { kind: "failed"; id: number; code: NativeFailCode; message: string; usage: EngineUsage };

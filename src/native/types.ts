@@ -73,12 +73,29 @@ export interface Sampling {
   /** Candidates that filters leave. */
   minKeep?: number | undefined;
   dry?: DrySampling | undefined;
+  rules?: TokenRules | undefined;
   /** Scripted sampler: these tokens come out whatever the model says. For tests. */
   script?: Int32Array | undefined;
   /** Behind the script: sample as the other fields say. Default false: end there. */
   samplesAfterScript?: boolean | undefined;
   /** The prompt ends as the resume of a round that an earlier process held: what is drawn is what it would have drawn. */
   goesOn?: boolean | undefined;
+}
+
+/** Which tokens may be sampled, and which end the text, beside a grammar and the end tokens of the model. */
+export interface TokenRules {
+  /** Of these alone. Default: of all. */
+  allowed?: Int32Array | undefined;
+  /** Each: the last token is not sampled behind the others. */
+  banned?: Int32Array[] | undefined;
+  /** Texts that are not written: `withTextBias` looks up their tokens. */
+  bannedTexts?: string[] | undefined;
+  /** End the text; what they spell is no part of it. */
+  stopTokens?: Int32Array | undefined;
+  /** Before so many, nothing ends the text but a limit. Default 0. */
+  minTokens?: number | undefined;
+  /** The stop string or token that ended the text is part of it. Default false. */
+  keepsStop?: boolean | undefined;
 }
 
 /** Compiled by the engine that it is used with. */
@@ -287,6 +304,11 @@ export interface SequenceRequest {
   topLogprobs?: number | undefined;
   /** Tell those that the sampler drew by, not the model's own. Default false. */
   postSampling?: boolean | undefined;
+  /**
+   * Tell the log-probability of each token of the prompt but the first, and of so many of the likeliest, 0 to 1000.
+   * Nothing of such a prompt is taken from the cache.
+   */
+  promptLogprobs?: number | undefined;
   /** Default: never held, but by `pause`. */
   pause?: PauseTriggers | undefined;
   /** Keep the cells for the caller's return, in milliseconds after the end. Default 0. */

@@ -15,6 +15,7 @@ namespace fermata::testing {
 struct Outcome {
     std::vector<Token> sampled;
     std::vector<TokenLogprobs> logprobs;
+    std::vector<TokenLogprobs> prompt;  // of the prompt, from its second token on
     std::string text;
     std::vector<EventKind> kinds;  // progress and places left out
     std::vector<Event> places;     // why it waited, and its admissions
@@ -25,6 +26,7 @@ struct Outcome {
     PauseReason pause = PauseReason::kEndToken;
     FinishReason finish = FinishReason::kEnd;
     FailCode fail = FailCode::kInternal;
+    Token stop_token = -1;
     std::string stop_string;
     Usage usage;
 };
@@ -122,6 +124,12 @@ class World {
             Outcome& outcome = outcomes[event.id];
             outcome.text += event.text;
             if (event.kind == EventKind::kProgress) continue;
+            if (event.kind == EventKind::kPromptLogprobs) {
+                CHECK_EQ(event.prompt_from, static_cast<std::int32_t>(outcome.prompt.size()) + 1);
+                outcome.prompt.insert(outcome.prompt.end(), event.logprobs.begin(),
+                                      event.logprobs.end());
+                continue;
+            }
             if (event.kind == EventKind::kWaiting || event.kind == EventKind::kAdmitted) {
                 outcome.places.push_back(event);
                 continue;
@@ -145,6 +153,7 @@ class World {
             outcome.finish = event.finish;
             outcome.fail = event.fail;
             outcome.stop_string = event.stop_string;
+            outcome.stop_token = event.stop_token;
             outcome.usage = event.usage;
         }
     }

@@ -22,9 +22,10 @@ export class AnswerTokens {
 
   constructor(bytesOf: (token: number) => Uint8Array) {
     this.#toContentToken = ({ token, logprob, top }) => ({
+      token,
       bytes: bytesOf(token),
       logprob,
-      top: top.map(([id, value]) => ({ bytes: bytesOf(id), logprob: value })),
+      top: top.map(([id, value]) => ({ token: id, bytes: bytesOf(id), logprob: value })),
     });
   }
 

@@ -125,6 +125,7 @@ export class RunningChat implements ChatGeneration {
     if (this.#request.heldTurn) recallRound(prompts, this.#request, this.#request.heldTurn);
     this.#guided = await GuidedRounds.create(this.#request, engine, prompts);
     const prompt = await prompts.build(this.#request);
+    this.#request.onPrompt?.(prompt.tokens);
     if (prompt.spliced) counters.splices += 1;
     this.#marks = await prompts.marksOf(prompt, this.#request);
     await this.#run.prepare();
@@ -255,7 +256,7 @@ export class RunningChat implements ChatGeneration {
     return null;
   }
 
-  async #onFinish({ reason, stopString }: EngineFinish): Promise<ChatEvent[]> {
+  async #onFinish({ reason, stopString, stopToken }: EngineFinish): Promise<ChatEvent[]> {
     const wasCut = reason === "cancelled" || reason === "length";
     const { inCall } = this.#currentRound;
     const rest = await this.#checked(this.#currentRound.finish(!wasCut));
@@ -268,7 +269,8 @@ export class RunningChat implements ChatGeneration {
     if (reason !== "released") this.#logTurn(wasCut ? reason : "stop");
     if (reason === "end") this.#remember(true);
     const finish = await this.#finish(wasCut ? reason : "tool_calls");
-    return [...rest, reason === "stop_string" ? { ...finish, stopString } : finish];
+    if (reason !== "stop_string") return [...rest, finish];
+    return [...rest, { ...finish, ...(stopToken === undefined ? { stopString } : { stopToken }) }];
   }
 
   #continueRequest(pendingToken: boolean): Omit<ContinueRequest, "outputs"> {

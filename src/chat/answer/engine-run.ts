@@ -214,6 +214,8 @@ function runRequest(
     stop: request.stop,
     maxTokens: request.maxTokens,
     topLogprobs: request.topLogprobs,
+    promptLogprobs: request.promptLogprobs,
+    onPromptLogprobs: request.onPromptLogprobs,
     signal: request.signal,
     owner: request.owner,
     client: request.client,
