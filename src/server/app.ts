@@ -42,7 +42,7 @@ import { modelRoute, modelsRoute } from "./about/models.ts";
 import { loadedModels } from "./answer/model-use.ts";
 import type { RouteContext } from "./context.ts";
 import { modelRoutes } from "./model-routes.ts";
-import { embedRoute } from "./ollama/embed.ts";
+import { embedRoutes } from "./ollama/embed.ts";
 import { ollamaModelRoutes } from "./ollama/models.ts";
 import { ollamaRoutes } from "./ollama/routes.ts";
 import { nativeCompletionRoutes } from "./completions/native-route.ts";
@@ -129,7 +129,7 @@ export function buildServer(services: ServerServices, config: ServerConfig): Fas
     ...modelRoutes(context, tokenRoutes),
     ...modelRoutes(context, ollamaRoutes),
     ...ollamaModelRoutes(services),
-    embedRoute(context),
+    ...embedRoutes(context),
     modelsRoute(services),
     modelRoute(services),
     ...loadRoutes(context),

@@ -2,10 +2,11 @@
 
 import { parseJson } from "../../json.ts";
 import type { FermataError } from "../../errors.ts";
-import type { ToolCall } from "../../chat/types.ts";
+import type { ContentToken, ToolCall } from "../../chat/types.ts";
 import type { RunEvent } from "../../tools/types.ts";
 import { AnswerCollector } from "../answer/collect-answer.ts";
 import { ollamaErrorBody } from "../http/error-replies.ts";
+import { wireContentToken } from "../answer/logprobs.ts";
 import type { SseMessage } from "../http/sse.ts";
 import type { AnswerStream } from "../http/stream-answer.ts";
 
@@ -14,6 +15,7 @@ interface Part {
   content: string;
   thinking?: string;
   calls?: readonly ToolCall[];
+  logprobs?: readonly ContentToken[] | undefined;
 }
 
 export type Format = "chat" | "generate";
@@ -58,7 +60,9 @@ export class OllamaAnswer implements AnswerStream<RunEvent> {
     this.add(event);
     switch (event.type) {
       case "content":
-        return event.text === "" ? [] : [this.#part({ content: event.text })];
+        return event.text === ""
+          ? []
+          : [this.#part({ content: event.text, logprobs: event.logprobs })];
       case "reasoning":
         return event.text === "" ? [] : [this.#part({ content: "", thinking: event.text })];
       case "call-end":
@@ -86,8 +90,8 @@ export class OllamaAnswer implements AnswerStream<RunEvent> {
 
   /** Once all events were added. */
   whole(): Line {
-    const { content, reasoning, calls } = this.#collector.answer();
-    return this.#end({ content, thinking: reasoning, calls });
+    const { content, reasoning, calls, logprobs } = this.#collector.answer();
+    return this.#end({ content, thinking: reasoning, calls, logprobs });
   }
 
   /** Of a request that only asks for the model to be loaded, or to leave. */
@@ -101,9 +105,18 @@ export class OllamaAnswer implements AnswerStream<RunEvent> {
 
   #said(part: Part): Line {
     const head = { model: this.#model, created_at: new Date().toISOString() };
-    return this.#format === "chat"
-      ? { ...head, message: { role: "assistant", ...wirePart(part, "content") } }
-      : { ...head, ...wirePart(part, "response") };
+    const { logprobs = [] } = part;
+    const said =
+      this.#format === "chat"
+        ? { message: { role: "assistant", ...wirePart(part, "content") } }
+        : wirePart(part, "response");
+    return {
+      ...head,
+      ...said,
+      ...(logprobs.length === 0
+        ? {}
+        : { logprobs: logprobs.map((token) => wireContentToken(token)) }),
+    };
   }
 
   #end(part: Part): Line {

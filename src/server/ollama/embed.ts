@@ -1,13 +1,17 @@
-/** POST /api/embed, as Ollama has it. */
+/** POST /api/embed and /api/embeddings, as Ollama has them. */
 
 import type { RouteOptions } from "fastify";
 import type { FermataError } from "../../errors.ts";
 import { shortened } from "../answer/embedding.ts";
 import { readBody, fieldError } from "../body/field.ts";
 import type { RouteContext } from "../context.ts";
-import { embedFields } from "./fields.ts";
+import { embedFields, oneEmbeddingFields } from "./fields.ts";
 
-export function embedRoute({ services, active, warnings }: RouteContext): RouteOptions {
+export function embedRoutes(context: RouteContext): RouteOptions[] {
+  return [embedRoute(context), oneEmbeddingRoute(context)];
+}
+
+function embedRoute({ services, active, warnings }: RouteContext): RouteOptions {
   const { embedder } = services;
   return {
     method: "POST",
@@ -32,6 +36,23 @@ export function embedRoute({ services, active, warnings }: RouteContext): RouteO
         load_duration: 0,
         prompt_eval_count: tokenCount,
       };
+    },
+  };
+}
+
+/** Clients that are older than /api/embed ask here. */
+function oneEmbeddingRoute({ services, active, warnings }: RouteContext): RouteOptions {
+  const { embedder } = services;
+  return {
+    method: "POST",
+    url: "/api/embeddings",
+    config: { wire: "ollama" },
+    handler: async ({ body }, reply) => {
+      if (embedder === undefined) throw noEmbedder(services.model.id);
+      const reading = { warn: warnings.warn };
+      const given = readBody(oneEmbeddingFields, body, reading, 'Send {"prompt": "…"}');
+      const { vectors } = await embedder.embed([given.prompt], active.signalFor(reply));
+      return { embedding: vectors.flatMap((vector) => Array.from(vector)) };
     },
   };
 }

@@ -1,4 +1,4 @@
-/** Fields of Ollama's POST /api/chat, /api/generate, /api/embed and /api/show. */
+/** Fields of Ollama's POST /api/chat, /api/generate, /api/embed, /api/embeddings and /api/show. */
 
 import { keepAliveType } from "./keep-alive.ts";
 import type { DocumentFormat } from "../../guidance/types.ts";
@@ -14,7 +14,7 @@ import {
   kindOf,
 } from "../body/field.ts";
 import { isJsonObject } from "../../json.ts";
-import { stopField, samplingFields } from "../body/generation.ts";
+import { stopField, samplingFields, topLogprobs } from "../body/generation.ts";
 import { toolsField } from "../body/tools.ts";
 import { boolean, integer, object, text } from "../body/values.ts";
 import { imagesField, messagesField } from "./messages.ts";
@@ -107,8 +107,8 @@ const answerFields = {
     "switches thinking on or off, where the model's template can; or an effort",
   ),
   keep_alive: keepAlive,
-  logprobs: refused("is not supported here", "Use /v1/chat/completions", (value) => !value),
-  top_logprobs: refused("is not supported here", "Use /v1/chat/completions", (value) => !value),
+  logprobs: optional(boolean, "of the text's tokens", false),
+  top_logprobs: optional(topLogprobs, "how many alternatives to each token"),
 } satisfies FieldTable;
 
 export const chatFields = {
@@ -166,3 +166,11 @@ export function embedFields(dimensions?: number) {
     keep_alive: keepAlive,
   } satisfies FieldTable;
 }
+
+/** Of /api/embeddings, which /api/embed replaced: one text. */
+export const oneEmbeddingFields = {
+  model: modelField,
+  prompt: required(text({ min: 1, remedy: 'Send {"prompt": "…"}' }), "a text"),
+  options: ignored("has no effect", quietly),
+  keep_alive: keepAlive,
+} satisfies FieldTable;

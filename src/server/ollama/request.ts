@@ -21,6 +21,8 @@ export interface OllamaRequest {
   stop: string[];
   maxTokens: number | undefined;
   stream: boolean;
+  /** Undefined: none are asked for. */
+  topLogprobs: number | undefined;
 }
 
 /** @throws FermataError of status 400 whose `param` is the field at fault */
@@ -65,15 +67,17 @@ export function parseGenerate(body: unknown, limits: SamplingLimits, warn: Warn)
   };
 }
 
-type Given = Pick<ValuesOf<typeof chatFields>, "options" | "format" | "think" | "stream">;
+type Given = Omit<ValuesOf<typeof chatFields>, "messages" | "tools">;
 
-function answerOf({ options, format, think, stream }: Given, limits: SamplingLimits) {
+function answerOf(given: Given, limits: SamplingLimits) {
+  const { options, format, think, stream, logprobs, top_logprobs: top = 0 } = given;
   const { num_predict: asked = limits.maxTokens ?? -1, stop = [], ...sampling } = options ?? {};
   return {
     document: format ?? undefined,
     templateVariables:
       typeof think === "boolean" ? { enable_thinking: think } : templateVariables(think, {}),
     sampling: readSampling(sampling, limits),
+    topLogprobs: logprobs ? top : undefined,
     stop,
     maxTokens: asked < 0 ? undefined : Math.min(asked, limits.contextSize),
     stream,

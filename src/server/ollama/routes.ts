@@ -92,7 +92,7 @@ function runConversation(
   context: RouteContext,
 ): Run {
   const startedAt = performance.now();
-  const { tools, templateVariables, sampling, stop, maxTokens, document } = body;
+  const { tools, templateVariables, sampling, stop, maxTokens, document, topLogprobs } = body;
   const { messages, prefill, openTurn } = body.conversation;
   const toolChoice = { mode: "auto" as const };
   const owner = requestOwner(request);
@@ -106,6 +106,7 @@ function runConversation(
     sampling,
     stop,
     maxTokens,
+    topLogprobs,
     guidance: guidanceOf(toolChoice, { document, parallel: true, closeAtLimit: false }),
     owner,
   };
@@ -119,7 +120,7 @@ function runConversation(
 /** The prompt as it is, its special tokens recognized. */
 function runRaw(body: GenerateRequest, request: FastifyRequest, context: RouteContext): Run {
   const { engine, model } = context.services;
-  const { prompt: text, document, sampling, stop, maxTokens } = body;
+  const { prompt: text, document, sampling, stop, maxTokens, topLogprobs } = body;
   const startedAt = performance.now();
   const times = new TokenTimes(context.metrics, startedAt);
   const owner = requestOwner(request);
@@ -129,7 +130,7 @@ function runRaw(body: GenerateRequest, request: FastifyRequest, context: RouteCo
     if (compiling !== undefined) preparation.add(compiling);
     const prompt = await promptTokens([text], engine);
     const grammar = await compiling;
-    const asked = { prompt, sampling, stop, maxTokens, grammar, signal };
+    const asked = { prompt, sampling, stop, maxTokens, topLogprobs, grammar, signal };
     await context.traces.record(start, (trace) => runText(engine, asked, { times, trace }, sink));
   };
 }

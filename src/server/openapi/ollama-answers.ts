@@ -1,7 +1,7 @@
 /** What the endpoints of Ollama's API answer with, as JSON Schema; of those that stream, each line. */
 
 import type { Schema } from "../body/field.ts";
-import { answer, listedModel, modelDetails, real, whole } from "./answers.ts";
+import { answer, contentToken, listedModel, modelDetails, real, whole } from "./answers.ts";
 import { boolean, constant, list, object, string } from "./json-schema.ts";
 
 export const version = answer({ version: string });
@@ -39,7 +39,12 @@ const durations = {
 function answered(content: Record<string, Schema>, others: Record<string, Schema> = {}): Schema {
   return answer(
     { model: string, created_at: string, ...content, done: boolean },
-    { ...others, done_reason: { type: "string", enum: ["stop", "length", "load"] }, ...durations },
+    {
+      ...others,
+      logprobs: list(contentToken),
+      done_reason: { type: "string", enum: ["stop", "length", "load"] },
+      ...durations,
+    },
   );
 }
 
@@ -54,3 +59,4 @@ export const embeddings = answer({
   load_duration: whole,
   prompt_eval_count: whole,
 });
+export const embedding = answer({ embedding: list(real) });

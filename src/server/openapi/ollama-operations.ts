@@ -1,6 +1,12 @@
 /** What /openapi.json says of the routes of Ollama's API. */
 
-import { chatFields, embedFields, generateFields, showFields } from "../ollama/fields.ts";
+import {
+  chatFields,
+  embedFields,
+  generateFields,
+  oneEmbeddingFields,
+  showFields,
+} from "../ollama/fields.ts";
 import * as ollamaAnswers from "./ollama-answers.ts";
 import type { Operation } from "./operation.ts";
 
@@ -25,6 +31,11 @@ export const ollamaOperations: Readonly<Record<string, Operation>> = {
     summary: "Vectors of texts in Ollama's format, if an embedding model is loaded.",
     request: embedFields(),
     answer: ollamaAnswers.embeddings,
+  },
+  "POST /api/embeddings": {
+    summary: "The vector of one text, for Ollama's clients that are older than /api/embed.",
+    request: oneEmbeddingFields,
+    answer: ollamaAnswers.embedding,
   },
   "GET /api/version": {
     summary: "The version of Ollama whose API this follows.",
