@@ -3,7 +3,13 @@
 import type { ApiKeys } from "./http/api-keys.ts";
 import type { FastifyBaseLogger } from "fastify";
 import type { AgentDirectory } from "../agents/agent-directory.ts";
-import type { ChatCounters, ChatGeneration, ChatRequest, PromptRequest } from "../chat/types.ts";
+import type {
+  ChatCounters,
+  ChatGeneration,
+  ChatModel,
+  ChatRequest,
+  PromptRequest,
+} from "../chat/types.ts";
 import type { Embedder } from "../engine/embedder.ts";
 import type { Reranker } from "../engine/reranker.ts";
 import type { Engine } from "../engine/engine.ts";
@@ -134,7 +140,7 @@ export interface ServerServices {
     stats(): Pick<EngineStats, PublishedStats>;
     onStep(listener: (step: EngineStep) => void): unknown;
     onTokenInterval(listener: (milliseconds: number) => void): unknown;
-    readonly model: Pick<ModelInfo, "addBos" | PublishedModel>;
+    readonly model: Pick<ModelInfo, "addBos" | PublishedModel> & Pick<ChatModel, "specialTokens">;
   } & Pick<Engine, "tokenize" | "detokenize" | "tokenBytes" | "generate" | "compileGrammar">;
   /** Undefined: no embedding model is loaded. */
   embedder?: ServedEmbedder | undefined;

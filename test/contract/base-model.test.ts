@@ -63,7 +63,7 @@ describe("without a chat template", () => {
     const content = "ab";
     const tokens = [97, 98];
     expect(await inject("/tokenize", { content })).toEqual({ tokens });
-    expect(await inject("/detokenize", { tokens })).toEqual({ content });
+    expect(await inject("/detokenize", { tokens })).toMatchObject({ content });
     expect((await world.app.inject("/v1/models")).json()).toMatchObject({ data: [{ id: "tiny" }] });
   });
 });

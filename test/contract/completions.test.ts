@@ -87,10 +87,9 @@ describe("/v1/completions", () => {
     const events = sseEvents((await complete(app, { ...body, stream: true })).body);
     const told = (events.slice(0, -2) as Completion[]).map(({ choices }) => choices[0]!.logprobs);
     expect(told.map((logprobs) => logprobs?.text_offset)).toEqual([[0], [1], [2]]);
-    expect((await complete(app, { ...body, logprobs: 0 })).json().choices[0].logprobs).toEqual({
-      ...whole,
-      top_logprobs: [{}, {}, {}],
-    });
+    // The token that came is told beside the alternatives.
+    const none = (await complete(app, { ...body, logprobs: 0 })).json();
+    expect(none.choices[0].logprobs).toEqual(whole);
   });
 
   test.each([
@@ -104,7 +103,9 @@ describe("/v1/completions", () => {
     [{ prompt: "a", n: 0 }, "n", "invalid_value"],
     [{ prompt: ["a", "b"], n: 65 }, "n", "invalid_value"],
     [{ prompt: "a", logprobs: 21 }, "logprobs", "invalid_value"],
-    [{ prompt: "a", logprobs: 1, echo: true }, "logprobs", "unsupported_value"],
+    [{ prompt: "a", prompt_logprobs: -1 }, "prompt_logprobs", "invalid_value"],
+    [{ prompt: "a", prompt_logprobs: 1, stream: true }, "prompt_logprobs", "invalid_value"],
+    [{ prompt: "a", stream_options: {} }, "stream_options", "invalid_value"],
     [{ prompt: "a", best_of: 2 }, "best_of", "unsupported_value"],
     [{ prompt: "a", max_tokens: -2 }, "max_tokens", "invalid_value"],
     [[], "body", "invalid_type"],
@@ -125,8 +126,12 @@ describe("llama-server's endpoints", () => {
     expect(pieces).toEqual({ tokens: [{ id: 97, piece: "a" }] });
     expect((await complete(app, { tokens: [97, 98] }, "/detokenize")).json()).toEqual({
       content: "ab",
+      prompt: "ab",
     });
-    expect((await complete(app, { tokens: [] }, "/detokenize")).json()).toEqual({ content: "" });
+    expect((await complete(app, { tokens: [] }, "/detokenize")).json()).toEqual({
+      content: "",
+      prompt: "",
+    });
   });
 
   test("the template's prompt", async () => {

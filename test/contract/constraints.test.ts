@@ -54,9 +54,14 @@ const refused: [object, string][] = [
   [{ logit_bias: [[500, 1]] }, "logit_bias[0]"],
   [{ logit_bias: [["", 1]] }, "logit_bias[0]"],
   [{ logit_bias: { "-1": 1 } }, "logit_bias.-1"],
-  [{ min_tokens: 5 }, "min_tokens"],
-  [{ bad_words: ["x"] }, "bad_words"],
-  [{ stop_token_ids: [2] }, "stop_token_ids"],
+  [{ min_tokens: -1 }, "min_tokens"],
+  [{ bad_words: ["x", ""] }, "bad_words[1]"],
+  [{ stop_token_ids: [2, 500] }, "stop_token_ids[1]"],
+  [{ allowed_token_ids: [-1] }, "allowed_token_ids[0]"],
+  [{ include_stop_str_in_output: true, no_stop_trim: false }, "no_stop_trim"],
+  [{ regex: 7 }, "regex"],
+  [{ regex: "a", guided_regex: "b" }, "regex"],
+  [{ grammar: { type: "llguidance", value: {} } }, "grammar.type"],
   [{ grammar_lazy: true }, "grammar_lazy"],
 ];
 
@@ -70,6 +75,7 @@ describe("POST /v1/chat/completions", () => {
   test.each([
     ...refused,
     [{ response_format: { type: "json_object", schema: 123 } }, "response_format.schema"],
+    [{ response_format: { type: "grammar", value: "x" } }, "response_format.type"],
     [{ response_format: { type: "text", schema } }, "response_format.schema"],
     [
       { response_format: { type: "json_schema", schema, json_schema: { schema } } },

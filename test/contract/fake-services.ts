@@ -77,12 +77,13 @@ export const idleStats = {
   acceptedRows: 0,
 };
 
-/** An event, a failure, what is waited for before anything is generated, a count of tokens, or a wait that only cancellation ends. */
+/** An event, a failure, what is waited for before anything is generated, a count of tokens, tokens, or a wait that only cancellation ends. */
 export type ScriptStep =
   | ChatEvent
   | { fail: unknown }
   | { prepare: () => Promise<void> }
   | { drawn: number }
+  | { tokens: number[] }
   | { hang: true };
 
 export class FakeChat {
@@ -136,6 +137,7 @@ export class FakeChat {
     const countCancel = (): void => {
       this.cancelledCount++;
     };
+    request.onPrompt?.(Int32Array.of(5, 6, 7));
     async function* events(): AsyncGenerator<ChatEvent, void, void> {
       for (const step of script) {
         if (request.signal?.aborted) break;
@@ -148,6 +150,10 @@ export class FakeChat {
         }
         if ("drawn" in step) {
           request.onTokens?.(step.drawn);
+          continue;
+        }
+        if ("tokens" in step) {
+          request.onTokens?.(step.tokens.length, Int32Array.from(step.tokens));
           continue;
         }
         if ("hang" in step) {
@@ -235,10 +241,20 @@ export class FakeTextEngine {
     if (refusal !== undefined) throw refusal;
     const said = this.says.slice(0, request.maxTokens);
     const reason = said === this.says ? "end" : "length";
-    const { prompt, topLogprobs } = request;
+    const { prompt, topLogprobs, promptLogprobs } = request;
     const { length } = prompt;
     async function* events(): AsyncGenerator<GenerationEvent, void, void> {
       yield { type: "progress", done: length - 1, total: length - 1, cached: 1 };
+      if (promptLogprobs !== undefined)
+        request.onPromptLogprobs?.(
+          Array.from(prompt.subarray(1), (token) => {
+            const top: [number, number][] = [
+              [120, -0.125],
+              [token, -0.5],
+            ];
+            return { token, logprob: -0.5, top: top.slice(0, promptLogprobs) };
+          }),
+        );
       for (const character of said) {
         const token = character.charCodeAt(0);
         const top: [number, number][] = [[token, -0.25]];
@@ -395,6 +411,11 @@ export function createWorld(
         addBos: false,
         bosToken: "<s>",
         eosToken: "</s>",
+        specialTokens: [
+          { id: 1, text: "<s>", kind: "control" },
+          { id: 2, text: "</s>", kind: "control" },
+          { id: 3, text: "<tool>", kind: "user_defined" },
+        ],
         trainedContext: 2000,
         parameterCount: 30,
         sizeBytes: 60,

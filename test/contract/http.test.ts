@@ -92,6 +92,7 @@ test("models", async () => {
     created: 1_700_000_000,
     owned_by: "fermata",
     context_length: 1000,
+    max_model_len: 1000,
     meta: {
       n_vocab: 500,
       vocab_type: 2,

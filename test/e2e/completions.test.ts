@@ -236,3 +236,83 @@ test("a completion of the template's prompt is the chat's answer", async () => {
   const { prompt_tokens, prompt_tokens_details } = (await complete(batching)).usage!;
   expect(prompt_tokens_details!.cached_tokens).toBe(prompt_tokens - 1);
 });
+
+describe("vLLM's fields", () => {
+  interface Told {
+    token_ids: number[];
+    stop_reason?: number | string;
+  }
+  const idsOf = async (options: object) => {
+    const { choices } = await chat({ ...options, return_token_ids: true });
+    const choice = choices[0]! as (typeof choices)[0] & Told;
+    return { ...choice, content: choice.message.content! };
+  };
+  const echo = (on: ScriptedServer, prompt: number[]) =>
+    on.client.completions.create({
+      model: "any",
+      prompt,
+      echo: true,
+      logprobs: 3,
+      max_tokens: 0,
+    });
+
+  test("an echoed prompt has the log-probabilities that its tokens have when they are drawn", async () => {
+    const drawn = await idsOf({ max_tokens: 40, logprobs: true, top_logprobs: 3 });
+    const told = drawn.logprobs!.content!;
+    const prompt = await tokensOf(await templatePrompt());
+    const tokens = [...prompt, ...drawn.token_ids.slice(0, told.length)];
+    for (const on of [server, batching]) {
+      const before = await on.settledStats();
+      const { choices, usage } = await echo(on, tokens);
+      const after = await on.settledStats();
+      const logprobs = choices[0]!.logprobs!;
+      expect(usage).toMatchObject({ prompt_tokens: tokens.length, completion_tokens: 0 });
+      // Every row is computed, once, whatever is cached.
+      expect(after.cachedTokens).toBe(before.cachedTokens);
+      expect(after.prefilledTokens - before.prefilledTokens).toBe(tokens.length);
+      expect(logprobs.tokens).toHaveLength(tokens.length);
+      expect(logprobs.tokens!.join("")).toBe(choices[0]!.text);
+      expect(logprobs.token_logprobs![0]).toBeNull();
+      const last = logprobs.token_logprobs!.slice(prompt.length);
+      told.forEach(({ logprob }, index) => expect(last[index]).toBeCloseTo(logprob, 2));
+      const likeliest = logprobs.top_logprobs!.slice(prompt.length);
+      told.forEach(({ token }, index) => expect(Object.keys(likeliest[index]!)).toContain(token));
+    }
+  });
+
+  test("min_tokens: no end token comes before", async () => {
+    const options = { temperature: 0, max_tokens: 200 };
+    const { token_ids: plain, finish_reason: reason } = await idsOf(options);
+    expect(reason).toBe("stop");
+    const longer = await idsOf({ ...options, min_tokens: plain.length + 5 });
+    expect(longer.token_ids.length).toBeGreaterThanOrEqual(plain.length + 5);
+    expect(longer.token_ids.slice(0, plain.length - 1)).toEqual(plain.slice(0, -1));
+  });
+
+  test("stop_token_ids end the text; the token and a stop string may stay in it", async () => {
+    const plain = await idsOf({});
+    const id = plain.token_ids[5]!;
+    const count = plain.token_ids.indexOf(id) + 1;
+    const cut = await idsOf({ stop_token_ids: [id] });
+    expect([cut.finish_reason, cut.stop_reason]).toEqual(["stop", id]);
+    expect(cut.token_ids).toEqual(plain.token_ids.slice(0, count));
+    const kept = await idsOf({ stop_token_ids: [id], include_stop_str_in_output: true });
+    expect(kept.content.length).toBeGreaterThan(cut.content.length);
+    expect(plain.content.startsWith(kept.content)).toBe(true);
+    const [word] = /(?<= )[A-Za-z]{4,}/.exec(plain.content)!;
+    const upTo = plain.content.slice(0, plain.content.indexOf(word));
+    expect(await idsOf({ stop: word })).toMatchObject({ content: upTo, stop_reason: word });
+    const whole = await idsOf({ stop: word, include_stop_str_in_output: true });
+    expect(whole.content).toBe(upTo + word);
+  });
+
+  test("bad_words are not written, and allowed tokens alone are", async () => {
+    const plain = await idsOf({});
+    const [word] = /(?<= )[A-Za-z]{4,}/.exec(plain.content)!;
+    expect((await idsOf({ bad_words: [word] })).content).not.toContain(word);
+    const allowed = plain.token_ids.slice(0, 3);
+    const { token_ids: ids } = await idsOf({ allowed_token_ids: allowed, max_tokens: 12 });
+    expect(ids).toHaveLength(12);
+    expect(ids.filter((id) => !allowed.includes(id))).toEqual([]);
+  });
+});

@@ -67,6 +67,13 @@ export function wireRequest(request: ChatRequest, turn: WireTurn): object {
   const { guidance, stop, sampling } = request;
   if (request.topLogprobs !== undefined)
     throw unsupported("logprobs", "are not passed on from an agent's endpoint");
+  if (request.promptLogprobs !== undefined)
+    throw unsupported("prompt_logprobs", "are not passed on from an agent's endpoint");
+  if (sampling.rules !== undefined)
+    throw unsupported(
+      "model",
+      "names an agent, whose endpoint has no lists of tokens, min_tokens and include_stop_str_in_output",
+    );
   if (request.prefill)
     throw unsupported(
       "messages",

@@ -19,6 +19,8 @@ export interface WireModel {
   owned_by: string;
   /** Not OpenAI's: tokens that a prompt and its answer may have together. Of a model in memory. */
   context_length?: number;
+  /** The same under vLLM's name. */
+  max_model_len?: number;
   /** llama-server's; not of agents. */
   meta?: ModelMeta;
   /** llama-server's, where it serves several models. */
@@ -80,7 +82,8 @@ function wireAgent(
   const agent = agents?.find(name);
   if (agent === undefined) return null;
   const { contextSize } = agent.model;
-  return { ...wireModel(agent.name, model.created), context_length: contextSize };
+  const limits = { context_length: contextSize, max_model_len: contextSize };
+  return { ...wireModel(agent.name, model.created), ...limits };
 }
 
 function wireServedModel(
@@ -90,6 +93,7 @@ function wireServedModel(
   return {
     ...wireModel(id, model.created),
     context_length: model.contextSize,
+    max_model_len: model.contextSize,
     meta: metaOf({ model, engine }),
   };
 }

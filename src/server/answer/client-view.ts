@@ -120,3 +120,22 @@ export function toolStatus(event: ToolEvent, agent?: string): ToolStatus | null 
     }
   }
 }
+
+/** Reasoning is not told. */
+export function withoutReasoning(sink: Sink<RunEvent>): Sink<RunEvent> {
+  return async (event) => {
+    if (event.type !== "reasoning") await sink(event);
+  };
+}
+
+/** The beginning of the answer, which the client sent, is told first. */
+export function withBeginning(text: string, sink: Sink<RunEvent>): Sink<RunEvent> {
+  let isTold = false;
+  return async (event) => {
+    if (!isTold && event.type !== "progress") {
+      isTold = true;
+      await sink({ type: "content", text });
+    }
+    await sink(event);
+  };
+}

@@ -1,8 +1,9 @@
 /** Common parts of chat completions and completions: identity, finish reason and usage. */
 
 import { createHash, randomBytes } from "node:crypto";
-import type { ChatUsage, FinishReason } from "../../chat/types.ts";
+import type { ChatEvent, ChatUsage, FinishReason } from "../../chat/types.ts";
 import type { ServedModel, ServerServices } from "../services.ts";
+import type { TokenRecord } from "./token-record.ts";
 
 /** Common fields of all chunks of one response. */
 export interface ResponseIdentity {
@@ -48,6 +49,34 @@ export type WireFinishReason = "stop" | "length" | "tool_calls" | "content_filte
 /** A cancelled generation has no finish reason: its client is gone or gets an error. */
 export function wireFinishReason(reason: FinishReason): WireFinishReason {
   return reason === "cancelled" ? "stop" : reason;
+}
+
+/** vLLM's: the string, or the id of the token, that ended the text. Absent: neither did. */
+export type StopReason = string | number;
+
+export function stopReasonOf({
+  stopString,
+  stopToken,
+}: Pick<Extract<ChatEvent, { type: "finish" }>, "stopString" | "stopToken">): {
+  stop_reason?: StopReason;
+} {
+  const reason = stopToken ?? stopString;
+  return reason === undefined ? {} : { stop_reason: reason };
+}
+
+/** Of one choice of a stream that goes on. */
+export interface UsageSoFar {
+  prompt_tokens: number;
+  completion_tokens: number;
+  total_tokens: number;
+}
+
+export function usageSoFar({ prompt, generated }: TokenRecord): UsageSoFar {
+  return {
+    prompt_tokens: prompt.length,
+    completion_tokens: generated.length,
+    total_tokens: prompt.length + generated.length,
+  };
 }
 
 export interface WireUsage {

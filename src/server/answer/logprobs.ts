@@ -1,6 +1,7 @@
 /** Log-probabilities of content tokens in the two shapes of OpenAI's wire. */
 
 import type { ContentToken, TokenProbability } from "../../chat/types.ts";
+import type { TokenLogprobs } from "../../engine/types.ts";
 
 interface WireTokenProbability {
   /** Bytes that are no UTF-8 by themselves show as U+FFFD. */
@@ -22,19 +23,31 @@ export interface ChatLogprobs {
 const impossible = -9999;
 
 /** Null when none were asked for. An answer without content has none. */
-export function chatLogprobs(tokens: readonly ContentToken[] | null): ChatLogprobs | null {
+export function chatLogprobs(
+  tokens: readonly ContentToken[] | null,
+  namesAsIds = false,
+): ChatLogprobs | null {
   if (tokens === null) return null;
-  const content = tokens.map(wireContentToken);
+  const content = tokens.map((token) => wireContentToken(token, namesAsIds));
   return { content: content.length === 0 ? null : content, refusal: null };
 }
 
 /** As the Responses API has them, part by part. */
-export function wireContentToken(token: ContentToken): WireContentToken {
-  return { ...wireToken(token), top_logprobs: token.top.map(wireToken) };
+export function wireContentToken(token: ContentToken, namesAsIds = false): WireContentToken {
+  const wire = (one: TokenProbability): WireTokenProbability => ({
+    token: tokenName(one, namesAsIds),
+    logprob: wireLogprob(one.logprob),
+    bytes: [...one.bytes],
+  });
+  return { ...wire(token), top_logprobs: token.top.map(wire) };
 }
 
-function wireToken({ bytes, logprob }: TokenProbability): WireTokenProbability {
-  return { token: tokenText(bytes), logprob: wireLogprob(logprob), bytes: [...bytes] };
+/** Its text, or its id in vLLM's form. */
+export function tokenName(
+  { token, bytes }: Pick<TokenProbability, "token" | "bytes">,
+  asId: boolean,
+): string {
+  return asId && token !== undefined ? `token_id:${token}` : tokenText(bytes);
 }
 
 export function tokenText(bytes: Uint8Array): string {
@@ -43,4 +56,34 @@ export function tokenText(bytes: Uint8Array): string {
 
 export function wireLogprob(logprob: number): number {
   return Math.max(logprob, impossible);
+}
+
+/** vLLM's, by the id of a token. */
+type PromptLogprobs = ({ [id: string]: PromptLogprob } | null)[];
+
+interface PromptLogprob {
+  logprob: number;
+  /** Null: it is not among the likeliest. */
+  rank: number | null;
+  decoded_token: string;
+}
+
+/** Of each token of the prompt with the likeliest in its place; the first token has none. */
+export function wirePromptLogprobs(
+  logprobs: readonly TokenLogprobs[],
+  tokenBytes: (token: number) => Uint8Array,
+): PromptLogprobs {
+  const told = logprobs.map(({ token, logprob, top }) => {
+    const entries = top.map(([id, value], index) => [id, value, index + 1] as const);
+    const all = top.some(([id]) => id === token)
+      ? entries
+      : [[token, logprob, null] as const, ...entries];
+    return Object.fromEntries(
+      all.map(([id, value, rank]) => [
+        id,
+        { logprob: wireLogprob(value), rank, decoded_token: tokenText(tokenBytes(id)) },
+      ]),
+    );
+  });
+  return [null, ...told];
 }

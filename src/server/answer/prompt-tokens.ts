@@ -6,16 +6,18 @@ import type { ServerServices } from "../services.ts";
 
 /**
  * Special tokens of a text are recognized. An empty prompt is the token that begins a text.
+ * @param beginsText a text gets the token that texts begin with, where the model wants it
  * @throws FermataError invalid_value: it is empty, and the model has no such token
  */
 export async function promptTokens(
   pieces: readonly PromptInput[],
   engine: ServerServices["engine"],
+  beginsText = true,
 ): Promise<Int32Array> {
   const parts = await Promise.all(
     pieces.map((piece, index) =>
       typeof piece === "string"
-        ? engine.tokenize(piece, "", index === 0 && engine.model.addBos)
+        ? engine.tokenize(piece, "", beginsText && index === 0 && engine.model.addBos)
         : piece,
     ),
   );

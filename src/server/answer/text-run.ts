@@ -8,6 +8,7 @@ import type { RunEvent } from "../../tools/types.ts";
 import type { ServerServices } from "../services.ts";
 import type { AnswerTrace } from "./traces.ts";
 import { engineLimit, withinLimit } from "./answer.ts";
+import type { TokenRecord } from "./token-record.ts";
 import type { TokenTimes } from "./token-times.ts";
 
 type Finish = Extract<GenerationEvent, { type: "finish" }>;
@@ -16,7 +17,7 @@ type Finish = Extract<GenerationEvent, { type: "finish" }>;
 export async function runText(
   engine: ServerServices["engine"],
   request: GenerateRequest,
-  { times, trace }: { times: TokenTimes; trace: AnswerTrace },
+  { times, trace, record }: { times: TokenTimes; trace: AnswerTrace; record?: TokenRecord },
   sink: Sink<RunEvent>,
 ): Promise<void> {
   const tokens = new AnswerTokens((token) => engine.tokenBytes(token));
@@ -33,6 +34,7 @@ export async function runText(
       drawn += event.tokens.length;
       if (event.tokens.length > 0) times.drew(drawn);
       if (request.maxTokens === 0) continue;
+      record?.add(event.tokens);
       tokens.add(event.text, event.logprobs ?? []);
       if (event.text === "") continue;
       const [content] = tokens.attribute([{ type: "content", text: event.text }]);
@@ -50,6 +52,13 @@ export async function runText(
   }
 }
 
-export function chatFinish({ reason, usage }: Finish): RunEvent {
-  return { type: "finish", reason: reason === "length" ? "length" : "stop", calls: [], usage };
+export function chatFinish({ reason, usage, stopString, stopToken }: Finish): RunEvent {
+  return {
+    type: "finish",
+    reason: reason === "length" ? "length" : "stop",
+    calls: [],
+    usage,
+    ...(stopString === "" ? {} : { stopString }),
+    ...(stopToken === undefined ? {} : { stopToken }),
+  };
 }

@@ -16,7 +16,7 @@ import {
 import { logitBias } from "./logit-bias.ts";
 import { boolean, integer, list, mapped, number, text, object, either } from "./values.ts";
 import { documentFields } from "./guidance.ts";
-import type { Warn } from "./warnings.ts";
+import { tokenRuleFields, tokenRulesOf } from "./token-rules.ts";
 
 export interface SamplingLimits {
   /** The served model's default sampling, with the seed for requests that give none. */
@@ -99,7 +99,7 @@ const llamaSampling = {
 
 export const samplingFields = { ...basicSampling, ...llamaSampling };
 
-type SamplingValues = Partial<ValuesOf<typeof samplingFields>>;
+type SamplingValues = Partial<ValuesOf<typeof samplingFields & typeof tokenRuleFields>>;
 
 /** @param given values of the wire's fields */
 export function readSampling(given: SamplingValues, limits: SamplingLimits): Sampling {
@@ -147,6 +147,7 @@ export function readSampling(given: SamplingValues, limits: SamplingLimits): Sam
       minKeep === undefined ? undefined : Math.min(Math.max(minKeep, 1), limits.vocabularySize),
     dry: dryOf(given, limits.contextSize),
     ignoresEnd: given.ignore_eos || undefined,
+    rules: tokenRulesOf(given),
   };
   const wanted = Object.entries(extras).filter(([, value]) => value !== undefined);
   return { ...sampling, ...Object.fromEntries(wanted) };
@@ -209,15 +210,14 @@ export const closeAtLimitField = optional(
   "`true`: a guided answer ends on a valid path before the token limit",
   false,
 );
+const streamOptions = {
+  include_usage: optional(boolean, "", false),
+  continuous_usage_stats: optional(boolean, "", false),
+  include_obfuscation: ignored("has no effect", (value) => value === false),
+} satisfies FieldTable;
 export const streamOptionsField = optional(
-  object(
-    {
-      include_usage: optional(boolean, "", false),
-      include_obfuscation: ignored("has no effect", (value) => value === false),
-    },
-    'Send {"include_usage": true}',
-  ),
-  "`include_usage`; without effect where `stream` is false",
+  object(streamOptions, 'Send {"include_usage": true}'),
+  "`include_usage`: the last chunk has the usage; `continuous_usage_stats`, vLLM's: with it, each chunk has the counts so far. A 400 without `stream`",
 );
 
 /** llama-server's, of streams. The last event has the times unasked. */
@@ -254,12 +254,8 @@ export const fieldsNotHere = {
   guided_decoding_backend: ignored("has no effect: there is one"),
   grammar_lazy: refused(lazyGrammar, leaveOutGrammar, isFalse),
   grammar_triggers: refused(lazyGrammar, leaveOutGrammar, isEmptyList),
-  min_tokens: refused("is not supported", "Send ignore_eos with a limit", isZero),
-  stop_token_ids: refused("is not supported", "Send stop with the tokens' text", isEmptyList),
-  bad_words: refused("is not supported", "Send logit_bias with a text and false", isEmptyList),
-  allowed_token_ids: refused("is not supported", "Send guided_choice or guided_regex", isEmptyList),
   use_beam_search: refused("is not supported", "Leave it out", isFalse),
-  include_stop_str_in_output: refused("is not supported", "Leave it out", isFalse),
+  stop_regex: refused("is not supported", "Send stop with texts", isEmptyList),
   n_indent: refused("is not supported", "Leave it out", isZero),
   t_max_predict_ms: refused(
     "is not supported",
@@ -300,20 +296,33 @@ const cacheSaltField = optional(
 
 export const generationFields = {
   ...samplingFields,
+  ...tokenRuleFields,
   cache_salt: cacheSaltField,
   ...documentFields,
   ...fieldsNotHere,
   ...llamaFields,
 };
 
-/** Whether the last chunk of a stream contains the usage. */
-export function includesUsage(
-  given: { stream: boolean; stream_options: { include_usage: boolean } | undefined },
-  warn: Warn,
-): boolean {
-  if (given.stream_options === undefined) return false;
-  if (!given.stream) warn("stream_options", "has no effect without stream");
-  return given.stream_options.include_usage;
+export interface UsageWanted {
+  /** The last chunk of a stream has the usage. */
+  atEnd: boolean;
+  /** Each chunk has the counts so far. */
+  continuous: boolean;
+}
+
+/** @throws FermataError invalid_value: there is no stream */
+export function usageWanted(given: {
+  stream: boolean;
+  stream_options: ValuesOf<typeof streamOptions> | undefined;
+}): UsageWanted {
+  const { stream, stream_options: options } = given;
+  if (options === undefined) return { atEnd: false, continuous: false };
+  if (!stream) {
+    const remedy = 'Send "stream": true, or leave it out';
+    throw fieldError("invalid_value", "stream_options", "is only for streams", remedy);
+  }
+  const { include_usage: atEnd, continuous_usage_stats: continuous } = options;
+  return { atEnd, continuous: atEnd && continuous };
 }
 
 /** What the engine takes; some clients send one for every name in a group chat. */

@@ -47,11 +47,33 @@ const guidedGrammar = mapped(
   guidingText("a grammar in Lark or GBNF"),
   (grammar, path): DocumentFormat => ({ kind: "grammar", text: grammar, field: path }),
 );
+const typedRemedy = 'Send a text, or {"type": "regex", "value": "…"}';
+const typed = (type: Type<DocumentFormat>): Type<DocumentFormat> =>
+  mapped(object({ value: required(type) }, typedRemedy, "passed over"), ({ value }) => value);
+/** mistral.rs's. */
+const typedGrammar = tagged(
+  {
+    regex: typed(guidedRegex),
+    json_schema: typed(guidedSchema),
+    lark: typed(guidedGrammar),
+  },
+  {
+    remedy: typedRemedy,
+    others: {
+      code: "unsupported_value",
+      problem: "is not a known type",
+      remedy: 'Send "regex", "json_schema" or "lark"',
+    },
+  },
+);
 const choiceRemedy = `Send 1 to ${maxChoices} strings`;
 /** llama-server's clients send an empty one where they have none. */
 const grammar: Type<DocumentFormat | null> = {
   ...guidedGrammar,
-  read: (value, path, reading) => (value === "" ? null : guidedGrammar.read(value, path, reading)),
+  read(value, path, reading) {
+    if (isJsonObject(value)) return typedGrammar.read(value, path, reading);
+    return value === "" ? null : guidedGrammar.read(value, path, reading);
+  },
 };
 const guidedChoice = mapped(
   list(choiceType(), { min: 1, max: maxChoices, remedy: choiceRemedy }),
@@ -145,12 +167,32 @@ const nestedFormat = formats(
   showNested,
 );
 
+/** Hugging Face's clients send TGI's form: `{"type": "json", "value": <schema>}`. */
+const hubFormat = tagged(
+  {
+    json: typed(guidedSchema),
+    json_object: typed(guidedSchema),
+    json_schema: typed(guidedSchema),
+    regex: typed(guidedRegex),
+  },
+  {
+    remedy: 'Send {"type": "json", "value": …}',
+    others: {
+      code: "unsupported_value",
+      problem: "has no value",
+      remedy: 'Send "json" or "regex" with a value',
+    },
+  },
+);
+
 /** Null: any text. A schema may stand beside the type, as llama-server has it. */
 export const responseFormat: Type<DocumentFormat | null> = {
   ...nestedFormat,
   read(value, path, reading) {
     const format = record(this.remedy).read(value, path, reading);
-    const { type, schema, json_schema: nested } = format;
+    const { type, schema, json_schema: nested, value: hub } = format;
+    if (!isAbsent(hub) && isAbsent(schema) && isAbsent(nested))
+      return hubFormat.read(format, path, reading);
     if (isAbsent(schema)) return nestedFormat.read(format, path, reading);
     if (type === "text" || !isAbsent(nested)) {
       const other = type === "text" ? `${path}.type` : `${path}.json_schema`;
@@ -201,7 +243,12 @@ export const documentFields = {
     "vLLM's object: one of `json`, `regex`, `choice`, `grammar`, `json_object`",
   ),
   json_schema: optional(guidedSchema, "as guided_json_schema, under llama-server's name"),
-  grammar: optional(grammar, "as guided_grammar, under llama-server's name; an empty text is none"),
+  grammar: optional(
+    grammar,
+    'as guided_grammar, under llama-server\'s name; an empty text is none. Or mistral.rs\'s `{"type": "regex", "value": …}`',
+  ),
+  regex: optional(guidedRegex, "as guided_regex, under SGLang's name"),
+  ebnf: optional(guidedGrammar, "as guided_grammar, under SGLang's name"),
 } satisfies FieldTable;
 
 type DocumentValues = Partial<ValuesOf<typeof documentFields>>;

@@ -5,6 +5,10 @@ import {
   usageOfChoices,
   wireFinishReason,
   type WireFinishReason,
+  type StopReason,
+  stopReasonOf,
+  type UsageSoFar,
+  usageSoFar,
   wireUsage,
   type WireUsage,
 } from "../answer/completion-parts.ts";
@@ -15,6 +19,8 @@ import { errorBody } from "../http/error-replies.ts";
 import type { SseMessage } from "../http/sse.ts";
 import type { AnswerStream } from "../http/stream-answer.ts";
 import { chatLogprobs, type ChatLogprobs } from "../answer/logprobs.ts";
+import type { TokenRecord } from "../answer/token-record.ts";
+import type { TokenWishes } from "../body/token-wishes.ts";
 import type { PromptProgress, Timings, TokenTimes } from "../answer/token-times.ts";
 import type { TimesWanted } from "../body/generation.ts";
 import { isToolEvent, toolStatus, type ToolStatus } from "../answer/client-view.ts";
@@ -46,9 +52,14 @@ export interface ChatCompletionChunk extends ResponseIdentity {
           delta: Delta;
           logprobs: ChatLogprobs | null;
           finish_reason: WireFinishReason | null;
+          stop_reason?: StopReason;
+          /** vLLM's, if they were asked for: of what was generated since the chunk before. */
+          token_ids?: number[];
         },
       ];
-  usage?: WireUsage | null;
+  usage?: WireUsage | UsageSoFar | null;
+  /** vLLM's, of the first chunk of each choice. */
+  prompt_token_ids?: number[];
   /** Of a stream that was asked for it: what a tool does while nothing is said. */
   tool_status?: ToolStatus;
   /** llama-server's: of the last chunk, and of each if they were asked for. */
@@ -60,17 +71,22 @@ export interface ChunkOptions {
   /** How many choices there are. */
   n: number;
   includeUsage: boolean;
+  /** vLLM's: each chunk has the counts so far. Default false. */
+  continuousUsage?: boolean;
   /** Default: none before the end. */
   times?: TimesWanted;
+  tokens?: TokenWishes;
 }
 
 /**
  * One stream's chunks. Of each choice, in order: the role, deltas, an empty delta with the finish
- * reason. After all of them, if asked for, one without choices that carries the usage. `times` are the choices'.
+ * reason. After all of them, if asked for, one without choices that carries the usage. `times` and
+ * `records` are the choices'.
  */
 export class ChunkMapper {
   readonly #identity: ResponseIdentity;
-  readonly #includeUsage: boolean;
+  readonly #options: ChunkOptions;
+  readonly #records: readonly TokenRecord[];
   readonly #wanted: TimesWanted;
   readonly #times: readonly TokenTimes[];
   readonly #choices: ChoiceMapper[];
@@ -78,20 +94,25 @@ export class ChunkMapper {
 
   constructor(
     identity: ResponseIdentity,
-    { n, includeUsage, times: wanted = { perToken: false, progress: false } }: ChunkOptions,
+    options: ChunkOptions,
     times: readonly TokenTimes[] = [],
+    records: readonly TokenRecord[] = [],
   ) {
-    this.#wanted = wanted;
+    this.#options = options;
+    this.#records = records;
+    this.#wanted = options.times ?? { perToken: false, progress: false };
     this.#times = times;
     this.#identity = identity;
-    this.#includeUsage = includeUsage;
-    this.#choices = Array.from({ length: n }, () => new ChoiceMapper());
+    this.#choices = Array.from({ length: options.n }, () => new ChoiceMapper());
   }
 
   opening(): ChatCompletionChunk[] {
-    return this.#choices.map((_, index) =>
-      this.#chunk(index, { delta: { role: "assistant", content: null } }),
-    );
+    return this.#choices.map((_, index) => ({
+      ...this.#chunk(index, { delta: { role: "assistant", content: null } }),
+      ...(this.#options.tokens?.ids === true
+        ? { prompt_token_ids: [...(this.#records[index]?.prompt ?? [])] }
+        : {}),
+    }));
   }
 
   chunks({ choice, event }: ChoiceEvent): ChatCompletionChunk[] {
@@ -108,26 +129,36 @@ export class ChunkMapper {
       return times.progress(event, this.#wanted).map((told) => ({ ...chunk, ...told }));
     }
     const pieces = this.#choices[choice]?.pieces(event) ?? [];
-    const isLast = event.type === "finish" && !this.#includeUsage;
+    const isLast = event.type === "finish" && !this.#options.includeUsage;
     const timings = this.#wanted.perToken || isLast ? { timings: times?.timings } : {};
     const chunks = pieces.map((piece) => ({ ...this.#chunk(choice, piece), ...timings }));
     if (event.type !== "finish") return chunks;
     this.#usages.set(choice, event.usage);
     const [first, ...others] = this.#choices.map((_, index) => this.#usages.get(index));
-    if (!this.#includeUsage || first === undefined || this.#usages.size < this.#choices.length)
+    if (
+      !this.#options.includeUsage ||
+      first === undefined ||
+      this.#usages.size < this.#choices.length
+    )
       return chunks;
     const usage = usageOfChoices([first, ...others.filter((other) => other !== undefined)]);
     const last = { choices: [] as [], usage: wireUsage(usage), timings: this.#times[0]?.timings };
     return [...chunks, { ...this.#head(), ...last }];
   }
 
-  #chunk(index: number, { delta, finishReason, tokens }: Piece): ChatCompletionChunk {
-    const logprobs = chatLogprobs(tokens ?? null);
-    return {
-      ...this.#head(),
-      choices: [{ index, delta, logprobs, finish_reason: finishReason ?? null }],
-      ...(this.#includeUsage ? { usage: null } : {}),
+  #chunk(index: number, { delta, finish, tokens }: Piece): ChatCompletionChunk {
+    const { includeUsage, continuousUsage, tokens: wishes } = this.#options;
+    const record = this.#records[index];
+    const choice = {
+      index,
+      delta,
+      logprobs: chatLogprobs(tokens ?? null, wishes?.namesAsIds),
+      finish_reason: finish === undefined ? null : wireFinishReason(finish.reason),
+      ...(finish === undefined ? {} : stopReasonOf(finish)),
+      ...(wishes?.ids === true ? { token_ids: record?.take() ?? [] } : {}),
     };
+    const usage = continuousUsage === true && record !== undefined ? usageSoFar(record) : null;
+    return { ...this.#head(), choices: [choice], ...(includeUsage ? { usage } : {}) };
   }
 
   #head(): ResponseIdentity & { object: "chat.completion.chunk" } {
@@ -137,7 +168,7 @@ export class ChunkMapper {
 
 interface Piece {
   delta: Delta;
-  finishReason?: WireFinishReason;
+  finish?: Extract<ChatEvent, { type: "finish" }>;
   tokens?: readonly ContentToken[] | undefined;
 }
 
@@ -166,12 +197,12 @@ class ChoiceMapper {
       case "call-end":
         return this.#callEnd(event);
       case "finish": {
-        const { problem, reason, warnings } = event;
+        const { problem, warnings } = event;
         const delta = {
           ...(problem === undefined ? {} : { validation_error: problem }),
           ...(warnings === undefined ? {} : { warnings }),
         };
-        return [{ delta, finishReason: wireFinishReason(reason) }];
+        return [{ delta, finish: event }];
       }
       case "progress":
       case "hold":

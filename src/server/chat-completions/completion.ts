@@ -5,13 +5,17 @@ import {
   usageOfChoices,
   wireFinishReason,
   type WireFinishReason,
+  type StopReason,
+  stopReasonOf,
   wireUsage,
   type WireUsage,
 } from "../answer/completion-parts.ts";
 import type { ToolCall } from "../../chat/types.ts";
 import type { Answer } from "../answer/collect-answer.ts";
 import type { Timings } from "../answer/token-times.ts";
-import { chatLogprobs, type ChatLogprobs } from "../answer/logprobs.ts";
+import { chatLogprobs, type ChatLogprobs, wirePromptLogprobs } from "../answer/logprobs.ts";
+import type { TokenRecord } from "../answer/token-record.ts";
+import type { TokenWishes } from "../body/token-wishes.ts";
 
 interface WireToolCall {
   id: string;
@@ -27,6 +31,9 @@ export interface ChatCompletion extends ResponseIdentity {
   usage: WireUsage;
   /** llama-server's; of the first choice. */
   timings?: Timings | undefined;
+  /** vLLM's, if they were asked for. */
+  prompt_token_ids?: number[];
+  prompt_logprobs?: ReturnType<typeof wirePromptLogprobs>;
 }
 
 interface WireChoice {
@@ -44,28 +51,47 @@ interface WireChoice {
   };
   logprobs: ChatLogprobs | null;
   finish_reason: WireFinishReason;
+  stop_reason?: StopReason;
+  token_ids?: readonly number[];
 }
 
-/** @param withLogprobs they were asked for */
+export interface CompletionShape {
+  /** They were asked for. */
+  withLogprobs: boolean;
+  timings?: Timings | undefined;
+  tokens: TokenWishes;
+  /** Of the choices. */
+  records: readonly TokenRecord[];
+  tokenBytes(token: number): Uint8Array;
+}
+
 export function chatCompletion(
   identity: ResponseIdentity,
   answers: readonly [Answer, ...Answer[]],
-  withLogprobs: boolean,
-  timings?: Timings,
+  shape: CompletionShape,
 ): ChatCompletion {
+  const { timings, tokens, records, tokenBytes } = shape;
   const [first, ...others] = answers;
   return {
     ...identity,
     object: "chat.completion",
-    choices: answers.map((answer, index) => wireChoice(index, answer, withLogprobs)),
+    choices: answers.map((answer, index) => wireChoice(index, answer, shape)),
     usage: wireUsage(
       usageOfChoices([first.finish.usage, ...others.map(({ finish }) => finish.usage)]),
     ),
     timings,
+    ...(tokens.ids ? { prompt_token_ids: [...(records[0]?.prompt ?? [])] } : {}),
+    ...(tokens.promptLogprobs === undefined
+      ? {}
+      : { prompt_logprobs: wirePromptLogprobs(records[0]?.promptLogprobs ?? [], tokenBytes) }),
   };
 }
 
-function wireChoice(index: number, answer: Answer, withLogprobs: boolean): WireChoice {
+function wireChoice(
+  index: number,
+  answer: Answer,
+  { withLogprobs, tokens, records }: CompletionShape,
+): WireChoice {
   const { content, reasoning, logprobs, finish } = answer;
   const calls = [...answer.calls.map(wireToolCall), ...answer.cutCalls.map(wireCutCall)];
   return {
@@ -79,8 +105,10 @@ function wireChoice(index: number, answer: Answer, withLogprobs: boolean): WireC
       ...(finish.problem === undefined ? {} : { validation_error: finish.problem }),
       ...(finish.warnings === undefined ? {} : { warnings: finish.warnings }),
     },
-    logprobs: chatLogprobs(withLogprobs ? logprobs : null),
+    logprobs: chatLogprobs(withLogprobs ? logprobs : null, tokens.namesAsIds),
     finish_reason: wireFinishReason(finish.reason),
+    ...stopReasonOf(finish),
+    ...(tokens.ids ? { token_ids: records[index]?.generated ?? [] } : {}),
   };
 }
 

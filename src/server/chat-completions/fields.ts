@@ -15,8 +15,9 @@ import {
   timesFields,
 } from "../body/generation.ts";
 import { metadata } from "../body/stored.ts";
+import { tokenWishFields } from "../body/token-wishes.ts";
 import { parallelField, toolChoiceField, toolsField } from "../body/tools.ts";
-import { boolean, object, oneOf, record } from "../body/values.ts";
+import { boolean, list, object, oneOf, record } from "../body/values.ts";
 
 const cached = "has no effect: every prefix is cached";
 
@@ -53,7 +54,19 @@ export const chatCompletionFields = {
   ),
   top_logprobs: optional(topLogprobs, "how many alternatives to each token"),
   n_probs: optional(topLogprobs, "above 0: `logprobs` with so many alternatives"),
+  ...tokenWishFields,
   ...templateFields,
+  documents: optional(
+    list(record("Send an object"), { remedy: "Send an array of objects" }),
+    "vLLM's: goes to the model's template, which must know it",
+  ),
+  echo: optional(
+    boolean,
+    "vLLM's: `true`: an answer that the last message begins is told with its beginning",
+    false,
+  ),
+  include_reasoning: optional(boolean, "vLLM's: `false`: the reasoning is not told", true),
+  separate_reasoning: optional(boolean, 'SGLang\'s: `false`: as `reasoning_format: "none"`', true),
   store: optional(boolean, "`true`: kept in the store, to be listed and read", false),
   // Clients label requests for their own use; only what is kept is held to the limits.
   metadata: optional(
@@ -67,6 +80,21 @@ export const chatCompletionFields = {
   ),
 
   user: ignored("is not used"),
+  request_id: ignored("is not used: `X-Request-Id` is"),
+  priority: ignored("has no effect: clients take turns", (value) => value === 0),
+  skip_special_tokens: ignored(
+    "has no effect: special tokens are no part of a message",
+    (value) => value === true,
+  ),
+  spaces_between_special_tokens: ignored("has no effect", (value) => value === true),
+  add_special_tokens: ignored(
+    "has no effect: the model's template writes them",
+    (value) => value === false,
+  ),
+  stream_reasoning: ignored(
+    "has no effect: reasoning is streamed as it comes",
+    (value) => value === true,
+  ),
   safety_identifier: ignored("is not used"),
   service_tier: ignored(
     "has no effect: there is one tier",
@@ -89,6 +117,8 @@ export const chatCompletionFields = {
     "Offer a search tool in tools",
   ),
   moderation: refused("is not supported", "Leave it out"),
+  chat_template: refused("would replace the model's own", "Start with --chat-template"),
+  truncate_prompt_tokens: refused("is not supported", "Send fewer messages"),
   functions: refused("was replaced", "Send tools"),
   function_call: refused("was replaced", "Send tool_choice"),
 } satisfies FieldTable;

@@ -3,13 +3,14 @@
 import { conversationOf, lastIsUsers, templateVariables } from "../body/prompt.ts";
 import { readBodyInParts, type ValuesOf, fieldError, type JsonObject } from "../body/field.ts";
 import {
-  includesUsage,
+  usageWanted,
   maxTokensOf,
   timesWanted,
   readSampling,
   type SamplingLimits,
 } from "../body/generation.ts";
 import { documentOf, guidanceOf } from "../body/guidance.ts";
+import { tokenWishesOf } from "../body/token-wishes.ts";
 import type { PartsResult } from "../../parts.ts";
 import { metadata } from "../body/stored.ts";
 import type { Warn } from "../body/warnings.ts";
@@ -35,6 +36,7 @@ export function* parseChatCompletionRequestInParts(
   const { tool_choice: toolChoice = { mode: "auto" }, stop, n, stream } = given;
   const conversation = conversationOf(given, sent.length);
   const document = documentOf(given);
+  const usage = usageWanted(given);
   if (conversation.prefill !== "" && document !== undefined) {
     const problem = "ends with the start of an answer, and the request asks for a whole document";
     throw fieldError("invalid_value", "messages", problem, lastIsUsers);
@@ -49,7 +51,10 @@ export function* parseChatCompletionRequestInParts(
       parallel: given.parallel_tool_calls,
       closeAtLimit: given.close_at_limit,
     }),
-    templateVariables: templateVariables(given.reasoning_effort, given.chat_template_kwargs),
+    templateVariables: templateVariables(given.reasoning_effort, {
+      ...(given.documents === undefined ? {} : { documents: given.documents }),
+      ...given.chat_template_kwargs,
+    }),
     sampling: readSampling(given, limits),
     stop,
     maxTokens: maxTokensOf(given, limits),
@@ -58,9 +63,14 @@ export function* parseChatCompletionRequestInParts(
     /** Undefined: none are asked for. */
     topLogprobs: topLogprobsOf(given),
     stream,
-    reasonsInContent: given.reasoning_format === "none",
+    reasonsInContent: given.reasoning_format === "none" || !given.separate_reasoning,
+    hidesReasoning: !given.include_reasoning,
+    /** What the client sent of the answer, to be told before it. */
+    echoed: given.echo ? conversation.prefill : "",
     tellsTools: tellsTools(given, warn),
-    includeUsage: includesUsage(given, warn),
+    includeUsage: usage.atEnd,
+    continuousUsage: usage.continuous,
+    tokens: tokenWishesOf(given),
     times: timesWanted(given),
     /** To be kept, under these labels. */
     stored: given.store

@@ -4,6 +4,7 @@ import type { RouteOptions } from "fastify";
 import { finishInTurns } from "../../parts.ts";
 import type { RouteContext } from "../context.ts";
 import type { Sink } from "../../tools/event-stream.ts";
+import type { TokenLogprobs } from "../../engine/types.ts";
 import type { RunEvent } from "../../tools/types.ts";
 import { collectChoices, observeChoices, runChoices, withSeed } from "../answer/choices.ts";
 import type { Answer } from "../answer/collect-answer.ts";
@@ -18,8 +19,9 @@ import { requestOwner } from "../http/access.ts";
 import { newIdentity } from "../answer/completion-parts.ts";
 import { ofReplica } from "../answer/ids.ts";
 import { runRequest } from "../answer/answer.ts";
-import { reasoningInContent } from "../answer/client-view.ts";
+import { reasoningInContent, withBeginning, withoutReasoning } from "../answer/client-view.ts";
 import { StoredCompletions } from "./stored-completions.ts";
+import { TokenRecord } from "../answer/token-record.ts";
 import { TokenTimes } from "../answer/token-times.ts";
 import { answerOf } from "../answer/traces.ts";
 import {
@@ -88,6 +90,7 @@ export function chatCompletionsRoute(context: RouteContext): RouteOptions {
       const { tellsTools } = body;
       const preparation = new Preparation();
       const times = Array.from({ length: n }, () => new TokenTimes(context.metrics, startedAt));
+      const records = Array.from({ length: n }, () => new TokenRecord());
       const identity = newIdentity("chatcmpl", target.id, services.model, idMark);
       const run = {
         ...context,
@@ -102,11 +105,26 @@ export function chatCompletionsRoute(context: RouteContext): RouteOptions {
       const start = (choice: number, ended: AbortSignal, sink: Sink<RunEvent>) => {
         const sampling = withSeed(body.sampling, choice);
         const own = { ...run, times: times[choice]! };
-        const told = body.reasonsInContent ? reasoningInContent(sink) : sink;
-        return runRequest({ ...conversation, sampling, signal: ended }, mode, own, told);
+        const record = records[choice]!;
+        const asked = {
+          ...conversation,
+          sampling,
+          signal: ended,
+          promptLogprobs: choice === 0 ? body.tokens.promptLogprobs : undefined,
+          onPrompt: (tokens: Int32Array) => void (record.prompt = tokens),
+          onPromptLogprobs: (told: TokenLogprobs[]) => record.addPromptLogprobs(told),
+          onTokens: (_: number, tokens?: Int32Array) => tokens && record.add(tokens),
+        };
+        return runRequest(asked, mode, own, shown(body, sink));
       };
       const completed = (answers: [Answer, ...Answer[]]) =>
-        chatCompletion(identity, answers, topLogprobs !== undefined, times[0]?.timings);
+        chatCompletion(identity, answers, {
+          withLogprobs: topLogprobs !== undefined,
+          timings: times[0]?.timings,
+          tokens: body.tokens,
+          records,
+          tokenBytes: (token) => services.engine.tokenBytes(token),
+        });
       const choices = runChoices(n, start, signal);
       const events =
         body.stored === null
@@ -115,11 +133,21 @@ export function chatCompletionsRoute(context: RouteContext): RouteOptions {
               keep(completed(answers), body.stored, owner),
             );
       if (!body.stream) return completed(await collectChoices(events, n));
-      const chunks = new ChunkStream(new ChunkMapper(identity, body, times));
+      const chunks = new ChunkStream(new ChunkMapper(identity, body, times, records));
       await streamAnswer(events, chunks, { request, reply, config, preparation });
       return reply;
     },
   };
+}
+
+/** The events as the request wants to see them. */
+function shown(
+  { reasonsInContent, hidesReasoning, echoed }: ChatCompletionRequest,
+  sink: Sink<RunEvent>,
+): Sink<RunEvent> {
+  const whole = echoed === "" ? sink : withBeginning(echoed, sink);
+  if (hidesReasoning) return withoutReasoning(whole);
+  return reasonsInContent ? reasoningInContent(whole) : whole;
 }
 
 /** Each choice would run them, and do twice what was to be done once. */

@@ -5,10 +5,15 @@ import {
   usageOfChoices,
   wireFinishReason,
   type WireFinishReason,
+  type StopReason,
+  stopReasonOf,
+  type UsageSoFar,
+  usageSoFar,
   wireUsage,
   type WireUsage,
 } from "../answer/completion-parts.ts";
-import type { ChatUsage, ContentToken } from "../../chat/types.ts";
+import type { ChatUsage } from "../../chat/types.ts";
+import type { ModelInfo } from "../../engine/types.ts";
 import { noUsage } from "../../engine/generation.ts";
 import type { FermataError } from "../../errors.ts";
 import type { ChoiceEvent } from "../answer/choices.ts";
@@ -17,28 +22,33 @@ import type { SseMessage } from "../http/sse.ts";
 import type { AnswerStream } from "../http/stream-answer.ts";
 import { errorBody } from "../http/error-replies.ts";
 import type { PromptProgress, Timings, TokenTimes } from "../answer/token-times.ts";
-import type { TimesWanted } from "../body/generation.ts";
-import { tokenText, wireLogprob } from "../answer/logprobs.ts";
-
-interface TextLogprobs {
-  tokens: string[];
-  token_logprobs: number[];
-  top_logprobs: Record<string, number>[];
-  /** Where each token begins in the choice's text, in UTF-16 units. */
-  text_offset: number[];
-}
+import type { TimesWanted, UsageWanted } from "../body/generation.ts";
+import { wirePromptLogprobs } from "../answer/logprobs.ts";
+import type { TokenRecord } from "../answer/token-record.ts";
+import type { TokenWishes } from "../body/token-wishes.ts";
+import {
+  echoedLogprobs,
+  joinedLogprobs,
+  type TextLogprobs,
+  textLogprobs,
+} from "./text-logprobs.ts";
 
 interface TextChoice {
   index: number;
   text: string;
   logprobs: TextLogprobs | null;
   finish_reason: WireFinishReason | null;
+  stop_reason?: StopReason;
+  /** vLLM's, if they were asked for; of a stream: the prompt's with the first chunk, others since the chunk before. */
+  prompt_token_ids?: number[];
+  token_ids?: readonly number[];
+  prompt_logprobs?: ReturnType<typeof wirePromptLogprobs>;
 }
 
 interface TextCompletion extends ResponseIdentity {
   object: "text_completion";
   choices: TextChoice[];
-  usage?: WireUsage | null;
+  usage?: WireUsage | UsageSoFar | null;
   /** llama-server's, as in a chat completion. */
   timings?: Timings | undefined;
   prompt_progress?: PromptProgress;
@@ -50,7 +60,14 @@ export interface TextCompletionShape {
   /** Answers to each prompt; choices of one prompt are neighbours. */
   n: number;
   withLogprobs: boolean;
-  includeUsage: boolean;
+  usage: UsageWanted;
+  tokens: TokenWishes;
+  /** The texts begin with the prompts. */
+  echoes: boolean;
+  /** Of the choices. */
+  records: readonly TokenRecord[];
+  model: Pick<ModelInfo, "bosToken">;
+  tokenBytes(token: number): Uint8Array;
   /** Which times a stream tells before its end, and those of the choices. */
   timesWanted: TimesWanted;
   times: readonly TokenTimes[];
@@ -61,15 +78,44 @@ export function textCompletion(
   answers: readonly Answer[],
   shape: TextCompletionShape,
 ): TextCompletion {
-  const choices = answers.map(({ content, logprobs, finish }, index) => ({
-    index,
-    text: (shape.prefixes[index] ?? "") + content,
-    logprobs: shape.withLogprobs ? textLogprobs(logprobs, 0) : null,
-    finish_reason: wireFinishReason(finish.reason),
-  }));
+  const choices = answers.map((answer, index) => wireChoice(answer, index, shape));
   const usages = answers.map(({ finish }) => finish.usage);
   const usage = wireUsage(usageOfPrompts(usages, shape.n));
   return { ...head(identity), choices, usage, timings: shape.times[0]?.timings };
+}
+
+function wireChoice(
+  { content, logprobs, finish }: Answer,
+  index: number,
+  shape: TextCompletionShape,
+): TextChoice {
+  const { tokens, records, withLogprobs, tokenBytes } = shape;
+  const prefix = shape.prefixes[index] ?? "";
+  const record = records[index];
+  const own = textLogprobs(logprobs, prefix.length, tokens.namesAsIds);
+  const echoed = echoedOf(index, shape);
+  return {
+    index,
+    text: prefix + content,
+    logprobs: withLogprobs ? (echoed === null ? own : joinedLogprobs(echoed, own)) : null,
+    finish_reason: wireFinishReason(finish.reason),
+    ...stopReasonOf(finish),
+    ...(tokens.ids
+      ? { prompt_token_ids: [...(record?.prompt ?? [])], token_ids: record?.generated ?? [] }
+      : {}),
+    ...(tokens.promptLogprobs === undefined
+      ? {}
+      : { prompt_logprobs: wirePromptLogprobs(record?.promptLogprobs ?? [], tokenBytes) }),
+  };
+}
+
+/** Null: the prompt is not echoed, or no log-probabilities are asked for. */
+function echoedOf(index: number, shape: TextCompletionShape): TextLogprobs | null {
+  const record = shape.records[index];
+  if (!shape.echoes || !shape.withLogprobs || record === undefined) return null;
+  const { model, tokenBytes, tokens } = shape;
+  const { namesAsIds } = tokens;
+  return echoedLogprobs(record, shape.prefixes[index] ?? "", { model, tokenBytes, namesAsIds });
 }
 
 /** Chunks with text, one with each choice's finish reason, then the usage if asked for. */
@@ -78,20 +124,34 @@ export class TextCompletionStream implements AnswerStream<ChoiceEvent> {
   readonly #shape: TextCompletionShape;
   readonly #offsets = new Map<number, number>();
   readonly #usages: ChatUsage[] = [];
+  /** Choices of which a chunk was told, and those whose text has begun. */
+  readonly #told = new Set<number>();
+  readonly #begun = new Set<number>();
 
   constructor(identity: ResponseIdentity, shape: TextCompletionShape) {
     this.#identity = identity;
     this.#shape = shape;
   }
 
+  /** With log-probabilities, an echoed prompt waits for its own. */
   opening(): SseMessage[] {
-    return this.#shape.prefixes.flatMap((text, index) =>
-      text === "" ? [] : [this.#chunk({ index, text, logprobs: null, finish_reason: null })],
-    );
+    const { echoes, prefixes, withLogprobs } = this.#shape;
+    if (!echoes || withLogprobs) return [];
+    return prefixes.flatMap((text, index) => (text === "" ? [] : [this.#echo(index, null)]));
   }
 
-  messages({ choice: index, event }: ChoiceEvent): SseMessage[] {
-    const { times, timesWanted: wanted, includeUsage } = this.#shape;
+  messages(told: ChoiceEvent): SseMessage[] {
+    const { choice, event } = told;
+    const isText = event.type === "content" || event.type === "finish";
+    if (!isText || this.#begun.has(choice)) return this.#messages(told);
+    this.#begun.add(choice);
+    const echoed = echoedOf(choice, this.#shape);
+    const first = echoed === null ? [] : [this.#echo(choice, echoed)];
+    return [...first, ...this.#messages(told)];
+  }
+
+  #messages({ choice: index, event }: ChoiceEvent): SseMessage[] {
+    const { times, timesWanted: wanted, usage, tokens } = this.#shape;
     const timings = times[index]?.timings;
     if (event.type === "progress") {
       if (!wanted.progress) return [];
@@ -101,22 +161,24 @@ export class TextCompletionStream implements AnswerStream<ChoiceEvent> {
     }
     if (event.type === "content") {
       const { text, logprobs = [] } = event;
-      const offset = this.#offsets.get(index) ?? 0;
+      const offset = this.#offsets.get(index) ?? this.#shape.prefixes[index]?.length ?? 0;
       this.#offsets.set(index, offset + text.length);
-      const told = this.#shape.withLogprobs ? textLogprobs(logprobs, offset) : null;
+      const told = this.#shape.withLogprobs
+        ? textLogprobs(logprobs, offset, tokens.namesAsIds)
+        : null;
       const choice = { index, text, logprobs: told, finish_reason: null };
       return [this.#chunk(choice, wanted.perToken ? { timings } : {})];
     }
     if (event.type !== "finish") return [];
     this.#usages[index] = event.usage;
     const finish_reason = wireFinishReason(event.reason);
-    const choice = { index, text: "", logprobs: null, finish_reason };
-    return [this.#chunk(choice, wanted.perToken || !includeUsage ? { timings } : {})];
+    const choice = { index, text: "", logprobs: null, finish_reason, ...stopReasonOf(event) };
+    return [this.#chunk(choice, wanted.perToken || !usage.atEnd ? { timings } : {})];
   }
 
   closing(): SseMessage[] {
     const done = { data: "[DONE]" };
-    if (!this.#shape.includeUsage) return [done];
+    if (!this.#shape.usage.atEnd) return [done];
     const usage = wireUsage(usageOfPrompts(this.#usages, this.#shape.n));
     const { timings } = this.#shape.times[0] ?? {};
     return [message({ ...head(this.#identity), choices: [], usage, timings }), done];
@@ -126,9 +188,28 @@ export class TextCompletionStream implements AnswerStream<ChoiceEvent> {
     return [message(errorBody(error))];
   }
 
-  #chunk(choice: TextChoice, more: object = {}): SseMessage {
-    const usage = this.#shape.includeUsage ? { usage: null } : {};
-    return message({ ...head(this.#identity), choices: [choice], ...usage, ...more });
+  #echo(index: number, logprobs: TextLogprobs | null): SseMessage {
+    const text = this.#shape.prefixes[index] ?? "";
+    // The tokens behind it belong to the next chunk.
+    return this.#chunk({ index, text, logprobs, finish_reason: null }, {}, false);
+  }
+
+  #chunk(choice: TextChoice, more: object = {}, takesTokens = true): SseMessage {
+    const { usage, tokens, records } = this.#shape;
+    const record = records[choice.index];
+    const isFirst = !this.#told.has(choice.index);
+    this.#told.add(choice.index);
+    const ids = tokens.ids && {
+      ...(isFirst ? { prompt_token_ids: [...(record?.prompt ?? [])] } : {}),
+      token_ids: takesTokens ? (record?.take() ?? []) : [],
+    };
+    const counts = usage.continuous && record !== undefined ? usageSoFar(record) : null;
+    return message({
+      ...head(this.#identity),
+      choices: [{ ...choice, ...ids }],
+      ...(usage.atEnd ? { usage: counts } : {}),
+      ...more,
+    });
   }
 }
 
@@ -144,27 +225,6 @@ function usageOfPrompts(usages: readonly ChatUsage[], n: number): ChatUsage {
     sum.generatedTokens += prompt.generatedTokens;
   }
   return sum;
-}
-
-function textLogprobs(tokens: readonly ContentToken[], start: number): TextLogprobs {
-  const logprobs: TextLogprobs = {
-    tokens: [],
-    token_logprobs: [],
-    top_logprobs: [],
-    text_offset: [],
-  };
-  let offset = start;
-  for (const { bytes, logprob, top } of tokens) {
-    const text = tokenText(bytes);
-    logprobs.tokens.push(text);
-    logprobs.token_logprobs.push(wireLogprob(logprob));
-    logprobs.top_logprobs.push(
-      Object.fromEntries(top.map((other) => [tokenText(other.bytes), wireLogprob(other.logprob)])),
-    );
-    logprobs.text_offset.push(offset);
-    offset += text.length;
-  }
-  return logprobs;
 }
 
 function head(identity: ResponseIdentity): ResponseIdentity & { object: "text_completion" } {

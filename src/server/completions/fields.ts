@@ -16,7 +16,6 @@ import {
   generationFields,
   maxChoices,
   modelField,
-  includesUsage,
   streamField,
   streamOptionsField,
   topLogprobs,
@@ -25,12 +24,14 @@ import {
   stopField,
   timesFields,
   timesWanted,
+  usageWanted,
   readSampling,
   type SamplingLimits,
 } from "../body/generation.ts";
 import { documentOf } from "../body/guidance.ts";
+import { tokenWishesOf, tokenWishFields } from "../body/token-wishes.ts";
 import { maxPrompts, promptInputs } from "../body/prompt-inputs.ts";
-import { boolean, integer, text } from "../body/values.ts";
+import { boolean, integer, oneOf, text } from "../body/values.ts";
 
 /** OpenAI's, and what clients of this endpoint count on. */
 const defaultMaxTokens = 16;
@@ -42,7 +43,11 @@ export const completionFields = {
   ),
   model: modelField,
   n: { ...choicesField, about: "for each prompt; choice `i` draws with `seed + i`" },
-  echo: optional(boolean, "not together with `logprobs`: the prompt's own are not computed", false),
+  echo: optional(
+    boolean,
+    "the text begins with the prompt, and `logprobs` with the prompt's own",
+    false,
+  ),
   logprobs: optional(topLogprobs, "how many alternatives to each token"),
   n_probs: optional(topLogprobs, "above 0: `logprobs` with so many alternatives"),
   ...maxTokensFields,
@@ -56,7 +61,30 @@ export const completionFields = {
   ...timesFields,
   ...generationFields,
   close_at_limit: closeAtLimitField,
+  ...tokenWishFields,
+  add_special_tokens: optional(
+    boolean,
+    "vLLM's: `false`: a text does not get the token that texts begin with",
+    true,
+  ),
+  skip_special_tokens: optional(
+    boolean,
+    "vLLM's: `false`: control tokens that are generated are part of the text",
+    true,
+  ),
+  truncate_prompt_tokens: optional(
+    integer(-1),
+    "vLLM's: so many tokens of the prompt are read; -1: as many as leave room for the answer",
+  ),
+  truncation_side: optional(
+    oneOf(["left", "right"]),
+    "where `truncate_prompt_tokens` cuts",
+    "left",
+  ),
   user: ignored("is not used"),
+  request_id: ignored("is not used: `X-Request-Id` is"),
+  priority: ignored("has no effect: clients take turns", (value) => value === 0),
+  spaces_between_special_tokens: ignored("has no effect", (value) => value === true),
   best_of: optional(integer(1, maxChoices), "as `n`: no answers are thrown away"),
   suffix: optional(
     text({ remedy: "Send a text" }),
@@ -79,10 +107,6 @@ export function* parseCompletionRequestInParts(
     const problem = "asks for answers that are dropped";
     throw fieldError("unsupported_value", "best_of", problem, "Send n and choose yourself");
   }
-  if (echo && topLogprobs !== undefined) {
-    const problem = "has no values for the prompt, which echo puts first";
-    throw fieldError("unsupported_value", "logprobs", problem, "Leave out echo or logprobs");
-  }
   const suffix = given.suffix === "" ? undefined : given.suffix;
   if (suffix !== undefined && prompts.some((prompt) => typeof prompt !== "string")) {
     const problem = "needs a prompt that is a text";
@@ -103,7 +127,14 @@ export function* parseCompletionRequestInParts(
     closeAtLimit: given.close_at_limit,
     cacheSalt: given.cache_salt,
     stream,
-    includeUsage: includesUsage(given, warn),
+    usage: usageWanted(given),
+    tokens: tokenWishesOf(given),
+    spellsControlTokens: !given.skip_special_tokens,
+    beginsText: given.add_special_tokens,
+    truncation:
+      given.truncate_prompt_tokens === undefined
+        ? undefined
+        : { length: given.truncate_prompt_tokens, side: given.truncation_side },
     times: timesWanted(given),
   };
 }

@@ -7,7 +7,9 @@ import type { RouteContext } from "../context.ts";
 import { finishInTurns } from "../../parts.ts";
 import { compileText } from "../../chat/answer/text-grammar.ts";
 import type { Sink } from "../../tools/event-stream.ts";
+import type { TokenLogprobs } from "../../engine/types.ts";
 import type { RunEvent } from "../../tools/types.ts";
+import { TokenRecord } from "../answer/token-record.ts";
 import { TokenTimes } from "../answer/token-times.ts";
 import { runText } from "../answer/text-run.ts";
 import { answerOf } from "../answer/traces.ts";
@@ -38,27 +40,41 @@ export function completionsRoute(context: RouteContext): RouteOptions {
       refuseAgent(body.model, services);
       warnOfModel(body.model, context);
       const signal = active.signalFor(reply);
-      const { n, echo, maxTokens, stop, topLogprobs, includeUsage } = body;
+      const { n, echo, maxTokens, stop, topLogprobs } = body;
       const { document, closeAtLimit } = body;
       const grammar = document && (await compileText(document, engine));
       const { suffix } = body;
       const tokensOf = (prompt: PromptInput): Promise<Int32Array> =>
         suffix === undefined || typeof prompt !== "string"
-          ? promptTokens([prompt], engine)
+          ? promptTokens([prompt], engine, body.beginsText)
           : infill.prompt({ prefix: prompt, suffix }, model.contextSize, maxTokens);
-      const prompts = await Promise.all(body.prompts.map(tokensOf));
+      const { contextSize } = model;
+      const prompts = (await Promise.all(body.prompts.map(tokensOf))).map((tokens) =>
+        truncated(tokens, body.truncation, contextSize - Math.max(1, maxTokens ?? 1)),
+      );
       const count = prompts.length * n;
       const times = Array.from({ length: count }, () => new TokenTimes(metrics, startedAt));
+      const records = Array.from({ length: count }, () => new TokenRecord());
       const owner = requestOwner(request);
       const identity = newIdentity("cmpl", model.id, model);
       const traced = { ...answerOf(request, identity.id), model: model.id, owner, startedAt };
+      // Those of an echoed prompt stand before the answer's.
+      const { promptLogprobs: wished } = body.tokens;
+      const promptLogprobs =
+        echo && topLogprobs !== undefined ? Math.max(topLogprobs, wished ?? 0) : wished;
       const start = (choice: number, ended: AbortSignal, sink: Sink<RunEvent>) => {
+        const record = records[choice]!;
+        const prompt = prompts[Math.floor(choice / n)]!;
+        record.prompt = prompt;
         const asked = {
-          prompt: prompts[Math.floor(choice / n)]!,
+          prompt,
           sampling: withSeed(body.sampling, choice % n),
           maxTokens,
           stop,
           topLogprobs,
+          promptLogprobs,
+          onPromptLogprobs: (told: TokenLogprobs[]) => record.addPromptLogprobs(told),
+          spelledTokens: body.spellsControlTokens ? controlTokens(engine) : undefined,
           grammar,
           closeAtLimit,
           owner,
@@ -66,11 +82,13 @@ export function completionsRoute(context: RouteContext): RouteOptions {
           signal: ended,
         };
         return context.traces.record(traced, (trace) =>
-          runText(engine, asked, { times: times[choice]!, trace }, sink),
+          runText(engine, asked, { times: times[choice]!, trace, record }, sink),
         );
       };
       const events = runChoices(count, start, signal);
-      const echoes = echo ? body.prompts.map((prompt) => promptText(prompt, engine)) : [];
+      const echoes = echo
+        ? prompts.map((tokens, index) => promptText(body, index, tokens, engine))
+        : [];
       const shape = {
         prefixes: Array.from(
           { length: count },
@@ -78,7 +96,12 @@ export function completionsRoute(context: RouteContext): RouteOptions {
         ),
         n,
         withLogprobs: topLogprobs !== undefined,
-        includeUsage,
+        usage: body.usage,
+        tokens: body.tokens,
+        echoes: echo,
+        records,
+        model: engine.model,
+        tokenBytes: (token: number) => engine.tokenBytes(token),
         timesWanted: body.times,
         times,
       };
@@ -90,6 +113,26 @@ export function completionsRoute(context: RouteContext): RouteOptions {
   };
 }
 
+/** @param room tokens of a prompt that leave room for the answer */
+function truncated(
+  tokens: Int32Array,
+  truncation: { length: number; side: "left" | "right" } | undefined,
+  room: number,
+): Int32Array {
+  if (truncation === undefined) return tokens;
+  const length = Math.max(1, truncation.length < 0 ? room : truncation.length);
+  if (tokens.length <= length) return tokens;
+  return truncation.side === "left" ? tokens.slice(-length) : tokens.slice(0, length);
+}
+
+/** But the one that ends a text, which is no part of it. */
+function controlTokens({ model }: ServerServices["engine"]): Int32Array {
+  const control = model.specialTokens.filter(
+    ({ kind, text }) => kind === "control" && text !== model.eosToken,
+  );
+  return Int32Array.from(control, ({ id }) => id);
+}
+
 /** An agent reads a conversation, and a bare prompt has none. */
 function refuseAgent(model: string | undefined, { agents }: ServerServices): void {
   if (model === undefined || agents?.find(model) === undefined) return;
@@ -97,6 +140,13 @@ function refuseAgent(model: string | undefined, { agents }: ServerServices): voi
   throw fieldError("unsupported_value", "model", "names an agent", remedy);
 }
 
-function promptText(prompt: PromptInput, engine: ServerServices["engine"]): string {
-  return typeof prompt === "string" ? prompt : engine.detokenize(prompt);
+function promptText(
+  { prompts, truncation }: { prompts: readonly PromptInput[]; truncation: object | undefined },
+  index: number,
+  tokens: Int32Array,
+  engine: ServerServices["engine"],
+): string {
+  const prompt = prompts[index];
+  const isWhole = typeof prompt === "string" && truncation === undefined;
+  return isWhole ? prompt : engine.detokenize(tokens);
 }

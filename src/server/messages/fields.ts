@@ -12,6 +12,7 @@ import {
   samplingFields,
 } from "../body/generation.ts";
 import { documentFields, textFormat } from "../body/guidance.ts";
+import { tokenRuleFields } from "../body/token-rules.ts";
 import { integer, mapped, object, text } from "../body/values.ts";
 import { messagesField, systemField } from "./messages.ts";
 import { toolChoiceField, toolsField } from "./tools.ts";
@@ -101,7 +102,14 @@ const refusal = refused(
   (value) => value === false || isEmptyList(value),
 );
 const { logit_bias, ignore_eos, n_predict } = { ...samplingFields, ...maxTokensFields };
-const otherWires = { ...documentFields, ...fieldsNotHere, logit_bias, ignore_eos, n_predict };
+const otherWires = {
+  ...documentFields,
+  ...fieldsNotHere,
+  ...tokenRuleFields,
+  logit_bias,
+  ignore_eos,
+  n_predict,
+};
 
 /** With fields of other wires: what would change the answer is not passed over. */
 export const messageKeys: FieldTable = {

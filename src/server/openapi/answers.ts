@@ -88,6 +88,18 @@ const chatMessage = answer(
   },
 );
 
+/** vLLM's: what ended the text, if a string or a token of the request did; the rest if it was asked for. */
+const choiceExtras = { stop_reason: oneOf(string, whole), token_ids: list(whole) };
+const promptExtras = {
+  prompt_token_ids: list(whole),
+  prompt_logprobs: list(
+    nullable({
+      type: "object",
+      additionalProperties: answer({ logprob: real, rank: nullable(whole), decoded_token: string }),
+    }),
+  ),
+};
+
 const completionFields = {
   id: string,
   object: constant("chat.completion"),
@@ -95,17 +107,23 @@ const completionFields = {
   model: string,
   system_fingerprint: string,
   choices: list(
-    answer({
-      index: whole,
-      message: chatMessage,
-      logprobs: nullable(answer({ content: nullable(list(contentToken)), refusal: nothing })),
-      finish_reason: finishReason,
-    }),
+    answer(
+      {
+        index: whole,
+        message: chatMessage,
+        logprobs: nullable(answer({ content: nullable(list(contentToken)), refusal: nothing })),
+        finish_reason: finishReason,
+      },
+      choiceExtras,
+    ),
   ),
   usage,
 };
-export const chatCompletion = answer(completionFields, { timings });
-export const storedCompletion = answer({ ...completionFields, metadata }, { timings });
+export const chatCompletion = answer(completionFields, { timings, ...promptExtras });
+export const storedCompletion = answer(
+  { ...completionFields, metadata },
+  { timings, ...promptExtras },
+);
 export const storedCompletions = pageOf(storedCompletion);
 export const deletedCompletion = answer({
   id: string,
@@ -125,19 +143,23 @@ const textCompletionFields = {
   model: string,
   system_fingerprint: string,
   choices: list(
-    answer({
-      index: whole,
-      text: string,
-      logprobs: nullable(
-        answer({
-          tokens: list(string),
-          token_logprobs: list(real),
-          top_logprobs: list({ type: "object", additionalProperties: real }),
-          text_offset: list(whole),
-        }),
-      ),
-      finish_reason: finishReason,
-    }),
+    answer(
+      {
+        index: whole,
+        text: string,
+        logprobs: nullable(
+          answer({
+            tokens: list(string),
+            // Null of the first token of a prompt that is echoed.
+            token_logprobs: list(nullable(real)),
+            top_logprobs: list(nullable({ type: "object", additionalProperties: real })),
+            text_offset: list(whole),
+          }),
+        ),
+        finish_reason: finishReason,
+      },
+      { ...choiceExtras, ...promptExtras },
+    ),
   ),
   usage,
 };
@@ -188,8 +210,12 @@ export const nativeEmbeddings = list(answer({ index: whole, embedding: list(list
 
 /** A piece that is no UTF-8 by itself is an array of bytes. */
 const piece = answer({ id: whole, piece: oneOf(string, list(whole)) });
-export const tokens = answer({ tokens: oneOf(list(whole), list(piece)) });
-export const text = answer({ content: string });
+export const tokens = answer(
+  { tokens: oneOf(list(whole), list(piece)) },
+  // vLLM's.
+  { count: whole, max_model_len: whole, token_strs: nullable(list(string)) },
+);
+export const text = answer({ content: string, prompt: string });
 export const prompt = answer({ prompt: string });
 
 /** A chunk of a chat completion that asked for it: `fermata.tool_status`. */
@@ -247,6 +273,7 @@ export const model = answer(
   },
   {
     context_length: whole,
+    max_model_len: whole,
     status: answer({ value: modelState }, { progress: real }),
     meta: answer({
       n_vocab: whole,

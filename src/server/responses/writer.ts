@@ -220,7 +220,10 @@ export class ResponseWriter {
       events.push(...this.#number(this.#text.open()));
     }
     if (text !== "" || logprobs !== undefined) {
-      const delta = this.#text.delta(text, logprobs?.map(wireContentToken));
+      const delta = this.#text.delta(
+        text,
+        logprobs?.map((token) => wireContentToken(token)),
+      );
       events.push(...this.#number(delta));
     }
     return events;

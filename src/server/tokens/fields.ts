@@ -1,5 +1,6 @@
 /** Fields of POST /tokenize, /detokenize and /apply-template. */
 
+import { modelField } from "../body/generation.ts";
 import { conversationFields, templateFields } from "../body/prompt.ts";
 import { optional, required, type FieldTable } from "../body/field.ts";
 import { tokenIds } from "../body/prompt-inputs.ts";
@@ -7,7 +8,10 @@ import { toolsField } from "../body/tools.ts";
 import { boolean, text } from "../body/values.ts";
 
 export const tokenizeFields = {
-  content: required(text({ remedy: 'Send {"content": "…"}' })),
+  content: required(
+    text({ remedy: 'Send {"content": "…"}' }),
+    "or vLLM's fields: `prompt` or `messages`, `add_special_tokens`, `return_token_strs`",
+  ),
   add_special: optional(
     boolean,
     "the token that a text begins with, where the model has one",
@@ -17,7 +21,35 @@ export const tokenizeFields = {
   with_pieces: optional(boolean, "each token with its text", false),
 } satisfies FieldTable;
 
-export const detokenizeFields = { tokens: required(tokenIds(0)) } satisfies FieldTable;
+const vllmFields = {
+  model: modelField,
+  return_token_strs: optional(boolean, "the text of each token", false),
+} satisfies FieldTable;
+
+/** vLLM's, of a text. */
+export const tokenizePromptFields = {
+  ...vllmFields,
+  prompt: required(text({ remedy: 'Send {"prompt": "…"}' })),
+  add_special_tokens: optional(
+    boolean,
+    "the token that a text begins with, where the model wants it",
+    true,
+  ),
+} satisfies FieldTable;
+
+/** vLLM's, of a chat. */
+export const tokenizeChatFields = {
+  ...vllmFields,
+  ...conversationFields,
+  tools: toolsField,
+  ...templateFields,
+  add_special_tokens: optional(boolean, "as of a text, before what the template writes", false),
+} satisfies FieldTable;
+
+export const detokenizeFields = {
+  model: modelField,
+  tokens: required(tokenIds(0)),
+} satisfies FieldTable;
 
 export const templateBodyFields = {
   ...conversationFields,

@@ -1,4 +1,4 @@
-/** POST /tokenize, /detokenize and /apply-template, as llama-server has them. */
+/** POST /tokenize, /detokenize and /apply-template, as llama-server has them; the first two as vLLM has them, too. */
 
 import type { RouteOptions } from "fastify";
 import { conversationOf, templateVariables } from "../body/prompt.ts";
@@ -8,10 +8,20 @@ import {
   readFieldsInParts,
   expectBody,
   fieldError,
+  type JsonObject,
+  type ValuesOf,
 } from "../body/field.ts";
+import { tokenText } from "../answer/logprobs.ts";
 import { finishInTurns, type Parts } from "../../parts.ts";
 import type { RouteContext } from "../context.ts";
-import { detokenizeFields, templateBodyFields, tokenizeFields } from "./fields.ts";
+import { isJsonObject } from "../../json.ts";
+import {
+  detokenizeFields,
+  templateBodyFields,
+  tokenizeChatFields,
+  tokenizeFields,
+  tokenizePromptFields,
+} from "./fields.ts";
 
 /** Each is an object: of as many as a body may have, memory would not hold them. */
 const maxPieces = 200_000;
@@ -29,45 +39,76 @@ export function tokenRoutes({ services, warnings }: RouteContext): RouteOptions[
   const { warn } = warnings;
   const { vocabularySize } = model;
 
-  const tokenize = async (body: unknown): Promise<string | { tokens: TokenPiece[] }> => {
+  const tokenize = async (body: unknown): Promise<string | object> => {
+    if (isJsonObject(body) && body["content"] === undefined) {
+      if (body["messages"] !== undefined) return await tokenizeChat(body);
+      if (body["prompt"] !== undefined) return await tokenizePrompt(body);
+    }
     const given = readBody(tokenizeFields, body, { warn }, 'Send {"content": "…"}');
     const { content, add_special: addSpecial, parse_special: parseSpecial } = given;
     const { text, guard } = parseSpecial ? { text: content, guard: "" } : chat.guardText(content);
     const tokens = await engine.tokenize(text, guard, addSpecial && engine.model.addBos);
     if (!given.with_pieces) return await finishInTurns(jsonOf(tokens));
-    if (tokens.length > maxPieces) {
-      const problem = `has ${tokens.length} tokens; with_pieces takes at most ${maxPieces}`;
-      throw fieldError(
-        "invalid_value",
-        "content",
-        problem,
-        "Send a shorter text or leave out with_pieces",
-      );
-    }
+    if (tokens.length > maxPieces) throw tooMany(tokens, "content", "with_pieces");
+    const pieces = Array.from(tokens, (id): TokenPiece => ({
+      id,
+      piece: pieceOf(engine.tokenBytes(id)),
+    }));
+    return { tokens: pieces };
+  };
+
+  /** As vLLM answers. */
+  const counted = (tokens: Int32Array, withTexts: boolean, field: string): object => {
+    if (withTexts && tokens.length > maxPieces) throw tooMany(tokens, field, "return_token_strs");
     return {
-      tokens: Array.from(tokens, (id) => ({ id, piece: pieceOf(engine.tokenBytes(id)) })),
+      count: tokens.length,
+      max_model_len: model.contextSize,
+      tokens: [...tokens],
+      token_strs: withTexts ? Array.from(tokens, (id) => tokenText(engine.tokenBytes(id))) : null,
     };
   };
 
-  const detokenize = async (body: unknown): Promise<{ content: string }> => {
+  const tokenizePrompt = async (body: unknown): Promise<object> => {
+    const given = readBody(tokenizePromptFields, body, { warn }, 'Send {"prompt": "…"}');
+    const adds = given.add_special_tokens && engine.model.addBos;
+    const tokens = await engine.tokenize(given.prompt, "", adds);
+    return counted(tokens, given.return_token_strs, "prompt");
+  };
+
+  const tokenizeChat = async (body: JsonObject): Promise<object> => {
+    const given = await finishInTurns(
+      readBodyInParts(tokenizeChatFields, body, { warn }, 'Send {"messages": […]}'),
+    );
+    const adds = given.add_special_tokens && engine.model.addBos;
+    const tokens = await engine.tokenize(await promptOf(given, body), "", adds);
+    return counted(tokens, given.return_token_strs, "messages");
+  };
+
+  const detokenize = async (body: unknown): Promise<{ content: string; prompt: string }> => {
     const reading = { warn, vocabularySize };
     const { tokens } = await finishInTurns(
       readBodyInParts(detokenizeFields, body, reading, 'Send {"tokens": […]}'),
     );
-    return { content: tokens.length === 0 ? "" : engine.detokenize(tokens) };
+    const text = tokens.length === 0 ? "" : engine.detokenize(tokens);
+    return { content: text, prompt: text };
   };
 
   /** The prompt that a chat completion would begin with: of its body, what goes into the prompt. */
   const applyTemplate = async (body: unknown): Promise<{ prompt: string }> => {
     expectBody(body, 'Send {"messages": […]}');
     const given = await finishInTurns(readFieldsInParts(templateBodyFields, body, { warn }));
-    const prompt = await chat.promptText({
+    return { prompt: await promptOf(given, body) };
+  };
+
+  const promptOf = async (
+    given: ValuesOf<typeof templateBodyFields>,
+    body: JsonObject,
+  ): Promise<string> =>
+    await chat.promptText({
       ...conversationOf(given, (body["messages"] as unknown[]).length),
       tools: given.tools ?? [],
       templateVariables: templateVariables(given.reasoning_effort, given.chat_template_kwargs),
     });
-    return { prompt };
-  };
 
   const route = (url: string, answer: (body: unknown) => unknown): RouteOptions => ({
     method: "POST",
@@ -82,6 +123,11 @@ export function tokenRoutes({ services, warnings }: RouteContext): RouteOptions[
     route("/detokenize", detokenize),
     route("/apply-template", applyTemplate),
   ];
+}
+
+function tooMany(tokens: Int32Array, field: string, option: string): Error {
+  const problem = `has ${tokens.length} tokens; ${option} takes at most ${maxPieces}`;
+  return fieldError("invalid_value", field, problem, `Send a shorter text or leave out ${option}`);
 }
 
 /** Of a long text there are a million, too many for one piece of the thread's time. */

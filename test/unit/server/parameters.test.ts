@@ -7,7 +7,12 @@ import {
   nativeCompletionFields,
 } from "../../../src/server/completions/native-fields.ts";
 import { messageFields } from "../../../src/server/messages/fields.ts";
-import { chatFields, embedFields, generateFields } from "../../../src/server/ollama/fields.ts";
+import {
+  chatFields,
+  embedFields,
+  generateFields,
+  oneEmbeddingFields,
+} from "../../../src/server/ollama/fields.ts";
 import { rerankFields } from "../../../src/server/rerank/fields.ts";
 import { responseFields } from "../../../src/server/responses/fields.ts";
 import { type DocumentedTable, parameterDocs } from "../../support/parameter-docs.ts";
@@ -49,6 +54,7 @@ const others: DocumentedTable[] = Object.entries({
   "POST /api/chat": chatFields,
   "POST /api/generate": generateFields,
   "POST /api/embed": embedFields(),
+  "POST /api/embeddings": oneEmbeddingFields,
 }).map(([endpoint, table]) => ({ endpoint, table, sdkFields: Object.keys(table) }));
 
 describe.each(tables)("$endpoint", ({ table, sdkFields: fields }) => {
