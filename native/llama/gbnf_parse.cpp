@@ -20,6 +20,8 @@ constexpr std::size_t kMaxDepth = 64;
 constexpr std::size_t kMaxRules = 5000;
 constexpr std::uint64_t kMaxRepeats = 2000;  // llama.cpp's own limit
 constexpr std::uint64_t kMaxElements = 1 << 20;
+// Longer than the spelling of any: llama.cpp's tokenizer would have to bear it.
+constexpr std::size_t kMaxTokenName = 256;
 
 std::size_t letter_index(char32_t letter) {
     return letter < 128 ? static_cast<std::size_t>(letter) : 128;
@@ -199,6 +201,7 @@ class Parser {
         if (peek() == '!') ++at_;
         const std::size_t close = text_.find('>', at_);
         if (peek() != '<' || close == std::string_view::npos) expected("<token>");
+        if (close - at_ > kMaxTokenName) refuse_size("The name of a token is too long.");
         at_ = close + 1;
         return {};
     }

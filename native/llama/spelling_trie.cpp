@@ -1,5 +1,8 @@
 #include "llama/spelling_trie.h"
 
+#include <algorithm>
+#include <utility>
+
 namespace fermata {
 
 namespace {
@@ -24,6 +27,7 @@ std::int32_t SpellingTrie::child(std::int32_t node, unsigned char byte) const {
 
 void SpellingTrie::add(std::string_view spelling, std::size_t value) {
     if (spelling.empty()) return;
+    value_count_ = std::max(value_count_, value + 1);
     std::int32_t node = 0;
     for (const char letter : spelling) {
         const auto byte = static_cast<unsigned char>(letter);
@@ -43,17 +47,31 @@ void SpellingTrie::add(std::string_view spelling, std::size_t value) {
     if (known == kNone) known = static_cast<std::int64_t>(value);
 }
 
-std::vector<Occurrence> SpellingTrie::find_all(std::string_view text) const {
-    std::vector<Occurrence> found;
+FoundSpellings SpellingTrie::find_all(std::string_view text) const {
+    FoundSpellings found;
+    constexpr std::uint32_t kNowhere = ~std::uint32_t{0};
+    std::vector<std::uint32_t> last(value_count_, kNowhere);  // in found.all, by value
     for (std::size_t begin = 0; begin < text.size(); ++begin) {
         std::int32_t node = 0;
+        bool is_first = true;
         for (std::size_t at = begin; at < text.size(); ++at) {
             node = child(node, static_cast<unsigned char>(text[at]));
             if (node == kNone) break;
             const std::int64_t value = values_[static_cast<std::size_t>(node)];
-            if (value != kNone) found.push_back({begin, at + 1, static_cast<std::size_t>(value)});
+            if (value == kNone) continue;
+            if (std::exchange(is_first, false)) found.shortest.push_back({begin, at + 1});
+            std::uint32_t& known = last[static_cast<std::size_t>(value)];
+            if (known != kNowhere && found.all[known].begin + found.all[known].count == begin) {
+                ++found.all[known].count;
+                continue;
+            }
+            known = static_cast<std::uint32_t>(found.all.size());
+            found.all.push_back({.spelling = static_cast<std::size_t>(value),
+                                 .begin = static_cast<std::uint32_t>(begin),
+                                 .count = 1});
         }
     }
+    std::ranges::stable_sort(found.all, {}, &Occurrences::spelling);
     return found;
 }
 

@@ -8,10 +8,26 @@
 #include <stdexcept>
 
 #include "llama.h"
+#include "llama/long_words.h"
 
 namespace fermata {
 
 namespace {
+
+constexpr std::size_t kMostBytes = std::numeric_limits<std::int32_t>::max();
+
+Error too_long() {
+    return {ErrorCode::kInvalidArgument, "The text is too long to tokenize (2 GB at most)."};
+}
+
+Error untokenizable(const std::exception& failure) {
+    return {ErrorCode::kInvalidArgument,
+            std::string("The text cannot be tokenized: ") + failure.what()};
+}
+
+// Of so many guarded spellings in one text, each is cut. Of more, whose parts would take a call
+// each, one of so many; the others are found by append_unreserved.
+constexpr std::ptrdiff_t kFewSpellings = 256;
 
 bool is_blank(char letter) {
     return letter == ' ' || (letter >= '\t' && letter <= '\r');
@@ -60,19 +76,16 @@ Tokenizer::Tokenizer(const Vocabulary& vocabulary) : vocabulary_(vocabulary) {
 
 Result<std::vector<Token>> Tokenizer::tokenize(std::string_view text, std::string_view guard,
                                                bool add_bos) const {
-    if (text.size() > static_cast<std::size_t>(std::numeric_limits<std::int32_t>::max())) {
-        return Error{ErrorCode::kInvalidArgument,
-                     "The text is too long to tokenize (2 GB at most)."};
-    }
+    if (text.size() > kMostBytes) return too_long();
     try {
         const Plain plain = remove_guards(text, guard);
-        const auto occurrences = spellings_.find_all(plain.text);
+        const FoundSpellings found = spellings_.find_all(plain.text);
         std::vector<Token> tokens;
-        for (const Segment& part : segment(plain, occurrences)) {
+        for (const Segment& part : segment(plain, found)) {
             if (part.special >= 0) {
                 tokens.push_back(part.special);
             } else {
-                append_text(plain, part, occurrences, tokens);
+                append_text(plain, part, found.shortest, tokens);
             }
         }
         const Token bos = vocabulary_.bos_token();
@@ -80,8 +93,7 @@ Result<std::vector<Token>> Tokenizer::tokenize(std::string_view text, std::strin
             tokens.insert(tokens.begin(), bos);
         return tokens;
     } catch (const std::exception& failure) {
-        return Error{ErrorCode::kInvalidArgument,
-                     std::string("The text cannot be tokenized: ") + failure.what()};
+        return untokenizable(failure);
     }
 }
 
@@ -117,35 +129,40 @@ Tokenizer::Plain Tokenizer::remove_guards(std::string_view text, std::string_vie
 
 // As llama.cpp does it: token by token in the order of special_tokens(), each from left to right,
 // in the text that the tokens before it have left.
-std::vector<Tokenizer::Segment> Tokenizer::segment(
-    const Plain& plain, const std::vector<Occurrence>& occurrences) const {
-    std::vector<Occurrence> candidates;
-    std::copy_if(occurrences.begin(), occurrences.end(), std::back_inserter(candidates),
-                 [&](const Occurrence& each) { return !plain.is_guarded(each); });
-    std::stable_sort(
-        candidates.begin(), candidates.end(),
-        [](const Occurrence& a, const Occurrence& b) { return a.spelling < b.spelling; });
-
+std::vector<Tokenizer::Segment> Tokenizer::segment(const Plain& plain,
+                                                   const FoundSpellings& found) const {
     std::map<std::size_t, std::size_t> texts;  // begin to end of what is still text
     if (!plain.text.empty()) texts.emplace(0, plain.text.size());
     std::vector<Segment> segments;
-    for (const Occurrence& candidate : candidates) {
-        auto around = texts.upper_bound(candidate.begin);
-        if (around == texts.begin()) continue;
-        --around;
-        const auto [begin, end] = *around;
-        if (candidate.end > end) continue;
-        const SpecialToken& token = vocabulary_.special_tokens()[candidate.spelling];
-        std::size_t left_end = candidate.begin;
-        std::size_t right_begin = candidate.end;
-        while (token.strip_left && left_end > begin && is_blank(plain.text[left_end - 1]))
-            --left_end;
-        while (token.strip_right && right_begin < end && is_blank(plain.text[right_begin]))
-            ++right_begin;
-        texts.erase(around);
-        if (left_end > begin) texts.emplace(begin, left_end);
-        if (right_begin < end) texts.emplace(right_begin, end);
-        segments.push_back({candidate.begin, candidate.end, token.id});
+    for (const Occurrences& each : found.all) {
+        const SpecialToken& token = vocabulary_.special_tokens()[each.spelling];
+        const std::size_t length = token.text.size();
+        const std::size_t behind = std::size_t{each.begin} + each.count;
+        for (std::size_t at = each.begin; at < behind;) {
+            const auto next = texts.upper_bound(at);
+            const auto around = next == texts.begin() ? texts.end() : std::prev(next);
+            if (around == texts.end() || at + length > around->second) {
+                if (next == texts.end()) break;
+                at = next->first;
+                continue;
+            }
+            if (plain.is_guarded({at, at + length})) {
+                ++at;
+                continue;
+            }
+            const auto [begin, end] = *around;
+            std::size_t left_end = at;
+            std::size_t right_begin = at + length;
+            segments.push_back({at, right_begin, token.id});
+            at = right_begin;
+            while (token.strip_left && left_end > begin && is_blank(plain.text[left_end - 1]))
+                --left_end;
+            while (token.strip_right && right_begin < end && is_blank(plain.text[right_begin]))
+                ++right_begin;
+            texts.erase(around);
+            if (left_end > begin) texts.emplace(begin, left_end);
+            if (right_begin < end) texts.emplace(right_begin, end);
+        }
     }
     for (const auto& [begin, end] : texts)
         segments.push_back({begin, end, -1});
@@ -155,7 +172,7 @@ std::vector<Tokenizer::Segment> Tokenizer::segment(
 }
 
 void Tokenizer::append_text(const Plain& plain, const Segment& segment,
-                            const std::vector<Occurrence>& occurrences,
+                            const std::vector<Occurrence>& spelled,
                             std::vector<Token>& tokens) const {
     const auto text = std::string_view(plain.text);
     if (!plain.has_guard(segment.begin, segment.end)) {
@@ -164,16 +181,16 @@ void Tokenizer::append_text(const Plain& plain, const Segment& segment,
         return;
     }
     // Every spelling that lies wholly in this text is a guarded one.
-    auto next = std::lower_bound(
-        occurrences.begin(), occurrences.end(), segment.begin,
-        [](const Occurrence& each, std::size_t begin) { return each.begin < begin; });
+    const auto first = std::ranges::lower_bound(spelled, segment.begin, {}, &Occurrence::begin);
+    const auto last = std::ranges::lower_bound(spelled, segment.end, {}, &Occurrence::begin);
+    const auto stride = last - first > kFewSpellings ? kFewSpellings : 1;
     std::size_t from = segment.begin;
     auto cut_at = [&](std::size_t cut) {
         if (cut == from) return;
         append_part(text.substr(from, cut - from), from > segment.begin, tokens);
         from = cut;
     };
-    for (; next != occurrences.end() && next->begin < segment.end; ++next) {
+    for (auto next = first; next < last; next += std::min(stride, last - next)) {
         if (next->end <= segment.end)
             cut_at(next->begin + first_character_length(text.substr(next->begin)));
     }
@@ -224,6 +241,16 @@ void Tokenizer::append_unreserved(const std::vector<Token>& part,
 }
 
 std::vector<Token> Tokenizer::tokenize_plain(std::string_view text) const {
+    if (!vocabulary_.splits_words()) return tokenize_piece(text);
+    std::vector<Token> tokens;
+    for (const std::string_view piece : cut_long_words(text)) {
+        const std::vector<Token> more = tokenize_piece(piece);
+        tokens.insert(tokens.end(), more.begin(), more.end());
+    }
+    return tokens;
+}
+
+std::vector<Token> Tokenizer::tokenize_piece(std::string_view text) const {
     std::vector<Token> tokens(text.size() / 2 + 16);
     auto run = [&] {
         return llama_tokenize(vocabulary_.handle(), text.data(),

@@ -3,7 +3,8 @@
 // A prompt is a template's text with untrusted strings (messages, tool results) inside. The caller
 // marks untrusted text with a guard character; a special token is recognized where it is spelled,
 // unless a guard stands inside its spelling or right after its first character. Text without guards
-// becomes exactly the tokens of llama_tokenize with parse_special.
+// becomes exactly the tokens of llama_tokenize with parse_special, but for words that are cut (see
+// long_words.h).
 //
 // No token of kind CONTROL or USER_DEFINED comes out of a spelling that is guarded: the text is cut
 // inside it and its parts are tokenized apart. Where a reserved token remains (it is one character
@@ -48,16 +49,16 @@ class Tokenizer {
     struct Segment;  // a special token, or text between such
 
     static Plain remove_guards(std::string_view text, std::string_view guard);
-    std::vector<Segment> segment(const Plain& plain,
-                                 const std::vector<Occurrence>& occurrences) const;
+    std::vector<Segment> segment(const Plain& plain, const FoundSpellings& found) const;
     void append_text(const Plain& plain, const Segment& segment,
-                     const std::vector<Occurrence>& occurrences, std::vector<Token>& tokens) const;
+                     const std::vector<Occurrence>& spelled, std::vector<Token>& tokens) const;
     void append_part(std::string_view part, bool continues, std::vector<Token>& tokens) const;
     // Of text behind other text.
     std::vector<Token> tokenize_behind(std::string_view text) const;
     void append_unreserved(const std::vector<Token>& part, std::vector<Token>& tokens) const;
     // llama_tokenize without special tokens; of the kind USER_DEFINED it still finds all.
     std::vector<Token> tokenize_plain(std::string_view text) const;
+    std::vector<Token> tokenize_piece(std::string_view text) const;
     // A string that nothing merges with, so that what follows it is tokenized as a continuation;
     // empty if the vocabulary needs none.
     std::string find_separator() const;

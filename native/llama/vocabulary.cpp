@@ -10,6 +10,7 @@ namespace {
 
 constexpr int kReserved = LLAMA_TOKEN_ATTR_CONTROL | LLAMA_TOKEN_ATTR_USER_DEFINED;
 constexpr int kSpelled = kReserved | LLAMA_TOKEN_ATTR_UNKNOWN;
+constexpr std::string_view kWrittenBlank = "\xE2\x96\x81";
 
 std::string piece_of(const llama_vocab* vocab, Token token, bool special) {
     std::string piece(32, '\0');
@@ -58,7 +59,10 @@ Vocabulary::Vocabulary(const llama_vocab* vocab) : vocab_(vocab) {
     const std::int32_t count = llama_vocab_n_tokens(vocab);
     pieces_.reserve(static_cast<std::size_t>(count));
     byte_tokens_.fill(-1);
+    splits_words_ = llama_vocab_type(vocab) == LLAMA_VOCAB_TYPE_BPE;
     for (Token id = 0; id < count; ++id) {
+        // Where blanks are written so, llama.cpp splits at newlines only.
+        if (llama_vocab_get_text(vocab, id) == kWrittenBlank) splits_words_ = false;
         const bool ends = llama_vocab_is_eog(vocab, id);
         if (ends) end_tokens_.push_back(id);
         std::string piece = ends ? std::string() : piece_of(vocab, id, false);

@@ -52,6 +52,8 @@ class Vocabulary {
     bool adds_bos() const;
     // SentencePiece: llama.cpp may put a space before the first text of a tokenize call.
     bool is_sentencepiece() const;
+    // Text is split into words before it becomes tokens: no token has parts of two.
+    bool splits_words() const { return splits_words_; }
 
     // In the order in which llama.cpp looks for them: longest spelling first.
     const std::vector<SpecialToken>& special_tokens() const { return special_tokens_; }
@@ -65,6 +67,7 @@ class Vocabulary {
     std::array<Token, 256> byte_tokens_;
     std::vector<Token> end_tokens_;
     Token end_token_ = -1;
+    bool splits_words_ = false;
 };
 
 }  // namespace fermata

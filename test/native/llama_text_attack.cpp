@@ -1,6 +1,10 @@
 // Untrusted text must not become special tokens, in real vocabularies, and trusted text must become
 // exactly what llama.cpp makes of it. Reads the vocabularies in llama.cpp's source.
+#include <sys/resource.h>
+
 #include <algorithm>
+#include <cstdint>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -74,11 +78,11 @@ struct Subject {
         if (!outcome.ok()) check::fail(name.c_str(), 0, outcome.error().message);
         return outcome.value();
     }
-    std::vector<Token> reference(const std::string& text) const {
+    std::vector<Token> reference(const std::string& text, bool parse_special = true) const {
         std::vector<Token> all(text.size() + 16);
         const int count =
             llama_tokenize(model->vocabulary().handle(), text.data(), static_cast<int>(text.size()),
-                           all.data(), static_cast<int>(all.size()), false, true);
+                           all.data(), static_cast<int>(all.size()), false, parse_special);
         all.resize(static_cast<std::size_t>(std::max(count, 0)));
         return all;
     }
@@ -118,6 +122,32 @@ const std::vector<Subject>& subjects() {
 std::string read(const std::string& path) {
     std::ifstream file(path, std::ios::binary);
     return {std::istreambuf_iterator<char>(file), {}};
+}
+
+// GPT-2's vocabulary, with another splitter of words.
+std::shared_ptr<const Model> with_splitter(const std::string& name) {
+    std::string file = read(folder() + "ggml-vocab-gpt-2.gguf");
+    const std::string key = "tokenizer.ggml.pre";
+    const std::size_t at = file.find(key) + key.size() + sizeof(std::uint32_t);  // behind its type
+    std::uint64_t length = 0;
+    std::memcpy(&length, file.data() + at, sizeof(length));
+    const std::uint64_t size = name.size();
+    const std::string told(reinterpret_cast<const char*>(&size), sizeof(size));
+    file.replace(at, sizeof(length) + length, told + name);
+    ModelOptions options;
+    options.path = (std::filesystem::temp_directory_path() / "fermata-splitter.gguf").string();
+    options.vocabulary_only = true;
+    std::ofstream(options.path, std::ios::binary) << file;
+    auto outcome = Model::load(options);
+    std::filesystem::remove(options.path);
+    if (!outcome.ok()) check::fail(name.c_str(), 0, outcome.error().message);
+    return outcome.value();
+}
+
+long peak_kilobytes() {
+    rusage usage{};
+    getrusage(RUSAGE_SELF, &usage);
+    return usage.ru_maxrss;
 }
 
 }  // namespace
@@ -239,6 +269,69 @@ TEST(bytes_that_are_not_utf8_are_survived) {
             subject.tokens(text);
             subject.expect_data(subject.untrusted(text), "broken text");
         }
+    }
+}
+
+// Splitters that are a std::regex call themselves for each letter of a word.
+TEST(long_words_are_survived) {
+    const std::size_t length = 40'000;
+    std::string words;
+    while (words.size() < length)
+        words += " word";
+    for (const char* splitter : {"gpt-4o", "tekken", "deepseek-v3", "exaone-moe"}) {
+        const auto model = with_splitter(splitter);
+        for (const std::string& text :
+             {std::string(length, 'a'), std::string(length, ' '), words}) {
+            auto tokens = model->tokenizer().tokenize(text, "", false);
+            CHECK(tokens.ok());
+            if (model->tokenizer().detokenize(tokens.value(), false) != text)
+                check::fail(splitter, 0, "other text than " + text.substr(0, 5));
+        }
+    }
+}
+
+// What llama.cpp splits anyway is where a long line is cut.
+TEST(long_lines_are_as_llama_makes_them) {
+    std::string prose, json, table;
+    for (int i = 0; prose.size() < 20'000; ++i) {
+        const std::string number = std::to_string(i * 7919);
+        prose +=
+            "The " + number + " foxes don't run, they (mostly) walk" + (i % 3 == 0 ? ". " : " ");
+        json += "{\"id\":" + number + ",\"name\":\"fox\",\"isQuick\":true,\"tail\":[1,2.5,null]},";
+        table += "fox_" + number + "=walk;";
+    }
+    for (const Subject& subject : subjects()) {
+        subject.expect_as_llama(prose, "prose in one line");
+        subject.expect_as_llama(json, "JSON in one line");
+        subject.expect_as_llama(table, "a table in one line");
+    }
+}
+
+TEST(runs_of_blanks_take_little_memory) {
+    for (const Subject& subject : subjects()) {
+        if (subject.name != "gemma-4" && subject.name != "gpt-neox") continue;
+        for (const char blank : {'\n', ' ', '\t'}) {
+            const long before = peak_kilobytes();
+            subject.tokens(std::string(200'000, blank));
+            const long growth = peak_kilobytes() - before;
+            if (growth > 60'000)
+                check::fail(subject.name.c_str(), 0, std::to_string(growth) + " KB");
+        }
+    }
+}
+
+// Each is cut where they are few. The time to cut so many was that of a call for each.
+TEST(many_guarded_spellings_are_data) {
+    for (const Subject& subject : subjects()) {
+        std::string text;
+        const auto& special = subject.model->info().special_tokens;
+        for (std::size_t i = 0; i < 2'000; ++i)
+            text += special[i % std::min<std::size_t>(special.size(), 20)].text + "x";
+        const std::string guarded = subject.untrusted(text);
+        subject.expect_data(guarded, "one of many");
+        std::string back = subject.tokenizer().detokenize(subject.tokens(guarded), true);
+        if (back.size() == text.size() + 1 && back.front() == ' ') back.erase(0, 1);
+        if (back != text) check::fail(subject.name.c_str(), 0, "many spellings lose bytes");
     }
 }
 
