@@ -309,3 +309,8 @@ export function kindOf(value: unknown): string {
   if (typeof value === "object") return "an object";
   return value === undefined ? "missing" : `a ${typeof value}`;
 }
+
+/** Whether a request asks for something by one of these fields. */
+export function asksFor(table: FieldTable, given: Readonly<Record<string, unknown>>): boolean {
+  return Object.keys(table).some((name) => given[name] !== undefined && given[name] !== false);
+}

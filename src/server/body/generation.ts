@@ -5,6 +5,7 @@
 
 import type { DrySampling, Sampling } from "../../engine/types.ts";
 import {
+  asksFor,
   ignored,
   optional,
   refused,
@@ -147,7 +148,7 @@ export function readSampling(given: SamplingValues, limits: SamplingLimits): Sam
       minKeep === undefined ? undefined : Math.min(Math.max(minKeep, 1), limits.vocabularySize),
     dry: dryOf(given, limits.contextSize),
     ignoresEnd: given.ignore_eos || undefined,
-    rules: tokenRulesOf(given),
+    rules: asksFor(tokenRuleFields, given) ? tokenRulesOf(given) : undefined,
   };
   const wanted = Object.entries(extras).filter(([, value]) => value !== undefined);
   return { ...sampling, ...Object.fromEntries(wanted) };

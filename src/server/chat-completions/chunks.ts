@@ -75,7 +75,7 @@ export interface ChunkOptions {
   continuousUsage?: boolean;
   /** Default: none before the end. */
   times?: TimesWanted;
-  tokens?: TokenWishes;
+  tokens?: TokenWishes | undefined;
 }
 
 /**

@@ -59,7 +59,7 @@ export interface CompletionShape {
   /** They were asked for. */
   withLogprobs: boolean;
   timings?: Timings | undefined;
-  tokens: TokenWishes;
+  tokens: TokenWishes | undefined;
   /** Of the choices. */
   records: readonly TokenRecord[];
   tokenBytes(token: number): Uint8Array;
@@ -80,8 +80,8 @@ export function chatCompletion(
       usageOfChoices([first.finish.usage, ...others.map(({ finish }) => finish.usage)]),
     ),
     timings,
-    ...(tokens.ids ? { prompt_token_ids: [...(records[0]?.prompt ?? [])] } : {}),
-    ...(tokens.promptLogprobs === undefined
+    ...(tokens?.ids ? { prompt_token_ids: [...(records[0]?.prompt ?? [])] } : {}),
+    ...(tokens?.promptLogprobs === undefined
       ? {}
       : { prompt_logprobs: wirePromptLogprobs(records[0]?.promptLogprobs ?? [], tokenBytes) }),
   };
@@ -105,10 +105,10 @@ function wireChoice(
       ...(finish.problem === undefined ? {} : { validation_error: finish.problem }),
       ...(finish.warnings === undefined ? {} : { warnings: finish.warnings }),
     },
-    logprobs: chatLogprobs(withLogprobs ? logprobs : null, tokens.namesAsIds),
+    logprobs: chatLogprobs(withLogprobs ? logprobs : null, tokens?.namesAsIds),
     finish_reason: wireFinishReason(finish.reason),
     ...stopReasonOf(finish),
-    ...(tokens.ids ? { token_ids: records[index]?.generated ?? [] } : {}),
+    ...(tokens?.ids ? { token_ids: records[index]?.generated ?? [] } : {}),
   };
 }
 

@@ -1,7 +1,13 @@
 /** What a chat-completions body asks for. Pure: no clock, no log, no engine. */
 
 import { conversationOf, lastIsUsers, templateVariables } from "../body/prompt.ts";
-import { readBodyInParts, type ValuesOf, fieldError, type JsonObject } from "../body/field.ts";
+import {
+  asksFor,
+  readBodyInParts,
+  type ValuesOf,
+  fieldError,
+  type JsonObject,
+} from "../body/field.ts";
 import {
   usageWanted,
   maxTokensOf,
@@ -10,7 +16,7 @@ import {
   type SamplingLimits,
 } from "../body/generation.ts";
 import { documentOf, guidanceOf } from "../body/guidance.ts";
-import { tokenWishesOf } from "../body/token-wishes.ts";
+import { tokenWishesOf, tokenWishFields } from "../body/token-wishes.ts";
 import type { PartsResult } from "../../parts.ts";
 import { metadata } from "../body/stored.ts";
 import type { Warn } from "../body/warnings.ts";
@@ -70,7 +76,7 @@ export function* parseChatCompletionRequestInParts(
     tellsTools: tellsTools(given, warn),
     includeUsage: usage.atEnd,
     continuousUsage: usage.continuous,
-    tokens: tokenWishesOf(given),
+    tokens: asksFor(tokenWishFields, given) ? tokenWishesOf(given) : undefined,
     times: timesWanted(given),
     /** To be kept, under these labels. */
     stored: given.store

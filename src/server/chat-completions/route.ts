@@ -90,7 +90,8 @@ export function chatCompletionsRoute(context: RouteContext): RouteOptions {
       const { tellsTools } = body;
       const preparation = new Preparation();
       const times = Array.from({ length: n }, () => new TokenTimes(context.metrics, startedAt));
-      const records = Array.from({ length: n }, () => new TokenRecord());
+      const keepsTokens = body.tokens !== undefined || body.continuousUsage;
+      const records = keepsTokens ? Array.from({ length: n }, () => new TokenRecord()) : [];
       const identity = newIdentity("chatcmpl", target.id, services.model, idMark);
       const run = {
         ...context,
@@ -105,15 +106,17 @@ export function chatCompletionsRoute(context: RouteContext): RouteOptions {
       const start = (choice: number, ended: AbortSignal, sink: Sink<RunEvent>) => {
         const sampling = withSeed(body.sampling, choice);
         const own = { ...run, times: times[choice]! };
-        const record = records[choice]!;
+        const record = records[choice];
         const asked = {
           ...conversation,
           sampling,
           signal: ended,
-          promptLogprobs: choice === 0 ? body.tokens.promptLogprobs : undefined,
-          onPrompt: (tokens: Int32Array) => void (record.prompt = tokens),
-          onPromptLogprobs: (told: TokenLogprobs[]) => record.addPromptLogprobs(told),
-          onTokens: (_: number, tokens?: Int32Array) => tokens && record.add(tokens),
+          promptLogprobs: choice === 0 ? body.tokens?.promptLogprobs : undefined,
+          onPrompt: (tokens: Int32Array) => {
+            if (record !== undefined) record.prompt = tokens;
+          },
+          onPromptLogprobs: (told: TokenLogprobs[]) => record?.addPromptLogprobs(told),
+          onTokens: (_: number, tokens?: Int32Array) => tokens && record?.add(tokens),
         };
         return runRequest(asked, mode, own, shown(body, sink));
       };
