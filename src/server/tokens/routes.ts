@@ -27,6 +27,7 @@ import {
 const maxPieces = 200_000;
 /** Tokens of an answer that are written at once. */
 const partLength = 8192;
+const comma = Buffer.from(",");
 
 /** A piece that is no UTF-8 by itself is an array of bytes. */
 interface TokenPiece {
@@ -39,7 +40,7 @@ export function tokenRoutes({ services, warnings }: RouteContext): RouteOptions[
   const { warn } = warnings;
   const { vocabularySize } = model;
 
-  const tokenize = async (body: unknown): Promise<string | object> => {
+  const tokenize = async (body: unknown): Promise<Buffer | object> => {
     if (isJsonObject(body) && body["content"] === undefined) {
       if (body["messages"] !== undefined) return await tokenizeChat(body);
       if (body["prompt"] !== undefined) return await tokenizePrompt(body);
@@ -48,7 +49,7 @@ export function tokenRoutes({ services, warnings }: RouteContext): RouteOptions[
     const { content, add_special: addSpecial, parse_special: parseSpecial } = given;
     const { text, guard } = parseSpecial ? { text: content, guard: "" } : chat.guardText(content);
     const tokens = await engine.tokenize(text, guard, addSpecial && engine.model.addBos);
-    if (!given.with_pieces) return await finishInTurns(jsonOf(tokens));
+    if (!given.with_pieces) return await finishInTurns(jsonOf(tokens, {}));
     if (tokens.length > maxPieces) throw tooMany(tokens, "content", "with_pieces");
     const pieces = Array.from(tokens, (id): TokenPiece => ({
       id,
@@ -58,30 +59,34 @@ export function tokenRoutes({ services, warnings }: RouteContext): RouteOptions[
   };
 
   /** As vLLM answers. */
-  const counted = (tokens: Int32Array, withTexts: boolean, field: string): object => {
+  const counted = async (
+    tokens: Int32Array,
+    withTexts: boolean,
+    field: string,
+  ): Promise<Buffer> => {
     if (withTexts && tokens.length > maxPieces) throw tooMany(tokens, field, "return_token_strs");
-    return {
+    const rest = {
       count: tokens.length,
       max_model_len: model.contextSize,
-      tokens: [...tokens],
       token_strs: withTexts ? Array.from(tokens, (id) => tokenText(engine.tokenBytes(id))) : null,
     };
+    return await finishInTurns(jsonOf(tokens, rest));
   };
 
-  const tokenizePrompt = async (body: unknown): Promise<object> => {
+  const tokenizePrompt = async (body: unknown): Promise<Buffer> => {
     const given = readBody(tokenizePromptFields, body, { warn }, 'Send {"prompt": "…"}');
     const adds = given.add_special_tokens && engine.model.addBos;
     const tokens = await engine.tokenize(given.prompt, "", adds);
-    return counted(tokens, given.return_token_strs, "prompt");
+    return await counted(tokens, given.return_token_strs, "prompt");
   };
 
-  const tokenizeChat = async (body: JsonObject): Promise<object> => {
+  const tokenizeChat = async (body: JsonObject): Promise<Buffer> => {
     const given = await finishInTurns(
       readBodyInParts(tokenizeChatFields, body, { warn }, 'Send {"messages": […]}'),
     );
     const adds = given.add_special_tokens && engine.model.addBos;
     const tokens = await engine.tokenize(await promptOf(given, body), "", adds);
-    return counted(tokens, given.return_token_strs, "messages");
+    return await counted(tokens, given.return_token_strs, "messages");
   };
 
   const detokenize = async (body: unknown): Promise<{ content: string; prompt: string }> => {
@@ -130,14 +135,20 @@ function tooMany(tokens: Int32Array, field: string, option: string): Error {
   return fieldError("invalid_value", field, problem, `Send a shorter text or leave out ${option}`);
 }
 
-/** Of a long text there are a million, too many for one piece of the thread's time. */
-function* jsonOf(tokens: Int32Array): Parts<string> {
-  const parts: string[] = [];
+/**
+ * `{...rest, tokens}`. Of a long text there are a million, too many for one piece of the thread's time; as bytes, since
+ * a string of that length is encoded at once when it is sent.
+ */
+function* jsonOf(tokens: Int32Array, rest: JsonObject): Parts<Buffer> {
+  const fields = JSON.stringify(rest).slice(1, -1);
+  const parts = [Buffer.from(`{${fields}${fields === "" ? "" : ","}"tokens":[`)];
   for (let start = 0; start < tokens.length; start += partLength) {
-    parts.push(tokens.subarray(start, start + partLength).join(","));
+    if (start > 0) parts.push(comma);
+    parts.push(Buffer.from(tokens.subarray(start, start + partLength).join(","), "latin1"));
     yield;
   }
-  return `{"tokens":[${parts.join(",")}]}`;
+  parts.push(Buffer.from("]}"));
+  return Buffer.concat(parts);
 }
 
 function pieceOf(bytes: Uint8Array): string | number[] {
