@@ -11,6 +11,7 @@
 
 #include "core/request.h"
 #include "core/sampler.h"
+#include "core/saved_cells.h"
 #include "core/types.h"
 
 namespace fermata {
@@ -46,26 +47,6 @@ struct BatchRow {
     std::int32_t position = 0;
     SlotId slot = 0;
     bool wants_logits = false;
-};
-
-// What a slot held, or a fork of it, in host memory; copies share it. Only a backend of the same
-// model, options and build can read it.
-class SavedCells {
-   public:
-    SavedCells() = default;
-    SavedCells(std::size_t size, std::int32_t length)
-        : bytes_(std::make_unique_for_overwrite<std::byte[]>(size)), size_(size), length_(length) {}
-
-    std::span<std::byte> bytes() { return {bytes_.get(), size_}; }
-    std::span<const std::byte> bytes() const { return {bytes_.get(), size_}; }
-    std::size_t size() const { return size_; }
-    bool empty() const { return size_ == 0; }
-    std::int32_t length() const { return length_; }  // positions
-
-   private:
-    std::shared_ptr<std::byte[]> bytes_;
-    std::size_t size_ = 0;
-    std::int32_t length_ = 0;
 };
 
 enum class DecodeStatus : std::uint8_t {
