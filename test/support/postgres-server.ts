@@ -26,13 +26,15 @@ export function postgresPrograms(): string | null {
   return found ?? null;
 }
 
-/** Its programs refuse to run as root. */
-function user(): { uid?: number; gid?: number } {
-  if (process.getuid?.() !== 0) return {};
+/** Its programs refuse to run as root, and hang below a sanitizer's runtime. */
+function surroundings(): { cwd: string; env: NodeJS.ProcessEnv; uid?: number; gid?: number } {
+  const { LD_PRELOAD: _, ...env } = process.env;
+  const plain = { cwd: "/", env };
+  if (process.getuid?.() !== 0) return plain;
   const [uid, gid] = ["-u", "-g"].map((flag) =>
     Number(execFileSync("id", [flag, "nobody"], { encoding: "utf8" })),
   );
-  return { uid: uid!, gid: gid! };
+  return { ...plain, uid: uid!, gid: gid! };
 }
 
 /** The server's files go when the input closes, with whoever held it. */
@@ -58,7 +60,7 @@ export class PostgresServer {
   }
 
   static async create(bin: string): Promise<PostgresServer> {
-    const { uid, gid } = user();
+    const { uid, gid } = surroundings();
     // Another user must be able to reach it.
     const parent = uid === undefined ? tmpdir() : "/tmp";
     const folder = mkdtempSync(join(parent, "fermata-postgres-"));
@@ -66,7 +68,7 @@ export class PostgresServer {
     if (uid !== undefined) chownSync(folder, uid, gid!);
     const secret = `printf %s ${password} >"$2/secret" && exec "$1/initdb" -D "$2/data" -U fermata -A scram-sha-256 \\
       --pwfile="$2/secret" -E UTF8 --locale=C --no-sync`;
-    execFileSync("sh", ["-c", secret, "sh", bin, folder], { ...user(), stdio: "pipe", cwd: "/" });
+    execFileSync("sh", ["-c", secret, "sh", bin, folder], { ...surroundings(), stdio: "pipe" });
     const server = new PostgresServer(bin, folder, await freePort());
     await server.start();
     return server;
@@ -75,7 +77,7 @@ export class PostgresServer {
   /** Resolves when it takes connections. */
   async start(): Promise<void> {
     const args = ["-c", keeper, "sh", this.#bin, this.#folder, String(this.#port)];
-    const keeping = spawn("sh", args, { ...user(), stdio: ["pipe", "pipe", "ignore"], cwd: "/" });
+    const keeping = spawn("sh", args, { ...surroundings(), stdio: ["pipe", "pipe", "ignore"] });
     const [pid] = (await once(keeping.stdout!, "data")) as [Buffer];
     this.#pid = Number(String(pid));
     keeping.stdout!.destroy();

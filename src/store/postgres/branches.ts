@@ -139,6 +139,7 @@ export class PostgresBranches implements BranchStore {
         ${events.map(({ tokens }) => writtenTokens(tokens))}::text[]) AS new (number, body, tokens)
       WHERE branched_runs.id = ${runId} AND process = ${processId}
         AND claim = ${claims.of(runId)}
+      FOR SHARE OF branched_runs
       ON CONFLICT (run_id, number) DO NOTHING`);
     this.#host.changed(runId);
   }
@@ -161,6 +162,7 @@ export class PostgresBranches implements BranchStore {
     await this.#database.run(sql`INSERT INTO fermata.held_calls (holder, call_id, state)
       SELECT id, ${callId}, ${JSON.stringify(state)} FROM fermata.branched_runs
       WHERE id = ${runId} AND process = ${processId} AND claim = ${claims.of(runId)}
+      FOR SHARE
       ON CONFLICT (holder, call_id) DO UPDATE SET state = excluded.state`);
   }
 
@@ -216,7 +218,7 @@ export class PostgresBranches implements BranchStore {
           WHERE id IN (SELECT id FROM fermata.branched_runs WHERE process IS NOT NULL
             AND NOT EXISTS (SELECT FROM fermata.processes WHERE processes.id = process)
             AND NOT id = ANY(${claims.ids})
-            FOR UPDATE SKIP LOCKED LIMIT ${maxTaken})
+            FOR NO KEY UPDATE SKIP LOCKED LIMIT ${maxTaken})
           RETURNING id, claim`),
     );
     const runs: InterruptedRun[] = [];

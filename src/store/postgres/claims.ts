@@ -1,6 +1,7 @@
 /**
  * The responses and runs that this process is at work on, each with its claim: a number that grows with each process that takes
- * it over. A write with an earlier claim changes nothing.
+ * it over. A write with an earlier claim changes nothing. An insert locks the row with the claim (FOR SHARE), so that who takes
+ * over waits for what the database still does for a process that is gone, and reads it.
  */
 
 /** The last events of what has ended may follow its end. */

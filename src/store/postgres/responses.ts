@@ -122,6 +122,7 @@ export class PostgresResponses {
         ${deadline}::double precision
       FROM fermata.responses WHERE id = ${id} AND run = ${this.#process}
         AND claim = ${this.#claims.of(id)}
+      FOR SHARE
       ON CONFLICT (response_id) DO UPDATE SET request = excluded.request,
         round = excluded.round, next = excluded.next, deadline = excluded.deadline,
         resumes = 0`);
@@ -146,7 +147,7 @@ export class PostgresResponses {
           SET run = ${this.#process}, claim = claim + 1
           WHERE id IN (SELECT id FROM fermata.responses JOIN fermata.response_holds ON id = response_id
             WHERE run IS NULL AND NOT id = ANY(${this.#claims.ids})
-            FOR UPDATE OF responses SKIP LOCKED)
+            FOR NO KEY UPDATE OF responses SKIP LOCKED)
           RETURNING id, claim`),
     );
     for (const { id, claim } of taken) this.#claims.set(id, claim);
@@ -170,6 +171,7 @@ export class PostgresResponses {
       FROM fermata.responses
       WHERE id = ${id} AND (run IS NULL OR run = ${this.#process})
         AND claim = ${this.#claims.of(id)}
+      FOR SHARE
       ON CONFLICT (response_id, number) DO NOTHING`);
   }
 

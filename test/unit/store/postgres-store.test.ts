@@ -39,3 +39,42 @@ test.skipIf(!storeKinds.includes("postgres"))(
     }
   },
 );
+
+test.skipIf(!storeKinds.includes("postgres"))(
+  "who takes a response over sees what the database still wrote for the process that is gone",
+  async () => {
+    const world = await storeWorld("postgres");
+    const gone = await world.open();
+    const store = await world.open();
+    const events = async () => await store.events("ann", "held");
+    const waits = async (reason: string): Promise<void> =>
+      await eventually(async () => {
+        const rows = await world.query(
+          `SELECT pid FROM pg_stat_activity WHERE wait_event = '${reason}'`,
+        );
+        expect(rows.length).toBeGreaterThan(0);
+      });
+    try {
+      await gone.createResponse(response("held"));
+      const round = { turn: null, at: "created", fingerprint: "" };
+      const hold = { owner: "ann", id: "held", request: {}, round, next: 0, deadline: 0 };
+      await gone.setHold(hold);
+      // Its insert waits for this one, which comes to nothing.
+      const other = world.query(`BEGIN; INSERT INTO response_events (response_id, number, body)
+        VALUES ('held', 0, '{}'); SELECT pg_sleep(1); ROLLBACK`);
+      await waits("PgSleep");
+      const last = gone.addEvent("held", 0, { type: "last" });
+      await waits("transactionid");
+      // As for a process that was seen to be gone.
+      await world.query("UPDATE responses SET run = NULL");
+      expect(await store.takeHolds()).toMatchObject([{ id: "held" }]);
+      const seen = await events();
+      await Promise.all([other, last]);
+      expect(await events()).toEqual(seen);
+    } finally {
+      await gone.close();
+      await store.close();
+      await world.remove();
+    }
+  },
+);
