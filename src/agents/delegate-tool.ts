@@ -91,7 +91,7 @@ async function answerOf(
   run: DelegatingRun,
   request: AgentRequest,
   options: ToolLoopOptions,
-  { report, journal }: ToolCallContext & { journal: DelegationJournal | undefined },
+  { report, journal, signal }: ToolCallContext & { journal: DelegationJournal | undefined },
 ): Promise<ToolResult> {
   const { agent } = run;
   const round = journal?.heldRound ?? null;
@@ -100,10 +100,14 @@ async function answerOf(
   if (round !== null) output.goOn(journal!.earlier!);
   let isKept = round !== null;
   let isCancelled = false;
+  let told: Promise<void> | void;
   const keep = async (event: RunEvent): Promise<void> => {
     transcript.add(event);
     if (event.type === "hold" && event.calls.length > 0) {
       const { calls, turn: heldTurn } = event;
+      // Who goes on from here tells nothing of what was before.
+      await told;
+      if (signal.aborted) return;
       await journal?.hold({ messages: transcript.heldMessages, calls, heldTurn }, output.said);
     } else if (event.type === "hold" || isOfModel(event)) journal?.leave();
   };
@@ -114,7 +118,10 @@ async function answerOf(
     if (event.type === "finish") isCancelled = event.reason === "cancelled";
     if (event.type === "hold" && isKept) isKept = false;
     else await keep(event);
-    if (event.type !== "content") report({ type: "agent", agent: agent.name, event });
+    if (event.type === "content") return;
+    told = report({ type: "agent", agent: agent.name, event });
+    // An agent below waits for what it reported.
+    if (event.type === "tool-report") await told;
   };
   try {
     await run.answer(request, run.tools, options, read);

@@ -110,7 +110,7 @@ function throttled({
     const now = performance.now();
     if (now < next && progress !== total) return;
     next = now + progressPauseMs;
-    report({
+    void report({
       type: "progress",
       progress,
       ...(total === undefined ? {} : { total }),

@@ -5,15 +5,20 @@ export type Sink<Event> = (event: Event) => Promise<void>;
 
 /** Events of things that run side by side, in the order in which they are told. */
 export class EventQueue<Event> {
-  readonly #events: Event[] = [];
+  readonly #events: { event: Event; told(): void }[] = [];
   #wake = (): void => {};
+  /** The sink takes no more. */
+  #isOver = false;
 
-  readonly push = (event: Event): void => {
-    this.#events.push(event);
+  /** Resolves when the sink has taken the event, or takes no more. */
+  readonly push = async (event: Event): Promise<void> => {
+    if (this.#isOver) return;
+    const taken = new Promise<void>((told) => this.#events.push({ event, told }));
     this.#wake();
+    await taken;
   };
 
-  /** Passes events on until `work` has settled and none is left. @returns its result @throws its error */
+  /** Passes events on until `work` has settled and none is left. @returns its result @throws its error, and the sink's */
   async drain<Result>(work: Promise<Result>, sink: Sink<Event>): Promise<Result> {
     let isSettled = false;
     const settle = (): void => {
@@ -22,10 +27,22 @@ export class EventQueue<Event> {
     };
     work.then(settle, settle);
     for (;;) {
-      const event = this.#events.shift();
-      if (event !== undefined) await sink(event);
+      const next = this.#events.shift();
+      if (next !== undefined) await this.#pass(next, sink);
       else if (isSettled) return await work;
       else await new Promise<void>((resolve) => (this.#wake = resolve));
+    }
+  }
+
+  async #pass({ event, told }: { event: Event; told(): void }, sink: Sink<Event>): Promise<void> {
+    try {
+      await sink(event);
+    } catch (error) {
+      this.#isOver = true;
+      for (const left of this.#events.splice(0)) left.told();
+      throw error;
+    } finally {
+      told();
     }
   }
 }

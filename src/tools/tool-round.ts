@@ -3,7 +3,7 @@
 import { setMaxListeners } from "node:events";
 import { ToolCallBuffer } from "../chat/answer/tool-call-buffer.ts";
 import type { ToolCall, ToolLogger, ToolOutput } from "../chat/types.ts";
-import { EventQueue, pulled } from "./event-stream.ts";
+import { EventQueue, pulled, type Sink } from "./event-stream.ts";
 import type { Deadline } from "./loop-budget.ts";
 import type { ApprovalState, AskedAbout, ToolOversight } from "./oversight.ts";
 import { findTool, runTool, unknownServer } from "./tool-run.ts";
@@ -69,7 +69,7 @@ export async function* runToolRound(
 /** Use an instance once: any number of `startEarly`, then `finish` or `cancel`. */
 export class ToolRound {
   readonly #tools: readonly Tool[];
-  readonly #options: ToolRunsOptions & { tell(event: ToolEvent): void };
+  readonly #options: ToolRunsOptions & { tell: Sink<ToolEvent> };
   readonly #abort = new AbortController();
   readonly #signal: AbortSignal;
   /** By call id. */
@@ -79,7 +79,7 @@ export class ToolRound {
   #isOver = false;
 
   /** @param options `tell` is called at any time until the round has ended */
-  constructor(tools: readonly Tool[], options: ToolRunsOptions & { tell(event: ToolEvent): void }) {
+  constructor(tools: readonly Tool[], options: ToolRunsOptions & { tell: Sink<ToolEvent> }) {
     this.#tools = tools;
     this.#options = options;
     this.#signal = AbortSignal.any([options.signal, this.#abort.signal]);
@@ -110,13 +110,13 @@ export class ToolRound {
 
   #tellKept(): void {
     this.#isOver = true;
-    for (const end of this.#kept.splice(0)) this.#options.tell(end);
+    for (const end of this.#kept.splice(0)) void this.#options.tell(end);
   }
 
   #start(call: ToolCall, refusal?: string): Promise<ToolOutput> {
     const tool = findTool(call, this.#tools);
     const server = tool?.server ?? unknownServer;
-    this.#options.tell({ type: "tool-start", call, server });
+    void this.#options.tell({ type: "tool-start", call, server });
     return this.#run(call, { server, hasChanged: tool?.hasChanged ?? false }, refusal);
   }
 
@@ -128,11 +128,13 @@ export class ToolRound {
     const { toolTimeoutMs: timeoutMs = 60_000, tell, onToolCall, onOutput } = this.#options;
     const { toolTotalTimeoutMs: totalTimeoutMs, deadline, oversight, sample } = this.#options;
     const output: ToolOutput = { callId: call.id, name: call.name, content: "" };
-    const report = (it: ToolReport): void => {
-      tell({ type: "tool-report", call, server, report: it });
-      if (it.type !== "output") return;
-      output.content += it.text;
-      onOutput?.({ ...output }, false);
+    const report = async (it: ToolReport): Promise<void> => {
+      const told = tell({ type: "tool-report", call, server, report: it });
+      if (it.type === "output") {
+        output.content += it.text;
+        onOutput?.({ ...output }, false);
+      }
+      await told;
     };
     const run =
       refusal === undefined
@@ -145,12 +147,12 @@ export class ToolRound {
             oversight,
             sample,
             onApproval: (state: ApprovalState, about: AskedAbout = {}) =>
-              tell({ type: "tool-approval", call, server, state, hasChanged, ...about }),
+              void tell({ type: "tool-approval", call, server, state, hasChanged, ...about }),
           })
         : { outcome: "error" as const, content: refusal, citations: [], milliseconds: 0 };
     const end: ToolEnd = { type: "tool-end", call, server, ...run };
     onToolCall?.(end);
-    if (this.#isOver) tell(end);
+    if (this.#isOver) void tell(end);
     else this.#kept.push(end);
     output.content = run.content;
     if (!this.#signal.aborted) onOutput?.(output, true);

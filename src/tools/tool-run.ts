@@ -22,7 +22,7 @@ export interface ToolRunOptions {
   deadline?: Deadline | undefined;
   signal: AbortSignal;
   /** Until the run ends. */
-  report: (report: ToolReport) => void;
+  report: (report: ToolReport) => Promise<void> | void;
   oversight?: ToolOversight | undefined;
   onApproval?: TellApproval | undefined;
   /** Asks the model of the request. Default: it cannot be asked. */
@@ -136,10 +136,10 @@ async function runBounded(
       giveUp(`was stopped: the limit of ${seconds} seconds for the tools of one answer is reached`),
     leftMs,
   );
-  const report = (it: ToolReport): void => {
+  const report = async (it: ToolReport): Promise<void> => {
     if (ended) return;
     silence.refresh();
-    options.report(it);
+    await options.report(it);
   };
   /** A call whose server waits for an answer is not silent. */
   const awake = async <Result>(work: Promise<Result>): Promise<Result> => {

@@ -111,8 +111,8 @@ export interface ToolCallContext {
   callId: string;
   /** Aborted when nobody waits for the result any more. */
   signal: AbortSignal;
-  /** Never throws. Reports after the end of the call are dropped. */
-  report(report: ToolReport): void;
+  /** Resolves when it is passed on. Never rejects. Reports after the end of the call are dropped. */
+  report(report: ToolReport): Promise<void> | void;
   /** Whose request it is. */
   owner?: string | undefined;
   /** Undefined: nobody looks on. Never rejects. */

@@ -33,7 +33,7 @@ describe.each(["streams", "unified"] as const)("with %s", (kvLayout) => {
     const chat = watchedChat(engine, (generation) => runs.push(generation));
     const before = engine.stats();
     const telling = defineTool("tell", "Tells a story.").run(async (_args, { report }) => {
-      const told = (it: ToolReport): void => report(it);
+      const told = (it: ToolReport): void => void report(it);
       for (let at = 0; part > 0 && at < story.length; at += part) {
         told({ type: "output", text: story.slice(at, at + part) });
         await new Promise((resolve) => setImmediate(resolve));
