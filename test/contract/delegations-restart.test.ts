@@ -1,5 +1,6 @@
 /** A delegation outlives the server like the run that made it: its sub-agent goes on from its held round, and no call runs twice. */
 
+import { setTimeout } from "node:timers/promises";
 import { beforeEach, expect, test } from "vitest";
 import type { ChatMessage, ToolCall } from "../../src/chat/types.ts";
 import { applyEvent, emptyState } from "../../src/client/conversation-state.ts";
@@ -61,6 +62,16 @@ async function restart(says: Says, tools: Tool[], approvals = new Approvals()): 
   chat.scriptFor = () => says[turnOf(chat.requests.at(-1)!.messages)] ?? [{ hang: true }];
   const agents = agentDirectory(directory, chat, { tools: () => tools, contextSize: 1000 });
   await served.restart({ chat, agents, tools: provider(...tools), approvals });
+}
+
+/** As on a slow disk. */
+function writeEventsLate(ms: number): void {
+  const { branches } = served.store;
+  const append = branches.appendEvents.bind(branches);
+  branches.appendEvents = async (...event) => {
+    await setTimeout(ms);
+    await append(...event);
+  };
 }
 
 const answers: Says = {
@@ -189,38 +200,42 @@ test("in a delegation too, what ran is not run again, what reads is, and what ha
   expect(requestOf("plan 1").messages.at(-1)).toMatchObject({ content: "Saved." });
 });
 
-test("an agent two levels below goes on, and a second restart in its next round", async () => {
-  const tools = [tool("save", { approval: "always" }), tool("note", { approval: "always" })];
-  const toClerk = delegate("call_1", "clerk", "File milk");
-  await restart(
-    { "plan 0": holds([toClerk]), "file 0": holds([toReader]), "read 0": holds([save]) },
-    tools,
-  );
-  const { id, runId } = await run();
-  const first = await asked();
-  // The same id as in the round before: what became of that call says nothing of this one.
-  const again = call("call_1", "note", { text: "done" });
-  await restart({ "read 1": holds([again]) }, tools);
-  await asked();
-  await send("POST", `/api/approvals/${first.call_id}`, { decision: "approve" });
-  await eventually(async () => expect(await asked()).toMatchObject({ tool_name: "note" }));
-  expect(ran).toEqual(["save"]);
-  await restart(
-    { ...answers, "read 2": [{ type: "content", text: "Noted." }, finish("stop")] },
-    tools,
-  );
-  const { call_id: callId } = await asked();
-  await send("POST", `/api/approvals/${callId}`, { decision: "approve" });
-  const { message, state } = await ended(id, runId);
-  expect(ran).toEqual(["save", "note"]);
-  expect(message).toMatchObject({ status: "complete", message: "All is done." });
-  expect(state.toolCalls.map(({ tool_response: text }) => text)).toEqual([
-    "Filed.",
-    "Noted.",
-    "save: done",
-    "note: done",
-  ]);
-});
+test.each([0, 30])(
+  "an agent two levels below goes on, and a second restart in its next round: events take %i ms",
+  async (ms) => {
+    const tools = [tool("save", { approval: "always" }), tool("note", { approval: "always" })];
+    const toClerk = delegate("call_1", "clerk", "File milk");
+    await restart(
+      { "plan 0": holds([toClerk]), "file 0": holds([toReader]), "read 0": holds([save]) },
+      tools,
+    );
+    const { id, runId } = await run();
+    const first = await asked();
+    // The same id as in the round before: what became of that call says nothing of this one.
+    const again = call("call_1", "note", { text: "done" });
+    await restart({ "read 1": holds([again]) }, tools);
+    if (ms > 0) writeEventsLate(ms);
+    await asked();
+    await send("POST", `/api/approvals/${first.call_id}`, { decision: "approve" });
+    await eventually(async () => expect(await asked()).toMatchObject({ tool_name: "note" }));
+    expect(ran).toEqual(["save"]);
+    await restart(
+      { ...answers, "read 2": [{ type: "content", text: "Noted." }, finish("stop")] },
+      tools,
+    );
+    const { call_id: callId } = await asked();
+    await send("POST", `/api/approvals/${callId}`, { decision: "approve" });
+    const { message, state } = await ended(id, runId);
+    expect(ran).toEqual(["save", "note"]);
+    expect(message).toMatchObject({ status: "complete", message: "All is done." });
+    expect(state.toolCalls.map(({ tool_response: text }) => text)).toEqual([
+      "Filed.",
+      "Noted.",
+      "save: done",
+      "note: done",
+    ]);
+  },
+);
 
 test("an answer of a sub-agent that was being written goes on, without a word told twice", async () => {
   const tools = [tool("save")];
