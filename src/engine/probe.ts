@@ -30,7 +30,7 @@ const passedOn =
   /^(?:PATH|HOME|TMPDIR|TEMP|TMP|LANG|LC_\w+|SystemRoot|LD_LIBRARY_PATH|DYLD_\w+|CUDA_\w+|HIP_\w+|ROCR_\w+|GGML_\w+|LLAMA_\w+|OMP_\w+|ASAN_OPTIONS|TSAN_OPTIONS|LD_PRELOAD)$/;
 
 /** What a program that reads a file of somebody else's may know. */
-export function probeEnvironment(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
+function probeEnvironment(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
   return Object.fromEntries(Object.entries(env).filter(([name]) => passedOn.test(name)));
 }
 

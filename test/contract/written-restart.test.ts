@@ -301,6 +301,6 @@ describe("it is told why a run cannot go on", () => {
 
   test("its tokens are not those of the model", async () => {
     const error = await cut("UPDATE branched_events SET tokens = '[7]' WHERE tokens IS NOT NULL");
-    expect(error.message).toContain("does not fit the model any more");
+    expect(error.message).toContain("does not fit the model or its tools any more");
   });
 });

@@ -107,7 +107,9 @@ export class EngineRun {
 
   /** @throws what ends the generation */
   async next(): Promise<GenerationEvent> {
-    const result = await this.#events?.next();
+    const result = await this.#events?.next().catch((error: unknown) => {
+      throw this.#begun.length > 0 && isOfGrammar(error) ? lost(error) : error;
+    });
     if (result === undefined || result.done) {
       throw new FermataError("internal_error", "The generation ended without a finish event.");
     }
@@ -236,9 +238,15 @@ function mayBeStopped({ guidance, sampling }: ChatRequest): boolean {
 const naturalEnds: ReadonlySet<string> = new Set(["end", "stop_string", "length"]);
 
 /** The model, its template or its tools are no longer those that wrote it. */
-function lost(): FermataError {
-  const message = "What was written before the restart does not fit the model any more. Ask again.";
-  return new FermataError("engine_crashed", message);
+function lost(cause?: unknown): FermataError {
+  const message =
+    "What was written before the restart does not fit the model or its tools any more. Ask again.";
+  return new FermataError("engine_crashed", message, { cause });
+}
+
+/** A token stands where the grammar of the round allows none such. */
+function isOfGrammar(error: unknown): boolean {
+  return error instanceof FermataError && error.code === "grammar_failed";
 }
 
 /** With a grammar nothing but another call can follow a call. */

@@ -1,14 +1,56 @@
-import { expect, test } from "vitest";
-import { probeEnvironment } from "../../../src/engine/probe.ts";
+import childProcess from "node:child_process";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { syncBuiltinESMExports } from "node:module";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { probeModel } from "../../../src/engine/probe.ts";
 
-test("a trial load of somebody's file is told no secrets and takes no options of Node", () => {
-  const given = {
-    PATH: "/bin",
-    CUDA_VISIBLE_DEVICES: "1",
-    FERMATA_API_KEY: "k",
-    HF_TOKEN: "t",
-    AWS_SECRET_ACCESS_KEY: "s",
-    NODE_OPTIONS: "--require ./x.js",
-  };
-  expect(probeEnvironment(given)).toEqual({ PATH: "/bin", CUDA_VISIBLE_DEVICES: "1" });
+let folder: string;
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), "fermata-probe-"));
+  vi.stubEnv("XDG_CACHE_HOME", folder);
+});
+afterEach(() => {
+  vi.restoreAllMocks();
+  vi.unstubAllEnvs();
+  syncBuiltinESMExports();
+  rmSync(folder, { recursive: true });
+});
+
+/** A trial load by an addon whose `probe` does this. @returns its failure */
+async function probed(work: string): Promise<unknown> {
+  const addonPath = join(folder, "addon.js");
+  writeFileSync(addonPath, `exports.probe = () => { ${work} };`);
+  const model = join(folder, "model.gguf");
+  writeFileSync(model, "");
+  return await probeModel(model, { addonPath }).catch((error: unknown) => error);
+}
+
+test("a trial load of somebody's file is told no secrets and takes no options of Node", async () => {
+  vi.stubEnv("CUDA_VISIBLE_DEVICES", "1");
+  vi.stubEnv("FERMATA_API_KEY", "k");
+  vi.stubEnv("HF_TOKEN", "t");
+  vi.stubEnv("AWS_SECRET_ACCESS_KEY", "s");
+  vi.stubEnv("NODE_OPTIONS", "--require ./there-is-none.js");
+  const told = await probed("throw new Error(JSON.stringify(process.env))");
+  expect(told).toMatchObject({ code: "model_invalid" });
+  const names = Object.keys(JSON.parse((told as Error).message) as object);
+  expect(names).toContain("PATH");
+  expect(names).toContain("CUDA_VISIBLE_DEVICES");
+  expect(names.filter((name) => /FERMATA|TOKEN|SECRET|NODE_OPTIONS/.test(name))).toEqual([]);
+});
+
+test("one that does not end is killed after ten minutes", async () => {
+  // A minute takes 100 milliseconds.
+  const execFile = childProcess.execFile as (...args: unknown[]) => unknown;
+  vi.spyOn(childProcess, "execFile").mockImplementation(((...all: unknown[]) => {
+    const [file, args, options, done] = all as [string, string[], { timeout: number }, unknown];
+    return execFile(file, args, { ...options, timeout: options.timeout / 600 }, done);
+  }) as never);
+  syncBuiltinESMExports();
+  expect(await probed("for (;;);")).toMatchObject({
+    code: "model_invalid",
+    message: expect.stringContaining("took more than 10 minutes"),
+  });
 });
