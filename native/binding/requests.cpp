@@ -120,11 +120,16 @@ TokenRules to_rules(const Fields& fields, std::int32_t vocabulary_size) {
     return rules;
 }
 
+// Below it no token but the likeliest has a chance, and a logit over it may be infinite. vLLM's
+// number.
+constexpr float kCoolest = 1e-5f;
+
 SamplingParams to_sampling(const Fields& fields, std::int32_t vocabulary_size) {
     SamplingParams sampling;
     // Zero is excluded where the range is open; the smallest float is as good as none.
     constexpr double kAboveZero = std::numeric_limits<float>::min();
     fields.read("temperature", sampling.temperature, 0, 100);
+    if (sampling.temperature < kCoolest) sampling.temperature = 0.0f;
     fields.read("topK", sampling.top_k, 0, kMaxInt32);
     fields.read("topP", sampling.top_p, kAboveZero, 1);
     fields.read("minP", sampling.min_p, 0, 1);

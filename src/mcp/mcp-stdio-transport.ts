@@ -24,7 +24,7 @@ const patienceMs = 700;
 const termMs = 300;
 /** A process that it left behind may keep its output open. */
 const outputAfterExitMs = 250;
-/** Limits of output that answers no request. A server beyond them is killed. */
+/** Limits of output that answers no request. A server beyond them is killed. Progress of a request under way is no such line. */
 const unaskedLimitBytes = 128 * 1024 ** 2;
 const unaskedLimitLines = 20_000;
 const heardNotifications = new Set([
@@ -198,8 +198,7 @@ export class StdioTransport implements Transport {
     if (this.#isClosed) return;
     this.#unasked.bytes += chunk.length;
     for (const line of this.#lines.push(chunk)) {
-      this.#unasked.lines += 1;
-      this.#readLine(line);
+      if (!this.#readLine(line)) this.#unasked.lines += 1;
       if (this.#unasked.lines > unaskedLimitLines) break;
     }
     const { bytes, lines } = this.#unasked;
@@ -209,17 +208,24 @@ export class StdioTransport implements Transport {
     this.#signal("SIGKILL");
   }
 
-  #readLine(line: Line): void {
+  /** @returns whether it is the progress of a request under way */
+  #readLine(line: Line): boolean {
     if (line.kind === "oversized") {
       const id = idOfOversized(line);
       this.#complain(`a line of ${mebibytes(line.bytes)} was not read`);
       if (id !== null) this.#hear(tooLarge(id, line.bytes, this.#options.maxMessageBytes));
-      return;
+      return false;
     }
-    if (line.text.trim() === "") return;
+    if (line.text.trim() === "") return false;
     const message = parseMessage(line.text);
     if (message === null) this.#complain(`a line of ${line.text.length} characters is no message`);
-    else if (message !== "unheard") this.#hear(message);
+    if (message === null || message === "unheard") return false;
+    this.#hear(message);
+    return (
+      "method" in message &&
+      message.method === "notifications/progress" &&
+      this.#asked.has(message.params?.["progressToken"])
+    );
   }
 
   #hear(message: JSONRPCMessage): void {

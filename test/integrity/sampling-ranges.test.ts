@@ -40,3 +40,15 @@ it.each(ends)("%s %d", async (name, value) => {
   const { finish } = await collect(engine.generate({ prompt, sampling, maxTokens: 1 }));
   expect(finish.usage.generatedTokens).toBeLessThanOrEqual(1);
 });
+
+it("a temperature that is hardly above 0 is 0", async () => {
+  const prompt = await engine.tokenize("What is the weather in Paris?");
+  const tokensAt = async (temperature: number): Promise<number[]> => {
+    const sampling = { ...greedy, temperature };
+    return (await collect(engine.generate({ prompt, sampling, maxTokens: 8 }))).tokens;
+  };
+  const likeliest = await tokensAt(0);
+  expect(likeliest.length).toBeGreaterThan(1);
+  for (const temperature of [1e-45, 1e-40, 1e-9])
+    expect(await tokensAt(temperature)).toEqual(likeliest);
+});
