@@ -17,6 +17,8 @@ export const defaultOutputTimeoutMs = 300_000;
 interface HeldCall {
   /** Null: not posted yet. */
   output: Item | null;
+  /** The output is stored, so the call may end: no process finds its end without the output. */
+  isKept: boolean;
   answer: ((result: ToolResult) => void) | null;
 }
 
@@ -47,12 +49,13 @@ export class HeldCalls {
 
   /** The call's arguments are complete, so its output may be posted. */
   announce(callId: string): void {
-    if (!this.#calls.has(callId)) this.#calls.set(callId, { output: null, answer: null });
+    if (!this.#calls.has(callId))
+      this.#calls.set(callId, { output: null, isKept: false, answer: null });
   }
 
   /** An output that came before. */
   remember(output: Item): void {
-    this.#calls.set(String(output["call_id"]), { output, answer: null });
+    this.#calls.set(String(output["call_id"]), { output, isKept: true, answer: null });
   }
 
   /** The client's function: its call runs until the output is posted. */
@@ -68,8 +71,15 @@ export class HeldCalls {
     };
   }
 
-  /** @throws FermataError not_found (no such call) | invalid_value (it has its output) */
-  deliver(callId: string, output: string): void {
+  /**
+   * Resolves when the call has its output. @param keep stores `outputs`; where it fails, nothing came
+   * @throws FermataError not_found (no such call) | invalid_value (it has its output); what `keep` does
+   */
+  async deliver(callId: string, output: string, keep: () => Promise<void>): Promise<void> {
+    await this.#keep([this.#fill(callId, output)], keep);
+  }
+
+  #fill(callId: string, output: string): HeldCall {
     const call = this.#calls.get(callId);
     if (call === undefined) {
       const message = `"tool_call_id" names no call of this response. Send one of its call ids.`;
@@ -80,17 +90,33 @@ export class HeldCalls {
       throw new FermataError("invalid_value", message, { param: "tool_call_id" });
     }
     call.output = outputItem(callId, output);
-    call.answer?.({ content: output, isError: false });
+    return call;
   }
 
-  /** Delivers the outputs if `input` is exactly the missing ones. @returns whether it is */
-  take(input: readonly Item[]): boolean {
+  async #keep(calls: readonly HeldCall[], keep: () => Promise<void>): Promise<void> {
+    try {
+      await keep();
+    } catch (error) {
+      for (const call of calls) call.output = null;
+      throw error;
+    }
+    for (const call of calls) {
+      call.isKept = true;
+      call.answer?.(resultOf(call));
+    }
+  }
+
+  /** Delivers the outputs if `input` is exactly the missing ones. @returns whether it is @throws what `keep` does */
+  async take(input: readonly Item[], keep: () => Promise<void>): Promise<boolean> {
     const pending = new Set(this.pending);
     const isAnswer =
       input.length === pending.size &&
       input.every((item) => isClientOutput(item) && pending.delete(String(item["call_id"])));
     if (!isAnswer) return false;
-    for (const item of input) this.deliver(String(item["call_id"]), outputText(item["output"]));
+    const calls = input.map((item) =>
+      this.#fill(String(item["call_id"]), outputText(item["output"])),
+    );
+    await this.#keep(calls, keep);
     return true;
   }
 
@@ -98,7 +124,7 @@ export class HeldCalls {
   async wait(callId: string, signal: AbortSignal): Promise<ToolResult> {
     this.announce(callId);
     const call = this.#calls.get(callId)!;
-    if (call.output !== null) return { content: String(call.output["output"]), isError: false };
+    if (call.isKept) return resultOf(call);
     const seconds = this.timeoutMs / 1000;
     const timer = setTimeout(() => {
       const message = `The output of call ${callId} did not come within ${seconds} seconds.`;
@@ -116,6 +142,10 @@ export class HeldCalls {
       clearTimeout(timer);
     }
   }
+}
+
+function resultOf({ output }: HeldCall): ToolResult {
+  return { content: String(output!["output"]), isError: false };
 }
 
 function outputItem(callId: string, output: string): Item {

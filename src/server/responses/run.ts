@@ -173,7 +173,7 @@ export class ResponseRun extends LiveRun<WireEvent> {
     void this.#tellAll(new BegunWork<RunEvent>(this.#parts.generate));
   }
 
-  /** The outputs that came are in the store. */
+  /** Stores the outputs that came. */
   async keepOutputs(): Promise<void> {
     await this.#update();
   }

@@ -52,8 +52,7 @@ export class WaitingResponses {
         'Create it with "fermata": {"tools": "held"}',
       );
     }
-    live.held.deliver(callId, output);
-    await live.keepOutputs();
+    await live.held.deliver(callId, output, () => live.keepOutputs());
   }
 
   /** What another process was sent for a response of this one. Null: it is not here. */
@@ -100,10 +99,8 @@ export class WaitingResponses {
       const remedy = "Wait until it is finished, or cancel it";
       throw fieldError("invalid_value", "previous_response_id", problem, remedy);
     }
-    if (mayResume && live.resumesByRequest && live.held.take(input)) {
-      await live.keepOutputs();
-      return true;
-    }
+    const keep = (): Promise<void> => live.keepOutputs();
+    if (mayResume && live.resumesByRequest && (await live.held.take(input, keep))) return true;
     live.cancel(new FermataError("cancelled", "A new turn took the place of this one."));
     await live.ended;
     return false;
