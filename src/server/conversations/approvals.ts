@@ -34,6 +34,7 @@ export function approvalRoutes({ services, warnings }: RouteContext): RouteOptio
     {
       method: "GET",
       url: "/api/approvals",
+      config: { answersWhileDraining: true },
       handler: async (request) => {
         const owner = requestOwner(request);
         const elsewhere = ((await shared?.openQuestions(owner)) ?? []) as PendingApproval[];
@@ -43,6 +44,7 @@ export function approvalRoutes({ services, warnings }: RouteContext): RouteOptio
     {
       method: "POST",
       url: "/api/approvals/:call_id",
+      config: { answersWhileDraining: true },
       handler: async (request, reply) => {
         const { call_id: callId } = request.params as { call_id: string };
         const show = 'Send {"decision": "approve"} or {"decision": "deny"}';

@@ -10,6 +10,8 @@ declare module "fastify" {
   interface FastifyContextConfig {
     /** Whoever watches the server asks it, while it closes too. */
     answersToTheEnd?: true;
+    /** What running requests wait for: served while the server drains, until they are aborted. */
+    answersWhileDraining?: true;
   }
 }
 
@@ -67,6 +69,7 @@ export class ActiveRequests {
   readonly #controllers = new Set<AbortController>();
   readonly #closing = new AbortController();
   #isLeaving = false;
+  #isDrained = false;
 
   /** From the moment that the server is to close: first it still serves, then it drains. */
   get isLeaving(): boolean {
@@ -80,6 +83,11 @@ export class ActiveRequests {
   /** Aborted when the server begins to close, before the drain. */
   get closing(): AbortSignal {
     return this.#closing.signal;
+  }
+
+  /** The time to end is over: what still ran is aborted. */
+  get isDrained(): boolean {
+    return this.#isDrained;
   }
 
   beginClosing(): void {
@@ -123,13 +131,15 @@ export class ActiveRequests {
   }
 
   abortAll(): void {
+    this.#isDrained = true;
     for (const controller of this.#controllers) controller.abort(closingError());
   }
 }
 
 /**
  * When the server is to close, proxies have `noticeMs` to see that GET /ready fails; requests are served, on connections
- * that end with them. From then on new requests are refused; those that run have `drainMs` to end, then they are aborted.
+ * that end with them. From then on new requests are refused, but for outputs and decisions that running ones wait for; those that run have
+ * `drainMs` to end, then they are aborted.
  * Behind a supervisor that has closed the port at the end of the notice, what still comes over open connections is served:
  * a proxy sends it nowhere else.
  */
@@ -139,8 +149,10 @@ export function installActiveRequests(
 ): ActiveRequests {
   const requests = new ActiveRequests();
   app.addHook("onRequest", async (request) => {
-    const { answersToTheEnd } = request.routeOptions.config ?? {};
-    if (requests.closing.aborted && answersToTheEnd !== true) throw closingError();
+    if (!requests.closing.aborted) return;
+    const { answersToTheEnd, answersWhileDraining } = request.routeOptions.config ?? {};
+    const isServed = answersToTheEnd ?? (answersWhileDraining && !requests.isDrained);
+    if (isServed !== true) throw closingError();
   });
   app.addHook("preClose", async () => {
     requests.beginLeaving();

@@ -159,6 +159,7 @@ function storedResponseRoutes({ responses, config, warnings }: ResponsesContext)
     {
       method: "POST",
       url: "/v1/responses/:id/tool_outputs",
+      config: { answersWhileDraining: true },
       bodyLimit: outputBodyBytes(config),
       /** The output of a call that a held response waits for. */
       handler: async (request) => {
