@@ -50,7 +50,7 @@ export const basicSampling = {
   presence_penalty: optional(number(-100, 100)),
   logit_bias: optional(
     logitBias,
-    "up to 10000 tokens, by id or by a text that has them; an object or pairs; `false` bans",
+    "up to 10000 tokens, by id or (1000 at most) by a text that has them; an object or pairs; `false` bans",
   ),
 } satisfies FieldTable;
 

@@ -7,6 +7,8 @@ import { dictionary, either, list, mapped, number, text } from "./values.ts";
 
 /** Each choice has a copy. */
 const maxBiases = 10_000;
+/** Each is tokenized by itself. */
+const maxTexts = 1000;
 const maxBiasedText = 1000;
 const maxBias = 100;
 const banningBias = -100;
@@ -49,9 +51,13 @@ const pairs = list(pair, { max: maxBiases, remedy: `Send at most ${maxBiases} pa
 
 export const logitBias: Type<LogitBias> = mapped(
   either({ object: byName, array: pairs }, "an object or an array", remedy),
-  (entries): LogitBias => {
+  (entries, path): LogitBias => {
     const byId = entries.filter((entry): entry is [number, number] => isNumber(entry[0]));
     const byText = entries.filter((entry): entry is [string, number] => !isNumber(entry[0]));
+    if (byText.length > maxTexts) {
+      const advice = `Send at most ${maxTexts} texts, and the others as token ids (POST /tokenize)`;
+      throw fieldError("invalid_value", path, `names ${byText.length} tokens by texts`, advice);
+    }
     return { logitBias: byId, ...(byText.length === 0 ? {} : { textBias: byText }) };
   },
 );
