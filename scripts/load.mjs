@@ -1,8 +1,10 @@
 #!/usr/bin/env node
-// node scripts/load.mjs [--minutes 120] [--warm-up 40] [--port 0] [--clients 6] [--think 4] [--every 30] [--out load.jsonl]
+// node scripts/load.mjs [--minutes 120] [--warm-up 40] [--settle 20] [--port 0] [--clients 6] [--think 4] [--every 30]
+//   [--out load.jsonl]
 // Hours of mixed work against `fermata serve --audit`, with a line of figures every --every seconds: whether memory,
 // descriptors or stored rows grow. Before, the same work without pauses until what has a limit has reached it or grows no
-// more (--warm-up minutes at most). Needs `npm run build`. Ends with 1 if something was lost or grew.
+// more (--warm-up minutes at most), then --settle minutes of the work itself, in which V8 compiles and the heaps find their size.
+// Needs `npm run build`. Ends with 1 if something was lost or grew.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import {
@@ -24,6 +26,7 @@ const { values } = parseArgs({
   options: {
     minutes: { type: "string", default: "120" },
     "warm-up": { type: "string", default: "40" },
+    settle: { type: "string", default: "20" },
     port: { type: "string", default: "0" },
     clients: { type: "string", default: "6" },
     think: { type: "string", default: "4" },
@@ -35,9 +38,11 @@ const root = join(import.meta.dirname, "..");
 const folder = mkdtempSync(join(tmpdir(), "fermata-load-"));
 const path = (name) => join(folder, name);
 const startedAt = Date.now();
+const minutes = (text) => Number(text) * 60_000;
 /** Before the end of the warm-up nobody knows. */
 let endAt = Infinity;
 const isWarm = () => endAt < Infinity;
+const isMeasured = () => isWarm() && Date.now() >= endAt - minutes(values.minutes);
 
 const fixture = (name, ...args) => ({
   command: process.execPath,
@@ -258,7 +263,7 @@ async function sample() {
   ).json();
   const line = {
     minutes: +((Date.now() - startedAt) / 60_000).toFixed(2),
-    warm: isWarm(),
+    measured: isMeasured(),
     health: health.status,
     worker: processFigures(worker),
     supervisor: processFigures(server.pid),
@@ -282,16 +287,26 @@ function isFull() {
   return Object.entries(now.filled).every(isSteady) && now.store.rows.responses >= 200;
 }
 
-/** Growth by least squares since the warm-up, per hour, as a share of the mean. */
+/** Growth by least squares, per hour, as a share of the mean, and its standard error. */
 function slope(figure) {
   const points = samples
-    .filter(({ warm }) => warm)
+    .filter(({ measured }) => measured)
     .map((line) => [line.minutes / 60, figure(line)]);
   const mean = (index) => points.reduce((sum, point) => sum + point[index], 0) / points.length;
   const [x, y] = [mean(0), mean(1)];
   const over = points.reduce((sum, point) => sum + (point[0] - x) * (point[1] - y), 0);
   const under = points.reduce((sum, point) => sum + (point[0] - x) ** 2, 0);
-  return { mean: Math.round(y), percent_an_hour: +((100 * over) / under / y).toFixed(2) };
+  const growth = over / under;
+  const left = points.reduce((sum, point) => {
+    return sum + (point[1] - y - growth * (point[0] - x)) ** 2;
+  }, 0);
+  const error = Math.sqrt(left / (points.length - 2) / under);
+  const percent = (value) => +((100 * value) / y).toFixed(2);
+  return {
+    mean: Math.round(y),
+    percent_an_hour: percent(growth),
+    standard_error: percent(error),
+  };
 }
 
 console.log(`${url}, figures in ${values.out}`);
@@ -299,9 +314,9 @@ let warmedUp = null;
 const clients = Promise.all(Array.from({ length: Number(values.clients) }, client));
 while (Date.now() < endAt && !ended) {
   await sample().catch((error) => unexpected.push(`sample: ${error}`));
-  const isLate = Date.now() - startedAt > Number(values["warm-up"]) * 60_000;
+  const isLate = Date.now() - startedAt > minutes(values["warm-up"]);
   if (!isWarm() && (isLate || isFull())) {
-    endAt = Date.now() + Number(values.minutes) * 60_000;
+    endAt = Date.now() + minutes(values.settle) + minutes(values.minutes);
     warmedUp = { minutes: samples.at(-1)?.minutes, full: isFull() };
     console.log(`warm after ${JSON.stringify(warmedUp)}`);
   }
