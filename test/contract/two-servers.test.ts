@@ -1,6 +1,7 @@
 /** Two servers of one database: what is asked of one is done by the other that works on it. */
 
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { setTimeout } from "node:timers/promises";
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import type { ToolCall } from "../../src/chat/types.ts";
 import type { Tool } from "../../src/tools/types.ts";
 import { eventually } from "../support/eventually.ts";
@@ -13,12 +14,14 @@ const hang = [{ type: "content" as const, text: "Hel" }, { hang: true as const }
 describe.skipIf(!storeKinds.includes("postgres"))("two servers", () => {
   let stored: StoreWorld;
   let ends: (() => Promise<void>)[] = [];
+  const stores = new Map<World, Awaited<ReturnType<StoreWorld["open"]>>>();
 
   async function serve(...tools: Tool[]): Promise<World> {
     const store = await stored.open();
     const parts = { store, branches: store.branches, tools: provider(...tools) };
     const world = createWorld(parts as Parameters<typeof createWorld>[0]);
     await world.app.ready();
+    stores.set(world, store);
     ends.push(async () => {
       await world.app.close();
       await store.close();
@@ -53,6 +56,28 @@ describe.skipIf(!storeKinds.includes("postgres"))("two servers", () => {
     await send(there, "DELETE", `/v1/responses/${id}`);
     expect(here.chat.cancelledCount).toBe(1);
     expect((await here.app.inject({ url: `/v1/responses/${id}` })).statusCode).toBe(404);
+  });
+
+  test("a reader that left is read for no more", async () => {
+    const [here, there] = [await serve(), await serve()];
+    here.chat.script = hang;
+    const { id } = await send(here, "POST", "/v1/responses", { input: "Hi", background: true });
+    const url = await there.app.listen({ port: 0 });
+    const gone = new AbortController();
+    const reading = await fetch(`${url}/v1/responses/${id}?stream=true`, { signal: gone.signal });
+    await reading.body!.getReader().read();
+    gone.abort();
+    const closed = there.app.server;
+    await eventually(async () => {
+      const count = new Promise<number>((resolve) =>
+        closed.getConnections((_, open) => resolve(open)),
+      );
+      expect(await count).toBe(0);
+    });
+    const reads = vi.spyOn(stores.get(there)!, "events");
+    // Who follows looks once a second, whatever it is told.
+    await setTimeout(1500);
+    expect(reads).not.toHaveBeenCalled();
   });
 
   test("a run whose conversation is deleted at one ends at the other", async () => {

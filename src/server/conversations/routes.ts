@@ -5,7 +5,12 @@ import type { NumberedEvent } from "../../store/types.ts";
 import { fieldError } from "../body/field.ts";
 import type { RouteContext } from "../context.ts";
 import { requestOwner } from "../http/access.ts";
-import { waitForServers, type AnswerStream, streamAnswer } from "../http/stream-answer.ts";
+import {
+  readerGone,
+  waitForServers,
+  type AnswerStream,
+  streamAnswer,
+} from "../http/stream-answer.ts";
 import type { SseMessage } from "../http/sse.ts";
 import { parseConversationPatch, parseNewConversation, readConversationPage } from "./fields.ts";
 import { parseRunRequest } from "./run-request.ts";
@@ -99,15 +104,14 @@ function streamRoute({ conversations, config }: ConversationsContext): RouteOpti
     handler: async (request, reply) => {
       const query = request.query as Record<string, string | undefined>;
       const withDetails = query["details"] === "1";
-      const gone = new AbortController();
-      reply.raw.once("close", () => gone.abort());
+      const viewer = readerGone(reply);
       const wanted = {
         runId: query["run_id"] ?? null,
         after: readLastEventId(request),
         withDetails,
       };
       const owner = requestOwner(request);
-      const events = await conversations.events(owner, idOf(request), wanted, gone.signal);
+      const events = await conversations.events(owner, idOf(request), wanted, viewer);
       if (events === null) return reply.code(204).send();
       await streamAnswer(events, new ConversationStream(withDetails), { request, reply, config });
       return reply;

@@ -78,6 +78,13 @@ export function sseTimes({
   return { keepAliveMs, stalledMs, crowdedStalledMs: Math.min(crowdedStalledMs, stalledMs) };
 }
 
+/** Aborted when the reader of the reply has gone. For what only reads: work that a reader leaves may go on. */
+export function readerGone(reply: FastifyReply): AbortSignal {
+  const gone = new AbortController();
+  reply.raw.once("close", () => gone.abort());
+  return gone.signal;
+}
+
 /** @throws the failure of `events`, if it comes before the stream opens */
 export async function streamAnswer<Event>(
   events: AsyncGenerator<Event, void, void>,

@@ -12,6 +12,7 @@ import { requestOwner } from "../http/access.ts";
 import { sendError } from "../http/error-replies.ts";
 import { defaultBodyBytes } from "../http/json-body.ts";
 import {
+  readerGone,
   waitForServers,
   Preparation,
   type AnswerStream,
@@ -127,7 +128,8 @@ function storedResponseRoutes({ responses, config, warnings }: ResponsesContext)
         const query = request.query as Record<string, string | undefined>;
         const asked = [requestOwner(request), idOf(request)] as const;
         if (!readStream(query["stream"])) return await responses.retrieve(...asked);
-        const events = await responses.replay(...asked, readStartingAfter(query["starting_after"]));
+        const after = readStartingAfter(query["starting_after"]);
+        const events = await responses.replay(...asked, after, readerGone(reply));
         await streamAnswer(events, new ResponseStream(), { request, reply, config });
         return reply;
       },

@@ -247,12 +247,13 @@ export class ResponseService {
     owner: string,
     id: string,
     after: number,
+    viewer: AbortSignal,
   ): Promise<AsyncGenerator<WireEvent, void, void>> {
     const live = this.live.find(owner, id);
-    if (live !== null && live.response.background) return live.read(after);
+    if (live !== null && live.response.background) return live.read(after, viewer);
     const { store } = this;
     const response = (): Promise<object> => this.retrieve(owner, id);
-    return await storedEvents({ owner, id, store, shared: this.#shared, response }, after);
+    return await storedEvents({ owner, id, store, shared: this.#shared, response, viewer }, after);
   }
 
   /** @throws FermataError not_found */

@@ -18,6 +18,8 @@ interface Stored {
   shared: SharedStore | null;
   /** As it is now. */
   response(): Promise<object>;
+  /** Ends the events early. */
+  viewer: AbortSignal;
 }
 
 /**
@@ -35,7 +37,7 @@ export async function storedEvents(
 }
 
 async function* events(
-  { owner, id, store, shared, response }: Stored,
+  { owner, id, store, shared, response, viewer }: Stored,
   after: number,
 ): AsyncGenerator<WireEvent, void, void> {
   const read = async (from: number): Promise<WireEvent[]> =>
@@ -44,16 +46,17 @@ async function* events(
   let patienceMs = 0;
   if (shared !== null && (await shared.isAtWork(id))) {
     patienceMs = lastEventMs;
-    for await (const event of followStored(id, shared, { read, numberOf, after })) {
+    for await (const event of followStored(id, shared, { read, numberOf, after, viewer })) {
       told = numberOf(event);
       yield event;
     }
   }
   let all = await read(-1);
-  for (; patienceMs > 0 && !hasLast(all); patienceMs -= lookMs) {
+  for (; patienceMs > 0 && !hasLast(all) && !viewer.aborted; patienceMs -= lookMs) {
     await setTimeout(lookMs);
     all = await read(-1);
   }
+  if (viewer.aborted) return;
   for (const event of all) if (numberOf(event) > told) yield event;
   if (hasLast(all)) return;
   const now = (await response()) as ResponseObject;
