@@ -357,6 +357,8 @@ export function createWorld(
     requestedServers?: ServerConnector;
     /** Of the inference thread. */
     stepAgeMs?: () => number;
+    /** Requests that have no place yet. */
+    waiting?: number;
     config?: Partial<ServerConfig>;
   } = {},
 ): World {
@@ -369,7 +371,7 @@ export function createWorld(
     engine: {
       stats: () => ({
         running: 1,
-        waiting: 2,
+        waiting: parts.waiting ?? 2,
         held: 3,
         cellsUsed: 40,
         cellsRetained: 50,

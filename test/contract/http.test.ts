@@ -2,7 +2,7 @@
 
 import { once } from "node:events";
 import { request as httpRequest, type IncomingMessage } from "node:http";
-import { afterEach, describe, expect, test } from "vitest";
+import { afterEach, describe, expect, test, vi } from "vitest";
 import type { EngineStep } from "../../src/engine/types.ts";
 import {
   createWorld,
@@ -369,6 +369,30 @@ describe("over a socket", () => {
     response.pause();
     await eventually(() => expect(world.chat.cancelledCount).toBe(1));
     leave();
+  });
+
+  test.each([
+    ["five minutes", 0, 295, 301],
+    ["20 to 40 seconds while others wait", 2, 15, 41],
+  ])("its time is %s", async (_time, waiting, kept, over) => {
+    vi.useFakeTimers({ toFake: ["setInterval", "clearInterval", "performance"] });
+    const world = createWorld({ waiting });
+    const piece = { type: "content" as const, text: "x".repeat(64 * 1024) };
+    world.chat.script = [...Array.from({ length: 2000 }, () => piece), finish("stop")];
+    const url = await listen(world);
+    const { response, leave } = await send(url, { ...hello, stream: true });
+    response.on("error", () => {});
+    response.pause();
+    // Buffers on the way fill, then the stream waits for its reader.
+    await eventually(() => expect(vi.getTimerCount()).toBeGreaterThan(0));
+    await new Promise((resolve) => setTimeout(resolve, 300));
+    for (let second = 0; second < kept; second++) vi.advanceTimersByTime(1000);
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    expect(world.chat.cancelledCount).toBe(0);
+    for (let second = kept; second < over; second++) vi.advanceTimersByTime(1000);
+    await eventually(() => expect(world.chat.cancelledCount).toBe(1));
+    leave();
+    vi.useRealTimers();
   });
 
   test("closing the server ends a stream with an error and frees the port", async () => {

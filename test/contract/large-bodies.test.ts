@@ -29,6 +29,15 @@ test.each([true, false])("longer than the limit, length told: %s", async (isTold
   expect(world.chat.requests).toEqual([]);
 });
 
+test("without an option the limit is 4 MiB", async () => {
+  world = createWorld();
+  const room = 4 * 2 ** 20 - chatBody("").length;
+  expect((await send(chatBody("a".repeat(room)))).statusCode).toBe(200);
+  const reply = await send(chatBody("a".repeat(room + 1)));
+  expect(reply.statusCode).toBe(413);
+  expect(reply.json().error.message).toContain("4 MiB");
+});
+
 test("a posted output may be as large as the server takes outputs", async () => {
   world = createWorld({ config: { maxBodyBytes: 2 ** 20, maxToolOutputBytes: 2 ** 21 } });
   const url = "/v1/responses/resp_none/tool_outputs";

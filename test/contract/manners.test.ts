@@ -2,7 +2,7 @@
 
 import { once } from "node:events";
 import { request as httpRequest } from "node:http";
-import { connect } from "node:net";
+import { connect, type Socket } from "node:net";
 import { pino } from "pino";
 import { afterEach, describe, expect, test } from "vitest";
 import type { ServerConfig } from "../../src/server/services.ts";
@@ -46,6 +46,25 @@ test("one connection too many is closed; those that are open are served, and one
   sockets[1]!.destroy();
   await eventually(async () => expect((await fetch(`${url}/health`)).status).toBe(200));
   sockets[0]!.destroy();
+});
+
+test("2,048 clients may be connected; one more is closed, and the log says so", async () => {
+  let log = "";
+  const logger = pino({ level: "warn" }, { write: (line) => (log += line) });
+  const { port } = await listen(createWorld({ config: { logger } }));
+  const sockets: Socket[] = [];
+  // No more at once than a port's backlog takes.
+  while (sockets.length < 2048) {
+    const some = Array.from({ length: 128 }, () => connect(port, "127.0.0.1"));
+    await Promise.all(some.map((socket) => once(socket, "connect")));
+    sockets.push(...some);
+  }
+  expect(log).toBe("");
+  const last = connect(port, "127.0.0.1");
+  await new Promise((resolve) => last.on("error", resolve).on("close", resolve));
+  expect(log).toContain("too many connections");
+  expect(sockets.filter((socket) => socket.closed)).toEqual([]);
+  for (const socket of sockets) socket.destroy();
 });
 
 test("a connection counts once, however often its requests offer another protocol", async () => {

@@ -83,6 +83,8 @@ test("servers that end as soon as they have started: a few tries each, and nothi
   });
   // Four pauses, each twice as long; the next try comes after a minute.
   expect(started()).toHaveLength(2 * 5 * count);
+  const pauses = [...server.log().matchAll(/"server":"flapping0",.*?"again_in_ms":(\d+)/g)];
+  expect(pauses.map(([, ms]) => Number(ms))).toEqual([1000, 2000, 4000, 8000, 60_000]);
   const [bad] = await toldServers();
   expect(bad).toMatchObject({ state: "failed", error: "it exited with code 7", tools: [] });
   await eventually(async () => {

@@ -1,4 +1,6 @@
 // A request that kills the worker each time it comes, and clients whose SDK sends it again and again.
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { pathToFileURL } from "node:url";
 import { join } from "node:path";
 import OpenAI from "openai";
@@ -16,9 +18,9 @@ afterEach(async () => {
 });
 
 const fixture = pathToFileURL(join(import.meta.dirname, "../fixtures/poisonous-prompts.mjs")).href;
-async function serve(): Promise<ServedCommand> {
+async function serve(store = "none"): Promise<ServedCommand> {
   process.env["NODE_OPTIONS"] = `--import=${fixture}`;
-  server = await serveCommand("--store=none", "--parallel=4");
+  server = await serveCommand(`--store=${store}`, "--parallel=4");
   return server;
 }
 
@@ -81,4 +83,41 @@ test("who was only beside it is answered in the end", async () => {
   await workerOf(running, 3);
   await eventually(async () => expect((await send("Once")).status).toBe(200));
   told("the same amid three harmless requests", 1);
+});
+
+test("the refusal ends with Fermata", async () => {
+  const body = { prompt: "poison", ...long };
+  let running = await serve();
+  for (const status of [503, 503, 422]) {
+    await eventually(async () => expect((await fetch(`${running.url}/ready`)).status).toBe(200));
+    expect((await post(running, "/v1/completions", body)).status).toBe(status);
+  }
+  expect(await running.stop("SIGTERM")).toBe(0);
+  running = await serve();
+  expect((await post(running, "/v1/completions", body)).status).toBe(503);
+});
+
+test("a background response that kills ends as failed after two deaths, and its body is not refused", async () => {
+  const folder = mkdtempSync(join(tmpdir(), "fermata-poison-"));
+  const running = await serve(join(folder, "store.sqlite"));
+  for (let round = 1; round <= 2; round++) {
+    const { max_tokens: max_output_tokens, ...sampling } = long;
+    const body = { input: "poison", background: true, max_output_tokens, ...sampling };
+    const reply = await eventually(async () => {
+      const sent = await post(running, "/v1/responses", body);
+      expect(sent.status).toBe(200);
+      return sent;
+    });
+    const { id } = (await reply.json()) as { id: string };
+    await eventually(async () => {
+      const told = await fetch(`${running.url}/v1/responses/${id}`);
+      expect(await told.json()).toMatchObject({
+        status: "failed",
+        error: { message: expect.stringContaining("ended twice while it wrote this answer") },
+      });
+    });
+    expect(deaths(running)).toHaveLength(2 * round);
+  }
+  await running.stop("SIGKILL");
+  rmSync(folder, { recursive: true });
 });
