@@ -18,15 +18,19 @@ std::int32_t KvRetention::State::left_length(SlotId id) const {
 }
 
 // What the slot holds is about to leave it. It goes to RAM unless it is found elsewhere anyway, or
-// what is there already is worth more; then to a file.
+// what is there already is worth more; then to a file. A branch that ends a few positions behind
+// another slot's, as answers to one prompt do, is found there.
 void KvRetention::State::remember(SlotId slot) {
     const std::int32_t length = cells.length(slot);
     if (length < kWorthKeeping) return;
     const std::vector<std::int32_t> shared = match(slot, length);
+    const bool leased = is_pinned(at(slot).state) || at(slot).state == SlotState::kLeased;
+    const std::int32_t least = leased ? 1 : kMinCopiedPositions;
     for (SlotId other = 0; other < shape.slot_count; ++other) {
-        const bool covers = shape.partial_truncate && cells.length(other) >= length &&
-                            shared[static_cast<std::size_t>(other)] == length;
-        if (other != slot && covers) return;
+        if (other == slot || !shape.partial_truncate) continue;
+        const std::int32_t found =
+            std::min(shared[static_cast<std::size_t>(other)], cells.length(other));
+        if (length - found < least) return;
     }
     std::vector<SlotId> superseded;
     SlotId filed = kNoSlot;  // a file has exactly this
@@ -47,8 +51,7 @@ void KvRetention::State::remember(SlotId slot) {
         freed += static_cast<std::int64_t>(left_at(id).cells.size());
     }
 
-    Left entry{.use = at(slot).use,
-               .leased = is_pinned(at(slot).state) || at(slot).state == SlotState::kLeased};
+    Left entry{.use = at(slot).use, .leased = leased};
     const bool goes_anywhere = ram.limit > 0 || (files != nullptr && filed == kNoSlot);
     const auto size = goes_anywhere ? static_cast<std::int64_t>(backend.saved_size(slot)) : 0;
     const Candidate newcomer{.use = entry.use,

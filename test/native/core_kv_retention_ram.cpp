@@ -172,6 +172,20 @@ TEST(nothing_is_saved_that_is_found_elsewhere) {
     CHECK_EQ(cache.retention.ram().saves, 0);
 }
 
+// Answers to one prompt: all but their last words is in the other's slot.
+TEST(a_branch_that_ends_soon_behind_another_slots_is_not_saved) {
+    for (const std::int32_t own : {31, 32}) {
+        Cache cache(streams(2, 512, 512));
+        const auto prompt = words(1, 200);
+        for (const std::uint32_t seed : {2u, 3u, 4u})
+            cache.run_and_retain(joined(prompt, words(seed, own)));
+        CHECK_EQ(cache.retention.ram().sequences, own == 32 ? 1 : 0);
+        // The first stayed, since the third was copied from it.
+        const auto second = joined(prompt, words(3, own + 5));
+        CHECK_EQ(cache.retention.lookup(second).resident, own == 32 ? 232 : 200);
+    }
+}
+
 TEST(what_is_cut_off_the_last_evictable_slot_is_in_ram) {
     Cache cache(streams(2, 512, 512));
     cache.run_and_retain(joined(words(1, 100), words(6, 100)));
