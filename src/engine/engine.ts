@@ -242,7 +242,7 @@ export class Engine {
     if (prompt.length >= room) {
       throw new FermataError(
         "context_length_exceeded",
-        `The prompt has ${prompt.length} tokens, but the context holds ${room}, answer included.`,
+        `This model's maximum context length is ${room} tokens, answer included; the prompt has ${prompt.length}.`,
         { param: "prompt", size: { promptTokens: prompt.length, contextSize: room } },
       );
     }

@@ -8,7 +8,7 @@ import { createWorld, fakeTool, post, provider } from "./fake-services.ts";
 
 const tooLong = new FermataError(
   "context_length_exceeded",
-  "The prompt has 9923 tokens, but the context holds 1000, answer included.",
+  "This model's maximum context length is 1000 tokens, answer included; the prompt has 9923.",
   { param: "prompt", size: { promptTokens: 9923, contextSize: 1000 } },
 );
 const onServer = (server: string, name: string): Tool =>
@@ -37,7 +37,7 @@ test.each([
   [
     "/v1/chat/completions",
     { messages, tool_choice: "none" },
-    "answer included. Send less, or start the server with a larger --ctx-size.",
+    "the prompt has 9923. Send less, or start the server with a larger --ctx-size.",
   ],
 ])("%s %j", async (url, payload, expected) => {
   const world = createWorld({ tools: provider(...served) });
@@ -47,6 +47,16 @@ test.each([
   expect(reply.statusCode).toBe(400);
   expect(reply.json().error.message).toContain(tooLong.message);
   expect(reply.json().error.message).toContain(expected);
+});
+
+test("Anthropic's wire says it in the words that its clients look for", async () => {
+  const world = createWorld();
+  world.chat.script = [{ fail: tooLong }];
+  const payload = { messages, max_tokens: 9 };
+  const reply = await world.app.inject({ method: "POST", url: "/v1/messages", payload });
+  expect(reply.json().error.message).toMatch(
+    /^prompt is too long: 9923 tokens > 1000 maximum\. This model's maximum context length is 1000/,
+  );
 });
 
 const counts = { n_prompt_tokens: 9923, n_ctx: 1000 };

@@ -224,6 +224,7 @@ test.each([
   [{ ...hello, tools: [tools[0], { ...tools[0], description: "Other." }] }, "tools[1].name"],
   [{ ...hello, tool_choice: { type: "sometimes" } }, "tool_choice.type"],
   [{ ...hello, thinking: true }, "thinking"],
+  [{ ...hello, thinking: { type: "none" } }, "thinking.type"],
   [{ ...hello, container: "c" }, "container"],
 ])("refused in Anthropic's shape: %#", async (body, param) => {
   const world = createWorld();
@@ -243,6 +244,14 @@ test.each([
       request_id: response.headers["x-request-id"],
     });
   }
+});
+
+test("a tool that is strict is held to its schema", async () => {
+  const world = createWorld();
+  world.chat.script = [{ type: "content", text: "Well." }, finish("stop")];
+  const payload = { ...hello, tools: [{ ...tools[0], strict: true }] };
+  await world.app.inject({ method: "POST", url: "/v1/messages", payload });
+  expect(world.chat.requests[0]!.tools).toMatchObject([{ strict: true }]);
 });
 
 test.each([

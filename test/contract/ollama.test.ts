@@ -77,6 +77,27 @@ test("a chat is streamed as lines of JSON, thinking and calls among them", async
   ]);
 });
 
+test("each call of a streamed answer has its own index", async () => {
+  const world = createWorld();
+  const other = { ...call, id: "call_2" };
+  world.chat.script = [...callEvents(call), ...callEvents(other, 1), finish("tool_calls")];
+  const { body } = await post(world, "/api/chat", { ...hello, tools });
+  const calls = linesOf(body).flatMap(
+    ({ message }) => (message as { tool_calls?: object[] }).tool_calls ?? [],
+  );
+  expect(calls).toMatchObject([
+    { id: "call_1", function: { index: 0 } },
+    { id: "call_2", function: { index: 1 } },
+  ]);
+});
+
+test("a raw prompt has no place for a system message", async () => {
+  const body = { model: "tiny", prompt: "Hi", raw: true, system: "Be short." };
+  const response = await post(createWorld(), "/api/generate", body);
+  expect(response.statusCode).toBe(400);
+  expect(response.json().error).toContain("system");
+});
+
 test("a chat as one object", async () => {
   const world = createWorld();
   world.chat.script = [
@@ -218,6 +239,7 @@ test("a prompt is put into the template, unless it is raw", async () => {
   ]);
   const raw = await post(world, "/api/generate", {
     ...asked,
+    system: "",
     raw: true,
     options: { num_predict: 2 },
   });

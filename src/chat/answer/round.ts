@@ -62,6 +62,11 @@ export class Round {
     return !this.#parser.inCall && !this.#parser.inReasoning;
   }
 
+  /** A client that sends it back sends all of it: it was cut neither inside of a call or reasoning, nor of a character. */
+  get isText(): boolean {
+    return this.isWhole && !this.#raw.endsWith("\uFFFD");
+  }
+
   /** What was said beside reasoning and calls. */
   get content(): string {
     return this.#content;

@@ -309,7 +309,8 @@ export function openTemplate(
 }
 
 function tooLong(contextSize: number, problem: string, size?: PromptSize): FermataError {
-  const message = `The context holds ${contextSize} tokens; ${problem}, and an answer needs at least one more.`;
+  // Clients that know no codes look for its beginning, which is OpenAI's.
+  const message = `This model's maximum context length is ${contextSize} tokens; ${problem}, and an answer needs at least one more.`;
   return new FermataError("context_length_exceeded", message, {
     param: "messages",
     size: size ?? null,

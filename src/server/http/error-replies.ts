@@ -124,13 +124,19 @@ const typeByStatus: Readonly<Record<number, string>> = {
   503: "overloaded_error",
 };
 
+/** Anthropic's words, which its clients look for before they compact a conversation. */
+function tooLongOf({ size }: FermataError): string {
+  if (size === null) return "";
+  return `prompt is too long: ${size.promptTokens} tokens > ${size.contextSize} maximum. `;
+}
+
 export function anthropicErrorBody(error: FermataError, requestId: string): AnthropicErrorBody {
   const { message, code, param, status } = error;
   const type = typeByStatus[status] ?? (status < 500 ? "invalid_request_error" : "api_error");
   const details = param === "thread" ? { details: threadsUnsupported } : {};
   return {
     type: "error",
-    error: { type, message, code, param, ...details },
+    error: { type, message: `${tooLongOf(error)}${message}`, code, param, ...details },
     request_id: requestId,
   };
 }

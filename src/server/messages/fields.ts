@@ -13,7 +13,7 @@ import {
 } from "../body/generation.ts";
 import { documentFields, textFormat } from "../body/guidance.ts";
 import { tokenRuleFields } from "../body/token-rules.ts";
-import { integer, mapped, object, text } from "../body/values.ts";
+import { integer, mapped, object, oneOf } from "../body/values.ts";
 import { messagesField, systemField } from "./messages.ts";
 import { toolChoiceField, toolsField } from "./tools.ts";
 
@@ -37,10 +37,7 @@ export const promptFields = {
   thinking: optional(
     object(
       {
-        type: required({
-          ...text({ remedy: showThinking }),
-          schema: { type: "string", enum: ["enabled", "disabled", "adaptive"] },
-        }),
+        type: required(oneOf(["enabled", "disabled", "adaptive"], "kind of thinking")),
         budget_tokens: ignored("has no effect", quietly),
       },
       showThinking,

@@ -95,6 +95,7 @@ export function messagesCountTokensRoute(context: RouteContext): RouteOptions {
   return {
     method: "POST",
     url: "/v1/messages/count_tokens",
+    preHandler: waitForServers(context.services.tools),
     config: { wire: "anthropic" },
     handler: async (request) => {
       const body = await finishInTurns(parseCountRequestInParts(request.body, warnings.warn));

@@ -5,6 +5,7 @@ import { optional, readFields, required, type Type, type JsonObject } from "../b
 import {
   type ToolChoice,
   argumentsSchema,
+  definitionOf,
   description,
   toolList,
   toolName,
@@ -17,14 +18,13 @@ const clientTool = mapped(
     {
       name: required(toolName(128)),
       description,
+      strict: optional(boolean),
       input_schema: required(argumentsSchema('Send {"type": "object"} for a tool without input')),
     },
     showTool,
     "passed over",
   ),
-  ({ name, description: about, input_schema: parameters }): ToolDefinition => {
-    return { name, ...(about === undefined ? {} : { description: about }), parameters };
-  },
+  ({ input_schema: parameters, ...tool }): ToolDefinition => definitionOf({ ...tool, parameters }),
 );
 
 const tool = tagged(

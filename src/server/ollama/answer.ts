@@ -15,6 +15,8 @@ interface Part {
   content: string;
   thinking?: string;
   calls?: readonly ToolCall[];
+  /** How many calls were told before. */
+  callsBefore?: number;
   logprobs?: readonly ContentToken[] | undefined;
 }
 
@@ -39,6 +41,7 @@ export class OllamaAnswer implements AnswerStream<RunEvent> {
   readonly #startedAt: number;
   readonly #loadMilliseconds: number;
   #firstAt: number | null = null;
+  #callsTold = 0;
 
   constructor(
     model: string,
@@ -66,7 +69,7 @@ export class OllamaAnswer implements AnswerStream<RunEvent> {
       case "reasoning":
         return event.text === "" ? [] : [this.#part({ content: "", thinking: event.text })];
       case "call-end":
-        return [this.#part({ content: "", calls: [event.call] })];
+        return [this.#part({ content: "", calls: [event.call], callsBefore: this.#callsTold++ })];
       case "finish":
         return [line(this.#end({ content: "" }))];
       default:
@@ -139,11 +142,16 @@ export class OllamaAnswer implements AnswerStream<RunEvent> {
   }
 }
 
-function wirePart({ content, thinking = "", calls = [] }: Part, name: string): Line {
+function wirePart(
+  { content, thinking = "", calls = [], callsBefore = 0 }: Part,
+  name: string,
+): Line {
   return {
     [name]: content,
     ...(thinking === "" ? {} : { thinking }),
-    ...(calls.length === 0 ? {} : { tool_calls: calls.map(wireCall) }),
+    ...(calls.length === 0
+      ? {}
+      : { tool_calls: calls.map((call, index) => wireCall(call, callsBefore + index)) }),
   };
 }
 

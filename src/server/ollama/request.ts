@@ -3,7 +3,7 @@
 import type { TemplateVariables, ToolDefinition } from "../../chat/types.ts";
 import type { Sampling } from "../../engine/types.ts";
 import type { DocumentFormat } from "../../guidance/types.ts";
-import { readBody, readBodyInParts, type ValuesOf } from "../body/field.ts";
+import { fieldError, readBody, readBodyInParts, type ValuesOf } from "../body/field.ts";
 import { type Conversation, conversationOf, templateVariables } from "../body/prompt.ts";
 import { readSampling, type SamplingLimits } from "../body/generation.ts";
 import type { Parts } from "../../parts.ts";
@@ -54,6 +54,10 @@ export interface GenerateRequest extends OllamaRequest {
 export function parseGenerate(body: unknown, limits: SamplingLimits, warn: Warn): GenerateRequest {
   const given = readBody(generateFields, body, { warn }, 'Send {"model": "…", "prompt": "…"}');
   const { prompt, system, raw } = given;
+  if (raw && system !== "") {
+    const remedy = "Put it into the prompt, or leave out raw";
+    throw fieldError("invalid_value", "system", "has no place in a raw prompt", remedy);
+  }
   const messages = [
     ...(system === "" ? [] : [{ role: "system" as const, content: system }]),
     { role: "user" as const, content: prompt },
