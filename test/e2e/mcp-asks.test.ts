@@ -144,7 +144,9 @@ test("a question that is longer than the context is refused, and the caller goes
   const args = { prompt: "Say harbour. ", repeat: 250, maxTokens: 4, context: "none", times: 2 };
   const { ended } = await begin("ask_model", args);
   const answers = JSON.parse((await ended()).tool_response) as object[];
-  const message = expect.stringMatching(/maximum context length is 1536 tokens; .* take \d+/) as string;
+  const message = expect.stringMatching(
+    /maximum context length is 1536 tokens; .* take \d+/,
+  ) as string;
   expect(answers).toEqual([
     { code: -1, message },
     { code: -1, message },
