@@ -355,18 +355,23 @@ describe("over a socket", () => {
     leave();
   });
 
+  /** A client that takes nothing of a stream of 128 MiB. @returns what ends it */
+  async function stopReading(world: World): Promise<() => void> {
+    const piece = { type: "content" as const, text: "x".repeat(64 * 1024) };
+    world.chat.script = [...Array.from({ length: 2000 }, () => piece), finish("stop")];
+    const { response, leave } = await send(await listen(world), { ...hello, stream: true });
+    response.on("error", () => {});
+    response.pause();
+    return leave;
+  }
+
   test.each([
     ["for too long", { stalledMs: 100 }],
     // The fake engine always says that two wait.
     ["while others wait for its place", { stalledMs: 600_000, crowdedStalledMs: 100 }],
   ])("a reader that takes nothing %s is given up, and its generation", async (_when, config) => {
     const world = createWorld({ config });
-    const piece = { type: "content" as const, text: "x".repeat(64 * 1024) };
-    world.chat.script = [...Array.from({ length: 2000 }, () => piece), finish("stop")];
-    const url = await listen(world);
-    const { response, leave } = await send(url, { ...hello, stream: true });
-    response.on("error", () => {});
-    response.pause();
+    const leave = await stopReading(world);
     await eventually(() => expect(world.chat.cancelledCount).toBe(1));
     leave();
   });
@@ -377,12 +382,7 @@ describe("over a socket", () => {
   ])("its time is %s", async (_time, waiting, kept, over) => {
     vi.useFakeTimers({ toFake: ["setInterval", "clearInterval", "performance"] });
     const world = createWorld({ waiting });
-    const piece = { type: "content" as const, text: "x".repeat(64 * 1024) };
-    world.chat.script = [...Array.from({ length: 2000 }, () => piece), finish("stop")];
-    const url = await listen(world);
-    const { response, leave } = await send(url, { ...hello, stream: true });
-    response.on("error", () => {});
-    response.pause();
+    const leave = await stopReading(world);
     // Buffers on the way fill, then the stream waits for its reader.
     await eventually(() => expect(vi.getTimerCount()).toBeGreaterThan(0));
     await new Promise((resolve) => setTimeout(resolve, 300));
