@@ -20,6 +20,7 @@ export interface StoreWorld {
   die(): Promise<void>;
   /** Once the limits are kept that were due. */
   retained(store: SqliteStore | PostgresStore): Promise<void>;
+  /** Its stores close too: one left open would be a process of whatever comes into the same database. */
   remove(): Promise<void>;
 }
 
@@ -52,8 +53,13 @@ function fileWorld(): StoreWorld {
       database.close();
     }
   };
+  const opened: SqliteStore[] = [];
   return {
-    open: async (options) => new SqliteStore(path, options),
+    async open(options) {
+      const store = new SqliteStore(path, options);
+      opened.push(store);
+      return store;
+    },
     query,
     async die() {
       const { pid } = spawnSync(process.execPath, ["--version"]);
@@ -63,7 +69,10 @@ function fileWorld(): StoreWorld {
       await query("UPDATE branched_runs SET process = 'gone' WHERE process IS NOT NULL");
     },
     retained: async () => {},
-    remove: async () => rmSync(folder, { recursive: true, force: true }),
+    async remove() {
+      for (const store of opened) await store.close();
+      rmSync(folder, { recursive: true, force: true });
+    },
   };
 }
 
@@ -79,9 +88,11 @@ async function databaseWorld(): Promise<StoreWorld> {
   const address = await server.emptyDatabase(name);
   const query = async <Row>(statement: string): Promise<Row[]> =>
     await onDatabase<Row>(address, `SET search_path = fermata; ${statement}`);
+  const opened: PostgresStore[] = [];
   return {
     async open(options) {
       const store = await openPostgresStore(address, options);
+      opened.push(store);
       await store.retained();
       return store;
     },
@@ -93,6 +104,9 @@ async function databaseWorld(): Promise<StoreWorld> {
         UPDATE branched_runs SET process = 'gone' WHERE process IS NOT NULL`);
     },
     retained: async (store) => await (store as PostgresStore).retained(),
-    remove: async () => void taken.delete(name),
+    async remove() {
+      for (const store of opened) await store.close();
+      taken.delete(name);
+    },
   };
 }
