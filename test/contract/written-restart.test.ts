@@ -52,11 +52,14 @@ async function serve(
   {
     chunk,
     template = "",
+    vocabularySize = 500,
     watch,
     says = rounds,
   }: {
     chunk: number;
     template?: string | undefined;
+    /** Of the model. */
+    vocabularySize?: number;
     watch?: () => void;
     says?: readonly string[];
   },
@@ -67,6 +70,7 @@ async function serve(
   const tool = (name: string, options: Partial<Tool> = {}): Tool => countedTool(ran, name, options);
   const world = createWorld({
     realChat: new Chat(engine),
+    model: { vocabularySize },
     tools: provider(tool("look", { readOnly: true }), tool("save")),
     store: watch === undefined ? store : watched(store, watch),
     branches: watch === undefined ? store.branches : watched(store.branches, watch),
@@ -218,6 +222,7 @@ test(
       return (row as { held: number }).held > 0;
     };
     let continued = 0;
+    let written = 0;
     for (const [index, moment] of moments.entries()) {
       forgetProcesses(moment.path);
       if (!wasAtWork(moment.path)) continue;
@@ -228,17 +233,20 @@ test(
       await next.end();
       expect(response.status, `after write ${index}`).toBe("completed");
       expect(texts, `after write ${index}`).toEqual(expected.texts);
+      written = response.usage.output_tokens;
       const plain = (list: Json) =>
         list.map(({ type, name, args, text }: Json) => [type, name, args, text]);
       expect(plain(outputOf(response))).toEqual(plain(outputOf(expected.response)));
       expect(ran.filter((name) => name === "save").length).toBeLessThanOrEqual(2);
     }
     expect(continued).toBeGreaterThan(15);
+    // The last process knows the last round only: its text and its end.
+    expect(written).toBe("All is saved.".length + 1);
   },
 );
 
 describe("it is told why a run cannot go on", () => {
-  const cut = async (change: string, template?: string) => {
+  const cut = async (change: string, next: { template?: string; vocabularySize?: number } = {}) => {
     const path = at("store.sqlite");
     let copy = "";
     const first = await serve(path, {
@@ -257,9 +265,9 @@ describe("it is told why a run cannot go on", () => {
     const database = new Database(copy);
     database.exec(change);
     database.close();
-    const next = await serve(copy, { chunk: 16, template });
-    const { message, state } = await ended(next.world, run);
-    await next.end();
+    const second = await serve(copy, { chunk: 16, ...next });
+    const { message, state } = await ended(second.world, run);
+    await second.end();
     expect(state.reasoning).toBe("I must look.");
     expect(state.end).toMatchObject({ status: "failed", error: message.error });
     return message.error as Json;
@@ -294,8 +302,11 @@ describe("it is told why a run cannot go on", () => {
     expect(error.code).toBe("request_quarantined");
   });
 
-  test("the template is another one", async () => {
-    const error = await cut("", "{# other #}");
+  test.each([
+    ["template", { template: "{# other #}" }],
+    ["model", { vocabularySize: 501 }],
+  ])("the %s is another one", async (_what, next) => {
+    const error = await cut("", next);
     expect(error.message).toContain("serves another model or template now");
   });
 

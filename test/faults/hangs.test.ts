@@ -11,11 +11,13 @@ import { endlessStream, workerOf } from "./support/served.ts";
 let server: ServedCommand | undefined;
 afterEach(async () => {
   delete process.env["NODE_OPTIONS"];
+  delete process.env["FERMATA_TEST_STEP_AGE"];
   await server?.stop("SIGKILL");
   server = undefined;
 });
 
-const blocker = pathToFileURL(join(import.meta.dirname, "../fixtures/block-event-loop.mjs")).href;
+const importing = (fixture: string): string =>
+  `--import=${pathToFileURL(join(import.meta.dirname, "../fixtures", fixture)).href}`;
 
 test.each([
   ["is stopped", "SIGSTOP", "worker stopped (SIGSTOP) amid"],
@@ -23,7 +25,7 @@ test.each([
 ] as const)(
   "a worker that %s: killed, its stream told, and the service is back",
   async (_name, signal, fault) => {
-    process.env["NODE_OPTIONS"] = `--import=${blocker}`;
+    process.env["NODE_OPTIONS"] = importing("block-event-loop.mjs");
     server = await serveCommand("--store=none", "--process-timeout=loop=12");
     const count = times(1, 20);
     for (let round = 1; round <= count; round++) {
@@ -45,6 +47,39 @@ test.each([
     told(fault, count);
   },
 );
+
+/** Its step goes on since so long before its start. */
+async function serveInStep(seconds: number, ...args: string[]): Promise<ServedCommand> {
+  process.env["NODE_OPTIONS"] = importing("slow-step.mjs");
+  process.env["FERMATA_TEST_STEP_AGE"] = String(seconds * 1000);
+  return await serveCommand("--store=none", ...args);
+}
+
+test.each([
+  [10, 200, "ok", 200, "ready"],
+  [70, 200, "ok", 503, "busy"],
+  [150, 503, "hung", 503, "busy"],
+])(
+  "--process-timeout step=100, a step of %i s, and nobody who kills it: /health %i %s, /ready %i %s",
+  async (seconds, ...expected) => {
+    server = await serveInStep(seconds, "--process-timeout=step=100", "--no-supervise");
+    const said = [];
+    for (const path of ["/health", "/ready"]) {
+      const reply = await fetch(server.url + path);
+      said.push(reply.status, ((await reply.json()) as { status: string }).status);
+    }
+    expect(said).toEqual(expected);
+  },
+);
+
+test("a worker whose step takes longer than that is killed, and started again", async () => {
+  server = await serveInStep(0, "--process-timeout=step=1");
+  const worker = await workerOf(server, 1);
+  await workerOf(server, 2);
+  expect(server.log()).toContain(
+    `"pid":${worker},"thread":"inference","seconds":1,"msg":"the worker hangs and is killed"`,
+  );
+});
 
 /** Of a process: its state (T: stopped) and its session. */
 function statusOf(pid: number): { state: string; session: number } {

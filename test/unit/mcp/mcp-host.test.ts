@@ -18,6 +18,8 @@ let hosts: McpHost[] = [];
 let lines: LogLine[] = [];
 
 afterEach(async () => {
+  vi.useRealTimers();
+  vi.restoreAllMocks();
   await Promise.all(hosts.map((host) => host.close()));
   hosts = [];
   lines = [];
@@ -263,6 +265,39 @@ describe("one server", () => {
     expect(lines.map(({ message }) => message)).toEqual(
       expect.arrayContaining(["MCP server ended, starting it again", "MCP server is back"]),
     );
+  });
+
+  test("crashes count together, unless it served for more than a minute between them", async () => {
+    const host = await start([server("one", "crash")]);
+    const real = performance.now.bind(performance);
+    let served = 0;
+    vi.spyOn(performance, "now").mockImplementation(() => real() + served);
+    const counts: unknown[] = [];
+    for (const minutes of [0, 0.5, 1.1, 0]) {
+      await eventually(() => expect(host.servers()[0]!.state).toBe("ready"));
+      served += minutes * 60_000;
+      lines = [];
+      await find(host, "crash").call({}, never);
+      await eventually(() => expect(lines[0]!.message).toMatch("starting it again"));
+      counts.push(lines[0]!["failures"]);
+    }
+    expect(counts).toEqual([1, 2, 1, 2]);
+  });
+
+  test("after a call without an answer it has five seconds for a ping, then it is started again", async () => {
+    const host = await start([server("one", "echo", "process_id")], { toolTimeoutMs: 1000 });
+    const pid = Number((await find(host, "process_id").call({}, never)).content);
+    process.kill(pid, "SIGSTOP");
+    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+    const called = find(host, "echo").call({ message: "Hi" }, never);
+    await vi.advanceTimersByTimeAsync(1000);
+    expect(await called).toMatchObject({ isError: true });
+    lines = [];
+    await vi.advanceTimersByTimeAsync(4999);
+    expect(lines).toEqual([]);
+    await vi.advanceTimersByTimeAsync(1);
+    expect(lines).toMatchObject([{ reason: "it answers nothing any more" }]);
+    process.kill(pid, "SIGCONT");
   });
 
   test("standard error goes to the debug log", async () => {

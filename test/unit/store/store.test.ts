@@ -229,6 +229,19 @@ describe.each(storeKinds)("%s", (kind) => {
         expect(await store.response("ann", "old")).toBeNull();
         expect(await store.response("ann", "believed 0")).not.toBeNull();
       });
+
+      test("what was stored while it was behind is too old for the next process", async () => {
+        vi.setSystemTime(Date.now() - year);
+        const createdAt = Math.floor(Date.now() / 1000);
+        await turn("behind", { createdAt }, "behind");
+        vi.setSystemTime(Date.now() + year);
+        expect(await reopen({})).toEqual(["old"]);
+      });
+
+      test("a process that starts while it is ahead deletes what looks too old", async () => {
+        vi.setSystemTime(Date.now() + year);
+        expect(await reopen({})).toEqual([]);
+      });
     });
 
     test("bytes", async () => {
