@@ -12,55 +12,9 @@ import {
   type ValuesOf,
   isAbsent,
 } from "./field.ts";
+import { content, resultContent } from "./content-parts.ts";
 import { isJsonObject } from "../../json.ts";
-import { either, list, mapped, object, tagged, text, boolean, oneOf, record } from "./values.ts";
-
-const textRemedy = "Send the part's text as a string";
-const textOnly = "Send text parts only";
-export const notText = (type: string) => ({
-  code: "unsupported_value" as const,
-  problem: `is "${type}", and the model reads text only`,
-  remedy: textOnly,
-});
-export const imagePart = {
-  code: "image_not_supported" as const,
-  problem: "is an image, and the model reads text only",
-  remedy: textOnly,
-};
-
-export function textPart(key: "text" | "refusal"): Type<string> {
-  const fields = { [key]: required(text({ remedy: textRemedy })) };
-  return mapped(object(fields, textRemedy, "passed over"), (part) => part[key]!);
-}
-
-const part = tagged(
-  {
-    text: textPart("text"),
-    refusal: textPart("refusal"),
-    image_url: imagePart,
-    input_image: imagePart,
-    input_audio: notText("input_audio"),
-    file: notText("file"),
-  },
-  {
-    remedy: 'Send {"type": "text", "text": "…"}',
-    others: {
-      code: "invalid_value",
-      problem: "is not a known kind of part",
-      remedy: 'Send "text"',
-    },
-  },
-);
-
-/** Text parts are joined by newlines. */
-const content = either(
-  {
-    string: text(),
-    array: mapped(list(part, { remedy: "Send text as a string" }), (parts) => parts.join("\n")),
-  },
-  "a string or an array of parts",
-  "Send text as a string",
-);
+import { list, mapped, object, tagged, text, boolean, oneOf, record } from "./values.ts";
 
 /** Of a role that is nothing without it. Null says nothing, as at llama-server. */
 const neededContent: Type<string> = {
@@ -141,7 +95,7 @@ const assistant = mapped(
 const toolResult = mapped(
   object(
     {
-      content: optional(content, "", ""),
+      content: optional(resultContent, "", ""),
       tool_call_id: optional(
         text({ remedy: "Send the id of the tool call that this answers" }),
         "",
@@ -210,7 +164,7 @@ export const messagesField = required(
     list(message, { min: 1, remedy: "Send an array with at least one message" }),
     asConversation,
   ),
-  "text only; `developer` is `system`",
+  "text only; `developer` is `system`; an image in a tool's result becomes a line that says so",
 );
 
 /**

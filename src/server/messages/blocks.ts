@@ -1,38 +1,15 @@
-/** Content blocks that are text: text, documents of plain text, search results. */
+/** Content blocks that are text: text, documents of text, search results. */
 
-import { required, type Type, fieldError } from "../body/field.ts";
+import { optional, required, type Type, fieldError } from "../body/field.ts";
+import { notShown, unseen } from "../body/content-parts.ts";
 import { isJsonObject } from "../../json.ts";
-import { either, list, mapped, object, tagged, text } from "../body/values.ts";
+import { either, list, mapped, object, record, tagged, text } from "../body/values.ts";
 
 const asString = "Send text as a string";
 const someText = required(text({ remedy: asString }));
 const showBlock = 'Send {"type": "text", "text": "…"}';
 const showSource = 'Send {"type": "text", "media_type": "text/plain", "data": "…"}';
 
-const source = tagged(
-  { text: object({ data: someText }, showSource, "passed over") },
-  {
-    remedy: showSource,
-    others: { code: "unsupported_value", problem: "is not plain text", remedy: showSource },
-  },
-);
-
-const plainBlocks = {
-  text: mapped(object({ text: someText }, showBlock, "passed over"), (block) => block.text),
-  document: mapped(
-    object({ source: required(source) }, showBlock, "passed over"),
-    (block) => block.source.data,
-  ),
-  tool_reference: mapped(
-    object({ tool_name: someText }, showBlock, "passed over"),
-    (block) => block.tool_name,
-  ),
-  image: {
-    code: "image_not_supported" as const,
-    problem: "is an image, and the model reads text only",
-    remedy: "Send text blocks only",
-  },
-};
 const blockOptions = {
   remedy: showBlock,
   others: {
@@ -42,21 +19,94 @@ const blockOptions = {
   },
 };
 
-export const textBlocks = {
-  ...plainBlocks,
-  search_result: mapped(
-    object(
-      {
-        title: someText,
-        source: someText,
-        content: required(joined(tagged(plainBlocks, blockOptions))),
-      },
-      showBlock,
-      "passed over",
-    ),
-    (block) => `${block.title}\n${block.source}\n${block.content}`,
-  ),
+const textBlock = mapped(
+  object({ text: someText }, showBlock, "passed over"),
+  (block) => block.text,
+);
+
+const refusedImage = {
+  code: "image_not_supported" as const,
+  problem: "is an image, and the model reads text only",
+  remedy: "Send text blocks only",
 };
+const refusedSource = {
+  code: "unsupported_value" as const,
+  problem: "is not plain text",
+  remedy: showSource,
+};
+const skippedSource = {
+  warning: "is of a kind that is no text: the model reads a line that says so instead",
+  remedy: showSource,
+};
+
+const imageLine = unseen(record(showBlock), ({ source }) => {
+  const kind = isJsonObject(source) ? source["media_type"] : null;
+  const isKnown = typeof kind === "string" && /^[\w.+/-]{1,60}$/.test(kind);
+  return isKnown ? `an image (${kind})` : "an image";
+});
+
+/**
+ * @param isResult of a tool, which the client can only pass on: in the place of what is no text stands a line that says
+ *   so. Elsewhere it is refused.
+ */
+function plainBlocksOf({ isResult }: { isResult: boolean }) {
+  const image: typeof imageLine | typeof refusedImage = isResult ? imageLine : refusedImage;
+  const others: typeof skippedSource | typeof refusedSource = isResult
+    ? skippedSource
+    : refusedSource;
+  const source = tagged(
+    {
+      text: mapped(object({ data: someText }, showSource, "passed over"), ({ data }) => data),
+      content: mapped(
+        object(
+          { content: required(joined(tagged({ text: textBlock, image }, blockOptions))) },
+          showSource,
+          "passed over",
+        ),
+        (given) => given.content,
+      ),
+    },
+    { remedy: showSource, others },
+  );
+  const document = object(
+    { source: required(source), title: optional(text()), context: optional(text()) },
+    showBlock,
+    "passed over",
+  );
+  return {
+    text: textBlock,
+    document: mapped(document, ({ source: data, title = "", context = "" }) => {
+      const said = data ?? notShown("a document");
+      return [title, context, said].filter((part) => part !== "").join("\n");
+    }),
+    tool_reference: mapped(
+      object({ tool_name: someText }, showBlock, "passed over"),
+      (block) => block.tool_name,
+    ),
+    image,
+  };
+}
+
+function textBlocksOf(place: { isResult: boolean }) {
+  const plainBlocks = plainBlocksOf(place);
+  return {
+    ...plainBlocks,
+    search_result: mapped(
+      object(
+        {
+          title: someText,
+          source: someText,
+          content: required(joined(tagged(plainBlocks, blockOptions))),
+        },
+        showBlock,
+        "passed over",
+      ),
+      (block) => `${block.title}\n${block.source}\n${block.content}`,
+    ),
+  };
+}
+
+export const textBlocks = textBlocksOf({ isResult: false });
 
 /** Blocks of these kinds; what looks like a tool's result must say that it is one. */
 export function blocksOf<Kinds extends Parameters<typeof tagged>[0]>(kinds: Kinds) {
@@ -91,3 +141,6 @@ function joined(block: Type<string>): Type<string> {
 
 /** Texts of its blocks. */
 export const textContent = content(tagged(textBlocks, blockOptions));
+
+/** Texts of a tool's result. */
+export const resultContent = content(tagged(textBlocksOf({ isResult: true }), blockOptions));

@@ -4,7 +4,7 @@ import type { ChatMessage, ToolCall } from "../../chat/types.ts";
 import { lastIsUsers, prefillOf } from "../body/prompt.ts";
 import { optional, required, type Type, fieldError } from "../body/field.ts";
 import { boolean, list, mapped, notNull, object, record, tagged, text } from "../body/values.ts";
-import { blocksOf, textBlocks, textContent } from "./blocks.ts";
+import { blocksOf, resultContent, textBlocks, textContent } from "./blocks.ts";
 
 /** Clients that count what they send put a value that changes with each request first; it would cost the whole cached prefix. */
 const billingHeader = /^x-anthropic-billing-header:[^\n]*\n?/;
@@ -22,7 +22,7 @@ interface ToolResult {
 
 const toolResult = mapped(
   object(
-    { tool_use_id: callId, content: optional(textContent, "", []), is_error: optional(boolean) },
+    { tool_use_id: callId, content: optional(resultContent, "", []), is_error: optional(boolean) },
     blockAsReceived,
     "passed over",
   ),
@@ -136,7 +136,7 @@ export const messagesField = required(
       };
     },
   ),
-  "text, documents of plain text, tool calls and results, thinking; a last one of the assistant's begins the answer",
+  "text, documents of text, tool calls and results, thinking; an image in a result becomes a line that says so; a last one of the assistant's begins the answer",
 );
 
 export interface ParsedConversation {

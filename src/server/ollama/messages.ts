@@ -2,6 +2,7 @@
 
 import type { ChatMessage } from "../../chat/types.ts";
 import { optional, required, type Type, fieldError } from "../body/field.ts";
+import { unseen } from "../body/content-parts.ts";
 import { asConversation } from "../body/prompt.ts";
 import { list, mapped, object, record, tagged, text } from "../body/values.ts";
 
@@ -17,6 +18,9 @@ export const imagesField = optional({
     throw fieldError("image_not_supported", path, problem, this.remedy);
   },
 } satisfies Type<void>);
+
+const image = unseen(text({ remedy: "Send an image as a string" }), () => "an image");
+const resultImages = optional(list(image, { remedy: "Send text only" }), "", []);
 
 const showMessage = 'Send {"role": "user", "content": "…"}';
 const someText = optional(text({ remedy: "Send text as a string" }), "", "");
@@ -77,7 +81,7 @@ const toolResult = mapped(
   object(
     {
       content: someText,
-      images: imagesField,
+      images: resultImages,
       tool_call_id: someText,
       tool_name: maybeText,
       name: someText,
@@ -85,9 +89,9 @@ const toolResult = mapped(
     showMessage,
     "passed over",
   ),
-  ({ content, tool_call_id: toolCallId, tool_name, name }): ChatMessage => ({
+  ({ content, images, tool_call_id: toolCallId, tool_name, name }): ChatMessage => ({
     role: "tool",
-    content,
+    content: [content, ...images].filter((part) => part !== "").join("\n"),
     toolCallId,
     name: tool_name ?? name,
   }),
@@ -109,6 +113,6 @@ const message = tagged(
 /** Empty: the request only asks for the model to be loaded. */
 export const messagesField = optional(
   mapped(list(message, { remedy: "Send an array of messages" }), asConversation),
-  "text only; none: the model is there already, and the answer is empty",
+  "text only; an image in a tool's result becomes a line that says so; none: the model is there already, and the answer is empty",
   [],
 );

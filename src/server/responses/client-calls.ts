@@ -2,6 +2,7 @@
 
 import { isJsonObject } from "../../json.ts";
 import { roundOf } from "../answer/ids.ts";
+import { notShown } from "../body/content-parts.ts";
 import type { CustomToolCallItem, FunctionCallItem, Item, OutputItem } from "./types.ts";
 
 export type ClientCallItem = FunctionCallItem | CustomToolCallItem;
@@ -102,7 +103,7 @@ function isPart(part: unknown): boolean {
 function partText(part: unknown): string {
   const { type, text, filename } = part as { type: string; text?: string; filename?: unknown };
   if (textTypes.has(type)) return text ?? "";
-  if (type === "input_image") return "[an image, which the model cannot see]";
+  if (type === "input_image") return notShown("an image");
   const name = typeof filename === "string" ? ` ${filename}` : "";
-  return `[a file${name}, which the model cannot read]`;
+  return notShown(`a file${name}`);
 }

@@ -10,7 +10,8 @@ import {
   type Type,
   type ValuesOf,
 } from "../body/field.ts";
-import { callArguments, imagePart, notText, textPart } from "../body/prompt.ts";
+import { imagePart, notText, textPart } from "../body/content-parts.ts";
+import { callArguments } from "../body/prompt.ts";
 import {
   boolean,
   either,
