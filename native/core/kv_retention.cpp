@@ -57,6 +57,7 @@ std::int32_t KvRetention::State::truncate(SlotId slot, std::int32_t length) {
 std::int32_t KvRetention::State::copy(SlotId from, SlotId to, std::int32_t length) {
     if (length == 0) return 0;
     const std::int32_t part = shape.partial_truncate ? length : cells.length(from);
+    if (is_streams()) copied_bytes += 2 * static_cast<std::int64_t>(backend.saved_size(from));
     if (!backend.copy_prefix(from, to, part)) return 0;
     cells.copy(from, to, part);
     tree.share(from, to, part);
@@ -121,6 +122,14 @@ std::int32_t KvRetention::State::promised(SlotId slot, std::int32_t common) cons
     for (const std::int32_t mark : at(slot).marks)
         if (mark <= common) last = mark;
     return last;
+}
+
+// Whether the slot's end behind the source is computed again in less time than a copy takes.
+bool KvRetention::State::is_near(const Source& source) const {
+    if (source.slot == kNoSlot || at(source.slot).state != SlotState::kRetained) return false;
+    if (!is_streams() || !shape.partial_truncate) return false;
+    const std::int32_t end = cells.length(source.slot) - source.length;
+    return end < kMinCopiedPositions && end < source.length / kMovesPerRow;
 }
 
 KvRetention::KvRetention(Backend& backend, std::int64_t ram_limit, std::int32_t left_limit,
@@ -202,6 +211,10 @@ std::optional<Placement> KvRetention::acquire(std::span<const Token> prompt, Mil
 
     if (takes_over && !restores) return take_over(whole);
     if (room == kNoSlot) return take_over(best);
+    if (!restores && s.is_near(best)) {
+        whole = best;  // what follows is not worth remembering
+        return take_over(best);
+    }
     if (restores) {
         if (!s.is_fork(saved.slot)) s.left_at(saved.slot).wanted = true;
         s.vacate(room, kNoSlot);
@@ -351,6 +364,9 @@ std::int64_t KvRetention::evictions() const {
 }
 std::int64_t KvRetention::copies() const {
     return state_->copies;
+}
+std::int64_t KvRetention::moved_bytes() const {
+    return state_->ram.moved_bytes + state_->copied_bytes;
 }
 
 RamCounts KvRetention::ram() const {

@@ -107,6 +107,8 @@ class KvRetention {
     // prefix in it. In this order:
     //  - a leased or retained slot is taken over when all it holds is a prefix of the prompt, so
     //    that nothing is lost, and a copy would not gain kMinCopiedPositions (unified: one) more;
+    //  - streams: so is a retained slot that goes on behind the prefix for less than
+    //    kMinCopiedPositions, and a sixteenth of the prefix: a copy would take longer than they do;
     //  - a prefix from RAM, if it is longer by kMinCopiedPositions, goes into a free slot, else in
     //    place of what the policy gives up;
     //  - the best prefix is copied into such a slot (streams: not below kMinCopiedPositions; then
@@ -144,7 +146,7 @@ class KvRetention {
     void hold(SlotId slot, Milliseconds deadline);
     // held -> running; returns where the slot is now. In the streams layout it moves when that
     // leaves fewer groups of adjacent running slots and a free or retained slot gives the place;
-    // what was retained there moves to a free slot, or in place of what the policy gives up.
+    // what was retained there moves to a free slot, to RAM, or in place of what the policy gives up.
     SlotId resume(SlotId slot);
     // The held slot has these tokens too now, behind those that it has.
     void extend(SlotId slot, std::span<const Token> tokens);
@@ -188,6 +190,7 @@ class KvRetention {
     std::int32_t retained_slots() const;
     std::int64_t evictions() const;
     std::int64_t copies() const;
+    std::int64_t moved_bytes() const;  // of all saves, restores and copies of data
 
     // Every cell's owners, every lease, every count against the tree. Empty when sound, else what
     // is wrong. For idle moments in debug builds, and tests.

@@ -5,14 +5,6 @@
 
 namespace fermata {
 
-namespace {
-
-// Moving a position costs at most so little of computing it. A restore moves all that was saved, so
-// it must gain at least this part of that.
-constexpr std::int32_t kMovesPerRow = 16;
-
-}  // namespace
-
 std::int32_t KvRetention::State::left_length(SlotId id) const {
     return static_cast<std::int32_t>(tree.path(id).size());
 }
@@ -90,6 +82,12 @@ void KvRetention::State::remember(SlotId slot) {
     tree.share(slot, id, length);
     left_at(id) = std::move(entry);
     if (!fits) file(id, saved);
+}
+
+// RAM has room for what the slot holds, and need give up nothing.
+bool KvRetention::State::fits_in_ram(SlotId slot) const {
+    const auto size = static_cast<std::int64_t>(backend.saved_size(slot));
+    return size > 0 && ram.bytes + ram.fork_bytes + size <= ram.limit;
 }
 
 // Frees RAM for so many bytes more. false: the limit or what is worth more than the newcomer is in
@@ -186,7 +184,8 @@ bool KvRetention::State::worth_restoring(const Source& saved, std::int32_t resid
     return worth_moving(length, saved.length - resident);
 }
 
-// Whether so many positions should be moved to a slot to gain so many, and fit.
+// Whether so many positions should be moved to a slot to gain so many, and fit. A restore moves all
+// that was saved.
 bool KvRetention::State::worth_moving(std::int32_t length, std::int32_t gain) const {
     if (gain < kMinCopiedPositions || gain < length / kMovesPerRow) return false;
     if (is_streams()) return true;

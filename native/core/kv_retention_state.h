@@ -19,6 +19,9 @@ namespace fermata {
 // Fewer positions are computed as fast as they are found, moved and kept account of.
 inline constexpr std::int32_t kWorthKeeping = 64;
 
+// Moving a position costs at most so little of computing it.
+inline constexpr std::int32_t kMovesPerRow = 16;
+
 inline bool is_evictable(SlotState state) {
     return state == SlotState::kLeased || state == SlotState::kRetained;
 }
@@ -81,6 +84,7 @@ struct KvRetention::State {
     Milliseconds usual_gap = 0;  // of all that came back, a moving average
     std::int64_t evictions = 0;
     std::int64_t copies = 0;
+    std::int64_t copied_bytes = 0;  // between slots: out of one and into another
 
     State(Backend& used_backend, std::int64_t ram_limit, std::int32_t left_limit,
           SequenceFiles* used_files, std::int64_t disk_limit);
@@ -103,6 +107,7 @@ struct KvRetention::State {
                           std::int32_t most) const;
     std::int32_t promised(SlotId slot, std::int32_t common) const;
     std::int32_t known_length(std::span<const std::int32_t> shared, std::int32_t most) const;
+    bool is_near(const Source& source) const;
 
     // kv_retention_places.cpp: who gives up a slot, and where a sequence runs.
     void evict(SlotId slot);
@@ -120,6 +125,7 @@ struct KvRetention::State {
     const Left& left_at(SlotId id) const { return left[index_of(id)]; }
     std::int32_t left_length(SlotId id) const;
     void remember(SlotId slot);
+    bool fits_in_ram(SlotId slot) const;
     bool make_room_in_ram(std::int64_t bytes, const Candidate& newcomer);
     void drop_cells(Left& entry);
     void forget(SlotId id);

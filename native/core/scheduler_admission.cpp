@@ -35,17 +35,18 @@ void Scheduler::expire_leases(Milliseconds now) {
 void Scheduler::admit(Milliseconds now) {
     std::deque<SequenceId> still_waiting;
     const bool others_wait = !running_.empty();
-    const std::int64_t moved_before = retention_.ram().moved_bytes;
+    const std::int64_t moved_before = retention_.moved_bytes();
+    const auto moved_enough = [&] {
+        return others_wait && retention_.moved_bytes() - moved_before >= kMovedInAStep;
+    };
     for (const SequenceId id : running_)
         age(*sequences_.at(id), now);
     while (!waiting_.empty()) {
         const SequenceId id = waiting_.front();
         age(*sequences_.at(id), now);
         waiting_.pop_front();
-        const bool moved_enough =
-            others_wait && retention_.ram().moved_bytes - moved_before >= kMovedInAStep;
         Sequence& sequence = *sequences_.at(id);
-        if (moved_enough) {
+        if (moved_enough()) {
             wait(sequence, WaitReason::kMoves);
         } else if (places_taken() >= config_.parallel) {
             wait(sequence, WaitReason::kPlace);
@@ -57,6 +58,8 @@ void Scheduler::admit(Milliseconds now) {
         still_waiting.push_back(id);
     }
     waiting_ = std::move(still_waiting);
+    // The step takes long as it is.
+    if (moved_enough()) decode_only_steps_ = std::max(decode_only_steps_, 1);
 }
 
 // Says why the sequence does not run, unless it was said.

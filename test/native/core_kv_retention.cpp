@@ -111,6 +111,22 @@ TEST(a_slot_whose_content_is_a_prefix_is_taken_over) {
     }
 }
 
+TEST(a_slot_that_goes_on_a_little_behind_the_prefix_is_taken_over) {
+    const auto slot_of_next = [](const CacheShape& shape, int prefix, int end,
+                                 Milliseconds lease) {
+        Cache cache(shape);
+        cache.run_and_retain(text('s', prefix) + text('a', end), lease);
+        const Placement next = cache.run(text('s', prefix) + text('b', 10));
+        CHECK_EQ(next.reused, prefix);
+        return next.slot;
+    };
+    CHECK_EQ(slot_of_next(streams(3), 512, 31, kNoLease), 0);
+    CHECK_EQ(slot_of_next(streams(3), 512, 32, kNoLease), 1);
+    CHECK_EQ(slot_of_next(streams(3), 480, 30, kNoLease), 1);
+    CHECK_EQ(slot_of_next(streams(3), 512, 31, 1000), 1);
+    CHECK_EQ(slot_of_next(unified(3), 512, 31, kNoLease), 1);
+}
+
 TEST(the_last_token_of_a_prompt_is_always_decoded) {
     Cache cache(streams(3));
     cache.run_and_retain(text('a', 50));

@@ -186,6 +186,25 @@ TEST(a_branch_that_ends_soon_behind_another_slots_is_not_saved) {
     }
 }
 
+// Slot 1 is beside the one that runs; slot 2 is what the policy would give up.
+TEST(what_is_in_the_way_goes_to_ram_or_else_to_the_victims_place) {
+    for (const std::int64_t ram : {kPlenty, std::int64_t{0}}) {
+        Cache cache(streams(3, 512, 512), ram);
+        for (const std::uint32_t seed : {1u, 2u, 3u})
+            cache.run(words(seed, 100));
+        for (const SlotId slot : {2, 1})
+            cache.retention.retain(slot, ++cache.now, 0);
+        CHECK_EQ(cache.run(words(4, 100)).slot, 1);
+        CHECK_EQ(cache.retention.copies(), ram > 0 ? 0 : 1);
+        CHECK_EQ(cache.retention.ram().saves, ram > 0 ? 1 : 0);
+        const auto resident = [&](std::uint32_t seed) {
+            return cache.retention.lookup(joined(words(seed, 100), words(9, 5))).resident;
+        };
+        CHECK_EQ(resident(2), 100);
+        CHECK_EQ(resident(3), ram > 0 ? 100 : 0);
+    }
+}
+
 TEST(what_is_cut_off_the_last_evictable_slot_is_in_ram) {
     Cache cache(streams(2, 512, 512));
     cache.run_and_retain(joined(words(1, 100), words(6, 100)));

@@ -142,4 +142,32 @@ TEST(what_a_hold_that_expired_had_computed_is_found_again) {
     CHECK_EQ(world.outcomes[again].usage.cached_tokens, 99);
 }
 
+TEST(a_step_that_moved_much_prefills_nothing_beside_others) {
+    struct HeavyBackend : FakeBackend {
+        using FakeBackend::FakeBackend;
+        std::size_t saved_size(SlotId) override { return kMovedInAStep; }
+    };
+    HeavyBackend backend(streams(4));
+    Scheduler scheduler({.parallel = 4, .step_token_budget = 64}, backend);
+    const auto submit = [&](SequenceId id, std::vector<Token> prompt, std::int32_t most) {
+        scheduler.submit(
+            {.id = id, .prompt = std::move(prompt), .limits = {.max_tokens = most}});
+    };
+    Milliseconds now = 0;
+    submit(1, joined(words(1, 200), words(2, 40)), 1);
+    while (scheduler.step(++now)) {}
+    submit(2, words(3, 20), 100);
+    scheduler.step(++now);
+    scheduler.take_events();
+    submit(3, joined(words(1, 200), words(4, 40)), 5);
+    scheduler.step(++now);
+    scheduler.step(++now);
+    const std::vector<StepReport> steps = scheduler.take_events().steps;
+    CHECK_EQ(steps.size(), 2u);
+    CHECK_EQ(steps[0].copies, 1);
+    CHECK_EQ(steps[0].prefill_rows, 0);
+    CHECK_EQ(steps[0].decode_rows, 1);
+    CHECK_EQ(steps[1].prefill_rows, 40);
+}
+
 TEST_MAIN()
