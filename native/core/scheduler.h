@@ -22,8 +22,8 @@
 namespace fermata {
 
 // Bytes that a step moves between slots, RAM and files before it stops admitting, while others
-// decode; then it prefills nothing either. A slot is moved in one piece, so the last move may exceed
-// the limit.
+// decode; then it prefills nothing either. A slot is moved in one piece, so the last move may
+// exceed the limit.
 inline constexpr std::int64_t kMovedInAStep = std::int64_t{64} << 20;
 
 struct SchedulerConfig {

@@ -112,8 +112,7 @@ TEST(a_slot_whose_content_is_a_prefix_is_taken_over) {
 }
 
 TEST(a_slot_that_goes_on_a_little_behind_the_prefix_is_taken_over) {
-    const auto slot_of_next = [](const CacheShape& shape, int prefix, int end,
-                                 Milliseconds lease) {
+    const auto slot_of_next = [](const CacheShape& shape, int prefix, int end, Milliseconds lease) {
         Cache cache(shape);
         cache.run_and_retain(text('s', prefix) + text('a', end), lease);
         const Placement next = cache.run(text('s', prefix) + text('b', 10));

@@ -150,12 +150,12 @@ TEST(a_step_that_moved_much_prefills_nothing_beside_others) {
     HeavyBackend backend(streams(4));
     Scheduler scheduler({.parallel = 4, .step_token_budget = 64}, backend);
     const auto submit = [&](SequenceId id, std::vector<Token> prompt, std::int32_t most) {
-        scheduler.submit(
-            {.id = id, .prompt = std::move(prompt), .limits = {.max_tokens = most}});
+        scheduler.submit({.id = id, .prompt = std::move(prompt), .limits = {.max_tokens = most}});
     };
     Milliseconds now = 0;
     submit(1, joined(words(1, 200), words(2, 40)), 1);
-    while (scheduler.step(++now)) {}
+    while (scheduler.step(++now)) {
+    }
     submit(2, words(3, 20), 100);
     scheduler.step(++now);
     scheduler.take_events();
