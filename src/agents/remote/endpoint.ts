@@ -61,8 +61,9 @@ export class Endpoint {
           headers: this.#headers(),
           body,
           signal: watch.signal,
-          // The key is for this host.
-          redirect: "error",
+          // The key is for this host: a redirect is an answer that failed. Node's "error" would do, but after a
+          // collection of garbage it no longer heard the signal, and a silent server was never given up.
+          redirect: "manual",
         });
         watch.heard();
         if (response.ok) return response;
