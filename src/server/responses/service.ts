@@ -322,8 +322,11 @@ export class ResponseService {
   ): Promise<PromptRequest & { items: Item[] }> {
     const history = await loadHistory(request, owner, this.store);
     const connector = services.requestedServers ?? null;
-    const patience = AbortSignal.timeout(maxConnectMs);
-    const requested = await RequestedServers.connect(mcpToolsOf(request), connector, patience);
+    // Not AbortSignal.timeout: in Node 20 what is made of one by AbortSignal.any may never hear of it.
+    const patience = new AbortController();
+    const timer = setTimeout(() => patience.abort(), maxConnectMs);
+    const servers = RequestedServers.connect(mcpToolsOf(request), connector, patience.signal);
+    const requested = await servers.finally(() => clearTimeout(timer));
     try {
       const plan = planTools(request, { provider: services.tools, requested }, null);
       const items = [...history.items, ...history.input];
