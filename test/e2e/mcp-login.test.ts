@@ -2,6 +2,8 @@
 // The company that one logs in at is a fake on the SDK's own authorization router.
 import { type ChildProcess, spawn } from "node:child_process";
 import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -172,6 +174,28 @@ test("when nothing can be refreshed, a call says what to do and never waits; a n
   await logIn();
   await isReady();
   await eventually(async () => expect(await whoami()).toBe("known as blue"));
+});
+
+test("a login is of an address: another server under the same name gets no token", async () => {
+  await logIn();
+  const seen: (string | undefined)[] = [];
+  const other = createServer((request, response) => {
+    seen.push(request.headers.authorization);
+    response.writeHead(401).end();
+  });
+  await new Promise<void>((resolve) => other.listen(0, "127.0.0.1", resolve));
+  const url = `http://127.0.0.1:${(other.address() as AddressInfo).port}/mcp`;
+  const moved = new McpHost(parseMcpConfig({ mcpServers: { hub: { url } } }, config), {
+    log: { debug() {}, info() {}, warn() {} },
+    version: "0.0.0-test",
+    credentials: new McpCredentials(file),
+  });
+  await moved.start();
+  await eventually(() => expect(moved.servers()[0]!.error).toContain("fermata mcp login hub"));
+  await moved.close();
+  other.close();
+  expect(seen.length).toBeGreaterThan(0);
+  expect(seen.filter(Boolean)).toEqual([]);
 });
 
 test("logout forgets the login", async () => {
