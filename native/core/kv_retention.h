@@ -108,7 +108,7 @@ class KvRetention {
     //  - a leased or retained slot is taken over when all it holds is a prefix of the prompt, so
     //    that nothing is lost, and a copy would not gain kMinCopiedPositions (unified: one) more;
     //  - streams: so is a retained slot that goes on behind the prefix for less than
-    //    kMinCopiedPositions, and a sixteenth of the prefix: a copy would take longer than they do;
+    //    kMinCopiedPositions, and a 64th of the prefix: a copy would take longer than they do;
     //  - a prefix from RAM, if it is longer by kMinCopiedPositions, goes into a free slot, else in
     //    place of what the policy gives up;
     //  - the best prefix is copied into such a slot (streams: not below kMinCopiedPositions; then

@@ -5,6 +5,14 @@
 
 namespace fermata {
 
+namespace {
+
+// Moving a position costs at most so little of computing it. A restore moves all that was saved, so
+// it must gain at least this part of that.
+constexpr std::int32_t kMovesPerRow = 16;
+
+}  // namespace
+
 std::int32_t KvRetention::State::left_length(SlotId id) const {
     return static_cast<std::int32_t>(tree.path(id).size());
 }
@@ -184,8 +192,7 @@ bool KvRetention::State::worth_restoring(const Source& saved, std::int32_t resid
     return worth_moving(length, saved.length - resident);
 }
 
-// Whether so many positions should be moved to a slot to gain so many, and fit. A restore moves all
-// that was saved.
+// Whether so many positions should be moved to a slot to gain so many, and fit.
 bool KvRetention::State::worth_moving(std::int32_t length, std::int32_t gain) const {
     if (gain < kMinCopiedPositions || gain < length / kMovesPerRow) return false;
     if (is_streams()) return true;

@@ -19,9 +19,6 @@ namespace fermata {
 // Fewer positions are computed as fast as they are found, moved and kept account of.
 inline constexpr std::int32_t kWorthKeeping = 64;
 
-// Moving a position costs at most so little of computing it.
-inline constexpr std::int32_t kMovesPerRow = 16;
-
 inline bool is_evictable(SlotState state) {
     return state == SlotState::kLeased || state == SlotState::kRetained;
 }

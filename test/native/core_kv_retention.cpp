@@ -119,11 +119,10 @@ TEST(a_slot_that_goes_on_a_little_behind_the_prefix_is_taken_over) {
         CHECK_EQ(next.reused, prefix);
         return next.slot;
     };
-    CHECK_EQ(slot_of_next(streams(3), 512, 31, kNoLease), 0);
-    CHECK_EQ(slot_of_next(streams(3), 512, 32, kNoLease), 1);
-    CHECK_EQ(slot_of_next(streams(3), 480, 30, kNoLease), 1);
-    CHECK_EQ(slot_of_next(streams(3), 512, 31, 1000), 1);
-    CHECK_EQ(slot_of_next(unified(3), 512, 31, kNoLease), 1);
+    CHECK_EQ(slot_of_next(streams(3), 960, 14, kNoLease), 0);
+    CHECK_EQ(slot_of_next(streams(3), 960, 15, kNoLease), 1);
+    CHECK_EQ(slot_of_next(streams(3), 960, 14, 1000), 1);
+    CHECK_EQ(slot_of_next(unified(3), 960, 14, kNoLease), 1);
 }
 
 TEST(the_last_token_of_a_prompt_is_always_decoded) {
