@@ -7,6 +7,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { Embedder } from "../../src/engine/embedder.ts";
 import type { OpenApiDocument } from "../../src/server/openapi/document.ts";
 import { writeEmbeddingModel } from "../support/embedding-model.ts";
+import { memoryInUse } from "../support/memory-in-use.ts";
 import { fuzz, fuzzedOperations, type FuzzTarget } from "../support/openapi-fuzz.ts";
 import { type ScriptedServer, startScriptedServer } from "../support/scripted-server.ts";
 
@@ -99,7 +100,7 @@ test("every endpoint", { timeout: 120_000 + runs * 30_000 }, async () => {
   let answered = 0;
   let halfWay = 0;
   for (const [index, operation] of operations.entries()) {
-    if (index === Math.floor(operations.length / 2)) halfWay = process.memoryUsage().rss;
+    if (index === Math.floor(operations.length / 2)) halfWay = (await memoryInUse()).rss;
     answered += (await fuzz(operation, target, { runs, seed })).answered;
   }
   expect(answered).toBeGreaterThan(operations.length);
@@ -108,7 +109,7 @@ test("every endpoint", { timeout: 120_000 + runs * 30_000 }, async () => {
   expect(stats).toMatchObject({ running: 0, waiting: 0, held: 0, cellsUsed: 0 });
   expect(stats.cellsRetained + stats.cellsFree).toBe(2 * slots * contextSize);
   expect(await server.engine.checkIntegrity()).toBe("");
-  const after = process.memoryUsage().rss;
+  const after = (await memoryInUse()).rss;
   console.log(
     `${operations.length} endpoints, ${runs} requests each: ${answered} answered; RSS ${Math.round(halfWay / 2 ** 20)} MiB half way, ${Math.round(after / 2 ** 20)} MiB after`,
   );

@@ -62,7 +62,7 @@ describe.runIf(kinds.length > 0)("replicas", () => {
         Array.from({ length: 8 }, async (_, agent) => {
           const messages: OpenAI.ChatCompletionMessageParam[] = [
             { role: "system", content: system },
-            { role: "user", content: `${kind}: what does clerk number ${agent} do?` },
+            { role: "user", content: `${kind}: ${`clerk ${agent} asks. `.repeat(10)}` },
           ];
           const by: (string | null)[] = [];
           let known = 0;

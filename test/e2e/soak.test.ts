@@ -2,6 +2,7 @@
 // any, and the process is no larger than it was half-way.
 import { randomInt } from "node:crypto";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { memoryInUse } from "../support/memory-in-use.ts";
 import { greedy } from "../support/sampling.ts";
 import { callText, type ScriptedServer, startScriptedServer } from "../support/scripted-server.ts";
 
@@ -83,11 +84,11 @@ async function abandonedHold(): Promise<void> {
 test("requests that come, go and break off leave nothing behind", async () => {
   const outcomes = { done: 0, cut: 0 };
   let next = 0;
-  let halfWay = 0;
+  let halfWay = { objects: 0, rss: 0 };
   const worker = async (): Promise<void> => {
     while (next < requests) {
       const index = next++;
-      if (index === requests / 2) halfWay = process.memoryUsage().rss;
+      if (index === requests / 2) halfWay = await memoryInUse();
       outcomes[await one(index)] += 1;
       if (index % 20 === 0) await abandonedHold();
     }
@@ -100,7 +101,9 @@ test("requests that come, go and break off leave nothing behind", async () => {
   expect(stats.cellsUsed).toBe(0);
   expect(stats.cellsRetained + stats.cellsFree).toBe(8 * 1024);
   expect(await server.engine.checkIntegrity()).toBe("");
-  expect(process.memoryUsage().rss / halfWay).toBeLessThan(1.25);
+  const after = await memoryInUse();
+  expect(after.objects / halfWay.objects).toBeLessThan(1.1);
+  expect(after.rss / halfWay.rss).toBeLessThan(1.25);
   const metrics = await (await fetch(`${server.url}/metrics`)).text();
   expect(metrics).toMatch(/fermata_sequences\{state="held"\} 0/);
 }, 600_000);

@@ -1,6 +1,4 @@
 // Another server as a chat, over a real socket. The server is a fake that contradicts itself, breaks off and hangs.
-import { setFlagsFromString } from "node:v8";
-import { runInNewContext } from "node:vm";
 import { afterEach, describe, expect, test } from "vitest";
 import { RemoteChat } from "../../../src/agents/remote/remote-chat.ts";
 import { FermataError } from "../../../src/errors.ts";
@@ -23,6 +21,7 @@ import {
   whole,
 } from "../../support/fake-endpoint.ts";
 import { greedy } from "../../support/sampling.ts";
+import { collectGarbage } from "../../support/memory-in-use.ts";
 
 let fake: FakeEndpoint;
 afterEach(() => fake.close());
@@ -284,9 +283,7 @@ describe("what cannot be mended is an error that says so", () => {
   });
 
   test("a silent one is given up, whatever is collected meanwhile", async () => {
-    setFlagsFromString("--expose-gc");
-    const collect = runInNewContext("gc") as () => void;
-    const collecting = setInterval(collect, 100);
+    const collecting = setInterval(collectGarbage, 100);
     const { error, text } = await ask([silent(chunk({ content: "Well" }))], { timeoutMs: 2000 });
     clearInterval(collecting);
     expect((error as FermataError).message).toContain("said nothing for 2 seconds");
