@@ -133,6 +133,20 @@ test.runIf(canFail).each(errors)("audit log %s: each line is there or counted", 
   told(`audit log ${name}`, injected);
 });
 
+test.runIf(canFail)("audit log on a slow disk: no line is lost, and each waits for its own", () => {
+  const calls = times(20, 200);
+  const path = at("audit.jsonl");
+  const faults = { path, every: 1, delayMs: 20, count: at("count") };
+  const args = [library("tools/call-audit.js"), path, String(calls)];
+  expect(run(auditing, args, faults)).toEqual(["0"]);
+  const lines = readFileSync(path, "utf8").trim().split("\n");
+  const events = lines.map((line) => (JSON.parse(line) as { event: string }).event);
+  expect(events).toEqual(Array.from({ length: calls }, () => ["start", "end"]).flat());
+  // Each line was written and synced before the next one came.
+  expect(injectedBy(at("count"))).toBe(4 * calls);
+  told("audit log on a disk that takes", 4 * calls);
+});
+
 async function answered(prompt: string): Promise<string> {
   const body = { prompt, max_tokens: 4, temperature: 0 };
   const reply = await post(server!, "/v1/completions", body);

@@ -1,4 +1,5 @@
 // A worker that hangs is killed and started again: its streams end as those of a dead one.
+import { fork } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { pathToFileURL } from "node:url";
 import { join } from "node:path";
@@ -47,6 +48,21 @@ test.each([
     told(fault, count);
   },
 );
+
+test("a worker tells once a second that it lives", async () => {
+  const worker = fork(join(import.meta.dirname, "../../dist/cli/worker.js"), {
+    execArgv: [importing("quick-intervals.mjs")],
+  });
+  try {
+    const messages: { type: string; ms?: number }[] = [];
+    worker.on("message", (message) => messages.push(message as { type: string }));
+    await eventually(() => expect(messages.map(({ type }) => type)).toContain("alive"));
+    const before = messages[messages.findIndex(({ type }) => type === "alive") - 1];
+    expect(before).toEqual({ type: "waited", ms: 1000 });
+  } finally {
+    worker.kill("SIGKILL");
+  }
+});
 
 /** Its step goes on since so long before its start. */
 async function serveInStep(seconds: number, ...args: string[]): Promise<ServedCommand> {
