@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import Database from "libsql";
 import { afterEach, beforeEach, expect, test } from "vitest";
+import { SqliteStore } from "../../src/store/sqlite/sqlite-store.ts";
 import { serveCommand, type ServedCommand } from "../support/command-line.ts";
 import { canFail, failing, type Faults, injectedBy } from "./support/failing-io.ts";
 import { told, times } from "./support/injections.ts";
@@ -102,6 +103,100 @@ function runKilled(program: string, args: readonly string[], faults: Faults): st
     return stdout.split("\n").filter((line) => line !== "");
   }
   throw new Error("It was not killed.");
+}
+
+/** Runs of conversations, and which step of each was acknowledged. What fails is tried again. */
+const conversing = `
+import { writeFileSync } from "node:fs";
+const { SqliteStore } = await import(process.argv[1]);
+const [, , path, from, count] = process.argv;
+const { branches } = new SqliteStore(path);
+writeFileSync(from, "");
+const [createdAt, updatedAt] = [2e12, 2e12];
+const words = "word ".repeat(200);
+const message = { createdAt, body: { words } };
+for (let number = 0; number < Number(count); number++) {
+  const run = { id: "run" + number, conversationId: "c" + number, messageId: "a" + number };
+  const question = { ...message, id: "q" + number, parentId: null, runId: null };
+  const answer = { ...message, id: run.messageId, parentId: question.id, runId: run.id };
+  const conversation = { id: run.conversationId, title: "", createdAt, updatedAt, leafId: null };
+  const leaf = { title: words, leafId: answer.id };
+  const end = { id: answer.id, body: { words: "end" } };
+  const steps = {
+    created: () => branches.createConversation("ann", { ...conversation, settings: { model: null } }),
+    begun: () => branches.beginRun("ann", { ...run, request: words }, [question, answer], leaf),
+    told: () => branches.appendEvents(run.id, [{ number: 1, body: words }]),
+    ended: () => branches.endRun(run.id, end, [{ number: 2, body: words }]),
+  };
+  let failed = 0;
+  for (const [name, step] of Object.entries(steps)) {
+    while (failed < 2) {
+      try {
+        await step();
+        console.log(conversation.id + " " + name);
+        break;
+      } catch {
+        failed += 1;
+      }
+    }
+  }
+}
+process.kill(process.pid, "SIGKILL");
+`;
+
+const progress = ["created", "begun", "told", "ended"];
+
+test.runIf(canFail).each(errors)(
+  "conversations in a store %s: what was acknowledged is there, and each step is there as a whole or not at all",
+  async (name, fault) => {
+    let injected = 0;
+    const seen = new Set<string>();
+    for (const every of [43, 61, 17, 97, 151].slice(0, times(2, 5))) {
+      const [path, from, count] = [
+        at(`store-${every}.sqlite`),
+        at(`from-${every}`),
+        at(`count-${every}`),
+      ];
+      const args = [library("store/sqlite/sqlite-store.js"), path, from, String(times(60, 600))];
+      const lines = runKilled(conversing, args, { ...fault, path, every, from, count });
+      injected += injectedBy(count);
+      const acknowledged = new Map(lines.map((line) => line.split(" ") as [string, string]));
+      for (const state of await expectConversations(path, acknowledged)) seen.add(state);
+    }
+    expect([...seen].sort()).toEqual(["ended", "interrupted"]);
+    told(`conversations in a store ${name}`, injected);
+  },
+);
+
+/** @returns the states that were there */
+async function expectConversations(
+  path: string,
+  acknowledged: ReadonlyMap<string, string>,
+): Promise<Set<string>> {
+  const store = new SqliteStore(path);
+  const { branches } = store;
+  const runs = await branches.takeInterrupted();
+  const interrupted = new Map(runs.map((run) => [run.conversationId, run]));
+  const states = new Set<string>();
+  for (const [id, state] of acknowledged) {
+    const run = id.replace("c", "run");
+    const { leafId } = (await branches.conversation("ann", id))!;
+    const messages = await branches.messages("ann", id);
+    const isBegun = (await branches.run("ann", id, run)) !== null;
+    expect([messages.length, leafId]).toEqual(isBegun ? [2, messages[1]!.id] : [0, null]);
+    const reached = progress.indexOf(state);
+    if (reached >= 1) expect(isBegun).toBe(true);
+    if (!isBegun) continue;
+    const events = (await branches.runEvents(run, 0)).length;
+    if (reached >= 2) expect(events).toBeGreaterThanOrEqual(1);
+    // An end that the disk did not take waits for room. The process died first: somebody goes on with the run.
+    const left = interrupted.get(id);
+    if (left === undefined) expect([messages[1]!.body, events]).toEqual([{ words: "end" }, 2]);
+    else expect(left.hold?.request).toEqual(expect.any(String));
+    states.add(left === undefined ? "ended" : "interrupted");
+  }
+  await store.close();
+  return states;
 }
 
 const auditing = `
