@@ -9,6 +9,7 @@ import { serveBelow, type ServedCommand } from "../support/command-line.ts";
 import { eventually } from "../support/eventually.ts";
 import { times, told } from "./support/injections.ts";
 import { isAlive } from "./support/processes.ts";
+import { endlessStream, post } from "./support/served.ts";
 
 let folder: string;
 let server: ServedCommand | undefined;
@@ -88,6 +89,67 @@ test.each(deaths)("%s: no MCP server is left", async (name, args, victims, signa
     await rm(join(folder, "pids"));
   }
   told(`${name}, beside`, count);
+});
+
+const ends: [string, string[], NodeJS.Signals][] = [
+  ["stopped (SIGTERM)", [], "SIGTERM"],
+  ["stopped (SIGINT)", [], "SIGINT"],
+  ["`--no-supervise`: stopped (SIGTERM)", ["--no-supervise"], "SIGTERM"],
+  ["`--no-supervise`: stopped (SIGINT)", ["--no-supervise"], "SIGINT"],
+];
+
+test.each(ends)("%s: no MCP server is left", async (name, args, signal) => {
+  const count = times(1, 20);
+  for (let round = 0; round < count; round++) {
+    await serve(...args);
+    const running = await started();
+    expect(running).toHaveLength(2 * serversCount);
+    expect(await Promise.all(running.map(isAlive))).not.toContain(false);
+    expect(await server!.stop(signal)).toBe(0);
+    await expectGone(running);
+    expect(await started()).toEqual(running);
+    await rm(join(folder, "pids"));
+  }
+  told(`${name}, beside`, count);
+});
+
+const waiting = {
+  input: "Wait.",
+  temperature: 0,
+  max_output_tokens: 40,
+  tools: [{ type: "mcp", server_label: "stubborn0", require_approval: "never" }],
+  tool_choice: "required",
+};
+
+test("the worker aborts amid streams and calls: every client is told, and no MCP server is left", async () => {
+  const count = times(1, 20);
+  for (let round = 0; round < count; round++) {
+    const audit = join(folder, "audit.jsonl");
+    const { worker } = await serve(`--audit-log=${audit}`, "--parallel=4");
+    const streams = await Promise.all([1, 2, 3].map(() => endlessStream(server!)));
+    const calls = [1, 2].map(() => post(server!, "/v1/responses", waiting));
+    await eventually(async () =>
+      expect((await readFile(audit, "utf8")).match(/"event":"start"/g)).toHaveLength(calls.length),
+    );
+    const running = await started();
+    process.kill(worker, "SIGABRT");
+    for (const { ended, text } of streams) {
+      await ended;
+      expect(text().trimEnd().split("\n\n").at(-1)).toMatch(
+        /^event: error\ndata: .*"code":"engine_crashed"/,
+      );
+    }
+    for (const reply of await Promise.all(calls)) {
+      expect(reply.status).toBe(503);
+      expect(await reply.json()).toMatchObject({ error: { code: "engine_crashed" } });
+    }
+    await expectGone(running);
+    await server!.stop("SIGKILL");
+    await expectGone(await started());
+    await rm(join(folder, "pids"));
+    await rm(audit);
+  }
+  told("worker aborts (SIGABRT) amid", count);
 });
 
 test("a worker that hangs does not outlive a supervisor that is killed", async () => {
