@@ -139,6 +139,35 @@ test("a remote server that answers nothing: others go on meanwhile, it is connec
   told("remote MCP server that does not answer, amid", 1);
 });
 
+test("a remote server that comes and goes: a call fails while it is away, it is back each time, others go on", async () => {
+  server = await serve({ far: { type: "http", url: far.url, timeoutSeconds: 600 }, good });
+  const worker = await workerOf(server, 1);
+  const stream = await endlessStream(server);
+  const port = Number(new URL(far.url).port);
+  const count = times(2, 20);
+  for (let round = 1; round <= count; round++) {
+    expect(await call("far")).toMatchObject({ output: "Sunny, 21 degrees.", error: null });
+    await far.close();
+    expect((await call("far")).error).toBeTruthy();
+    await eventually(async () =>
+      expect((await toldServers())[0]).toMatchObject({ name: "far", state: "restarting" }),
+    );
+    far = await startHalfOpen(port);
+    expect(await call("good")).toMatchObject({ output: "Sunny, 21 degrees.", error: null });
+    await eventually(() =>
+      expect(server!.log().match(/"server":"far"[^\n]*MCP server is back/g)).toHaveLength(round),
+    );
+    const length = stream.text().length;
+    await eventually(() => expect(stream.text().length).toBeGreaterThan(length));
+  }
+  expect(await call("far")).toMatchObject({ output: "Sunny, 21 degrees.", error: null });
+  // A call that worked ends the row of failures, after which a server is out of order.
+  expect(server.log().match(/"server":"far"[^\n]*"failures":1,/g)).toHaveLength(count);
+  expect(await workerOf(server, 1)).toBe(worker);
+  stream.leave();
+  told("remote MCP server that comes and goes", count);
+});
+
 const called = (): string => join(folder, "called");
 const halfOpen = (fault: string): object => ({
   command: process.execPath,

@@ -34,7 +34,8 @@ const results: Record<string, object> = {
   ping: {},
 };
 
-export async function startHalfOpen(): Promise<HalfOpenServer> {
+/** @param port of one that was closed, to be there again */
+export async function startHalfOpen(port = 0): Promise<HalfOpenServer> {
   const server = createServer((request, response) => {
     let text = "";
     request.on("data", (chunk) => (text += String(chunk)));
@@ -60,7 +61,7 @@ export async function startHalfOpen(): Promise<HalfOpenServer> {
       response.on("close", () => clearInterval(heart));
     }
   };
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  await new Promise<void>((resolve) => server.listen(port, "127.0.0.1", resolve));
   const far: HalfOpenServer = {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/mcp`,
     silence: null,
