@@ -1,6 +1,6 @@
 /** What `--models-dir` has: each GGUF model below it, found again when files come and go; and the default among them. */
 
-import { type Dirent, existsSync, readdirSync, statSync } from "node:fs";
+import { existsSync, readdirSync, statSync } from "node:fs";
 import { join, relative } from "node:path";
 import { checkGguf } from "../engine/gguf-check.ts";
 import { FermataError } from "../errors.ts";
@@ -49,18 +49,13 @@ export class ModelsFolder {
   }
 
   #paths(): string[] {
-    let entries: Dirent[];
     try {
-      entries = readdirSync(this.#folder, { recursive: true, withFileTypes: true });
+      return filesBelow(this.#folder, maxDepth);
     } catch (cause) {
       const reason = (cause as Error).message;
       const message = `--models-dir ${this.#folder} cannot be read: ${reason}. Name a folder with GGUF files.`;
       throw new FermataError("model_not_found", message, { param: "modelsDir", cause });
     }
-    return entries
-      .filter((entry) => !entry.isDirectory())
-      .map((entry) => join(entry.parentPath, entry.name))
-      .filter((path) => relative(this.#folder, path).split(/[\\/]/).length <= maxDepth);
   }
 
   /** Null: it has just gone. */
@@ -89,6 +84,20 @@ export class ModelsFolder {
       .replaceAll("\\", "/")
       .replace(/\.gguf$/i, "");
   }
+}
+
+/** Folders below that cannot be read, or have just gone, are passed over: their owner is not asked here. */
+function filesBelow(folder: string, depth: number): string[] {
+  return readdirSync(folder, { withFileTypes: true }).flatMap((entry) => {
+    const path = join(folder, entry.name);
+    if (!entry.isDirectory()) return [path];
+    if (depth === 1) return [];
+    try {
+      return filesBelow(path, depth - 1);
+    } catch {
+      return [];
+    }
+  });
 }
 
 /** Null: one model is served. @throws FermataError model_not_found, if it cannot be read */

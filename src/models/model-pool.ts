@@ -18,6 +18,7 @@ import type {
 
 interface Waiter<Model> {
   name: string;
+  keepAliveMs: number | undefined;
   resolve(lease: ModelLease<Model>): void;
   reject(error: unknown): void;
 }
@@ -111,9 +112,7 @@ export class ModelPool<Model> {
     if (!this.has(name)) throw this.#unknown(name);
     if (this.#waiters.length >= (this.#terms.mostWaiting ?? defaultMostWaiting))
       throw new FermataError("queue_full", "Too many requests wait for a model to be loaded.");
-    const lease = await this.#wait(name, signal);
-    if (keepAliveMs !== undefined) this.#residents.get(name)!.keepAliveMs = keepAliveMs;
-    return lease;
+    return await this.#wait(name, { signal, keepAliveMs });
   }
 
   /** Resolves when the model has left memory, once nobody uses it. @throws FermataError not_found */
@@ -140,12 +139,13 @@ export class ModelPool<Model> {
     );
   }
 
-  async #wait(name: string, signal: AbortSignal | undefined): Promise<ModelLease<Model>> {
+  async #wait(name: string, { signal, keepAliveMs }: TakeOptions): Promise<ModelLease<Model>> {
     const patienceMs = this.#terms.patienceMs ?? defaultPatienceMs;
     return await new Promise((resolve, reject) => {
       const settled = new AbortController();
       const waiter: Waiter<Model> = {
         name,
+        keepAliveMs,
         resolve: (lease) => (settled.abort(), resolve(lease)),
         reject: (error) => (settled.abort(), reject(error)),
       };
@@ -218,8 +218,13 @@ export class ModelPool<Model> {
   }
 
   async #load(name: string): Promise<void> {
-    const file = this.#terms.files().find((known) => known.name === name);
-    if (file === undefined) return this.#refuse(name, this.#unknown(name));
+    let file: ModelFile | undefined;
+    try {
+      file = this.#terms.files().find((known) => known.name === name);
+      if (file === undefined) throw this.#unknown(name);
+    } catch (error) {
+      return this.#refuse(name, error);
+    }
     const resident: Resident<Model> = {
       file,
       state: "loading",
@@ -272,7 +277,7 @@ export class ModelPool<Model> {
     const mine = this.#waiters.filter(({ name }) => name === resident.file.name);
     for (const waiter of mine) {
       this.#waiters.splice(this.#waiters.indexOf(waiter), 1);
-      waiter.resolve(this.#lease(resident, undefined));
+      waiter.resolve(this.#lease(resident, waiter.keepAliveMs));
     }
   }
 

@@ -33,7 +33,7 @@ export interface Loading {
 }
 
 export interface PoolTerms<Model> {
-  /** What there is now; it may change. */
+  /** What there is now; it may change. @throws FermataError, if that cannot be found out */
   files(): ModelFile[];
   /** @throws FermataError; `out_of_memory` makes the pool unload another model and try again */
   load(file: ModelFile, loading: Loading): Promise<Model>;

@@ -156,14 +156,17 @@ test("generate: false reads the prompt and answers nothing", async () => {
   client.socket.close();
 });
 
-test("response.cancel ends the response and the next request is answered", async () => {
+test.each([
+  { type: "response.cancel" },
+  { event_id: "event_1", type: "response.cancel", response_id: "resp_1" },
+])("%j ends the response and the next request is answered", async (cancel) => {
   const client = await new Client().open();
   const { script } = world.chat;
   world.chat.script = hang;
   client.send({ input: "Hi" });
   await client.until("response.output_text.delta");
   world.chat.script = script;
-  client.socket.send(JSON.stringify({ type: "response.cancel" }));
+  client.socket.send(JSON.stringify(cancel));
   client.send({ input: "Hi" });
   const events = await client.until("response.completed");
   expect(events.map(({ response }) => response?.status).filter(Boolean)).toContain("cancelled");

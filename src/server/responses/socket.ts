@@ -24,6 +24,8 @@ import { answerOf } from "../answer/traces.ts";
 const maxUnsentBytes = 64 * 2 ** 10;
 /** Requests of one connection. */
 const maxWaiting = 1000;
+/** Ids beside the type, of clients that send some. */
+const maxCancelBytes = 1024;
 const closeCode = { goingAway: 1001, policy: 1008 };
 
 export function responseSocketRoute(context: ResponsesContext): RouteOptions {
@@ -255,7 +257,13 @@ function binaryMessage(): FermataError {
 
 /** Not OpenAI's: it has no message that ends a response but the end of the connection. */
 function isCancel(data: Buffer): boolean {
-  return data.length < 200 && /^\{\s*"type"\s*:\s*"response\.cancel"/.test(data.toString("utf8"));
+  if (data.length > maxCancelBytes || !data.includes('"response.cancel"')) return false;
+  try {
+    const message: unknown = JSON.parse(data.toString("utf8"));
+    return isJsonObject(message) && message["type"] === "response.cancel";
+  } catch {
+    return false; // who reads it as a request says what is wrong
+  }
 }
 
 interface Message {

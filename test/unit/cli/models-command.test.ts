@@ -1,4 +1,12 @@
-import { cpSync, existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
@@ -47,6 +55,22 @@ test("list: whole models, with what their files say", async () => {
       "small-Q8_0 9.7 MB qwen2 Q8_0 8192 tokens\n",
   );
 });
+
+test.skipIf(process.platform === "win32")(
+  "a folder below that is not ours to read hides no other",
+  async () => {
+    chmodSync(folder, 0o755);
+    mkdirSync(join(folder, "private"), { mode: 0o000 });
+    const isRoot = process.getuid!() === 0;
+    if (isRoot) process.seteuid!(65534);
+    try {
+      expect((await run("list")).out).toContain("plain");
+    } finally {
+      if (isRoot) process.seteuid!(0);
+      chmodSync(join(folder, "private"), 0o700);
+    }
+  },
+);
 
 test("show: one file", async () => {
   const { out } = await run("show", "small-Q8_0");

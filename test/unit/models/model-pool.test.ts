@@ -212,6 +212,28 @@ test("files that come and go are seen", async () => {
   expect(pool.has("c")).toBe(false);
 });
 
+test("a folder that cannot be read any more refuses who waits for a load", async () => {
+  const gone = new FermataError("model_not_found", "The folder cannot be read.");
+  let isGone = false;
+  const { pool } = world({
+    most: 1,
+    files() {
+      if (isGone) throw gone;
+      return ["a", "b"].map(file);
+    },
+  });
+  const using = task();
+  const first = use(pool, "a", using.done);
+  await eventually(() => expect(states(pool)).toContain("a:loaded:1"));
+  const second = pool.take("b");
+  isGone = true;
+  using.end();
+  await first;
+  await expect(second).rejects.toMatchObject({ code: "model_not_found" });
+  isGone = false;
+  await use(pool, "b");
+});
+
 test("closing unloads all, refuses who waits and gives a load up", async () => {
   const { pool, story } = world({
     async load({ name }, { signal }) {
