@@ -113,6 +113,7 @@ async function oldestOfLargest(on: Statements): Promise<Entry[]> {
     sizes AS (
       SELECT owner, sum(bytes) AS bytes FROM (
         SELECT owner, octet_length(body) AS bytes FROM fermata.items
+        UNION ALL SELECT owner, octet_length(body) FROM fermata.responses
         UNION ALL SELECT owner, octet_length(body) FROM fermata.branched_messages
         JOIN fermata.branched_conversations ON branched_conversations.id = conversation_id) AS sized
       GROUP BY owner)

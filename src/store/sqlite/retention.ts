@@ -65,14 +65,15 @@ function deleteOldest(database: StoreDatabase, items: ItemTable): boolean {
   const rows = database.all<{ kind: keyof typeof itemsOf; id: string }>(
     `WITH entries AS (${entries}),
        sizes AS (
-         SELECT owner, sum(count) AS count FROM (
-           SELECT owner, count(*) AS count FROM items GROUP BY owner
-           UNION ALL SELECT owner, count(*) FROM branched_messages
-             JOIN branched_conversations ON branched_conversations.id = conversation_id GROUP BY owner)
+         SELECT owner, sum(bytes) AS bytes FROM (
+           SELECT owner, octet_length(body) AS bytes FROM items
+           UNION ALL SELECT owner, octet_length(body) FROM responses
+           UNION ALL SELECT owner, octet_length(body) FROM branched_messages
+             JOIN branched_conversations ON branched_conversations.id = conversation_id)
          GROUP BY owner)
        SELECT kind, id FROM entries WHERE owner =
          (SELECT entries.owner FROM entries LEFT JOIN sizes ON sizes.owner = entries.owner
-          ORDER BY coalesce(count, 0) DESC LIMIT 1)
+          ORDER BY coalesce(bytes, 0) DESC LIMIT 1)
        ORDER BY used, row LIMIT ?`,
     step,
   );

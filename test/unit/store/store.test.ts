@@ -180,6 +180,20 @@ describe.each(storeKinds)("%s", (kind) => {
       expect(await store.conversation("ann", "ann's")).toBeNull();
     });
 
+    test("bytes: of few large entries before many small ones", async () => {
+      for (let i = 0; i < 40; i++) {
+        const id = `r${i}`;
+        await store.createResponse(response(id, { owner: "bob", createdAt: 1_900_000_000 }));
+        const output = [said(`m${i}`, "assistant", `${i}`)];
+        await store.updateResponse("bob", id, { status: "completed" }, output);
+      }
+      await store.createConversation("ann", { id: "ann's", createdAt: 0, metadata: {} });
+      const items = [said("m_ann", "user", "y".repeat(900_000))];
+      await store.addConversationItems("ann", "ann's", items);
+      expect(await reopen({ maxBytes: 600_000 })).toHaveLength(40);
+      expect(await store.conversation("ann", "ann's")).toBeNull();
+    });
+
     test("events of what has ended are pruned after a day", async () => {
       for (const id of ["old", "new"]) {
         const createdAt = Math.floor(Date.now() / 1000) - (id === "old" ? 2 * 24 * 3600 : 0);
