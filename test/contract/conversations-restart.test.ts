@@ -1,6 +1,6 @@
 /** A run whose calls wait or run outlives the server: the next one goes on with it as if nothing had been, and runs no call twice. */
 
-import { beforeEach, expect, test } from "vitest";
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import type { ToolCall } from "../../src/chat/types.ts";
 import { applyEvent, emptyState } from "../../src/client/conversation-state.ts";
 import type { ConversationEvent } from "../../src/client/types.ts";
@@ -166,15 +166,35 @@ test("a person is asked again about a call that may have run", async () => {
   expect(read().at(-1).content).toContain("the user denied it");
 });
 
-test("the time for the decision goes on while no server runs", async () => {
-  const tools = [tool("save", { approval: "always" })];
-  await restart(tools);
-  const { id, runId } = await run(save);
-  await asked();
-  await restart(tools, new Approvals({ timeoutMs: 1 }));
-  await ended(id, runId);
-  expect(ran).toEqual([]);
-  expect(read().at(-1).content).toContain("nobody approved it within");
+describe("the time for the decision goes on while no server runs", () => {
+  afterEach(() => vi.useRealTimers());
+  /** A run that asks, and whose next server begins so many seconds later. */
+  async function away(seconds: number): Promise<{ id: string; runId: string }> {
+    vi.useFakeTimers({ toFake: ["Date"] });
+    const tools = [tool("save", { approval: "always" })];
+    await restart(tools);
+    const begun = await run(save);
+    await asked();
+    await served.end();
+    vi.setSystemTime(Date.now() + seconds * 1000);
+    await served.begin({ tools: provider(...tools), approvals: new Approvals() });
+    return begun;
+  }
+
+  test("after the five minutes the call is denied", async () => {
+    const { id, runId } = await away(301);
+    await ended(id, runId);
+    expect(ran).toEqual([]);
+    expect(read().at(-1).content).toContain("nobody approved it within");
+  });
+
+  test("before, it waits", async () => {
+    const { id, runId } = await away(240);
+    await asked();
+    await decide("approve");
+    await ended(id, runId);
+    expect(ran).toEqual(["save"]);
+  });
 });
 
 test("a run is cancelled after the restart, and one whose answer had begun ends as before", async () => {

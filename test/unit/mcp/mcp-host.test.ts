@@ -284,6 +284,21 @@ describe("one server", () => {
     expect(counts).toEqual([1, 2, 1, 2]);
   });
 
+  test("a call that worked begins the count of crashes anew", async () => {
+    const host = await start([server("one", "crash", "echo")]);
+    const counts: unknown[] = [];
+    for (const works of [false, false, true, false]) {
+      await eventually(() => expect(host.servers()[0]!.state).toBe("ready"));
+      if (works)
+        expect((await find(host, "echo").call({ message: "" }, never)).isError).toBe(false);
+      lines = [];
+      await find(host, "crash").call({}, never);
+      await eventually(() => expect(lines[0]!.message).toMatch("starting it again"));
+      counts.push(lines[0]!["failures"]);
+    }
+    expect(counts).toEqual([1, 2, 1, 2]);
+  });
+
   test("after a call without an answer it has five seconds for a ping, then it is started again", async () => {
     const host = await start([server("one", "echo", "process_id")], { toolTimeoutMs: 1000 });
     const pid = Number((await find(host, "process_id").call({}, never)).content);
