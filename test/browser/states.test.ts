@@ -67,8 +67,9 @@ test("the first message", async () => {
   await ask(page, "Do you remember my name?");
   await expect.poll(() => page.locator(".message.assistant[data-status=complete]").count()).toBe(2);
   expect(await lastAnswer(page).innerText()).toContain("Your name is Oskar.");
-  const cells = await page.locator(".engine-strip .cells").getAttribute("aria-label");
-  expect(cells).toMatch(/^KV cells: .*; in memory: \d+ sequences?, \d+ of [1-9][\d,]* MiB$/);
+  const inMemory = /^KV cells: .*; in memory: \d+ sequences?, \d+ of [1-9][\d,]* MiB$/;
+  const cells = page.locator(".engine-strip .cells");
+  await expect.poll(() => cells.getAttribute("aria-label")).toMatch(inMemory);
   // The second question was read with the first from the cache.
   expect(await lastAnswer(page).locator(".usage").innerText()).toMatch(/ [1-9][\d,]* cached/);
   expect(new URL(page.url()).pathname).toMatch(/^\/c\//);
@@ -168,6 +169,48 @@ test("an approval holds the answer until it is given, in either of two tabs", as
   await page.locator(".bubble", { hasText: "My name is Oskar." }).waitFor();
   await expect.poll(() => lastAnswer(page).innerText()).toContain("Nice to meet you, Oskar!");
   await takeScreenshots(page, "two-tabs");
+});
+
+test("a reading that comes late does not undo the end of an answer", async () => {
+  const page = await visit();
+  await askForApproval(page);
+  const id = new URL(page.url()).pathname.replace("/c/", "");
+  let release!: () => void;
+  const ended = new Promise<void>((resolve) => (release = resolve));
+  let read!: () => void;
+  const isRead = new Promise<void>((resolve) => (read = resolve));
+  await page.route(
+    `**/api/conversations/${id}`,
+    async (route) => {
+      const response = await route.fetch();
+      read();
+      await ended;
+      await route.fulfill({ response });
+    },
+    { times: 1 },
+  );
+  // Another tab tells of a change, and this one reads while the answer still runs.
+  const tell = (): Promise<void> =>
+    page.evaluate((changed) => {
+      const tab = new BroadcastChannel("fermata");
+      tab.postMessage({ changed });
+      tab.close();
+    }, id);
+  await tell();
+  await isRead;
+  await page.locator(".approval").getByRole("button", { name: "Approve" }).click();
+  expect(await answered(page)).toContain(weatherAnswer);
+  const followed: string[] = [];
+  page.on("request", (request) => followed.push(new URL(request.url()).pathname));
+  for (const go of [release, tell]) {
+    const answer = page.waitForResponse(`**/api/conversations/${id}`);
+    await go();
+    await (await answer).finished();
+  }
+  await page.evaluate(() => new Promise((frame) => requestAnimationFrame(frame)));
+  // The run is not followed a second time.
+  expect(followed.filter((path) => path.endsWith("/stream"))).toEqual([]);
+  expect(await lastAnswer(page).innerText()).toContain(weatherAnswer);
 });
 
 test("a reload in the middle finds the answer where it was", async () => {

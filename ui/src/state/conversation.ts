@@ -42,6 +42,9 @@ interface LiveRun {
 
 const runs = new Map<string, LiveRun>();
 let frame = 0;
+/** Readings are counted: an answer that comes after the answer to a later one is old. */
+let lastAsked = 0;
+let lastShown = 0;
 
 /** Shows this conversation; null shows none. */
 export async function show(id: string | null): Promise<void> {
@@ -61,9 +64,12 @@ export function adopt(conversation: Conversation): void {
 export async function refresh(): Promise<void> {
   const id = openState.get()?.id;
   if (id === undefined) return;
+  const asked = ++lastAsked;
   try {
     const conversation = await getConversation(id);
     noteAnswer();
+    if (asked < lastShown) return;
+    lastShown = asked;
     change(id, (state) => ({
       ...state,
       status: "ready",
@@ -71,8 +77,12 @@ export async function refresh(): Promise<void> {
       conversation,
       turns: turnsOf(conversation, state.turns),
     }));
-    for (const { id: messageId, status, run_id: runId } of conversation.messages) {
-      if (status === "running" && runId !== null) follow(id, runId, messageId);
+    const turns = openState.get()?.turns ?? {};
+    for (const { id: messageId, run_id: runId } of conversation.messages) {
+      const turn = turns[messageId];
+      if (turn !== undefined && statusOf(turn) === "running" && runId !== null) {
+        follow(id, runId, messageId);
+      }
     }
   } catch (error) {
     const isMissing = error instanceof ApiError && error.status === 404;
@@ -163,9 +173,10 @@ function turnsOf(conversation: Conversation, before: OpenConversation["turns"]) 
   return turns;
 }
 
-/** An answer that was followed to its end is not read again. */
+/** An answer that was followed to its end is not read again, nor by data from before its end. */
 function isSame(turn: Turn, { status }: Pick<Message, "status">): boolean {
-  return statusOf(turn) === status && status !== "running";
+  const known = statusOf(turn);
+  return known !== "running" && (known === status || status === "running");
 }
 
 function loading(id: string): OpenConversation {
