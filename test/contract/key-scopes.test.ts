@@ -1,6 +1,6 @@
 /** A key without the scope `tools`: the server runs nothing for it. */
 
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
 import { ApiKeys, type KeyScope } from "../../src/server/http/api-keys.ts";
 import { callEvents, createWorld, finish, provider, usage } from "./fake-services.ts";
 
@@ -40,6 +40,30 @@ test("a call of the server's tool runs with the scope, and is refused to the mod
   expect(ran).toBe(0);
   await ask("bert");
   expect(ran).toBe(1);
+});
+
+test("a key without the scope `infer` asks for no answer", async () => {
+  const apiKeys = new ApiKeys([key("anna", ["admin"])]);
+  const { app } = createWorld({ config: { apiKeys } });
+  const headers = { authorization: "Bearer key-of-anna" };
+  const payload = { messages: [{ role: "user", content: "Hi" }] };
+  const chat = { method: "POST", url: "/v1/chat/completions", headers, payload } as const;
+  expect((await app.inject(chat)).statusCode).toBe(403);
+  expect((await app.inject({ url: "/metrics", headers })).statusCode).toBe(200);
+});
+
+test("a key expires while the server runs", async () => {
+  vi.useFakeTimers({ toFake: ["Date"] });
+  try {
+    const minute = { ...key("anna", ["infer"]), expiresAt: Date.now() + 60_000 };
+    const { app } = createWorld({ config: { apiKeys: new ApiKeys([minute]) } });
+    const models = { url: "/v1/models", headers: { authorization: "Bearer key-of-anna" } };
+    expect((await app.inject(models)).statusCode).toBe(200);
+    vi.setSystemTime(Date.now() + 61_000);
+    expect((await app.inject(models)).statusCode).toBe(401);
+  } finally {
+    vi.useRealTimers();
+  }
 });
 
 test("a key that has expired is told so", async () => {

@@ -52,6 +52,24 @@ test("a bomb that waits for a long conversation", () => {
   expect(() => template.render({ messages: [1, 2, 3, 4] })).toThrow(steps);
 });
 
+test("a conversation that makes the template of a loaded model too dear is refused", () => {
+  const model = { specialTokens: [], bosToken: "", eosToken: "" } as never;
+  const source =
+    "{% for m in messages %}{{ m.content }}{% endfor %}{% if messages | length > 30 %}{{ range(400000000) | length }}{% endif %}";
+  const template = new ChatTemplate(source, model, null);
+  const render = (count: number) => {
+    const messages = Array.from({ length: count }, () => ({
+      role: "user" as const,
+      content: "Hi",
+    }));
+    return template.render(messages, { tools: [] } as never);
+  };
+  expect(() => render(30)).not.toThrow();
+  expect(() => render(31)).toThrow(
+    expect.objectContaining({ code: "template_error", message: expect.stringContaining(steps) }),
+  );
+});
+
 test("is refused when its model is loaded", () => {
   const model = { specialTokens: [], bosToken: "", eosToken: "" } as never;
   const source =

@@ -97,6 +97,11 @@ test("help has the parts of an option, with their defaults", async () => {
   expect(text).toContain("days=30: since the last change.");
 });
 
+test("help of --share-cache says what keys can learn of each other", async () => {
+  const { out } = await run("serve", "--help");
+  expect(out.replace(/\s+/g, " ")).toMatch(/--share-cache .{0,200}can tell/);
+});
+
 test("help tells how a switch that is on is turned off", async () => {
   const { out } = await run("serve", "--help");
   expect(out).toContain("--[no-]ui-server ");

@@ -1,7 +1,8 @@
-import { mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs";
+import fs, { mkdtempSync, rmSync, statSync, truncateSync, writeFileSync } from "node:fs";
+import { syncBuiltinESMExports } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { checkGguf } from "../../../src/engine/gguf-check.ts";
 import { FermataError } from "../../../src/errors.ts";
 import { fakeGguf, soundMetadata, string, u32 } from "./gguf-builder.ts";
@@ -42,6 +43,23 @@ const tensors = (...changes: Partial<ReturnType<typeof tensor>>[]) => ({
 const tensor = (index: number) => ({ name: `t${index}`, shape: [8], type: 0, offset: 32 * index });
 
 describe("checkGguf", () => {
+  it("reads the header of a file of 32 GiB, not the file", () => {
+    const path = save(fakeGguf({ ...tensors({ shape: [2 ** 33] }), tensorCount: 1 }), "large.gguf");
+    truncateSync(path, 2 ** 35 + 2 ** 20);
+    const read = vi.spyOn(fs, "readSync");
+    syncBuiltinESMExports();
+    try {
+      expect(refusal(path)).toEqual(["none", ""]);
+      const bytes = read.mock.results.reduce((sum, { value }) => sum + Number(value), 0);
+      expect(bytes).toBeGreaterThan(0);
+      expect(bytes).toBeLessThan(8 * 2 ** 20);
+    } finally {
+      read.mockRestore();
+      syncBuiltinESMExports();
+      rmSync(path);
+    }
+  });
+
   it("accepts a sound file", () => {
     const path = save(fakeGguf());
     const expected = {

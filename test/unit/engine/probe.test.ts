@@ -41,6 +41,13 @@ test("a trial load of somebody's file is told no secrets and takes no options of
   expect(names.filter((name) => /FERMATA|TOKEN|SECRET|NODE_OPTIONS/.test(name))).toEqual([]);
 });
 
+test("its JavaScript has a bounded heap", async () => {
+  const told = await probed(
+    `throw new Error(String(require("node:v8").getHeapStatistics().heap_size_limit))`,
+  );
+  expect(Number((told as Error).message) / 2 ** 20).toBeLessThan(300);
+});
+
 test("one that does not end is killed after ten minutes", async () => {
   // A minute takes 100 milliseconds.
   const execFile = childProcess.execFile as (...args: unknown[]) => unknown;

@@ -153,6 +153,26 @@ describe.each(storeKinds)("processes that share a store: %s", (kind) => {
     await third.close();
   });
 
+  test("events of what ended over a day ago go, a run at work keeps its own", async () => {
+    const { branches } = file;
+    await branches.createConversation("ann", conversation("c"));
+    for (const id of ["old", "new", "working"]) {
+      await beginRun(branches, "c", id);
+      await branches.appendEvents(id, [{ number: 1, body: id }]);
+      if (id !== "working") await branches.endRun(id, { id: `a${id}`, body: { text: id } }, []);
+    }
+    const before = Date.now() - 2 * 24 * 3600 * 1000;
+    await world.query(
+      `UPDATE branched_messages SET created_at = ${before} WHERE id IN ('aold', 'aworking')`,
+    );
+    const second = await world.open();
+    expect(await second.branches.runEvents("old", 0)).toEqual([]);
+    expect(await second.branches.runEvents("new", 0)).toEqual([{ number: 1, body: "new" }]);
+    expect(await second.branches.runEvents("working", 0)).toEqual([{ number: 1, body: "working" }]);
+    expect(await second.branches.messages("ann", "c")).toHaveLength(6);
+    await second.close();
+  });
+
   test("a secret is made once", async () => {
     const second = await world.open();
     expect(await file.secret("tokens")).toHaveLength(32);

@@ -160,6 +160,27 @@ describe.runIf(process.platform === "linux")("another process of this machine", 
     expect((await store.response("ann", "r1"))!.body).toMatchObject({ status: "failed" });
   });
 
+  test.each([
+    ["another host", (place: string) => place.replace(/^\S*/, "elsewhere")],
+    ["before this machine's last start", (place: string) => place.replace(/ \S+ /, " boot ")],
+  ])("of %s, its number says nothing: it counts as gone once it is silent", async (_, placed) => {
+    await work();
+    const place = (seenAt: number): void => {
+      const database = new Database(path);
+      const own = database.prepare("SELECT place FROM runs WHERE id <> 'other'").get();
+      database
+        .prepare("UPDATE runs SET place = ?, seen_at = ? WHERE id = 'other'")
+        .run(placed((own as { place: string }).place), seenAt);
+      database.close();
+    };
+    place(Math.floor(Date.now() / 1000));
+    expect((await store.response("ann", "r1"))!.body).toMatchObject({ status: "in_progress" });
+    // It is not refused, as it would be by a living process of this machine.
+    await new SqliteStore(path).close();
+    place(1);
+    expect((await store.response("ann", "r1"))!.body).toMatchObject({ status: "failed" });
+  });
+
   test("has the file for itself", async () => {
     await work();
     expect(() => new SqliteStore(path)).toThrow(
@@ -189,6 +210,20 @@ test("a process that was taken for dead is known again after its next sign of li
   expect(before).toBe(2);
   expect(count("runs")).toBe(1);
   await paused.close();
+});
+
+test("a file that another process has locked for a moment is waited for at its first opening", async () => {
+  const locked = join(folder, "locked.sqlite");
+  const program = `
+    const database = new (require("libsql"))(process.argv[1]);
+    database.exec("CREATE TABLE x (y)");
+    database.exec("BEGIN EXCLUSIVE");
+    process.stdout.write("locked");
+    setTimeout(() => database.exec("COMMIT"), 300);`;
+  const holder = spawn(process.execPath, ["-e", program, locked]);
+  await once(holder.stdout, "data");
+  await new SqliteStore(locked).close();
+  await once(holder, "exit");
 });
 
 test("a file of the first version keeps its events", async () => {

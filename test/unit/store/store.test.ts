@@ -261,7 +261,8 @@ describe.each(storeKinds)("%s", (kind) => {
     test("bytes", async () => {
       for (let i = 0; i < 40; i++) await turn(`r${i}`, {}, "x".repeat(20_000));
       const left = await reopen({ maxBytes: 600_000 });
-      expect(left.length).toBeGreaterThan(10);
+      // About 24 fit; at most ten more than need be have gone.
+      expect(left.length).toBeGreaterThan(13);
       expect(left.length).toBeLessThan(25);
       expect(left.at(-1)).toBe("r39");
     });

@@ -264,6 +264,23 @@ describe("delegation", () => {
 });
 
 describe("details", () => {
+  test("a question about a tool that its server has changed says so", () => {
+    const ask = { type: "tool-approval", server: "files", state: "asked" } as const;
+    const later = call("c2", "get_weather", { location: "Kyoto" });
+    const events = stream([
+      ...written(weather),
+      ...written(later),
+      hold(weather, later),
+      { ...ask, call: weather },
+      { ...ask, call: later, hasChanged: true },
+      finished,
+    ]);
+    const asked = events
+      .flatMap((event) => event.details ?? [])
+      .filter((detail) => detail.type === "approval");
+    expect(asked.map(({ has_changed: changed }) => changed)).toEqual([undefined, true]);
+  });
+
   test("arguments as they are written, states, progress, approval", () => {
     const events = stream([
       { type: "reasoning", text: "Hm." },
