@@ -89,10 +89,10 @@ struct KvRetention::State {
     Slot& at(SlotId slot) { return slots[static_cast<std::size_t>(slot)]; }
     const Slot& at(SlotId slot) const { return slots[static_cast<std::size_t>(slot)]; }
     bool is_streams() const { return shape.layout == CacheLayout::kStreams; }
+
+    // kv_retention_slots.cpp: cells, tree and backend together.
     SlotSet in_state(SlotState first, SlotState second) const;
     void set_state(SlotId slot, SlotState state);
-
-    // kv_retention.cpp: cells, tree and backend together.
     void clear(SlotId slot);
     std::int32_t truncate(SlotId slot, std::int32_t length);
     std::int32_t copy(SlotId from, SlotId to, std::int32_t length);
