@@ -24,6 +24,13 @@ export interface Embeddings {
   tokenCount: number;
 }
 
+export interface EmbedOptions {
+  /** Texts that are too long are cut at their end. Default: they are an error. */
+  truncate?: boolean | undefined;
+  /** Ends the work after the text that it is at. */
+  signal?: AbortSignal | undefined;
+}
+
 /** A text is one pass over all its tokens, whose memory grows with their number. */
 const largestInput = 2048;
 const defaultInput = 512;
@@ -86,16 +93,18 @@ export class Embedder {
 
   /**
    * Texts get the tokens that the model wants around them; tokens are taken as they are.
-   * @param signal ends the work after the text that it is at
    * @throws FermataError context_length_exceeded, its `param` being the input's `input[i]` | queue_full | the
    *   signal's reason
    */
-  async embed(inputs: readonly (string | Int32Array)[], signal?: AbortSignal): Promise<Embeddings> {
+  async embed(
+    inputs: readonly (string | Int32Array)[],
+    { truncate = false, signal }: EmbedOptions = {},
+  ): Promise<Embeddings> {
     if (this.#waiting >= maxWaiting)
       throw new FermataError("queue_full", "Too many requests for embeddings are waiting.");
     this.#waiting += 1;
     try {
-      return await this.#embed(inputs, signal);
+      return await this.#embed(inputs, truncate, signal);
     } catch (thrown) {
       signal?.throwIfAborted();
       throw fromThrown(thrown);
@@ -106,13 +115,20 @@ export class Embedder {
 
   async #embed(
     inputs: readonly (string | Int32Array)[],
+    truncate: boolean,
     signal: AbortSignal | undefined,
   ): Promise<Embeddings> {
     const texts = inputs.filter((input) => typeof input === "string");
-    const tokenized = (await this.#turns.take(() => this.#native.tokenize(texts))).values();
-    const tokens = inputs.map((input) =>
-      typeof input === "string" ? (tokenized.next().value ?? new Int32Array()) : input,
+    const [frame = new Int32Array(), ...tokenized] = await this.#turns.take(() =>
+      this.#native.tokenize(["", ...texts]),
     );
+    const whole = tokenized.values();
+    const { maxTokens } = this.#native;
+    const tokens = inputs.map((input) => {
+      if (typeof input !== "string") return input;
+      const list = whole.next().value ?? new Int32Array();
+      return truncate && list.length > maxTokens ? shortened(list, frame, maxTokens) : list;
+    });
     tokens.forEach((list, index) => this.#checkLength(list.length, index));
     const vectors: Float32Array[] = [];
     for (const list of tokens) {
@@ -136,4 +152,19 @@ export class Embedder {
       throw new FermataError("invalid_value", `"${param}" has no tokens. Send a text.`, { param });
     }
   }
+}
+
+/**
+ * The first tokens of a text, and those that the model wants at its end.
+ * @param frame the tokens that it wants around a text, which are those of an empty one
+ */
+function shortened(tokens: Int32Array, frame: Int32Array, length: number): Int32Array {
+  let before = 0;
+  while (before < frame.length && tokens[before] === frame[before]) before += 1;
+  let behind = 0;
+  while (behind < frame.length - before && tokens.at(-1 - behind) === frame.at(-1 - behind))
+    behind += 1;
+  const cut = tokens.slice(0, length);
+  cut.set(tokens.subarray(tokens.length - behind), length - behind);
+  return cut;
 }

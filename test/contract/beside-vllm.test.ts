@@ -361,6 +361,19 @@ describe("/tokenize as vLLM has it", () => {
     });
   });
 
+  test("what the tokenizer adds, and the template", async () => {
+    const { app } = createWorld();
+    expect((await app.inject("/tokenizer_info")).json()).toEqual({
+      tokenizer_class: "GGUF",
+      model_max_length: 1000,
+      add_bos_token: expect.any(Boolean),
+      bos_token: "<s>",
+      eos_token: "</s>",
+      pad_token: null,
+      chat_template: "{{ messages }}",
+    });
+  });
+
   test("a chat", async () => {
     const { app } = createWorld();
     const closed = { messages, add_generation_prompt: false };

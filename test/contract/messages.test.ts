@@ -59,6 +59,31 @@ test("an answer in thinking, text and tool_use blocks", async () => {
   });
 });
 
+test("blocks stand in the order in which they were written, a cut call last", async () => {
+  const world = createWorld();
+  world.chat.script = [
+    { type: "content", text: "First." },
+    { type: "reasoning", text: "Hm" },
+    { type: "reasoning", text: "." },
+    { type: "content", text: "" },
+    { type: "content", text: "Then" },
+    ...callEvents(call),
+    { type: "content", text: "and" },
+    { type: "call-start", index: 1, id: "call_2", name: "list_files" },
+    { type: "call-arguments", index: 1, delta: '{"pa' },
+    finish("length", []),
+  ];
+  const thinking = { type: "thinking", thinking: "Hm.", signature: expect.any(String) };
+  expect((await post(world, { ...hello, tools })).json().content).toEqual([
+    { type: "text", text: "First.", citations: null },
+    thinking,
+    { type: "text", text: "Then", citations: null },
+    { type: "tool_use", id: "call_1", name: "list_files", input: { path: "." } },
+    { type: "text", text: "and", citations: null },
+    { type: "tool_use", id: "call_2", name: "list_files", input: { arguments: '{"pa' } },
+  ]);
+});
+
 test("the stream: a block for each kind, in order, deltas that add up", async () => {
   const world = createWorld();
   world.chat.script = [
@@ -341,6 +366,29 @@ test("a last message of the assistant's begins the answer", async () => {
   const format = { type: "json_schema", schema: { type: "object" } };
   const refused = await post(world, { ...hello, messages, output_config: { format } });
   expect(refused.json().error.param).toBe("output_config.format");
+});
+
+test.each([
+  [{ output_config: { effort: "low" } }, { reasoning_effort: "low" }],
+  [
+    { output_config: { effort: "max" }, thinking: { type: "adaptive" } },
+    { reasoning_effort: "max", enable_thinking: true },
+  ],
+  [
+    { output_config: { effort: "high" }, thinking: { type: "disabled" } },
+    { reasoning_effort: "high", enable_thinking: false },
+  ],
+])("%j reaches the template", async (body, templateVariables) => {
+  const world = createWorld();
+  expect((await post(world, { ...hello, ...body })).statusCode).toBe(200);
+  const payload = { messages: hello.messages, ...body };
+  await world.app.inject({ method: "POST", url: "/v1/messages/count_tokens", payload });
+  expect([world.chat.requests[0], world.chat.counted[0]]).toMatchObject([
+    { templateVariables },
+    { templateVariables },
+  ]);
+  const wrong = await post(world, { ...hello, output_config: { effort: "enormous" } });
+  expect(wrong.json().error.param).toBe("output_config.effort");
 });
 
 test("tokens are counted as the answer would begin", async () => {

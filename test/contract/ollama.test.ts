@@ -300,9 +300,58 @@ test("embeddings of a list", async () => {
     embeddings: [vector, vector],
     prompt_eval_count: 2,
   });
+  const one = await post(world, "/api/embed", { input: "a" });
+  expect(one.json()).toMatchObject({ embeddings: [vector], prompt_eval_count: 1 });
   const without = await post(createWorld(), "/api/embed", { input: "a" });
   expect(without.statusCode).toBe(400);
   expect(without.json()).toMatchObject({ error: expect.stringContaining("--embedding-model") });
+});
+
+test.each([
+  ["/api/embed", {}, { embeddings: [], prompt_eval_count: 0 }],
+  ["/api/embed", { input: "" }, { embeddings: [], prompt_eval_count: 0 }],
+  ["/api/embed", { input: [] }, { embeddings: [], prompt_eval_count: 0 }],
+  ["/api/embed", { input: ["", "a"] }, { prompt_eval_count: 2 }],
+  ["/api/embeddings", {}, { embedding: [] }],
+  ["/api/embeddings", { prompt: "" }, { embedding: [] }],
+])("%s of nothing: %j", async (url, body, answer) => {
+  const response = await post(createWorld({ embedder: fakeEmbedder }), url, body);
+  expect(response.statusCode).toBe(200);
+  expect(response.json()).toMatchObject(answer);
+});
+
+test.each([
+  ["/api/embed", { input: ["a"] }, true],
+  ["/api/embed", { input: ["a"], truncate: true }, true],
+  ["/api/embed", { input: ["a"], truncate: false }, false],
+  ["/api/embeddings", { prompt: "a" }, true],
+])("%s: %j is cut to what the model reads: %s", async (url, body, cut) => {
+  const asked: unknown[] = [];
+  const embedder: typeof fakeEmbedder = {
+    ...fakeEmbedder,
+    embed: async (inputs, options) => {
+      asked.push(options?.truncate);
+      return await fakeEmbedder.embed(inputs);
+    },
+  };
+  expect((await post(createWorld({ embedder }), url, body)).statusCode).toBe(200);
+  expect(asked).toEqual([cut]);
+});
+
+test("tokens that are no text by themselves have log-probabilities in a stream, too", async () => {
+  const world = createWorld();
+  const token = (byte: number) => ({ bytes: Uint8Array.of(byte), logprob: -0.5, top: [] });
+  world.chat.script = [
+    { type: "content", text: "", logprobs: [token(195)] },
+    { type: "content", text: "é", logprobs: [token(169)] },
+    finish("stop"),
+  ];
+  const reply = await post(world, "/api/chat", { ...hello, logprobs: true });
+  const lines = reply.body.trimEnd().split("\n");
+  expect(lines.flatMap((one) => JSON.parse(one).logprobs ?? [])).toMatchObject([
+    { bytes: [195] },
+    { bytes: [169] },
+  ]);
 });
 
 const bad: [object, string][] = [

@@ -78,11 +78,22 @@ test("an encoder is no model to generate with", async () => {
   });
 });
 
-test("a text that is longer than the model reads is refused", async () => {
+test("a text that is longer than the model reads is refused, or cut before the token that ends it", async () => {
   const embedder = await load(await model.write(join(folder, "short.gguf"), "mean"));
-  await expect(embedder.embed(["the ".repeat(63).trim()])).rejects.toMatchObject({
+  const long = "the cat ".repeat(40).trim();
+  await expect(embedder.embed(["q", long])).rejects.toMatchObject({
     code: "context_length_exceeded",
-    param: "input[0]",
+    param: "input[1]",
+  });
+  const { vectors, tokenCount } = await embedder.embed(["q", long], { truncate: true });
+  const whole = model.tokens(long);
+  const cut = [...whole.slice(0, 63), whole.at(-1)!];
+  expect(tokenCount).toBe(model.tokens("q").length + cut.length);
+  const [short, expected] = (await embedder.embed(["q", Int32Array.from(cut)])).vectors;
+  expect(vectors).toEqual([short, expected]);
+  // Tokens are their sender's, who has the means to cut them.
+  await expect(embedder.embed([Int32Array.from(whole)], { truncate: true })).rejects.toMatchObject({
+    code: "context_length_exceeded",
   });
 });
 

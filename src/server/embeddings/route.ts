@@ -18,7 +18,9 @@ export function embeddingsRoute(context: RouteContext): RouteOptions {
       const reading = { warn: context.warnings.warn, vocabularySize };
       const request = readBody(embeddingFields(dimensions), body, reading, 'Send {"input": "…"}');
       warnOfName(request.model, id, context);
-      const embeddings = await embedder.embed(request.input, context.active.signalFor(reply));
+      const embeddings = await embedder.embed(request.input, {
+        signal: context.active.signalFor(reply),
+      });
       return embeddingList(id, embeddings, request);
     },
   };
@@ -38,7 +40,9 @@ export function nativeEmbeddingRoute(context: RouteContext): RouteOptions {
       const inputs = content ?? input;
       if (inputs === undefined) throw fieldError("missing_field", "content", "is missing", example);
       warnOfName(model, id, context);
-      const { vectors } = await embedder.embed(inputs, context.active.signalFor(reply));
+      const { vectors } = await embedder.embed(inputs, {
+        signal: context.active.signalFor(reply),
+      });
       return vectors.map((vector, index) => ({ index, embedding: [Array.from(vector)] }));
     },
   };

@@ -11,6 +11,7 @@ import {
   stopList,
   samplingFields,
 } from "../body/generation.ts";
+import { reasoningEffort } from "../body/prompt.ts";
 import { documentFields, textFormat } from "../body/guidance.ts";
 import { tokenRuleFields } from "../body/token-rules.ts";
 import { integer, mapped, object, oneOf } from "../body/values.ts";
@@ -38,12 +39,20 @@ export const promptFields = {
     object(
       {
         type: required(oneOf(["enabled", "disabled", "adaptive"], "kind of thinking")),
-        budget_tokens: ignored("has no effect", quietly),
+        budget_tokens: ignored("has no effect: the model or max_tokens ends the thinking"),
       },
       showThinking,
       "passed over",
     ),
     "switches thinking on or off, where the model's template can",
+  ),
+  output_config: optional(
+    object(
+      { format: optional(strictFormat), effort: optional(reasoningEffort) },
+      'Send {"format": …}',
+      "passed over",
+    ),
+    "`format` of type `json_schema`; `effort` goes to the model's template, and switches thinking on where `thinking` does not say",
   ),
 } satisfies FieldTable;
 
@@ -58,14 +67,6 @@ export const messageFields = {
   temperature: samplingFields.temperature,
   top_p: samplingFields.top_p,
   top_k: samplingFields.top_k,
-  output_config: optional(
-    object(
-      { format: optional(strictFormat), effort: ignored("has no effect", quietly) },
-      'Send {"format": …}',
-      "passed over",
-    ),
-    "`format` of type `json_schema`; `effort` has no effect",
-  ),
 
   metadata: ignored("is not used", quietly),
   cache_control: ignored("is not needed: every prefix is cached", quietly),

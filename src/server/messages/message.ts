@@ -3,7 +3,8 @@
 import { isJsonObject, parseJson } from "../../json.ts";
 import type { ChatEvent, ToolCall } from "../../chat/types.ts";
 import type { EngineUsage } from "../../engine/types.ts";
-import type { Answer } from "../answer/collect-answer.ts";
+import type { RunEvent } from "../../tools/types.ts";
+import { AnswerCollector } from "../answer/collect-answer.ts";
 
 export interface MessageIdentity {
   id: string;
@@ -24,10 +25,26 @@ export interface WireStop {
   stop_sequence: string | null;
 }
 
-type ContentBlock =
-  | { type: "thinking"; thinking: string; signature: string }
-  | { type: "text"; text: string; citations: null }
-  | { type: "tool_use"; id: string; name: string; input: object };
+interface ThinkingBlock {
+  type: "thinking";
+  thinking: string;
+  signature: string;
+}
+
+interface TextBlock {
+  type: "text";
+  text: string;
+  citations: null;
+}
+
+interface ToolUseBlock {
+  type: "tool_use";
+  id: string;
+  name: string;
+  input: object;
+}
+
+type ContentBlock = ThinkingBlock | TextBlock | ToolUseBlock;
 
 export interface WireMessage extends MessageIdentity, WireStop {
   type: "message";
@@ -41,21 +58,83 @@ export interface WireMessage extends MessageIdentity, WireStop {
 /** Clients send it back with the thinking, and some drop thinking that has none. It signs nothing. */
 export const thinkingSignature = "ZmVybWF0YQ==";
 
-export function wireMessage(identity: MessageIdentity, answer: Answer): WireMessage {
-  const { content, reasoning, calls, cutCalls, finish } = answer;
-  const blocks: ContentBlock[] = [];
-  if (reasoning !== "")
-    blocks.push({ type: "thinking", thinking: reasoning, signature: thinkingSignature });
-  if (content !== "") blocks.push({ type: "text", text: content, citations: null });
-  for (const { id, name, arguments: text } of [...calls, ...cutCalls])
-    blocks.push({ type: "tool_use", id, name, input: inputOf(text) });
+/** Reads to the end. @throws the error that ended the generation */
+export async function collectMessage(
+  identity: MessageIdentity,
+  events: AsyncIterable<RunEvent>,
+): Promise<WireMessage> {
+  const blocks = new MessageBlocks();
+  const collector = new AnswerCollector();
+  for await (const event of events) {
+    blocks.add(event);
+    collector.add(event);
+  }
+  const { finish } = collector.answer();
   return {
     ...emptyMessage(identity, 0),
-    content: blocks,
+    content: blocks.all(),
     ...wireStop(finish),
     ...(finish.warnings === undefined ? {} : { warnings: finish.warnings }),
     usage: messageUsage(finish.usage),
   };
+}
+
+/** The blocks of an answer in the order in which a stream has them. */
+class MessageBlocks {
+  readonly #blocks: ContentBlock[] = [];
+  /** The arguments so far of the call that is last, until it ends. */
+  #openInput: string | null = null;
+
+  add(event: RunEvent): void {
+    switch (event.type) {
+      case "content":
+        if (event.text !== "") this.#textBlock().text += event.text;
+        return;
+      case "reasoning":
+        if (event.text !== "") this.#thinkingBlock().thinking += event.text;
+        return;
+      case "call-start":
+        this.#blocks.push({ type: "tool_use", id: event.id, name: event.name, input: {} });
+        this.#openInput = "";
+        return;
+      case "call-arguments":
+        if (this.#openInput !== null) this.#openInput += event.delta;
+        return;
+      case "call-end":
+        this.#endCall(event.call.arguments);
+        return;
+      default:
+    }
+  }
+
+  /** With the call that the model was writing when the answer was cut, if it was. */
+  all(): ContentBlock[] {
+    if (this.#openInput !== null) this.#endCall(this.#openInput);
+    return this.#blocks;
+  }
+
+  #endCall(text: string): void {
+    const block = this.#blocks.at(-1);
+    if (block?.type === "tool_use") block.input = inputOf(text);
+    this.#openInput = null;
+  }
+
+  #textBlock(): TextBlock {
+    const last = this.#blocks.at(-1);
+    if (last?.type === "text") return last;
+    const block: TextBlock = { type: "text", text: "", citations: null };
+    this.#blocks.push(block);
+    return block;
+  }
+
+  #thinkingBlock(): ThinkingBlock {
+    const last = this.#blocks.at(-1);
+    if (last?.type === "thinking") return last;
+    const signature = thinkingSignature;
+    const block: ThinkingBlock = { type: "thinking", thinking: "", signature };
+    this.#blocks.push(block);
+    return block;
+  }
 }
 
 /** A message before its first token. */

@@ -1,6 +1,6 @@
 /** What an Anthropic messages body asks for. Pure: no clock, no log, no engine. */
 
-import { lastIsUsers } from "../body/prompt.ts";
+import { lastIsUsers, templateVariables } from "../body/prompt.ts";
 import {
   checkKeys,
   readFieldsInParts,
@@ -56,8 +56,10 @@ function promptOf(given: ValuesOf<typeof promptFields>) {
     /** Null: not given. An empty list is given. */
     tools,
     toolChoice: given.tool_choice ?? { mode: "auto" as const, parallel: true },
-    // Templates of models that think on request have a variable for it.
-    templateVariables:
+    // Templates of models that think on request have variables for it.
+    templateVariables: templateVariables(
+      given.output_config?.effort,
       thinking === undefined ? {} : { enable_thinking: thinking.type !== "disabled" },
+    ),
   };
 }

@@ -63,7 +63,8 @@ export class OllamaAnswer implements AnswerStream<RunEvent> {
     this.add(event);
     switch (event.type) {
       case "content":
-        return event.text === ""
+        // Tokens of which no text can be told yet have logprobs, too.
+        return event.text === "" && (event.logprobs ?? []).length === 0
           ? []
           : [this.#part({ content: event.text, logprobs: event.logprobs })];
       case "reasoning":

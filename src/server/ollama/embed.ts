@@ -20,15 +20,17 @@ function embedRoute({ services, active, warnings }: RouteContext): RouteOptions 
     handler: async ({ body }, reply) => {
       const startedAt = performance.now();
       if (embedder === undefined) throw noEmbedder(services.model.id);
-      const { id, vocabularySize, dimensions: most } = embedder;
-      const reading = { warn: warnings.warn, vocabularySize };
-      const { input, dimensions = Infinity } = readBody(
-        embedFields(most),
-        body,
-        reading,
-        'Send {"input": "…"}',
-      );
-      const { vectors, tokenCount } = await embedder.embed(input, active.signalFor(reply));
+      const { id, dimensions: most } = embedder;
+      const reading = { warn: warnings.warn };
+      const {
+        input,
+        truncate,
+        dimensions = Infinity,
+      } = readBody(embedFields(most), body, reading, 'Send {"input": "…"}');
+      const { vectors, tokenCount } = await embedder.embed(input, {
+        truncate,
+        signal: active.signalFor(reply),
+      });
       return {
         model: id,
         embeddings: vectors.map((vector) => Array.from(shortened(vector, dimensions))),
@@ -51,7 +53,9 @@ function oneEmbeddingRoute({ services, active, warnings }: RouteContext): RouteO
       if (embedder === undefined) throw noEmbedder(services.model.id);
       const reading = { warn: warnings.warn };
       const given = readBody(oneEmbeddingFields, body, reading, 'Send {"prompt": "…"}');
-      const { vectors } = await embedder.embed([given.prompt], active.signalFor(reply));
+      const input = given.prompt === "" ? [] : [given.prompt];
+      const signal = active.signalFor(reply);
+      const { vectors } = await embedder.embed(input, { truncate: true, signal });
       return { embedding: vectors.flatMap((vector) => Array.from(vector)) };
     },
   };

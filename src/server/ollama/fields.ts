@@ -2,12 +2,10 @@
 
 import { keepAliveType } from "./keep-alive.ts";
 import type { DocumentFormat } from "../../guidance/types.ts";
-import { promptInputs } from "../body/prompt-inputs.ts";
 import {
   ignored,
   optional,
   refused,
-  required,
   type FieldTable,
   type Type,
   fieldError,
@@ -16,7 +14,7 @@ import {
 import { isJsonObject } from "../../json.ts";
 import { stopField, samplingFields, topLogprobs } from "../body/generation.ts";
 import { toolsField } from "../body/tools.ts";
-import { boolean, integer, object, text } from "../body/values.ts";
+import { boolean, either, integer, list, mapped, object, text } from "../body/values.ts";
 import { imagesField, messagesField } from "./messages.ts";
 
 const quietly = (): boolean => true;
@@ -149,18 +147,36 @@ export const showFields = {
 /** As OpenAI has it. */
 const maxInputs = 2048;
 
+const inputRemedy = `Send a text, or an array of up to ${maxInputs}`;
+const inputText = text({ remedy: inputRemedy });
+
+/** An empty text asks for nothing, as an empty list does: clients load a model so. In a list it is a text. */
+const embedInput = either(
+  {
+    string: mapped(inputText, (given) => (given === "" ? [] : [given])),
+    array: list(inputText, { max: maxInputs, remedy: inputRemedy }),
+  },
+  "a text or an array",
+  inputRemedy,
+);
+
 /** @param dimensions of the model's vectors */
 export function embedFields(dimensions?: number) {
   return {
     model: modelField,
-    input: required(promptInputs(maxInputs, 1), `a text, or a list of up to ${maxInputs}`),
+    input: optional(
+      embedInput,
+      `a text, or a list of up to ${maxInputs}; none is answered by none`,
+      [],
+    ),
     dimensions: optional(
       integer(1, dimensions),
       "the first so many numbers, brought to length 1 again",
     ),
-    truncate: ignored(
-      "has no effect: a text that is too long is an error",
-      (value) => value === false,
+    truncate: optional(
+      boolean,
+      "a text that is too long is cut at its end; `false`: it is an error",
+      true,
     ),
     options: ignored("has no effect", quietly),
     keep_alive: keepAlive,
@@ -170,7 +186,11 @@ export function embedFields(dimensions?: number) {
 /** Of /api/embeddings, which /api/embed replaced: one text. */
 export const oneEmbeddingFields = {
   model: modelField,
-  prompt: required(text({ min: 1, remedy: 'Send {"prompt": "…"}' }), "a text"),
+  prompt: optional(
+    text({ remedy: 'Send {"prompt": "…"}' }),
+    "a text; none is answered by none",
+    "",
+  ),
   options: ignored("has no effect", quietly),
   keep_alive: keepAlive,
 } satisfies FieldTable;

@@ -339,6 +339,15 @@ export const props = answer({
   build_info: string,
   is_sleeping: boolean,
 });
+export const tokenizerInfo = answer({
+  tokenizer_class: string,
+  model_max_length: whole,
+  add_bos_token: boolean,
+  bos_token: nullable(string),
+  eos_token: nullable(string),
+  pad_token: nullable(string),
+  chat_template: nullable(string),
+});
 export const slots = list(
   answer({ id: whole, n_ctx: whole, speculative: boolean, is_processing: boolean }),
 );

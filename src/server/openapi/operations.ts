@@ -112,6 +112,10 @@ export const operations: Readonly<Record<string, Operation>> = {
     request: templateBodyFields,
     answer: answers.prompt,
   },
+  "GET /tokenizer_info": {
+    summary: "The special tokens and the chat template, as vLLM tells them.",
+    answer: answers.tokenizerInfo,
+  },
   "POST /v1/messages": {
     summary: "An answer in Anthropic's Messages format.",
     request: messageFields,

@@ -1,4 +1,4 @@
-/** POST /tokenize, /detokenize and /apply-template, as llama-server has them; the first two as vLLM has them, too. */
+/** POST /tokenize, /detokenize and /apply-template, as llama-server has them; the first two as vLLM has them, too, and GET /tokenizer_info. */
 
 import type { RouteOptions } from "fastify";
 import { conversationOf, templateVariables } from "../body/prompt.ts";
@@ -115,8 +115,23 @@ export function tokenRoutes({ services, warnings }: RouteContext): RouteOptions[
       templateVariables: templateVariables(given.reasoning_effort, given.chat_template_kwargs),
     });
 
-  const route = (url: string, answer: (body: unknown) => unknown): RouteOptions => ({
-    method: "POST",
+  const info = (): object => ({
+    tokenizer_class: "GGUF",
+    model_max_length: model.contextSize,
+    add_bos_token: engine.model.addBos,
+    bos_token: spelled(engine.model.bosToken),
+    eos_token: spelled(engine.model.eosToken),
+    // Texts are never padded here.
+    pad_token: null,
+    chat_template: chat.templateSource,
+  });
+
+  const route = (
+    method: "GET" | "POST",
+    url: string,
+    answer: (body: unknown) => unknown,
+  ): RouteOptions => ({
+    method,
     url,
     handler: async ({ body }, reply) => {
       reply.type("application/json; charset=utf-8");
@@ -124,10 +139,16 @@ export function tokenRoutes({ services, warnings }: RouteContext): RouteOptions[
     },
   });
   return [
-    route("/tokenize", tokenize),
-    route("/detokenize", detokenize),
-    route("/apply-template", applyTemplate),
+    route("POST", "/tokenize", tokenize),
+    route("POST", "/detokenize", detokenize),
+    route("POST", "/apply-template", applyTemplate),
+    route("GET", "/tokenizer_info", info),
   ];
+}
+
+/** @param spelling empty when the vocabulary has no such token */
+function spelled(spelling: string): string | null {
+  return spelling === "" ? null : spelling;
 }
 
 function tooMany(tokens: Int32Array, field: string, option: string): Error {

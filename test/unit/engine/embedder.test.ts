@@ -52,7 +52,7 @@ test("whoever leaves is worked for no longer, and holds nobody up", async () => 
   const leave = new AbortController();
   const gone = embedder.embed(
     [1, 2, 3].map((token) => Int32Array.of(token)),
-    leave.signal,
+    { signal: leave.signal },
   );
   await next();
   leave.abort(new TypeError("gone"));
