@@ -32,9 +32,12 @@ const onPostgres = {
   test: {
     ...lane("contract", { native: false, seconds: 120 }).test,
     name: "contract-postgres",
-    include: ["responses-restart", "conversations-restart", "stored-completions"].map(
-      (file) => `test/contract/${file}.test.ts`,
-    ),
+    include: [
+      "responses-restart",
+      "approval-restart",
+      "conversations-restart",
+      "stored-completions",
+    ].map((file) => `test/contract/${file}.test.ts`),
     maxWorkers: 1,
     sequence: { groupOrder: 1 },
     env: { FERMATA_TEST_STORE: "postgres" },

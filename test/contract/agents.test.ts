@@ -20,10 +20,10 @@ import {
   post,
   provider,
   sseEvents,
-  usage,
   type ScriptStep,
   type World,
 } from "./fake-services.ts";
+import { usage } from "./fake-figures.ts";
 
 const config = {
   supervisor: "boss",

@@ -10,9 +10,9 @@ import {
   post,
   provider,
   sseEvents,
-  usage,
   type World,
 } from "./fake-services.ts";
+import { usage } from "./fake-figures.ts";
 import { createConversationsWorld } from "./conversations-world.ts";
 import { createResponsesWorld, type ResponsesWorld } from "./responses-world.ts";
 import { eventually } from "../support/eventually.ts";

@@ -3,7 +3,8 @@
 import { afterEach, expect, test } from "vitest";
 import { Approvals } from "../../src/tools/approvals.ts";
 import { eventually } from "../support/eventually.ts";
-import { callEvents, finish, provider, usage } from "./fake-services.ts";
+import { callEvents, finish, provider } from "./fake-services.ts";
+import { usage } from "./fake-figures.ts";
 import { createResponsesWorld, type ResponsesWorld } from "./responses-world.ts";
 
 const call = { id: "call_1", name: "list_files", arguments: "{}" };

@@ -9,7 +9,9 @@ import type { Tool } from "../../src/tools/types.ts";
 import { greedy } from "../support/sampling.ts";
 import { chatml } from "../unit/chat/chat-fixtures.ts";
 import { FakeEngine, type FakeEngineOptions } from "../unit/chat/fake-engine.ts";
-import { FakeTextEngine, idleStats, provider, usage } from "./fake-services.ts";
+import { provider } from "./fake-services.ts";
+import { idleStats, usage } from "./fake-figures.ts";
+import { FakeTextEngine } from "./fake-text-engine.ts";
 
 export function engineWorld(
   rounds: FakeEngineOptions["rounds"] = ["Ok."],

@@ -10,15 +10,7 @@ import type {
   ToolCall,
   ToolOutput,
 } from "../../src/chat/types.ts";
-import type {
-  EngineStep,
-  EngineUsage,
-  GenerateRequest,
-  Generation,
-  GenerationEvent,
-  Grammar,
-  GrammarSource,
-} from "../../src/engine/types.ts";
+import type { EngineStep } from "../../src/engine/types.ts";
 import { buildServer } from "../../src/server/app.ts";
 import type {
   ServedEmbedder,
@@ -28,54 +20,10 @@ import type {
   ServerServices,
 } from "../../src/server/services.ts";
 import type { BranchStore, ResponseStore, SharedStore } from "../../src/store/types.ts";
+import { usage } from "./fake-figures.ts";
+import { FakeTextEngine } from "./fake-text-engine.ts";
 import { Approvals } from "../../src/tools/approvals.ts";
 import type { ServerConnector, Tool, ToolProvider, ToolResult } from "../../src/tools/types.ts";
-
-export const usage: EngineUsage = {
-  promptTokens: 20,
-  cachedTokens: 12,
-  resumedTokens: 5,
-  prefilledTokens: 13,
-  recomputedTokens: 0,
-  generatedTokens: 7,
-};
-
-/** Gauges and counters of an engine that does nothing, without those of `usage`. */
-export const idleStats = {
-  running: 0,
-  waiting: 0,
-  held: 0,
-  cellsUsed: 0,
-  cellsRetained: 0,
-  cellsFree: 0,
-  ramSequences: 0,
-  ramBytes: 0,
-  ramLimit: 0,
-  ramSaves: 0,
-  ramRestores: 0,
-  ramDrops: 0,
-  diskFiles: 0,
-  diskBytes: 0,
-  diskLimit: 0,
-  diskSaves: 0,
-  diskRestores: 0,
-  diskFull: 0,
-  diskDamaged: 0,
-  diskForeign: 0,
-  diskFailed: 0,
-  diskBusy: 0,
-  forks: 0,
-  forkBytes: 0,
-  forkSaves: 0,
-  forkUses: 0,
-  forkDrops: 0,
-  computeThreads: 2,
-  stepAgeMs: 0,
-  extendedTokens: 0,
-  discardedTokens: 0,
-  draftedRows: 0,
-  acceptedRows: 0,
-};
 
 /** An event, a failure, what is waited for before anything is generated, a count of tokens, tokens, or a wait that only cancellation ends. */
 export type ScriptStep =
@@ -191,99 +139,6 @@ export class FakeChat {
       cancel: countCancel,
     };
   }
-}
-
-/** A token is a character's code; generates `says`, a token at a time. */
-export class FakeTextEngine {
-  says = "yes";
-  /** What a prompt that begins with this character is refused with. */
-  readonly refusals = new Map<string, Error>();
-  readonly requests: GenerateRequest[] = [];
-
-  /** Special tokens by their spelling, where a text is nothing else. */
-  readonly specials = new Map([
-    ["<|fim_prefix|>", 1000],
-    ["<|fim_suffix|>", 1001],
-    ["<|fim_middle|>", 1002],
-    ["<|file_sep|>", 1003],
-    ["<|repo_name|>", 1004],
-  ]);
-
-  readonly tokenize = async (text: string): Promise<Int32Array> => {
-    const special = this.specials.get(text);
-    return special === undefined
-      ? Int32Array.from(text, (character) => character.charCodeAt(0))
-      : Int32Array.of(special);
-  };
-
-  readonly detokenize = (tokens: Int32Array): string => String.fromCharCode(...tokens);
-
-  readonly tokenBytes = (token: number): Uint8Array =>
-    new TextEncoder().encode(String.fromCharCode(token));
-
-  /** Of what a grammar was asked for; none of them holds anything. */
-  readonly grammars: GrammarSource[] = [];
-
-  readonly compileGrammar = async (source: GrammarSource): Promise<Grammar> => {
-    this.grammars.push(source);
-    const check = () => ({
-      accepted: 0,
-      complete: false,
-      error: "",
-      maskMicroseconds: new Float64Array(),
-    });
-    return { bytes: 0, compileMicroseconds: 0, check };
-  };
-
-  readonly generate = (request: GenerateRequest): Generation => {
-    this.requests.push(request);
-    const refusal = this.refusals.get(this.detokenize(request.prompt.subarray(0, 1)));
-    if (refusal !== undefined) throw refusal;
-    const said = this.says.slice(0, request.maxTokens);
-    const reason = said === this.says ? "end" : "length";
-    const { prompt, topLogprobs, promptLogprobs } = request;
-    const { length } = prompt;
-    async function* events(): AsyncGenerator<GenerationEvent, void, void> {
-      yield { type: "progress", done: length - 1, total: length - 1, cached: 1 };
-      if (promptLogprobs !== undefined)
-        request.onPromptLogprobs?.(
-          Array.from(prompt.subarray(1), (token) => {
-            const top: [number, number][] = [
-              [120, -0.125],
-              [token, -0.5],
-            ];
-            return { token, logprob: -0.5, top: top.slice(0, promptLogprobs) };
-          }),
-        );
-      for (const character of said) {
-        const token = character.charCodeAt(0);
-        const top: [number, number][] = [[token, -0.25]];
-        const logprobs = [{ token, logprob: -0.25, top: top.slice(0, topLogprobs) }];
-        yield {
-          type: "text",
-          text: character,
-          tokens: Int32Array.of(token),
-          ...(topLogprobs === undefined ? {} : { logprobs }),
-        };
-      }
-      const counts = { ...usage, resumedTokens: 0, promptTokens: prompt.length };
-      yield {
-        type: "finish",
-        reason,
-        stopString: "",
-        usage: { ...counts, generatedTokens: said.length },
-      };
-    }
-    return Object.assign(events(), {
-      id: 1,
-      tokens: [],
-      pause() {},
-      extend() {},
-      resume() {},
-      release() {},
-      cancel() {},
-    });
-  };
 }
 
 export function finish(

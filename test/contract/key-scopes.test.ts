@@ -2,7 +2,8 @@
 
 import { expect, test, vi } from "vitest";
 import { ApiKeys, type KeyScope } from "../../src/server/http/api-keys.ts";
-import { callEvents, createWorld, finish, provider, usage } from "./fake-services.ts";
+import { callEvents, createWorld, finish, provider } from "./fake-services.ts";
+import { usage } from "./fake-figures.ts";
 
 const call = { id: "call_1", name: "delete_file", arguments: "{}" };
 const key = (name: string, scopes: KeyScope[]) => ({

@@ -9,9 +9,9 @@ import {
   finish,
   post,
   provider,
-  usage,
   type World,
 } from "./fake-services.ts";
+import { usage } from "./fake-figures.ts";
 
 const secret = "hunter2";
 const call = { id: "call_1", name: "list_files", arguments: `{"path":"${secret}"}` };

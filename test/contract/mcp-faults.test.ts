@@ -11,7 +11,8 @@ import {
   silenceMs,
   toolOutcomes,
 } from "../support/mcp-faults.ts";
-import { createWorld, finish, sseEvents, usage, type World } from "./fake-services.ts";
+import { createWorld, finish, sseEvents, type World } from "./fake-services.ts";
+import { usage } from "./fake-figures.ts";
 
 /** The machine may be busy, and some servers are waited for. */
 vi.setConfig({ testTimeout: 120_000 });

@@ -11,9 +11,9 @@ import {
   fakeTool,
   finish,
   provider,
-  usage,
   type World,
 } from "./fake-services.ts";
+import { usage } from "./fake-figures.ts";
 
 const messages = [{ role: "user" as const, content: "Which files?" }];
 const call = { id: "call_1", name: "list_files", arguments: '{"path":"."}' };

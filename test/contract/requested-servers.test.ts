@@ -3,7 +3,8 @@
 import { afterEach, expect, test } from "vitest";
 import { FermataError } from "../../src/errors.ts";
 import type { ServerConnector } from "../../src/tools/types.ts";
-import { callEvents, fakeTool, finish, usage } from "./fake-services.ts";
+import { callEvents, fakeTool, finish } from "./fake-services.ts";
+import { usage } from "./fake-figures.ts";
 import { createResponsesWorld, type ResponsesWorld } from "./responses-world.ts";
 
 type Asked = Parameters<ServerConnector["connect"]>[0];

@@ -18,7 +18,9 @@ import { greedy } from "../support/sampling.ts";
 import { type StoreWorld, storeWorld } from "../support/store-worlds.ts";
 import { chatml } from "../unit/chat/chat-fixtures.ts";
 import { FakeEngine, type ScriptedRound } from "../unit/chat/fake-engine.ts";
-import { fakeTool, FakeTextEngine, idleStats, provider, usage } from "./fake-services.ts";
+import { fakeTool, provider } from "./fake-services.ts";
+import { idleStats, usage } from "./fake-figures.ts";
+import { FakeTextEngine } from "./fake-text-engine.ts";
 
 const turnCount = Number(process.env["FERMATA_GRAMMAR_TURNS"] ?? 1500);
 /** Of the fake folder, which has `notes.txt` alone. */

@@ -2,7 +2,8 @@
 
 import OpenAI from "openai";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { callEvents, fakeTool, finish, provider, usage } from "./fake-services.ts";
+import { callEvents, fakeTool, finish, provider } from "./fake-services.ts";
+import { usage } from "./fake-figures.ts";
 import { createResponsesWorld, type ResponsesWorld } from "./responses-world.ts";
 
 const tools = [{ type: "function", name: "read_file_chunk" }];

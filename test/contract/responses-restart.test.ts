@@ -1,12 +1,12 @@
 /** A response that waits for outputs of its client outlives the server: in the next one they are answered as if nothing had been. */
 
-import { beforeEach, describe, expect, test, vi } from "vitest";
+import { expect, test, vi } from "vitest";
 import type { ToolCall } from "../../src/chat/types.ts";
-import type { Tool, ToolProvider, ToolResult } from "../../src/tools/types.ts";
+import type { Tool, ToolResult } from "../../src/tools/types.ts";
 import { eventually } from "../support/eventually.ts";
-import { callEvents, fakeTool, finish, provider } from "./fake-services.ts";
+import { fakeTool, finish, provider } from "./fake-services.ts";
 import { eventsOf, type Json } from "./responses-world.ts";
-import { countedTool, holds, restartWorld } from "./restart-world.ts";
+import { holds, restartWorld } from "./restart-world.ts";
 
 const call: ToolCall = { id: "call_1", name: "list_files", arguments: `{"path":"."}` };
 const other: ToolCall = { id: "call_2", name: "list_files", arguments: "{}" };
@@ -248,161 +248,4 @@ test("where one cannot be read after the restart, the others go on", async () =>
   await restart();
   expect((await answer(unread, "call_1", "a b")).status).toBe(200);
   expect(await ended(unread)).toMatchObject({ status: "completed" });
-});
-
-describe("a request for approval", () => {
-  const files = { type: "mcp", server_label: "files", require_approval: "always" };
-  let ran: string[];
-  const saving = (options?: Parameters<typeof countedTool>[2]): ToolProvider =>
-    provider(countedTool(ran, "save", options));
-
-  beforeEach(async () => {
-    ran = [];
-    await restart({ tools: saving({ approval: "always" }) });
-  });
-
-  /** The response that asks, and its request. */
-  async function asked(body: object = {}): Promise<{ response: Json; asks: Json }> {
-    const save: ToolCall = { id: "call_3", name: "save", arguments: `{"text":"milk"}` };
-    served.world.chat.script = [...callEvents(save), finish("tool_calls", [save])];
-    const input = { input: "Save milk.", tools: [files], ...body };
-    const { body: response } = await send("POST", "/v1/responses", input);
-    served.world.chat.script = served.answer;
-    const asks = response.output.find(({ type }: Json) => type === "mcp_approval_request");
-    expect(asks).toMatchObject({ name: "save", arguments: `{"text":"milk"}` });
-    return { response, asks };
-  }
-
-  const consent = (id: string, approve = true) => ({
-    type: "mcp_approval_response",
-    approval_request_id: id,
-    approve,
-  });
-
-  const approve = ({ response, asks }: { response: Json; asks: Json }) =>
-    send("POST", "/v1/responses", {
-      previous_response_id: response.id,
-      input: [consent(asks.id)],
-      tools: [files],
-    });
-
-  const callOf = ({ body }: { body: Json }): Json =>
-    body.output.find(({ type }: Json) => type === "mcp_call");
-
-  test("outlives the server: approved in the next one, the call runs once", async () => {
-    const one = await asked();
-    await restart({ tools: saving({ approval: "always" }) });
-    const answered = await approve(one);
-    expect(answered.body).toMatchObject({ status: "completed", error: null });
-    expect(callOf(answered)).toMatchObject({
-      output: "save: done",
-      approval_request_id: one.asks.id,
-    });
-    expect(ran).toEqual(["save"]);
-    // Whoever repeats the consent, as after a lost answer, gets the result of the call that ran.
-    await restart({ tools: saving({ approval: "always" }) });
-    expect(callOf(await approve(one))).toMatchObject({ output: "save: done" });
-    expect(ran).toHaveLength(1);
-  });
-
-  test("of a stream is kept before the client sees it", async () => {
-    const save: ToolCall = { id: "call_3", name: "save", arguments: `{"text":"milk"}` };
-    served.world.chat.script = [...callEvents(save), { hang: true }];
-    const input = { input: "Save milk.", tools: [files], background: true };
-    const { body: created } = await send("POST", "/v1/responses", input);
-    const asks = await eventually(async () => {
-      const { body } = await send("GET", `/v1/responses/${created.id}`);
-      const found = body.output.find(({ type }: Json) => type === "mcp_approval_request");
-      expect(found).toBeDefined();
-      return found as Json;
-    });
-    await restart({ tools: saving({ approval: "always" }) });
-    expect(callOf(await approve({ response: created, asks }))).toMatchObject({
-      output: "save: done",
-    });
-  });
-
-  test("whose call was interrupted is not run again by a second consent, unless it only reads", async () => {
-    for (const readOnly of [false, true]) {
-      ran = [];
-      await restart({ tools: saving({ hangs: true, readOnly }) });
-      const one = await asked();
-      const background = { input: [consent(one.asks.id)], tools: [files], background: true };
-      await send("POST", "/v1/responses", { ...background, previous_response_id: one.response.id });
-      await eventually(() => expect(ran).toHaveLength(1));
-      // A second one while it runs.
-      expect(await approve(one)).toMatchObject({ status: 409 });
-      await restart({ tools: saving({ readOnly }) });
-      const call = callOf(await approve(one));
-      if (readOnly) expect(call).toMatchObject({ output: "save: done" });
-      else expect(call.error).toContain("may have taken effect");
-      expect(ran).toHaveLength(readOnly ? 2 : 1);
-    }
-  });
-
-  test("whose words the client changed is none of this server: a person is asked", async () => {
-    const { asks } = await asked();
-    await restart({ tools: saving({ approval: "always" }) });
-    const input = [{ ...asks, arguments: `{"text":"beer"}` }, consent(asks.id)];
-    const answer = send("POST", "/v1/responses", { input, tools: [files] });
-    const waits = await eventually(async () => {
-      const { body } = await send("GET", "/api/approvals");
-      expect(body.approvals).toHaveLength(1);
-      return body.approvals[0] as Json;
-    });
-    expect(waits).toMatchObject({ arguments: `{"text":"beer"}` });
-    await send("POST", `/api/approvals/${waits.call_id}`, { decision: "deny" });
-    expect(callOf(await answer).error).toContain("the user denied it");
-    expect(ran).toEqual([]);
-  });
-
-  test("of a response that is not stored counts in its process only, and once", async () => {
-    const { response, asks } = await asked({ store: false });
-    const input = [...response.output, consent(asks.id)];
-    const body = { input, tools: [files], store: false };
-    expect(callOf(await send("POST", "/v1/responses", body))).toMatchObject({
-      output: "save: done",
-    });
-    for (const isLater of [false, true]) {
-      if (isLater) await restart({ tools: saving({ approval: "always" }) });
-      const again = send("POST", "/v1/responses", body);
-      const { call_id: callId } = await eventually(async () => {
-        const { body: waiting } = await send("GET", "/api/approvals");
-        expect(waiting.approvals).toHaveLength(1);
-        return waiting.approvals[0] as Json;
-      });
-      await send("POST", `/api/approvals/${callId}`, { decision: "deny" });
-      await again;
-    }
-    expect(ran).toHaveLength(1);
-  });
-
-  test.each([true, false])(
-    "that gets two consents at once runs its call once (store: %s)",
-    async (store) => {
-      await restart({ tools: saving() });
-      const { response, asks } = await asked({ store });
-      const body = store
-        ? { previous_response_id: response.id, input: [consent(asks.id)], tools: [files] }
-        : { input: [...response.output, consent(asks.id)], tools: [files], store };
-      const answers = [1, 2].map(() => send("POST", "/v1/responses", body));
-      const [one, other] = (await Promise.all(answers)).map(callOf);
-      expect(ran).toEqual(["save"]);
-      expect(one).toMatchObject({ output: "save: done" });
-      // Without a store only one of them gets the result.
-      if (store) expect(other).toMatchObject({ output: "save: done" });
-      else expect(other.error).toContain("may have taken effect");
-    },
-  );
-
-  test("is gone with its response", async () => {
-    const one = await asked();
-    const owner = "anonymous";
-    expect(await served.store.heldCall(owner, one.asks.id)).toMatchObject({
-      responseId: one.response.id,
-    });
-    await send("DELETE", `/v1/responses/${one.response.id}`);
-    expect(await served.store.heldCall(owner, one.asks.id)).toBe(null);
-    expect((await approve(one)).status).toBe(400);
-  });
 });

@@ -3,7 +3,8 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { FermataError } from "../../src/errors.ts";
 import { eventually } from "../support/eventually.ts";
-import { createWorld, callEvents, fakeTool, finish, provider, usage } from "./fake-services.ts";
+import { createWorld, callEvents, fakeTool, finish, provider } from "./fake-services.ts";
+import { usage } from "./fake-figures.ts";
 import {
   createResponsesWorld,
   eventsOf,

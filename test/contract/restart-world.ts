@@ -4,14 +4,8 @@ import { afterEach, beforeEach } from "vitest";
 import type { ToolCall } from "../../src/chat/types.ts";
 import { type StoreWorld, storeWorld } from "../support/store-worlds.ts";
 import type { Tool } from "../../src/tools/types.ts";
-import {
-  callEvents,
-  createWorld,
-  finish,
-  type ScriptStep,
-  usage,
-  type World,
-} from "./fake-services.ts";
+import { callEvents, createWorld, finish, type ScriptStep, type World } from "./fake-services.ts";
+import { usage } from "./fake-figures.ts";
 import type { Json } from "./responses-world.ts";
 
 type Parts = Parameters<typeof createWorld>[0];

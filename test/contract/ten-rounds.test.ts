@@ -13,7 +13,8 @@ import { greedy } from "../support/sampling.ts";
 import { type StoreWorld, storeWorld } from "../support/store-worlds.ts";
 import { chatml } from "../unit/chat/chat-fixtures.ts";
 import { FakeEngine, type FakeGeneration } from "../unit/chat/fake-engine.ts";
-import { FakeTextEngine, idleStats, usage } from "./fake-services.ts";
+import { idleStats, usage } from "./fake-figures.ts";
+import { FakeTextEngine } from "./fake-text-engine.ts";
 import type { Json } from "./responses-world.ts";
 
 const rounds = 10;

@@ -13,8 +13,8 @@ import {
   fakeTool,
   finish,
   provider,
-  usage,
 } from "./fake-services.ts";
+import { usage } from "./fake-figures.ts";
 
 const notice = "No more tools were called: the limit of 1 rounds of tool calls is reached.";
 const messages = [{ role: "user", content: "Count." }];

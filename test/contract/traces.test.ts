@@ -11,8 +11,8 @@ import {
   finish,
   provider,
   type ScriptStep,
-  usage,
 } from "./fake-services.ts";
+import { usage } from "./fake-figures.ts";
 
 const call = { id: "call_1", name: "weather", arguments: '{"city":"a secret city"}' };
 const withCall: ScriptStep[] = [

@@ -1,106 +1,32 @@
 // Another server as a chat, over a real socket. The server is a fake that contradicts itself, breaks off and hangs.
 import { afterEach, describe, expect, test } from "vitest";
 import { RemoteChat } from "../../../src/agents/remote/remote-chat.ts";
-import { FermataError } from "../../../src/errors.ts";
 import { readSampling } from "../../../src/server/body/generation.ts";
-import { defineTool } from "../../../src/tools/tool-builder.ts";
-import { runToolLoop } from "../../../src/tools/tool-loop.ts";
-import type { ChatEvent, ChatRequest, ToolLogger } from "../../../src/chat/types.ts";
-import type { ToolEvent } from "../../../src/tools/types.ts";
+import type { ChatEvent } from "../../../src/chat/types.ts";
 import {
-  broken,
   chunk,
   type FakeAnswer,
-  type FakeEndpoint,
   silent,
-  startFakeEndpoint,
-  status,
   streamed,
   streamedWithoutDone,
   usageChunk,
   whole,
 } from "../../support/fake-endpoint.ts";
 import { greedy } from "../../support/sampling.ts";
-import { collectGarbage } from "../../support/memory-in-use.ts";
+import {
+  add,
+  answer,
+  args,
+  ask,
+  callDelta,
+  closeFake,
+  fake,
+  serve,
+  said,
+  unsampled,
+} from "./remote-chat-world.ts";
 
-let fake: FakeEndpoint;
-afterEach(() => fake.close());
-
-const said: string[] = [];
-const logger: ToolLogger = {
-  info: () => {},
-  warn: (_details, message) => said.push(message),
-  error: (_details, message) => said.push(message),
-};
-
-const add = defineTool("add", "Add two numbers")
-  .param("a", "integer", "First", true)
-  .param("b", "integer", "Second", true)
-  .run(({ a, b }) => String(Number(a) + Number(b)));
-
-const args = '{"a": 2, "b": 3}';
-const callDelta = (fields: object = {}): object =>
-  chunk({
-    tool_calls: [
-      {
-        index: 0,
-        id: "x",
-        type: "function",
-        function: { name: "add", arguments: args },
-        ...fields,
-      },
-    ],
-  });
-/** The body of the question that `ask` asks, without samplers. */
-const unsampled = {
-  model: "far",
-  stream: true,
-  stream_options: { include_usage: true },
-  messages: [{ role: "user", content: "2 + 3?" }],
-  seed: 0,
-  tools: [{ type: "function", function: add.definition }],
-};
-const answer = streamed(chunk({ content: "It is " }), chunk({ content: "5." }, "stop"), usageChunk);
-
-async function ask(
-  answers: FakeAnswer[],
-  {
-    request = {},
-    timeoutMs = 30_000,
-    onEvent = () => {},
-  }: {
-    request?: Partial<ChatRequest>;
-    timeoutMs?: number;
-    onEvent?: (event: ChatEvent | ToolEvent) => void;
-  } = {},
-) {
-  fake = await startFakeEndpoint(...answers);
-  said.length = 0;
-  const config = { url: fake.url, model: "far", apiKey: "key", timeoutMs, contextSize: 1000 };
-  const chat = new RemoteChat(config);
-  const events: (ChatEvent | ToolEvent)[] = [];
-  let error: unknown = null;
-  const body = {
-    messages: [{ role: "user" as const, content: "2 + 3?" }],
-    sampling: greedy,
-    stop: [],
-    owner: "me",
-    ...request,
-  };
-  try {
-    for await (const event of runToolLoop(chat, body, [add], { logger })) {
-      events.push(event);
-      onEvent(event);
-    }
-  } catch (thrown) {
-    error = thrown;
-  }
-  const text = events.map((event) => (event.type === "content" ? event.text : "")).join("");
-  const results = events.flatMap((event) => (event.type === "tool-end" ? event.content : []));
-  const last = events.at(-1);
-  const finish = last?.type === "finish" ? last : null;
-  return { events, text, results, finish, error, bodies: fake.requests.map(({ body: it }) => it) };
-}
+afterEach(closeFake);
 
 test("a tool round: what is sent, what comes, what it counts", async () => {
   const deltas = [
@@ -248,64 +174,6 @@ describe("calls decide, finish reasons advise", () => {
   });
 });
 
-describe("what cannot be mended is an error that says so", () => {
-  const html = "<html>Bad gateway</html>";
-  const fails: [name: string, answers: FakeAnswer[], problem: string, tries: number][] = [
-    [
-      "a reason of error, no calls",
-      [streamed(chunk({ content: "a" }, "error"))],
-      "with an error",
-      1,
-    ],
-    [
-      "a stream that just ends",
-      [streamedWithoutDone(chunk({ content: "a" }))],
-      "cut its answer",
-      1,
-    ],
-    ["a connection that breaks", [broken(chunk({ content: "a" }))], "broke off", 1],
-    ["a call that breaks off", [broken(callDelta())], "broke off", 1],
-    ["an error in the stream", [streamed({ error: { message: "No GPU." } })], ": No GPU.", 1],
-    ["no JSON", [(response) => void response.end("hello")], "not JSON", 1],
-    ["an error with status 200", [status(200, { error: "No." })], "reports an error: No.", 1],
-    ["500 each time", [status(500, html)], "answered 500.", 3],
-    ["529, as of servers that are overloaded", [status(529, html)], "answered 529.", 3],
-    ["401", [status(401, { error: { message: "Bad key." } })], "answered 401: Bad key.", 1],
-    ["a redirect", [status(302, "", { location: "http://127.0.0.1:1" })], "answered 302", 1],
-  ];
-  test.each(fails)("%s", async (_name, answers, problem, tries) => {
-    const { error, results } = await ask(answers);
-    expect(error).toBeInstanceOf(FermataError);
-    expect((error as FermataError).code).toBe("endpoint_failed");
-    expect((error as FermataError).message).toContain(problem);
-    expect(results).toEqual([]);
-    expect(fake.requests).toHaveLength(tries);
-  });
-
-  test("a silent one is given up, whatever is collected meanwhile", async () => {
-    const collecting = setInterval(collectGarbage, 100);
-    const { error, text } = await ask([silent(chunk({ content: "Well" }))], { timeoutMs: 2000 });
-    clearInterval(collecting);
-    expect((error as FermataError).message).toContain("said nothing for 2 seconds");
-    expect(text).toBe("Well");
-  });
-
-  test("503, then an answer", async () => {
-    const busy = status(503, "", { "retry-after": "0" });
-    const { text } = await ask([busy, busy, answer]);
-    expect([text, fake.requests.length]).toEqual(["It is 5.", 3]);
-  });
-
-  test.each<[field: string, request: Partial<ChatRequest>]>([
-    ["logprobs", { topLogprobs: 2 }],
-    ["close_at_limit", { guidance: { toolChoice: "auto", parallel: true, closeAtLimit: true } }],
-  ])("%s, which another server cannot be asked for, is refused first", async (param, request) => {
-    const { error } = await ask([answer], { request });
-    expect(error).toMatchObject({ code: "unsupported_value", param });
-    expect(fake.requests).toEqual([]);
-  });
-});
-
 test("tool_choice counts for the first round, max_tokens for all", async () => {
   const { bodies } = await ask(
     [streamed(callDelta(), chunk({}, "tool_calls"), usageChunk), answer],
@@ -389,7 +257,7 @@ test.each([
 });
 
 test("a budget that was spent during a hold is not asked for more", async () => {
-  fake = await startFakeEndpoint(streamed(callDelta(), chunk({}, "tool_calls")), answer);
+  await serve(streamed(callDelta(), chunk({}, "tool_calls")), answer);
   const config = { url: fake.url, model: "far", apiKey: null, timeoutMs: 5000, contextSize: 1000 };
   const generation = new RemoteChat(config).generate({
     messages: [{ role: "user", content: "2 + 3?" }],

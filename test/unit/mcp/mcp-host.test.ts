@@ -1,63 +1,12 @@
 /** Against real child processes that speak MCP over stdio. */
 
-import { fileURLToPath } from "node:url";
 import { afterEach, describe, expect, test, vi } from "vitest";
 import { noRules } from "../../../src/mcp/mcp-rules.ts";
-import type { McpServerConfig } from "../../../src/mcp/mcp-settings.ts";
-import { McpHost, type McpHostOptions } from "../../../src/mcp/mcp-host.ts";
-import type { Tool } from "../../../src/tools/types.ts";
 import { toolContext } from "../../support/tool-context.ts";
 import { eventually } from "../../support/eventually.ts";
+import { closeHosts, find, fixture, lines, names, never, server, start } from "./mcp-host-world.ts";
 
-const fixture = fileURLToPath(new URL("../../fixtures/mcp/server.mjs", import.meta.url));
-const never = toolContext();
-
-type LogLine = { level: string; message: string; [field: string]: unknown };
-
-let hosts: McpHost[] = [];
-let lines: LogLine[] = [];
-
-afterEach(async () => {
-  vi.useRealTimers();
-  vi.restoreAllMocks();
-  await Promise.all(hosts.map((host) => host.close()));
-  hosts = [];
-  lines = [];
-});
-
-function server(id: string, ...args: string[]): McpServerConfig {
-  return { id, command: process.execPath, args: [fixture, ...args], env: {} };
-}
-
-async function start(
-  servers: McpServerConfig[],
-  options: Partial<McpHostOptions> = {},
-): Promise<McpHost> {
-  const write = (level: string) => (fields: object, message: string) =>
-    lines.push({ ...fields, level, message });
-  const log = { debug: write("debug"), info: write("info"), warn: write("warn") };
-  const host = new McpHost(servers, {
-    log,
-    version: "0.0.0",
-    reconnectDelayMs: 20,
-    // On a busy machine a process takes its time to start.
-    startPatienceMs: 30_000,
-    ...options,
-  });
-  hosts.push(host);
-  await host.start();
-  return host;
-}
-
-function find(host: McpHost, name: string): Tool {
-  const tool = host.tools().find(({ definition }) => definition.name === name);
-  expect(tool, name).toBeDefined();
-  return tool!;
-}
-
-function names(host: McpHost): string[] {
-  return host.tools().map(({ definition }) => definition.name);
-}
+afterEach(closeHosts);
 
 describe("one server", () => {
   test("bare names in a fixed order, and a line in the log", async () => {
@@ -276,7 +225,7 @@ describe("one server", () => {
     for (const minutes of [0, 0.5, 1.1, 0]) {
       await eventually(() => expect(host.servers()[0]!.state).toBe("ready"));
       served += minutes * 60_000;
-      lines = [];
+      lines.length = 0;
       await find(host, "crash").call({}, never);
       await eventually(() => expect(lines[0]!.message).toMatch("starting it again"));
       counts.push(lines[0]!["failures"]);
@@ -291,7 +240,7 @@ describe("one server", () => {
       await eventually(() => expect(host.servers()[0]!.state).toBe("ready"));
       if (works)
         expect((await find(host, "echo").call({ message: "" }, never)).isError).toBe(false);
-      lines = [];
+      lines.length = 0;
       await find(host, "crash").call({}, never);
       await eventually(() => expect(lines[0]!.message).toMatch("starting it again"));
       counts.push(lines[0]!["failures"]);
@@ -307,7 +256,7 @@ describe("one server", () => {
     const called = find(host, "echo").call({ message: "Hi" }, never);
     await vi.advanceTimersByTimeAsync(1000);
     expect(await called).toMatchObject({ isError: true });
-    lines = [];
+    lines.length = 0;
     await vi.advanceTimersByTimeAsync(4999);
     expect(lines).toEqual([]);
     await vi.advanceTimersByTimeAsync(1);
@@ -356,57 +305,4 @@ describe("one server", () => {
     expect(() => process.kill(pid, 0)).toThrow("ESRCH");
     expect(lines.some(({ message }) => message.includes("starting it again"))).toBe(false);
   });
-});
-
-describe("several servers", () => {
-  test("prefixed names in the configuration's order, each call to its own", async () => {
-    const host = await start([server("b", "process_id", "echo"), server("a", "process_id")]);
-    expect(names(host)).toEqual(["b_echo", "b_process_id", "a_process_id"]);
-    const first = await find(host, "b_process_id").call({}, never);
-    const second = await find(host, "a_process_id").call({}, never);
-    expect(first.content).not.toBe(second.content);
-  });
-
-  test("one that cannot start is logged and leaves the others alone", async () => {
-    const missing = { id: "gone", command: "no-such-program-anywhere", args: [], env: {} };
-    const host = await start([missing, server("ok", "echo")]);
-    expect(names(host)).toEqual(["ok_echo"]);
-    expect(lines).toContainEqual(
-      expect.objectContaining({
-        level: "warn",
-        server: "gone",
-        message: "MCP server not started, trying again later",
-        reason: expect.stringContaining("no-such-program-anywhere"),
-      }),
-    );
-  });
-
-  test("one that never answers is given up after a while", async () => {
-    const host = await start([server("mute", "--silent")], { connectTimeoutMs: 200 });
-    expect(names(host)).toEqual([]);
-    expect(lines).toContainEqual(expect.objectContaining({ level: "warn", server: "mute" }));
-  });
-
-  test("a crash of one does not touch the other", async () => {
-    const host = await start([server("a", "crash"), server("b", "slow")]);
-    const slow = find(host, "b_slow").call({ milliseconds: 200 }, never);
-    await find(host, "a_crash").call({}, never);
-    expect(await slow).toEqual({ content: "done", isError: false });
-  });
-});
-
-test("a server that must start fails the start", async () => {
-  const missing = { id: "mcp", command: "no-such-program-anywhere", args: [], env: {} };
-  await expect(start([missing], { mustStart: true })).rejects.toMatchObject({
-    code: "mcp_start_failed",
-    message: expect.stringContaining("no-such-program-anywhere"),
-  });
-});
-
-test("close during a start that never ends", async () => {
-  const starting = start([server("mute", "--silent")], { connectTimeoutMs: 20_000 });
-  await new Promise((resolve) => setTimeout(resolve, 300));
-  await hosts[0]!.close();
-  await starting;
-  expect(hosts[0]!.tools()).toEqual([]);
 });

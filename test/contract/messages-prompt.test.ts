@@ -1,0 +1,162 @@
+/** /v1/messages: what of a request the model reads, and what counting its tokens counts. */
+
+import { expect, test } from "vitest";
+import { createWorld, type World } from "./fake-services.ts";
+
+const hello = { model: "claude", max_tokens: 100, messages: [{ role: "user", content: "Hi" }] };
+const tools = [{ name: "list_files", description: "Lists.", input_schema: { type: "object" } }];
+
+function post({ app }: World, body: object, headers: Record<string, string> = {}) {
+  return app.inject({ method: "POST", url: "/v1/messages", payload: body, headers });
+}
+
+test("system blocks, results and thinking become neutral messages", async () => {
+  const world = createWorld();
+  const response = await post(world, {
+    ...hello,
+    system: [
+      { type: "text", text: "x-anthropic-billing-header: cc_version=1; cch=5f3a;" },
+      { type: "text", text: "Be brief.", cache_control: { type: "ephemeral" } },
+      { type: "text", text: "Be kind." },
+    ],
+    messages: [
+      { role: "user", content: [{ type: "text", text: "Which files?" }] },
+      {
+        role: "assistant",
+        content: [
+          { type: "thinking", thinking: "Hm.", signature: "" },
+          { type: "text", text: "I look." },
+          { type: "tool_use", id: "t1", name: "list_files", input: { path: "." } },
+          { type: "tool_use", id: "t2", name: "list_files", input: {} },
+        ],
+      },
+      {
+        role: "user",
+        content: [
+          { type: "tool_result", tool_use_id: "t1", content: "a.txt" },
+          {
+            type: "tool_result",
+            tool_use_id: "t2",
+            is_error: true,
+            content: [
+              { type: "text", text: "no" },
+              { type: "text", text: "such folder" },
+            ],
+          },
+          { type: "text", text: "And now?" },
+        ],
+      },
+    ],
+    tools: [...tools, { type: "web_search_20250305", name: "web_search" }],
+    temperature: 0.5,
+    top_k: 5,
+  });
+  expect(response.statusCode).toBe(200);
+  const [request] = world.chat.requests;
+  expect(request!.messages).toEqual([
+    { role: "system", content: "Be brief.\n\nBe kind." },
+    { role: "user", content: "Which files?" },
+    {
+      role: "assistant",
+      content: "I look.",
+      reasoning: "Hm.",
+      toolCalls: [
+        { id: "t1", name: "list_files", arguments: '{"path":"."}' },
+        { id: "t2", name: "list_files", arguments: "{}" },
+      ],
+    },
+    { role: "tool", toolCallId: "t1", name: "list_files", content: "a.txt" },
+    { role: "tool", toolCallId: "t2", name: "list_files", content: "no\nsuch folder" },
+    { role: "user", content: "And now?" },
+  ]);
+  expect(request!.tools).toEqual([
+    { name: "list_files", description: "Lists.", parameters: { type: "object" } },
+  ]);
+  expect(request!.sampling).toMatchObject({ temperature: 0.5, topK: 5 });
+});
+
+test("count_tokens counts messages and tools without running them", async () => {
+  const world = createWorld();
+  world.chat.promptTokens = 42;
+  const response = await world.app.inject({
+    method: "POST",
+    url: "/v1/messages/count_tokens",
+    payload: { model: "claude", system: "Be brief.", messages: hello.messages, tools },
+  });
+  expect(response.json()).toEqual({ input_tokens: 42 });
+  expect(world.chat.requests).toHaveLength(0);
+  expect(world.chat.counted[0]).toMatchObject({
+    messages: [
+      { role: "system", content: "Be brief." },
+      { role: "user", content: "Hi" },
+    ],
+    tools: [{ name: "list_files" }],
+  });
+});
+
+test("a last message of the assistant's begins the answer", async () => {
+  const world = createWorld();
+  const prefilled = { role: "assistant", content: [{ type: "text", text: "Well," }] };
+  const messages = [...hello.messages, prefilled];
+  const reply = await post(world, { ...hello, messages });
+  expect(reply.json().content).toEqual([{ type: "text", text: "Hello.", citations: null }]);
+  expect(world.chat.requests[0]).toMatchObject({ messages: hello.messages, prefill: "Well," });
+  const format = { type: "json_schema", schema: { type: "object" } };
+  const refused = await post(world, { ...hello, messages, output_config: { format } });
+  expect(refused.json().error.param).toBe("output_config.format");
+});
+
+test.each([
+  [{ output_config: { effort: "low" } }, { reasoning_effort: "low" }],
+  [
+    { output_config: { effort: "max" }, thinking: { type: "adaptive" } },
+    { reasoning_effort: "max", enable_thinking: true },
+  ],
+  [
+    { output_config: { effort: "high" }, thinking: { type: "disabled" } },
+    { reasoning_effort: "high", enable_thinking: false },
+  ],
+])("%j reaches the template", async (body, templateVariables) => {
+  const world = createWorld();
+  expect((await post(world, { ...hello, ...body })).statusCode).toBe(200);
+  const payload = { messages: hello.messages, ...body };
+  await world.app.inject({ method: "POST", url: "/v1/messages/count_tokens", payload });
+  expect([world.chat.requests[0], world.chat.counted[0]]).toMatchObject([
+    { templateVariables },
+    { templateVariables },
+  ]);
+  const wrong = await post(world, { ...hello, output_config: { effort: "enormous" } });
+  expect(wrong.json().error.param).toBe("output_config.effort");
+});
+
+test("tokens are counted as the answer would begin", async () => {
+  const { app, chat } = createWorld();
+  const messages = [...hello.messages, { role: "assistant", content: "Well," }];
+  const payload = { messages, thinking: { type: "disabled" } };
+  await app.inject({ method: "POST", url: "/v1/messages/count_tokens", payload });
+  expect(chat.counted[0]).toMatchObject({
+    messages: hello.messages,
+    prefill: "Well,",
+    templateVariables: { enable_thinking: false },
+  });
+});
+
+test("a conversation in which Anthropic's servers ran tools goes on without them", async () => {
+  const world = createWorld();
+  const id = "srvtoolu_1";
+  const content = [
+    { type: "server_tool_use", id, name: "web_search", input: { query: "weather" } },
+    { type: "web_search_tool_result", tool_use_id: id, content: [] },
+    { type: "text", text: "It rains." },
+  ];
+  const [first] = hello.messages;
+  const messages = [first, { role: "assistant", content }, { role: "user", content: "Thanks" }];
+  expect((await post(world, { ...hello, messages })).statusCode).toBe(200);
+  expect(world.chat.requests[0]!.messages[1]).toEqual({ role: "assistant", content: "It rains." });
+  const unknown = [{ type: "hologram" }];
+  const refused = await post(world, {
+    ...hello,
+    messages: [first, { role: "assistant", content: unknown }, first],
+  });
+  expect(refused.statusCode).toBe(400);
+});

@@ -1,0 +1,59 @@
+/** Several servers of one host, and how it starts and closes. */
+
+import { afterEach, describe, expect, test } from "vitest";
+import { closeHosts, find, hosts, lines, names, never, server, start } from "./mcp-host-world.ts";
+
+afterEach(closeHosts);
+
+describe("several servers", () => {
+  test("prefixed names in the configuration's order, each call to its own", async () => {
+    const host = await start([server("b", "process_id", "echo"), server("a", "process_id")]);
+    expect(names(host)).toEqual(["b_echo", "b_process_id", "a_process_id"]);
+    const first = await find(host, "b_process_id").call({}, never);
+    const second = await find(host, "a_process_id").call({}, never);
+    expect(first.content).not.toBe(second.content);
+  });
+
+  test("one that cannot start is logged and leaves the others alone", async () => {
+    const missing = { id: "gone", command: "no-such-program-anywhere", args: [], env: {} };
+    const host = await start([missing, server("ok", "echo")]);
+    expect(names(host)).toEqual(["ok_echo"]);
+    expect(lines).toContainEqual(
+      expect.objectContaining({
+        level: "warn",
+        server: "gone",
+        message: "MCP server not started, trying again later",
+        reason: expect.stringContaining("no-such-program-anywhere"),
+      }),
+    );
+  });
+
+  test("one that never answers is given up after a while", async () => {
+    const host = await start([server("mute", "--silent")], { connectTimeoutMs: 200 });
+    expect(names(host)).toEqual([]);
+    expect(lines).toContainEqual(expect.objectContaining({ level: "warn", server: "mute" }));
+  });
+
+  test("a crash of one does not touch the other", async () => {
+    const host = await start([server("a", "crash"), server("b", "slow")]);
+    const slow = find(host, "b_slow").call({ milliseconds: 200 }, never);
+    await find(host, "a_crash").call({}, never);
+    expect(await slow).toEqual({ content: "done", isError: false });
+  });
+});
+
+test("a server that must start fails the start", async () => {
+  const missing = { id: "mcp", command: "no-such-program-anywhere", args: [], env: {} };
+  await expect(start([missing], { mustStart: true })).rejects.toMatchObject({
+    code: "mcp_start_failed",
+    message: expect.stringContaining("no-such-program-anywhere"),
+  });
+});
+
+test("close during a start that never ends", async () => {
+  const starting = start([server("mute", "--silent")], { connectTimeoutMs: 20_000 });
+  await new Promise((resolve) => setTimeout(resolve, 300));
+  await hosts[0]!.close();
+  await starting;
+  expect(hosts[0]!.tools()).toEqual([]);
+});
