@@ -1,9 +1,9 @@
 /** Texts to vectors, with a model and context of their own. */
 
 import { FermataError } from "../errors.ts";
-import { loadAddon } from "../native/addon.ts";
 import type { EmbeddingPooling, NativeEmbedder } from "../native/addon-types.ts";
 import { checkGguf } from "./gguf-check.ts";
+import { loadNativeEmbedder } from "./load-embedder.ts";
 import { fromThrown } from "./native-errors.ts";
 import { physicalCores } from "./options.ts";
 import { Turns } from "./turns.ts";
@@ -61,24 +61,16 @@ export class Embedder {
     gpuLayers,
     pooling,
   }: EmbedderOptions): Promise<Embedder> {
-    const { trainedContext } = checkGguf(modelPath);
-    try {
-      const native = await loadAddon().loadEmbedder({
-        modelPath,
-        maxTokens: Math.min(trainedContext ?? defaultInput, largestInput),
-        threads: threads ?? physicalCores(),
-        gpuLayers: gpuLayers ?? 0,
-        pooling: pooling ?? "",
-        ranks: false,
-      });
-      return new Embedder(native);
-    } catch (thrown) {
-      const error = fromThrown(thrown);
-      if (error.code !== "invalid_value") throw error;
-      // llama.cpp names only sizes that it knows; the rest it calls `?B`.
-      const message = error.message.replace(" ?B", "");
-      throw new FermataError("model_invalid", message, { cause: thrown });
-    }
+    const { trainedContext = defaultInput, positions = largestInput } = checkGguf(modelPath);
+    const native = await loadNativeEmbedder({
+      modelPath,
+      maxTokens: Math.min(trainedContext, positions, largestInput),
+      threads: threads ?? physicalCores(),
+      gpuLayers: gpuLayers ?? 0,
+      pooling: pooling ?? "",
+      ranks: false,
+    });
+    return new Embedder(native);
   }
 
   /** Numbers of a vector. */

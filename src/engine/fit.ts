@@ -10,7 +10,7 @@ import type {
 } from "../native/addon-types.ts";
 import type { CheckedModel } from "./gguf-check.ts";
 import { fromThrown } from "./native-errors.ts";
-import { physicalCores, resolveOptions, usualContext } from "./options.ts";
+import { cellBlock, contextLimit, physicalCores, resolveOptions, usualContext } from "./options.ts";
 import type { EngineOptions } from "./types.ts";
 
 /** What a loaded model has on devices. */
@@ -41,8 +41,6 @@ const ramShare = 1 / 4;
 const mib = 2 ** 20;
 /** llama.cpp's record of one takes some fifty bytes. */
 const mostMeasuredCells = 2 ** 20;
-/** llama.cpp pads sequences to it. */
-const cellBlock = 256;
 const mostRam = 8192 * mib;
 /** What drivers and other programs take of a device beside us. */
 const deviceMargin = 512 * mib;
@@ -56,7 +54,9 @@ export async function fitOptions(
   model: CheckedModel,
   machine: Machine,
 ): Promise<Fit> {
-  const facts = { trainedContext: model.trainedContext, physicalCores: physicalCores() };
+  const { trainedContext, positions } = model;
+  const facts = { trainedContext, positions, physicalCores: physicalCores() };
+  const trained = contextLimit(facts);
   const devices = usedDevices(machine.devices(), options);
   if (devices.length === 0) assertNoLayers(options);
   const measured = async (gpuLayers: number, sizes: number[]) => {
@@ -72,8 +72,8 @@ export async function fitOptions(
   };
   const room = (needs: NativeMemoryNeeds): Room => roomFor(needs, machine.availableBytes, devices);
 
-  const sizes = candidateContexts(options, model.trainedContext);
-  const usual = options.contextSize ?? Math.min(model.trainedContext ?? usualContext, usualContext);
+  const sizes = candidateContexts(options, trained);
+  const usual = options.contextSize ?? Math.min(trained ?? usualContext, usualContext);
   const fits = async (layers: number): Promise<boolean> =>
     room((await measured(layers, [usual]))[0]!.needs).fits;
   const gpuLayers =

@@ -12,6 +12,8 @@ export interface CheckedModel {
   architecture: string;
   /** Undefined when the file does not say. */
   trainedContext: number | undefined;
+  /** It has learned weights for so many and reads no longer context. Undefined: its positions have no end. */
+  positions: number | undefined;
   layers: number;
   /** Of all parts. */
   weightBytes: number;
@@ -44,7 +46,7 @@ const samplingKeys = {
  * @throws FermataError model_not_found | model_invalid
  */
 export function checkGguf(path: string): CheckedModel {
-  const { metadata, tensorCount, ranks } = readPart(path);
+  const { metadata, tensorCount, ranks, positions } = readPart(path);
   const architecture = metadata.get("general.architecture");
   if (typeof architecture !== "string") throw invalid(path, "names no architecture");
   if (architecture === "clip") {
@@ -63,6 +65,7 @@ export function checkGguf(path: string): CheckedModel {
     path,
     architecture,
     trainedContext: typeof context === "number" ? context : undefined,
+    positions,
     layers: typeof layers === "number" ? layers : 0,
     weightBytes: parts.reduce((sum, part) => sum + statSync(part).size, 0),
     chatTemplate: typeof template === "string" ? template : null,

@@ -14,6 +14,8 @@ export interface GgufHeader {
   tensorCount: number;
   /** It has the weights that turn a pair of texts into a score. */
   ranks: boolean;
+  /** For how many positions it has learned weights. Undefined: it computes them, for any number. */
+  positions: number | undefined;
   /** Where the file must end at the earliest. */
   end: number;
 }
@@ -61,8 +63,8 @@ export function readGgufHeader(cursor: GgufCursor): GgufHeader {
     throw cursor.damaged(`it claims ${pairCount} metadata entries and ${tensorCount} tensors`);
   }
   const metadata = readMetadata(cursor, pairCount);
-  const { end, ranks } = readTensorTable(cursor, tensorCount, alignmentOf(cursor, metadata));
-  return { metadata, tensorCount, ranks, end };
+  const table = readTensorTable(cursor, tensorCount, alignmentOf(cursor, metadata));
+  return { metadata, tensorCount, ...table };
 }
 
 function readMetadata(cursor: GgufCursor, count: number): Map<string, GgufValue> {
@@ -123,23 +125,24 @@ function alignmentOf(cursor: GgufCursor, metadata: Map<string, GgufValue>): numb
 }
 
 const classifiers = ["cls.weight", "cls.output.weight"];
+const learnedPositions = "position_embd.weight";
 
 /** `end`: where the last tensor's data ends in the file. */
 function readTensorTable(
   cursor: GgufCursor,
   count: number,
   alignment: number,
-): Pick<GgufHeader, "end" | "ranks"> {
-  const names = new Set<string>();
+): Pick<GgufHeader, "end" | "ranks" | "positions"> {
+  const shapes = new Map<string, number[]>();
   let expectedOffset = 0;
   let dataBytes = 0;
   for (let index = 0; index < count; index++) {
     const name = cursor.string();
-    if (names.has(name) || Buffer.byteLength(name) > maximumNameBytes) {
+    if (shapes.has(name) || Buffer.byteLength(name) > maximumNameBytes) {
       throw cursor.damaged(`its tensor ${index} has no proper name`);
     }
-    names.add(name);
-    const bytes = readTensorBytes(cursor, name);
+    const { shape, bytes } = readTensorShape(cursor, name);
+    shapes.set(name, shape);
     const offset = cursor.u64();
     if (offset !== expectedOffset) {
       throw cursor.damaged(`the tensor ${name} is at ${offset} instead of ${expectedOffset}`);
@@ -148,10 +151,14 @@ function readTensorTable(
     expectedOffset = padded(dataBytes, alignment);
   }
   const end = count === 0 ? cursor.position : padded(cursor.position, alignment) + dataBytes;
-  return { end, ranks: classifiers.some((name) => names.has(name)) };
+  return {
+    end,
+    ranks: classifiers.some((name) => shapes.has(name)),
+    positions: shapes.get(learnedPositions)?.[1],
+  };
 }
 
-function readTensorBytes(cursor: GgufCursor, name: string): number {
+function readTensorShape(cursor: GgufCursor, name: string): { shape: number[]; bytes: number } {
   const dimensionCount = cursor.u32();
   if (dimensionCount > maximumDimensions) {
     throw cursor.damaged(`the tensor ${name} has ${dimensionCount} dimensions`);
@@ -164,7 +171,7 @@ function readTensorBytes(cursor: GgufCursor, name: string): number {
       `the tensor ${name} of type ${type} cannot have shape ${shape.join(" x ")}`,
     );
   }
-  return bytes;
+  return { shape, bytes };
 }
 
 function padded(size: number, alignment: number): number {

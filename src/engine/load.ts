@@ -6,7 +6,7 @@ import type { NativeAddon, NativeBatch, NativeEngine } from "../native/addon-typ
 import { checkGguf } from "./gguf-check.ts";
 import { fromThrown } from "./native-errors.ts";
 import { assertFits, type Fit, fitOptions, type Machine } from "./fit.ts";
-import { resolveOptions } from "./options.ts";
+import { cellBlock, resolveOptions } from "./options.ts";
 import { probeModel } from "./probe.ts";
 import type { EngineOptions } from "./types.ts";
 
@@ -50,7 +50,13 @@ export async function fitModel(options: EngineOptions, signal?: AbortSignal): Pr
   if (checked.readsOnly) throw readsOnly(options.modelPath, checked.ranks);
   const addon = loadAddon();
   // A mistake in the options is said before the file is probed.
-  resolveOptions(options, { trainedContext: checked.trainedContext, physicalCores: 1 });
+  const { trainedContext, positions } = checked;
+  if (positions !== undefined && positions < cellBlock)
+    throw new FermataError(
+      "model_invalid",
+      `${options.modelPath} has weights for ${positions} positions; ${cellBlock} are the least that llama.cpp runs.`,
+    );
+  resolveOptions(options, { trainedContext, positions, physicalCores: 1 });
   await probeModel(options.modelPath, { addonPath: addonPath(), signal });
   await addRpcServers(addon, options);
   const availableBytes = process.availableMemory();

@@ -11,6 +11,8 @@ import { basename, resolve } from "node:path";
 export interface LoadFacts {
   /** Undefined when the model does not say. */
   trainedContext: number | undefined;
+  /** For how many positions it has learned weights; undefined where it computes them. */
+  positions?: number | undefined;
   physicalCores: number;
 }
 
@@ -20,6 +22,8 @@ export const defaultMaxQueue = 256;
 const mib = 2 ** 20;
 /** Room for agents' tools and results, where the memory has it. */
 export const usualContext = 8192;
+/** llama.cpp pads sequences to it. */
+export const cellBlock = 256;
 // llama.cpp's LLAMA_MAX_SEQ.
 const maximumSlots = 256;
 /** Longer drafts are seldom right to their end, and logits of many rows take memory. */
@@ -59,10 +63,17 @@ export function resolveOptions(options: EngineOptions, facts: LoadFacts): Native
   const sequences = kvLayout === "streams" ? parallel + retainedSlots : parallel;
   const contextSize = integer(
     "contextSize",
-    options.contextSize ?? Math.min(facts.trainedContext ?? usualContext, usualContext),
+    options.contextSize ?? Math.min(contextLimit(facts) ?? usualContext, usualContext),
     32,
     2 ** 24,
   );
+  const { positions } = facts;
+  if (positions !== undefined && contextSize > longestContext(positions)) {
+    throw invalidOption(
+      "contextSize",
+      `contextSize may be ${longestContext(positions)} at most, not ${contextSize}: the model has weights for ${positions} positions.`,
+    );
+  }
   const cellsTotal = contextSize * sequences;
   if (cellsTotal > maximumInt32) {
     throw invalidOption("contextSize", `The cache would have ${cellsTotal} cells, 2^31 or more.`);
@@ -109,6 +120,21 @@ export function resolveOptions(options: EngineOptions, facts: LoadFacts): Native
     maxQueue: integer("maxQueue", options.maxQueue ?? defaultMaxQueue, 0, 65_536),
     audit: options.audit ?? false,
   };
+}
+
+/** What the model was trained for, where its weights allow so much. Undefined: it does not say. */
+export function contextLimit({
+  trainedContext,
+  positions,
+}: Omit<LoadFacts, "physicalCores">): number | undefined {
+  if (positions === undefined) return trainedContext;
+  const longest = longestContext(positions);
+  return Math.min(trainedContext ?? longest, longest);
+}
+
+/** Whole blocks of cells: llama.cpp ends the process at a row behind the last position. */
+function longestContext(positions: number): number {
+  return Math.floor(positions / cellBlock) * cellBlock;
 }
 
 /** On a CPU, streams read only a sequence's own cells. On a GPU, a pool shares cells at no cost. */

@@ -3,6 +3,7 @@
 import { execFile } from "node:child_process";
 import { existsSync, mkdirSync, statSync, writeFileSync } from "node:fs";
 import { FermataError } from "../errors.ts";
+import type { NativeEmbedderOptions } from "../native/addon-types.ts";
 import { createHash } from "node:crypto";
 import { homedir } from "node:os";
 import { join } from "node:path";
@@ -14,12 +15,15 @@ interface ProbeOptions {
 
 // llama.cpp ends the process at damage that only it can see. This program is all that dies of it.
 const program = `
-try {
-  require(process.argv[1]).probe(process.argv[2]);
-} catch (error) {
+async function probe(addonPath, modelPath, embedder) {
+  const addon = require(addonPath);
+  if (embedder === undefined) addon.probe(modelPath);
+  else await (await addon.loadEmbedder(JSON.parse(embedder))).embed([Int32Array.of(0)]);
+}
+probe(...process.argv.slice(1)).catch((error) => {
   process.stderr.write(error.message);
   process.exitCode = error.code === "out_of_memory" ? 3 : 2;
-}`;
+});`;
 
 /** Far longer than any disk takes. */
 const timeoutMs = 10 * 60_000;
@@ -39,15 +43,36 @@ function probeEnvironment(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
  * `path` is of a file that {@link checkGguf} found sound.
  * @throws FermataError model_invalid | out_of_memory | cancelled
  */
-export async function probeModel(path: string, { addonPath, signal }: ProbeOptions): Promise<void> {
+export async function probeModel(path: string, options: ProbeOptions): Promise<void> {
+  await probeOnce(path, [], options);
+}
+
+/**
+ * Loads a model for vectors or scores and reads one token with it, on the processor, as {@link probeModel} does.
+ * @throws FermataError model_invalid (it gives no such vectors, too) | out_of_memory | cancelled
+ */
+export async function probeEmbedder(
+  embedder: NativeEmbedderOptions,
+  options: ProbeOptions,
+): Promise<void> {
+  const text = JSON.stringify({ ...embedder, gpuLayers: 0 });
+  await probeOnce(embedder.modelPath, [text], options);
+}
+
+async function probeOnce(
+  path: string,
+  embedder: string[],
+  { addonPath, signal }: ProbeOptions,
+): Promise<void> {
   const cache = new ProbeCache();
-  const key = `${fileIdentity(path)} ${fileIdentity(addonPath)}`;
+  const key = [fileIdentity(path), fileIdentity(addonPath), ...embedder].join(" ");
   if (cache.has(key)) return;
-  await runProbe(path, addonPath, signal);
+  await runProbe(path, [addonPath, path, ...embedder], signal);
   cache.add(key);
 }
 
-function runProbe(path: string, addonPath: string, signal: AbortSignal | undefined): Promise<void> {
+/** `path`: what an error names. */
+function runProbe(path: string, words: string[], signal: AbortSignal | undefined): Promise<void> {
   return new Promise((resolve, reject) => {
     const options = {
       signal,
@@ -56,7 +81,7 @@ function runProbe(path: string, addonPath: string, signal: AbortSignal | undefin
       killSignal: "SIGKILL" as const,
       env: probeEnvironment(process.env),
     };
-    const args = [`--max-old-space-size=${heapMegabytes}`, "-e", program, addonPath, path];
+    const args = [`--max-old-space-size=${heapMegabytes}`, "-e", program, ...words];
     execFile(process.execPath, args, options, (error, _, stderr) => {
       if (!error) resolve();
       else if (error.killed === true && error.name !== "AbortError") {

@@ -1,9 +1,9 @@
 /** How well documents answer a query, by a model that was trained for it. */
 
 import { FermataError } from "../errors.ts";
-import { loadAddon } from "../native/addon.ts";
 import type { NativeEmbedder } from "../native/addon-types.ts";
 import { checkGguf } from "./gguf-check.ts";
+import { loadNativeEmbedder } from "./load-embedder.ts";
 import { fromThrown } from "./native-errors.ts";
 import { physicalCores } from "./options.ts";
 import { Turns } from "./turns.ts";
@@ -44,27 +44,21 @@ export class Reranker {
    * @throws FermataError model_not_found | model_invalid (it does not rank, too) | out_of_memory | addon_missing
    */
   static async load({ modelPath, threads, gpuLayers }: RerankerOptions): Promise<Reranker> {
-    const { trainedContext, ranks } = checkGguf(modelPath);
+    const { trainedContext = defaultPair, positions = largestPair, ranks } = checkGguf(modelPath);
     if (!ranks)
       throw new FermataError(
         "model_invalid",
         `${modelPath} does not rank texts: it has no classifier (cls.weight, cls.output.weight). Take a reranker's file.`,
       );
-    try {
-      const native = await loadAddon().loadEmbedder({
-        modelPath,
-        maxTokens: Math.min(trainedContext ?? defaultPair, largestPair),
-        threads: threads ?? physicalCores(),
-        gpuLayers: gpuLayers ?? 0,
-        pooling: "",
-        ranks: true,
-      });
-      return new Reranker(native);
-    } catch (thrown) {
-      const error = fromThrown(thrown);
-      if (error.code !== "invalid_value") throw error;
-      throw new FermataError("model_invalid", error.message, { cause: thrown });
-    }
+    const native = await loadNativeEmbedder({
+      modelPath,
+      maxTokens: Math.min(trainedContext, positions, largestPair),
+      threads: threads ?? physicalCores(),
+      gpuLayers: gpuLayers ?? 0,
+      pooling: "",
+      ranks: true,
+    });
+    return new Reranker(native);
   }
 
   /**

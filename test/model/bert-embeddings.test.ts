@@ -1,5 +1,5 @@
 // Embeddings of an encoder, whose attention has no order: what BERT's definition says, both poolings.
-import { mkdtemp, rm } from "node:fs/promises";
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -75,6 +75,22 @@ test("an encoder is no model to generate with", async () => {
   await expect(Engine.load({ modelPath: path, threads: 1 })).rejects.toMatchObject({
     code: "model_invalid",
     message: expect.stringMatching(/embeds texts and generates none.*--embedding-model/),
+  });
+});
+
+test.each([
+  ["bert.block_count", 2, 0],
+  ["bert.pooling_type", 1, 99],
+])("a file that llama.cpp dies of is refused: %s", async (key, was, is) => {
+  const sound = await readFile(await model.write(join(folder, "sound.gguf"), "mean"));
+  const at = sound.indexOf(key) + key.length + 4;
+  expect(sound.readUInt32LE(at)).toBe(was);
+  sound.writeUInt32LE(is, at);
+  const damaged = join(folder, "damaged.gguf");
+  await writeFile(damaged, sound);
+  await expect(load(damaged)).rejects.toMatchObject({
+    code: "model_invalid",
+    message: expect.stringContaining(damaged),
   });
 });
 

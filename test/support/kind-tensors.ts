@@ -9,7 +9,8 @@ export const kinds = [
   "mamba2",
   "rwkv7",
 ] as const;
-export type Kind = (typeof kinds)[number];
+/** Of the last, positions are learned. */
+export type Kind = (typeof kinds)[number] | "gpt2";
 
 export const layers = 6;
 export const width = 64;
@@ -233,7 +234,34 @@ export const parts: Record<Kind, () => Parts> = {
       hasOutput: true,
     };
   },
+  gpt2: () => {
+    const biased = (name: string, columns: number, rows: number): Tensor[] => [
+      matrix(`${name}.weight`, columns, rows),
+      around(`${name}.bias`, [rows], 0, 0.1),
+    ];
+    const normed = (name: string): Tensor[] => [
+      norm(`${name}.weight`, width),
+      around(`${name}.bias`, [width], 0, 0.1),
+    ];
+    return {
+      numbers: { "attention.head_count": heads, context_length: learnedPositions },
+      tensors: [
+        around("position_embd.weight", [width, learnedPositions], 0, 0.5),
+        ...normed("output_norm"),
+        ...each((block) => [
+          ...normed(`${block}attn_norm`),
+          ...biased(`${block}attn_qkv`, width, 3 * width),
+          ...biased(`${block}attn_output`, width, width),
+          ...normed(`${block}ffn_norm`),
+          ...biased(`${block}ffn_up`, width, inner),
+          ...biased(`${block}ffn_down`, inner, width),
+        ]),
+      ],
+    };
+  },
 };
+
+const learnedPositions = 600;
 
 const expertNumbers = {
   expert_count: experts,

@@ -73,6 +73,12 @@ describe("checkGguf", () => {
     expect(checkGguf(base).chatTemplate).toBeNull();
   });
 
+  it("tells for how many positions there are weights", () => {
+    expect(checkGguf(save(fakeGguf())).positions).toBeUndefined();
+    const table = tensors({}, { name: "position_embd.weight", shape: [2, 4] });
+    expect(checkGguf(save(fakeGguf(table), "positions.gguf")).positions).toBe(4);
+  });
+
   it("reads how its makers draw from it", () => {
     const metadata = {
       ...soundMetadata(),

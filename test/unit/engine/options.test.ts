@@ -94,6 +94,20 @@ describe("resolveOptions", () => {
     expect(resolveOptions({ ...options, contextSize: 4096 }, small).contextSize).toBe(4096);
   });
 
+  it("takes no more context than there are positions with weights, in whole blocks", () => {
+    const learned = { trainedContext: 2048, positions: 1000, physicalCores: 1 };
+    const options = { modelPath: "m.gguf" };
+    expect(resolveOptions(options, learned).contextSize).toBe(768);
+    expect(resolveOptions({ ...options, contextSize: 768 }, learned).contextSize).toBe(768);
+    expect(() => resolveOptions({ ...options, contextSize: 769 }, learned)).toThrow(
+      expect.objectContaining({ code: "invalid_option", param: "contextSize" }),
+    );
+    const untold = { ...learned, trainedContext: undefined };
+    expect(resolveOptions(options, untold).contextSize).toBe(768);
+    const less = { ...learned, trainedContext: 512 };
+    expect(resolveOptions(options, less).contextSize).toBe(512);
+  });
+
   it("keeps flash attention where quantized values need it", () => {
     expect(resolve({ cacheTypeV: "q8_0" }).flashAttention).toBe("auto");
     expect(resolve({ cacheTypeK: "q8_0", flashAttention: "off" }).flashAttention).toBe("off");
