@@ -1,26 +1,40 @@
 #!/usr/bin/env node
-// npm run test:sanitize-addon: the addon with llama.cpp in it under ASan and UBSan: the native tests that load models,
-// then the lanes `model` and `integrity` in a Node that the sanitizer's runtime is loaded into. About 20 minutes, most
-// of them for compiling; not part of `npm test`.
+// npm run test:sanitize-addon: the addon with llama.cpp in it under ASan and UBSan, with `--threads` under TSan: the
+// native tests that load models, then the lanes `model` and `integrity` in a Node that the sanitizer's runtime is
+// loaded into. About 20 minutes (TSan: an hour), most of them for compiling; not part of `npm test`.
 import { mkdirSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { setUp } from "../setup.mjs";
 import { compile } from "../setup/native-build.mjs";
 import { takeSetupOptions } from "../setup/options.mjs";
 import { buildDir, llamaSource, root } from "../setup/paths.mjs";
-import { exitOnSetupError, say } from "../setup/report.mjs";
+import { exitOnSetupError, say, SetupError } from "../setup/report.mjs";
 import { capture, runOrFail } from "../setup/run.mjs";
 
-const directory = join(buildDir, "sanitize-addon");
-const reports = join(directory, "reports");
-// Alignment: ggml reads its blocks where they lie. vptr: Node is built without RTTI.
-const flags = [
-  "-fsanitize=address,undefined",
-  "-fno-sanitize=vptr,alignment",
-  "-fno-omit-frame-pointer",
-  "-g1",
-  "-O1",
-].join(" ");
+/** What differs from sanitizer to sanitizer. `options` name their files by a prefix. */
+const kinds = {
+  memory: {
+    directory: "sanitize-addon",
+    sanitize: "address,undefined",
+    // Alignment: ggml reads its blocks where they lie. vptr: Node is built without RTTI.
+    flags: ["-fno-sanitize=vptr,alignment"],
+    libraries: ["libasan.so", "libubsan.so"],
+    // Node frees little of what it has at its end.
+    options: (log) => ({
+      ASAN_OPTIONS: `detect_leaks=0:${log("address")}`,
+      UBSAN_OPTIONS: `print_stacktrace=1:${log("undefined")}`,
+    }),
+  },
+  threads: {
+    directory: "sanitize-addon-threads",
+    sanitize: "thread",
+    flags: [],
+    libraries: ["libtsan.so"],
+    options: (log) => ({
+      TSAN_OPTIONS: `suppressions=${join(root, "scripts/checks/tsan.supp")}:${log("thread")}`,
+    }),
+  },
+};
 
 async function runtimeOf(library) {
   const { output } = await capture(process.env.CC ?? "cc", [`-print-file-name=${library}`]);
@@ -28,22 +42,27 @@ async function runtimeOf(library) {
 }
 
 /** What the sanitizers found goes into files: a test's process may end without a word. */
-async function environment() {
-  const report = (name) => `log_path=${join(reports, name)}`;
+async function environment({ libraries, options }, directory, reports) {
   return {
     FERMATA_ADDON: join(directory, "Release/fermata.node"),
-    LD_PRELOAD: [await runtimeOf("libasan.so"), await runtimeOf("libubsan.so")].join(":"),
+    LD_PRELOAD: (await Promise.all(libraries.map(runtimeOf))).join(":"),
     // Where gdb is installed, ggml starts it for a process that aborts, and under ASan it takes minutes.
     GGML_NO_BACKTRACE: "1",
-    // Node frees little of what it has at its end.
-    ASAN_OPTIONS: `detect_leaks=0:${report("address")}`,
-    UBSAN_OPTIONS: `print_stacktrace=1:${report("undefined")}`,
+    ...options((name) => `log_path=${join(reports, name)}`),
   };
 }
 
 async function run() {
-  const { options } = takeSetupOptions(process.argv.slice(2));
+  const { options, rest } = takeSetupOptions(process.argv.slice(2));
+  const unknown = rest.filter((option) => option !== "--threads");
+  if (unknown.length > 0)
+    throw new SetupError(`Unknown option "${unknown[0]}". The only one is --threads.`);
+  const kind = kinds[rest.length > 0 ? "threads" : "memory"];
   await setUp(options);
+  const directory = join(buildDir, kind.directory);
+  const reports = join(directory, "reports");
+  const sanitize = `-fsanitize=${kind.sanitize}`;
+  const flags = [sanitize, ...kind.flags, "-fno-omit-frame-pointer", "-g1", "-O1"].join(" ");
   await runOrFail(
     "Configuring the sanitized addon",
     process.execPath,
@@ -54,16 +73,13 @@ async function run() {
       directory,
       `--CDLLAMA_CPP_DIR=${llamaSource}`,
     ],
-    {
-      cwd: root,
-      env: { CFLAGS: flags, CXXFLAGS: flags, LDFLAGS: "-fsanitize=address,undefined" },
-    },
+    { cwd: root, env: { CFLAGS: flags, CXXFLAGS: flags, LDFLAGS: sanitize } },
   );
   await compile("Compiling the sanitized addon and tests", directory, "native_tests");
   await compile("Linking the sanitized addon", directory, "fermata");
   rmSync(reports, { recursive: true, force: true });
   mkdirSync(reports, { recursive: true });
-  const env = await environment();
+  const env = await environment(kind, directory, reports);
   const { LD_PRELOAD: _, ...plain } = env;
   const steps = [
     ["ctest", ["--test-dir", directory, "--output-on-failure"], plain],

@@ -29,13 +29,17 @@ probe(...process.argv.slice(1)).catch((error) => {
 const timeoutMs = 10 * 60_000;
 /** It runs a few lines of JavaScript; the model stands outside of its heap. */
 const heapMegabytes = 128;
-/** What the loader of libraries, drivers of graphics cards and temporary files need: no key, no token, no NODE_OPTIONS. */
+/** What the loader of libraries, drivers of graphics cards and temporary files need: no NODE_OPTIONS. */
 const passedOn =
   /^(?:PATH|HOME|TMPDIR|TEMP|TMP|LANG|LC_\w+|SystemRoot|LD_LIBRARY_PATH|DYLD_\w+|CUDA_\w+|HIP_\w+|ROCR_\w+|GGML_\w+|LLAMA_\w+|OMP_\w+|ASAN_OPTIONS|TSAN_OPTIONS|LD_PRELOAD)$/;
+/** Those prefixes have secrets too: llama-server takes its key from LLAMA_API_KEY. */
+const secret = /KEY|TOKEN|SECRET|PASSWORD/i;
 
 /** What a program that reads a file of somebody else's may know. */
 function probeEnvironment(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
-  return Object.fromEntries(Object.entries(env).filter(([name]) => passedOn.test(name)));
+  return Object.fromEntries(
+    Object.entries(env).filter(([name]) => passedOn.test(name) && !secret.test(name)),
+  );
 }
 
 /**

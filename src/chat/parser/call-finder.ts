@@ -44,6 +44,7 @@ export class CallFinder {
   #fenceIsBlock = false;
   #ticks = 0;
   #afterCall = false;
+  #hasText = false;
   /** Only calls behind markers are looked for. */
   marksOnly = false;
 
@@ -114,9 +115,9 @@ export class CallFinder {
   /** @param natural false: cut. What follows a call's marker is then a call's beginning, not text. */
   finish(natural: boolean): void {
     if (this.#place === "marked-call") this.#feedHeldToReader();
-    // What was cut in a call's closing marker, or in the opening one after a call, is no text.
-    if (!natural && (this.#place === "marked-tail" || this.#afterCall))
-      this.#held = this.#blanks = "";
+    // What was cut in a call's closing marker, or in the opening one after a call or before any text, is no text.
+    const cutInMarker = this.#afterCall || (!this.#hasText && this.#holdsOpening);
+    if (!natural && (this.#place === "marked-tail" || cutInMarker)) this.#held = this.#blanks = "";
     const isUndecided = this.inCall && this.#reader.state === "undecided";
     if (isUndecided && !natural && this.#place === "marked-call")
       this.#verbatim = this.#blanks = "";
@@ -195,6 +196,13 @@ export class CallFinder {
         (this.#inSection && sectionClose.startsWith(held)) ||
         (this.#mayBeBare && FENCE.startsWith(held)))
     );
+  }
+
+  /** What is held back is the beginning of a call's, or a section's, opening marker. */
+  get #holdsOpening(): boolean {
+    const { callOpen, sectionOpen } = this.#format;
+    const held = this.#held;
+    return held !== "" && (callOpen.startsWith(held) || sectionOpen.startsWith(held));
   }
 
   #beginCall(place: CallPlace, opening: string): void {
@@ -329,6 +337,7 @@ export class CallFinder {
     this.#writeBlanks();
     this.#sink.content(text);
     this.#afterCall = false;
+    this.#hasText ||= text.trim() !== "";
     this.#lineIsBlank = text === "\n" || (this.#lineIsBlank && isBlank(text));
   }
 

@@ -11,7 +11,7 @@ import { NativeAnswer, NativeCompletionStream, type NativeEvent } from "./native
 import type { SamplingLimits } from "../body/generation.ts";
 import { Infill } from "./infill.ts";
 import { type NativeRequest, parseInfill, parseNativeCompletion } from "./native-fields.ts";
-import { promptTokens } from "../answer/prompt-tokens.ts";
+import { tokenizePrompt } from "../answer/tokenize-prompt.ts";
 import type { ServerServices } from "../services.ts";
 import { requestOwner } from "../http/access.ts";
 import { streamAnswer } from "../http/stream-answer.ts";
@@ -73,7 +73,7 @@ function nativeRoute(context: RouteContext, url: string, read: ReadRequest): Rou
       const traced = { ...answerOf(request), model: model.id, owner, startedAt };
       const tokenBytes = (token: number): Uint8Array => engine.tokenBytes(token);
       const shape = { ...body, model: model.id, contextSize: model.contextSize, tokenBytes };
-      const prompts = await Promise.all(body.prompts.map((pieces) => promptTokens(pieces, engine)));
+      const prompts = await Promise.all(body.prompts.map((pieces) => tokenizePrompt(pieces, engine)));
       const choices = prompts.flatMap((prompt) => Array.from({ length: body.n }, () => prompt));
       const runs = choices.map((prompt, index) => {
         const times = new TokenTimes(metrics, startedAt);

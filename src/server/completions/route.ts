@@ -18,7 +18,7 @@ import { parseCompletionRequestInParts } from "./fields.ts";
 import { fieldError } from "../body/field.ts";
 import { Infill } from "./infill.ts";
 import { newIdentity } from "../answer/completion-parts.ts";
-import { promptTokens } from "../answer/prompt-tokens.ts";
+import { tokenizePrompt } from "../answer/tokenize-prompt.ts";
 import type { ServerServices } from "../services.ts";
 import { requestOwner } from "../http/access.ts";
 import { streamAnswer } from "../http/stream-answer.ts";
@@ -46,7 +46,7 @@ export function completionsRoute(context: RouteContext): RouteOptions {
       const { suffix } = body;
       const tokensOf = (prompt: PromptInput): Promise<Int32Array> =>
         suffix === undefined || typeof prompt !== "string"
-          ? promptTokens([prompt], engine, body.beginsText)
+          ? tokenizePrompt([prompt], engine, body.beginsText)
           : infill.prompt({ prefix: prompt, suffix }, model.contextSize, maxTokens);
       const { contextSize } = model;
       const prompts = (await Promise.all(body.prompts.map(tokensOf))).map((tokens) =>

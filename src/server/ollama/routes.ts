@@ -6,7 +6,7 @@ import { pulled, type Sink } from "../../tools/event-stream.ts";
 import type { RunEvent } from "../../tools/types.ts";
 import { runRequest } from "../answer/answer.ts";
 import { resolveTarget, wantedModel, type Target, resolveToolMode } from "../answer/target.ts";
-import { promptTokens } from "../answer/prompt-tokens.ts";
+import { tokenizePrompt } from "../answer/tokenize-prompt.ts";
 import { runText } from "../answer/text-run.ts";
 import { TokenTimes } from "../answer/token-times.ts";
 import { guidanceOf } from "../body/guidance.ts";
@@ -128,7 +128,7 @@ function runRaw(body: GenerateRequest, request: FastifyRequest, context: RouteCo
   return async (signal, preparation, sink) => {
     const compiling = document === undefined ? undefined : compileText(document, engine);
     if (compiling !== undefined) preparation.add(compiling);
-    const prompt = await promptTokens([text], engine);
+    const prompt = await tokenizePrompt([text], engine);
     const grammar = await compiling;
     const asked = { prompt, sampling, stop, maxTokens, topLogprobs, grammar, signal };
     await context.traces.record(start, (trace) => runText(engine, asked, { times, trace }, sink));

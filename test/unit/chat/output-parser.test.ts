@@ -272,6 +272,9 @@ const cases: [title: string, text: string, said: string, options?: ParseOptions]
     { natural: false },
   ],
   ["cut inside the name", '<tool_call>{"name":"pi', "", { natural: false }],
+  ["cut inside the opening marker", "<tool", "", { natural: false }],
+  ["cut inside an opening marker behind text", "a <tool", 'C"a <tool"', { natural: false }],
+  ["ended inside the opening marker", "<tool", 'C"<tool"'],
   [
     "ended inside arguments",
     '<tool_call>{"name":"ping","arguments":{"a":"x',

@@ -31,6 +31,7 @@ test("a trial load of somebody's file is told no secrets and takes no options of
   vi.stubEnv("CUDA_VISIBLE_DEVICES", "1");
   vi.stubEnv("FERMATA_API_KEY", "k");
   vi.stubEnv("HF_TOKEN", "t");
+  vi.stubEnv("LLAMA_API_KEY", "l");
   vi.stubEnv("AWS_SECRET_ACCESS_KEY", "s");
   vi.stubEnv("NODE_OPTIONS", "--require ./there-is-none.js");
   const told = await probed("throw new Error(JSON.stringify(process.env))");
@@ -38,7 +39,7 @@ test("a trial load of somebody's file is told no secrets and takes no options of
   const names = Object.keys(JSON.parse((told as Error).message) as object);
   expect(names).toContain("PATH");
   expect(names).toContain("CUDA_VISIBLE_DEVICES");
-  expect(names.filter((name) => /FERMATA|TOKEN|SECRET|NODE_OPTIONS/.test(name))).toEqual([]);
+  expect(names.filter((name) => /FERMATA|KEY|TOKEN|SECRET|NODE_OPTIONS/.test(name))).toEqual([]);
 });
 
 test("its JavaScript has a bounded heap", async () => {

@@ -9,7 +9,7 @@ import type { ServerServices } from "../services.ts";
  * @param beginsText a text gets the token that texts begin with, where the model wants it
  * @throws FermataError invalid_value: it is empty, and the model has no such token
  */
-export async function promptTokens(
+export async function tokenizePrompt(
   pieces: readonly PromptInput[],
   engine: ServerServices["engine"],
   beginsText = true,
