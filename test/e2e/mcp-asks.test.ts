@@ -301,33 +301,30 @@ test.skipIf(!hasPython)(
 test.skipIf(!hasPython).each([
   ["y", '{"action":"accept","content":{"color":"blue"}}', true],
   ["n", "denied: ask_person", false],
-])(
-  "at a terminal a call that may change something is asked about: %s",
-  async (key, said, runs) => {
-    await start({ asksPerson: true });
-    await server!.script(question, [callText("ask_person", {}), "Done."]);
-    const terminal = openTerminal(["chat", "--url", server!.url], {
-      env: { HOME: server!.folder },
-    });
-    await terminal.expect("> ");
-    terminal.send(`${question}\r`);
-    await terminal.expect("ask_person");
-    await terminal.expect("Allow it? [y]es, [n]o, [a]lways ");
-    terminal.send(key);
-    if (runs) {
-      await terminal.expect("color (red, blue): ");
-      terminal.send("blue\r");
-      await terminal.expect("count (may be empty): ");
-      terminal.send("\r");
-      await terminal.expect("Send it? [y]es, [n]o ");
-      terminal.send("y");
-    }
-    await terminal.expect(said);
-    await terminal.expect("Done.");
-    terminal.send("\u0004");
-    expect(await terminal.exitCode).toBe(0);
-  },
-);
+])("at a terminal a call that may change something is asked about: %s", async (key, said, runs) => {
+  await start({ asksPerson: true });
+  await server!.script(question, [callText("ask_person", {}), "Done."]);
+  const terminal = openTerminal(["chat", "--url", server!.url], {
+    env: { HOME: server!.folder },
+  });
+  await terminal.expect("> ");
+  terminal.send(`${question}\r`);
+  await terminal.expect("ask_person");
+  await terminal.expect("Allow it? [y]es, [n]o, [a]lways ");
+  terminal.send(key);
+  if (runs) {
+    await terminal.expect("color (red, blue): ");
+    terminal.send("blue\r");
+    await terminal.expect("count (may be empty): ");
+    terminal.send("\r");
+    await terminal.expect("Send it? [y]es, [n]o ");
+    terminal.send("y");
+  }
+  await terminal.expect(said);
+  await terminal.expect("Done.");
+  terminal.send("\u0004");
+  expect(await terminal.exitCode).toBe(0);
+});
 
 test("where nobody looks on, a question is cancelled at once and the log says so", async () => {
   await start({});

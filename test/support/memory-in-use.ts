@@ -1,4 +1,5 @@
 // What this process has in memory when all that nobody needs was given back.
+import { setTimeout } from "node:timers/promises";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { loadAddon } from "../../src/native/addon.ts";
@@ -18,5 +19,15 @@ export async function memoryInUse(): Promise<{ objects: number; rss: number }> {
   }
   await loadAddon().giveBackMemory();
   const { heapUsed, external, rss } = process.memoryUsage();
-  return { objects: heapUsed + external, rss };
+  return { objects: heapUsed + external, rss: await lowest(rss) };
+}
+
+/** V8 gives the pages of a collection back on threads of its own, which wait for a core where there are few. */
+async function lowest(rss: number): Promise<number> {
+  let least = rss;
+  for (let look = 0; look < 10; look++) {
+    await setTimeout(100);
+    least = Math.min(least, process.memoryUsage.rss());
+  }
+  return least;
 }

@@ -73,7 +73,9 @@ function nativeRoute(context: RouteContext, url: string, read: ReadRequest): Rou
       const traced = { ...answerOf(request), model: model.id, owner, startedAt };
       const tokenBytes = (token: number): Uint8Array => engine.tokenBytes(token);
       const shape = { ...body, model: model.id, contextSize: model.contextSize, tokenBytes };
-      const prompts = await Promise.all(body.prompts.map((pieces) => tokenizePrompt(pieces, engine)));
+      const prompts = await Promise.all(
+        body.prompts.map((pieces) => tokenizePrompt(pieces, engine)),
+      );
       const choices = prompts.flatMap((prompt) => Array.from({ length: body.n }, () => prompt));
       const runs = choices.map((prompt, index) => {
         const times = new TokenTimes(metrics, startedAt);
