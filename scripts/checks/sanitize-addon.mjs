@@ -24,17 +24,35 @@ const kinds = {
       ASAN_OPTIONS: `detect_leaks=0:${log("address")}`,
       UBSAN_OPTIONS: `print_stacktrace=1:${log("undefined")}`,
     }),
+    called: /__asan_report/,
+    reports: (text) => [text],
   },
   threads: {
     directory: "sanitize-addon-threads",
     sanitize: "thread",
     flags: [],
     libraries: ["libtsan.so"],
-    options: (log) => ({
-      TSAN_OPTIONS: `suppressions=${join(root, "scripts/checks/tsan.supp")}:${log("thread")}`,
-    }),
+    options: (log) => ({ TSAN_OPTIONS: `exitcode=0:${log("thread")}` }),
+    called: /__tsan_func_entry/,
+    reports: racesInAddon,
   },
 };
+
+/**
+ * Node is not built with TSan: what it does behind its own locks and atomics looks unordered. A race counts where one
+ * of the two accesses, or the lock, was made by the addon.
+ */
+function racesInAddon(text) {
+  return text.split("==================").filter((report) => {
+    const accesses = report
+      .split(/\n\s*\n/)
+      .filter((part) => !/^\s*(Location|Thread|Mutex) /.test(part));
+    return (
+      /WARNING: ThreadSanitizer/.test(report) &&
+      accesses.some((part) => part.includes("fermata.node"))
+    );
+  });
+}
 
 async function runtimeOf(library) {
   const { output } = await capture(process.env.CC ?? "cc", [`-print-file-name=${library}`]);
@@ -52,6 +70,19 @@ async function environment({ libraries, options }, directory, reports) {
   };
 }
 
+/** Flags that a tool in between has dropped would leave the sanitizers with nothing to see. */
+async function checkInstrumented({ called }, directory) {
+  const parts = [
+    "native/libfermata_core.a",
+    "native/libfermata_llama.a",
+    "native/CMakeFiles/fermata.dir/binding/engine_host.cpp.o",
+  ];
+  for (const part of parts) {
+    const { output } = await capture("nm", ["--undefined-only", join(directory, part)]);
+    if (!called.test(output)) throw new SetupError(`${part} was compiled without the sanitizer.`);
+  }
+}
+
 async function run() {
   const { options, rest } = takeSetupOptions(process.argv.slice(2));
   const unknown = rest.filter((option) => option !== "--threads");
@@ -62,7 +93,7 @@ async function run() {
   const directory = join(buildDir, kind.directory);
   const reports = join(directory, "reports");
   const sanitize = `-fsanitize=${kind.sanitize}`;
-  const flags = [sanitize, ...kind.flags, "-fno-omit-frame-pointer", "-g1", "-O1"].join(" ");
+  const flags = [sanitize, ...kind.flags, "-fno-omit-frame-pointer", "-g1"].join(" ");
   await runOrFail(
     "Configuring the sanitized addon",
     process.execPath,
@@ -72,11 +103,19 @@ async function run() {
       "-O",
       directory,
       `--CDLLAMA_CPP_DIR=${llamaSource}`,
+      "--CDFERMATA_ASSERTS=ON",
+      // cmake-js gives CMake C++ flags of its own; these come after them.
+      "--",
+      `-DCMAKE_C_FLAGS=${flags}`,
+      `-DCMAKE_CXX_FLAGS=${flags}`,
+      "-DCMAKE_C_FLAGS_RELEASE=-O1 -DNDEBUG",
+      "-DCMAKE_CXX_FLAGS_RELEASE=-O1 -DNDEBUG",
     ],
-    { cwd: root, env: { CFLAGS: flags, CXXFLAGS: flags, LDFLAGS: sanitize } },
+    { cwd: root },
   );
   await compile("Compiling the sanitized addon and tests", directory, "native_tests");
   await compile("Linking the sanitized addon", directory, "fermata");
+  await checkInstrumented(kind, directory);
   rmSync(reports, { recursive: true, force: true });
   mkdirSync(reports, { recursive: true });
   const env = await environment(kind, directory, reports);
@@ -104,8 +143,10 @@ async function run() {
     });
     if (code !== 0) process.exitCode = 1;
   }
-  const found = readdirSync(reports);
-  for (const name of found) process.stdout.write(readFileSync(join(reports, name), "utf8"));
+  const found = readdirSync(reports).flatMap((name) =>
+    kind.reports(readFileSync(join(reports, name), "utf8")),
+  );
+  for (const report of found) process.stdout.write(report);
   if (found.length > 0) process.exitCode = 1;
   say(`sanitizers: ${found.length === 0 ? "nothing found" : `${found.length} reports`}`);
 }

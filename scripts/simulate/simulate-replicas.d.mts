@@ -1,5 +1,6 @@
 /** What the simulator reads of a calibration. */
 export interface Calibration {
+  machine: { cores: number };
   passes: { rows: number; ms: number }[];
   attention: { decodeMs: number; chunkMs: number };
   movedBytesPerMs: number;

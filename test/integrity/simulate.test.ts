@@ -9,6 +9,7 @@ import {
 
 /** A pass takes a millisecond for each row, and 175 tokens are copied to another slot in one. */
 const calibration: Calibration = {
+  machine: { cores: 2 },
   passes: [
     { rows: 1, ms: 1 },
     { rows: 512, ms: 512 },
@@ -61,6 +62,31 @@ test("one replica, by hand", () => {
     [222, 100, 253, 254],
   ]);
   expect(replicas[0]!.counts()).toMatchObject({ promptTokens: 454, prefilledTokens: 201 });
+});
+
+// Alone a chunk of 150 rows takes 150 ms and a decode 1 ms, and a token is sent in 1 ms by one thread. Of what is computed
+// each replica beside another takes its share; of what is sent, where three replicas have two cores.
+test.each([
+  { replicas: 1, first: 151, ended: 157 },
+  { replicas: 2, first: 301, ended: 310 },
+  { replicas: 3, first: 451.5, ended: 465 },
+])("tokens are sent on a core of their own while there is one: $replicas replicas", (row) => {
+  const steps = [{ freshTokens: 150, generatedTokens: 4, toolMs: 0 }];
+  const sessions = Array.from({ length: row.replicas }, (_, index) => session(1000 + index, steps));
+  const { clients } = simulateReplicas(
+    {
+      ...calibration,
+      slowdowns: { chunk: [1, 2, 3], decode: [1, 2, 3] },
+      token: { sentMs: 1 },
+    },
+    { replicas: row.replicas, router: "leastLoaded", sharedHost: true },
+    (all) => all.keep(row.replicas, sessions),
+  );
+  for (const { firstAt, endedAt } of clients.turns) {
+    expect(firstAt).toBeCloseTo(row.first, 9);
+    expect(endedAt).toBeCloseTo(row.ended, 9);
+  }
+  expect(clients.turns).toHaveLength(row.replicas);
 });
 
 const load = { seed: 3, perMinute: 12, lengthMs: 60_000, contextSize: 8192 };

@@ -1,3 +1,4 @@
+import { shapes } from "../shapes/shape.mjs";
 import { columnsOf } from "./columns.mjs";
 import { machineLines } from "./machine.mjs";
 
@@ -14,9 +15,12 @@ const titles = {
   busy: "one sequence beside processes that keep cores busy, over HTTP",
 };
 
+/** A shape with random weights is called one; a model by its own name. */
+const nameOf = (shape) => (shape in shapes ? `${shape} shape` : shape);
+
 /** One table per shape and part: { title, heads, lines }. */
-export function tablesOf({ shapes }) {
-  return Object.entries(shapes).flatMap(([shape, results]) =>
+export function tablesOf({ shapes: measured }) {
+  return Object.entries(measured).flatMap(([shape, results]) =>
     Object.entries(titles)
       .filter(([part]) => results[part])
       .map(([part, what]) => {
@@ -25,7 +29,7 @@ export function tablesOf({ shapes }) {
         const how = quick ? "smoke run, figures mean nothing" : when;
         const columns = columnsOf[part];
         return {
-          title: `${shape} shape: ${what} (${how})`,
+          title: `${nameOf(shape)}: ${what} (${how})`,
           heads: columns.map(({ head }) => head),
           lines: rows.map((row) => columns.map(({ cell }) => cell(row, rows))),
         };

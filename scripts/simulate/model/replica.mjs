@@ -83,8 +83,8 @@ export class Replica {
     this.#computing = true;
     for (const { kind, id, reused } of work.events)
       if (kind === "admitted") this.#turns.get(id).admit(now, reused);
-    const alone = this.#times.stepMs(work);
-    this.#host.compute(alone, this.#times.slowdownsOf(work), (took) => {
+    const { milliseconds, slowdowns } = this.#times.stepOf(work);
+    this.#host.compute(milliseconds, slowdowns, (took) => {
       if (life !== this.#lives) return;
       this.#computing = false;
       this.computedMs += took;

@@ -1,5 +1,3 @@
-import { slowdownOf } from "./host.mjs";
-
 /** What things take on the machine of a calibration; see calibrate.mjs for its fields. Milliseconds. */
 export class ServiceTimes {
   #calibration;
@@ -8,23 +6,32 @@ export class ServiceTimes {
     this.#calibration = calibration;
   }
 
-  /** One step: its passes over the weights, attention to what is in the cache, cells that were moved, its tokens sent. */
-  stepMs({ passes, decodeAttended, chunkAttended, movedBytes, tokens }) {
-    const { attention, movedBytesPerMs, token } = this.#calibration;
+  /**
+   * One step: its passes over the weights, attention to what is in the cache, cells that were moved, its tokens sent.
+   * @returns what each kind of its work takes alone, with how that slows down beside other replicas of its machine
+   */
+  stepOf({ passes, decodeAttended, chunkAttended, movedBytes, tokens }) {
+    const { attention, movedBytesPerMs, token, slowdowns } = this.#calibration;
     const weights = passes.reduce((total, rows) => total + this.passMs(rows), 0);
-    return (
+    const computed =
       weights +
       decodeAttended * attention.decodeMs +
       chunkAttended * attention.chunkMs +
-      movedBytes / movedBytesPerMs +
-      tokens * token.sentMs
-    );
+      movedBytes / movedBytesPerMs;
+    const sent = tokens * token.sentMs;
+    const computing = chunkAttended > 0 ? slowdowns.chunk : slowdowns.decode;
+    const milliseconds = computed + sent;
+    return {
+      milliseconds,
+      slowdowns: computing.map(
+        (known, index) => (computed * known + sent * this.#oneThread(index + 1)) / milliseconds,
+      ),
+    };
   }
 
-  /** How steps of this kind slow down beside other replicas on their machine. */
-  slowdownsOf({ chunkAttended }) {
-    const { chunk, decode } = this.#calibration.slowdowns;
-    return chunkAttended > 0 ? chunk : decode;
+  /** Work of one thread has a core to itself until there are more replicas than cores. */
+  #oneThread(computing) {
+    return Math.max(computing / this.#calibration.machine.cores, 1);
   }
 
   /** A pass of so many rows, without attention, between the two that were measured around it. */
@@ -42,9 +49,9 @@ export class ServiceTimes {
    * @param computing replicas on the same machine, just now
    */
   requestMs(promptTokens, computing = 1) {
-    const { request, slowdowns } = this.#calibration;
+    const { request } = this.#calibration;
     const alone = request.fixedMs + promptTokens * request.tokenMs;
-    return alone * slowdownOf(slowdowns.chunk, computing);
+    return alone * this.#oneThread(computing);
   }
 
   /** What a turn takes alone on a replica that has all but `rows` of its prompt. */
