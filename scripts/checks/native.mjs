@@ -15,11 +15,14 @@ async function withFolder(use) {
   }
 }
 
-async function ctest(directory) {
+/** All native tests of a build tree. @param options `seconds` for each; `onLine` as `capture` has it */
+export async function ctest(directory, { seconds = 300, env = {}, onLine } = {}) {
+  const args = ["--output-on-failure", "--no-tests=error", `--timeout=${seconds}`];
   const { code, output } = await withFolder((folder) =>
-    capture("ctest", ["--test-dir", directory, "--output-on-failure", "--no-tests=error"], {
+    capture("ctest", ["--test-dir", directory, ...args], {
       cwd: root,
-      env: { TMPDIR: folder },
+      env: { ...env, TMPDIR: folder },
+      onLine,
     }),
   );
   const summary = /tests passed, (\d+) tests? failed out of (\d+)/.exec(output);

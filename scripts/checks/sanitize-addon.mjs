@@ -10,6 +10,7 @@ import { takeSetupOptions } from "../setup/options.mjs";
 import { buildDir, llamaSource, root } from "../setup/paths.mjs";
 import { exitOnSetupError, say, SetupError } from "../setup/report.mjs";
 import { capture, runOrFail } from "../setup/run.mjs";
+import { ctest } from "./native.mjs";
 
 /** What differs from sanitizer to sanitizer. `options` name their files by a prefix. */
 const kinds = {
@@ -34,24 +35,33 @@ const kinds = {
     libraries: ["libtsan.so"],
     options: (log) => ({ TSAN_OPTIONS: `exitcode=0:${log("thread")}` }),
     called: /__tsan_func_entry/,
-    reports: racesInAddon,
+    reports: ownRaces,
   },
 };
 
+/** The addon and the native tests, as a frame names them. */
+const ours = /\((fermata\.node|(core|guidance|llama|runtime|test)_\w+)\+/;
+
 /**
  * Node is not built with TSan: what it does behind its own locks and atomics looks unordered. A race counts where one
- * of the two accesses, or the lock, was made by the addon.
+ * of the two accesses was made by our code, itself or by a function of the C library.
  */
-function racesInAddon(text) {
+function ownRaces(text) {
   return text.split("==================").filter((report) => {
     const accesses = report
       .split(/\n\s*\n/)
       .filter((part) => !/^\s*(Location|Thread|Mutex) /.test(part));
     return (
-      /WARNING: ThreadSanitizer/.test(report) &&
-      accesses.some((part) => part.includes("fermata.node"))
+      report.includes("WARNING: ThreadSanitizer") &&
+      accesses.some((part) => ours.test(madeBy(part)))
     );
   });
+}
+
+/** The first frame of a stack outside of the sanitizer and the languages' libraries. */
+function madeBy(stack) {
+  const frames = stack.split("\n").filter((line) => /^\s*#\d+ /.test(line));
+  return frames.find((frame) => !/\(lib(tsan|stdc\+\+|c)\.so/.test(frame)) ?? "";
 }
 
 async function runtimeOf(library) {
@@ -119,30 +129,16 @@ async function run() {
   rmSync(reports, { recursive: true, force: true });
   mkdirSync(reports, { recursive: true });
   const env = await environment(kind, directory, reports);
+  const onLine = (line) => (process.stdout.write(`${line}\n`), true);
   const { LD_PRELOAD: _, ...plain } = env;
-  const steps = [
-    ["ctest", ["--test-dir", directory, "--output-on-failure"], plain],
-    [
-      process.execPath,
-      [
-        join(root, "node_modules/vitest/vitest.mjs"),
-        "run",
-        "--project=model",
-        "--project=integrity",
-        "--no-file-parallelism",
-        "--testTimeout=300000",
-      ],
-      env,
-    ],
-  ];
-  for (const [command, args, stepEnv] of steps) {
-    const { code } = await capture(command, args, {
-      cwd: root,
-      env: stepEnv,
-      onLine: (line) => (process.stdout.write(`${line}\n`), true),
-    });
-    if (code !== 0) process.exitCode = 1;
-  }
+  const { ok } = await ctest(directory, { seconds: 3600, env: plain, onLine });
+  const args = ["run", "--project=model", "--project=integrity", "--no-file-parallelism"];
+  const { code } = await capture(
+    process.execPath,
+    [join(root, "node_modules/vitest/vitest.mjs"), ...args, "--testTimeout=300000"],
+    { cwd: root, env, onLine },
+  );
+  if (!ok || code !== 0) process.exitCode = 1;
   const found = readdirSync(reports).flatMap((name) =>
     kind.reports(readFileSync(join(reports, name), "utf8")),
   );

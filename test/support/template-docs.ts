@@ -21,7 +21,7 @@ export function templateDocs(rows: readonly TemplateRow[], titles: readonly stri
     "",
     `The ${rows.length} templates that come with llama.cpp, each rendered for ${titles.length} requests: ${titles.join(", ")}.`,
     `${equalRows.length} render to llama.cpp's own text wherever it renders them; where others differ, the remark says why.`,
-    "Both are left at their defaults: models that can think do, and earlier turns keep their reasoning.",
+    "Fermata and llama.cpp use their defaults: models that can think do, and earlier turns keep their reasoning.",
     "*Only here* are requests that llama.cpp refuses for its own reasons.",
     "*Refused* are requests that the template itself turns down, with its message as the error.",
     "The format is what Fermata finds; `--tool-format` overrides it. *Reads its calls*: a call as the template writes",
