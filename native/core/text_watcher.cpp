@@ -44,92 +44,114 @@ TextWatcher::TextWatcher(std::vector<std::string> stop, PauseTriggers pause, boo
       refuses_text_after_call_(pause.hold_at_text_after_call) {
     for (std::string& text : stop)
         stops_.emplace_back(std::move(text));
-    matched_before_.resize(stops_.size());
 }
 
-// Advances the stop matchers to the end of the piece or of the first stop string.
-TextWatcher::StopScan TextWatcher::scan_stops(std::string_view piece) {
-    if (stops_.empty()) return {};
-    for (std::size_t i = 0; i < piece.size(); ++i) {
-        const ByteMatcher* hit = nullptr;
-        for (ByteMatcher& stop : stops_) {
-            if (!stop.feed(piece[i])) continue;
-            if (hit == nullptr || stop.pattern().size() > hit->pattern().size()) hit = &stop;
-        }
-        if (hit == nullptr) continue;
-        stop_hit_ = hit->pattern();
-        held_back_ = stop_hit_.size() > i + 1 ? stop_hit_.size() - i - 1 : 0;
-        return {.found = true, .start = i + 1 - std::min(i + 1, stop_hit_.size()), .end = i + 1};
-    }
-    return {};
-}
-
-// One byte after a closed call, where other text than a marker is refused.
+// One byte after a closed call, where blanks and another marker may come.
 TextWatcher::Place TextWatcher::after_call(char byte) {
     const std::size_t matched = open_.matched();
-    if (byte == open_.pattern()[matched])
-        return open_.feed(byte) ? Place::kInCall : Place::kAfterCall;
-    return matched == 0 && is_blank(byte) ? Place::kAfterCall : Place::kTextAfterCall;
+    if (byte == open_.pattern()[matched] || !refuses_text_after_call_) {
+        if (open_.feed(byte)) return Place::kInCall;
+        if (open_.matched() > matched) return Place::kAfterCall;
+    }
+    if (matched == 0 && is_blank(byte)) return Place::kAfterCall;
+    return refuses_text_after_call_ ? Place::kTextAfterCall : Place::kText;
 }
 
-// false: the text is refused, the marker state is as before.
-bool TextWatcher::scan_markers(std::string_view text) {
-    if (open_.pattern().empty() || text.empty()) return true;
-    if (place_ == Place::kTextAfterCall) return false;
-    const Place place_before = place_;
-    const std::size_t matched_before = open_.matched();
-    const int closed_before = calls_closed_;
-    for (const char byte : text) {
-        switch (place_) {
-            case Place::kText:
-                if (open_.feed(byte)) place_ = Place::kInCall;
-                break;
-            case Place::kInCall:
-                if (!close_.feed(byte)) break;
-                ++calls_closed_;
-                place_ = refuses_text_after_call_ ? Place::kAfterCall : Place::kText;
-                open_.set_matched(0);
-                close_.set_matched(0);
-                break;
-            case Place::kAfterCall:
-                place_ = after_call(byte);
-                break;
-            case Place::kTextAfterCall:
-                break;
-        }
-        if (place_ != Place::kTextAfterCall) continue;
-        if (calls_closed_ > closed_before) return true;
-        place_ = place_before;
-        open_.set_matched(matched_before);
-        return false;
+void TextWatcher::follow_markers(char byte) {
+    switch (place_) {
+        case Place::kText:
+            if (open_.feed(byte)) place_ = Place::kInCall;
+            break;
+        case Place::kInCall:
+            if (!close_.feed(byte)) break;
+            ++calls_closed_;
+            place_ = Place::kAfterCall;
+            open_.set_matched(0);
+            close_.set_matched(0);
+            break;
+        case Place::kAfterCall:
+            place_ = after_call(byte);
+            break;
+        case Place::kTextAfterCall:
+            break;
     }
+}
+
+// One byte of text, which is the last of pending_.
+bool TextWatcher::completes_stop(char byte) {
+    const ByteMatcher* hit = nullptr;
+    for (ByteMatcher& stop : stops_) {
+        if (!stop.feed(byte)) continue;
+        if (hit == nullptr || stop.pattern().size() > hit->pattern().size()) hit = &stop;
+    }
+    const std::size_t in_marker = place_ == Place::kText ? open_.matched() : 0;
+    if (candidate_.size > 0 && candidate_.size + ++candidate_.behind > in_marker)
+        return stop_at(candidate_);
+    if (hit == nullptr) return false;
+    const Candidate found{.size = hit->pattern().size()};
+    if (found.size > in_marker) return stop_at(found);
+    if (candidate_.size == 0) candidate_ = found;
+    return false;
+}
+
+bool TextWatcher::stop_at(Candidate found) {
+    stop_hit_ = pending_.substr(pending_.size() - found.behind - found.size, found.size);
+    cut_off(found);
     return true;
 }
 
-TextWatcher::Signal TextWatcher::feed(std::string_view piece, bool hears_stops) {
-    for (std::size_t i = 0; i < stops_.size(); ++i)
-        matched_before_[i] = stops_[i].matched();
-    const std::size_t held_before = held_back_;
-    const StopScan stop = hears_stops ? scan_stops(piece) : StopScan{};
-    const int closed_before = calls_closed_;
-    if (!scan_markers(stop.found ? piece.substr(0, stop.start) : piece)) {
-        for (std::size_t i = 0; i < stops_.size(); ++i)
-            stops_[i].set_matched(matched_before_[i]);
-        held_back_ = held_before;
-        stop_hit_.clear();
-        return Signal::kTextAfterCall;
-    }
-    if (stop.found) {
-        if (!keeps_stop_) pending_.resize(pending_.size() - held_back_);
-        pending_.append(piece.substr(0, keeps_stop_ ? stop.end : stop.start));
-        held_back_ = 0;
-        return Signal::kStop;
-    }
-    pending_.append(piece);
+void TextWatcher::cut_off(Candidate stop) {
+    pending_.resize(pending_.size() - stop.behind - (keeps_stop_ ? 0 : stop.size));
     held_back_ = 0;
-    for (const ByteMatcher& matcher : stops_)
-        held_back_ = std::max(held_back_, matcher.matched());
-    return calls_closed_ > closed_before ? Signal::kCallClosed : Signal::kNone;
+    candidate_ = {};
+}
+
+TextWatcher::Scan TextWatcher::scan() const {
+    Scan scan{.open = open_.matched(),
+              .close = close_.matched(),
+              .place = place_,
+              .calls_closed = calls_closed_,
+              .pending = pending_.size(),
+              .held_back = held_back_,
+              .candidate = candidate_};
+    for (const ByteMatcher& stop : stops_)
+        scan.stops.push_back(stop.matched());
+    return scan;
+}
+
+void TextWatcher::restore(const Scan& before) {
+    for (std::size_t i = 0; i < stops_.size(); ++i)
+        stops_[i].set_matched(before.stops[i]);
+    open_.set_matched(before.open);
+    close_.set_matched(before.close);
+    place_ = before.place;
+    calls_closed_ = before.calls_closed;
+    pending_.resize(before.pending);
+    held_back_ = before.held_back;
+    candidate_ = before.candidate;
+}
+
+TextWatcher::Signal TextWatcher::feed(std::string_view piece, bool hears_stops) {
+    if (piece.empty()) return Signal::kNone;
+    if (place_ == Place::kTextAfterCall) return Signal::kTextAfterCall;
+    const Scan before = scan();
+    for (const char byte : piece) {
+        pending_ += byte;
+        if (!open_.pattern().empty()) follow_markers(byte);
+        if (place_ == Place::kInCall || place_ == Place::kAfterCall) {
+            forget_stops();
+        } else if (hears_stops && completes_stop(byte)) {
+            return Signal::kStop;
+        }
+        if (place_ == Place::kTextAfterCall && calls_closed_ == before.calls_closed) {
+            restore(before);
+            return Signal::kTextAfterCall;
+        }
+    }
+    held_back_ = candidate_.size + candidate_.behind;
+    for (const ByteMatcher& stop : stops_)
+        held_back_ = std::max(held_back_, stop.matched());
+    return calls_closed_ > before.calls_closed ? Signal::kCallClosed : Signal::kNone;
 }
 
 std::string TextWatcher::take_released() {
@@ -139,17 +161,21 @@ std::string TextWatcher::take_released() {
 }
 
 std::string TextWatcher::take_rest() {
-    held_back_ = 0;
+    if (candidate_.size > 0) cut_off(candidate_);
+    forget_stops();
+    return std::exchange(pending_, {});
+}
+
+void TextWatcher::forget_stops() {
     for (ByteMatcher& stop : stops_)
         stop.set_matched(0);
-    return std::exchange(pending_, {});
+    candidate_ = {};
+    held_back_ = 0;
 }
 
 void TextWatcher::begin_round() {
     pending_.resize(pending_.size() - held_back_);
-    held_back_ = 0;
-    for (ByteMatcher& stop : stops_)
-        stop.set_matched(0);
+    forget_stops();
     open_.set_matched(0);
     close_.set_matched(0);
     place_ = Place::kText;

@@ -46,9 +46,10 @@ class TextWatcher {
 
     // Takes the bytes of the next token; an empty piece changes nothing.
     //
-    // Stop strings count everywhere, inside calls too. The first to complete wins, of several that
-    // complete at one byte the longest. What follows the start of a stop string is not looked at,
-    // so calls_closed() counts only calls that were closed before it.
+    // Stop strings are looked for in text only: none begins or ends inside a call or in the blanks
+    // after it, and what lies wholly inside of a marker that opens one is no stop string either. So
+    // one that could be the start of that marker counts once it is certain that no marker comes.
+    // The first to complete wins, of several that complete at one byte the longest.
     //
     // With hold_at_text_after_call, whitespace may follow a closed call, then bytes that could
     // begin call_open. The piece that makes it certain that other text has begun is refused: the
@@ -61,7 +62,7 @@ class TextWatcher {
     // Bytes that may be shown since the last take; the possible start of a stop string stays back.
     std::string take_released();
     // All bytes not yet taken, for the end of a generation or a round; a stop string that began in
-    // them is no longer looked for.
+    // them is no longer looked for. One that is complete cuts them.
     std::string take_rest();
 
     int calls_closed() const { return calls_closed_; }  // in this round
@@ -72,29 +73,46 @@ class TextWatcher {
    private:
     enum class Place : std::uint8_t { kText, kInCall, kAfterCall, kTextAfterCall };
 
-    struct StopScan {
-        bool found = false;
-        std::size_t start = 0;  // of the stop string within the piece; 0 if it began earlier
-        std::size_t end = 0;
+    // A complete stop string that may turn out to be part of a marker that opens a call.
+    struct Candidate {
+        std::size_t size = 0;    // 0: there is none
+        std::size_t behind = 0;  // bytes after it
     };
 
-    StopScan scan_stops(std::string_view piece);
-    bool scan_markers(std::string_view text);
+    // What one piece changes, to undo one that is refused.
+    struct Scan {
+        std::vector<std::size_t> stops = {};  // matched of stops_
+        std::size_t open = 0;                 // and of the markers
+        std::size_t close = 0;
+        Place place = Place::kText;
+        int calls_closed = 0;
+        std::size_t pending = 0;
+        std::size_t held_back = 0;
+        Candidate candidate = {};
+    };
+
+    Scan scan() const;
+    void restore(const Scan& before);
+    void follow_markers(char byte);
     Place after_call(char byte);
+    bool completes_stop(char byte);
+    bool stop_at(Candidate found);
+    void cut_off(Candidate found);
+    void forget_stops();
 
     std::vector<ByteMatcher> stops_;
-    std::vector<std::size_t> matched_before_;  // of stops_, to undo a refused piece
     std::string stop_hit_;
     bool keeps_stop_;
+    Candidate candidate_;
 
     ByteMatcher open_;
     ByteMatcher close_;
     bool refuses_text_after_call_;
     Place place_ = Place::kText;
-    int calls_closed_ = 0;
+    int calls_closed_ = 0;  // in this round
 
     std::string pending_;        // not yet taken
-    std::size_t held_back_ = 0;  // of those, at the end: the possible start of a stop string
+    std::size_t held_back_ = 0;  // of those, at the end: what may be a stop string
 };
 
 }  // namespace fermata

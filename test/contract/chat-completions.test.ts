@@ -211,6 +211,21 @@ describe("what reaches the chat layer", () => {
     });
   });
 
+  test("seeds of 64 bits are taken, and differ", async () => {
+    const { app, chat } = createWorld();
+    const given = ["9223372036854775807", "-9223372036854775808", "18446744073709551615"];
+    for (const seed of [...given, "1234567890123456789", "1234567890123999999"]) {
+      const payload = `{"messages":[{"role":"user","content":"Hi"}],"seed":${seed}}`;
+      const headers = { "content-type": "application/json" };
+      const url = "/v1/chat/completions";
+      const { statusCode } = await app.inject({ method: "POST", url, payload, headers });
+      expect(statusCode).toBe(200);
+    }
+    const seeds = chat.requests.map(({ sampling }) => sampling.seed!);
+    expect(seeds.every((seed) => Number.isInteger(seed) && seed >= 0 && seed < 2 ** 32)).toBe(true);
+    expect(seeds[3]).not.toBe(seeds[4]);
+  });
+
   test("-1 draws a seed, as llama-server does", async () => {
     const { app, chat } = createWorld();
     for (let i = 0; i < 3; i++) await post(app, { ...hello, seed: -1 });

@@ -67,7 +67,7 @@ test("an output that cannot be stored did not come, and may be sent again", asyn
   };
   expect((await answer(id, "lost")).status).toBe(503);
   store.updateResponse = update;
-  expect(await statusOf(id)).toBe("queued");
+  expect(await statusOf(id)).toBe("in_progress");
   expect((await answer(id, "a b")).status).toBe(200);
   await eventually(async () => expect(await statusOf(id)).toBe("completed"));
   expect(served.world.chat.outputs).toMatchObject([[{ content: "a b" }]]);

@@ -2,6 +2,7 @@
 
 import { once } from "node:events";
 import { request as httpRequest, type IncomingMessage } from "node:http";
+import { connect } from "node:net";
 import { afterEach, describe, expect, test, vi } from "vitest";
 import { createWorld, finish, type World } from "./fake-services.ts";
 import { eventually } from "../support/eventually.ts";
@@ -50,6 +51,19 @@ describe("over a socket", () => {
     // Chunked encoding keeps writes apart; the parser of Node joins none of them.
     expect(text.match(/data: /g)).toHaveLength(5);
     expect(text).toMatch(/\n\ndata: \[DONE\]\n\n$/);
+  });
+
+  test("a stream is the last answer where the client asks for it", async () => {
+    const url = new URL(await listen(createWorld()));
+    const socket = connect(Number(url.port), url.hostname);
+    const body = JSON.stringify({ ...hello, stream: true });
+    const head = `POST /v1/chat/completions HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Type: application/json`;
+    socket.write(`${head}\r\nContent-Length: ${body.length}\r\n\r\n${body}`);
+    let text = "";
+    // Ends with the connection.
+    for await (const piece of socket) text += String(piece);
+    expect(text).toMatch(/\r\nconnection: close\r\n/i);
+    expect(text).toContain("data: [DONE]");
   });
 
   test.each([false, true])(

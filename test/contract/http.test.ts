@@ -55,6 +55,10 @@ test("models", async () => {
     object: "model",
     created: 1_700_000_000,
     owned_by: "fermata",
+    // Anthropic's.
+    type: "model",
+    display_name: "tiny",
+    created_at: "2023-11-14T22:13:20.000Z",
     context_length: 1000,
     max_model_len: 1000,
     meta: {
@@ -71,6 +75,9 @@ test("models", async () => {
   expect((await app.inject({ url: "/v1/models" })).json()).toEqual({
     object: "list",
     data: [model],
+    first_id: "tiny",
+    last_id: "tiny",
+    has_more: false,
     // llama-server's list beside OpenAI's.
     models: [expect.objectContaining({ model: "tiny", name: "tiny" })],
   });

@@ -26,6 +26,7 @@ describe("a path is found", () => {
     ["POST", "/responses", { input: "A", store: false }, "response"],
     ["POST", "/responses/input_tokens/", { input: "A" }, "response.input_tokens"],
     ["GET", "/models", undefined, "list"],
+    ["GET", "http://localhost:8000/v1/models", undefined, "list"],
     ["GET", "/models/tiny/", undefined, "model"],
   ] as const)("%s %s", async (method, url, payload, object) => {
     const { app } = createWorld({ embedder: fakeEmbedder });
@@ -43,6 +44,9 @@ describe("a path is found", () => {
     expect(count.json()).toEqual({ input_tokens: 20 });
     const wrong = await app.inject({ method: "POST", url: "/messages/", payload: {} });
     expect(wrong.json()).toMatchObject({ type: "error" });
+    const absent = await app.inject({ url: "/v1/messages/batches?limit=1" });
+    expect(absent.statusCode).toBe(404);
+    expect(absent.json()).toMatchObject({ type: "error", error: { type: "not_found_error" } });
   });
 
   test("of what has no version", async () => {

@@ -187,6 +187,8 @@ describe("conversations", () => {
     expect((await openai.conversations.items.list(made.id)).data).toHaveLength(5);
     const changed = await openai.conversations.update(made.id, { metadata: { topic: "new" } });
     expect(changed.metadata).toEqual({ topic: "new" });
+    const cleared = await openai.conversations.update(made.id, { metadata: null });
+    expect(cleared.metadata).toEqual({});
     await openai.conversations.delete(made.id);
     await expect(openai.conversations.retrieve(made.id)).rejects.toMatchObject({ status: 404 });
   });

@@ -61,7 +61,7 @@ test("outputs that come after a restart are read with the call, and the response
   const id = await waiting(request, call, other);
   expect((await answer(id, "call_2", "nothing")).status).toBe(200);
   await restart();
-  expect((await send("GET", `/v1/responses/${id}`)).body).toMatchObject({ status: "queued" });
+  expect((await send("GET", `/v1/responses/${id}`)).body).toMatchObject({ status: "in_progress" });
   // What came before counts, and what is unknown is refused, as before.
   expect((await answer(id, "call_2", "again")).status).toBe(400);
   expect((await answer(id, "call_9", "what?")).status).toBe(404);
@@ -165,7 +165,7 @@ test("a clock that was set back does not change the time for outputs", async () 
   await between.close();
   await served.begin();
   await new Promise((resolve) => setTimeout(resolve, 20));
-  expect((await send("GET", `/v1/responses/${id}`)).body).toMatchObject({ status: "queued" });
+  expect((await send("GET", `/v1/responses/${id}`)).body).toMatchObject({ status: "in_progress" });
   expect((await answer(id, "call_1", "a b")).status).toBe(200);
   expect(await ended(id)).toMatchObject({ status: "completed" });
 });

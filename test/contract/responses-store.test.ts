@@ -108,9 +108,19 @@ describe("background", () => {
     await until(async () => (await retrieve(body.id)).status === "completed");
     expect((await retrieve(body.id)).output[0].content[0].text).toBe("Hello.");
     const whole = await replay(body.id, "");
-    expect(whole.at(0)).toMatchObject({ type: "response.created", sequence_number: 0 });
+    expect(whole.slice(0, 2)).toMatchObject([
+      { type: "response.created", sequence_number: 0, response: { status: "queued" } },
+      { type: "response.in_progress", response: { status: "in_progress" } },
+    ]);
     const rest = await replay(body.id, "&starting_after=3");
     expect(rest).toEqual(whole.slice(4));
+  });
+
+  test("it is in progress while it is written", async () => {
+    world.chat.script = [{ hang: true }, finish("stop")];
+    const { body } = await world.create({ input: "Hi", background: true });
+    expect(body.status).toBe("queued");
+    await until(async () => (await retrieve(body.id)).status === "in_progress");
   });
 
   test("one that cannot be kept is refused, and its generation ends", async () => {

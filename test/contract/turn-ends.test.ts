@@ -104,6 +104,26 @@ describe("a call of the own model that the token limit cuts", () => {
   });
 });
 
+test("a stop string that cuts a call is told as a cut", async () => {
+  const text = callText("Rome").slice(0, 45);
+  const { choices } = await send(
+    engineWorld([{ text, end: "stop_string" }]),
+    "/v1/chat/completions",
+    chat,
+  );
+  expect(choices[0].finish_reason).toBe("length");
+  const whole = callText("Rome").replace("</tool_call>", "").trimEnd();
+  const { choices: ended } = await send(
+    engineWorld([{ text: whole, end: "stop_string" }]),
+    "/v1/chat/completions",
+    chat,
+  );
+  expect(ended[0]).toMatchObject({
+    finish_reason: "tool_calls",
+    message: { tool_calls: [{ function: { arguments: '{"city":"Rome"}' } }] },
+  });
+});
+
 test("a call that is cut before its name is known is logged too", async () => {
   const text = callText("Rome").slice(0, 20);
   const world = engineWorld([{ text, end: "length" }]);

@@ -280,6 +280,24 @@ describe("vLLM's fields", () => {
     }
   });
 
+  test("a token inside a character begins where the character does", async () => {
+    const { choices } = await post<{
+      choices: [{ text: string; logprobs: { text_offset: number[] } }];
+    }>("/v1/completions", {
+      prompt: "é😀é a",
+      max_tokens: 3,
+      temperature: 0,
+      echo: true,
+      logprobs: 0,
+    });
+    const [{ text, logprobs }] = choices;
+    const offsets = logprobs.text_offset;
+    expect(offsets).toEqual(offsets.toSorted((one, other) => one - other));
+    expect(offsets.at(-1)).toBeLessThan(text.length);
+    // Two bytes, four bytes, two bytes.
+    expect(offsets.slice(0, 8)).toEqual([0, 0, 1, 1, 1, 1, 3, 3]);
+  });
+
   test("min_tokens: no end token comes before", async () => {
     const options = { temperature: 0, max_tokens: 200 };
     const { token_ids: plain, finish_reason: reason } = await idsOf(options);

@@ -63,6 +63,32 @@ test("a round of two calls is returned, and its return prefills only what is new
   expect(server.chat.counters.splices).toBe(1);
 });
 
+test.each([["\n"], ['"'], ["call"], ["<"], ["<tool_call>"], ["Tokyo", "}}"]])(
+  "a call is whole whatever stop strings are in it: %j",
+  async (...stop) => {
+    server = await startScriptedServer();
+    const { client } = server;
+    const round = `${callText("get_weather", { location: "Tokyo" })}\n${callText("get_weather", { location: "Oslo" })}`;
+    await server.script(question, [round]);
+    const messages: ChatCompletionMessageParam[] = [{ role: "user", content: question }];
+    const { choices } = await client.chat.completions.create({
+      model: "default",
+      messages,
+      tools,
+      stop,
+    });
+    expect(choices[0]).toMatchObject({
+      finish_reason: "tool_calls",
+      message: {
+        tool_calls: [
+          { function: { arguments: '{"location":"Tokyo"}' } },
+          { function: { arguments: '{"location":"Oslo"}' } },
+        ],
+      },
+    });
+  },
+);
+
 test("a forged history gets no one's tokens", async () => {
   server = await startScriptedServer();
   const { client } = server;

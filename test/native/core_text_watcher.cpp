@@ -186,40 +186,76 @@ TEST(a_call_without_a_close_marker_never_closes) {
     CHECK_EQ(watcher.calls_closed(), 0);
 }
 
-TEST(stop_strings_count_inside_calls) {
-    TextWatcher watcher({"}}"}, markers());
-    CHECK(feed(watcher, {"<call>{", "}}", "</call>"}) == Signal::kStop);
-    CHECK_EQ(watcher.take_rest(), "<call>{");
+TEST(no_stop_string_ends_a_call) {
+    for (const std::vector<std::string>& pieces :
+         {std::vector<std::string>{"<call>{a}</call>"},
+          {"<", "c", "a", "l", "l", ">", "{", "a}<", "/call", ">"},
+          {"<call>{", "a", "}</call>"}}) {
+        for (const std::string stop :
+             {"<", "<c", "call", "ll>", ">", "<call>", "a", "}<", "all>"}) {
+            TextWatcher watcher({stop}, markers());
+            CHECK(feed(watcher, pieces) == Signal::kCallClosed);
+            CHECK_EQ(watcher.take_released(), "<call>{a}</call>");
+            CHECK_EQ(watcher.stop_hit(), "");
+        }
+    }
+    TextWatcher blanks({"\n"}, markers());
+    CHECK(feed(blanks, {"<call></call>", "\n", "<call></call>"}) == Signal::kCallClosed);
+    CHECK_EQ(blanks.calls_closed(), 2);
+    TextWatcher guided({"\n"}, markers(false));
+    CHECK(feed(guided, {"<call></call>", "\n<call>", "</call>"}) == Signal::kCallClosed);
 }
 
-TEST(a_stop_string_ends_what_the_markers_see) {
-    TextWatcher cut({"call>!"}, markers());
-    CHECK(feed(cut, {"<call></", "call>!"}) == Signal::kStop);
-    CHECK_EQ(cut.calls_closed(), 0);
-    TextWatcher after({"\n"}, markers());
-    CHECK(after.feed("<call></call>\ntext") == Signal::kStop);
-    CHECK_EQ(after.calls_closed(), 1);
-    CHECK_EQ(after.take_rest(), "<call></call>");
-    TextWatcher first({"\n"}, markers());
-    CHECK(feed(first, {"<call></call>", "\ntext"}) == Signal::kStop);
+TEST(a_stop_string_that_no_marker_follows_counts) {
+    TextWatcher less({"<"}, markers());
+    CHECK(less.feed("a <c") == Signal::kNone);
+    CHECK_EQ(less.take_released(), "a ");
+    CHECK(less.feed("alm") == Signal::kStop);
+    CHECK_EQ(less.stop_hit(), "<");
+    CHECK_EQ(less.take_released(), "");
+
+    TextWatcher kept({"<"}, markers(), true);
+    CHECK(feed(kept, {"a <c", "b"}) == Signal::kStop);
+    CHECK_EQ(kept.take_released(), "a <");
+
+    TextWatcher before({"x<c"}, markers());
+    CHECK(before.feed("x<call>") == Signal::kStop);
+    CHECK_EQ(before.take_rest(), "");
+
+    // "<<call>": the first "<" is no part of the marker.
+    TextWatcher twice({"<"}, markers());
+    CHECK(twice.feed("<<") == Signal::kStop);
+
+    TextWatcher at_end({"<"}, markers());
+    CHECK(at_end.feed("a <c") == Signal::kNone);
+    CHECK_EQ(at_end.take_rest(), "a ");
+    CHECK_EQ(at_end.stop_hit(), "");
+}
+
+TEST(after_a_call_stop_strings_count_where_text_has_begun) {
     TextWatcher late({"xt"}, markers());
     CHECK(feed(late, {"<call></call>", "text"}) == Signal::kTextAfterCall);
     CHECK_EQ(late.stop_hit(), "");
+    TextWatcher same({"xt"}, markers());
+    CHECK(same.feed("<call></call>\ntext") == Signal::kStop);
+    CHECK_EQ(same.calls_closed(), 1);
+    CHECK_EQ(same.take_rest(), "<call></call>\nte");
+    TextWatcher free({"xt"}, markers(false));
+    CHECK(feed(free, {"<call></call>", "\nte", "xt <call>"}) == Signal::kStop);
+    CHECK_EQ(free.take_rest(), "<call></call>\nte");
 }
 
 TEST(a_refused_piece_leaves_the_matchers_as_they_were) {
-    TextWatcher stop({"<call>{"}, markers());
-    feed(stop, {"<call></call>", "<"});
-    CHECK_EQ(stop.take_released(), "<call></call>");
-    CHECK(stop.feed("x") == Signal::kTextAfterCall);
-    CHECK(stop.feed("call>{") == Signal::kStop);
-
     TextWatcher held({"<z", "xt"}, markers());
     feed(held, {"<call></call>", "<"});
-    CHECK_EQ(held.take_released(), "<call></call>");
+    CHECK_EQ(held.take_released(), "<call></call><");
     CHECK(held.feed(" text") == Signal::kTextAfterCall);
-    CHECK_EQ(held.take_released(), "");
-    CHECK_EQ(held.take_rest(), "<");
+    CHECK_EQ(held.take_rest(), "");
+
+    TextWatcher text({"ab"}, markers(false));
+    feed(text, {"<call></call>", "a"});
+    CHECK_EQ(text.take_released(), "<call></call>");
+    CHECK(text.feed("b") == Signal::kStop);
 
     TextWatcher marker = calls();
     feed(marker, {"<call></call>", "<c"});
@@ -342,6 +378,35 @@ TEST(random_calls_are_found_where_a_search_of_the_whole_text_says) {
         CHECK_EQ(watcher.calls_closed(), closed);
     }
     CHECK(refused > 1000);
+}
+
+TEST(where_pieces_end_does_not_matter) {
+    std::mt19937 random(13);
+    int stopped = 0;
+    for (int round = 0; round < 20000; ++round) {
+        const std::vector<std::string> stop = {random_text(random, "<(x", 2) + "<",
+                                               "x" + random_text(random, "<( )", 2)};
+        std::string text;
+        for (auto count = random() % 4; count > 0; --count)
+            text += random_text(random, "< (x", 4) + "<<(" + random_text(random, "<x", 3) + "<)";
+        text += random_text(random, "< (x", 4);
+        const auto shown = [&](const std::vector<std::string>& pieces) {
+            TextWatcher watcher(stop, {.call_open = "<<(", .call_close = "<)"});
+            std::string released;
+            for (const std::string& piece : pieces) {
+                const Signal signal = watcher.feed(piece);
+                released += watcher.take_released();
+                if (signal == Signal::kStop) break;
+            }
+            if (!watcher.stop_hit().empty()) ++stopped;
+            return released + watcher.take_rest() + "|" + watcher.stop_hit();
+        };
+        std::vector<std::string> bytes;
+        for (const char byte : text)
+            bytes.emplace_back(1, byte);
+        CHECK_EQ(shown(cut(random, text)), shown(bytes));
+    }
+    CHECK(stopped > 1000);
 }
 
 TEST_MAIN()

@@ -269,7 +269,9 @@ export class RunningChat implements ChatGeneration {
     if (reason !== "released") this.#logTurn(wasCut ? reason : "stop");
     if (reason === "end") this.#remember(true);
     else if (reason === "length" && this.#currentRound.isText) this.#remember(false);
-    const finish = await this.#finish(wasCut ? reason : "tool_calls");
+    const brokeCall = reason === "stop_string" && inCall && !this.#currentRound.lastCallIsWhole;
+    const ended = brokeCall ? "length" : "tool_calls";
+    const finish = await this.#finish(wasCut ? reason : ended);
     if (reason !== "stop_string") return [...rest, finish];
     return [...rest, { ...finish, ...(stopToken === undefined ? { stopString } : { stopToken }) }];
   }

@@ -1,5 +1,6 @@
 /** One round of a generation: what the model said since the prompt or the last resume. */
 
+import { parseJson } from "../../json.ts";
 import type { OutputEvent } from "../parser/text-parser.ts";
 import type { ToolCallFormat } from "../formats/format.ts";
 import { OutputParser } from "../parser/output-parser.ts";
@@ -60,6 +61,11 @@ export class Round {
   /** The text ends where a turn may end. */
   get isWhole(): boolean {
     return !this.#parser.inCall && !this.#parser.inReasoning;
+  }
+
+  /** Once it has ended: a stop string may have cut a call whose end has no marker. */
+  get lastCallIsWhole(): boolean {
+    return parseJson(this.calls.at(-1)?.arguments ?? "") !== undefined;
   }
 
   /** A client that sends it back sends all of it: it was cut neither inside of a call or reasoning, nor of a character. */

@@ -1,4 +1,4 @@
-/** GET /v1/models and /v1/models/{model} */
+/** GET /v1/models and /v1/models/{model}: for clients of OpenAI, Anthropic, llama-server and Ollama, all in one body. */
 
 import type { RouteOptions } from "fastify";
 import type { LoadedModel, ServerServices } from "../services.ts";
@@ -17,6 +17,11 @@ export interface WireModel {
   object: "model";
   created: number;
   owned_by: string;
+  /** Anthropic's, as the next two. */
+  type: "model";
+  display_name: string;
+  /** RFC 3339. */
+  created_at: string;
   /** Not OpenAI's: tokens that a prompt and its answer may have together. Of a model in memory. */
   context_length?: number;
   /** The same under vLLM's name. */
@@ -49,12 +54,17 @@ export function modelsRoute(services: Services): RouteOptions {
     handler: async () => {
       const known = knownModels(services);
       const agents = services.agents?.names() ?? [];
+      const data = [
+        ...known.flatMap((model) => model.names.map((id) => wireKnown(id, model, services))),
+        ...agents.flatMap((name) => wireAgent(name, services) ?? []),
+      ];
       return {
         object: "list",
-        data: [
-          ...known.flatMap((model) => model.names.map((id) => wireKnown(id, model, services))),
-          ...agents.flatMap((name) => wireAgent(name, services) ?? []),
-        ],
+        data,
+        // Anthropic's; the list has one page.
+        first_id: data[0]?.id ?? null,
+        last_id: data.at(-1)?.id ?? null,
+        has_more: false,
         // llama-server's, for Ollama's clients that ask here.
         models: known.flatMap((model) =>
           model.names.map((name) => ({ ...listedModel(name, model), ...describe(model) })),
@@ -120,7 +130,15 @@ function metaOf({ model, engine }: Pick<LoadedModel, "model" | "engine">): Model
 }
 
 function wireModel(id: string, created: number): WireModel {
-  return { id, object: "model", created, owned_by: "fermata" };
+  return {
+    id,
+    object: "model",
+    created,
+    owned_by: "fermata",
+    type: "model",
+    display_name: id,
+    created_at: new Date(created * 1000).toISOString(),
+  };
 }
 
 export function modelRoute(services: Services): RouteOptions {

@@ -28,7 +28,13 @@ export interface SamplingLimits {
   maxTokens?: number | undefined;
 }
 
-const seedRange = 2 ** 32;
+/** Those of 64 bits have lost their lowest ones as JSON numbers: the others count. */
+function seedOf(given: number): number {
+  const seed = BigInt(given);
+  const mixed = Number.isSafeInteger(given) ? seed : seed ^ (seed >> 32n);
+  return Number(BigInt.asUintN(32, mixed));
+}
+
 const maxInt32 = 2 ** 31 - 1;
 const maxBreakers = 16;
 const breakerRemedy = `Send up to ${maxBreakers} strings of 1 to 40 characters`;
@@ -43,7 +49,8 @@ export const basicSampling = {
   temperature: optional(number(0, 100), "0 takes the likeliest token"),
   top_p: optional(number(0, 1)),
   seed: optional(
-    integer(Number.MIN_SAFE_INTEGER, Number.MAX_SAFE_INTEGER),
+    // Clients draw 64 bits, with a sign and without.
+    integer(-(2 ** 64), 2 ** 64),
     "same seed, same batches, same tokens; -1 draws one",
   ),
   frequency_penalty: optional(number(-100, 100)),
@@ -130,7 +137,7 @@ export function readSampling(given: SamplingValues, limits: SamplingLimits): Sam
     presencePenalty,
     penaltyLastN: lookBack(lastN, limits.contextSize),
     // -1 asks llama-server to draw one.
-    seed: seed === -1 ? defaults.seed : ((seed % seedRange) + seedRange) % seedRange,
+    seed: seed === -1 ? defaults.seed : seedOf(seed),
     ...bias,
   };
   const { top_n_sigma: sigma, min_keep: minKeep } = given;

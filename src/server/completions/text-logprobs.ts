@@ -29,13 +29,15 @@ export function textLogprobs(
     top_logprobs: [],
     text_offset: [],
   };
+  const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
   let offset = start;
   for (const one of tokens) {
     logprobs.tokens.push(tokenName(one, namesAsIds));
     logprobs.token_logprobs.push(one.logprob === null ? null : wireLogprob(one.logprob));
     logprobs.top_logprobs.push(one.logprob === null ? null : likeliest(one, namesAsIds));
     logprobs.text_offset.push(Math.max(0, offset));
-    offset += tokenText(one.bytes).length;
+    // A token inside a character begins where the character does.
+    offset += decoder.decode(one.bytes, { stream: true }).length;
   }
   return logprobs;
 }

@@ -172,12 +172,14 @@ export function ollamaErrorBody({ message, code, param }: FermataError): OllamaE
 /** Whose shape a route's errors have. Undefined: OpenAI's. */
 export type ErrorWire = "anthropic" | "ollama" | undefined;
 
-/** Endpoints of Ollama's API that are absent here. Its clients read their errors all the same. */
+/** Endpoints of other wires that are absent here. Their clients read the errors all the same. */
 const absentOfOllama = /^\/api\/(pull|push|create|copy|delete|blobs)\b/u;
+const absentOfAnthropic = /^(\/v1)?\/messages\//u;
 
 function wireOf({ routeOptions, is404, originalUrl }: FastifyRequest): ErrorWire {
-  if (is404 && absentOfOllama.test(originalUrl)) return "ollama";
-  return routeOptions.config?.wire;
+  if (!is404) return routeOptions.config?.wire;
+  if (absentOfOllama.test(originalUrl)) return "ollama";
+  return absentOfAnthropic.test(originalUrl) ? "anthropic" : undefined;
 }
 
 export function errorBodyOf(wire: ErrorWire, error: FermataError, requestId: string): object {

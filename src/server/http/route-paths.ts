@@ -22,7 +22,9 @@ export class RoutePaths {
   }
 
   /** The address as the routes have it: `/chat/completions/?x=1` -> `/v1/chat/completions?x=1`. */
-  canonical(url: string): string {
+  canonical(address: string): string {
+    // Clients with a proxy send it whole.
+    const url = address.replace(/^https?:\/\/[^/?]*/iu, "");
     const queryStart = url.indexOf("?");
     const query = queryStart < 0 ? "" : url.slice(queryStart);
     const [first, ...rest] = segmentsOf(queryStart < 0 ? url : url.slice(0, queryStart));

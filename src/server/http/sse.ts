@@ -69,7 +69,6 @@ export class SseStream {
     this.#response.writeHead(200, {
       "content-type": contentTypes[framing],
       "cache-control": "no-cache, no-transform",
-      connection: "keep-alive",
       "x-accel-buffering": "no",
     });
     reportStream(reply, isResumable, framing);

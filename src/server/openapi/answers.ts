@@ -270,6 +270,9 @@ export const model = answer(
     object: constant("model"),
     created: whole,
     owned_by: string,
+    type: constant("model"),
+    display_name: string,
+    created_at: string,
   },
   {
     context_length: whole,

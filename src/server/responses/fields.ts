@@ -168,7 +168,7 @@ export const newConversationFields = {
 } satisfies FieldTable;
 
 export const conversationLabelFields = {
-  metadata: required({ ...metadata, remedy: "Send an object of strings" }),
+  metadata: metadataField,
 } satisfies FieldTable;
 
 export const newItemsFields = { items: required(newItems(1)) } satisfies FieldTable;

@@ -102,7 +102,7 @@ function createResponseRoute(context: ResponsesContext, url: string): RouteOptio
       if (started.kind === "resumed") return { id: started.id, status: "in_progress" };
       const { run, headers } = started;
       reply.headers(headers);
-      if (body.background && !body.stream) return run.response;
+      if (body.background && !body.stream) return run.accepted;
       const events = run.read(-1);
       if (!body.stream) return await lastResponse(events);
       await streamAnswer(events, new ResponseStream(), { request, reply, config, preparation });

@@ -121,12 +121,16 @@ export class ResponseRun extends LiveRun<WireEvent> {
           : null,
       earlier: revived?.told,
     });
+    this.accepted = { ...writer.response };
     this.#isCreated = revived !== undefined;
     this.#isHoldKept = revived !== undefined;
     this.held = parts.held;
     this.resumesByRequest = parts.resumesByRequest;
     this.#parts = parts;
   }
+
+  /** What a client is told that does not wait for it: a background response is `queued`. */
+  readonly accepted: ResponseObject;
 
   /** The response so far. */
   get response(): ResponseObject {

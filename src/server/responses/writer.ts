@@ -97,6 +97,7 @@ export class ResponseWriter {
       const kind = item.type === "custom_tool_call" ? "custom" : "function";
       this.#calls.set(callId, { events, presentation: { kind, name }, isWhole: true });
     }
+    this.response.status = "in_progress";
     this.#next = next;
     this.#toldIds = [...toldIds];
   }
@@ -111,10 +112,11 @@ export class ResponseWriter {
   }
 
   begin(): WireEvent[] {
-    const response = this.#snapshot();
+    const created = this.#snapshot();
+    this.response.status = "in_progress";
     return this.#number([
-      { type: "response.created", response },
-      { type: "response.in_progress", response },
+      { type: "response.created", response: created },
+      { type: "response.in_progress", response: this.#snapshot() },
     ]);
   }
 
