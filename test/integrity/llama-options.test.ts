@@ -100,8 +100,9 @@ it.runIf(existsSync("/proc/self/maps"))(
   },
 );
 
-// ASan makes mlock do nothing.
-const canLock = existsSync("/proc/self/status") && process.env["ASAN_OPTIONS"] === undefined;
+// Under ASan and TSan mlock does nothing.
+const isSanitized = "ASAN_OPTIONS" in process.env || "TSAN_OPTIONS" in process.env;
+const canLock = existsSync("/proc/self/status") && !isSanitized;
 it.runIf(canLock)("--mlock locks the weights", async () => {
   const locked = () =>
     Number(/VmLck:\s+(\d+)/.exec(readFileSync("/proc/self/status", "utf8"))?.[1] ?? 0);
