@@ -151,7 +151,15 @@ FileFault RemoteFiles::store(const Write& write, std::string& why) {
         why = place_ + ": " + reply.text;
         return FileFault::kRefused;
     }
-    return FileFault::kNone;
+    return keep_log(why) ? FileFault::kNone : FileFault::kRefused;
+}
+
+// Announcements have the tokens of what they announce, and go with the last of it.
+bool RemoteFiles::keep_log(std::string& why) {
+    Redis::Reply reply;
+    if (redis_->call({"PEXPIRE", key("log"), kExpiresMs}, reply)) return true;
+    lose(redis_->why(), why);
+    return false;
 }
 
 FileFault RemoteFiles::load(FileId id, SavedCells& cells, std::vector<SavedCells>& forks,
@@ -190,6 +198,7 @@ FileFault RemoteFiles::load(FileId id, SavedCells& cells, std::vector<SavedCells
         }
     }
     took(static_cast<std::int64_t>(size), since);
+    keep_log(why);
     if (is_whole(file.head, cells, forks)) return FileFault::kNone;
     forget();
     return FileFault::kDamaged;

@@ -48,6 +48,7 @@ class RemoteFiles final : public QueuedFiles {
 
     bool connected();
     FileFault lose(const std::string& what, std::string& why);
+    bool keep_log(std::string& why);
     void read_log();
     void take_in(const std::string& name, const std::string& head);
     std::string key(const std::string& name) const { return prefix_ + name; }

@@ -106,6 +106,18 @@ it("another owner's is not used, and other options' is not seen", async () => {
   expect(longer.stats()).toMatchObject({ diskFiles: 0, diskForeign: 0 });
 });
 
+it("announcements have the tokens, and expire with the last sequence", async () => {
+  const tokens = await left();
+  const [{ key }] = redis.log as [{ key: string }];
+  expect(redis.expiries).toEqual(new Map([[key, 3_600_000]]));
+  redis.expiries.clear();
+  const second = await load();
+  await knows(second, 1);
+  await run(second, tokens);
+  expect(second.stats().diskRestores).toBe(1);
+  expect(redis.expiries.get(key)).toBe(3_600_000);
+});
+
 it("a value that was changed is dropped and counted, and the prompt computed", async () => {
   const tokens = await left();
   for (const value of redis.values.values()) value[value.length >> 1]! ^= 1;

@@ -31,6 +31,9 @@ export class FakeRedis {
     });
   }
 
+  /** Milliseconds of what was told to expire, by key. */
+  readonly expiries = new Map<string, number>();
+
   get url(): string {
     return `redis://${this.password && `:${this.password}@`}127.0.0.1:${this.#port}`;
   }
@@ -66,6 +69,9 @@ export class FakeRedis {
         this.log.push({ key: args[0]!, id, name: String(words.at(-3)), head: words.at(-1)! });
         return bulk(Buffer.from(id));
       }
+      case "PEXPIRE":
+        this.expiries.set(args[0]!, Number(args[1]));
+        return Buffer.from(":1\r\n");
       case "XREAD": {
         const seen = Number.parseInt(args.at(-1)!, 10);
         const entries = this.log
