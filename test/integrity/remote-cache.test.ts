@@ -108,7 +108,7 @@ it("another owner's is not used, and other options' is not seen", async () => {
 
 it("announcements have the tokens, and expire with the last sequence", async () => {
   const tokens = await left();
-  const [{ key }] = redis.log as [{ key: string }];
+  const { key } = redis.log[0]!;
   expect(redis.expiries).toEqual(new Map([[key, 3_600_000]]));
   redis.expiries.clear();
   const second = await load();
