@@ -23,7 +23,7 @@ import {
   tokenLimit,
 } from "../body/generation.ts";
 import { textFormat } from "../body/guidance.ts";
-import { metadataField, metadata } from "../body/stored.ts";
+import { metadataField } from "../body/stored.ts";
 import { reasoningEffort, templateFields } from "../body/prompt.ts";
 import { parallelField, toolChoiceField } from "../body/tools.ts";
 import { boolean, integer, list, object, oneOf, text } from "../body/values.ts";
