@@ -106,7 +106,13 @@ function typeOf({
     return maxLength === undefined ? "string" : `string of up to ${maxLength} characters`;
   }
   if (minimum !== undefined && minimum === maximum) return String(minimum);
-  const from = minimum === undefined ? "" : ` from ${String(minimum)}`;
-  const to = maximum === undefined ? "" : ` to ${String(maximum)}`;
+  const from = minimum === undefined ? "" : ` from ${bound(minimum)}`;
+  const to = maximum === undefined ? "" : ` to ${bound(maximum)}`;
   return `${String(type)}${from}${to}`;
+}
+
+/** 2^64 in digits says nothing to a reader, and JavaScript's digits of it are rounded. */
+function bound(value: unknown): string {
+  if (value === 2 ** 64) return "2^64";
+  return value === -(2 ** 64) ? "-2^64" : String(value);
 }
