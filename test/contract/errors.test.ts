@@ -102,6 +102,11 @@ describe("a malformed body is a 400 that names the field", () => {
       "tool_choice",
       "invalid_value",
     ],
+    [
+      { messages: [user], tool_choice: { type: "custom", custom: { name: "a" } } },
+      "tool_choice",
+      "invalid_value",
+    ],
     [{ messages: [user], n: 0 }, "n", "invalid_value"],
     [{ messages: [user], logprobs: 5 }, "logprobs", "invalid_type"],
     [{ messages: [user], top_logprobs: 3 }, "top_logprobs", "invalid_value"],

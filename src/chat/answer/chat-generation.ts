@@ -191,6 +191,8 @@ export class RunningChat implements ChatGeneration {
       if (fault === null) continue;
       event.call.problem = fault.problem;
       if (!fault.isCertain) event.call.mayFit = true;
+      const { id, name } = event.call;
+      this.#request.logger?.warn({ call: id, tool: name }, "a call does not fit its tool's schema");
     }
     return this.#tokens?.attribute(events) ?? events;
   }

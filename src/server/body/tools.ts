@@ -152,9 +152,10 @@ const named = object(
   "passed over",
 );
 const reference = mapped(flatOrNested("function", named), ({ name }) => name);
-const oneTool = mapped(reference, (name): ToolChoice => {
-  return { mode: "required", allowed: [name], named: true };
-});
+const oneTool = (key: "function" | "custom") =>
+  mapped(flatOrNested(key, named), ({ name }): ToolChoice => {
+    return { mode: "required", allowed: [name], named: true };
+  });
 const references = list(reference, { min: 1, remedy: "List at least one tool" });
 const allowedTools = object(
   { mode: required(oneOf(["auto", "required"], "mode")), tools: required(references) },
@@ -173,8 +174,8 @@ const toolChoice: Type<ToolChoice> = either(
     string: mapped(oneOf(["auto", "none", "required"]), (mode): ToolChoice => ({ mode })),
     object: tagged(
       {
-        function: oneTool,
-        custom: oneTool,
+        function: oneTool("function"),
+        custom: oneTool("custom"),
         allowed_tools: mapped(
           flatOrNested("allowed_tools", allowedTools),
           ({ mode, tools }): ToolChoice => ({ mode, allowed: [...new Set(tools)] }),
