@@ -194,4 +194,13 @@ describe("over a socket", () => {
     expect(text).toContain('"code":"engine_closed"');
     await expect(fetch(`${url}/health`)).rejects.toThrow();
   });
+
+  test("closing the server does not wait for a connection that sends nothing", async () => {
+    const world = createWorld();
+    const { port } = new URL(await listen(world));
+    const accepted = once(world.app.server, "connection");
+    const silent = connect(Number(port), "127.0.0.1");
+    await accepted;
+    await Promise.all([once(silent, "close"), world.app.close()]);
+  }, 20_000);
 });

@@ -1,5 +1,6 @@
 /** Two servers of one database: what is asked of one is done by the other that works on it. */
 
+import { once } from "node:events";
 import { setTimeout } from "node:timers/promises";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import type { ToolCall } from "../../src/chat/types.ts";
@@ -64,16 +65,11 @@ describe.skipIf(!storeKinds.includes("postgres"))("two servers", () => {
     const { id } = await send(here, "POST", "/v1/responses", { input: "Hi", background: true });
     const url = await there.app.listen({ port: 0 });
     const gone = new AbortController();
+    const closed = once(there.app.server, "connection").then(([socket]) => once(socket, "close"));
     const reading = await fetch(`${url}/v1/responses/${id}?stream=true`, { signal: gone.signal });
     await reading.body!.getReader().read();
     gone.abort();
-    const closed = there.app.server;
-    await eventually(async () => {
-      const count = new Promise<number>((resolve) =>
-        closed.getConnections((_, open) => resolve(open)),
-      );
-      expect(await count).toBe(0);
-    });
+    await closed;
     const reads = vi.spyOn(stores.get(there)!, "events");
     // Who follows looks once a second, whatever it is told.
     await setTimeout(1500);

@@ -2,6 +2,7 @@
 
 import { randomBytes } from "node:crypto";
 import type { IncomingMessage } from "node:http";
+import type { Socket } from "node:net";
 import type { FastifyInstance, FastifyReply } from "fastify";
 import { setTimeout } from "node:timers/promises";
 import { FermataError } from "../../errors.ts";
@@ -148,7 +149,9 @@ export function installActiveRequests(
   { noticeMs = 0, drainMs = 0 }: { noticeMs?: number; drainMs?: number },
 ): ActiveRequests {
   const requests = new ActiveRequests();
+  const silent = silentSockets(app);
   app.addHook("onRequest", async (request) => {
+    silent.delete(request.raw.socket);
     if (!requests.closing.aborted) return;
     const { answersToTheEnd, answersWhileDraining } = request.routeOptions.config ?? {};
     const isServed = answersToTheEnd ?? (answersWhileDraining && !requests.isDrained);
@@ -164,8 +167,19 @@ export function installActiveRequests(
     requests.abortAll();
     // Their last words are on the way.
     await requests.idle(farewellMs);
+    for (const socket of silent) socket.destroy();
   });
   return requests;
+}
+
+/** Connections that open; browsers open some ahead. Before their first request Node does not count them as idle, so a close waits for them. */
+function silentSockets({ server }: FastifyInstance): Set<Socket> {
+  const silent = new Set<Socket>();
+  server.on("connection", (socket: Socket) => {
+    silent.add(socket);
+    socket.once("close", () => silent.delete(socket));
+  });
+  return silent;
 }
 
 function closingError(): FermataError {

@@ -311,6 +311,9 @@ export const listedModel = {
 export const models = answer({
   object: constant("list"),
   data: list(model),
+  first_id: nullable(string),
+  last_id: nullable(string),
+  has_more: boolean,
   models: list(
     answer({
       ...listedModel,

@@ -50,6 +50,7 @@ async function* events(
       told = numberOf(event);
       yield event;
     }
+    if (viewer.aborted) return;
   }
   let all = await read(-1);
   for (; patienceMs > 0 && !hasLast(all) && !viewer.aborted; patienceMs -= lookMs) {
