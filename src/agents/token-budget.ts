@@ -36,9 +36,9 @@ export class TokenBudget {
     return Math.max(0, this.limit - this.spent - this.#reserved);
   }
 
-  /** @param tokens that the run itself has generated so far, all rounds */
-  setOwn(tokens: number): void {
-    this.#own = tokens;
+  /** @param tokens that the run itself has generated since the last call, and its tools with its model */
+  addOwn(tokens: number): void {
+    this.#own += tokens;
   }
 
   /**
@@ -84,6 +84,8 @@ export class MeteredChat implements AgentChat {
 class MeteredGeneration implements ChatGeneration {
   readonly #generation: ChatGeneration;
   readonly #budget: TokenBudget;
+  /** Of its tokens, all rounds. */
+  #counted = 0;
 
   constructor(generation: ChatGeneration, budget: TokenBudget) {
     this.#generation = generation;
@@ -92,8 +94,10 @@ class MeteredGeneration implements ChatGeneration {
 
   async *[Symbol.asyncIterator](): AsyncGenerator<ChatEvent, void, void> {
     for await (const event of this.#generation) {
-      if (event.type === "hold" || event.type === "finish")
-        this.#budget.setOwn(event.usage.generatedTokens);
+      if (event.type === "hold" || event.type === "finish") {
+        this.#budget.addOwn(event.usage.generatedTokens - this.#counted);
+        this.#counted = event.usage.generatedTokens;
+      }
       yield event;
     }
   }

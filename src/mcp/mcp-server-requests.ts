@@ -112,6 +112,8 @@ export class McpServerRequests {
         }),
       );
     } catch (error) {
+      // Who cancels may have had some drawn.
+      if (!call.signal.aborted && !cancelled.aborted) call.tokensLeft += maxTokens;
       throw new McpError(rejected, describeError(error));
     }
     call.tokensLeft += maxTokens - result.tokens;

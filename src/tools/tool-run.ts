@@ -130,12 +130,12 @@ async function runBounded(
   );
   const total = setTimeout(() => giveUp(`took more than ${totalMs / 1000} seconds`), totalMs);
   const { at = Infinity, seconds = 0 } = options.deadline ?? {};
-  const leftMs = Math.min(Math.max(0, at - started), foreverMs);
-  const last = setTimeout(
-    () =>
-      giveUp(`was stopped: the limit of ${seconds} seconds for the tools of one answer is reached`),
-    leftMs,
-  );
+  const leftMs = Math.min(at - started, foreverMs);
+  const stop = (): void =>
+    giveUp(`was stopped: the limit of ${seconds} seconds for the tools of one answer is reached`);
+  // A person may have thought for longer than that: then it does not begin.
+  if (leftMs <= 0) stop();
+  const last = setTimeout(stop, leftMs);
   const report = async (it: ToolReport): Promise<void> => {
     if (ended) return;
     silence.refresh();

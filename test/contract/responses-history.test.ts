@@ -2,6 +2,7 @@
 
 import OpenAI from "openai";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import type { Tool } from "../../src/tools/types.ts";
 import { callEvents, fakeTool, finish, provider } from "./fake-services.ts";
 import { usage } from "./fake-figures.ts";
 import { createResponsesWorld, type ResponsesWorld } from "./responses-world.ts";
@@ -141,6 +142,34 @@ describe("approvals", () => {
       { role: "assistant", toolCalls: [{ name: "list_files" }] },
       { role: "tool", content: "a.txt" },
     ]);
+  });
+
+  test("a call that reports without end is stopped after the time that a call has", async () => {
+    await world.close();
+    const endless: Tool = {
+      definition: { name: "list_files", parameters: { type: "object" } },
+      server: "files",
+      call: (_args, { report, signal }) =>
+        new Promise((_, reject) => {
+          const timer = setInterval(() => void report({ type: "progress" }), 10);
+          signal.addEventListener("abort", () => {
+            clearInterval(timer);
+            reject(new Error("stopped"));
+          });
+        }),
+    };
+    const config = { toolTimeoutMs: 200, toolTotalTimeoutMs: 400 };
+    world = await createResponsesWorld({ tools: provider(endless), config });
+    world.chat.script = [...callEvents(call), hold, finish("stop")];
+    const asked = await world.create({ input: "Which files?", tools: mcp });
+    world.chat.script = [finish("stop")];
+    const approval_request_id = asked.body.output[1].id;
+    const { body } = await world.create({
+      input: [{ type: "mcp_approval_response", approval_request_id, approve: true }],
+      previous_response_id: asked.body.id,
+      tools: mcp,
+    });
+    expect(body.output[1].error).toContain("took more than 0.4 seconds");
   });
 
   test("refused: the model reads that", async () => {

@@ -153,6 +153,15 @@ test("a question that is longer than the context is refused, and the caller goes
   ]);
 });
 
+test("a question that was refused has drawn none of the call's tokens", async () => {
+  await start({ settings: { sampling: { maxTokens: 4 } }, contextSize: 1536 });
+  const args = { prompt: "Say harbour. ", repeat: 250, maxTokens: 4, context: "none", times: 2 };
+  const { ended } = await begin("ask_model", { ...args, inTurn: true });
+  const answers = JSON.parse((await ended()).tool_response) as { message: string }[];
+  for (const { message } of answers) expect(message).toContain("maximum context length");
+  expect(answers).toHaveLength(2);
+});
+
 test("more callers are held than there are slots, and each has its answer", async () => {
   await start({ settings: { sampling: true }, contextSize: 1536 });
   const args = { prompt: "Say harbour. ", repeat: 100, maxTokens: 4, context: "none", times: 2 };

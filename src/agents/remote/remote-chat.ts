@@ -62,6 +62,8 @@ class RemoteGeneration implements ChatGeneration {
   readonly #abort = new AbortController();
   #usage: ChatUsage & { reasoningTokens: number } = { ...noUsage, reasoningTokens: 0 };
   #maxTokens: number | undefined;
+  /** Set once a limit is reached. */
+  #callable: readonly string[] | undefined;
   #hold: ((answer: Answer) => void) | null = null;
 
   constructor(request: ChatRequest, config: EndpointConfig) {
@@ -83,11 +85,15 @@ class RemoteGeneration implements ChatGeneration {
   extend(): void {}
 
   /** The other server takes results whole, or refuses them. */
-  async resume(outputs: ToolOutput[], { maxTokens, say }: ResumeLimits = {}): Promise<boolean> {
+  async resume(
+    outputs: ToolOutput[],
+    { maxTokens, callable, say }: ResumeLimits = {},
+  ): Promise<boolean> {
     if (maxTokens !== undefined) {
       const limit = this.#usage.generatedTokens + maxTokens;
       this.#maxTokens = Math.min(this.#maxTokens ?? limit, limit);
     }
+    this.#callable = callable;
     this.#answer({ kind: "resumed", outputs, say });
     return false;
   }
@@ -152,6 +158,7 @@ class RemoteGeneration implements ChatGeneration {
       messages,
       maxTokens,
       isFirst,
+      callable: this.#callable,
     });
     const chunks = new Endpoint(this.#config).stream(body, this.#abort.signal);
     try {

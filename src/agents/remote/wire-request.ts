@@ -60,6 +60,8 @@ interface WireTurn {
   maxTokens: number | undefined;
   /** The first round of the request: its `tool_choice` counts. */
   isFirst: boolean;
+  /** Names of the tools that may still be called; undefined: all. */
+  callable: readonly string[] | undefined;
 }
 
 /** @throws FermataError unsupported_value: the request asks for what another server cannot be asked for */
@@ -91,7 +93,7 @@ export function wireRequest(request: ChatRequest, turn: WireTurn): object {
     ...wireBias(sampling),
     ...(stop.length > 0 && { stop }),
     ...(turn.maxTokens !== undefined && { max_tokens: turn.maxTokens }),
-    ...wireTools(request, turn.isFirst),
+    ...wireTools(request, turn),
     ...(guidance?.document && { response_format: wireFormat(guidance.document) }),
     ...wireVariables(request.templateVariables),
   };
@@ -123,10 +125,16 @@ function wireDry(dry: DrySampling): object {
   };
 }
 
-function wireTools({ tools, toolMode, guidance }: ChatRequest, isFirst: boolean): object {
+function wireTools(
+  { tools, toolMode, guidance }: ChatRequest,
+  { isFirst, callable }: WireTurn,
+): object {
   const { allowed } = guidance ?? {};
-  const offered = tools.filter(({ name }) => allowed?.includes(name) ?? true);
-  if (toolMode === "none" || offered.length === 0) return {};
+  const known = tools.filter(({ name }) => allowed?.includes(name) ?? true);
+  if (toolMode === "none" || known.length === 0) return {};
+  const left = known.filter(({ name }) => callable?.includes(name) ?? true);
+  // Some servers refuse a history with calls and no tools.
+  const offered = left.length === 0 ? known : left;
   const isRequired = isFirst && guidance?.toolChoice === "required";
   return {
     tools: offered.map(({ name, description, parameters, strict }) => ({
@@ -134,6 +142,7 @@ function wireTools({ tools, toolMode, guidance }: ChatRequest, isFirst: boolean)
       function: { name, description, parameters, strict },
     })),
     ...(isRequired && { tool_choice: "required" }),
+    ...(left.length === 0 && { tool_choice: "none" }),
     ...(guidance?.parallel === false && { parallel_tool_calls: false }),
   };
 }

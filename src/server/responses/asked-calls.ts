@@ -13,6 +13,7 @@ import type { Item } from "./types.ts";
 
 interface ApprovalLimits {
   timeoutMs: number;
+  totalTimeoutMs: number | undefined;
   signal: AbortSignal;
   oversight: ToolOversight;
 }
@@ -77,7 +78,7 @@ export class AskedCalls {
     {
       name,
       plan,
-      limits: { timeoutMs, signal, oversight },
+      limits: { oversight, ...limits },
       field,
     }: { name: string; plan: ToolPlan; limits: ApprovalLimits; field: string },
   ): ApprovedCall {
@@ -88,8 +89,7 @@ export class AskedCalls {
     const run: ApprovedCall["run"] = async () => {
       const journal = await this.#journal(owner, request);
       const { outcome, content } = await runTool(call, plan.serverTools, {
-        timeoutMs,
-        signal,
+        ...limits,
         report: () => {},
         oversight: { ...oversight, journal },
       });

@@ -173,6 +173,7 @@ export class ResponseService {
     const approved = history.input.some(isConsent)
       ? this.#asked.approved(history.items, history.input, plan, {
           timeoutMs: this.#config.toolTimeoutMs ?? defaultToolTimeoutMs,
+          totalTimeoutMs: this.#config.toolTotalTimeoutMs,
           signal,
           oversight: oversightOf(context, owner),
         })

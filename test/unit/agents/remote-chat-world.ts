@@ -69,10 +69,12 @@ export async function ask(
   answers: FakeAnswer[],
   {
     request = {},
+    loop = {},
     timeoutMs = 30_000,
     onEvent = () => {},
   }: {
     request?: Partial<ChatRequest>;
+    loop?: { maxRounds?: number };
     timeoutMs?: number;
     onEvent?: (event: ChatEvent | ToolEvent) => void;
   } = {},
@@ -91,7 +93,7 @@ export async function ask(
     ...request,
   };
   try {
-    for await (const event of runToolLoop(chat, body, [add], { logger })) {
+    for await (const event of runToolLoop(chat, body, [add], { logger, ...loop })) {
       events.push(event);
       onEvent(event);
     }

@@ -28,6 +28,15 @@ import {
 
 afterEach(closeFake);
 
+test("after a limit the endpoint is told to call no tool, and answers", async () => {
+  const round = streamed(callDelta(), chunk({}, "tool_calls"));
+  const { text, bodies } = await ask([round, round, answer], { loop: { maxRounds: 1 } });
+  expect(text).toMatch(/^It is 5\./);
+  const choices = bodies.map((body) => (body as { tool_choice?: string }).tool_choice);
+  expect(choices).toEqual([undefined, undefined, "none"]);
+  expect(bodies[2]).toMatchObject({ tools: unsampled.tools });
+});
+
 test("a tool round: what is sent, what comes, what it counts", async () => {
   const deltas = [
     chunk({ role: "assistant", content: null }),

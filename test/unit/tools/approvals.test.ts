@@ -39,6 +39,18 @@ async function run(oversight?: Partial<ToolOversight>, signal = never) {
   return { outcome, content, states, ran: ran - before };
 }
 
+test("a call whose consent comes after the time for all tools does not begin", async () => {
+  const before = ran;
+  const { outcome, content } = await runTool(call, [{ ...tool, approval: "never" }], {
+    timeoutMs: 1000,
+    deadline: { at: performance.now(), seconds: 5 },
+    signal: never,
+    report: () => {},
+  });
+  expect([outcome, ran - before]).toEqual(["timeout", 0]);
+  expect(content).toContain("the limit of 5 seconds for the tools of one answer is reached");
+});
+
 /** A call that is asked for and then approved, while its decision is being kept. */
 async function keeping(signal = never) {
   vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
