@@ -331,6 +331,7 @@ test.skipIf(!hasPython).each([
   }
   await terminal.expect(said);
   await terminal.expect("Done.");
+  await terminal.expect("> ");
   terminal.send("\u0004");
   expect(await terminal.exitCode).toBe(0);
 });
