@@ -129,6 +129,22 @@ describe.skipIf(!hasPython)("at a terminal", () => {
     expect(await terminal.exitCode).toBe(0);
   });
 
+  test("Ctrl-D while an answer comes leaves once it is there", async () => {
+    const scripted = await startScriptedServer({ store: true, engine: { threads: 1 } });
+    try {
+      await scripted.script("Tell me a story.", ["harbour ".repeat(500)]);
+      const terminal = openTerminal(["chat", "--url", scripted.url], { env });
+      await terminal.expect("> ");
+      terminal.send("Tell me a story.\r");
+      await terminal.expect("harbour harbour");
+      terminal.send(ctrlD);
+      expect(await terminal.exitCode).toBe(0);
+      expect(terminal.raw().match(/harbour/g)!.length).toBeGreaterThanOrEqual(500);
+    } finally {
+      await scripted.close();
+    }
+  });
+
   test("a narrower window clips the cards that follow", async () => {
     const terminal = chat("--approve", "none");
     await terminal.expect("> ");

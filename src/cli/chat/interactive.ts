@@ -63,7 +63,9 @@ export class Interactive {
     if (use !== undefined) await chooseModel(use, { api, conversation });
     for (;;) {
       screen.startLine();
-      const line = await keyboard.readLine("> ", completeSlash, this.#typed.take());
+      const typed = this.#typed.take();
+      if (typed === null) return 0;
+      const line = await keyboard.readLine("> ", completeSlash, typed);
       if (line === "end") return 0;
       if (line === "interrupt") {
         if (this.#isWarned) return interruptedExitCode;
@@ -114,6 +116,7 @@ export class Interactive {
         this.#typed.clear();
       }
       if (this.#onKey !== null) this.#onKey(key);
+      else if (key === "end") this.#typed.end();
       else if (typeof key === "object") this.#typed.add(key.character);
     });
     const refresh = (): void => {

@@ -72,16 +72,22 @@ export class TypedAhead {
     this.#keys += character;
   }
 
+  /** Ctrl-D, which counts at the start of a line only. */
+  end(): void {
+    if (this.#keys === "" || this.#keys.endsWith("\r")) this.#keys += ctrlD;
+  }
+
   clear(): void {
     this.#keys = "";
   }
 
-  /** The first line with its "\r", or what was typed of one. */
-  take(): string {
-    const text = this.#keys.replace(notText, "");
-    const end = text.indexOf("\r") + 1 || text.length;
-    this.#keys = text.slice(end);
-    return withoutErased(text.slice(0, end));
+  /** The first line with its "\r", or what was typed of one. Null: Ctrl-D. */
+  take(): string | null {
+    if (this.#keys.startsWith(ctrlD)) return null;
+    const end = this.#keys.indexOf("\r") + 1 || this.#keys.length;
+    const text = this.#keys.slice(0, end);
+    this.#keys = this.#keys.slice(end);
+    return withoutErased(text.replace(notText, ""));
   }
 }
 
