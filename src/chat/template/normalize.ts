@@ -10,14 +10,15 @@ export interface ReasoningMarkers {
 
 /**
  * Inline reasoning in an assistant's content moves to `reasoning`: templates look for its markers,
- * which as untrusted text they would not find. Tool messages learn their call's name.
+ * which as untrusted text they would not find. Tool messages learn their call's name, and come in the order of the
+ * calls: most templates write no ids.
  */
 export function normalizeMessages(
   messages: readonly ChatMessage[],
   reasoning: ReasoningMarkers | null,
 ): ChatMessage[] {
   const names = new Map<string, string>();
-  return messages.map((message): ChatMessage => {
+  return inCallOrder(messages).map((message): ChatMessage => {
     if (message.role === "assistant") {
       for (const call of message.toolCalls ?? []) names.set(call.id, call.name);
       return reasoning === null || message.reasoning !== undefined
@@ -29,6 +30,26 @@ export function normalizeMessages(
     }
     return message;
   });
+}
+
+/** Clients send results as they come. Those of unknown calls stay behind the others. */
+function inCallOrder(messages: readonly ChatMessage[]): ChatMessage[] {
+  const ordered: ChatMessage[] = [];
+  for (let at = 0; at < messages.length;) {
+    const message = messages[at++]!;
+    ordered.push(message);
+    if (message.role !== "assistant" || (message.toolCalls?.length ?? 0) < 2) continue;
+    const places = new Map(message.toolCalls!.map(({ id }, place) => [id, place]));
+    const results: [place: number, ChatMessage][] = [];
+    for (; messages[at]?.role === "tool"; at++) {
+      const result = messages[at] as Extract<ChatMessage, { role: "tool" }>;
+      results.push([places.get(result.toolCallId) ?? Infinity, result]);
+    }
+    // Infinity - Infinity is not a number, and equal places keep their order.
+    results.sort(([a], [b]) => (a === b ? 0 : a - b));
+    ordered.push(...results.map(([, result]) => result));
+  }
+  return ordered;
 }
 
 type AssistantMessage = Extract<ChatMessage, { role: "assistant" }>;

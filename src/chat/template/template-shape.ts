@@ -13,6 +13,10 @@ export interface TemplateShape {
   hasToolRole: boolean;
   /** Without it a system message becomes the beginning of the next one. */
   hasSystemRole: boolean;
+  /** It takes a user's message behind another one, as clients send them. Mistral's and Gemma 2's do not. */
+  takesUsersInRow: boolean;
+  /** It takes a user's message behind tool results. */
+  takesUserBehindResults: boolean;
   /** Arguments as JSON text; else as an object. */
   wantsArgumentsAsText: boolean;
   /** Where an assistant's reasoning goes. `blocks`: into a content that is a list. */
@@ -51,6 +55,9 @@ export function probeShape(source: string, render: TryRender): TemplateShape {
     writesCalls: render(round(fittingArguments, 1))?.includes(MARK) === true,
     hasToolRole: takesResults(fittingArguments, render),
     hasSystemRole: takesSystem(render),
+    takesUsersInRow:
+      render({ messages: [user, user] }) !== null || render({ messages: [user] }) === null,
+    takesUserBehindResults: takesUserBehind(round(fittingArguments, 1), render),
     wantsArgumentsAsText: !takesObject && takesCall(JSON.stringify(asObject)),
     takesSeveralCalls: !takesObject || takesCall(asObject, 2),
     reasoningField: /\[['"]type['"]\] == ['"]thinking['"]/u.test(source)
@@ -74,6 +81,14 @@ function takesSystem(render: TryRender): boolean {
   // One that fails without a system message too says nothing about it.
   if (text === null) return render({ messages: [user] }) === null;
   return text.includes(MARK);
+}
+
+function takesUserBehind(
+  { messages, tools }: ReturnType<typeof round>,
+  render: TryRender,
+): boolean {
+  if (render({ messages, tools }) === null) return true;
+  return render({ messages: [...messages, user], tools }) !== null;
 }
 
 /** Some templates write tools only where there is a system message. */

@@ -220,7 +220,7 @@ export class ChatTemplate {
       ? written
       : writeGenericTools(written, tools, { ...this.#shape, syntax: this.#syntax });
     const joined = this.#shape.joinsToolResults ? joinToolResults(told) : told;
-    return this.#shape.hasSystemRole ? joined : mergeSystem(joined);
+    return joinUsers(this.#shape.hasSystemRole ? joined : mergeSystem(joined), this.#shape);
   }
 
   #toTemplateMessage(message: ChatMessage, guard: string): TemplateMessage {
@@ -314,6 +314,27 @@ function mergeSystem(messages: TemplateMessage[]): TemplateMessage[] {
   const [first, second, ...rest] = messages;
   if (first?.role !== "system" || second === undefined) return messages;
   return [{ ...second, content: `${String(first.content)}\n${String(second.content)}` }, ...rest];
+}
+
+/** Clients send several users' messages in a row, and one behind results; some templates refuse that. */
+function joinUsers(
+  messages: TemplateMessage[],
+  { takesUsersInRow, takesUserBehindResults }: TemplateShape,
+): TemplateMessage[] {
+  if (takesUsersInRow && takesUserBehindResults) return messages;
+  const joined: TemplateMessage[] = [];
+  for (const message of messages) {
+    const last = joined.at(-1);
+    const isJoined =
+      message.role === "user" &&
+      ((last?.role === "user" && !takesUsersInRow) ||
+        (last?.role === "tool" && !takesUserBehindResults));
+    if (isJoined && last !== undefined) {
+      const content = `${String(last.content)}\n\n${String(message.content)}`;
+      joined[joined.length - 1] = { ...last, content };
+    } else joined.push(message);
+  }
+  return joined;
 }
 
 function requireMarks(inputs: readonly string[]): Marks {

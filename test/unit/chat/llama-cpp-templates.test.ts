@@ -197,6 +197,49 @@ describe.skipIf(!isPresent)("templates of llama.cpp", () => {
     }
   });
 
+  it("take what clients send: users in a row, a user behind results, results in any order", () => {
+    const { tools } = requests["odd arguments"]!;
+    const user = (content: string): object => ({ role: "user", content });
+    const call = (id: string): object => {
+      const fn = { name: "get_weather", arguments: JSON.stringify({ city: id }) };
+      return { id, type: "function", function: fn };
+    };
+    const result = (id: string): object => ({
+      role: "tool",
+      tool_call_id: id,
+      content: `RESULT_${id}`,
+    });
+    const round = (...ids: string[]): object[] => [
+      user("Weather?"),
+      { role: "assistant", content: null, tool_calls: ids.map(call) },
+      ...ids.map(result),
+    ];
+    let count = 0;
+    for (const name of Object.keys(recorded)) {
+      const { template } = open(readFileSync(join(templatesDirectory, name), "utf8"));
+      const text = (...messages: object[]): string | null => {
+        try {
+          return render(template, { messages, ...(tools && { tools }) });
+        } catch {
+          return null;
+        }
+      };
+      const words = (rendered: string | null): string[] =>
+        rendered?.match(/USER_\d|RESULT_\w/gu) ?? [];
+      if (text(user("Hi")) !== null)
+        expect
+          .soft(words(text(user("USER_1"), user("USER_2"))), name)
+          .toEqual(["USER_1", "USER_2"]);
+      if (text(...round("x")) === null) continue;
+      count++;
+      expect(words(text(...round("x"), user("USER_2"))), name).toEqual(["RESULT_x", "USER_2"]);
+      const [asked, turn, first, second] = round("x", "y");
+      const ordered = text(asked!, turn!, first!, second!);
+      expect(text(asked!, turn!, second!, first!), name).toBe(ordered);
+    }
+    expect(count).toBeGreaterThan(60);
+  });
+
   it("of formats with a grammar render through a tool round", () => {
     const without = rows.filter(
       ({ equal, different, onlyHere }) =>
