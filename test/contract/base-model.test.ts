@@ -103,7 +103,8 @@ describe("--n-predict", () => {
     await send("/v1/chat/completions", { messages, max_tokens: 20 });
     await send("/v1/responses", { input: "Hi", max_output_tokens: 21 });
     await send("/v1/messages", { model: "x", messages, max_tokens: 22 });
-    expect(chat.requests.map(({ maxTokens }) => maxTokens)).toEqual([7, 7, 20, 21, 22]);
+    await send("/v1/messages", { model: "x", messages });
+    expect(chat.requests.map(({ maxTokens }) => maxTokens)).toEqual([7, 7, 20, 21, 22, 7]);
     await send("/v1/completions", { prompt: "Hi" });
     await send("/v1/completions", { prompt: "Hi", max_tokens: 3 });
     expect(text.requests.map(({ maxTokens }) => maxTokens)).toEqual([7, 3]);

@@ -249,7 +249,10 @@ test("a prompt is put into the template, unless it is raw", async () => {
     prompt_eval_count: 4,
     eval_count: 2,
   });
-  expect(world.text.requests[0]).toMatchObject({ prompt: Int32Array.from([87, 104, 121, 63]) });
+  expect(world.text.requests[0]).toMatchObject({
+    prompt: Int32Array.from([87, 104, 121, 63]),
+    owner: "anonymous",
+  });
 });
 
 test.each(["/api/chat", "/api/generate"])(

@@ -20,6 +20,7 @@ import { assertPortFree } from "../port.ts";
 import { bytesText } from "../progress.ts";
 import { type Machine, readMachine } from "./machine.ts";
 import { measureFit, type ModelFit } from "./model-fit.ts";
+import { isPostgresAddress } from "../../store/postgres/address.ts";
 
 export interface Diagnosis {
   fermata: string;
@@ -213,7 +214,7 @@ async function examinePlace(config: ServeConfig, findings: Finding[]): Promise<v
     findings.push(findingOf(error, `fermata serve --port ${config.port + 1}`, "warning"));
   }
   const path = storePath(config);
-  if (path === null) return;
+  if (path === null || isPostgresAddress(path)) return;
   let folder = existsSync(path) ? path : dirname(path);
   while (!existsSync(folder) && folder !== dirname(folder)) folder = dirname(folder);
   try {

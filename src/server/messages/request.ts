@@ -32,7 +32,7 @@ export function* parseMessagesRequestInParts(value: unknown, limits: SamplingLim
     document,
     stop: given.stop_sequences,
     // More than the context holds is no error: agents send one fixed number to every model.
-    maxTokens: maxTokens === undefined ? undefined : Math.min(maxTokens, limits.contextSize),
+    maxTokens: maxTokens === undefined ? limits.maxTokens : Math.min(maxTokens, limits.contextSize),
     stream: given.stream,
   };
 }

@@ -130,7 +130,7 @@ function runRaw(body: GenerateRequest, request: FastifyRequest, context: RouteCo
     if (compiling !== undefined) preparation.add(compiling);
     const prompt = await tokenizePrompt([text], engine);
     const grammar = await compiling;
-    const asked = { prompt, sampling, stop, maxTokens, topLogprobs, grammar, signal };
+    const asked = { prompt, sampling, stop, maxTokens, topLogprobs, grammar, signal, owner };
     await context.traces.record(start, (trace) => runText(engine, asked, { times, trace }, sink));
   };
 }
