@@ -66,7 +66,7 @@ test("system blocks, results and thinking become neutral messages", async () => 
       ],
     },
     { role: "tool", toolCallId: "t1", name: "list_files", content: "a.txt" },
-    { role: "tool", toolCallId: "t2", name: "list_files", content: "no\nsuch folder" },
+    { role: "tool", toolCallId: "t2", name: "list_files", content: "Error: no\nsuch folder" },
     { role: "user", content: "And now?" },
   ]);
   expect(request!.tools).toEqual([

@@ -22,7 +22,8 @@ const tools = [
 const counts = {
   total_duration: expect.any(Number),
   load_duration: 0,
-  prompt_eval_count: 20,
+  // With the tokens of tool results.
+  prompt_eval_count: 25,
   prompt_eval_duration: expect.any(Number),
   eval_count: 7,
   eval_duration: expect.any(Number),

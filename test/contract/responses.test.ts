@@ -57,6 +57,8 @@ async function streamed(body: object): Promise<Event[]> {
 describe("create", () => {
   test("a text answer has all 31 keys, and more", async () => {
     world = createWorld();
+    await create({ input: "Hi", instructions: "" });
+    expect(world.chat.requests.pop()!.messages).toEqual([{ role: "user", content: "Hi" }]);
     const body = (await create({ input: "Hi", instructions: "Be brief." })).json();
     expect(body).toMatchObject({
       object: "response",

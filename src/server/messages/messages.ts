@@ -26,10 +26,18 @@ const toolResult = mapped(
     blockAsReceived,
     "passed over",
   ),
-  ({ tool_use_id: toolCallId, content }, path): ToolResult => {
-    return { toolCallId, content: content.join("\n"), path: `${path}.tool_use_id` };
+  ({ tool_use_id: toolCallId, content, is_error: isError }, path): ToolResult => {
+    const text = content.join("\n");
+    const told = isError === true ? failure(text) : text;
+    return { toolCallId, content: told, path: `${path}.tool_use_id` };
   },
 );
+
+/** Templates have no place for `is_error`. */
+function failure(text: string): string {
+  if (text === "") return "Error: the tool failed.";
+  return /^error\b/iu.test(text) ? text : `Error: ${text}`;
+}
 
 const toolUse = mapped(
   object(

@@ -125,7 +125,7 @@ export class OllamaAnswer implements AnswerStream<RunEvent> {
 
   #end(part: Part): Line {
     const { finish } = this.#collector.answer();
-    const { promptTokens, generatedTokens } = finish.usage;
+    const { promptTokens, resumedTokens, generatedTokens } = finish.usage;
     const now = this.#clock();
     const first = this.#firstAt ?? now;
     return {
@@ -134,7 +134,7 @@ export class OllamaAnswer implements AnswerStream<RunEvent> {
       done_reason: finish.reason === "length" ? "length" : "stop",
       total_duration: nanoseconds(this.#loadMilliseconds + now - this.#startedAt),
       load_duration: nanoseconds(this.#loadMilliseconds),
-      prompt_eval_count: promptTokens,
+      prompt_eval_count: promptTokens + resumedTokens,
       prompt_eval_duration: nanoseconds(first - this.#startedAt),
       eval_count: generatedTokens,
       eval_duration: nanoseconds(now - first),

@@ -30,7 +30,7 @@ export function* toMessages(
   names: ToolNames,
 ): Parts<ChatMessage[]> {
   const writer = new MessageWriter(names);
-  if (instructions !== null) writer.system(instructions);
+  if (instructions !== null && instructions !== "") writer.system(instructions);
   for (const item of items) {
     writer.write(item);
     yield;
