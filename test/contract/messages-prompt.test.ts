@@ -100,7 +100,11 @@ test("a last message of the assistant's begins the answer", async () => {
   const messages = [...hello.messages, prefilled];
   const reply = await post(world, { ...hello, messages });
   expect(reply.json().content).toEqual([{ type: "text", text: "Hello.", citations: null }]);
-  expect(world.chat.requests[0]).toMatchObject({ messages: hello.messages, prefill: "Well," });
+  expect(world.chat.requests[0]).toMatchObject({
+    messages: hello.messages,
+    prefill: "Well,",
+    templateVariables: { enable_thinking: false },
+  });
   const format = { type: "json_schema", schema: { type: "object" } };
   const refused = await post(world, { ...hello, messages, output_config: { format } });
   expect(refused.json().error.param).toBe("output_config.format");

@@ -50,16 +50,19 @@ function checkBody(body: unknown, warn: Warn): JsonObject {
 
 function promptOf(given: ValuesOf<typeof promptFields>) {
   const { model = null, tools = null, thinking } = given;
+  const conversation = conversationOf(given.system, given.messages);
+  // An answer that is begun has no place for thinking, which Anthropic's models do only where it is asked for.
+  const unasked = conversation.prefill === "" ? {} : { enable_thinking: false };
   return {
     model,
-    ...conversationOf(given.system, given.messages),
+    ...conversation,
     /** Null: not given. An empty list is given. */
     tools,
     toolChoice: given.tool_choice ?? { mode: "auto" as const, parallel: true },
     // Templates of models that think on request have variables for it.
     templateVariables: templateVariables(
       given.output_config?.effort,
-      thinking === undefined ? {} : { enable_thinking: thinking.type !== "disabled" },
+      thinking === undefined ? unasked : { enable_thinking: thinking.type !== "disabled" },
     ),
   };
 }

@@ -186,7 +186,7 @@ describe("runToolLoop", () => {
       {},
       setUp(rounds, { template: strict }),
     );
-    expect(results).toEqual([resultText(`sun in 1\n\n[${lastWords}]`)]);
+    expect(results).toEqual([resultText(`sun in 1\n\n${lastWords}`)]);
     expect(text).toBe("Sun.");
   });
 
