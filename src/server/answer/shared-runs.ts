@@ -105,6 +105,7 @@ export async function* followStored<Event>(
       const change = changes.next();
       // Asked first: what is read then is all of it.
       const isAtWork = await shared.isAtWork(id);
+      if (viewer?.aborted === true) return;
       for (const event of await read(last)) {
         last = numberOf(event);
         yield event;
