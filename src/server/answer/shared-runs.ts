@@ -101,11 +101,12 @@ export async function* followStored<Event>(
   const changes = new Changes(id, shared, viewer);
   let last = after;
   try {
-    while (viewer?.aborted !== true) {
+    const hasLeft = (): boolean => viewer?.aborted === true;
+    while (!hasLeft()) {
       const change = changes.next();
       // Asked first: what is read then is all of it.
       const isAtWork = await shared.isAtWork(id);
-      if (viewer?.aborted === true) return;
+      if (hasLeft()) return;
       for (const event of await read(last)) {
         last = numberOf(event);
         yield event;
