@@ -91,7 +91,8 @@ test.runIf(canFail)(
     expect(injectedBy(count)).toBeGreaterThan(10);
     told("writes and syncs of the store take", injectedBy(count));
     await server.stop("SIGKILL");
-    server = await start(null);
+    // The worker ends after its supervisor, and has the store until then.
+    server = await eventually(() => start(null));
     for (const id of ids) await isThere(id);
   },
 );
