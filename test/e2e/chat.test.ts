@@ -9,7 +9,7 @@ import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type ServedCommand, serveCommand } from "../support/command-line.ts";
 import { demoFolder as folder, makeDemoFolder } from "../support/demo-folder.ts";
-import { startScriptedServer } from "../support/scripted-server.ts";
+import { type ScriptedServer, startScriptedServer } from "../support/scripted-server.ts";
 import { type DrivenTerminal, hasPython, openTerminal } from "../support/terminal.ts";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
@@ -47,6 +47,24 @@ afterAll(async () => {
   expect(await server.stop()).toBe(0);
   rmSync(home, { recursive: true, force: true });
 });
+
+/** While an answer of so many words comes. Only the choice of tokens is scripted. */
+async function duringStory(
+  words: number,
+  act: (terminal: DrivenTerminal, scripted: ScriptedServer) => Promise<void>,
+): Promise<void> {
+  const scripted = await startScriptedServer({ store: true, engine: { threads: 1 } });
+  try {
+    await scripted.script("Tell me a story.", ["harbour ".repeat(words)]);
+    const terminal = openTerminal(["chat", "--url", scripted.url], { env });
+    await terminal.expect("> ");
+    terminal.send("Tell me a story.\r");
+    await terminal.expect("harbour harbour");
+    await act(terminal, scripted);
+  } finally {
+    await scripted.close();
+  }
+}
 
 describe.skipIf(!hasPython)("at a terminal", () => {
   const chat = (...args: string[]) => openTerminal(["chat", "--url", server.url, ...args], { env });
@@ -129,21 +147,12 @@ describe.skipIf(!hasPython)("at a terminal", () => {
     expect(await terminal.exitCode).toBe(0);
   });
 
-  test("Ctrl-D while an answer comes leaves once it is there", async () => {
-    const scripted = await startScriptedServer({ store: true, engine: { threads: 1 } });
-    try {
-      await scripted.script("Tell me a story.", ["harbour ".repeat(500)]);
-      const terminal = openTerminal(["chat", "--url", scripted.url], { env });
-      await terminal.expect("> ");
-      terminal.send("Tell me a story.\r");
-      await terminal.expect("harbour harbour");
+  test("Ctrl-D while an answer comes leaves once it is there", () =>
+    duringStory(500, async (terminal) => {
       terminal.send(ctrlD);
       expect(await terminal.exitCode).toBe(0);
       expect(terminal.raw().match(/harbour/g)!.length).toBeGreaterThanOrEqual(500);
-    } finally {
-      await scripted.close();
-    }
-  });
+    }));
 
   test("a narrower window clips the cards that follow", async () => {
     const terminal = chat("--approve", "none");
@@ -159,15 +168,8 @@ describe.skipIf(!hasPython)("at a terminal", () => {
     expect(await terminal.exitCode).toBe(130);
   });
 
-  test("Ctrl-C in the middle of the text stops it there", async () => {
-    // Only the choice of tokens is scripted: so many that the answer goes on whenever the key comes.
-    const scripted = await startScriptedServer({ store: true, engine: { threads: 1 } });
-    try {
-      await scripted.script("Tell me a story.", ["harbour ".repeat(5000)]);
-      const terminal = openTerminal(["chat", "--url", scripted.url], { env });
-      await terminal.expect("> ");
-      terminal.send("Tell me a story.\r");
-      await terminal.expect("harbour harbour");
+  test("Ctrl-C in the middle of the text stops it there", () =>
+    duringStory(5000, async (terminal, scripted) => {
       terminal.send(ctrlC);
       await terminal.expect("Stopped.");
       await terminal.expect("> ");
@@ -175,10 +177,7 @@ describe.skipIf(!hasPython)("at a terminal", () => {
       expect(await terminal.exitCode).toBe(130);
       const { running, waiting, held } = await scripted.settledStats();
       expect([running, waiting, held]).toEqual([0, 0, 0]);
-    } finally {
-      await scripted.close();
-    }
-  });
+    }));
 
   test("NO_COLOR draws no colours", async () => {
     const withColours = chat();

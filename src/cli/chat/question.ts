@@ -31,7 +31,12 @@ export class TerminalQuestion {
     if (url !== undefined)
       screen.line(`It wants you to open ${screen.foreign(url)} (${new URL(url).host})`);
     if (schema !== undefined)
-      screen.line(screen.style("dim", "Enter goes on; Ctrl-C gives no answer."));
+      screen.line(
+        screen.style(
+          "dim",
+          "Enter goes on; Ctrl-D gives no answer, Ctrl-C also stops the chat's answer.",
+        ),
+      );
     this.#prompt();
   }
 
