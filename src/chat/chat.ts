@@ -130,12 +130,12 @@ export class Chat {
   }
 
   /**
-   * Tokens of the prompt as `generate` would submit it. `mayExceed`: however long it is.
+   * Tokens of the prompt as `generate` would submit it. `mayExceed`: it may be longer than the context.
    * @throws as its first `next()`
    */
   async countPromptTokens(request: PromptRequest, { mayExceed = false } = {}): Promise<number> {
     const prompt = mayExceed
-      ? this.#prompts.render(request.messages, request)
+      ? this.#prompts.buildOfAnyLength(request)
       : this.#prompts.build(request);
     return (await prompt).tokens.length;
   }

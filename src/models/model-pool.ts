@@ -115,11 +115,17 @@ export class ModelPool<Model> {
     return await this.#wait(name, { signal, keepAliveMs });
   }
 
-  /** Resolves when the model has left memory, once nobody uses it. @throws FermataError not_found */
+  /** Resolves when the model has left memory, once nobody uses it. @throws FermataError not_found | unsupported_value (pinned) */
   async unload(name: string): Promise<void> {
     const resident = this.#residents.get(name);
     if (resident === undefined && !this.has(name)) throw this.#unknown(name);
-    if (resident === undefined || resident.isPinned) return;
+    if (resident === undefined) return;
+    if (resident.isPinned)
+      throw new FermataError(
+        "unsupported_value",
+        `The agents use ${name}, so it stays in memory. Unload another model.`,
+        { param: "model" },
+      );
     resident.isLeaving = true;
     resident.makesRoom = false;
     this.#advance();

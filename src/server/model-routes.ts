@@ -4,7 +4,7 @@ import type { RouteOptions } from "fastify";
 import { closed, lastUsed, withModel } from "./answer/model-use.ts";
 import { wantedModel } from "./answer/target.ts";
 import type { RouteContext } from "./context.ts";
-import { keepAliveOf } from "./ollama/keep-alive.ts";
+import { keepAliveOf } from "./body/keep-alive.ts";
 import { withoutTag } from "./ollama/models.ts";
 
 /**

@@ -39,11 +39,22 @@ describe("chat completions", () => {
     expect(choices[0].message.content).toBe(" fine.");
   });
 
+  const thought = { ...begun, reasoning_content: "Hm." };
   const added = { role: "assistant", content: "It is" };
   test.each([
     ["told not to", [user, begun], { continue_final_message: false }, [user, added], true],
     ["calls", [user, call], {}, [user, { toolCalls: [{ id: "c" }] }], true],
     ["nothing was said", [user, { role: "assistant", content: "" }], {}, [user], true],
+    ["two are the assistant's", [user, begun, begun], {}, [user, added, added], true],
+    ["there is no question", [begun], {}, [added], true],
+    ["there is reasoning", [user, thought], {}, [user, { ...added, reasoning: "Hm." }], true],
+    [
+      "a document is asked for",
+      [user, begun],
+      { response_format: { type: "json_object" } },
+      [user, added],
+      true,
+    ],
     ["the last is the user's", [user], {}, [user], true],
     ["no turn is to be opened", [user], { add_generation_prompt: false }, [user], false],
     [
@@ -67,10 +78,17 @@ describe("chat completions", () => {
     ["continue_final_message", { messages: [user, call], continue_final_message: true }],
     ["continue_final_message", { messages: [user, begun], continue_final_message: "yes" }],
     ["add_generation_prompt", { messages: [user], add_generation_prompt: 1 }],
-    ["messages[2]", { messages: [user, begun, begun] }],
-    ["messages[0]", { messages: [begun] }],
-    ["messages[1]", { messages: [user, { ...begun, reasoning_content: "Hm." }] }],
-    ["messages", { messages: [user, begun], response_format: { type: "json_object" } }],
+    ["continue_final_message", { messages: [user, begun, begun], continue_final_message: true }],
+    ["continue_final_message", { messages: [begun], continue_final_message: true }],
+    ["continue_final_message", { messages: [user, thought], continue_final_message: true }],
+    [
+      "continue_final_message",
+      {
+        messages: [user, begun],
+        response_format: { type: "json_object" },
+        continue_final_message: true,
+      },
+    ],
   ])("refuse, by %s, %j", async (param, payload) => {
     const { status, error } = await prompted(payload);
     expect(status).toBe(400);

@@ -1,7 +1,8 @@
 /** /v1/messages: what of a request the model reads, and what counting its tokens counts. */
 
 import { expect, test } from "vitest";
-import { createWorld, type World } from "./fake-services.ts";
+import type { ToolCall } from "../../src/chat/types.ts";
+import { callEvents, createWorld, finish, type World } from "./fake-services.ts";
 
 const hello = { model: "claude", max_tokens: 100, messages: [{ role: "user", content: "Hi" }] };
 const tools = [{ name: "list_files", description: "Lists.", input_schema: { type: "object" } }];
@@ -75,6 +76,43 @@ test("system blocks, results and thinking become neutral messages", async () => 
   expect(request!.sampling).toMatchObject({ temperature: 0.5, topK: 5 });
 });
 
+test("tools that Anthropic's models know by their type are told to this one", async () => {
+  const world = createWorld();
+  const types = [
+    { type: "bash_20250124", name: "bash" },
+    { type: "text_editor_20250728", name: "str_replace_based_edit_tool", max_characters: 1000 },
+    { type: "text_editor_20250124", name: "str_replace_editor" },
+    { type: "memory_20250818", name: "memory" },
+    { type: "computer_20250124", name: "computer", display_width_px: 1, display_height_px: 1 },
+  ];
+  const call: ToolCall = { id: "call_1", name: "bash", arguments: '{"command":"ls"}' };
+  world.chat.script = [...callEvents(call), finish("tool_calls", [call])];
+  const response = await post(world, { ...hello, tools: types });
+  expect(response.json().content).toMatchObject([
+    { type: "tool_use", name: "bash", input: { command: "ls" } },
+  ]);
+  const told = world.chat.requests[0]!.tools;
+  expect(
+    told.map(({ name, parameters }) => [name, Object.keys(parameters["properties"]!)]),
+  ).toEqual([
+    ["bash", ["command", "restart"]],
+    [
+      "str_replace_based_edit_tool",
+      "command path view_range file_text old_str new_str insert_line insert_text".split(" "),
+    ],
+    [
+      "str_replace_editor",
+      "command path view_range file_text old_str new_str insert_line".split(" "),
+    ],
+    [
+      "memory",
+      "command path view_range file_text old_str new_str insert_line insert_text old_path new_path".split(
+        " ",
+      ),
+    ],
+  ]);
+});
+
 test("count_tokens counts messages and tools without running them", async () => {
   const world = createWorld();
   world.chat.promptTokens = 42;
@@ -108,6 +146,14 @@ test("a last message of the assistant's begins the answer", async () => {
   const format = { type: "json_schema", schema: { type: "object" } };
   const refused = await post(world, { ...hello, messages, output_config: { format } });
   expect(refused.json().error.param).toBe("output_config.format");
+});
+
+test("an empty last message of the assistant's is none", async () => {
+  const world = createWorld();
+  const messages = [...hello.messages, { role: "assistant", content: "" }];
+  expect((await post(world, { ...hello, messages })).statusCode).toBe(200);
+  expect(world.chat.requests[0]).toMatchObject({ messages: hello.messages, prefill: "" });
+  expect(world.chat.requests[0]!.messages).toHaveLength(1);
 });
 
 test.each([

@@ -103,6 +103,46 @@ describe("a client that drops turns", () => {
   }
 });
 
+describe("reasoning that the client carries", () => {
+  const asks = { include: ["reasoning.encrypted_content"], store: false };
+
+  test("comes back as what the model thought", async () => {
+    world.chat.script = [
+      { type: "reasoning", text: "Rain, so: “umbrella”." },
+      { type: "content", text: "Take one." },
+      finish("stop"),
+    ];
+    const { body } = await world.create({ input: [user], ...asks });
+    const [reasoning, message] = body.output;
+    expect(reasoning.content).toEqual([{ type: "reasoning_text", text: "Rain, so: “umbrella”." }]);
+    // As codex and the AI SDK send it.
+    const carried = {
+      type: "reasoning",
+      summary: [],
+      encrypted_content: reasoning.encrypted_content,
+    };
+    await world.create({ input: [user, carried, message, user], ...asks });
+    expect(world.chat.requests[1]!.messages[1]).toEqual({
+      role: "assistant",
+      content: "Take one.",
+      reasoning: "Rain, so: “umbrella”.",
+    });
+    const unasked = await world.create({ input: [user], store: false });
+    expect(unasked.body.output[0]).not.toHaveProperty("encrypted_content");
+  });
+
+  test("and is passed over if it is another server's", async () => {
+    const foreign = { type: "reasoning", summary: [], encrypted_content: "gAAAAABo…" };
+    const answer = { role: "assistant", content: "Take one." };
+    const { status } = await world.create({ input: [user, foreign, answer, user] });
+    expect(status).toBe(200);
+    expect(world.chat.requests[0]!.messages[1]).toEqual({
+      role: "assistant",
+      content: "Take one.",
+    });
+  });
+});
+
 describe("approvals", () => {
   const call = { id: "call_1", name: "list_files", arguments: "{}" };
   const mcp = [{ type: "mcp", server_label: "files" }];
@@ -279,7 +319,7 @@ describe("compaction", () => {
 
   test("truncation: auto has it summarize what fits, and refuses what cannot be made to", async () => {
     const { FermataError } = await import("../../src/errors.ts");
-    let contextSize = 4;
+    const contextSize = 4;
     world.chat.script = greeted;
     world.chat.countPromptTokens = async ({ messages }) => {
       if (messages.length > contextSize)
@@ -303,12 +343,13 @@ describe("compaction", () => {
     expect(compacted.output.slice(0, -1)).toMatchObject(
       ["one", "two", "three"].map((text) => ({ role: "user", content: [{ text }] })),
     );
-    contextSize = 3;
+    const tooLong = new FermataError("context_length_exceeded", "Long.", { param: "messages" });
+    world.chat.script = [{ fail: tooLong }];
     expect(await world.call("POST", url, body)).toMatchObject({
       status: 400,
       body: { error: { code: "context_length_exceeded", param: "input" } },
     });
-    expect(world.chat.requests).toHaveLength(1);
+    expect(world.chat.requests).toHaveLength(2);
   });
 });
 

@@ -6,7 +6,7 @@ import { afterEach, beforeEach, expect, test } from "vitest";
 import OpenAI from "openai";
 import { ResponsesWS } from "openai/resources/responses/ws";
 import { WebSocket, type ClientOptions } from "ws";
-import { finish } from "./fake-services.ts";
+import { callEvents, finish } from "./fake-services.ts";
 import { createResponsesWorld, type Json, type ResponsesWorld } from "./responses-world.ts";
 
 const key = "key-of-tests";
@@ -153,6 +153,25 @@ test("generate: false reads the prompt and answers nothing", async () => {
   await client.until("response.completed");
   const { messages } = world.chat.requests.at(-1)!;
   expect(messages.map(({ content }) => content)).toEqual(["Hi", "Go on"]);
+  client.socket.close();
+});
+
+test("a server that holds streams does not hold them: the outputs would wait behind their response", async () => {
+  await world.close();
+  await listen({ responsesTools: "held" });
+  const call = { id: "call_1", name: "f", arguments: "{}" };
+  world.chat.scriptFor = () =>
+    world.chat.requests.length === 1
+      ? [...callEvents(call), finish("tool_calls", [call])]
+      : [{ type: "content", text: "Done." }, finish("stop")];
+  const client = await new Client().open();
+  const tools = [{ type: "function", name: "f" }];
+  client.send({ input: "Hi", tools });
+  const { response } = (await client.until("response.completed")).at(-1);
+  const output = { type: "function_call_output", call_id: "call_1", output: "x" };
+  client.send({ input: [output], previous_response_id: response.id, tools });
+  const last = (await client.until("response.completed")).at(-1);
+  expect(last.response.output).toMatchObject([{ content: [{ text: "Done." }] }]);
   client.socket.close();
 });
 

@@ -306,15 +306,39 @@ describe("truncation: auto", () => {
     expect(heap[1]! - heap[0]!).toBeLessThan(50e6);
   });
 
+  test("leaves room for the answer, and cuts the next turns at the same place", async () => {
+    const tokensOfMessage = 20;
+    world.chat.countPromptTokens = async ({ messages }) => messages.length * tokensOfMessage;
+    const firstOf = async (turns: number, fields: object): Promise<string> => {
+      const history = Array.from({ length: turns }, (_, index) => [
+        { role: "user", content: `question ${index}` },
+        { role: "assistant", content: `answer ${index}` },
+      ]).flat();
+      const input = [...history, { role: "user", content: "last" }];
+      await world.create({ input, truncation: "auto", ...fields });
+      return read()[0]!;
+    };
+    // Of 1,000 tokens a quarter is the answer's, and a quarter goes at a time.
+    expect(await firstOf(18, {})).toBe("question 0");
+    expect(await firstOf(19, {})).toBe("question 7");
+    expect(await firstOf(20, {})).toBe("question 7");
+    expect(await firstOf(24, {})).toBe("question 7");
+    expect(await firstOf(25, {})).toBe("question 13");
+    // A shorter answer needs less.
+    expect(await firstOf(24, { max_output_tokens: 20 })).toBe("question 0");
+    expect(await firstOf(25, { max_output_tokens: 20 })).toBe("question 7");
+  });
+
   test("what cannot be made to fit is refused", async () => {
     const message = { role: "user", content: "Hi" };
-    world.chat.countPromptTokens = async () => {
-      const { FermataError } = await import("../../src/errors.ts");
-      throw new FermataError("context_length_exceeded", "Too long.", { param: "messages" });
-    };
+    const { FermataError } = await import("../../src/errors.ts");
+    const tooLong = new FermataError("context_length_exceeded", "Too long.", { param: "messages" });
+    world.chat.countPromptTokens = async () => 2000;
+    world.chat.script = [{ fail: tooLong }];
     const { status, body } = await world.create({ input: [message, message], truncation: "auto" });
     expect(status).toBe(400);
     expect(body.error).toMatchObject({ code: "context_length_exceeded", param: "input" });
+    expect(read()).toEqual(["Hi"]);
   });
 });
 

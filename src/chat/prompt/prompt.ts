@@ -76,15 +76,20 @@ export class PromptBuilder {
    */
   async build(request: PromptRequest): Promise<Prompt> {
     const contextSize = this.#engine.cache.cellsPerSequence;
+    const prompt = await this.buildOfAnyLength(request);
+    const promptTokens = prompt.tokens.length;
+    if (promptTokens < contextSize) return prompt;
+    const problem = `the messages and tools take ${promptTokens}`;
+    throw tooLong(contextSize, problem, { promptTokens, contextSize });
+  }
+
+  /** @throws as `build`, of the length only if there are more messages than the context has tokens */
+  async buildOfAnyLength(request: PromptRequest): Promise<Prompt> {
     this.#checkCount(request.messages);
     const { messages, openTurn = true } = request;
     const spliced = openTurn ? await this.#splice(request) : null;
     const bare = spliced ?? (await this.render(messages, request, openTurn));
-    const prompt = request.prefill ? await this.#begin(bare, request.prefill) : bare;
-    if (prompt.tokens.length < contextSize) return prompt;
-    const promptTokens = prompt.tokens.length;
-    const problem = `the messages and tools take ${promptTokens}`;
-    throw tooLong(contextSize, problem, { promptTokens, contextSize });
+    return request.prefill ? await this.#begin(bare, request.prefill) : bare;
   }
 
   /** Where other prompts may leave `prompt`, which was built from `scope`. */

@@ -14,6 +14,7 @@ import {
   fieldError,
   type Type,
 } from "./field.ts";
+import { keepAliveField } from "./keep-alive.ts";
 import { logitBias } from "./logit-bias.ts";
 import { boolean, integer, list, mapped, number, text, object, either } from "./values.ts";
 import { documentFields } from "./guidance.ts";
@@ -306,6 +307,7 @@ export const generationFields = {
   ...samplingFields,
   ...tokenRuleFields,
   cache_salt: cacheSaltField,
+  keep_alive: keepAliveField,
   ...documentFields,
   ...fieldsNotHere,
   ...llamaFields,

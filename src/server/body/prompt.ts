@@ -231,7 +231,7 @@ export const conversationFields = {
   messages: messagesField,
   continue_final_message: optional(
     boolean,
-    "an answer that the last message begins is continued, unless this is `false`; only the new text is sent",
+    "an answer that the last message begins is continued, unless this is `false`; only the new text is sent; `true` refuses what cannot be continued",
   ),
   add_generation_prompt: optional(
     boolean,
@@ -241,58 +241,53 @@ export const conversationFields = {
 
 /**
  * A last message of the assistant's is continued, as llama-server does it, unless `continue_final_message` is
- * false. Calls cannot be continued: behind them, another turn is opened.
- * @param count messages of the body, some of which may have become one
+ * false. Behind one that cannot be continued another turn is opened, as OpenAI's service and Ollama do it.
+ * @param isWhole the answer has a form as a whole: no words stand before it unless the request insists
  * @throws FermataError of status 400 whose `param` is the field at fault
  */
 export function conversationOf(
   given: ValuesOf<typeof conversationFields>,
-  count: number,
+  isWhole = false,
 ): Conversation {
   const { messages, continue_final_message: continues, add_generation_prompt: opens } = given;
   const last = messages.at(-1);
+  const before = messages.slice(0, -1);
   const isBegun = last?.role === "assistant" && last.toolCalls === undefined;
+  const isEmpty = isBegun && last.content === "" && last.reasoning === undefined;
+  const problem = isBegun ? whyNotContinued(last, before) : "is not the assistant's words";
   if (continues === true) {
     const field = "continue_final_message";
-    const problem = "excludes add_generation_prompt";
-    if (opens === true) throw fieldError("invalid_value", field, problem, "Send one of the two");
-    const needed = "needs a last message that is the assistant's and has no calls";
-    if (!isBegun) throw fieldError("invalid_value", field, needed, "Leave it out");
+    const excluded = "excludes add_generation_prompt";
+    if (opens === true) throw fieldError("invalid_value", field, excluded, "Send one of the two");
+    if (problem !== null && !isEmpty)
+      throw fieldError(
+        "invalid_value",
+        field,
+        `cannot be true: the last message ${problem}`,
+        "Leave it out",
+      );
   }
-  if (!isBegun || continues === false) return { messages, prefill: "", openTurn: opens !== false };
-  const before = messages.slice(0, -1);
-  if (last.content === "" && last.reasoning === undefined)
-    return { messages: before, prefill: "", openTurn: true };
-  const field = `messages[${count - 1}]`;
-  const remedy = `${lastIsUsers}, or send "continue_final_message": false`;
-  if (before.at(-1)?.role === "assistant")
-    throw fieldError(
-      "invalid_value",
-      field,
-      "and the message before it are the assistant's",
-      remedy,
-    );
-  return { messages: before, prefill: prefillOf(last, before, field, remedy), openTurn: true };
+  if (continues === false) return { messages, prefill: "", openTurn: opens !== false };
+  if (isEmpty) return { messages: before, prefill: "", openTurn: true };
+  if (!isBegun || problem !== null || (isWhole && continues !== true))
+    return { messages, prefill: "", openTurn: opens !== false };
+  return { messages: before, prefill: last.content, openTurn: true };
 }
 
 export const lastIsUsers = "Let the last message be the user's";
 
-/** The words that an answer begins with. @throws FermataError of status 400: they cannot be continued */
-export function prefillOf(
+/** What keeps an answer from beginning with a message's words. Null: it can. */
+export function whyNotContinued(
   { content, toolCalls, reasoning }: Extract<ChatMessage, { role: "assistant" }>,
   before: readonly ChatMessage[],
-  field: string,
-  remedy: string,
-): string {
-  if (toolCalls !== undefined)
-    throw fieldError("invalid_value", field, "has calls without results", remedy);
-  if (content === "" || reasoning !== undefined) {
-    const problem = "is the assistant's, and only its text can be continued";
-    throw fieldError("unsupported_value", field, problem, remedy);
-  }
+): string | null {
+  if (toolCalls !== undefined) return "has calls without results";
+  if (content === "") return "has no text to continue";
+  if (reasoning !== undefined) return "has reasoning, and only text can be continued";
+  if (before.at(-1)?.role === "assistant") return "follows another one of the assistant's";
   if (!before.some(({ role }) => role === "user" || role === "tool"))
-    throw fieldError("invalid_value", field, "has no question before it", remedy);
-  return content;
+    return "has no question before it";
+  return null;
 }
 
 /** Of `chat_template_kwargs`, in characters of JSON: each is made a value of the template's at every rendering. */

@@ -1,6 +1,6 @@
 /** What a chat-completions body asks for. Pure: no clock, no log, no engine. */
 
-import { conversationOf, lastIsUsers, templateVariables } from "../body/prompt.ts";
+import { conversationOf, templateVariables } from "../body/prompt.ts";
 import {
   asksFor,
   readBodyInParts,
@@ -40,12 +40,13 @@ export function* parseChatCompletionRequestInParts(
   );
   const { messages: sent } = body as { messages: readonly JsonObject[] };
   const { tool_choice: toolChoice = { mode: "auto" }, stop, n, stream } = given;
-  const conversation = conversationOf(given, sent.length);
   const document = documentOf(given);
+  const conversation = conversationOf(given, document !== undefined);
   const usage = usageWanted(given);
   if (conversation.prefill !== "" && document !== undefined) {
-    const problem = "ends with the start of an answer, and the request asks for a whole document";
-    throw fieldError("invalid_value", "messages", problem, lastIsUsers);
+    const field = "continue_final_message";
+    const problem = "cannot be true: the request asks for a whole document";
+    throw fieldError("invalid_value", field, problem, "Leave it out");
   }
   return {
     ...conversation,

@@ -165,17 +165,21 @@ export function chatInputTokensRoute(context: RouteContext): RouteOptions {
   return {
     method: "POST",
     url: "/v1/chat/completions/input_tokens",
+    preHandler: waitForServers(context.services.tools),
     handler: async (request) => {
       const target = resolveTarget(wantedModel(request.body), context);
       const body = await finishInTurns(
         parseChatCompletionRequestInParts(request.body, target, context.warnings.warn),
       );
-      const inputTokens = await target.chat.countPromptTokens({
+      const prompt = {
         messages: target.instruct(body.messages),
+        prefill: body.prefill,
+        openTurn: body.openTurn,
         templateVariables: body.templateVariables,
         tools: [...definitionsOf(resolveToolMode(body, target.tools))],
         owner: requestOwner(request),
-      });
+      };
+      const inputTokens = await target.chat.countPromptTokens(prompt, { mayExceed: true });
       return { object: "response.input_tokens", input_tokens: inputTokens };
     },
   };

@@ -13,6 +13,7 @@ import {
 } from "../body/generation.ts";
 import { reasoningEffort } from "../body/prompt.ts";
 import { documentFields, textFormat } from "../body/guidance.ts";
+import { keepAliveField } from "../body/keep-alive.ts";
 import { tokenRuleFields } from "../body/token-rules.ts";
 import { integer, mapped, object, oneOf } from "../body/values.ts";
 import { messagesField, systemField } from "./messages.ts";
@@ -31,6 +32,7 @@ const strictFormat = mapped(textFormat, (format): DocumentFormat | null =>
 /** Of the prompt; all that counting tokens reads. */
 export const promptFields = {
   model: modelField,
+  keep_alive: keepAliveField,
   system: systemField,
   messages: messagesField,
   tools: toolsField,

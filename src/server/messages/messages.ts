@@ -1,7 +1,7 @@
 /** `system` and `messages` of an Anthropic request as neutral chat messages. */
 
 import type { ChatMessage, ToolCall } from "../../chat/types.ts";
-import { lastIsUsers, prefillOf } from "../body/prompt.ts";
+import { lastIsUsers, whyNotContinued } from "../body/prompt.ts";
 import { optional, required, type Type, fieldError } from "../body/field.ts";
 import { boolean, list, mapped, notNull, object, record, tagged, text } from "../body/values.ts";
 import { blocksOf, resultContent, textBlocks, textContent } from "./blocks.ts";
@@ -168,8 +168,11 @@ export function conversationOf(
   const last = messages.at(-1);
   if (last?.role !== "assistant") return { messages, prefill: "" };
   const before = messages.slice(0, -1);
-  const prefill = prefillOf(last, before, `messages[${count - 1}]`, lastIsUsers);
-  return { messages: before, prefill };
+  if (last.content === "" && last.toolCalls === undefined && last.reasoning === undefined)
+    return { messages: before, prefill: "" };
+  const problem = whyNotContinued(last, before);
+  if (problem === null) return { messages: before, prefill: last.content };
+  throw fieldError("invalid_value", `messages[${count - 1}]`, problem, lastIsUsers);
 }
 
 /** Results stay in their place: what is said before and after them is a message of its own. */

@@ -99,13 +99,14 @@ export function messagesCountTokensRoute(context: RouteContext): RouteOptions {
     handler: async (request) => {
       const body = await finishInTurns(parseCountRequestInParts(request.body, warnings.warn));
       const target = resolveTarget(body.model, context);
-      const inputTokens = await target.chat.countPromptTokens({
+      const prompt = {
         messages: target.instruct(body.messages),
         prefill: body.prefill,
         templateVariables: body.templateVariables,
         tools: [...definitionsOf(resolveToolMode(body, target.tools))],
         owner: requestOwner(request),
-      });
+      };
+      const inputTokens = await target.chat.countPromptTokens(prompt, { mayExceed: true });
       return { input_tokens: inputTokens };
     },
   };

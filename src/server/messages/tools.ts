@@ -11,6 +11,7 @@ import {
   toolName,
 } from "../body/tools.ts";
 import { boolean, mapped, object, tagged, text } from "../body/values.ts";
+import { knownTools } from "./client-tools.ts";
 
 const showTool = 'Send {"name": …, "input_schema": …}';
 const clientTool = mapped(
@@ -28,7 +29,7 @@ const clientTool = mapped(
 );
 
 const tool = tagged(
-  { custom: clientTool },
+  { custom: clientTool, ...knownTools },
   {
     remedy: showTool,
     others: { warning: "is not a tool of the client and is skipped", remedy: 'Send "custom"' },
@@ -38,7 +39,7 @@ const tool = tagged(
 
 export const toolsField = optional(
   toolList(tool, "name"),
-  "of the client; those of Anthropic's servers are skipped with a warning",
+  "of the client, its `bash_*`, `text_editor_*` and `memory_*` among them; those of Anthropic's servers and `computer_*` are skipped with a warning",
 );
 
 export interface AnthropicToolChoice extends ToolChoice {

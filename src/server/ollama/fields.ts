@@ -1,6 +1,6 @@
 /** Fields of Ollama's POST /api/chat, /api/generate, /api/embed, /api/embeddings and /api/show. */
 
-import { keepAliveType } from "./keep-alive.ts";
+import { keepAliveField } from "../body/keep-alive.ts";
 import type { DocumentFormat } from "../../guidance/types.ts";
 import {
   ignored,
@@ -25,10 +25,6 @@ const modelName = text({ min: 1, remedy: "Send a model's name" });
 const modelField = optional(
   modelName,
   "with a tag or without. A single model answers to every name, and an unknown one is logged; with `--models-dir` an unknown one is a 404",
-);
-const keepAlive = optional(
-  keepAliveType,
-  "with `--models-dir`: how long the model stays in memory when nobody uses it, in seconds or as `5m`; a single model stays loaded",
 );
 const streamField = optional(boolean, "a JSON object a line", true);
 const atStart = ignored("has no effect: it is set when the server is started", quietly);
@@ -104,7 +100,7 @@ const answerFields = {
     think,
     "switches thinking on or off, where the model's template can; or an effort",
   ),
-  keep_alive: keepAlive,
+  keep_alive: keepAliveField,
   logprobs: optional(boolean, "of the text's tokens", false),
   top_logprobs: optional(topLogprobs, "how many alternatives to each token"),
 } satisfies FieldTable;
@@ -179,7 +175,7 @@ export function embedFields(dimensions?: number) {
       true,
     ),
     options: ignored("has no effect", quietly),
-    keep_alive: keepAlive,
+    keep_alive: keepAliveField,
   } satisfies FieldTable;
 }
 
@@ -192,5 +188,5 @@ export const oneEmbeddingFields = {
     "",
   ),
   options: ignored("has no effect", quietly),
-  keep_alive: keepAlive,
+  keep_alive: keepAliveField,
 } satisfies FieldTable;

@@ -36,10 +36,11 @@ export function* parseChatInParts(
   const { messages } = given;
   return {
     ...answerOf(given, limits),
-    conversation: conversationOf(
-      { messages, continue_final_message: undefined, add_generation_prompt: undefined },
-      messages.length,
-    ),
+    conversation: conversationOf({
+      messages,
+      continue_final_message: undefined,
+      add_generation_prompt: undefined,
+    }),
     tools: given.tools ?? null,
   };
 }

@@ -16,7 +16,7 @@ import { callsOfMessages } from "../http/history-gaps.ts";
 import { waitForServers, Preparation, streamAnswer } from "../http/stream-answer.ts";
 import { answerOf } from "../answer/traces.ts";
 import { OllamaAnswer } from "./answer.ts";
-import { keepAliveOf } from "./keep-alive.ts";
+import { keepAliveOf } from "../body/keep-alive.ts";
 import { withoutTag } from "./models.ts";
 import { finishInTurns } from "../../parts.ts";
 import {

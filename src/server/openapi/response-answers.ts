@@ -29,13 +29,16 @@ const outputItem = oneOf(
       }),
     ),
   }),
-  answer({
-    id: string,
-    type: constant("reasoning"),
-    status: itemStatus,
-    summary: list(object),
-    content: list(answer({ type: constant("reasoning_text"), text: string })),
-  }),
+  answer(
+    {
+      id: string,
+      type: constant("reasoning"),
+      status: itemStatus,
+      summary: list(object),
+      content: list(answer({ type: constant("reasoning_text"), text: string })),
+    },
+    { encrypted_content: string },
+  ),
   answer(
     {
       id: string,

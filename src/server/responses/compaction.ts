@@ -1,6 +1,6 @@
 /**
  * POST /v1/responses/compact: a conversation becomes its users' words and one summary, which the model writes. A
- * compaction item carries the summary. It is encoded, not encrypted: no secret is in it.
+ * compaction item carries the summary.
  */
 
 import type { ChatMessage, PromptRequest } from "../../chat/types.ts";
@@ -9,6 +9,7 @@ import { type RunContext, runRequest } from "../answer/answer.ts";
 import { type Answer, collectAnswer } from "../answer/collect-answer.ts";
 import { newId } from "../answer/ids.ts";
 import { fieldError } from "../body/field.ts";
+import { decodeText, encodeText } from "./encoded.ts";
 import { type ResponsesRequest, wireResponseUsage } from "./request.ts";
 import { fitHistory } from "./truncation.ts";
 import type { Item } from "./types.ts";
@@ -18,23 +19,16 @@ const maxSummaryTokens = 1024;
 
 const heading = "Summary of the conversation so far:";
 
-function encodeSummary(summary: string): string {
-  return Buffer.from(JSON.stringify({ version: 1, summary }), "utf8").toString("base64url");
-}
-
 /** What asks the model for a summary of what stands before it. */
 const summaryRequest =
   "Summarize the conversation so far for someone who continues it and will not see it: the goal, what was asked, what was done and found out, names, paths and figures that matter, and what is still open. Answer with the summary alone.";
 
 /** What the model reads in place of the turns. Content of another server's making cannot be read. */
 export function compactionText(encoded: string): string {
-  try {
-    const { version, summary } = JSON.parse(Buffer.from(encoded, "base64url").toString("utf8"));
-    if (version === 1 && typeof summary === "string") return `${heading}\n\n${summary}`;
-  } catch {
-    // Falls through: not ours.
-  }
-  return "[Earlier turns were compacted by another server and cannot be read.]";
+  const summary = decodeText("summary", encoded);
+  return summary === null
+    ? "[Earlier turns were compacted by another server and cannot be read.]"
+    : `${heading}\n\n${summary}`;
 }
 
 /** @param prompt what the model would read of the request @throws FermataError: there is nothing, or no summary */
@@ -48,14 +42,24 @@ export async function compact(
     throw fieldError("missing_field", "input", "is missing", "Send the items to compact");
   const { target } = context;
   const scope = { templateVariables, owner };
-  const count = (history: ChatMessage[]): Promise<number> =>
-    target.chat.countPromptTokens({ messages: withRequest(history), tools: [], ...scope });
-  const history = body.truncation === "auto" ? await fitHistory(messages, count) : messages;
+  const maxTokens = Math.min(body.maxOutputTokens ?? maxSummaryTokens, target.contextSize);
+  const history =
+    body.truncation === "auto"
+      ? await fitHistory(messages, {
+          contextSize: target.contextSize,
+          maxTokens,
+          count: (some) =>
+            target.chat.countPromptTokens(
+              { messages: withRequest(some), tools: [], ...scope },
+              { mayExceed: true },
+            ),
+        })
+      : messages;
   const conversation = {
     messages: withRequest(history),
     sampling: body.sampling,
     stop: [],
-    maxTokens: Math.min(body.maxOutputTokens ?? maxSummaryTokens, target.contextSize),
+    maxTokens,
     signal,
     ...scope,
   };
@@ -63,7 +67,7 @@ export async function compact(
     pulled((sink) => runRequest(conversation, { kind: "none" }, context, sink)),
   );
   const users = items.filter((item) => item.type === "message" && item["role"] === "user");
-  const summary = encodeSummary(summaryOf(answer));
+  const summary = encodeText("summary", summaryOf(answer));
   return {
     id: newId("resp"),
     object: "response.compaction",

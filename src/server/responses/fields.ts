@@ -116,7 +116,7 @@ export const responseFields = {
   chat_template_kwargs: templateFields.chat_template_kwargs,
   include: optional(
     list(text(), { remedy: "Send an array of names" }),
-    "`message.output_text.logprobs`; the results of hosted tools have nothing to show",
+    "`message.output_text.logprobs`; `reasoning.encrypted_content`: for clients that send the reasoning back and keep no text (it is encoded, not encrypted); the results of hosted tools have nothing to show",
     [],
   ),
   prompt_cache_key: optional(

@@ -43,7 +43,12 @@ export async function generateResponse(
   const scope = { tools: plan.offered, templateVariables, owner };
   const messages =
     request.truncation === "auto"
-      ? await fitHistory(all, (messages) => target.chat.countPromptTokens({ messages, ...scope }))
+      ? await fitHistory(all, {
+          contextSize: target.contextSize,
+          maxTokens: request.maxOutputTokens ?? target.maxTokens,
+          count: (messages) =>
+            target.chat.countPromptTokens({ messages, ...scope }, { mayExceed: true }),
+        })
       : all;
   const conversation = {
     messages,

@@ -3,6 +3,7 @@
 import type { ChatMessage, ToolCall } from "../../chat/types.ts";
 import { customArguments, outputText } from "./client-calls.ts";
 import { compactionText } from "./compaction.ts";
+import { decodeText } from "./encoded.ts";
 import { roundOf } from "../answer/ids.ts";
 import type { Parts } from "../../parts.ts";
 import type { Item } from "./types.ts";
@@ -130,7 +131,11 @@ class MessageWriter {
 
   #reasoning(item: Item): void {
     const parts = item["content"] as { text?: unknown }[];
-    const text = parts.map((part) => (typeof part.text === "string" ? part.text : "")).join("");
+    const told = parts.map((part) => (typeof part.text === "string" ? part.text : "")).join("");
+    const { encrypted_content: encoded } = item;
+    // Clients that keep nothing readable of it send back what they were given to carry.
+    const carried = typeof encoded === "string" ? decodeText("reasoning", encoded) : null;
+    const text = told === "" ? (carried ?? "") : told;
     if (text !== "") this.#openTurn().reasoning = text;
   }
 

@@ -70,6 +70,7 @@ export function* parseResponsesRequestInParts(body: unknown, limits: SamplingLim
     topLogprobs: topLogprobsOf(given),
     templateVariables: templateVariables(reasoning?.effort, given.chat_template_kwargs),
     truncation: given.truncation,
+    carriesReasoning: given.include.includes("reasoning.encrypted_content"),
     textFormat: format?.wire ?? { type: "text" },
     verbosity,
     reasoning: { effort: reasoning?.effort ?? null, summary: reasoning?.summary ?? null },

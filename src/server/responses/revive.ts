@@ -145,6 +145,7 @@ async function revived(
     response: { ...body, output: [] } as unknown as ResponseObject,
     extended: (request.events ?? context.config.responsesEvents) === "extended",
     waitsForOutputs: isHeld,
+    carriesReasoning: request.carriesReasoning,
     present: plan.present,
   });
   const last = Math.max(next, (told.at(-1)?.sequence_number ?? -1) + 1);

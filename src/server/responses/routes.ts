@@ -193,6 +193,7 @@ function promptRoutes(context: ResponsesContext): RouteOptions[] {
     {
       method: "POST",
       url: "/v1/responses/input_tokens",
+      preHandler: waitForServers(services.tools),
       handler: async (request) => {
         const target = resolveTarget(wantedModel(request.body), context);
         const body = await finishInTurns(
@@ -203,7 +204,10 @@ function promptRoutes(context: ResponsesContext): RouteOptions[] {
           requestedServers: services.requestedServers,
         });
         const messages = target.instruct(prompt.messages);
-        const tokens = await target.chat.countPromptTokens({ ...prompt, messages });
+        const tokens = await target.chat.countPromptTokens(
+          { ...prompt, messages },
+          { mayExceed: true },
+        );
         return { object: "response.input_tokens", input_tokens: tokens };
       },
     },

@@ -218,7 +218,8 @@ export class ResponseRun extends LiveRun<WireEvent> {
       await work.deliver(async (event) => {
         this.#isKept = false;
         for (const piece of this.#retelling?.cut(event) ?? [event]) await this.#onEvent(piece);
-        this.#answerAskers();
+        // Its end is told once that is in the store.
+        if (this.#ending === null) this.#answerAskers();
       });
       if (this.#ending === null)
         throw new FermataError("internal_error", "The events ended without finish.");
@@ -357,6 +358,7 @@ export class ResponseRun extends LiveRun<WireEvent> {
     const { owner, store, writer, onEnd } = this.#parts;
     onEnd(failure, this.#transcript);
     await this.#update();
+    // A cancelled one too: a turn that takes its place may bring the outputs of its calls.
     if (writer.response.conversation !== null && writer.response.status !== "failed")
       await store?.appendToConversation(owner, this.id);
   }

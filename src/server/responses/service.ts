@@ -187,6 +187,7 @@ export class ResponseService {
       response: newResponse(request, { id, createdAt, model, stores }),
       extended: isExtended,
       waitsForOutputs: isHeld,
+      carriesReasoning: request.carriesReasoning,
       present: plan.present,
     });
     const log = new EventLog(context.log, { response: id, compat: !isHeld });

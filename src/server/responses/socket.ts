@@ -11,6 +11,7 @@ import { finishInTurns } from "../../parts.ts";
 import { withModel } from "../answer/model-use.ts";
 import { resolveTarget, wantedModel } from "../answer/target.ts";
 import { fieldError } from "../body/field.ts";
+import { keepAliveOf } from "../body/keep-alive.ts";
 import { logError } from "../http/error-replies.ts";
 import { defaultBodyBytes } from "../http/json-body.ts";
 import { missingServers, Preparation, sseTimes } from "../http/stream-answer.ts";
@@ -175,7 +176,12 @@ class ResponseSocket {
     await missingServers(this.#context.services.tools, body, this.#request);
     const run = (context: ResponsesContext): Promise<void> =>
       this.#runWith(context, { body, isWarmUp }, signal, startedAt);
-    await withModel(wantedModel(body), this.#context, { signal }, run);
+    await withModel(
+      wantedModel(body),
+      this.#context,
+      { signal, keepAliveMs: keepAliveOf(body) },
+      run,
+    );
   }
 
   async #runWith(
@@ -277,13 +283,15 @@ interface Message {
 function readMessage(value: unknown): Message {
   if (!isJsonObject(value))
     throw new FermataError("invalid_json", "The message is no JSON object. Send one.");
-  const { type, generate = true, stream: _, ...body } = value;
+  const { type, generate = true, stream: _, fermata = {}, ...body } = value;
   if (type !== "response.create")
     throw fieldError("invalid_value", "type", "is not known", 'Send "response.create"');
   if (typeof generate !== "boolean")
     throw fieldError("invalid_type", "generate", "must be true or false", "Leave it out");
   const limit = generate ? {} : { max_output_tokens: 0 };
-  return { body: { ...body, ...limit, stream: true }, isWarmUp: !generate };
+  // The connection's next message would wait for the outputs that it brings.
+  const own = isJsonObject(fermata) ? { tools: "close", ...fermata } : fermata;
+  return { body: { ...body, ...limit, fermata: own, stream: true }, isWarmUp: !generate };
 }
 
 /** The end of a response that should have no output. */

@@ -133,7 +133,11 @@ const responseTool = tagged(
 export const responseTools: Type<RequestedTools> = mapped(
   list(responseTool, { remedy: "Send an array of tools" }),
   (entries) => {
-    const known = entries.filter((entry) => entry !== null);
+    // One that is listed twice is one.
+    const byText = new Map(
+      entries.flatMap((entry) => (entry === null ? [] : [[JSON.stringify(entry), entry]])),
+    );
+    const known = [...byText.values()];
     const tools = known.flatMap((entry) => entry.tools);
     refuseTwins(tools);
     return { tools, wire: known.map(({ wire }) => wire) };

@@ -3,31 +3,47 @@
 import type { ChatMessage } from "../../chat/types.ts";
 import { FermataError } from "../../errors.ts";
 
+/** Of the context, what an answer gets at most before turns are dropped for it. */
+const largestRoom = 1 / 4;
+/** Tokens of room for an answer whose request sets no limit. */
+const usualRoom = 1024;
+/** Of the context, how much more is dropped at a time. */
+const step = 1 / 4;
+
+export interface Fit {
+  contextSize: number;
+  /** Tokens that the answer may have. Undefined: the request sets no limit. */
+  maxTokens: number | undefined;
+  /** Tokens of a prompt, which may be longer than the context. @throws context_length_exceeded: they are too many to count */
+  count: (messages: ChatMessage[]) => Promise<number>;
+}
+
 /**
  * Drops whole turns, from one message of the user to the next, then whole rounds of calls of the last turn. Half of
- * either would make no sense.
- * @param count throws context_length_exceeded @throws the same, if even the last round does not fit
+ * either would make no sense. What is dropped grows in steps, so that the next turns of the conversation are cut at the
+ * same place and find their prefix in the KV cache.
+ * @returns what is left; it may still be too long, which the generation refuses
  */
-export async function fitHistory(
-  messages: ChatMessage[],
-  count: (messages: ChatMessage[]) => Promise<number>,
-): Promise<ChatMessage[]> {
-  if (await fits(messages, count)) return messages;
+export async function fitHistory(messages: ChatMessage[], fit: Fit): Promise<ChatMessage[]> {
+  const { contextSize, maxTokens = usualRoom } = fit;
+  const room = Math.max(1, Math.min(maxTokens, Math.floor(contextSize * largestRoom)));
+  const limit = contextSize - room;
+  const whole = await size(messages, fit);
+  if (whole <= limit) return messages;
   const cuts = cutsOf(messages);
+  if (cuts.length === 0) return messages;
   const after = ({ head, from }: Cut): ChatMessage[] => [...head, ...messages.slice(from)];
+  const steps = Math.ceil((whole - limit) / (contextSize * step));
+  const most = Number.isFinite(whole) ? whole - steps * contextSize * step : limit;
   // Each candidate is a part of the one before it, and counting is slow: a binary search finds the first that fits, and
   // builds only the candidates that it counts.
-  let [first, end] = [0, cuts.length];
+  let [first, end] = [0, cuts.length - 1];
   while (first < end) {
     const middle = Math.floor((first + end) / 2);
-    if (await fits(after(cuts[middle]!), count)) end = middle;
+    if ((await size(after(cuts[middle]!), fit)) <= most) end = middle;
     else first = middle + 1;
   }
-  const found = cuts[first];
-  if (found !== undefined) return after(found);
-  const shortest = cuts.at(-1);
-  await count(shortest === undefined ? messages : after(shortest));
-  return messages;
+  return after(cuts[first]!);
 }
 
 /** The rest of a history: `head`, and the messages from index `from` on. */
@@ -36,15 +52,11 @@ interface Cut {
   from: number;
 }
 
-async function fits(
-  messages: ChatMessage[],
-  count: (messages: ChatMessage[]) => Promise<number>,
-): Promise<boolean> {
+async function size(messages: ChatMessage[], { count }: Fit): Promise<number> {
   try {
-    await count(messages);
-    return true;
+    return await count(messages);
   } catch (error) {
-    if (error instanceof FermataError && error.code === "context_length_exceeded") return false;
+    if (error instanceof FermataError && error.code === "context_length_exceeded") return Infinity;
     throw error;
   }
 }

@@ -25,6 +25,8 @@ export interface ReasoningItem {
   type: "reasoning";
   summary: never[];
   content: { type: "reasoning_text"; text: string }[];
+  /** The same text, where the request's `include` names it. */
+  encrypted_content?: string;
   status: ItemStatus;
 }
 

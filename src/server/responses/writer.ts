@@ -35,6 +35,8 @@ export interface WriterOptions {
   extended: boolean;
   /** Calls of the client stay open until `answered` is called with their output. */
   waitsForOutputs: boolean;
+  /** Reasoning comes with `encrypted_content`. */
+  carriesReasoning: boolean;
   present(toolName: string): CallPresentation;
 }
 
@@ -217,7 +219,7 @@ export class ResponseWriter {
     const events = this.#text?.kind === kind ? [] : this.#closeText("completed");
     if (this.#text === null) {
       const id = this.#toldIds.shift() ?? newId(kind === "message" ? "msg" : "rs");
-      this.#text = new TextEvents(kind, id, this.#items.length);
+      this.#text = new TextEvents(kind, id, this.#items.length, this.#options.carriesReasoning);
       this.#add(this.#text.item);
       events.push(...this.#number(this.#text.open()));
     }

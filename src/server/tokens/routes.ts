@@ -85,7 +85,7 @@ export function tokenRoutes({ services, warnings }: RouteContext): RouteOptions[
       readBodyInParts(tokenizeChatFields, body, { warn }, 'Send {"messages": […]}'),
     );
     const adds = given.add_special_tokens && engine.model.addBos;
-    const tokens = await engine.tokenize(await promptOf(given, body), "", adds);
+    const tokens = await engine.tokenize(await promptOf(given), "", adds);
     return await counted(tokens, given.return_token_strs, "messages");
   };
 
@@ -102,15 +102,12 @@ export function tokenRoutes({ services, warnings }: RouteContext): RouteOptions[
   const applyTemplate = async (body: unknown): Promise<{ prompt: string }> => {
     expectBody(body, 'Send {"messages": […]}');
     const given = await finishInTurns(readFieldsInParts(templateBodyFields, body, { warn }));
-    return { prompt: await promptOf(given, body) };
+    return { prompt: await promptOf(given) };
   };
 
-  const promptOf = async (
-    given: ValuesOf<typeof templateBodyFields>,
-    body: JsonObject,
-  ): Promise<string> =>
+  const promptOf = async (given: ValuesOf<typeof templateBodyFields>): Promise<string> =>
     await chat.promptText({
-      ...conversationOf(given, (body["messages"] as unknown[]).length),
+      ...conversationOf(given),
       tools: given.tools ?? [],
       templateVariables: templateVariables(given.reasoning_effort, given.chat_template_kwargs),
     });

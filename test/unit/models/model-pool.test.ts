@@ -105,7 +105,7 @@ test("a pinned model stays", async () => {
   await use(pool, "a");
   pool.pin("a");
   for (const name of ["b", "c"]) await use(pool, name);
-  await pool.unload("a");
+  await expect(pool.unload("a")).rejects.toMatchObject({ code: "unsupported_value" });
   expect(story).toEqual(["+a", "+b", "-b", "+c"]);
 });
 

@@ -1,6 +1,7 @@
-/** Messages and reasoning: items with one part of text. Reasoning is told in full, neither summed up nor encrypted. */
+/** Messages and reasoning: items with one part of text. Reasoning is told in full and not summed up. */
 
 import type { WireContentToken } from "../../answer/logprobs.ts";
+import { encodeText } from "../encoded.ts";
 import type { ItemStatus, MessageItem, ReasoningItem, UnnumberedEvent } from "../types.ts";
 import { ItemEvents } from "./item.ts";
 
@@ -10,10 +11,12 @@ const names = { message: "response.output_text", reasoning: "response.reasoning_
 
 export class TextEvents extends ItemEvents<MessageItem | ReasoningItem> {
   readonly kind: TextKind;
+  readonly #isCarried: boolean;
   #text = "";
   readonly #logprobs: WireContentToken[] = [];
 
-  constructor(kind: TextKind, id: string, outputIndex: number) {
+  /** @param isCarried reasoning is also given in the form that clients carry from turn to turn */
+  constructor(kind: TextKind, id: string, outputIndex: number, isCarried = false) {
     const status = "in_progress";
     super(
       kind === "message"
@@ -22,6 +25,7 @@ export class TextEvents extends ItemEvents<MessageItem | ReasoningItem> {
       outputIndex,
     );
     this.kind = kind;
+    this.#isCarried = isCarried && kind === "reasoning";
   }
 
   override open(): UnnumberedEvent[] {
@@ -42,6 +46,8 @@ export class TextEvents extends ItemEvents<MessageItem | ReasoningItem> {
     const part = this.#part();
     const text = { text: this.#text, ...this.#ifMessage(this.#logprobs) };
     this.item.content = [part] as typeof this.item.content;
+    if (this.#isCarried && this.item.type === "reasoning")
+      this.item.encrypted_content = encodeText("reasoning", this.#text);
     return [
       this.#partEvent(`${names[this.kind]}.done`, text),
       this.#partEvent("response.content_part.done", { part }),

@@ -1,6 +1,6 @@
-/** `keep_alive` of Ollama's requests: how long their model stays in memory. */
+/** `keep_alive`: how long a request's model stays in memory. */
 
-import { fieldError, type Type } from "../body/field.ts";
+import { fieldError, optional, type Type } from "./field.ts";
 import { isJsonObject } from "../../json.ts";
 
 const remedy = 'Send seconds, or a text as "5m"';
@@ -27,8 +27,14 @@ export function keepAliveOf(body: unknown): number | undefined {
   );
 }
 
-export const keepAliveType: Type<number | undefined> = {
+const keepAliveType: Type<number | undefined> = {
   schema: { type: ["number", "string"] },
   remedy,
   read: (value) => keepAliveOf({ keep_alive: value }),
 };
+
+/** Read with the whole body, before its model is there: see `modelRoutes`. */
+export const keepAliveField = optional(
+  keepAliveType,
+  "with `--models-dir`: how long the model stays in memory when nobody uses it, in seconds or as `5m`; negative is for ever; a single model stays loaded",
+);
