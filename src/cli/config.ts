@@ -182,7 +182,6 @@ function checkTogether(config: ServeConfig): void {
   }
 }
 
-/** As browsers send it, without path and default port. Programs have schemes of their own; pages of files are `null`. */
 /** It stands in ids, in front of a dot, and proxies name their servers so. */
 function checkReplica(name: string | undefined): void {
   if (name === undefined || /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/.test(name)) return;
@@ -192,6 +191,7 @@ function checkReplica(name: string | undefined): void {
   );
 }
 
+/** As browsers send it, without path and default port. Programs have schemes of their own; pages of files are `null`. */
 function checkOrigin(origin: string): void {
   if (origin === "*" || origin === "null") return;
   const parts = /^(?<scheme>[a-z][a-z0-9+.-]*):\/\/[^/?#\s]+$/u.exec(origin);

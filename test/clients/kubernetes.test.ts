@@ -48,6 +48,8 @@ describe.skipIf(python === undefined)(
       ])
         expect(metadata.labels).toMatchObject(selector);
       expect(set.spec.serviceName).toBe(replicas.metadata.name);
+      // A pod that leaves still ends its answers, and the proxy must find it for them.
+      expect(replicas.spec.publishNotReadyAddresses).toBe(true);
       const [container] = spec.containers;
       const [port] = container.ports;
       expect(pool.spec.targetPorts).toEqual([{ number: port.containerPort }]);

@@ -133,7 +133,8 @@ describe("cross-origin requests", () => {
     const world = createWorld({ config: { corsOrigins: ["*"] } });
     const response = await post(world.app, { ...hello, stream: true }, { origin: "null" });
     expect(response.headers["access-control-allow-origin"]).toBe("*");
-    expect(response.headers["access-control-expose-headers"]).toContain("x-request-id");
+    const exposed = response.headers["access-control-expose-headers"];
+    for (const name of ["x-request-id", "x-fermata-replica"]) expect(exposed).toContain(name);
   });
 });
 

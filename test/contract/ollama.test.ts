@@ -256,6 +256,18 @@ test("a prompt is put into the template, unless it is raw", async () => {
   });
 });
 
+test("of a raw prompt's format, a keyword that no mask can hold is left out", async () => {
+  const world = createWorld();
+  const format = {
+    type: "object",
+    properties: { names: { type: "array", items: { type: "string" }, uniqueItems: true } },
+  };
+  const asked = { model: "tiny", prompt: "Who?", raw: true, stream: false, format };
+  expect((await post(world, "/api/generate", asked)).statusCode).toBe(200);
+  expect(world.text.grammars[0]?.text).toContain('"names"');
+  expect(world.text.requests[0]?.grammar).toBeDefined();
+});
+
 test.each(["/api/chat", "/api/generate"])(
   "%s with nothing to answer loads the model",
   async (url) => {

@@ -19,21 +19,25 @@ const noCalls: CallSyntax = {
 };
 
 /**
- * What masks cannot enforce is refused: a text is not validated afterwards.
+ * What masks cannot enforce is refused, because a text is not validated afterwards.
+ * @param leavesOut the keywords of a schema that masks cannot enforce, instead
  * @throws FermataError of status 400 that names the field
  */
 export async function compileText(
   document: DocumentFormat,
   engine: Pick<ChatEngine, "compileGrammar">,
+  { leavesOut = false } = {},
 ): Promise<Grammar | undefined> {
-  const strict =
-    document.kind === "json_schema" ? { ...document, strict: true, alwaysStrict: true } : document;
+  const form =
+    document.kind === "json_schema" && !leavesOut
+      ? { ...document, strict: true, alwaysStrict: true }
+      : document;
   const constraints = await OutputConstraints.create({
     syntax: noCalls,
     markers: null,
     controls: [],
     tools: [],
-    guidance: { toolChoice: "auto", parallel: true, closeAtLimit: false, document: strict },
+    guidance: { toolChoice: "auto", parallel: true, closeAtLimit: false, document: form },
   });
   const source = constraints.round(0, "no");
   if (source === null) return undefined;

@@ -126,7 +126,7 @@ function runRaw(body: GenerateRequest, request: FastifyRequest, context: RouteCo
   const owner = requestOwner(request);
   const start = { ...answerOf(request), model: model.id, owner, startedAt };
   return async (signal, preparation, sink) => {
-    const compiling = document === undefined ? undefined : compileText(document, engine);
+    const compiling = document && compileText(document, engine, { leavesOut: true });
     if (compiling !== undefined) preparation.add(compiling);
     const prompt = await tokenizePrompt([text], engine);
     const grammar = await compiling;
