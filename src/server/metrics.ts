@@ -4,9 +4,9 @@
  *
  *   fermata_prefilled_tokens_total / (fermata_prompt_tokens_total - fermata_cached_tokens_total)
  *
- * It is 1.00 when nothing was computed twice; `fermata_recomputed_tokens_total` and
- * `fermata_template_rerenders_total` say what drove it up. What an engine of agents' own or of a folder's model
- * does has the label `model`.
+ * It is 1.00 when no request computed a token twice; `fermata_recomputed_tokens_total` and `fermata_discarded_tokens_total`
+ * say what drove it up. What was evicted between two requests, or rendered again, it does not show. What an engine of
+ * agents' own or of a folder's model does has the label `model`.
  */
 
 import { Counter, Gauge, Histogram, Registry } from "prom-client";

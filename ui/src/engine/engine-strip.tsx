@@ -46,7 +46,7 @@ function Facts({ state }: { state: EngineState }) {
         <Fact
           name="re-prefill"
           value={ratio.toFixed(2)}
-          title="Tokens computed over tokens that were new; 1.00 when nothing is computed twice"
+          title="Tokens computed over tokens that were new; 1.00 when no request computed one twice"
         />
       </dl>
     </>
