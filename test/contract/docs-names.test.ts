@@ -30,6 +30,7 @@ const foreignOptions = new Set([
   "--help",
   "--part",
   "--project",
+  "--rounds",
   "--skip-git-repo-check",
   "--update",
   "--again",
