@@ -38,7 +38,7 @@ Promise KvRetention::lookup(std::span<const Token> prompt, Salt salt) const {
 }
 
 std::optional<Placement> KvRetention::acquire(std::span<const Token> prompt, Milliseconds now,
-                                              Salt salt) {
+                                              Salt salt, bool kept) {
     State& s = *state_;
     s.now = now;
     const std::vector<std::int32_t> shared = s.match(prompt, salt);
@@ -71,6 +71,7 @@ std::optional<Placement> KvRetention::acquire(std::span<const Token> prompt, Mil
         s.set_state(slot, SlotState::kRunning);
         s.tree.set_salt(slot, salt);
         s.at(slot).use = use;
+        s.at(slot).kept = kept;
         s.wanted_fork = kNoSlot;
         return Placement{.slot = slot,
                          .reused = reused,
@@ -198,8 +199,15 @@ void KvRetention::end_leases(Milliseconds now) {
     state_->now = now;
     for (SlotId slot = 0; slot < state_->shape.slot_count; ++slot) {
         State::Slot& entry = state_->at(slot);
-        if (entry.state == SlotState::kLeased && entry.until <= now)
-            entry.state = SlotState::kRetained;
+        if (entry.state != SlotState::kLeased || entry.until > now) continue;
+        if (entry.kept) entry.state = SlotState::kRetained;
+        if (!entry.kept) state_->clear(slot);
+    }
+    for (SlotId id = state_->shape.slot_count; id < state_->id_of(state_->left.size()); ++id) {
+        State::Left& entry = state_->left_at(id);
+        if (!entry.leased || entry.until > now) continue;
+        entry.leased = false;
+        if (!entry.kept) state_->forget(id);
     }
 }
 

@@ -114,11 +114,13 @@ class KvRetention {
     //  - the best prefix is copied into such a slot (streams: not below kMinCopiedPositions; then
     //    the slot is used empty);
     //  - if the best prefix is in the last evictable slot, that slot is truncated and taken over.
+    // `kept`: what the slot holds stays when nobody waits for it any more. false: it is dropped at
+    // the end of its hold or lease, and is in no file.
     // In the streams layout the slot is chosen to keep running slots adjacent (see resume).
     // With partial_truncate = false a prefix is all that a slot or RAM holds, or goes up to a fork.
     // nullopt: every slot is running or held; nothing was changed.
-    std::optional<Placement> acquire(std::span<const Token> prompt, Milliseconds now,
-                                     Salt salt = 0);
+    std::optional<Placement> acquire(std::span<const Token> prompt, Milliseconds now, Salt salt = 0,
+                                     bool kept = true);
 
     // Registers tokens that the running slot will hold next, so that lookup can promise them.
     void plan(SlotId slot, std::span<const Token> tokens);
@@ -161,7 +163,9 @@ class KvRetention {
     void give_up(SlotId slot);
     // Any state -> free; clears the cells.
     void drop(SlotId slot);
-    // Leased slots whose lease has ended become retained. A hold's end is its owner's to see to.
+    // What is leased, and what left its slot while somebody waited for it, is as anything else when
+    // the lease has ended; what is not to be kept is dropped. A hold's end is its owner's to see
+    // to.
     void end_leases(Milliseconds now);
     // The held slot to give up when nothing else is left: the one whose deadline is furthest.
     // kNoSlot: none is held.

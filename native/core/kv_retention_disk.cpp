@@ -179,7 +179,7 @@ bool KvRetention::State::make_room_on_disk(std::int64_t bytes, const Candidate& 
 
 // Has what is at the id written. false: a file has it, or there is no room.
 bool KvRetention::State::file(SlotId id, const SavedCells& saved) {
-    if (files == nullptr || saved.empty() || left_at(id).filed) return false;
+    if (files == nullptr || saved.empty() || left_at(id).filed || !left_at(id).kept) return false;
     left_at(id).filed = true;
     const auto path = tree.path(id);
     if (is_in_files(id, left_length(id))) return false;
@@ -316,18 +316,21 @@ void KvRetention::back_up(std::int64_t most) {
         return bytes > 0 && bytes <= most && s.files->has_room(bytes);
     };
     for (SlotId slot = 0; slot < s.shape.slot_count; ++slot) {
-        const State::Slot& entry = s.at(slot);
+        State::Slot& entry = s.at(slot);
         const std::int32_t length = s.cells.length(slot);
         const bool rests = entry.state == SlotState::kHeld || is_evictable(entry.state);
-        if (!rests || length < kWorthKeeping || entry.filed == length) continue;
+        if (!rests || !entry.kept || length < kWorthKeeping || entry.filed == length) continue;
         if (s.now - entry.rests_since < kRestsFor) continue;
-        const std::size_t cells = s.backend.saved_size(slot);
+        // It takes as long as a row, and a sequence that must wait is asked for in every step.
+        if (entry.measured != length) entry.saved_bytes = s.backend.saved_size(slot);
+        entry.measured = length;
+        const std::size_t cells = entry.saved_bytes;
         if (cells == 0 || !may_go(file_size(tokens(slot), cells, {}))) continue;
         return s.back_up_slot(slot);
     }
     for (SlotId id = s.shape.slot_count; id < s.id_of(s.left.size()); ++id) {
         const State::Left& entry = s.left_at(id);
-        if (entry.cells.empty() || entry.staged || entry.filed) continue;
+        if (entry.cells.empty() || entry.staged || entry.filed || !entry.kept) continue;
         if (s.now - entry.use.last_used < kRestsFor) continue;
         if (!may_go(file_size(s.tree.path(id), entry.cells.size(), {}))) continue;
         s.file(id, SavedCells(entry.cells));
@@ -344,8 +347,8 @@ void KvRetention::save_all() {
     } let_go{s};
     std::vector<std::pair<Milliseconds, SlotId>> newest;
     for (SlotId slot = 0; slot < s.shape.slot_count; ++slot)
-        if (s.at(slot).state != SlotState::kFree && s.cells.length(slot) >= kWorthKeeping &&
-            s.at(slot).filed != s.cells.length(slot))
+        if (s.at(slot).state != SlotState::kFree && s.at(slot).kept &&
+            s.cells.length(slot) >= kWorthKeeping && s.at(slot).filed != s.cells.length(slot))
             newest.emplace_back(-s.at(slot).rests_since, slot);
     std::ranges::sort(newest);
     for (const auto& [since, slot] : newest) {
@@ -356,7 +359,8 @@ void KvRetention::save_all() {
     }
     newest.clear();
     for (SlotId id = s.shape.slot_count; id < s.id_of(s.left.size()); ++id)
-        if (const State::Left& entry = s.left_at(id); !entry.cells.empty() && !entry.staged)
+        if (const State::Left& entry = s.left_at(id);
+            !entry.cells.empty() && !entry.staged && entry.kept)
             newest.emplace_back(-entry.use.last_used, id);
     std::ranges::sort(newest);
     for (const auto& [since, id] : newest) {

@@ -156,11 +156,11 @@ SlotId KvRetention::State::id_for_one_more_fork() {
     return oldest;
 }
 
-// Whether a slot or RAM has the fork's positions, without which it is of no use.
-bool KvRetention::State::is_held_somewhere(SlotId fork) const {
+// Whether a slot or RAM has the fork's positions, without which it is of no use. `shared` as
+// match() gives it for them.
+bool KvRetention::State::is_held_somewhere(std::span<const std::int32_t> shared,
+                                           std::int32_t length) const {
     if (shape.forks_stand_alone) return true;
-    const std::int32_t length = fork_at(fork).cells.length();
-    const std::vector<std::int32_t> shared = match(fork, length);
     for (SlotId id = 0; id < id_of_fork(0); ++id) {
         const bool is_slot = id < shape.slot_count;
         const std::int32_t held = is_slot ? cells.length(id) : left_at(id).cells.length();
@@ -177,9 +177,10 @@ void KvRetention::State::add_forks(std::vector<Candidate>& candidates,
         const SlotId id = id_of_fork(index);
         if (fork.cells.empty() || id == wanted_fork) continue;
         const std::int32_t length = fork.cells.length();
-        const std::int32_t before = last_fork(match(id, length), length - 1).length;
+        const std::vector<std::int32_t> shared = match(id, length);
+        const std::int32_t before = last_fork(shared, length - 1).length;
         candidates.push_back({.use = fork.use,
-                              .rows = is_held_somewhere(id) ? length - before : 1,
+                              .rows = is_held_somewhere(shared, length) ? length - before : 1,
                               .room = static_cast<std::int64_t>(fork.cells.size())});
         ids.push_back(id);
     }

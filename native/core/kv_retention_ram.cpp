@@ -11,10 +11,27 @@ namespace {
 // it must gain at least this part of that.
 constexpr std::int32_t kMovesPerRow = 16;
 
+// What runs and has given up its slot runs again within this time, or has waited in vain.
+constexpr Milliseconds kRunsAgainWithin = 600'000;
+
 }  // namespace
 
 std::int32_t KvRetention::State::left_length(SlotId id) const {
     return static_cast<std::int32_t>(tree.path(id).size());
+}
+
+// Until when somebody waits for what the slot holds; 0: nobody does.
+Milliseconds KvRetention::State::waited_for_until(const Slot& slot) const {
+    if (slot.state == SlotState::kRunning) return now + kRunsAgainWithin;
+    return slot.state == SlotState::kRetained ? 0 : slot.until;
+}
+
+// What left its slot before is what the slot holds, too.
+void KvRetention::State::join_lease(Left& entry, const Slot& slot) {
+    entry.use = slot.use;
+    entry.until = std::max(entry.until, waited_for_until(slot));
+    entry.leased = entry.leased || slot.state != SlotState::kRetained;
+    entry.kept = entry.kept || slot.kept;
 }
 
 // What the slot holds is about to leave it. It goes to RAM unless it is found elsewhere anyway, or
@@ -24,7 +41,8 @@ void KvRetention::State::remember(SlotId slot) {
     const std::int32_t length = cells.length(slot);
     if (length < kWorthKeeping) return;
     const std::vector<std::int32_t> shared = match(slot, length);
-    const bool leased = is_pinned(at(slot).state) || at(slot).state == SlotState::kLeased;
+    const bool leased = at(slot).state != SlotState::kRetained;
+    const bool kept = at(slot).kept;
     const std::int32_t least = leased ? 1 : kMinCopiedPositions;
     for (SlotId other = 0; other < shape.slot_count; ++other) {
         if (other == slot || !shape.partial_truncate) continue;
@@ -41,7 +59,7 @@ void KvRetention::State::remember(SlotId slot) {
         const std::int32_t common = shared[static_cast<std::size_t>(id)];
         const bool covers = common == length && (shape.partial_truncate || known == length);
         if (covers && !left_at(id).cells.empty() && !left_at(id).staged) {
-            left_at(id).use = at(slot).use;
+            join_lease(left_at(id), at(slot));
             return;
         }
         if (common != known || !(shape.partial_truncate || known == length)) continue;
@@ -51,8 +69,10 @@ void KvRetention::State::remember(SlotId slot) {
         freed += static_cast<std::int64_t>(left_at(id).cells.size());
     }
 
-    Left entry{.use = at(slot).use, .leased = leased};
-    const bool goes_anywhere = ram.limit > 0 || (files != nullptr && filed == kNoSlot);
+    Left entry{
+        .use = at(slot).use, .leased = leased, .until = waited_for_until(at(slot)), .kept = kept};
+    const bool is_written = files != nullptr && filed == kNoSlot && kept;
+    const bool goes_anywhere = ram.limit > 0 || is_written;
     const auto size = goes_anywhere ? static_cast<std::int64_t>(backend.saved_size(slot)) : 0;
     const Candidate newcomer{.use = entry.use,
                              .leased = entry.leased,
@@ -65,7 +85,7 @@ void KvRetention::State::remember(SlotId slot) {
     for (const SlotId id : superseded)
         left_at(id).wanted = false;
     SavedCells saved;
-    if (fits || (size > 0 && files != nullptr && filed == kNoSlot)) saved = backend.save(slot);
+    if (fits || (size > 0 && is_written)) saved = backend.save(slot);
     if (fits && !saved.empty()) {
         ++ram.sequences;
         ++ram.saves;
@@ -82,8 +102,7 @@ void KvRetention::State::remember(SlotId slot) {
     if (filed != kNoSlot && left_at(filed).file != 0) {
         unstage(left_at(filed));
         left_at(filed).cells = std::move(entry.cells);
-        left_at(filed).use = entry.use;
-        left_at(filed).leased = entry.leased;
+        join_lease(left_at(filed), at(slot));
         return;
     }
     const SlotId id = id_for_one_more();

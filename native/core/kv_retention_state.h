@@ -34,15 +34,20 @@ struct KvRetention::State {
         Milliseconds until = 0;                // kHeld: deadline; kLeased: end of the lease
         std::vector<std::int32_t> marks = {};  // ascending: it will be forked at these lengths
         Milliseconds rests_since = 0;          // held, leased or retained since then
-        std::int32_t filed = 0;  // a file has, or was refused, so many of its positions
+        bool kept = true;                      // see acquire
+        std::int32_t filed = 0;     // a file has, or was refused, so many of its positions
+        std::int32_t measured = 0;  // positions that take `saved_bytes` when they are saved
+        std::size_t saved_bytes = 0;
     };
     // What has left its slot, or has a copy in a file. Its path in the tree is at id_of its index;
     // without cells and file it is only remembered, so that its return teaches the policy.
     struct Left {
         SavedCells cells = {};
         Use use = {};
-        bool leased = false;
-        bool wanted = false;  // being restored now: it must not go
+        bool leased = false;     // somebody waits for it
+        Milliseconds until = 0;  // leased: the end of that
+        bool kept = true;        // see acquire
+        bool wanted = false;     // being restored now: it must not go
         bool staged = false;  // `cells` were read from the file for a prompt that waits; not RAM's
         FileId file = 0;
         std::int64_t file_bytes = 0;
@@ -122,6 +127,8 @@ struct KvRetention::State {
     const Left& left_at(SlotId id) const { return left[index_of(id)]; }
     std::int32_t left_length(SlotId id) const;
     void remember(SlotId slot);
+    Milliseconds waited_for_until(const Slot& slot) const;
+    void join_lease(Left& entry, const Slot& slot);
     bool fits_in_ram(SlotId slot) const;
     bool make_room_in_ram(std::int64_t bytes, const Candidate& newcomer);
     void drop_cells(Left& entry);
@@ -176,7 +183,7 @@ struct KvRetention::State {
     std::int32_t restore_fork(SlotId id, SlotId room);
     void drop_fork(SlotId id);
     SlotId id_for_one_more_fork();
-    bool is_held_somewhere(SlotId fork) const;
+    bool is_held_somewhere(std::span<const std::int32_t> shared, std::int32_t length) const;
     void add_forks(std::vector<Candidate>& candidates, std::vector<SlotId>& ids) const;
     std::string check_forks() const;
 };

@@ -123,7 +123,9 @@ Sequence* Scheduler::suspected_with_rows() const {
 // How many rows of a step may have logits beside those that are sampled.
 std::int32_t Scheduler::most_told_rows() const {
     if (shape_.max_logit_rows == 0) return kPromptRows;
-    return std::clamp(shape_.max_logit_rows - config_.parallel, 1, kPromptRows);
+    // More than `parallel` run when readers that had stopped read on.
+    const auto sampled = std::max(config_.parallel, static_cast<std::int32_t>(running_.size()));
+    return std::clamp(shape_.max_logit_rows - sampled, 1, kPromptRows);
 }
 
 void Scheduler::plan_together() {

@@ -124,13 +124,16 @@ bool Scheduler::try_admit(Sequence& sequence, Milliseconds now) {
             wait(sequence, WaitReason::kPrefix, sequence_in(promise.provider));
             return false;
         }
-        auto placement = retention_.acquire(sequence.tokens, now, sequence.salt);
+        const auto place = [&] {
+            return retention_.acquire(sequence.tokens, now, sequence.salt, sequence.retain);
+        };
+        auto placement = place();
         // A place is free and every slot is taken. What is held may wait for this very sequence (a
         // tool that is an agent), so a hold gives up its cells: at once if they go to RAM, else
         // when nothing runs or the sequence has waited long.
         const bool holds_give = config_.ram_limit > 0 || running_.empty() || sequence.goes_first;
         if (!placement && (preempt_unread() || (holds_give && preempt_held()))) {
-            placement = retention_.acquire(sequence.tokens, now, sequence.salt);
+            placement = place();
         }
         if (!placement) {
             wait(sequence, WaitReason::kSlot);

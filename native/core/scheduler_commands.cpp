@@ -81,6 +81,7 @@ void Scheduler::resume(ResumeRequest request) {
     if (dropped) {
         sequence->tokens.pop_back();
         sequence->memory.shorten(sequence->size());
+        sequence->sampler->observe_anew(sequence->tokens);
     }
     const std::int32_t known = std::min(sequence->size(), sequence->held_resident);
     if (end >= shape_.cells_per_sequence) {

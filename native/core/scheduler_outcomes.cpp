@@ -11,10 +11,10 @@ namespace fermata {
 // Frees the sequence's cells. When it runs again, they come back from RAM or are computed again.
 void Scheduler::preempt(Sequence& sequence) {
     std::erase(extending_, sequence.id);
-    if ((sequence.retain || sequence.lease_ms > 0) && !sequence.suspected) {
-        retention_.give_up(sequence.slot);
-    } else {
+    if (sequence.suspected) {
         retention_.drop(sequence.slot);
+    } else {
+        retention_.give_up(sequence.slot);
     }
     sequence.slot = kNoSlot;
     const std::int32_t computed = std::exchange(sequence.resident, 0);

@@ -112,12 +112,18 @@ bool likelier(const TokenLogit& a, const TokenLogit& b) {
 }  // namespace
 
 void RecentTokens::push(Token token) {
-    if (tokens_.size() < limit_) {
-        tokens_.push_back(token);
-    } else if (limit_ > 0) {
-        tokens_[oldest_] = token;
-        oldest_ = (oldest_ + 1) % limit_;
-    }
+    if (limit_ == 0) return;
+    ++counts_[token];
+    if (tokens_.size() < limit_) return tokens_.push_back(token);
+    const auto leaving = counts_.find(std::exchange(tokens_[oldest_], token));
+    if (--leaving->second == 0) counts_.erase(leaving);
+    oldest_ = (oldest_ + 1) % limit_;
+}
+
+void RecentTokens::clear() {
+    tokens_.clear();
+    counts_.clear();
+    oldest_ = 0;
 }
 
 Penalties::Penalties(const SamplingParams& params)
@@ -129,17 +135,16 @@ Penalties::Penalties(const SamplingParams& params)
       presence_(params.presence_penalty),
       recent_(active_ ? params.penalty_last_n : 0) {}
 
-void Penalties::apply(std::span<TokenLogit> logits) {
-    sorted_.assign(tokens().begin(), tokens().end());
-    std::ranges::sort(sorted_);
-    auto from = sorted_.begin();
-    for (auto& [token, logit] : logits) {
-        from = std::find_if(from, sorted_.end(), [token](Token other) { return other >= token; });
-        const auto to =
-            std::find_if(from, sorted_.end(), [token](Token other) { return other > token; });
-        if (from == to) continue;
+void Penalties::apply(std::span<TokenLogit> logits) const {
+    auto change = logits.begin();
+    for (const auto& [token, count] : counts()) {
+        while (change != logits.end() && change->first < token)
+            ++change;
+        if (change == logits.end()) return;
+        float& logit = change->second;
+        if (change->first != token) continue;
         logit = logit <= 0.0f ? logit * repeat_ : logit / repeat_;
-        logit -= static_cast<float>(to - from) * frequency_ + presence_;
+        logit -= static_cast<float>(count) * frequency_ + presence_;
     }
 }
 
@@ -183,6 +188,13 @@ void ChainSampler::observe(std::span<const Token> tokens) {
     }
 }
 
+void ChainSampler::observe_anew(std::span<const Token> tokens) {
+    penalties_.forget();
+    dry_tokens_.clear();
+    if (dry_) llama_sampler_reset(dry_.get());
+    observe(tokens);
+}
+
 // Mirostat, too, begins its estimate anew.
 void ChainSampler::begin_round(std::int32_t position) {
     SamplingParams params = params_;
@@ -212,8 +224,9 @@ void ChainSampler::make_changes(std::span<const float> logits) {
     touched_.clear();
     for (const auto& [token, bias] : params_.logit_bias)
         touched_.push_back(token);
-    for (const auto recent : {penalties_.tokens(), dry_tokens_.tokens()})
-        touched_.insert(touched_.end(), recent.begin(), recent.end());
+    for (const auto* counts : {&penalties_.counts(), &dry_tokens_.counts()})
+        for (const auto& [token, count] : *counts)
+            touched_.push_back(token);
     std::ranges::sort(touched_);
     const auto repeated = std::ranges::unique(touched_);
     touched_.erase(repeated.begin(), repeated.end());

@@ -10,6 +10,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <span>
 #include <utility>
@@ -22,18 +23,20 @@
 
 namespace fermata {
 
-// The last tokens of a sequence, in no order.
+// How often each of the last tokens of a sequence is among them, ascending by token.
 class RecentTokens {
    public:
     explicit RecentTokens(std::int32_t limit) : limit_(static_cast<std::size_t>(limit)) {}
 
     void push(Token token);
-    std::span<const Token> tokens() const { return tokens_; }
+    void clear();
+    const std::map<Token, std::int32_t>& counts() const { return counts_; }
 
    private:
     std::vector<Token> tokens_;  // a ring once it is full
     std::size_t limit_;
     std::size_t oldest_ = 0;
+    std::map<Token, std::int32_t> counts_;
 };
 
 // What the last tokens cost a candidate.
@@ -43,15 +46,15 @@ class Penalties {
 
     bool active() const { return active_; }
     void observe(Token token) { recent_.push(token); }
-    std::span<const Token> tokens() const { return recent_.tokens(); }
-    // Changes the logits of tokens(); `logits` has all of them, ascending by token.
-    void apply(std::span<TokenLogit> logits);
+    void forget() { recent_.clear(); }
+    const std::map<Token, std::int32_t>& counts() const { return recent_.counts(); }
+    // Changes the logits of the tokens in counts(); `logits` has all of them, ascending by token.
+    void apply(std::span<TokenLogit> logits) const;
 
    private:
     bool active_;
     float repeat_, frequency_, presence_;
     RecentTokens recent_;
-    std::vector<Token> sorted_;
 };
 
 // The same seed and logits give the same tokens. A bias of -100 or less bans a token. Logits that
@@ -66,6 +69,7 @@ class ChainSampler final : public Sampler {
 
     Token sample(std::span<const float> logits, TokenMask mask = {}) override;
     void observe(std::span<const Token> tokens) override;
+    void observe_anew(std::span<const Token> tokens) override;
     void skip(Token token) override;
     void begin_round(std::int32_t position) override;
     TokenLogprobs draw(Token token, std::int32_t top) const override;

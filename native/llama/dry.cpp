@@ -27,8 +27,14 @@ SamplerPtr DrySamplers::make(const DryParams& params) {
     if (!params.active()) return nullptr;
     if (last_ == nullptr || !(last_params_ == params)) {
         Sequences sequences;
+        std::vector<bool> alone;
         for (const std::string& breaker : params.sequence_breakers)
-            add_breaker(breaker, sequences);
+            add_breaker(breaker, sequences, alone);
+        // Each sequence of tokens is looked up as often as it is there, and copied with the
+        // sampler.
+        std::ranges::sort(sequences);
+        const auto repeated = std::ranges::unique(sequences);
+        sequences.erase(repeated.begin(), repeated.end());
         // It logs that there are no breakers.
         last_.reset(sequences.empty() ? llama_sampler_init_dry(vocab_, params.multiplier,
                                                                params.base, params.allowed_length,
@@ -65,15 +71,19 @@ void DrySamplers::read_words() {
     }
 }
 
-void DrySamplers::add_breaker(std::string_view breaker, Sequences& sequences) {
+// `alone`: of the tokens that break a sequence by themselves.
+void DrySamplers::add_breaker(std::string_view breaker, Sequences& sequences,
+                              std::vector<bool>& alone) {
     if (breaker.empty()) return;
     if (words_.empty()) read_words();
+    alone.resize(words_.size());
     breaker = breaker.substr(0, kLongestBreaker);
     std::array<std::optional<std::vector<Token>>, kLongestBreaker> rests;  // by where they begin
     for (const Token token : tokens_with_[static_cast<unsigned char>(breaker.front())]) {
         const std::string_view word = words_[static_cast<std::size_t>(token)];
         if (word.find(breaker) != word.npos) {
-            sequences.push_back({token});
+            if (!alone[static_cast<std::size_t>(token)]) sequences.push_back({token});
+            alone[static_cast<std::size_t>(token)] = true;
             continue;
         }
         for (std::size_t at = word.find(breaker.front()); at != word.npos;

@@ -37,7 +37,7 @@ class DrySamplers {
     using Sequences = std::vector<std::vector<Token>>;
 
     void read_words();
-    void add_breaker(std::string_view breaker, Sequences& sequences);
+    void add_breaker(std::string_view breaker, Sequences& sequences, std::vector<bool>& alone);
     std::vector<Token> tokens_of(std::string_view text) const;
 
     const llama_vocab* vocab_;

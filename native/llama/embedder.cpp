@@ -27,10 +27,11 @@ enum llama_pooling_type pooling_of(std::string_view name) {
     return LLAMA_POOLING_TYPE_UNSPECIFIED;
 }
 
-// A character that the texts do not have.
+// A character that the texts do not have, of U+E000 to U+EFFF, for private use; "": they have all.
 std::string guard_for(std::string_view one, std::string_view other) {
-    for (char last = '\x80'; last <= '\xBF'; ++last) {
-        std::string guard = {'\xEE', '\x80', last};  // U+E000 and after it, for private use
+    for (int place = 0; place < 4096; ++place) {
+        const std::string guard = {'\xEE', static_cast<char>(0x80 | (place >> 6)),
+                                   static_cast<char>(0x80 | (place & 0x3F))};
         if (one.find(guard) == one.npos && other.find(guard) == other.npos) return guard;
     }
     return {};
@@ -131,6 +132,9 @@ Result<std::vector<Token>> Embedder::tokenize_pair(const std::string& query,
     const char* form = llama_model_chat_template(model_->handle(), "rerank");
     if (form != nullptr) {
         const std::string guard = guard_for(query, document);
+        if (guard.empty())
+            return Error{ErrorCode::kInvalidArgument,
+                         "The texts have every character from U+E000 to U+EFFF: leave one out."};
         return model_->tokenizer().tokenize(
             filled(form, guarded(query, guard), guarded(document, guard)), guard, false);
     }

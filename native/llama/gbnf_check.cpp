@@ -216,19 +216,19 @@ class Ways {
 
 }  // namespace gbnf
 
-std::optional<Error> gbnf_fault(std::string_view text) {
+Result<std::vector<std::string>> check_gbnf(std::string_view text) {
     if (text.size() > gbnf::kMaxBytes) {
         return Error{ErrorCode::kGrammarTooLarge,
                      "The grammar has " + std::to_string(text.size()) + " bytes; at most " +
                          std::to_string(gbnf::kMaxBytes) + " are allowed."};
     }
     try {
-        const std::vector<gbnf::Node> nodes = gbnf::parse(text);
-        const gbnf::Ways ways(nodes);
+        gbnf::Parsed parsed = gbnf::parse(text);
+        const gbnf::Ways ways(parsed.nodes);
+        return std::move(parsed.tokens);
     } catch (const gbnf::Fault& fault) {
         return Error{fault.code, fault.message};
     }
-    return std::nullopt;
 }
 
 }  // namespace fermata

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <exception>
 #include <mutex>
+#include <set>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -24,11 +26,21 @@ struct FreeSampler {
 };
 using Handle = std::unique_ptr<llama_sampler, FreeSampler>;
 
+// `name`, which llama.cpp has read: `<[id]>`, or the spelling of one token.
+Token named_token(const llama_vocab* vocabulary, const std::string& name) {
+    if (name.starts_with("<[")) return static_cast<Token>(std::stol(name.substr(2)));
+    Token token = -1;
+    llama_tokenize(vocabulary, name.data(), static_cast<std::int32_t>(name.size()), &token, 1,
+                   false, true);
+    return token;
+}
+
 // Has no forced tokens, and finds no way to close. stopped() is late: only an end token tells.
+// To take a token back it reads all of them again, so it looks at none ahead.
 class GbnfMatcher final : public Matcher {
    public:
-    GbnfMatcher(std::shared_ptr<const Model> model, Handle handle, bool names_tokens)
-        : model_(std::move(model)), handle_(std::move(handle)), names_tokens_(names_tokens) {}
+    GbnfMatcher(std::shared_ptr<const Model> model, Handle handle, std::set<Token> named)
+        : model_(std::move(model)), handle_(std::move(handle)), named_(std::move(named)) {}
 
     bool compute_mask(std::vector<std::uint32_t>& mask) override {
         if (!error_.empty()) return false;
@@ -65,6 +77,7 @@ class GbnfMatcher final : public Matcher {
     }
     bool rollback(std::size_t count) override {
         if (!error_.empty() || count > consumed_.size()) return false;
+        if (count == 0) return true;
         consumed_.resize(consumed_.size() - count);
         llama_sampler_reset(handle_.get());
         ended_ = false;
@@ -73,14 +86,7 @@ class GbnfMatcher final : public Matcher {
         }
         return true;
     }
-    std::size_t accepted(std::span<const Token> tokens) override {
-        const std::size_t before = consumed_.size();
-        std::size_t count = 0;
-        while (count < tokens.size() && allowed(tokens[count]) && consume(tokens[count]))
-            ++count;
-        rollback(consumed_.size() - before);
-        return count;
-    }
+    std::size_t accepted(std::span<const Token>) override { return 0; }
     std::vector<Token> forced() override { return {}; }
     Closing closing(std::size_t, std::size_t&) override { return {}; }
     bool accepting() override { return allowed(model_->vocabulary().end_token()); }
@@ -88,9 +94,9 @@ class GbnfMatcher final : public Matcher {
     std::string error() override { return error_; }
 
    private:
-    // Control tokens match no text, but a grammar may name them.
+    // llama.cpp compares the spelling of control tokens with text, which nobody would see.
     bool may_match(Token token) const {
-        return names_tokens_ || !model_->vocabulary().piece(token).empty();
+        return !model_->vocabulary().piece(token).empty() || named_.contains(token);
     }
     bool allowed(Token token) {
         if (!model_->vocabulary().contains(token)) return false;
@@ -124,7 +130,7 @@ class GbnfMatcher final : public Matcher {
 
     std::shared_ptr<const Model> model_;
     Handle handle_;
-    const bool names_tokens_;
+    const std::set<Token> named_;
     std::vector<Token> consumed_;
     std::vector<llama_token_data> candidates_;
     bool ended_ = false;
@@ -134,16 +140,16 @@ class GbnfMatcher final : public Matcher {
 class GbnfGrammar final : public Grammar {
    public:
     GbnfGrammar(std::shared_ptr<const Model> model, Handle pristine, std::size_t size,
-                bool names_tokens)
+                std::set<Token> named)
         : model_(std::move(model)),
           pristine_(std::move(pristine)),
           bytes_(size * 64),
-          names_tokens_(names_tokens) {}
+          named_(std::move(named)) {}
 
     std::unique_ptr<Matcher> make_matcher() const override {
         const std::lock_guard lock(mutex_);
         return std::make_unique<GbnfMatcher>(model_, Handle(llama_sampler_clone(pristine_.get())),
-                                             names_tokens_);
+                                             named_);
     }
     std::size_t bytes() const override { return bytes_; }
 
@@ -151,7 +157,7 @@ class GbnfGrammar final : public Grammar {
     std::shared_ptr<const Model> model_;
     Handle pristine_;
     std::size_t bytes_;
-    bool names_tokens_;
+    std::set<Token> named_;
     mutable std::mutex mutex_;
 };
 
@@ -159,7 +165,8 @@ class GbnfGrammar final : public Grammar {
 
 Result<std::shared_ptr<const Grammar>> compile_gbnf(std::shared_ptr<const Model> model,
                                                     const std::string& text) {
-    if (auto fault = gbnf_fault(text)) return *fault;
+    auto checked = check_gbnf(text);
+    if (!checked.ok()) return checked.error();
     const LogCapture log;
     try {
         Handle handle(
@@ -168,10 +175,11 @@ Result<std::shared_ptr<const Grammar>> compile_gbnf(std::shared_ptr<const Model>
             return Error{ErrorCode::kGrammarInvalid,
                          log.errors_or("llama.cpp cannot parse the grammar")};
         }
-        const bool names_tokens =
-            text.find("<[") != std::string::npos || text.find("<|") != std::string::npos;
+        std::set<Token> named;
+        for (const std::string& name : checked.value())
+            named.insert(named_token(model->vocabulary().handle(), name));
         return std::shared_ptr<const Grammar>(std::make_shared<GbnfGrammar>(
-            std::move(model), std::move(handle), text.size(), names_tokens));
+            std::move(model), std::move(handle), text.size(), std::move(named)));
     } catch (const std::exception& failure) {
         return Error{ErrorCode::kGrammarInvalid, failure.what()};
     }

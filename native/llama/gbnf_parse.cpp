@@ -31,7 +31,7 @@ class Parser {
    public:
     explicit Parser(std::string_view text) : text_(text) {}
 
-    std::vector<Node> run() {
+    Parsed run() {
         skip_blanks(true);
         while (at_ < text_.size())
             parse_rule();
@@ -39,7 +39,7 @@ class Parser {
             if (!node.defined) refuse("Undefined rule: " + node.name);
         }
         if (!rules_.contains("root")) refuse("The grammar has no rule named root.");
-        return std::move(nodes_);
+        return {.nodes = std::move(nodes_), .tokens = std::move(tokens_)};
     }
 
    private:
@@ -202,6 +202,7 @@ class Parser {
         const std::size_t close = text_.find('>', at_);
         if (peek() != '<' || close == std::string_view::npos) expected("<token>");
         if (close - at_ > kMaxTokenName) refuse_size("The name of a token is too long.");
+        tokens_.emplace_back(text_.substr(at_, close + 1 - at_));
         at_ = close + 1;
         return {};
     }
@@ -243,13 +244,14 @@ class Parser {
     std::string_view text_;
     std::size_t at_ = 0;
     std::vector<Node> nodes_;
+    std::vector<std::string> tokens_;
     std::unordered_map<std::string, std::size_t> rules_;
     std::uint64_t elements_ = 0;
 };
 
 }  // namespace
 
-std::vector<Node> parse(std::string_view text) {
+Parsed parse(std::string_view text) {
     return Parser(text).run();
 }
 

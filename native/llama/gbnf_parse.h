@@ -40,8 +40,14 @@ struct Node {  // a rule or a group: its alternatives
     bool defined = false;
 };
 
-// The rules and groups; rule `root` is among them, and every rule that is named is defined.
+struct Parsed {
+    // The rules and groups; rule `root` is among them, and every rule that is named is defined.
+    std::vector<Node> nodes;
+    // Of the tokens that it names: `<spelling>` or `<[id]>`.
+    std::vector<std::string> tokens;
+};
+
 // Throws Fault.
-std::vector<Node> parse(std::string_view text);
+Parsed parse(std::string_view text);
 
 }  // namespace fermata::gbnf

@@ -33,6 +33,7 @@ const growing: Record<string, { parts?: "content" | "summary"; field: string }> 
   "response.reasoning_summary_text": { parts: "summary", field: "text" },
   "response.function_call_arguments": { field: "arguments" },
   "response.mcp_call_arguments": { field: "arguments" },
+  "response.custom_tool_call_input": { field: "input" },
 };
 
 /** @param state null before the first event */

@@ -3,6 +3,7 @@
 import { FermataError } from "../errors.ts";
 import type { NativeLoadOptions, NativeRedisAddress } from "../native/addon-types.ts";
 import type { EngineOptions, KvCacheType } from "./types.ts";
+import { createHash } from "node:crypto";
 import { readFileSync, readdirSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { basename, resolve } from "node:path";
@@ -97,7 +98,7 @@ export function resolveOptions(options: EngineOptions, facts: LoadFacts): Native
     cellsTotal,
     cacheRamBytes: cacheRam * mib,
     cacheDiskBytes: cacheDisk * mib,
-    cacheDir: cacheDir === undefined ? "" : resolve(cacheDir, basename(options.modelPath, ".gguf")),
+    cacheDir: cacheDir === undefined ? "" : resolve(cacheDir, folderOf(options.modelPath)),
     ...(cacheRemote === undefined ? {} : { cacheRemote: redisAddress(cacheRemote) }),
     threads: integer("threads", options.threads ?? facts.physicalCores, 1, 512),
     adaptThreads: options.threads === undefined,
@@ -120,6 +121,12 @@ export function resolveOptions(options: EngineOptions, facts: LoadFacts): Native
     maxQueue: integer("maxQueue", options.maxQueue ?? defaultMaxQueue, 0, 65_536),
     audit: options.audit ?? false,
   };
+}
+
+/** Of a model's cache files. Two models may have one file name, and each deletes what is not its own. */
+function folderOf(modelPath: string): string {
+  const place = createHash("sha256").update(resolve(modelPath)).digest("hex").slice(0, 8);
+  return `${basename(modelPath, ".gguf")}-${place}`;
 }
 
 /** What the model was trained for, where its weights allow so much. Undefined: it does not say. */

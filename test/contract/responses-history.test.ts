@@ -184,6 +184,33 @@ describe("approvals", () => {
     ]);
   });
 
+  test("a call that the model makes behind it is another turn's", async () => {
+    const asked = await world.create({ input: "Which files?", tools: mcp });
+    const next = { id: "call_2", name: "mine", arguments: "{}" };
+    world.chat.script = [...callEvents(next), finish("tool_calls", [next])];
+    const consent = {
+      type: "mcp_approval_response",
+      approval_request_id: asked.body.output[1].id,
+      approve: true,
+    };
+    const both = [...mcp, { type: "function", name: "mine" }];
+    const { body } = await world.create({
+      input: [consent],
+      previous_response_id: asked.body.id,
+      tools: both,
+    });
+    world.chat.script = [finish("stop")];
+    const output = { type: "function_call_output", call_id: "call_2", output: "x" };
+    await world.create({ input: [output], previous_response_id: body.id, tools: both });
+    expect(world.chat.requests[2]!.messages).toMatchObject([
+      { role: "user" },
+      { role: "assistant", toolCalls: [{ name: "list_files" }] },
+      { role: "tool", content: "a.txt" },
+      { role: "assistant", toolCalls: [{ name: "mine" }] },
+      { role: "tool", content: "x" },
+    ]);
+  });
+
   test("a call that reports without end is stopped after the time that a call has", async () => {
     await world.close();
     const endless: Tool = {
@@ -273,7 +300,9 @@ describe("compaction", () => {
       { role: "user", content: "Hi" },
       { role: "assistant", content: "Hello." },
     ];
-    const compacted = await world.call("POST", url, { model: "tiny", input });
+    const salted = { model: "tiny", input, cache_salt: "mine" };
+    const compacted = await world.call("POST", url, salted);
+    expect(world.chat.requests[0]!.cacheSalt).toBe("mine");
     expect(compacted.body).toMatchObject({
       object: "response.compaction",
       output: [{ type: "message", role: "user" }, { type: "compaction" }],

@@ -193,6 +193,20 @@ test.each([
   client.socket.close();
 });
 
+test("response.cancel ends one in the background, too, and the next request is answered", async () => {
+  const client = await new Client().open();
+  const { script } = world.chat;
+  world.chat.script = hang;
+  client.send({ input: "Hi", background: true });
+  await client.until("response.output_text.delta");
+  world.chat.script = script;
+  client.socket.send(JSON.stringify({ type: "response.cancel" }));
+  client.send({ input: "Hi" });
+  const events = await client.until("response.completed");
+  expect(events.map(({ response }) => response?.status).filter(Boolean)).toContain("cancelled");
+  client.socket.close();
+});
+
 test("of requests without end, empty ones too, some wait, and who does not read the refusals is disconnected", async () => {
   const client = await new Client().open();
   world.chat.script = hang;

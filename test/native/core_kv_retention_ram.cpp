@@ -23,8 +23,8 @@ struct Cache {
     explicit Cache(CacheShape shape, std::int64_t ram = kPlenty)
         : backend(shape), audit(backend), retention(audit, ram) {}
 
-    Placement run(const std::vector<Token>& prompt) {
-        const auto placement = retention.acquire(prompt, ++now);
+    Placement run(const std::vector<Token>& prompt, bool kept = true) {
+        const auto placement = retention.acquire(prompt, ++now, 0, kept);
         CHECK(placement.has_value());
         const std::span rest =
             std::span(prompt).subspan(static_cast<std::size_t>(placement->reused));
@@ -84,6 +84,48 @@ TEST(what_is_evicted_comes_back_from_ram) {
         // The one that made room for it is there now.
         CHECK_EQ(cache.retention.ram().sequences, 1);
         CHECK_EQ(cache.retention.lookup(joined(words(2, 100), words(9, 5))).resident, 100);
+    }
+}
+
+TEST(a_lease_ends_for_what_has_left_its_slot_too) {
+    for (const CacheShape& shape : kShapes) {
+        Cache cache(shape, 150 * kCellBytes);
+        cache.run_and_retain(words(1, 100), 1000);
+        for (const std::uint32_t seed : {2u, 3u, 4u})
+            cache.run_and_retain(words(seed, 100));
+        // While its caller is expected, nothing else takes its room.
+        CHECK_EQ(cache.retention.lookup(joined(words(1, 100), words(9, 5))).resident, 100);
+        cache.retention.end_leases(cache.now = 1000);
+        for (const std::uint32_t seed : {5u, 6u, 7u})
+            cache.run_and_retain(words(seed, 100));
+        CHECK_EQ(cache.retention.lookup(joined(words(1, 100), words(9, 5))).resident, 0);
+        CHECK_EQ(cache.retention.ram().sequences, 1);
+    }
+}
+
+TEST(what_is_not_kept_goes_at_the_end_of_its_lease_or_hold) {
+    for (const CacheShape& shape : kShapes) {
+        Cache cache(shape);
+        const auto prompt = joined(words(1, 100), words(9, 5));
+        const auto resident = [&] { return cache.retention.lookup(prompt).resident; };
+        cache.retention.retain(cache.run(words(1, 100), false).slot, ++cache.now, 1000);
+        CHECK_EQ(resident(), 100);
+        cache.retention.end_leases(1000);
+        CHECK_EQ(resident(), 0);
+        CHECK_EQ(cache.retention.cells().used, 0);
+
+        // In RAM, too.
+        cache.retention.hold(cache.run(words(1, 100), false).slot, 2000);
+        cache.retention.give_up(cache.retention.eviction_victim_among_held());
+        cache.check();
+        CHECK_EQ(cache.retention.ram().sequences, 1);
+        CHECK_EQ(resident(), 100);
+        cache.retention.end_leases(1999);
+        CHECK_EQ(resident(), 100);
+        cache.retention.end_leases(2000);
+        CHECK_EQ(resident(), 0);
+        CHECK_EQ(cache.retention.ram().bytes, 0);
+        cache.check();
     }
 }
 

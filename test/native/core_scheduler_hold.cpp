@@ -301,6 +301,9 @@ class RecordingSampler final : public Sampler {
     void observe(std::span<const Token> tokens) override {
         observed_.insert(observed_.end(), tokens.begin(), tokens.end());
     }
+    void observe_anew(std::span<const Token> tokens) override {
+        observed_.assign(tokens.begin(), tokens.end());
+    }
 
    private:
     std::vector<Token> script_;
@@ -335,6 +338,22 @@ TEST(a_token_refused_after_a_call_is_no_token_of_the_penalties) {
     while (scheduler.step(0)) {
     }
     CHECK_EQ(backend.observed, joined(joined(said, words(2, 3)), {'y', kEnd}));
+}
+
+TEST(an_end_that_a_resume_drops_is_no_token_of_the_penalties) {
+    RecordingSamplers backend(streams(2));
+    Scheduler scheduler({.parallel = 1, .step_token_budget = 64}, backend);
+    SubmitRequest request{.id = 1, .prompt = words(1, 5), .limits = {.max_tokens = 20}};
+    request.sampling.script = {'f', kEnd, 'y', kEnd};
+    request.pause = {.hold_at_end = PauseTriggers::HoldAtEnd::kAlways};
+    scheduler.submit(std::move(request));
+    while (scheduler.step(0)) {
+    }
+    CHECK_EQ(backend.observed, joined(words(1, 5), {'f', kEnd}));
+    scheduler.resume({.id = 1, .tokens = words(2, 3), .keep_pending = false, .max_tokens = 1});
+    while (scheduler.step(0)) {
+    }
+    CHECK_EQ(backend.observed, joined(joined(words(1, 5), {'f'}), joined(words(2, 3), {'y'})));
 }
 
 TEST_MAIN()

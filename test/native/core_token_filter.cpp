@@ -137,4 +137,29 @@ TEST(a_prompt_has_the_log_probabilities_of_each_of_its_tokens) {
     }
 }
 
+TEST(log_probabilities_of_a_prompt_leave_room_for_readers_that_come_back) {
+    CacheShape shape = streams(8);
+    shape.max_logit_rows = 16;
+    World world(shape, {.parallel = 4, .step_token_budget = 64});
+    // Two readers stop, and others take their places.
+    std::vector<SequenceId> stopped;
+    for (const std::uint32_t seed : {1u, 2u}) {
+        stopped.push_back(
+            world.submit({.prompt = words(seed, 20), .limits = {.max_tokens = 40, .window = 2}}));
+    }
+    world.run();
+    std::vector<SequenceId> others;
+    for (const std::uint32_t seed : {3u, 4u, 5u})
+        others.push_back(world.submit(words(seed, 20), 60));
+    const SequenceId told =
+        world.submit({.prompt = words(6, 150), .limits = {.max_tokens = 1}, .prompt_logprobs = 0});
+    world.step();
+    for (const SequenceId id : stopped)
+        world.scheduler.acknowledge(id, 2);
+    world.run();
+    CHECK_EQ(world.outcomes.at(told).prompt.size(), 149u);
+    for (const SequenceId id : others)
+        CHECK_EQ(world.outcomes.at(id).usage.recomputed_tokens, 0);
+}
+
 TEST_MAIN()

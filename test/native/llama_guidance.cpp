@@ -306,13 +306,36 @@ TEST(gbnf_guides_the_same_way) {
             CHECK(std::regex_match(subject.text(tokens),
                                    std::regex(R"(\{[a-z]+(,[a-z]+){0,2}\}|\{[a-z,]*)")));
             CHECK(matcher->rollback(tokens.size()));
+            CHECK(matcher->rollback(0));
             const auto valid = subject.tokenize("{ab,c}");
-            CHECK_EQ(matcher->accepted(valid), valid.size());
+            // It would have to read all again to take them back.
+            CHECK_EQ(matcher->accepted(valid), 0u);
             CHECK_EQ(walk(*matcher, valid), valid.size());
             CHECK(matcher->accepting());
             CHECK(!matcher->consume(valid[0]));
             CHECK(!matcher->error().empty());
         }
+    }
+}
+
+TEST(gbnf_allows_the_control_tokens_that_it_names) {
+    const Subject& subject = *std::ranges::find(subjects(), "llama-spm", &Subject::name);
+    const Token begin = subject.model->vocabulary().bos_token();
+    const Token unknown = 0;
+    for (const std::string& name : {std::string("<s>"), "<[" + std::to_string(begin) + "]>"}) {
+        const auto matcher =
+            subject.gbnf("root ::= " + name + " [^x]{1,9} \"<|\"?\n")->make_matcher();
+        std::vector<std::uint32_t> mask;
+        CHECK(matcher->compute_mask(mask));
+        std::size_t allowed = 0;
+        for_each_allowed(mask, mask.size() * kMaskWordBits, [&](std::size_t) { ++allowed; });
+        CHECK_EQ(allowed, 1u);
+        CHECK(allows(mask, begin));
+        CHECK(matcher->consume(begin));
+        CHECK(matcher->compute_mask(mask));
+        // Its spelling would fit, and nobody would see it.
+        CHECK(!allows(mask, unknown));
+        CHECK(allows(mask, subject.tokenize("a")[0]));
     }
 }
 

@@ -43,9 +43,10 @@ export async function compact(
   const { target } = context;
   const scope = { templateVariables, owner };
   const maxTokens = Math.min(body.maxOutputTokens ?? maxSummaryTokens, target.contextSize);
+  const all = target.instruct(messages);
   const history =
     body.truncation === "auto"
-      ? await fitHistory(messages, {
+      ? await fitHistory(all, {
           contextSize: target.contextSize,
           maxTokens,
           count: (some) =>
@@ -54,12 +55,13 @@ export async function compact(
               { mayExceed: true },
             ),
         })
-      : messages;
+      : all;
   const conversation = {
     messages: withRequest(history),
     sampling: body.sampling,
     stop: [],
     maxTokens,
+    cacheSalt: body.cacheSalt,
     signal,
     ...scope,
   };

@@ -204,6 +204,7 @@ export class ResponseRun extends LiveRun<WireEvent> {
       await this.#tell(writer.approvedCall(call, requestId));
       await this.#tell(writer.answered(call.id, await run()));
     }
+    writer.endRound();
   }
 
   /** @returns the last events */

@@ -17,6 +17,7 @@ import { defaultBodyBytes } from "../http/json-body.ts";
 import { missingServers, Preparation, sseTimes } from "../http/stream-answer.ts";
 import { acceptWebSocket } from "../http/web-sockets.ts";
 import { ofInput, parseResponsesRequestInParts } from "./request.ts";
+import type { ResponseRun } from "./run.ts";
 import type { RecalledResponse, ResponsesContext } from "./service.ts";
 import type { Item, WireEvent } from "./types.ts";
 import { answerOf } from "../answer/traces.ts";
@@ -66,7 +67,9 @@ class ResponseSocket {
   #isBusy = false;
   #closesWhenIdle = false;
   #recalled: RecalledResponse | null = null;
-  /** Ends the current response. */
+  /** The current response; one in the background goes on without the connection. */
+  #run: ResponseRun | null = null;
+  /** Ends what belongs to the connection of the current request. */
   #cancel: ((reason: FermataError) => void) | null = null;
 
   constructor(socket: WebSocket, request: FastifyRequest, context: ResponsesContext) {
@@ -103,7 +106,9 @@ class ResponseSocket {
 
   async #take(data: Buffer, isBinary: boolean): Promise<void> {
     if (isCancel(data)) {
-      this.#cancel?.(new FermataError("cancelled", "The response was cancelled."));
+      const reason = new FermataError("cancelled", "The response was cancelled.");
+      this.#run?.cancel(reason);
+      this.#cancel?.(reason);
       return;
     }
     const problem = isBinary ? binaryMessage() : this.#tooMany(data);
@@ -154,7 +159,7 @@ class ResponseSocket {
       }
       await request.server.quarantine.admit(request.bodyHash, ended);
       this.#report(true, null);
-      await this.#run(message, work.controller.signal, startedAt);
+      await this.#start(message, work.controller.signal, startedAt);
       request.server.quarantine.release(request.bodyHash);
       this.#report(false, request.bodyHash);
     } catch (error) {
@@ -164,6 +169,7 @@ class ResponseSocket {
       this.#report(false, null);
     } finally {
       this.#cancel = null;
+      this.#run = null;
       work.end();
       end();
       metrics.requests.inc({ endpoint: "/v1/responses", status: String(status) });
@@ -172,7 +178,7 @@ class ResponseSocket {
     }
   }
 
-  async #run({ body, isWarmUp }: Message, signal: AbortSignal, startedAt: number): Promise<void> {
+  async #start({ body, isWarmUp }: Message, signal: AbortSignal, startedAt: number): Promise<void> {
     await missingServers(this.#context.services.tools, body, this.#request);
     const run = (context: ResponsesContext): Promise<void> =>
       this.#runWith(context, { body, isWarmUp }, signal, startedAt);
@@ -210,6 +216,7 @@ class ResponseSocket {
     // Only requests without `stream` resume, and these have it.
     if (started.kind === "resumed") return;
     const { run, items } = started;
+    this.#run = run;
     if (request.previousResponseId !== null) this.#recalled = null;
     for await (const event of run.read(-1)) await this.#send(isWarmUp ? asCompleted(event) : event);
     const { status, store, id, output } = run.response;

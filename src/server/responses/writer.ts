@@ -155,7 +155,7 @@ export class ResponseWriter {
       case "call-end":
         return this.#endCall(event.call);
       case "hold":
-        this.#roundIds = new RoundIds();
+        this.endRound();
         return this.#closeText("completed");
     }
   }
@@ -164,6 +164,11 @@ export class ResponseWriter {
   approvedCall(call: ToolCall, approvalRequestId: string): WireEvent[] {
     const opening = this.#openCall(call.id, call.name, approvalRequestId);
     return [...opening, ...this.#writeArguments(call.arguments), ...this.#endCall(call)];
+  }
+
+  /** Calls from here on are of another turn of the model. */
+  endRound(): void {
+    this.#roundIds = new RoundIds();
   }
 
   /** A call has its output, from this server or from the client. */

@@ -12,6 +12,7 @@ import { callEvents, finish, type ScriptStep } from "../../contract/fake-service
 import { createResponsesWorld } from "../../contract/responses-world.ts";
 
 const call = { id: "c1", name: "get_weather", arguments: '{"place":"Tokyo"}' };
+const patch = { id: "c3", name: "patch", arguments: '{"input":"*** Begin"}' };
 const scripts: [string, ScriptStep[]][] = [
   [
     "text after reasoning",
@@ -32,6 +33,7 @@ const scripts: [string, ScriptStep[]][] = [
       finish("tool_calls", [call, { ...call, id: "c2" }]),
     ],
   ],
+  ["a call of a custom tool", [...callEvents(patch, 0), finish("tool_calls", [patch])]],
   ["a cut call", [...callEvents(call).slice(0, 2), finish("length")]],
   ["a failure", [{ type: "content", text: "He" }, { fail: new TypeError("x") }]],
 ];
@@ -39,7 +41,10 @@ const scripts: [string, ScriptStep[]][] = [
 test.each(scripts)("%s", async (_name, script) => {
   const world = await createResponsesWorld();
   world.chat.script = script;
-  const tools = [{ type: "function", name: "get_weather", parameters: { type: "object" } }];
+  const tools = [
+    { type: "function", name: "get_weather", parameters: { type: "object" } },
+    { type: "custom", name: "patch" },
+  ];
   const events = await world.streamed({ input: "Hi", tools });
   await world.close();
   let theirs: Response | undefined;

@@ -44,12 +44,14 @@ describe("resolveOptions", () => {
   });
 
   it("keeps files in a folder of the model's", () => {
-    expect(
-      resolve({ modelPath: "models/a.b.gguf", cacheDisk: 3, cacheDir: "/cache" }),
-    ).toMatchObject({
-      cacheDiskBytes: 3 * 2 ** 20,
-      cacheDir: "/cache/a.b",
-    });
+    const resolved = (modelPath: string) =>
+      resolve({ modelPath, cacheDisk: 3, cacheDir: "/cache" });
+    const { cacheDiskBytes, cacheDir } = resolved("models/a.b.gguf");
+    expect(cacheDiskBytes).toBe(3 * 2 ** 20);
+    expect(cacheDir).toMatch(/^\/cache\/a\.b-[0-9a-f]{8}$/);
+    // However its path is written, and whatever other folders have.
+    expect(resolved("./models/../models/a.b.gguf").cacheDir).toBe(cacheDir);
+    expect(resolved("others/a.b.gguf").cacheDir).not.toBe(cacheDir);
     expect(() => resolve({ cacheDisk: 3 })).toThrow(
       expect.objectContaining({ code: "invalid_option", param: "cacheDir" }),
     );
