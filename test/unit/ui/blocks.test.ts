@@ -112,6 +112,17 @@ test("what is written is parsed about once, and finished blocks keep their ident
   expect(blocks.parsed / text.length).toBeLessThan(20);
 });
 
+test.each(["-", "*"])("a line of many %s hides nothing of the rest", (mark) => {
+  const rule = mark.repeat(60);
+  const text = `# Title\n\n\`\`\`sql\n${rule}\nselect 1;\n\`\`\`\n\n${rule}\n\nThe **end**.\n`;
+  expect(typesAndText(new MarkdownBlocks().update(text, true))).toEqual(whole(text));
+});
+
+test.each(["> ", ">", "- ", "1. ", "> - "])("%j deeper than anybody nests is text", (mark) => {
+  const text = `${mark.repeat(3000)}deep`;
+  expect(typesAndText(new MarkdownBlocks().update(text, true))).toEqual([`paragraph: ${text}`]);
+});
+
 test("a text that is another one begins anew", () => {
   const blocks = new MarkdownBlocks();
   blocks.update("One\n\nTwo\n\nThree", false);

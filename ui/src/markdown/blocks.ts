@@ -19,8 +19,11 @@ type Links = TokensList["links"];
 /** Longer text is shown as source, because growing text is parsed repeatedly. In UTF-16 units. */
 const longestOpenBlock = 200_000;
 const longestText = 5_000_000;
-/** Nobody nests deeper, and the parser's work grows with the square of the depth. */
-const deepNesting = /^[ \t]*(?:(?:>|[-+*]|\d{1,9}[.)])[ \t]*){40}/m;
+/**
+ * Nobody nests deeper, and the parser's work grows with the square of the depth. Without a space behind them, marks of
+ * lists are a line.
+ */
+const deepNesting = /^[ \t]*(?:>[ \t]*|(?:[-+*]|\d{1,9}[.)])[ \t]+){40}/m;
 
 export class MarkdownBlocks {
   #final: Block[] = [];
