@@ -32,10 +32,18 @@ const restart = (tools: Tool[], approvals = new Approvals()): Promise<void> =>
   served.restart({ tools: provider(...tools), approvals });
 
 /** A run that has come to its calls. */
-async function run(...calls: ToolCall[]): Promise<{ id: string; runId: string }> {
+function run(...calls: ToolCall[]): Promise<{ id: string; runId: string }> {
+  return runWith({}, calls);
+}
+
+async function runWith(
+  settings: object,
+  calls: ToolCall[],
+): Promise<{ id: string; runId: string }> {
   served.world.chat.script = holds(calls, ...said);
   const { body: conversation } = await send("POST", "/api/conversations", {
     instructions: "Be short.",
+    ...settings,
   });
   const { body: started } = await send("POST", `/api/conversations/${conversation.id}/runs`, {
     message: "Save milk.",
@@ -117,6 +125,18 @@ test("a call that waits for a person is approved after the restart, and the run 
   ]);
   expect(served.world.chat.requests.at(-1)!.sampling).toMatchObject({ temperature: 0.25, seed: 7 });
   expect(await served.store.branches.takeInterrupted()).toEqual([]);
+});
+
+test("a chosen tool that was gone when the run began does not end it after the restart", async () => {
+  const tools = [tool("save", { approval: "always" })];
+  await restart(tools);
+  const { id, runId } = await runWith({ tools: ["gone", "save"] }, [save]);
+  await asked();
+  await restart(tools);
+  await asked();
+  expect((await decide("approve")).status).toBe(200);
+  expect((await ended(id, runId)).message).toMatchObject({ status: "complete" });
+  expect(ran).toEqual(["save"]);
 });
 
 test("a call that ran is not run again, one that reads is, and one that had ended keeps its result", async () => {

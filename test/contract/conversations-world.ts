@@ -3,6 +3,7 @@
 import { SseParser } from "../../src/client/sse-parser.ts";
 import type { Conversation, ConversationEvent, RunStarted } from "../../src/client/types.ts";
 import type { ServerConfig } from "../../src/server/services.ts";
+import type { BranchStore } from "../../src/store/types.ts";
 import type { Tool, ToolCallContext, ToolProvider, ToolResult } from "../../src/tools/types.ts";
 import { type StoreKind, storeOfTests, storeWorld } from "../support/store-worlds.ts";
 import { createWorld, type ScriptStep, type World } from "./fake-services.ts";
@@ -37,7 +38,12 @@ export interface ReadEvent {
 }
 
 export async function createConversationsWorld(
-  parts: { tools?: ToolProvider; config?: Partial<ServerConfig>; kept?: "memory" | StoreKind } = {},
+  parts: {
+    tools?: ToolProvider;
+    config?: Partial<ServerConfig>;
+    branches?: BranchStore;
+    kept?: "memory" | StoreKind;
+  } = {},
 ): Promise<ConversationsWorld> {
   const { kept = storeOfTests === "sqlite" ? "memory" : storeOfTests } = parts;
   const stored = kept === "memory" ? undefined : await storeWorld(kept);

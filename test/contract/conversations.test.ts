@@ -345,3 +345,30 @@ test("files, a format, tools and limits reach the model", async () => {
     files: [{ name: "a.txt", characters: 5 }],
   });
 });
+
+test("an edited message keeps the files of the one before", async () => {
+  world = await createConversationsWorld();
+  const { id } = (await world.call("POST", "/api/conversations", {})).body;
+  const files = [
+    { name: "a.txt", text: "alpha" },
+    { name: "b.txt", text: "beta" },
+  ];
+  const first = await answer(id, "One.", { message: "Compare.", files });
+  const edit = { parent_id: null, files_of: first.user_message_id };
+  await answer(id, "Two.", { ...edit, message: "Sum up." });
+  const content = 'File "a.txt":\nalpha\n\nFile "b.txt":\nbeta';
+  expect(world.chat.requests.at(-1)!.messages).toEqual([
+    { role: "user", content: `${content}\n\nSum up.` },
+  ]);
+  const { body } = await world.call("GET", `/api/conversations/${id}`);
+  expect(body.messages[2]).toMatchObject({
+    message: "Sum up.",
+    files: [
+      { name: "a.txt", characters: 5 },
+      { name: "b.txt", characters: 4 },
+    ],
+  });
+  // They are enough without a text.
+  await answer(id, "Three.", edit);
+  expect(world.chat.requests.at(-1)!.messages).toEqual([{ role: "user", content }]);
+});

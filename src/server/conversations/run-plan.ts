@@ -8,6 +8,7 @@ import { nearNames } from "../../near-names.ts";
 import type { Tool } from "../../tools/types.ts";
 import { fieldError } from "../body/field.ts";
 import { newId } from "../answer/ids.ts";
+import type { Warn } from "../body/warnings.ts";
 import { documentFields, guidanceOf } from "../body/guidance.ts";
 import type { Target, ToolMode } from "../answer/target.ts";
 import type { Message, MessageBody, UserBody } from "./message-body.ts";
@@ -25,6 +26,8 @@ export interface RunStart {
 export interface RunPlan {
   chat: Omit<ChatRequest, "tools" | "toolMode" | "owner" | "signal">;
   mode: ToolMode;
+  /** Names of the tools of `mode`; null: all that there are. */
+  tools: string[] | null;
   /** The user's message that the run answers. */
   question: { message: Message; body: UserBody; isNew: boolean };
 }
@@ -33,10 +36,13 @@ export interface RunPlan {
 export function planRun(
   { conversation, messages, settings, request }: RunStart,
   target: Target,
+  warn: Warn,
 ): RunPlan {
   const question = questionOf(request.input, messages, conversation.leafId);
   const before = pathTo(messages, question.message.parentId);
   const branch = [...before, question.message];
+  const isOwn = request.settings.tools !== undefined;
+  const tools = isOwn ? settings.tools : stillOffered(settings.tools, target.tools, warn);
   return {
     chat: {
       messages: target.instruct(promptOf(branch, settings.instructions)),
@@ -48,7 +54,8 @@ export function planRun(
         { document: documentOf(settings), parallel: true, closeAtLimit: false },
       ),
     },
-    mode: modeOf(settings.tools, target.tools),
+    mode: modeOf(tools, target.tools),
+    tools,
     question,
   };
 }
@@ -76,10 +83,20 @@ function questionOf(
   }
   const parentId = input.parentId === undefined ? leafId : input.parentId;
   checkParent(parentId, messages);
-  const { text, files } = input;
+  const { text, filesOf } = input;
+  const files = filesOf === undefined ? input.files : attachedTo(filesOf, messages);
+  if (text.trim() === "" && files.length === 0)
+    throw fieldError("invalid_value", "message", "is empty", "Send a text");
   const body: UserBody = { role: "user", message: text, files };
   const message = { id: newId("msg"), parentId, createdAt: 0, runId: null, body };
   return { message, body, isNew: true };
+}
+
+function attachedTo(messageId: string, messages: readonly Message[]): UserBody["files"] {
+  const body = messages.find(({ id }) => id === messageId)?.body;
+  if (body?.role === "user") return body.files;
+  const problem = body === undefined ? "names no message" : "is an answer";
+  throw fieldError("invalid_value", "files_of", problem, "Send the id of a user's message");
 }
 
 function checkParent(parentId: string | null, messages: readonly Message[]): void {
@@ -100,6 +117,20 @@ export function modeOf(names: readonly string[] | null, source: Target["tools"])
   const offered = source?.tools() ?? [];
   const tools = names === null ? offered : names.map((name, index) => find(name, index, offered));
   return tools.length === 0 ? { kind: "none" } : { kind: "internal", tools };
+}
+
+/** A tool may be gone since a conversation's settings were stored. */
+function stillOffered(
+  names: string[] | null,
+  source: Target["tools"],
+  warn: Warn,
+): string[] | null {
+  if (names === null) return null;
+  const offered = new Set(source?.tools().map(({ definition }) => definition.name));
+  for (const name of names)
+    if (!offered.has(name))
+      warn(`tools=${name}`, "of a conversation's settings names no tool that is offered now");
+  return names.filter((name) => offered.has(name));
 }
 
 function find(name: string, index: number, offered: readonly Tool[]): Tool {

@@ -35,6 +35,8 @@ export type RunInput =
       kind: "message";
       text: string;
       files: AttachedFile[];
+      /** The message whose files are attached anew. */
+      filesOf: string | undefined;
       parentId: string | null | undefined;
     }
   /** The user's message, or an answer to it: it is answered anew. */
@@ -69,6 +71,7 @@ const file = object(
 export const runFields = {
   message: optional(text()),
   files: optional(list(file, { max: maxFiles, remedy: showFile }), "texts with their names"),
+  files_of: optional(text(), "in place of files: the message whose files are attached again"),
   parent_id: nullable(text(), "the answer that the message follows; null: none; default: the leaf"),
   retry: optional(text(), "in place of message: the message that is answered anew"),
   ...settingsFields,
@@ -100,17 +103,19 @@ export function parseRunRequest(body: unknown, warn: Warn): RunRequest {
 }
 
 function inputOf(given: ValuesOf<typeof runFields>): RunInput {
-  const { message = "", files = [], parent_id: parentId, retry } = given;
+  const { message = "", files = [], files_of: filesOf, parent_id: parentId, retry } = given;
   if (retry !== undefined) {
-    for (const field of ["message", "files", "parent_id"] as const)
+    for (const field of ["message", "files", "files_of", "parent_id"] as const)
       if (!isAbsent(given[field]))
         throw fieldError("invalid_value", field, "contradicts retry", "Send one of the two");
     return { kind: "retry", messageId: retry };
   }
-  if (message.trim() === "" && files.length === 0) {
+  if (filesOf !== undefined && files.length > 0)
+    throw fieldError("invalid_value", "files_of", "contradicts files", "Send one of the two");
+  if (message.trim() === "" && files.length === 0 && filesOf === undefined) {
     const isMissing = given.message === undefined;
     const code = isMissing ? "missing_field" : "invalid_value";
     throw fieldError(code, "message", isMissing ? "is missing" : "is empty", "Send a text");
   }
-  return { kind: "message", text: message, files, parentId };
+  return { kind: "message", text: message, files, filesOf, parentId };
 }

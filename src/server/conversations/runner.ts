@@ -131,7 +131,7 @@ export class Runner {
     await this.#live.cancelById(runId, reason);
   }
 
-  /** Prevents that two requests at the same time both find that nothing runs. */
+  /** Prevents that two requests at the same time both find that nothing runs, or undo each other's settings. */
   async oneByOne<Result>(conversationId: string, work: () => Promise<Result>): Promise<Result> {
     const before = this.#queues.get(conversationId) ?? Promise.resolve();
     const result = before.then(work, work);
@@ -150,7 +150,7 @@ export class Runner {
   ): Promise<{ run: BranchedRun; userMessageId: string }> {
     const { owner, conversation } = start;
     const target = resolveTarget(start.settings.model, context);
-    const plan = planRun(start, target);
+    const plan = planRun(start, target, context.warnings.warn);
     const { controller, end: endWork } = context.active.begin();
     const { signal } = controller;
     const { question } = plan;
@@ -159,9 +159,9 @@ export class Runner {
       conversationId: conversation.id,
       messageId: newId("msg"),
     };
-    const { model, tools } = start.settings;
+    const { model } = start.settings;
     const fingerprint = modelFingerprint(context.services);
-    const request = { chat: plan.chat, model, tools, fingerprint };
+    const request = { chat: plan.chat, model, tools: plan.tools, fingerprint };
     const held = new HeldRounds(this.#store, run.id, request);
     const preparation = new Preparation();
     const work = new BegunWork<RunEvent>((sink) =>

@@ -95,13 +95,16 @@ export class ConversationService {
     return this.#wire(await this.#find(owner, id), messages);
   }
 
+  /** Settings that are not in `patch` stay, also those of a change at the same time. */
   async change(owner: string, id: string, patch: ConversationPatch): Promise<Conversation> {
     const { title, leafId, settings } = patch;
-    const conversation = await this.#find(owner, id);
-    if (leafId !== undefined) checkLeaf(leafId, await this.#messages(owner, id));
-    const change = { title, leafId, settings: { ...conversation.settings, ...settings } };
-    await this.#store.changeConversation(owner, id, change, Date.now());
-    return await this.get(owner, id);
+    return await this.#runner.oneByOne(id, async () => {
+      const conversation = await this.#find(owner, id);
+      if (leafId !== undefined) checkLeaf(leafId, await this.#messages(owner, id));
+      const change = { title, leafId, settings: { ...conversation.settings, ...settings } };
+      await this.#store.changeConversation(owner, id, change, Date.now());
+      return await this.get(owner, id);
+    });
   }
 
   /** Cancels its runs first. */
