@@ -111,11 +111,14 @@ export async function startService(
     const terms = { config, log, signal, holdLeaseMs };
     const pool = folder === null ? undefined : openPool(folder, standard, terms);
     if (pool !== undefined) parts.push(pool);
+    let tellStarted = (): void => {};
+    const started = new Promise<void>((resolve) => (tellStarted = resolve));
     const load = async (): Promise<OwnModel> => {
       if (pool === undefined)
         return await loadWithProgress((update) => loadModel(standard, true, terms, update));
       const lease = await pool.take(standard.name);
-      lease.until(Promise.resolve());
+      // It may be pinned below, and its engine is asked until then.
+      lease.until(started);
       return lease.model;
     };
     const [loaded] = await bothOrNeither(load(), host?.start());
@@ -194,6 +197,7 @@ export async function startService(
       ...(pool?.loaded() ?? [loaded]).map((one) => one.engine),
       ...(agents?.engines ?? []).map((agent) => agent.engine as Engine),
     ];
+    tellStarted();
     return {
       app,
       facts,

@@ -87,9 +87,14 @@ export class ModelPool<Model> {
       .flatMap(({ model }) => (model === null ? [] : [model]));
   }
 
-  /** A model in memory stays there. */
+  /** A model in memory that somebody uses stays there, whatever was planned for it. */
   pin(name: string): void {
-    this.#residents.get(name)!.isPinned = true;
+    const resident = this.#residents.get(name)!;
+    clearTimeout(resident.timer);
+    resident.leavesAt = null;
+    resident.isLeaving = false;
+    resident.makesRoom = false;
+    resident.isPinned = true;
   }
 
   /** Calls `listener` with each model that is loaded from now on. */

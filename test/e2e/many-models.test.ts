@@ -1,7 +1,7 @@
 // A folder of five models, three in memory at most: every request is answered by the model that it names, whatever
 // leaves memory meanwhile, and a conversation goes on after its model was away.
 import { spawnSync } from "node:child_process";
-import { mkdtemp, rm, symlink } from "node:fs/promises";
+import { mkdtemp, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import OpenAI from "openai";
@@ -308,6 +308,32 @@ test("fermata ps lists what is in memory", async () => {
   expect(ps.stdout).toMatch(/^NAME +STATE +SIZE +CONTEXT +USED BY +LEAVES\n/);
   expect(ps.stdout).toMatch(/^gemma3 +loaded +2\.0 MB +512 tokens +0 +when its room is needed$/m);
   expect(ps.stdout).not.toContain("lfm2");
+});
+
+test("the model of agents stays in memory with --keep-alive 0 too", async () => {
+  const agents = join(folder, "agents.json");
+  const boss = { description: "Answers", instructions: "You answer." };
+  await writeFile(agents, JSON.stringify({ supervisor: "boss", agents: { boss } }));
+  const own = await serveCommand(
+    `--models-dir=${folder}`,
+    "--model=small",
+    "--ctx-size=512",
+    "--keep-alive=0",
+    "--store=none",
+    `--agents=${agents}`,
+  );
+  try {
+    const reply = await fetch(`${own.url}/v1/chat/completions`, {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify({ model: "boss", messages, max_tokens: 4 }),
+    });
+    expect(reply.status, await reply.text()).toBe(200);
+    const { models } = (await (await fetch(`${own.url}/api/models`)).json()) as Json;
+    expect(models.find(({ id }: Json) => id === "small")).toMatchObject({ state: "loaded" });
+  } finally {
+    await own.stop();
+  }
 });
 
 test("a WebSocket's requests choose models", async () => {

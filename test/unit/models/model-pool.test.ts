@@ -109,6 +109,27 @@ test("a pinned model stays", async () => {
   expect(story).toEqual(["+a", "+b", "-b", "+c"]);
 });
 
+test("a model that is pinned stays, though its time runs already or another one waits for its room", async () => {
+  const { pool, story } = world({ keepAliveMs: 5, most: 1 });
+  await use(pool, "a");
+  pool.pin("a");
+  await sleep(30);
+  expect(story).toEqual(["+a"]);
+  expect(pool.list()[0]).toMatchObject({ state: "loaded", leavesAt: null });
+
+  const { pool: crowded, story: told } = world({ most: 1 });
+  const using = task();
+  (await crowded.take("a")).until(using.done);
+  const gone = new AbortController();
+  const other = crowded.take("b", { signal: gone.signal });
+  crowded.pin("a");
+  using.end();
+  await use(crowded, "a");
+  gone.abort(new FermataError("cancelled", "gone"));
+  await expect(other).rejects.toMatchObject({ code: "cancelled" });
+  expect(told).toEqual(["+a"]);
+});
+
 test("a load that lacks memory is tried again once another model has left", async () => {
   let room = 1;
   let tries = 0;
