@@ -97,6 +97,18 @@ export class ModelPool<Model> {
     resident.isPinned = true;
   }
 
+  /**
+   * How long a model that is in memory stays there when nobody uses it; none is loaded for it.
+   * @throws FermataError not_found
+   */
+  keep(name: string, keepAliveMs: number): void {
+    const resident = this.#residents.get(name);
+    if (resident === undefined && !this.has(name)) throw this.#unknown(name);
+    if (resident === undefined) return;
+    resident.keepAliveMs = keepAliveMs;
+    if (resident.state === "loaded") this.#rest(resident);
+  }
+
   /** Calls `listener` with each model that is loaded from now on. */
   onLoad(listener: (model: Model) => void): void {
     this.#listeners.push(listener);

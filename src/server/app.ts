@@ -140,7 +140,7 @@ export function buildServer(services: ServerServices, config: ServerConfig): Fas
     metricsRoute(metrics),
   ];
   routes.push(openApiRoute(routes.slice()));
-  routes.push(...one(mcpRoute));
+  routes.push(mcpRoute(context));
   paths.set(routes);
   if (config.page) routes.push(...pageRoutes(config.page));
   for (const route of routes) app.route(route);

@@ -1,11 +1,15 @@
 /** Routes that are answered by the model that their request names. */
 
-import type { RouteOptions } from "fastify";
+import type { FastifyRequest, RouteOptions } from "fastify";
 import { closed, lastUsed, withModel } from "./answer/model-use.ts";
 import { wantedModel } from "./answer/target.ts";
 import type { RouteContext } from "./context.ts";
 import { keepAliveOf } from "./body/keep-alive.ts";
-import { withoutTag } from "./ollama/models.ts";
+
+export interface ModelRoute extends RouteOptions {
+  /** What needs no model is answered before one is waited for. Undefined: the request needs one. */
+  withoutModel?: (request: FastifyRequest) => Promise<object | undefined>;
+}
 
 /**
  * The routes that `make` makes of a context. Where several models are served, each request gets a context of its own
@@ -13,30 +17,26 @@ import { withoutTag } from "./ollama/models.ts";
  */
 export function modelRoutes<Context extends RouteContext>(
   context: Context,
-  make: (context: Context) => RouteOptions[],
+  make: (context: Context) => ModelRoute[],
 ): RouteOptions[] {
   const routes = make(context);
   if (context.services.models === undefined) return routes;
-  return routes.map((route, index) => ({
+  return routes.map(({ withoutModel, ...route }, index) => ({
     ...route,
     async handler(request, reply) {
+      const answered = await withoutModel?.(request);
+      if (answered !== undefined) return answered;
       const named = wantedModel(request.body) ?? wantedModel(request.query);
       const shown = named === null && route.method === "GET" ? lastUsed(context) : null;
       if (shown !== null) return await make(shown)[index]!.handler.call(this, request, reply);
-      const isTagged = route.config?.wire === "ollama" && named !== null;
       const options = {
         signal: context.active.signalFor(reply),
         keepAliveMs: keepAliveOf(request.body),
       };
-      return await withModel(
-        isTagged ? withoutTag(named) : named,
-        context,
-        options,
-        async (own) => {
-          own.lease?.until(closed(reply));
-          return await make(own)[index]!.handler.call(this, request, reply);
-        },
-      );
+      return await withModel(named, context, options, async (own) => {
+        own.lease?.until(closed(reply));
+        return await make(own)[index]!.handler.call(this, request, reply);
+      });
     },
   }));
 }

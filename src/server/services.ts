@@ -168,7 +168,10 @@ export interface ServerServices {
   model: ServedModel;
   /** A folder of models, the default among them. Undefined: one model, which stays. */
   models?:
-    | Pick<ModelPool<LoadedModel>, "list" | "loaded" | "has" | "take" | "unload" | "onLoad">
+    | Pick<
+        ModelPool<LoadedModel>,
+        "list" | "loaded" | "has" | "take" | "keep" | "unload" | "onLoad"
+      >
     | undefined;
 }
 

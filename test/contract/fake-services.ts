@@ -13,6 +13,7 @@ import type {
 import type { EngineStep } from "../../src/engine/types.ts";
 import { buildServer } from "../../src/server/app.ts";
 import type {
+  LoadedModel,
   ServedEmbedder,
   ServedReranker,
   ServedModel,
@@ -200,6 +201,8 @@ export function createWorld(
     /** In the place of the script. */
     realChat?: ServerServices["chat"];
     model?: Partial<ServedModel>;
+    /** Made of the default model. */
+    models?: (standard: LoadedModel) => ServerServices["models"];
     agents?: ServerServices["agents"];
     agentEngines?: ServerServices["agentEngines"];
     tools?: ToolProvider;
@@ -302,6 +305,7 @@ export function createWorld(
       ...parts.model,
     },
   };
+  services.models = parts.models?.({ ...services, sampling: defaultSampling });
   const app = buildServer(services, {
     apiKeys: [],
     sampling: defaultSampling,

@@ -51,6 +51,8 @@ test.each([
   ["/v1/responses", { input: "Hi" }, true],
   ["/v1/chat/completions", { messages, tools: [] }, false],
   ["/v1/chat/completions", { messages, tool_choice: "none" }, false],
+  // Its clients always send a list.
+  ["/api/chat", { messages, tools: [] }, true],
 ])("%s %j: told %s", async (url, payload, isTold) => {
   let waits = 0;
   const files = provider(fakeTool("read", { content: "", isError: false }));

@@ -3,7 +3,7 @@
 import { createHash } from "node:crypto";
 import type { ModelHeader, ModelState } from "../../models/types.ts";
 import type { LoadedModel, ServerServices } from "../services.ts";
-import { namesOf } from "./target.ts";
+import { calledName, namesOf } from "./target.ts";
 
 export type ListServices = Pick<ServerServices, "model" | "engine" | "chat" | "models">;
 
@@ -52,8 +52,10 @@ export function knownModels({ model, engine, chat, models }: ListServices): Know
 
 /** Null: there is none of this name. `default` is one. */
 export function knownModel(name: string, services: ListServices): KnownModel | null {
-  const wanted = name === "default" ? services.model.id : name;
-  return knownModels(services).find(({ names }) => names.includes(wanted)) ?? null;
+  const known = knownModels(services);
+  const of = (wanted: string): KnownModel | undefined =>
+    known.find(({ names }) => names.includes(wanted === "default" ? services.model.id : wanted));
+  return of(calledName(name, (one) => of(one) !== undefined)) ?? null;
 }
 
 interface ModelDetails {

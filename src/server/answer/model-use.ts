@@ -4,7 +4,7 @@ import type { FastifyReply } from "fastify";
 import type { RouteContext } from "../context.ts";
 import type { TakeOptions } from "../../models/types.ts";
 import type { LoadedModel, ServerServices } from "../services.ts";
-import { namesOf } from "./target.ts";
+import { calledName, namesOf } from "./target.ts";
 
 /** The models in memory, the one that was used last first. */
 export function loadedModels(
@@ -27,19 +27,28 @@ export async function withModel<Context extends ModelContext, Result>(
   options: TakeOptions,
   work: (context: Context) => Promise<Result>,
 ): Promise<Result> {
-  const { models, model, agents } = context.services;
+  const { models } = context.services;
   if (models === undefined) return await work(context);
-  const isDefault =
-    wanted === null ||
-    wanted === "default" ||
-    namesOf(model).includes(wanted) ||
-    agents?.find(wanted) !== undefined;
   const startedAt = performance.now();
-  const lease = await models.take(isDefault ? model.id : wanted, options);
+  const lease = await models.take(nameOfModel(wanted, context.services), options);
   const loadMilliseconds = performance.now() - startedAt;
   const working = work({ ...contextOf(lease.model, context), lease, loadMilliseconds });
   lease.until(working);
   return await working;
+}
+
+/** The name of the model in memory that answers to a request's name. */
+export function nameOfModel(
+  wanted: string | null,
+  { models, model, agents }: Pick<ServerServices, "models" | "model" | "agents">,
+): string {
+  const isDefault = (name: string): boolean =>
+    name === "default" || namesOf(model).includes(name) || agents?.find(name) !== undefined;
+  const name = calledName(
+    wanted ?? "default",
+    (one) => isDefault(one) || models?.has(one) === true,
+  );
+  return isDefault(name) ? model.id : name;
 }
 
 /** With the model that was used last, for who only looks: it loads none, and keeps none in memory. Null: none is there. */

@@ -40,7 +40,9 @@ export function resolveTarget(
   context: TargetContext,
   replaced: (chat: AgentModel["chat"]) => AgentModel["chat"] = (chat) => chat,
 ): Target {
-  const agent = wanted === null ? undefined : context.services.agents?.find(wanted);
+  const { agents } = context.services;
+  const name = wanted && calledName(wanted, (one) => agents?.find(one) !== undefined);
+  const agent = name === null ? undefined : agents?.find(name);
   if (agent !== undefined) {
     const model = { ...agent.model, chat: replaced(agent.model.chat) };
     return agentTarget({ ...agent, model, tools: () => agent.tools() }, context);
@@ -67,6 +69,14 @@ export function wantedModel(body: unknown): string | null {
   return typeof model === "string" ? model : null;
 }
 
+/** Ollama's lists have it behind every name. */
+export const latestTag = ":latest";
+
+/** A name with Ollama's tag stands for the one without it, on every wire, where nothing is called so. */
+export function calledName(name: string, isKnown: (name: string) => boolean): string {
+  return name.endsWith(latestTag) && !isKnown(name) ? name.slice(0, -latestTag.length) : name;
+}
+
 /** The names of the model in requests; the first is its own. */
 export function namesOf({ id, aliases = [] }: ServedModel): string[] {
   return [id, ...aliases];
@@ -78,7 +88,9 @@ export function warnOfModel(
   { services, warnings }: Pick<TargetContext, "services" | "warnings">,
 ): void {
   const { model } = services;
-  if (wanted === null || wanted === "default" || namesOf(model).includes(wanted)) return;
+  const names = ["default", ...namesOf(model)];
+  const isIts = (name: string): boolean => names.includes(name);
+  if (wanted === null || isIts(calledName(wanted, isIts))) return;
   warnings.warn(`model=${wanted}`, `names a model that is not loaded; ${model.id} answers`);
 }
 

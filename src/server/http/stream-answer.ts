@@ -118,10 +118,20 @@ export async function streamAnswer<Event>(
 
 export const missingServersHeader = "x-fermata-missing-servers";
 
-/** A route's `preHandler`; it runs before the tools are looked up. */
-export function waitForServers(provider: Pick<ToolProvider, "missing"> | null) {
+/**
+ * A route's `preHandler`; it runs before the tools are looked up.
+ * @param emptyIsAbsent a request with an empty list of tools is one without a list
+ */
+export function waitForServers(
+  provider: Pick<ToolProvider, "missing"> | null,
+  { emptyIsAbsent = false } = {},
+) {
   return async (request: FastifyRequest, reply: FastifyReply): Promise<void> => {
-    const servers = await missingServers(provider, request.body, request);
+    const { body } = request;
+    const isEmpty =
+      isJsonObject(body) && Array.isArray(body["tools"]) && body["tools"].length === 0;
+    const asked = emptyIsAbsent && isEmpty ? { ...body, tools: null } : body;
+    const servers = await missingServers(provider, asked, request);
     if (servers.length === 0) return;
     reply.header(missingServersHeader, servers.map((name) => encodeURIComponent(name)).join(","));
   };

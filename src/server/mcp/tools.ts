@@ -5,6 +5,7 @@ import type { PublishedTool, PublishedTools } from "../../mcp/mcp-endpoint.ts";
 import type { RunEvent } from "../../tools/types.ts";
 import { runRequest } from "../answer/answer.ts";
 import { AnswerCollector } from "../answer/collect-answer.ts";
+import { withModel } from "../answer/model-use.ts";
 import { resolveTarget, resolveToolMode } from "../answer/target.ts";
 import { readBody, schemaOf, type FieldTable } from "../body/field.ts";
 import { readSampling } from "../body/generation.ts";
@@ -45,11 +46,14 @@ export class ModelTools implements PublishedTools {
       const entry = this.#entries().find((tool) => tool.name === name)!;
       const collector = new AnswerCollector();
       await this.#context.services.tools?.missing?.();
-      await this.#run(entry.agent, args, signal, async (event) => {
+      const sink = async (event: RunEvent): Promise<void> => {
         collector.add(event);
         const doing = progressOf(event);
         if (doing !== null) report(doing);
-      });
+      };
+      await withModel(entry.agent, this.#context, { signal }, (own) =>
+        this.#run(own, { agent: entry.agent, args, signal }, sink),
+      );
       const { content, finish } = collector.answer();
       const isCut = finish.reason === "length";
       const cut = "\n[The answer was cut: a limit of tokens, time or context is reached.]";
@@ -84,12 +88,10 @@ export class ModelTools implements PublishedTools {
   }
 
   async #run(
-    agent: string | null,
-    args: unknown,
-    signal: AbortSignal,
+    context: RouteContext,
+    { agent, args, signal }: { agent: string | null; args: unknown; signal: AbortSignal },
     sink: (event: RunEvent) => Promise<void>,
   ): Promise<void> {
-    const context = this.#context;
     const startedAt = performance.now();
     const target = resolveTarget(agent, context);
     const reading = { warn: context.warnings.warn };

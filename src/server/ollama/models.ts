@@ -12,23 +12,17 @@ import {
   type ListServices,
   modifiedAt,
 } from "../answer/model-list.ts";
+import { calledName, latestTag } from "../answer/target.ts";
 import { readBody, fieldError } from "../body/field.ts";
 import type { ServerServices } from "../services.ts";
 import { showFields } from "./fields.ts";
 
 /** The one whose API this follows: clients ask whether it is new enough for tools and thinking. */
 const version = "0.12.6";
-/** A model's name has a tag there; ours have none of their own. */
-const tag = ":latest";
 /** A model that stays loaded. */
 const never = "9999-12-31T23:59:59Z";
 
 type Services = ListServices & Pick<ServerServices, "agents">;
-
-/** `name:latest` and `name` are one model. */
-export function withoutTag(name: string): string {
-  return name.endsWith(tag) ? name.slice(0, -tag.length) : name;
-}
 
 export function ollamaModelRoutes(services: Services): RouteOptions[] {
   const get = (url: string, handler: () => object): RouteOptions => ({
@@ -43,10 +37,12 @@ export function ollamaModelRoutes(services: Services): RouteOptions[] {
     get("/api/tags", () => {
       const known = knownModels(services);
       const listed = known.flatMap((model) =>
-        model.names.map((name) => listedModel(name + tag, model)),
+        model.names.map((name) => listedModel(name + latestTag, model)),
       );
       const own = knownModel("default", services)!;
-      return { models: [...listed, ...agentNames().map((name) => listedModel(name + tag, own))] };
+      return {
+        models: [...listed, ...agentNames().map((name) => listedModel(name + latestTag, own))],
+      };
     }),
     get("/api/ps", () => ({
       models: knownModels(services).flatMap((model) => inMemory(model)),
@@ -61,8 +57,9 @@ export function ollamaModelRoutes(services: Services): RouteOptions[] {
         const wanted = given.model ?? given.name;
         if (wanted === undefined)
           throw fieldError("missing_field", "model", "is missing", "Send a model's name");
-        const name = withoutTag(wanted);
-        const known = knownModel(agentNames().includes(name) ? "default" : name, services);
+        const isAgent = (name: string): boolean => agentNames().includes(name);
+        const isAgents = isAgent(calledName(wanted, isAgent));
+        const known = knownModel(isAgents ? "default" : wanted, services);
         if (known === null)
           throw new FermataError("not_found", `model '${wanted}' not found`, { param: "model" });
         return shown(known);
@@ -76,7 +73,7 @@ function inMemory(known: KnownModel): object[] {
   if (loaded === null) return [];
   return [
     {
-      ...listedModel(names[0] + tag, known),
+      ...listedModel(names[0] + latestTag, known),
       expires_at: leavesAt === null ? never : new Date(leavesAt).toISOString(),
       size_vram: 0,
       context_length: loaded.model.contextSize,

@@ -13,7 +13,7 @@ import { chatFields, generateFields } from "./fields.ts";
 export interface OllamaRequest {
   /** Without messages nothing is generated. */
   conversation: Conversation;
-  /** Null: not given. An empty list is given. */
+  /** Null: not given. An empty list is not given, either: Ollama's clients always send one. */
   tools: ToolDefinition[] | null;
   document: DocumentFormat | undefined;
   templateVariables: TemplateVariables;
@@ -41,7 +41,7 @@ export function* parseChatInParts(
       continue_final_message: undefined,
       add_generation_prompt: undefined,
     }),
-    tools: given.tools ?? null,
+    tools: given.tools?.length ? given.tools : null,
   };
 }
 

@@ -1,6 +1,6 @@
 /** POST /api/chat and /api/generate, as Ollama has them. */
 
-import type { FastifyReply, FastifyRequest, RouteOptions } from "fastify";
+import type { FastifyReply, FastifyRequest } from "fastify";
 import { compileText } from "../../chat/answer/text-grammar.ts";
 import { pulled, type Sink } from "../../tools/event-stream.ts";
 import type { RunEvent } from "../../tools/types.ts";
@@ -15,10 +15,12 @@ import { requestOwner } from "../http/access.ts";
 import { callsOfMessages } from "../http/history-gaps.ts";
 import { waitForServers, Preparation, streamAnswer } from "../http/stream-answer.ts";
 import { answerOf } from "../answer/traces.ts";
-import { OllamaAnswer } from "./answer.ts";
+import { type Format, OllamaAnswer } from "./answer.ts";
 import { keepAliveOf } from "../body/keep-alive.ts";
-import { withoutTag } from "./models.ts";
 import { finishInTurns } from "../../parts.ts";
+import { isJsonObject } from "../../json.ts";
+import { nameOfModel } from "../answer/model-use.ts";
+import type { ModelRoute } from "../model-routes.ts";
 import {
   parseChatInParts,
   parseGenerate,
@@ -26,16 +28,17 @@ import {
   type OllamaRequest,
 } from "./request.ts";
 
-export function ollamaRoutes(context: RouteContext): RouteOptions[] {
+export function ollamaRoutes(context: RouteContext): ModelRoute[] {
   return [chatRoute(context), generateRoute(context)];
 }
 
-function chatRoute(context: RouteContext): RouteOptions {
+function chatRoute(context: RouteContext): ModelRoute {
   return {
     method: "POST",
     url: "/api/chat",
-    preHandler: waitForServers(context.services.tools),
+    preHandler: waitForServers(context.services.tools, { emptyIsAbsent: true }),
     config: { wire: "ollama" },
+    withoutModel: async ({ body }) => unloaded(body, "messages", "chat", context),
     handler: async (request, reply) => {
       const target = targetOf(request, context);
       const body = await finishInTurns(
@@ -53,12 +56,13 @@ function chatRoute(context: RouteContext): RouteOptions {
   };
 }
 
-function generateRoute(context: RouteContext): RouteOptions {
+function generateRoute(context: RouteContext): ModelRoute {
   return {
     method: "POST",
     url: "/api/generate",
     preHandler: waitForServers(context.services.tools),
     config: { wire: "ollama" },
+    withoutModel: async ({ body }) => unloaded(body, "prompt", "generate", context),
     handler: async (request, reply) => {
       const target = targetOf(request, context);
       const body = parseGenerate(request.body, target, context.warnings.warn);
@@ -72,6 +76,21 @@ function generateRoute(context: RouteContext): RouteOptions {
   };
 }
 
+/** The answer to a request that has no text and is to unload: no model is loaded for it. Undefined: it is another one. */
+function unloaded(
+  body: unknown,
+  field: "messages" | "prompt",
+  format: Format,
+  context: RouteContext,
+): object | undefined {
+  if (!isJsonObject(body) || keepAliveOf(body) !== 0) return undefined;
+  const text = body[field] ?? [];
+  if (text !== "" && !(Array.isArray(text) && text.length === 0)) return undefined;
+  const name = nameOfModel(wantedModel(body), context.services);
+  context.services.models?.keep(name, 0);
+  return new OllamaAnswer(name, format, context).withoutText("unload");
+}
+
 /** What becomes of the model behind a request without text. One that is served alone stays loaded. */
 function becomes({ body }: FastifyRequest, { lease }: RouteContext): "load" | "unload" {
   return lease !== undefined && keepAliveOf(body) === 0 ? "unload" : "load";
@@ -81,8 +100,7 @@ function becomes({ body }: FastifyRequest, { lease }: RouteContext): "load" | "u
 type Run = (signal: AbortSignal, preparation: Preparation, sink: Sink<RunEvent>) => Promise<void>;
 
 function targetOf({ body }: FastifyRequest, context: RouteContext): Target {
-  const wanted = wantedModel(body);
-  return resolveTarget(wanted && withoutTag(wanted), context);
+  return resolveTarget(wantedModel(body), context);
 }
 
 function runConversation(

@@ -21,6 +21,8 @@ import {
 import type { SseMessage } from "../http/sse.ts";
 import type { ServerConfig } from "../services.ts";
 import { answerOf, answerOfNobody } from "../answer/traces.ts";
+import type { ModelRoute } from "../model-routes.ts";
+import { resumeBeforeModel } from "./before-model.ts";
 import { compact } from "./compaction.ts";
 import { conversationRoutes } from "./conversation-routes.ts";
 import { parseToolOutput } from "./held.ts";
@@ -50,7 +52,7 @@ export function installResponses(app: FastifyInstance, context: RouteContext): R
 }
 
 /** Routes that the model of their request answers. */
-export function responsesRoutes(context: ResponsesContext): RouteOptions[] {
+export function responsesRoutes(context: ResponsesContext): ModelRoute[] {
   return withInputErrors([
     createResponseRoute(context, "/v1/responses"),
     // For clients that were made for it.
@@ -68,19 +70,23 @@ export function storedResponsesRoutes(context: ResponsesContext): RouteOptions[]
   ]);
 }
 
-function withInputErrors(routes: RouteOptions[]): RouteOptions[] {
+function withInputErrors(routes: ModelRoute[]): ModelRoute[] {
   return routes.map((route) => ({
     ...route,
     errorHandler: (error, request, reply) => sendError(ofInput(error), request, reply),
   }));
 }
 
-function createResponseRoute(context: ResponsesContext, url: string): RouteOptions {
+function createResponseRoute(context: ResponsesContext, url: string): ModelRoute {
   const { config, active, warnings, responses } = context;
   return {
     method: "POST",
     url,
     preHandler: waitForServers(context.services.tools),
+    async withoutModel(request) {
+      const id = await resumeBeforeModel(request.body, requestOwner(request), context);
+      return id === null ? undefined : resumed(id);
+    },
     handler: async (request, reply) => {
       const startedAt = performance.now();
       const target = resolveTarget(wantedModel(request.body), context);
@@ -99,7 +105,7 @@ function createResponseRoute(context: ResponsesContext, url: string): RouteOptio
         preparation,
         wire: request.body,
       });
-      if (started.kind === "resumed") return { id: started.id, status: "in_progress" };
+      if (started.kind === "resumed") return resumed(started.id);
       const { run, headers } = started;
       reply.headers(headers);
       if (body.background && !body.stream) return run.accepted;
@@ -109,6 +115,10 @@ function createResponseRoute(context: ResponsesContext, url: string): RouteOptio
       return reply;
     },
   };
+}
+
+function resumed(id: string): object {
+  return { id, status: "in_progress" };
 }
 
 async function lastResponse(events: AsyncIterable<WireEvent>): Promise<unknown> {

@@ -104,10 +104,7 @@ export class ResponseService {
   /** @throws FermataError of status 4xx before anything runs */
   async start(request: ResponsesRequest, context: StartContext): Promise<Started> {
     const { owner } = context;
-    // A response that cannot be stored is refused first.
-    this.#stores(request);
-    const follows = request.previousResponseId !== null || request.input.some(isClientOutput);
-    const resumed = follows ? await this.waiting.meetPrevious(request, owner) : null;
+    const resumed = await this.resume(request, owner);
     if (resumed !== null) return { kind: "resumed", id: resumed };
     const history = await this.#history(request, context);
     const calls = clientHistory(request.promptCacheKey, owner, history);
@@ -137,6 +134,17 @@ export class ResponseService {
       await end();
       throw error;
     }
+  }
+
+  /**
+   * A response that the request continues, or whose place it takes, goes on or ends: no model is needed for it.
+   * @returns the id of the response that continues
+   */
+  async resume(request: ResponsesRequest, owner: string): Promise<string | null> {
+    // A response that cannot be stored is refused first.
+    this.#stores(request);
+    const follows = request.previousResponseId !== null || request.input.some(isClientOutput);
+    return follows ? await this.waiting.meetPrevious(request, owner) : null;
   }
 
   /** What is not stored is input of the response: a stored one must not refer to it. */

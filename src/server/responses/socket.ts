@@ -16,6 +16,7 @@ import { logError } from "../http/error-replies.ts";
 import { defaultBodyBytes } from "../http/json-body.ts";
 import { missingServers, Preparation, sseTimes } from "../http/stream-answer.ts";
 import { acceptWebSocket } from "../http/web-sockets.ts";
+import { resumeBeforeModel } from "./before-model.ts";
 import { ofInput, parseResponsesRequestInParts } from "./request.ts";
 import type { ResponseRun } from "./run.ts";
 import type { RecalledResponse, ResponsesContext } from "./service.ts";
@@ -180,6 +181,8 @@ class ResponseSocket {
 
   async #start({ body, isWarmUp }: Message, signal: AbortSignal, startedAt: number): Promise<void> {
     await missingServers(this.#context.services.tools, body, this.#request);
+    await resumeBeforeModel(body, this.#request.owner, this.#context);
+    await resumeBeforeModel(body, this.#request.owner, this.#context);
     const run = (context: ResponsesContext): Promise<void> =>
       this.#runWith(context, { body, isWarmUp }, signal, startedAt);
     await withModel(
