@@ -1,6 +1,9 @@
 // `fermata chat` in a pseudo-terminal and in pipes, against `fermata serve` with the shipped model and a
 // real MCP server. Nothing is scripted but the keys.
 import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
@@ -179,6 +182,35 @@ describe.skipIf(!hasPython)("at a terminal", () => {
       expect([running, waiting, held]).toEqual([0, 0, 0]);
     }));
 
+  test("Ctrl-C while the model of an answer is loaded gives the prompt back, and the run is cancelled", async () => {
+    await using loading = await loadingServer();
+    const terminal = openTerminal(["chat", "--url", loading.url], { env });
+    await terminal.expect("> ");
+    terminal.send("Hello\r");
+    await terminal.expect("Ctrl-C stops");
+    await loading.isAsked;
+    terminal.send(ctrlC);
+    await terminal.expect("Stopped.");
+    await terminal.expect("> ");
+    loading.load();
+    expect(await loading.cancelled).toBe("/api/conversations/conv_1/runs/run_1/cancel");
+    terminal.send(ctrlC);
+    expect(await terminal.exitCode).toBe(130);
+  });
+
+  test("who leaves while a model is loaded does not wait for it", async () => {
+    await using loading = await loadingServer();
+    const terminal = openTerminal(["chat", "--url", loading.url], { env });
+    await terminal.expect("> ");
+    terminal.send("Hello\r");
+    await loading.isAsked;
+    terminal.send(ctrlC);
+    await terminal.expect("Stopped.");
+    await terminal.expect("> ");
+    terminal.send(ctrlC);
+    expect(await terminal.exitCode).toBe(130);
+  });
+
   test("NO_COLOR draws no colours", async () => {
     const withColours = chat();
     await withColours.expect("> ");
@@ -233,6 +265,16 @@ describe("in a pipe", () => {
     });
   });
 
+  test("Ctrl-C while the model is loaded ends the command", async () => {
+    await using loading = await loadingServer();
+    const command = ["dist/cli/main.js", "chat", "--url", loading.url, "Hello"];
+    const child = spawn(process.execPath, command, { cwd: root, env: { ...process.env, ...env } });
+    const exited = new Promise((resolve) => child.once("exit", resolve));
+    await loading.isAsked;
+    child.kill("SIGINT");
+    expect(await exited).toBe(130);
+  });
+
   test("mistakes", async () => {
     expect(await run(["-"], " ")).toMatchObject({
       code: 2,
@@ -251,6 +293,38 @@ describe("in a pipe", () => {
     });
   });
 });
+
+/** A server that answers nothing to who asks for a run until its model is there. */
+async function loadingServer() {
+  let tellAsked = (): void => {};
+  let load = (): void => {};
+  let tellCancelled = (_path: string): void => {};
+  const isAsked = new Promise<void>((resolve) => (tellAsked = resolve));
+  const isLoaded = new Promise<void>((resolve) => (load = resolve));
+  const cancelled = new Promise<string>((resolve) => (tellCancelled = resolve));
+  const fake = createServer(async (request, response) => {
+    const { url: path = "" } = request;
+    if (path.endsWith("/cancel")) tellCancelled(path);
+    if (path.endsWith("/runs")) {
+      tellAsked();
+      await isLoaded;
+    }
+    response.setHeader("content-type", "application/json");
+    response.end(JSON.stringify({ id: "conv_1", run_id: "run_1" }));
+  }).listen(0, "127.0.0.1");
+  await once(fake, "listening");
+  const { port } = fake.address() as AddressInfo;
+  return {
+    url: `http://127.0.0.1:${port}`,
+    isAsked,
+    load: () => load(),
+    cancelled,
+    async [Symbol.asyncDispose]() {
+      fake.closeAllConnections();
+      fake.close();
+    },
+  };
+}
 
 interface Engine {
   sequences: object;

@@ -17,7 +17,7 @@ import {
 
 export interface Connection {
   api: ChatApi;
-  /** Ends the engine, if it runs in this process. */
+  /** Gives up what is not answered yet, and ends the engine, if it runs in this process. */
   close(): Promise<void>;
 }
 
@@ -35,14 +35,16 @@ export async function connect(
   const flags = new Map([...values].filter(([key]) => key in serveOptions));
   const config = configOf(flags, context.env, context.cwd);
   const key = config.apiKey[0];
-  const nothingToClose = async (): Promise<void> => {};
-  if (url !== undefined) return { api: new ChatApi(url, key), close: nothingToClose };
+  const connectionTo = (server: string): Connection => {
+    const api = new ChatApi(server, key);
+    return { api, close: async () => api.leave() };
+  };
+  if (url !== undefined) return connectionTo(url);
 
   const host = ["0.0.0.0", "::"].includes(config.host) ? "127.0.0.1" : config.host;
   const local = `http://${host.includes(":") ? `[${host}]` : host}:${config.port}`;
   const saysWhatIsServed = [...flags.keys()].some((name) => !connectionKeys.has(name));
-  if (!saysWhatIsServed && (await isServed(local)))
-    return { api: new ChatApi(local, key), close: nothingToClose };
+  if (!saysWhatIsServed && (await isServed(local))) return connectionTo(local);
 
   note(`${saysWhatIsServed ? "" : `No server at ${local}. `}Starting the engine in this process.`);
   const quiet = values.has("logLevel") ? config : { ...config, logLevel: "error" as const };
@@ -59,7 +61,8 @@ async function startHere(config: ServeConfig): Promise<Connection> {
     new AbortController().signal,
   );
   const url = await listen(service.app, 0, "127.0.0.1");
-  return { api: new ChatApi(url, key), close: () => service.close() };
+  const api = new ChatApi(url, key);
+  return { api, close: () => (api.leave(), service.close()) };
 }
 
 async function isServed(url: string): Promise<boolean> {
@@ -86,10 +89,16 @@ interface ToolServers {
 export class ChatApi {
   readonly url: string;
   readonly headers: Record<string, string>;
+  readonly #leaving = new AbortController();
 
   constructor(url: string, apiKey: string | undefined) {
     this.url = url.replace(/\/+$/, "").replace(/\/v1$/, "");
     this.headers = apiKey === undefined ? {} : { authorization: `Bearer ${apiKey}` };
+  }
+
+  /** Requests that wait for their answers end; what they asked for goes on at the server. */
+  leave(): void {
+    this.#leaving.abort();
   }
 
   list(limit: number): Promise<ConversationList> {
@@ -142,6 +151,7 @@ export class ChatApi {
           ...(body === undefined ? {} : { "content-type": "application/json" }),
         },
         ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+        signal: this.#leaving.signal,
       });
     } catch {
       throw new StreamError(`No server answers at ${this.url}.`, 0, "unreachable");

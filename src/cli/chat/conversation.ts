@@ -160,6 +160,28 @@ export async function watchRun(
   return printer.state;
 }
 
+/**
+ * A run that is asked for begins once its model is in memory, which may take minutes.
+ * @returns null: `stop` was aborted before; the run is cancelled when it begins, if this process is still there
+ */
+export async function beginRun(
+  api: ChatApi,
+  conversation: Pick<OpenConversation, "id">,
+  ask: () => Promise<RunStarted>,
+  stop: AbortSignal,
+): Promise<RunStarted | null> {
+  const begun = ask();
+  const stopped = new Promise<null>((resolve) =>
+    stop.addEventListener("abort", () => resolve(null), { once: true }),
+  );
+  const run = await Promise.race([begun, stopped]);
+  if (run !== null) return run;
+  // Another conversation may be open by then.
+  const { id } = conversation;
+  begun.then(({ run_id: runId }) => api.cancel((id ?? conversation.id)!, runId)).catch(() => {});
+  return null;
+}
+
 /** Somebody else may have answered, or the time was over: then there is nothing to decide. */
 async function decide(
   api: ChatApi,

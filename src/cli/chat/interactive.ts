@@ -2,17 +2,24 @@
  * The conversation at a terminal.
  *
  *   prompt -> (line) -> answering -> prompt …
+ *   answering, before it begins: Ctrl-C -> prompt, warned
  *   answering: Ctrl-C -> stopping: Ctrl-C -> left; what ends before the second is prompt, warned
  *   prompt, empty: Ctrl-C -> warned: Ctrl-C -> left
  */
 
-import { type Conversation, StreamError, stateOfMessage } from "../../client/index.ts";
+import {
+  type Conversation,
+  type RunStarted,
+  StreamError,
+  stateOfMessage,
+} from "../../client/index.ts";
 import { FermataError } from "../../errors.ts";
 import { AnswerPrinter } from "./answer-printer.ts";
 import type { ChatApi } from "./connect.ts";
 import {
   type ApprovalAnswer,
   type ApprovalAsked,
+  beginRun,
   branchOf,
   type OpenConversation,
   watchRun,
@@ -84,10 +91,7 @@ export class Interactive {
   async #take(line: string): Promise<"quit" | "left" | null> {
     const { screen, conversation, api, cwd } = this.#options;
     try {
-      if (!line.startsWith("/")) {
-        const { run_id: id } = await conversation.ask(line);
-        return await this.#answer(id);
-      }
+      if (!line.startsWith("/")) return await this.#answer(() => conversation.ask(line));
       const outcome = await runSlashCommand(line, {
         api,
         conversation,
@@ -96,7 +100,7 @@ export class Interactive {
         show: (opened) => this.#show(opened),
       });
       if (outcome === null || outcome === "quit") return outcome;
-      return await this.#answer(outcome.run.run_id);
+      return await this.#answer(outcome.run);
     } catch (error) {
       if (!(error instanceof FermataError) && !(error instanceof StreamError)) throw error;
       screen.line(screen.style("red", screen.foreign(error.message)));
@@ -104,7 +108,8 @@ export class Interactive {
     }
   }
 
-  async #answer(runId: string): Promise<"left" | null> {
+  /** @param ask for an answer, or the id of a run that goes on */
+  async #answer(ask: string | (() => Promise<RunStarted>)): Promise<"left" | null> {
     const { api, conversation, keyboard, screen, onResize } = this.#options;
     const printer = this.#printer();
     const [stop, leave] = [new AbortController(), new AbortController()];
@@ -125,7 +130,15 @@ export class Interactive {
     const timer = setInterval(refresh, refreshMs);
     const stopResizing = onResize(refresh);
     try {
-      await watchRun(api, conversation.id!, runId, {
+      const begun =
+        typeof ask === "string"
+          ? { run_id: ask }
+          : await beginRun(api, conversation, ask, stop.signal);
+      if (begun === null) {
+        screen.line(screen.style("yellow", "Stopped."));
+        return null;
+      }
+      await watchRun(api, conversation.id!, begun.run_id, {
         printer,
         approve: (asked, problem) => this.#approve(asked, problem),
         stop: stop.signal,

@@ -16,8 +16,8 @@ interface SlashContext {
   show(conversation: Conversation): Promise<void>;
 }
 
-/** `run`: an answer comes. `quit`: the chat ends. */
-type SlashOutcome = { run: RunStarted } | "quit" | null;
+/** `run`: an answer comes once it is called. `quit`: the chat ends. */
+type SlashOutcome = { run: () => Promise<RunStarted> } | "quit" | null;
 
 interface SlashCommand {
   name: string;
@@ -68,7 +68,7 @@ const slashCommands: readonly SlashCommand[] = [
     name: "retry",
     usage: "",
     help: "Answer the last question again.",
-    run: async (_, { conversation }) => ({ run: await conversation.retry() }),
+    run: (_, { conversation }) => ({ run: () => conversation.retry() }),
   },
   {
     name: "branch",
@@ -181,7 +181,7 @@ async function tools(text: string, { api, conversation, line }: SlashContext): P
 async function branch(text: string, { conversation, line }: SlashContext): Promise<SlashOutcome> {
   const [, number, message] = /^(\d+)\s+([\s\S]+)$/.exec(text) ?? [];
   if (message !== undefined)
-    return { run: await conversation.branchAt(Number(number) - 1, message) };
+    return { run: () => conversation.branchAt(Number(number) - 1, message) };
   if (text !== "") throw mistake("Name the question and the new text: /branch 2 TEXT.");
   const questions = await conversation.questions();
   if (questions.length === 0) line("Nothing was asked yet.");
