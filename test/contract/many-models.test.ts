@@ -139,6 +139,29 @@ test("a turn that takes a held response's place waits for its own model", async 
   expect(world.story).toEqual(["+tiny", "-tiny", "+other"]);
 });
 
+test("a run that waits for its model ends with its conversation, and when the server closes", async () => {
+  const world = createModelsWorld({
+    loading: (name, signal) =>
+      name === "tiny"
+        ? Promise.resolve()
+        : new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason))),
+  });
+  const start = async (): Promise<{ id: string; asked: ReturnType<typeof post> }> => {
+    const { id } = (await post(world, "/api/conversations", { model: "other" })).json();
+    const asked = post(world, `/api/conversations/${id}/runs`, { message: "Hi" });
+    await eventually(() => expect(world.pool.list()[1]!.waiting).toBeGreaterThan(0));
+    return { id, asked };
+  };
+  const first = await start();
+  const url = `/api/conversations/${first.id}`;
+  expect((await world.app.inject({ method: "DELETE", url })).statusCode).toBe(204);
+  expect((await first.asked).json()).toMatchObject({ error: { code: "cancelled" } });
+  const second = await start();
+  await world.app.close();
+  expect((await second.asked).json()).toMatchObject({ error: { code: "engine_closed" } });
+  await world.pool.close();
+});
+
 const rpc = (method: string, params: object, id?: number): object => ({
   jsonrpc: "2.0",
   method,

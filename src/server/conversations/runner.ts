@@ -123,8 +123,8 @@ export class Runner {
   }
 
   /** Resolves when all runs of a conversation have ended. */
-  async cancelAll(conversationId: string, reason: string): Promise<void> {
-    await this.#live.cancel(this.runsOf(conversationId), new FermataError("cancelled", reason));
+  async cancelAll(conversationId: string, reason: FermataError): Promise<void> {
+    await this.#live.cancel(this.runsOf(conversationId), reason);
   }
 
   async cancelById(runId: string, reason: FermataError): Promise<void> {

@@ -35,6 +35,8 @@ export class ConversationService {
   readonly #replica: string | undefined;
   readonly #runner: Runner;
   readonly #shared: SharedStore | null;
+  /** Of runs that begin once their model is in memory. */
+  readonly #starting = new Set<{ conversationId: string; abort: AbortController }>();
   /** Of runs that this process takes over. */
   #context: RunnerContext | null = null;
 
@@ -110,9 +112,12 @@ export class ConversationService {
   /** Cancels its runs first. */
   async delete(owner: string, id: string): Promise<void> {
     await this.#find(owner, id);
+    const reason = new FermataError("cancelled", "The conversation was deleted.");
+    for (const { conversationId, abort } of this.#starting)
+      if (conversationId === id) abort.abort(reason);
     // A run that is starting must be in the store first, so that it is found.
     await this.#runner.oneByOne(id, async () => {
-      await this.#runner.cancelAll(id, "The conversation was deleted.");
+      await this.#runner.cancelAll(id, reason);
       await this.#cancelElsewhere(owner, id);
       await this.#store.deleteConversation(owner, id);
     });
@@ -127,28 +132,48 @@ export class ConversationService {
     await Promise.all(running.map(({ runId }) => cancelElsewhere(runId!, shared)));
   }
 
-  /** @throws FermataError also queue_full and context_length_exceeded, which the engine throws at once */
+  /**
+   * A client that leaves does not give the run up, whether it has begun or waits for its model.
+   * @throws FermataError also queue_full and context_length_exceeded, which the engine throws at once
+   */
   async startRun(
     owner: string,
     id: string,
     request: RunRequest,
     context: RunnerContext,
   ): Promise<RunStarted> {
-    return await this.#runner.oneByOne(id, async () => {
-      const conversation = await this.#find(owner, id);
-      const messages = await this.#messages(owner, id);
-      const settings = { ...settingsOf(conversation), ...request.settings };
-      const start = { owner, conversation, messages, settings, request };
-      const { run, userMessageId } = await withModel(settings.model, context, {}, (own) =>
-        this.#runner.start(start, own),
+    const { controller: abort, end } = context.active.begin();
+    const starting = { conversationId: id, abort };
+    this.#starting.add(starting);
+    try {
+      return await this.#runner.oneByOne(id, () =>
+        this.#start(owner, id, request, { ...context, signal: abort.signal }),
       );
-      return {
-        run_id: run.id,
-        user_message_id: userMessageId,
-        message_id: run.messageId,
-        stream_url: `/api/conversations/${id}/stream?run_id=${run.id}`,
-      };
-    });
+    } finally {
+      this.#starting.delete(starting);
+      end();
+    }
+  }
+
+  async #start(
+    owner: string,
+    id: string,
+    request: RunRequest,
+    { signal, ...context }: RunnerContext & { signal: AbortSignal },
+  ): Promise<RunStarted> {
+    const conversation = await this.#find(owner, id);
+    const messages = await this.#messages(owner, id);
+    const settings = { ...settingsOf(conversation), ...request.settings };
+    const start = { owner, conversation, messages, settings, request };
+    const { run, userMessageId } = await withModel(settings.model, context, { signal }, (own) =>
+      this.#runner.start(start, own),
+    );
+    return {
+      run_id: run.id,
+      user_message_id: userMessageId,
+      message_id: run.messageId,
+      stream_url: `/api/conversations/${id}/stream?run_id=${run.id}`,
+    };
   }
 
   /** A run that has ended stays as it is. */
