@@ -2,9 +2,10 @@
 
 import { FermataError } from "../errors.ts";
 import type { CommandContext } from "./command.ts";
+import { configLayers, expandKey } from "./config.ts";
 import type { OptionTable } from "./option-table.ts";
 import { fromEnvironment, mergeLayers } from "./option-values.ts";
-import { serveOptions } from "./options.ts";
+import { type ServeConfig, serveOptions } from "./options.ts";
 import type { ParsedArguments } from "./parse-arguments.ts";
 
 /** @param group of the help */
@@ -21,7 +22,13 @@ export function serverOptions(group: string) {
   } as const satisfies OptionTable;
 }
 
-/** @throws FermataError endpoint_failed */
+/** Where a server with these options is reached from this machine. */
+export function localUrl({ host, port }: Pick<ServeConfig, "host" | "port">): string {
+  const reached = ["0.0.0.0", "::"].includes(host) ? "127.0.0.1" : host;
+  return `http://${reached.includes(":") ? `[${reached}]` : reached}:${port}`;
+}
+
+/** With the port and the key of fermata.json, as the server has them. @throws FermataError endpoint_failed | invalid_option */
 export async function askServer(
   path: string,
   { values }: ParsedArguments,
@@ -29,9 +36,12 @@ export async function askServer(
 ): Promise<unknown> {
   const table = serverOptions("Server");
   const given = new Map([...values].filter(([key]) => key in table));
-  const options = mergeLayers(table, [given, fromEnvironment(table, env, cwd)]);
-  const url = options.url ?? `http://127.0.0.1:${options.port}`;
-  const [key] = options.apiKey;
+  const named = mergeLayers(table, [given, fromEnvironment(table, env, cwd)]).url;
+  const flags = new Map([...given].filter(([name]) => name in serveOptions));
+  const layers = configLayers(flags, env, cwd).map((layer) => layer.values);
+  const options = mergeLayers(serveOptions, layers);
+  const url = named ?? localUrl(options);
+  const [key] = options.apiKey.flatMap((one) => expandKey(one, cwd));
   const headers: Record<string, string> =
     key === undefined ? {} : { authorization: `Bearer ${key}` };
   let reply: Response;

@@ -132,7 +132,7 @@ function isOptionKey(key: string): key is OptionKey {
 }
 
 /** `@FILE` stands for the lines of a file, so that keys need not be on the command line. */
-function expandKey(given: string, cwd: string): string[] {
+export function expandKey(given: string, cwd: string): string[] {
   const key = given.trim();
   if (!key.startsWith("@")) return [key];
   const path = key.slice(1);

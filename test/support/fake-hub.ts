@@ -14,6 +14,8 @@ export interface FakeHub {
   gate: Promise<void> | null;
   /** Bytes of which one is wrong go out. */
   corrupts: boolean;
+  /** In the place of every answer. */
+  status: number | null;
   /** Without it, 401. */
   requiredToken: string | null;
   /** What its branch `main` is at. */
@@ -36,6 +38,7 @@ export async function startFakeHub(
   const cdnUrl = await listen(cdn);
   const main = createServer((request, response) => {
     note("hub", request);
+    if (hub.status !== null) return refuse(response, hub.status, "");
     if (
       hub.requiredToken !== null &&
       request.headers.authorization !== `Bearer ${hub.requiredToken}`
@@ -79,6 +82,7 @@ export async function startFakeHub(
     cuts: [],
     gate: null,
     corrupts: false,
+    status: null,
     requiredToken: null,
     commit: "c".repeat(40),
     entries: null,

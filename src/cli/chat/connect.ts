@@ -1,6 +1,7 @@
 /** The server to talk to (named, on this machine, or in this process) and its conversation API. */
 
 import { randomUUID } from "node:crypto";
+import { localUrl } from "../ask-server.ts";
 import type { CommandContext } from "../command.ts";
 import { configOf } from "../config.ts";
 import { type ServeConfig, serveOptions } from "../options.ts";
@@ -41,8 +42,7 @@ export async function connect(
   };
   if (url !== undefined) return connectionTo(url);
 
-  const host = ["0.0.0.0", "::"].includes(config.host) ? "127.0.0.1" : config.host;
-  const local = `http://${host.includes(":") ? `[${host}]` : host}:${config.port}`;
+  const local = localUrl(config);
   const saysWhatIsServed = [...flags.keys()].some((name) => !connectionKeys.has(name));
   if (!saysWhatIsServed && (await isServed(local))) return connectionTo(local);
 

@@ -19,6 +19,7 @@ import {
 import { dirname, join, relative, sep } from "node:path";
 import { hostname } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
+import { beganAt, isRunning, place } from "../../store/process-place.ts";
 import type { Checksum, HubFile } from "./hub.ts";
 
 /** `revision` may have slashes, as refs/pr/1 has, and be any text: the result is one folder's name. */
@@ -84,6 +85,9 @@ const pollMs = 300;
 interface Holder {
   pid: number;
   host: string;
+  /** Where its number counts, and when it began: the number alone may be another process's by now. */
+  place?: string;
+  began?: string | null;
 }
 
 /** Waits its turn; `onWait` is told once that it must. Resolves to what gives the lock back. */
@@ -115,7 +119,8 @@ export async function acquireLock(
 }
 
 function take(path: string): boolean {
-  const holder: Holder = { pid: process.pid, host: hostname() };
+  const { pid } = process;
+  const holder: Holder = { pid, host: hostname(), place, began: beganAt(pid) };
   try {
     writeFileSync(path, JSON.stringify(holder), { flag: "wx" });
     return true;
@@ -137,12 +142,9 @@ function readHolder(path: string): Holder | null {
 }
 
 /** A process of another machine is taken to live. */
-function isDead({ pid, host }: Holder): boolean {
+function isDead({ pid, host, place: its, began = null }: Holder): boolean {
   if (host !== hostname()) return false;
-  try {
-    process.kill(pid, 0);
-    return false;
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code === "ESRCH";
-  }
+  if (its === place) return began === null ? !isRunning(pid) : beganAt(pid) !== began;
+  // In a container every process may have this one's number.
+  return pid === process.pid || !isRunning(pid);
 }

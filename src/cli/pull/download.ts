@@ -13,7 +13,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { FermataError } from "../../errors.ts";
 import { bytesText } from "../progress.ts";
 import type { CachedFile } from "./cache-folder.ts";
-import type { Hub, HubFile } from "./hub.ts";
+import { type Hub, type HubFile, isUnreachable } from "./hub.ts";
 
 interface DownloadOptions {
   signal: AbortSignal;
@@ -119,11 +119,8 @@ async function fetchSome(
     response = await hub.open(file.path, start, connection);
   } catch (error) {
     signal.throwIfAborted();
-    const isPassing =
-      error instanceof FermataError &&
-      (error.code === "hub_unreachable" || /status (429|5\d\d)/.test(error.message));
-    if (isPassing) return new Cut(error.message.replace(/\.$/, ""));
-    throw error;
+    if (!isUnreachable(error)) throw error;
+    return new Cut(error.message.replace(/\.$/, ""));
   }
   let position = await startOf(response, start, handle);
   if (response.body === null || position === null) return new Cut("it sent another range");

@@ -190,7 +190,8 @@ export class Hub {
       return new FermataError("hub_not_found", `${what}.`, { param: "hf" });
     }
     const message = `${url.host} answered with status ${status}${said === "" || said.startsWith("<") ? "" : `: ${said}`}.`;
-    return new FermataError("hub_failed", message, { param: "hf" });
+    const isPassing = status === 429 || status >= 500;
+    return new FermataError(isPassing ? "hub_unreachable" : "hub_failed", message, { param: "hf" });
   }
 
   async #json(response: Response): Promise<unknown> {
@@ -206,6 +207,11 @@ export class Hub {
       param: "endpoint",
     });
   }
+}
+
+/** It may be there again later. */
+export function isUnreachable(error: unknown): error is FermataError {
+  return error instanceof FermataError && error.code === "hub_unreachable";
 }
 
 /** `owner/name`: it becomes part of paths here and of addresses there. */

@@ -13,7 +13,7 @@ import { groupModelFiles } from "../model-files.ts";
 import { acquireLock, CachedFile, cachedPaths, revisionFolder } from "./cache-folder.ts";
 import { chooseFiles, type WantedModel } from "./choose-files.ts";
 import { download } from "./download.ts";
-import { Hub, type HubFile } from "./hub.ts";
+import { Hub, type HubFile, isUnreachable } from "./hub.ts";
 
 /** The path goes to standard output, everything else to standard error. @throws FermataError */
 export async function runPull(
@@ -94,7 +94,7 @@ interface PullContext {
 
 /**
  * Everything that the model consists of is here and whole. Resolves to the first file's path.
- * A hub that cannot be reached does not matter if the model is here.
+ * A hub that cannot be reached, or answers nobody now, does not matter if the model is here.
  * @throws FermataError
  */
 export async function pullModel(request: PullRequest, context: PullContext): Promise<string> {
@@ -105,9 +105,10 @@ export async function pullModel(request: PullRequest, context: PullContext): Pro
   try {
     files = chooseFiles(await hub.files(), wanted);
   } catch (error) {
-    const cached = isUnreachable(error) ? chooseCached(folder, wanted) : null;
+    if (!isUnreachable(error)) throw error;
+    const cached = chooseCached(folder, wanted);
     if (cached === null) throw error;
-    context.output.write(`The hub cannot be reached; ${cached} is here already.\n`);
+    context.output.write(`${error.message} ${cached} is here already.\n`);
     return cached;
   }
   await pullFiles(hub, files, folder, request, context);
@@ -186,10 +187,6 @@ function readWanted({ model, file }: PullRequest): WantedModel {
     );
   }
   return { repository: address.slice(0, colon), file, quantization };
-}
-
-function isUnreachable(error: unknown): boolean {
-  return error instanceof FermataError && error.code === "hub_unreachable";
 }
 
 /** Null: it is not here, not whole, or it is not clear which. */

@@ -7,6 +7,9 @@ import {
   rmSync,
   writeFileSync,
 } from "node:fs";
+import { once } from "node:events";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
@@ -107,4 +110,27 @@ test("the default model: by name, by path, or the first of the folder", () => {
   expect(() => of("--model", "smal-Q8_0")).toThrow(
     `There is no model smal-Q8_0 in ${folder}. Did you mean small-Q8_0? There are damaged, plain, small-Q8_0.`,
   );
+});
+
+test("ps asks the server of fermata.json, with the key that its file of keys has", async () => {
+  const asked: (string | undefined)[] = [];
+  const server = createServer(({ headers }, response) => {
+    asked.push(headers.authorization);
+    response.end(JSON.stringify({ models: [] }));
+  }).listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const { port } = server.address() as AddressInfo;
+  writeFileSync(join(folder, "keys"), "# of the server\nsecret\n");
+  writeFileSync(join(folder, "fermata.json"), JSON.stringify({ port, apiKey: ["@keys"] }));
+  const command = commands.find(({ name }) => name === "ps")!;
+  const env = { FERMATA_CONFIG: join(folder, "fermata.json") };
+  let err = "";
+  const context = { cwd: folder, env, out: () => {}, err: (text: string) => (err += text) };
+  expect(await command.run(parseArguments([], command, folder), context)).toBe(0);
+  const flags = ["--url", `http://127.0.0.1:${port}`, "--api-key", "@keys"];
+  rmSync(join(folder, "fermata.json"));
+  await command.run(parseArguments(flags, command, folder), { ...context, env: {} });
+  expect(asked).toEqual(["Bearer secret", "Bearer secret"]);
+  expect(err).toContain("No model is in memory.");
+  server.close();
 });

@@ -14,6 +14,7 @@ import { dirname, join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { pullModel, withPulledModel } from "../../../src/cli/pull/pull.ts";
 import { runCommandLine } from "../../../src/cli/run.ts";
+import { place } from "../../../src/store/process-place.ts";
 import { type FakeHub, startFakeHub } from "../../support/fake-hub.ts";
 import { serveConfig } from "../../support/serve-config.ts";
 
@@ -243,6 +244,16 @@ test("without the hub, what was pulled is taken; what was half pulled is not", a
   });
 });
 
+test.each([429, 503])("a hub that answers %i is as one that cannot be reached", async (status) => {
+  const path = await pull();
+  hub.status = status;
+  expect(await pull()).toBe(path);
+  expect(said).toContain(`answered with status ${status}. ${path} is here already.`);
+  await expect(pull({ file: "small-Q8_0.gguf" })).rejects.toMatchObject({
+    code: "hub_unreachable",
+  });
+});
+
 describe("two pulls of one file", () => {
   test("the second waits, and transfers nothing", async () => {
     let open = (): void => {};
@@ -264,6 +275,17 @@ describe("two pulls of one file", () => {
     writeFileSync(lock, JSON.stringify({ pid, host: hostname() }));
     expect(readFileSync(await pull()).equals(content)).toBe(true);
     expect(existsSync(lock)).toBe(false);
+  });
+
+  test.each([
+    ["of an earlier start of the container", { pid: process.pid, place: "elsewhere", began: "1" }],
+    ["that does not say which process it is", { pid: process.pid }],
+    ["whose number another process has by now", { pid: process.ppid, place, began: "1" }],
+  ])("a lock %s is taken over", async (_name, holder) => {
+    const lock = join(modelsFolder, "owner/small-GGUF/main/small-Q4_K_M.gguf.lock");
+    mkdirSync(dirname(lock), { recursive: true });
+    writeFileSync(lock, JSON.stringify({ host: hostname(), ...holder }));
+    expect(readFileSync(await pull()).equals(content)).toBe(true);
   });
 });
 
