@@ -98,7 +98,11 @@ export function openPool(
   return new ModelPool<OwnModel>({
     most: config.modelsMax,
     keepAliveMs: config.keepAlive * 1000,
-    files: () => [standard, ...folder.files().filter(({ path }) => path !== standard.path)],
+    files: () => {
+      const others = folder.files().filter(({ path }) => path !== standard.path);
+      // The name of the default model stands for it alone.
+      return [standard, ...others.filter(({ name }) => name !== standard.name)];
+    },
     async load(file, { signal, onProgress }) {
       const startedAt = performance.now();
       const load = (also?: (fraction: number) => void): Promise<OwnModel> =>

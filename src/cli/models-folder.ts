@@ -1,6 +1,6 @@
 /** What `--models-dir` has: each GGUF model below it, found again when files come and go; and the default among them. */
 
-import { existsSync, readdirSync, statSync } from "node:fs";
+import { existsSync, readdirSync, realpathSync, statSync } from "node:fs";
 import { join, relative } from "node:path";
 import { checkGguf } from "../engine/gguf-check.ts";
 import { FermataError } from "../errors.ts";
@@ -86,18 +86,28 @@ export class ModelsFolder {
   }
 }
 
-/** Folders below that cannot be read, or have just gone, are passed over: their owner is not asked here. */
-function filesBelow(folder: string, depth: number): string[] {
+/**
+ * Folders below that cannot be read, or have just gone, are passed over: their owner is not asked here. Links are
+ * followed, but not back to a folder that they are in.
+ */
+function filesBelow(folder: string, depth: number, above: readonly string[] = []): string[] {
+  const real = realpathSync(folder);
+  if (above.includes(real)) return [];
   return readdirSync(folder, { withFileTypes: true }).flatMap((entry) => {
     const path = join(folder, entry.name);
-    if (!entry.isDirectory()) return [path];
+    if (!entry.isDirectory() && !(entry.isSymbolicLink() && isFolder(path))) return [path];
     if (depth === 1) return [];
     try {
-      return filesBelow(path, depth - 1);
+      return filesBelow(path, depth - 1, [...above, real]);
     } catch {
       return [];
     }
   });
+}
+
+/** False of a link to nothing, too. */
+function isFolder(path: string): boolean {
+  return statSync(path, { throwIfNoEntry: false })?.isDirectory() ?? false;
 }
 
 /** Null: one model is served. @throws FermataError model_not_found, if it cannot be read */
@@ -119,9 +129,10 @@ export function defaultModel(
     const message = `--models-dir ${modelsDir} has no GGUF model. Put one there, or name another with --model FILE.`;
     throw new FermataError("model_not_found", message, { param: "modelsDir" });
   }
-  const named = files.find(({ name, path }) => path === model || name === nameIn(model));
+  const isPath = model !== undefined && existsSync(model);
+  const named = files.find(({ name, path }) => (isPath ? path === model : name === nameIn(model)));
   if (named !== undefined) return called(named);
-  if (folder !== null && model !== undefined && !existsSync(model)) {
+  if (folder !== null && model !== undefined && !isPath) {
     const names = files.map(({ name }) => name);
     const near = didYouMean(nameIn(model), names);
     const message = `There is no model ${nameIn(model)} in ${modelsDir}.${near} There are ${names.join(", ")}.`;

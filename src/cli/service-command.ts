@@ -70,7 +70,9 @@ export async function runService(
       out(`${unit}\nOptions: ${file}\n`);
       if (start) {
         systemctl(["daemon-reload"], env);
-        systemctl(["enable", "--now", unitName], env);
+        systemctl(["enable", unitName], env);
+        // One that runs already is to read the new unit.
+        systemctl(["restart", unitName], env);
       }
       return 0;
     }
@@ -130,7 +132,7 @@ ExecStart=${command.map((word) => quoted(word).replaceAll("$", "$$$$")).join(" "
 ExecReload=/bin/kill -HUP $MAINPID
 # SIGTERM goes to the supervisor, which lets answers end; after the time-out everything is killed.
 KillMode=mixed
-TimeoutStopSec=60
+TimeoutStopSec=120
 # A model may take minutes to load.
 TimeoutStartSec=15min
 WatchdogSec=60

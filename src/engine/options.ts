@@ -170,10 +170,22 @@ function redisAddress(text: string): NativeRedisAddress {
   return {
     host: url.hostname.replace(/^\[|\]$/g, ""),
     port: url.port === "" ? 6379 : Number(url.port),
-    user: decodeURIComponent(url.username),
-    password: decodeURIComponent(url.password),
+    user: decoded(url.username),
+    password: decoded(url.password),
     database,
   };
+}
+
+/** Its text may be a password, and stands in no error. */
+function decoded(part: string): string {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    throw invalidOption(
+      "cacheRemote",
+      "cacheRemote has a % in its user or password that is no code: write a % itself as %25.",
+    );
+  }
 }
 
 /** Quantized values need it. */

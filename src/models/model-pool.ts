@@ -349,9 +349,13 @@ export class ModelPool<Model> {
 
   #busy(name: string): FermataError {
     const used = [...this.#residents.keys()].join(", ");
+    const why = this.#lacksMemory ? "not enough memory" : "no room";
+    const remedy = this.#lacksMemory
+      ? "with a smaller --ctx-size, or take models of a smaller quantization"
+      : "with a larger --models-max";
     return new FermataError(
       "model_busy",
-      `There was no room for ${name}: ${used} are in memory and in use. Try again later, or start the server with a larger --models-max.`,
+      `There was ${why} for ${name}: ${used} are in memory and in use. Try again later, or start the server ${remedy}.`,
     );
   }
 

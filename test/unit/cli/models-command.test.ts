@@ -5,6 +5,7 @@ import {
   mkdirSync,
   mkdtempSync,
   rmSync,
+  symlinkSync,
   writeFileSync,
 } from "node:fs";
 import { once } from "node:events";
@@ -75,6 +76,23 @@ test.skipIf(process.platform === "win32")(
   },
 );
 
+test("folders that are links are looked into, once each way", async () => {
+  const elsewhere = mkdtempSync(join(tmpdir(), "fermata-linked-"));
+  cpSync(modelPath, join(elsewhere, "linked.gguf"));
+  symlinkSync(elsewhere, join(folder, "link"));
+  symlinkSync(folder, join(elsewhere, "back"));
+  symlinkSync(join(folder, "nothing"), join(folder, "broken"));
+  const { out } = await run("list");
+  const names = out.trim().split("\n").slice(1);
+  expect(names.map((line) => line.split(" ")[0])).toEqual([
+    "damaged",
+    "linked",
+    "plain",
+    "small-Q8_0",
+  ]);
+  rmSync(elsewhere, { recursive: true });
+});
+
 test("show: one file", async () => {
   const { out } = await run("show", "small-Q8_0");
   expect(out).toContain("layers        ");
@@ -106,6 +124,13 @@ test("the default model: by name, by path, or the first of the folder", () => {
   expect(of("--model", "small-Q8_0")).toBe("small-Q8_0");
   expect(of("--model", "owner/name/small-Q8_0.gguf")).toBe("small-Q8_0");
   expect(of("--model", modelPath)).toBe("fermata-small");
+  // A path that exists, whatever the folder has.
+  cpSync(modelPath, join(folder, "fermata-small.gguf"));
+  const { path } = defaultModel(
+    serveConfig(["--models-dir", folder, "--model", modelPath], {}, folder),
+  );
+  expect(path).toBe(modelPath);
+  rmSync(join(folder, "fermata-small.gguf"));
   expect(of("--model", "small-Q8_0", "--alias", "mine")).toBe("mine");
   expect(() => of("--model", "smal-Q8_0")).toThrow(
     `There is no model smal-Q8_0 in ${folder}. Did you mean small-Q8_0? There are damaged, plain, small-Q8_0.`,

@@ -46,10 +46,15 @@ test("install writes a unit and the options' file, and starts; uninstall takes t
   expect(out).toBe(`${unit}\nOptions: ${config}\n`);
   expect(readFileSync(config, "utf8")).toBe("{}\n");
   expect(statSync(config).mode & 0o777).toBe(0o600);
-  expect(calls()).toEqual(["--user daemon-reload", "--user enable --now fermata.service"]);
+  expect(calls()).toEqual([
+    "--user daemon-reload",
+    "--user enable fermata.service",
+    // It may run already, as an earlier install left it.
+    "--user restart fermata.service",
+  ]);
   writeFileSync(config, '{"port": 8001}');
   expect((await run("uninstall")).code).toBe(0);
-  expect(calls().slice(2)).toEqual([
+  expect(calls().slice(3)).toEqual([
     "--user disable --now fermata.service",
     "--user daemon-reload",
   ]);

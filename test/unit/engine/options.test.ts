@@ -70,7 +70,7 @@ describe("resolveOptions", () => {
       database: 12,
     });
     const wrong = ["r:6379", "http://r", "redis://", "redis://r/zero", "redis://r?ttl=1"];
-    for (const text of [...wrong, "rediss://u:secret@r"])
+    for (const text of [...wrong, "rediss://u:secret@r", "redis://u:secret%@r"])
       expect(() => read(text)).toThrow(
         expect.objectContaining({
           code: "invalid_option",

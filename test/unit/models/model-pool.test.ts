@@ -157,6 +157,40 @@ test("a load that lacks memory is tried again once another model has left", asyn
   expect(story).toEqual(["+a", "-a", "+b"]);
 });
 
+test("who waits too long is told what was short", async () => {
+  const { pool } = world({
+    most: 1,
+    patienceMs: 20,
+  });
+  const busy = task();
+  const using = use(pool, "a", busy.done);
+  await eventually(() => expect(states(pool)).toContain("a:loaded:1"));
+  const crowded = "There was no room for b: a are in memory and in use.";
+  await expect(pool.take("b")).rejects.toMatchObject({
+    code: "model_busy",
+    message: expect.stringMatching(new RegExp(`^${crowded} .*--models-max\\.$`)),
+  });
+  busy.end();
+  await using;
+
+  const { pool: short } = world({
+    patienceMs: 20,
+    async load({ name }) {
+      if (name === "b") throw new FermataError("out_of_memory", "no memory");
+      return name;
+    },
+  });
+  const working = task();
+  const first = use(short, "a", working.done);
+  await eventually(() => expect(states(short)).toContain("a:loaded:1"));
+  await expect(short.take("b")).rejects.toMatchObject({
+    code: "model_busy",
+    message: expect.stringMatching(/^There was not enough memory for b: .* smaller --ctx-size/),
+  });
+  working.end();
+  await first;
+});
+
 test("a model that no memory is enough for is refused, and so is one that cannot be read", async () => {
   const { pool } = world({
     async load({ name }) {
