@@ -43,8 +43,7 @@ export interface JsonArguments {
 }
 
 /**
- * Each top-level argument between markers:
- * `open` + key + `middle` + value + `close`, with `separator` between two of them; `$key` in `close` is the key.
+ * Each top-level argument between markers: `open` + key + `middle` + value + `end.line` + `end.close` + `after`.
  * Strings are written as they are, everything else as JSON, maybe behind a `middle` of its own, for each
  * JSON type if it is a record.
  */
@@ -53,12 +52,27 @@ export interface ParameterArguments {
   readonly open: string;
   readonly middle: string;
   readonly middleOfOthers?: string | Readonly<Record<string, string>>;
-  readonly close: string;
-  readonly separator: string;
+  readonly end: ValueEnd;
+  readonly after: string;
   /** Of JSON inside of a value. */
   readonly itemSeparator: string;
   readonly keySeparator: string;
 }
+
+/**
+ * Where a value ends, for the grammar and for the parser: at `close`, which may hold `$key`. Where values stand on
+ * lines of their own (`line` is a line break), `close` ends one at the beginning of a line; within a line only if one
+ * of `followers` stands behind it, with at most blanks between them. Any other is the value's text.
+ */
+export interface ValueEnd {
+  readonly close: string;
+  readonly line: "" | "\n";
+  /** What opens the next key, and what ends the call. */
+  readonly followers: readonly string[];
+}
+
+/** A regular expression, of JavaScript and of the mask engine. */
+export const anyBlanks = "[ \\n\\r\\t]*";
 
 /** `key=value` pairs, values as Python literals: `True`, `None`, quoted strings, lists, dicts. */
 export interface PythonArguments {

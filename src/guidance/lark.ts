@@ -28,6 +28,11 @@ export class Markup {
     return typeof this.#parts(text)[0] === "number";
   }
 
+  /** Free text can contain all of it. */
+  isText(text: string): boolean {
+    return this.#parts(text).every((part) => typeof part === "string");
+  }
+
   /**
    * What is free before `text`, up to and with `text`: two rules named after `name`.
    * @param free a terminal of free text
@@ -81,6 +86,12 @@ interface JsonStyle {
   keySeparator: string;
 }
 
+/** The mask engine reads separators as regular expressions; a format's are texts. */
+export function escapedSeparators(style: JsonStyle): JsonStyle {
+  const { itemSeparator, keySeparator } = style;
+  return { itemSeparator: escapeRegex(itemSeparator), keySeparator: escapeRegex(keySeparator) };
+}
+
 /** As documents are written: a blank after separators if the model likes. */
 export const documentStyle: JsonStyle = { itemSeparator: ", ?", keySeparator: ": ?" };
 
@@ -93,6 +104,18 @@ export function jsonValue(schema: JsonObject, style: JsonStyle): string {
   };
   return `%json ${JSON.stringify({ ...schema, "x-guidance": options })}`;
 }
+
+/** `{}`, spelled out. */
+export const anything: JsonObject = {
+  anyOf: [
+    { type: "object", additionalProperties: {} },
+    { type: "array", items: {} },
+    { type: "string" },
+    { type: "number" },
+    { type: "boolean" },
+    { type: "null" },
+  ],
+};
 
 /** The ways to be an object. */
 export function objectsOf(schema: JsonObject): JsonObject[] {
@@ -117,10 +140,6 @@ export function sequenceRules(
   name: string,
   rules: string[],
 ): string {
-  if (separator === "")
-    return items
-      .map((item) => (item.required ? item.expression : `(${item.expression})?`))
-      .join(" ");
   // After another item: separator first. From the last to the first, so that each is a rule once.
   let rest = '""';
   const after: string[] = [];

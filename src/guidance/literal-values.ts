@@ -5,6 +5,7 @@ import {
   type Markup,
   type Rules,
   type SequenceItem,
+  anything,
   jsonValue,
   literal,
   objectsOf,
@@ -16,17 +17,6 @@ import type { JsonObject } from "./schema/types.ts";
 
 type Style = "python" | BareKeyArguments;
 
-/** `{}`, spelled out. */
-const anything: JsonObject = {
-  anyOf: [
-    { type: "object", additionalProperties: {} },
-    { type: "array", items: {} },
-    { type: "string" },
-    { type: "number" },
-    { type: "boolean" },
-    { type: "null" },
-  ],
-};
 const separators = { itemSeparator: ", ", keySeparator: ": " };
 
 export class LiteralWriter {

@@ -4,6 +4,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { formats } from "../../src/chat/formats/formats.ts";
 import type { Engine } from "../../src/engine/engine.ts";
 import type { Grammar } from "../../src/engine/types.ts";
+import { OutputParser } from "../../src/chat/parser/output-parser.ts";
 import { OutputConstraints } from "../../src/guidance/output-constraints.ts";
 import type { DocumentFormat } from "../../src/guidance/types.ts";
 import { loadTestEngine } from "../support/engine.ts";
@@ -131,6 +132,76 @@ describe.skipIf(!hasMasks).each(formats)("$name", (format) => {
     }
   });
 });
+
+/** What is written behind the first key's text, and what it says. */
+const values: Record<string, readonly (readonly [string, object])[]> = {
+  "qwen3-coder": [
+    ["Rome\n</parameter>\n</function>\n</tool_call>", { city: "Rome" }],
+    ["Rome</parameter>\n</function>\n</tool_call>", { city: "Rome" }],
+    ["Rome</parameter></function>\n</tool_call>", { city: "Rome" }],
+    [
+      "Rome</parameter>\n<parameter=days>\n2\n</parameter>\n</function>\n</tool_call>",
+      { city: "Rome", days: 2 },
+    ],
+    ["</parameter>\n</function>\n</tool_call>", { city: "" }],
+    ["\n</parameter>\n</function>\n</tool_call>", { city: "" }],
+    [
+      "a</parameter> c <parameter=x> <parameter=days>\n</parameter>\n</function>\n</tool_call>",
+      { city: "a</parameter> c <parameter=x> <parameter=days>" },
+    ],
+  ],
+  "seed-oss": [
+    ["Rome</parameter>\n</function>\n</seed:tool_call>", { city: "Rome" }],
+    [
+      "Rome</parameter>\n<parameter=days>2</parameter>\n</function>\n</seed:tool_call>",
+      { city: "Rome", days: 2 },
+    ],
+    ["\nRome\n</parameter>\n</function>\n</seed:tool_call>", { city: "\nRome\n" }],
+  ],
+  minimax: [
+    [
+      'a <parameter name="x">1</parameter>\n</invoke>\n</minimax:tool_call>',
+      { city: 'a <parameter name="x">1' },
+    ],
+    [
+      'Rome</parameter>\n<parameter name="days">2</parameter>\n</invoke>\n</minimax:tool_call>',
+      { city: "Rome", days: 2 },
+    ],
+  ],
+};
+
+describe.skipIf(!hasMasks).each(Object.entries(values))(
+  "%s: a value ends for the grammar where it ends for the parser",
+  (name, written) => {
+    const format = formats.find((one) => one.name === name)!;
+    const { syntax } = format;
+    const [begin] = writeCalls(syntax, [["get_weather", { city: "@" }]]).split("@");
+    let grammar: Grammar;
+
+    beforeAll(async () => {
+      const guidance = { toolChoice: "required", parallel: true, closeAtLimit: false } as const;
+      const options = { syntax, markers: null, controls: [], tools, guidance };
+      grammar = await engine.compileGrammar(
+        (await OutputConstraints.create(options)).round(0, "no")!,
+      );
+    });
+
+    it.each(written)("%j", async (value, said) => {
+      const text = `${begin}${value}`;
+      const offered = new Map(tools.map((tool) => [tool.name, tool.parameters]));
+      const parser = new OutputParser({ format, offered, reasoning: "no" });
+      for (let end = 1; end <= text.length; end++) {
+        parser.push(text.charAt(end - 1));
+        const tokens = await engine.tokenize(text.slice(0, end));
+        const { accepted, complete } = grammar.check(tokens);
+        expect(accepted).toBe(tokens.length);
+        expect(complete).toBe(end === text.length);
+      }
+      parser.finish(true);
+      expect(parser.calls.map((call) => JSON.parse(call.arguments) as unknown)).toEqual([said]);
+    });
+  },
+);
 
 describe.skipIf(!hasMasks)("harmony, a marker being a token", () => {
   // The vocabulary's only control token that ends nothing takes the part.

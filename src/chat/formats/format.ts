@@ -4,7 +4,7 @@ import type { PauseTriggers } from "../../engine/types.ts";
 import type { ArgumentStyle, CallPart, CallSyntax } from "../../guidance/call-syntax.ts";
 import type { ReasoningMarkers } from "../template/normalize.ts";
 import type { ChatModel } from "../types.ts";
-import { type ParameterMarkers, parameterReaders, parameterStyle } from "./parameters.ts";
+import { type ParameterMarkers, callEnds, parameterReaders, parameterStyle } from "./parameters.ts";
 import { jsonObject } from "./readers/forms.ts";
 import type { MakeReader } from "./readers/reader.ts";
 
@@ -122,14 +122,17 @@ const listOpening = /\[\s*$/u;
 function syntaxOf(entry: FormatEntry): CallSyntax {
   const { section = ["", ""], call = ["", ""], separator = "", parameters } = entry;
   const json = { style: "json", itemSeparator: ", ", keySeparator: ": " } as const;
+  const [callClose, sectionClose] = [call[1], section[1]];
+  const body = partsOf(entry);
+  const ends = callEnds(body, callClose, sectionClose);
   return {
     sectionOpen: section[0],
-    sectionClose: section[1],
+    sectionClose,
     callOpen: call[0],
-    callClose: call[1],
+    callClose,
     separator,
-    body: partsOf(entry),
-    argumentStyle: entry.arguments ?? (parameters ? parameterStyle(parameters) : json),
+    body,
+    argumentStyle: entry.arguments ?? (parameters ? parameterStyle(parameters, ends) : json),
     ...entry.answer,
   };
 }
@@ -184,10 +187,10 @@ export function spelledTokensOf(format: ToolCallFormat, model: ChatModel): Int32
   );
   for (const part of syntax.body) if (typeof part === "string") markers.push(part);
   if (syntax.argumentStyle.style === "parameters") {
-    const { open, middle, middleOfOthers = "", close } = syntax.argumentStyle;
+    const { open, middle, middleOfOthers = "", end } = syntax.argumentStyle;
     const others =
       typeof middleOfOthers === "string" ? [middleOfOthers] : Object.values(middleOfOthers);
-    markers.push(open, middle, ...others, close);
+    markers.push(open, middle, ...others, end.close);
   }
   if (syntax.argumentStyle.style === "bare-keys") markers.push(syntax.argumentStyle.stringMark);
   const ids = model.specialTokens

@@ -35,8 +35,8 @@ function glm(line: "" | "\n"): Omit<FormatEntry, "name" | "template"> {
   };
 }
 
-/** Parameters in tags on lines of their own. */
-function coder(call: Pair, reasoning: Pair): Omit<FormatEntry, "name"> {
+/** Parameters in tags. @param onLines their values stand on lines of their own */
+function coder(call: Pair, reasoning: Pair, onLines: boolean): Omit<FormatEntry, "name"> {
   return {
     template: [[call[0], "<function=", "<parameter="]],
     call,
@@ -45,7 +45,7 @@ function coder(call: Pair, reasoning: Pair): Omit<FormatEntry, "name"> {
     parameters: {
       key: ["<parameter=", ">"],
       value: ["", "</parameter>"],
-      onLines: true,
+      onLines,
       after: "\n",
     },
     reasoning: { open: reasoning[0], close: reasoning[1] },
@@ -131,12 +131,12 @@ export const parameterFormats: readonly FormatEntry[] = [
   { name: "glm-4.7", template: [["<arg_key>", "<tool_call>"]], ...glm("") },
   {
     name: "seed-oss",
-    ...coder(["<seed:tool_call>", "</seed:tool_call>"], ["<seed:think>", "</seed:think>"]),
+    ...coder(["<seed:tool_call>", "</seed:tool_call>"], ["<seed:think>", "</seed:think>"], false),
   },
   // Qwen3-Coder, Qwen3.5, Nemotron 3 Nano, Step 3.5.
   {
     name: "qwen3-coder",
-    ...coder(["<tool_call>", "</tool_call>"], ["<think>", "</think>"]),
+    ...coder(["<tool_call>", "</tool_call>"], ["<think>", "</think>"], true),
   },
   // Strings with markup in them stand in CDATA, which the grammar's strings do without.
   {

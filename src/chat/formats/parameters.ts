@@ -1,6 +1,11 @@
 /** Calls whose arguments stand between markers: how the grammar writes them and how they are read. */
 
-import type { CallSyntax, ParameterArguments } from "../../guidance/call-syntax.ts";
+import type {
+  CallPart,
+  CallSyntax,
+  ParameterArguments,
+  ValueEnd,
+} from "../../guidance/call-syntax.ts";
 import { byFirstCharacter, jsonObject } from "./readers/forms.ts";
 import type { ParameterCalls } from "./readers/parameter-markers.ts";
 import { ParameterReader } from "./readers/parameter-reader.ts";
@@ -27,7 +32,11 @@ export interface ParameterMarkers {
 
 const jsonTypes = ["number", "boolean", "null", "object", "array"];
 
-export function parameterStyle(markers: ParameterMarkers): ParameterArguments {
+/** @param ends what ends a call, see `callEnds` */
+export function parameterStyle(
+  markers: ParameterMarkers,
+  ends: readonly string[],
+): ParameterArguments {
   const { key, type, value, between = "", after = "", onLines = false } = markers;
   const line = onLines ? "\n" : "";
   const middle = (typeName: string): string =>
@@ -37,11 +46,26 @@ export function parameterStyle(markers: ParameterMarkers): ParameterArguments {
     open: key[0],
     middle: middle(type?.string ?? ""),
     ...(type === undefined ? {} : { middleOfOthers: middleOfOthers(type.others, middle) }),
-    close: line + value[1] + after,
-    separator: "",
+    end: valueEnd(markers, ends),
+    after,
     itemSeparator: ", ",
     keySeparator: ": ",
   };
+}
+
+/** What stands behind the last parameter, in this order. */
+export function callEnds(
+  body: readonly CallPart[],
+  callClose: string,
+  sectionClose: string,
+): string[] {
+  const last = body.at(-1);
+  const end = typeof last === "string" ? last : "";
+  return [end, callClose, sectionClose].map((text) => text.trim()).filter((text) => text !== "");
+}
+
+function valueEnd({ key, value, onLines }: ParameterMarkers, ends: readonly string[]): ValueEnd {
+  return { close: value[1], line: onLines === true ? "\n" : "", followers: [key[0], ...ends] };
 }
 
 function middleOfOthers(
@@ -70,15 +94,14 @@ export function parameterReaders(
 }
 
 function parameterCalls(markers: ParameterMarkers, syntax: CallSyntax): ParameterCalls {
-  const { key, type, value, onLines = false, hasCdata = false, elementMark, ends = [] } = markers;
+  const { key, type, value, hasCdata = false, elementMark, ends = [] } = markers;
+  const own = callEnds(syntax.body, syntax.callClose, syntax.sectionClose);
   const name = syntax.body.findIndex((part) => typeof part !== "string" && part.part === "name");
   const textAt = (index: number): string => {
     const part = syntax.body[index];
     return typeof part === "string" ? part.trim() : "";
   };
   const [nameEnd = "<"] = textAt(name + 1);
-  const end = textAt(syntax.body.length - 1);
-  const implicitEnds = [end, syntax.callClose.trim(), syntax.sectionClose.trim(), ...ends];
   return {
     nameOpen: textAt(name - 1),
     nameEnd: nameEnd === "<" ? "\n<" : nameEnd,
@@ -86,11 +109,10 @@ function parameterCalls(markers: ParameterMarkers, syntax: CallSyntax): Paramete
     keyClose: key[1],
     ...(type === undefined ? {} : { keyAttribute: type }),
     valueOpen: value[0],
-    valueClose: value[1],
-    end,
-    valueOnLines: onLines,
+    valueEnd: valueEnd(markers, own),
+    end: textAt(syntax.body.length - 1),
     hasCdata,
-    implicitEnds: implicitEnds.filter((marker) => marker !== ""),
+    implicitEnds: [...own, ...ends],
     next: syntax.callOpen.trim(),
     ...(elementMark === undefined ? {} : { elementMark }),
   };

@@ -26,7 +26,8 @@ function writeArguments(style: ArgumentStyle, args: Readonly<Record<string, unkn
   switch (style.style) {
     case "json":
       return writeJson(args, style.itemSeparator, style.keySeparator);
-    case "parameters":
+    case "parameters": {
+      const { close, line } = style.end;
       return Object.entries(args)
         .map(([key, value]) => {
           const text =
@@ -34,9 +35,11 @@ function writeArguments(style: ArgumentStyle, args: Readonly<Record<string, unkn
               ? value
               : writeJson(value, style.itemSeparator, style.keySeparator);
           const middle = typeof value === "string" ? style.middle : middleOf(style, value);
-          return style.open + key + middle + text + style.close.replace("$key", () => key);
+          const end = line + close.replace("$key", () => key) + style.after;
+          return style.open + key + middle + text + end;
         })
-        .join(style.separator);
+        .join("");
+    }
     case "python":
       return Object.entries(args)
         .map(([key, value]) => `${key}=${writeValue(value, python)}`)

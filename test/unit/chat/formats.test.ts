@@ -242,3 +242,41 @@ describe.each(formats.map((format) => [format.name, format] as const))("%s", (_n
     expect(steps(body)).toBeLessThan(20_000_000);
   });
 });
+
+it("takes a value as its schema does, behind references and in branches", () => {
+  const string = { $ref: "#/$defs/Zip" };
+  const own = {
+    code: string,
+    body: { allOf: [string, { minLength: 1 }] },
+    either: { anyOf: [{ $ref: "#/$defs/Count" }, { type: "null" }] },
+    list: { type: "array", items: string },
+    self: { $ref: "#/$defs/Self" },
+  };
+  const schema = {
+    allOf: [{ $ref: "#/$defs/Own" }],
+    $defs: {
+      Own: { type: "object", properties: own },
+      Zip: { type: "string" },
+      Count: { type: "integer" },
+      Self: { anyOf: [{ $ref: "#/$defs/Self" }] },
+    },
+  };
+  const format = formats.find(({ name }) => name === "qwen3-coder")!;
+  const parser = new OutputParser({
+    format,
+    offered: new Map([["zip", schema]]),
+    reasoning: "no",
+  });
+  const values = { code: "12345", body: '{"a": 1}', either: "7", list: "[1]", self: "true" };
+  const written = Object.entries(values)
+    .map(([key, value]) => `<parameter=${key}>\n${value}\n</parameter>\n`)
+    .join("");
+  parser.push(`<tool_call>\n<function=zip>\n${written}</function>\n</tool_call>`);
+  expect(JSON.parse(parser.calls[0]?.arguments ?? "")).toEqual({
+    code: "12345",
+    body: '{"a": 1}',
+    either: 7,
+    list: [1],
+    self: true,
+  });
+});

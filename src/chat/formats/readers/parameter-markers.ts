@@ -1,7 +1,9 @@
 /**
- * The markers of a call whose arguments are parameters, and where a value ends: at its closing marker, or, where that
- * was left out, at what stands behind it.
+ * The markers of a call whose arguments are parameters, and where a value ends: where the grammar ends it, or, if its
+ * closing marker was left out, at what stands behind it.
  */
+
+import { type ValueEnd, anyBlanks } from "../../../guidance/call-syntax.ts";
 
 export interface ParameterCalls {
   /** Before the name, or "". */
@@ -14,12 +16,9 @@ export interface ParameterCalls {
   keyAttribute?: { open: string; string: string };
   /** Between key and value, or "". */
   valueOpen: string;
-  /** `$key` in it is the key. */
-  valueClose: string;
+  valueEnd: ValueEnd;
   /** After the last parameter, or "" where only the call's own marker follows. */
   end: string;
-  /** One line break at each end of a value is the format's. */
-  valueOnLines: boolean;
   /** A value may stand in `<![CDATA[` and `]]>`. */
   hasCdata?: boolean;
   /** What ends a call, in this order: at the end of all text it ends a value without `valueClose`, too. */
@@ -33,40 +32,73 @@ export interface ParameterCalls {
 }
 
 /**
- * `close`: the closing marker. `key`: the next parameter's whole opening. `call`: the call's end and the next one's
- * opening. `tail`: the call's end; the value's only if nothing follows. `partial`: may become one of them.
+ * `close`: the closing marker, and maybe what stands behind it. `key`: the next parameter's whole opening. `call`: the
+ * call's end and the next one's opening. `tail`: the call's end; the value's only if nothing follows. `partial`: may
+ * become one of them.
  */
-export type ValueEnd = "close" | "key" | "call" | "tail" | "partial" | "none";
+export type EndOfValue = "close" | "key" | "call" | "tail" | "partial" | "none";
+
+export interface ValuePlace {
+  /** The closing marker, with the key in it. */
+  close: string;
+  /** Nothing stands before `held` on its line. */
+  isLineStart: boolean;
+  /** May a parameter of this key follow? Else it is text of the value. */
+  mayFollow: (key: string) => boolean;
+}
 
 /** What is longer is text. */
 const MAX_HELD = 200;
-const blanks = /^\s*/u;
+const blanks = new RegExp(`^${anyBlanks}`, "u");
 
-export function valueEnd(held: string, calls: ParameterCalls, valueClose: string): ValueEnd {
-  if (held === valueClose) return "close";
-  if (valueClose.startsWith(held)) return "partial";
+export function valueEnd(held: string, calls: ParameterCalls, place: ValuePlace): EndOfValue {
+  if (place.close.startsWith(held) && held !== place.close) return "partial";
+  if (held.startsWith(place.close)) return closing(held.slice(place.close.length), calls, place);
   if (held.length > MAX_HELD) return "none";
-  const key = calls.elementMark === undefined ? nextKey(held, calls) : "none";
+  const key = calls.elementMark === undefined ? nextKey(held, calls, place) : "none";
   return key === "none" ? tail(held, calls) : key;
 }
 
-/** The key in a text that is `key`. */
+/** @param behind the closing marker */
+function closing(behind: string, calls: ParameterCalls, { isLineStart }: ValuePlace): EndOfValue {
+  const { line, followers } = calls.valueEnd;
+  if (line === "" || isLineStart) return "close";
+  const text = behind.replace(blanks, "");
+  if (followers.includes(text)) return "close";
+  return followers.some((marker) => marker.startsWith(text)) ? "partial" : "none";
+}
+
+/** The text before `keyClose` in one that is `key`. */
 export function keyIn(held: string, { keyOpen, keyClose }: ParameterCalls): string {
   return held.slice(keyOpen.length, held.indexOf(keyClose, keyOpen.length));
 }
 
-function nextKey(held: string, { keyOpen, keyClose, valueOpen }: ParameterCalls): ValueEnd {
+/** @returns isString: whether the value is one, where the text before `keyClose` says so */
+export function keyOf(
+  text: string,
+  { keyAttribute }: ParameterCalls,
+): { key: string; isString?: boolean } {
+  const at = keyAttribute === undefined ? -1 : text.lastIndexOf(keyAttribute.open);
+  if (keyAttribute === undefined || at < 0) return { key: text.trim() };
+  const isString = text.slice(at + keyAttribute.open.length) === keyAttribute.string;
+  return { key: text.slice(0, at).trim(), isString };
+}
+
+function nextKey(held: string, calls: ParameterCalls, place: ValuePlace): EndOfValue {
+  const { keyOpen, keyClose, valueOpen, valueEnd: end } = calls;
+  if (end.line !== "" && !place.isLineStart) return "none";
   if (keyOpen.startsWith(held)) return "partial";
   if (!held.startsWith(keyOpen)) return "none";
   const rest = held.slice(keyOpen.length);
   const at = rest.indexOf(keyClose);
   if (at < 0) return /^[\w.$-]+[^\w\n]*[^\n]*$|^$/u.test(rest) ? "partial" : "none";
+  if (!place.mayFollow(keyOf(rest.slice(0, at), calls).key)) return "none";
   const after = rest.slice(at + keyClose.length).replace(blanks, "");
   if (after === valueOpen) return "key";
   return valueOpen.startsWith(after) ? "partial" : "none";
 }
 
-function tail(held: string, { implicitEnds = [], next = "" }: ParameterCalls): ValueEnd {
+function tail(held: string, { implicitEnds = [], next = "" }: ParameterCalls): EndOfValue {
   let rest = held;
   let hasEnded = false;
   for (const marker of implicitEnds) {

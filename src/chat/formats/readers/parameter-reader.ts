@@ -2,8 +2,15 @@
 
 import { JsonScanner, isBlank } from "./json-scanner.ts";
 import { asName } from "./named-reader.ts";
-import { type ParameterCalls, keyIn, valueEnd } from "./parameter-markers.ts";
-import { ParameterValue, schemaOfProperty } from "./parameter-value.ts";
+import {
+  type EndOfValue,
+  type ParameterCalls,
+  keyIn,
+  keyOf,
+  valueEnd,
+} from "./parameter-markers.ts";
+import { ParameterValue } from "./parameter-value.ts";
+import { type PlacedSchema, propertiesOf, propertyOf } from "./value-schema.ts";
 import type { CallReader, CallSink, OfferedTools, ReaderState } from "./reader.ts";
 
 type Place = "open" | "name" | "between" | "json" | "key" | "value-open" | "value" | "over";
@@ -24,14 +31,17 @@ export class ParameterReader implements CallReader {
   #held = "";
   #text = "";
   #name = "";
-  #count = 0;
+  /** The keys of the parameters so far. */
+  readonly #given = new Set<string>();
+  /** Of the tool; null: not known. */
+  #properties: ReadonlySet<string> | null = null;
   /** Arguments that are written as one JSON object. */
   readonly #json = new JsonScanner();
   #inCdata = false;
   #valueClose = "";
   #value: ParameterValue | null = null;
   /** Whether the value is a string, where the parameter says so. */
-  #told: boolean | undefined;
+  #isString: boolean | undefined;
 
   constructor(sink: CallSink, calls: ParameterCalls, tools: OfferedTools | null) {
     this.#sink = sink;
@@ -80,8 +90,8 @@ export class ParameterReader implements CallReader {
   close(): void {
     if (this.#state === "undecided") this.#closeAtName();
     if (this.#state !== "call") return;
-    if (valueEnd(this.#held, this.#calls, this.#valueClose) !== "tail")
-      this.#value?.push(this.#held);
+    const isClosed = this.#held.startsWith(this.#valueClose);
+    if (!isClosed && this.#endOfValue(this.#held) !== "tail") this.#value?.push(this.#held);
     this.#endValue();
     this.#end();
   }
@@ -96,6 +106,7 @@ export class ParameterReader implements CallReader {
 
   #start(name: string): void {
     this.#name = name;
+    this.#properties = propertiesOf(this.#tools?.get(name));
     this.#state = "call";
     this.#sink.start(name);
     this.#place = "between";
@@ -141,7 +152,7 @@ export class ParameterReader implements CallReader {
     const { keyOpen, end } = this.#calls;
     const held = this.#held + character;
     this.#held = "";
-    if (held === "{" && this.#count === 0) {
+    if (held === "{" && this.#given.size === 0) {
       this.#place = "json";
       this.#feedJson(held);
     } else if (held === keyOpen) {
@@ -167,56 +178,60 @@ export class ParameterReader implements CallReader {
   #feedKey(character: string): void {
     this.#text += character;
     if (!this.#text.endsWith(this.#calls.keyClose)) return;
-    this.#readKey(this.#text.slice(0, -this.#calls.keyClose.length));
+    this.#setKey(this.#text.slice(0, -this.#calls.keyClose.length));
     if (this.#calls.valueOpen === "") {
       this.#place = "value";
       this.#beginValue();
     } else this.#place = "value-open";
   }
 
-  #readKey(text: string): void {
-    const { keyAttribute } = this.#calls;
-    const at = keyAttribute === undefined ? -1 : text.lastIndexOf(keyAttribute.open);
-    this.#text = (at < 0 ? text : text.slice(0, at)).trim();
-    this.#told =
-      at < 0 ? undefined : text.slice(at + keyAttribute!.open.length) === keyAttribute!.string;
+  /** @param text before `keyClose` */
+  #setKey(text: string): void {
+    const { key, isString } = keyOf(text, this.#calls);
+    this.#text = key;
+    this.#isString = isString;
   }
 
   #beginValue(): void {
-    const separator = this.#count === 0 ? "{" : ",";
+    const separator = this.#given.size === 0 ? "{" : ",";
     this.#sink.arguments(`${separator}${JSON.stringify(this.#text)}:`);
-    this.#count += 1;
-    this.#valueClose = this.#calls.valueClose.replace("$key", () => this.#text);
+    this.#given.add(this.#text);
+    const { valueEnd: end, elementMark } = this.#calls;
+    this.#valueClose = end.close.replace("$key", () => this.#text);
     this.#value = new ParameterValue({
-      schema:
-        this.#told === true
-          ? { type: "string" }
-          : this.#told === false
-            ? undefined
-            : schemaOfProperty(this.#tools?.get(this.#name), this.#text),
-      elementMark: this.#calls.elementMark,
-      onLines: this.#calls.valueOnLines,
+      schema: this.#schemaOf(this.#text),
+      elementMark,
+      onLines: end.line !== "",
       emit: (text) => this.#sink.arguments(text),
     });
+  }
+
+  /** What the parameter itself says counts. */
+  #schemaOf(key: string): PlacedSchema | null {
+    if (this.#isString === undefined) return propertyOf(this.#tools?.get(this.#name), key);
+    return this.#isString ? { schema: { type: "string" }, root: null } : null;
   }
 
   #feedValue(character: string): void {
     const held = this.#held + character;
     this.#held = "";
     if (this.#inCdata) return this.#feedCdata(held);
+    // The grammar's JSON may have any text in its strings.
+    if (this.#value?.inJsonString === true) return this.#value.push(held);
     if (this.#calls.hasCdata === true && this.#value?.isEmpty === true && CDATA.startsWith(held)) {
       this.#inCdata = held === CDATA;
       this.#held = this.#inCdata ? "" : held;
       return;
     }
-    switch (valueEnd(held, this.#calls, this.#valueClose)) {
+    switch (this.#endOfValue(held)) {
       case "close":
         this.#endValue();
         this.#place = "between";
+        for (const rest of held.slice(this.#valueClose.length)) this.feed(rest);
         break;
       case "key":
         this.#endValue();
-        this.#readKey(keyIn(held, this.#calls));
+        this.#setKey(keyIn(held, this.#calls));
         this.#place = "value";
         this.#beginValue();
         break;
@@ -235,6 +250,14 @@ export class ParameterReader implements CallReader {
     }
   }
 
+  #endOfValue(held: string): EndOfValue {
+    return valueEnd(held, this.#calls, {
+      close: this.#valueClose,
+      isLineStart: this.#value?.isLineStart === true,
+      mayFollow: (key) => !this.#given.has(key) && this.#properties?.has(key) !== false,
+    });
+  }
+
   #feedCdata(held: string): void {
     if (held === CDATA_END) this.#inCdata = false;
     else if (CDATA_END.startsWith(held)) this.#held = held;
@@ -250,7 +273,7 @@ export class ParameterReader implements CallReader {
     this.#state = "undecided";
     this.#place = this.#calls.nameOpen === "" ? "name" : "open";
     this.#text = "";
-    this.#count = 0;
+    this.#given.clear();
   }
 
   #refeed(): void {
@@ -266,7 +289,7 @@ export class ParameterReader implements CallReader {
 
   #end(): void {
     const isGiven = this.#json.hasBegun;
-    this.#sink.arguments(isGiven ? this.#json.missing : this.#count === 0 ? "{}" : "}");
+    this.#sink.arguments(isGiven ? this.#json.missing : this.#given.size === 0 ? "{}" : "}");
     this.#sink.end();
     this.#place = "over";
     this.#state = "done";

@@ -3,10 +3,13 @@
  * schema tells which; text that the schema takes only as a string streams, anything else is judged at its end.
  */
 
-import { isJsonObject, parseJson } from "../../../json.ts";
+import { parseJson } from "../../../json.ts";
+import { JsonScanner, isBlank } from "./json-scanner.ts";
+import { type PlacedSchema, partOf, typeOf, typesOf } from "./value-schema.ts";
 
 export interface ValueOptions {
-  schema: unknown;
+  /** Null: not known. */
+  schema: PlacedSchema | null;
   /** Stands before each tag of a value that is written as elements. Default: none is. */
   elementMark?: string | undefined;
   /** A line break at its beginning is not the value's, and neither is then one at its end. */
@@ -18,7 +21,9 @@ export class ParameterValue {
   readonly #options: ValueOptions;
   readonly #types: ReadonlySet<string> | null;
   readonly #streams: boolean;
-  #isStart = true;
+  /** Of a value that can only be an object or a list; null: it is none. */
+  #json: JsonScanner | null;
+  #last = "";
   #hasLines = false;
   /** A line break that may be the last, or all of a value that does not stream. */
   #held = "";
@@ -28,11 +33,21 @@ export class ParameterValue {
     this.#options = options;
     this.#types = typesOf(options.schema);
     this.#streams = this.#types !== null && this.#types.size === 1 && this.#types.has("string");
+    this.#json = this.#types === null || this.#types.has("string") ? null : new JsonScanner();
     if (this.#streams) options.emit('"');
   }
 
   get isEmpty(): boolean {
-    return this.#isStart;
+    return this.#last === "";
+  }
+
+  /** It ends with a line break. */
+  get isLineStart(): boolean {
+    return this.#last === "\n";
+  }
+
+  get inJsonString(): boolean {
+    return this.#json?.inString === true;
   }
 
   push(text: string): void {
@@ -45,8 +60,9 @@ export class ParameterValue {
   }
 
   #feed(character: string): void {
-    const isFirst = this.#isStart;
-    this.#isStart = false;
+    const isFirst = this.#last === "";
+    this.#last = character;
+    this.#scan(character);
     if (isFirst) this.#hasLines = this.#options.onLines && character === "\n";
     if (this.#hasLines && character === "\n") {
       if (isFirst) return;
@@ -56,6 +72,12 @@ export class ParameterValue {
     }
     this.#write(this.#held + character);
     this.#held = "";
+  }
+
+  #scan(character: string): void {
+    if (this.#json === null) return;
+    const begins = this.#json.hasBegun || isBlank(character) || "{[".includes(character);
+    if (!begins || this.#json.feed(character) !== "more") this.#json = null;
   }
 
   #write(text: string): void {
@@ -86,12 +108,12 @@ function escape(text: string): string {
  * Values written as elements: `<when><date>x</date></when>`, `<tags><item>a</item></tags>`, each tag behind a mark.
  * @returns JSON; undefined where the text has no elements, or is none of them
  */
-function nestedJson(text: string, mark: string, schema: unknown): string | undefined {
+function nestedJson(text: string, mark: string, schema: PlacedSchema | null): string | undefined {
   const children = elements(text.trim(), mark);
   if (children === undefined || children.length === 0) return undefined;
   const isList = children.every(([tag]) => tag === "item");
   const written = children.map(([tag, inner]) => {
-    const own = schemaOfProperty(schema, isList ? null : tag);
+    const own = partOf(schema, isList ? null : tag);
     const value = nestedJson(inner, mark, own) ?? writeValue(inner, own);
     return isList ? value : `${JSON.stringify(tag)}:${value}`;
   });
@@ -138,7 +160,7 @@ const pythonWords: Readonly<Record<string, string>> = {
 };
 
 /** JSON of a text: itself if the schema takes its value, else a string. */
-function writeValue(text: string, schema: unknown): string {
+function writeValue(text: string, schema: PlacedSchema | null): string {
   const types = typesOf(schema);
   const trimmed = text.trim();
   const json = pythonWords[trimmed] ?? trimmed;
@@ -148,43 +170,4 @@ function writeValue(text: string, schema: unknown): string {
     typeof value !== "string" &&
     (types === null || types.has(typeOf(value)));
   return isTaken ? json : JSON.stringify(text);
-}
-
-/** @param key null: of a list's items */
-export function schemaOfProperty(schema: unknown, key: string | null): unknown {
-  if (!isJsonObject(schema)) return undefined;
-  if (key === null && schema["items"] !== undefined) return schema["items"];
-  const { properties } = schema;
-  if (key !== null && isJsonObject(properties) && Object.hasOwn(properties, key))
-    return properties[key];
-  const branches = [schema["anyOf"], schema["oneOf"]].flat();
-  return branches.map((branch) => schemaOfProperty(branch, key)).find((own) => own !== undefined);
-}
-
-/** JSON types that a schema takes; null when it does not say. */
-function typesOf(schema: unknown): ReadonlySet<string> | null {
-  if (typeof schema !== "object" || schema === null) return null;
-  const { type, enum: values, const: only, anyOf, oneOf } = schema as Record<string, unknown>;
-  const types = new Set<string>();
-  const add = (name: string): void => {
-    types.add(name === "integer" ? "number" : name);
-  };
-  if (typeof type === "string") add(type);
-  else if (Array.isArray(type)) for (const name of type) add(String(name));
-  else if (Array.isArray(values)) for (const value of values) add(typeOf(value));
-  else if (only !== undefined) add(typeOf(only));
-  else {
-    for (const branch of [anyOf, oneOf].flat()) {
-      if (branch === undefined) continue;
-      const inner = typesOf(branch);
-      if (inner === null) return null;
-      inner.forEach(add);
-    }
-  }
-  return types.size === 0 ? null : types;
-}
-
-function typeOf(value: unknown): string {
-  if (value === null) return "null";
-  return Array.isArray(value) ? "array" : typeof value;
 }
