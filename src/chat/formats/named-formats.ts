@@ -133,8 +133,8 @@ export const namedFormats: readonly FormatEntry[] = [
     template: ["<|tool_call>call:"],
     ...gemma(["<|tool_call>", "<tool_call|>"], '<|"|>'),
     reasoning: { open: "<|channel>thought", close: "<channel|>" },
-    // A channel that was opened and not named.
-    silentMarkers: ["<|channel>"],
+    // A channel that was opened and not named, and the end of one that was not opened.
+    silentMarkers: ["<|channel>", "<channel|>"],
   },
   // LFM2 and LFM2.5: a list of Python calls; on request JSON, which is read too.
   {
@@ -161,7 +161,7 @@ export const namedFormats: readonly FormatEntry[] = [
       name: /^(?:.*<\|tool_call:name\|>)?(.*)$/su,
     }),
     reasoning: { open: "<|think|>", close: "<|end|>" },
-    silentMarkers: ["<|begin|>assistant", "<|content|>", "<|calls|>"],
+    silentMarkers: ["<|begin|>assistant", "<|content|>", "<|end|>", "<|calls|>"],
   },
   // Apertus: a list of objects, each with the tool's name as its only key.
   {

@@ -4,6 +4,7 @@ import type { ToolCallFormat } from "../formats/format.ts";
 import { byFirstCharacter } from "../formats/readers/forms.ts";
 import { isBlank } from "../formats/readers/json-scanner.ts";
 import type { CallReader, CallSink, MakeReader, OfferedTools } from "../formats/readers/reader.ts";
+import { MarkdownPlace } from "./markdown-place.ts";
 
 export interface FinderSink extends CallSink {
   content(text: string): void;
@@ -37,8 +38,8 @@ export class CallFinder {
   #held = "";
   /** What may become a call; content if it does not. */
   #verbatim = "";
-  /** Nothing but blanks on this line so far. */
-  #lineIsBlank = true;
+  /** Where the text stands, with the blanks that are held back. */
+  #markdown = new MarkdownPlace();
   #fenceLength = 0;
   /** The fence's content is on lines of its own. */
   #fenceIsBlock = false;
@@ -72,9 +73,19 @@ export class CallFinder {
     return this.#place in placeAfter;
   }
 
-  /** Neither in what may be a call nor in code. */
-  get inText(): boolean {
-    return this.#place === "text" || this.#place === "marked-tail";
+  /** A call has ended, and nothing but blanks has followed. */
+  get isBehindCall(): boolean {
+    return this.#place === "marked-tail" || (this.isIdle && this.#afterCall);
+  }
+
+  /** Neither in what may be a call, nor in code, nor in a quotation. */
+  get isInProse(): boolean {
+    return this.isBehindCall || (this.isIdle && !this.#markdown.isSpokenOf);
+  }
+
+  /** The same, and in no line. */
+  get isBetweenLines(): boolean {
+    return this.isBehindCall || (this.isInProse && this.#markdown.lineIsBlank);
   }
 
   /** A marker that is not a call's: what is held back is text. @param keepBlanks those at its end, too */
@@ -85,7 +96,7 @@ export class CallFinder {
     if (keepBlanks && !this.#afterCall) this.#writeBlanks();
     this.#blanks = "";
     this.#place = "text";
-    this.#lineIsBlank = true;
+    this.#markdown = new MarkdownPlace();
   }
 
   feed(character: string): void {
@@ -132,16 +143,12 @@ export class CallFinder {
 
   #feedText(character: string): void {
     const { callOpen, sectionOpen, sectionClose, unmarked, silentMarkers } = this.#format;
-    if (this.#offered === null && silentMarkers.length === 0) return this.#sink.content(character);
-    if (this.#held === "" && isBlank(character)) {
-      this.#blanks += character;
-      if (character === "\n") this.#lineIsBlank = true;
-      return;
-    }
+    if (this.#offered === null && silentMarkers.length === 0) return this.#write(character);
+    if (this.#held === "" && isBlank(character)) return this.#holdBlank(character);
     const held = this.#held + character;
     this.#held = "";
-    if (silentMarkers.includes(held)) return;
-    if (this.#offered === null) this.#keepOrWrite(held, false);
+    if (this.#silentMarkers.includes(held)) this.#markdown.feed("\n");
+    else if (this.#offered === null) this.#keepOrWrite(held, false);
     else if (held === callOpen) this.#beginCall("marked-call", held);
     else if (held === unmarked?.open) this.#beginUnmarked(held);
     else if (held === sectionOpen) this.#beginSection(held);
@@ -153,7 +160,17 @@ export class CallFinder {
   }
 
   get #mayBeBare(): boolean {
-    return this.#hasBare && this.#lineIsBlank && !this.marksOnly;
+    return this.#hasBare && this.#markdown.lineIsBlank && !this.marksOnly;
+  }
+
+  /** One that is spoken of is text. Behind another one a message begins. */
+  get #silentMarkers(): readonly string[] {
+    return this.#markdown.isSpokenOf ? [] : this.#format.silentMarkers;
+  }
+
+  #holdBlank(blank: string): void {
+    this.#blanks += blank;
+    this.#markdown.feed(blank);
   }
 
   /** After a call, or after a section's opening marker. */
@@ -169,7 +186,7 @@ export class CallFinder {
 
   #beginSection(opening: string): void {
     this.#blanks += opening;
-    this.#lineIsBlank = true;
+    this.#markdown.feed("\n");
   }
 
   /** A section without calls says nothing. */
@@ -186,8 +203,8 @@ export class CallFinder {
   }
 
   #mayBecomeMarker(held: string, withCalls: boolean): boolean {
-    const { callOpen, sectionOpen, sectionClose, unmarked, silentMarkers } = this.#format;
-    if (silentMarkers.some((marker) => marker.startsWith(held))) return true;
+    const { callOpen, sectionOpen, sectionClose, unmarked } = this.#format;
+    if (this.#silentMarkers.some((marker) => marker.startsWith(held))) return true;
     return (
       withCalls &&
       (callOpen.startsWith(held) ||
@@ -281,7 +298,7 @@ export class CallFinder {
     this.#held = "";
     if (held === marker) this.#endCall("text");
     else if (marker.startsWith(held)) this.#held = held;
-    else if (isBlank(held)) this.#blanks += held;
+    else if (isBlank(held)) this.#holdBlank(held);
     else if (!ignored.includes(held)) {
       this.#place = "text";
       this.#refeed(held);
@@ -311,7 +328,8 @@ export class CallFinder {
 
   /** Ordinary code: nothing in it is a call. */
   #feedCode(character: string): void {
-    this.#ticks = character === "`" && (this.#lineIsBlank || this.#ticks > 0) ? this.#ticks + 1 : 0;
+    const isFence = character === "`" && (this.#markdown.lineIsBlank || this.#ticks > 0);
+    this.#ticks = isFence ? this.#ticks + 1 : 0;
     this.#write(character);
     if (this.#ticks < this.#fenceLength) return;
     this.#ticks = 0;
@@ -324,8 +342,7 @@ export class CallFinder {
     this.#verbatim = "";
     const visible = text.trimEnd();
     this.#write(visible);
-    this.#blanks = text.slice(visible.length);
-    this.#lineIsBlank = this.#blanks.includes("\n");
+    for (const blank of text.slice(visible.length)) this.#holdBlank(blank);
   }
 
   #refeed(text: string): void {
@@ -338,7 +355,7 @@ export class CallFinder {
     this.#sink.content(text);
     this.#afterCall = false;
     this.#hasText ||= text.trim() !== "";
-    this.#lineIsBlank = text === "\n" || (this.#lineIsBlank && isBlank(text));
+    this.#markdown.feed(text);
   }
 
   #writeBlanks(): void {

@@ -6,26 +6,26 @@ import type { ToolCallFormat } from "../formats/format.ts";
 import { isBlank } from "../formats/readers/json-scanner.ts";
 import type { OfferedTools } from "../formats/readers/reader.ts";
 
-/** Behind one of these a marker is spoken of, not written. */
-const QUOTES = "`'\"";
-
 /**
  * Takes reasoning off and gives the rest to the finder of calls. Blanks at reasoning's borders are its markers'.
- * A closing marker without an opening one is dropped. Calls at the end of reasoning that was not closed are
+ * Behind text, reasoning begins on a line of its own; elsewhere its markers are spoken of. A closing marker without
+ * an opening one is dropped before text and behind a call. Calls at the end of reasoning that was not closed are
  * calls: models forget to close it. Anywhere else in reasoning they are its text.
  */
 export class ReasoningParser implements TextParser {
   readonly #format: ToolCallFormat;
   readonly #offered: OfferedTools | null;
   readonly #events: EventBuffer;
-  /** What opens reasoning, or ""; and what ends it. */
-  readonly #open: string;
+  /** What opens reasoning; what does behind text, where words are the answer's; and what ends it. */
+  readonly #openers: readonly string[];
+  readonly #lateOpeners: readonly string[];
+  /** What opens reasoning is no text of an answer, wherever it stands. */
+  readonly #opensWithinLines: boolean;
   readonly #closers: readonly string[];
   #finder: CallFinder;
   #isReasoning: boolean;
   /** What may become a marker of reasoning. */
   #held = "";
-  #previous = "";
   /** Nothing but blanks since the beginning, or since reasoning ended. */
   #isLeading = true;
   /** Of text: blanks at the beginning. Of reasoning: blanks that count if more follows. */
@@ -44,9 +44,11 @@ export class ReasoningParser implements TextParser {
     this.#offered = offered;
     this.#events = events;
     const { open, close } = format.reasoning;
-    this.#open = reasoning === "no" ? "" : open;
     const textOpen = format.syntax.textOpen ?? "";
-    this.#closers = reasoning === "no" ? [] : [close, textOpen].filter((marker) => marker !== "");
+    this.#openers = reasoning === "no" || open === "" ? [] : [open];
+    this.#lateOpeners = this.#openers.filter((marker) => !marker.includes(" "));
+    this.#opensWithinLines = format.silentMarkers.some((marker) => open.startsWith(marker));
+    this.#closers = [close, textOpen].filter((marker) => marker !== "");
     this.#isReasoning = reasoning === "open";
     this.#finder = this.#newFinder();
   }
@@ -60,14 +62,13 @@ export class ReasoningParser implements TextParser {
   }
 
   feed(character: string): void {
-    if (this.#open === "") return this.#finder.feed(character);
+    if (this.#openers.length === 0) return this.#finder.feed(character);
     const held = this.#held + character;
     this.#held = "";
-    if (!this.#mayBeMarker(held)) this.#pass(held);
-    else if (held === this.#open && !this.#told) this.#beginReasoning();
-    else if (this.#closers.includes(held)) this.#endReasoning();
-    else if ([this.#open, ...this.#closers].some((marker) => marker.startsWith(held)))
-      this.#held = held;
+    const { openers, closers } = this.#markers;
+    if (openers.includes(held)) this.#beginReasoning();
+    else if (closers.includes(held)) this.#endReasoning();
+    else if ([...openers, ...closers].some((marker) => marker.startsWith(held))) this.#held = held;
     else {
       this.#pass(held.charAt(0));
       for (let i = 1; i < held.length; i++) this.feed(held.charAt(i));
@@ -108,14 +109,21 @@ export class ReasoningParser implements TextParser {
     return finder;
   }
 
-  #mayBeMarker(held: string): boolean {
-    if (held.length > 1 || this.#isReasoning) return true;
-    return this.#finder.inText && (this.#previous === "" || !QUOTES.includes(this.#previous));
+  /** What is a marker here. */
+  get #markers(): { openers: readonly string[]; closers: readonly string[] } {
+    if (this.#isReasoning)
+      return { openers: this.#told ? [] : this.#openers, closers: this.#closers };
+    if (this.#isLeading) return { openers: this.#openers, closers: this.#closers };
+    const { isInProse, isBetweenLines, isBehindCall } = this.#finder;
+    const mayOpen = this.#opensWithinLines ? isInProse : isBetweenLines;
+    return {
+      openers: mayOpen ? this.#lateOpeners : [],
+      closers: isBehindCall ? this.#closers : [],
+    };
   }
 
   /** One character that is no marker's. */
   #pass(character: string): void {
-    this.#previous = character;
     if (this.#isReasoning) return this.#passReasoning(character);
     if (this.#isLeading) {
       if (isBlank(character)) {

@@ -239,7 +239,29 @@ const cases: [title: string, text: string, said: string, options?: ParseOptions]
   ],
   ["reasoning not closed", "<think>x </thi", 'R"x </thi"'],
   ["reasoning opened by the prompt", "x</think>y", 'R"x" C"y"', { reasoning: "open" }],
-  ["a late reasoning tag", "a <think>b</think>c", 'C"a " R"b" C"c"'],
+  ["a late reasoning tag", "a\n<think>b</think>c", 'C"a\\n" R"b" C"c"'],
+  [
+    "a late reasoning tag behind a call",
+    `<tool_call>${call}</tool_call> <think>b</think>c`,
+    `${asCall(0)} R"b" C"c"`,
+  ],
+  [
+    "a closing tag behind a call",
+    `<tool_call>${call}</tool_call></think>\nc`,
+    `${asCall(0)} C"\\nc"`,
+  ],
+  ["a reasoning tag within a line", "a <think>b</think>c", 'C"a <think>b</think>c"'],
+  [
+    "a reasoning tag in code without calls",
+    "~~~\n<think>b</think>\n~~~ \n<think>c</think>d",
+    'C"~~~\\n<think>b</think>\\n~~~ \\n" R"c" C"d"',
+    { offered: null },
+  ],
+  [
+    "a reasoning tag in code with a fence that is no end",
+    "````\n```\n<think>b\n~~~~\n<think>",
+    'C"````\\n```\\n<think>b\\n~~~~\\n<think>"',
+  ],
   ["a tag that is spoken of", "the `<think>` tag", 'C"the `<think>` tag"'],
   [
     "reasoning unknown to the model",
