@@ -2,8 +2,9 @@
 
 import type { GrammarSource } from "../engine/types.ts";
 import { FermataError } from "../errors.ts";
+import type { CallSyntax } from "./call-syntax.ts";
 import type { GuidedSchema, SchemaUse } from "./refuse-schemas.ts";
-import { documentStyle, jsonValue, literal, regexTerminal } from "./lark.ts";
+import { type Markup, documentStyle, jsonValue, literal, regexTerminal } from "./lark.ts";
 import { RegexError, parseRegex } from "./schema/regex/parse.ts";
 import { writeExact } from "./schema/regex/write.ts";
 import type { DocumentFormat, ReasoningMarkers } from "./types.ts";
@@ -99,29 +100,73 @@ export function isGbnf(text: string): boolean {
   return text.includes("::=");
 }
 
-/** The client's grammar, after reasoning where there is some. */
+/** Where the client's grammar stands in a round. */
+export interface GbnfPlace {
+  markup: Markup;
+  syntax: CallSyntax;
+  markers: ReasoningMarkers | null;
+  reasoning: "no" | "split" | "open";
+}
+
+/** The client's grammar between the answer's own markers, after reasoning where there is some. */
 export function gbnfDocument(
   { text }: Extract<DocumentFormat, { kind: "grammar" }>,
-  markers: ReasoningMarkers | null,
-  reasoning: "no" | "split" | "open",
+  { markup, syntax, markers, reasoning }: GbnfPlace,
 ): GrammarSource {
-  if (markers === null || reasoning === "no") return { kind: "gbnf", text };
-  const close = JSON.stringify(markers.close);
-  const thought = `fermata-thought ${close} [ \\n]*`;
-  const root =
-    reasoning === "open"
-      ? `${thought} ${userRoot}`
-      : `(${JSON.stringify(markers.open)} ${thought})? ${userRoot}`;
-  const first = escapeClass(markers.close.charAt(0));
-  const second = escapeClass(markers.close.charAt(1));
+  const answer = [markup.sequence(syntax.textOpen ?? ""), userRoot];
+  answer.push(markup.sequence(syntax.textClose ?? ""));
+  const parts = answer.filter((part) => part !== "");
+  if (markers === null || reasoning === "no")
+    return {
+      kind: "gbnf",
+      text: parts.length === 1 ? text : `root ::= ${parts.join(" ")}\n${renameRoot(text)}`,
+    };
+  const end = markup.sequence(syntax.afterReasoning ?? "");
+  const thought = [`${thoughtRule}-0`, ...(end === "" ? [] : [end]), "[ \\n]*"].join(" ");
+  const open = markup.sequence(markers.open);
+  const begin = reasoning === "open" ? thought : `(${open} ${thought})?`;
+  const rules = thoughtRules(markers.close, markup);
   return {
     kind: "gbnf",
-    text: `root ::= ${root}\nfermata-thought ::= ([^${first}] | "${escapeClass(markers.close.charAt(0))}" [^${second}])*\n${renameRoot(text)}`,
+    text: `root ::= ${begin} ${parts.join(" ")}\n${rules}${renameRoot(text)}`,
   };
 }
 
-function escapeClass(character: string): string {
-  return character.replace(/[\\\]^"-]/u, "\\$&");
+const thoughtRule = "fermata-thought";
+
+/**
+ * Text up to and with the first `close`: a rule for each number of its characters that the text ends with. Few ways in
+ * each: the engine follows them all. A control token that `close` begins with is named: it is spelled nowhere.
+ */
+function thoughtRules(close: string, markup: Markup): string {
+  const characters = [...close];
+  const token = markup.startsWithToken(close) ? [markup.sequence(close)] : [];
+  const rules = characters.map((_, count) => {
+    const begun = characters.slice(0, count);
+    const ways = [...new Set(characters)]
+      .map((letter) => ({ letter, next: overlap([...begun, letter], characters) }))
+      .filter(({ next }) => next > 0);
+    const expressions = ways.map(({ letter, next }) =>
+      next === characters.length
+        ? `[${escaped(letter)}]`
+        : `[${escaped(letter)}] ${thoughtRule}-${next}`,
+    );
+    expressions.push(`[^${ways.map(({ letter }) => escaped(letter)).join("")}] ${thoughtRule}-0`);
+    return `${thoughtRule}-${count} ::= ${[...expressions, ...token].join(" | ")}\n`;
+  });
+  return rules.join("");
+}
+
+/** How many characters at the end of `text` are the beginning of `marker`. */
+function overlap(text: readonly string[], marker: readonly string[]): number {
+  for (let count = Math.min(text.length, marker.length); count > 0; count--) {
+    if (text.slice(-count).every((letter, index) => letter === marker[index])) return count;
+  }
+  return 0;
+}
+
+function escaped(character: string): string {
+  return `\\U${character.codePointAt(0)!.toString(16).padStart(8, "0")}`;
 }
 
 /** Outside of strings, classes and comments. */

@@ -117,7 +117,8 @@ export class OutputConstraints {
       [guidance.allowed, callable].every((names) => names?.includes(name) ?? true),
     );
     const canCall = tools.length > 0;
-    if (this.#gbnf !== null) return gbnfDocument(this.#gbnf, markers, reasoning);
+    if (this.#gbnf !== null)
+      return gbnfDocument(this.#gbnf, { markup: this.#markup, syntax, markers, reasoning });
     if (this.#tools.length === 0 && this.#document === null) return null;
     const text = roundGrammar({
       markup: this.#markup,

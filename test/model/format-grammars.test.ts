@@ -1,12 +1,13 @@
 // What each format's models write is what its grammar lets through, on a real vocabulary.
 import { readFileSync } from "node:fs";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import type { ToolCallFormat } from "../../src/chat/formats/format.ts";
 import { formats } from "../../src/chat/formats/formats.ts";
 import type { Engine } from "../../src/engine/engine.ts";
 import type { Grammar } from "../../src/engine/types.ts";
 import { OutputParser } from "../../src/chat/parser/output-parser.ts";
 import { OutputConstraints } from "../../src/guidance/output-constraints.ts";
-import type { DocumentFormat } from "../../src/guidance/types.ts";
+import type { ControlToken, DocumentFormat } from "../../src/guidance/types.ts";
 import { loadTestEngine } from "../support/engine.ts";
 import { hasMasks } from "../support/masks.ts";
 import { writeCalls } from "../../src/chat/formats/write-calls.ts";
@@ -121,6 +122,27 @@ describe.skipIf(!hasMasks).each(formats)("$name", (format) => {
       expect(await isAnswer(textOpen + none + textClose), none).toBe(false);
   });
 
+  it("lets a client's GBNF through where the answer stands", async () => {
+    const { open, close } = format.reasoning;
+    const { textOpen = "", textClose = "", afterReasoning = "" } = syntax;
+    const isWhole = async (reasoning: "no" | "split" | "open", written: string) => {
+      const grammar = await compileGbnf(format, reasoning);
+      return grammar.check(await engine.tokenize(written)).complete;
+    };
+    const answer = `${textOpen}yes${textClose}`;
+    // A beginning of the marker is text, be it twice or before the marker itself.
+    const begun = close.slice(0, -1);
+    for (const thought of ["", "Is it </p>, [/b], <|x|> or `yes`?", begun + begun])
+      expect(await isWhole("open", thought + close + afterReasoning + answer), thought).toBe(true);
+    expect(await isWhole("split", `${open}So.${close}${afterReasoning}${answer}`)).toBe(true);
+    expect(await isWhole("split", answer)).toBe(true);
+    expect(await isWhole("no", answer)).toBe(true);
+    expect(await isWhole("open", `So.${close}No.${close}${afterReasoning}${answer}`)).toBe(false);
+    if (textOpen + afterReasoning === "") return;
+    expect(await isWhole("open", `So.${close}yes`)).toBe(false);
+    expect(await isWhole("no", "yes")).toBe(textOpen === "");
+  });
+
   it("stops a call of no tool, and a wrong type", async () => {
     for (const call of [
       ["no_such_tool", {}],
@@ -202,6 +224,41 @@ describe.skipIf(!hasMasks).each(Object.entries(values))(
     });
   },
 );
+
+const gbnf = {
+  kind: "grammar",
+  text: 'root ::= "yes" | "no"',
+  field: "grammar",
+} as const satisfies DocumentFormat;
+
+async function compileGbnf(
+  { syntax, reasoning: markers }: Pick<ToolCallFormat, "syntax" | "reasoning">,
+  reasoning: "no" | "split" | "open",
+  controls: readonly ControlToken[] = [],
+): Promise<Grammar> {
+  const constraints = await OutputConstraints.create({
+    syntax,
+    markers,
+    controls,
+    tools: [],
+    guidance: { toolChoice: "auto", parallel: true, closeAtLimit: false, document: gbnf },
+  });
+  return engine.compileGrammar(constraints.round(0, reasoning)!);
+}
+
+describe("a client's GBNF behind a marker that is a token", () => {
+  it("begins once the token was written", async () => {
+    const token = "<|im_start|>";
+    const mistral = formats.find(({ name }) => name === "mistral")!;
+    const { id } = engine.model.specialTokens.find((special) => special.text === token)!;
+    const grammar = await compileGbnf(mistral, "open", [{ id, text: "[/THINK]" }]);
+    const isWhole = async (text: string): Promise<boolean> =>
+      grammar.check(await engine.tokenize(text)).complete;
+    expect(await isWhole(`Hm. [/THIN${token}yes`)).toBe(true);
+    expect(await isWhole(`Hm.${token}maybe`)).toBe(false);
+    expect(await isWhole("yes")).toBe(false);
+  });
+});
 
 describe.skipIf(!hasMasks)("harmony, a marker being a token", () => {
   // The vocabulary's only control token that ends nothing takes the part.
