@@ -90,6 +90,32 @@ describe("rewrites", () => {
     expect(schema?.["properties"]).toEqual({ low });
   });
 
+  test("without $schema, an id that no reference names is a name", () => {
+    const user = { id: "User", type: "string" };
+    const post = { id: "Post", type: "object", properties: { by: { $ref: "#/$defs/User" } } };
+    const properties = { post: { $ref: "#/$defs/Post" } };
+    const { schema, issues } = compile({ properties, $defs: { Post: post, User: user } });
+    expect(issues).toEqual([]);
+    expect(JSON.stringify(schema)).toContain('"by":{"type":"string"}');
+    const byId = compile({
+      properties: { post: { $ref: "Post" }, user: { $ref: "urn:my:User" } },
+      definitions: { a: { ...post, properties: {} }, b: { ...user, id: "urn:my:User" } },
+    });
+    expect(byId.issues).toEqual([]);
+    expect(JSON.stringify(byId.schema)).toContain('"user":{"type":"string"}');
+  });
+
+  test.each(["dependencies", "additionalItems", "items"])(
+    "a property called %s leaves the draft as it is",
+    (name) => {
+      const { schema } = compile({
+        properties: { [name]: { type: "object" }, x: { $ref: "#/$defs/a", minLength: 3 } },
+        $defs: { a: { type: "string" }, dependencies: { type: "null" } },
+      });
+      expect(JSON.stringify(schema)).toContain('"x":{"type":"string","minLength":3}');
+    },
+  );
+
   test("what has no limit gets none", () => {
     const schema = {
       type: "array",
