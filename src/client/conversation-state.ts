@@ -35,6 +35,8 @@ export interface ToolCallState {
   milliseconds: number | null;
   /** What its server last asked the person. */
   question: Question | null;
+  /** How often a person was asked: a question may be equal to the one before. */
+  asks: number;
   /** What the sub-agent of a delegation thinks. */
   reasoning: string;
 }
@@ -164,6 +166,7 @@ function applyDetail(state: ConversationState, detail: Detail): ConversationStat
         ...call,
         arguments: detail.arguments,
         question: detail.question ?? null,
+        asks: call.asks + (detail.state === "asked" ? 1 : 0),
       }));
     case "phase":
       return { ...state, timeline: [...state.timeline, detail] };
@@ -207,6 +210,7 @@ function newCall(id: string, toolName: string): ToolCallState {
     status: null,
     milliseconds: null,
     question: null,
+    asks: 0,
     reasoning: "",
   };
 }

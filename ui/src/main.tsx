@@ -23,8 +23,11 @@ function readAll(): void {
 }
 
 const forgetHash = (): void => history.replaceState(null, "", location.pathname);
-void unlockByLink(location.hash, forgetHash).then(readAll);
-watchEngine();
+// What is sent before the key has opened the session is refused.
+void unlockByLink(location.hash, forgetHash).then(() => {
+  watchEngine();
+  readAll();
+});
 returns.subscribe(readAll);
 setInterval(() => {
   if (document.visibilityState === "visible") void refreshTools();

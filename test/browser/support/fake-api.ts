@@ -15,7 +15,6 @@ import type {
   Conversation,
   EngineState,
   Message,
-  ResponseFormat,
   Toolbox,
   Trace,
 } from "../../../ui/src/api/wire.ts";
@@ -29,6 +28,14 @@ export interface FakeApiOptions {
   toolbox?: Toolbox;
   /** Asked for by the page. */
   apiKey?: string;
+}
+
+interface RunBody {
+  message?: string;
+  retry?: string;
+  files?: { name: string; text: string }[];
+  files_of?: string;
+  parent_id?: string | null;
 }
 
 interface Run {
@@ -86,7 +93,7 @@ export class FakeApi {
   readonly conversations = new Map<string, Conversation>();
   readonly decisions: { callId: string; decision: string }[] = [];
   /** Bodies of the runs that were asked for. */
-  readonly asked: { message: string; files?: unknown; response_format?: ResponseFormat }[] = [];
+  readonly asked: RunBody[] = [];
   /** Of the inspector, the newest first. */
   traces: Trace[] = [];
   readonly #runs = new Map<string, Run>();
@@ -233,10 +240,15 @@ export class FakeApi {
       reply.raw.writeHead(200, { "content-type": "text/event-stream" });
       reply.raw.write(`data: ${JSON.stringify(engineAtRest)}\n\n`);
     });
-    app.get("/api/conversations", () => ({
-      conversations: [...this.conversations.values()].toReversed(),
-      has_more: false,
-    }));
+    app.get<{ Querystring: { limit: string; before?: string } }>(
+      "/api/conversations",
+      ({ query: { limit, before } }) => {
+        const all = [...this.conversations.values()].toReversed();
+        const start = all.findIndex(({ id }) => id === before) + 1;
+        const end = start + Number(limit);
+        return { conversations: all.slice(start, end), has_more: end < all.length };
+      },
+    );
     app.post<{ Body: Partial<Conversation> }>("/api/conversations", ({ body }) =>
       this.#create(body),
     );
@@ -266,27 +278,29 @@ export class FakeApi {
       this.conversations.delete(params.id);
       return reply.code(204).send();
     });
-    app.post<Route & { Body: { message?: string; retry?: string; parent_id?: string | null } }>(
-      `${path}/runs`,
-      ({ params, body }, reply) => {
-        const conversation = this.conversations.get(params.id)!;
-        this.asked.push(body as { message: string });
-        const retried = conversation.messages.find(({ id }) => id === body.retry);
-        const parent = body.parent_id === undefined ? conversation.leaf_id : body.parent_id;
-        const user =
-          retried === undefined
-            ? this.#append(conversation, "user", parent, { message: body.message ?? "" })
-            : conversation.messages.find(({ id }) => id === retried.parent_id)!;
-        const run = this.#start(conversation, user);
-        const stream = `/api/conversations/${conversation.id}/stream?run_id=${run.id}`;
-        return reply.code(202).send({
-          run_id: run.id,
-          user_message_id: user.id,
-          message_id: run.message.id,
-          stream_url: stream,
-        });
-      },
-    );
+    app.post<Route & { Body: RunBody }>(`${path}/runs`, ({ params, body }, reply) => {
+      const conversation = this.conversations.get(params.id)!;
+      this.asked.push(body);
+      const kept = conversation.messages.find(({ id }) => id === body.files_of)?.files;
+      const files = body.files?.map(({ name, text }) => ({ name, characters: text.length }));
+      const retried = conversation.messages.find(({ id }) => id === body.retry);
+      const parent = body.parent_id === undefined ? conversation.leaf_id : body.parent_id;
+      const user =
+        retried === undefined
+          ? this.#append(conversation, "user", parent, {
+              message: body.message ?? "",
+              files: kept ?? files ?? [],
+            })
+          : conversation.messages.find(({ id }) => id === retried.parent_id)!;
+      const run = this.#start(conversation, user);
+      const stream = `/api/conversations/${conversation.id}/stream?run_id=${run.id}`;
+      return reply.code(202).send({
+        run_id: run.id,
+        user_message_id: user.id,
+        message_id: run.message.id,
+        stream_url: stream,
+      });
+    });
     app.post<Route>(`${path}/runs/:run/cancel`, ({ params }, reply) => {
       this.#runs.get(params.run)!.cancelled = true;
       return reply.code(202).send({});

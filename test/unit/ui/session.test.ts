@@ -1,6 +1,7 @@
 // The link that a server with a key of its own prints.
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { session, unlockByLink } from "../../../ui/src/state/session.ts";
+import { ApiError } from "../../../ui/src/api/request.ts";
+import { noteFailure, session, unlockByLink } from "../../../ui/src/state/session.ts";
 
 let sent: { url: string; key: string | null }[];
 let isForgotten: boolean;
@@ -39,4 +40,13 @@ test("another link is left alone", async () => {
   await open("#section");
   expect(sent).toEqual([]);
   expect(isForgotten).toBe(false);
+});
+
+test("a refusal of what was sent before the key was accepted does not ask for the key again", async () => {
+  const before = performance.now();
+  await open("#key=abc-1_2");
+  noteFailure(new ApiError(401, "unauthorized", "No key.", before - 1));
+  expect(session.get()).toBe("open");
+  noteFailure(new ApiError(401, "unauthorized", "No key.", performance.now()));
+  expect(session.get()).toBe("locked");
 });

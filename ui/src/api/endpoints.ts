@@ -15,14 +15,23 @@ const conversations = "/api/conversations";
 
 export interface ConversationSettings {
   model?: string;
+  /** Null: all. */
   tools?: string[] | null;
+  response_format?: ResponseFormat | null;
 }
 
-export interface RunOptions extends ConversationSettings {
+export interface ConversationChange extends ConversationSettings {
+  title?: string;
+  /** The end of the branch that is shown. */
+  leaf_id?: string;
+}
+
+export interface RunOptions {
   files?: TextFile[];
+  /** In place of files: the message that has them. */
+  files_of?: string;
   /** The message to branch from; null starts anew. */
   parent_id?: string | null;
-  response_format?: ResponseFormat | null;
 }
 
 function pathOf(id: string): string {
@@ -44,10 +53,7 @@ export function getConversation(id: string): Promise<Conversation> {
   return request(pathOf(id));
 }
 
-export function updateConversation(
-  id: string,
-  change: ConversationSettings & { title?: string; leaf_id?: string },
-): Promise<Conversation> {
+export function updateConversation(id: string, change: ConversationChange): Promise<Conversation> {
   return request(pathOf(id), { method: "PATCH", body: change });
 }
 

@@ -3,12 +3,15 @@
 export class ApiError extends Error {
   readonly status: number;
   readonly code: string;
+  /** When the request was sent, by `performance.now()`. */
+  readonly sentAt: number;
 
-  constructor(status: number, code: string, message: string) {
+  constructor(status: number, code: string, message: string, sentAt: number) {
     super(message);
     this.name = "ApiError";
     this.status = status;
     this.code = code;
+    this.sentAt = sentAt;
   }
 }
 
@@ -34,6 +37,7 @@ export async function send(path: string, options: RequestOptions = {}): Promise<
   const { method = "GET", body, signal = null } = options;
   const headers = { ...options.headers };
   if (body !== undefined) headers["content-type"] = "application/json";
+  const sentAt = performance.now();
   let response: Response;
   try {
     response = await fetch(path, {
@@ -44,19 +48,19 @@ export async function send(path: string, options: RequestOptions = {}): Promise<
     });
   } catch (error) {
     if (signal?.aborted === true) throw error;
-    throw new ApiError(0, unreachable, "The server does not answer. Is it still running?");
+    throw new ApiError(0, unreachable, "The server does not answer. Is it still running?", sentAt);
   }
-  if (!response.ok) throw await errorOf(response);
+  if (!response.ok) throw await errorOf(response, sentAt);
   return response;
 }
 
-async function errorOf(response: Response): Promise<ApiError> {
+async function errorOf(response: Response, sentAt: number): Promise<ApiError> {
   try {
     const { error } = (await response.json()) as { error: { code: string; message: string } };
-    return new ApiError(response.status, error.code, error.message);
+    return new ApiError(response.status, error.code, error.message, sentAt);
   } catch {
     const message = `The server answered with status ${response.status}.`;
-    return new ApiError(response.status, "unknown", message);
+    return new ApiError(response.status, "unknown", message, sentAt);
   }
 }
 

@@ -17,10 +17,11 @@ export type {
   TraceSpan,
 } from "../../../src/client/types.ts";
 
-export type ResponseFormat = {
-  type: "json_schema";
-  json_schema: { name: string; schema: unknown; strict: true };
-};
+/** This page sends schemas; other clients may have set another format. */
+export interface ResponseFormat {
+  type: string;
+  json_schema?: { name?: string; schema?: unknown; strict?: boolean };
+}
 
 export type Conversation = Omit<WireConversation, "response_format"> & {
   response_format: ResponseFormat | null;

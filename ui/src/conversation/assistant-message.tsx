@@ -1,13 +1,13 @@
 /** An answer: reasoning, text and calls in order, its cost, and its actions. */
 
 import { memo, useEffect, useRef, useState } from "react";
-import { messageOf } from "../api/request.ts";
 import type { Message, RunUsage } from "../api/wire.ts";
 import { CodeBlock } from "../markdown/code-block.tsx";
 import { CopyButton } from "../shell/copy-button.tsx";
 import { Icon } from "../shell/icon.tsx";
 import { retry } from "../state/actions.ts";
 import { announce, awaitedAnswers } from "../state/announcer.ts";
+import { showFailure } from "../state/notice.ts";
 import { Citations } from "../turn/citations.tsx";
 import { RunStatus } from "../turn/run-status.tsx";
 import { SegmentsView } from "../turn/segments-view.tsx";
@@ -124,7 +124,7 @@ function RetryButton({
     try {
       await retry(messageId);
     } catch (error) {
-      announce(messageOf(error));
+      showFailure(error);
     } finally {
       setSent(false);
     }

@@ -3,6 +3,7 @@
 import { Icon } from "../shell/icon.tsx";
 import { switchBranch } from "../state/actions.ts";
 import { announce } from "../state/announcer.ts";
+import { showFailure } from "../state/notice.ts";
 import type { Siblings } from "./branches.ts";
 
 export function BranchSwitch({ siblings: { index, ids } }: { siblings: Siblings }) {
@@ -11,7 +12,7 @@ export function BranchSwitch({ siblings: { index, ids } }: { siblings: Siblings 
     const id = ids[to];
     if (id === undefined) return;
     announce(`Branch ${to + 1} of ${ids.length}.`);
-    void switchBranch(id).catch(() => {});
+    void switchBranch(id).catch(showFailure);
   };
   return (
     <span className="branch-switch" role="group" aria-label="Branches">

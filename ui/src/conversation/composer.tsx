@@ -7,9 +7,11 @@ import { showControls } from "../markdown/safe-text.ts";
 import { Icon } from "../shell/icon.tsx";
 import { sendMessage } from "../state/actions.ts";
 import { announce } from "../state/announcer.ts";
-import { stop } from "../state/conversation.ts";
-import { changeDraft, draft } from "../state/draft.ts";
-import { useStore } from "../state/store.ts";
+import { openIdOf, openState, stop } from "../state/conversation.ts";
+import { changeDraft, type Draft, useDraft } from "../state/draft.ts";
+import { showFailure } from "../state/notice.ts";
+import { changeSettings, useSettings } from "../state/settings.ts";
+import { useSelected, useStore } from "../state/store.ts";
 import { addFiles, fileError } from "./add-files.ts";
 import { editingId } from "./editing.ts";
 import { SchemaDialog } from "./schema-dialog.tsx";
@@ -21,12 +23,13 @@ interface ComposerProps {
 }
 
 export const Composer = memo(function Composer({ runId, path }: ComposerProps) {
-  const [text, setText] = useState("");
   const [error, setError] = useState<string | null>(null);
   const [isSending, setSending] = useState(false);
   const [showsSchema, setShowsSchema] = useState(false);
   const fileInput = useRef<HTMLInputElement>(null);
-  const { files, responseFormat } = useStore(draft);
+  const id = useSelected(openState, openIdOf);
+  const { text, files } = useDraft(id);
+  const { response_format: format = null } = useSettings();
   const problem = useStore(fileError);
   const canSend = !isSending && runId === null && (text.trim() !== "" || files.length > 0);
 
@@ -34,11 +37,9 @@ export const Composer = memo(function Composer({ runId, path }: ComposerProps) {
     if (!canSend) return;
     setSending(true);
     setError(null);
-    setText("");
     try {
-      await sendMessage(text);
+      await sendMessage();
     } catch (cause) {
-      setText((typed) => (typed === "" ? text : typed));
       setError(messageOf(cause));
     } finally {
       setSending(false);
@@ -65,7 +66,7 @@ export const Composer = memo(function Composer({ runId, path }: ComposerProps) {
             {error ?? problem}
           </p>
         )}
-        <Attachments />
+        <Attachments id={id} files={files} />
         <textarea
           id="message"
           aria-label="Message"
@@ -73,7 +74,7 @@ export const Composer = memo(function Composer({ runId, path }: ComposerProps) {
           rows={1}
           dir="auto"
           value={text}
-          onChange={(event) => setText(event.target.value)}
+          onChange={(event) => changeDraft(id, () => ({ text: event.target.value }))}
           onPaste={(event) => {
             if (event.clipboardData.files.length === 0) return;
             event.preventDefault();
@@ -117,12 +118,12 @@ export const Composer = memo(function Composer({ runId, path }: ComposerProps) {
           <button
             type="button"
             className="icon-button labelled"
-            aria-pressed={responseFormat !== null}
+            aria-pressed={format !== null}
             title="Answer as JSON by a schema"
             onClick={() => setShowsSchema(true)}
           >
             <Icon name="braces" />
-            {responseFormat === null ? "JSON" : responseFormat.json_schema.name}
+            {format === null ? "JSON" : showControls(format.json_schema?.name ?? format.type)}
           </button>
           <span className="spacer" />
           {runId === null ? (
@@ -151,8 +152,8 @@ export const Composer = memo(function Composer({ runId, path }: ComposerProps) {
       {/* Outside the form: a form inside a form would submit both. */}
       {showsSchema && (
         <SchemaDialog
-          value={responseFormat}
-          onChoose={(value) => changeDraft({ responseFormat: value })}
+          value={format}
+          onChoose={(value) => void changeSettings({ response_format: value }).catch(showFailure)}
           onClose={() => setShowsSchema(false)}
         />
       )}
@@ -160,11 +161,10 @@ export const Composer = memo(function Composer({ runId, path }: ComposerProps) {
   );
 });
 
-function Attachments() {
-  const { files } = useStore(draft);
+function Attachments({ id, files }: { id: string | null } & Pick<Draft, "files">) {
   if (files.length === 0) return null;
   const remove = (index: number): void =>
-    changeDraft({ files: files.filter((_, each) => each !== index) });
+    changeDraft(id, () => ({ files: files.filter((_, each) => each !== index) }));
   return (
     <ul className="attachments" aria-label="Files of this message">
       {files.map(({ name, text }, index) => (

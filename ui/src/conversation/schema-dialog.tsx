@@ -21,9 +21,11 @@ interface SchemaDialogProps {
 }
 
 export function SchemaDialog({ value, onChoose, onClose }: SchemaDialogProps) {
-  const [name, setName] = useState(value?.json_schema.name ?? "answer");
+  const [name, setName] = useState(value?.json_schema?.name ?? "answer");
   const [text, setText] = useState(
-    value === null ? example : JSON.stringify(value.json_schema.schema, null, 2),
+    value?.json_schema?.schema === undefined
+      ? example
+      : JSON.stringify(value.json_schema.schema, null, 2),
   );
   const problem = problemOf(name, text);
   const choose = (chosen: ResponseFormat | null): void => {

@@ -72,6 +72,8 @@ function SentFiles({ files }: Pick<Message, "files">) {
 function EditForm({ message }: { message: Message }) {
   const [text, setText] = useState(message.message);
   const [error, setError] = useState<string | null>(null);
+  const [isSending, setSending] = useState(false);
+  const canSend = !isSending && (text.trim() !== "" || message.files.length > 0);
   const field = useRef<HTMLTextAreaElement>(null);
   useEffect(() => {
     let framesLeft = 60;
@@ -87,12 +89,16 @@ function EditForm({ message }: { message: Message }) {
     return () => cancelAnimationFrame(frame);
   }, []);
   const send = async (): Promise<void> => {
-    if (text.trim() === "") return;
+    if (!canSend) return;
+    setSending(true);
+    setError(null);
     try {
-      await edit(message.parent_id, text);
+      await edit(message, text);
       editingId.set(null);
     } catch (cause) {
       setError(messageOf(cause));
+    } finally {
+      setSending(false);
     }
   };
   return (
@@ -120,9 +126,10 @@ function EditForm({ message }: { message: Message }) {
           }
         }}
       />
+      <SentFiles files={message.files} />
       {error !== null && <p role="alert">{error}</p>}
       <div className="buttons">
-        <button type="submit" className="primary" disabled={text.trim() === ""}>
+        <button type="submit" className="primary" disabled={!canSend}>
           Send as a branch
         </button>
         <button type="button" onClick={() => editingId.set(null)}>

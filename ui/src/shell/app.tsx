@@ -12,6 +12,7 @@ import { useStore } from "../state/store.ts";
 import { ToolsDialog } from "../tools/tools-dialog.tsx";
 import { Announcer } from "./announcer.tsx";
 import { Header } from "./header.tsx";
+import { NoticeLine } from "./notice-line.tsx";
 import { KeyForm } from "./key-form.tsx";
 import { ShortcutHelp } from "./shortcut-help.tsx";
 import { useShortcuts } from "./use-shortcuts.ts";
@@ -60,6 +61,7 @@ export function App() {
             The server does not answer. Nothing is lost; the page tries again by itself.
           </p>
         )}
+        <NoticeLine />
         <ConversationPage />
         <EngineStrip onInspect={panels.inspector} />
       </main>

@@ -1,5 +1,7 @@
 import { useState } from "react";
 import { announce } from "../state/announcer.ts";
+import { notice } from "../state/notice.ts";
+import { copyText } from "./copy-text.ts";
 import { Icon } from "./icon.tsx";
 
 const shownMs = 1500;
@@ -7,7 +9,10 @@ const shownMs = 1500;
 export function CopyButton({ text, label }: { text: string; label: string }) {
   const [isCopied, setCopied] = useState(false);
   const copy = async (): Promise<void> => {
-    await navigator.clipboard.writeText(text);
+    if (!(await copyText(text))) {
+      notice.set("The browser did not let the page copy. Select the text and copy it yourself.");
+      return;
+    }
     setCopied(true);
     announce("Copied.");
     setTimeout(() => setCopied(false), shownMs);

@@ -1,12 +1,10 @@
 /** Title, model or agent, tools, theme and help. */
 
 import { useEffect } from "react";
-import { messageOf } from "../api/request.ts";
 import { showControls } from "../markdown/safe-text.ts";
-import { changeSettings } from "../state/actions.ts";
-import { announce } from "../state/announcer.ts";
 import { openConversationOf, openState } from "../state/conversation.ts";
-import { draft } from "../state/draft.ts";
+import { showFailure } from "../state/notice.ts";
+import { changeSettings, useSettings } from "../state/settings.ts";
 import { useSelected, useStore } from "../state/store.ts";
 import { setTheme, type Theme, theme } from "../state/theme.ts";
 import { toolboxState } from "../state/toolbox.ts";
@@ -72,16 +70,15 @@ export function Header({ isSidebarOpen, onSidebar, onTools, onHelp }: HeaderProp
 
 function ModelChoice() {
   const { toolbox } = useStore(toolboxState);
-  const conversation = useSelected(openState, openConversationOf);
-  const { model: drafted } = useStore(draft);
+  const { model } = useSettings();
   const { models, agents } = toolbox;
-  const chosen = conversation?.model ?? drafted ?? models[0]?.id ?? "";
+  const chosen = model ?? models[0]?.id ?? "";
   if (models.length === 0) return null;
   const isKnown = [...models.map(({ id }) => id), ...agents.map(({ name }) => name)].includes(
     chosen,
   );
-  const change = (model: string): void => {
-    void changeSettings({ model }).catch((error: unknown) => announce(messageOf(error)));
+  const change = (wanted: string): void => {
+    void changeSettings({ model: wanted }).catch(showFailure);
   };
   return (
     <span className="select">
@@ -115,14 +112,13 @@ function ModelChoice() {
 
 function ToolsButton({ onTools }: { onTools(): void }) {
   const { toolbox } = useStore(toolboxState);
-  const conversation = useSelected(openState, openConversationOf);
-  const { tools: drafted } = useStore(draft);
-  const chosen = conversation === null ? drafted : conversation.tools;
-  const all = toolbox.servers.reduce((sum, { tools }) => sum + tools.length, 0);
+  const { tools: chosen = null } = useSettings();
+  const all = toolbox.servers.flatMap(({ tools }) => tools.map(({ name }) => name));
   const hasTrouble = toolbox.servers.some(
     ({ state }) => state === "failed" || state === "restarting",
   );
-  const count = chosen === null ? `${all}` : `${chosen.length} of ${all}`;
+  const used = all.filter((name) => chosen?.includes(name)).length;
+  const count = chosen === null ? `${all.length}` : `${used} of ${all.length}`;
   return (
     <button
       type="button"

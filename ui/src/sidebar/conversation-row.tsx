@@ -6,6 +6,7 @@ import { Dialog } from "../shell/dialog.tsx";
 import { Icon } from "../shell/icon.tsx";
 import { announce } from "../state/announcer.ts";
 import { remove, rename } from "../state/conversation-list.ts";
+import { showFailure } from "../state/notice.ts";
 import { openConversation } from "../state/route.ts";
 
 interface RowProps {
@@ -78,7 +79,7 @@ function RenameForm({ conversation, onEnd }: { conversation: ConversationSummary
         await rename(conversation.id, wanted);
         announce("Renamed.");
       } catch (error) {
-        announce(messageOf(error));
+        showFailure(error);
       }
     }
     onEnd();

@@ -93,7 +93,7 @@ export function Sidebar({ onClose }: { onClose(): void }) {
             </ul>
           </section>
         ))}
-        {hasMore && query === "" && (
+        {hasMore && (
           <button type="button" className="quiet" onClick={() => void loadMore()}>
             Older conversations
           </button>

@@ -1,45 +1,50 @@
 /** Actions of a person on a conversation. Each throws ApiError, which its button shows. */
 
 import {
-  type ConversationSettings,
   createConversation,
   type Decision,
   decideApproval,
   type RunOptions,
   startRun,
-  updateConversation,
 } from "../api/endpoints.ts";
-import { branchesOf, newestLeaf } from "../conversation/branches.ts";
+import type { Message } from "../api/wire.ts";
+import { branchesOf, newestLeaf, pathTo } from "../conversation/branches.ts";
 import { announce, awaitedAnswers } from "./announcer.ts";
-import { adopt, changed, openState, show } from "./conversation.ts";
-import { changeDraft, draft, emptyDraft } from "./draft.ts";
+import { adopt, changed, openIdOf, openState, show } from "./conversation.ts";
+import { adoptDraft, type Draft, draftOf, takeFromDraft } from "./draft.ts";
 import { openConversation } from "./route.ts";
 import { noteFailure } from "./session.ts";
+import { changeConversation, changesSent, newSettings } from "./settings.ts";
 
 const longestTitle = 60;
 
-/** Sends the draft with this text, in a new conversation if none is open. */
-export async function sendMessage(text: string): Promise<void> {
-  const { files, responseFormat, model, tools } = draft.get();
-  const id =
-    openState.get()?.id ??
-    (await begin(text, { ...(model && { model }), ...(tools && { tools: [...tools] }) }));
+/** Sends the draft behind the last message that is shown, in a new conversation if none is open. */
+export async function sendMessage(): Promise<void> {
+  const { id: shown, conversation } = openState.get() ?? {};
+  const sent = draftOf(shown ?? null);
+  const { text, files } = sent;
+  const last =
+    conversation && pathTo(branchesOf(conversation.messages), conversation.leaf_id).at(-1);
+  const id = shown ?? (await begin(sent));
   await run(
     id,
     { message: text },
     {
       ...(files.length > 0 && { files: [...files] }),
-      ...(responseFormat && { response_format: responseFormat }),
+      ...(last && { parent_id: last.id }),
     },
     "Message sent.",
   );
-  changeDraft({ ...emptyDraft, responseFormat });
+  takeFromDraft(id, sent);
+  await changed();
 }
 
-async function begin(text: string, settings: ConversationSettings): Promise<string> {
-  const line = text.trim().split("\n", 1)[0] || (draft.get().files[0]?.name ?? "");
+async function begin({ text, files }: Draft): Promise<string> {
+  const line = text.trim().split("\n", 1)[0] || (files[0]?.name ?? "");
   const title = line.length > longestTitle ? `${line.slice(0, longestTitle - 1).trimEnd()}…` : line;
-  const conversation = await guarded(createConversation({ ...settings, title }));
+  const conversation = await guarded(createConversation({ ...newSettings.get(), title }));
+  newSettings.set({});
+  adoptDraft(conversation.id);
   adopt(conversation);
   openConversation(conversation.id);
   return conversation.id;
@@ -47,26 +52,28 @@ async function begin(text: string, settings: ConversationSettings): Promise<stri
 
 /** Asks the same question again; the new answer is a sibling branch. */
 export async function retry(messageId: string): Promise<void> {
-  const { responseFormat } = draft.get();
-  const options = responseFormat === null ? {} : { response_format: responseFormat };
-  await run(openId(), { retry: messageId }, options, "Trying again.");
+  await run(openId(), { retry: messageId }, {}, "Trying again.");
+  await changed();
 }
 
-/** Sends the changed message as a sibling branch. */
-export async function edit(parentId: string | null, text: string): Promise<void> {
-  await run(openId(), { message: text }, { parent_id: parentId }, "Edited message sent.");
+/** Sends the changed message, with the files that it has, as a sibling branch. */
+export async function edit({ id, parent_id, files }: Message, text: string): Promise<void> {
+  const options = { parent_id, ...(files.length > 0 && { files_of: id }) };
+  await run(openId(), { message: text }, options, "Edited message sent.");
+  await changed();
 }
 
+/** Resolves when the run was accepted. */
 async function run(
   id: string,
   what: Parameters<typeof startRun>[1],
   options: RunOptions,
   told: string,
 ): Promise<void> {
+  await changesSent(id);
   const { message_id: messageId } = await guarded(startRun(id, what, options));
   awaitedAnswers.add(messageId);
   announce(told);
-  await changed();
 }
 
 /** Shows the branch that goes through this message. */
@@ -74,21 +81,7 @@ export async function switchBranch(messageId: string): Promise<void> {
   const { conversation } = openState.get() ?? {};
   if (!conversation) return;
   const leafId = newestLeaf(branchesOf(conversation.messages), messageId);
-  openState.update(
-    (state) => state && { ...state, conversation: { ...conversation, leaf_id: leafId } },
-  );
-  await guarded(updateConversation(conversation.id, { leaf_id: leafId }));
-}
-
-export async function changeSettings(settings: ConversationSettings): Promise<void> {
-  const id = openState.get()?.id;
-  if (id === undefined) {
-    const { model, tools } = settings;
-    changeDraft({ ...(model !== undefined && { model }), ...(tools !== undefined && { tools }) });
-    return;
-  }
-  await guarded(updateConversation(id, settings));
-  await changed();
+  await changeConversation(conversation.id, { leaf_id: leafId });
 }
 
 const said = { approve: "Approved.", deny: "Denied.", cancel: "Not answered." };
@@ -104,8 +97,8 @@ export function newConversation(): void {
 }
 
 function openId(): string {
-  const id = openState.get()?.id;
-  if (id === undefined) throw new Error("No conversation is open.");
+  const id = openIdOf(openState.get());
+  if (id === null) throw new Error("No conversation is open.");
   return id;
 }
 

@@ -27,7 +27,11 @@ export async function refreshList(): Promise<void> {
   try {
     const { conversations, has_more: hasMore } = await listConversations(null);
     noteAnswer();
-    conversationList.set({ status: "ready", conversations, hasMore, error: null });
+    conversationList.update((list) => ({
+      status: "ready",
+      ...withOlder(conversations, hasMore, list),
+      error: null,
+    }));
   } catch (error) {
     fail(error);
   }
@@ -40,12 +44,37 @@ export async function loadMore(): Promise<void> {
     const { conversations, has_more: hasMore } = await listConversations(last.id);
     conversationList.update((list) => ({
       ...list,
-      conversations: [...list.conversations, ...conversations],
+      conversations: union(list.conversations, conversations),
       hasMore,
     }));
   } catch (error) {
     fail(error);
   }
+}
+
+type Known = Pick<ConversationList, "conversations" | "hasMore">;
+
+/** The newest page with what was read behind it, if its end is found there: else there may be a gap between them. */
+function withOlder(newest: readonly ConversationSummary[], hasMore: boolean, known: Known): Known {
+  const last = newest.at(-1);
+  const end = known.conversations.findIndex(
+    ({ id, updated_at: at }) => id === last?.id && at === last.updated_at,
+  );
+  const older = hasMore && end >= 0 ? known.conversations.slice(end + 1) : [];
+  const isOlder = older.length > 0;
+  return {
+    conversations: union(newest, older),
+    hasMore: isOlder ? known.hasMore : hasMore,
+  };
+}
+
+/** One that was changed meanwhile is in both, and belongs to the first. */
+function union(
+  first: readonly ConversationSummary[],
+  second: readonly ConversationSummary[],
+): ConversationSummary[] {
+  const ids = new Set(first.map(({ id }) => id));
+  return [...first, ...second.filter(({ id }) => !ids.has(id))];
 }
 
 export async function rename(id: string, title: string): Promise<void> {

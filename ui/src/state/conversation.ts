@@ -4,7 +4,12 @@
  */
 
 import { readConversation } from "../../../src/client/read-conversation.ts";
-import { cancelRun, getConversation, streamPath } from "../api/endpoints.ts";
+import {
+  cancelRun,
+  type ConversationChange,
+  getConversation,
+  streamPath,
+} from "../api/endpoints.ts";
 import { ApiError, messageOf } from "../api/request.ts";
 import type { Conversation, ConversationEvent, Message } from "../api/wire.ts";
 import { applyEvent, emptyTurn, stateOfMessage, statusOf, type Turn } from "../turn/turn.ts";
@@ -18,6 +23,8 @@ export interface OpenConversation {
   status: "loading" | "ready" | "missing" | "failed";
   error: string | null;
   conversation: Conversation | null;
+  /** Part of `conversation` that the server does not have yet. */
+  unsent: ConversationChange;
   /** By message. */
   turns: Readonly<Record<string, Turn>>;
   /** The stream of a run was lost and is reconnecting. */
@@ -25,6 +32,11 @@ export interface OpenConversation {
 }
 
 export const openState = new Store<OpenConversation | null>(null);
+
+/** Null: none is open; the next message begins one. */
+export function openIdOf(state: OpenConversation | null): string | null {
+  return state?.id ?? null;
+}
 
 /** The conversation itself. It does not change while answers stream. */
 export function openConversationOf(state: OpenConversation | null): Conversation | null {
@@ -74,7 +86,7 @@ export async function refresh(): Promise<void> {
       ...state,
       status: "ready",
       error: null,
-      conversation,
+      conversation: { ...conversation, ...state.unsent },
       turns: turnsOf(conversation, state.turns),
     }));
     const turns = openState.get()?.turns ?? {};
@@ -93,6 +105,15 @@ export async function refresh(): Promise<void> {
       error: known ? null : messageOf(error),
     }));
   }
+}
+
+/** Shows a change before the server has it; null: the server has it, or refused it. */
+export function assume(id: string, unsent: ConversationChange | null): void {
+  change(id, (state) => ({
+    ...state,
+    conversation: state.conversation && { ...state.conversation, ...unsent },
+    unsent: unsent === null ? {} : { ...state.unsent, ...unsent },
+  }));
 }
 
 /** Milliseconds since this page saw the answer begin. */
@@ -185,6 +206,7 @@ function loading(id: string): OpenConversation {
     status: "loading",
     error: null,
     conversation: null,
+    unsent: {},
     turns: {},
     isReconnecting: false,
   };

@@ -1,23 +1,45 @@
-/** Settings of the next message. The server keeps a conversation's own settings. */
+/** What is being written: a draft of each conversation, and one that begins a new conversation. */
 
-import type { ResponseFormat, TextFile } from "../api/wire.ts";
-import { Store } from "./store.ts";
+import type { TextFile } from "../api/wire.ts";
+import { Store, useSelected } from "./store.ts";
 
 export interface Draft {
+  text: string;
   files: readonly TextFile[];
-  responseFormat: ResponseFormat | null;
-  /** The model of a conversation that does not exist yet. Null: the server's default. */
-  model: string | null;
-  /** Null: all. */
-  tools: readonly string[] | null;
 }
 
-export const emptyDraft: Draft = { files: [], responseFormat: null, model: null, tools: null };
+const emptyDraft: Draft = { text: "", files: [] };
 
-export const draft = new Store<Draft>(emptyDraft);
+/** By conversation; the new one's is that of "". */
+const drafts = new Store<Readonly<Record<string, Draft>>>({});
 
-export function changeDraft(change: Partial<Draft>): void {
-  draft.update((value) => ({ ...value, ...change }));
+/** @param id null: the new conversation */
+export function draftOf(id: string | null): Draft {
+  return drafts.get()[id ?? ""] ?? emptyDraft;
+}
+
+export function useDraft(id: string | null): Draft {
+  return useSelected(drafts, (all) => all[id ?? ""] ?? emptyDraft);
+}
+
+export function changeDraft(id: string | null, change: (draft: Draft) => Partial<Draft>): void {
+  const draft = draftOf(id);
+  drafts.update((all) => ({ ...all, [id ?? ""]: { ...draft, ...change(draft) } }));
+}
+
+/** Takes out what was sent. What was added since then stays. */
+export function takeFromDraft(id: string, sent: Draft): void {
+  changeDraft(id, ({ text, files }) => ({
+    text: text.startsWith(sent.text) ? text.slice(sent.text.length) : text,
+    files: files.filter((file) => !sent.files.includes(file)),
+  }));
+}
+
+/** The new conversation has its id now. */
+export function adoptDraft(id: string): void {
+  const draft = draftOf(null);
+  changeDraft(id, () => draft);
+  changeDraft(null, () => emptyDraft);
 }
 
 /** Largest file, in UTF-16 units; no context is larger. */

@@ -12,11 +12,15 @@ export const session = new Store<SessionState>("open");
 /** Number of reconnects. After each one, missed data is read again. */
 export const returns = new Store(0);
 
+/** When the last key was accepted, by `performance.now()`. */
+let unlockedAt = -Infinity;
+
 /** Sees every failed call first. Returns true if it handled the failure. */
 export function noteFailure(error: unknown): boolean {
   if (!(error instanceof ApiError)) return false;
   if (error.status === 401) {
-    session.set("locked");
+    // What was sent before the key was accepted is read again after it.
+    if (error.sentAt >= unlockedAt) session.set("locked");
     return true;
   }
   if (error.code === unreachable) {
@@ -35,6 +39,7 @@ export function noteAnswer(): void {
 /** @throws ApiError if the key is wrong */
 export async function unlock(key: string): Promise<void> {
   await openSession(key);
+  unlockedAt = performance.now();
   session.set("open");
   returns.update((count) => count + 1);
 }

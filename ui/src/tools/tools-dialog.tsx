@@ -6,19 +6,17 @@ import type { ToolServer } from "../api/wire.ts";
 import { showControls } from "../markdown/safe-text.ts";
 import { Dialog } from "../shell/dialog.tsx";
 import { Icon } from "../shell/icon.tsx";
-import { changeSettings } from "../state/actions.ts";
-import { openConversationOf, openState } from "../state/conversation.ts";
-import { draft } from "../state/draft.ts";
-import { useSelected, useStore } from "../state/store.ts";
+import { changeSettings, useSettings } from "../state/settings.ts";
+import { useStore } from "../state/store.ts";
 import { refreshTools, toolboxState } from "../state/toolbox.ts";
 
 export function ToolsDialog({ onClose }: { onClose(): void }) {
   const { status, toolbox, error } = useStore(toolboxState);
-  const conversation = useSelected(openState, openConversationOf);
-  const { tools: drafted } = useStore(draft);
+  const { tools: selected } = useSettings();
   const [problem, setProblem] = useState<string | null>(null);
   const all = toolbox.servers.flatMap(({ tools }) => tools.map(({ name }) => name));
-  const chosen = (conversation === null ? drafted : conversation.tools) ?? all;
+  const chosen = selected ?? all;
+  const gone = status === "ready" ? chosen.filter((name) => !all.includes(name)) : [];
 
   const choose = async (names: readonly string[]): Promise<void> => {
     const isAll = all.every((name) => names.includes(name));
@@ -46,6 +44,14 @@ export function ToolsDialog({ onClose }: { onClose(): void }) {
         <p>
           No MCP server is configured. Start with <code>--mcp-config FILE</code> or{" "}
           <code>--mcp-command PROGRAM</code> to give the model tools.
+        </p>
+      )}
+      {gone.length > 0 && (
+        <p className="field-problem">
+          Chosen, but no longer offered: {gone.map(showControls).join(", ")}.{" "}
+          <button type="button" className="quiet" onClick={() => toggle(gone, false)}>
+            Forget
+          </button>
         </p>
       )}
       {toolbox.servers.map((server) => (

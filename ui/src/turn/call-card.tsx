@@ -55,13 +55,9 @@ export const CallCard = memo(function CallCard({ call, state, children }: CallCa
             <Arguments json={call.arguments} isWriting={state === "writing"} />
             {state === "approval" &&
               (call.question === null ? (
-                <ApprovalButtons call={call} />
+                <ApprovalButtons key={call.asks} call={call} />
               ) : (
-                <QuestionForm
-                  key={JSON.stringify(call.question)}
-                  call={call}
-                  question={call.question}
-                />
+                <QuestionForm key={call.asks} call={call} question={call.question} />
               ))}
             {state === "running" && <Progress call={call} />}
             {children === undefined ? (
