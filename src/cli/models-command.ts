@@ -147,6 +147,7 @@ interface ServedModelState {
   context_length: number | null;
   uses: number;
   leaves_at: string | null;
+  is_pinned: boolean;
 }
 
 /** @throws FermataError endpoint_failed */
@@ -163,11 +164,17 @@ export async function runPs(args: ParsedArguments, context: CommandContext): Pro
     bytesText(model.size),
     model.context_length === null ? "" : `${model.context_length} tokens`,
     String(model.uses),
-    model.leaves_at ?? "when its room is needed",
+    leavingText(model),
   ]);
   if (rows.length > 0)
     out(table([["NAME", "STATE", "SIZE", "CONTEXT", "USED BY", "LEAVES"], ...rows]));
   return 0;
+}
+
+function leavingText({ is_pinned: isPinned, uses, leaves_at: at }: ServedModelState): string {
+  if (isPinned) return "never";
+  if (at !== null) return at;
+  return uses > 0 ? "not while it is used" : "when its room is needed";
 }
 
 function openFolder(

@@ -74,9 +74,10 @@ export class ModelPool<Model> {
           uses: 0,
           waiting,
           leavesAt: null,
+          isPinned: false,
         };
-      const { state, progress, model, uses, leavesAt } = resident;
-      return { file, state, progress, model, uses, waiting, leavesAt };
+      const { state, progress, model, uses, leavesAt, isPinned } = resident;
+      return { file, state, progress, model, uses, waiting, leavesAt, isPinned };
     });
   }
 

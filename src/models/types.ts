@@ -62,6 +62,8 @@ export interface PoolEntry<Model> {
   waiting: number;
   /** When it leaves if nobody uses it, in milliseconds since 1970; null: it stays, or is in use. */
   leavesAt: number | null;
+  /** It never leaves. */
+  isPinned: boolean;
 }
 
 /** A model that stays in memory until all work that was named with `until` has settled. */

@@ -39,7 +39,7 @@ import { mcpRoute } from "./mcp/route.ts";
 import { messagesCountTokensRoute, messagesRoute } from "./messages/route.ts";
 import { loadRoutes } from "./about/loading.ts";
 import { modelRoute, modelsRoute } from "./about/models.ts";
-import { loadedModels } from "./answer/model-use.ts";
+import { engineStates } from "./answer/model-use.ts";
 import type { RouteContext } from "./context.ts";
 import { modelRoutes } from "./model-routes.ts";
 import { embedRoutes } from "./ollama/embed.ts";
@@ -48,7 +48,7 @@ import { ollamaRoutes } from "./ollama/routes.ts";
 import { nativeCompletionRoutes } from "./completions/native-route.ts";
 import { openApiRoute } from "./openapi/document.ts";
 import { rerankRoutes } from "./rerank/route.ts";
-import { pageRoutes } from "./about/page.ts";
+import { noPageRoute, pageRoutes } from "./about/page.ts";
 import { installResponses, responsesRoutes, storedResponsesRoutes } from "./responses/routes.ts";
 import { propsRoute, slotsRoute } from "./about/props.ts";
 import { installWebSockets } from "./http/web-sockets.ts";
@@ -142,7 +142,7 @@ export function buildServer(services: ServerServices, config: ServerConfig): Fas
   routes.push(openApiRoute(routes.slice()));
   routes.push(mcpRoute(context));
   paths.set(routes);
-  if (config.page) routes.push(...pageRoutes(config.page));
+  routes.push(...(config.page ? pageRoutes(config.page) : [noPageRoute()]));
   for (const route of routes) app.route(route);
   refuseOtherMethods(app, routes);
   return app;
@@ -151,7 +151,7 @@ export function buildServer(services: ServerServices, config: ServerConfig): Fas
 /** True of an engine that is closed: nobody is waited for any more. */
 function othersWait(services: ServerServices): boolean {
   try {
-    return loadedModels(services).some(({ engine }) => engine.stats().waiting > 0);
+    return engineStates(services).some(({ waiting }) => waiting > 0);
   } catch {
     return true;
   }

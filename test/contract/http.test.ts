@@ -227,6 +227,23 @@ test("an engine that agents have to themselves is measured under its model's nam
   await app.close();
 });
 
+test("an engine that agents have to themselves counts for /health and /ready", async () => {
+  const stats = { ...idleStats, ...usage, running: 2, waiting: 1, stepAgeMs: 6000 };
+  const engine = { stats: () => stats, onStep: () => {}, onTokenInterval: () => {} };
+  const { app } = createWorld({
+    agentEngines: [{ model: "helper", engine, chat: new FakeChat() }],
+    config: { hungStepMs: 5000 },
+  });
+  const health = await app.inject({ url: "/health" });
+  expect([health.statusCode, health.json().status]).toEqual([503, "hung"]);
+  expect((await app.inject({ url: "/ready" })).json()).toEqual({
+    status: "busy",
+    step_age_ms: 6000,
+    running: 3,
+    waiting: 3,
+  });
+});
+
 test("a harmless request id is kept, another replaced", async () => {
   const { app } = createWorld();
   const idFor = async (id: string) =>

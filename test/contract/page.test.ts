@@ -83,11 +83,15 @@ test("the page needs no key, the API does", async () => {
   expect((await get("/v1/models", {}, config)).statusCode).toBe(401);
 });
 
-test("other methods are refused, and without the page there is none", async () => {
+test("other methods are refused, and without the page one line says that the server is there", async () => {
   const { app } = createWorld({ config: { page } });
   const posted = await app.inject({ method: "POST", url: "/" });
   expect([posted.statusCode, posted.headers.allow]).toEqual([405, "GET"]);
   expect((await app.inject({ method: "HEAD", url: "/" })).statusCode).toBe(200);
-  expect((await createWorld().app.inject({ url: "/" })).statusCode).toBe(404);
+  const bare = createWorld({ config: { apiKeys: ["secret"] } }).app;
+  for (const method of ["GET", "HEAD"] as const) {
+    const { statusCode, body } = await bare.inject({ method, url: "/" });
+    expect([statusCode, body]).toEqual([200, method === "GET" ? "Fermata is running.\n" : ""]);
+  }
   expect(readPageFiles(join(folder, "assets"))).toBe(null);
 });

@@ -330,7 +330,10 @@ test("the model of agents stays in memory with --keep-alive 0 too", async () => 
     });
     expect(reply.status, await reply.text()).toBe(200);
     const { models } = (await (await fetch(`${own.url}/api/models`)).json()) as Json;
-    expect(models.find(({ id }: Json) => id === "small")).toMatchObject({ state: "loaded" });
+    expect(models.find(({ id }: Json) => id === "small")).toMatchObject({
+      state: "loaded",
+      is_pinned: true,
+    });
   } finally {
     await own.stop();
   }

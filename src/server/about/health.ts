@@ -1,18 +1,18 @@
 /** GET /health: whether the server lives. GET /ready: whether it takes requests now. GET /metrics. */
 
 import type { RouteOptions } from "fastify";
-import { loadedModels } from "../answer/model-use.ts";
+import { engineStates } from "../answer/model-use.ts";
 import type { ServerConfig, ServerServices } from "../services.ts";
 import type { ActiveRequests } from "../http/requests.ts";
 import type { Metrics } from "../metrics.ts";
 
-type Services = Pick<ServerServices, "model" | "engine" | "models">;
+type Services = Pick<ServerServices, "model" | "engine" | "models" | "agentEngines">;
 
 const defaultHungStepMs = 600_000;
 
-/** Of all models in memory. */
+/** Of all engines. */
 function stateOf(services: Services): { stepAgeMs: number; running: number; waiting: number } {
-  const all = loadedModels(services).map(({ engine }) => engine.stats());
+  const all = engineStates(services);
   return {
     stepAgeMs: Math.max(0, ...all.map(({ stepAgeMs }) => stepAgeMs)),
     running: all.reduce((sum, stats) => sum + stats.running, 0),

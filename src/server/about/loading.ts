@@ -67,7 +67,7 @@ export function loadRoutes(context: RouteContext): RouteOptions[] {
 }
 
 function wireState(known: KnownModel, { model }: ListServices): object {
-  const { names, bytes, state, progress, uses, leavesAt, loaded } = known;
+  const { names, bytes, state, progress, uses, leavesAt, isPinned, loaded } = known;
   const { quantization_level: quantization, family } = detailsOf(known);
   return {
     id: names[0],
@@ -80,5 +80,6 @@ function wireState(known: KnownModel, { model }: ListServices): object {
     context_length: loaded?.model.contextSize ?? null,
     uses,
     leaves_at: leavesAt === null ? null : new Date(leavesAt).toISOString(),
+    is_pinned: isPinned,
   };
 }

@@ -55,6 +55,17 @@ export function pageRoutes({ index, assets }: PageFiles): RouteOptions[] {
   ];
 }
 
+/** In the place of the page: Ollama's clients ask here whether a server is there. */
+export function noPageRoute(): RouteOptions {
+  return {
+    method: "GET",
+    url: "/",
+    config: { public: true },
+    logLevel: "warn",
+    handler: async (_request, reply) => reply.type("text/plain").send("Fermata is running.\n"),
+  };
+}
+
 function sendFile(
   file: PageFile,
   cacheControl: string,

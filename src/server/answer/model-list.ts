@@ -21,6 +21,8 @@ export interface KnownModel {
   uses: number;
   /** When it leaves memory, in milliseconds since 1970. Null: nothing is planned. */
   leavesAt: number | null;
+  /** It is the only one, or agents need it: it never leaves. */
+  isPinned: boolean;
   /** Null: it is not in memory. */
   loaded: Omit<LoadedModel, "sampling"> | null;
   /** What the file says; null where it cannot be loaded. */
@@ -31,20 +33,17 @@ export interface KnownModel {
 export function knownModels({ model, engine, chat, models }: ListServices): KnownModel[] {
   if (models === undefined) {
     const { sizeBytes: bytes } = engine.model;
-    const at = { state: "loaded", progress: 1, uses: 0, leavesAt: null } as const;
+    const at = { state: "loaded", progress: 1, uses: 0, leavesAt: null, isPinned: true } as const;
     const loaded = { model, engine, chat };
     return [
       { names: namesOf(model), created: model.created, bytes, ...at, loaded, header: () => null },
     ];
   }
-  return models.list().map(({ file, model: loaded, state, progress, uses, leavesAt }) => ({
+  return models.list().map(({ file, model: loaded, waiting: _waiting, ...known }) => ({
+    ...known,
     names: file.name === model.id ? namesOf(model) : [file.name],
     created: file.created,
     bytes: file.bytes,
-    state,
-    progress,
-    uses,
-    leavesAt,
     loaded,
     header: () => file.describe(),
   }));

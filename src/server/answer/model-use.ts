@@ -13,6 +13,16 @@ export function loadedModels(
   return services.models?.loaded() ?? [services];
 }
 
+/** Of the models in memory, and those that agents have to themselves. */
+export function engineStates({
+  agentEngines = [],
+  ...services
+}: Pick<ServerServices, "models" | "engine" | "model" | "agentEngines">): ReturnType<
+  ServerServices["engine"]["stats"]
+>[] {
+  return [...loadedModels(services), ...agentEngines].map(({ engine }) => engine.stats());
+}
+
 /** Of routes, and of what a run is started with. */
 type ModelContext = Pick<RouteContext, "services" | "config" | "lease" | "loadMilliseconds">;
 

@@ -199,6 +199,7 @@ export const models = answer({
       context_length: nullable(whole),
       uses: whole,
       leaves_at: nullable(string),
+      is_pinned: boolean,
     }),
   ),
 });

@@ -137,25 +137,52 @@ test("the default model: by name, by path, or the first of the folder", () => {
   );
 });
 
-test("ps asks the server of fermata.json, with the key that its file of keys has", async () => {
+/** A server with these models, and the keys that it was asked with. */
+async function fakeServer(models: object[]) {
   const asked: (string | undefined)[] = [];
   const server = createServer(({ headers }, response) => {
     asked.push(headers.authorization);
-    response.end(JSON.stringify({ models: [] }));
+    response.end(JSON.stringify({ models }));
   }).listen(0, "127.0.0.1");
   await once(server, "listening");
   const { port } = server.address() as AddressInfo;
-  writeFileSync(join(folder, "keys"), "# of the server\nsecret\n");
-  writeFileSync(join(folder, "fermata.json"), JSON.stringify({ port, apiKey: ["@keys"] }));
+  return { port, asked, [Symbol.dispose]: () => void server.close() };
+}
+
+async function ps(args: string[], env: NodeJS.ProcessEnv = {}): Promise<string> {
   const command = commands.find(({ name }) => name === "ps")!;
-  const env = { FERMATA_CONFIG: join(folder, "fermata.json") };
-  let err = "";
-  const context = { cwd: folder, env, out: () => {}, err: (text: string) => (err += text) };
-  expect(await command.run(parseArguments([], command, folder), context)).toBe(0);
-  const flags = ["--url", `http://127.0.0.1:${port}`, "--api-key", "@keys"];
-  rmSync(join(folder, "fermata.json"));
-  await command.run(parseArguments(flags, command, folder), { ...context, env: {} });
+  let said = "";
+  const tell = (text: string): void => void (said += text);
+  const context = { cwd: folder, env, out: tell, err: tell };
+  expect(await command.run(parseArguments(args, command, folder), context)).toBe(0);
+  return said;
+}
+
+test("ps asks the server of fermata.json, with the key that its file of keys has", async () => {
+  using server = await fakeServer([]);
+  const { port, asked } = server;
+  writeFileSync(join(folder, "keys"), "# of the server\nsecret\n");
+  const config = join(folder, "mine.json");
+  writeFileSync(config, JSON.stringify({ port, apiKey: ["@keys"] }));
+  expect(await ps([], { FERMATA_CONFIG: config })).toContain("No model is in memory.");
+  await ps(["--url", `http://127.0.0.1:${port}`, "--api-key", "@keys"]);
   expect(asked).toEqual(["Bearer secret", "Bearer secret"]);
-  expect(err).toContain("No model is in memory.");
-  server.close();
+});
+
+test("ps says when a model leaves, and why it does not", async () => {
+  const model = { state: "loaded", progress: 1, size: 5, context_length: 8, uses: 0 };
+  const at = "2030-01-01T00:00:00.000Z";
+  using server = await fakeServer([
+    { ...model, id: "agents", leaves_at: null, is_pinned: true },
+    { ...model, id: "used", uses: 2, leaves_at: null, is_pinned: false },
+    { ...model, id: "idle", leaves_at: null, is_pinned: false },
+    { ...model, id: "timed", leaves_at: at, is_pinned: false },
+  ]);
+  const lines = (await ps(["--port", String(server.port)])).split("\n");
+  expect(lines.slice(1, -1).map((line) => line.split(/ {2,}/).at(-1))).toEqual([
+    "never",
+    "not while it is used",
+    "when its room is needed",
+    at,
+  ]);
 });
