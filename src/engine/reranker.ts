@@ -2,7 +2,7 @@
 
 import { FermataError } from "../errors.ts";
 import type { NativeEmbedder } from "../native/addon-types.ts";
-import { checkGguf } from "./gguf-check.ts";
+import { type CheckedModel, checkGguf } from "./gguf-check.ts";
 import { loadNativeEmbedder } from "./load-embedder.ts";
 import { fromThrown } from "./native-errors.ts";
 import { physicalCores } from "./options.ts";
@@ -29,6 +29,16 @@ const defaultPair = 512;
 /** Requests that may wait. */
 const maxWaiting = 64;
 
+/** @throws FermataError model_not_found | model_invalid: it does not rank, too */
+export function checkReranker(modelPath: string): CheckedModel {
+  const model = checkGguf(modelPath);
+  if (model.ranks) return model;
+  throw new FermataError(
+    "model_invalid",
+    `${modelPath} does not rank texts: it has no classifier (cls.weight, cls.output.weight). Take a reranker's file.`,
+  );
+}
+
 /** A model of its own, beside the engine's. It works on one pair at a time, of each request in turn. */
 export class Reranker {
   readonly #native: NativeEmbedder;
@@ -44,12 +54,7 @@ export class Reranker {
    * @throws FermataError model_not_found | model_invalid (it does not rank, too) | out_of_memory | addon_missing
    */
   static async load({ modelPath, threads, gpuLayers }: RerankerOptions): Promise<Reranker> {
-    const { trainedContext = defaultPair, positions = largestPair, ranks } = checkGguf(modelPath);
-    if (!ranks)
-      throw new FermataError(
-        "model_invalid",
-        `${modelPath} does not rank texts: it has no classifier (cls.weight, cls.output.weight). Take a reranker's file.`,
-      );
+    const { trainedContext = defaultPair, positions = largestPair } = checkReranker(modelPath);
     const native = await loadNativeEmbedder({
       modelPath,
       maxTokens: Math.min(trainedContext, positions, largestPair),

@@ -19,6 +19,8 @@ import { packageVersion, storePath } from "../folders.ts";
 import { assertPortFree } from "../port.ts";
 import { bytesText } from "../progress.ts";
 import { type Machine, readMachine } from "./machine.ts";
+import { examineFiles } from "./examine-files.ts";
+import { type Finding, findingOf } from "./finding.ts";
 import { measureFit, type ModelFit } from "./model-fit.ts";
 import { isPostgresAddress } from "../../store/postgres/address.ts";
 
@@ -53,18 +55,12 @@ interface Setting {
   why: string;
 }
 
-interface Finding {
-  /** error: serving would not work. warning: it would, worse than it could. */
-  level: "error" | "warning";
-  what: string;
-  remedy: string;
-}
-
 /** Of a model's memory in Q4_K_M, a parameter and its share of cache and buffers. */
 const bytesPerParameter = 0.75;
 /** What is left to everything else. */
 const usableShare = 0.85;
 
+/** @param config of `--hf` too, `model` is the path; undefined: it is not pulled */
 export async function examine(
   config: ServeConfig,
   input: { flags: Layer; env: NodeJS.ProcessEnv; cwd: string },
@@ -83,6 +79,7 @@ export async function examine(
     });
   }
   examineAccess(config, findings);
+  findings.push(...examineFiles(config));
   return {
     fermata: packageVersion(),
     machine,
@@ -152,6 +149,14 @@ async function examineModel(
   machine: Machine,
   findings: Finding[],
 ): Promise<ModelFit | null> {
+  if (config.hf !== undefined && config.model === undefined) {
+    findings.push({
+      level: "warning",
+      what: `${config.hf} is not pulled yet, so nothing is known of the model`,
+      remedy: "pull it with fermata pull, or start the server, which pulls it",
+    });
+    return null;
+  }
   let model: ModelFit;
   try {
     model = await measureFit(defaultModel(config).path, config);
@@ -303,9 +308,4 @@ function settingsOf(
     setting("host", config.host, "this machine only"),
     setting("port", config.port, "as other servers of its kind"),
   ];
-}
-
-function findingOf(error: unknown, remedy: string, level: Finding["level"] = "error"): Finding {
-  if (!(error instanceof FermataError)) throw error;
-  return { level, what: error.message.replace(/\.$/, ""), remedy };
 }

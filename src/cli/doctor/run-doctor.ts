@@ -5,6 +5,7 @@ import { configOf } from "../config.ts";
 import { chatLine } from "../banner.ts";
 import { serveOptions } from "../options.ts";
 import type { ParsedArguments } from "../parse-arguments.ts";
+import { withCachedModel } from "../pull/pull.ts";
 import { bytesText } from "../progress.ts";
 import { type Build, type Diagnosis, examine } from "./examine.ts";
 
@@ -14,7 +15,8 @@ export async function runDoctor(
   { env, cwd, out }: CommandContext,
 ): Promise<number> {
   const flags = new Map([...values].filter(([key]) => key in serveOptions));
-  const diagnosis = await examine(configOf(flags, env, cwd), { flags, env, cwd });
+  const config = withCachedModel(configOf(flags, env, cwd), { env, cwd });
+  const diagnosis = await examine(config, { flags, env, cwd });
   out(values.get("json") === true ? `${JSON.stringify(diagnosis, null, 2)}\n` : report(diagnosis));
   return diagnosis.findings.some(({ level }) => level === "error") ? 1 : 0;
 }

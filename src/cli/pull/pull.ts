@@ -55,6 +55,19 @@ export async function withPulledModel(
   return { ...config, model };
 }
 
+/** `config` with the path of what `--hf` names, if it is here already. The hub is not asked. @throws FermataError invalid_option */
+export function withCachedModel(
+  config: ServeConfig,
+  { env, cwd }: Pick<CommandContext, "env" | "cwd">,
+): ServeConfig {
+  const { hf, file, modelsDir } = config;
+  if (hf === undefined) return config;
+  const { revision } = mergeLayers(hubOptions, [fromEnvironment(hubOptions, env, cwd)]);
+  const wanted = readWanted({ model: hf, file });
+  const folder = revisionFolder(modelsDir ?? pulledModelsFolder(env), wanted.repository, revision);
+  return { ...config, model: chooseCached(folder, wanted) ?? undefined };
+}
+
 /** SIGINT and SIGTERM end it, and leave what is there for the next time. */
 async function interruptible<T>(work: (signal: AbortSignal) => Promise<T>): Promise<T> {
   const stop = new AbortController();
@@ -174,7 +187,7 @@ function openHub(
   return new Hub({ endpoint, token, repository, revision, signal });
 }
 
-function readWanted({ model, file }: PullRequest): WantedModel {
+function readWanted({ model, file }: Pick<PullRequest, "model" | "file">): WantedModel {
   const address = model.replace(/^(https?:\/\/[^/]+\/|hf:\/*)/, "").replace(/\/+$/, "");
   const colon = address.indexOf(":");
   if (colon < 0) return { repository: address, file, quantization: undefined };

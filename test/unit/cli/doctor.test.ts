@@ -1,9 +1,10 @@
-import { mkdtempSync } from "node:fs";
+import { cpSync, mkdirSync, mkdtempSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import type { Diagnosis } from "../../../src/cli/doctor/examine.ts";
+import { modelPath } from "../../support/engine.ts";
 import { writeBaseModel } from "../../support/base-model.ts";
 import { runCommandLine } from "../../../src/cli/run.ts";
 
@@ -11,7 +12,8 @@ const cwd = mkdtempSync(join(tmpdir(), "fermata-"));
 
 async function doctor(...args: string[]) {
   let out = "";
-  const context = { cwd, env: {}, out: (text: string) => (out += text), err: () => {} };
+  const env = { XDG_CACHE_HOME: join(cwd, "cache") };
+  const context = { cwd, env, out: (text: string) => (out += text), err: () => {} };
   const base = ["doctor", "--store", join(cwd, "store.sqlite"), ...args];
   const code = await runCommandLine([...base, "--json"], context);
   const diagnosis = JSON.parse(out) as Diagnosis;
@@ -113,4 +115,52 @@ test("a model that is not there", async () => {
   expect(diagnosis.findings).toContainEqual(
     expect.objectContaining({ level: "error", remedy: expect.stringContaining("fermata pull") }),
   );
+});
+
+test("files that options name and that are missing or wrong", async () => {
+  const files = {
+    "mcp.json": "{",
+    "agents.json": "{}",
+    "keys.json": "[]",
+    "words.gguf": "GGUF",
+  };
+  for (const [name, text] of Object.entries(files)) writeFileSync(join(cwd, name), text);
+  const faults = async (...args: string[]): Promise<string[]> => {
+    const { code, diagnosis, text } = await doctor("--port", "0", ...args);
+    expect(code).toBe(1);
+    expect(text).not.toContain("Nothing is wrong");
+    return diagnosis.findings.map(({ level, what }) => `${level}: ${what}`);
+  };
+  for (const [option, name] of [
+    ["--mcp-config", "mcp.json"],
+    ["--agents", "agents.json"],
+    ["--api-keys-file", "keys.json"],
+    ["--embedding-model", "words.gguf"],
+    ["--rerank-model", "words.gguf"],
+  ] as const) {
+    expect(await faults(option, name)).toEqual([expect.stringMatching(/^error: /)]);
+    expect(await faults(option, `${name}.none`)).toEqual([expect.stringContaining(`${name}.none`)]);
+  }
+  expect(await faults("--rerank-model", modelPath)).toEqual([
+    expect.stringContaining("does not rank texts"),
+  ]);
+  const agents = { supervisor: "boss", agents: { boss: { description: "d", instructions: "i" } } };
+  writeFileSync(join(cwd, "agents.json"), JSON.stringify(agents));
+  expect((await doctor("--port", "0", "--agents", "agents.json")).code).toBe(0);
+});
+
+test("--hf: the pulled file, or that there is none yet", async () => {
+  const without = await doctor("--port", "0", "--hf", "owner/name");
+  expect(without.code).toBe(0);
+  expect(without.diagnosis).toMatchObject({
+    model: null,
+    findings: [{ level: "warning", what: expect.stringContaining("owner/name is not pulled yet") }],
+  });
+  const folder = join(cwd, "cache/fermata/models/owner/name/main");
+  mkdirSync(folder, { recursive: true });
+  const pulled = join(folder, "words-Q4_K_M.gguf");
+  cpSync(modelPath, pulled);
+  writeFileSync(`${pulled}.json`, "{}");
+  const { diagnosis } = await doctor("--port", "0", "--hf", "owner/name");
+  expect(diagnosis).toMatchObject({ model: { path: pulled }, findings: [] });
 });

@@ -1,0 +1,32 @@
+/** The files that options name beside the model: read as `fermata serve` reads them. */
+
+import { checkGguf } from "../../engine/gguf-check.ts";
+import { checkReranker } from "../../engine/reranker.ts";
+import { readKeysFile } from "../keys-file.ts";
+import { mcpServers, readAgents } from "../load-services.ts";
+import type { ServeConfig } from "../options.ts";
+import { type Finding, findingOf } from "./finding.ts";
+
+export function examineFiles(config: ServeConfig): Finding[] {
+  const { apiKeysFile, embeddingModel, rerankModel } = config;
+  const findings: Finding[] = [];
+  const reads = <Result>(option: string, read: () => Result): Result | null => {
+    try {
+      return read();
+    } catch (error) {
+      findings.push(findingOf(error, `correct it, or change ${option}`));
+      return null;
+    }
+  };
+  if (apiKeysFile !== undefined)
+    reads("--api-keys-file", () => readKeysFile(apiKeysFile, process.env));
+  const servers = reads("--mcp-config", () => mcpServers(config));
+  // Agents name servers: those must be known.
+  if (servers !== null) {
+    const names = servers.map(({ id }) => id);
+    reads("--agents", () => readAgents(config, names));
+  }
+  if (embeddingModel !== undefined) reads("--embedding-model", () => checkGguf(embeddingModel));
+  if (rerankModel !== undefined) reads("--rerank-model", () => checkReranker(rerankModel));
+  return findings;
+}
