@@ -32,6 +32,15 @@ describe("JinjaTemplate writes as Python's Jinja", () => {
     ["{% for x in missing %}x{% else %}none{% endfor %}", "none"],
     ["{% for c in 'äb' %}{{ c }}.{% endfor %}", "ä.b."],
     [
+      "{% for x in [1,2,3] %}a{{ x }}{% if x == 2 %}{% continue %}{% endif %}b{% else %}none{% endfor %}",
+      "a1ba2a3b",
+    ],
+    [
+      "{% for x in [1,2,3] %}{% for y in [4,5] %}{{ y }}{% if x == 2 %}{{ x }}{% break %}{% endif %}{% endfor %};{% endfor %}",
+      "45;42;45;",
+    ],
+    ["{% for x in [1,2] %}{{ x }}{% continue %}{% else %}none{% endfor %}", "12none"],
+    [
       "{{ missing is iterable }}{{ missing | list | length }}{{ missing.deeper is defined }}",
       "True0False",
     ],

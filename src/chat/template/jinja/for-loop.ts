@@ -19,31 +19,42 @@ import {
 } from "./library.ts";
 import type { ForNode } from "./types.ts";
 
-interface Evaluator {
-  evaluate(node: Node, scope: Scope): Value;
-  block(statements: Node[], scope: Scope): Parts<string>;
+/** What was written so far. */
+export interface Output {
+  text: string;
 }
 
-/** @param iterable what the loop goes through @returns its text */
+interface Evaluator {
+  evaluate(node: Node, scope: Scope): Value;
+  write(statements: Node[], scope: Scope, output: Output): Parts<void>;
+}
+
+interface Loop {
+  node: ForNode;
+  /** What it goes through. */
+  iterable: Value;
+  environment: Scope;
+  output: Output;
+}
+
+/** What an iteration wrote before it was left stays. */
 export function* runLoop(
-  node: ForNode,
-  iterable: Value,
-  environment: Scope,
+  { node, iterable, environment, output }: Loop,
   evaluator: Evaluator,
-): Parts<string> {
+): Parts<void> {
   const scope = new Environment(environment);
   const items: Value[] = [];
   for (const item of itemsOf(iterable)) {
     if (passes(node, item, scope, evaluator)) items.push(item);
     yield;
   }
-  let text = "";
+  // As Jinja counts, an iteration that was left is none.
   let hasRun = false;
   for (const [index, item] of items.entries()) {
     scope.setVariable("loop", loopVariable(items, index));
     assign(node, item, scope);
     try {
-      text += yield* evaluator.block(node.body, scope);
+      yield* evaluator.write(node.body, scope, output);
     } catch (error) {
       if (error instanceof Continue) continue;
       if (error instanceof Break) break;
@@ -52,7 +63,7 @@ export function* runLoop(
     hasRun = true;
     yield;
   }
-  return hasRun ? text : text + (yield* evaluator.block(node.defaultBlock, scope));
+  if (!hasRun) yield* evaluator.write(node.defaultBlock, scope, output);
 }
 
 function itemsOf(iterable: Value): readonly Value[] {

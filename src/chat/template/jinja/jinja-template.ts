@@ -38,7 +38,7 @@ import {
 } from "./library.ts";
 import { type Parts, finish } from "../../../parts.ts";
 import { RenderBudget } from "./budget.ts";
-import { listOf, runLoop } from "./for-loop.ts";
+import { type Output, listOf, runLoop } from "./for-loop.ts";
 import type {
   BinaryNode,
   CallNode,
@@ -159,7 +159,7 @@ export class TemplateInterpreter extends Interpreter {
       case "TestExpression":
         return this.#test(node as TestNode, environment);
       case "For":
-        return string(finish(this.#for(node as ForNode, environment)));
+        return string(finish(this.block([node], environment)));
       default:
         return super.evaluate(node, environment);
     }
@@ -174,27 +174,29 @@ export class TemplateInterpreter extends Interpreter {
 
   /** Values become text as Python's `str` makes it. The loops of the block are in parts, those of its expressions not. */
   *block(statements: Node[], environment: Environment): Parts<string> {
-    let text = "";
+    const output = { text: "" };
+    yield* this.write(statements, environment, output);
+    return output.text;
+  }
+
+  *write(statements: Node[], environment: Environment, output: Output): Parts<void> {
     for (const statement of statements) {
       if (statement.type === "For" || statement.type === "If") {
         this.#budget.step();
-        const part =
-          statement.type === "For"
-            ? yield* this.#for(statement as ForNode, environment)
-            : yield* this.#if(statement as IfNode, environment);
-        this.#budget.write(part.length);
-        text += part;
+        const before = output.text.length;
+        if (statement.type === "For") yield* this.#for(statement as ForNode, environment, output);
+        else yield* this.#if(statement as IfNode, environment, output);
+        this.#budget.write(output.text.length - before);
         continue;
       }
       const value = this.evaluate(statement, environment);
-      if (!isNull(value)) text += this.#textOf(value);
+      if (!isNull(value)) output.text += this.#textOf(value);
     }
-    return text;
   }
 
-  *#if({ test, body, alternate }: IfNode, environment: Environment): Parts<string> {
-    const isMet = isTrue(this.evaluate(test, environment));
-    return yield* this.block(isMet ? body : alternate, environment);
+  *#if(node: IfNode, environment: Environment, output: Output): Parts<void> {
+    const isMet = isTrue(this.evaluate(node.test, environment));
+    yield* this.write(isMet ? node.body : node.alternate, environment, output);
   }
 
   #filter(operand: Value, filter: FilterNode, environment: Environment): Value {
@@ -326,7 +328,7 @@ export class TemplateInterpreter extends Interpreter {
   }
 
   /** What is undefined has no items; a string's items are its characters. */
-  *#for(node: ForNode, environment: Environment): Parts<string> {
+  *#for(node: ForNode, environment: Environment, output: Output): Parts<void> {
     const { iterable } = node;
     const isFiltered = iterable.type === "SelectExpression";
     let items = this.evaluate(isFiltered ? iterable.lhs : iterable, environment);
@@ -334,7 +336,7 @@ export class TemplateInterpreter extends Interpreter {
     else if (isString(items)) items = new ArrayValue([...items.value].map(string));
     // A loop without a body takes its time too.
     if (isArray(items)) this.#budget.step(items.value.length);
-    return yield* runLoop(node, items, environment, this);
+    yield* runLoop({ node, iterable: items, environment, output }, this);
   }
 }
 
