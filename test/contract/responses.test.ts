@@ -177,6 +177,12 @@ describe("create", () => {
         output: [{ type: "message", status: "incomplete" }],
       },
     });
+    const whole = await create({ input: "Hi" });
+    expect(whole.statusCode).toBe(500);
+    expect(whole.json().error).toMatchObject({
+      code: "decode_failed",
+      message: "The engine failed.",
+    });
   });
 
   test("/codex/responses is the same door", async () => {

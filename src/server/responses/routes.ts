@@ -110,7 +110,12 @@ function createResponseRoute(context: ResponsesContext, url: string): ModelRoute
       reply.headers(headers);
       if (body.background && !body.stream) return run.accepted;
       const events = run.read(-1);
-      if (!body.stream) return await lastResponse(events);
+      if (!body.stream) {
+        const last = await lastResponse(events);
+        // Nobody looks for a failure behind a 200.
+        if (run.failure !== null) throw run.failure;
+        return last;
+      }
       await streamAnswer(events, new ResponseStream(), { request, reply, config, preparation });
       return reply;
     },

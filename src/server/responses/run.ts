@@ -14,7 +14,7 @@ import type { Preparation } from "../http/stream-answer.ts";
 import { isClientCall, transcriptOf } from "./client-calls.ts";
 import type { EventLog } from "./log.ts";
 import { isCallDone } from "./events/client-call.ts";
-import { added } from "./events/item.ts";
+import { tellsOfModel } from "./events/item.ts";
 import type { McpCallResult } from "./events/mcp.ts";
 import type { HeldCalls } from "./held.ts";
 import type { Retelling } from "./retelling.ts";
@@ -100,6 +100,8 @@ export class ResponseRun extends LiveRun<WireEvent> {
   #isHoldKept = false;
   /** False: an event is being written. */
   #isKept = true;
+  /** What ended it as `failed`. Null: nothing did, so far. */
+  failure: FermataError | null = null;
   readonly #askers: ((response: ResponseObject) => void)[] = [];
   #ending: WireEvent[] | null = null;
   #lastUpdate: Promise<void> = Promise.resolve();
@@ -234,7 +236,9 @@ export class ResponseRun extends LiveRun<WireEvent> {
         await revived?.onLeft().catch(() => {});
         throw failure;
       }
-      const ending = failure.code === "cancelled" ? writer.cancel() : writer.fail(failure);
+      const isCancelled = failure.code === "cancelled";
+      if (!isCancelled) this.failure = failure;
+      const ending = isCancelled ? writer.cancel() : writer.fail(failure);
       await this.#end(failure);
       return ending;
     }
@@ -386,10 +390,6 @@ function withTimings(events: WireEvent[], times: TokenTimes | undefined): WireEv
   const timings = times?.timings;
   if (last === undefined || timings === undefined) return events;
   return events.with(-1, { ...last, timings });
-}
-
-function tellsOfModel({ type }: WireEvent): boolean {
-  return type === added || type.endsWith(".delta");
 }
 
 function resultOf({ outcome, content }: Extract<RunEvent, { type: "tool-end" }>): McpCallResult {

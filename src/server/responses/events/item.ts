@@ -9,6 +9,11 @@ export const done = "response.output_item.done";
 export const toolCallDelta = "response.tool_call.delta";
 export const toolCallCompleted = "response.tool_call.completed";
 
+/** The event has what the model drew. */
+export function tellsOfModel({ type }: UnnumberedEvent): boolean {
+  return type === added || type.endsWith(".delta");
+}
+
 /** The events of an item that comes piece by piece. */
 export abstract class ItemEvents<Item extends OutputItem & { status: string }> {
   /** As far as it is. */
