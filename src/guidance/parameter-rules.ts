@@ -3,7 +3,6 @@
 import { type ParameterArguments, anyBlanks } from "./call-syntax.ts";
 import {
   type Markup,
-  type Rules,
   anything,
   escapeRegex,
   escapedSeparators,
@@ -15,68 +14,76 @@ import {
 import type { JsonObject } from "./schema/types.ts";
 import { isJsonObject } from "../json.ts";
 
-/** From its key's text on, which stands behind `open`. */
 interface Parameter {
   key: string;
   schema: JsonObject;
-  isRequired: boolean;
+  /** Of the object's schema. */
+  definitions: unknown;
 }
 
+/** Of all calls of a grammar. */
 export class ParameterWriter {
   readonly #style: ParameterArguments;
-  readonly #definitions: unknown;
   readonly #markup: Markup;
-  /** Text behind the arguments, in the call's body. */
+  /** Text behind the arguments, in each call's body. */
   readonly #behind: string;
   readonly #rules: string[] = [];
+  /** Texts with the same ends share their rules: by the terminal and what may follow. */
+  readonly #texts = new Map<string, TextWay[]>();
 
-  constructor(style: ParameterArguments, schema: JsonObject, behind: string, markup: Markup) {
+  constructor(style: ParameterArguments, behind: string, markup: Markup) {
     this.#style = style;
-    this.#definitions = schema["$defs"];
     this.#behind = behind;
     this.#markup = markup;
+  }
+
+  /** All that were needed so far. */
+  get rules(): string {
+    return this.#rules.join("");
   }
 
   /**
    * Arguments and what is behind them.
    * @param name of the rules, which begin with it
    */
-  write(schema: JsonObject, name: string): Rules {
+  write(schema: JsonObject, name: string): string {
+    const definitions = schema["$defs"];
     const options = objectsOf(schema).map((object, option) =>
-      this.#object(object, `${name}_${option}`),
+      this.#object(object, `${name}_${option}`, definitions),
     );
-    return { expression: `(${options.join(" | ")})`, rules: this.#rules.join("") };
+    return `(${options.join(" | ")})`;
   }
 
   /** In their order, optional ones left out at will. */
-  #object(object: JsonObject, name: string): string {
+  #object(object: JsonObject, name: string, definitions: unknown): string {
     const required = new Set(object["required"] as string[] | undefined);
     const parameters = Object.entries((object["properties"] ?? {}) as JsonObject)
       .filter((entry): entry is [string, JsonObject] => isJsonObject(entry[1]))
       .map(([key, schema]) => ({ key, schema, isRequired: required.has(key) }));
     const last = parameters.findLastIndex(({ isRequired }) => isRequired);
-    parameters.forEach((parameter, index) => {
+    parameters.forEach(({ key, schema, isRequired }, index) => {
       const isLast = index === parameters.length - 1;
-      const next = { choice: isLast ? null : `${name}_c${index + 1}`, mayEnd: index >= last };
-      this.#parameter(parameter, `${name}_${index}`, next);
-      const others = parameter.isRequired || isLast ? "" : ` | ${name}_c${index + 1}`;
+      const choice = isLast ? null : `${name}_c${index + 1}`;
+      const next = { choice, mayEnd: index >= last, rule: `${name}_a${index}` };
+      this.#rules.push(`${next.rule}: ${this.#following(choice, next.mayEnd)}\n`);
+      this.#parameter({ key, schema, definitions }, `${name}_${index}`, next);
+      const others = isRequired || choice === null ? "" : ` | ${choice}`;
       this.#rules.push(`${name}_c${index}: ${name}_${index}${others}\n`);
     });
-    const choice = parameters.length === 0 ? null : `${name}_c0`;
-    return this.#following({ choice, mayEnd: last < 0 });
+    return this.#following(parameters.length === 0 ? null : `${name}_c0`, last < 0);
   }
 
   /** Another parameter, or the end. */
-  #following({ choice, mayEnd }: Following): string {
+  #following(choice: string | null, mayEnd: boolean): string {
     const options = choice === null ? [] : [`${this.#markup.sequence(this.#style.open)} ${choice}`];
     if (mayEnd) options.push(this.#markup.sequence(this.#behind) || '""');
     return `(${options.join(" | ")})`;
   }
 
-  #parameter({ key, schema }: Parameter, name: string, next: Following): void {
+  #parameter({ key, schema, definitions }: Parameter, name: string, next: Following): void {
     const { middle, middleOfOthers = middle, end, after } = this.#style;
     const close = end.close.replace("$key", () => key);
-    const closed = `${this.#markup.sequence(end.line + close + after)} ${this.#following(next)}`;
+    const closed = `${this.#markup.sequence(end.line + close + after)} ${next.rule}`;
     const any = Object.keys(schema).length === 0 ? anything : schema;
     const options = (Array.isArray(any["anyOf"]) ? any["anyOf"] : [any]) as JsonObject[];
     const ways = new Map<string, string[]>();
@@ -84,16 +91,15 @@ export class ParameterWriter {
       ways.set(between, [...(ways.get(between) ?? []), expression]);
     };
     const isString = ({ type }: JsonObject): boolean => type === "string";
-    options.filter(isString).forEach((string, index) => {
+    for (const string of options.filter(isString)) {
       const text = rawText(string);
       if (Array.isArray(text)) add(middle, `(${text.map(literal).join(" | ")}) ${closed}`);
-      else for (const way of this.#text(text, close, `${name}_${index}`, next)) add(middle, way);
-    });
+      else for (const way of this.#text(text, close, next)) add(middle, way);
+    }
     const others = options.filter((option) => !isString(option));
     for (const [between, schemas] of groupByMiddle(others, middleOfOthers)) {
       const value = schemas.length === 1 ? schemas[0]! : { anyOf: schemas };
-      const defined =
-        this.#definitions === undefined ? value : { ...value, $defs: this.#definitions };
+      const defined = definitions === undefined ? value : { ...value, $defs: definitions };
       add(between, `${jsonValue(defined, escapedSeparators(this.#style))} ${closed}`);
     }
     const written = [...ways].map(
@@ -103,37 +109,48 @@ export class ParameterWriter {
     this.#rules.push(`${name}: ${written.join(" | ")}\n`);
   }
 
-  /** The ways of a text to end, see `ValueEnd`, each with what follows it. */
-  #text(text: RawText, close: string, name: string, next: Following): string[] {
-    const { end, after, open } = this.#style;
+  /** The ways of a text to end, each with what follows it. */
+  #text(text: RawText, close: string, next: Following): string[] {
+    const mayGoOn = next.choice !== null;
+    const key = JSON.stringify([text, close, mayGoOn, next.mayEnd]);
+    const ways = this.#texts.get(key) ?? this.#newText(text, close, mayGoOn, next.mayEnd);
+    this.#texts.set(key, ways);
+    const { open, after } = this.#style;
+    return ways.map(({ expression, follower }) => {
+      if (follower === null) return `${expression} ${this.#markup.sequence(after)} ${next.rule}`;
+      if (follower === open) return `${expression} ${next.choice}`;
+      return `${expression} ${this.#markup.sequence(this.#behind.slice(follower.length))}`;
+    });
+  }
+
+  /** See `ValueEnd`. */
+  #newText(text: RawText, close: string, mayGoOn: boolean, mayEnd: boolean): TextWay[] {
+    const { end, open } = this.#style;
+    const name = `text_${this.#texts.size}`;
     const terminal = name.toUpperCase();
     const isByLine = end.line !== "" && this.#markup.isText(close + end.followers.join(""));
     if (!isByLine) {
       const until = this.#markup.until(`${name}_u`, terminal, end.line + close);
       this.#rules.push(`${terminal}: ${text.terminal}\n${until.rule}`);
-      return [`${until.expression} ${this.#markup.sequence(after)} ${this.#following(next)}`];
+      return [{ expression: until.expression, follower: null }];
     }
-    const ways = [`${name}_u ${this.#markup.sequence(after)} ${this.#following(next)}`];
+    const ways: TextWay[] = [{ expression: `${name}_u`, follower: null }];
     // The line break before the value is no part of it: an empty one may close on the next line.
     const line = `${terminal} ${literal(end.line)}`;
-    this.#rules.push(
-      `${name}_u[lazy]: ${text.mayBeEmpty ? `(${line})?` : line} ${literal(close)}\n`,
-    );
+    const lines = text.mayBeEmpty ? `(${line})?` : line;
+    this.#rules.push(`${name}_u[lazy]: ${lines} ${literal(close)}\n`);
     const inLine = escapeRegex(close) + anyBlanks;
     const refused: string[] = [];
-    for (const [index, follower] of [...new Set(end.followers)].entries()) {
-      const way =
-        follower === open
-          ? next.choice
-          : next.mayEnd && this.#behind.startsWith(follower)
-            ? this.#markup.sequence(this.#behind.slice(follower.length))
-            : null;
-      if (way === null) refused.push(escapeRegex(follower));
-      else {
-        ways.push(`${name}_f${index} ${way}`);
-        const ended = `${terminal} /${inLine}${escapeRegex(follower)}/`;
-        this.#rules.push(`${name}_f${index}[lazy]: ${ended}\n`);
+    for (const follower of new Set(end.followers)) {
+      const isTaken = follower === open ? mayGoOn : mayEnd && this.#behind.startsWith(follower);
+      if (!isTaken) {
+        refused.push(escapeRegex(follower));
+        continue;
       }
+      const expression = `${name}_f${ways.length}`;
+      ways.push({ expression, follower });
+      const ended = `${terminal} /${inLine}${escapeRegex(follower)}/`;
+      this.#rules.push(`${expression}[lazy]: ${ended}\n`);
     }
     const texts = text.mayBeEmpty ? [] : [`${escapeRegex(close)}.*`];
     if (refused.length > 0) texts.push(`.*${inLine}(${refused.join("|")}).*`);
@@ -148,6 +165,15 @@ interface Following {
   /** The rule of the next ones. */
   choice: string | null;
   mayEnd: boolean;
+  /** Of either, behind the parameter's own text. */
+  rule: string;
+}
+
+/** A text up to its end. */
+interface TextWay {
+  expression: string;
+  /** What its end has taken in of what follows; null: nothing. */
+  follower: string | null;
 }
 
 /** What stands before a value that is no string depends on its type, or does not. */

@@ -1,6 +1,7 @@
 /** The grammar of everything that a model may write in one round, as Lark. */
 
-import type { ArgumentStyle, CallSyntax } from "./call-syntax.ts";
+import { endsReasoning, openingOf, reasoningAndCall, wordsAndCall } from "./call-beginnings.ts";
+import type { ArgumentStyle, CallPart, CallSyntax, ParameterArguments } from "./call-syntax.ts";
 import {
   type Markup,
   escapeRegex,
@@ -46,14 +47,13 @@ export function roundGrammar(shape: RoundShape): string {
   const options: string[] = [];
   if (calls !== "none") {
     rules.push(callRules(shape));
-    const opening = openingOf(syntax);
     if (isFreeText && textOpen === "") {
-      const lead = markup.until("before_calls", free, opening);
-      rules.push(lead.rule);
-      options.push(`${lead.expression} first_call`);
+      const words = wordsAndCall(shape, free);
+      rules.push(words.rules);
+      options.push(words.expression);
     } else {
       const text = isFreeText && textClose !== "" ? "(answer)? " : "";
-      options.push(`${text}${markup.sequence(opening)} first_call`);
+      options.push(`${text}${markup.sequence(openingOf(syntax))} first_call`);
     }
   }
   if (isFreeText) {
@@ -67,27 +67,37 @@ export function roundGrammar(shape: RoundShape): string {
       options.push("answer");
     }
   } else if (calls !== "required") options.push(`${textOpen} document ${textClose}`.trimEnd());
-  if (thought.rules !== "" || thought.expression !== "") rules.push("BLANKS: /[ \\n]{1,4}/\n");
+  if (thought.rules !== "") rules.push("BLANKS: /[ \\n]{1,4}/\n");
   rules.push(document ?? "");
-  return `start: ${thought.expression} body\nbody: ${options.join(" | ")}\n${rules.join("")}`;
+  return `start: ${thought.start}\nbody: ${options.join(" | ")}\n${rules.join("")}`;
 }
 
 interface Reasoning {
-  /** Before the body. */
-  expression: string;
+  /** Reasoning and `body`, which follows it. */
+  start: string;
   rules: string;
   /** Text that free text may not begin with, or it would be taken for reasoning. */
   excluded: string | null;
 }
 
-function reasoningRules({ reasoning, markers, markup, syntax }: RoundShape): Reasoning {
-  if (markers === null) return { expression: "", rules: "", excluded: null };
+function reasoningRules(shape: RoundShape): Reasoning {
+  const { reasoning, markers, markup, syntax, calls, parallel } = shape;
+  if (markers === null) return { start: "body", rules: "", excluded: null };
   const excluded = markup.startsWithToken(markers.open) ? null : markers.open;
-  if (reasoning === "no") return { expression: "", rules: "", excluded };
-  const close = markers.close + (syntax.afterReasoning ?? "");
-  const end = markup.until("thought", "TEXT", close);
-  const messages = [`${markup.sequence(markers.open)} ${end.expression}`];
-  let rules = end.rule;
+  if (reasoning === "no") return { start: "body", rules: "", excluded };
+  // Models write blanks around reasoning.
+  const opened = markup.until("opened", "BLANKS?", markers.open);
+  if (calls !== "none" && endsReasoning(syntax)) {
+    const { expression, rules } = reasoningAndCall(shape, markers.close, parallel);
+    if (reasoning === "open") return { start: expression, rules, excluded: null };
+    const start = `${opened.expression} ${expression} | body`;
+    return { start, rules: opened.rule + rules, excluded };
+  }
+  const end = markup.until("thought", "TEXT", markers.close + (syntax.afterReasoning ?? ""));
+  if (reasoning === "open")
+    return { start: `${end.expression} BLANKS? body`, rules: end.rule, excluded: null };
+  const messages = [`${opened.expression} ${end.expression}`];
+  let rules = opened.rule + end.rule;
   if (syntax.preamble !== undefined) {
     const text = markup.until("preamble", "TEXT", syntax.preamble.close);
     messages.push(`${markup.sequence(syntax.preamble.open)} ${text.expression}`);
@@ -95,17 +105,7 @@ function reasoningRules({ reasoning, markers, markup, syntax }: RoundShape): Rea
   }
   const more = messages.length === 1 ? messages[0]! : `(${messages.join(" | ")})`;
   const repeated = syntax.afterReasoning === undefined ? "?" : `{0,${maxThoughts}}`;
-  return {
-    rules,
-    // Between reasoning and what follows models write a blank line.
-    expression: reasoning === "open" ? `${end.expression} BLANKS?` : `(${more} BLANKS?)${repeated}`,
-    excluded: reasoning === "open" ? null : excluded,
-  };
-}
-
-/** What begins the first call, up to where its own text starts. */
-function openingOf({ sectionOpen, callOpen }: CallSyntax): string {
-  return sectionOpen + callOpen;
+  return { start: `(${more} BLANKS?)${repeated} body`, rules, excluded };
 }
 
 /**
@@ -130,42 +130,60 @@ function callRules({ syntax, tools, parallel, markup }: RoundShape): string {
   const close = markup.sequence(syntax.callClose);
   const next = markup.sequence(syntax.separator + syntax.callOpen);
   const others = parallel && next !== "" ? `(${next} call ${close}){0,${maxCalls - 1}}` : "";
-  const rules = tools.map((tool, index) => toolRule(syntax, tool, index, markup));
+  const { argumentStyle: style, body } = syntax;
+  const args =
+    style.style === "parameters"
+      ? new ParameterWriter(style, textBehindArguments(body), markup)
+      : style;
+  const rules = tools.map((tool, index) => toolRule({ body, args, tool, index, markup }));
   return [
     `first_call: call ${close} ${others} ${markup.sequence(syntax.sectionClose)}\n`,
     `call: ${tools.map((_, index) => `tool_${index}`).join(" | ")}\n`,
     ...rules,
+    args instanceof ParameterWriter ? args.rules : "",
   ].join("");
 }
 
-function toolRule(
-  syntax: CallSyntax,
-  tool: { name: string; schema: JsonObject },
-  index: number,
-  markup: Markup,
-): string {
+function textBehindArguments(body: readonly CallPart[]): string {
+  const at = body.findIndex((part) => typeof part !== "string" && part.part === "arguments");
+  const behind = body.slice(at + 1).filter((part) => typeof part === "string");
+  return behind.join("");
+}
+
+type OtherStyle = Exclude<ArgumentStyle, ParameterArguments>;
+
+interface ToolPlace {
+  body: readonly CallPart[];
+  /** Parameters are written with what is behind them. */
+  args: ParameterWriter | OtherStyle;
+  tool: { name: string; schema: JsonObject };
+  index: number;
+  markup: Markup;
+}
+
+function toolRule({ body, args, tool, index, markup }: ToolPlace): string {
   const parts: string[] = [];
   let text = "";
   const flush = (): void => {
     if (text !== "") parts.push(markup.sequence(text));
     text = "";
   };
-  const { body, argumentStyle: style } = syntax;
+  const name = `args_${index}`;
   let rules = "";
-  for (const [at, part] of body.entries()) {
+  for (const part of body) {
     if (typeof part === "string") text += part;
     else if (part.part === "name") text += tool.name;
     else {
       flush();
-      if (part.part === "id") {
-        parts.push(regexTerminal(part.pattern));
-        continue;
+      if (part.part === "id") parts.push(regexTerminal(part.pattern));
+      else if (args instanceof ParameterWriter) {
+        parts.push(args.write(tool.schema, name));
+        break;
+      } else {
+        const values = argumentRules(args, tool.schema, name, markup);
+        parts.push(values.expression);
+        rules = values.rules;
       }
-      const behind = body.slice(at + 1).filter((rest) => typeof rest === "string");
-      const values = argumentRules(style, tool.schema, `args_${index}`, behind.join(""), markup);
-      parts.push(values.expression);
-      rules = values.rules;
-      if (style.style === "parameters") break;
     }
   }
   flush();
@@ -175,20 +193,11 @@ function toolRule(
 /**
  * @param schema of an object, as `compileSchema` writes it
  * @param name of the rules, which begin with it
- * @param behind text behind them, which is part of the rules of parameters
  */
-function argumentRules(
-  style: ArgumentStyle,
-  schema: JsonObject,
-  name: string,
-  behind: string,
-  markup: Markup,
-): Rules {
+function argumentRules(style: OtherStyle, schema: JsonObject, name: string, markup: Markup): Rules {
   switch (style.style) {
     case "json":
       return { expression: jsonValue(schema, escapedSeparators(style)), rules: "" };
-    case "parameters":
-      return new ParameterWriter(style, schema, behind, markup).write(schema, name);
     case "python":
       return new LiteralWriter("python", schema, name, markup).keywordArguments();
     case "bare-keys":

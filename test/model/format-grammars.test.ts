@@ -106,6 +106,33 @@ describe.skipIf(!hasMasks).each(formats)("$name", (format) => {
       expect(await check(thought + written)).toEqual({ rest: "", complete: true, error: "" });
   });
 
+  it("lets a call end reasoning that was not closed, where the parser finds it", async () => {
+    if (syntax.afterReasoning !== undefined) return;
+    const call = writeCalls(syntax, [["get_weather", { city: "Rome" }]]);
+    const { open, close } = format.reasoning;
+    const offered = new Map(tools.map((tool) => [tool.name, tool.parameters]));
+    for (const rest of [call, `${call} so. ${call}`, `${call} so.`, `${call} so.${close}Two.`]) {
+      const parser = new OutputParser({ format, offered, reasoning: "split" });
+      parser.push(`${open}So. ${rest}`);
+      parser.finish(true);
+      const isWhole = parser.calls.length > 0 || rest.includes(close);
+      if (!rest.includes(close) || (syntax.textOpen ?? "") === "")
+        expect((await check(`${open}So. ${rest}`)).complete, rest).toBe(isWhole);
+    }
+    // An id before the name tells that a call is meant.
+    if (typeof syntax.body[0] !== "string" && syntax.body[0]?.part === "id") return;
+    const spoken = `${open}With ${format.callOpen} or ${call.replace("get_weather", "x")}${close}`;
+    expect(await check(spoken + call)).toEqual({ rest: "", complete: true, error: "" });
+  });
+
+  it("lets blanks stand before reasoning", async () => {
+    const { open, close } = format.reasoning;
+    const { afterReasoning = "", textOpen = "", textClose = "" } = syntax;
+    if (format.usesChannels) return;
+    const answer = `\n${open}So.${close}${afterReasoning}${textOpen}Two.${textClose}`;
+    expect(await check(answer)).toEqual({ rest: "", complete: true, error: "" });
+  });
+
   it("lets an answer through and no call, where no tool may be called", async () => {
     const guidance = { toolChoice: "auto", parallel: true, closeAtLimit: false } as const;
     const options = { syntax, markers: null, controls: [], tools, guidance, budget: 4096 };
@@ -257,6 +284,51 @@ describe("a client's GBNF behind a marker that is a token", () => {
     expect(await isWhole(`Hm. [/THIN${token}yes`)).toBe(true);
     expect(await isWhole(`Hm.${token}maybe`)).toBe(false);
     expect(await isWhole("yes")).toBe(false);
+  });
+});
+
+describe.skipIf(!hasMasks).each(["llama3", "llama4", "json"])("%s: bare calls", (name) => {
+  const format = formats.find((one) => one.name === name)!;
+  const call = writeCalls(format.syntax, [["get_weather", { city: "Rome" }]]);
+  let grammar: Grammar;
+
+  beforeAll(async () => {
+    const guidance = { toolChoice: "auto", parallel: true, closeAtLimit: false } as const;
+    const { syntax } = format;
+    const options = { syntax, markers: null, controls: [], tools, guidance };
+    grammar = await engine.compileGrammar(
+      (await OutputConstraints.create(options)).round(0, "no")!,
+    );
+  });
+
+  it.each([
+    'Here is one:\n```json\n{"name": "Alice", "age": 3}\n```\nThat is it.',
+    'Here is one: {"name": "Alice"}',
+    `Within a line: ${call} is text.`,
+    `\`\`\`python\n${call}\n\`\`\`\nThat was code.`,
+    'One\n{"name": "Alice"}\n{"name": "get_weather_of',
+  ])("text: %j", async (text) => {
+    const tokens = await engine.tokenize(text);
+    const { accepted, complete } = grammar.check(tokens);
+    expect([accepted, complete]).toEqual([tokens.length, true]);
+  });
+
+  it.each([call, `\n${call}`, `I look.\n${call}`, `{"name": "A"}\n${call}`.replace("{", "A: {")])(
+    "a call: %j",
+    async (text) => {
+      const tokens = await engine.tokenize(text);
+      expect(grammar.check(tokens).complete).toBe(true);
+      // Its arguments are the tool's.
+      const wrong = await engine.tokenize(text.replace('"city"', '"town"'));
+      expect(grammar.check(wrong).complete).toBe(false);
+    },
+  );
+
+  it("a block of code ends before a call", async () => {
+    const text = `\`\`\`js\nf({"name": "a"})\n\`\`\`\n${call}`;
+    expect(grammar.check(await engine.tokenize(text)).complete).toBe(true);
+    const wrong = await engine.tokenize(text.replace('"city"', '"town"'));
+    expect(grammar.check(wrong).complete).toBe(false);
   });
 });
 

@@ -1,0 +1,113 @@
+/** Where free text, or reasoning, becomes a call. */
+
+import type { CallSyntax } from "./call-syntax.ts";
+import { type Markup, type Rules, escapeRegex, literal } from "./lark.ts";
+
+interface Beginnings {
+  syntax: CallSyntax;
+  tools: readonly { name: string }[];
+  markup: Markup;
+}
+
+/** What begins the first call, up to where its own text starts. */
+export function openingOf({ sectionOpen, callOpen }: CallSyntax): string {
+  return sectionOpen + callOpen;
+}
+
+/** Calls of other formats have a marker, which tells that one is meant. */
+export function isBare({ sectionOpen, callOpen }: CallSyntax): boolean {
+  return sectionOpen === "" && callOpen.startsWith("{");
+}
+
+/** Does the parser look for calls in reasoning? They need a marker, and the message must be the same. */
+export function endsReasoning(syntax: CallSyntax): boolean {
+  const { sectionOpen, callOpen, afterReasoning } = syntax;
+  const isList = /\[\s*$/u.test(sectionOpen);
+  return afterReasoning === undefined && (isList || !callOpen.startsWith("{"));
+}
+
+/**
+ * Words and then a call. A bare call, behind words, begins a line that is not of code, and names a tool; else its
+ * opening is text. An answer that begins with one is a call: small models make up names, and the mask corrects them.
+ * @param free a terminal of the text
+ */
+export function wordsAndCall(beginnings: Beginnings, free: string): Rules {
+  const { syntax, markup } = beginnings;
+  const opening = openingOf(syntax);
+  if (!isBare(syntax)) {
+    const lead = markup.until("before_calls", free, opening);
+    return { expression: `${lead.expression} first_call`, rules: lead.rule };
+  }
+  const rules = [
+    codeRules,
+    noCall(beginnings),
+    `LINES: (LINE | CODE)* /[ \\t]*/\n`,
+    `BEFORE: ${free} & LINES & ~/[ \\n\\t]*/\n`,
+    `MORE: NO_CALL & (/[^\\n]*\\n/ LINES)\n`,
+    `only_call[lazy]: /[ \\n\\t]*/ ${literal(opening)}\n`,
+    `before_calls[lazy]: BEFORE ${literal(opening)}\n`,
+    `more_text[lazy]: MORE ${literal(opening)}\n`,
+    "named_call: first_call | more_text named_call | (NO_CALL)?\n",
+  ];
+  return { expression: "only_call first_call | before_calls named_call", rules: rules.join("") };
+}
+
+/**
+ * Reasoning that was opened, and all that follows it: `body`. A call ends reasoning, too, if nothing follows it: models
+ * forget the closing marker. Where they speak of calls, the opening is text, and reasoning goes on behind a whole call.
+ */
+export function reasoningAndCall(beginnings: Beginnings, close: string, parallel: boolean): Rules {
+  const { syntax, markup } = beginnings;
+  const opening = openingOf(syntax);
+  const end = markup.until("thought", "TEXT", close);
+  const call = markup.until("thought_call", "TEXT", opening);
+  const closed = `${end.expression} BLANKS? body`;
+  // A second call may follow only if the first was one that reasoning speaks of.
+  const more = parallel ? "(thinking)?" : `(BLANKS? ${markup.sequence(close)} BLANKS? body)?`;
+  const rules = [end.rule, call.rule];
+  const ways = [`first_call ${more}`];
+  const head = headOf(syntax);
+  // Control tokens are meant.
+  if (head !== null && markup.isText(opening + head)) {
+    const otherEnd = markup.until("other_thought", "NO_CALL", close);
+    const otherCall = markup.until("other_call", "NO_CALL", opening);
+    rules.push(noCall(beginnings), otherEnd.rule, otherCall.rule);
+    ways.push(`${otherEnd.expression} BLANKS? body`, `${otherCall.expression} thought_of_call`);
+  }
+  rules.push(
+    `thinking: ${closed} | ${call.expression} thought_of_call\n`,
+    `thought_of_call: ${ways.join(" | ")}\n`,
+  );
+  return { expression: "thinking", rules: rules.join("") };
+}
+
+/** Text behind an opening that begins no call of a tool. */
+function noCall({ syntax, tools }: Beginnings): string {
+  const named = tools.map((tool) => beginningOf(syntax, tool.name));
+  return `NO_CALL: TEXT & ~/(?s:(${named.join("|")}).*)/\n`;
+}
+
+/** From the opening to the name, and what tells that it is the whole name: a regular expression. */
+function beginningOf(syntax: CallSyntax, tool: string): string {
+  const behind = syntax.body[nameIn(syntax) + 1];
+  const end = typeof behind === "string" ? behind.slice(0, 1) : "";
+  return escapeRegex((headOf(syntax) ?? "") + tool + end);
+}
+
+/** Text between the opening and the name; null where there is more than text. */
+function headOf(syntax: CallSyntax): string | null {
+  const before = syntax.body.slice(0, nameIn(syntax));
+  return before.every((part) => typeof part === "string") ? before.join("") : null;
+}
+
+function nameIn({ body }: CallSyntax): number {
+  return body.findIndex((part) => typeof part !== "string" && part.part === "name");
+}
+
+/** Lines that are no code, among them fences of blocks in which the parser looks for calls; and blocks of code. */
+const codeRules = [
+  "LINE: /[ \\t]*([^`\\n \\t][^\\n]*|`{1,2}([^`\\n][^\\n]*)?)?\\n/ | CALL_FENCE | /[ \\t]*`{3,}[^`\\n]+`[^\\n]*\\n/\n",
+  "CALL_FENCE: /[ \\t]*`{3,}[ \\t]*([jJ][sS][oO][nN]|[tT][oO][oO][lL]_[cC][aA][lL][lL])?[ \\t]*\\n/\n",
+  "CODE_FENCE: /[ \\t]*`{3,}[^`\\n]*\\n/ & ~CALL_FENCE\n",
+  "CODE: CODE_FENCE /([ \\t]*([^`\\n \\t][^\\n]*|`{1,2}([^`\\n][^\\n]*)?)?\\n)*[ \\t]*`{3,}[^\\n]*\\n/\n",
+].join("");
