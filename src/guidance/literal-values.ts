@@ -129,7 +129,7 @@ export class LiteralWriter {
   #constant(value: unknown): string {
     if (typeof value === "string")
       return this.#style === "python"
-        ? literal(JSON.stringify(value))
+        ? `(${literal(JSON.stringify(value))} | ${literal(`'${quoted(value)}'`)})`
         : this.#markup.sequence(this.#style.stringMark + value + this.#style.stringMark);
     if (this.#style !== "python" || typeof value === "number")
       return literal(JSON.stringify(value));
@@ -137,10 +137,13 @@ export class LiteralWriter {
   }
 
   #string(schema: JsonObject): string {
-    if (this.#style === "python") return jsonValue(schema, separators);
+    const { pattern } = schema;
+    if (this.#style === "python") {
+      const json = jsonValue(schema, separators);
+      return pattern === undefined ? `(${json} | ${quotedString(schema)})` : json;
+    }
     const { stringMark } = this.#style;
     const rule = this.#next();
-    const { pattern } = schema;
     const max = schema["maxLength"] === undefined ? "" : Number(schema["maxLength"]);
     const text =
       typeof pattern === "string"
@@ -169,4 +172,15 @@ export class LiteralWriter {
     const list = `${rule} (${separator} ${rule}){${Math.max(0, min - 1)},${most}}`;
     return min > 0 ? `"[" ${list} "]"` : `"[" (${list})? "]"`;
   }
+}
+
+/** A text in Python's single quotes. */
+function quoted(text: string): string {
+  return JSON.stringify(text).slice(1, -1).replaceAll('\\"', '"').replaceAll("'", "\\'");
+}
+
+/** Any string in them. */
+function quotedString({ minLength = 0, maxLength = "" }: JsonObject): string {
+  const character = `([^'\\\\\\x00-\\x1f]|\\\\['"\\\\nrt])`;
+  return `/'${character}{${Number(minLength)},${String(maxLength)}}'/`;
 }

@@ -128,8 +128,9 @@ function noAnswer({ syntax, tools, markup }: RoundShape, reasoning: string | nul
 
 function callRules({ syntax, tools, parallel, markup }: RoundShape): string {
   const close = markup.sequence(syntax.callClose);
-  const next = markup.sequence(syntax.separator + syntax.callOpen);
-  const others = parallel && next !== "" ? `(${next} call ${close}){0,${maxCalls - 1}}` : "";
+  const others = parallel
+    ? `(${nextOpening(syntax, markup)} call ${close}){0,${maxCalls - 1}}`
+    : "";
   const { argumentStyle: style, body } = syntax;
   const args =
     style.style === "parameters"
@@ -142,6 +143,12 @@ function callRules({ syntax, tools, parallel, markup }: RoundShape): string {
     ...rules,
     args instanceof ParameterWriter ? args.rules : "",
   ].join("");
+}
+
+/** Models of one form may separate calls with blanks or with nothing. */
+function nextOpening({ separator, callOpen }: CallSyntax, markup: Markup): string {
+  if (separator.trim() !== "" || separator === "") return markup.sequence(separator + callOpen);
+  return `${markup.sequence(separator)}? ${markup.sequence(callOpen)}`;
 }
 
 function textBehindArguments(body: readonly CallPart[]): string {

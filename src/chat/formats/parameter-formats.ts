@@ -121,13 +121,17 @@ export const parameterFormats: readonly FormatEntry[] = [
       after: "\n",
     },
   },
-  // GLM 4.5 and 4.6.
+  // GLM 4.5 and 4.6, Ling 3.0, Laguna XS: what their templates say of calls tells them from later ones.
   {
     name: "glm-4.5",
-    template: [["<arg_key>", "<tool_call>{function-name}\n"]],
+    template: [
+      ["<arg_key>", "<tool_call>{function-name}\n"],
+      ["<arg_key>", "<tool_call>{function-name}\\n"],
+      ["<arg_key>", "<tool_call>function-name\\n"],
+    ],
     ...glm("\n"),
   },
-  // GLM 4.7 and 5.
+  // GLM 4.7 and 5, Spark 2.5, Laguna S.
   { name: "glm-4.7", template: [["<arg_key>", "<tool_call>"]], ...glm("") },
   {
     name: "seed-oss",
