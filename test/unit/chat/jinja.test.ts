@@ -62,6 +62,36 @@ describe("JinjaTemplate writes as Python's Jinja", () => {
     ["{{ ['a', 'b'] | map('upper') | join }}", "AB"],
     ["{% for i in range(1, 8, 3) %}{{ i }}{% endfor %}{{ range(2) | list }}", "147[0, 1]"],
     ["{{ object | tojson }} {{ s | tojson }}", '{"a": 1, "items": "mine", "b": [2]} "it\'s"'],
+    // What jinja2 3.1.6 writes.
+    [
+      "{{ 'a b c'.rsplit(' ', 1) }}{{ ' a  b c '.rsplit(none, 1) }}{{ 'aXXbXXXc'.rsplit('XX', maxsplit=1) }}{{ ''.rsplit() }}",
+      "['a b', 'c'][' a  b', 'c']['aXXbX', 'c'][]",
+    ],
+    [
+      "{{ [1, 2.5, true] | sum }}{{ [[1, 2], [3]] | sum(start=[]) }}{{ [{'a': {'b': 2}}] | sum(attribute='a.b') }}{{ missing | sum }}",
+      "4.5[1, 2, 3]20",
+    ],
+    [
+      "{{ [1, 0, none] | select | list }}{{ [1, 2, 3] | reject('divisibleby', 3) | list }}{{ [1, 2] | select('>=', 2) | list }}{{ 'abc' | select('in', 'ab') | join }}",
+      "[1][1, 2][2]ab",
+    ],
+    [
+      "{{ [1, 2, 3, 4, 5] | slice(3, 'x') | list }}{{ [1] | slice(2) | list }}{{ 'a b-c  é_1' | wordcount }}",
+      "[[1, 2], [3, 4], [5, 'x']][[1], []]4",
+    ],
+    [
+      "{% set l = [{'a': 2}, {'a': [3]}, {}] %}{{ l | selectattr('a', 'equalto', 2) | list }}{{ l | selectattr('a', 'in', [2, 5]) | list }}{{ l | selectattr('a.0', 'eq', 3) | list }}{{ l | rejectattr('a') | list }}{{ l | selectattr('a', 'undefined') | list }}",
+      "[{'a': 2}][{'a': 2}][{'a': [3]}][{}][{}]",
+    ],
+    [
+      "{{ 4 is divisibleby(2) }}{{ 4 is not divisibleby 2 }}{{ 3 is eq(1 + 2) }}{{ 'b' is ge('a') }}{{ 'a' is in(['a']) and 2 is in {'a': [1, 2]}.a }}{{ 1 is sameas(true) }}",
+      "TrueFalseTrueTrueTrueFalse",
+    ],
+    [
+      "{{ 1.0 is float }}{{ 'slice' is filter }}{{ 'nope' is filter }}{{ 'eq' is test }}{{ 'nope' is test }}{{ 4 is divisibleby(2) is true }}",
+      "TrueTrueFalseTrueFalseTrue",
+    ],
+    ["{% for x in list if x is in([1, 'a']) %}{{ x }}{% endfor %}", "1aTrue"],
   ])("%s", (source, text) => {
     expect(render(source)).toBe(text);
   });
@@ -90,6 +120,9 @@ describe("JinjaTemplate names what is missing", () => {
     ["{{ shout('x') }}", /shout\(\) is unknown/u],
     ["{{ 'x' | frobnicate }}", /frobnicate/u],
     ["{{ 'x' is frobnicated }}", /frobnicated/u],
+    ["{{ 'x' is frobnicated(1) }}", /frobnicated/u],
+    ["{{ 'x' is gt(1) }}", /StringValue and IntegerValue have no order/u],
+    ["{{ [1] | slice(100000000) }}", /too many steps/u],
     ["{{ 'x' + [1] }}", /cannot add ArrayValue to a string/u],
   ])("%s", (source, message) => {
     expect(() => render(source, { messages: [] })).toThrow(message);

@@ -38,7 +38,9 @@ import {
 } from "./library.ts";
 import { type Parts, finish } from "../../../parts.ts";
 import { RenderBudget } from "./budget.ts";
+import { type FilterCall, ownFilterOf } from "./filters.ts";
 import { type Output, listOf, runLoop } from "./for-loop.ts";
+import { equals, holds, testOfFilter, withTestCalls } from "./tests.ts";
 import type {
   BinaryNode,
   CallNode,
@@ -65,7 +67,9 @@ export class JinjaTemplate {
     if (source.length > maxSource)
       throw new TypeError(`it has ${source.length} characters, and at most ${maxSource} are read`);
     try {
-      this.#program = parse(tokenize(source, { lstrip_blocks: true, trim_blocks: true }));
+      this.#program = parse(
+        withTestCalls(tokenize(source, { lstrip_blocks: true, trim_blocks: true })),
+      );
     } catch (cause) {
       // The library reads on behind the last token.
       if (!(cause instanceof TypeError)) throw cause;
@@ -205,6 +209,12 @@ export class TemplateInterpreter extends Interpreter {
     return this.#budget.made(this.#filtered(operand, name, filter, environment));
   }
 
+  #holds(name: string, value: Value, args: readonly Value[], scope: Environment): boolean {
+    if (args.length > 0) this.#budget.walk(value);
+    for (const arg of args) this.#budget.walk(arg);
+    return holds(name, value, { args, scope });
+  }
+
   #values(args: readonly Node[], environment: Environment): Value[] {
     return args.map((arg) => {
       const { value } = arg as Node & { value?: Node };
@@ -212,7 +222,32 @@ export class TemplateInterpreter extends Interpreter {
     });
   }
 
+  #callOf(operand: Value, { args = [] }: FilterNode, environment: Environment): FilterCall {
+    const named = new Map<string, Value>();
+    const places: Value[] = [];
+    for (const [index, value] of this.#values(args, environment).entries()) {
+      const { key } = args[index] as Node & { key?: NamedNode };
+      if (args[index]?.type === "KeywordArgumentExpression") named.set(key!.value, value);
+      else places.push(value);
+    }
+    return {
+      operand,
+      args: places,
+      named,
+      holds: (name, value, others) => this.#holds(name, value, others, environment),
+      step: (count) => this.#budget.step(count),
+    };
+  }
+
   #filtered(operand: Value, name: string, filter: FilterNode, environment: Environment): Value {
+    const test = testOfFilter(name);
+    if (test !== null) {
+      const args = this.#values(filter.args ?? [], environment);
+      const isMet = this.#holds(test.name, operand, args, environment);
+      return new BooleanValue(isMet !== test.negate);
+    }
+    const ownFilter = ownFilterOf(name);
+    if (ownFilter !== undefined) return ownFilter(this.#callOf(operand, filter, environment));
     if (filter.callee === undefined) {
       const own = filterOf(operand, name);
       if (own !== undefined) return own();
@@ -261,13 +296,9 @@ export class TemplateInterpreter extends Interpreter {
     return this.#budget.made(super.evaluate(evaluated, environment));
   }
 
-  /** What is undefined can be iterated, and has nothing in it. */
-  #test(node: TestNode, environment: Environment): Value {
-    const operand = this.evaluate(node.operand, environment);
-    const isSequence = node.test.value === "iterable" || node.test.value === "sequence";
-    if (isSequence && isUndefined(operand)) return new BooleanValue(!node.negate);
-    const evaluated: TestNode = { ...node, operand: known(operand) };
-    return super.evaluate(evaluated, environment);
+  #test({ operand, test, negate }: TestNode, environment: Environment): Value {
+    const value = this.evaluate(operand, environment);
+    return new BooleanValue(this.#holds(test.value, value, [], environment) !== negate);
   }
 
   #member(node: MemberNode, environment: Environment): Value {
@@ -351,31 +382,6 @@ function lookUp(name: string, environment: Environment): Value {
 
 function known(value: Value): KnownNode {
   return { type: "Known", known: value };
-}
-
-function equals(left: Value, right: Value): boolean {
-  if (isArray(left) && isArray(right)) {
-    const others = right.value;
-    return (
-      left.value.length === others.length &&
-      left.value.every((item, index) =>
-        equals(item, others[index] ?? new UndefinedValue(undefined)),
-      )
-    );
-  }
-  if (isObject(left) && isObject(right)) {
-    const others = right.value;
-    return (
-      left.value.size === others.size &&
-      [...left.value].every(([key, item]) =>
-        equals(item, others.get(key) ?? new UndefinedValue(undefined)),
-      )
-    );
-  }
-  const [a, b]: unknown[] = [left.value, right.value];
-  if (typeof a === "boolean" || typeof b === "boolean")
-    return typeof a !== "string" && typeof b !== "string" && Number(a ?? NaN) === Number(b ?? NaN);
-  return a === b;
 }
 
 /** A callee as the template wrote it, as far as it helps. */

@@ -19,6 +19,7 @@ export interface Value {
 
 export interface Environment {
   readonly variables: ReadonlyMap<string, Value>;
+  readonly tests: ReadonlyMap<string, (value: Value) => boolean>;
   readonly parent?: Environment;
   /** Declares a variable, its value converted from JavaScript's. */
   set(name: string, value: unknown): Value;
@@ -30,11 +31,16 @@ export interface Interpreter {
   evaluate(node: Node | undefined, environment: Environment): Value;
 }
 
+export interface Token {
+  readonly type: string;
+  readonly value: string;
+}
+
 interface Library {
   Environment: new (parent?: Environment) => Environment;
   Interpreter: new (environment: Environment) => Interpreter;
-  tokenize(source: string, options: { lstrip_blocks: boolean; trim_blocks: boolean }): unknown;
-  parse(tokens: unknown): Node;
+  tokenize(source: string, options: { lstrip_blocks: boolean; trim_blocks: boolean }): Token[];
+  parse(tokens: readonly Token[]): Node;
 }
 
 export const { Environment, Interpreter, tokenize, parse } = library as unknown as Library;
@@ -57,6 +63,7 @@ function classOf<T>(name: string, sample: T): ValueClass<T> {
 
 export const StringValue = classOf("string", "");
 export const IntegerValue = classOf("integer", 1);
+export const FloatValue = classOf("float", 1.5);
 export const BooleanValue = classOf("boolean", true);
 export const NullValue = classOf("null", null);
 export const ArrayValue = classOf<Value[]>("array", []);
@@ -167,7 +174,7 @@ export function filterOf(operand: Value, name: string): (() => Value) | undefine
 }
 
 /** `constructor` and its like are no names of ours. */
-function ownOf<T>(table: Readonly<Record<string, T>>, name: string): T | undefined {
+export function ownOf<T>(table: Readonly<Record<string, T>>, name: string): T | undefined {
   return Object.hasOwn(table, name) ? table[name] : undefined;
 }
 
@@ -188,6 +195,7 @@ const stringMethods: Readonly<Record<string, Method<string>>> = {
     string(self.startsWith(textAt(prefix)) ? self.slice(textAt(prefix).length) : self),
   removesuffix: (self, [suffix]) =>
     string(self.endsWith(textAt(suffix)) ? self.slice(0, -textAt(suffix).length) : self),
+  rsplit: (self, args) => new ArrayValue(rsplit(self, args).map(string)),
   find: (self, [part]) => new IntegerValue(self.indexOf(textAt(part))),
   count: (self, [part]) => new IntegerValue(self.split(textAt(part)).length - 1),
 };
@@ -249,6 +257,44 @@ function strip(text: string, [characters]: Value[], side: "start" | "end" | "bot
   while (side !== "end" && start < end && isStripped(text.charAt(start))) start += 1;
   while (side !== "start" && end > start && isStripped(text.charAt(end - 1))) end -= 1;
   return text.slice(start, end);
+}
+
+/** From the end: at most so many pieces are split off, and what is left is the first. */
+function rsplit(text: string, args: Value[]): string[] {
+  const last = args.at(-1);
+  const named = last?.type === "KeywordArgumentsValue" && isObject(last) ? last.value : null;
+  const [first, second] = named === null ? args : args.slice(0, -1);
+  const separator = first ?? named?.get("sep");
+  const limit = second ?? named?.get("maxsplit");
+  const most = limit !== undefined && isNumber(limit) && limit.value >= 0 ? limit.value : Infinity;
+  if (separator === undefined || isMissing(separator)) return rsplitAtBlanks(text, most);
+  const between = textOf(separator);
+  if (between === "") throw new TypeError("rsplit takes no empty separator");
+  const pieces: string[] = [];
+  let end = text.length;
+  while (pieces.length < most) {
+    const at = end < between.length ? -1 : text.lastIndexOf(between, end - between.length);
+    if (at < 0) break;
+    pieces.push(text.slice(at + between.length, end));
+    end = at;
+  }
+  return [text.slice(0, end), ...pieces.toReversed()];
+}
+
+function rsplitAtBlanks(text: string, most: number): string[] {
+  const pieces: string[] = [];
+  const isBlank = (at: number): boolean => text.charAt(at).trim() === "";
+  let end = text.length;
+  const skipBlanks = (): void => {
+    while (end > 0 && isBlank(end - 1)) end -= 1;
+  };
+  for (skipBlanks(); end > 0 && pieces.length < most; skipBlanks()) {
+    let start = end;
+    while (start > 0 && !isBlank(start - 1)) start -= 1;
+    pieces.push(text.slice(start, end));
+    end = start;
+  }
+  return [...(end > 0 ? [text.slice(0, end)] : []), ...pieces.toReversed()];
 }
 
 function extreme(items: Value[], name: "min" | "max"): Value {

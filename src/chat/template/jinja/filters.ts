@@ -1,0 +1,141 @@
+/** Filters that the library lacks, or knows with fewer arguments, as Jinja has them. */
+
+import {
+  type Value,
+  ArrayValue,
+  FloatValue,
+  IntegerValue,
+  NullValue,
+  UndefinedValue,
+  isArray,
+  isMissing,
+  isNull,
+  isNumber,
+  isObject,
+  isString,
+  isTrue,
+  keysOf,
+  ownOf,
+  string,
+  textOf,
+} from "./library.ts";
+
+export interface FilterCall {
+  operand: Value;
+  args: readonly Value[];
+  named: ReadonlyMap<string, Value>;
+  /** Asks a test of a value. */
+  holds(name: string, value: Value, args: readonly Value[]): boolean;
+  /** Work in proportion to what an argument says. */
+  step(count: number): void;
+}
+
+type Filter = (call: FilterCall) => Value;
+
+const own: Readonly<Record<string, Filter>> = {
+  sum,
+  slice,
+  wordcount: ({ operand }) =>
+    new IntegerValue([...textOf(operand).matchAll(/[\p{L}\p{N}_]+/gu)].length),
+  select: (call) => pick(call, { wanted: true, byAttribute: false }),
+  reject: (call) => pick(call, { wanted: false, byAttribute: false }),
+  selectattr: (call) => pick(call, { wanted: true, byAttribute: true }),
+  rejectattr: (call) => pick(call, { wanted: false, byAttribute: true }),
+};
+
+const others: ReadonlySet<string> = new Set(
+  "abs capitalize default dictsort first float indent int items join last length list lower map max min replace reverse safe sort string title tojson trim unique upper".split(
+    " ",
+  ),
+);
+
+/** @returns undefined where the library's own filter stands */
+export function ownFilterOf(name: string): Filter | undefined {
+  return ownOf(own, name);
+}
+
+export function isFilter(name: string): boolean {
+  return others.has(name) || Object.hasOwn(own, name);
+}
+
+function itemsOf(operand: Value, name: string): readonly Value[] {
+  if (isMissing(operand)) return [];
+  if (isArray(operand)) return operand.value;
+  if (isString(operand)) return [...operand.value].map(string);
+  if (isObject(operand)) return keysOf(operand);
+  throw new TypeError(`${name} cannot go through ${operand.type}`);
+}
+
+/** `a.b.0`, or a number. */
+function attributeOf(value: Value, path: Value): Value {
+  let at = value;
+  for (const part of textOf(path).split(".")) {
+    const isIndex = /^\d+$/u.test(part);
+    const found = isObject(at)
+      ? (at.value.get(part) ?? (isIndex ? at.value.get(Number(part)) : undefined))
+      : isArray(at) && isIndex
+        ? at.value[Number(part)]
+        : undefined;
+    if (found === undefined) return new UndefinedValue(undefined);
+    at = found;
+  }
+  return at;
+}
+
+/** The items of which a test holds, or does not. Without a test, whether they are true. */
+function pick(
+  call: FilterCall,
+  { wanted, byAttribute }: { wanted: boolean; byAttribute: boolean },
+): Value {
+  const attribute = byAttribute ? call.args[0] : undefined;
+  if (byAttribute && attribute === undefined) throw new TypeError("an attribute is missing");
+  const [test, ...args] = call.args.slice(byAttribute ? 1 : 0);
+  const items = itemsOf(call.operand, "select").filter((item) => {
+    const value = attribute === undefined ? item : attributeOf(item, attribute);
+    const isMet = test === undefined ? isTrue(value) : call.holds(textOf(test), value, args);
+    return isMet === wanted;
+  });
+  return new ArrayValue(items);
+}
+
+function sum({ operand, args, named }: FilterCall): Value {
+  const attribute = args[0] ?? named.get("attribute") ?? new NullValue(null);
+  const start = args[1] ?? named.get("start") ?? new IntegerValue(0);
+  const values = itemsOf(operand, "sum").map((item) =>
+    isNull(attribute) ? item : attributeOf(item, attribute),
+  );
+  if (isArray(start)) return new ArrayValue([start, ...values].flatMap(listOf));
+  const total = [start, ...values].reduce((added, value) => added + numberOf(value), 0);
+  const isFloat = [start, ...values].some(({ type }) => type === "FloatValue");
+  return isFloat ? new FloatValue(total) : new IntegerValue(total);
+}
+
+function listOf(value: Value): readonly Value[] {
+  if (!isArray(value)) throw new TypeError(`sum cannot add ${value.type} to a list`);
+  return value.value;
+}
+
+/** A boolean is a number, as in Python. @throws TypeError it is none */
+export function numberOf(value: Value): number {
+  if (isNumber(value)) return value.value;
+  if (typeof value.value === "boolean") return Number(value.value);
+  throw new TypeError(`${value.type} is no number`);
+}
+
+/** So many lists of items that follow each other, the first ones an item longer where there is a rest. */
+function slice({ operand, args, named, step }: FilterCall): Value {
+  const count = args[0] ?? named.get("slices");
+  const fill = args[1] ?? named.get("fill_with") ?? new NullValue(null);
+  if (count === undefined || !isNumber(count) || count.value < 1)
+    throw new TypeError("slice takes the number of slices");
+  step(count.value);
+  const items = itemsOf(operand, "slice");
+  const least = Math.floor(items.length / count.value);
+  const longer = items.length % count.value;
+  let at = 0;
+  const slices = Array.from({ length: count.value }, (_, index) => {
+    const part = items.slice(at, (at += least + (index < longer ? 1 : 0)));
+    return new ArrayValue(index < longer || isNull(fill) ? part : [...part, fill]);
+  });
+  return new ArrayValue(slices);
+}

@@ -1,0 +1,203 @@
+/** Jinja's tests: those that the library lacks, and the form with arguments, which its parser does not know. */
+
+import {
+  type Environment as Scope,
+  type Token,
+  type Value,
+  UndefinedValue,
+  isArray,
+  isObject,
+  isString,
+  isUndefined,
+  ownOf,
+} from "./library.ts";
+import { isFilter, numberOf } from "./filters.ts";
+
+type Test = (value: Value, args: readonly Value[], scope: Scope) => boolean;
+
+const nothing = new UndefinedValue(undefined);
+
+/** Of the tests that take one. */
+const withArgument: Readonly<Record<string, (value: Value, other: Value) => boolean>> = {
+  eq: equals,
+  equalto: equals,
+  ne: (value, other) => !equals(value, other),
+  lt: (value, other) => order(value, other) < 0,
+  lessthan: (value, other) => order(value, other) < 0,
+  le: (value, other) => order(value, other) <= 0,
+  gt: (value, other) => order(value, other) > 0,
+  greaterthan: (value, other) => order(value, other) > 0,
+  ge: (value, other) => order(value, other) >= 0,
+  divisibleby,
+  in: isIn,
+  sameas: (value, other) =>
+    value === other ||
+    (value.type === other.type && !isArray(value) && !isObject(value) && equals(value, other)),
+};
+
+const symbols: Readonly<Record<string, string>> = {
+  "==": "eq",
+  "!=": "ne",
+  "<": "lt",
+  "<=": "le",
+  ">": "gt",
+  ">=": "ge",
+};
+
+const withoutArgument: Readonly<Record<string, Test>> = {
+  float: (value) => value.type === "FloatValue",
+  filter: (value) => isString(value) && isFilter(value.value),
+  test: (value, _args, scope) => isString(value) && testOf(value.value, scope) !== undefined,
+  // What is undefined can be iterated, and has nothing in it.
+  iterable: (value, _args, scope) => isUndefined(value) || scope.tests.get("iterable")!(value),
+  sequence: (value, _args, scope) => isUndefined(value) || scope.tests.get("sequence")!(value),
+};
+
+function testOf(name: string, scope: Scope): Test | undefined {
+  const compare = ownOf(withArgument, ownOf(symbols, name) ?? name);
+  if (compare !== undefined)
+    return (value, [other]) => {
+      if (other === undefined) throw new TypeError(`the test "${name}" takes an argument`);
+      return compare(value, other);
+    };
+  return ownOf(withoutArgument, name) ?? scope.tests.get(name);
+}
+
+/** @throws TypeError there is no such test, or it cannot be asked of this value */
+export function holds(
+  name: string,
+  value: Value,
+  { args, scope }: { args: readonly Value[]; scope: Scope },
+): boolean {
+  const test = testOf(name, scope);
+  if (test === undefined) throw new TypeError(`there is no test "${name}"`);
+  return test(value, args, scope);
+}
+
+export function equals(left: Value, right: Value): boolean {
+  if (isArray(left) && isArray(right)) {
+    const others = right.value;
+    return (
+      left.value.length === others.length &&
+      left.value.every((item, index) => equals(item, others[index] ?? nothing))
+    );
+  }
+  if (isObject(left) && isObject(right)) {
+    const others = right.value;
+    return (
+      left.value.size === others.size &&
+      [...left.value].every(([key, item]) => equals(item, others.get(key) ?? nothing))
+    );
+  }
+  const [a, b]: unknown[] = [left.value, right.value];
+  if (typeof a === "boolean" || typeof b === "boolean")
+    return typeof a !== "string" && typeof b !== "string" && Number(a ?? NaN) === Number(b ?? NaN);
+  return a === b;
+}
+
+function isIn(value: Value, container: Value): boolean {
+  if (isArray(container)) return container.value.some((item) => equals(item, value));
+  if (isObject(container)) return container.value.has(value.value as string | number);
+  if (isString(container) && isString(value)) return container.value.includes(value.value);
+  if (isUndefined(container)) return false;
+  throw new TypeError(`${value.type} cannot be in ${container.type}`);
+}
+
+function order(left: Value, right: Value): number {
+  const [a, b] = [comparable(left), comparable(right)];
+  if (typeof a !== typeof b) throw new TypeError(`${left.type} and ${right.type} have no order`);
+  return a < b ? -1 : a > b ? 1 : 0;
+}
+
+function comparable(value: Value): number | string {
+  if (isString(value)) return value.value;
+  return numberOf(value);
+}
+
+function divisibleby(value: Value, other: Value): boolean {
+  const divisor = numberOf(other);
+  if (divisor === 0) throw new TypeError("nothing is divisible by 0");
+  return numberOf(value) % divisor === 0;
+}
+
+/** As filters, which have arguments. No template can write such a name. */
+const prefix = { is: "is ", isNot: "is not " };
+
+/** The test that a filter's name stands for, or null. */
+export function testOfFilter(name: string): { name: string; negate: boolean } | null {
+  const negate = name.startsWith(prefix.isNot);
+  if (!negate && !name.startsWith(prefix.is)) return null;
+  return { name: name.slice((negate ? prefix.isNot : prefix.is).length), negate };
+}
+
+/** `value is name(…)` and `value is name …` become filters. */
+export function withTestCalls(tokens: readonly Token[]): Token[] {
+  const ends = bracketEnds(tokens);
+  const written: Token[] = [];
+  const closings = new Map<number, number>();
+  for (let at = 0; at <= tokens.length; at++) {
+    for (let count = closings.get(at) ?? 0; count > 0; count--)
+      written.push({ type: "CloseParen", value: ")" });
+    const token = tokens[at];
+    if (token === undefined) break;
+    const nameAt = at + (isWord(tokens[at + 1], "not") ? 2 : 1);
+    const name = tokens[nameAt];
+    const next = tokens[nameAt + 1];
+    const hasBrackets = next?.type === "OpenParen";
+    const isCall =
+      isWord(token, "is") &&
+      name?.type === "Identifier" &&
+      (hasBrackets || (name.value in withArgument && next !== undefined));
+    if (!isCall) {
+      written.push(token);
+      continue;
+    }
+    const form = nameAt === at + 1 ? prefix.is : prefix.isNot;
+    written.push({ type: "Pipe", value: "|" }, { type: "Identifier", value: form + name.value });
+    if (!hasBrackets) {
+      written.push({ type: "OpenParen", value: "(" });
+      const end = operandEnd(tokens, nameAt + 1, ends);
+      closings.set(end, (closings.get(end) ?? 0) + 1);
+    }
+    at = nameAt;
+  }
+  return written;
+}
+
+function isWord(token: Token | undefined, word: string): boolean {
+  return token?.type === "Identifier" && token.value === word;
+}
+
+const closes: Readonly<Record<string, string>> = {
+  OpenParen: "CloseParen",
+  OpenSquareBracket: "CloseSquareBracket",
+  OpenCurlyBracket: "CloseCurlyBracket",
+};
+const closing: ReadonlySet<string> = new Set(Object.values(closes));
+
+/** Of each opening bracket, where its closing one stands. */
+function bracketEnds(tokens: readonly Token[]): ReadonlyMap<number, number> {
+  const ends = new Map<number, number>();
+  const open: number[] = [];
+  for (const [at, { type }] of tokens.entries()) {
+    if (type in closes) open.push(at);
+    const from = closing.has(type) ? open.pop() : undefined;
+    if (from !== undefined) ends.set(from, at);
+  }
+  return ends;
+}
+
+/** Behind one value without operators: its members, items and calls are of it. */
+function operandEnd(
+  tokens: readonly Token[],
+  start: number,
+  ends: ReadonlyMap<number, number>,
+): number {
+  let at = (ends.get(start) ?? start) + 1;
+  for (;;) {
+    const type = tokens[at]?.type;
+    if (type === "Dot") at += 2;
+    else if (type === "OpenParen" || type === "OpenSquareBracket") at = (ends.get(at) ?? at) + 1;
+    else return at;
+  }
+}
