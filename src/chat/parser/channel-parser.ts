@@ -1,7 +1,8 @@
 /**
  * Harmony: every message has a header that says where it goes,
  * `<|channel|>analysis<|message|>…<|end|><|start|>assistant<|channel|>final<|message|>…`. A recipient
- * (`to=functions.name`) makes it a call. The prompt ends with the first header's `<|start|>assistant`.
+ * (`to=functions.name`) makes it a call; one that is no tool of ours (`to=python`) makes it nothing that is told.
+ * The prompt ends with the first header's `<|start|>assistant`.
  */
 
 import type { EventBuffer, OutputParserOptions, TextParser } from "./text-parser.ts";
@@ -9,14 +10,16 @@ import { isBlank } from "../formats/readers/json-scanner.ts";
 import { NamedReader } from "../formats/readers/named-reader.ts";
 import type { OfferedTools } from "../formats/readers/reader.ts";
 
-type Place = "header" | "content" | "reasoning" | "call" | "after-call";
+type Place = "header" | "content" | "reasoning" | "call" | "ignored";
 const channels = ["analysis", "commentary", "final"];
 
 const START = "<|start|>";
 const MESSAGE = "<|message|>";
 /** End a message's text. */
 const enders = ["<|end|>", "<|call|>", "<|return|>", START, "<|channel|>"];
-const recipient = /\bto=functions\.([\w.-]{1,128})/u;
+const recipient = /\bto=(functions\.)?([\w.-]{1,128})/u;
+/** Of a message that is for those who read the answer. */
+const readers = ["assistant", "user", "all"];
 const MAX_HEADER = 512;
 
 export class ChannelParser implements TextParser {
@@ -30,9 +33,9 @@ export class ChannelParser implements TextParser {
   #held = "";
   #reader: NamedReader;
   #blanks = "";
-  /** Something of this message was told; of any reasoning. */
+  /** Something of this message was told; of any message of its kind. */
   #told = false;
-  #hasReasoned = false;
+  readonly #hasTold = { content: false, reasoning: false };
 
   constructor({ offered }: OutputParserOptions, events: EventBuffer) {
     this.#events = events;
@@ -58,7 +61,7 @@ export class ChannelParser implements TextParser {
     this.#held = "";
     if (this.#place === "header") {
       // A header alone, as before an end token, says nothing; anything else is text.
-      if (!looksLikeHeader(this.#header)) this.#events.content(this.#header);
+      if (!looksLikeHeader(this.#header)) this.#tell("content", this.#header);
     } else for (const character of held) this.#take(character);
     if (this.#place === "call" && natural) this.#reader.close();
   }
@@ -88,12 +91,13 @@ export class ChannelParser implements TextParser {
   #begin(header: string): void {
     this.#blanks = "";
     this.#told = false;
-    const name = this.#offered === null ? undefined : recipient.exec(header)?.[1];
-    if (name !== undefined) {
+    const [, namespace, name = "assistant"] = recipient.exec(header) ?? [];
+    if (namespace !== undefined && this.#offered !== null) {
       this.#place = "call";
       this.#reader = this.#newReader();
       for (const character of `${name}${MESSAGE}`) this.#reader.feed(character);
-    } else this.#place = header.includes("<|channel|>analysis") ? "reasoning" : "content";
+    } else if (namespace === undefined && !readers.includes(name)) this.#place = "ignored";
+    else this.#place = header.includes("<|channel|>analysis") ? "reasoning" : "content";
   }
 
   #newReader(): NamedReader {
@@ -123,21 +127,22 @@ export class ChannelParser implements TextParser {
   #take(character: string): void {
     if (this.#place === "call") {
       this.#reader.feed(character);
-      if (this.#reader.state === "done") this.#place = "after-call";
-    } else if (this.#place === "after-call") return;
+      if (this.#reader.state === "done") this.#place = "ignored";
+    } else if (this.#place === "ignored") return;
     else if (isBlank(character)) this.#blanks += character;
     else {
       const text = (this.#told ? this.#blanks : "") + character;
-      if (this.#place === "reasoning") this.#reason(text);
-      else this.#events.content(text);
+      this.#tell(this.#place === "reasoning" ? "reasoning" : "content", text);
       this.#told = true;
       this.#blanks = "";
     }
   }
 
-  #reason(text: string): void {
-    this.#events.reasoning((!this.#told && this.#hasReasoned ? "\n" : "") + text);
-    this.#hasReasoned = true;
+  /** Each message begins on a line of its own. */
+  #tell(kind: "content" | "reasoning", text: string): void {
+    const isNext = !this.#told && this.#hasTold[kind];
+    this.#hasTold[kind] = true;
+    this.#events[kind](isNext ? `\n${text}` : text);
   }
 }
 
