@@ -122,7 +122,7 @@ export function gbnfDocument(
       text: parts.length === 1 ? text : `root ::= ${parts.join(" ")}\n${renameRoot(text)}`,
     };
   const end = markup.sequence(syntax.afterReasoning ?? "");
-  const thought = [`${thoughtRule}-0`, ...(end === "" ? [] : [end]), "[ \\n]*"].join(" ");
+  const thought = [`${thoughtRule}-0`, ...(end === "" ? [] : [end]), "[ \\n]{0,4}"].join(" ");
   const open = markup.sequence(markers.open);
   const begin = reasoning === "open" ? thought : `(${open} ${thought})?`;
   const rules = thoughtRules(markers.close, markup);
