@@ -115,6 +115,14 @@ test("axe finds nothing serious: empty, answered, dialogs, approval, failure, ke
     await page.locator("dialog[open]").waitFor({ state: "detached" });
   }
 
+  const refusal = { error: { code: "refused", message: "Not now.", type: "", param: null } };
+  await page.route("**/runs", (route) => route.fulfill({ status: 409, json: refusal }), {
+    times: 1,
+  });
+  await page.getByRole("button", { name: "Try again" }).click();
+  await page.locator(".notice-line").waitFor();
+  expect(await violations(page)).toEqual([]);
+
   await ask(page, "This needs approval");
   await page.locator(".approval").waitFor();
   expect(await violations(page)).toEqual([]);

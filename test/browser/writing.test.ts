@@ -46,21 +46,21 @@ function refusal(status: number, message: string) {
   return { status, json: { error: { code: "refused", message, type: "", param: null } } };
 }
 
-/** The next request of this kind is answered only when the test says so. */
+/** The next change that is sent there arrives only when the test says so. */
 async function held(page: Page, url: string): Promise<{ isSent: Promise<void>; release(): void }> {
   let sent!: () => void;
   let release!: () => void;
   const isSent = new Promise<void>((resolve) => (sent = resolve));
   const released = new Promise<void>((resolve) => (release = resolve));
-  await page.route(
-    url,
-    async (route) => {
+  let isTaken = false;
+  await page.route(url, async (route) => {
+    if (!isTaken && route.request().method() !== "GET") {
+      isTaken = true;
       sent();
       await released;
-      await route.continue();
-    },
-    { times: 1 },
-  );
+    }
+    await route.continue();
+  });
   return { isSent, release };
 }
 
@@ -165,8 +165,11 @@ test("a message goes behind the branch that is shown", async () => {
   await page.getByRole("button", { name: "Try again" }).click();
   await page.getByRole("button", { name: "Previous branch" }).click();
   await expect.poll(() => conversation!.leaf_id).toBe(shown);
-  // Elsewhere somebody looks at the other one.
-  conversation!.leaf_id = conversation!.messages.at(-1)!.id;
+  // Elsewhere somebody looks at the other one, and this page has not heard of it.
+  await page.route("**/runs", async (route) => {
+    conversation!.leaf_id = conversation!.messages.at(-1)!.id;
+    await route.continue();
+  });
   await page.locator("#message").fill("Second");
   await page.keyboard.press("Enter");
   await expect.poll(() => open.api!.asked.at(-1)).toEqual({ message: "Second", parent_id: shown });
@@ -177,11 +180,16 @@ test("what is refused is said where it can be seen", async () => {
   await ask(page, "First");
   const notice = page.locator(".notice-line");
   const refused = async (url: string, act: () => Promise<unknown>): Promise<void> => {
-    await page.route(url, (route) => route.fulfill(refusal(409, `No: ${url}`)), { times: 1 });
+    await page.route(url, (route) =>
+      route.request().method() === "GET"
+        ? route.continue()
+        : route.fulfill(refusal(409, `No: ${url}`)),
+    );
     await act();
     await notice.getByText(`No: ${url}`).waitFor();
     await notice.getByRole("button", { name: "Close this notice" }).click();
     await notice.waitFor({ state: "detached" });
+    await page.unroute(url);
   };
   const again = page.getByRole("button", { name: "Try again" });
   const conversation = "**/api/conversations/conv_1";
@@ -241,6 +249,30 @@ test("older conversations stay when an answer ends, and can be read while search
   await older.click();
   await page.getByRole("link", { name: "Number 49", exact: true }).waitFor();
   expect(await older.count()).toBe(0);
+
+  // Behind so many new ones there would be a gap before those that were read earlier.
+  await page.locator("#search").fill("");
+  for (let count = 1; count <= 150; count++) open.api!.addConversation(`New ${count}`, []);
+  await page.evaluate(() => document.dispatchEvent(new Event("visibilitychange")));
+  await page.getByRole("link", { name: "New 150" }).waitFor();
+  expect(await rows.count()).toBe(100);
+  await older.click();
+  await page.getByRole("link", { name: "New 1", exact: true }).waitFor();
+});
+
+test("another tab follows when a branch is chosen", async () => {
+  const page = await start();
+  await ask(page, "First");
+  await page.getByRole("button", { name: "Try again" }).click();
+  const position = page.locator(".message.assistant .branch-switch");
+  await position.getByText("2/2").waitFor();
+  await page.locator(".message.assistant[data-status=complete]").waitFor();
+  const second = await page.context().newPage();
+  await second.goto(page.url());
+  const there = second.locator(".message.assistant .branch-switch");
+  await there.getByText("2/2").waitFor();
+  await page.getByRole("button", { name: "Previous branch" }).click();
+  await there.getByText("1/2").waitFor();
 });
 
 test("a copy works without a clipboard for pages, and says so when it does not", async () => {

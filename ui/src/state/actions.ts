@@ -36,7 +36,7 @@ export async function sendMessage(): Promise<void> {
     "Message sent.",
   );
   takeFromDraft(id, sent);
-  await changed();
+  await changed(id);
 }
 
 async function begin({ text, files }: Draft): Promise<string> {
@@ -52,15 +52,20 @@ async function begin({ text, files }: Draft): Promise<string> {
 
 /** Asks the same question again; the new answer is a sibling branch. */
 export async function retry(messageId: string): Promise<void> {
-  await run(openId(), { retry: messageId }, {}, "Trying again.");
-  await changed();
+  const id = openId();
+  await run(id, { retry: messageId }, {}, "Trying again.");
+  await changed(id);
 }
 
 /** Sends the changed message, with the files that it has, as a sibling branch. */
-export async function edit({ id, parent_id, files }: Message, text: string): Promise<void> {
-  const options = { parent_id, ...(files.length > 0 && { files_of: id }) };
-  await run(openId(), { message: text }, options, "Edited message sent.");
-  await changed();
+export async function edit(message: Message, text: string): Promise<void> {
+  const id = openId();
+  const options = {
+    parent_id: message.parent_id,
+    ...(message.files.length > 0 && { files_of: message.id }),
+  };
+  await run(id, { message: text }, options, "Edited message sent.");
+  await changed(id);
 }
 
 /** Resolves when the run was accepted. */

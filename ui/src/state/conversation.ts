@@ -221,8 +221,8 @@ function stopReading(): void {
   runs.clear();
 }
 
-/** Called for every change made in this tab. */
-export async function changed(): Promise<void> {
-  tellTabs(openState.get()?.id ?? null);
+/** Called for every change of a conversation that is made in this tab; another one may be open by then. */
+export async function changed(id: string): Promise<void> {
+  tellTabs(id);
   await Promise.all([refresh(), refreshList()]);
 }

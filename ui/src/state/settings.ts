@@ -47,7 +47,7 @@ export async function changeConversation(id: string, change: ConversationChange)
     if (sending.get(id) === own) {
       sending.delete(id);
       assume(id, null);
-      await changed();
+      await changed(id);
     }
   }
 }
