@@ -1,8 +1,8 @@
 // What the page shows of an answer while it comes. A fake of the API gives the next event when the test has
 // seen the one before, so that nothing is shown too briefly to be seen.
 import { expect, test } from "vitest";
-import type { ConversationEvent } from "../../src/client/types.ts";
-import { called, spoken, toolCall } from "./support/answers.ts";
+import type { ConversationEvent, Detail } from "../../src/client/types.ts";
+import { called, details, spoken, toolCall } from "./support/answers.ts";
 import { openPage } from "./support/browser.ts";
 import { event, FakeApi } from "./support/fake-api.ts";
 import { closedAfterEach } from "./support/page-of-api.ts";
@@ -87,6 +87,41 @@ test("a card that first appears with its question stays open when it is answered
   expect(await card.locator(".result").innerText()).toBe("Sent to the harbour.");
   next();
   await page.locator(".message.assistant[data-status=complete]").waitFor();
+  expect(open.watched!.problems).toEqual([]);
+});
+
+test("the same question a second time can be answered again", async () => {
+  const id = "call_1";
+  const question: Detail = {
+    type: "approval",
+    call_id: id,
+    tool_name: "ask",
+    server: "harbour",
+    arguments: "{}",
+    state: "asked",
+    question: { message: "Which?", schema: { type: "object", properties: {} } },
+  };
+  const state = (of: "approval" | "running"): Detail => ({ type: "state", call_id: id, state: of });
+  const { page, next } = await askPaced(async function* () {
+    yield details(question, state("approval"));
+    // All in one frame.
+    yield details(
+      { ...question, state: "approved" },
+      state("running"),
+      question,
+      state("approval"),
+    );
+    yield toolCall(id, "ask", "result", "Done.", { server: "harbour" });
+  });
+  const send = page.locator("form.approval").getByRole("button", { name: "Send" });
+  const decided = (): number => open.api!.decisions.length;
+  await send.click();
+  await expect.poll(decided).toBe(1);
+  next();
+  await send.click();
+  await expect.poll(decided).toBe(2);
+  next();
+  await expect.poll(() => page.locator(".call-card").getAttribute("data-state")).toBe("done");
   expect(open.watched!.problems).toEqual([]);
 });
 

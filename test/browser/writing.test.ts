@@ -1,7 +1,7 @@
 // What a person writes and chooses: nothing of it is lost, goes elsewhere or is sent twice.
 import type { Page } from "playwright-core";
 import { expect, test } from "vitest";
-import { details, spoken, toolCall } from "./support/answers.ts";
+import { spoken } from "./support/answers.ts";
 import { openPage } from "./support/browser.ts";
 import { type Answer, FakeApi } from "./support/fake-api.ts";
 import { closedAfterEach } from "./support/page-of-api.ts";
@@ -113,6 +113,42 @@ test("a refused message stays; of an accepted one only what was sent goes", asyn
   expect(open.api!.asked).toMatchObject([
     { message: "First", files: [{ name: "one.txt", text: "one" }] },
   ]);
+});
+
+test("a message that is on its way is not sent a second time, and its refusal is told where it belongs", async () => {
+  const prepare = (api: FakeApi): void => {
+    api.addConversation("One", ["a", "b"]);
+    api.addConversation("Two", ["a", "b"]);
+  };
+  const page = await start({ prepare, path: "/c/conv_1" });
+  const run = await held(page, "**/runs");
+  await page.locator("#message").fill("First");
+  await page.keyboard.press("Enter");
+  await run.isSent;
+  const go = async (name: string): Promise<void> => {
+    await page.getByRole("link", { name }).click();
+    await page.getByRole("heading", { name }).waitFor();
+    await page.locator("#message").waitFor();
+  };
+  await go("Two");
+  await go("One");
+  expect(await written(page)).toBe("First");
+  await page.locator("#message").press("Enter");
+  run.release();
+  await page.locator(".message.user", { hasText: "First" }).waitFor();
+  await expect.poll(() => written(page)).toBe("");
+  expect(open.api!.asked).toHaveLength(1);
+
+  await page.locator(".message.assistant[data-status=complete]").last().waitFor();
+  await page.route("**/runs", (route) => route.fulfill(refusal(429, "Too many.")));
+  await page.locator("#message").fill("Second");
+  await page.keyboard.press("Enter");
+  const error = page.locator(".composer-error");
+  await error.waitFor();
+  await go("Two");
+  expect(await error.count()).toBe(0);
+  await go("One");
+  expect(await error.innerText()).toBe("Too many.");
 });
 
 test("a schema belongs to its conversation", async () => {
@@ -332,40 +368,4 @@ test("a link with a key opens the conversation, whatever was refused before", as
   await page.getByText("Here it is.").waitFor();
   expect(await page.locator(".key-page").count()).toBe(0);
   await page.locator(".engine-strip .cells").waitFor();
-});
-
-test("the same question a second time can be answered again", async () => {
-  const call = { call_id: "call_1", tool_name: "ask", server: "files", arguments: "{}" };
-  const asked = {
-    ...call,
-    type: "approval" as const,
-    question: { message: "Which?", schema: { type: "object", properties: {} } },
-  };
-  const state = { type: "state" as const, call_id: "call_1" };
-  const answers = async (count: number): Promise<void> => {
-    await expect.poll(() => open.api!.decisions.length).toBe(count);
-  };
-  const page = await start({
-    answer: async function* () {
-      yield toolCall("call_1", "ask", "call", "", { arguments: "{}", server: "files" });
-      yield details({ ...asked, state: "asked" }, { ...state, state: "approval" });
-      await answers(1);
-      yield details(
-        { ...asked, state: "approved" },
-        { ...state, state: "running" },
-        { ...asked, state: "asked" },
-        { ...state, state: "approval" },
-      );
-      await answers(2);
-      yield toolCall("call_1", "ask", "result", "Done.", { server: "files" });
-    },
-  });
-  await page.locator("#message").fill("Ask me");
-  await page.keyboard.press("Enter");
-  const send = page.locator("form.approval").getByRole("button", { name: "Send" });
-  await send.click();
-  await answers(1);
-  await send.click();
-  await page.locator(".message.assistant[data-status=complete]").waitFor();
-  expect(open.api!.decisions).toHaveLength(2);
 });

@@ -1,7 +1,6 @@
 /** Where messages are written, with their files and the answer's schema. */
 
 import { memo, useRef, useState } from "react";
-import { messageOf } from "../api/request.ts";
 import type { Message } from "../api/wire.ts";
 import { showControls } from "../markdown/safe-text.ts";
 import { Icon } from "../shell/icon.tsx";
@@ -23,32 +22,21 @@ interface ComposerProps {
 }
 
 export const Composer = memo(function Composer({ runId, path }: ComposerProps) {
-  const [error, setError] = useState<string | null>(null);
-  const [isSending, setSending] = useState(false);
   const [showsSchema, setShowsSchema] = useState(false);
   const fileInput = useRef<HTMLInputElement>(null);
   const id = useSelected(openState, openIdOf);
-  const { text, files } = useDraft(id);
+  const { text, files, isSending, problem } = useDraft(id);
   const { response_format: format = null } = useSettings();
-  const problem = useStore(fileError);
+  const fileProblem = useStore(fileError);
   const canSend = !isSending && runId === null && (text.trim() !== "" || files.length > 0);
 
   const send = async (): Promise<void> => {
-    if (!canSend) return;
-    setSending(true);
-    setError(null);
-    try {
-      await sendMessage();
-    } catch (cause) {
-      setError(messageOf(cause));
-    } finally {
-      setSending(false);
-    }
+    if (canSend) await sendMessage();
   };
   const stopRun = async (): Promise<void> => {
     if (runId === null) return;
     announce("Stopping.");
-    await stop(runId).catch((cause: unknown) => setError(messageOf(cause)));
+    await stop(runId).catch(showFailure);
   };
 
   return (
@@ -61,9 +49,9 @@ export const Composer = memo(function Composer({ runId, path }: ComposerProps) {
           void send();
         }}
       >
-        {(error ?? problem) !== null && (
+        {(problem ?? fileProblem) !== null && (
           <p className="composer-error" role="alert">
-            {error ?? problem}
+            {problem ?? fileProblem}
           </p>
         )}
         <Attachments id={id} files={files} />

@@ -1,4 +1,4 @@
-/** Actions of a person on a conversation. Each throws ApiError, which its button shows. */
+/** Actions of a person on a conversation. Each throws ApiError, which its button shows, unless it says otherwise. */
 
 import {
   createConversation,
@@ -7,36 +7,42 @@ import {
   type RunOptions,
   startRun,
 } from "../api/endpoints.ts";
+import { messageOf } from "../api/request.ts";
 import type { Message } from "../api/wire.ts";
 import { branchesOf, newestLeaf, pathTo } from "../conversation/branches.ts";
 import { announce, awaitedAnswers } from "./announcer.ts";
 import { adopt, changed, openIdOf, openState, show } from "./conversation.ts";
-import { adoptDraft, type Draft, draftOf, takeFromDraft } from "./draft.ts";
+import { adoptDraft, changeDraft, type Draft, draftOf, takeFromDraft } from "./draft.ts";
 import { openConversation } from "./route.ts";
 import { noteFailure } from "./session.ts";
 import { changeConversation, changesSent, newSettings } from "./settings.ts";
 
 const longestTitle = 60;
 
-/** Sends the draft behind the last message that is shown, in a new conversation if none is open. */
+/** Sends the draft behind the last message that is shown, in a new conversation if none is open. Never rejects. */
 export async function sendMessage(): Promise<void> {
-  const { id: shown, conversation } = openState.get() ?? {};
-  const sent = draftOf(shown ?? null);
+  const { conversation } = openState.get() ?? {};
+  let id = openIdOf(openState.get());
+  const sent = draftOf(id);
+  if (sent.isSending) return;
   const { text, files } = sent;
   const last =
     conversation && pathTo(branchesOf(conversation.messages), conversation.leaf_id).at(-1);
-  const id = shown ?? (await begin(sent));
-  await run(
-    id,
-    { message: text },
-    {
-      ...(files.length > 0 && { files: [...files] }),
-      ...(last && { parent_id: last.id }),
-    },
-    "Message sent.",
-  );
-  takeFromDraft(id, sent);
-  await changed(id);
+  const options = {
+    ...(files.length > 0 && { files: [...files] }),
+    ...(last && { parent_id: last.id }),
+  };
+  changeDraft(id, () => ({ isSending: true, problem: null }));
+  try {
+    id ??= await begin(sent);
+    await run(id, { message: text }, options, "Message sent.");
+    takeFromDraft(id, sent);
+    await changed(id);
+  } catch (error) {
+    changeDraft(id, () => ({ problem: messageOf(error) }));
+  } finally {
+    changeDraft(id, () => ({ isSending: false }));
+  }
 }
 
 async function begin({ text, files }: Draft): Promise<string> {

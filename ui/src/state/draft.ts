@@ -6,9 +6,13 @@ import { Store, useSelected } from "./store.ts";
 export interface Draft {
   text: string;
   files: readonly TextFile[];
+  /** It is on its way, and stays until the server has it. */
+  isSending: boolean;
+  /** Why it was not sent. */
+  problem: string | null;
 }
 
-const emptyDraft: Draft = { text: "", files: [] };
+const emptyDraft: Draft = { text: "", files: [], isSending: false, problem: null };
 
 /** By conversation; the new one's is that of "". */
 const drafts = new Store<Readonly<Record<string, Draft>>>({});
