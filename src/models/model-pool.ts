@@ -123,14 +123,16 @@ export class ModelPool<Model> {
    * Resolves when the model is in memory.
    * @throws FermataError not_found | queue_full | model_busy | cancelled | engine_closed, and what its load throws
    */
-  async take(name: string, { signal, keepAliveMs }: TakeOptions = {}): Promise<ModelLease<Model>> {
+  async take(name: string, options: TakeOptions = {}): Promise<ModelLease<Model>> {
+    const { keepAliveMs, isPatient = false } = options;
     this.#checkOpen();
     const resident = this.#residents.get(name);
     if (resident !== undefined && canBeTaken(resident)) return this.#lease(resident, keepAliveMs);
     if (!this.has(name)) throw this.#unknown(name);
-    if (this.#waiters.length >= (this.#terms.mostWaiting ?? defaultMostWaiting))
+    const isFull = this.#waiters.length >= (this.#terms.mostWaiting ?? defaultMostWaiting);
+    if (isFull && !isPatient)
       throw new FermataError("queue_full", "Too many requests wait for a model to be loaded.");
-    return await this.#wait(name, { signal, keepAliveMs });
+    return await this.#wait(name, options);
   }
 
   /** Resolves when the model has left memory, once nobody uses it. @throws FermataError not_found | unsupported_value (pinned) */
@@ -163,7 +165,8 @@ export class ModelPool<Model> {
     );
   }
 
-  async #wait(name: string, { signal, keepAliveMs }: TakeOptions): Promise<ModelLease<Model>> {
+  async #wait(name: string, options: TakeOptions): Promise<ModelLease<Model>> {
+    const { signal, keepAliveMs, isPatient = false } = options;
     const patienceMs = this.#terms.patienceMs ?? defaultPatienceMs;
     return await new Promise((resolve, reject) => {
       const settled = new AbortController();
@@ -179,7 +182,7 @@ export class ModelPool<Model> {
         waiter.reject(error);
         this.#keepRoom();
       };
-      const timer = setTimeout(() => leave(this.#busy(name)), patienceMs);
+      const timer = isPatient ? undefined : setTimeout(() => leave(this.#busy(name)), patienceMs);
       settled.signal.addEventListener("abort", () => clearTimeout(timer));
       const gone = (): void => leave(signal?.reason);
       if (signal?.aborted) return gone();

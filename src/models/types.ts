@@ -75,6 +75,8 @@ export interface ModelLease<Model> {
 export interface TakeOptions {
   /** The request has gone: it waits no longer. */
   signal?: AbortSignal | undefined;
+  /** It waits however long that takes, and is never one too many. */
+  isPatient?: boolean;
   /** Instead of the pool's, from now on. */
   keepAliveMs?: number | undefined;
 }

@@ -2,6 +2,7 @@
 
 import type { FermataError } from "../../errors.ts";
 import type { Sink } from "../../tools/event-stream.ts";
+import { ExpectedRuns } from "./expected-runs.ts";
 
 /**
  * Work that pushes events. It starts at once, but its first event waits for `deliver`, so an earlier failure can be
@@ -148,9 +149,14 @@ export class LiveRun<Event> {
   }
 }
 
-/** Current runs by id, the newest last. Ended runs are read from the store. */
+/** Current runs by id, the newest last, and those that are expected. Ended runs are read from the store. */
 export class LiveRuns<Run extends Pick<LiveRun<unknown>, "id" | "owner" | "ended" | "cancel">> {
   readonly #byId = new Map<string, Run>();
+  readonly expected = new ExpectedRuns();
+
+  get isEmpty(): boolean {
+    return this.#byId.size === 0 && this.expected.size === 0;
+  }
 
   add(run: Run): void {
     this.#byId.set(run.id, run);
@@ -162,8 +168,22 @@ export class LiveRuns<Run extends Pick<LiveRun<unknown>, "id" | "owner" | "ended
     return run?.owner === owner ? run : null;
   }
 
+  /** As `find`, once it is known whether an expected run goes on. */
+  async meet(owner: string, id: string): Promise<Run | null> {
+    if (this.expected.has(owner, id)) await this.expected.settled(id);
+    return this.find(owner, id);
+  }
+
+  /** Ends a run, expected or not. Resolves when it has ended: to false, if there is none. */
+  async end(owner: string, id: string, reason: FermataError): Promise<boolean> {
+    const isHere = this.expected.has(owner, id) || this.find(owner, id) !== null;
+    if (isHere) await this.cancelById(id, reason);
+    return isHere;
+  }
+
   /** Whoever its owner is: another process asks. Resolves when it has ended, if it is here. */
   async cancelById(id: string, reason: FermataError): Promise<void> {
+    await this.expected.giveUp(id, reason);
     const run = this.#byId.get(id);
     if (run !== undefined) await this.cancel([run], reason);
   }

@@ -21,7 +21,10 @@ interface Taking {
   cancel(id: string, reason: FermataError): Promise<void>;
 }
 
-/** What earlier processes left is taken over before the first request, and later what a process leaves that shares the store. */
+/**
+ * What earlier processes left is taken over before the first request, and later what a process leaves that shares the
+ * store. What needs a model that is not in memory is known from then on, and goes on once that is there.
+ */
 export function takeOverLeft(app: FastifyInstance, { shared, take, cancel }: Taking): void {
   app.addHook("onReady", take);
   if (!shared) return;

@@ -135,6 +135,11 @@ export function resumptionOf(
   return { request, round, hold, isWritten, written: { tokens, callIds, calls }, before, state };
 }
 
+/** What the run's request named. */
+export function modelOf({ hold }: Pick<InterruptedRun, "hold">): string | null {
+  return (hold?.request as KeptRequest | undefined)?.model ?? null;
+}
+
 export function stateOf(
   events: readonly NumberedEvent[],
   before: ConversationState = emptyState,

@@ -9,6 +9,7 @@ import { isOfModel, Transcript } from "../../tools/transcript.ts";
 import type { BranchedRun, BranchStore, InterruptedRun, NumberedEvent } from "../../store/types.ts";
 import type { RunEvent } from "../../tools/types.ts";
 import { newId } from "../answer/ids.ts";
+import type { ExpectedRuns } from "../answer/expected-runs.ts";
 import { BegunWork, LiveRun, LiveRuns } from "../answer/live-run.ts";
 import { takenOver } from "../answer/shared-runs.ts";
 import { modelFingerprint, wireUsage } from "../answer/completion-parts.ts";
@@ -20,7 +21,7 @@ import { Preparation } from "../http/stream-answer.ts";
 import { withModel } from "../answer/model-use.ts";
 import { resolveTarget } from "../answer/target.ts";
 import { EarlierEvents } from "./earlier-events.ts";
-import { HeldRounds, type KeptRequest, type Resumption, resumptionOf } from "./held-round.ts";
+import { HeldRounds, modelOf, type Resumption, resumptionOf } from "./held-round.ts";
 import { type AnswerBody, answerBody, type Message, newAnswer } from "./message-body.ts";
 import { RunMapper } from "./run-mapper.ts";
 import { modeOf, planRun, type RunStart, titleOf } from "./run-plan.ts";
@@ -117,6 +118,10 @@ export class Runner {
     return this.#live.find(owner, runId);
   }
 
+  get expected(): ExpectedRuns {
+    return this.#live.expected;
+  }
+
   /** The runs of a conversation, the newest last. */
   runsOf(conversationId: string): ConversationRun[] {
     return this.#live.where(({ run }) => run.conversationId === conversationId);
@@ -129,6 +134,11 @@ export class Runner {
 
   async cancelById(runId: string, reason: FermataError): Promise<void> {
     await this.#live.cancelById(runId, reason);
+  }
+
+  /** Resolves when it has ended: to false, if it is not here. */
+  async end(owner: string, runId: string, reason: FermataError): Promise<boolean> {
+    return await this.#live.end(owner, runId, reason);
   }
 
   /** Prevents that two requests at the same time both find that nothing runs, or undo each other's settings. */
@@ -209,10 +219,13 @@ export class Runner {
   }
 
   /** Goes on with a run of an earlier process. @throws FermataError: it cannot go on */
-  async goOn(interruptedRun: InterruptedRun, context: RunnerContext): Promise<void> {
-    const { hold } = interruptedRun;
-    const model = (hold?.request as KeptRequest | undefined)?.model ?? null;
-    await withModel(model, context, {}, async (own) => {
+  async goOn(
+    interruptedRun: InterruptedRun,
+    context: RunnerContext,
+    signal: AbortSignal,
+  ): Promise<void> {
+    const options = { signal, isPatient: true };
+    await withModel(modelOf(interruptedRun), context, options, async (own) => {
       const earlier = resumptionOf(interruptedRun, modelFingerprint(own.services));
       // What a round comes to behind its calls is counted once the model goes on.
       if (earlier.isWritten) await this.#store.countResume(interruptedRun.id);
@@ -365,7 +378,7 @@ const filtered = new FermataError(
   "The content filter of the agent's endpoint stopped the answer.",
 );
 
-function endOfFailure({ code, message }: FermataError): Omit<EndDetail, "type"> {
+export function endOfFailure({ code, message }: FermataError): Omit<EndDetail, "type"> {
   return code === "cancelled"
     ? { status: "cancelled" }
     : { status: "failed", error: { code, message } };

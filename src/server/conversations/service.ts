@@ -7,12 +7,10 @@ import type {
   ConversationSummary,
   RunStarted,
 } from "../../client/types.ts";
-import { applyEvent } from "../../client/conversation-state.ts";
 import { FermataError } from "../../errors.ts";
 import type {
   BranchedConversation,
   BranchStore,
-  InterruptedRun,
   NumberedEvent,
   SharedStore,
 } from "../../store/types.ts";
@@ -20,10 +18,8 @@ import { fieldError } from "../body/field.ts";
 import { newId } from "../answer/ids.ts";
 import { cancelElsewhere, followStored } from "../answer/shared-runs.ts";
 import { withModel } from "../answer/model-use.ts";
-import { toFermataError } from "../http/error-replies.ts";
-import { interruptedEnd } from "./calls.ts";
-import { interrupted } from "../answer/written-round.ts";
 import { stateOf } from "./held-round.ts";
+import { InterruptedRuns } from "./interrupted-runs.ts";
 import { answerBody, type Message, type MessageBody, wireMessage } from "./message-body.ts";
 import type { ConversationPatch, ConversationSettings } from "./fields.ts";
 import type { RunRequest } from "./run-request.ts";
@@ -37,8 +33,7 @@ export class ConversationService {
   readonly #shared: SharedStore | null;
   /** Of runs that begin once their model is in memory. */
   readonly #starting = new Set<{ conversationId: string; abort: AbortController }>();
-  /** Of runs that this process takes over. */
-  #context: RunnerContext | null = null;
+  readonly #interrupted: InterruptedRuns;
 
   /** @param replica whose name the conversations' ids have @param shared other processes have the same store */
   constructor(
@@ -51,12 +46,12 @@ export class ConversationService {
     this.#shared = shared;
     this.#modelId = modelId;
     this.#runner = new Runner(store);
+    this.#interrupted = new InterruptedRuns(store, this.#runner);
   }
 
   /** Goes on with the runs that another process left waiting, and ends the others. */
   async adopt(context: RunnerContext): Promise<void> {
-    this.#context = context;
-    await this.#takeInterrupted();
+    await this.#interrupted.adopt(context);
   }
 
   async create(owner: string, { title = "", settings }: ConversationPatch): Promise<Conversation> {
@@ -118,18 +113,21 @@ export class ConversationService {
     // A run that is starting must be in the store first, so that it is found.
     await this.#runner.oneByOne(id, async () => {
       await this.#runner.cancelAll(id, reason);
-      await this.#cancelElsewhere(owner, id);
+      await this.#cancelOthers(owner, id, reason);
       await this.#store.deleteConversation(owner, id);
     });
   }
 
-  /** The runs of a conversation that other processes work on. */
-  async #cancelElsewhere(owner: string, id: string): Promise<void> {
-    const shared = this.#shared;
-    if (shared === null) return;
+  /** The runs of a conversation that are expected, or that other processes work on. */
+  async #cancelOthers(owner: string, id: string, reason: FermataError): Promise<void> {
     const messages = (await this.#store.messages(owner, id)) as Message[];
     const running = messages.filter(({ runId, body }) => runId !== null && isRunning(body));
-    await Promise.all(running.map(({ runId }) => cancelElsewhere(runId!, shared)));
+    await Promise.all(
+      running.map(async ({ runId }) => {
+        const wasHere = await this.#runner.end(owner, runId!, reason);
+        if (!wasHere && this.#shared !== null) await cancelElsewhere(runId!, this.#shared);
+      }),
+    );
   }
 
   /**
@@ -179,9 +177,9 @@ export class ConversationService {
   /** A run that has ended stays as it is. */
   async cancelRun(owner: string, id: string, runId: string): Promise<void> {
     await this.#findRun(owner, id, runId);
-    const live = this.#runner.find(owner, runId);
-    if (live === null) await this.#shared?.cancel(runId);
-    live?.cancel(new FermataError("cancelled", "The run was cancelled."));
+    const isHere = this.#runner.find(owner, runId) ?? this.#runner.expected.has(owner, runId);
+    if (!isHere) await this.#shared?.cancel(runId);
+    void this.#runner.end(owner, runId, new FermataError("cancelled", "The run was cancelled."));
   }
 
   /** Of a run that another process asks for. */
@@ -203,7 +201,9 @@ export class ConversationService {
     await this.#findRun(owner, id, wanted);
     const live = this.#runner.find(owner, wanted);
     if (live !== null) return live.read(after, viewer);
-    await this.#takeInterrupted();
+    await this.#interrupted.take();
+    if (this.#runner.expected.has(owner, wanted))
+      return this.#eventsLater(owner, id, { runId: wanted, after, withDetails }, viewer);
     const taken = this.#runner.find(owner, wanted);
     if (taken !== null) return taken.read(after, viewer);
     const read = (from: number): Promise<NumberedEvent[]> => this.#store.runEvents(wanted, from);
@@ -218,44 +218,14 @@ export class ConversationService {
     return isOver ? null : replayed(events);
   }
 
-  /** What an earlier process left: goes on with what can go on, and ends the rest. */
-  async #takeInterrupted(): Promise<void> {
-    for (const run of await this.#store.takeInterrupted()) {
-      const failure = await this.#goOn(run);
-      if (failure === null) continue;
-      await this.#fail(run, failure).catch((error: unknown) => {
-        // The store tries again, and the other runs go on.
-        this.#context?.log.error({ run: run.id, err: error }, "the end of a run was not stored");
-      });
-    }
-  }
-
-  /** @returns why it cannot go on */
-  async #goOn(run: InterruptedRun): Promise<FermataError | null> {
-    const context = this.#context;
-    if (context === null) return interrupted();
-    try {
-      await this.#runner.goOn(run, { ...context, startedAt: performance.now() });
-      return null;
-    } catch (error) {
-      context.log.warn({ run: run.id, err: error }, "a run cannot go on");
-      return toFermataError(error);
-    }
-  }
-
-  /** With its output so far. */
-  async #fail({ id, message, events }: InterruptedRun, failure: FermataError): Promise<void> {
-    const state = stateOf(events);
-    const { code, message: text } = failure;
-    const last = interruptedEnd(state, { status: "failed", error: { code, message: text } });
-    const number = (events.at(-1)?.number ?? 0) + 1;
-    const body = answerBody(
-      applyEvent(state, last),
-      state.message === "" ? [] : [{ role: "assistant", content: state.message }],
-    );
-    await this.#store.endRun(id, { id: message.id, body }, [
-      { number, body: JSON.stringify(last) },
-    ]);
+  /** Once the run's model is in memory. */
+  async *#eventsLater(
+    ...asked: [...Parameters<ConversationService["events"]>]
+  ): AsyncGenerator<NumberedEvent, void, void> {
+    const [, , { runId }, viewer] = asked;
+    await this.#runner.expected.settled(runId!, viewer);
+    const events = viewer.aborted ? null : await this.events(...asked);
+    if (events !== null) yield* events;
   }
 
   async #messages(owner: string, id: string): Promise<Message[]> {
@@ -263,7 +233,7 @@ export class ConversationService {
     const isOrphan = ({ runId, body }: Message): boolean =>
       runId !== null && isRunning(body) && this.#runner.find(owner, runId) === null;
     if (!messages.some(isOrphan)) return messages.map((message) => this.#live(owner, message));
-    await this.#takeInterrupted();
+    await this.#interrupted.take();
     const again = (await this.#store.messages(owner, id)) as Message[];
     return await Promise.all(
       again.map(async (message) =>
@@ -289,7 +259,8 @@ export class ConversationService {
     const { leafId } = await this.#find(owner, id);
     const messages = await this.#store.messages(owner, id);
     const leaf = messages.find((message) => message.id === leafId);
-    const runId = this.#runner.runsOf(id).at(-1)?.id ?? leaf?.runId;
+    const current = this.#runner.runsOf(id).at(-1)?.id ?? this.#interrupted.expectedIn(id);
+    const runId = current ?? leaf?.runId;
     if (runId) return runId;
     throw new FermataError("not_found", "The conversation has no run yet.", { param: "run_id" });
   }
@@ -316,7 +287,7 @@ export class ConversationService {
       created_at: Math.floor(createdAt / 1000),
       updated_at: Math.floor(updatedAt / 1000),
       model: settingsOf(conversation).model ?? this.#modelId,
-      run_id: this.#runner.runsOf(id).at(-1)?.id ?? null,
+      run_id: this.#runner.runsOf(id).at(-1)?.id ?? this.#interrupted.expectedIn(id),
     };
   }
 

@@ -38,7 +38,7 @@ interface ReviveParts {
   abort: AbortController;
 }
 
-/** Not begun yet. Null: it cannot go on here, and is failed in the store. */
+/** Not begun yet. Null: it cannot go on here, and has ended in the store; or it is left to the next process. */
 export async function revive(
   hold: ResponseHold,
   { asked, store, context, abort }: ReviveParts,
@@ -50,17 +50,24 @@ export async function revive(
   try {
     const parts = { body: stored.body, items, asked, store, abort };
     const { signal } = abort;
-    return await withModel(wantedModel(hold.request), context, { signal }, async (own) => {
+    const options = { signal, isPatient: true };
+    return await withModel(wantedModel(hold.request), context, options, async (own) => {
       const run = await revived(hold, { ...parts, context: own });
       own.lease?.until(run.ended);
       return run;
     });
   } catch (error) {
-    const { message } = toFermataError(error);
-    context.log.warn({ response: id, err: error }, "a response cannot go on");
-    const failed = { ...stored.body, status: "failed", error: { code: "server_error", message } };
+    const { code, message } = toFermataError(error);
+    // The next process goes on with it.
+    if (abort.signal.aborted && code === "engine_closed") return null;
+    const isCancelled = code === "cancelled";
+    if (!isCancelled) context.log.warn({ response: id, err: error }, "a response cannot go on");
+    const end = isCancelled
+      ? { status: "cancelled" }
+      : { status: "failed", error: { code: "server_error", message } };
     const told = (await store.events(owner, id)) as WireEvent[];
-    await store.updateResponse(owner, id, failed, withToldTexts(items.output, told));
+    const output = withToldTexts(items.output, told);
+    await store.updateResponse(owner, id, { ...stored.body, ...end }, output);
     return null;
   }
 }

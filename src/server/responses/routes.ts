@@ -36,9 +36,14 @@ import type { Sent } from "./waiting.ts";
 export function installResponses(app: FastifyInstance, context: RouteContext): ResponseService {
   const responses = new ResponseService(context.services.store, context);
   app.addHook("preClose", async () => {
+    const reason = new FermataError(
+      "engine_closed",
+      "The server is shutting down. Try again later.",
+    );
+    await responses.live.expected.giveAllUp(reason);
     await responses.live.cancel(
       responses.live.where(() => true),
-      new FermataError("engine_closed", "The server is shutting down. Try again later."),
+      reason,
     );
   });
   const answer = answerOfNobody("/v1/responses");

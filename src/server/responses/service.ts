@@ -4,7 +4,7 @@ import { needStore, noResponse } from "../body/stored.ts";
 import { FermataError } from "../../errors.ts";
 import type { PromptRequest } from "../../chat/types.ts";
 import { isAtWork } from "../../store/response-state.ts";
-import type { ResponseStore, SharedStore, StoredItem } from "../../store/types.ts";
+import type { ResponseHold, ResponseStore, SharedStore, StoredItem } from "../../store/types.ts";
 import type { ToolProvider } from "../../tools/types.ts";
 import { fieldError } from "../body/field.ts";
 import { newId } from "../answer/ids.ts";
@@ -24,7 +24,7 @@ import { oversightOf, type RunContext } from "../answer/answer.ts";
 import type { RouteContext } from "../context.ts";
 import type { ServerConfig, ServerServices } from "../services.ts";
 import { Preparation, openStreamAfterMs } from "../http/stream-answer.ts";
-import { definitionsOf } from "../answer/target.ts";
+import { definitionsOf, wantedModel } from "../answer/target.ts";
 import { TokenTimes } from "../answer/token-times.ts";
 import { DrawnTokens } from "../answer/written-round.ts";
 import { modelFingerprint } from "../answer/completion-parts.ts";
@@ -263,33 +263,43 @@ export class ResponseService {
     if (live !== null && live.response.background) return live.read(after, viewer);
     const { store } = this;
     const response = (): Promise<object> => this.retrieve(owner, id);
+    if (this.live.expected.has(owner, id) && isBackground(await response()))
+      return this.#replayLater(owner, id, after, viewer);
     return await storedEvents({ owner, id, store, shared: this.#shared, response, viewer }, after);
+  }
+
+  /** Once its model is in memory. */
+  async *#replayLater(
+    owner: string,
+    id: string,
+    after: number,
+    viewer: AbortSignal,
+  ): AsyncGenerator<WireEvent, void, void> {
+    await this.live.expected.settled(id, viewer);
+    if (!viewer.aborted) yield* await this.replay(owner, id, after, viewer);
   }
 
   /** @throws FermataError not_found */
   async delete(owner: string, id: string): Promise<void> {
-    const live = this.live.find(owner, id);
-    live?.cancel(new FermataError("cancelled", "The response was deleted."));
-    await live?.ended;
-    if (live === null && this.#shared !== null) {
+    const reason = new FermataError("cancelled", "The response was deleted.");
+    const wasHere = await this.live.end(owner, id, reason);
+    if (!wasHere && this.#shared !== null) {
       const found = await this.store?.response(owner, id);
       if (found && isAtWork(found.body)) await cancelElsewhere(id, this.#shared);
     }
     const isDeleted = await this.store?.deleteResponse(owner, id);
-    if (isDeleted !== true && live === null) throw noResponse(id);
+    if (isDeleted !== true && !wasHere) throw noResponse(id);
   }
 
   /** A response that has ended stays as it is. @throws FermataError not_found | invalid_value */
   async cancel(owner: string, id: string): Promise<object> {
-    const response = (await this.retrieve(owner, id)) as { background: boolean };
-    if (!response.background) {
+    if (!isBackground(await this.retrieve(owner, id))) {
       const problem = "is not a background response";
       throw fieldError("invalid_value", "id", problem, "Close its connection to end it");
     }
-    const live = this.live.find(owner, id);
-    live?.cancel(new FermataError("cancelled", "The response was cancelled."));
-    await live?.ended;
-    if (live === null && this.#shared !== null) await cancelElsewhere(id, this.#shared);
+    const reason = new FermataError("cancelled", "The response was cancelled.");
+    const wasHere = await this.live.end(owner, id, reason);
+    if (!wasHere && this.#shared !== null) await cancelElsewhere(id, this.#shared);
     return await this.retrieve(owner, id);
   }
 
@@ -300,25 +310,32 @@ export class ResponseService {
     return [...items.history, ...items.input];
   }
 
-  /** Takes over what another process left waiting or unfinished. */
+  /** Takes over what another process left waiting or unfinished. Nobody waits for a model that must be loaded for it. */
   async adopt(context: Omit<RunContext, "target" | "startedAt"> & RouteContext): Promise<void> {
-    const { store } = this;
-    for (const hold of (await store?.takeHolds()) ?? []) {
+    for (const hold of (await this.store?.takeHolds()) ?? []) {
+      const { id, owner, request } = hold;
       const work = context.active.begin();
-      const parts = { asked: this.#asked, store: store!, context, abort: work.controller };
-      const run = await revive(hold, parts).catch((error: unknown) => {
-        // The others go on.
-        context.log.error({ response: hold.id, err: error }, "a response was not taken over");
-        return null;
-      });
-      if (run === null) {
-        work.end();
-        continue;
-      }
-      this.live.add(run);
-      void run.ended.then(() => work.end());
-      run.goOn();
+      const expected = { id, owner, model: wantedModel(request), abort: work.controller };
+      const goesOn = this.live.expected.add(expected, () => this.#goOn(hold, context, work));
+      if (context.services.models === undefined) await goesOn;
     }
+  }
+
+  async #goOn(
+    hold: ResponseHold,
+    context: Parameters<ResponseService["adopt"]>[0],
+    { controller: abort, end }: ReturnType<ActiveRequests["begin"]>,
+  ): Promise<void> {
+    const parts = { asked: this.#asked, store: this.store!, context, abort };
+    const run = await revive(hold, parts).catch((error: unknown) => {
+      // The others go on.
+      context.log.error({ response: hold.id, err: error }, "a response was not taken over");
+      return null;
+    });
+    if (run === null) return end();
+    this.live.add(run);
+    void run.ended.then(end);
+    run.goOn();
   }
 
   /** The whole prompt that `start` would give the model. */
@@ -367,4 +384,8 @@ export class ResponseService {
     const timeoutMs = this.#config.responsesToolTimeoutMs ?? defaultOutputTimeoutMs;
     return new HeldCalls(timeoutMs, (error) => abort.abort(error));
   }
+}
+
+function isBackground(response: object): boolean {
+  return (response as { background?: boolean }).background === true;
 }

@@ -36,7 +36,7 @@ export class WaitingResponses {
 
   /** Resolves when the output is kept. @throws FermataError not_found | invalid_value */
   async deliver(owner: string, id: string, callId: string, output: string): Promise<void> {
-    const live = this.#live.find(owner, id);
+    const live = await this.#live.meet(owner, id);
     if (live !== null) return await this.#deliverTo(live, callId, output);
     const handed = await this.#handOver(id, { owner, callId, output });
     if (handed === null) throw noResponse(id);
@@ -57,11 +57,15 @@ export class WaitingResponses {
 
   /** What another process was sent for a response of this one. Null: it is not here. */
   take(id: string, sent: Sent): (() => Promise<unknown>) | null {
-    const live = this.#live.find(sent.owner, id);
-    if (live === null) return null;
-    return "callId" in sent
-      ? () => this.#deliverTo(live, sent.callId, sent.output)
-      : () => this.#meet(live, sent.input, sent.mayResume);
+    const { owner } = sent;
+    if (this.#live.find(owner, id) === null && !this.#live.expected.has(owner, id)) return null;
+    return async () => {
+      const live = await this.#live.meet(owner, id);
+      if (live === null) throw noResponse(id);
+      return "callId" in sent
+        ? await this.#deliverTo(live, sent.callId, sent.output)
+        : await this.#meet(live, sent.input, sent.mayResume);
+    };
   }
 
   /** Null: no process is at work on it. */
@@ -81,11 +85,11 @@ export class WaitingResponses {
     const outputs = input.filter(isClientOutput);
     const live =
       id === null
-        ? this.#waitingFor(
+        ? await this.#waitingFor(
             owner,
             outputs.map((item) => String(item["call_id"])),
           )
-        : this.#live.find(owner, id);
+        : await this.#live.meet(owner, id);
     const mayResume = id !== null && !request.stream;
     if (live !== null) return (await this.#meet(live, input, mayResume)) ? live.id : null;
     if (id === null) return null;
@@ -107,8 +111,13 @@ export class WaitingResponses {
   }
 
   /** The response that waits for an output of one of these calls. */
-  #waitingFor(owner: string, callIds: readonly string[]): ResponseRun | null {
+  async #waitingFor(owner: string, callIds: readonly string[]): Promise<ResponseRun | null> {
     if (callIds.length === 0) return null;
+    for (const id of this.#live.expected.idsOf(owner)) {
+      const { output = [] } = (await this.#store?.responseItems(owner, id)) ?? {};
+      const isMeant = output.some((item) => callIds.includes(String(item["call_id"])));
+      if (isMeant) await this.#live.meet(owner, id);
+    }
     const waits = ({ held, owner: its }: ResponseRun): boolean =>
       its === owner && held !== null && held.pending.some((id) => callIds.includes(id));
     return this.#live.where(waits)[0] ?? null;
