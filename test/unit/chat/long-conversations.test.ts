@@ -72,7 +72,7 @@ test.each([
     nested: "a;b;c;",
     "in a condition": "1a2b3c",
     filtered: "0/2a1/2c",
-    left: "a",
+    left: "ab",
     skipped: "ac",
     empty: "nothing",
     unpacked: "one=1;two=2;",

@@ -127,13 +127,13 @@ describe("the answer", () => {
 
   it.each<[Name, string, TemplateVariables, RegExp]>([
     ["never", "never thinks", {}, /^\s*body$/u],
-    ["qwen", "may think", {}, /^\("<think>" .*\)\? body$/u],
+    ["qwen", "may think", {}, /^\(opened thought .*\)\? body$/u],
     ["qwen", "does not where the prompt has thought", off, /^\s*body$/u],
-    ["skip", "may think", {}, /^\("<think>" .*\)\? body$/u],
+    ["skip", "may think", {}, /^\(opened thought .*\)\? body$/u],
     ["shy", "is thinking", {}, /^thought .*BLANKS\? body$/u],
     ["shy", "does not", off, /^\s*body$/u],
     ["granite", "does not where nobody asked for it", {}, /^\s*body$/u],
-    ["granite", "may where somebody did", on, /^\("<think>" .*\)\? body$/u],
+    ["granite", "may where somebody did", on, /^\(opened thought .*\)\? body$/u],
     ["always", "is thinking", off, /^thought .*BLANKS\? body$/u],
   ])("%s: %s", async (name, _title, variables, expected) => {
     expect(await start(name, variables)).toMatch(expected);
