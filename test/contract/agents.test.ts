@@ -83,6 +83,16 @@ test("they are listed as models, after the one that is served", async () => {
   expect((await app.inject({ url: "/v1/models/nobody" })).statusCode).toBe(404);
 });
 
+test("an agent is called by the name that Ollama's list gives it, too", async () => {
+  const { app, chat } = agentWorld();
+  const { models } = (await app.inject({ url: "/api/tags" })).json();
+  expect(models.map(({ name }: { name: string }) => name)).toContain("boss:latest");
+  const answer = await post(app, { ...question, model: "boss:latest" });
+  expect(answer.json()).toMatchObject({ model: "boss" });
+  expect(chat.requests[0]!.messages[0]).toMatchObject({ role: "system", content: "You plan." });
+  expect((await app.inject({ url: "/v1/models/boss:latest" })).json().id).toBe("boss");
+});
+
 test.each([
   ["/v1/chat/completions", question, { prompt_tokens: 50, completion_tokens: 14 }],
   ["/v1/responses", { input: "Which files?" }, { input_tokens: 50, output_tokens: 14 }],

@@ -10,6 +10,7 @@ import {
   listedModel,
   type ListServices,
 } from "../answer/model-list.ts";
+import { agentCalled } from "../answer/target.ts";
 import { FermataError } from "../../errors.ts";
 
 export interface WireModel {
@@ -89,7 +90,7 @@ function wireAgent(
   name: string,
   { model, agents }: Pick<ServerServices, "model" | "agents">,
 ): WireModel | null {
-  const agent = agents?.find(name);
+  const agent = agentCalled(name, { agents });
   if (agent === undefined) return null;
   const { contextSize } = agent.model;
   const limits = { context_length: contextSize, max_model_len: contextSize };

@@ -40,9 +40,7 @@ export function resolveTarget(
   context: TargetContext,
   replaced: (chat: AgentModel["chat"]) => AgentModel["chat"] = (chat) => chat,
 ): Target {
-  const { agents } = context.services;
-  const name = wanted && calledName(wanted, (one) => agents?.find(one) !== undefined);
-  const agent = name === null ? undefined : agents?.find(name);
+  const agent = wanted === null ? undefined : agentCalled(wanted, context.services);
   if (agent !== undefined) {
     const model = { ...agent.model, chat: replaced(agent.model.chat) };
     return agentTarget({ ...agent, model, tools: () => agent.tools() }, context);
@@ -75,6 +73,13 @@ export const latestTag = ":latest";
 /** A name with Ollama's tag stands for the one without it, on every wire, where nothing is called so. */
 export function calledName(name: string, isKnown: (name: string) => boolean): string {
   return name.endsWith(latestTag) && !isKnown(name) ? name.slice(0, -latestTag.length) : name;
+}
+
+export function agentCalled(
+  name: string,
+  { agents }: Pick<ServerServices, "agents">,
+): Agent | undefined {
+  return agents?.find(calledName(name, (one) => agents.find(one) !== undefined));
 }
 
 /** The names of the model in requests; the first is its own. */

@@ -22,7 +22,7 @@ import { tokenizePrompt } from "../answer/tokenize-prompt.ts";
 import type { ServerServices } from "../services.ts";
 import { requestOwner } from "../http/access.ts";
 import { streamAnswer } from "../http/stream-answer.ts";
-import { warnOfModel } from "../answer/target.ts";
+import { agentCalled, warnOfModel } from "../answer/target.ts";
 
 export function completionsRoute(context: RouteContext): RouteOptions {
   const { services, config, metrics, active, warnings } = context;
@@ -134,8 +134,8 @@ function controlTokens({ model }: ServerServices["engine"]): Int32Array {
 }
 
 /** An agent reads a conversation, and a bare prompt has none. */
-function refuseAgent(model: string | undefined, { agents }: ServerServices): void {
-  if (model === undefined || agents?.find(model) === undefined) return;
+function refuseAgent(model: string | undefined, services: ServerServices): void {
+  if (model === undefined || agentCalled(model, services) === undefined) return;
   const remedy = "Send messages to /v1/chat/completions";
   throw fieldError("unsupported_value", "model", "names an agent", remedy);
 }

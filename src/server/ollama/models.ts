@@ -12,7 +12,7 @@ import {
   type ListServices,
   modifiedAt,
 } from "../answer/model-list.ts";
-import { calledName, latestTag } from "../answer/target.ts";
+import { agentCalled, latestTag } from "../answer/target.ts";
 import { readBody, fieldError } from "../body/field.ts";
 import type { ServerServices } from "../services.ts";
 import { showFields } from "./fields.ts";
@@ -57,9 +57,8 @@ export function ollamaModelRoutes(services: Services): RouteOptions[] {
         const wanted = given.model ?? given.name;
         if (wanted === undefined)
           throw fieldError("missing_field", "model", "is missing", "Send a model's name");
-        const isAgent = (name: string): boolean => agentNames().includes(name);
-        const isAgents = isAgent(calledName(wanted, isAgent));
-        const known = knownModel(isAgents ? "default" : wanted, services);
+        const isAgent = agentCalled(wanted, services) !== undefined;
+        const known = knownModel(isAgent ? "default" : wanted, services);
         if (known === null)
           throw new FermataError("not_found", `model '${wanted}' not found`, { param: "model" });
         return shown(known);
