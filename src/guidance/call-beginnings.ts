@@ -21,9 +21,10 @@ export function isBare({ sectionOpen, callOpen }: CallSyntax): boolean {
 
 /** Does the parser look for calls in reasoning? They need a marker, and the message must be the same. */
 export function endsReasoning(syntax: CallSyntax): boolean {
-  const { sectionOpen, callOpen, afterReasoning } = syntax;
+  const { sectionOpen, callOpen, afterReasoning, beforeCall } = syntax;
   const isList = /\[\s*$/u.test(sectionOpen);
-  return afterReasoning === undefined && (isList || !callOpen.startsWith("{"));
+  const isOneMessage = afterReasoning === undefined && beforeCall === undefined;
+  return isOneMessage && (isList || !callOpen.startsWith("{"));
 }
 
 /**
@@ -50,6 +51,22 @@ export function wordsAndCall(beginnings: Beginnings, free: string): Rules {
     "named_call: first_call | more_text named_call | (NO_CALL)?\n",
   ];
   return { expression: "only_call first_call | before_calls named_call", rules: rules.join("") };
+}
+
+/**
+ * A text that its own marker has opened, and then a call, if what stands between them is followed by a tool's name.
+ * @param beforeCall what stands between them
+ */
+export function markedTextAndCall(beginnings: Beginnings, beforeCall: string): Rules {
+  const { syntax, markup } = beginnings;
+  const opening = beforeCall + openingOf(syntax);
+  const lead = markup.until("before_calls", "TEXT", opening);
+  if (!markup.isText(opening))
+    return { expression: `${lead.expression} first_call`, rules: lead.rule };
+  const more = markup.until("more_text", "NO_CALL", opening);
+  const named = `named_call: first_call | ${more.expression} named_call | (NO_CALL)?\n`;
+  const rules = [noCall(beginnings), lead.rule, more.rule, named];
+  return { expression: `${lead.expression} named_call`, rules: rules.join("") };
 }
 
 /**

@@ -22,6 +22,8 @@ export interface CallSyntax {
   readonly textClose?: string;
   /** After the reasoning's closing marker, before what follows it. */
   readonly afterReasoning?: string;
+  /** Between the answer's text, which has its own marker, and a call. Default: no call follows such a text. */
+  readonly beforeCall?: string;
   /** Text for the user before a call or the answer, in a message of its own between or after reasoning. */
   readonly preamble?: { readonly open: string; readonly close: string };
 }

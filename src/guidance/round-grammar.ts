@@ -1,6 +1,12 @@
 /** The grammar of everything that a model may write in one round, as Lark. */
 
-import { endsReasoning, openingOf, reasoningAndCall, wordsAndCall } from "./call-beginnings.ts";
+import {
+  endsReasoning,
+  markedTextAndCall,
+  openingOf,
+  reasoningAndCall,
+  wordsAndCall,
+} from "./call-beginnings.ts";
 import type { ArgumentStyle, CallPart, CallSyntax, ParameterArguments } from "./call-syntax.ts";
 import {
   type Markup,
@@ -54,6 +60,11 @@ export function roundGrammar(shape: RoundShape): string {
     } else {
       const text = isFreeText && textClose !== "" ? "(answer)? " : "";
       options.push(`${text}${markup.sequence(openingOf(syntax))} first_call`);
+      if (isFreeText && syntax.beforeCall !== undefined) {
+        const words = markedTextAndCall(shape, syntax.beforeCall);
+        rules.push(words.rules);
+        options.push(`${textOpen} ${words.expression}`);
+      }
     }
   }
   if (isFreeText) {
@@ -118,9 +129,11 @@ function noAnswer({ syntax, tools, markup }: RoundShape, reasoning: string | nul
   // The opening of some formats; models of others write it, too.
   const calls = [`\\{[ \\n]{0,4}"name": ?"(${names})`];
   // A list's bracket behind the marker says no more.
-  const opening = openingOf(syntax).trim().replace(/\[$/u, "");
+  const { beforeCall } = syntax;
+  const opening = ((beforeCall ?? "") + openingOf(syntax)).trim().replace(/\[$/u, "");
   const isMarker = opening !== "" && !opening.startsWith("{");
-  if (isMarker && !markup.startsWithToken(opening)) calls.push(escapeRegex(opening));
+  const named = beforeCall === undefined ? "" : `(${names})`;
+  if (isMarker && !markup.startsWithToken(opening)) calls.push(escapeRegex(opening) + named);
   // An answer in words begins with none of them; a call that is spelled wrong does.
   const starts = ["\\{", "<", "`", ...(reasoning === null ? [] : [escapeRegex(reasoning)])];
   return `${blanks}|${blanks}(${starts.join("|")}).*|.*(${calls.join("|")}).*`;

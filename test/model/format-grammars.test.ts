@@ -145,7 +145,10 @@ describe.skipIf(!hasMasks).each(formats)("$name", (format) => {
     for (const answer of ["Two.", '\n\n1 < 2 {"name": "box"} [x] `{`'])
       expect(await isAnswer(textOpen + answer + textClose), answer).toBe(true);
     const call = writeCalls(syntax, [["ping", {}]]);
-    for (const none of ["", " \n", call, `I look. ${call}`])
+    const { beforeCall } = syntax;
+    const calls =
+      beforeCall === undefined ? [call, `I look. ${call}`] : [`I look.${beforeCall}${call}`];
+    for (const none of ["", " \n", ...calls])
       expect(await isAnswer(textOpen + none + textClose), none).toBe(false);
   });
 

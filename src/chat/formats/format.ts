@@ -8,6 +8,19 @@ import { type ParameterMarkers, callEnds, parameterReaders, parameterStyle } fro
 import { jsonObject } from "./readers/forms.ts";
 import type { MakeReader } from "./readers/reader.ts";
 
+/** Messages that say whom they are for: `open`, the name, `close`, and then the text. */
+export interface Recipients {
+  readonly open: string;
+  readonly close: string;
+  /** Ends a message, or stands behind its end, before the next one's header. */
+  readonly next: string;
+  /** Who gets the answer's text, and who reasoning, or "". Any other is a tool. */
+  readonly text: string;
+  readonly reasoning: string;
+  /** End a message's text. */
+  readonly ends: readonly string[];
+}
+
 export type Pair = readonly [open: string, close: string];
 
 /** A format, as the parser of answers, the grammar and the engine use it. */
@@ -44,6 +57,8 @@ export interface ToolCallFormat {
   readonly silentMarkers: readonly string[];
   /** Every message has a header that names its channel; markers and readers are not looked at. */
   readonly usesChannels: boolean;
+  /** Every message has a header that names its recipient; the reader of calls begins at a tool's name. */
+  readonly recipients: Recipients | null;
   /** More markers that the parser must see. */
   readonly otherMarkers: readonly string[];
 }
@@ -56,6 +71,7 @@ type Defaulted =
   | "reasoningHint"
   | "silentMarkers"
   | "usesChannels"
+  | "recipients"
   | "otherMarkers";
 
 /** A format as the tables write it. */
@@ -78,7 +94,10 @@ export interface FormatEntry extends Partial<Pick<ToolCallFormat, Defaulted>> {
   /** Each argument stands between markers. */
   parameters?: ParameterMarkers;
   /** The answer's own markers, for the grammar. */
-  answer?: Pick<CallSyntax, "textOpen" | "textClose" | "afterReasoning" | "preamble">;
+  answer?: Pick<
+    CallSyntax,
+    "textOpen" | "textClose" | "afterReasoning" | "preamble" | "beforeCall"
+  >;
   /** The markers that the parser looks for, where they are not those of `call`. */
   marks?: Pair;
   /** Default: of `parameters`. */
@@ -104,6 +123,7 @@ export function defineFormat(entry: FormatEntry): ToolCallFormat {
     reasoningHint: "",
     silentMarkers: [],
     usesChannels: false,
+    recipients: null,
     otherMarkers: [],
     ...more,
     name,

@@ -174,6 +174,16 @@ export const namedFormats: readonly FormatEntry[] = [
     reader: listOfNamed({ nameClose: '":', name: /^(?:\s*\{\s*")?(.*)$/su }, "}"),
     reasoning: { open: "<|inner_prefix|>", close: "<|inner_suffix|>" },
   },
+  // A call is a message to the tool, as an answer is one to all.
+  {
+    name: "functionary-v3.2",
+    template: [[">>>all", ">>>${recipient}"]],
+    separator: ">>>",
+    body: "$name\n$arguments",
+    answer: { textOpen: "all\n", beforeCall: ">>>" },
+    reader: named({ nameClose: "\n" }),
+    recipients: { open: "", close: "\n", next: ">>>", text: "all", reasoning: "", ends: [] },
+  },
   {
     name: "functionary-v3.1",
     template: [["<function=", "<|python_tag|>"]],

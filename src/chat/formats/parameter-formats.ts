@@ -60,6 +60,35 @@ const close = (tag: string): string => `<|close|>${tag}<|sep|>`;
 const mark = "]<]minimax[>[";
 
 export const parameterFormats: readonly FormatEntry[] = [
+  // Muse Glimmer: a call is a message to the tool.
+  {
+    name: "muse-glimmer",
+    template: [["<atem:function_calls>", "<|eom|>"]],
+    call: [" to=", "\n</atem:function_calls>"],
+    separator: "<|eom|><|start|>assistant",
+    body: '$name<|message|><atem:function_calls>\n<atem:invoke name="$name">\n$arguments</atem:invoke>',
+    parameters: {
+      key: ['<atem:parameter name="', '">'],
+      value: ["", "</atem:parameter>"],
+      after: "\n",
+    },
+    marks: ["", ""],
+    answer: {
+      textOpen: " to=user<|message|>",
+      afterReasoning: "<|start|>assistant",
+      beforeCall: "<|eom|><|start|>assistant",
+    },
+    reasoning: { open: " to=self<|message|>", close: "<|eom|>" },
+    recipients: {
+      open: " to=",
+      close: "<|message|>",
+      next: "<|start|>assistant",
+      text: "user",
+      reasoning: "self",
+      ends: ["<|eom|>", "<|eot|>"],
+    },
+    otherMarkers: ["<|start|>", "<|message|>", "<|eom|>", "<|eot|>"],
+  },
   // Everything between tags of three tokens.
   {
     name: "kimi-k3",

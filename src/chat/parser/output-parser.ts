@@ -13,6 +13,7 @@ import {
 } from "./text-parser.ts";
 import type { ToolCall } from "../types.ts";
 import { ChannelParser } from "./channel-parser.ts";
+import { RecipientParser } from "./recipient-parser.ts";
 import { ReasoningParser } from "./reasoning-parser.ts";
 
 export class OutputParser {
@@ -23,9 +24,7 @@ export class OutputParser {
 
   constructor(options: OutputParserOptions) {
     this.#events = new EventBuffer(this.calls, options.newCallId ?? newCallId);
-    this.#parser = options.format.usesChannels
-      ? new ChannelParser(options, this.#events)
-      : new ReasoningParser(options, this.#events);
+    this.#parser = parserOf(options, this.#events);
   }
 
   get inCall(): boolean {
@@ -45,4 +44,11 @@ export class OutputParser {
     this.#parser.finish(natural);
     return this.#events.take();
   }
+}
+
+function parserOf(options: OutputParserOptions, events: EventBuffer): TextParser {
+  const { usesChannels, recipients } = options.format;
+  if (usesChannels) return new ChannelParser(options, events);
+  if (recipients !== null) return new RecipientParser(options, recipients, events);
+  return new ReasoningParser(options, events);
 }

@@ -144,10 +144,14 @@ export class PromptBuilder {
   }
 
   #checkPrefill({ reasoning }: Rendering): void {
-    if (!this.format.usesChannels && reasoning !== "open") return;
+    const { usesChannels, recipients } = this.format;
+    const hasHeader = usesChannels || recipients !== null;
+    if (!hasHeader && reasoning !== "open") return;
     throw new FermataError(
       "unsupported_value",
-      "\"messages\" ends with the assistant's words, and this model reasons before it answers. Turn thinking off, or let the last message be the user's.",
+      hasHeader
+        ? "\"messages\" ends with the assistant's words, and this model's answers begin with a header. Let the last message be the user's."
+        : "\"messages\" ends with the assistant's words, and this model reasons before it answers. Turn thinking off, or let the last message be the user's.",
       { param: "messages" },
     );
   }

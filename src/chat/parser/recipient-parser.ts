@@ -1,0 +1,152 @@
+/**
+ * Messages that say in a header whom they are for: the user, the model itself (reasoning), or a tool. The prompt ends
+ * where the first header begins. What is no header is text.
+ */
+
+import type { Recipients, ToolCallFormat } from "../formats/format.ts";
+import type { CallReader, OfferedTools } from "../formats/readers/reader.ts";
+import { isBlank } from "../formats/readers/json-scanner.ts";
+import type { EventBuffer, OutputParserOptions, TextParser } from "./text-parser.ts";
+
+type Place = "header" | "content" | "reasoning" | "call" | "after-call";
+
+export class RecipientParser implements TextParser {
+  readonly #format: ToolCallFormat;
+  readonly #recipients: Recipients;
+  readonly #offered: OfferedTools | null;
+  readonly #events: EventBuffer;
+  readonly #ends: readonly string[];
+  #place: Place = "header";
+  /** Where the text before a header was, and the marker before it. */
+  #before: { place: Place; marker: string } = { place: "content", marker: "" };
+  /** What may become a header, or a marker. */
+  #held = "";
+  #reader: CallReader;
+  /** Blanks that count if more follows. */
+  #blanks = "";
+  /** Something of this reasoning was told; of any. */
+  #told = false;
+  #hasReasoned = false;
+
+  constructor(
+    { format, offered, reasoning }: OutputParserOptions,
+    recipients: Recipients,
+    events: EventBuffer,
+  ) {
+    this.#format = format;
+    this.#recipients = recipients;
+    this.#offered = offered;
+    this.#events = events;
+    this.#ends = [recipients.next, ...recipients.ends];
+    this.#reader = format.reader(events, offered);
+    if (reasoning === "open") this.#place = "reasoning";
+  }
+
+  get inCall(): boolean {
+    return this.#place === "call";
+  }
+
+  get inReasoning(): boolean {
+    return this.#place === "reasoning";
+  }
+
+  feed(character: string): void {
+    if (this.#place === "header") this.#feedHeader(this.#held + character);
+    else this.#feedText(character);
+  }
+
+  finish(natural: boolean): void {
+    const held = this.#held;
+    this.#held = "";
+    // A header alone says nothing.
+    if (this.#place !== "header") for (const character of held) this.#take(character);
+    if (this.#place === "content") this.#events.content(this.#blanks);
+    if (this.#place === "call" && natural) this.#reader.close();
+  }
+
+  #feedHeader(held: string): void {
+    const { open, close } = this.#recipients;
+    const [begin, text] = [open.trimStart(), held.trimStart()];
+    const name = text.slice(begin.length, -close.length);
+    this.#held = held;
+    if (text === begin + name + close && this.#isKnown(name)) this.#begin(name);
+    else if (!this.#mayBeHeader(text)) this.#takeAsText(held);
+  }
+
+  #isKnown(name: string): boolean {
+    const { text, reasoning } = this.#recipients;
+    return (
+      name === text || (name === reasoning && name !== "") || this.#offered?.has(name) === true
+    );
+  }
+
+  #mayBeHeader(text: string): boolean {
+    const { open, close } = this.#recipients;
+    const begin = open.trimStart();
+    if (begin.startsWith(text)) return true;
+    if (!text.startsWith(begin)) return false;
+    const name = /^[\w.:-]{1,128}/u.exec(text.slice(begin.length))?.[0];
+    return name !== undefined && close.startsWith(text.slice(begin.length + name.length));
+  }
+
+  /** No header: the marker before it was text, too. */
+  #takeAsText(held: string): void {
+    const { place, marker } = this.#before;
+    this.#held = "";
+    this.#place = place;
+    for (const character of marker) this.#take(character);
+    for (const character of held) this.feed(character);
+  }
+
+  #begin(name: string): void {
+    const { text, reasoning, close } = this.#recipients;
+    this.#held = this.#blanks = "";
+    this.#told = false;
+    this.#place = name === text ? "content" : name === reasoning ? "reasoning" : "call";
+    if (this.#place !== "call") return;
+    this.#reader = this.#format.reader(this.#events, this.#offered);
+    for (const character of name + close) this.#reader.feed(character);
+  }
+
+  #feedText(character: string): void {
+    const held = this.#held + character;
+    this.#held = "";
+    const isInString = this.#place === "call" && this.#reader.inString;
+    const ends = isInString ? [] : this.#ends.filter((marker) => marker.startsWith(held));
+    if (ends.includes(held)) this.#endMessage(held);
+    else if (ends.length > 0) this.#held = held;
+    else {
+      this.#take(held.charAt(0));
+      for (const rest of held.slice(1)) this.#feedText(rest);
+    }
+  }
+
+  #endMessage(marker: string): void {
+    if (marker !== this.#recipients.next) return;
+    if (this.#place === "call") {
+      this.#reader.close();
+      this.#place = "after-call";
+    }
+    this.#before = { place: this.#place, marker };
+    this.#place = "header";
+  }
+
+  #take(character: string): void {
+    if (this.#place === "call") {
+      if (this.#reader.state !== "done") this.#reader.feed(character);
+      if (this.#reader.state === "done") this.#place = "after-call";
+    } else if (this.#place === "after-call") return;
+    else if (isBlank(character)) this.#blanks += character;
+    else {
+      if (this.#place === "reasoning") this.#reason(character);
+      else this.#events.content(this.#blanks + character);
+      this.#blanks = "";
+    }
+  }
+
+  #reason(character: string): void {
+    const blanks = this.#told ? this.#blanks : this.#hasReasoned ? "\n" : "";
+    this.#events.reasoning(blanks + character);
+    this.#told = this.#hasReasoned = true;
+  }
+}
