@@ -103,7 +103,7 @@ void KvRetention::State::settle(FileOutcome outcome) {
             forget_file(entry);
             break;
     }
-    if (!entry.is_kept()) forget(id);
+    if (!entry.is_anywhere()) forget(id);
 }
 
 // Of what is being read, or was read and waits for its slot, one may still be in time.
@@ -172,7 +172,7 @@ bool KvRetention::State::make_room_on_disk(std::int64_t bytes, const Candidate& 
         if (victim == kNoSlot) return false;
         ++disk.full;
         remove_file(left_at(victim));
-        if (!left_at(victim).is_kept()) forget(victim);
+        if (!left_at(victim).is_anywhere()) forget(victim);
     }
     return true;
 }
@@ -220,7 +220,9 @@ void KvRetention::State::back_up_slot(SlotId slot) {
     if (saved.empty()) return;
     const SlotId id = id_for_one_more();
     tree.share(slot, id, length);
-    left_at(id) = {.use = at(slot).use, .leased = at(slot).state != SlotState::kRetained};
+    left_at(id) = {.use = at(slot).use,
+                   .leased = at(slot).state != SlotState::kRetained,
+                   .until = waited_for_until(at(slot))};
     if (!file(id, saved)) forget(id);
 }
 
@@ -237,7 +239,7 @@ void KvRetention::State::drop_superseded(SlotId written) {
         const bool is_cut = std::ranges::find(cuts, known) != cuts.end();
         if (!shape.partial_truncate && known != length && !is_cut) continue;
         remove_file(entry);
-        if (!entry.is_kept()) forget(id);
+        if (!entry.is_anywhere()) forget(id);
     }
 }
 

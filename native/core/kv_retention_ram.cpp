@@ -168,7 +168,7 @@ void KvRetention::State::forget(SlotId id) {
 SlotId KvRetention::State::id_for_one_more() {
     SlotId oldest = kNoSlot;
     const auto age = [this](SlotId id) {
-        return std::pair(left_at(id).is_kept(), left_at(id).use.last_used);
+        return std::pair(left_at(id).is_anywhere(), left_at(id).use.last_used);
     };
     for (SlotId id = shape.slot_count; id < id_of(left.size()); ++id) {
         if (left_length(id) == 0) return id;
@@ -280,7 +280,7 @@ Use KvRetention::State::learn(std::span<const std::int32_t> shared) {
     const Use use = used_again(before, now);
     const Milliseconds gap = std::max<Milliseconds>(now - before.last_used, 1);
     usual_gap = usual_gap == 0 ? gap : (7 * usual_gap + gap) / 8;
-    if (!slot && !left_at(returned).is_kept()) forget(returned);
+    if (!slot && !left_at(returned).is_anywhere()) forget(returned);
     return use;
 }
 

@@ -56,7 +56,7 @@ struct KvRetention::State {
         bool reading = false;
         Milliseconds asked_or_staged = 0;  // when
 
-        bool is_kept() const { return !cells.empty() || file != 0; }
+        bool is_anywhere() const { return !cells.empty() || file != 0; }
     };
     // Its path in the tree is at id_of_fork of its index; empty: there is none.
     struct Fork {

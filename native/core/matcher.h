@@ -34,6 +34,7 @@ class Matcher {
     // Goes back by the last `count` tokens consumed.
     virtual bool rollback(std::size_t count) = 0;
     // How many of `tokens` could be consumed in order, whatever way their text is cut into tokens.
+    // Always 0 where going back costs too much: then nothing is drafted.
     virtual std::size_t accepted(std::span<const Token> tokens) = 0;
     // The tokens that come next whatever is sampled; empty when there is a choice. Does not
     // advance.

@@ -27,7 +27,7 @@ class Sampler {
     // penalties.
     virtual void observe(std::span<const Token> tokens) = 0;
     // In the place of all that observe() told: the context is these tokens now.
-    virtual void observe_anew(std::span<const Token> /*tokens*/) {}
+    virtual void observe_anew(std::span<const Token> tokens) = 0;
     // What is drawn from now on depends on the seed and this position only, so that another process
     // that knows the tokens goes on in the same way.
     virtual void begin_round(std::int32_t /*position*/) {}

@@ -66,6 +66,10 @@ void ScriptedSampler::observe(std::span<const Token> tokens) {
     if (then_) then_->observe(tokens);
 }
 
+void ScriptedSampler::observe_anew(std::span<const Token> tokens) {
+    if (then_) then_->observe_anew(tokens);
+}
+
 void ScriptedSampler::begin_round(std::int32_t position) {
     if (then_) then_->begin_round(position);
 }

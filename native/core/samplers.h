@@ -16,6 +16,7 @@ class GreedySampler final : public Sampler {
    public:
     Token sample(std::span<const float> logits, TokenMask mask = {}) override;
     void observe(std::span<const Token>) override {}
+    void observe_anew(std::span<const Token>) override {}
 };
 
 // Emits the script whatever the logits say, then what `then` samples; without `then` it emits
@@ -28,6 +29,7 @@ class ScriptedSampler final : public Sampler {
                     std::unique_ptr<Sampler> then = nullptr);
     Token sample(std::span<const float> logits, TokenMask mask = {}) override;
     void observe(std::span<const Token> tokens) override;
+    void observe_anew(std::span<const Token> tokens) override;
     void skip(Token token) override;
     void begin_round(std::int32_t position) override;
 

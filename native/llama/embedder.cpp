@@ -1,6 +1,7 @@
 #include "llama/embedder.h"
 
 #include <algorithm>
+#include <bitset>
 #include <cmath>
 #include <exception>
 
@@ -29,12 +30,19 @@ enum llama_pooling_type pooling_of(std::string_view name) {
 
 // A character that the texts do not have, of U+E000 to U+EFFF, for private use; "": they have all.
 std::string guard_for(std::string_view one, std::string_view other) {
-    for (int place = 0; place < 4096; ++place) {
-        const std::string guard = {'\xEE', static_cast<char>(0x80 | (place >> 6)),
-                                   static_cast<char>(0x80 | (place & 0x3F))};
-        if (one.find(guard) == one.npos && other.find(guard) == other.npos) return guard;
+    std::bitset<4096> used;
+    for (const std::string_view text : {one, other}) {
+        for (std::size_t at = text.find('\xEE'); at != text.npos; at = text.find('\xEE', at + 1)) {
+            if (at + 2 < text.size())
+                used.set((text[at + 1] & 0x3Fu) << 6 | (text[at + 2] & 0x3Fu));
+        }
     }
-    return {};
+    unsigned place = 0;
+    while (place < used.size() && used[place])
+        ++place;
+    if (place == used.size()) return {};
+    return {'\xEE', static_cast<char>(0x80u | place >> 6),
+            static_cast<char>(0x80u | (place & 0x3Fu))};
 }
 
 // A guard before and after every character.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 
 namespace fermata::gbnf {
@@ -39,7 +40,7 @@ class Parser {
             if (!node.defined) refuse("Undefined rule: " + node.name);
         }
         if (!rules_.contains("root")) refuse("The grammar has no rule named root.");
-        return {.nodes = std::move(nodes_), .tokens = std::move(tokens_)};
+        return {.nodes = std::move(nodes_), .tokens = {tokens_.begin(), tokens_.end()}};
     }
 
    private:
@@ -202,7 +203,7 @@ class Parser {
         const std::size_t close = text_.find('>', at_);
         if (peek() != '<' || close == std::string_view::npos) expected("<token>");
         if (close - at_ > kMaxTokenName) refuse_size("The name of a token is too long.");
-        tokens_.emplace_back(text_.substr(at_, close + 1 - at_));
+        tokens_.emplace(text_.substr(at_, close + 1 - at_));
         at_ = close + 1;
         return {};
     }
@@ -244,7 +245,7 @@ class Parser {
     std::string_view text_;
     std::size_t at_ = 0;
     std::vector<Node> nodes_;
-    std::vector<std::string> tokens_;
+    std::unordered_set<std::string> tokens_;
     std::unordered_map<std::string, std::size_t> rules_;
     std::uint64_t elements_ = 0;
 };

@@ -88,26 +88,43 @@ export class ModelsFolder {
 
 /**
  * Folders below that cannot be read, or have just gone, are passed over: their owner is not asked here. Links are
- * followed, but not back to a folder that they are in.
+ * followed behind everything else, and no folder is read twice: a link to one beside it gives its models no other names.
  */
-function filesBelow(folder: string, depth: number, above: readonly string[] = []): string[] {
-  const real = realpathSync(folder);
-  if (above.includes(real)) return [];
-  return readdirSync(folder, { withFileTypes: true }).flatMap((entry) => {
-    const path = join(folder, entry.name);
-    if (!entry.isDirectory() && !(entry.isSymbolicLink() && isFolder(path))) return [path];
-    if (depth === 1) return [];
-    try {
-      return filesBelow(path, depth - 1, [...above, real]);
-    } catch {
-      return [];
+function filesBelow(top: string, depth: number): string[] {
+  const seen = new Set<string>();
+  const files: string[] = [];
+  const linked: (() => void)[] = [];
+  const readBelow = (folder: string, levels: number): void => {
+    const real = realpathSync(folder);
+    if (seen.has(real)) return;
+    seen.add(real);
+    for (const entry of readdirSync(folder, { withFileTypes: true })) {
+      const path = join(folder, entry.name);
+      const isLinked = entry.isSymbolicLink() && isFolder(path);
+      if (!isLinked && !entry.isDirectory()) files.push(path);
+      else if (isLinked && levels > 1) linked.push(() => tryBelow(path, levels - 1));
+      else if (levels > 1) tryBelow(path, levels - 1);
     }
-  });
+  };
+  const tryBelow = (folder: string, levels: number): void => {
+    try {
+      readBelow(folder, levels);
+    } catch {
+      // See above.
+    }
+  };
+  readBelow(top, depth);
+  for (let next = linked.shift(); next !== undefined; next = linked.shift()) next();
+  return files;
 }
 
-/** False of a link to nothing, too. */
+/** False of a link to nothing, to itself, or to what may not be read. */
 function isFolder(path: string): boolean {
-  return statSync(path, { throwIfNoEntry: false })?.isDirectory() ?? false;
+  try {
+    return statSync(path).isDirectory();
+  } catch {
+    return false;
+  }
 }
 
 /** Null: one model is served. @throws FermataError model_not_found, if it cannot be read */

@@ -100,14 +100,15 @@ export class ModelPool<Model> {
 
   /**
    * How long a model that is in memory stays there when nobody uses it; none is loaded for it.
-   * @throws FermataError not_found
+   * @returns whether it may leave @throws FermataError not_found
    */
-  keep(name: string, keepAliveMs: number): void {
+  keep(name: string, keepAliveMs: number): boolean {
     const resident = this.#residents.get(name);
     if (resident === undefined && !this.has(name)) throw this.#unknown(name);
-    if (resident === undefined) return;
+    if (resident === undefined) return true;
     resident.keepAliveMs = keepAliveMs;
     if (resident.state === "loaded") this.#rest(resident);
+    return !resident.isPinned;
   }
 
   /** Calls `listener` with each model that is loaded from now on. */

@@ -23,6 +23,8 @@ export class OpenConversation {
   readonly #api: ChatApi;
   readonly #settings: Settings;
   #id: string | null = null;
+  /** The end of a run that was given up before it had begun: until then no other can begin. */
+  #givenUp: Promise<void> = Promise.resolve();
 
   constructor(api: ChatApi, settings: Settings) {
     this.#api = api;
@@ -49,6 +51,25 @@ export class OpenConversation {
     const conversation = await this.#api.conversation(known?.id ?? wanted);
     this.#id = conversation.id;
     return conversation;
+  }
+
+  /**
+   * A run that is asked for begins once its model is in memory, which may take minutes.
+   * @returns null: `stop` was aborted before; the run is cancelled when it begins, if this process is still there
+   */
+  async begin(ask: () => Promise<RunStarted>, stop: AbortSignal): Promise<RunStarted | null> {
+    const begun = this.#givenUp.then(ask);
+    const stopped = new Promise<null>((resolve) =>
+      stop.addEventListener("abort", () => resolve(null), { once: true }),
+    );
+    const run = await Promise.race([begun, stopped]);
+    if (run !== null) return run;
+    // Another conversation may be open by then.
+    const id = this.#id;
+    this.#givenUp = begun
+      .then(({ run_id: runId }) => this.#api.cancel((id ?? this.#id)!, runId))
+      .catch(() => {});
+    return null;
   }
 
   async ask(message: string): Promise<RunStarted> {
@@ -158,28 +179,6 @@ export async function watchRun(
   }
   printer.end();
   return printer.state;
-}
-
-/**
- * A run that is asked for begins once its model is in memory, which may take minutes.
- * @returns null: `stop` was aborted before; the run is cancelled when it begins, if this process is still there
- */
-export async function beginRun(
-  api: ChatApi,
-  conversation: Pick<OpenConversation, "id">,
-  ask: () => Promise<RunStarted>,
-  stop: AbortSignal,
-): Promise<RunStarted | null> {
-  const begun = ask();
-  const stopped = new Promise<null>((resolve) =>
-    stop.addEventListener("abort", () => resolve(null), { once: true }),
-  );
-  const run = await Promise.race([begun, stopped]);
-  if (run !== null) return run;
-  // Another conversation may be open by then.
-  const { id } = conversation;
-  begun.then(({ run_id: runId }) => api.cancel((id ?? conversation.id)!, runId)).catch(() => {});
-  return null;
 }
 
 /** Somebody else may have answered, or the time was over: then there is nothing to decide. */

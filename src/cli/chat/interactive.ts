@@ -19,7 +19,6 @@ import type { ChatApi } from "./connect.ts";
 import {
   type ApprovalAnswer,
   type ApprovalAsked,
-  beginRun,
   branchOf,
   type OpenConversation,
   watchRun,
@@ -131,9 +130,7 @@ export class Interactive {
     const stopResizing = onResize(refresh);
     try {
       const begun =
-        typeof ask === "string"
-          ? { run_id: ask }
-          : await beginRun(api, conversation, ask, stop.signal);
+        typeof ask === "string" ? { run_id: ask } : await conversation.begin(ask, stop.signal);
       if (begun === null) {
         screen.line(screen.style("yellow", "Stopped."));
         return null;

@@ -11,7 +11,7 @@ import type { ParsedArguments } from "../parse-arguments.ts";
 import { AnswerPrinter } from "./answer-printer.ts";
 import { chatOptions } from "../commands.ts";
 import { connect, type Connection } from "./connect.ts";
-import { beginRun, OpenConversation, watchRun } from "./conversation.ts";
+import { OpenConversation, watchRun } from "./conversation.ts";
 import { InputHistory, Keyboard } from "./keyboard.ts";
 import { Interactive } from "./interactive.ts";
 import { Screen } from "./screen.ts";
@@ -114,7 +114,7 @@ async function answerOnce(
   };
   process.on("SIGINT", onSignal);
   try {
-    const run = await beginRun(api, conversation, () => conversation.ask(prompt), stop.signal);
+    const run = await conversation.begin(() => conversation.ask(prompt), stop.signal);
     if (run === null) return interruptedExitCode;
     const state = await watchRun(api, conversation.id!, run.run_id, {
       printer,

@@ -7,7 +7,7 @@ import { mcpServers, readAgents } from "../load-services.ts";
 import type { ServeConfig } from "../options.ts";
 import { type Finding, findingOf } from "./finding.ts";
 
-export function examineFiles(config: ServeConfig): Finding[] {
+export function examineFiles(config: ServeConfig, env: NodeJS.ProcessEnv): Finding[] {
   const { apiKeysFile, embeddingModel, rerankModel } = config;
   const findings: Finding[] = [];
   const reads = <Result>(option: string, read: () => Result): Result | null => {
@@ -18,8 +18,7 @@ export function examineFiles(config: ServeConfig): Finding[] {
       return null;
     }
   };
-  if (apiKeysFile !== undefined)
-    reads("--api-keys-file", () => readKeysFile(apiKeysFile, process.env));
+  if (apiKeysFile !== undefined) reads("--api-keys-file", () => readKeysFile(apiKeysFile, env));
   const servers = reads("--mcp-config", () => mcpServers(config));
   // Agents name servers: those must be known.
   if (servers !== null) {

@@ -79,7 +79,7 @@ export async function examine(
     });
   }
   examineAccess(config, findings);
-  findings.push(...examineFiles(config));
+  findings.push(...examineFiles(config, input.env));
   return {
     fermata: packageVersion(),
     machine,

@@ -141,16 +141,19 @@ export class Runner {
     return await this.#live.end(owner, runId, reason);
   }
 
-  /** Prevents that two requests at the same time both find that nothing runs, or undo each other's settings. */
-  async oneByOne<Result>(conversationId: string, work: () => Promise<Result>): Promise<Result> {
-    const before = this.#queues.get(conversationId) ?? Promise.resolve();
+  /**
+   * Prevents that two requests at the same time both find that nothing runs, or undo each other's settings.
+   * @param what they are about: those of the same wait for each other
+   */
+  async oneByOne<Result>(what: string, work: () => Promise<Result>): Promise<Result> {
+    const before = this.#queues.get(what) ?? Promise.resolve();
     const result = before.then(work, work);
     const settled = result.catch(() => {});
-    this.#queues.set(conversationId, settled);
+    this.#queues.set(what, settled);
     try {
       return await result;
     } finally {
-      if (this.#queues.get(conversationId) === settled) this.#queues.delete(conversationId);
+      if (this.#queues.get(what) === settled) this.#queues.delete(what);
     }
   }
 

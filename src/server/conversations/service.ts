@@ -95,7 +95,8 @@ export class ConversationService {
   /** Settings that are not in `patch` stay, also those of a change at the same time. */
   async change(owner: string, id: string, patch: ConversationPatch): Promise<Conversation> {
     const { title, leafId, settings } = patch;
-    return await this.#runner.oneByOne(id, async () => {
+    // Not behind a run that starts: its model may take minutes to load.
+    return await this.#runner.oneByOne(`settings of ${id}`, async () => {
       const conversation = await this.#find(owner, id);
       if (leafId !== undefined) checkLeaf(leafId, await this.#messages(owner, id));
       const change = { title, leafId, settings: { ...conversation.settings, ...settings } };

@@ -1,7 +1,7 @@
 /** Fields of POST /v1/embeddings and of POST /embedding. */
 
 import { ignored, optional, required, type FieldTable, type ValuesOf } from "../body/field.ts";
-import { keepAliveField } from "../body/keep-alive.ts";
+import { noKeepAlive } from "../body/keep-alive.ts";
 import { promptInputs } from "../body/prompt-inputs.ts";
 import { integer, oneOf, text } from "../body/values.ts";
 
@@ -30,7 +30,7 @@ export function embeddingFields(dimensions?: number) {
       "the first so many numbers, brought to length 1 again",
     ),
     user: ignored("is not used"),
-    keep_alive: keepAliveField,
+    keep_alive: noKeepAlive,
   } satisfies FieldTable;
 }
 
@@ -42,5 +42,5 @@ export const nativeEmbeddingFields = {
   input: optional(inputs, "in the place of `content`"),
   model,
   embd_normalize: optional(integer(2, 2), "vectors have length 1"),
-  keep_alive: keepAliveField,
+  keep_alive: noKeepAlive,
 } satisfies FieldTable;

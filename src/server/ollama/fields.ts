@@ -1,6 +1,6 @@
 /** Fields of Ollama's POST /api/chat, /api/generate, /api/embed, /api/embeddings and /api/show. */
 
-import { keepAliveField } from "../body/keep-alive.ts";
+import { keepAliveField, noKeepAlive } from "../body/keep-alive.ts";
 import type { DocumentFormat } from "../../guidance/types.ts";
 import {
   ignored,
@@ -175,7 +175,7 @@ export function embedFields(dimensions?: number) {
       true,
     ),
     options: ignored("has no effect", quietly),
-    keep_alive: keepAliveField,
+    keep_alive: noKeepAlive,
   } satisfies FieldTable;
 }
 
@@ -188,5 +188,5 @@ export const oneEmbeddingFields = {
     "",
   ),
   options: ignored("has no effect", quietly),
-  keep_alive: keepAliveField,
+  keep_alive: noKeepAlive,
 } satisfies FieldTable;

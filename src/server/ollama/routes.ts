@@ -87,8 +87,8 @@ function unloaded(
   const text = body[field] ?? [];
   if (text !== "" && !(Array.isArray(text) && text.length === 0)) return undefined;
   const name = nameOfModel(wantedModel(body), context.services);
-  context.services.models?.keep(name, 0);
-  return new OllamaAnswer(name, format, context).withoutText("unload");
+  const leaves = context.services.models?.keep(name, 0) ?? true;
+  return new OllamaAnswer(name, format, context).withoutText(leaves ? "unload" : "load");
 }
 
 /** What becomes of the model behind a request without text. One that is served alone stays loaded. */

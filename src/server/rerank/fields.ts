@@ -1,7 +1,7 @@
 /** Fields of POST /v1/rerank. */
 
 import { optional, required, type FieldTable } from "../body/field.ts";
-import { keepAliveField } from "../body/keep-alive.ts";
+import { noKeepAlive } from "../body/keep-alive.ts";
 import { boolean, either, integer, list, object, text } from "../body/values.ts";
 
 /** As many as a request for embeddings may have. */
@@ -33,6 +33,6 @@ export const rerankFields = {
   ),
   top_n: optional(integer(1), "so many results at most"),
   return_documents: optional(boolean, "each result has its `document`", false),
-  keep_alive: keepAliveField,
+  keep_alive: noKeepAlive,
   return_text: optional(boolean, "with `texts`: each result has its `text`", false),
 } satisfies FieldTable;

@@ -182,7 +182,6 @@ class ResponseSocket {
   async #start({ body, isWarmUp }: Message, signal: AbortSignal, startedAt: number): Promise<void> {
     await missingServers(this.#context.services.tools, body, this.#request);
     await resumeBeforeModel(body, this.#request.owner, this.#context);
-    await resumeBeforeModel(body, this.#request.owner, this.#context);
     const run = (context: ResponsesContext): Promise<void> =>
       this.#runWith(context, { body, isWarmUp }, signal, startedAt);
     await withModel(
