@@ -1,6 +1,7 @@
 /** Pieces of llguidance's Lark dialect. */
 
 import { isJsonObject } from "../json.ts";
+import { formatOf } from "./schema/decide/formats.ts";
 import type { JsonObject } from "./schema/types.ts";
 import type { ControlToken } from "./types.ts";
 
@@ -116,6 +117,27 @@ export const anything: JsonObject = {
     { type: "null" },
   ],
 };
+
+/** Text without quotes: an expression of terminals. */
+export interface TextTerminal {
+  terminal: string;
+  mayBeEmpty: boolean;
+}
+
+/** @param schema of strings, as `compileSchema` writes it */
+export function textTerminal(schema: JsonObject): TextTerminal {
+  const conditions = (schema["allOf"] ?? [schema]) as JsonObject[];
+  const terminals = conditions.flatMap(({ pattern, format }) => {
+    if (typeof pattern === "string") return [regexTerminal(pattern.slice(1, -1))];
+    const known = typeof format === "string" ? formatOf(format) : "annotation";
+    return typeof known === "string" ? [] : [regexTerminal(known.pattern)];
+  });
+  const min = Number(schema["minLength"] ?? 0);
+  const max = schema["maxLength"] === undefined ? "" : Number(schema["maxLength"]);
+  const mayBeEmpty = terminals.length === 0 && min === 0;
+  if (terminals.length === 0 || min > 0 || max !== "") terminals.push(`/(?s:.{${min},${max}})/`);
+  return { terminal: terminals.join(" & "), mayBeEmpty };
+}
 
 /** The ways to be an object. */
 export function objectsOf(schema: JsonObject): JsonObject[] {

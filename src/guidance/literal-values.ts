@@ -9,8 +9,8 @@ import {
   jsonValue,
   literal,
   objectsOf,
-  regexTerminal,
   sequenceRules,
+  textTerminal,
 } from "./lark.ts";
 import { isJsonObject } from "../json.ts";
 import type { JsonObject } from "./schema/types.ts";
@@ -144,14 +144,9 @@ export class LiteralWriter {
     }
     const { stringMark } = this.#style;
     const rule = this.#next();
-    const max = schema["maxLength"] === undefined ? "" : Number(schema["maxLength"]);
-    const text =
-      typeof pattern === "string"
-        ? regexTerminal(pattern.slice(1, -1))
-        : `/(?s:.{${Number(schema["minLength"] ?? 0)},${max}})/`;
     const terminal = rule.toUpperCase();
     const until = this.#markup.until(`${rule}_u`, terminal, stringMark);
-    this.#rules.push(`${terminal}: ${text}\n${until.rule}`);
+    this.#rules.push(`${terminal}: ${textTerminal(schema).terminal}\n${until.rule}`);
     return `${this.#markup.sequence(stringMark)} ${until.expression}`;
   }
 

@@ -9,7 +9,7 @@ import {
   jsonValue,
   literal,
   objectsOf,
-  regexTerminal,
+  textTerminal,
 } from "./lark.ts";
 import type { JsonObject } from "./schema/types.ts";
 import { isJsonObject } from "../json.ts";
@@ -92,9 +92,9 @@ export class ParameterWriter {
     };
     const isString = ({ type }: JsonObject): boolean => type === "string";
     for (const string of options.filter(isString)) {
-      const text = rawText(string);
-      if (Array.isArray(text)) add(middle, `(${text.map(literal).join(" | ")}) ${closed}`);
-      else for (const way of this.#text(text, close, next)) add(middle, way);
+      const { enum: texts } = string as { enum?: string[] };
+      if (texts !== undefined) add(middle, `(${texts.map(literal).join(" | ")}) ${closed}`);
+      else for (const way of this.#text(textTerminal(string), close, next)) add(middle, way);
     }
     const others = options.filter((option) => !isString(option));
     for (const [between, schemas] of groupByMiddle(others, middleOfOthers)) {
@@ -192,20 +192,4 @@ function groupByMiddle(
 function middleOfType(schema: JsonObject, middles: Readonly<Record<string, string>>): string {
   const type = schema["type"] === "integer" ? "number" : String(schema["type"]);
   return middles[type] ?? Object.values(middles)[0] ?? "";
-}
-
-interface RawText {
-  terminal: string;
-  mayBeEmpty: boolean;
-}
-
-/** A string without quotes: its texts, or a terminal. */
-function rawText(schema: JsonObject): string[] | RawText {
-  if (Array.isArray(schema["enum"])) return schema["enum"] as string[];
-  const max = schema["maxLength"] === undefined ? "" : Number(schema["maxLength"]);
-  const min = Number(schema["minLength"] ?? 0);
-  const { pattern } = schema;
-  if (typeof pattern === "string")
-    return { terminal: regexTerminal(pattern.slice(1, -1)), mayBeEmpty: false };
-  return { terminal: `/(?s:.{${min},${max}})/`, mayBeEmpty: min === 0 };
 }

@@ -152,6 +152,34 @@ describe.skipIf(!hasMasks).each(formats)("$name", (format) => {
       expect(await isAnswer(textOpen + none + textClose), none).toBe(false);
   });
 
+  it("holds all that a schema says of a text", async () => {
+    const properties = {
+      code: { ...text, pattern: "^[a-c]+$", maxLength: 3 },
+      both: { ...text, minLength: 3, allOf: [{ pattern: "^a" }, { pattern: "b$" }] },
+      at: { ...text, format: "ipv6", pattern: "^2" },
+    };
+    const constraints = await OutputConstraints.create({
+      syntax,
+      markers: null,
+      controls: [],
+      tools: [{ name: "pick", strict: true, parameters: { type: "object", properties } }],
+      guidance: { toolChoice: "auto", parallel: true, closeAtLimit: false },
+    });
+    const picking = await engine.compileGrammar(constraints.round(0, "no")!);
+    for (const [key, right, wrong] of [
+      ["code", ["a", "abc"], ["", "abca", "abd"]],
+      ["both", ["a b", "acb"], ["ab", "abc", "bcb"]],
+      ["at", ["2001:db8::1"], ["::1", "2", "2001:db8::1:"]],
+    ] as const) {
+      const isWhole = async (value: string): Promise<boolean> => {
+        const written = writeCalls(syntax, [["pick", { [key]: value }]]);
+        return picking.check(await engine.tokenize(written)).complete;
+      };
+      for (const value of right) expect(await isWhole(value), value).toBe(true);
+      for (const value of wrong) expect(await isWhole(value), value).toBe(false);
+    }
+  });
+
   it("lets a client's GBNF through where the answer stands", async () => {
     const { open, close } = format.reasoning;
     const { textOpen = "", textClose = "", afterReasoning = "" } = syntax;

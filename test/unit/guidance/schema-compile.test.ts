@@ -116,6 +116,12 @@ describe("rewrites", () => {
     },
   );
 
+  test("of listed values, those of the format stay", () => {
+    const { schema, issues } = compile({ enum: ["::1", "one", "P1D"], format: "ipv6" });
+    expect(issues).toEqual([]);
+    expect(schema).toEqual({ type: "string", enum: ["::1"] });
+  });
+
   test("what has no limit gets none", () => {
     const schema = {
       type: "array",

@@ -13,7 +13,22 @@ const zone = "(?:[zZ]|[+-](?:[01][0-9]|2[0-3]):[0-5][0-9])";
 const atom = "[a-zA-Z0-9!#$%&'*+/=?^_`{|}~-]+";
 const label = "[a-zA-Z0-9](?:[a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?";
 const octet = "(?:[0-9]|[1-9][0-9]|1[0-9][0-9]|2[0-4][0-9]|25[0-5])";
+const ipv4 = `(?:${octet}\\.){3}${octet}`;
 const hex = "[0-9a-fA-F]";
+const group = `${hex}{1,4}`;
+const lastGroups = `(?:${group}:${group}|${ipv4})`;
+/** As RFC 3986 has it: `::` stands for the groups that are missing. */
+const ipv6 = [
+  `(?:${group}:){6}${lastGroups}`,
+  ...[5, 4, 3, 2, 1, 0].map(
+    (count) => `${groupsBefore(5 - count)}::(?:${group}:){${count}}${lastGroups}`,
+  ),
+  `${groupsBefore(6)}::${group}`,
+  `${groupsBefore(7)}::`,
+].join("|");
+const days = "(?:[0-9]+Y(?:[0-9]+M(?:[0-9]+D)?)?|[0-9]+M(?:[0-9]+D)?|[0-9]+D)";
+const hours = "(?:[0-9]+H(?:[0-9]+M(?:[0-9]+S)?)?|[0-9]+M(?:[0-9]+S)?|[0-9]+S)";
+const duration = `P(?:[0-9]+W|${days}(?:T${hours})?|T${hours})`;
 const pathCharacter = `(?:[a-zA-Z0-9_.!~*'();:@&=+$,-]|%${hex}{2})`;
 const authority = `(?:[a-zA-Z0-9_.!~*'();:&=+$,-]*@)?(?:${label}(?:\\.${label})*)?(?::[0-9]{1,5})?`;
 const path = `${pathCharacter}+(?:/${pathCharacter}*)*`;
@@ -24,8 +39,10 @@ const uri =
   `(?:\\?${afterPath})?(?:#${afterPath})?`;
 
 interface Format {
-  /** Matches the whole string. Undefined: the mask engine knows the format by its name. */
-  pattern?: string;
+  /** Matches the whole string. */
+  pattern: string;
+  /** The mask engine knows it by its name, which costs less than the pattern. */
+  isNamed?: true;
   maxLength?: number;
 }
 
@@ -35,14 +52,19 @@ const known = new Map<string, Format>([
   ["date-time", { pattern: `${date}[tT]${clock}${zone}` }],
   ["email", { pattern: `${atom}(?:\\.${atom})*@(?:${label}\\.)+${label}` }],
   ["hostname", { pattern: `${label}(?:\\.${label})*`, maxLength: 253 }],
-  ["ipv4", { pattern: `(?:${octet}\\.){3}${octet}` }],
-  ["ipv6", {}],
+  ["ipv4", { pattern: ipv4 }],
+  ["ipv6", { pattern: `(?:${ipv6})`, isNamed: true }],
   ["uuid", { pattern: `${hex}{8}-(?:${hex}{4}-){3}${hex}{12}` }],
-  ["duration", {}],
+  ["duration", { pattern: duration, isNamed: true }],
   ["uri", { pattern: uri }],
   ["json-pointer", { pattern: "(?:/(?:[^~/]|~0|~1)*)*" }],
   ["relative-json-pointer", { pattern: "(?:0|[1-9][0-9]*)(?:#|(?:/(?:[^~/]|~0|~1)*)*)" }],
 ]);
+
+/** At most so many groups of an IPv6 address, or none. */
+function groupsBefore(most: number): string {
+  return most === 0 ? "" : `(?:(?:${group}:){0,${most - 1}}${group})?`;
+}
 
 /** The validator checks these, and no mask can. */
 const unmasked = new Set([

@@ -77,24 +77,24 @@ export function strings(facts: Facts, { report }: Solver): ScalarAlternative[] {
   if (facts.minLength > maxLength) return [];
   if (facts.values !== null) {
     const excluded = new Set(facts.excluded);
+    const all = [...patterns, ...formats.map(({ pattern }) => pattern)];
     const values = (facts.values as string[]).filter(
       (value) =>
         !excluded.has(value) &&
         hasLength(facts, value) &&
         // What is too long to be matched here is left to the validator.
-        (value.length > maxMatchLength || patterns.every(({ regex }) => matches(regex, value))),
+        (value.length > maxMatchLength || all.every(({ regex }) => matches(regex, value))),
     );
     if (values.length === 0) return [];
-    const more = formats.length > 0 ? { allOf: formats.map((format) => ({ format })) } : {};
     const listed =
       values.length > maxListed ? { pattern: `^${writeOneOf(values)}$` } : { enum: values };
-    return [{ type: "string", schema: { type: "string", ...listed, ...more }, values }];
+    return [{ type: "string", schema: { type: "string", ...listed }, values }];
   }
   const regexes = writtenPatterns(patterns, report);
   if (facts.excluded.length > 0) regexes.push(writeAllBut(facts.excluded as string[]));
   const conditions: JsonObject[] = [
     ...regexes.map((regex) => ({ pattern: `^(?:${regex})$` })),
-    ...formats.map((format) => ({ format })),
+    ...formats.map(({ name }) => ({ format: name })),
   ];
   const schema = {
     type: "string",
@@ -106,21 +106,22 @@ export function strings(facts: Facts, { report }: Solver): ScalarAlternative[] {
   return [{ type: "string", values: null, schema }];
 }
 
-/** Formats that are patterns join the patterns. */
+/** Formats that the mask engine does not know join the patterns. */
 function withFormats(facts: Facts): {
   patterns: PatternFact[];
-  formats: string[];
+  formats: { name: string; pattern: PatternFact }[];
   maxLength: number;
 } {
   const patterns = [...facts.patterns];
-  const formats: string[] = [];
+  const formats: { name: string; pattern: PatternFact }[] = [];
   let { maxLength } = facts;
   for (const name of new Set(facts.formats)) {
     const format = formatOf(name);
     if (typeof format === "string") continue;
     maxLength = Math.min(maxLength, format.maxLength ?? Infinity);
-    if (format.pattern === undefined) formats.push(name);
-    else patterns.push(readPattern(`^(?:${format.pattern})$`, "#"));
+    const pattern = readPattern(`^(?:${format.pattern})$`, "#");
+    if (format.isNamed) formats.push({ name, pattern });
+    else patterns.push(pattern);
   }
   return { patterns, formats, maxLength };
 }
