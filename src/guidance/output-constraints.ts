@@ -14,6 +14,7 @@ import {
 import { type GuidedSchema, type SchemaUse, guidedSchemas } from "./refuse-schemas.ts";
 import { Markup } from "./lark.ts";
 import { roundGrammar } from "./round-grammar.ts";
+import { openKeyword } from "./style-limits.ts";
 import type { JsonObject } from "./schema/types.ts";
 import type {
   ControlToken,
@@ -76,6 +77,7 @@ export class OutputConstraints {
     const uses = tools.map(toolSchema);
     if (documentUse !== null) uses.push(documentUse);
     const schemas = await guidedSchemas(uses);
+    tools.forEach((tool, index) => checkStyle(tool, schemas[index]!, options.syntax));
     return new OutputConstraints(options, {
       tools: tools.map(({ name, strict }, index) => ({
         name,
@@ -217,6 +219,21 @@ function checkTools(tools: readonly GuidedTool[], gbnf: Gbnf | null): void {
       `"${gbnf.field}" is GBNF, which cannot be joined with tools. Send Lark, or tool_choice "none".`,
       { param: gbnf.field },
     );
+}
+
+/** @throws FermataError of status 400 that names the tool: it is strict, and its calls' form cannot hold its schema */
+function checkStyle(
+  { name, strict }: GuidedTool,
+  { schema }: GuidedSchema,
+  syntax: CallSyntax,
+): void {
+  const keyword = strict === true ? openKeyword(syntax.argumentStyle, schema) : null;
+  if (keyword === null) return;
+  throw new FermataError(
+    "unsupported_schema",
+    `The parameters of the tool "${name}": the keyword "${keyword}" cannot be enforced in the form in which this model writes calls. Send strict: false to have the value validated afterwards.`,
+    { param: "tools" },
+  );
 }
 
 function toolSchema({ name, parameters, strict }: GuidedTool): SchemaUse {

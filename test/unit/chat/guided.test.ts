@@ -6,7 +6,7 @@ import { parseMessagesRequestInParts } from "../../../src/server/messages/reques
 import { readFields } from "../../../src/server/body/field.ts";
 import { documentFields, documentOf as formOf } from "../../../src/server/body/guidance.ts";
 import { greedy } from "../../support/sampling.ts";
-import { request, setUp, weather } from "./chat-fixtures.ts";
+import { chatml, request, setUp, weather } from "./chat-fixtures.ts";
 
 const auto: Guidance = { toolChoice: "auto", parallel: true, closeAtLimit: false };
 const search: ToolDefinition = {
@@ -19,6 +19,8 @@ const search: ToolDefinition = {
 };
 const call = (text: string): string =>
   `<tool_call>\n{"name": "search", "arguments": {"q": "${text}"}}\n</tool_call>`;
+
+const pair = { type: "array", prefixItems: [{}], items: { type: "null" }, minItems: 2 };
 
 async function run(rounds: string[], partial: Partial<ChatRequest>, refuses = false) {
   const { engine, chat } = setUp(rounds);
@@ -129,6 +131,25 @@ describe("what no mask holds", () => {
       param: "tools",
       message: expect.stringMatching(/"search": At #\/properties\/q\/not the keyword "pattern"/u),
     });
+  });
+
+  it.each([
+    ["<function=<parameter=<tool_call>", { minProperties: 1, additionalProperties: {} }, "minProp"],
+    ["<|tool_call_start|>", { properties: { o: { type: "object", maxProperties: 2 } } }, "maxProp"],
+    ["<|tool_call_start|>", { properties: { l: pair } }, "minItems"],
+  ])("is an error for a strict tool where %s begins calls", async (marker, more, keyword) => {
+    const { chat } = setUp(["Hi"], { template: `${chatml}{# ${marker} #}` });
+    const parameters = { type: "object", ...more };
+    const generate = async (strict: boolean): Promise<void> => {
+      const tools = [{ name: "pick", strict, parameters }];
+      for await (const _ of chat.generate(request({ tools, toolMode: "external" })));
+    };
+    await expect(generate(true)).rejects.toMatchObject({
+      code: "unsupported_schema",
+      param: "tools",
+      message: expect.stringMatching(new RegExp(`"pick": the keyword "${keyword}`, "u")),
+    });
+    await expect(generate(false)).resolves.toBeUndefined();
   });
 
   const unheld = { type: "string", not: { pattern: "^x" } };

@@ -1,0 +1,48 @@
+/** What a format that writes arguments in another form than JSON cannot hold of a compiled schema. */
+
+import { isJsonObject } from "../json.ts";
+import type { ArgumentStyle } from "./call-syntax.ts";
+import { objectsOf } from "./lark.ts";
+import type { JsonObject } from "./schema/types.ts";
+
+/** @param schema as `compileSchema` writes it @returns a keyword that the grammar leaves open; null: it is exact */
+export function openKeyword({ style }: ArgumentStyle, schema: JsonObject): string | null {
+  if (style === "json") return null;
+  // Inside of a parameter JSON is written.
+  if (style === "parameters") return objectsOf(schema).some(wantsMore) ? "minProperties" : null;
+  return openInside(schema);
+}
+
+function openInside(value: unknown): string | null {
+  if (!isJsonObject(value) && !Array.isArray(value)) return null;
+  const own = isJsonObject(value) ? openOf(value) : null;
+  if (own !== null) return own;
+  for (const [key, item] of Object.entries(value)) {
+    const inside = key === "enum" || key === "const" ? null : openInside(item);
+    if (inside !== null) return inside;
+  }
+  return null;
+}
+
+function openOf(schema: JsonObject): string | null {
+  if (schema["type"] === "object") {
+    if (wantsMore(schema)) return "minProperties";
+    const isFree =
+      isJsonObject(schema["additionalProperties"]) && countOf(schema["properties"]) === 0;
+    return isFree
+      ? (["patternProperties", "maxProperties"].find((keyword) => keyword in schema) ?? null)
+      : null;
+  }
+  const tuple = countOf(schema["prefixItems"]);
+  const isShort = tuple > 0 && Number(schema["minItems"] ?? 0) > tuple;
+  return schema["type"] === "array" && isShort ? "minItems" : null;
+}
+
+/** Which of the optional ones are written is open. */
+function wantsMore(schema: JsonObject): boolean {
+  return Number(schema["minProperties"] ?? 0) > countOf(schema["required"]);
+}
+
+function countOf(list: unknown): number {
+  return typeof list === "object" && list !== null ? Object.keys(list).length : 0;
+}
