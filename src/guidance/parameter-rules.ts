@@ -9,6 +9,7 @@ import {
   jsonValue,
   literal,
   objectsOf,
+  type TextTerminal,
   textTerminal,
 } from "./lark.ts";
 import type { JsonObject } from "./schema/types.ts";
@@ -110,7 +111,7 @@ export class ParameterWriter {
   }
 
   /** The ways of a text to end, each with what follows it. */
-  #text(text: RawText, close: string, next: Following): string[] {
+  #text(text: TextTerminal, close: string, next: Following): string[] {
     const mayGoOn = next.choice !== null;
     const key = JSON.stringify([text, close, mayGoOn, next.mayEnd]);
     const ways = this.#texts.get(key) ?? this.#newText(text, close, mayGoOn, next.mayEnd);
@@ -124,7 +125,7 @@ export class ParameterWriter {
   }
 
   /** See `ValueEnd`. */
-  #newText(text: RawText, close: string, mayGoOn: boolean, mayEnd: boolean): TextWay[] {
+  #newText(text: TextTerminal, close: string, mayGoOn: boolean, mayEnd: boolean): TextWay[] {
     const { end, open } = this.#style;
     const name = `text_${this.#texts.size}`;
     const terminal = name.toUpperCase();
