@@ -131,7 +131,9 @@ export class ParameterWriter {
     const terminal = name.toUpperCase();
     const isByLine = end.line !== "" && this.#markup.isText(close + end.followers.join(""));
     if (!isByLine) {
-      const until = this.#markup.until(`${name}_u`, terminal, end.line + close);
+      // No text has a token in it: the line break before one is left to the parser.
+      const line = this.#markup.isText(close) ? end.line : "";
+      const until = this.#markup.until(`${name}_u`, terminal, line + close);
       this.#rules.push(`${terminal}: ${text.terminal}\n${until.rule}`);
       return [{ expression: until.expression, follower: null }];
     }
