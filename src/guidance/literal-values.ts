@@ -137,10 +137,10 @@ export class LiteralWriter {
   }
 
   #string(schema: JsonObject): string {
-    const { pattern } = schema;
     if (this.#style === "python") {
       const json = jsonValue(schema, separators);
-      return pattern === undefined ? `(${json} | ${quotedString(schema)})` : json;
+      const isCounted = !["pattern", "format", "allOf"].some((keyword) => keyword in schema);
+      return isCounted ? `(${json} | ${quotedString(schema)})` : json;
     }
     const { stringMark } = this.#style;
     const rule = this.#next();

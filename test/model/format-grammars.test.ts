@@ -177,6 +177,8 @@ describe.skipIf(!hasMasks).each(formats)("$name", (format) => {
       };
       for (const value of right) expect(await isWhole(value), value).toBe(true);
       for (const value of wrong) expect(await isWhole(value), value).toBe(false);
+      const quoted = writeCalls(syntax, [["pick", `${key}='${wrong[1]}'`]]);
+      expect(picking.check(await engine.tokenize(quoted)).complete).toBe(false);
     }
   });
 
