@@ -115,8 +115,9 @@ test.skipIf(!hasMasks)(
   "required: what ends is a call of an offered tool that fits its schema",
   async () => {
     const { finished, calls } = await attackAll(() => ({ guidance: required }));
-    expect(finished).toBeGreaterThan(functions.length / 4);
-    expect(calls).toBeGreaterThanOrEqual(finished);
+    // It draws at random whether to call again, often until the limit.
+    expect(finished).toBeGreaterThan(0);
+    expect(calls).toBeGreaterThan(functions.length / 4 + finished);
   },
   3_600_000,
 );
@@ -125,8 +126,9 @@ test.skipIf(!hasMasks)(
   "auto, once a call has begun: the same",
   async () => {
     const { finished, calls } = await attackAll(() => ({ guidance: free, isBegun: true }));
-    expect(finished).toBeGreaterThan(functions.length / 4);
-    expect(calls).toBeGreaterThanOrEqual(finished);
+    // It draws at random whether to call again, often until the limit.
+    expect(finished).toBeGreaterThan(0);
+    expect(calls).toBeGreaterThan(functions.length / 4 + finished);
   },
   3_600_000,
 );
