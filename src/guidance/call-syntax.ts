@@ -74,7 +74,7 @@ export interface ValueEnd {
 }
 
 /** A regular expression, of JavaScript and of the mask engine. */
-export const anyBlanks = "[ \\n\\r\\t]*";
+export const anyBlanks = "[ \\n\\r\\t]{0,16}";
 
 /** `key=value` pairs, values as Python literals: `True`, `None`, quoted strings, lists, dicts. */
 export interface PythonArguments {

@@ -68,6 +68,12 @@ function closing(behind: string, calls: ParameterCalls, { isLineStart }: ValuePl
   return followers.some((marker) => marker.startsWith(text)) ? "partial" : "none";
 }
 
+/** Whether what stands behind a value's closing marker is the call's end or its section's, which end a function, too. */
+export function endsCall(behind: string, { keyOpen, end }: ParameterCalls): boolean {
+  const text = behind.replace(blanks, "");
+  return text !== "" && text !== keyOpen && text !== end;
+}
+
 /** The text before `keyClose` in one that is `key`. */
 export function keyIn(held: string, { keyOpen, keyClose }: ParameterCalls): string {
   return held.slice(keyOpen.length, held.indexOf(keyClose, keyOpen.length));

@@ -5,6 +5,7 @@ import { asName } from "./named-reader.ts";
 import {
   type EndOfValue,
   type ParameterCalls,
+  endsCall,
   keyIn,
   keyOf,
   valueEnd,
@@ -224,11 +225,14 @@ export class ParameterReader implements CallReader {
       return;
     }
     switch (this.#endOfValue(held)) {
-      case "close":
+      case "close": {
+        const behind = held.slice(this.#valueClose.length);
         this.#endValue();
-        this.#place = "between";
-        for (const rest of held.slice(this.#valueClose.length)) this.feed(rest);
+        if (endsCall(behind, this.#calls)) this.#end();
+        else this.#place = "between";
+        for (const rest of behind) if (this.#state === "call") this.feed(rest);
         break;
+      }
       case "key":
         this.#endValue();
         this.#setKey(keyIn(held, this.#calls));
