@@ -56,6 +56,8 @@ export interface ParameterArguments {
   readonly middleOfOthers?: string | Readonly<Record<string, string>>;
   readonly end: ValueEnd;
   readonly after: string;
+  /** A string may stand in `<![CDATA[` and `]]>`. */
+  readonly hasCdata: boolean;
   /** Of JSON inside of a value. */
   readonly itemSeparator: string;
   readonly keySeparator: string;

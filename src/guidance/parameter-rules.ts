@@ -15,6 +15,8 @@ import {
 import type { JsonObject } from "./schema/types.ts";
 import { isJsonObject } from "../json.ts";
 
+const cdata = ["<![CDATA[", "]]>"] as const;
+
 interface Parameter {
   key: string;
   schema: JsonObject;
@@ -124,6 +126,14 @@ export class ParameterWriter {
     });
   }
 
+  #newCdata(text: RawText, close: string, name: string): TextWay {
+    const [open, end] = cdata;
+    const terminal = `${name}_c`.toUpperCase();
+    this.#rules.push(`${terminal}: ${text.terminal} & ~/(?s:.*${escapeRegex(end)}.*)/\n`);
+    this.#rules.push(`${name}_c[lazy]: ${literal(open)} ${terminal} ${literal(end + close)}\n`);
+    return { expression: `${name}_c`, follower: null };
+  }
+
   /** See `ValueEnd`. */
   #newText(text: TextTerminal, close: string, mayGoOn: boolean, mayEnd: boolean): TextWay[] {
     const { end, open } = this.#style;
@@ -134,8 +144,11 @@ export class ParameterWriter {
       // No text has a token in it: the line break before one is left to the parser.
       const line = this.#markup.isText(close) ? end.line : "";
       const until = this.#markup.until(`${name}_u`, terminal, line + close);
-      this.#rules.push(`${terminal}: ${text.terminal}\n${until.rule}`);
-      return [{ expression: until.expression, follower: null }];
+      const ways: TextWay[] = [{ expression: until.expression, follower: null }];
+      if (this.#style.hasCdata) ways.push(this.#newCdata(text, close, name));
+      const others = this.#style.hasCdata ? ` & ~/(?s:${escapeRegex(cdata[0])}.*)/` : "";
+      this.#rules.push(`${terminal}: ${text.terminal}${others}\n${until.rule}`);
+      return ways;
     }
     const ways: TextWay[] = [{ expression: `${name}_u`, follower: null }];
     // The line break before the value is no part of it: an empty one may close on the next line.

@@ -240,6 +240,10 @@ const values: Record<string, readonly (readonly [string, object])[]> = {
     ],
     ["\nRome\n</parameter>\n</function>\n</seed:tool_call>", { city: "\nRome\n" }],
   ],
+  minicpm5: [
+    ["<![CDATA[<a></param>]]></param></function>", { city: "<a></param>" }],
+    ["a <![CDATA[</param></function>", { city: "a <![CDATA[" }],
+  ],
   minimax: [
     [
       'a <parameter name="x">1</parameter>\n</invoke>\n</minimax:tool_call>',

@@ -7,6 +7,7 @@ import { AnswerTokens } from "./answer-tokens.ts";
 import type { Continuation, ContinueRequest, Continuer } from "../hold/continuation.ts";
 import { ChatHold, type KnownOutput } from "../hold/hold.ts";
 import { EngineRun } from "./engine-run.ts";
+import { guidedFormat } from "../formats/format.ts";
 import { GuidedRounds } from "./guided-rounds.ts";
 import { type PromptMarks, marksBefore } from "../prompt/marks.ts";
 import type { Prompt, PromptBuilder } from "../prompt/prompt.ts";
@@ -342,7 +343,7 @@ export class RunningChat implements ChatGeneration {
     this.#round = new Round({
       rendering,
       before,
-      format: prompts.format,
+      format: this.#guided?.isMasked === true ? guidedFormat(prompts.format) : prompts.format,
       reasoning: this.#reasoningAfter(rendering),
       begun: this.#begun,
       callIds: this.#roundCount === 0 ? (this.#request.written?.callIds ?? []) : [],

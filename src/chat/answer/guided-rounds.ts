@@ -26,7 +26,6 @@ export class GuidedRounds {
   /** The request's field that asks for what only masks can give. */
   readonly #demand: string | null;
   #count = 0;
-  /** This round has a grammar. */
   #isMasked = false;
 
   private constructor(
@@ -61,6 +60,11 @@ export class GuidedRounds {
       },
     });
     return new GuidedRounds(engine, constraints, demandOf(guidance, tools));
+  }
+
+  /** This round has a grammar. */
+  get isMasked(): boolean {
+    return this.#isMasked;
   }
 
   /**

@@ -40,6 +40,8 @@ export interface ToolCallFormat {
   readonly ignoredAfterCall: string;
   /** Reads what follows `callOpen`. */
   readonly reader: MakeReader;
+  /** The same where a grammar held the model to closing what it opened. */
+  readonly guidedReader: MakeReader;
   /** Opens a call where the model left `callOpen` out. Its reader reads the opening too, and accepts only offered names. */
   readonly unmarked: { readonly open: string; readonly reader: MakeReader } | null;
   /**
@@ -134,7 +136,13 @@ export function defineFormat(entry: FormatEntry): ToolCallFormat {
     callOpen: open.trim(),
     callClose: close.trim(),
     reader: entry.reader ?? readers?.reader ?? jsonObject,
+    guidedReader: entry.reader ?? readers?.guidedReader ?? jsonObject,
   };
+}
+
+/** For the text of a round that had the format's grammar. */
+export function guidedFormat(format: ToolCallFormat): ToolCallFormat {
+  return { ...format, reader: format.guidedReader };
 }
 
 const listOpening = /\[\s*$/u;

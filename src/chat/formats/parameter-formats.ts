@@ -171,7 +171,7 @@ export const parameterFormats: readonly FormatEntry[] = [
     name: "qwen3-coder",
     ...coder(["<tool_call>", "</tool_call>"], ["<think>", "</think>"], true),
   },
-  // Strings with markup in them stand in CDATA, which the grammar's strings do without.
+  // Strings with markup in them stand in CDATA.
   {
     name: "minicpm5",
     template: [['<function name="', '<param name="']],

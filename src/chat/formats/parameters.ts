@@ -38,6 +38,7 @@ export function parameterStyle(
   ends: readonly string[],
 ): ParameterArguments {
   const { key, type, value, between = "", after = "", onLines = false } = markers;
+  const { hasCdata = false } = markers;
   const line = onLines ? "\n" : "";
   const middle = (typeName: string): string =>
     (type === undefined ? "" : type.open + typeName) + key[1] + between + value[0] + line;
@@ -48,6 +49,7 @@ export function parameterStyle(
     ...(type === undefined ? {} : { middleOfOthers: middleOfOthers(type.others, middle) }),
     end: valueEnd(markers, ends),
     after,
+    hasCdata,
     itemSeparator: ", ",
     keySeparator: ": ",
   };
@@ -80,15 +82,23 @@ function middleOfOthers(
 export function parameterReaders(
   markers: ParameterMarkers,
   syntax: CallSyntax,
-): { reader: MakeReader; unmarked: { open: string; reader: MakeReader } | null } {
+): {
+  reader: MakeReader;
+  guidedReader: MakeReader;
+  unmarked: { open: string; reader: MakeReader } | null;
+} {
   const calls = parameterCalls(markers, syntax);
   const parameters =
     (options: ParameterCalls): MakeReader =>
     (sink, offered) =>
       new ParameterReader(sink, options, offered);
   const unmarked = parameters({ ...calls, offeredOnly: true });
+  const read = (own: ParameterCalls): MakeReader =>
+    byFirstCharacter({ "{": jsonObject }, { other: parameters(own) });
   return {
-    reader: byFirstCharacter({ "{": jsonObject }, { other: parameters(calls) }),
+    reader: read(calls),
+    // The end of a call in a value is the value's text.
+    guidedReader: read({ ...calls, implicitEnds: [] }),
     unmarked: calls.nameOpen === "" ? null : { open: calls.nameOpen, reader: unmarked },
   };
 }

@@ -54,7 +54,8 @@ const blanks = new RegExp(`^${anyBlanks}`, "u");
 export function valueEnd(held: string, calls: ParameterCalls, place: ValuePlace): EndOfValue {
   if (place.close.startsWith(held) && held !== place.close) return "partial";
   if (held.startsWith(place.close)) return closing(held.slice(place.close.length), calls, place);
-  if (held.length > MAX_HELD) return "none";
+  // Markers of values on lines of their own begin lines, too.
+  if (held.length > MAX_HELD || (calls.valueEnd.line !== "" && !place.isLineStart)) return "none";
   const key = calls.elementMark === undefined ? nextKey(held, calls, place) : "none";
   return key === "none" ? tail(held, calls) : key;
 }
@@ -91,8 +92,7 @@ export function keyOf(
 }
 
 function nextKey(held: string, calls: ParameterCalls, place: ValuePlace): EndOfValue {
-  const { keyOpen, keyClose, valueOpen, valueEnd: end } = calls;
-  if (end.line !== "" && !place.isLineStart) return "none";
+  const { keyOpen, keyClose, valueOpen } = calls;
   if (keyOpen.startsWith(held)) return "partial";
   if (!held.startsWith(keyOpen)) return "none";
   const rest = held.slice(keyOpen.length);
