@@ -66,11 +66,10 @@ export class RecipientParser implements TextParser {
 
   #feedHeader(held: string): void {
     const { open, close } = this.#recipients;
-    const [begin, text] = [open.trimStart(), held.trimStart()];
-    const name = text.slice(begin.length, -close.length);
+    const name = held.slice(open.length, -close.length);
     this.#held = held;
-    if (text === begin + name + close && this.#isKnown(name)) this.#begin(name);
-    else if (!this.#mayBeHeader(text)) this.#takeAsText(held);
+    if (held === open + name + close && this.#isKnown(name)) this.#begin(name);
+    else if (!this.#mayBeHeader(held)) this.#takeAsText(held);
   }
 
   #isKnown(name: string): boolean {
@@ -82,11 +81,10 @@ export class RecipientParser implements TextParser {
 
   #mayBeHeader(text: string): boolean {
     const { open, close } = this.#recipients;
-    const begin = open.trimStart();
-    if (begin.startsWith(text)) return true;
-    if (!text.startsWith(begin)) return false;
-    const name = /^[\w.:-]{1,128}/u.exec(text.slice(begin.length))?.[0];
-    return name !== undefined && close.startsWith(text.slice(begin.length + name.length));
+    if (open.startsWith(text)) return true;
+    if (!text.startsWith(open)) return false;
+    const name = /^[\w.:/-]{1,128}/u.exec(text.slice(open.length))?.[0];
+    return name !== undefined && close.startsWith(text.slice(open.length + name.length));
   }
 
   /** No header: the marker before it was text, too. */
