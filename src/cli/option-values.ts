@@ -57,12 +57,18 @@ export function fromEnvironment(
   for (const [key, spec] of Object.entries(table)) {
     const names = [variableOf(key), ...(spec.variables ?? [])];
     const isGiven = (name: string): boolean =>
-      spec.neverEmpty === true ? env[name] !== undefined : (env[name] ?? "") !== "";
+      !isServiceLink(name, env[name]) &&
+      (spec.neverEmpty === true ? env[name] !== undefined : (env[name] ?? "") !== "");
     const name = names.find(isGiven);
     if (name !== undefined)
       values.set(key, valueFromText({ key, spec }, env[name]!, { name, cwd }));
   }
   return values;
+}
+
+/** What Kubernetes sets in every pod beside a Service "fermata", and Docker beside a linked container. */
+function isServiceLink(name: string, value = ""): boolean {
+  return name === variableOf("port") && /^(tcp|udp|sctp):\/\//.test(value);
 }
 
 /** @throws FermataError invalid_option */

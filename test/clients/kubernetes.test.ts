@@ -50,6 +50,8 @@ describe.skipIf(python === undefined)(
       expect(set.spec.serviceName).toBe(replicas.metadata.name);
       // A pod that leaves still ends its answers, and the proxy must find it for them.
       expect(replicas.spec.publishNotReadyAddresses).toBe(true);
+      // FERMATA_PORT of the Service of that name would be read as --port.
+      expect(spec.enableServiceLinks).toBe(false);
       const [container] = spec.containers;
       const [port] = container.ports;
       expect(pool.spec.targetPorts).toEqual([{ number: port.containerPort }]);

@@ -154,6 +154,13 @@ test("flags, then the environment, then the file", () => {
   });
 });
 
+test("FERMATA_PORT of a Kubernetes Service named fermata is no port", () => {
+  const env = { FERMATA_PORT: "tcp://10.43.7.1:80", FERMATA_PORT_80_TCP_PORT: "80" };
+  expect(load([], env).port).toBe(load([]).port);
+  const cwd = directoryWith({ "fermata.json": '{"port": 7000}' });
+  expect(load([], env, cwd).port).toBe(7000);
+});
+
 describe("a chat template", () => {
   const jinja = "{{ messages[0].content }}";
   const cwd = directoryWith({
