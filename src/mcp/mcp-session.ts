@@ -2,6 +2,7 @@
 
 import { setTimeout as sleep } from "node:timers/promises";
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
+import { SseError } from "@modelcontextprotocol/sdk/client/sse.js";
 import {
   StreamableHTTPClientTransport,
   StreamableHTTPError,
@@ -228,7 +229,7 @@ export class McpSession {
     if (this.#state === "over" || (this.#state === "opening" && this.kind !== "stdio")) return;
     this.#options.onComplaint(faultOf(error));
     // Its stream of events broke: answers to what was asked over it will not come.
-    if (this.kind === "sse" || error.message.startsWith("Maximum reconnection"))
+    if (error instanceof SseError || error.message.startsWith("Maximum reconnection"))
       this.#lose(faultOf(error));
   }
 
@@ -236,9 +237,27 @@ export class McpSession {
     try {
       return await request;
     } catch (error) {
-      if (this.kind !== "stdio" && signal?.aborted !== true && isUnreachable(error))
-        this.#lose(faultOf(error));
+      if (this.kind !== "stdio" && signal?.aborted !== true) {
+        if (isUnreachable(error)) this.#lose(faultOf(error));
+        else if (this.#mayHaveForgotten(error)) void this.#checkSession();
+      }
       throw error;
+    }
+  }
+
+  /** The protocol wants 404 of a server that does not know the session. Many say 400, as they do to a bad call. */
+  #mayHaveForgotten(error: unknown): boolean {
+    if (!(this.#transport instanceof StreamableHTTPClientTransport)) return false;
+    const isRefused = error instanceof StreamableHTTPError && error.code === 400;
+    return isRefused && this.#transport.sessionId !== undefined;
+  }
+
+  /** Nothing is wrong with a ping, unless it is the session. */
+  async #checkSession(): Promise<void> {
+    try {
+      await this.#client.ping({ timeout: this.#options.connectTimeoutMs });
+    } catch (error) {
+      if (error instanceof StreamableHTTPError) this.#lose(faultOf(error));
     }
   }
 

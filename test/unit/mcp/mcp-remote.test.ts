@@ -34,6 +34,7 @@ const calls: Record<string, Call> = {
   },
   broken: (_id, response) => response.writeHead(500).end("x".repeat(100_000)),
   page: (_id, response) => response.writeHead(200, { "content-type": "text/html" }).end("<html>"),
+  refused: (_id, response) => response.writeHead(400).end("Bad arguments"),
   away: (_id, response) => response.writeHead(307, { location: "http://127.0.0.2:9/" }).end(),
   hang: () => {},
 };
@@ -44,6 +45,7 @@ let seen: {
   body: { method?: string; params?: unknown };
 }[] = [];
 let isSessionKnown = true;
+let unknownSession = 404;
 let mode: "http" | "not-allowed" = "http";
 const server = createServer((request, response) => {
   let text = "";
@@ -54,7 +56,8 @@ const server = createServer((request, response) => {
     if (request.headers["x-key"] !== "k") return void response.writeHead(401).end();
     if (request.method !== "POST") return void response.writeHead(405).end();
     if (mode === "not-allowed") return void response.writeHead(404).end();
-    if (!isSessionKnown && body.method !== "initialize") return void response.writeHead(404).end();
+    if (!isSessionKnown && body.method !== "initialize")
+      return void response.writeHead(unknownSession).end();
     if (body.method === "initialize") {
       isSessionKnown = true;
       response.setHeader("mcp-session-id", "s1");
@@ -155,6 +158,7 @@ test.each<[name: string, problem: RegExp]>([
   ["huge", /its answer of \d+ MiB is larger than the limit of 16 MiB/],
   ["huge_event", /its answer of \d+ MiB is larger than the limit of 16 MiB/],
   ["broken", /^Error: Streamable HTTP error: Error POSTing to endpoint: x{100,300}/],
+  ["refused", /Bad arguments/],
   ["page", /Unexpected content type: text\/html/],
   ["away", /Redirect to http:\/\/127.0.0.2:9\/ not followed/],
 ])("%s: the call fails at once, and others go on", async (name, problem) => {
@@ -209,18 +213,25 @@ test("a call that is given up is cancelled at the server", async () => {
   );
 });
 
-test("a session that the server forgot is begun anew", async () => {
+test.each([404, 400])("a session that the server forgot (%i) is begun anew", async (status) => {
   const host = await start();
-  isSessionKnown = false;
+  [isSessionKnown, unknownSession] = [false, status];
   expect(await call(host, "echo")).toMatchObject({ isError: true });
-  await eventually(() => expect(host.servers()[0]!.state).toBe("ready"));
-  expect(await call(host, "echo")).toEqual({ content: "hi", isError: false });
-  expect(lines.map(({ message }) => message)).toEqual([
+  await eventually(async () => expect((await call(host, "echo")).content).toBe("hi"));
+  expect([...new Set(lines.map(({ message }) => message))]).toEqual([
     "MCP server ready",
     "MCP server misbehaves",
     "MCP server ended, starting it again",
     "MCP server is back",
   ]);
+});
+
+test("a call that is refused ends no session that the server knows", async () => {
+  const host = await start();
+  expect((await call(host, "refused")).content).toMatch(/Bad arguments/);
+  await eventually(() => expect(seen.map(({ body }) => body.method)).toContain("ping"));
+  expect((await call(host, "echo")).content).toBe("hi");
+  expect(seen.filter(({ body }) => body.method === "initialize").length).toBe(1);
 });
 
 test("a server that is gone is tried again, its tools stay offered", async () => {
