@@ -9,7 +9,8 @@ set(FERMATA_LLGUIDANCE OFF)
 set(crate ${CMAKE_CURRENT_SOURCE_DIR}/native/guidance/llguidance)
 file(STRINGS ${crate}/Cargo.toml wanted REGEX "^rust-version")
 string(REGEX MATCH "[0-9.]+" wanted "${wanted}")
-find_program(CARGO cargo HINTS $ENV{CARGO_HOME}/bin $ENV{HOME}/.cargo/bin)
+# The one on PATH comes first. `npm run setup` says which it is, since a cache would keep an old one.
+find_program(CARGO cargo PATHS ENV CARGO_HOME $ENV{HOME}/.cargo PATH_SUFFIXES bin)
 if(CARGO)
   # In the crate's folder, where rustup's choice of a toolchain applies.
   execute_process(COMMAND ${CARGO} --version WORKING_DIRECTORY ${crate}

@@ -7,6 +7,7 @@ import { buildDir, llamaSource, root } from "../setup/paths.mjs";
 import { timed } from "../setup/report.mjs";
 import { runOrFail } from "../setup/run.mjs";
 import { readStamp, writeStamp } from "../setup/stamp.mjs";
+import { cargoOption } from "../setup/toolchain.mjs";
 
 /** Builds the addon of a level in a tree of its own, unless it is there already, and copies it to `target`. */
 export async function buildAddon({ name, sets }, backend, target) {
@@ -43,6 +44,6 @@ async function configure(directory, sets, backend) {
   const args = Object.entries(settings).map(([name, value]) => `--CD${name}=${value}`);
   const cmakeJs = join(root, "node_modules/cmake-js/bin/cmake-js");
   const tools = await findDeviceTools({ backend, fetchTools: false });
-  const command = [cmakeJs, "configure", "--out", directory, ...args, ...tools];
+  const command = [cmakeJs, "configure", "--out", directory, ...args, cargoOption(), ...tools];
   await runOrFail("Configuring the native build", process.execPath, command, { cwd: root });
 }

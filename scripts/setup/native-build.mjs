@@ -8,7 +8,7 @@ import { say, timed } from "./report.mjs";
 import { runOrFail } from "./run.mjs";
 import { findSharedLlama, shareLlama } from "./shared-llama.mjs";
 import { readStamp, writeStamp } from "./stamp.mjs";
-import { checkToolchain, remarkOnCargo } from "./toolchain.mjs";
+import { cargoOption, checkToolchain, remarkOnCargo } from "./toolchain.mjs";
 
 const nativeStamp = join(buildDir, "fermata-native-stamp");
 const toolchainStamp = join(buildDir, "fermata-toolchain-stamp");
@@ -32,6 +32,7 @@ async function configure(options) {
       `--CDFERMATA_PORTABLE=${options.portable ? "ON" : "OFF"}`,
       `--CDFERMATA_LLAMA_PREBUILT=${prebuilt}`,
       `--CDLLAMA_CPP_DIR=${llamaSource}`,
+      cargoOption(),
       ...tools,
     ],
     { cwd: root },

@@ -72,8 +72,9 @@ export async function runOrFail(what, program, args, options) {
   return output;
 }
 
-/** npm as the user runs it: the one that started this script, else the one on PATH. */
+/** npm as the user runs it: the one that started this script (yarn and pnpm name themselves there), else the one on PATH. */
 export function npmCommand(args) {
-  const npm = process.env.npm_execpath;
-  return npm?.endsWith(".js") ? [process.execPath, [npm, ...args]] : ["npm", args];
+  const started = process.env.npm_execpath ?? "";
+  const npm = /^(.*[\\/])np[mx]-cli\.js$/.exec(started);
+  return npm ? [process.execPath, [`${npm[1]}npm-cli.js`, ...args]] : ["npm", args];
 }

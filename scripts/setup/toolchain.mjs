@@ -83,10 +83,15 @@ export async function checkToolchain() {
   if (problems.some(Boolean)) fail(problems.filter(Boolean));
 }
 
-/** Where cargo is, as CMake looks for it. */
+/** Where cargo is. */
 export function findCargo() {
-  const home = process.env.CARGO_HOME ?? join(homedir(), ".cargo");
+  const home = process.env.CARGO_HOME || join(homedir(), ".cargo");
   return findProgram("cargo") ?? findProgram("cargo", join(home, "bin"));
+}
+
+/** For cmake-js: CMake keeps the cargo that it found once, although a newer one was installed since. */
+export function cargoOption() {
+  return `--CDCARGO=${findCargo() ?? "CARGO-NOTFOUND"}`;
 }
 
 /** Says what a build without a recent cargo lacks; the build goes on. */
