@@ -217,7 +217,8 @@ function unknownTool(name: string, tools: readonly Tool[]): string {
 /** @returns what is wrong, as text for the model, or the value */
 function readArguments(call: ToolCall): string | { value: unknown } {
   try {
-    const value: unknown = JSON.parse(call.arguments);
+    // Some servers write nothing for a call without arguments.
+    const value: unknown = JSON.parse(call.arguments.trim() || "{}");
     if (typeof value !== "object" || value === null || Array.isArray(value))
       return `Error: the arguments of "${call.name}" must be a JSON object. Call it again with one.`;
     return call.problem === undefined || call.mayFit === true

@@ -158,7 +158,7 @@ function wireMessage(message: ChatMessage): object {
         tool_calls: calls.map(({ id, name, arguments: args }) => ({
           id,
           type: "function",
-          function: { name, arguments: args },
+          function: { name, arguments: args.trim() || "{}" },
         })),
       };
     }

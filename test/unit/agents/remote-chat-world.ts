@@ -4,7 +4,7 @@ import { RemoteChat } from "../../../src/agents/remote/remote-chat.ts";
 import { defineTool } from "../../../src/tools/tool-builder.ts";
 import { runToolLoop } from "../../../src/tools/tool-loop.ts";
 import type { ChatEvent, ChatRequest, ToolLogger } from "../../../src/chat/types.ts";
-import type { ToolEvent } from "../../../src/tools/types.ts";
+import type { Tool, ToolEvent } from "../../../src/tools/types.ts";
 import {
   chunk,
   type FakeAnswer,
@@ -70,11 +70,13 @@ export async function ask(
   {
     request = {},
     loop = {},
+    tools = [add],
     timeoutMs = 30_000,
     onEvent = () => {},
   }: {
     request?: Partial<ChatRequest>;
     loop?: { maxRounds?: number };
+    tools?: Tool[];
     timeoutMs?: number;
     onEvent?: (event: ChatEvent | ToolEvent) => void;
   } = {},
@@ -93,7 +95,7 @@ export async function ask(
     ...request,
   };
   try {
-    for await (const event of runToolLoop(chat, body, [add], { logger, ...loop })) {
+    for await (const event of runToolLoop(chat, body, tools, { logger, ...loop })) {
       events.push(event);
       onEvent(event);
     }

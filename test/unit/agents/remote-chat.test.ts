@@ -2,6 +2,7 @@
 import { afterEach, describe, expect, test } from "vitest";
 import { RemoteChat } from "../../../src/agents/remote/remote-chat.ts";
 import { readSampling } from "../../../src/server/body/generation.ts";
+import { defineTool } from "../../../src/tools/tool-builder.ts";
 import type { ChatEvent } from "../../../src/chat/types.ts";
 import {
   chunk,
@@ -173,6 +174,20 @@ describe("calls decide, finish reasons advise", () => {
     const { results, finish } = await ask([streamed(cut, chunk({}, "length"))]);
     expect([results, finish?.reason]).toEqual([[], "length"]);
     expect(said.join()).toContain("cut inside of tool calls");
+  });
+
+  test.each(["", " "])("run: arguments that are %j, which are none", async (blank) => {
+    const now = defineTool("now", "Tell the time").run((given) => JSON.stringify(given));
+    const call = callDelta({ function: { name: "now", arguments: blank } });
+    const { results, bodies } = await ask([streamed(call, chunk({}, "tool_calls")), answer], {
+      tools: [now],
+    });
+    expect(results).toEqual(["{}"]);
+    expect(bodies[1]?.["messages"]).toMatchObject([
+      {},
+      { tool_calls: [{ function: { name: "now", arguments: "{}" } }] },
+      { role: "tool" },
+    ]);
   });
 
   test("malformed arguments go back to it", async () => {
