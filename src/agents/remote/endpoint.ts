@@ -20,8 +20,13 @@ const mayPass = (status: number): boolean => status === 408 || status === 429 ||
 const maxBytes = 32 * 1024 * 1024;
 const maxErrorLength = 300;
 
+/** What OpenAI's newer models call `max_tokens`, and refuse it for. */
+const newLimit = "max_completion_tokens";
+
 export class Endpoint {
   readonly #config: EndpointConfig;
+  /** It answered a request with `newLimit`, after it had refused the old name. */
+  #wantsNewLimit = false;
 
   constructor(config: EndpointConfig) {
     this.#config = config;
@@ -31,10 +36,13 @@ export class Endpoint {
    * The chunks of a streamed chat completion.
    * @throws FermataError endpoint_failed | the reason of an aborted signal
    */
-  async *stream(body: object, signal: AbortSignal): AsyncGenerator<JsonObject, StreamEnd, void> {
+  async *stream(
+    body: JsonObject,
+    signal: AbortSignal,
+  ): AsyncGenerator<JsonObject, StreamEnd, void> {
     const watch = new Silence(this.#config.timeoutMs, signal);
     try {
-      const response = await this.#open(JSON.stringify(body), watch);
+      const response = await this.#open(body, watch);
       if (response.headers.get("content-type")?.includes("text/event-stream") === true)
         return yield* this.#events(response, watch);
       yield this.#parse(await this.#text(response, watch));
@@ -50,24 +58,33 @@ export class Endpoint {
   }
 
   /** Before the first byte of an answer a request may be sent again; afterwards never. */
-  async #open(body: string, watch: Silence): Promise<Response> {
+  async #open(body: JsonObject, watch: Silence): Promise<Response> {
+    const hasLimit = body["max_tokens"] !== undefined;
+    let wantsNewLimit = this.#wantsNewLimit;
     for (let tries = 1; ; tries++) {
       watch.heard();
-      const isLast = tries === maxTries;
+      const isLast = tries >= maxTries;
       let pauseMs = firstPauseMs * 2 ** (tries - 1);
       try {
         const response = await fetch(`${this.#config.url}/chat/completions`, {
           method: "POST",
           headers: this.#headers(),
-          body,
+          body: JSON.stringify(wantsNewLimit ? withNewLimit(body) : body),
           signal: watch.signal,
           // The key is for this host: a redirect is an answer that failed. Node's "error" would do, but after a
           // collection of garbage it no longer heard the signal, and a silent server was never given up.
           redirect: "manual",
         });
         watch.heard();
-        if (response.ok) return response;
+        if (response.ok) {
+          if (hasLimit) this.#wantsNewLimit = wantsNewLimit;
+          return response;
+        }
         const message = messageOf(parseJson(await this.#text(response, watch)));
+        if (response.status === 400 && hasLimit && !wantsNewLimit && message.includes(newLimit)) {
+          wantsNewLimit = true;
+          continue;
+        }
         if (isLast || !mayPass(response.status))
           throw this.#failure(`answered ${response.status}${message}`);
         pauseMs = Math.max(pauseMs, retryAfterMs(response));
@@ -157,6 +174,10 @@ class Silence {
     clearTimeout(this.#timer);
     this.#abort.abort();
   }
+}
+
+function withNewLimit({ max_tokens: limit, ...body }: JsonObject): JsonObject {
+  return { ...body, [newLimit]: limit };
 }
 
 /** OpenAI's shape, and the plainer ones of others. */

@@ -25,10 +25,12 @@ import { endpointSampling, wireRequest } from "./wire-request.ts";
 const anyVocabulary = 2 ** 31 - 1;
 
 export class RemoteChat implements ToolLoopChat {
-  readonly #config: EndpointConfig;
+  readonly #model: string;
+  readonly #endpoint: Endpoint;
 
   constructor(config: EndpointConfig) {
-    this.#config = config;
+    this.#model = config.model;
+    this.#endpoint = new Endpoint(config);
   }
 
   static model(config: EndpointConfig): AgentModel {
@@ -46,7 +48,7 @@ export class RemoteChat implements ToolLoopChat {
   }
 
   generate(request: ChatRequest): ChatGeneration {
-    return new RemoteGeneration(request, this.#config);
+    return new RemoteGeneration(request, this.#model, this.#endpoint);
   }
 }
 
@@ -58,7 +60,8 @@ type Answer =
 
 class RemoteGeneration implements ChatGeneration {
   readonly #request: ChatRequest;
-  readonly #config: EndpointConfig;
+  readonly #model: string;
+  readonly #endpoint: Endpoint;
   readonly #abort = new AbortController();
   #usage: ChatUsage & { reasoningTokens: number } = { ...noUsage, reasoningTokens: 0 };
   #maxTokens: number | undefined;
@@ -66,9 +69,10 @@ class RemoteGeneration implements ChatGeneration {
   #callable: readonly string[] | undefined;
   #hold: ((answer: Answer) => void) | null = null;
 
-  constructor(request: ChatRequest, config: EndpointConfig) {
+  constructor(request: ChatRequest, model: string, endpoint: Endpoint) {
     this.#request = request;
-    this.#config = config;
+    this.#model = model;
+    this.#endpoint = endpoint;
     this.#maxTokens = request.maxTokens;
   }
 
@@ -154,13 +158,13 @@ class RemoteGeneration implements ChatGeneration {
   ): AsyncGenerator<ChatEvent, StreamEnd, void> {
     const maxTokens = this.#remaining;
     const body = wireRequest(this.#request, {
-      model: this.#config.model,
+      model: this.#model,
       messages,
       maxTokens,
       isFirst,
       callable: this.#callable,
     });
-    const chunks = new Endpoint(this.#config).stream(body, this.#abort.signal);
+    const chunks = this.#endpoint.stream(body, this.#abort.signal);
     try {
       for (;;) {
         const next = await chunks.next();

@@ -1,6 +1,7 @@
 /** A chat request as the body of a chat completion. Pure. */
 
 import type { ChatMessage, ChatRequest } from "../../chat/types.ts";
+import type { JsonObject } from "./endpoint.ts";
 import type { DrySampling, Sampling } from "../../engine/types.ts";
 import { FermataError } from "../../errors.ts";
 import type { DocumentFormat } from "../../guidance/types.ts";
@@ -65,7 +66,7 @@ interface WireTurn {
 }
 
 /** @throws FermataError unsupported_value: the request asks for what another server cannot be asked for */
-export function wireRequest(request: ChatRequest, turn: WireTurn): object {
+export function wireRequest(request: ChatRequest, turn: WireTurn): JsonObject {
   const { guidance, stop, sampling } = request;
   if (request.topLogprobs !== undefined)
     throw unsupported("logprobs", "are not passed on from an agent's endpoint");

@@ -8,6 +8,7 @@ import {
   chunk,
   type FakeAnswer,
   silent,
+  status,
   streamed,
   streamedWithoutDone,
   usageChunk,
@@ -220,6 +221,34 @@ test("tool_choice counts for the first round, max_tokens for all", async () => {
   });
   expect(bodies[1]).not.toHaveProperty("tool_choice");
   expect(bodies[1]).toMatchObject({ max_tokens: 91 });
+});
+
+describe("an endpoint that knows max_completion_tokens only", () => {
+  const message =
+    "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead.";
+  const refusal = status(400, { error: { message, code: "unsupported_parameter" } });
+  const limits = (bodies: Record<string, unknown>[]): unknown[] =>
+    bodies.map((body) => [body["max_tokens"], body["max_completion_tokens"]]);
+
+  test("is asked again with that name, and from then on", async () => {
+    const round = streamed(callDelta(), chunk({}, "tool_calls"), usageChunk);
+    const { text, bodies } = await ask([refusal, round, answer], { request: { maxTokens: 100 } });
+    expect(text).toBe("It is 5.");
+    expect(limits(bodies)).toEqual([
+      [100, undefined],
+      [undefined, 100],
+      [undefined, 91],
+    ]);
+  });
+
+  test("is not asked a third time", async () => {
+    const { error, bodies } = await ask([refusal], { request: { maxTokens: 100 } });
+    expect(error).toMatchObject({ code: "endpoint_failed" });
+    expect(limits(bodies)).toEqual([
+      [100, undefined],
+      [undefined, 100],
+    ]);
+  });
 });
 
 test("cancelling closes the connection", async () => {
