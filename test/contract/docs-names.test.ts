@@ -31,6 +31,9 @@ const foreignOptions = new Set([
   "--part",
   "--project",
   "--rounds",
+  // The setup's and Docker's.
+  "--fetch-tools",
+  "--gpus",
   "--skip-git-repo-check",
   "--update",
   "--again",
