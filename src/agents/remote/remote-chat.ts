@@ -4,7 +4,6 @@ import { ToolCallBuffer } from "../../chat/answer/tool-call-buffer.ts";
 import type {
   ChatEvent,
   ChatGeneration,
-  ChatMessage,
   ChatRequest,
   ChatUsage,
   FinishReason,
@@ -19,7 +18,7 @@ import type { EndpointConfig } from "../agents-config.ts";
 import type { AgentModel } from "../types.ts";
 import { Endpoint, type StreamEnd } from "./endpoint.ts";
 import { RemoteTurn } from "./remote-turn.ts";
-import { endpointSampling, wireRequest } from "./wire-request.ts";
+import { endpointSampling, type RemoteMessage, wireRequest } from "./wire-request.ts";
 
 /** Another server checks the ids of tokens itself. */
 const anyVocabulary = 2 ** 31 - 1;
@@ -127,7 +126,7 @@ class RemoteGeneration implements ChatGeneration {
   }
 
   async *#rounds(): AsyncGenerator<ChatEvent, void, void> {
-    const messages: ChatMessage[] = [...this.#request.messages];
+    const messages: RemoteMessage[] = [...this.#request.messages];
     for (let isFirst = true; ; isFirst = false) {
       const turn = new RemoteTurn();
       const end = yield* this.#receive(turn, messages, isFirst);
@@ -135,7 +134,7 @@ class RemoteGeneration implements ChatGeneration {
       const finish = this.#judge(turn, end);
       if (finish !== null) return yield finish;
 
-      const { calls, content } = turn;
+      const { calls } = turn;
       const answered = new Promise<Answer>((resolve) => (this.#hold = resolve));
       yield { type: "hold", calls, usage: this.#usage };
       const answer = await answered;
@@ -144,7 +143,7 @@ class RemoteGeneration implements ChatGeneration {
       if (answer.kind === "released") return yield this.#finish("tool_calls", calls);
       // Who ran below this one may have spent the rest.
       if (this.#remaining === 0) return yield this.#finish("length");
-      messages.push({ role: "assistant", content, toolCalls: calls });
+      messages.push(turn.message);
       for (const { callId, name, content: result } of answer.outputs)
         messages.push({ role: "tool", toolCallId: callId, name, content: result });
       if (answer.say !== undefined) messages.push({ role: "user", content: answer.say });
@@ -153,7 +152,7 @@ class RemoteGeneration implements ChatGeneration {
 
   async *#receive(
     turn: RemoteTurn,
-    messages: readonly ChatMessage[],
+    messages: readonly RemoteMessage[],
     isFirst: boolean,
   ): AsyncGenerator<ChatEvent, StreamEnd, void> {
     const maxTokens = this.#remaining;

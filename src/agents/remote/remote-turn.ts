@@ -3,6 +3,7 @@
 import { isJsonObject, parseJson } from "../../json.ts";
 import { newCallId } from "../../chat/parser/text-parser.ts";
 import type { ChatEvent, ToolCall } from "../../chat/types.ts";
+import type { RemoteMessage } from "./wire-request.ts";
 import type { EngineUsage } from "../../engine/types.ts";
 import type { JsonObject } from "./endpoint.ts";
 
@@ -14,8 +15,13 @@ interface GrowingCall {
   id: string | null;
 }
 
+/** Where servers put what a model thinks. */
+const reasoningFields = ["reasoning_content", "reasoning"] as const;
+
 export class RemoteTurn {
-  content = "";
+  #content = "";
+  /** By its field. */
+  readonly #reasoning: Record<string, string> = {};
   finishReason: string | null = null;
   reasoningTokens = 0;
   readonly #calls: GrowingCall[] = [];
@@ -25,6 +31,16 @@ export class RemoteTurn {
 
   get calls(): ToolCall[] {
     return this.#calls.map(({ call }) => call);
+  }
+
+  /** As its server wants to read it in the next round. */
+  get message(): RemoteMessage {
+    return {
+      role: "assistant",
+      content: this.#content,
+      toolCalls: this.calls,
+      reasoningFields: this.#reasoning,
+    };
   }
 
   get usage(): EngineUsage {
@@ -61,15 +77,19 @@ export class RemoteTurn {
   }
 
   *#said(said: JsonObject): Generator<ChatEvent, void, void> {
-    const reasoning = said["reasoning_content"] ?? said["reasoning"];
-    if (typeof reasoning === "string" && reasoning !== "") {
+    for (const field of reasoningFields) {
+      const reasoning = said[field];
+      if (typeof reasoning !== "string" || reasoning === "") continue;
       this.#deltas += 1;
+      this.#reasoning[field] = (this.#reasoning[field] ?? "") + reasoning;
       yield { type: "reasoning", text: reasoning };
+      // Some servers say it in both.
+      break;
     }
     const content = textOf(said["content"]);
     if (content !== "") {
       this.#deltas += 1;
-      this.content += content;
+      this.#content += content;
       yield { type: "content", text: content };
     }
     for (const part of callParts(said)) yield* this.#addCall(part);

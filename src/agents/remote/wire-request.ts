@@ -55,9 +55,15 @@ const wireNames: [key: keyof typeof unlessAsked, field: string][] = [
   ["minKeep", "min_keep"],
 ];
 
+/** An assistant's of this request may have its reasoning: some models refuse a next round without it. */
+export type RemoteMessage = ChatMessage & {
+  /** By the field in which it came. */
+  reasoningFields?: Readonly<Record<string, string>>;
+};
+
 interface WireTurn {
   model: string;
-  messages: readonly ChatMessage[];
+  messages: readonly RemoteMessage[];
   maxTokens: number | undefined;
   /** The first round of the request: its `tool_choice` counts. */
   isFirst: boolean;
@@ -148,7 +154,7 @@ function wireTools(
   };
 }
 
-function wireMessage(message: ChatMessage): object {
+function wireMessage(message: RemoteMessage): object {
   switch (message.role) {
     case "assistant": {
       const calls = message.toolCalls ?? [];
@@ -156,6 +162,7 @@ function wireMessage(message: ChatMessage): object {
       return {
         role: "assistant",
         content: message.content === "" ? null : message.content,
+        ...message.reasoningFields,
         tool_calls: calls.map(({ id, name, arguments: args }) => ({
           id,
           type: "function",

@@ -90,10 +90,32 @@ test("a tool round: what is sent, what comes, what it counts", async () => {
     {
       role: "assistant",
       content: null,
+      reasoning_content: "Adding.",
       tool_calls: [{ id, type: "function", function: { name: "add", arguments: args } }],
     },
     { role: "tool", tool_call_id: id, content: "5" },
   ]);
+});
+
+test("reasoning goes back under the field in which it came, in the rounds of its request", async () => {
+  const round = (...fields: object[]): FakeAnswer =>
+    streamed(...fields.map((it) => chunk(it)), callDelta(), chunk({}, "tool_calls"));
+  const { bodies, events } = await ask([
+    round({ reasoning: "First, " }, { reasoning: "this." }),
+    round({ reasoning_content: "Then that.", reasoning: "Then that." }),
+    round(),
+    answer,
+  ]);
+  const thoughts = (bodies[3]!["messages"] as Record<string, unknown>[])
+    .filter(({ role }) => role === "assistant")
+    .map((it) => [it["reasoning"], it["reasoning_content"]]);
+  expect(thoughts).toEqual([
+    ["First, this.", undefined],
+    [undefined, "Then that."],
+    [undefined, undefined],
+  ]);
+  const told = events.flatMap((event) => (event.type === "reasoning" ? event.text : []));
+  expect(told.join("")).toBe("First, this.Then that.");
 });
 
 describe("calls decide, finish reasons advise", () => {
