@@ -126,7 +126,7 @@ export class ParameterWriter {
     });
   }
 
-  #newCdata(text: RawText, close: string, name: string): TextWay {
+  #newCdata(text: TextTerminal, close: string, name: string): TextWay {
     const [open, end] = cdata;
     const terminal = `${name}_c`.toUpperCase();
     this.#rules.push(`${terminal}: ${text.terminal} & ~/(?s:.*${escapeRegex(end)}.*)/\n`);

@@ -14,7 +14,7 @@ const guides = readdirSync(join(root, "docs")).filter((name) => name.endsWith(".
 const names = ["README.md", "examples/README.md", ...guides.map((name) => `docs/${name}`)];
 const texts = names.map((name) => [name, readFileSync(join(root, name), "utf8")] as const);
 
-/** Of other programs: llama-server, clients, the build, the benchmark, vitest, V8. */
+/** Of other programs: llama-server, clients, the build, the benchmark, vitest, V8, Docker. */
 const foreignOptions = new Set([
   "--context-shift",
   "--metrics",
@@ -31,7 +31,6 @@ const foreignOptions = new Set([
   "--part",
   "--project",
   "--rounds",
-  // The setup's and Docker's.
   "--fetch-tools",
   "--gpus",
   "--skip-git-repo-check",
