@@ -37,7 +37,8 @@ export function wordsAndCall(beginnings: Beginnings, free: string): Rules {
   const opening = openingOf(syntax);
   if (!isBare(syntax)) {
     const lead = markup.until("before_calls", free, opening);
-    return { expression: `${lead.expression} first_call`, rules: lead.rule };
+    const marked = { expression: `${lead.expression} first_call`, rules: lead.rule };
+    return unmarkedHead(syntax, markup) === null ? marked : orUnmarked(marked, beginnings, free);
   }
   const rules = [
     codeRules,
@@ -51,6 +52,40 @@ export function wordsAndCall(beginnings: Beginnings, free: string): Rules {
     "named_call: first_call | more_text named_call | (NO_CALL)?\n",
   ];
   return { expression: "only_call first_call | before_calls named_call", rules: rules.join("") };
+}
+
+/**
+ * What stands before the name in a call whose opening the model left out, as the parser takes it; null: none is.
+ */
+export function unmarkedHead(syntax: CallSyntax, markup: Markup): string | null {
+  const head = (headOf(syntax) ?? "").trim();
+  const isRead = syntax.argumentStyle.style === "parameters" && head !== "";
+  return isRead && markup.isText(head) ? head : null;
+}
+
+/** The same, or a call without its opening if it names a tool; else that is text. */
+function orUnmarked(marked: Rules, { syntax, tools, markup }: Beginnings, free: string): Rules {
+  const head = unmarkedHead(syntax, markup) ?? "";
+  const named = tools.map(({ name }) => escapeRegex(name + afterName(syntax)));
+  const lead = markup.until("before_unmarked", free, head);
+  const more = markup.until("more_unmarked", "NO_NAME", head);
+  const call = markup.until("more_calls", "NO_NAME", openingOf(syntax));
+  const ways = [
+    "first_unmarked",
+    `${more.expression} unmarked_call`,
+    `${call.expression} first_call`,
+    "(NO_NAME)?",
+  ];
+  const rules = [
+    marked.rules,
+    `NO_NAME: TEXT & ~/(?s:(${named.join("|")}).*)/\n`,
+    `unmarked_call: ${ways.join(" | ")}\n`,
+    lead.rule,
+    more.rule,
+    call.rule,
+  ];
+  const expression = `${marked.expression} | ${lead.expression} unmarked_call`;
+  return { expression, rules: rules.join("") };
 }
 
 /**
@@ -80,9 +115,9 @@ export function reasoningAndCall(beginnings: Beginnings, close: string, parallel
   const call = markup.until("thought_call", "TEXT", opening);
   const closed = `${end.expression} BLANKS? body`;
   // A second call may follow only if the first was one that reasoning speaks of.
-  const more = parallel ? "(thinking)?" : `(BLANKS? ${markup.sequence(close)} BLANKS? body)?`;
+  const goesOn = parallel ? "thinking" : `BLANKS? ${markup.sequence(close)} BLANKS? body`;
   const rules = [end.rule, call.rule];
-  const ways = [`first_call ${more}`];
+  const ways = [`first_call (BLANKS | ${goesOn})?`];
   const head = headOf(syntax);
   // Control tokens are meant.
   if (head !== null && markup.isText(opening + head)) {
@@ -106,13 +141,17 @@ function noCall({ syntax, tools }: Beginnings): string {
 
 /** From the opening to the name, and what tells that it is the whole name: a regular expression. */
 function beginningOf(syntax: CallSyntax, tool: string): string {
+  return escapeRegex((headOf(syntax) ?? "") + tool + afterName(syntax));
+}
+
+/** The first character behind a name. */
+function afterName(syntax: CallSyntax): string {
   const behind = syntax.body[nameIn(syntax) + 1];
-  const end = typeof behind === "string" ? behind.slice(0, 1) : "";
-  return escapeRegex((headOf(syntax) ?? "") + tool + end);
+  return typeof behind === "string" ? behind.slice(0, 1) : "";
 }
 
 /** Text between the opening and the name; null where there is more than text. */
-function headOf(syntax: CallSyntax): string | null {
+export function headOf(syntax: CallSyntax): string | null {
   const before = syntax.body.slice(0, nameIn(syntax));
   return before.every((part) => typeof part === "string") ? before.join("") : null;
 }

@@ -14,6 +14,8 @@ export interface CallSyntax {
   readonly callClose: string;
   /** Between two calls. */
   readonly separator: string;
+  /** Some of the form's models write none. Default: no. */
+  readonly mayLackSeparator?: boolean;
   /** Between `callOpen` and `callClose`. */
   readonly body: readonly CallPart[];
   readonly argumentStyle: ArgumentStyle;

@@ -2,9 +2,11 @@
 
 import {
   endsReasoning,
+  headOf,
   markedTextAndCall,
   openingOf,
   reasoningAndCall,
+  unmarkedHead,
   wordsAndCall,
 } from "./call-beginnings.ts";
 import type { ArgumentStyle, CallPart, CallSyntax, ParameterArguments } from "./call-syntax.ts";
@@ -149,19 +151,24 @@ function callRules({ syntax, tools, parallel, markup }: RoundShape): string {
     style.style === "parameters"
       ? new ParameterWriter(style, textBehindArguments(body), markup)
       : style;
-  const rules = tools.map((tool, index) => toolRule({ body, args, tool, index, markup }));
+  const isUnmarked = unmarkedHead(syntax, markup) !== null;
+  const head = isUnmarked ? headOf(syntax) : null;
+  const rules = tools.map((tool, index) => toolRule({ body, args, tool, index, markup, head }));
+  const end = `${close} ${others} ${markup.sequence(syntax.sectionClose)}`;
+  const unmarked = tools.map((_, index) => `unmarked_${index}`).join(" | ");
   return [
-    `first_call: call ${close} ${others} ${markup.sequence(syntax.sectionClose)}\n`,
+    `first_call: call ${end}\n`,
+    isUnmarked ? `first_unmarked: (${unmarked}) ${end}\n` : "",
     `call: ${tools.map((_, index) => `tool_${index}`).join(" | ")}\n`,
     ...rules,
     args instanceof ParameterWriter ? args.rules : "",
   ].join("");
 }
 
-/** Models of one form may separate calls with blanks or with nothing. */
-function nextOpening({ separator, callOpen }: CallSyntax, markup: Markup): string {
-  if (separator.trim() !== "" || separator === "") return markup.sequence(separator + callOpen);
-  return `${markup.sequence(separator)}? ${markup.sequence(callOpen)}`;
+function nextOpening(syntax: CallSyntax, markup: Markup): string {
+  const { separator, mayLackSeparator, callOpen } = syntax;
+  if (!mayLackSeparator) return markup.sequence(separator + callOpen);
+  return `(${markup.sequence(separator)})? ${markup.sequence(callOpen)}`;
 }
 
 function textBehindArguments(body: readonly CallPart[]): string {
@@ -179,9 +186,11 @@ interface ToolPlace {
   tool: { name: string; schema: JsonObject };
   index: number;
   markup: Markup;
+  /** Text before the name that an unmarked call begins with; null: there are none. */
+  head: string | null;
 }
 
-function toolRule({ body, args, tool, index, markup }: ToolPlace): string {
+function toolRule({ body, args, tool, index, markup, head }: ToolPlace): string {
   const parts: string[] = [];
   let text = "";
   const flush = (): void => {
@@ -194,10 +203,16 @@ function toolRule({ body, args, tool, index, markup }: ToolPlace): string {
     if (typeof part === "string") text += part;
     else if (part.part === "name") text += tool.name;
     else {
+      const before = text;
       flush();
       if (part.part === "id") parts.push(regexTerminal(part.pattern));
       else if (args instanceof ParameterWriter) {
-        parts.push(args.write(tool.schema, name));
+        parts.push(name);
+        rules = `${name}: ${args.write(tool.schema, name)}\n`;
+        if (head !== null) {
+          const named = markup.sequence(before.slice(head.length));
+          rules += `unmarked_${index}: ${named} ${name}\n`;
+        }
         break;
       } else {
         const values = argumentRules(args, tool.schema, name, markup);

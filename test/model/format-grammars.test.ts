@@ -111,7 +111,13 @@ describe.skipIf(!hasMasks).each(formats)("$name", (format) => {
     const call = writeCalls(syntax, [["get_weather", { city: "Rome" }]]);
     const { open, close } = format.reasoning;
     const offered = new Map(tools.map((tool) => [tool.name, tool.parameters]));
-    for (const rest of [call, `${call} so. ${call}`, `${call} so.`, `${call} so.${close}Two.`]) {
+    for (const rest of [
+      call,
+      `${call}\n`,
+      `${call} so. ${call}`,
+      `${call} so.`,
+      `${call} so.${close}Two.`,
+    ]) {
       const parser = new OutputParser({ format, offered, reasoning: "split" });
       parser.push(`${open}So. ${rest}`);
       parser.finish(true);
@@ -123,6 +129,25 @@ describe.skipIf(!hasMasks).each(formats)("$name", (format) => {
     if (typeof syntax.body[0] !== "string" && syntax.body[0]?.part === "id") return;
     const spoken = `${open}With ${format.callOpen} or ${call.replace("get_weather", "x")}${close}`;
     expect(await check(spoken + call)).toEqual({ rest: "", complete: true, error: "" });
+  });
+
+  it("guides a call whose opening was left out, where the parser reads it", async () => {
+    if (format.unmarked === null) return;
+    const { open } = format.unmarked;
+    const unmarked = (args: Record<string, unknown>): string =>
+      writeCalls(syntax, [["get_weather", args]])
+        .slice(syntax.callOpen.length)
+        .trimStart();
+    const call = unmarked({ city: "Rome" });
+    for (const written of [
+      call,
+      `I look.\n${call}`,
+      `Not ${open}x>, but\n${call}`,
+      `An ${open}x>.`,
+    ])
+      expect(await check(written), written).toEqual({ rest: "", complete: true, error: "" });
+    for (const written of [unmarked({ days: 2 }), `${unmarked({ city: "Rome", days: "two" })}`])
+      expect((await check(written)).complete, written).toBe(false);
   });
 
   it("lets blanks stand before reasoning", async () => {

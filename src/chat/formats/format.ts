@@ -87,6 +87,8 @@ export interface FormatEntry extends Partial<Pick<ToolCallFormat, Defaulted>> {
   call?: Pair;
   /** Between two calls. */
   separator?: string;
+  /** Some of the form's models write none. */
+  mayLackSeparator?: boolean;
   /** A call, with `$name`, `$arguments` and `$id`. */
   body: string;
   /** What `$id` is: a regular expression without anchors. */
@@ -149,6 +151,7 @@ const listOpening = /\[\s*$/u;
 
 function syntaxOf(entry: FormatEntry): CallSyntax {
   const { section = ["", ""], call = ["", ""], separator = "", parameters } = entry;
+  const { mayLackSeparator = false } = entry;
   const json = { style: "json", itemSeparator: ", ", keySeparator: ": " } as const;
   const [callClose, sectionClose] = [call[1], section[1]];
   const body = partsOf(entry);
@@ -159,6 +162,7 @@ function syntaxOf(entry: FormatEntry): CallSyntax {
     callOpen: call[0],
     callClose,
     separator,
+    mayLackSeparator,
     body,
     argumentStyle: entry.arguments ?? (parameters ? parameterStyle(parameters, ends) : json),
     ...entry.answer,

@@ -41,6 +41,8 @@ function coder(call: Pair, reasoning: Pair, onLines: boolean): Omit<FormatEntry,
     template: [[call[0], "<function=", "<parameter="]],
     call,
     separator: "\n",
+    // Step 3.5.
+    mayLackSeparator: true,
     body: "\n<function=$name>\n$arguments</function>\n",
     parameters: {
       key: ["<parameter=", ">"],
