@@ -15,7 +15,7 @@ export function openingOf({ sectionOpen, callOpen }: CallSyntax): string {
 }
 
 /** Calls of other formats have a marker, which tells that one is meant. */
-export function isBare({ sectionOpen, callOpen }: CallSyntax): boolean {
+function isBare({ sectionOpen, callOpen }: CallSyntax): boolean {
   return sectionOpen === "" && callOpen.startsWith("{");
 }
 
