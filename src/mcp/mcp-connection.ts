@@ -197,6 +197,8 @@ export class McpConnection {
         credentials,
         signal,
         onStandardError: (text) => log.debug({ server: this.id, stderr: text }, "MCP server says"),
+        onBreak: (reason) =>
+          log.debug({ server: this.id, reason }, "MCP server's stream broke off"),
         onComplaint: (text) => this.#complain(text),
         onToolsChanged: () => this.#relistSoon(),
         onNote: (text) => log.info({ server: this.id, reason: text }, "MCP server asked"),

@@ -6,12 +6,10 @@
 
 import { BlockList, isIP, type LookupFunction } from "node:net";
 import { lookup as lookupName, type LookupAddress } from "node:dns";
-import { type IncomingMessage, request as requestHttp } from "node:http";
-import { request as requestHttps } from "node:https";
-import { Readable } from "node:stream";
 import { callbackify } from "node:util";
 import type { FetchLike } from "@modelcontextprotocol/sdk/shared/transport.js";
 import { FermataError } from "../errors.ts";
+import { requestOnce } from "../patient-fetch.ts";
 
 /** Special-purpose IPv4 blocks (IANA): own networks, loopback, link-local with its metadata, multicast, … */
 const blocked4: readonly [network: string, prefix: number][] = [
@@ -95,25 +93,10 @@ export function checkUrl(text: string, { isAllowed, allowHttp }: AddressRules): 
 }
 
 export function guardedFetch(rules: AddressRules): FetchLike {
-  return async (target, init = {}) => {
-    const url = checkUrl(String(target), rules);
-    const headers = Object.fromEntries(new Headers(init.headers).entries());
-    const send = url.protocol === "https:" ? requestHttps : requestHttp;
-    const message = await new Promise<IncomingMessage>((resolve, reject) => {
-      const request = send(url, {
-        method: init.method ?? "GET",
-        headers,
-        // A pooled socket would skip the lookup.
-        agent: false,
-        lookup: guardedLookup(rules),
-        ...(init.signal ? { signal: init.signal } : {}),
-      });
-      request.once("response", resolve);
-      request.once("error", reject);
-      request.end(typeof init.body === "string" ? init.body : undefined);
-    });
-    return toResponse(message);
-  };
+  // A pooled socket would skip the lookup.
+  const connection = { agent: false, lookup: guardedLookup(rules) } as const;
+  return async (target, init = {}) =>
+    requestOnce(checkUrl(String(target), rules), init, connection);
 }
 
 /** Of what a name resolves to; the socket connects to one of these addresses. */
@@ -131,18 +114,6 @@ function guardedLookup({ isAllowed, resolve }: AddressRules): LookupFunction {
       else if (options.all === true) callback(null, addresses);
       else callback(null, addresses[0]!.address, addresses[0]!.family);
     });
-}
-
-function toResponse(message: IncomingMessage): Response {
-  const headers = new Headers();
-  for (const [name, value] of Object.entries(message.headers)) {
-    for (const one of [value ?? []].flat()) headers.append(name, one);
-  }
-  const status = message.statusCode ?? 500;
-  const hasBody = status !== 204 && status !== 205 && status !== 304;
-  if (!hasBody) message.resume();
-  const body = hasBody ? (Readable.toWeb(message) as ReadableStream<Uint8Array>) : null;
-  return new Response(body, { status, statusText: message.statusMessage ?? "", headers });
 }
 
 function hostOf({ hostname }: URL): string {

@@ -20,7 +20,7 @@ import { FermataError } from "../errors.ts";
 import type { McpCredentials } from "./mcp-credentials.ts";
 import { type AskingCall, McpServerRequests } from "./mcp-server-requests.ts";
 import { StdioTransport } from "./mcp-stdio-transport.ts";
-import { faultOf } from "./mcp-text.ts";
+import { describeError, faultOf } from "./mcp-text.ts";
 import { type McpToolInfo, type McpToolList, listTools } from "./mcp-tool-list.ts";
 import {
   createTransport,
@@ -44,6 +44,8 @@ interface McpSessionOptions {
   /** What is wrong with a message, as often as it happens. */
   onComplaint(text: string): void;
   onToolsChanged(): void;
+  /** A stream of events that broke and is taken up again. */
+  onBreak(reason: string): void;
   /** For the log. */
   onNote(text: string): void;
   /** Once, unless it was closed here. */
@@ -227,6 +229,9 @@ export class McpSession {
   #onError(error: Error): void {
     // What fails while it opens over HTTP is the reason that it does not.
     if (this.#state === "over" || (this.#state === "opening" && this.kind !== "stdio")) return;
+    // Many servers and proxies end a stream that is idle.
+    if (error.message.startsWith("SSE stream disconnected"))
+      return this.#options.onBreak(describeError(error));
     this.#options.onComplaint(faultOf(error));
     // Its stream of events broke: answers to what was asked over it will not come.
     if (error instanceof SseError || error.message.startsWith("Maximum reconnection"))

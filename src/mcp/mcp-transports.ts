@@ -7,6 +7,7 @@ import {
 } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
 import type { FetchLike, Transport } from "@modelcontextprotocol/sdk/shared/transport.js";
 import type { McpAddress, McpServerConfig } from "./mcp-settings.ts";
+import { patientFetch } from "../patient-fetch.ts";
 import { boundedFetch } from "./mcp-bounded-fetch.ts";
 import type { McpCredentials } from "./mcp-credentials.ts";
 import { refreshedOnce, StoredLogin } from "./mcp-oauth.ts";
@@ -54,7 +55,7 @@ export function speaksOlderSse(error: unknown): boolean {
 function createHttpTransport(
   { id, url, headers, oauth }: McpAddress & { id: string },
   kind: TransportKind,
-  { maxMessageBytes, fetch: inner = fetch, credentials }: TransportOptions,
+  { maxMessageBytes, fetch: inner = messageFetch, credentials }: TransportOptions,
 ): Transport {
   const bounded = boundedFetch(inner, maxMessageBytes);
   const isLoggedIn = mayLogIn(headers) && credentials?.find(url) !== undefined;
@@ -71,6 +72,10 @@ function createHttpTransport(
   // The SDK's optional fields are not exact.
   return transport as Transport;
 }
+
+/** Messages take as long as they do. What else the SDK sends, for tokens, may be redirected and is short. */
+const messageFetch: FetchLike = (url, init) =>
+  init?.redirect === "manual" ? patientFetch(url, init) : fetch(url, init);
 
 /** The operator's own authorization leaves no room for a login's. */
 export function mayLogIn(headers: Readonly<Record<string, string>>): boolean {

@@ -5,6 +5,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { FermataError } from "../../errors.ts";
 import type { EndpointConfig } from "../agents-config.ts";
 import { SseParser } from "../../client/sse-parser.ts";
+import { patientFetch } from "../../patient-fetch.ts";
 
 export type JsonObject = { readonly [key: string]: unknown };
 
@@ -66,14 +67,12 @@ export class Endpoint {
       const isLast = tries >= maxTries;
       let pauseMs = firstPauseMs * 2 ** (tries - 1);
       try {
-        const response = await fetch(`${this.#config.url}/chat/completions`, {
+        // The key is for this host: a redirect is an answer that failed.
+        const response = await patientFetch(`${this.#config.url}/chat/completions`, {
           method: "POST",
           headers: this.#headers(),
           body: JSON.stringify(wantsNewLimit ? withNewLimit(body) : body),
           signal: watch.signal,
-          // The key is for this host: a redirect is an answer that failed. Node's "error" would do, but after a
-          // collection of garbage it no longer heard the signal, and a silent server was never given up.
-          redirect: "manual",
         });
         watch.heard();
         if (response.ok) {

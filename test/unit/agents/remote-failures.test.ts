@@ -12,6 +12,7 @@ import {
   streamed,
   streamedWithoutDone,
 } from "../../support/fake-endpoint.ts";
+import { impatientFetch } from "../../support/impatient-fetch.ts";
 import { collectGarbage } from "../../support/memory-in-use.ts";
 import { answer, ask, callDelta, closeFake, fake } from "./remote-chat-world.ts";
 
@@ -57,6 +58,17 @@ describe("what cannot be mended is an error that says so", () => {
     clearInterval(collecting);
     expect((error as FermataError).message).toContain("said nothing for 2 seconds");
     expect(text).toBe("Well");
+  });
+
+  test("one that is slower than fetch would wait is waited for, and asked once", async () => {
+    const fetching = await impatientFetch();
+    const slow: FakeAnswer = async (response) => {
+      await fetching.hasGivenUp();
+      await answer(response);
+    };
+    const { text } = await ask([slow], { timeoutMs: 60_000 });
+    await fetching.restore();
+    expect([text, fake.requests.length]).toEqual(["It is 5.", 1]);
   });
 
   test("503, then an answer", async () => {

@@ -9,6 +9,7 @@ import { connectForRequest } from "../../../src/mcp/mcp-request-server.ts";
 import { isPublicAddress } from "../../../src/mcp/mcp-guarded-fetch.ts";
 import type { ToolResult } from "../../../src/tools/types.ts";
 import { toolContext } from "../../support/tool-context.ts";
+import { impatientFetch } from "../../support/impatient-fetch.ts";
 import { eventually } from "../../support/eventually.ts";
 
 type Call = (id: number, response: ServerResponse, name: string) => void;
@@ -37,7 +38,16 @@ const calls: Record<string, Call> = {
   refused: (_id, response) => response.writeHead(400).end("Bad arguments"),
   away: (_id, response) => response.writeHead(307, { location: "http://127.0.0.2:9/" }).end(),
   hang: () => {},
+  /** They answer when the test says so. */
+  late: (id, response) => void held.push(() => calls["echo"]!(id, response, "")),
+  late_event: (id, response) => {
+    events(response);
+    response.flushHeaders();
+    const message = { jsonrpc: "2.0", id, result: textResult("hi") };
+    held.push(() => response.end(`data: ${JSON.stringify(message)}\n\n`));
+  },
 };
+let held: (() => void)[] = [];
 
 let seen: {
   method: string;
@@ -46,7 +56,9 @@ let seen: {
 }[] = [];
 let isSessionKnown = true;
 let unknownSession = 404;
-let mode: "http" | "not-allowed" = "http";
+let mode: "http" | "streaming" | "not-allowed" = "http";
+/** Of what the server says by itself, which it does not. */
+let streams: ServerResponse[] = [];
 const server = createServer((request, response) => {
   let text = "";
   request.on("data", (chunk) => (text += chunk));
@@ -54,6 +66,11 @@ const server = createServer((request, response) => {
     const body = text === "" ? {} : JSON.parse(text);
     seen.push({ method: request.method!, headers: request.headers, body });
     if (request.headers["x-key"] !== "k") return void response.writeHead(401).end();
+    if (request.method === "GET" && mode === "streaming") {
+      events(response);
+      response.write("retry: 10\n\n");
+      return void streams.push(response);
+    }
     if (request.method !== "POST") return void response.writeHead(405).end();
     if (mode === "not-allowed") return void response.writeHead(404).end();
     if (!isSessionKnown && body.method !== "initialize")
@@ -95,6 +112,7 @@ let hosts: McpHost[] = [];
 let lines: { message: string; [field: string]: unknown }[] = [];
 beforeEach(async () => {
   [seen, lines, isSessionKnown, mode] = [[], [], true, "http"];
+  [held, streams] = [[], []];
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/mcp`;
 });
@@ -106,7 +124,8 @@ afterEach(async () => {
 });
 
 const log = {
-  debug() {},
+  debug: (fields: object, message: string) =>
+    void lines.push({ ...fields, message: `debug: ${message}` }),
   info: (fields: object, message: string) => void lines.push({ ...fields, message }),
   warn: (fields: object, message: string) => void lines.push({ ...fields, message }),
 };
@@ -211,6 +230,31 @@ test("a call that is given up is cancelled at the server", async () => {
   await eventually(() =>
     expect(seen.map(({ body }) => body.method)).toContain("notifications/cancelled"),
   );
+});
+
+test.each(["late", "late_event"])("%s: a call takes longer than fetch would wait", async (name) => {
+  const host = await start();
+  const fetching = await impatientFetch();
+  const answer = call(host, name);
+  await eventually(() => expect(held).toHaveLength(1));
+  await fetching.hasGivenUp();
+  held[0]!();
+  expect(await answer).toEqual({ content: "hi", isError: false });
+  expect(lines.map(({ message }) => message)).toEqual(["MCP server ready"]);
+  await fetching.restore();
+});
+
+test("an idle stream that ends is no complaint", async () => {
+  mode = "streaming";
+  const host = await start();
+  await eventually(() => expect(streams).toHaveLength(1));
+  streams[0]!.destroy();
+  await eventually(() => expect(streams).toHaveLength(2));
+  expect((await call(host, "echo")).content).toBe("hi");
+  expect(lines.map(({ message }) => message)).toEqual([
+    "MCP server ready",
+    "debug: MCP server's stream broke off",
+  ]);
 });
 
 test.each([404, 400])("a session that the server forgot (%i) is begun anew", async (status) => {
