@@ -8,10 +8,10 @@ import { Agent as HttpAgent, type IncomingMessage, request as requestHttp } from
 import { Agent as HttpsAgent, request as requestHttps, type RequestOptions } from "node:https";
 import { Readable } from "node:stream";
 
-/** What `fetch` takes, of which a body is text. */
 interface PatientInit {
   method?: string;
   headers?: ConstructorParameters<typeof Headers>[0];
+  /** Text, or what is text by its `toString`, as URLSearchParams are. Its type is for the headers to say. */
   body?: unknown;
   signal?: AbortSignal | null;
 }
@@ -58,7 +58,7 @@ export async function requestOnce(
     request.setSocketKeepAlive(true, probeMs);
     request.once("response", resolve);
     request.on("error", reject);
-    request.end(typeof body === "string" ? body : undefined);
+    request.end(body === undefined || body === null ? undefined : String(body));
   });
   return toResponse(message);
 }

@@ -16,8 +16,8 @@ import {
 } from "./mcp-lines.ts";
 
 const maxErrorBytes = 4096;
-/** For a server to take a message that has no answer. */
-const noticeMs = 30_000;
+/** For a message that has no answer, and for what a login needs. */
+const shortMs = 30_000;
 /** A message that nobody hears. */
 const silence = { jsonrpc: "2.0", method: "notifications/message", params: {} };
 
@@ -29,8 +29,8 @@ export function boundedFetch(inner: FetchLike, limitBytes: number): FetchLike {
     if (cancelled !== null) posts.get(cancelled)?.abort();
     const leaving = new AbortController();
     if (id !== null) posts.set(id, leaving);
-    const isNotice = init.method === "POST" && id === null;
-    const timer = isNotice ? setTimeout(() => leaving.abort(), noticeMs).unref() : undefined;
+    const isShort = id === null && !opensStream(init);
+    const timer = isShort ? setTimeout(() => leaving.abort(), shortMs).unref() : undefined;
     const call: Call = {
       id,
       limitBytes,
@@ -210,6 +210,11 @@ function answers(line: string, id: number | null): boolean {
 
 function encode(message: object, before = ""): Uint8Array {
   return new TextEncoder().encode(`${before}${JSON.stringify(message)}\n`);
+}
+
+function opensStream({ method = "GET", headers }: NonNullable<Parameters<FetchLike>[1]>): boolean {
+  const accept = new Headers(headers).get("accept") ?? "";
+  return method === "GET" && accept.includes("text/event-stream");
 }
 
 /** The id of a request, and the request that a notification cancels. */

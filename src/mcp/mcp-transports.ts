@@ -18,7 +18,7 @@ export type TransportKind = "stdio" | "http" | "sse";
 interface TransportOptions {
   /** Of one message. */
   maxMessageBytes: number;
-  /** In place of the global one. */
+  /** In place of `patientFetch`. */
   fetch?: FetchLike | undefined;
   /** Of logins. Default: none is used. */
   credentials?: McpCredentials | undefined;
@@ -55,7 +55,7 @@ export function speaksOlderSse(error: unknown): boolean {
 function createHttpTransport(
   { id, url, headers, oauth }: McpAddress & { id: string },
   kind: TransportKind,
-  { maxMessageBytes, fetch: inner = messageFetch, credentials }: TransportOptions,
+  { maxMessageBytes, fetch: inner = patientFetch, credentials }: TransportOptions,
 ): Transport {
   const bounded = boundedFetch(inner, maxMessageBytes);
   const isLoggedIn = mayLogIn(headers) && credentials?.find(url) !== undefined;
@@ -72,10 +72,6 @@ function createHttpTransport(
   // The SDK's optional fields are not exact.
   return transport as Transport;
 }
-
-/** Messages take as long as they do. What else the SDK sends, for tokens, may be redirected and is short. */
-const messageFetch: FetchLike = (url, init) =>
-  init?.redirect === "manual" ? patientFetch(url, init) : fetch(url, init);
 
 /** The operator's own authorization leaves no room for a login's. */
 export function mayLogIn(headers: Readonly<Record<string, string>>): boolean {
