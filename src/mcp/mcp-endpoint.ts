@@ -47,7 +47,7 @@ interface McpPost {
 
 /** A client that waits hears at least this often that the call runs. */
 const heartbeatMs = 5000;
-/** Reports that come faster are dropped. */
+/** Of reports that come faster, the last is sent. */
 const reportPauseMs = 200;
 const sessionHeader = "mcp-session-id";
 
@@ -117,8 +117,9 @@ class ProgressReports {
   readonly #send: (params: ProgressParams) => Promise<void>;
   readonly #timer: NodeJS.Timeout;
   #message = "waiting";
-  #sentMessage = "";
-  #sentAt = -Infinity;
+  /** Set for a while after a report was sent. */
+  #pause: NodeJS.Timeout | undefined;
+  #cameInPause = false;
   #count = 0;
 
   constructor(token: ProgressToken | undefined, send: (params: ProgressParams) => Promise<void>) {
@@ -129,18 +130,23 @@ class ProgressReports {
 
   readonly report = (message: string): void => {
     this.#message = message;
-    const isNews = message !== this.#sentMessage;
-    if (isNews || performance.now() - this.#sentAt >= reportPauseMs) this.#tell();
+    if (this.#pause === undefined) this.#tell();
+    else this.#cameInPause = true;
   };
 
   end(): void {
     clearInterval(this.#timer);
+    clearTimeout(this.#pause);
   }
 
   #tell(): void {
     if (this.#token === undefined) return;
-    this.#sentAt = performance.now();
-    this.#sentMessage = this.#message;
+    clearTimeout(this.#pause);
+    this.#cameInPause = false;
+    this.#pause = setTimeout(() => {
+      this.#pause = undefined;
+      if (this.#cameInPause) this.#tell();
+    }, reportPauseMs);
     const params = {
       progressToken: this.#token,
       progress: ++this.#count,
