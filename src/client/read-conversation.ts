@@ -1,6 +1,6 @@
 /** A run's events over as many connections as it takes: none is lost, none comes twice. */
 
-import { SseParser, type SseEvent } from "./sse-parser.ts";
+import { SseParser } from "./sse-parser.ts";
 import type { ConversationEvent } from "./types.ts";
 
 export interface ReadOptions {
@@ -21,7 +21,7 @@ export interface ReadEvent {
   event: ConversationEvent;
 }
 
-/** The server refused the stream, or could not be reached any more (`status` 0). */
+/** The server refused the stream, sent something else, or could not be reached any more (`status` 0). */
 export class StreamError extends Error {
   override readonly name = "StreamError";
   readonly status: number;
@@ -58,16 +58,22 @@ export async function* readConversation(
       if (failures >= maxAttempts) throw answer;
     } else {
       onConnection?.({ type: "open" });
+      // Until something comes: a silent run is a stream of comments.
+      failures += 1;
       const parser = new SseParser(lastId);
-      for await (const message of messages(answer, parser)) {
-        if (message.event !== "message" || isKnown(message.id, lastId)) continue;
+      for await (const text of textOf(answer)) {
         failures = 0;
-        lastId = message.id;
-        const event = JSON.parse(message.data) as ConversationEvent;
-        yield { id: lastId, event };
-        if (event.details?.some(({ type }) => type === "end") === true) return;
+        for (const message of parser.push(text)) {
+          if (message.event !== "message" || isKnown(message.id, lastId)) continue;
+          lastId = message.id;
+          const event = JSON.parse(message.data) as ConversationEvent;
+          yield { id: lastId, event };
+          if (event.details?.some(({ type }) => type === "end") === true) return;
+        }
       }
       signal?.throwIfAborted();
+      if (failures >= maxAttempts)
+        throw new StreamError("The stream ends before anything comes.", 200, "empty_stream");
       waitMs = parser.retryMs ?? firstWaitMs;
     }
     waitMs = Math.min(longestWaitMs, waitMs * 2 ** failures);
@@ -97,10 +103,19 @@ async function connect(
     return new StreamError(`The server cannot be reached: ${String(error)}`, 0, "unreachable");
   }
   if (response.status === 204) return "ended";
-  if (response.ok && response.body !== null) return response.body;
+  if (response.ok) return eventStreamOf(response);
   const error = await readError(response);
   if (response.status < 500 && response.status !== 429) throw error;
   return error;
+}
+
+/** @throws StreamError: a page of a proxy or of a development server, for example, which would come each time */
+function eventStreamOf({ body, headers, status }: Response): ReadableStream<Uint8Array> {
+  const type = headers.get("content-type");
+  if (body !== null && type !== null && /^text\/event-stream\b/i.test(type)) return body;
+  void body?.cancel().catch(() => {});
+  const message = `The server answered with ${type ?? "nothing"} in place of an event stream: check the address.`;
+  throw new StreamError(message, status, "no_event_stream");
 }
 
 async function readError(response: Response): Promise<StreamError> {
@@ -116,17 +131,14 @@ async function readError(response: Response): Promise<StreamError> {
 }
 
 /** Until the connection ends, however it does. */
-async function* messages(
-  body: ReadableStream<Uint8Array>,
-  parser: SseParser,
-): AsyncGenerator<SseEvent, void, void> {
+async function* textOf(body: ReadableStream<Uint8Array>): AsyncGenerator<string, void, void> {
   const reader = body.getReader();
   const decoder = new TextDecoder();
   try {
     for (;;) {
       const { done, value } = await reader.read();
       if (done) return;
-      yield* parser.push(decoder.decode(value, { stream: true }));
+      yield decoder.decode(value, { stream: true });
     }
   } catch {
     // Cut: what is missing comes over the next connection.

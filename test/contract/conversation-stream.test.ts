@@ -163,7 +163,7 @@ describe("every place where a connection may be cut", () => {
           else controller.terminate();
         },
       });
-      return new Response(reply.body.pipeThrough(cut), { status: 200 });
+      return new Response(reply.body.pipeThrough(cut), { headers: reply.headers });
     };
     const events: ReadEvent[] = [];
     const states: string[] = [];

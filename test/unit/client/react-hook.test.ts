@@ -124,7 +124,7 @@ test("it reads an address over connections that break, and stops with its compon
     const text = some.map(
       (event, index) => `id: ${after + index + 1}\ndata: ${JSON.stringify(event)}\n\n`,
     );
-    return new Response(text.join(""), { status: 200 });
+    return new Response(text.join(""), { headers: { "content-type": "text/event-stream" } });
   };
   const hook = await render(() => useToolCallStream("/stream", { fetch: serve }));
   for (let round = 0; round < 200 && hook.latest().status !== "ended"; round++)
