@@ -26,7 +26,7 @@ export interface ToolCallStream {
 
 /**
  * Reads `url` while the component stands, from the start, and again when it changes. Null: nothing is
- * read, events come by `processChunk`. `options` are those of the first render with this url.
+ * read, the state stays, events come by `processChunk`. `options` are those of the first render with this url.
  */
 export function useToolCallStream(
   url: string | null = null,
@@ -50,12 +50,12 @@ export function useToolCallStream(
   }, []);
 
   useEffect(() => {
+    setError(null);
+    setStatus(url === null ? "idle" : "connecting");
     if (url === null) return;
     const abort = new AbortController();
     const { onConnection, ...rest } = optionsOf.current;
     reset();
-    setError(null);
-    setStatus("connecting");
     const read = async (): Promise<void> => {
       const events = readConversation(url, {
         ...rest,

@@ -65,6 +65,7 @@ function settle(): Promise<void> {
 async function render<Result>(useHook: () => Result): Promise<{
   latest(): Result;
   act(work: () => Promise<void> | void): Promise<void>;
+  rerender(): Promise<void>;
   unmount(): Promise<void>;
 }> {
   const { act, createElement } = await import("react");
@@ -75,10 +76,12 @@ async function render<Result>(useHook: () => Result): Promise<{
     return null;
   };
   const root = createRoot(window.document.createElement("div") as never);
-  await act(async () => root.render(createElement(Probe)));
+  const rerender = (): Promise<void> => act(async () => root.render(createElement(Probe)));
+  await rerender();
   return {
     latest: () => latest,
     act: (work) => act(async () => work()),
+    rerender,
     unmount: () => act(async () => root.unmount()),
   };
 }
@@ -153,4 +156,32 @@ test("an address that is refused is told as failed", async () => {
   await hook.act(() => settle());
   expect(hook.latest().status).toBe("failed");
   expect(hook.latest().error).toMatchObject({ message: "No such run.", status: 404 });
+});
+
+test("without an address any more it is idle, and what was read stays", async () => {
+  const { useToolCallStream } = await import("../../../src/client/react.ts");
+  const [begun] = events();
+  const stream = (): Response => {
+    const text = `id: 1\ndata: ${JSON.stringify({ ...begun, message: "So far." })}\n\n`;
+    const start = (controller: ReadableStreamDefaultController): void =>
+      controller.enqueue(new TextEncoder().encode(text));
+    return new Response(new ReadableStream({ start }), {
+      headers: { "content-type": "text/event-stream" },
+    });
+  };
+  const refusal = (): Response => Response.json({ error: {} }, { status: 404 });
+  for (const [answer, reached] of [
+    [stream, "streaming"],
+    [refusal, "failed"],
+  ] as const) {
+    let url: string | null = "/stream";
+    const hook = await render(() => useToolCallStream(url, { fetch: async () => answer() }));
+    await hook.act(() => settle());
+    const { status, state } = hook.latest();
+    expect(status).toBe(reached);
+    url = null;
+    await hook.rerender();
+    expect(hook.latest()).toMatchObject({ status: "idle", error: null, state });
+    await hook.unmount();
+  }
 });
