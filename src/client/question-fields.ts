@@ -33,12 +33,22 @@ export function questionFields(schema: Json | undefined): QuestionField[] {
   });
 }
 
-/** Undefined: nothing was typed. What does not fit stays text, and the server says what is wrong with it. */
-export function fieldValue({ kind, options }: QuestionField, typed: string): unknown {
+/**
+ * Undefined: nothing was typed. What does not fit stays text, and the server says what is wrong with it.
+ * @param given text as it is typed, choices with commas between them; or a form's values
+ */
+export function fieldValue(
+  { kind, options }: QuestionField,
+  given: string | readonly string[],
+): unknown {
+  if (typeof given !== "string" && kind === "choices" && options.length > 0)
+    return given.length === 0 ? undefined : [...given];
+  const typed = typeof given === "string" ? given : given.join(", ");
   const text = typed.trim();
   if (text === "") return undefined;
-  const valueOf = (label: string): string =>
-    options.find((option) => option.value === label || option.label === label)?.value ?? label;
+  const valueOf = (name: string): string =>
+    (options.find(({ value }) => value === name) ?? options.find(({ label }) => label === name))
+      ?.value ?? name;
   switch (kind) {
     case "number":
       return Number.isNaN(Number(text)) ? text : Number(text);
@@ -47,19 +57,36 @@ export function fieldValue({ kind, options }: QuestionField, typed: string): unk
     case "choice":
       return valueOf(text);
     case "choices":
-      return text.split(",").map((part) => valueOf(part.trim()));
+      return partsOf(text, options).map(valueOf);
     case "text":
       return typed;
   }
 }
 
-/** @param typed by the names of fields */
+/** @param given by the names of fields, as `fieldValue` takes it */
 export function questionContent(
   fields: readonly QuestionField[],
-  typed: (name: string) => string,
+  given: (name: string) => string | readonly string[],
 ): Json {
-  const values = fields.map((field) => [field.name, fieldValue(field, typed(field.name))] as const);
+  const values = fields.map((field) => [field.name, fieldValue(field, given(field.name))] as const);
   return Object.fromEntries(values.filter(([, value]) => value !== undefined));
+}
+
+/** Between commas, except those within the name of an option. */
+function partsOf(text: string, options: QuestionField["options"]): string[] {
+  const names = options
+    .flatMap(({ value, label }) => [value, label])
+    .toSorted((one, other) => other.length - one.length);
+  const parts: string[] = [];
+  for (let rest = text; rest !== "";) {
+    const known = names.find(
+      (name) => rest.startsWith(name) && /^\s*(,|$)/.test(rest.slice(name.length)),
+    );
+    const part = known ?? rest.split(",", 1)[0]!;
+    parts.push(part.trim());
+    rest = rest.slice(part.length).replace(/^\s*,?\s*/, "");
+  }
+  return parts;
 }
 
 function kindOf({ type }: Json, hasOptions: boolean): QuestionField["kind"] {

@@ -31,6 +31,7 @@ beforeAll(async () => {
     }),
   ]);
   await server.script("Ask me.", [callText("ask_person", {}), "Done."]);
+  await server.script("Ask for firms.", [callText("ask_firms", {}), "Done."]);
   await server.script("Send me.", [
     callText("send_person", { url: "https://example.com/login" }),
     "Sent.",
@@ -63,6 +64,23 @@ test("a form is refused until it fits, and then sent", async () => {
   await page.context().close();
   // The browser itself logs the 400.
   expect(problems.filter((problem) => !problem.includes("400"))).toEqual([]);
+});
+
+test("several choices are sent as they are named, with their commas", async () => {
+  const { page } = await openPage(browser, server.url, { viewport });
+  await page.locator("#message").fill("Ask for firms.");
+  await page.keyboard.press("Enter");
+  const form = page.locator("form.approval");
+  await form.waitFor();
+  const firms = form.getByLabel("firms");
+  expect(await firms.locator("option:checked").allInnerTexts()).toEqual(["Acme, Inc."]);
+  await firms.selectOption(["Acme, Inc.", "Beta"]);
+  await form.getByRole("button", { name: "Send" }).click();
+  await page.locator(".message.assistant[data-status=complete]").waitFor();
+  expect(await page.locator(".call-card").innerText()).toContain(
+    '{"action":"accept","content":{"firms":["Acme, Inc.","Beta"]}}',
+  );
+  await page.context().close();
 });
 
 test("an address is shown as a link, and may be declined", async () => {

@@ -2,6 +2,7 @@
 
 import { type FormEvent, useId, useState } from "react";
 import {
+  fieldValue,
   questionContent,
   type QuestionField,
   questionFields,
@@ -30,7 +31,7 @@ export function QuestionForm({ call, question }: { call: Call; question: Questio
   const submit = (event: FormEvent<HTMLFormElement>): void => {
     event.preventDefault();
     const data = new FormData(event.currentTarget);
-    const content = questionContent(fields, (name) => data.getAll(name).join(", "));
+    const content = questionContent(fields, (name) => data.getAll(name).map(String));
     void send({ decision: "approve", ...(schema === undefined ? {} : { content }) });
   };
   const name = showControls(call.tool_call_details.server ?? call.tool_name);
@@ -90,7 +91,9 @@ function Field({ field }: { field: QuestionField }) {
         <select
           {...shared}
           multiple={kind === "choices"}
-          defaultValue={kind === "choices" ? initial.split(", ") : initial}
+          defaultValue={
+            kind === "choices" ? (fieldValue(field, initial) as string[] | undefined) : initial
+          }
         >
           {kind !== "choices" && <option value="" />}
           {options.map((option) => (
