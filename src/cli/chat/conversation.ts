@@ -83,13 +83,14 @@ export class OpenConversation {
     return this.#api.startRun(this.#id!, { retry: last.id });
   }
 
-  /** `message` in place of the question number `index`, from 0. @throws FermataError */
+  /** `message`, with the same files, in place of the question number `index`, from 0. @throws FermataError */
   async branchAt(index: number, message: string): Promise<RunStarted> {
     const question = (await this.questions())[index];
     if (question === undefined) {
       throw new FermataError("not_found", `There is no question ${index + 1}: /branch lists them.`);
     }
-    return this.#api.startRun(this.#id!, { message, parent_id: question.parent_id });
+    const { id, parent_id } = question;
+    return this.#api.startRun(this.#id!, { message, parent_id, files_of: id });
   }
 
   async questions(): Promise<ConversationMessage[]> {
