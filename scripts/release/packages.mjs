@@ -9,9 +9,10 @@ import { npmCommand, runOrFail } from "../setup/run.mjs";
 export const packageName = "fermata-engine";
 /** Platforms that have a package. Only those of Linux on x64 were run; the others are made by the same script. */
 export const platforms = ["linux-x64", "linux-arm64", "darwin-arm64", "win32-x64"];
+const thisPlatform = `${process.platform}-${process.arch}`;
 
 export function platformName() {
-  return `${packageName}-${process.platform}-${process.arch}`;
+  return `${packageName}-${thisPlatform}`;
 }
 
 const modelFiles = ["fermata-small.gguf", "manifest.json", "README.md"].map((name) =>
@@ -24,8 +25,12 @@ function writeManifest(directory, manifest) {
   writeFileSync(join(directory, "package.json"), `${JSON.stringify(manifest, undefined, 2)}\n`);
 }
 
-/** What a user installs. */
-export function assembleMain(directory) {
+/**
+ * Of what a user installs.
+ * @param others platforms whose packages are made elsewhere: an install asks the registry for each name that is
+ *   here, and one that is not published may be anybody's
+ */
+export function mainManifest(others) {
   const manifest = source();
   const kept = [
     "version",
@@ -39,19 +44,24 @@ export function assembleMain(directory) {
     "peerDependenciesMeta",
     "engines",
   ];
-  rmSync(directory, { recursive: true, force: true });
-  for (const part of ["dist", "ui/dist", "LICENSE", "README.md", ...modelFiles])
-    cpSync(join(root, part), join(directory, part), { recursive: true, filter: isShipped });
-  writeManifest(directory, {
+  return {
     name: packageName,
     ...Object.fromEntries(kept.map((field) => [field, manifest[field]])),
     // The others are in the files of dist/. So npm fetches little, and the versions that were tested.
     dependencies: Object.fromEntries(notBundled.map((name) => [name, manifest.dependencies[name]])),
     files: ["dist", "ui/dist", "models", "LICENCES.md"],
     optionalDependencies: Object.fromEntries(
-      platforms.map((platform) => [`${packageName}-${platform}`, manifest.version]),
+      [thisPlatform, ...others].map((platform) => [`${packageName}-${platform}`, manifest.version]),
     ),
-  });
+  };
+}
+
+/** What a user installs. */
+export function assembleMain(directory, others) {
+  rmSync(directory, { recursive: true, force: true });
+  for (const part of ["dist", "ui/dist", "LICENSE", "README.md", ...modelFiles])
+    cpSync(join(root, part), join(directory, part), { recursive: true, filter: isShipped });
+  writeManifest(directory, mainManifest(others));
 }
 
 /** Neither stamps, nor maps to sources that are not there, nor modules whose code is in the programs' files. */

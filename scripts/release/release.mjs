@@ -11,7 +11,14 @@ import { buildAddon } from "./addons.mjs";
 import { checkPackages } from "./check.mjs";
 import { levelsOf } from "./levels.mjs";
 import { billOfMaterials, components, licenceList, sha256 } from "./notices.mjs";
-import { assembleMain, assemblePlatform, pack, packageName, platformName } from "./packages.mjs";
+import {
+  assembleMain,
+  assemblePlatform,
+  pack,
+  packageName,
+  platformName,
+  platforms,
+} from "./packages.mjs";
 
 const help = `npm run release -- [options]
 
@@ -23,6 +30,8 @@ addon compiled for each level of processors. Beside them: SHA256SUMS, a bill of 
   --level NAME    only these levels of processors, of ${levelsOf(process.arch)
     .map(({ name }) => name)
     .join(", ")} (default: all)
+  --platform P    ${packageName} also asks for the package of this platform, made elsewhere and published with
+                  it, of ${platforms.join(", ")}; may be repeated
   --backend B     cpu, cuda, metal or vulkan
   --check         installs them where there is no compiler, and asks the installed server a question
   --help          this text
@@ -31,6 +40,7 @@ addon compiled for each level of processors. Beside them: SHA256SUMS, a bill of 
 const flags = {
   out: { type: "string", default: join(root, "build/release") },
   level: { type: "string", multiple: true },
+  platform: { type: "string", multiple: true, default: [] },
   check: { type: "boolean", default: false },
   help: { type: "boolean", default: false },
 };
@@ -43,6 +53,11 @@ function takeLevels(wanted) {
   return wanted === undefined ? levels : levels.filter(({ name }) => wanted.includes(name));
 }
 
+function checkPlatforms(wanted) {
+  if (wanted.some((name) => !platforms.includes(name)))
+    throw new SetupError(`--platform must be one of ${platforms.join(", ")}.`);
+}
+
 function parse(args) {
   try {
     return parseArgs({ args, options: flags }).values;
@@ -51,15 +66,16 @@ function parse(args) {
   }
 }
 
-async function release(setupOptions, { out, level, check }) {
+async function release(setupOptions, { out, level, platform: others, check }) {
   const levels = takeLevels(level);
+  checkPlatforms(others);
   const target = resolve(out);
   await setUp(setupOptions);
   if (existsSync(target)) rmSync(target, { recursive: true });
   mkdirSync(target, { recursive: true });
   const work = join(root, "build/release-packages");
   const [main, platform] = [join(work, packageName), join(work, platformName())];
-  assembleMain(main);
+  assembleMain(main, others);
   assemblePlatform(platform, levels);
   for (const one of levels)
     await buildAddon(one, setupOptions.backend, join(platform, `${one.name}.node`));
