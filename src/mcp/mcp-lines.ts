@@ -109,8 +109,13 @@ export function tooLarge(id: number, bytes: number, limitBytes: number): JSONRPC
   return failedCall(id, message, tooLargeCode);
 }
 
-export function failedCall(id: number, message: string, code = -32000): JSONRPCMessage {
-  return { jsonrpc: "2.0", id, error: { code, message } };
+export function failedCall(
+  id: number,
+  message: string,
+  code = -32000,
+  data?: unknown,
+): JSONRPCMessage {
+  return { jsonrpc: "2.0", id, error: { code, message, ...(data !== undefined && { data }) } };
 }
 
 export function mebibytes(bytes: number): string {

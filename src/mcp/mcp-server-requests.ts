@@ -11,10 +11,12 @@ import {
   type CreateMessageRequest,
   type CreateMessageResult,
   ElicitRequestSchema,
+  ElicitRequestURLParamsSchema,
   type ElicitRequest,
   type ElicitResult,
   ErrorCode,
   McpError,
+  UrlElicitationRequiredError,
 } from "@modelcontextprotocol/sdk/types.js";
 import type { ChatMessage } from "../chat/types.ts";
 import type { PersonQuestion, SampleResult, ToolCallContext } from "../tools/types.ts";
@@ -43,6 +45,8 @@ interface ServerRequestsOptions {
 
 const maxMessages = 100;
 const maxQuestion = 4000;
+/** Of one call. */
+const pagesSchema = ElicitRequestURLParamsSchema.array().max(8);
 const maxSchemaBytes = 32 * 1024;
 const aliveMs = 5000;
 /** MCP's code for a person's no. */
@@ -125,8 +129,29 @@ export class McpServerRequests {
     };
   }
 
+  /**
+   * A call that failed because a person must open pages first, for a login or a payment: whether the person has opened
+   * all of them, so that the call may be made again.
+   */
+  async hasOpenedPages(call: AskingCall, error: unknown): Promise<boolean> {
+    if (!this.#options.elicitation || !(error instanceof UrlElicitationRequiredError)) return false;
+    const pages = pagesSchema.safeParse(error.elicitations).data ?? [];
+    for (const page of pages) {
+      if ((await this.#ask(call, page, call.signal)).action !== "accept") return false;
+    }
+    return pages.length > 0;
+  }
+
   async #elicit(params: ElicitRequest["params"], cancelled: AbortSignal): Promise<ElicitResult> {
-    const call = this.#caller();
+    return await this.#ask(this.#caller(), params, cancelled);
+  }
+
+  /** `call`: a string says why there is none. */
+  async #ask(
+    call: AskingCall | string,
+    params: ElicitRequest["params"],
+    cancelled: AbortSignal,
+  ): Promise<ElicitResult> {
     const ask = typeof call === "string" ? undefined : call.ask;
     if (typeof call === "string" || ask === undefined) {
       const reason = typeof call === "string" ? call : "nobody looks on";
@@ -150,7 +175,7 @@ export class McpServerRequests {
   }
 }
 
-async function kept<Value>(call: RunningCall, work: Promise<Value>): Promise<Value> {
+async function kept<Value>(call: AskingCall, work: Promise<Value>): Promise<Value> {
   const timer = setInterval(call.alive, aliveMs);
   try {
     return await work;

@@ -144,14 +144,21 @@ export class McpSession {
         onProgress(progress);
       },
     };
-    const end = this.#requests.begin({ ...asking, signal: controller.signal, alive });
+    const call = { ...asking, signal: controller.signal, alive };
+    const end = this.#requests.begin(call);
+    const send = (): Promise<Record<string, unknown>> =>
+      tool.isTask
+        ? this.#runTask(params, options)
+        : // Neither its shape nor its structured content is checked: what the model reads is text.
+          this.#guard(
+            this.#client.request({ method: "tools/call", params }, ResultSchema, options),
+            signal,
+          );
     try {
-      if (tool.isTask) return await this.#runTask(params, options);
-      // Neither its shape nor its structured content is checked: what the model reads is text.
-      return await this.#guard(
-        this.#client.request({ method: "tools/call", params }, ResultSchema, options),
-        signal,
-      );
+      return await send().catch(async (error: unknown) => {
+        if (!(await this.#requests.hasOpenedPages(call, error))) throw error;
+        return await send();
+      });
     } finally {
       clearTimeout(silence);
       end();

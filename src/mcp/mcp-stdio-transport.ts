@@ -268,9 +268,9 @@ function parseMessage(text: string): JSONRPCMessage | "unheard" | null {
     if (typeof id !== "number") return null;
     if (typeof result === "object" && result !== null && !Array.isArray(result))
       return { jsonrpc: "2.0", id, result: result as Record<string, unknown> };
-    const { code, message } = (error ?? {}) as Record<string, unknown>;
+    const { code, message, data } = (error ?? {}) as Record<string, unknown>;
     return Number.isInteger(code) && typeof message === "string"
-      ? failedCall(id, message, Number(code))
+      ? failedCall(id, message, Number(code), data)
       : failedCall(id, "its answer breaks the protocol");
   } catch {
     return null;
