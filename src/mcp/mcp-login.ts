@@ -45,7 +45,9 @@ export async function login(
   try {
     const provider = new PersonLogin(server, credentials, callback, open);
     const fetchFn = boundFetch;
-    const options = { serverUrl: url, fetchFn, ...demand };
+    // The operator's word counts before what the server names.
+    const named = oauth?.scope === undefined ? demand : { ...demand, scope: oauth.scope };
+    const options = { serverUrl: url, fetchFn, ...named };
     await told(auth(provider, options));
     const authorizationCode = await callback.code(signal);
     await told(auth(provider, { ...options, authorizationCode }));

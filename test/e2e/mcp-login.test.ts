@@ -122,6 +122,16 @@ test("a server that asks for a login is told with the command, and works once so
   expect(await whoami()).toBe("known as blue");
 });
 
+test("the operator's scope is asked for, in place of those that the server names", async () => {
+  const { page } = await openLogin(fermata("login", "hub", ...withConfig));
+  expect(page.searchParams.get("scope")).toBe("everything");
+  const narrow = join(home, "narrow.json");
+  const hub = { url: fake.url, oauth: { scope: "read" } };
+  writeFileSync(narrow, JSON.stringify({ mcpServers: { hub } }));
+  const { page: own } = await openLogin(fermata("login", "hub", "--mcp-config", narrow));
+  expect(own.searchParams.get("scope")).toBe("read");
+});
+
 test("the login has PKCE and a state, and its file is for its owner alone", async () => {
   const command = fermata("login", "hub", ...withConfig);
   const { page, callback } = await openLogin(command);

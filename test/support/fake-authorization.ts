@@ -102,7 +102,10 @@ export async function startFakeAuthorization(): Promise<FakeAuthorization> {
 
   const hubApp = createMcpExpressApp();
   const oauthMetadata = createOAuthMetadata({ provider, issuerUrl });
-  hubApp.use(mcpAuthMetadataRouter({ oauthMetadata, resourceServerUrl: resource }));
+  const scopesSupported = ["everything"];
+  hubApp.use(
+    mcpAuthMetadataRouter({ oauthMetadata, resourceServerUrl: resource, scopesSupported }),
+  );
   const resourceMetadataUrl = getOAuthProtectedResourceMetadataUrl(resource);
   hubApp.post(
     "/mcp",
