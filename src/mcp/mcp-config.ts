@@ -17,7 +17,7 @@ const singleServerId = "mcp";
 /** What leads to the server; variables are replaced here alone, since a tool's name is a name. */
 const doorKeys = ["command", "args", "env", "cwd", "url", "headers", "oauth"];
 const ruleKeys = ["tools", "allowedTools", "readOnly", "approval"];
-const timeKeys = ["timeoutSeconds", "totalTimeoutSeconds"];
+const timeKeys = ["startTimeoutSeconds", "timeoutSeconds", "totalTimeoutSeconds"];
 const askingKeys = ["sampling", "elicitation"];
 const knownKeys = [
   ...doorKeys,
@@ -91,6 +91,7 @@ function parseServer(
   return {
     id,
     rules: readRules(entry),
+    startTimeoutMs: readMilliseconds(entry, "startTimeoutSeconds"),
     timeoutMs: readMilliseconds(entry, "timeoutSeconds"),
     totalTimeoutMs: readMilliseconds(entry, "totalTimeoutSeconds"),
     sampling: readSampling(entry.at("sampling")),

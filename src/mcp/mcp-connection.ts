@@ -24,7 +24,7 @@ export interface McpConnectionOptions {
   version: string;
   /** Name of the model, for servers that ask it. */
   model?: string | undefined;
-  /** Default 30 s. */
+  /** For servers whose configuration does not say. Default 30 s. */
   connectTimeoutMs?: number | undefined;
   /** The first wait before a reconnect; it doubles up to `maxReconnectDelayMs`. Default 1 s, at most 30 s. */
   reconnectDelayMs?: number | undefined;
@@ -43,6 +43,9 @@ export interface McpConnectionOptions {
 const maxMessageBytes = 16 * 1024 ** 2;
 
 export const defaultConnectTimeoutMs = 30_000;
+/** Where the caller does not set the time, the file may. */
+const startRemedy =
+  '. If it needs longer to start, set "startTimeoutSeconds" in the MCP configuration';
 
 /** While a server restarts, its tools stay offered, so the prompt's prefix stays valid. After this many failures they are removed. */
 const failuresToOpen = 5;
@@ -183,7 +186,7 @@ export class McpConnection {
 
   async #connect(): Promise<void> {
     const { log, version, model = "fermata", fetch, credentials } = this.#options;
-    const { connectTimeoutMs = defaultConnectTimeoutMs } = this.#options;
+    const connectTimeoutMs = this.#connectTimeoutMs;
     const { signal } = this.#closing;
     let session: McpSession | null = null;
     let lost: string | null = null;
@@ -225,7 +228,17 @@ export class McpConnection {
     }
   }
 
+  get #connectTimeoutMs(): number {
+    const { connectTimeoutMs = defaultConnectTimeoutMs } = this.#options;
+    return this.#config.startTimeoutMs ?? connectTimeoutMs;
+  }
+
   #failure(error: unknown): string {
+    if (isTimeout(error, this.#closing.signal)) {
+      const seconds = this.#connectTimeoutMs / 1000;
+      const remedy = this.#options.connectTimeoutMs === undefined ? startRemedy : "";
+      return `it did not answer within ${seconds} seconds${remedy}`;
+    }
     const isAsked = (error as { code?: unknown } | null)?.code === 401;
     const { credentials } = this.#options;
     const mayAsk = credentials !== undefined && "url" in this.#config;

@@ -10,6 +10,7 @@ import {
 import type { FetchLike, Transport } from "@modelcontextprotocol/sdk/shared/transport.js";
 import {
   CallToolResultSchema,
+  ErrorCode,
   McpError,
   type Progress,
   ResultSchema,
@@ -183,13 +184,9 @@ export class McpSession {
 
   async #handshake(): Promise<void> {
     const { signal, connectTimeoutMs } = this.#options;
-    const seconds = connectTimeoutMs / 1000;
     let giveUp = (_error: unknown): void => {};
     const gaveUp = new Promise<never>((_resolve, reject) => (giveUp = reject));
-    const late = new FermataError(
-      "mcp_start_failed",
-      `it did not answer within ${seconds} seconds`,
-    );
+    const late = new McpError(ErrorCode.RequestTimeout, "Request timed out");
     const timer = setTimeout(() => giveUp(late), connectTimeoutMs);
     const onAbort = (): void =>
       giveUp(new FermataError("mcp_start_failed", "it is no longer needed"));

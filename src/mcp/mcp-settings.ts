@@ -44,6 +44,8 @@ interface McpServerSettings {
   /** Key in the file; labels logs and metrics and prefixes tool names. */
   id: string;
   rules?: McpToolRules | undefined;
+  /** For the handshake and each listing. Default: 30 s. */
+  startTimeoutMs?: number | undefined;
   /** Without a sign of life from a call. Default: as for all tools. */
   timeoutMs?: number | undefined;
   /** Of a call, whatever it reports. */

@@ -69,6 +69,7 @@ test("rules for tools, time limits, keys of other programs", () => {
     tools: { allow: ["read_*", "write"], deny: ["read_secret"] },
     readOnly: ["read_*"],
     approval: { "*": "annotations", "read_*": "never", write: "always" },
+    startTimeoutSeconds: 120,
     timeoutSeconds: 5,
     totalTimeoutSeconds: 50,
     autoApprove: ["write"],
@@ -77,6 +78,7 @@ test("rules for tools, time limits, keys of other programs", () => {
   const unknown = { readOnly: false, destructive: true };
   const rules = server!.rules!;
   expect(server).toMatchObject({
+    startTimeoutMs: 120_000,
     timeoutMs: 5000,
     totalTimeoutMs: 50_000,
     ignoredKeys: ["autoApprove"],
@@ -148,6 +150,7 @@ describe("a mistake names the file and the key", () => {
     [one({ command: "x", approval: { write: "ask" } }), "mcpServers.fs.approval.write"],
     [one({ command: "x", readOnly: "a" }), "mcpServers.fs.readOnly"],
     [one({ command: "x", timeoutSeconds: 0 }), "mcpServers.fs.timeoutSeconds"],
+    [one({ command: "x", startTimeoutSeconds: "1m" }), "mcpServers.fs.startTimeoutSeconds"],
     [one({ command: "x", alowedTools: [] }), "mcpServers.fs.alowedTools"],
   ];
   test.each(cases)("%j", (json, key) => {

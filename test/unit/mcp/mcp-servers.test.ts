@@ -1,9 +1,22 @@
 /** Several servers of one host, and how it starts and closes. */
 
 import { afterEach, describe, expect, test } from "vitest";
-import { closeHosts, find, hosts, lines, names, never, server, start } from "./mcp-host-world.ts";
+import { parseMcpConfig } from "../../../src/mcp/mcp-config.ts";
+import {
+  closeHosts,
+  find,
+  fixture,
+  hosts,
+  lines,
+  names,
+  never,
+  server,
+  start,
+} from "./mcp-host-world.ts";
 
 afterEach(closeHosts);
+
+const echo = { command: process.execPath, args: [fixture, "echo"] };
 
 describe("several servers", () => {
   test("prefixed names in the configuration's order, each call to its own", async () => {
@@ -32,6 +45,16 @@ describe("several servers", () => {
     const host = await start([server("mute", "--silent")], { connectTimeoutMs: 200 });
     expect(names(host)).toEqual([]);
     expect(lines).toContainEqual(expect.objectContaining({ level: "warn", server: "mute" }));
+  });
+
+  test.each(["--silent", "--slow-list"])("one's own time to start (%s)", async (habit) => {
+    const json = { command: process.execPath, args: [fixture, habit], startTimeoutSeconds: 0.5 };
+    const servers = parseMcpConfig({ mcpServers: { lazy: json, ok: echo } }, "mcp.json");
+    const host = await start(servers);
+    expect(names(host)).toEqual(["ok_echo"]);
+    expect(host.servers()[0]!.error).toMatch(
+      /did not start: it did not answer within 0\.5 seconds\. .*"startTimeoutSeconds"/,
+    );
   });
 
   test("a crash of one does not touch the other", async () => {
