@@ -158,6 +158,46 @@ test("what is ours alone is not taken when it is not known", async () => {
   expect(body.error.param).toBe("fermata.event");
 });
 
+describe("tools of MCP servers beside others", () => {
+  const read = fakeTool("read", { content: "", isError: false });
+  const files = { type: "mcp", server_label: "files", require_approval: "never" };
+
+  test.each(["function", "custom"])(
+    "a %s of the same name is refused, and both are named",
+    async (type) => {
+      world = await createResponsesWorld({ tools: provider(read) });
+      const own = { type, name: "read" };
+      const { status, body } = await world.create({ input: "Hi", tools: [own, files] });
+      expect(status).toBe(400);
+      expect(body.error).toMatchObject({ code: "invalid_value", param: "tools" });
+      expect(body.error.message).toContain(
+        `the ${type} "read" and "read" of the MCP server "files"`,
+      );
+      const left = [own, { ...files, allowed_tools: [] }];
+      expect((await world.create({ input: "Hi", tools: left })).status).toBe(200);
+    },
+  );
+
+  test.each(["starting", "failed", "ready"] as const)(
+    "a server without tools (%s)",
+    async (state) => {
+      const servers = [
+        { name: "files", transport: "http", state, error: "gone", tools: [] } as const,
+      ];
+      const tools = { ...provider(), servers: () => servers.map((one) => ({ ...one, tools: [] })) };
+      world = await createResponsesWorld({ tools });
+      const { status, body } = await world.create({ input: "Hi", tools: [files] });
+      if (state === "ready") return expect([status, body.output[0].tools]).toEqual([200, []]);
+      expect(status).toBe(424);
+      const { code, param, message } = body.error;
+      expect([code, param]).toEqual(["mcp_server_unreachable", "tools[0].server_label"]);
+      expect(message).toContain(`its state is "${state}"`);
+      const unknown = await world.create({ input: "Hi", tools: [{ ...files, server_label: "x" }] });
+      expect(unknown.body.error.message).toContain('no configured server. Send one of "files"');
+    },
+  );
+});
+
 describe("filters of MCP tools", () => {
   const reading = { ...fakeTool("read", { content: "", isError: false }), readOnly: true };
   const writing = fakeTool("write", { content: "", isError: false });

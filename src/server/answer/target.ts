@@ -18,7 +18,7 @@ export interface Target extends SamplingLimits {
   id: string;
   chat: AgentModel["chat"];
   /** The tools for a request without tools of its own. Null: none. */
-  tools: Pick<ToolProvider, "tools"> | null;
+  tools: Pick<ToolProvider, "tools" | "servers"> | null;
   /** Null: the model itself answers. */
   run: AgentRun | null;
   /** The messages for the model: an agent's instructions come first. */

@@ -343,7 +343,7 @@ export class ResponseService {
     request: ResponsesRequest,
     owner: string,
     services: {
-      tools: Pick<ToolProvider, "tools"> | null;
+      tools: Pick<ToolProvider, "tools" | "servers"> | null;
       requestedServers?: ServerServices["requestedServers"];
     },
   ): Promise<PromptRequest & { items: Item[] }> {

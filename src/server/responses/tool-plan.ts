@@ -34,10 +34,12 @@ interface Entry {
   tool: Tool | null;
 }
 
+type Provider = Pick<ToolProvider, "tools" | "servers">;
+
 /** Sources of tools other than the client. */
 export interface ToolSources {
   /** Null: no server is configured. */
-  provider: Pick<ToolProvider, "tools"> | null;
+  provider: Provider | null;
   requested: Pick<RequestedServers, "toolsOf">;
 }
 
@@ -61,6 +63,7 @@ export function planTools(
       entries.push(...served);
     }
   }
+  if (request.tools !== null) refuseTwins(entries);
   const byName = new Map(entries.map((entry) => [entry.definition.name, entry]));
   const isOff = request.toolChoice.mode === "none";
   return {
@@ -71,6 +74,27 @@ export function planTools(
     lists: isOff ? [] : lists,
     serverTools: [...byName.values()].flatMap(({ tool }) => tool ?? []),
   };
+}
+
+/** The model knows a tool by its name alone. @throws FermataError invalid_value */
+function refuseTwins(entries: readonly Entry[]): void {
+  const byName = new Map<string, Entry>();
+  for (const entry of entries) {
+    const { name } = entry.definition;
+    const twin = byName.get(name);
+    if (twin !== undefined) {
+      const problem = `has two tools of the name "${name}": ${titleOf(twin)} and ${titleOf(entry)}`;
+      const remedy = "Rename the function, or leave the other out with allowed_tools";
+      throw fieldError("invalid_value", "tools", problem, remedy);
+    }
+    byName.set(name, entry);
+  }
+}
+
+function titleOf({ presentation }: Entry): string {
+  return presentation.kind === "mcp"
+    ? `"${presentation.name}" of the MCP server "${presentation.server}"`
+    : `the ${presentation.kind} "${presentation.name}"`;
 }
 
 function modeOf(entries: readonly Entry[], maxCalls: number | null): ToolMode {
@@ -95,21 +119,27 @@ function needsApproval({ presentation }: Entry): boolean {
 }
 
 /** A request without tools gets those of all MCP servers, because the operator configured them for that. */
-function implicitEntries(provider: Pick<ToolProvider, "tools"> | null): Entry[] {
+function implicitEntries(provider: Provider | null): Entry[] {
   return (provider?.tools() ?? []).map((tool) => mcpEntry(tool, () => false));
 }
 
-function configuredEntries(
-  request: McpToolRequest,
-  provider: Pick<ToolProvider, "tools"> | null,
-): Entry[] {
+/** @throws FermataError invalid_value | mcp_server_unreachable: the server is configured, and has not started */
+function configuredEntries(request: McpToolRequest, provider: Provider | null): Entry[] {
   const all = provider?.tools() ?? [];
   const tools = all.filter((tool) => tool.server === request.server);
   if (tools.length > 0) return entriesOf(request, tools);
-  const known = [...new Set(all.map((tool) => `"${tool.server}"`))];
-  const remedy =
-    known.length === 0 ? "No MCP server is configured" : `Send one of ${known.join(", ")}`;
+  const servers = provider?.servers?.() ?? [];
   const field = `${request.field}.server_label`;
+  const server = servers.find(({ name }) => name === request.server);
+  if (server?.state === "ready") return [];
+  if (server !== undefined) {
+    const problem = `names an MCP server that has no tools now: its state is "${server.state}"`;
+    const remedy = "Try again later; GET /api/tools says what is wrong with it";
+    throw fieldError("mcp_server_unreachable", field, problem, remedy);
+  }
+  const known = new Set([...servers.map(({ name }) => name), ...all.map((tool) => tool.server)]);
+  const labels = [...known].map((name) => `"${name}"`).join(", ");
+  const remedy = known.size === 0 ? "No MCP server is configured" : `Send one of ${labels}`;
   throw fieldError("invalid_value", field, "names no configured server", remedy);
 }
 
