@@ -18,8 +18,12 @@ function openInside(value: unknown): string | null {
   const own = isJsonObject(value) ? openOf(value) : null;
   if (own !== null) return own;
   for (const [key, item] of Object.entries(value)) {
-    const inside = key === "enum" || key === "const" ? null : openInside(item);
-    if (inside !== null) return inside;
+    // Values say nothing of others; what a property is called says nothing either.
+    if (key === "enum" || key === "const") continue;
+    const isNamed = key === "properties" || key === "patternProperties" || key === "$defs";
+    const inside = isNamed && isJsonObject(item) ? Object.values(item) : item;
+    const open = openInside(inside);
+    if (open !== null) return open;
   }
   return null;
 }

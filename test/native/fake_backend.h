@@ -71,6 +71,9 @@ class FakeSampler final : public Sampler {
         for (const Token token : tokens)
             turn(token);
     }
+    void observe_anew(std::span<const Token> tokens) override {
+        turn(static_cast<Token>(tokens.size()));
+    }
 
    private:
     void turn(Token token) {

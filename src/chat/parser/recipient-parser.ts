@@ -56,9 +56,10 @@ export class RecipientParser implements TextParser {
   }
 
   finish(natural: boolean): void {
+    // A header alone says nothing.
+    if (this.#place === "header" && !this.#isHeader(natural)) this.#takeAsText(this.#held);
     const held = this.#held;
     this.#held = "";
-    // A header alone says nothing.
     if (this.#place !== "header") for (const character of held) this.#take(character);
     if (this.#place === "content") this.#events.content(this.#blanks);
     if (this.#place === "call" && natural) this.#reader.close();
@@ -85,6 +86,14 @@ export class RecipientParser implements TextParser {
     if (!text.startsWith(open)) return false;
     const name = /^[\w.:/-]{1,128}/u.exec(text.slice(open.length))?.[0];
     return name !== undefined && close.startsWith(text.slice(open.length + name.length));
+  }
+
+  /** What is held back at the end is a header without a message, or was cut in one. */
+  #isHeader(natural: boolean): boolean {
+    const { open } = this.#recipients;
+    if (open.startsWith(this.#held)) return true;
+    const [name = ""] = /^[\w.:/-]*/u.exec(this.#held.slice(open.length)) ?? [];
+    return !natural || this.#isKnown(name);
   }
 
   /** No header: the marker before it was text, too. */

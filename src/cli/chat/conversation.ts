@@ -23,7 +23,7 @@ export class OpenConversation {
   readonly #api: ChatApi;
   readonly #settings: Settings;
   #id: string | null = null;
-  /** The end of a run that was given up before it had begun: until then no other can begin. */
+  /** The end of a run that was given up before it had begun: until then no other of the conversation can begin. */
   #givenUp: Promise<void> = Promise.resolve();
 
   constructor(api: ChatApi, settings: Settings) {
@@ -39,6 +39,7 @@ export class OpenConversation {
   /** The next message begins another one. */
   renew(): void {
     this.#id = null;
+    this.#givenUp = Promise.resolve();
   }
 
   /** `last`, or an id or how it begins. @throws FermataError | StreamError */
@@ -50,6 +51,7 @@ export class OpenConversation {
       throw new FermataError("not_found", "There is no conversation yet.");
     const conversation = await this.#api.conversation(known?.id ?? wanted);
     this.#id = conversation.id;
+    this.#givenUp = Promise.resolve();
     return conversation;
   }
 
@@ -58,7 +60,7 @@ export class OpenConversation {
    * @returns null: `stop` was aborted before; the run is cancelled when it begins, if this process is still there
    */
   async begin(ask: () => Promise<RunStarted>, stop: AbortSignal): Promise<RunStarted | null> {
-    const begun = this.#givenUp.then(ask);
+    const begun = this.#givenUp.then(() => (stop.aborted ? null : ask()));
     const stopped = new Promise<null>((resolve) =>
       stop.addEventListener("abort", () => resolve(null), { once: true }),
     );
@@ -67,8 +69,11 @@ export class OpenConversation {
     // Another conversation may be open by then.
     const id = this.#id;
     this.#givenUp = begun
-      .then(({ run_id: runId }) => this.#api.cancel((id ?? this.#id)!, runId))
-      .catch(() => {});
+      .then((late) => late && this.#api.cancel((id ?? this.#id)!, late.run_id))
+      .then(
+        () => {},
+        () => {},
+      );
     return null;
   }
 

@@ -84,7 +84,7 @@ function refuseTwins(entries: readonly Entry[]): void {
     const twin = byName.get(name);
     if (twin !== undefined) {
       const problem = `has two tools of the name "${name}": ${titleOf(twin)} and ${titleOf(entry)}`;
-      const remedy = "Rename the function, or leave the other out with allowed_tools";
+      const remedy = "Rename one that is yours, or leave one out with allowed_tools";
       throw fieldError("invalid_value", "tools", problem, remedy);
     }
     byName.set(name, entry);

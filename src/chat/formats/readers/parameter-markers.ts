@@ -54,10 +54,13 @@ const blanks = new RegExp(`^${anyBlanks}`, "u");
 export function valueEnd(held: string, calls: ParameterCalls, place: ValuePlace): EndOfValue {
   if (place.close.startsWith(held) && held !== place.close) return "partial";
   if (held.startsWith(place.close)) return closing(held.slice(place.close.length), calls, place);
-  // Markers of values on lines of their own begin lines, too.
-  if (held.length > MAX_HELD || (calls.valueEnd.line !== "" && !place.isLineStart)) return "none";
-  const key = calls.elementMark === undefined ? nextKey(held, calls, place) : "none";
-  return key === "none" ? tail(held, calls) : key;
+  if (held.length > MAX_HELD) return "none";
+  // Markers of values on lines of their own begin lines, too; behind one that does not, nothing follows.
+  const isWithin = calls.valueEnd.line !== "" && !place.isLineStart;
+  const key = isWithin || calls.elementMark !== undefined ? "none" : nextKey(held, calls, place);
+  if (key !== "none") return key;
+  const end = tail(held, calls);
+  return isWithin && end === "call" ? "none" : end;
 }
 
 /** @param behind the closing marker */

@@ -147,7 +147,7 @@ export function withTestCalls(tokens: readonly Token[]): Token[] {
     const isCall =
       isWord(token, "is") &&
       name?.type === "Identifier" &&
-      (hasBrackets || (name.value in withArgument && next !== undefined));
+      (hasBrackets || (Object.hasOwn(withArgument, name.value) && next !== undefined));
     if (!isCall) {
       written.push(token);
       continue;
