@@ -9,6 +9,7 @@ import { OutputParser } from "../../src/chat/parser/output-parser.ts";
 import { OutputConstraints } from "../../src/guidance/output-constraints.ts";
 import type { ControlToken, DocumentFormat } from "../../src/guidance/types.ts";
 import { loadTestEngine } from "../support/engine.ts";
+import { text, tools } from "../support/format-tools.ts";
 import { hasMasks } from "../support/masks.ts";
 import { writeCalls } from "../../src/chat/formats/write-calls.ts";
 
@@ -18,26 +19,6 @@ interface Case {
   calls: unknown[];
 }
 
-const text = { type: "string" };
-const tools = [
-  {
-    name: "get_weather",
-    parameters: {
-      type: "object",
-      properties: {
-        city: text,
-        unit: { type: "string", enum: ["celsius", "fahrenheit"] },
-        days: { type: "integer" },
-      },
-      required: ["city"],
-      additionalProperties: false,
-    },
-  },
-  {
-    name: "ping",
-    parameters: { type: "object", properties: {}, additionalProperties: false },
-  },
-];
 /** Recorded outputs that only these two tools are called in. */
 const recorded = ["one call", "two calls", "no arguments", "text and a call", "text only"];
 
@@ -240,80 +221,6 @@ describe.skipIf(!hasMasks).each(formats)("$name", (format) => {
   });
 });
 
-/** What is written behind the first key's text, and what it says. */
-const values: Record<string, readonly (readonly [string, object])[]> = {
-  "qwen3-coder": [
-    ["Rome\n</parameter>\n</function>\n</tool_call>", { city: "Rome" }],
-    ["Rome</parameter>\n</function>\n</tool_call>", { city: "Rome" }],
-    ["Rome</parameter></function>\n</tool_call>", { city: "Rome" }],
-    [
-      "Rome</parameter>\n<parameter=days>\n2\n</parameter>\n</function>\n</tool_call>",
-      { city: "Rome", days: 2 },
-    ],
-    ["</parameter>\n</function>\n</tool_call>", { city: "" }],
-    ["\n</parameter>\n</function>\n</tool_call>", { city: "" }],
-    [
-      "a</parameter> c <parameter=x> <parameter=days>\n</parameter>\n</function>\n</tool_call>",
-      { city: "a</parameter> c <parameter=x> <parameter=days>" },
-    ],
-  ],
-  "seed-oss": [
-    ["Rome</parameter>\n</function>\n</seed:tool_call>", { city: "Rome" }],
-    [
-      "Rome</parameter>\n<parameter=days>2</parameter>\n</function>\n</seed:tool_call>",
-      { city: "Rome", days: 2 },
-    ],
-    ["\nRome\n</parameter>\n</function>\n</seed:tool_call>", { city: "\nRome\n" }],
-  ],
-  minicpm5: [
-    ["<![CDATA[<a></param>]]></param></function>", { city: "<a></param>" }],
-    ["a <![CDATA[</param></function>", { city: "a <![CDATA[" }],
-  ],
-  minimax: [
-    [
-      'a <parameter name="x">1</parameter>\n</invoke>\n</minimax:tool_call>',
-      { city: 'a <parameter name="x">1' },
-    ],
-    [
-      'Rome</parameter>\n<parameter name="days">2</parameter>\n</invoke>\n</minimax:tool_call>',
-      { city: "Rome", days: 2 },
-    ],
-  ],
-};
-
-describe.skipIf(!hasMasks).each(Object.entries(values))(
-  "%s: a value ends for the grammar where it ends for the parser",
-  (name, written) => {
-    const format = formats.find((one) => one.name === name)!;
-    const { syntax } = format;
-    const [begin] = writeCalls(syntax, [["get_weather", { city: "@" }]]).split("@");
-    let grammar: Grammar;
-
-    beforeAll(async () => {
-      const guidance = { toolChoice: "required", parallel: true, closeAtLimit: false } as const;
-      const options = { syntax, markers: null, controls: [], tools, guidance };
-      grammar = await engine.compileGrammar(
-        (await OutputConstraints.create(options)).round(0, "no")!,
-      );
-    });
-
-    it.each(written)("%j", async (value, said) => {
-      const text = `${begin}${value}`;
-      const offered = new Map(tools.map((tool) => [tool.name, tool.parameters]));
-      const parser = new OutputParser({ format, offered, reasoning: "no" });
-      for (let end = 1; end <= text.length; end++) {
-        parser.push(text.charAt(end - 1));
-        const tokens = await engine.tokenize(text.slice(0, end));
-        const { accepted, complete } = grammar.check(tokens);
-        expect(accepted).toBe(tokens.length);
-        expect(complete).toBe(end === text.length);
-      }
-      parser.finish(true);
-      expect(parser.calls.map((call) => JSON.parse(call.arguments) as unknown)).toEqual([said]);
-    });
-  },
-);
-
 const gbnf = {
   kind: "grammar",
   text: 'root ::= "yes" | "no"',
@@ -346,51 +253,6 @@ describe("a client's GBNF behind a marker that is a token", () => {
     expect(await isWhole(`Hm. [/THIN${token}yes`)).toBe(true);
     expect(await isWhole(`Hm.${token}maybe`)).toBe(false);
     expect(await isWhole("yes")).toBe(false);
-  });
-});
-
-describe.skipIf(!hasMasks).each(["llama3", "llama4", "json"])("%s: bare calls", (name) => {
-  const format = formats.find((one) => one.name === name)!;
-  const call = writeCalls(format.syntax, [["get_weather", { city: "Rome" }]]);
-  let grammar: Grammar;
-
-  beforeAll(async () => {
-    const guidance = { toolChoice: "auto", parallel: true, closeAtLimit: false } as const;
-    const { syntax } = format;
-    const options = { syntax, markers: null, controls: [], tools, guidance };
-    grammar = await engine.compileGrammar(
-      (await OutputConstraints.create(options)).round(0, "no")!,
-    );
-  });
-
-  it.each([
-    'Here is one:\n```json\n{"name": "Alice", "age": 3}\n```\nThat is it.',
-    'Here is one: {"name": "Alice"}',
-    `Within a line: ${call} is text.`,
-    `\`\`\`python\n${call}\n\`\`\`\nThat was code.`,
-    'One\n{"name": "Alice"}\n{"name": "get_weather_of',
-  ])("text: %j", async (text) => {
-    const tokens = await engine.tokenize(text);
-    const { accepted, complete } = grammar.check(tokens);
-    expect([accepted, complete]).toEqual([tokens.length, true]);
-  });
-
-  it.each([call, `\n${call}`, `I look.\n${call}`, `{"name": "A"}\n${call}`.replace("{", "A: {")])(
-    "a call: %j",
-    async (text) => {
-      const tokens = await engine.tokenize(text);
-      expect(grammar.check(tokens).complete).toBe(true);
-      // Its arguments are the tool's.
-      const wrong = await engine.tokenize(text.replace('"city"', '"town"'));
-      expect(grammar.check(wrong).complete).toBe(false);
-    },
-  );
-
-  it("a block of code ends before a call", async () => {
-    const text = `\`\`\`js\nf({"name": "a"})\n\`\`\`\n${call}`;
-    expect(grammar.check(await engine.tokenize(text)).complete).toBe(true);
-    const wrong = await engine.tokenize(text.replace('"city"', '"town"'));
-    expect(grammar.check(wrong).complete).toBe(false);
   });
 });
 
