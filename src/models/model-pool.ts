@@ -125,8 +125,9 @@ export class ModelPool<Model> {
    * @throws FermataError not_found | queue_full | model_busy | cancelled | engine_closed, and what its load throws
    */
   async take(name: string, options: TakeOptions = {}): Promise<ModelLease<Model>> {
-    const { keepAliveMs, isPatient = false } = options;
+    const { signal, keepAliveMs, isPatient = false } = options;
     this.#checkOpen();
+    signal?.throwIfAborted();
     const resident = this.#residents.get(name);
     if (resident !== undefined && canBeTaken(resident)) return this.#lease(resident, keepAliveMs);
     if (!this.has(name)) throw this.#unknown(name);
@@ -186,7 +187,6 @@ export class ModelPool<Model> {
       const timer = isPatient ? undefined : setTimeout(() => leave(this.#busy(name)), patienceMs);
       settled.signal.addEventListener("abort", () => clearTimeout(timer));
       const gone = (): void => leave(signal?.reason);
-      if (signal?.aborted) return gone();
       signal?.addEventListener("abort", gone, { signal: settled.signal });
       this.#waiters.push(waiter);
       this.#advance();

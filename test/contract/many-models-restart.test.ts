@@ -51,8 +51,8 @@ const response = async (id: string): Promise<Json> =>
 const lastMessage = async (id: string): Promise<Json> =>
   (await send("GET", `/api/conversations/${id}`)).body.messages.at(-1);
 
-/** A response that waits for its client on `other`, a run that waits for a person on `third`. */
-async function leave(): Promise<{ id: string; conversation: string; run: string }> {
+/** A response that waits for its client on `other`, a run that waits for a person on `third`: the first ones, or the second. */
+async function leave(nth = 1): Promise<{ id: string; conversation: string; run: string }> {
   world.chats["other"]!.script = held;
   const { body: created } = await send("POST", "/v1/responses", {
     model: "other",
@@ -66,9 +66,9 @@ async function leave(): Promise<{ id: string; conversation: string; run: string 
   const url = `/api/conversations/${conversation.id}/runs`;
   const { body: started } = await send("POST", url, { message: "Save it." });
   await eventually(async () => {
-    expect((await send("GET", "/api/approvals")).body.approvals).toHaveLength(1);
+    expect((await send("GET", "/api/approvals")).body.approvals).toHaveLength(nth);
     const rows = await stored.query<object>("SELECT next FROM response_holds WHERE next > 0");
-    expect(rows).toHaveLength(1);
+    expect(rows).toHaveLength(nth);
   });
   return { id: created.id, conversation: conversation.id, run: started.run_id };
 }
@@ -174,4 +174,30 @@ test("what waits for its model can be deleted", async () => {
   expect(await send("GET", `/v1/responses/${id}`)).toMatchObject({ status: 404 });
   expect(await send("DELETE", `/api/conversations/${conversation}`)).toMatchObject({ status: 204 });
   expect(await send("GET", `/api/conversations/${conversation}`)).toMatchObject({ status: 404 });
+});
+
+test("what is given up waits for no other of its model, and the others go on", async () => {
+  const [first, second, third] = [await leave(1), await leave(2), await leave(3)];
+  await end();
+  const { loading, load } = gated();
+  await begin({ loading });
+  for (const { id } of [third, second])
+    expect(await send("DELETE", `/v1/responses/${id}`)).toMatchObject({ status: 200 });
+  const { conversation, run } = third;
+  await send("POST", `/api/conversations/${conversation}/runs/${run}/cancel`);
+  await eventually(async () =>
+    expect(await lastMessage(conversation)).toMatchObject({ status: "cancelled" }),
+  );
+  const url = `/api/conversations/${second.conversation}`;
+  expect(await send("DELETE", url)).toMatchObject({ status: 204 });
+  expect(await send("GET", url)).toMatchObject({ status: 404 });
+
+  expect(world.story).toEqual([]);
+  load();
+  for (const call_id of ["call_1", "call_2"])
+    await send("POST", `/v1/responses/${first.id}/tool_outputs`, {
+      tool_call_id: call_id,
+      output: "",
+    });
+  await eventually(async () => expect((await response(first.id)).status).toBe("completed"));
 });

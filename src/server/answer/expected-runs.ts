@@ -7,7 +7,7 @@ export interface ExpectedRun {
   owner: string;
   /** Of the request. Runs of one model go on one after the other, those of several do not wait for each other. */
   model: string | null;
-  /** Gives it up. */
+  /** Gives it up: it then waits for no other. */
   abort: AbortController;
 }
 
@@ -26,11 +26,12 @@ export class ExpectedRuns {
   async add(run: ExpectedRun, goOn: () => Promise<void>): Promise<void> {
     const { id, model } = run;
     const before = this.#lanes.get(model) ?? Promise.resolve();
-    const settled = before.then(goOn).finally(() => {
-      this.#byId.delete(id);
-      if (this.#lanes.get(model) === settled) this.#lanes.delete(model);
+    const turn = Promise.race([before, abortionOf(run.abort.signal)]);
+    const settled = turn.then(goOn).finally(() => this.#byId.delete(id));
+    const lane = Promise.all([before, settled]).then(() => {
+      if (this.#lanes.get(model) === lane) this.#lanes.delete(model);
     });
-    this.#lanes.set(model, settled);
+    this.#lanes.set(model, lane);
     this.#byId.set(id, { ...run, settled });
     await settled;
   }
@@ -62,4 +63,11 @@ export class ExpectedRuns {
   async giveAllUp(reason: FermataError): Promise<void> {
     await Promise.all([...this.#byId.keys()].map((id) => this.giveUp(id, reason)));
   }
+}
+
+async function abortionOf(signal: AbortSignal): Promise<void> {
+  if (signal.aborted) return;
+  await new Promise<void>((resolve) =>
+    signal.addEventListener("abort", () => resolve(), { once: true }),
+  );
 }

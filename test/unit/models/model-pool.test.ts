@@ -235,6 +235,10 @@ test("who waits may leave, wait too long, or be one too many", async () => {
   gone.abort(new FermataError("cancelled", "gone"));
   await expect(leaving).rejects.toMatchObject({ code: "cancelled" });
   await expect(patient).rejects.toMatchObject({ code: "model_busy" });
+  const { signal } = gone;
+  for (const name of ["a", "b"])
+    await expect(pool.take(name, { signal })).rejects.toMatchObject({ code: "cancelled" });
+  expect(states(pool)).toContain("a:loaded:1");
   busy.end();
   await using;
 });

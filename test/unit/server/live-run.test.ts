@@ -97,6 +97,26 @@ test("runs that go on are found by their owner until they end", async () => {
   expect(runs.find("me", "run_1")).toBeNull();
 });
 
+test("an expected run that is given up begins at once, and those behind it still wait for those before it", async () => {
+  const { expected } = new LiveRuns<LiveRun<number>>();
+  const begun: string[] = [];
+  let loaded = (): void => {};
+  const loading = new Promise<void>((resolve) => (loaded = resolve));
+  const add = (id: string): Promise<void> =>
+    expected.add({ id, owner: "me", model: "big", abort: new AbortController() }, async () => {
+      begun.push(id);
+      if (id === "run_1") await loading;
+    });
+  const all = ["run_1", "run_2", "run_3"].map(add);
+  await expected.giveUp("run_2", new FermataError("cancelled", "Enough."));
+  await turn();
+  expect(begun).toEqual(["run_1", "run_2"]);
+  loaded();
+  await Promise.all(all);
+  expect(begun).toEqual(["run_1", "run_2", "run_3"]);
+  expect(expected.size).toBe(0);
+});
+
 describe("work that has begun", () => {
   test("holds its first event back until it is delivered", async () => {
     const told: number[] = [];
