@@ -1,7 +1,7 @@
 /**
  * `fetch` without limits of time: Node's own gives up an answer that is silent for five minutes, before its head or
- * within its body. The caller's signal is the limit here. It follows no redirect, and a connection that fails is a
- * TypeError, as with `fetch`.
+ * within its body. The caller's signal is the limit here. It follows no redirect, and a connection that fails, also
+ * within a body, is a TypeError, as with `fetch`.
  */
 
 import { Agent as HttpAgent, type IncomingMessage, request as requestHttp } from "node:http";
@@ -60,10 +60,10 @@ export async function requestOnce(
     request.on("error", reject);
     request.end(body === undefined || body === null ? undefined : String(body));
   });
-  return toResponse(message);
+  return toResponse(message, signal);
 }
 
-function toResponse(message: IncomingMessage): Response {
+function toResponse(message: IncomingMessage, signal: PatientInit["signal"]): Response {
   const headers = new Headers();
   for (const [name, value] of Object.entries(message.headers)) {
     for (const one of [value ?? []].flat()) headers.append(name, one);
@@ -71,6 +71,30 @@ function toResponse(message: IncomingMessage): Response {
   const status = message.statusCode ?? 500;
   const hasBody = status !== 204 && status !== 205 && status !== 304;
   if (!hasBody) message.resume();
-  const body = hasBody ? (Readable.toWeb(message) as ReadableStream<Uint8Array>) : null;
+  const body = hasBody ? bodyOf(message, signal) : null;
   return new Response(body, { status, statusText: message.statusMessage ?? "", headers });
+}
+
+function bodyOf(
+  message: IncomingMessage,
+  signal: PatientInit["signal"],
+): ReadableStream<Uint8Array> {
+  const reader = (Readable.toWeb(message) as ReadableStream<Uint8Array>).getReader();
+  return new ReadableStream<Uint8Array>(
+    {
+      async pull(controller) {
+        try {
+          const { done, value } = await reader.read();
+          if (done) controller.close();
+          else controller.enqueue(value);
+        } catch (cause) {
+          signal?.throwIfAborted();
+          throw new TypeError("terminated", { cause });
+        }
+      },
+      cancel: (reason) => reader.cancel(reason),
+    },
+    // The message keeps what is not read yet.
+    { highWaterMark: 0 },
+  );
 }

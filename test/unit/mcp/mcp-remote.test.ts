@@ -27,6 +27,11 @@ const calls: Record<string, Call> = {
     response.write('data: {"jsonrpc":');
     setTimeout(() => response.destroy(), 20);
   },
+  /** The socket is gone in the middle of the answer. */
+  half: (_id, response) => {
+    response.writeHead(200, { "content-type": "application/json", "content-length": "100" });
+    response.write('{"jsonrpc":', () => response.destroy());
+  },
   huge: (id, response) => json(response, { id, result: textResult("x".repeat(20 * 2 ** 20)) }),
   huge_event: (id, response) => {
     events(response);
@@ -268,6 +273,13 @@ test.each([404, 400])("a session that the server forgot (%i) is begun anew", asy
     "MCP server ended, starting it again",
     "MCP server is back",
   ]);
+});
+
+test("a server that is gone in the middle of an answer is begun anew", async () => {
+  const host = await start();
+  expect((await call(host, "half")).content).toMatch(/terminated/);
+  await eventually(async () => expect((await call(host, "echo")).content).toBe("hi"));
+  expect(lines.map(({ message }) => message)).toContain("MCP server is back");
 });
 
 test("a call that is refused ends no session that the server knows", async () => {
