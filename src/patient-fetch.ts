@@ -22,6 +22,8 @@ const agents = {
   "http:": new HttpAgent({ keepAlive: true, timeout: idleMs }),
   "https:": new HttpsAgent({ keepAlive: true, timeout: idleMs }),
 };
+/** Where the caller says nothing else. What comes is not unpacked. */
+const usualHeaders = { "user-agent": "fermata", accept: "*/*", "accept-encoding": "identity" };
 /** Between probes for a peer that is gone without a word. */
 const probeMs = 60_000;
 
@@ -51,7 +53,7 @@ export async function requestOnce(
   const message = await new Promise<IncomingMessage>((resolve, reject) => {
     const request = send(url, {
       method,
-      headers: Object.fromEntries(new Headers(headers).entries()),
+      headers: { ...usualHeaders, ...Object.fromEntries(new Headers(headers).entries()) },
       ...connection,
       ...(signal ? { signal } : {}),
     });

@@ -1,6 +1,6 @@
 /** What is sent and what a broken connection is, as with `fetch`. */
 
-import { createServer, type RequestListener } from "node:http";
+import { createServer, type IncomingHttpHeaders, type RequestListener } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterEach, expect, test } from "vitest";
 import { patientFetch } from "../../src/patient-fetch.ts";
@@ -17,6 +17,20 @@ async function serve(listener: RequestListener): Promise<string> {
   };
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
 }
+
+test("it names itself and takes what it can read, unless the caller says otherwise", async () => {
+  const seen: IncomingHttpHeaders[] = [];
+  const url = await serve(({ headers }, response) => {
+    seen.push(headers);
+    response.end();
+  });
+  await patientFetch(url);
+  await patientFetch(url, { headers: { Accept: "text/plain", "User-Agent": "mine" } });
+  expect(seen).toMatchObject([
+    { "user-agent": "fermata", accept: "*/*", "accept-encoding": "identity" },
+    { "user-agent": "mine", accept: "text/plain", "accept-encoding": "identity" },
+  ]);
+});
 
 test("a connection that breaks within a body is a TypeError", async () => {
   const url = await serve((_request, response) => {
