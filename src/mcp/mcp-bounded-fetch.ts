@@ -25,14 +25,16 @@ export function boundedFetch(inner: FetchLike, limitBytes: number): FetchLike {
   /** By the ids of their requests. */
   const posts = new Map<number, AbortController>();
   return async (url, init = {}) => {
-    const { id, cancelled } = readMessage(init.body);
+    const { id, cancelled, isMessage } = readMessage(init.body);
     if (cancelled !== null) posts.get(cancelled)?.abort();
     const leaving = new AbortController();
     if (id !== null) posts.set(id, leaving);
     const isShort = id === null && !opensStream(init);
-    const timer = isShort ? setTimeout(() => leaving.abort(), shortMs).unref() : undefined;
+    const leave = (): void => leaving.abort(late(url));
+    const timer = isShort ? setTimeout(leave, shortMs).unref() : undefined;
     const call: Call = {
       id,
+      isMessage,
       limitBytes,
       left: leaving.signal,
       end() {
@@ -46,9 +48,10 @@ export function boundedFetch(inner: FetchLike, limitBytes: number): FetchLike {
       response = await inner(url, { ...init, signal: AbortSignal.any(signals) });
     } catch (error) {
       call.end();
+      if (!leaving.signal.aborted) throw error;
+      if (!isMessage) throw leaving.signal.reason;
       // To the SDK, the server took the message and says nothing.
-      if (leaving.signal.aborted) return new Response(null, { status: 202 });
-      throw error;
+      return new Response(null, { status: 202 });
     }
     if (response.body === null) {
       call.end();
@@ -63,6 +66,8 @@ export function boundedFetch(inner: FetchLike, limitBytes: number): FetchLike {
 interface Call {
   /** Of the request that the POST carried. */
   id: number | null;
+  /** It carried JSON-RPC: of anything else whose time is over, the reason of `left` is thrown. */
+  isMessage: boolean;
   limitBytes: number;
   /** Aborted: nobody waits for the answer any more. */
   left: AbortSignal;
@@ -85,7 +90,7 @@ function boundedBody(
 /** A body that is not streamed. `cut`: its beginning is enough. */
 function wholeBody(
   body: ReadableStream<Uint8Array>,
-  { id, limitBytes, left, end }: Call,
+  { id, isMessage, limitBytes, left, end }: Call,
   cut: boolean,
 ): ReadableStream<Uint8Array> {
   const reader = body.getReader();
@@ -96,8 +101,9 @@ function wholeBody(
       for (;;) {
         const chunk = await reader.read().catch((error: unknown) => {
           end();
-          if (left.aborted) return null;
-          throw error;
+          if (!left.aborted) throw error;
+          if (!isMessage) throw left.reason;
+          return null;
         });
         if (chunk === null) {
           controller.enqueue(encode(silence));
@@ -135,7 +141,7 @@ function wholeBody(
 /** Server-sent events, line by line. */
 function boundedEvents(
   body: ReadableStream<Uint8Array>,
-  { id, limitBytes, left, end }: Call,
+  { id, isMessage, limitBytes, left, end }: Call,
 ): ReadableStream<Uint8Array> {
   const reader = body.getReader();
   const lines = new BoundedLines(limitBytes);
@@ -161,7 +167,7 @@ function boundedEvents(
         try {
           chunk = await reader.read();
         } catch (error) {
-          if (left.aborted) break;
+          if (left.aborted && isMessage) break;
           end();
           // Who can resume the stream does; who cannot would wait for ever.
           if (isResumable || isAnswered) throw error;
@@ -212,22 +218,30 @@ function encode(message: object, before = ""): Uint8Array {
   return new TextEncoder().encode(`${before}${JSON.stringify(message)}\n`);
 }
 
+function late(url: string | URL): FermataError {
+  const { host } = new URL(url);
+  const problem = `${host} did not answer within ${shortMs / 1000} seconds`;
+  return new FermataError("mcp_server_unreachable", problem);
+}
+
 function opensStream({ method = "GET", headers }: NonNullable<Parameters<FetchLike>[1]>): boolean {
   const accept = new Headers(headers).get("accept") ?? "";
   return method === "GET" && accept.includes("text/event-stream");
 }
 
-/** The id of a request, and the request that a notification cancels. */
-function readMessage(body: unknown): { id: number | null; cancelled: number | null } {
-  const neither = { id: null, cancelled: null };
-  if (typeof body !== "string") return neither;
+/** Of a JSON-RPC message: the id of a request, and the request that a notification cancels. */
+function readMessage(body: unknown): Pick<Call, "id" | "isMessage"> & { cancelled: number | null } {
+  const none = { id: null, cancelled: null, isMessage: false };
+  if (typeof body !== "string") return none;
   try {
-    const { id, method, params } = JSON.parse(body) as Record<string, unknown>;
-    if (typeof id === "number" && typeof method === "string") return { id, cancelled: null };
-    if (method !== "notifications/cancelled") return neither;
+    const { jsonrpc, id, method, params } = JSON.parse(body) as Record<string, unknown>;
+    if (jsonrpc !== "2.0") return none;
+    const message = { ...none, isMessage: true };
+    if (typeof id === "number" && typeof method === "string") return { ...message, id };
+    if (method !== "notifications/cancelled") return message;
     const { requestId } = params as { requestId?: unknown };
-    return { id: null, cancelled: typeof requestId === "number" ? requestId : null };
+    return { ...message, cancelled: typeof requestId === "number" ? requestId : null };
   } catch {
-    return neither;
+    return none;
   }
 }

@@ -233,7 +233,8 @@ async function told<Value>(work: Promise<Value>): Promise<Value> {
   try {
     return await work;
   } catch (error) {
-    throw error instanceof FermataError ? error : failed(describeError(error), error);
+    const isTold = error instanceof FermataError && error.code === "mcp_login_failed";
+    throw isTold ? error : failed(describeError(error), error);
   }
 }
 

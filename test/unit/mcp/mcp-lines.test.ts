@@ -1,4 +1,4 @@
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
 import { boundedFetch } from "../../../src/mcp/mcp-bounded-fetch.ts";
 import { BoundedLines, idOfOversized, type Line } from "../../../src/mcp/mcp-lines.ts";
 
@@ -95,4 +95,36 @@ test("a stream that ends without the answer becomes the call's error, unless it 
     },
   });
   expect(await (await fetchOf(broken, "text/event-stream", 1000)).text()).toMatch(lost);
+});
+
+const notice = { method: "POST", body: '{"jsonrpc":"2.0","method":"notifications/initialized"}' };
+const tokens = { method: "POST", body: new URLSearchParams({ grant_type: "refresh_token" }) };
+const client = { method: "POST", body: '{"client_name":"Fermata"}' };
+
+test.each(["head", "body"])("what has no %s within half a minute is over", async (missing) => {
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+  try {
+    const late = async (_url: unknown, { signal }: RequestInit = {}): Promise<Response> => {
+      const given = new Promise<never>((_, reject) =>
+        signal!.addEventListener("abort", () => reject(signal!.reason)),
+      );
+      if (missing === "head") return await given;
+      return new Response(new ReadableStream({ pull: () => given }));
+    };
+    const bounded = boundedFetch(late, 1000);
+    const text = async (init: RequestInit): Promise<string> =>
+      await (await bounded("http://login.test/x", init)).text();
+    const wanted = Promise.allSettled([{}, tokens, client, { method: "DELETE" }].map(text));
+    const told = text(notice);
+    await vi.advanceTimersByTimeAsync(30_000);
+    for (const one of await wanted)
+      expect(one).toMatchObject({
+        status: "rejected",
+        reason: { message: "login.test did not answer within 30 seconds" },
+      });
+    // A notice is the server's to take or to leave.
+    expect(await told).not.toContain("error");
+  } finally {
+    vi.useRealTimers();
+  }
 });
