@@ -47,7 +47,7 @@ interface McpPost {
 
 /** A client that waits hears at least this often that the call runs. */
 const heartbeatMs = 5000;
-/** Of reports that come faster, the last is sent. */
+/** Of reports that come faster, the last is sent, unless the call ends first: its answer then says more. */
 const reportPauseMs = 200;
 const sessionHeader = "mcp-session-id";
 

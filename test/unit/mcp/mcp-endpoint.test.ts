@@ -42,7 +42,7 @@ async function callTool(
   return messages;
 }
 
-test("of reports that come faster than a person reads, the first and the last are sent", async () => {
+test("of reports that come faster than a person reads, the first and the last are sent while the call runs", async () => {
   let finish = (): void => {};
   const finished = new Promise<void>((resolve) => (finish = resolve));
   const messages = await callTool(
