@@ -115,9 +115,8 @@ test.skipIf(!hasMasks)(
   "required: what ends is a call of an offered tool that fits its schema",
   async () => {
     const { finished, calls } = await attackAll(() => ({ guidance: required }));
-    // It draws at random whether to call again, often until the limit.
-    expect(finished).toBeGreaterThan(0);
-    expect(calls).toBeGreaterThan(functions.length / 4 + finished);
+    expect(finished).toBeGreaterThan(functions.length / 4);
+    expect(calls).toBeGreaterThanOrEqual(finished);
   },
   3_600_000,
 );
@@ -126,9 +125,8 @@ test.skipIf(!hasMasks)(
   "auto, once a call has begun: the same",
   async () => {
     const { finished, calls } = await attackAll(() => ({ guidance: free, isBegun: true }));
-    // It draws at random whether to call again, often until the limit.
-    expect(finished).toBeGreaterThan(0);
-    expect(calls).toBeGreaterThan(functions.length / 4 + finished);
+    expect(finished).toBeGreaterThan(functions.length / 4);
+    expect(calls).toBeGreaterThanOrEqual(finished);
   },
   3_600_000,
 );
