@@ -7,7 +7,7 @@ import type { Histogram } from "prom-client";
 import type { EngineUsage } from "../../engine/types.ts";
 import type { Metrics } from "../metrics.ts";
 import type { RunEvent } from "../../tools/types.ts";
-import type { TimesWanted } from "../body/stream.ts";
+import type { TimesWanted } from "../body/generation.ts";
 
 /** llama-server's. What was waited for tools is in none of them; what was waited for a place in the engine is read time. */
 export interface Timings {

@@ -1,5 +1,5 @@
 /**
- * Fields of every endpoint that generates: model, limits and sampling. The names are those of OpenAI,
+ * Fields of every endpoint that generates: model, stream, limits and sampling. The names are those of OpenAI,
  * llama-server and vLLM. The engine accepts at least these ranges; test/integrity/sampling-ranges.test.ts compares them.
  */
 
@@ -16,7 +16,7 @@ import {
 } from "./field.ts";
 import { keepAliveField } from "./keep-alive.ts";
 import { logitBias } from "./logit-bias.ts";
-import { boolean, integer, list, mapped, number, text, either } from "./values.ts";
+import { boolean, integer, list, mapped, number, text, object, either } from "./values.ts";
 import { documentFields } from "./guidance.ts";
 import { tokenRuleFields, tokenRulesOf } from "./token-rules.ts";
 
@@ -203,6 +203,7 @@ export const modelField = optional(
   text({ remedy: "Send a model's name or leave it out" }),
   "a single model answers to every name, and an unknown one is logged; with `--models-dir` an unknown one is a 404",
 );
+export const streamField = optional(boolean, "server-sent events", false);
 export const choicesField = optional(integer(1, maxChoices), "choice `i` draws with `seed + i`", 1);
 /** @param n answers to each prompt */
 export function checkChoices(promptCount: number, n: number): void {
@@ -218,6 +219,35 @@ export const closeAtLimitField = optional(
   "`true`: a guided answer ends on a valid path before the token limit",
   false,
 );
+const streamOptions = {
+  include_usage: optional(boolean, "", false),
+  continuous_usage_stats: optional(boolean, "", false),
+  include_obfuscation: ignored("has no effect", (value) => value === false),
+} satisfies FieldTable;
+export const streamOptionsField = optional(
+  object(streamOptions, 'Send {"include_usage": true}'),
+  "`include_usage`: the last chunk has the usage; `continuous_usage_stats`, vLLM's: with it, each chunk has the counts so far. A 400 without `stream`",
+);
+
+/** llama-server's, of streams. The last event has the times unasked. */
+export const timesFields = {
+  timings_per_token: optional(boolean, "`true`: every event of a stream has `timings`", false),
+  return_progress: optional(
+    boolean,
+    "`true`: a stream has events with `prompt_progress` while the prompt is read",
+    false,
+  ),
+} satisfies FieldTable;
+
+/** Which times a stream tells before its end. */
+export interface TimesWanted {
+  perToken: boolean;
+  progress: boolean;
+}
+
+export function timesWanted(given: ValuesOf<typeof timesFields>): TimesWanted {
+  return { perToken: given.timings_per_token, progress: given.return_progress };
+}
 
 const isEmptyList = (value: unknown): boolean => Array.isArray(value) && value.length === 0;
 const isFalse = (value: unknown): boolean => value === false;
@@ -282,6 +312,28 @@ export const generationFields = {
   ...fieldsNotHere,
   ...llamaFields,
 };
+
+export interface UsageWanted {
+  /** The last chunk of a stream has the usage. */
+  atEnd: boolean;
+  /** Each chunk has the counts so far. */
+  continuous: boolean;
+}
+
+/** @throws FermataError invalid_value: there is no stream */
+export function usageWanted(given: {
+  stream: boolean;
+  stream_options: ValuesOf<typeof streamOptions> | undefined;
+}): UsageWanted {
+  const { stream, stream_options: options } = given;
+  if (options === undefined) return { atEnd: false, continuous: false };
+  if (!stream) {
+    const remedy = 'Send "stream": true, or leave it out';
+    throw fieldError("invalid_value", "stream_options", "is only for streams", remedy);
+  }
+  const { include_usage: atEnd, continuous_usage_stats: continuous } = options;
+  return { atEnd, continuous: atEnd && continuous };
+}
 
 /** What the engine takes; some clients send one for every name in a group chat. */
 const maxStops = 256;

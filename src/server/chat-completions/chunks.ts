@@ -22,7 +22,7 @@ import { chatLogprobs, type ChatLogprobs } from "../answer/logprobs.ts";
 import type { TokenRecord } from "../answer/token-record.ts";
 import type { TokenWishes } from "../body/token-wishes.ts";
 import type { PromptProgress, Timings, TokenTimes } from "../answer/token-times.ts";
-import type { TimesWanted } from "../body/stream.ts";
+import type { TimesWanted } from "../body/generation.ts";
 import { isToolEvent, toolStatus, type ToolStatus } from "../answer/client-view.ts";
 
 interface ToolCallDelta {

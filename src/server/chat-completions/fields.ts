@@ -7,11 +7,13 @@ import {
   closeAtLimitField,
   generationFields,
   modelField,
+  streamField,
+  streamOptionsField,
   topLogprobs,
   maxTokensFields,
   stopField,
+  timesFields,
 } from "../body/generation.ts";
-import { streamField, streamOptionsField, timesFields } from "../body/stream.ts";
 import { metadata } from "../body/stored.ts";
 import { tokenWishFields } from "../body/token-wishes.ts";
 import { parallelField, toolChoiceField, toolsField } from "../body/tools.ts";

@@ -8,8 +8,13 @@ import {
   fieldError,
   type JsonObject,
 } from "../body/field.ts";
-import { maxTokensOf, readSampling, type SamplingLimits } from "../body/generation.ts";
-import { usageWanted, timesWanted } from "../body/stream.ts";
+import {
+  usageWanted,
+  maxTokensOf,
+  timesWanted,
+  readSampling,
+  type SamplingLimits,
+} from "../body/generation.ts";
 import { documentOf, guidanceOf } from "../body/guidance.ts";
 import { tokenWishesOf, tokenWishFields } from "../body/token-wishes.ts";
 import type { PartsResult } from "../../parts.ts";

@@ -22,7 +22,7 @@ import type { SseMessage } from "../http/sse.ts";
 import type { AnswerStream } from "../http/stream-answer.ts";
 import { errorBody } from "../http/error-replies.ts";
 import type { PromptProgress, Timings, TokenTimes } from "../answer/token-times.ts";
-import type { TimesWanted, UsageWanted } from "../body/stream.ts";
+import type { TimesWanted, UsageWanted } from "../body/generation.ts";
 import { wirePromptLogprobs } from "../answer/logprobs.ts";
 import type { TokenRecord } from "../answer/token-record.ts";
 import type { TokenWishes } from "../body/token-wishes.ts";

@@ -16,20 +16,18 @@ import {
   generationFields,
   maxChoices,
   modelField,
+  streamField,
+  streamOptionsField,
   topLogprobs,
   maxTokensFields,
   maxTokensOf,
   stopField,
-  readSampling,
-  type SamplingLimits,
-} from "../body/generation.ts";
-import {
-  streamField,
-  streamOptionsField,
   timesFields,
   timesWanted,
   usageWanted,
-} from "../body/stream.ts";
+  readSampling,
+  type SamplingLimits,
+} from "../body/generation.ts";
 import { documentOf } from "../body/guidance.ts";
 import { tokenWishesOf, tokenWishFields } from "../body/token-wishes.ts";
 import { maxPrompts, promptInputs } from "../body/prompt-inputs.ts";

@@ -8,7 +8,7 @@ import type { AnswerStream } from "../http/stream-answer.ts";
 import { errorBody } from "../http/error-replies.ts";
 import { generationSettings } from "../answer/generation-settings.ts";
 import type { TokenTimes } from "../answer/token-times.ts";
-import type { TimesWanted } from "../body/stream.ts";
+import type { TimesWanted } from "../body/generation.ts";
 import { tokenText, wireLogprob } from "../answer/logprobs.ts";
 
 type Progress = Extract<GenerationEvent, { type: "progress" }>;

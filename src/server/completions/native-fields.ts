@@ -20,14 +20,16 @@ import {
   closeAtLimitField,
   generationFields,
   modelField,
+  streamField,
   maxTokensFields,
   maxTokensOf,
   stopField,
+  timesFields,
+  timesWanted,
   tokenLimit,
   readSampling,
   type SamplingLimits,
 } from "../body/generation.ts";
-import { streamField, timesFields, timesWanted } from "../body/stream.ts";
 import { documentOf } from "../body/guidance.ts";
 import { isNumber, maxPrompts, promptInputs, type PromptInput } from "../body/prompt-inputs.ts";
 import { boolean, integer, list, object, text } from "../body/values.ts";

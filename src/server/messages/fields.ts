@@ -5,12 +5,12 @@ import { ignored, optional, refused, required, type FieldTable } from "../body/f
 import {
   fieldsNotHere,
   modelField,
+  streamField,
   maxTokensFields,
   stopLimits,
   stopList,
   samplingFields,
 } from "../body/generation.ts";
-import { streamField } from "../body/stream.ts";
 import { reasoningEffort } from "../body/prompt.ts";
 import { documentFields, textFormat } from "../body/guidance.ts";
 import { keepAliveField } from "../body/keep-alive.ts";

@@ -16,11 +16,12 @@ import { isJsonObject } from "../../json.ts";
 import {
   generationFields,
   modelField,
+  streamField,
+  timesFields,
   topLogprobs,
   maxTokensFields,
   tokenLimit,
 } from "../body/generation.ts";
-import { streamField, timesFields } from "../body/stream.ts";
 import { textFormat } from "../body/guidance.ts";
 import { metadataField } from "../body/stored.ts";
 import { reasoningEffort, templateFields } from "../body/prompt.ts";

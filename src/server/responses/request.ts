@@ -2,8 +2,7 @@
 
 import { readBodyInParts, type ValuesOf, fieldError, type JsonObject } from "../body/field.ts";
 import { documentOf, guidanceOf } from "../body/guidance.ts";
-import { readSampling, type SamplingLimits } from "../body/generation.ts";
-import { timesWanted } from "../body/stream.ts";
+import { readSampling, type SamplingLimits, timesWanted } from "../body/generation.ts";
 import { templateVariables } from "../body/prompt.ts";
 import type { Warn } from "../body/warnings.ts";
 import { toFermataError } from "../http/error-replies.ts";

@@ -8,7 +8,7 @@ import type { RunEvent } from "../../tools/types.ts";
 import type { TokenTimes } from "../answer/token-times.ts";
 import { BegunWork, LiveRun } from "../answer/live-run.ts";
 import type { DrawnTokens } from "../answer/written-round.ts";
-import type { TimesWanted } from "../body/stream.ts";
+import type { TimesWanted } from "../body/generation.ts";
 import { toFermataError } from "../http/error-replies.ts";
 import type { Preparation } from "../http/stream-answer.ts";
 import { isClientCall, transcriptOf } from "./client-calls.ts";
