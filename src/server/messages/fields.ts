@@ -3,7 +3,6 @@
 import type { DocumentFormat } from "../../guidance/types.ts";
 import { ignored, optional, refused, required, type FieldTable } from "../body/field.ts";
 import {
-  fieldsNotHere,
   modelField,
   streamField,
   maxTokensFields,
@@ -13,6 +12,7 @@ import {
 } from "../body/generation.ts";
 import { reasoningEffort } from "../body/prompt.ts";
 import { documentFields, textFormat } from "../body/guidance.ts";
+import { fieldsNotHere } from "../body/fields-not-here.ts";
 import { keepAliveField } from "../body/keep-alive.ts";
 import { tokenRuleFields } from "../body/token-rules.ts";
 import { integer, mapped, object, oneOf } from "../body/values.ts";
