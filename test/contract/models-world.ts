@@ -1,18 +1,9 @@
 /** A folder of models behind the wire: each is a script of its own, and a real pool says which are in memory. */
 
 import { ModelPool } from "../../src/models/model-pool.ts";
-import type { ModelFile } from "../../src/models/types.ts";
 import type { LoadedModel } from "../../src/server/services.ts";
 import { createWorld, FakeChat, type World } from "./fake-services.ts";
-
-const fileOf = (name: string): ModelFile => ({
-  name,
-  path: `/models/${name}.gguf`,
-  paths: [`/models/${name}.gguf`],
-  bytes: 1,
-  created: 0,
-  describe: () => null,
-});
+import { fileOf } from "../support/model-files.ts";
 
 interface ModelsWorld extends World {
   /** By the model's name. The default is `tiny`. */

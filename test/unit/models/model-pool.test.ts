@@ -2,17 +2,9 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { expect, test } from "vitest";
 import { FermataError } from "../../../src/errors.ts";
 import { ModelPool } from "../../../src/models/model-pool.ts";
-import type { ModelFile, PoolTerms } from "../../../src/models/types.ts";
+import type { PoolTerms } from "../../../src/models/types.ts";
 import { eventually } from "../../support/eventually.ts";
-
-const file = (name: string): ModelFile => ({
-  name,
-  path: `/models/${name}.gguf`,
-  paths: [`/models/${name}.gguf`],
-  bytes: 1,
-  created: 0,
-  describe: () => null,
-});
+import { fileOf } from "../../support/model-files.ts";
 
 /** Models are their names; `story` tells of loads and unloads in order. */
 function world(terms: Partial<PoolTerms<string>> = {}): {
@@ -21,7 +13,7 @@ function world(terms: Partial<PoolTerms<string>> = {}): {
 } {
   const story: string[] = [];
   const pool = new ModelPool<string>({
-    files: () => ["a", "b", "c", "d"].map(file),
+    files: () => ["a", "b", "c", "d"].map(fileOf),
     async load({ name }) {
       await sleep(1);
       story.push(`+${name}`);
@@ -203,7 +195,7 @@ test("a model that no memory is enough for is refused, and so is one that cannot
 });
 
 test("an unknown name is told, with the nearest one", async () => {
-  const { pool } = world({ files: () => [file("gemma"), file("qwen")] });
+  const { pool } = world({ files: () => [fileOf("gemma"), fileOf("qwen")] });
   await expect(pool.take("gema")).rejects.toMatchObject({
     code: "not_found",
     param: "model",
@@ -264,7 +256,7 @@ test("where who waited has gone, the model that was to make room stays and takes
 
 test("files that come and go are seen", async () => {
   const names = ["a"];
-  const { pool } = world({ files: () => names.map(file) });
+  const { pool } = world({ files: () => names.map(fileOf) });
   await expect(pool.take("b")).rejects.toMatchObject({ code: "not_found" });
   names.push("b");
   await use(pool, "b");
@@ -278,7 +270,7 @@ test("a folder that cannot be read any more refuses who waits for a load", async
     most: 1,
     files() {
       if (isGone) throw gone;
-      return ["a", "b"].map(file);
+      return ["a", "b"].map(fileOf);
     },
   });
   const using = task();
