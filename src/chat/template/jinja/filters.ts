@@ -15,7 +15,6 @@ import {
   isString,
   isTrue,
   keysOf,
-  ownOf,
   string,
   textOf,
 } from "./library.ts";
@@ -32,7 +31,8 @@ export interface FilterCall {
 
 type Filter = (call: FilterCall) => Value;
 
-const own: Readonly<Record<string, Filter>> = {
+/** By name. For all others the library's own filter stands. */
+export const ownFilters: Readonly<Record<string, Filter>> = {
   sum,
   slice,
   wordcount: ({ operand }) =>
@@ -49,13 +49,8 @@ const others: ReadonlySet<string> = new Set(
   ),
 );
 
-/** @returns undefined where the library's own filter stands */
-export function ownFilterOf(name: string): Filter | undefined {
-  return ownOf(own, name);
-}
-
 export function isFilter(name: string): boolean {
-  return others.has(name) || Object.hasOwn(own, name);
+  return others.has(name) || Object.hasOwn(ownFilters, name);
 }
 
 function itemsOf(operand: Value, name: string): readonly Value[] {

@@ -34,11 +34,12 @@ import {
   filterOf,
   methodOf,
   numberedObject,
+  ownOf,
   strftime,
 } from "./library.ts";
 import { type Parts, finish } from "../../../parts.ts";
 import { RenderBudget } from "./budget.ts";
-import { type FilterCall, ownFilterOf } from "./filters.ts";
+import { type FilterCall, ownFilters } from "./filters.ts";
 import { type Output, listOf, runLoop } from "./for-loop.ts";
 import { equals, holds, testOfFilter, withTestCalls } from "./tests.ts";
 import type {
@@ -246,7 +247,7 @@ export class TemplateInterpreter extends Interpreter {
       const isMet = this.#holds(test.name, operand, args, environment);
       return new BooleanValue(isMet !== test.negate);
     }
-    const ownFilter = ownFilterOf(name);
+    const ownFilter = ownOf(ownFilters, name);
     if (ownFilter !== undefined) return ownFilter(this.#callOf(operand, filter, environment));
     if (filter.callee === undefined) {
       const own = filterOf(operand, name);
